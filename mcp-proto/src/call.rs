@@ -290,7 +290,7 @@ pub fn custom<T: DeserializeOwned>(
 pub struct Pages<M: Paged> {
     call: Call<M>,
     seen: alloc::collections::BTreeSet<String>,
-    next: Next,
+    next: NextPage,
     max: usize,
     left: usize,
     elements: alloc::vec::IntoIter<M::Element>,
@@ -306,8 +306,9 @@ impl<M: Paged> fmt::Debug for Pages<M> {
     }
 }
 
+/// The page that is fetched next.
 #[derive(Debug)]
-enum Next {
+enum NextPage {
     First,
     Cursor(String),
     Done,
@@ -319,7 +320,7 @@ impl<M: Paged> Pages<M> {
         Self {
             call,
             seen: alloc::collections::BTreeSet::new(),
-            next: Next::First,
+            next: NextPage::First,
             max: max_pages,
             left: max_pages,
             elements: Vec::new().into_iter(),
@@ -329,10 +330,10 @@ impl<M: Paged> Pages<M> {
     /// Returns the call of the next page. `None` at the end.
     #[expect(clippy::should_implement_trait, reason = "it yields calls to make, not elements")]
     pub fn next(&mut self) -> Option<Call<M>> {
-        match core::mem::replace(&mut self.next, Next::Done) {
-            Next::Done => None,
-            Next::First => Some(self.call.clone()),
-            Next::Cursor(cursor) => Some(self.call.clone().param("cursor", Ok(cursor.as_str().into()))),
+        match core::mem::replace(&mut self.next, NextPage::Done) {
+            NextPage::Done => None,
+            NextPage::First => Some(self.call.clone()),
+            NextPage::Cursor(cursor) => Some(self.call.clone().param("cursor", Ok(cursor.as_str().into()))),
         }
     }
 
@@ -359,7 +360,7 @@ impl<M: Paged> Pages<M> {
         if !self.seen.insert(cursor.clone()) {
             return Err(DecodeError::new("the server repeats a page cursor").into());
         }
-        self.next = Next::Cursor(cursor);
+        self.next = NextPage::Cursor(cursor);
         self.elements = elements.into_iter();
         Ok(())
     }

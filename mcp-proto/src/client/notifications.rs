@@ -15,12 +15,12 @@ use alloc::string::String;
 #[derive(Debug, Default)]
 pub(super) struct Notifications {
     last: u64,
-    open: BTreeMap<NotificationId, Place>,
+    open: BTreeMap<NotificationId, DeliveryStage>,
 }
 
-/// The position of a tracked notification.
+/// The stage of the delivery of a tracked notification.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum DeliveryStage {
     /// On its own HTTP exchange, which stores the id.
     Http,
     /// Among the outputs of the engine, or taken by the driver, which has not yet reported how much
@@ -37,7 +37,7 @@ impl Notifications {
     fn track(&mut self, env: &Env) -> NotificationId {
         self.last += 1;
         let id = NotificationId(self.last);
-        let place = if env.is_duplex() { Place::Queued(env.out.pushed() + 1) } else { Place::Http };
+        let place = if env.is_duplex() { DeliveryStage::Queued(env.out.pushed() + 1) } else { DeliveryStage::Http };
         self.open.insert(id, place);
         id
     }
@@ -60,12 +60,12 @@ impl Notifications {
         let taken = env.out.taken();
         for place in self.open.values_mut().rev() {
             match place {
-                Place::Queued(output) if *output <= taken => *place = Place::Handed(with_unsent),
-                Place::Queued(_) => {}
-                Place::Handed(_) | Place::Http => break,
+                DeliveryStage::Queued(output) if *output <= taken => *place = DeliveryStage::Handed(with_unsent),
+                DeliveryStage::Queued(_) => {}
+                DeliveryStage::Handed(_) | DeliveryStage::Http => break,
             }
         }
-        while let Some((&id, &Place::Handed(end))) = self.open.first_key_value()
+        while let Some((&id, &DeliveryStage::Handed(end))) = self.open.first_key_value()
             && end <= written
         {
             self.end(env, id, Ok(()));
@@ -77,7 +77,7 @@ impl Notifications {
     /// notification.
     pub(super) fn on_denied(&mut self, env: &mut Env, reason: String) {
         let taken = env.out.taken();
-        let denied = self.open.iter().find(|(_, place)| matches!(place, Place::Queued(at) if *at <= taken));
+        let denied = self.open.iter().find(|(_, place)| matches!(place, DeliveryStage::Queued(at) if *at <= taken));
         if let Some(id) = denied.map(|(id, _)| *id) {
             self.end(env, id, Err(CallError::Denied { sent: Sent::No, reason }));
         }

@@ -22,7 +22,7 @@ use core::time::Duration;
 #[derive(Debug, Default)]
 pub(super) struct Subscription {
     /// The open request. Its id names the subscription.
-    open: Option<Open>,
+    open: Option<OpenSubscription>,
     backoff: Backoff,
     /// The result of the open request so far.
     brought: Brought,
@@ -35,8 +35,9 @@ pub(super) struct Subscription {
     ended: Option<Id>,
 }
 
+/// The open `subscriptions/listen` request.
 #[derive(Debug)]
-struct Open {
+struct OpenSubscription {
     id: Id,
     since: Instant,
     /// Whether the server has acknowledged the subscription.
@@ -174,7 +175,7 @@ impl Client {
         let params = Object::new().with("notifications", filter);
         let id = self.send_request(Purpose::Listen, "subscriptions/listen", params, version);
         self.subscription.brought = Brought::Nothing;
-        self.subscription.open = Some(Open { id, since: self.env.now, is_acknowledged: false });
+        self.subscription.open = Some(OpenSubscription { id, since: self.env.now, is_acknowledged: false });
         self.env.await_acknowledgement();
     }
 

@@ -1,6 +1,6 @@
 //! Decodes the body of an HTTP request or response, without its transfer coding.
 
-use super::input::{BOM, Input};
+use super::input::{BOM, ByteQueue};
 use super::sse::Events;
 use crate::exchange::{Headers, Inbound, RequestHead, ResponseHead};
 use crate::limits::FrameLimits;
@@ -41,8 +41,8 @@ use core::mem;
 /// ```
 #[derive(Debug)]
 pub struct Body {
-    input: Input,
-    content: Content,
+    input: ByteQueue,
+    content: BodyContent,
     limits: FrameLimits,
     /// Bytes that may still arrive. An event stream has a limit for each event instead.
     room: usize,
@@ -51,16 +51,19 @@ pub struct Body {
     broken: Option<String>,
 }
 
+/// The content, by its media type.
 #[derive(Debug)]
-enum Content {
-    /// The JSON text so far, and how to treat a text that is not a message.
-    Json(Vec<u8>, Json),
+enum BodyContent {
+    /// The JSON text so far, and the HTTP message that it is from.
+    Json(Vec<u8>, JsonOrigin),
     Events(Box<Events>),
     Other,
 }
 
+/// The HTTP message that a JSON text is from. It decides how a text that is no JSON-RPC message is
+/// treated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Json {
+enum JsonOrigin {
     Request,
     Success,
     Failure,
@@ -71,8 +74,8 @@ impl Body {
     /// [`FrameLimits::max_request_body`] bytes.
     pub fn of_request(head: &RequestHead, limits: &FrameLimits) -> Self {
         let content = match media_type(&head.headers) {
-            Media::Json => Content::Json(Vec::new(), Json::Request),
-            _ => Content::Other,
+            Media::Json => BodyContent::Json(Vec::new(), JsonOrigin::Request),
+            _ => BodyContent::Other,
         };
         Self::new(content, limits.max_request_body, limits)
     }
@@ -82,27 +85,27 @@ impl Body {
     /// at most [`FrameLimits::max_event`] bytes.
     pub fn of_response(head: &ResponseHead, limits: &FrameLimits) -> Self {
         let content = match media_type(&head.headers) {
-            Media::Json if (200..300).contains(&head.status) => Content::Json(Vec::new(), Json::Success),
-            Media::Json => Content::Json(Vec::new(), Json::Failure),
-            Media::EventStream => Content::Events(Box::new(Events::new(limits))),
-            Media::Other => Content::Other,
+            Media::Json if (200..300).contains(&head.status) => BodyContent::Json(Vec::new(), JsonOrigin::Success),
+            Media::Json => BodyContent::Json(Vec::new(), JsonOrigin::Failure),
+            Media::EventStream => BodyContent::Events(Box::new(Events::new(limits))),
+            Media::Other => BodyContent::Other,
         };
         Self::new(content, limits.max_response_body, limits)
     }
 
     /// Creates a decoder for an absent body, whatever the type.
     pub(super) fn none(limits: &FrameLimits) -> Self {
-        Self::new(Content::Other, 0, limits)
+        Self::new(BodyContent::Other, 0, limits)
     }
 
-    fn new(content: Content, room: usize, limits: &FrameLimits) -> Self {
+    fn new(content: BodyContent, room: usize, limits: &FrameLimits) -> Self {
         let limits = limits.clone();
-        Self { input: Input::default(), content, limits, room, ended: false, done: false, broken: None }
+        Self { input: ByteQueue::default(), content, limits, room, ended: false, done: false, broken: None }
     }
 
     /// Returns whether the body is an event stream.
     pub fn is_event_stream(&self) -> bool {
-        matches!(self.content, Content::Events(_))
+        matches!(self.content, BodyContent::Events(_))
     }
 
     /// Adds the next bytes. Drops them after [`end`](Self::end) and once [`broken`](Self::broken).
@@ -121,8 +124,8 @@ impl Body {
     /// Returns the part of a truncated body that still counts.
     pub(super) fn cut(&mut self) -> Option<Inbound> {
         match &mut self.content {
-            Content::Events(events) => events.end(),
-            Content::Json(..) | Content::Other => None,
+            BodyContent::Events(events) => events.end(),
+            BodyContent::Json(..) | BodyContent::Other => None,
         }
     }
 
@@ -132,11 +135,11 @@ impl Body {
             return None;
         }
         let item = match &mut self.content {
-            Content::Events(events) => match events.poll(&mut self.input) {
+            BodyContent::Events(events) => match events.poll(&mut self.input) {
                 Ok(item) => item,
                 Err(_) => return self.fail(format!("an event is larger than {} bytes", self.limits.max_event)),
             },
-            Content::Json(text, _) => {
+            BodyContent::Json(text, _) => {
                 while let Some(front) = self.input.front() {
                     let count = front.len();
                     if count > self.room {
@@ -148,7 +151,7 @@ impl Body {
                 }
                 None
             }
-            Content::Other => match self.input.front().map(<[u8]>::len) {
+            BodyContent::Other => match self.input.front().map(<[u8]>::len) {
                 Some(_) if self.room == 0 => return self.too_long(),
                 Some(count) => {
                     // The part that fits is returned before the body breaks, as it would have been
@@ -173,12 +176,12 @@ impl Body {
     /// Returns a part that only the end of the body completes.
     fn last_item(&mut self) -> Option<Inbound> {
         match &mut self.content {
-            Content::Events(events) => events.end(),
-            Content::Json(text, kind) => {
-                let (text, kind) = (mem::take(text), mem::replace(kind, Json::Success));
+            BodyContent::Events(events) => events.end(),
+            BodyContent::Json(text, kind) => {
+                let (text, kind) = (mem::take(text), mem::replace(kind, JsonOrigin::Success));
                 self.json(text.into(), kind)
             }
-            Content::Other => None,
+            BodyContent::Other => None,
         }
     }
 
@@ -190,20 +193,20 @@ impl Body {
     /// Returns the number of bytes that are held and not parsed.
     pub fn buffered(&self) -> usize {
         let held = match &self.content {
-            Content::Json(text, _) => text.capacity(),
-            Content::Events(events) => events.buffered(),
-            Content::Other => 0,
+            BodyContent::Json(text, _) => text.capacity(),
+            BodyContent::Events(events) => events.buffered(),
+            BodyContent::Other => 0,
         };
         self.input.held() + held
     }
 
-    fn json(&self, text: Bytes, kind: Json) -> Option<Inbound> {
-        if text.is_empty() && kind != Json::Request {
+    fn json(&self, text: Bytes, kind: JsonOrigin) -> Option<Inbound> {
+        if text.is_empty() && kind != JsonOrigin::Request {
             return None;
         }
         let json = text.slice(if text.starts_with(BOM) { BOM.len() } else { 0 }..);
         match Inbound::from(rpc::parse_batch_or_message(json, &self.limits)) {
-            Inbound::Invalid(_) if kind == Json::Failure => Some(Inbound::Body(text)),
+            Inbound::Invalid(_) if kind == JsonOrigin::Failure => Some(Inbound::Body(text)),
             item => Some(item),
         }
     }
@@ -214,7 +217,7 @@ impl Body {
 
     fn fail(&mut self, why: String) -> Option<Inbound> {
         self.input.clear();
-        self.content = Content::Other;
+        self.content = BodyContent::Other;
         self.broken = Some(why);
         None
     }

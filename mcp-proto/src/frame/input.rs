@@ -15,9 +15,9 @@ pub(super) const BOM: &[u8] = b"\xEF\xBB\xBF";
 /// sends single bytes cannot exceed the limits.
 const OVERHEAD: usize = 64;
 
-/// The queue. It scans and copies each byte at most once.
+/// The queue of bytes. It scans and copies each byte at most once.
 #[derive(Debug, Default)]
-pub(super) struct Input {
+pub(super) struct ByteQueue {
     buffers: VecDeque<Buffer>,
     held: usize,
 }
@@ -29,7 +29,7 @@ struct Buffer {
     whole: usize,
 }
 
-impl Input {
+impl ByteQueue {
     pub(super) fn push(&mut self, bytes: Bytes) {
         if !bytes.is_empty() {
             let whole = bytes.len();

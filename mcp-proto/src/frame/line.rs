@@ -6,7 +6,7 @@
 //! copies it at most once into its line (amortized). The cost of a line is therefore proportional
 //! to its length, in any number of pieces.
 
-use super::input::{BOM, Input, LARGE};
+use super::input::{BOM, ByteQueue, LARGE};
 use crate::exchange::Inbound;
 use crate::limits::FrameLimits;
 use crate::rpc::{self, InvalidKind, InvalidMessage};
@@ -19,7 +19,7 @@ use core::mem;
 #[derive(Debug)]
 pub(super) struct Lines {
     limits: Arc<FrameLimits>,
-    input: Input,
+    input: ByteQueue,
     /// The line so far, without leading white space: empty while the line is blank. Contains no LF.
     partial: Vec<u8>,
     /// The line was too long and has been reported. The bytes up to its LF are dropped.
@@ -39,7 +39,7 @@ impl Lines {
     pub(super) fn new(limits: Arc<FrameLimits>) -> Self {
         Self {
             limits,
-            input: Input::default(),
+            input: ByteQueue::default(),
             partial: Vec::new(),
             skipping: false,
             first: true,

@@ -2,7 +2,7 @@
 //! CR and CRLF end a line however they are split; data lines are joined by LF; an unfinished event
 //! is discarded. [`Events::poll`] documents the differences.
 
-use super::input::Input;
+use super::input::ByteQueue;
 use crate::exchange::{Data, Inbound, SseEvent};
 use crate::limits::FrameLimits;
 use crate::rpc;
@@ -165,7 +165,7 @@ impl Events {
     /// data is returned too if it has a known field, since its `id` and `retry` count. `id` is that
     /// of the event itself; the caller keeps track of the last event id of the stream. Data that is
     /// not UTF-8 is kept unchanged, so that it is an invalid message and not a different one.
-    pub(super) fn poll(&mut self, input: &mut Input) -> Result<Option<Inbound>, TooLong> {
+    pub(super) fn poll(&mut self, input: &mut ByteQueue) -> Result<Option<Inbound>, TooLong> {
         while let Some(front) = input.front() {
             if mem::take(&mut self.cr) && front[0] == b'\n' {
                 input.skip(1);

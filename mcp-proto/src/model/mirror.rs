@@ -50,13 +50,13 @@ pub(crate) fn read(schema: &RawJson) -> Result<Mirror, String> {
         return Ok(Mirror::default());
     }
     let mut reader = Reader { headers: BTreeSet::new(), path: Vec::new(), fault: None };
-    let mirror = reader.schema(&mut Walk::new(schema), Place::Root);
+    let mirror = reader.schema(&mut Walk::new(schema), SchemaPosition::Root);
     reader.fault.map_or(Ok(mirror), Err)
 }
 
-/// How a schema is reached.
+/// The position of a schema: how it is reached.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum SchemaPosition {
     Root,
     /// Only by `properties`.
     Property,
@@ -72,7 +72,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn schema(&mut self, walk: &mut Walk<'_>, place: Place) -> Mirror {
+    fn schema(&mut self, walk: &mut Walk<'_>, place: SchemaPosition) -> Mirror {
         let mut mirror = Mirror::default();
         let mut annotation = None;
         let mut fits = false;
@@ -80,12 +80,16 @@ impl Reader {
             ANNOTATION => annotation = Some(walk.text()),
             "type" => fits = is_carried(walk),
             "properties" => {
-                let inner = if place == Place::Elsewhere { Place::Elsewhere } else { Place::Property };
+                let inner = if place == SchemaPosition::Elsewhere {
+                    SchemaPosition::Elsewhere
+                } else {
+                    SchemaPosition::Property
+                };
                 mirror.inner = self.named(walk, key, inner);
             }
             "default" | "const" | "enum" | "examples" => {}
             "$defs" | "definitions" | "patternProperties" | "dependentSchemas" | "dependencies" => {
-                self.named(walk, key, Place::Elsewhere);
+                self.named(walk, key, SchemaPosition::Elsewhere);
             }
             _ => self.at(key, |reader| reader.elsewhere(walk)),
         });
@@ -96,7 +100,7 @@ impl Reader {
     }
 
     /// Reads schemas below names that are not keywords. The last of a repeated name counts.
-    fn named(&mut self, walk: &mut Walk<'_>, key: String, place: Place) -> BTreeMap<String, Mirror> {
+    fn named(&mut self, walk: &mut Walk<'_>, key: String, place: SchemaPosition) -> BTreeMap<String, Mirror> {
         let mut found = BTreeMap::new();
         self.at(key, |reader| {
             walk.object(|walk, name| {
@@ -114,7 +118,7 @@ impl Reader {
     /// Reads a value that may be a schema, or several.
     fn elsewhere(&mut self, walk: &mut Walk<'_>) {
         match walk.kind() {
-            JsonKind::Object => drop(self.schema(walk, Place::Elsewhere)),
+            JsonKind::Object => drop(self.schema(walk, SchemaPosition::Elsewhere)),
             JsonKind::Array => walk.array(|walk| self.elsewhere(walk)),
             JsonKind::String | JsonKind::Number | JsonKind::Bool | JsonKind::Null => {}
         }
@@ -128,9 +132,9 @@ impl Reader {
     }
 
     /// Returns the name of the field that a valid annotation defines.
-    fn judge(&mut self, value: Option<String>, fits: bool, place: Place) -> Option<String> {
+    fn judge(&mut self, value: Option<String>, fits: bool, place: SchemaPosition) -> Option<String> {
         let fault = match value {
-            _ if place != Place::Property => "is not reachable by `properties` alone",
+            _ if place != SchemaPosition::Property => "is not reachable by `properties` alone",
             None => "is not a string",
             Some(name) if name.is_empty() => "is empty",
             Some(name) if !is_token(&name) => "is not a token",

@@ -4,7 +4,7 @@
 
 use super::chunks::ChunkFraming;
 use super::first::FirstLine;
-use super::lengths::{Declared, Lengths, ListMember};
+use super::lengths::{BodyLength, Lengths, ListMember};
 use super::names::shows_field;
 use super::prose::Prose;
 use super::{Framing, Side};
@@ -251,18 +251,18 @@ impl Head {
             _ if self.is_trailer => Framing::Start,
             (Some(Side::Response), _) if matches!(status, 102..200 | 100) => Framing::Start,
             (Some(Side::Response), _) if status < 200 => return HeadStep::Broken,
-            (_, Declared::Invalid) => return HeadStep::Broken,
+            (_, BodyLength::Invalid) => return HeadStep::Broken,
             (Some(Side::Response), _) if matches!(status, 204 | 304) => Framing::Start,
             (Some(Side::Request), _) if self.is_coded => return HeadStep::Broken,
-            (_, Declared::Known(0)) => Framing::Start,
-            (_, Declared::Unknown) => return HeadStep::Broken,
+            (_, BodyLength::Known(0)) => Framing::Start,
+            (_, BodyLength::Unknown) => return HeadStep::Broken,
             _ if self.is_coded => return HeadStep::Broken,
-            (_, Declared::Known(length)) => Framing::Body(length),
-            (Some(Side::Request), Declared::Chunked) => Framing::Chunked(ChunkFraming::of_request()),
-            (_, Declared::Chunked) => Framing::Chunked(ChunkFraming::of_response()),
-            (Some(Side::Request), Declared::Nothing) if self.first.wants_body() => return HeadStep::Broken,
-            (Some(Side::Request), Declared::Nothing) => Framing::Start,
-            (_, Declared::Nothing) => Framing::Close,
+            (_, BodyLength::Known(length)) => Framing::Body(length),
+            (Some(Side::Request), BodyLength::Chunked) => Framing::Chunked(ChunkFraming::of_request()),
+            (_, BodyLength::Chunked) => Framing::Chunked(ChunkFraming::of_response()),
+            (Some(Side::Request), BodyLength::Nothing) if self.first.wants_body() => return HeadStep::Broken,
+            (Some(Side::Request), BodyLength::Nothing) => Framing::Start,
+            (_, BodyLength::Nothing) => Framing::Close,
         })
     }
 }

@@ -1,9 +1,9 @@
 //! The length of a body according to its head (RFC 9112 section 6.3), by the rules of the codec.
 //! Other rules would find the next head at another position.
 
-/// The length of a body.
+/// The length of a body, as its head declares it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Declared {
+pub(super) enum BodyLength {
     Nothing,
     Known(u64),
     Chunked,
@@ -62,15 +62,15 @@ impl Lengths {
 
     /// Returns the result of all fields. `old` is whether the message is HTTP/1.0, which has no
     /// transfer codings.
-    pub(super) fn declared(&self, old: bool) -> Declared {
+    pub(super) fn declared(&self, old: bool) -> BodyLength {
         match (self.length, self.codings) {
-            _ if self.is_invalid => Declared::Invalid,
-            (None, 0) => Declared::Nothing,
-            (Some(length), 0) => Declared::Known(length.value),
-            (Some(_), _) => Declared::Invalid,
-            _ if old => Declared::Invalid,
-            (None, 1) if self.chunked => Declared::Chunked,
-            (None, _) => Declared::Unknown,
+            _ if self.is_invalid => BodyLength::Invalid,
+            (None, 0) => BodyLength::Nothing,
+            (Some(length), 0) => BodyLength::Known(length.value),
+            (Some(_), _) => BodyLength::Invalid,
+            _ if old => BodyLength::Invalid,
+            (None, 1) if self.chunked => BodyLength::Chunked,
+            (None, _) => BodyLength::Unknown,
         }
     }
 }

@@ -7,7 +7,7 @@ use super::names::Word;
 /// Reads a text character by character. A non-ASCII character may be any byte above 0x7F.
 #[derive(Clone, Default)]
 pub(super) struct Prose {
-    state: State,
+    state: ProseState,
     word: Word,
     /// Hexadecimal digits of a percent-encoded character, and how many are missing.
     percent: Option<(u8, u8)>,
@@ -16,7 +16,7 @@ pub(super) struct Prose {
 }
 
 #[derive(Clone, Copy, PartialEq, Default)]
-enum State {
+enum ProseState {
     #[default]
     Plain,
     /// After a secret name and a quote.
@@ -53,12 +53,12 @@ enum Until {
 impl Prose {
     /// Adds the next character. Returns whether it is masked.
     pub(super) fn masks(&mut self, byte: u8) -> bool {
-        let State::Masked(until) = self.state else { return self.open(byte) };
+        let ProseState::Masked(until) = self.state else { return self.open(byte) };
         self.escaped = false;
         if byte == b'\\' && until == Until::Quote {
             // The meaning of a backslash depends on how often the text was quoted, so nothing after
             // it is reliable.
-            self.state = State::Masked(Until::End);
+            self.state = ProseState::Masked(Until::End);
             return true;
         }
         let ends = match until {
@@ -70,19 +70,19 @@ impl Prose {
         };
         if ends {
             self.word.clear();
-            self.state = if byte == b'@' { State::Authority } else { State::Plain };
+            self.state = if byte == b'@' { ProseState::Authority } else { ProseState::Plain };
         }
         !ends
     }
 
     /// Returns whether this is inside a value, or the next character may begin one.
     pub(super) fn in_value(&self) -> bool {
-        matches!(self.state, State::Masked(_) | State::Value | State::Bearer)
+        matches!(self.state, ProseState::Masked(_) | ProseState::Value | ProseState::Bearer)
     }
 
     /// Returns whether this is inside a value that only the end of the text ends.
     pub(super) fn masks_all(&self) -> bool {
-        self.state == State::Masked(Until::End)
+        self.state == ProseState::Masked(Until::End)
     }
 
     /// Inside a value, after an unmasked backslash: returns the character to write, so that the two
@@ -93,10 +93,10 @@ impl Prose {
                 self.masks(byte);
                 return byte;
             }
-            (b'n' | b'r' | b't' | b'\\', State::Value) => return byte,
-            (b'u', _) => self.state = State::Masked(Until::End),
-            (_, State::Masked(_)) => self.escaped = !self.escaped,
-            _ => self.state = State::Masked(Until::Token),
+            (b'n' | b'r' | b't' | b'\\', ProseState::Value) => return byte,
+            (b'u', _) => self.state = ProseState::Masked(Until::End),
+            (_, ProseState::Masked(_)) => self.escaped = !self.escaped,
+            _ => self.state = ProseState::Masked(Until::Token),
         }
         b'\\'
     }
@@ -108,56 +108,56 @@ impl Prose {
 
     fn open(&mut self, byte: u8) -> bool {
         match self.state {
-            State::Plain => {
+            ProseState::Plain => {
                 self.plain(byte);
                 false
             }
-            State::Named => match byte {
+            ProseState::Named => match byte {
                 b'"' | b'\'' | b'\\' => false,
-                b':' => self.enter(State::Value, false),
+                b':' => self.enter(ProseState::Value, false),
                 _ if is_space(byte) => false,
                 _ => self.again(byte),
             },
-            State::Value => match byte {
-                b'"' => self.enter(State::Masked(Until::Quote), false),
-                b'{' | b'[' => self.enter(State::Masked(Until::End), false),
+            ProseState::Value => match byte {
+                b'"' => self.enter(ProseState::Masked(Until::Quote), false),
+                b'{' | b'[' => self.enter(ProseState::Masked(Until::End), false),
                 b'\\' => false,
                 b',' | b'}' | b']' => self.again(byte),
                 _ if is_space(byte) => false,
-                _ => self.enter(State::Masked(Until::Token), true),
+                _ => self.enter(ProseState::Masked(Until::Token), true),
             },
-            State::Bearer => match byte {
+            ProseState::Bearer => match byte {
                 b'"' => self.again(byte),
                 _ if is_space(byte) => false,
-                _ => self.enter(State::Masked(Until::Token), true),
+                _ => self.enter(ProseState::Masked(Until::Token), true),
             },
-            State::Scheme(0) if byte == b'/' => self.enter(State::Scheme(1), false),
-            State::Scheme(1) if byte == b'/' => self.enter(State::Authority, false),
-            State::Scheme(_) => self.again(byte),
-            State::Authority => match byte {
-                b':' => self.enter(State::Port(0), false),
-                b'[' => self.enter(State::Bracket, false),
+            ProseState::Scheme(0) if byte == b'/' => self.enter(ProseState::Scheme(1), false),
+            ProseState::Scheme(1) if byte == b'/' => self.enter(ProseState::Authority, false),
+            ProseState::Scheme(_) => self.again(byte),
+            ProseState::Authority => match byte {
+                b':' => self.enter(ProseState::Port(0), false),
+                b'[' => self.enter(ProseState::Bracket, false),
                 b'/' | b'?' | b'#' | b'"' | b'&' | b'=' => self.again(byte),
                 _ if is_space(byte) => self.again(byte),
                 _ => false,
             },
-            State::Bracket => match byte {
-                b']' => self.enter(State::Authority, false),
+            ProseState::Bracket => match byte {
+                b']' => self.enter(ProseState::Authority, false),
                 b':' | b'.' | b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F' => false,
                 _ => self.again(byte),
             },
-            State::Port(digits) => match byte {
-                b'0'..=b'9' if digits < 5 => self.enter(State::Port(digits + 1), false),
-                b'@' => self.enter(State::Authority, false),
+            ProseState::Port(digits) => match byte {
+                b'0'..=b'9' if digits < 5 => self.enter(ProseState::Port(digits + 1), false),
+                b'@' => self.enter(ProseState::Authority, false),
                 b'/' | b'?' | b'#' | b'"' | b'&' | b',' | b')' => self.again(byte),
                 _ if is_space(byte) => self.again(byte),
-                _ => self.enter(State::Masked(Until::Host), true),
+                _ => self.enter(ProseState::Masked(Until::Host), true),
             },
-            State::Masked(_) => true,
+            ProseState::Masked(_) => true,
         }
     }
 
-    fn enter(&mut self, state: State, mask: bool) -> bool {
+    fn enter(&mut self, state: ProseState, mask: bool) -> bool {
         self.state = state;
         self.escaped = false;
         mask
@@ -165,7 +165,7 @@ impl Prose {
 
     /// The byte did not match: it is plain text.
     fn again(&mut self, byte: u8) -> bool {
-        self.state = State::Plain;
+        self.state = ProseState::Plain;
         self.word.clear();
         self.plain(byte);
         false
@@ -192,10 +192,10 @@ impl Prose {
         match byte {
             b'_' | b'-' | b'\\' => return,
             _ if byte.is_ascii_alphanumeric() => return self.word.push(byte),
-            b'=' if self.word.is_secret_parameter() => _ = self.enter(State::Masked(Until::Pair), false),
-            b'"' | b'\'' if self.word.is_secret() => self.state = State::Named,
-            b':' if !self.word.is_empty() => self.state = State::Scheme(0),
-            b' ' if self.word.is("bearer") => self.state = State::Bearer,
+            b'=' if self.word.is_secret_parameter() => _ = self.enter(ProseState::Masked(Until::Pair), false),
+            b'"' | b'\'' if self.word.is_secret() => self.state = ProseState::Named,
+            b':' if !self.word.is_empty() => self.state = ProseState::Scheme(0),
+            b' ' if self.word.is("bearer") => self.state = ProseState::Bearer,
             _ => {}
         }
         self.word.clear();

@@ -35,7 +35,7 @@ enum LineState {
 struct Str {
     word: Word,
     meaning: Meaning,
-    link: Link,
+    link: UrlPart,
     escape: Escape,
 }
 
@@ -52,9 +52,9 @@ enum Escape {
     Hex(u8, u16),
 }
 
-/// The position in a link.
+/// The part of a URL that the next byte belongs to.
 #[derive(Clone, Copy, PartialEq)]
-enum Link {
+enum UrlPart {
     Scheme,
     Slashes(u8),
     Host,
@@ -100,7 +100,7 @@ impl Text {
         let secret = self.is_secret();
         if byte == b'"' {
             let meaning = if secret || self.prose.in_value() { Meaning::Secret } else { self.meaning };
-            self.string = Some(Str { word: Word::default(), meaning, link: Link::Scheme, escape: Escape::None });
+            self.string = Some(Str { word: Word::default(), meaning, link: UrlPart::Scheme, escape: Escape::None });
             self.prose.skip();
             self.key = None;
             self.in_number = false;
@@ -231,22 +231,22 @@ impl Str {
     fn link(&mut self, byte: u8) -> u8 {
         let name = byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
         let next = match (self.link, byte) {
-            (Link::Scheme, b':') => Link::Slashes(0),
-            (Link::Scheme, _) if name || byte == b'+' => Link::Scheme,
-            (Link::Slashes(0), b'/') => Link::Slashes(1),
-            (Link::Slashes(1), b'/') => Link::Host,
-            (Link::Host, b'[') => Link::Host,
-            (Link::Host, _) if name => Link::Host,
-            (Link::Host | Link::Port, b':') => Link::Port,
-            (Link::Port, b'0'..=b'9' | b']') => Link::Port,
-            (Link::Host | Link::Port, b'/' | b'?' | b'#') => {
-                self.link = Link::Masked;
+            (UrlPart::Scheme, b':') => UrlPart::Slashes(0),
+            (UrlPart::Scheme, _) if name || byte == b'+' => UrlPart::Scheme,
+            (UrlPart::Slashes(0), b'/') => UrlPart::Slashes(1),
+            (UrlPart::Slashes(1), b'/') => UrlPart::Host,
+            (UrlPart::Host, b'[') => UrlPart::Host,
+            (UrlPart::Host, _) if name => UrlPart::Host,
+            (UrlPart::Host | UrlPart::Port, b':') => UrlPart::Port,
+            (UrlPart::Port, b'0'..=b'9' | b']') => UrlPart::Port,
+            (UrlPart::Host | UrlPart::Port, b'/' | b'?' | b'#') => {
+                self.link = UrlPart::Masked;
                 return byte;
             }
-            _ => Link::Masked,
+            _ => UrlPart::Masked,
         };
         self.link = next;
         self.skip(byte);
-        if next == Link::Masked { b'x' } else { byte }
+        if next == UrlPart::Masked { b'x' } else { byte }
     }
 }

@@ -91,8 +91,8 @@ impl Cx {
         note: impl Fn(Note) -> Result<(), Refusal> + Send + Sync + 'static,
         publish: impl Fn(Change) + Send + Sync + 'static,
     ) -> Self {
-        struct Link<F, P>(Arc<AtomicBool>, F, P);
-        impl<F, P> Port for Link<F, P>
+        struct LinkedPort<F, P>(Arc<AtomicBool>, F, P);
+        impl<F, P> Port for LinkedPort<F, P>
         where
             F: Fn(Note) -> Result<(), Refusal> + Send + Sync,
             P: Fn(Change) + Send + Sync,
@@ -109,7 +109,7 @@ impl Cx {
                 self.0.load(Ordering::Relaxed)
             }
         }
-        Self::new(invocation, Arc::new(Link(cancelled, note, publish)))
+        Self::new(invocation, Arc::new(LinkedPort(cancelled, note, publish)))
     }
 
     /// Like [`new`](Self::new), for a driver that runs a handler to its end before anything else.

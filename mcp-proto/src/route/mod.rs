@@ -75,7 +75,7 @@ pub enum Routed<'a, H> {
 }
 
 /// The handler or the result of a request.
-enum Found<'a, H> {
+enum Resolved<'a, H> {
     Tool(&'a Offered<H>, RawJson),
     Method(&'a H),
     Result(Object),
@@ -199,27 +199,27 @@ impl<H> Router<H> {
     pub fn route(&self, mut responder: Responder, mut incoming: Incoming) -> Routed<'_, H> {
         let found = self.look_up(&responder, &incoming);
         match found.and_then(|found| responder.open(&mut incoming).map(|()| found)) {
-            Ok(Found::Tool(Offered { tool, handler, .. }, arguments)) => {
+            Ok(Resolved::Tool(Offered { tool, handler, .. }, arguments)) => {
                 if tool.output_schema_in(responder.version()).is_some() {
                     responder.expect_structure();
                 }
                 Routed::Handle { handler, invocation: Invocation::of_tool(incoming, arguments), responder }
             }
-            Ok(Found::Method(handler)) => {
+            Ok(Resolved::Method(handler)) => {
                 Routed::Handle { handler, invocation: Invocation::of_method(incoming), responder }
             }
-            Ok(Found::Result(result)) => Routed::Answer(responder.write(Outcome::Complete(result))),
+            Ok(Resolved::Result(result)) => Routed::Answer(responder.write(Outcome::Complete(result))),
             Err(error) => Routed::Answer(responder.write(Outcome::Error(error))),
         }
     }
 
     /// Finds the handler of a request, or its result if the router has it.
-    fn look_up(&self, responder: &Responder, incoming: &Incoming) -> Result<Found<'_, H>, ErrorObject> {
+    fn look_up(&self, responder: &Responder, incoming: &Incoming) -> Result<Resolved<'_, H>, ErrorObject> {
         self.agree(incoming)?;
         let has_tools = responder.config().capabilities.tools.is_some() || !self.tools.is_empty();
         match (self.methods.get(&incoming.method), incoming.method.as_str()) {
-            (Some(handler), _) => Ok(Found::Method(handler)),
-            (None, "tools/list") if has_tools => self.list(responder, incoming).map(Found::Result),
+            (Some(handler), _) => Ok(Resolved::Method(handler)),
+            (None, "tools/list") if has_tools => self.list(responder, incoming).map(Resolved::Result),
             (None, "tools/call") if has_tools => self.find(incoming),
             (None, _) => Err(ErrorObject::new(code::METHOD_NOT_FOUND, "Method not found")),
         }
@@ -265,7 +265,7 @@ impl<H> Router<H> {
 
     /// Returns the handler of a call and its arguments. A call of an unknown tool is an error in
     /// every revision.
-    fn find(&self, incoming: &Incoming) -> Result<Found<'_, H>, ErrorObject> {
+    fn find(&self, incoming: &Incoming) -> Result<Resolved<'_, H>, ErrorObject> {
         let name: String = incoming.params.required("name").map_err(|e| invalid(&format!("{e}")))?;
         let offered = self.offered(&name).ok_or_else(|| invalid(&format!("Unknown tool: {name}")))?;
         let arguments = match incoming.params.get("arguments") {
@@ -274,7 +274,7 @@ impl<H> Router<H> {
             Some(arguments) if arguments.kind() == JsonKind::Object => arguments.clone(),
             Some(_) => return Err(invalid("`arguments` is not an object")),
         };
-        Ok(Found::Tool(offered, arguments))
+        Ok(Resolved::Tool(offered, arguments))
     }
 
     fn offered(&self, name: &str) -> Option<&Offered<H>> {

@@ -19,7 +19,7 @@
 //! one on a server without a legacy revision, except `initialize`: -32022.
 
 use super::env::Env;
-use super::era::{Admitted, Caller, Parts, Transport};
+use super::era::{AdmittedRequest, Caller, Parts, Transport};
 use super::keys::SessionRef;
 use super::listen::Wanted;
 use super::response::ErrorReply;
@@ -45,7 +45,7 @@ pub(super) struct RequestContext {
 /// The handling of a modern request.
 pub(super) enum Modern {
     /// The application answers the request.
-    Run(Box<Admitted>),
+    Run(Box<AdmittedRequest>),
     /// The engine responds with this result.
     Reply(Object),
     /// The request opens a subscription, with these params.
@@ -63,7 +63,7 @@ pub(super) enum Open {
 /// The handling of a legacy request with a negotiated revision.
 pub(super) enum Legacy {
     /// The application answers the request.
-    Run(Box<Admitted>),
+    Run(Box<AdmittedRequest>),
     /// The engine responds with an empty result.
     Pong,
 }
@@ -150,8 +150,8 @@ impl Server {
     fn admit_request(
         &mut self,
         context: RequestContext,
-        admit: impl FnOnce(Caller) -> Result<Admitted, ErrorReply>,
-    ) -> Result<Box<Admitted>, ErrorReply> {
+        admit: impl FnOnce(Caller) -> Result<AdmittedRequest, ErrorReply>,
+    ) -> Result<Box<AdmittedRequest>, ErrorReply> {
         let RequestContext { exchange, session, .. } = context;
         let http_session = session.and_then(SessionRef::http);
         let client = self.env.client_on(exchange, http_session);

@@ -43,7 +43,7 @@ pub(super) struct Caller {
 }
 
 /// A request that the application may run.
-pub(super) struct Admitted {
+pub(super) struct AdmittedRequest {
     pub(super) id: Id,
     pub(super) incoming: Incoming,
     pub(super) token: Option<Id>,
@@ -120,7 +120,7 @@ impl Parts {
         version: ProtocolVersion,
         caller: Caller,
         takes_unasked: bool,
-    ) -> Result<Admitted, ErrorReply> {
+    ) -> Result<AdmittedRequest, ErrorReply> {
         let token = self.progress_token()?;
         let capabilities = self.meta.optional_object(meta::CLIENT_CAPABILITIES).ok().flatten().unwrap_or_default();
         let client = self.meta.optional_object(meta::CLIENT_INFO).ok().flatten();
@@ -149,7 +149,7 @@ impl Parts {
         let method = request.method.clone();
         let incoming = Incoming { method, params, meta, context, inputs, state, nonce: None };
         let size = weight::of_request(&request, token.as_ref(), &incoming, false);
-        Ok(Admitted { id: request.id, incoming, token, fault, unasked, size })
+        Ok(AdmittedRequest { id: request.id, incoming, token, fault, unasked, size })
     }
 
     /// Admits a legacy request with a negotiated revision.
@@ -158,7 +158,7 @@ impl Parts {
         request: Request,
         negotiated: &Negotiated,
         caller: Caller,
-    ) -> Result<Admitted, ErrorReply> {
+    ) -> Result<AdmittedRequest, ErrorReply> {
         let token = self.progress_token()?;
         let context = Context {
             version: negotiated.version,
@@ -174,7 +174,7 @@ impl Parts {
         let method = request.method.clone();
         let incoming = Incoming { method, params, meta, context, inputs: Inputs::new(), state: None, nonce: None };
         let size = weight::of_request(&request, token.as_ref(), &incoming, true);
-        Ok(Admitted { id: request.id, incoming, token, fault: None, unasked: false, size })
+        Ok(AdmittedRequest { id: request.id, incoming, token, fault: None, unasked: false, size })
     }
 
     /// Takes the input responses of a retry (multi round-trip requests). A client sends results

@@ -24,7 +24,7 @@
 
 use super::client::{Bound, ClientIdentity};
 use super::env::Env;
-use super::era::Admitted;
+use super::era::AdmittedRequest;
 use super::keys::{ReplyTo, SessionRef, Timer};
 use super::responder::{Responder, Shared, may_ask};
 use super::response::{ErrorReply, SerializedResponse};
@@ -116,7 +116,7 @@ impl Requests {
         env: &mut Env,
         http: &mut HttpState,
         client: &ClientIdentity,
-        admitted: &Admitted,
+        admitted: &AdmittedRequest,
     ) -> Result<(), ErrorReply> {
         let full = |full: Full| full.reject("the server has no room for the request");
         self.make_room(env, http, client, Bound::RunningBytes, admitted.size).map_err(full)
@@ -154,10 +154,10 @@ impl Requests {
         http: &mut HttpState,
         reply_to: ReplyTo,
         x: ExchangeId,
-        admitted: Admitted,
+        admitted: AdmittedRequest,
         batch: Option<u64>,
     ) {
-        let Admitted { id, incoming, token, fault, unasked, size } = admitted;
+        let AdmittedRequest { id, incoming, token, fault, unasked, size } = admitted;
         if unasked {
             env.diagnose(DiagnosticKind::UnexpectedResponse, "answers to questions that were not asked");
         }

@@ -247,8 +247,8 @@ impl Responder {
         seal::open(&self.binding(), self.came, sealed)
     }
 
-    fn binding(&self) -> seal::Binding<'_> {
-        seal::Binding {
+    fn binding(&self) -> seal::StateBinding<'_> {
+        seal::StateBinding {
             key: &self.shared.seal_key,
             server: &self.shared.config.info.name,
             principal: self.principal.as_ref(),
@@ -338,23 +338,23 @@ impl Responder {
         Answer { key: self.key, what: Answered::Ask { questions: questions.collect(), state } }
     }
 
-    fn refuse_questions(&self, requests: &[(String, InputRequest)]) -> Option<Refusal> {
+    fn refuse_questions(&self, requests: &[(String, InputRequest)]) -> Option<InputRefusal> {
         let limits = &self.shared.config.limits.server;
         let names: BTreeSet<&str> = requests.iter().map(|(name, _)| name.as_str()).collect();
         if self.version.era() == Era::Modern && !may_ask(&self.method) {
-            return Some(Refusal::Limit("this method cannot ask the client"));
+            return Some(InputRefusal::Limit("this method cannot ask the client"));
         }
         if self.rounds >= limits.max_rounds {
-            return Some(Refusal::Limit("the request asks the client too often"));
+            return Some(InputRefusal::Limit("the request asks the client too often"));
         }
         if requests.len() > limits.max_questions {
-            return Some(Refusal::Limit("the request asks the client too many questions at once"));
+            return Some(InputRefusal::Limit("the request asks the client too many questions at once"));
         }
         if names.len() < requests.len() {
-            return Some(Refusal::Limit("two questions have the same name"));
+            return Some(InputRefusal::Limit("two questions have the same name"));
         }
         let missing: Vec<_> = requests.iter().map(|(_, request)| request).filter(|r| !self.can_ask(r)).collect();
-        (!missing.is_empty()).then(|| Refusal::Missing(required_capabilities(&missing)))
+        (!missing.is_empty()).then(|| InputRefusal::Missing(required_capabilities(&missing)))
     }
 
     fn can_ask(&self, request: &InputRequest) -> bool {
@@ -362,13 +362,13 @@ impl Responder {
         exists && self.capabilities.has(request.capability())
     }
 
-    fn refused(self, refusal: Refusal) -> Answer {
+    fn refused(self, refusal: InputRefusal) -> Answer {
         match refusal {
-            Refusal::Limit(why) => {
+            InputRefusal::Limit(why) => {
                 let diagnostic = Diagnostic::new(DiagnosticKind::TooManyInputs, why);
                 self.error(ErrorObject::new(code::INTERNAL_ERROR, why), Some(diagnostic))
             }
-            Refusal::Missing(capabilities) => {
+            InputRefusal::Missing(capabilities) => {
                 let names: Vec<&str> = capabilities.iter().map(|(name, _)| name).collect();
                 let text = format!("the client lacks the capability: {}", names.join(", "));
                 let diagnostic = Diagnostic::new(DiagnosticKind::MissingCapability, text.as_str());
@@ -391,7 +391,7 @@ impl Responder {
     fn ask_in_result(self, requests: &[(String, InputRequest)], state: Option<RawJson>) -> Answer {
         let limits = &self.shared.config.limits.server;
         if self.has_large_params() {
-            return self.refused(Refusal::Limit("the params of a request that asks are larger than the limit"));
+            return self.refused(InputRefusal::Limit("the params of a request that asks are larger than the limit"));
         }
         let memory = Memory {
             nonce: self.mint_nonce(),
@@ -402,7 +402,7 @@ impl Responder {
         };
         let sealed = seal::seal(&self.binding(), self.came.saturating_add(limits.state_lifetime.as_secs()), &memory);
         if sealed.len() > limits.max_state {
-            return self.refused(Refusal::Limit("what the request remembers is larger than the limit"));
+            return self.refused(InputRefusal::Limit("what the request remembers is larger than the limit"));
         }
         let mut questions = Object::new();
         for (name, request) in requests {
@@ -416,7 +416,7 @@ impl Responder {
 }
 
 /// Why input requests are not sent.
-enum Refusal {
+enum InputRefusal {
     Limit(&'static str),
     Missing(Object),
 }

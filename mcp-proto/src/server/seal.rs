@@ -35,7 +35,7 @@ pub(super) struct Memory {
 }
 
 /// The binding of a sealed state: the key, the principal, and the request.
-pub(super) struct Binding<'a> {
+pub(super) struct StateBinding<'a> {
     pub(super) key: &'a [u8; 32],
     /// The name of the server.
     pub(super) server: &'a str,
@@ -45,7 +45,7 @@ pub(super) struct Binding<'a> {
 }
 
 /// Seals `memory` until `expiry` (Unix seconds).
-pub(super) fn seal(binding: &Binding<'_>, expiry: u64, memory: &Memory) -> String {
+pub(super) fn seal(binding: &StateBinding<'_>, expiry: u64, memory: &Memory) -> String {
     let body = memory.write();
     let mut out = Vec::with_capacity(HEAD + TAG + body.as_bytes().len());
     out.push(FORM);
@@ -57,7 +57,7 @@ pub(super) fn seal(binding: &Binding<'_>, expiry: u64, memory: &Memory) -> Strin
 }
 
 /// Opens a sealed state. The error names the mismatch, for the log and not for the client.
-pub(super) fn open(binding: &Binding<'_>, now: u64, sealed: &str) -> Result<Memory, &'static str> {
+pub(super) fn open(binding: &StateBinding<'_>, now: u64, sealed: &str) -> Result<Memory, &'static str> {
     let bytes = URL_SAFE_NO_PAD.decode(sealed).map_err(|_| "not base64url")?;
     let (head, rest) = bytes.split_at_checked(HEAD).ok_or("too short")?;
     let (tag, body) = rest.split_at_checked(TAG).ok_or("too short")?;
@@ -78,7 +78,7 @@ pub(super) fn open(binding: &Binding<'_>, now: u64, sealed: &str) -> Result<Memo
     Memory::read(&body).map_err(|_| "unreadable")
 }
 
-fn mac(binding: &Binding<'_>, head: &[u8], body: &[u8]) -> HMAC {
+fn mac(binding: &StateBinding<'_>, head: &[u8], body: &[u8]) -> HMAC {
     let mut mac = HMAC::new(binding.key);
     mac.update(head);
     for text in [binding.server.as_bytes(), binding.method.as_bytes()] {
@@ -158,7 +158,7 @@ mod tests {
         let principals = [None, Some(&empty), Some(&named)];
         let params = Object::new();
         let binding =
-            |principal| Binding { key: &[7; 32], server: "s", principal, method: "tools/call", params: &params };
+            |principal| StateBinding { key: &[7; 32], server: "s", principal, method: "tools/call", params: &params };
         for made_for in principals {
             let sealed = seal(&binding(made_for), 100, &Memory::default());
             for brought_by in principals {

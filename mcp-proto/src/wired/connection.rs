@@ -42,7 +42,7 @@ const LATE_REPORT: usize = 64 << 10;
 pub struct Connection {
     number: u64,
     sequence: u64,
-    side: Side,
+    role: ConnectionRole,
     conn: Conn,
     hook: Option<MessageHook>,
     limits: Arc<FrameLimits>,
@@ -60,7 +60,7 @@ pub struct Connection {
     /// HTTP server: its reservation of the budget that all connections share.
     share: Option<Reservation>,
     /// HTTP client: how much of the response to the latest request was received.
-    answer: Answer,
+    answer: ResponseProgress,
     /// HTTP client: it is idle, and more connections are open than are kept.
     surplus: bool,
     open: bool,
@@ -102,9 +102,9 @@ pub enum ConnectionOutput {
     Close(Shutdown),
 }
 
-/// The transport, the side, and the way in which the connection is closed.
+/// The role of this end: the transport, client or server, and how it closes the connection.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Side {
+enum ConnectionRole {
     DuplexClient { program: bool },
     DuplexServer,
     HttpClient,
@@ -113,7 +113,7 @@ enum Side {
 
 /// How much of the response to the request of an HTTP client was received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Answer {
+enum ResponseProgress {
     /// No byte was received.
     Awaited,
     /// A part of the head was received.
@@ -130,7 +130,7 @@ impl Connection {
     /// is not open after [`FrameLimits::open_timeout`], its exchange fails and the connection is
     /// closed.
     pub fn client(kind: Kind, program: bool, limits: &FrameLimits, now: Instant) -> Self {
-        let mut connection = Self::new(0, kind, Side::DuplexClient { program }, limits, now);
+        let mut connection = Self::new(0, kind, ConnectionRole::DuplexClient { program }, limits, now);
         connection.timer = Some((now + limits.open_timeout, Due::Connect));
         connection
     }
@@ -141,10 +141,10 @@ impl Connection {
     /// [`ExchangeEvent::From`] with `peer`, unless nothing is known of the peer
     /// ([`Peer::default`]). Two connections of one server must not have the same number.
     pub fn server(number: u64, kind: Kind, peer: Peer, limits: &FrameLimits, now: Instant) -> Self {
-        let mut connection = Self::new(number, kind, Side::DuplexServer, limits, now);
+        let mut connection = Self::new(number, kind, ConnectionRole::DuplexServer, limits, now);
         connection.open = true;
         connection.peer = (peer != Peer::default()).then(|| Box::new(peer.clone()));
-        if connection.side == Side::HttpServer {
+        if connection.role == ConnectionRole::HttpServer {
             connection.arm(limits.head_timeout, Due::Head);
         } else {
             let exchange = connection.mint();
@@ -153,17 +153,17 @@ impl Connection {
         connection
     }
 
-    fn new(number: u64, kind: Kind, duplex: Side, limits: &FrameLimits, now: Instant) -> Self {
-        let side = match kind {
+    fn new(number: u64, kind: Kind, duplex: ConnectionRole, limits: &FrameLimits, now: Instant) -> Self {
+        let role = match kind {
             Kind::Lines => duplex,
-            Kind::HttpClient => Side::HttpClient,
-            Kind::HttpServer => Side::HttpServer,
+            Kind::HttpClient => ConnectionRole::HttpClient,
+            Kind::HttpServer => ConnectionRole::HttpServer,
         };
         let limits = Arc::new(limits.clone());
         Self {
             number,
             sequence: 0,
-            side,
+            role,
             conn: Conn::sharing(kind, limits.clone()),
             hook: None,
             limits,
@@ -174,7 +174,7 @@ impl Connection {
             pace: RateFloor::from(now),
             asked: false,
             share: None,
-            answer: Answer::Awaited,
+            answer: ResponseProgress::Awaited,
             surplus: false,
             open: false,
             eof: false,
@@ -207,7 +207,7 @@ impl Connection {
             "invariant: a channel carries one exchange at a time"
         );
         self.exchange = Some(exchange);
-        self.answer = Answer::Awaited;
+        self.answer = ResponseProgress::Awaited;
         self.surplus = false;
         self.handed = false;
         if self.open {
@@ -263,19 +263,19 @@ impl Connection {
         }
         self.traffic += said;
         let more = self.collect();
-        if more && self.open && self.side == Side::HttpClient {
+        if more && self.open && self.role == ConnectionRole::HttpClient {
             self.arm_request();
         }
-        let answered = last && self.side == Side::HttpServer;
+        let answered = last && self.role == ConnectionRole::HttpServer;
         if more || answered {
             self.events.push_back((exchange, ExchangeEvent::Unsent(self.unsent)));
         }
         if answered {
             self.answered(exchange);
-        } else if held && !self.conn.is_held() && self.side == Side::HttpServer {
+        } else if held && !self.conn.is_held() && self.role == ConnectionRole::HttpServer {
             self.await_body();
         }
-        if last && matches!(self.side, Side::DuplexClient { .. } | Side::DuplexServer) {
+        if last && matches!(self.role, ConnectionRole::DuplexClient { .. } | ConnectionRole::DuplexServer) {
             self.half_close();
         }
     }
@@ -301,10 +301,10 @@ impl Connection {
             return;
         }
         let unfinished = self.exchange.is_some() || self.unsent == 0;
-        match self.side {
+        match self.role {
             _ if !self.open => self.abort_channel(),
-            Side::HttpClient => self.abort_channel(),
-            Side::HttpServer if unfinished => self.abort_channel(),
+            ConnectionRole::HttpClient => self.abort_channel(),
+            ConnectionRole::HttpServer if unfinished => self.abort_channel(),
             _ => self.half_close(),
         }
     }
@@ -379,12 +379,12 @@ impl Connection {
         }
         self.open = true;
         self.timer = None;
-        match (self.side, self.exchange) {
-            (Side::DuplexClient { .. }, Some(exchange)) => {
+        match (self.role, self.exchange) {
+            (ConnectionRole::DuplexClient { .. }, Some(exchange)) => {
                 self.events.push_back((exchange, ExchangeEvent::Opened(peer)))
             }
-            (Side::HttpClient, None) => self.arm_idle(),
-            (Side::HttpClient, Some(_)) => self.arm_request(),
+            (ConnectionRole::HttpClient, None) => self.arm_idle(),
+            (ConnectionRole::HttpClient, Some(_)) => self.arm_request(),
             _ => {}
         }
         if self.ending.is_some() {
@@ -396,13 +396,13 @@ impl Connection {
         if !self.open || self.eof || bytes.is_empty() || self.ending == Some(Shutdown::Abort) {
             return;
         }
-        match (self.side, self.exchange) {
+        match (self.role, self.exchange) {
             // After a refusal the connection continues to read, so that the client receives the
             // response and no reset (RFC 9112 section 9.6).
-            (Side::HttpServer, None) if self.ending.is_some() => return,
-            (Side::HttpClient, None) => return self.late_bytes(),
-            (Side::HttpClient, Some(_)) => self.answer_comes(),
-            (Side::DuplexClient { .. } | Side::DuplexServer, None) => return,
+            (ConnectionRole::HttpServer, None) if self.ending.is_some() => return,
+            (ConnectionRole::HttpClient, None) => return self.late_bytes(),
+            (ConnectionRole::HttpClient, Some(_)) => self.answer_comes(),
+            (ConnectionRole::DuplexClient { .. } | ConnectionRole::DuplexServer, None) => return,
             _ => {}
         }
         self.backlog += bytes.len();
@@ -414,10 +414,10 @@ impl Connection {
             return;
         }
         self.eof = true;
-        match (self.side, self.exchange) {
-            (Side::HttpClient, None) => self.abort_channel(),
+        match (self.role, self.exchange) {
+            (ConnectionRole::HttpClient, None) => self.abort_channel(),
             // A complete response is still written.
-            (Side::HttpServer, None) if self.ending.is_none() => self.half_close(),
+            (ConnectionRole::HttpServer, None) if self.ending.is_none() => self.half_close(),
             (_, Some(_)) => self.conn.eof(),
             _ => {}
         }
@@ -437,13 +437,13 @@ impl Connection {
         if self.answered.is_some() {
             self.answer_goes_out(n);
         }
-        match (self.side, self.ending) {
-            (Side::HttpServer | Side::DuplexServer, Some(Shutdown::WriteHalf)) => self.arm_end(),
-            (Side::HttpServer, None) if self.exchange.is_none() => self.arm_next(),
-            (Side::HttpClient, None) if self.exchange.is_none() && self.unsent == 0 => {
+        match (self.role, self.ending) {
+            (ConnectionRole::HttpServer | ConnectionRole::DuplexServer, Some(Shutdown::WriteHalf)) => self.arm_end(),
+            (ConnectionRole::HttpServer, None) if self.exchange.is_none() => self.arm_next(),
+            (ConnectionRole::HttpClient, None) if self.exchange.is_none() && self.unsent == 0 => {
                 self.arm_idle();
             }
-            (Side::HttpClient, None) if self.exchange.is_some() => self.arm_request(),
+            (ConnectionRole::HttpClient, None) if self.exchange.is_some() => self.arm_request(),
             _ => {}
         }
     }
@@ -477,7 +477,7 @@ impl Connection {
     }
 
     fn understand(&mut self) -> bool {
-        let Some(exchange) = self.exchange else { return self.side == Side::HttpServer && self.accept() };
+        let Some(exchange) = self.exchange else { return self.role == ConnectionRole::HttpServer && self.accept() };
         if !self.holds() {
             let item = self.conn.poll_item();
             self.content_comes();
@@ -491,7 +491,7 @@ impl Connection {
                 // The end of a JSON body comes with its message: the engine answers or continues
                 // only after the end.
                 if whole
-                    && matches!(self.side, Side::HttpClient | Side::HttpServer)
+                    && matches!(self.role, ConnectionRole::HttpClient | ConnectionRole::HttpServer)
                     && let Some(end) = self.conn.poll_item()
                 {
                     self.item(exchange, end);
@@ -506,12 +506,12 @@ impl Connection {
                 return true;
             }
         }
-        if self.side == Side::HttpServer && self.asked && self.eof && self.gone.is_none() {
+        if self.role == ConnectionRole::HttpServer && self.asked && self.eof && self.gone.is_none() {
             return self.read_closed(exchange);
         }
         // On a duplex connection the end of the input is an item. The exchange is over when the
         // connection is closed.
-        let cut = self.eof && matches!(self.side, Side::HttpClient | Side::HttpServer);
+        let cut = self.eof && matches!(self.role, ConnectionRole::HttpClient | ConnectionRole::HttpServer);
         let Some(why) = self.gone.clone().or(cut.then_some(Closed::Eof)) else { return false };
         self.fail(exchange, why);
         true
@@ -519,10 +519,10 @@ impl Connection {
 
     /// Only content extends a timeout, not the framing around it: a sender can stretch the framing.
     fn content_comes(&mut self) {
-        match (self.conn.take_content(), self.side) {
+        match (self.conn.take_content(), self.role) {
             (0, _) => {}
-            (n, Side::HttpServer) if !self.asked => self.body_goes_on(n),
-            (_, Side::HttpClient) => self.answer_goes_on(),
+            (n, ConnectionRole::HttpServer) if !self.asked => self.body_goes_on(n),
+            (_, ConnectionRole::HttpClient) => self.answer_goes_on(),
             _ => {}
         }
     }
@@ -539,12 +539,12 @@ impl Connection {
             self.answer_begins(head);
         }
         self.events.push_back((exchange, ExchangeEvent::Inbound(item)));
-        match self.side {
-            Side::HttpServer if end || refused => {
+        match self.role {
+            ConnectionRole::HttpServer if end || refused => {
                 self.asked = true;
                 self.timer = None;
             }
-            Side::HttpClient if end => self.complete(),
+            ConnectionRole::HttpClient if end => self.complete(),
             _ => {}
         }
     }

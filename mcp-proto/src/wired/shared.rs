@@ -70,13 +70,13 @@ pub struct SharedServer {
     next: u64,
     /// Number of connections that were ever refused, and number of those that are not closed.
     refused: (u64, usize),
-    phase: Phase,
+    phase: ServerPhase,
     now: Instant,
 }
 
-/// The shutdown of a server, after the engine has terminated.
+/// The phase of a server: its shutdown follows the end of the engine.
 #[derive(Debug)]
-enum Phase {
+enum ServerPhase {
     /// The engine runs.
     Running,
     /// The engine has terminated. The connections close, and the server aborts them at `abort_at`.
@@ -119,7 +119,7 @@ impl SharedServer {
             tally: Counters::default(),
             next: 0,
             refused: (0, 0),
-            phase: Phase::Running,
+            phase: ServerPhase::Running,
             now,
         }
     }
@@ -137,7 +137,7 @@ impl SharedServer {
         self.advance(now);
         let limits = &self.config.limits.frame;
         if self.server.is_shutting_down() || !self.counts.open(self.next + 1, &peer) {
-            let responds = self.refused.1 < MAX_REFUSING && matches!(self.phase, Phase::Running);
+            let responds = self.refused.1 < MAX_REFUSING && matches!(self.phase, ServerPhase::Running);
             let number = FIRST_REFUSED + self.refused.0;
             self.refused = (self.refused.0 + 1, self.refused.1 + 1);
             self.connections.insert(number, Mailbox::default());
@@ -257,9 +257,9 @@ impl SharedServer {
     /// Returns when to call [`handle_timeout`](Self::handle_timeout).
     pub fn poll_timeout(&self) -> Option<Instant> {
         match self.phase {
-            Phase::Closing { abort_at, .. } => abort_at,
-            Phase::Running => self.server.poll_timeout(),
-            Phase::Terminated => None,
+            ServerPhase::Closing { abort_at, .. } => abort_at,
+            ServerPhase::Running => self.server.poll_timeout(),
+            ServerPhase::Terminated => None,
         }
     }
 
@@ -275,7 +275,7 @@ impl SharedServer {
 
     /// Returns whether the server has shut down and all connections have closed.
     pub fn is_terminated(&self) -> bool {
-        matches!(self.phase, Phase::Terminated)
+        matches!(self.phase, ServerPhase::Terminated)
     }
 
     fn act<R>(&mut self, now: Instant, f: impl FnOnce(&mut Server, Instant) -> R) -> R {
@@ -320,7 +320,7 @@ impl SharedServer {
     /// Fires the timers that are due. The outputs wait for [`poll_posted`](Self::poll_posted).
     pub(super) fn fire(&mut self, now: Instant) {
         self.with_engine(now, Server::handle_timeout);
-        if let Phase::Closing { open, abort_at } = &mut self.phase
+        if let ServerPhase::Closing { open, abort_at } = &mut self.phase
             && abort_at.take_if(|at| *at <= self.now).is_some()
         {
             *open = newest_first(&self.connections);
@@ -329,7 +329,7 @@ impl SharedServer {
 
     /// Passes an event of a connection to the engine, unless the engine has terminated.
     pub(super) fn handle_event(&mut self, exchange: ExchangeId, event: ExchangeEvent) {
-        if matches!(self.phase, Phase::Running) {
+        if matches!(self.phase, ServerPhase::Running) {
             self.server.handle_event(self.now, exchange, event);
         }
     }
@@ -337,7 +337,7 @@ impl SharedServer {
     /// Counts a diagnostic of a connection. Returns its event, unless the engine has terminated.
     pub(super) fn diagnostic(&mut self, diagnostic: Diagnostic) -> Option<Event> {
         self.tally.diagnostic(diagnostic.kind);
-        matches!(self.phase, Phase::Running).then_some(Event::Diagnostic(diagnostic))
+        matches!(self.phase, ServerPhase::Running).then_some(Event::Diagnostic(diagnostic))
     }
 
     /// Forgets a connection that is closed.
@@ -360,23 +360,23 @@ impl SharedServer {
     /// Takes the next output.
     pub(super) fn poll_posted(&mut self) -> Option<Posted> {
         match &mut self.phase {
-            Phase::Closing { open, abort_at } => match open.pop() {
+            ServerPhase::Closing { open, abort_at } => match open.pop() {
                 Some(connection) => {
                     let mail = if abort_at.is_some() { Mail::Close } else { Mail::Terminate };
                     Some(Posted::Mail(connection, mail))
                 }
                 None if self.connections.is_empty() => {
-                    self.phase = Phase::Terminated;
+                    self.phase = ServerPhase::Terminated;
                     Some(Posted::Event(Event::Terminated))
                 }
                 None => None,
             },
-            Phase::Running => match self.server.poll_output()? {
+            ServerPhase::Running => match self.server.poll_output()? {
                 Output::Send(exchange, part) => Some(Posted::Mail(exchange.connection(), Mail::Send(exchange, part))),
                 Output::Abort(exchange) => Some(Posted::Mail(exchange.connection(), Mail::Abort(exchange))),
                 Output::Event(Event::Terminated) => {
                     let abort_at = Some(self.now + self.config.limits.frame.linger_timeout + MARGIN);
-                    self.phase = Phase::Closing { open: newest_first(&self.connections), abort_at };
+                    self.phase = ServerPhase::Closing { open: newest_first(&self.connections), abort_at };
                     self.poll_posted()
                 }
                 Output::Event(event) => {
@@ -384,7 +384,7 @@ impl SharedServer {
                     Some(Posted::Event(event))
                 }
             },
-            Phase::Terminated => None,
+            ServerPhase::Terminated => None,
         }
     }
 

@@ -38,7 +38,7 @@ struct Known {
 
 /// The result of reading one page of `tools/list`.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub(super) struct Page {
+pub(super) struct LearnedPage {
     /// The page without the tools that are left out. `None` if no tool is left out.
     pub(super) without: Option<RawJson>,
     /// The tools that are left out, and the reasons.
@@ -49,8 +49,8 @@ impl Tools {
     /// Learns from a page of `tools/list`. Keeps at most `max` tools, and first evicts the one that
     /// was listed longest ago. If the connection mirrors arguments, the page loses the tools with
     /// an invalid annotation. Elements that are not tools stay in the page for its reader.
-    pub(super) fn learn(&mut self, result: &RawJson, mirrored: bool, max: usize) -> Page {
-        let mut page = Page::default();
+    pub(super) fn learn(&mut self, result: &RawJson, mirrored: bool, max: usize) -> LearnedPage {
+        let mut page = LearnedPage::default();
         let Ok(mut object) = Object::read(result) else { return page };
         let Ok(Some(tools)) = object.optional_array("tools") else { return page };
         let count = tools.len();

@@ -47,7 +47,7 @@ fn call(name: &str, arguments: &Value) -> Object {
 /// The tools of a server with one tool, which has this schema.
 fn knowing(schema: &Value) -> Tools {
     let mut tools = Tools::default();
-    assert_eq!(tools.learn(&page(&[tool("t", schema)]), true, MAX), Page::default());
+    assert_eq!(tools.learn(&page(&[tool("t", schema)]), true, MAX), LearnedPage::default());
     tools
 }
 
@@ -283,9 +283,9 @@ fn only_invalid_tools_are_left_out() {
         page.without.unwrap().as_str(),
         format!(r#"{{"resultType":"complete","tools":[{good},{odd}],"nextCursor":"c","_meta":{{"a" : 1}}}}"#)
     );
-    assert_eq!(tools.learn(&list(good), true, MAX), Page::default());
+    assert_eq!(tools.learn(&list(good), true, MAX), LearnedPage::default());
     for whatever in ["[]", "1", r#"{"tools":{}}"#, "{}", r#"{"tools":null}"#] {
-        assert_eq!(tools.learn(&RawJson::parse(whatever).unwrap(), true, MAX), Page::default());
+        assert_eq!(tools.learn(&RawJson::parse(whatever).unwrap(), true, MAX), LearnedPage::default());
     }
     assert_eq!(tools.headers(&call("good", &json!({"a": "1"}))).unwrap().len(), 1);
 }
@@ -296,7 +296,10 @@ fn hints_count_without_header_mirroring() {
     let mut bad = tool("t", &with(json!({"a": text("")})));
     bad["annotations"] = json!({"readOnlyHint": true});
     let mut tools = Tools::default();
-    assert_eq!(tools.learn(&page(&[bad, tool("u", &with(json!({"a": text("A")})))]), false, MAX), Page::default());
+    assert_eq!(
+        tools.learn(&page(&[bad, tool("u", &with(json!({"a": text("A")})))]), false, MAX),
+        LearnedPage::default()
+    );
     assert!(tools.is_repeatable(&call("t", &json!({}))));
     assert_eq!(tools.headers(&call("u", &json!({"a": "1"}))).unwrap(), []);
 }

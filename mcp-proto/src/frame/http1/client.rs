@@ -2,7 +2,7 @@
 
 use super::head::{self, Gather, Writer};
 use super::length::{Declared, Length, declared};
-use super::{Body, BodyError, Framed, Input};
+use super::{Body, BodyError, ByteQueue, Framed};
 use crate::exchange::{BadRequest, Inbound, Outbound, RequestHead, ResponseHead, is_token};
 use crate::http_support::HttpSupport;
 use crate::limits::FrameLimits;
@@ -18,7 +18,7 @@ use bytes::Bytes;
 pub(in super::super) struct ClientCodec {
     _support: HttpSupport,
     limits: Arc<FrameLimits>,
-    input: Input,
+    input: ByteQueue,
     reading: Reading,
     eof: bool,
     broken: Option<String>,
@@ -50,7 +50,7 @@ impl ClientCodec {
         Self {
             _support: support,
             limits,
-            input: Input::default(),
+            input: ByteQueue::default(),
             reading: Reading::Idle,
             eof: false,
             broken: None,

@@ -2,7 +2,7 @@
 //! accepts and this crate does not.
 
 use super::super::conn::write;
-use super::Input;
+use super::ByteQueue;
 use crate::exchange::{BadRequest, Headers, is_token};
 use crate::limits::FrameLimits;
 use alloc::collections::VecDeque;
@@ -52,7 +52,7 @@ impl Gather {
     /// line that is too long for any permitted target.
     pub(super) fn poll_request(
         &mut self,
-        input: &mut Input,
+        input: &mut ByteQueue,
         limits: &FrameLimits,
     ) -> Result<Option<Vec<u8>>, BadRequest> {
         let longest = limits.max_target.saturating_add(AROUND_TARGET).min(limits.max_head);
@@ -60,7 +60,7 @@ impl Gather {
     }
 
     /// Returns the bytes of a response head, up to and including its empty line.
-    pub(super) fn poll(&mut self, input: &mut Input, limits: &FrameLimits) -> Result<Option<Vec<u8>>, BadRequest> {
+    pub(super) fn poll(&mut self, input: &mut ByteQueue, limits: &FrameLimits) -> Result<Option<Vec<u8>>, BadRequest> {
         self.gather(input, (limits.max_head, defect(431, LARGE_HEAD)), limits.max_head)
     }
 
@@ -68,7 +68,7 @@ impl Gather {
     /// the first line, and the error for a longer one.
     fn gather(
         &mut self,
-        input: &mut Input,
+        input: &mut ByteQueue,
         first: (usize, BadRequest),
         max_head: usize,
     ) -> Result<Option<Vec<u8>>, BadRequest> {

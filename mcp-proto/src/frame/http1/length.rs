@@ -1,6 +1,6 @@
 //! The end of a body (RFC 9112 sections 6 and 7).
 
-use super::Input;
+use super::ByteQueue;
 use super::head::{is_field, members};
 use crate::exchange::Headers;
 use alloc::vec::Vec;
@@ -131,7 +131,7 @@ impl Length {
     }
 
     /// Returns the next piece. The text of an error is for people.
-    pub(super) fn next(&mut self, input: &mut Input, eof: bool) -> Result<Piece, &'static str> {
+    pub(super) fn next(&mut self, input: &mut ByteQueue, eof: bool) -> Result<Piece, &'static str> {
         match self {
             Self::Known(0) => Ok(Piece::End),
             Self::Known(left) => match take(input, left) {
@@ -151,7 +151,7 @@ impl Length {
 }
 
 impl Chunks {
-    fn next(&mut self, input: &mut Input) -> Result<Piece, &'static str> {
+    fn next(&mut self, input: &mut ByteQueue) -> Result<Piece, &'static str> {
         loop {
             self.at = match &mut self.at {
                 Chunk::Size(line) => match input.line(line, MAX_DIGITS + self.blanks + self.extensions + 2) {
@@ -190,7 +190,7 @@ impl Chunks {
     }
 }
 
-fn take(input: &mut Input, left: &mut u64) -> Piece {
+fn take(input: &mut ByteQueue, left: &mut u64) -> Piece {
     match input.front().map(<[u8]>::len) {
         None => Piece::More,
         Some(there) => {

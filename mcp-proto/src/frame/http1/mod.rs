@@ -11,7 +11,7 @@ pub(super) use client::ClientCodec;
 pub(super) use server::ServerCodec;
 
 use super::body::Body;
-use super::input::Input;
+use super::input::ByteQueue;
 use crate::exchange::Inbound;
 use alloc::string::String;
 use core::mem;
@@ -55,7 +55,7 @@ impl Framed {
 
     /// Returns the next part of the body. `None` if more bytes are needed. With `eof` there are
     /// none.
-    fn poll_item(&mut self, input: &mut Input, eof: bool) -> Result<Option<Inbound>, BodyError> {
+    fn poll_item(&mut self, input: &mut ByteQueue, eof: bool) -> Result<Option<Inbound>, BodyError> {
         loop {
             if let Some(item) = self.body.poll_item() {
                 return Ok(Some(item));

@@ -2,7 +2,7 @@
 
 use super::head::{self, Gather, Writer, defect};
 use super::length::{Declared, Length, declared};
-use super::{Body, BodyError, Framed, Input};
+use super::{Body, BodyError, ByteQueue, Framed};
 use crate::exchange::{self, BadRequest, Inbound, Outbound, RequestHead, ResponseHead};
 use crate::frame::conn::write;
 use crate::frame::input::LARGE;
@@ -23,7 +23,7 @@ use core::mem;
 pub(in super::super) struct ServerCodec {
     _support: HttpSupport,
     limits: Arc<FrameLimits>,
-    input: Input,
+    input: ByteQueue,
     reading: Reading,
     eof: bool,
     broken: Option<String>,
@@ -32,7 +32,7 @@ pub(in super::super) struct ServerCodec {
     /// The response to the current request has no body.
     head_only: bool,
     keep_alive: bool,
-    stream: Stream,
+    stream: ResponseFraming,
     /// Whether the body of a request is read only after `Continue`.
     holding: bool,
     /// The body of the current request is held back.
@@ -51,7 +51,7 @@ enum Reading {
 
 /// The framing of the current streamed response.
 #[derive(Debug, PartialEq)]
-enum Stream {
+enum ResponseFraming {
     /// No response is streaming.
     None,
     /// A response is streaming, and its body must not be written.
@@ -66,14 +66,14 @@ impl ServerCodec {
         Self {
             _support: support,
             limits,
-            input: Input::default(),
+            input: ByteQueue::default(),
             reading: Reading::Head(Gather::default()),
             eof: false,
             broken: None,
             old: false,
             head_only: false,
             keep_alive: true,
-            stream: Stream::None,
+            stream: ResponseFraming::None,
             holding: false,
             held: false,
             expects: false,
@@ -243,9 +243,11 @@ impl ServerCodec {
         out: &mut VecDeque<Bytes>,
     ) -> Result<(), &'static str> {
         match outgoing {
-            Outbound::Response { .. } if self.stream != Stream::None => return Err("a response inside a stream"),
+            Outbound::Response { .. } if self.stream != ResponseFraming::None => {
+                return Err("a response inside a stream");
+            }
             Outbound::Response { head, body } => self.respond(&head, body, out),
-            Outbound::Event { .. } | Outbound::Comment(_) | Outbound::End if self.stream == Stream::None => {
+            Outbound::Event { .. } | Outbound::Comment(_) | Outbound::End if self.stream == ResponseFraming::None => {
                 return Err("a part of a stream without its response");
             }
             Outbound::Event { id, retry, data } => {
@@ -264,10 +266,10 @@ impl ServerCodec {
             }
             Outbound::Comment(text) => self.chunk(&[sse::encode_comment(&text)], out),
             Outbound::End => {
-                if self.stream == Stream::Chunked {
+                if self.stream == ResponseFraming::Chunked {
                     out.push_back(Bytes::from_static(b"0\r\n\r\n"));
                 }
-                self.stream = Stream::None;
+                self.stream = ResponseFraming::None;
             }
             Outbound::Message(_) => return Err("a message outside a response"),
             Outbound::Request { .. } => return Err("a request on a server"),
@@ -292,7 +294,7 @@ impl ServerCodec {
         if writer.fields(&response.headers).is_none() || !(200..1000).contains(&response.status) {
             self.keep_alive = false;
             // The events of that response must not be written.
-            self.stream = if streams { Stream::Silent } else { Stream::None };
+            self.stream = if streams { ResponseFraming::Silent } else { ResponseFraming::None };
             let mut writer = Writer::new(&["HTTP/1.1 500 ", reason(500)]);
             writer.field("content-length", "0");
             writer.field("connection", "close");
@@ -313,7 +315,7 @@ impl ServerCodec {
     /// Writes the field for the length of the body, and sets the framing of its parts. Returns the
     /// bytes of a body that is complete already.
     fn declare_body(&mut self, body: exchange::Body, bodiless: bool, writer: &mut Writer) -> Bytes {
-        self.stream = Stream::None;
+        self.stream = ResponseFraming::None;
         match body {
             exchange::Body::Full(body) if !bodiless => {
                 writer.field("content-length", &body.len().to_string());
@@ -324,10 +326,10 @@ impl ServerCodec {
             exchange::Body::Full(_) => {}
             exchange::Body::Stream if !bodiless && !self.old => {
                 writer.field("transfer-encoding", "chunked");
-                self.stream = if self.head_only { Stream::Silent } else { Stream::Chunked };
+                self.stream = if self.head_only { ResponseFraming::Silent } else { ResponseFraming::Chunked };
             }
-            exchange::Body::Stream if bodiless || self.head_only => self.stream = Stream::Silent,
-            exchange::Body::Stream => self.stream = Stream::Close,
+            exchange::Body::Stream if bodiless || self.head_only => self.stream = ResponseFraming::Silent,
+            exchange::Body::Stream => self.stream = ResponseFraming::Close,
         }
         Bytes::new()
     }
@@ -335,9 +337,9 @@ impl ServerCodec {
     /// Writes the parts as one chunk.
     fn chunk(&self, parts: &[Bytes], out: &mut VecDeque<Bytes>) {
         let chunked = match self.stream {
-            Stream::None | Stream::Silent => return,
-            Stream::Chunked => true,
-            Stream::Close => false,
+            ResponseFraming::None | ResponseFraming::Silent => return,
+            ResponseFraming::Chunked => true,
+            ResponseFraming::Close => false,
         };
         let length: usize = parts.iter().map(Bytes::len).sum();
         let mut before = if chunked { format!("{length:x}\r\n").into_bytes() } else { Vec::new() };

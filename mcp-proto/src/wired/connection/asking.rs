@@ -1,17 +1,22 @@
 //! The state of an HTTP connection that the pool of a client reads.
 
-use super::{Answer, Connection, ConnectionOutput, LATE_REPORT, Side};
+use super::{Connection, ConnectionOutput, ConnectionRole, LATE_REPORT, ResponseProgress};
 
 impl Connection {
     /// HTTP client: returns whether the connection can carry another request now.
     pub(in crate::wired) fn is_idle(&self) -> bool {
         let free = self.exchange.is_none() && self.unsent <= LATE_REPORT;
-        self.side == Side::HttpClient && self.open && free && !self.eof && self.gone.is_none() && self.ending.is_none()
+        self.role == ConnectionRole::HttpClient
+            && self.open
+            && free
+            && !self.eof
+            && self.gone.is_none()
+            && self.ending.is_none()
     }
 
     /// HTTP client: returns whether a byte of the response to the latest request was received.
     pub(in crate::wired) fn is_answering(&self) -> bool {
-        self.answer != Answer::Awaited
+        self.answer != ResponseProgress::Awaited
     }
 
     /// Returns whether [`poll_output`](Self::poll_output) is about to return the first bytes of the
@@ -22,6 +27,6 @@ impl Connection {
 
     /// HTTP client: returns whether an event stream is open on the connection.
     pub(in crate::wired) fn is_streaming(&self) -> bool {
-        self.exchange.is_some() && self.answer == Answer::Stream
+        self.exchange.is_some() && self.answer == ResponseProgress::Stream
     }
 }

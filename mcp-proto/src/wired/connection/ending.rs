@@ -1,7 +1,7 @@
 //! The end of a connection: its steps, and the timer for each. The steps that end a program are MCP
 //! 2025-11-25, lifecycle, shutdown.
 
-use super::{Connection, ConnectionOutput, Due, Side};
+use super::{Connection, ConnectionOutput, ConnectionRole, Due};
 use crate::error::{Diagnostic, DiagnosticKind};
 use crate::exchange::{Closed, Shutdown};
 
@@ -17,10 +17,10 @@ impl Connection {
     /// The steps of a client run from the start of the end. A server waits for its last response as
     /// long as the peer accepts bytes of it.
     pub(super) fn arm_end(&mut self) {
-        match self.side {
-            Side::DuplexClient { program: true } => self.arm(self.limits.exit_timeout, Due::Exit),
-            Side::HttpServer if self.unsent > 0 => self.arm_paced(0, self.limits.write_stall, Due::Write),
-            Side::DuplexServer if self.unsent > 0 => self.arm(self.limits.idle_timeout, Due::Linger),
+        match self.role {
+            ConnectionRole::DuplexClient { program: true } => self.arm(self.limits.exit_timeout, Due::Exit),
+            ConnectionRole::HttpServer if self.unsent > 0 => self.arm_paced(0, self.limits.write_stall, Due::Write),
+            ConnectionRole::DuplexServer if self.unsent > 0 => self.arm(self.limits.idle_timeout, Due::Linger),
             _ => self.arm(self.limits.linger_timeout, Due::Linger),
         }
     }

@@ -1,7 +1,7 @@
 //! Outputs that a connection does not write: those that the [`MessageHook`] of the application
 //! refuses, and parts that are out of place.
 
-use super::{Connection, Side};
+use super::{Connection, ConnectionRole};
 use crate::error::{Diagnostic, DiagnosticKind};
 use crate::exchange::{ExchangeEvent, ExchangeId, Outbound};
 use crate::hook::{Blocked, HookDecision, MessageHook};
@@ -25,7 +25,9 @@ impl Connection {
 
     /// Returns the output that the hook allows. Reports a refusal to the engine.
     pub(super) fn rule(&mut self, exchange: ExchangeId, outgoing: Outbound) -> Option<Outbound> {
-        let Some(hook) = self.hook.as_ref().filter(|_| self.side != Side::HttpClient) else { return Some(outgoing) };
+        let Some(hook) = self.hook.as_ref().filter(|_| self.role != ConnectionRole::HttpClient) else {
+            return Some(outgoing);
+        };
         let HookDecision { send, denials } = hook.outgoing(outgoing);
         for Blocked { request, what, why } in denials {
             match request {
@@ -35,7 +37,7 @@ impl Connection {
                 None => {
                     let detail = format!("{what}: {}", why.0);
                     self.diagnostics.push_back(Diagnostic::new(DiagnosticKind::Denied, detail));
-                    if matches!(self.side, Side::DuplexClient { .. }) {
+                    if matches!(self.role, ConnectionRole::DuplexClient { .. }) {
                         self.events.push_back((exchange, ExchangeEvent::Unsendable { id: None, reason: why.0 }));
                     }
                 }

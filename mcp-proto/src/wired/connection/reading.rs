@@ -1,7 +1,7 @@
 //! When the driver of a connection reads, and when it waits: no connection holds more than its
 //! limits.
 
-use super::{Connection, Side};
+use super::{Connection, ConnectionRole};
 use crate::exchange::Shutdown;
 
 impl Connection {
@@ -22,7 +22,7 @@ impl Connection {
     pub(super) fn wants_read(&self) -> bool {
         let held = if self.holds() { self.conn.buffered() } else { 0 };
         let bound = self.limits.max_read_ahead.max(1);
-        let reads = self.can_read() && !(self.side == Side::DuplexServer && self.conn.is_held());
+        let reads = self.can_read() && !(self.role == ConnectionRole::DuplexServer && self.conn.is_held());
         reads && !self.waits_for_room() && self.backlog < bound && held < bound
     }
 

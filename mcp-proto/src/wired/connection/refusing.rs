@@ -1,6 +1,6 @@
 //! The connection of a client that a server has no room for.
 
-use super::{Connection, Due, Side};
+use super::{Connection, ConnectionRole, Due};
 use crate::frame::Kind;
 use crate::limits::FrameLimits;
 use crate::time::Instant;
@@ -18,9 +18,9 @@ impl Connection {
         limits: &FrameLimits,
         now: Instant,
     ) -> Self {
-        let mut connection = Self::new(number, kind, Side::DuplexServer, limits, now);
+        let mut connection = Self::new(number, kind, ConnectionRole::DuplexServer, limits, now);
         connection.open = true;
-        if responds && connection.side == Side::HttpServer {
+        if responds && connection.role == ConnectionRole::HttpServer {
             connection.respond_unavailable();
             connection.half_close();
             connection.arm(limits.linger_timeout, Due::Linger);

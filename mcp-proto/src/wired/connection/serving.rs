@@ -4,7 +4,7 @@
 //! Persistence and pipelining are those of RFC 9112 section 9. A pipelined request starts only
 //! after the previous response is written, and never once its client has closed.
 
-use super::{Connection, Due, RateFloor, Side};
+use super::{Connection, ConnectionRole, Due, RateFloor};
 use crate::exchange::{BadRequest, Closed, ExchangeEvent, ExchangeId, Inbound, Peer, Sent};
 use crate::wired::room::{MemoryBudget, Reservation};
 
@@ -19,7 +19,8 @@ impl Connection {
     /// that the client sends anyway.
     #[must_use]
     pub fn holding(mut self, holding: bool) -> Self {
-        let is_asked = self.side != Side::DuplexServer || self.peer.as_ref().is_some_and(|peer| peer.is_accepted());
+        let is_asked =
+            self.role != ConnectionRole::DuplexServer || self.peer.as_ref().is_some_and(|peer| peer.is_accepted());
         self.conn.set_holding(holding && is_asked);
         self
     }
@@ -27,7 +28,7 @@ impl Connection {
     /// Limits the bytes of partly read requests to the budget that all connections with this budget
     /// share.
     pub(in crate::wired) fn within(mut self, room: &MemoryBudget) -> Self {
-        self.share = (self.side == Side::HttpServer).then(|| room.share());
+        self.share = (self.role == ConnectionRole::HttpServer).then(|| room.share());
         self
     }
 
@@ -54,7 +55,7 @@ impl Connection {
     /// make the server compute more of them.
     pub(super) fn holds(&self) -> bool {
         let unfinished = if self.exchange.is_some() { self.asked || self.conn.is_held() } else { self.unsent > 0 };
-        self.side == Side::HttpServer && unfinished
+        self.role == ConnectionRole::HttpServer && unfinished
     }
 
     /// Starts the exchange of the next request, unless its client has closed.

@@ -4,7 +4,7 @@
 //! timeout. On a server: for a head, for its body, until the peer has accepted the response, and
 //! for the next request.
 
-use super::{Answer, Connection, ConnectionOutput, Side};
+use super::{Connection, ConnectionOutput, ConnectionRole, ResponseProgress};
 use crate::exchange::{Closed, ResponseHead, Shutdown};
 use crate::time::Instant;
 use core::time::Duration;
@@ -77,7 +77,9 @@ impl Connection {
                 self.arm(self.limits.terminate_timeout, Due::Terminate);
             }
             (Due::Head, None) if self.has_begun() => self.overdue("the request head took too long"),
-            (Due::Body, Some(_)) if self.side == Side::HttpServer => self.overdue("the request body took too long"),
+            (Due::Body, Some(_)) if self.role == ConnectionRole::HttpServer => {
+                self.overdue("the request body took too long")
+            }
             (Due::Connect | Due::Body | Due::Write | Due::Answer, Some(exchange)) => {
                 self.fail(exchange, Closed::Timeout)
             }
@@ -119,7 +121,7 @@ impl Connection {
     /// HTTP client: a part of the request was written, or is to be written. The timeout of the
     /// response starts at its last byte.
     pub(super) fn arm_request(&mut self) {
-        if !matches!(self.answer, Answer::Awaited | Answer::Begun) {
+        if !matches!(self.answer, ResponseProgress::Awaited | ResponseProgress::Begun) {
             return;
         }
         if self.unsent > 0 {
@@ -131,29 +133,29 @@ impl Connection {
 
     /// HTTP client: received bytes of the response. Those of the head extend no timeout.
     pub(super) fn answer_comes(&mut self) {
-        if self.answer == Answer::Awaited {
-            self.answer = Answer::Begun;
+        if self.answer == ResponseProgress::Awaited {
+            self.answer = ResponseProgress::Begun;
         }
     }
 
     /// HTTP client: received content of the response.
     pub(super) fn answer_goes_on(&mut self) {
         match self.answer {
-            Answer::Body => self.arm(self.limits.body_timeout, Due::Body),
-            Answer::Awaited | Answer::Begun | Answer::Stream => {}
+            ResponseProgress::Body => self.arm(self.limits.body_timeout, Due::Body),
+            ResponseProgress::Awaited | ResponseProgress::Begun | ResponseProgress::Stream => {}
         }
     }
 
     /// HTTP client: received the head of the response.
     pub(super) fn answer_begins(&mut self, head: &ResponseHead) {
-        if self.side != Side::HttpClient {
+        if self.role != ConnectionRole::HttpClient {
             return;
         }
         if is_event_stream(head, self) {
-            self.answer = Answer::Stream;
+            self.answer = ResponseProgress::Stream;
             self.timer = None;
         } else {
-            self.answer = Answer::Body;
+            self.answer = ResponseProgress::Body;
             self.arm(self.limits.body_timeout, Due::Body);
         }
     }

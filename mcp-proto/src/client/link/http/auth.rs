@@ -5,7 +5,7 @@
 
 use super::exchange_end::ExchangeEnd;
 use super::exchanges::Exchanges;
-use super::{ExchangeStage, Http, HttpLink, Role, Step};
+use super::{DeferredStep, ExchangeStage, Http, HttpLink, Role};
 use crate::client::env::Env;
 use crate::client::headers;
 use crate::client::ids::Purpose;
@@ -179,9 +179,9 @@ impl HttpLink {
                     self.unpark(env, exchange);
                 }
             }
-            Authorization::Refuse => self.steps.extend(parked.into_iter().map(Step::RefuseParked)),
+            Authorization::Refuse => self.steps.extend(parked.into_iter().map(DeferredStep::RefuseParked)),
         }
-        self.steps.push_back(Step::Authorized);
+        self.steps.push_back(DeferredStep::Authorized);
     }
 
     /// Ends an exchange with the refusal that it was parked for.

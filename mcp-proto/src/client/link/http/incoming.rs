@@ -2,7 +2,7 @@
 //! that they belong to. `exchange_end.rs` interprets the end of an exchange.
 
 use super::exchange_end::ExchangeEnd;
-use super::{ExchangeStage, Http, HttpLink, Role, Step, auth, success, tells_of_era};
+use super::{DeferredStep, ExchangeStage, Http, HttpLink, Role, auth, success, tells_of_era};
 use crate::client::env::Env;
 use crate::client::ids::{Match, Purpose};
 use crate::client::link::event::LinkEvent;
@@ -133,7 +133,7 @@ impl HttpLink {
         if !env.version().is_some_and(|version| version.rules().batches) {
             env.diagnose(DiagnosticKind::UnexpectedBatch, format!("{} messages", batch.len()));
         }
-        self.steps.extend(batch.into_iter().map(|element| Step::Element(exchange, element)));
+        self.steps.extend(batch.into_iter().map(|element| DeferredStep::Element(exchange, element)));
     }
 
     pub(super) fn on_message(&mut self, env: &mut Env, exchange: ExchangeId, message: Message) {
@@ -194,7 +194,7 @@ impl HttpLink {
         }
         self.events.push_back(LinkEvent::Invalid(exchange, defect));
         if is_event && env.config.compat.sse_decode == SseDecode::Reject {
-            self.steps.push_front(Step::RejectStream(exchange));
+            self.steps.push_front(DeferredStep::RejectStream(exchange));
         }
     }
 

@@ -55,13 +55,13 @@ pub(in crate::client) struct HttpLink {
     /// The state of the listener in the last report to the application.
     reported: Reported,
     events: VecDeque<LinkEvent>,
-    steps: VecDeque<Step>,
+    steps: VecDeque<DeferredStep>,
 }
 
 /// The rest of an operation that was begun. The client handles all events before the next step,
 /// which may depend on its reaction.
 #[derive(Debug)]
-enum Step {
+enum DeferredStep {
     /// An element of a batch.
     Element(ExchangeId, Result<Message, InvalidMessage>),
     /// An event stream delivered an event that is no message, and the configuration does not
@@ -139,15 +139,15 @@ impl HttpLink {
     pub(super) fn step(&mut self, env: &mut Env) -> bool {
         let Some(step) = self.steps.pop_front() else { return false };
         match step {
-            Step::Element(exchange, Ok(message)) => self.on_message(env, exchange, message),
-            Step::Element(exchange, Err(defect)) => self.on_defect(env, exchange, defect),
-            Step::RejectStream(exchange) => {
+            DeferredStep::Element(exchange, Ok(message)) => self.on_message(env, exchange, message),
+            DeferredStep::Element(exchange, Err(defect)) => self.on_defect(env, exchange, defect),
+            DeferredStep::RejectStream(exchange) => {
                 if self.exchanges.get(exchange).is_some() {
                     self.reject_stream(env, exchange);
                 }
             }
-            Step::RefuseParked(exchange) => self.refuse_parked(env, exchange),
-            Step::Authorized => self.events.push_back(LinkEvent::Authorized),
+            DeferredStep::RefuseParked(exchange) => self.refuse_parked(env, exchange),
+            DeferredStep::Authorized => self.events.push_back(LinkEvent::Authorized),
         }
         true
     }
@@ -229,7 +229,7 @@ impl HttpLink {
 pub(in crate::client) struct Http {
     role: Role,
     stage: ExchangeStage,
-    sent: Request,
+    sent: HttpRequest,
     connection: ConnectionReport,
     /// Whether an earlier exchange with the same role was started, and may have been sent.
     again: bool,
@@ -287,14 +287,14 @@ enum ExchangeStage {
 
 /// The repeatable part of a request: everything that depends on neither session nor credentials.
 #[derive(Clone, Debug)]
-struct Request {
+struct HttpRequest {
     method: &'static str,
     headers: Headers,
     body: Bytes,
     repeatable: bool,
 }
 
-impl Request {
+impl HttpRequest {
     /// Returns a POST of a message. It accepts both media types for the response, whatever the
     /// message is.
     fn post(headers: Headers, body: Bytes, repeatable: bool) -> Self {
@@ -314,7 +314,7 @@ impl Request {
 }
 
 impl Http {
-    fn new(role: Role, sent: Request) -> Self {
+    fn new(role: Role, sent: HttpRequest) -> Self {
         Self {
             role,
             stage: ExchangeStage::Live,
@@ -454,7 +454,7 @@ impl HttpLink {
         self.begin_http(
             env,
             exchange,
-            Http::new(Role::Request(id, purpose), Request::post(headers, message, repeatable)),
+            Http::new(Role::Request(id, purpose), HttpRequest::post(headers, message, repeatable)),
         );
     }
 
@@ -494,7 +494,7 @@ impl HttpLink {
 
     /// Repeats a request in place of an exchange that has ended: `sent`, or the same request
     /// without it. The new exchange keeps the state of the response so far.
-    fn begin_again(&mut self, env: &mut Env, old: ExchangeId, sent: Option<Request>) -> Option<ExchangeId> {
+    fn begin_again(&mut self, env: &mut Env, old: ExchangeId, sent: Option<HttpRequest>) -> Option<ExchangeId> {
         let http = self.exchanges.remove(old)?;
         let exchange = self.exchanges.mint();
         let Http { role, sent: before, tried, any_message, last_defect, stream, .. } = http;

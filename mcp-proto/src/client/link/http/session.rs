@@ -4,7 +4,7 @@
 //! a session that it no longer needs with DELETE. 2026-07-28 has no sessions, and the client
 //! ignores an id that such a server sends.
 
-use super::{Http, HttpLink, Reported, Request, Role, metadata, success};
+use super::{Http, HttpLink, HttpRequest, Reported, Role, metadata, success};
 use crate::client::Timer;
 use crate::client::env::Env;
 use crate::client::ids::Purpose;
@@ -27,7 +27,7 @@ const MAX_BARREN: u32 = 3;
 /// Minimum duration of a session that was useful even without a response to a call.
 const LASTING: Duration = Duration::from_secs(30);
 
-/// The state of the sessions of an HTTP client, of which at most one is open.
+/// The state of the sessions of an HTTP client. At most one session is open.
 #[derive(Debug, Default)]
 pub(in crate::client) struct SessionState {
     id: Option<String>,
@@ -144,7 +144,7 @@ impl HttpLink {
         let Some(version) = self.session.deletes.take() else { return false };
         let exchange = self.exchanges.mint();
         let headers = metadata(version, "", None);
-        let sent = Request { method: "DELETE", headers, body: Bytes::new(), repeatable: true };
+        let sent = HttpRequest { method: "DELETE", headers, body: Bytes::new(), repeatable: true };
         self.begin_http(env, exchange, Http::new(Role::Delete, sent));
         let limit = env.config.limits.client.session_end_time;
         env.timers.set(Timer::Drain(exchange), Some(env.now + limit));

@@ -4,7 +4,7 @@
 //! of one stream for another.
 
 use super::repeats::{EventKey, Novelty, Repeats};
-use super::{ExchangeStage, Http, HttpLink, Request, Role, retry_after, success};
+use super::{ExchangeStage, Http, HttpLink, HttpRequest, Role, retry_after, success};
 use crate::client::backoff::{Backoff, Brought, LONG, Round, Serves};
 use crate::client::env::Env;
 use crate::client::ids::Purpose;
@@ -229,7 +229,7 @@ impl HttpLink {
     pub(in crate::client) fn on_resume(&mut self, env: &mut Env, exchange: ExchangeId) {
         let headers = self.bare_headers(env);
         let Some(http) = self.exchanges.get(exchange) else { return };
-        let sent = Request::get(headers, http.stream.cursor.as_deref());
+        let sent = HttpRequest::get(headers, http.stream.cursor.as_deref());
         let is_listener = http.role == Role::Listener;
         let Some(exchange) = self.begin_again(env, exchange, Some(sent)) else { return };
         if is_listener {
