@@ -5,7 +5,7 @@
 
 use super::exchange_end::ExchangeEnd;
 use super::exchanges::Exchanges;
-use super::{DeferredStep, ExchangeStage, Http, HttpLink, Role};
+use super::{DeferredStep, ExchangeStage, HttpExchange, HttpLink, Role};
 use crate::client::env::Env;
 use crate::client::headers;
 use crate::client::ids::Purpose;
@@ -68,7 +68,7 @@ impl Tried {
     }
 }
 
-impl Http {
+impl HttpExchange {
     /// Returns the parts of the response that concern credentials.
     pub(super) fn hints(&self) -> AuthHints {
         let Some(head) = &self.head else { return AuthHints::default() };
@@ -82,7 +82,7 @@ impl Http {
 impl Exchanges {
     /// Returns the exchanges that wait for the answer to this challenge.
     fn parked(&self, key: AuthKey) -> Vec<ExchangeId> {
-        let waits = |http: &Http| http.stage == ExchangeStage::Parked(key);
+        let waits = |http: &HttpExchange| http.stage == ExchangeStage::Parked(key);
         self.iter().filter(|(_, http)| waits(http)).map(|(exchange, _)| exchange).collect()
     }
 
@@ -126,7 +126,7 @@ impl HttpLink {
         true
     }
 
-    fn is_challenge(&self, env: &Env, http: &Http) -> bool {
+    fn is_challenge(&self, env: &Env, http: &HttpExchange) -> bool {
         let answerable = match http.status() {
             401 => true,
             403 if env.config.compat.retry_plain_403 => true,

@@ -2,7 +2,7 @@
 //! connection. A request that never had a connection certainly did not run.
 
 use super::exchanges::Exchanges;
-use super::{ExchangeStage, Http, HttpLink};
+use super::{ExchangeStage, HttpExchange, HttpLink};
 use crate::client::env::Env;
 use crate::error::Awaited;
 use crate::exchange::{ExchangeId, Sent};
@@ -18,7 +18,7 @@ pub(super) enum ConnectionReport {
     Opened,
 }
 
-impl Http {
+impl HttpExchange {
     /// Returns whether the message may have reached the server, on this exchange or on an earlier
     /// one.
     pub(in crate::client) const fn sent(&self) -> Sent {

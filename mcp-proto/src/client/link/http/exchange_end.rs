@@ -3,7 +3,7 @@
 //! request that waited for the exchange.
 
 use super::stream::Next;
-use super::{ExchangeStage, Http, HttpLink, Role, tells_of_era};
+use super::{ExchangeStage, HttpExchange, HttpLink, Role, tells_of_era};
 use crate::client::State;
 use crate::client::env::Env;
 use crate::client::ids::Purpose;
@@ -31,7 +31,7 @@ impl HttpLink {
             http.stage = ExchangeStage::Over;
         }
         let is_closing = matches!(env.state(), State::Closing | State::Terminated);
-        let is_decided = self.exchanges.get(exchange).is_some_and(Http::is_decided);
+        let is_decided = self.exchanges.get(exchange).is_some_and(HttpExchange::is_decided);
         let over = match over {
             // A body that breaks or stalls does not change an outcome that the head decided.
             ExchangeEnd::Failed { why, .. } if is_decided && !matches!(why, Closed::Denied(_)) => ExchangeEnd::End,
@@ -134,7 +134,7 @@ impl HttpLink {
     }
 
     /// Handles a complete HTTP response that lacks the JSON-RPC response.
-    pub(super) fn on_no_response(&mut self, env: &mut Env, http: Http, end: StreamEnd, is_lost: bool) {
+    pub(super) fn on_no_response(&mut self, env: &mut Env, http: HttpExchange, end: StreamEnd, is_lost: bool) {
         let Role::Request(id, purpose) = http.role.clone() else { return };
         if let Purpose::Call(call) = purpose {
             let error = call_error(http, id.clone(), end);
@@ -167,10 +167,11 @@ impl HttpLink {
 }
 
 /// Returns the error of a call that got no response.
-fn call_error(http: Http, id: Id, end: StreamEnd) -> CallError {
+fn call_error(http: HttpExchange, id: Id, end: StreamEnd) -> CallError {
     let attempts = http.stream.backoff.attempts();
     let is_attempt = http.is_get();
-    let no_response = |http: &Http| CallError::NoResponse { id, attempts, any_message: http.any_message, cause: end };
+    let no_response =
+        |http: &HttpExchange| CallError::NoResponse { id, attempts, any_message: http.any_message, cause: end };
     match (&http.head, &http.last_defect) {
         // A challenge counts as one on a GET as well.
         (_, _) if is_attempt && !matches!(http.status(), 401 | 403) => no_response(&http),

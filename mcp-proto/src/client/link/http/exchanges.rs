@@ -1,6 +1,6 @@
 //! The table of open HTTP exchanges, and the source of ids for new ones.
 
-use super::Http;
+use super::HttpExchange;
 use crate::exchange::ExchangeId;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 /// used once.
 #[derive(Debug, Default)]
 pub(super) struct Exchanges {
-    open: BTreeMap<ExchangeId, Http>,
+    open: BTreeMap<ExchangeId, HttpExchange>,
     /// The latest id.
     last: u64,
 }
@@ -26,19 +26,19 @@ impl Exchanges {
         exchange.0 <= self.last
     }
 
-    pub(super) fn insert(&mut self, exchange: ExchangeId, http: Http) {
+    pub(super) fn insert(&mut self, exchange: ExchangeId, http: HttpExchange) {
         self.open.insert(exchange, http);
     }
 
-    pub(super) fn remove(&mut self, exchange: ExchangeId) -> Option<Http> {
+    pub(super) fn remove(&mut self, exchange: ExchangeId) -> Option<HttpExchange> {
         self.open.remove(&exchange)
     }
 
-    pub(super) fn get(&self, exchange: ExchangeId) -> Option<&Http> {
+    pub(super) fn get(&self, exchange: ExchangeId) -> Option<&HttpExchange> {
         self.open.get(&exchange)
     }
 
-    pub(super) fn get_mut(&mut self, exchange: ExchangeId) -> Option<&mut Http> {
+    pub(super) fn get_mut(&mut self, exchange: ExchangeId) -> Option<&mut HttpExchange> {
         self.open.get_mut(&exchange)
     }
 
@@ -56,7 +56,7 @@ impl Exchanges {
     }
 
     /// Returns the exchanges, the oldest first.
-    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (ExchangeId, &Http)> {
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (ExchangeId, &HttpExchange)> {
         self.open.iter().map(|(exchange, http)| (*exchange, http))
     }
 }

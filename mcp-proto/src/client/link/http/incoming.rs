@@ -2,7 +2,7 @@
 //! that they belong to. `exchange_end.rs` interprets the end of an exchange.
 
 use super::exchange_end::ExchangeEnd;
-use super::{DeferredStep, ExchangeStage, Http, HttpLink, Role, auth, success, tells_of_era};
+use super::{DeferredStep, ExchangeStage, HttpExchange, HttpLink, Role, auth, success, tells_of_era};
 use crate::client::env::Env;
 use crate::client::ids::{Match, Purpose};
 use crate::client::link::event::LinkEvent;
@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 
 impl HttpLink {
     pub(super) fn on_event(&mut self, env: &mut Env, exchange: ExchangeId, event: ExchangeEvent) {
-        if !self.exchanges.get(exchange).is_some_and(Http::is_live) {
+        if !self.exchanges.get(exchange).is_some_and(HttpExchange::is_live) {
             return;
         }
         match event {
@@ -27,7 +27,7 @@ impl HttpLink {
             }
             ExchangeEvent::Repeated => {
                 self.exchanges.on_connected(exchange);
-                if let Some(call) = self.exchanges.get(exchange).and_then(Http::call) {
+                if let Some(call) = self.exchanges.get(exchange).and_then(HttpExchange::call) {
                     self.events.push_back(LinkEvent::Reached(call));
                 }
             }
@@ -219,7 +219,7 @@ impl HttpLink {
 
     /// Handles the timeout of a response head, or of the response to a message.
     pub(super) fn on_answer_timeout(&mut self, env: &mut Env, exchange: ExchangeId) {
-        let sent = self.exchanges.get(exchange).map_or(Sent::Maybe, Http::sent);
+        let sent = self.exchanges.get(exchange).map_or(Sent::Maybe, HttpExchange::sent);
         if self.cut_http(env, exchange) {
             self.on_exchange_end(env, exchange, ExchangeEnd::Failed { sent, why: Closed::Timeout });
         }

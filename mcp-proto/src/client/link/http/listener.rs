@@ -5,7 +5,7 @@
 
 use super::exchange_end::ExchangeEnd;
 use super::stream::Next;
-use super::{Http, HttpLink, HttpRequest, Reported, Role};
+use super::{HttpExchange, HttpLink, HttpRequest, Reported, Role};
 use crate::client::env::Env;
 use crate::client::link::event::LinkEvent;
 use crate::client::{Event, ListenerEnd, ListenerStart, ListenerTime, Timer};
@@ -43,7 +43,7 @@ impl HttpLink {
         let limit = self.listener_time(env);
         env.timers.set(Timer::Answer(exchange), limit.map(|limit| env.now + limit));
         let headers = self.bare_headers(env);
-        self.begin_http(env, exchange, Http::new(Role::Listener, HttpRequest::get(headers, None)));
+        self.begin_http(env, exchange, HttpExchange::new(Role::Listener, HttpRequest::get(headers, None)));
     }
 
     fn listener_time(&self, env: &Env) -> Option<Duration> {

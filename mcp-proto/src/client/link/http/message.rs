@@ -3,7 +3,7 @@
 //! has a limited time for its delivery after the client has closed.
 
 use super::exchange_end::ExchangeEnd;
-use super::{Http, HttpLink, HttpRequest, Role, metadata, success};
+use super::{HttpExchange, HttpLink, HttpRequest, Role, metadata, success};
 use crate::client::env::Env;
 use crate::client::link::event::LinkEvent;
 use crate::client::{State, Timer};
@@ -58,7 +58,7 @@ impl HttpLink {
         env.timers.set(Timer::Answer(exchange), env.config.timeout.map(|limit| env.now + limit));
         // Sending it twice is harmless. A server that never receives it reports no changes.
         let repeatable = role == Role::Initialized;
-        self.begin_http(env, exchange, Http::new(role, HttpRequest::post(headers, body, repeatable)));
+        self.begin_http(env, exchange, HttpExchange::new(role, HttpRequest::post(headers, body, repeatable)));
     }
 
     /// Handles the end of the exchange of a notification or response. The server has accepted it if
@@ -123,7 +123,7 @@ impl HttpLink {
     }
 
     /// Reports a notification that the server did not accept.
-    pub(in crate::client) fn lose_notification(&mut self, env: &mut Env, http: &Http, error: CallError) {
+    pub(in crate::client) fn lose_notification(&mut self, env: &mut Env, http: &HttpExchange, error: CallError) {
         if http.is_notification() {
             env.diagnose(DiagnosticKind::DroppedNotification, error.to_string());
         }

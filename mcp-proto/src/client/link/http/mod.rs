@@ -182,7 +182,7 @@ impl HttpLink {
 
     /// Ends the HTTP exchange of a request whose response is no longer needed.
     pub(super) fn abandon(&mut self, env: &mut Env, exchange: ExchangeId) {
-        if self.exchanges.get(exchange).is_some_and(Http::awaits_answer) {
+        if self.exchanges.get(exchange).is_some_and(HttpExchange::awaits_answer) {
             self.drop_exchange(env, exchange);
         }
     }
@@ -196,7 +196,7 @@ impl HttpLink {
     /// Returns whether this exchange awaits a response.
     #[cfg(test)]
     pub(in crate::client) fn awaits(&self, exchange: ExchangeId) -> bool {
-        self.exchanges.get(exchange).is_some_and(Http::awaits_answer)
+        self.exchanges.get(exchange).is_some_and(HttpExchange::awaits_answer)
     }
 
     /// Stops all timers of an exchange.
@@ -208,7 +208,7 @@ impl HttpLink {
 
     /// Ends an exchange.
     pub(super) fn drop_exchange(&mut self, env: &mut Env, exchange: ExchangeId) {
-        let sent = self.exchanges.get(exchange).map_or(Sent::Maybe, Http::sent);
+        let sent = self.exchanges.get(exchange).map_or(Sent::Maybe, HttpExchange::sent);
         self.drop_exchange_since(env, exchange, CallError::Closed { sent, why: Closed::Aborted });
     }
 
@@ -226,7 +226,7 @@ impl HttpLink {
 
 /// An HTTP exchange that has not ended, or one that has ended and will be repeated.
 #[derive(Debug)]
-pub(in crate::client) struct Http {
+pub(in crate::client) struct HttpExchange {
     role: Role,
     stage: ExchangeStage,
     sent: HttpRequest,
@@ -313,7 +313,7 @@ impl HttpRequest {
     }
 }
 
-impl Http {
+impl HttpExchange {
     fn new(role: Role, sent: HttpRequest) -> Self {
         Self {
             role,
@@ -454,7 +454,7 @@ impl HttpLink {
         self.begin_http(
             env,
             exchange,
-            Http::new(Role::Request(id, purpose), HttpRequest::post(headers, message, repeatable)),
+            HttpExchange::new(Role::Request(id, purpose), HttpRequest::post(headers, message, repeatable)),
         );
     }
 
@@ -466,7 +466,7 @@ impl HttpLink {
 
     /// Starts an exchange. Every HTTP request starts here, so that each one has the common header
     /// fields.
-    fn begin_http(&mut self, env: &mut Env, exchange: ExchangeId, mut http: Http) {
+    fn begin_http(&mut self, env: &mut Env, exchange: ExchangeId, mut http: HttpExchange) {
         let target = &self.target;
         let is_initialize = matches!(http.role, Role::Request(_, Purpose::Initialize));
         let session = self.session.id().filter(|_| !is_initialize);
@@ -497,12 +497,12 @@ impl HttpLink {
     fn begin_again(&mut self, env: &mut Env, old: ExchangeId, sent: Option<HttpRequest>) -> Option<ExchangeId> {
         let http = self.exchanges.remove(old)?;
         let exchange = self.exchanges.mint();
-        let Http { role, sent: before, tried, any_message, last_defect, stream, .. } = http;
+        let HttpExchange { role, sent: before, tried, any_message, last_defect, stream, .. } = http;
         if let Role::Request(id, _) = &role {
             env.ids.move_to(id, exchange);
         }
-        let again = Http::new(role, sent.unwrap_or(before));
-        let again = Http { again: true, tried, any_message, last_defect, stream, ..again };
+        let again = HttpExchange::new(role, sent.unwrap_or(before));
+        let again = HttpExchange { again: true, tried, any_message, last_defect, stream, ..again };
         self.begin_http(env, exchange, again);
         Some(exchange)
     }

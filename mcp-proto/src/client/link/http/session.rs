@@ -4,7 +4,7 @@
 //! a session that it no longer needs with DELETE. 2026-07-28 has no sessions, and the client
 //! ignores an id that such a server sends.
 
-use super::{Http, HttpLink, HttpRequest, Reported, Role, metadata, success};
+use super::{HttpExchange, HttpLink, HttpRequest, Reported, Role, metadata, success};
 use crate::client::Timer;
 use crate::client::env::Env;
 use crate::client::ids::Purpose;
@@ -81,7 +81,7 @@ impl HttpLink {
 
     /// Returns whether the response means that the session of the request has ended. A response to
     /// a GET proves nothing: some servers respond to every GET with 404.
-    pub(super) fn is_session_gone(&self, env: &Env, http: &Http) -> bool {
+    pub(super) fn is_session_gone(&self, env: &Env, http: &HttpExchange) -> bool {
         env.is_legacy() && http.status() == 404 && http.in_session && http.is_post()
     }
 
@@ -145,7 +145,7 @@ impl HttpLink {
         let exchange = self.exchanges.mint();
         let headers = metadata(version, "", None);
         let sent = HttpRequest { method: "DELETE", headers, body: Bytes::new(), repeatable: true };
-        self.begin_http(env, exchange, Http::new(Role::Delete, sent));
+        self.begin_http(env, exchange, HttpExchange::new(Role::Delete, sent));
         let limit = env.config.limits.client.session_end_time;
         env.timers.set(Timer::Drain(exchange), Some(env.now + limit));
         true

@@ -4,7 +4,7 @@
 //! of one stream for another.
 
 use super::repeats::{EventKey, Novelty, Repeats};
-use super::{ExchangeStage, Http, HttpLink, HttpRequest, Role, retry_after, success};
+use super::{ExchangeStage, HttpExchange, HttpLink, HttpRequest, Role, retry_after, success};
 use crate::client::backoff::{Backoff, Brought, LONG, Round, Serves};
 use crate::client::env::Env;
 use crate::client::ids::Purpose;
@@ -177,7 +177,7 @@ impl HttpLink {
 
     /// Returns whether another attempt may follow one that ended so, how it ended, and the minimum
     /// delay that the server requests.
-    pub(super) fn end_of_attempt(http: &Http) -> (bool, StreamEnd, Option<Duration>) {
+    pub(super) fn end_of_attempt(http: &HttpExchange) -> (bool, StreamEnd, Option<Duration>) {
         let Some(head) = &http.head else { return (true, StreamEnd::Ended, None) };
         if !success(head.status) {
             let transient = matches!(head.status, 408 | 429 | 502..=504);
@@ -245,7 +245,7 @@ impl HttpLink {
     }
 
     /// Returns whether the client can resume the response to a request.
-    pub(super) fn is_resumable(&self, env: &Env, http: &Http) -> bool {
+    pub(super) fn is_resumable(&self, env: &Env, http: &HttpExchange) -> bool {
         env.is_legacy() && http.stream.cursor.is_some()
     }
 }
