@@ -158,11 +158,11 @@ impl Server {
         if self.life != Life::Serving {
             return Err(ErrorReply::full("the server is shutting down"));
         }
-        self.requests.check_room(&mut self.env, &mut self.http, &client, session, exchange)?;
+        self.requests.make_room_for_request(&mut self.env, &mut self.http, &client, session, exchange)?;
         let mut caller = self.env.caller(exchange);
         caller.session = http_session;
         let admitted = admit(caller)?;
-        self.requests.check_size(&mut self.env, &mut self.http, &client, &admitted)?;
+        self.requests.make_room_for_size(&mut self.env, &mut self.http, &client, &admitted)?;
         Ok(Box::new(admitted))
     }
 

@@ -82,9 +82,9 @@ impl Requests {
         self.table.iter().map(|(key, running)| (*key, running))
     }
 
-    /// Checks the limits for a further request of this exchange. Makes room like
+    /// Checks the limits for a further request of this exchange, and makes room for it like
     /// [`make_room`](Self::make_room).
-    pub(super) fn check_room(
+    pub(super) fn make_room_for_request(
         &mut self,
         env: &mut Env,
         http: &mut HttpState,
@@ -111,7 +111,7 @@ impl Requests {
     }
 
     /// Makes room for the bytes of a request of this client.
-    pub(super) fn check_size(
+    pub(super) fn make_room_for_size(
         &mut self,
         env: &mut Env,
         http: &mut HttpState,
@@ -141,7 +141,7 @@ impl Requests {
             };
             // Never end a request for one that can never have room.
             let share = bound.share(&self.shared.config.limits.server);
-            if more > share || !self.end_unheard(env, http, of) {
+            if more > share || !self.evict_unheard(env, http, of) {
                 return checked;
             }
         }

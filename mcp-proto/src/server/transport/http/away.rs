@@ -74,7 +74,7 @@ impl Requests {
 
     /// Evicts the oldest request of a client, or of all clients, that is of no use to a client that
     /// is away, to free a slot. Returns false if there is none.
-    pub(in crate::server) fn end_unheard(
+    pub(in crate::server) fn evict_unheard(
         &mut self,
         env: &mut Env,
         http: &mut HttpState,
