@@ -2,8 +2,8 @@
 //! Bring your own HTTP: the two engines without connections, each on top of a foreign HTTP library.
 //!
 //! A user of such a library writes this. A [`Client`] outputs exchanges to start and to abort, and
-//! takes their events. A [`Server`] takes requests, and outputs responses. [`frame::Body`] turns
-//! the body of either direction, in any pieces, into the items of an engine, and
+//! takes their events. A [`Server`] takes requests, and outputs responses. [`frame::BodyDecoder`]
+//! turns the body of either direction, in any pieces, into the items of an engine, and
 //! [`frame::encode_event`] and [`frame::encode_comment`] write the parts of a stream. Nothing else
 //! is needed: the library keeps its connections, its framing and its pool.
 //!
@@ -61,7 +61,7 @@ enum Part {
 struct HttpClient {
     engine: Client,
     /// The bodies that are being read.
-    bodies: BTreeMap<ExchangeId, frame::Body>,
+    bodies: BTreeMap<ExchangeId, frame::BodyDecoder>,
     requests: Vec<Request>,
     /// Exchanges that are not needed any more. A library closes their connections, or resets their
     /// streams.
@@ -104,25 +104,25 @@ impl HttpClient {
         match part {
             Part::Head { status, headers } => {
                 let head = ResponseHead { status, headers };
-                self.bodies.insert(x, frame::Body::of_response(&head, &Limits::default().frame));
+                self.bodies.insert(x, frame::BodyDecoder::of_response(&head, &Limits::default().frame));
                 self.engine.handle_event(NOW, x, ExchangeEvent::Inbound(Inbound::Response(head)));
             }
             Part::Chunk(bytes) => self.read(x, |body| body.bytes(bytes)),
-            Part::End => self.read(x, frame::Body::end),
+            Part::End => self.read(x, frame::BodyDecoder::end),
             Part::Cut => self.fail(x, Closed::Reset),
         }
         self.carry_out();
     }
 
-    fn read(&mut self, x: ExchangeId, feed: impl FnOnce(&mut frame::Body)) {
+    fn read(&mut self, x: ExchangeId, feed: impl FnOnce(&mut frame::BodyDecoder)) {
         let Some(body) = self.bodies.get_mut(&x) else { return };
         feed(body);
-        while let Some(item) = self.bodies.get_mut(&x).and_then(frame::Body::poll_item) {
+        while let Some(item) = self.bodies.get_mut(&x).and_then(frame::BodyDecoder::poll_item) {
             self.engine.handle_event(NOW, x, ExchangeEvent::Inbound(item));
             // The engine may abort it. Then its body is gone before the next item.
             self.carry_out();
         }
-        if let Some(why) = self.bodies.get(&x).and_then(frame::Body::broken).cloned() {
+        if let Some(why) = self.bodies.get(&x).and_then(frame::BodyDecoder::broken).cloned() {
             self.fail(x, Closed::Broken(why));
         }
     }
@@ -175,7 +175,7 @@ impl HttpServer {
     /// Handles a request. Its body may come in pieces as well; here it is complete.
     fn received(&mut self, request: Request) {
         let x = ExchangeId(request.number);
-        let mut body = frame::Body::of_request(&request.head, &Limits::default().frame);
+        let mut body = frame::BodyDecoder::of_request(&request.head, &Limits::default().frame);
         self.engine.handle_event(NOW, x, ExchangeEvent::Inbound(Inbound::Request(request.head)));
         body.bytes(request.body);
         body.end();

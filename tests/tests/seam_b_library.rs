@@ -115,7 +115,7 @@ type Told = (ExchangeId, Part);
 /// An exchange that the engine still needs.
 struct Open {
     /// The reader of the body, after the head.
-    body: Option<frame::Body>,
+    body: Option<frame::BodyDecoder>,
     wanted: Arc<AtomicBool>,
 }
 
@@ -175,20 +175,20 @@ impl Driver {
         let Some(open) = self.exchanges.get_mut(&exchange) else { return };
         match part {
             Part::Head(head) => {
-                open.body = Some(frame::Body::of_response(&head, &self.engine.config().limits.frame));
+                open.body = Some(frame::BodyDecoder::of_response(&head, &self.engine.config().limits.frame));
                 self.engine.handle_event(self.now(), exchange, ExchangeEvent::Inbound(Inbound::Response(head)));
             }
             Part::Bytes(bytes) => self.read(exchange, |body| body.bytes(bytes)),
-            Part::End => self.read(exchange, frame::Body::end),
+            Part::End => self.read(exchange, frame::BodyDecoder::end),
             Part::Failed(sent, why) => self.fail(exchange, sent, why),
         }
     }
 
-    fn read(&mut self, exchange: ExchangeId, feed: impl FnOnce(&mut frame::Body)) {
+    fn read(&mut self, exchange: ExchangeId, feed: impl FnOnce(&mut frame::BodyDecoder)) {
         if let Some(body) = self.body(exchange) {
             feed(body);
         }
-        while let Some(item) = self.body(exchange).and_then(frame::Body::poll_item) {
+        while let Some(item) = self.body(exchange).and_then(frame::BodyDecoder::poll_item) {
             let end = item == Inbound::End;
             self.engine.handle_event(self.now(), exchange, ExchangeEvent::Inbound(item));
             // The engine may abort the exchange after any item.
@@ -202,7 +202,7 @@ impl Driver {
         }
     }
 
-    fn body(&mut self, exchange: ExchangeId) -> Option<&mut frame::Body> {
+    fn body(&mut self, exchange: ExchangeId) -> Option<&mut frame::BodyDecoder> {
         self.exchanges.get_mut(&exchange)?.body.as_mut()
     }
 

@@ -287,7 +287,7 @@ async fn serve(web: Arc<Web>, peer: Peer, request: hyper::Request<Body>) -> io::
     let (parts, mut incoming) = request.into_parts();
     let limits = web.router.config().limits;
     let head = head_of(&parts);
-    let mut body = frame::Body::of_request(&head, &limits.frame);
+    let mut body = frame::BodyDecoder::of_request(&head, &limits.frame);
     let waits = web.router.config().admit;
     let (mut exchange, heard) = web.begin(peer, head);
     let mut first = if waits { heard.recv().await.ok() } else { heard.try_recv().ok() };

@@ -26,12 +26,12 @@ use core::mem;
 ///
 /// ```
 /// use mcp_proto::exchange::{Headers, Inbound, ResponseHead};
-/// use mcp_proto::frame::Body;
+/// use mcp_proto::frame::BodyDecoder;
 /// use mcp_proto::limits::FrameLimits;
 ///
 /// let headers = Headers::new().with("content-type", "text/event-stream");
 /// let head = ResponseHead { status: 200, headers };
-/// let mut body = Body::of_response(&head, &FrameLimits::default());
+/// let mut body = BodyDecoder::of_response(&head, &FrameLimits::default());
 /// body.bytes("data: {\"jsonrpc\":\"2.0\",".into());
 /// assert_eq!(body.poll_item(), None);
 /// body.bytes("\"method\":\"m\"}\n\n".into());
@@ -40,7 +40,7 @@ use core::mem;
 /// assert_eq!(body.poll_item(), Some(Inbound::End));
 /// ```
 #[derive(Debug)]
-pub struct Body {
+pub struct BodyDecoder {
     input: ByteQueue,
     content: BodyContent,
     limits: FrameLimits,
@@ -69,7 +69,7 @@ enum JsonOrigin {
     Failure,
 }
 
-impl Body {
+impl BodyDecoder {
     /// Creates a decoder for the body of this request, which may have at most
     /// [`FrameLimits::max_request_body`] bytes.
     pub fn of_request(head: &RequestHead, limits: &FrameLimits) -> Self {

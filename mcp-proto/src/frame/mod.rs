@@ -1,7 +1,7 @@
 //! Codecs: bytes to inbound parts, and outbound parts to bytes. No clock, no exchange, no engine.
 //!
 //! [`Conn`] is the codec of a connection. An application with its own HTTP stack needs only
-//! [`Body`], [`encode_event`] and [`encode_comment`].
+//! [`BodyDecoder`], [`encode_event`] and [`encode_comment`].
 
 mod body;
 mod conn;
@@ -13,7 +13,7 @@ mod sse;
 #[cfg(test)]
 mod tests;
 
-pub use body::Body;
+pub use body::BodyDecoder;
 pub(crate) use body::{Media, media_type};
 pub use conn::{Conn, Kind};
 pub use sse::{encode_comment, encode_event};

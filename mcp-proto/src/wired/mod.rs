@@ -4,7 +4,7 @@
 //! reads, writes and closes sockets and processes, and sleeps. It makes no decision. Its loop:
 //! report I/O with `handle_io`, call `handle_timeout` at the instant of `poll_timeout`, and execute
 //! the actions of `poll_output`. A [`SharedServer`] is for a task or a thread for each connection,
-//! which exchanges [`Turn`]s and [`Reply`]s with it behind a lock.
+//! which gives it each [`Turn`] behind a lock and gets a [`TurnReply`].
 //!
 //! # What a driver may rely on
 //!
@@ -45,7 +45,7 @@ pub use connection::{Connection, ConnectionOutput};
 pub use server::WiredServer;
 pub use shared::SharedServer;
 pub use tape::Tape;
-pub use turn::{Mail, Reply, Turn};
+pub use turn::{Mail, Turn, TurnReply};
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use super::Connection;
 use super::counts::ConnectionCounts;
 use super::room::MemoryBudget;
 use super::tally::Counters;
-use super::turn::{Mail, Reply, Turn};
+use super::turn::{Mail, Turn, TurnReply};
 use crate::error::{Diagnostic, Refused};
 use crate::event_queue::EventQueue;
 use crate::exchange::*;
@@ -152,7 +152,7 @@ impl SharedServer {
 
     /// Handles the events of a connection, and returns the outputs of the server for it. The second
     /// step of a turn.
-    pub fn exchange(&mut self, now: Instant, turn: Turn) -> Reply {
+    pub fn exchange(&mut self, now: Instant, turn: Turn) -> TurnReply {
         self.advance(now);
         self.count(turn.traffic);
         for diagnostic in turn.diagnostics {
@@ -174,7 +174,7 @@ impl SharedServer {
             self.remove(turn.connection);
             self.deliver();
         }
-        Reply(
+        TurnReply(
             self.connections
                 .get_mut(&turn.connection)
                 .map(|mailbox| core::mem::take(&mut mailbox.mail))

@@ -31,9 +31,9 @@ impl Turn {
 /// [`Connection::apply`](super::Connection::apply).
 #[derive(Debug)]
 #[must_use = "the client does not get it"]
-pub struct Reply(pub(super) VecDeque<Mail>);
+pub struct TurnReply(pub(super) VecDeque<Mail>);
 
-impl Reply {
+impl TurnReply {
     /// Returns whether there is nothing to send.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -45,7 +45,7 @@ impl Reply {
     }
 }
 
-/// One part of a [`Reply`].
+/// One part of a [`TurnReply`].
 #[derive(Clone, PartialEq, Debug)]
 pub enum Mail {
     /// Send this on an exchange.

@@ -7,7 +7,7 @@ use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use mcp_proto::exchange::{Data, Headers, Inbound, Outbound, RequestHead, ResponseHead, SseEvent};
-use mcp_proto::frame::{Body, Conn, Kind};
+use mcp_proto::frame::{BodyDecoder, Conn, Kind};
 use mcp_proto::limits::FrameLimits;
 use std::cell::Cell;
 use std::future::Future;
@@ -222,7 +222,7 @@ impl Theirs {
             items.push(Inbound::End);
             return items;
         }
-        let mut body = Body::of_response(head, &FrameLimits::default());
+        let mut body = BodyDecoder::of_response(head, &FrameLimits::default());
         body.bytes(Bytes::copy_from_slice(&self.body));
         if self.end == End::Complete {
             body.end();

@@ -8,7 +8,7 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use mcp_proto::exchange::{self, Inbound, Outbound, RequestHead, ResponseHead};
-use mcp_proto::frame::{Body, Conn, Kind};
+use mcp_proto::frame::{BodyDecoder, Conn, Kind};
 use mcp_proto::limits::FrameLimits;
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
@@ -200,7 +200,7 @@ impl Seen {
             // Without a body, the type does not matter.
             return vec![Inbound::End];
         }
-        let mut body = Body::of_request(&self.head, &FrameLimits::default());
+        let mut body = BodyDecoder::of_request(&self.head, &FrameLimits::default());
         body.bytes(Bytes::copy_from_slice(&self.body));
         body.end();
         let mut items = Vec::new();

@@ -3,7 +3,7 @@
 use super::script::{Script, pieces};
 use bytes::Bytes;
 use mcp_proto::exchange::{Data, Headers, Inbound, ResponseHead, SseEvent};
-use mcp_proto::frame::Body;
+use mcp_proto::frame::BodyDecoder;
 use mcp_proto::limits::FrameLimits;
 use mcp_proto::rpc::parse_batch_or_message;
 use smol::stream::{StreamExt, iter};
@@ -50,7 +50,7 @@ pub fn check(data: &[u8]) {
 /// is left.
 fn read(pieces: impl IntoIterator<Item = Bytes>, polls: bool) -> Vec<Inbound> {
     let headers = Headers::new().with("content-type", "text/event-stream");
-    let mut body = Body::of_response(&ResponseHead { status: 200, headers }, &FrameLimits::default());
+    let mut body = BodyDecoder::of_response(&ResponseHead { status: 200, headers }, &FrameLimits::default());
     let (mut items, mut length) = (Vec::new(), 0);
     for piece in pieces {
         length += piece.len();

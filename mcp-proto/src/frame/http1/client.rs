@@ -2,7 +2,7 @@
 
 use super::head::{self, Gather, Writer};
 use super::length::{Declared, Length, declared};
-use super::{Body, BodyError, ByteQueue, Framed};
+use super::{BodyDecoder, BodyError, ByteQueue, Framed};
 use crate::exchange::{BadRequest, Inbound, Outbound, RequestHead, ResponseHead, is_token};
 use crate::http_support::HttpSupport;
 use crate::limits::FrameLimits;
@@ -170,7 +170,8 @@ impl ClientCodec {
             return Err(format!("the response has the content-encoding {coding:?}, which was not asked for"));
         }
         let response = ResponseHead { status, headers };
-        let body = if bodiless { Body::none(&self.limits) } else { Body::of_response(&response, &self.limits) };
+        let body =
+            if bodiless { BodyDecoder::none(&self.limits) } else { BodyDecoder::of_response(&response, &self.limits) };
         if let Length::Known(length) = length
             && !body.is_event_stream()
             && length > self.limits.max_response_body as u64

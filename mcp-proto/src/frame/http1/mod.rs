@@ -10,7 +10,7 @@ mod server;
 pub(super) use client::ClientCodec;
 pub(super) use server::ServerCodec;
 
-use super::body::Body;
+use super::body::BodyDecoder;
 use super::input::ByteQueue;
 use crate::exchange::Inbound;
 use alloc::string::String;
@@ -21,7 +21,7 @@ use length::Length;
 #[derive(Debug)]
 struct Framed {
     length: Length,
-    body: Body,
+    body: BodyDecoder,
     /// Content bytes that were read since the last [`take_content`](Self::take_content). Framing
     /// does not count.
     content: usize,
@@ -39,7 +39,7 @@ enum BodyError {
 }
 
 impl Framed {
-    fn new(length: Length, body: Body) -> Self {
+    fn new(length: Length, body: BodyDecoder) -> Self {
         Self { length, body, content: 0 }
     }
 

@@ -2,7 +2,7 @@
 
 use super::head::{self, Gather, Writer, defect};
 use super::length::{Declared, Length, declared};
-use super::{Body, BodyError, ByteQueue, Framed};
+use super::{BodyDecoder, BodyError, ByteQueue, Framed};
 use crate::exchange::{self, BadRequest, Inbound, Outbound, RequestHead, ResponseHead};
 use crate::frame::conn::write;
 use crate::frame::input::LARGE;
@@ -199,7 +199,8 @@ impl ServerCodec {
         let request = RequestHead { method: line.method, target, headers };
         let empty = matches!(length, Length::Known(0)) && request.method != "POST";
         // For an empty body, the type does not matter.
-        let body = if empty { Body::none(&self.limits) } else { Body::of_request(&request, &self.limits) };
+        let body =
+            if empty { BodyDecoder::none(&self.limits) } else { BodyDecoder::of_request(&request, &self.limits) };
         self.reading = Reading::Body(Box::new(Framed::new(length, body)));
         self.held = self.holding;
         Ok(Inbound::Request(request))

@@ -1,7 +1,7 @@
 use super::http::{fields, get, limits};
 use super::*;
 use crate::exchange::{Data, Headers, RequestHead, ResponseHead, SseEvent};
-use crate::frame::Body;
+use crate::frame::BodyDecoder;
 use alloc::vec;
 use core::time::Duration;
 use proptest::prelude::*;
@@ -533,7 +533,7 @@ proptest! {
         ];
         let whole = {
             let head = ResponseHead { status: 200, headers: fields(&[("Content-Type", content)]) };
-            let mut read = Body::of_response(&head, &FrameLimits::default());
+            let mut read = BodyDecoder::of_response(&head, &FrameLimits::default());
             read.bytes(Bytes::copy_from_slice(body));
             read.end();
             core::iter::from_fn(|| read.poll_item()).collect::<Vec<_>>()

@@ -1,14 +1,17 @@
 use super::*;
 use crate::exchange::{Data, Headers, ResponseHead, SseEvent};
-use crate::frame::{Body, encode_comment, encode_event};
+use crate::frame::{BodyDecoder, encode_comment, encode_event};
 use crate::rpc::{InvalidKind, InvalidMessage, parse};
 use alloc::vec;
 use core::time::Duration;
 use proptest::prelude::*;
 
-fn stream(max_event: usize) -> Body {
+fn stream(max_event: usize) -> BodyDecoder {
     let headers = Headers::new().with("Content-Type", "Text/Event-Stream; charset=utf-8");
-    Body::of_response(&ResponseHead { status: 200, headers }, &FrameLimits { max_event, ..FrameLimits::default() })
+    BodyDecoder::of_response(
+        &ResponseHead { status: 200, headers },
+        &FrameLimits { max_event, ..FrameLimits::default() },
+    )
 }
 
 /// Returns all items of the pieces except the end, and whether the stream broke.

@@ -162,5 +162,5 @@ impl Connection {
 }
 
 fn is_event_stream(head: &ResponseHead, connection: &Connection) -> bool {
-    crate::frame::Body::of_response(head, &connection.limits).is_event_stream()
+    crate::frame::BodyDecoder::of_response(head, &connection.limits).is_event_stream()
 }

@@ -3,7 +3,7 @@
 use super::Connection;
 use crate::stats::Traffic;
 use crate::time::Instant;
-use crate::wired::turn::{Mail, Reply, Turn};
+use crate::wired::turn::{Mail, Turn, TurnReply};
 use alloc::vec::Vec;
 use core::iter::from_fn;
 
@@ -31,7 +31,7 @@ impl Connection {
     }
 
     /// Frames the outputs of the server. The third step of a turn.
-    pub fn apply(&mut self, now: Instant, reply: Reply) {
+    pub fn apply(&mut self, now: Instant, reply: TurnReply) {
         for mail in reply.0 {
             self.deliver(now, mail);
         }
