@@ -21,8 +21,8 @@ pub struct Compat {
     /// are for servers that close the listener and expect no second one.
     pub listener_end: ListenerEnd,
     /// The effect of an event that is not a message on its stream. Default [`SseDecode::Skip`],
-    /// since some servers send events of their own. `Reject` is for servers whose responses are
-    /// worthless after such an event.
+    /// since some servers send events of their own. `Reject` is for applications that prefer an
+    /// error to a response which may lack a part.
     pub sse_decode: SseDecode,
     /// Whether every 403 is a challenge, not only one with `insufficient_scope`, if
     /// [`ClientConfig::authorize`](super::ClientConfig::authorize) is on. Default off. On is for
@@ -36,8 +36,8 @@ pub struct Compat {
     /// confuse the equal ids of several clients.
     pub ids: IdPolicy,
     /// The effect of a line that is not a message. Default [`Malformed::Skip`], since some programs
-    /// write their log to standard output. `Fatal` is for servers whose later messages are
-    /// worthless after such a line.
+    /// write their log to standard output. `Fatal` is for applications that must not continue after
+    /// a line which may have been a message.
     pub malformed: Malformed,
     /// Whether a string id that is the decimal form of a pending integer id matches it, if no
     /// pending string id does. Default yes, for servers that return each id as a string.
