@@ -65,8 +65,8 @@ pub enum Inbound {
     Body(Bytes),
     /// A server-sent event.
     Event(SseEvent),
-    /// A comment line of an event stream, reported at its end. Its text has no meaning and is not
-    /// kept (WHATWG HTML section 9.2.6); it proves only that the peer is alive.
+    /// A comment line of an event stream, reported at the end of the line. Its text has no meaning
+    /// and is not kept (WHATWG HTML section 9.2.6); it proves only that the peer is alive.
     Comment,
     /// The peer has sent everything that it will send on this exchange.
     End,
@@ -117,8 +117,9 @@ pub enum Outbound {
     Comment(String),
     /// Tells the connection to continue reading. A server sends it once the application has
     /// admitted an HTTP request, whose body may follow then (`100 Continue`, RFC 9110 section
-    /// 10.1.1), or a duplex connection. Until then the connection parses nothing after the head, or
-    /// nothing. See [`ServerConfig::admit`](crate::server::ServerConfig::admit).
+    /// 10.1.1), or a duplex connection. Until then an HTTP connection parses nothing after the
+    /// head, and a duplex connection parses nothing. See
+    /// [`ServerConfig::admit`](crate::server::ServerConfig::admit).
     Continue,
     /// The engine sends nothing more on this exchange.
     End,
@@ -133,7 +134,8 @@ pub enum Body {
     Stream,
 }
 
-/// An event of an exchange. `Failed` is the last event of its exchange.
+/// An event of an exchange, which the connections of seam A, or a driver with an HTTP library,
+/// report to the engine. No event of an exchange follows `Failed`.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ExchangeEvent {
     /// Duplex: the exchange is open. On a server, this is its first event. HTTP, client only: the
@@ -150,8 +152,8 @@ pub enum ExchangeEvent {
     From(Peer),
     /// The peer sent this part.
     Inbound(Inbound),
-    /// The number of bytes that the engine has sent on this exchange and the driver has not
-    /// written. They are not lost.
+    /// The number of bytes that the engine has sent on this exchange and the driver has not written
+    /// yet.
     Unsent(usize),
     /// HTTP, client only: the driver sends the HTTP request again, since its first connection was
     /// dead (see [`Start::Http`]). The server may have read it there. Report it before any event of
@@ -167,9 +169,9 @@ pub enum ExchangeEvent {
         reason: String,
     },
     /// HTTP, server only: the client closed its sending side after its HTTP request, before the
-    /// response was complete. On 2026-07-28 this is a disconnect: the engine cancels the request
-    /// and aborts the exchange. A legacy request continues and gets its response; a stream that
-    /// responds to no request is aborted. A driver that cannot distinguish this from a closed
+    /// response was complete. In revision 2026-07-28 this is a disconnect: the engine cancels the
+    /// request and aborts the exchange. A legacy request continues and gets its response; a stream
+    /// that responds to no request is aborted. A driver that cannot distinguish this from a closed
     /// connection reports `Failed`.
     ReadClosed,
     /// The exchange failed, or never began.
@@ -374,7 +376,8 @@ impl fmt::Display for ExitStatus {
     }
 }
 
-/// Header fields, in order. Names compare case-insensitively (RFC 9110 section 5.1).
+/// Header fields, in order. Look-ups ignore the case of names (RFC 9110 section 5.1), `==` does
+/// not.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Headers(Vec<(String, String)>);
 
@@ -419,8 +422,8 @@ impl Headers {
 }
 
 impl fmt::Debug for Headers {
-    /// Shows the values of the fields that a client writes itself. Any other field may hold a
-    /// credential.
+    /// Shows the values of the fields of a request that are known to hold no credential, and masks
+    /// those of all others.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Shown(self, Side::Request).fmt(f)
     }
@@ -505,7 +508,7 @@ pub enum Data {
     /// A batch (2025-03-26).
     Batch(Vec<Result<Message, InvalidMessage>>),
     /// Not a message, although the type of the event is `message`.
-    Bad(InvalidMessage),
+    Invalid(InvalidMessage),
     /// An event of another type.
     Other {
         /// The type.
@@ -520,7 +523,7 @@ impl From<Result<Document, InvalidMessage>> for Data {
         match read {
             Ok(Document::Message(message)) => Self::Message(message),
             Ok(Document::Batch(elements)) => Self::Batch(elements),
-            Err(defect) => Self::Bad(defect),
+            Err(defect) => Self::Invalid(defect),
         }
     }
 }

@@ -132,7 +132,7 @@ impl MessageHook {
             }
             Inbound::Event(SseEvent { id, retry, data }) => {
                 let data = match data {
-                    Data::Message(message) => read(message).map_or_else(Data::Bad, Data::Message),
+                    Data::Message(message) => read(message).map_or_else(Data::Invalid, Data::Message),
                     Data::Batch(elements) => {
                         Data::Batch(elements.into_iter().map(|element| element.and_then(read)).collect())
                     }

@@ -218,7 +218,7 @@ impl Server {
                 }
             }
             "notifications/cancelled" => {
-                match self.requests.cancelled(&mut self.env, &self.http, session, params.as_ref()) {
+                match self.requests.find_cancelled(&mut self.env, &self.http, session, params.as_ref()) {
                     Some(key) if self.listens.forget(&mut self.env, &mut self.http, key) => {}
                     Some(key) => self.requests.cancel(&mut self.env, &mut self.http, key, true),
                     None => {}

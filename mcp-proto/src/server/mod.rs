@@ -433,7 +433,7 @@ impl Server {
 
     /// The grace period of the shutdown is over.
     fn on_grace(&mut self) {
-        self.requests.end_running(&mut self.env, &mut self.http);
+        self.requests.end_all(&mut self.env, &mut self.http);
         self.terminate();
     }
 
@@ -450,10 +450,10 @@ impl Server {
                 }
                 Timer::End(x) => self.end_duplex(x),
                 Timer::Handler(key) => {
-                    let answered = self.requests.handler_deadline(&mut self.env, &mut self.http, key);
+                    let answered = self.requests.on_handler_deadline(&mut self.env, &mut self.http, key);
                     answered.into_iter().for_each(|reply_to| self.end_if_quiet(reply_to));
                 }
-                Timer::Ask(key) => self.requests.ask_timeout(&mut self.env, &mut self.http, key),
+                Timer::Ask(key) => self.requests.on_ask_timeout(&mut self.env, &mut self.http, key),
                 Timer::KeepAlive(x) => self.http.on_keep_alive(&mut self.env, x),
                 Timer::Admit(x) => self.on_admit_timeout(x),
                 Timer::Keep(stream) => self.http.on_keep(&mut self.env, stream),

@@ -14,13 +14,18 @@
 //! further round has a new key. In revision 2026-07-28 the engine sends a question as the response,
 //! and the client sends the request again with its answer.
 //!
-//! A request ends in one of three ways: `finish` with the response of the application,
-//! `finish_with_error` at a deadline, at a shutdown, or if its client can no longer be asked, and
-//! `cancel` without a response, since the client has cancelled or left.
+//! A request ends in one of three ways:
 //!
-//! A request that ends leaves the table in [`forget`](Requests::forget) and nowhere else. Until
-//! then it has an entry in three more tables: the running requests of its [`ReplyTo`], the ids of
-//! its session, the shares of its client.
+//! * with the response of the application: `answer`, then `finish`;
+//! * with an error of the engine, which ends in `finish_with_error`: at the deadline of its handler
+//!   (`on_handler_deadline`) or of its client (`on_ask_timeout`), at a shutdown (`end_all`), if its
+//!   client can no longer be asked, or if it is evicted for another request (`end_request`);
+//! * without a response: `cancel`, since the client has cancelled or left.
+//!
+//! Only [`forget`](Requests::forget) removes a request that ends. Until then the request takes of
+//! the shares of its client, has a timer, and has an entry among the running requests of its
+//! [`ReplyTo`] and among the ids of its session, where there are these. [`rekey`](Requests::rekey)
+//! only changes its key.
 
 use super::client::{Bound, ClientIdentity};
 use super::env::Env;
@@ -82,8 +87,8 @@ impl Requests {
         self.table.iter().map(|(key, running)| (*key, running))
     }
 
-    /// Checks the limits for a further request of this exchange, and makes room for it like
-    /// [`make_room`](Self::make_room).
+    /// Checks the limits for a further request of this session, or of this exchange if there is no
+    /// session, and makes room for it like [`make_room`](Self::make_room).
     pub(super) fn make_room_for_request(
         &mut self,
         env: &mut Env,
@@ -122,8 +127,8 @@ impl Requests {
         self.make_room(env, http, client, Bound::RunningBytes, admitted.size).map_err(full)
     }
 
-    /// Makes room for a client that takes `more` of a bound. If there is none, ends requests whose
-    /// clients have left.
+    /// Checks that a client may take `more` of a bound. If there is no room, ends requests whose
+    /// clients have left. [`run`](Self::run) takes the room.
     pub(super) fn make_room(
         &mut self,
         env: &mut Env,
@@ -139,7 +144,7 @@ impl Requests {
                 Full::All => None,
                 Full::Share => Some(client),
             };
-            // Never end a request for one that can never have room.
+            // No eviction makes room for a request that is larger than a whole share.
             let share = bound.share(&self.shared.config.limits.server);
             if more > share || !self.evict_unheard(env, http, of) {
                 return checked;
@@ -210,7 +215,7 @@ impl Requests {
             env.timers.set(Timer::Handler(key), Some(env.now + left));
         }
         let seals = running.version.era() == Era::Modern && may_ask(&incoming.method);
-        let came = env.now.unix(self.shared.config.origin_unix).as_secs();
+        let received_at = env.now.unix(self.shared.config.origin_unix).as_secs();
         let responder = Responder {
             key,
             exchange: running.exchange,
@@ -223,7 +228,7 @@ impl Requests {
             principal: incoming.context.principal.clone(),
             rounds,
             inputs: incoming.inputs.clone(),
-            came,
+            received_at,
             fault,
             state_fault: None,
             expects_structure: false,
@@ -306,22 +311,22 @@ impl Requests {
         Some(running)
     }
 
-    /// Ends a request without a response. `wire`: its exchange is still open, so the engine
-    /// withdraws its own requests on it.
-    pub(super) fn cancel(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey, wire: bool) {
+    /// Ends a request without a response. If its exchange `is_open`, the engine withdraws its own
+    /// requests on it.
+    pub(super) fn cancel(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey, is_open: bool) {
         let Some(running) = self.forget(env, http, key) else { return };
         match &running.stage {
             RequestStage::Handler => env.emit(Event::Cancelled(key)),
-            RequestStage::Asking(asking) if wire => asking.withdraw(env, http, running.reply_to),
+            RequestStage::Asking(asking) if is_open => asking.withdraw(env, http, running.reply_to),
             RequestStage::Asking(_) => {}
         }
-        // On a connection that is over, its batch is over too.
-        running.reply_to.no_reply(env, http, running.batch.filter(|_| wire));
+        // If the exchange is over, its batch needs no response.
+        running.reply_to.no_reply(env, http, running.batch.filter(|_| is_open));
     }
 
     /// Returns the request that a `notifications/cancelled` names. Returns `None` and emits a
     /// diagnostic if there is none, or if its id is invalid or too long.
-    pub(super) fn cancelled(
+    pub(super) fn find_cancelled(
         &self,
         env: &mut Env,
         http: &HttpState,
@@ -341,13 +346,13 @@ impl Requests {
         key
     }
 
-    pub(super) fn ask_timeout(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey) {
+    pub(super) fn on_ask_timeout(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey) {
         env.diagnose(DiagnosticKind::AskTimeout, "");
         self.end_asking(env, http, key, "the client did not answer in time");
     }
 
     /// Ends every request, since the server shuts down.
-    pub(super) fn end_running(&mut self, env: &mut Env, http: &mut HttpState) {
+    pub(super) fn end_all(&mut self, env: &mut Env, http: &mut HttpState) {
         let running: Vec<RequestKey> = self.table.keys().copied().collect();
         for key in running {
             self.end_request(env, http, key, "the server is shutting down");
@@ -370,6 +375,7 @@ impl Requests {
         let Some(running) = self.table.get_mut(&key) else { return };
         let reply_to = running.reply_to;
         if let RequestStage::Asking(asking) = &mut running.stage {
+            // `forget` then finds nothing left to close.
             let open = core::mem::take(asking);
             open.settle(env, http, reply_to);
             open.withdraw(env, http, reply_to);
@@ -380,7 +386,7 @@ impl Requests {
     /// Handles the answer of the application. Drops it unless the handler of the request runs.
     /// Returns the [`ReplyTo`] of the request.
     pub(super) fn answer(&mut self, env: &mut Env, http: &mut HttpState, answer: Answer) -> Option<ReplyTo> {
-        let reply_to = self.handled(answer.key)?.reply_to;
+        let reply_to = self.in_handler(answer.key)?.reply_to;
         match answer.what {
             Answered::Message { bytes, code, diagnostic } => {
                 if let Some(diagnostic) = diagnostic {
@@ -400,7 +406,12 @@ impl Requests {
     }
 
     /// Ends a request whose handler runs for too long. Returns where its response went.
-    pub(super) fn handler_deadline(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey) -> Option<ReplyTo> {
+    pub(super) fn on_handler_deadline(
+        &mut self,
+        env: &mut Env,
+        http: &mut HttpState,
+        key: RequestKey,
+    ) -> Option<ReplyTo> {
         env.diagnose(DiagnosticKind::HandlerDeadline, "");
         env.emit(Event::Cancelled(key));
         let reply_to = self.table.get(&key).map(|running| running.reply_to);
@@ -409,7 +420,7 @@ impl Requests {
     }
 
     /// Returns a request whose handler runs.
-    fn handled(&mut self, key: RequestKey) -> Option<&mut Running> {
+    fn in_handler(&mut self, key: RequestKey) -> Option<&mut Running> {
         self.table.get_mut(&key).filter(|running| matches!(running.stage, RequestStage::Handler))
     }
 
@@ -421,7 +432,7 @@ impl Requests {
         key: RequestKey,
         progress: &Progress,
     ) -> Result<(), Refusal> {
-        let running = self.handled(key).ok_or(Refusal::Gone)?;
+        let running = self.in_handler(key).ok_or(Refusal::Gone)?;
         let bytes = running.write_progress(progress)?;
         let reply_to = running.reply_to;
         if reply_to.has_room(env, http, bytes.len()) {
@@ -457,7 +468,7 @@ impl Requests {
         key: RequestKey,
         note: &Note,
     ) -> Result<Option<ExchangeId>, Refusal> {
-        let running = self.handled(key).ok_or(Refusal::Gone)?;
+        let running = self.in_handler(key).ok_or(Refusal::Gone)?;
         let reply_to = running.reply_to;
         match note {
             Note::Progress(progress) => self.send_progress(env, http, key, progress)?,

@@ -110,10 +110,10 @@ pub struct Responder {
     /// The input responses of those rounds.
     pub(super) inputs: Inputs,
     /// The time of the request, in Unix seconds.
-    pub(super) came: u64,
+    pub(super) received_at: u64,
     /// The error in the input responses that it brings. It is reported once the method is known.
     pub(super) fault: Option<Box<ErrorObject>>,
-    /// Why the state that came with it was refused.
+    /// Why the state that received_at with it was refused.
     pub(super) state_fault: Option<&'static str>,
     /// Whether the output schema of the tool promises structured content.
     pub(super) expects_structure: bool,
@@ -244,7 +244,7 @@ impl Responder {
         if sealed.len() > self.shared.config.limits.server.max_state {
             return Err("larger than the limit");
         }
-        seal::open(&self.binding(), self.came, sealed)
+        seal::open(&self.binding(), self.received_at, sealed)
     }
 
     fn binding(&self) -> seal::StateBinding<'_> {
@@ -400,7 +400,8 @@ impl Responder {
             inputs: self.inputs.clone(),
             state,
         };
-        let sealed = seal::seal(&self.binding(), self.came.saturating_add(limits.state_lifetime.as_secs()), &memory);
+        let sealed =
+            seal::seal(&self.binding(), self.received_at.saturating_add(limits.state_lifetime.as_secs()), &memory);
         if sealed.len() > limits.max_state {
             return self.refused(InputRefusal::Limit("what the request remembers is larger than the limit"));
         }

@@ -3,15 +3,15 @@
 //! A [`WiredClient`] or a [`WiredServer`] owns its engine and its [`Connection`]s. A driver opens,
 //! reads, writes and closes sockets and processes, and sleeps. It makes no decision. Its loop:
 //! report I/O with `handle_io`, call `handle_timeout` at the instant of `poll_timeout`, and execute
-//! the actions of `poll_output`. A [`SharedServer`] is for a task or a thread for each connection,
-//! which gives it each [`Turn`] behind a lock and gets a [`TurnReply`].
+//! the actions of `poll_output`. To run each connection in a task or a thread of its own, use a
+//! [`SharedServer`]: the task locks it, gives it a [`Turn`] and gets a [`TurnReply`].
 //!
 //! # What a driver may rely on
 //!
 //! * For a connection that the driver opens, the engine emits no
 //!   [`Action::Write`](crate::exchange::Action::Write) before the driver has reported
 //!   [`IoEvent::Opened`](crate::exchange::IoEvent::Opened). An accepted connection is open already.
-//! * The engine writes to a connection through one queue, so a connection needs one writer.
+//! * The writes to a connection come in their order, and must stay in it: use one writer.
 //!
 //! # What a driver must do
 //!
@@ -23,7 +23,7 @@
 //!   connection, as its last event. That includes a connection that never opened.
 //! * Report `Closed` of a socket once it has carried out a
 //!   [`Shutdown::Abort`](crate::exchange::Shutdown::Abort), or once both directions have ended: the
-//!   peer's, and this one by a [`Shutdown::WriteHalf`](crate::exchange::Shutdown::WriteHalf).
+//!   peer's, and the driver's by a [`Shutdown::WriteHalf`](crate::exchange::Shutdown::WriteHalf).
 //! * Report `Closed` of a program once it has exited and its output was read to the end.
 
 mod client;

@@ -66,7 +66,7 @@ impl Counters {
 pub(super) fn read(traffic: &mut Traffic, item: &Inbound) {
     match item {
         Inbound::Message(_) | Inbound::Event(SseEvent { data: Data::Message(_), .. }) => traffic.messages_in += 1,
-        Inbound::Invalid(_) | Inbound::Event(SseEvent { data: Data::Bad(_), .. }) => traffic.defects_in += 1,
+        Inbound::Invalid(_) | Inbound::Event(SseEvent { data: Data::Invalid(_), .. }) => traffic.defects_in += 1,
         Inbound::Batch(elements) | Inbound::Event(SseEvent { data: Data::Batch(elements), .. }) => {
             let good = elements.iter().filter(|element| element.is_ok()).count();
             traffic.messages_in += good as u64;

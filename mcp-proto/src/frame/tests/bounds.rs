@@ -146,7 +146,7 @@ fn invalid_utf_8_affects_only_its_message() {
             assert_eq!((seen.broken, seen.keep_alive), (None, true));
             match &seen.items[1..] {
                 [Inbound::Invalid(defect), Inbound::End] => assert!(is_utf8(defect)),
-                [Inbound::Event(SseEvent { data: Data::Bad(defect), .. }), Inbound::Event(_), Inbound::End] => {
+                [Inbound::Event(SseEvent { data: Data::Invalid(defect), .. }), Inbound::Event(_), Inbound::End] => {
                     assert!(is_utf8(defect));
                 }
                 other => panic!("{other:?}"),

@@ -68,7 +68,7 @@ fn bad(data: &'static [u8]) -> Inbound {
 }
 
 fn bad_data(data: &'static [u8]) -> Data {
-    Data::Bad(parse(Bytes::from_static(data), 128).unwrap_err())
+    Data::Invalid(parse(Bytes::from_static(data), 128).unwrap_err())
 }
 
 // covers: B-001, B-002, B-003, B-006, HTTP-C-025
@@ -173,7 +173,8 @@ fn invalid_message_affects_no_other_event() {
     let text = format!("data: no\n\ndata: \u{ff}\n\ndata: {}\n\n", note_text("m"));
     check(text.as_bytes(), &[bad(b"no"), bad("\u{ff}".as_bytes()), message("m")]);
     let (items, _) = feed(1000, [&b"data: \"\xff\"\n\n"[..]], false);
-    let [Inbound::Event(SseEvent { data: Data::Bad(InvalidMessage { kind: InvalidKind::Utf8, .. }), .. })] = &items[..]
+    let [Inbound::Event(SseEvent { data: Data::Invalid(InvalidMessage { kind: InvalidKind::Utf8, .. }), .. })] =
+        &items[..]
     else {
         panic!("{items:?}")
     };

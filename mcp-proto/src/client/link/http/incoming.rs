@@ -82,7 +82,7 @@ impl HttpLink {
                     Data::None => {}
                     Data::Message(message) => self.on_message(env, exchange, message),
                     Data::Batch(batch) => self.on_batch(env, exchange, batch),
-                    Data::Bad(defect) => self.on_defect(env, exchange, defect),
+                    Data::Invalid(defect) => self.on_defect(env, exchange, defect),
                     Data::Other { event, .. } => env.diagnose(DiagnosticKind::ControlEvent, event),
                 }
             }

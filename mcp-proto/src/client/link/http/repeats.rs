@@ -43,7 +43,7 @@ impl EventKey {
                 mac.update(b"batch");
                 elements.iter().for_each(|element| self.element(element, &mut mac));
             }
-            Data::Bad(defect) => {
+            Data::Invalid(defect) => {
                 mac.update(b"bad");
                 mac.update(&defect.head);
             }
@@ -59,7 +59,7 @@ impl EventKey {
     fn element(&self, element: &Result<Message, InvalidMessage>, mac: &mut HMAC) {
         let data = match element {
             Ok(message) => Data::Message(message.clone()),
-            Err(defect) => Data::Bad(defect.clone()),
+            Err(defect) => Data::Invalid(defect.clone()),
         };
         mac.update(self.data(&data).to_be_bytes());
     }
@@ -156,7 +156,7 @@ mod tests {
             message(r#"{"jsonrpc":"2.0","id":"1","method":"ping"}"#),
             message(r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{}}"#),
             message(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#),
-            Data::Bad(defect.clone()),
+            Data::Invalid(defect.clone()),
             Data::Batch(vec![]),
             Data::Batch(vec![Ok(parsed.clone())]),
             Data::Batch(vec![Ok(parsed.clone()), Ok(parsed)]),

@@ -97,7 +97,7 @@ fn delivers(data: &Data) -> bool {
     match data {
         Data::Message(one) => message(one),
         Data::Batch(elements) => elements.iter().flatten().any(message),
-        Data::None | Data::Bad(_) | Data::Other { .. } => false,
+        Data::None | Data::Invalid(_) | Data::Other { .. } => false,
     }
 }
 

@@ -456,7 +456,7 @@ fn unparseable_notification_response_keeps_the_listener() {
     let mut http = Http::initialized(|config| config.compat.sse_decode = SseDecode::Reject);
     let note = http.last().0;
     http.stream(note);
-    let data = Data::Bad(parse(Bytes::from_static(b"{"), 128).unwrap_err());
+    let data = Data::Invalid(parse(Bytes::from_static(b"{"), 128).unwrap_err());
     http.item(note, Inbound::Event(SseEvent { id: None, retry: None, data }));
     http.item(note, Inbound::End);
     assert_eq!(http.lines(2), ["GET -"]);

@@ -365,7 +365,7 @@ fn event_without_a_message_is_skipped_or_ends_the_stream() {
         Inbound::Event(SseEvent {
             id: Some("b".into()),
             retry: None,
-            data: Data::Bad(parse(Bytes::from_static(b"{"), 128).unwrap_err()),
+            data: Data::Invalid(parse(Bytes::from_static(b"{"), 128).unwrap_err()),
         })
     };
     let mut http = Http::legacy(|_| {});

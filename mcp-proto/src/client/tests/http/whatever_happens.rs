@@ -83,7 +83,7 @@ fn exchange_event() -> impl Strategy<Value = ExchangeEvent> {
     let event = |text: String| {
         let data = match parse(text.into(), 128) {
             Ok(message) => Data::Message(message),
-            Err(defect) => Data::Bad(defect),
+            Err(defect) => Data::Invalid(defect),
         };
         Inbound::Event(SseEvent { id: Some("x".into()), retry: None, data })
     };
