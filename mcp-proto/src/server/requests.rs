@@ -22,10 +22,10 @@
 //!   client can no longer be asked, or if it is evicted for another request (`end_request`);
 //! * without a response: `cancel`, since the client has cancelled or left.
 //!
-//! Only [`forget`](Requests::forget) removes a request that ends. Until then the request takes of
-//! the shares of its client, has a timer, and has an entry among the running requests of its
-//! [`ReplyTo`] and among the ids of its session, where there are these. [`rekey`](Requests::rekey)
-//! only changes its key.
+//! Only [`forget`](Requests::forget) removes a request that ends. Until then the request counts
+//! against the shares of its client, may have a timer, and is among the running requests of its
+//! [`ReplyTo`] and the ids of its session, if it has one. [`rekey`](Requests::rekey) only changes
+//! its key.
 
 use super::client::{Bound, ClientIdentity};
 use super::env::Env;
