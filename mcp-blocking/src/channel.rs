@@ -7,39 +7,32 @@
 
 use crate::driver::{Shared, State};
 use crate::ends::{Reader, Writer};
-use crate::os::Signal;
-use crate::process::{Errors, Process, Streams};
+use crate::os::{self, ChildProcess};
 use crate::socket::Socket;
 use crate::stream;
-use crate::sync::{self, Condvar, wait, wait_until};
+use crate::sync::{self, Condvar, MutexGuard, wait};
 use crate::target::Given;
 use bytes::Bytes;
-use mcp_proto::adapter::{DRAIN, Step, WriteQueue, not_opened};
-use mcp_proto::exchange::{Closed, ConnectionId, Endpoint, IoEvent, Peer, Shutdown};
+use mcp_proto::adapter::{StderrReader, Step, Transfer, TransferOutput, not_opened};
+use mcp_proto::exchange::{Closed, ConnectionId, Endpoint, IoEvent, Peer};
+use mcp_proto::wired::ConnectionOutput;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 
 /// One connection, from the action that opens it until its end is reported.
 pub(crate) struct Channel {
+    pub(crate) transfer: Transfer,
     link: Link,
-    queue: WriteQueue,
-    read_ended: bool,
-    /// Standard error is still being read.
-    errors_open: bool,
     /// Wakes the threads of this connection.
     wake: Arc<Condvar>,
-    /// Whether the engine accepts input.
-    reads: bool,
     /// Threads that serve it.
     threads: usize,
 }
 
 /// The resource behind a connection.
 enum Link {
-    /// A program that is being started, and the signal to send to it at once.
-    Starting(Option<Signal>),
-    Program(Arc<Process>),
+    Program(Arc<ChildProcess>),
     Socket(Socket),
     /// Something that can only be waited for: a connection that is being opened, or a given pair of
     /// streams.
@@ -50,134 +43,96 @@ enum Link {
 struct Opened {
     reader: Reader,
     writer: Writer,
-    errors: Option<Errors>,
+    errors: Option<(Reader, StderrReader)>,
     link: Link,
-}
-
-impl Channel {
-    fn new(link: Link) -> Self {
-        Self {
-            link,
-            queue: WriteQueue::default(),
-            read_ended: false,
-            errors_open: false,
-            wake: Arc::default(),
-            reads: true,
-            threads: 0,
-        }
-    }
-
-    pub(crate) fn write(&mut self, bytes: Bytes) {
-        self.queue.push(bytes);
-        self.wake_writer();
-    }
-
-    /// Stops reading, or reads again.
-    pub(crate) fn set_reading(&mut self, reads: bool) {
-        self.reads = reads;
-        if reads {
-            self.wake.notify_all();
-        }
-    }
-
-    /// Returns the condition on which the reading thread waits while the engine accepts no input.
-    pub(crate) fn paused(&self) -> Option<Arc<Condvar>> {
-        (!self.reads).then(|| Arc::clone(&self.wake))
-    }
-
-    fn wake_writer(&self) {
-        if self.queue.waits() {
-            self.wake.notify_all();
-        }
-    }
-
-    fn is_program(&self) -> bool {
-        matches!(self.link, Link::Starting(_) | Link::Program(_))
-    }
-
-    fn signal(&mut self, signal: Signal) {
-        match &mut self.link {
-            Link::Starting(asked) => *asked = Some(signal),
-            Link::Program(process) => process.signal(signal),
-            Link::Socket(_) | Link::Other => {}
-        }
-    }
 }
 
 impl Shared {
     /// Opens a connection on a new thread, since resolving a name or connecting may be slow.
     pub(crate) fn open(self: &Arc<Self>, state: &mut State, id: ConnectionId, endpoint: Endpoint) {
-        let link = if matches!(endpoint, Endpoint::Program(_)) { Link::Starting(None) } else { Link::Other };
-        state.channels.insert(id, Channel::new(link));
+        let transfer = Transfer::opening(&endpoint);
+        state.channels.insert(id, Channel { transfer, link: Link::Other, wake: Arc::default(), threads: 0 });
         let given = if endpoint == Endpoint::Given { state.given.take() } else { None };
         let this = Arc::clone(self);
         if let Err(e) = self.thread(state, id, "mcp-channel", move || this.run(id, endpoint, given)) {
-            self.gone(state, id, no_thread(&e));
+            state.channel(id, |channel| channel.transfer.not_opened(no_thread(&e)));
+            self.transfer(state, id);
         }
     }
 
-    /// Closes a connection as the engine requires.
-    pub(crate) fn close(self: &Arc<Self>, state: &mut State, id: ConnectionId, how: Shutdown) {
-        let Some(channel) = state.channels.get_mut(&id) else { return };
-        match how {
-            Shutdown::WriteHalf => {
-                channel.queue.finish();
-                channel.wake_writer();
+    /// Carries out an output of the engine for a connection.
+    pub(crate) fn act(&self, state: &mut State, id: ConnectionId, output: ConnectionOutput) {
+        let now = self.clock.now();
+        state.channel(id, |channel| {
+            // A thread that reads or writes notices everything else by itself.
+            let wakes = channel.transfer.is_waiting() || matches!(output, ConnectionOutput::Read(true));
+            channel.transfer.act(now, output);
+            if wakes {
+                channel.wake.notify_all();
             }
-            Shutdown::Terminate => channel.signal(Signal::Terminate),
-            Shutdown::Abort => {
-                channel.queue.end();
-                channel.signal(Signal::Kill);
-                // A program has ended when it is reaped.
-                if !channel.is_program() {
-                    self.gone(state, id, Closed::Aborted);
+        });
+        self.transfer(state, id);
+    }
+
+    /// Signals the program, and reports the events of a connection to the engine.
+    pub(crate) fn transfer(&self, state: &mut State, id: ConnectionId) {
+        while let Some(channel) = state.channels.get_mut(&id) {
+            match (channel.transfer.poll_output(self.clock.now()), &channel.link) {
+                (None, _) => return,
+                (Some(TransferOutput::Signal(signal)), Link::Program(process)) => process.signal(signal),
+                (Some(TransferOutput::Signal(_)), Link::Socket(_) | Link::Other) => {}
+                (Some(TransferOutput::Event(event)), _) => {
+                    if matches!(event, IoEvent::Closed(_)) {
+                        state.release(id);
+                    }
+                    state.engine.handle_io(self.clock.now(), id, event);
                 }
             }
         }
     }
 
+    /// Reports what happened to a connection.
+    fn report(self: &Arc<Self>, id: ConnectionId, change: impl FnOnce(&mut Channel)) -> MutexGuard<'_, State> {
+        let mut state = self.lock();
+        state.channel(id, change);
+        self.transfer(&mut state, id);
+        self.pump(&mut state);
+        state
+    }
+
     /// Opens the connection and serves it. For a program this thread waits for the exit, otherwise
     /// it is the reading thread.
     fn run(self: Arc<Self>, id: ConnectionId, endpoint: Endpoint, given: Option<Given>) {
-        let opened = self.connect(endpoint, given);
-        let mut state = self.lock();
-        let Opened { reader, writer, errors, link } = match opened {
+        let Opened { reader, writer, errors, link } = match self.connect(endpoint, given) {
             Ok(opened) => opened,
             Err(why) => {
-                self.gone(&mut state, id, why);
-                return self.pump(&mut state);
+                return drop(self.report(id, |channel| channel.transfer.not_opened(why)));
             }
         };
-        // Closed in the meantime: dropping the opened resource closes it, which may run code of the
+        let mut state = self.lock();
+        // Aborted in the meantime: dropping what was opened closes it, which may run code of the
         // application.
         let Some(channel) = state.channels.get_mut(&id) else { return drop(state) };
-        let before = std::mem::replace(&mut channel.link, link);
-        let process = match &channel.link {
+        let process = match &link {
             Link::Program(process) => Some(Arc::clone(process)),
-            _ => None,
+            Link::Socket(_) | Link::Other => None,
         };
-        if let Link::Starting(Some(signal)) = before {
-            channel.signal(signal);
-        }
-        let mut reader = Some(reader);
+        channel.link = link;
+        let (stderr, mut reader) = (errors.is_some(), Some(reader));
         let started = self.serve_channel(&mut state, id, writer, errors, process.as_ref().and_then(|_| reader.take()));
-        if let Err(e) = started {
-            match &process {
-                Some(process) => process.signal(Signal::Kill),
-                None => self.gone(&mut state, id, no_thread(&e)),
-            }
-        } else if !matches!(before, Link::Starting(Some(Signal::Kill))) {
-            state.engine.handle_io(self.clock.now(), id, IoEvent::Opened(Peer::default()));
-        }
+        let now = self.clock.now();
+        state.channel(id, |channel| match started {
+            Ok(()) => drop(channel.transfer.opened(now, Peer::default(), stderr)),
+            Err(e) => channel.transfer.not_opened(no_thread(&e)),
+        });
+        self.transfer(&mut state, id);
         self.pump(&mut state);
         drop(state);
+        let shared = Arc::downgrade(&self);
+        drop(self);
         match (process, reader) {
-            (Some(process), _) => self.attend(id, &process),
-            (None, Some(reader)) => {
-                let shared = Arc::downgrade(&self);
-                drop(self);
-                read(&shared, id, reader);
-            }
+            (Some(process), _) => attend(&shared, id, process),
+            (None, Some(reader)) => read(&shared, id, reader),
             (None, None) => {}
         }
     }
@@ -191,10 +146,13 @@ impl Shared {
         match endpoint {
             Endpoint::Program(program) => {
                 let stderr = self.lock().stderr.clone();
-                let spawned = Process::spawn(&program, &stderr);
-                let (process, streams) = spawned.map_err(|e| not_opened(&program.command, &e))?;
-                let Streams { output, input, errors } = streams;
-                Ok(Opened { reader: output, writer: input, errors, link: Link::Program(Arc::new(process)) })
+                let started = os::spawn(&program, &stderr).map_err(|e| not_opened(&program.command, &e))?;
+                Ok(Opened {
+                    reader: started.reader,
+                    writer: started.writer,
+                    errors: started.errors.zip(StderrReader::new(&stderr)),
+                    link: Link::Program(Arc::new(started.process)),
+                })
             }
             Endpoint::Origin(origin) => {
                 opened(crate::socket::connect(&origin, self.config.limits.frame.open_timeout, &self.clock)?)
@@ -217,18 +175,12 @@ impl Shared {
         state: &mut State,
         id: ConnectionId,
         writer: Writer,
-        errors: Option<Errors>,
+        errors: Option<(Reader, StderrReader)>,
         reader: Option<Reader>,
     ) -> io::Result<()> {
-        if let Some(errors) = errors {
+        if let Some((errors, lines)) = errors {
             let shared = Arc::downgrade(self);
-            self.thread(state, id, "mcp-stderr", move || {
-                errors.read();
-                if let Some(shared) = Weak::upgrade(&shared) {
-                    shared.errors_ended(id);
-                }
-            })?;
-            state.channel(id, |channel| channel.errors_open = true);
+            self.thread(state, id, "mcp-stderr", move || read_stderr(&shared, id, errors, lines))?;
         }
         if let Some(reader) = reader {
             let shared = Arc::downgrade(self);
@@ -236,74 +188,6 @@ impl Shared {
         }
         let shared = Arc::downgrade(self);
         self.thread(state, id, "mcp-writer", move || write(&shared, id, writer))
-    }
-
-    /// Waits for the exit of a program, reads the rest of its output, ends the rest of its group,
-    /// and reaps it.
-    fn attend(self: Arc<Self>, id: ConnectionId, process: &Process) {
-        process.wait();
-        let state = self.lock();
-        let Some(wake) = state.channels.get(&id).map(|channel| Arc::clone(&channel.wake)) else { return };
-        let said_all =
-            |state: &State| state.channels.get(&id).is_none_or(|channel| channel.read_ended && !channel.errors_open);
-        drop(wait_until(&wake, state, &self.clock, self.clock.now() + DRAIN, said_all));
-        let status = process.reap();
-        let mut state = self.lock();
-        self.gone(&mut state, id, Closed::Exited(status));
-        self.pump(&mut state);
-    }
-
-    fn read_ended(self: &Arc<Self>, id: ConnectionId, cut: bool) {
-        let mut state = self.lock();
-        let Some(channel) = state.channels.get_mut(&id) else { return };
-        channel.read_ended = true;
-        channel.wake.notify_all();
-        if cut && !channel.is_program() {
-            self.gone(&mut state, id, Closed::Reset);
-        } else {
-            state.engine.handle_io(self.clock.now(), id, IoEvent::ReadClosed);
-            // The actions of the engine may end the connection.
-            self.pump(&mut state);
-            self.close_if_ended(&mut state, id);
-        }
-        self.pump(&mut state);
-    }
-
-    fn errors_ended(&self, id: ConnectionId) {
-        self.lock().channel(id, |channel| {
-            channel.errors_open = false;
-            channel.wake.notify_all();
-        });
-    }
-
-    fn write_ended(self: &Arc<Self>, id: ConnectionId) {
-        let mut state = self.lock();
-        let Some(channel) = state.channels.get_mut(&id) else { return };
-        channel.queue.end();
-        if let Link::Socket(socket) = &channel.link {
-            socket.shutdown(std::net::Shutdown::Write);
-        }
-        self.close_if_ended(&mut state, id);
-        self.pump(&mut state);
-    }
-
-    /// Anything except a program has ended when both directions have.
-    fn close_if_ended(self: &Arc<Self>, state: &mut State, id: ConnectionId) {
-        let ended = |channel: &Channel| !channel.is_program() && channel.read_ended && channel.queue.is_ended();
-        if state.channels.get(&id).is_some_and(ended) {
-            self.gone(state, id, Closed::Eof);
-        }
-    }
-
-    /// The connection has ended. Nothing more is reported of it.
-    fn gone(&self, state: &mut State, id: ConnectionId, why: Closed) {
-        let Some(channel) = state.channels.remove(&id) else { return };
-        channel.wake.notify_all();
-        state.detached += channel.threads;
-        if let Link::Socket(socket) = &channel.link {
-            socket.shutdown(std::net::Shutdown::Both);
-        }
-        state.engine.handle_io(self.clock.now(), id, IoEvent::Closed(why));
     }
 
     /// Runs `body` on a thread that counts as one of the connection.
@@ -316,13 +200,14 @@ impl Shared {
     ) -> io::Result<()> {
         let shared = Arc::downgrade(self);
         sync::spawn(name, move || {
-            // A stream of the application may panic.
+            // A stream of the application may panic when it is dropped.
             let panicked = catch_unwind(AssertUnwindSafe(body)).is_err();
             let Some(shared) = Weak::upgrade(&shared) else { return };
-            if panicked {
-                shared.read_ended(id, true);
-            }
-            let mut state = shared.lock();
+            let mut state = shared.report(id, |channel| {
+                if panicked {
+                    channel.transfer.read(Err(io::ErrorKind::BrokenPipe.into()));
+                }
+            });
             match state.channels.get_mut(&id) {
                 Some(channel) => channel.threads -= 1,
                 None => state.detached -= 1,
@@ -332,51 +217,85 @@ impl Shared {
         Ok(())
     }
 
-    fn next_step(&self, id: ConnectionId) -> Option<Step> {
-        let mut state = self.lock();
+    /// Reports the result of a read. Returns whether to read on, once there is room for more.
+    fn received(self: &Arc<Self>, id: ConnectionId, read: io::Result<Bytes>) -> bool {
+        let mut state = self.report(id, |channel| channel.transfer.read(read));
         loop {
-            let channel = state.channels.get_mut(&id)?;
-            if let Some(step) = channel.queue.next_step() {
-                return Some(step);
+            let Some(channel) = state.channels.get(&id) else { return false };
+            if channel.transfer.wants_read() || !channel.transfer.reads() {
+                return channel.transfer.reads();
             }
             let wake = Arc::clone(&channel.wake);
             state = wait(&wake, state, None);
         }
     }
 
-    fn written(self: &Arc<Self>, id: ConnectionId, n: usize) -> bool {
+    fn next_step(&self, id: ConnectionId) -> Option<Step> {
         let mut state = self.lock();
-        let go_on = state.channels.get(&id).is_some_and(|channel| !channel.queue.is_ended());
-        if go_on {
-            state.engine.handle_io(self.clock.now(), id, IoEvent::Written(n));
-            self.pump(&mut state);
+        loop {
+            let channel = state.channels.get_mut(&id)?;
+            if let Some(step) = channel.transfer.take_step() {
+                return Some(step);
+            }
+            if !channel.transfer.writes() {
+                return None;
+            }
+            let wake = Arc::clone(&channel.wake);
+            state = wait(&wake, state, None);
         }
-        go_on
+    }
+}
+
+impl State {
+    /// Removes a connection that has closed, and wakes its threads.
+    fn release(&mut self, id: ConnectionId) {
+        let Some(channel) = self.channels.remove(&id) else { return };
+        channel.wake.notify_all();
+        self.detached += channel.threads;
+        if let Link::Socket(socket) = &channel.link {
+            socket.shutdown(std::net::Shutdown::Both);
+        }
+    }
+}
+
+/// Waits for the exit of a program.
+fn attend(shared: &Weak<Shared>, id: ConnectionId, process: Arc<ChildProcess>) {
+    let status = process.wait_exited();
+    if let Some(shared) = Weak::upgrade(shared) {
+        let now = shared.clock.now();
+        drop(shared.report(id, |channel| channel.transfer.exited(now, status)));
     }
 }
 
 /// Reads a connection to its end. Holds nothing of the client during a read, which may block
 /// forever.
-fn read(shared: &Weak<Shared>, id: ConnectionId, mut reader: Reader) {
-    let received = |bytes| Weak::upgrade(shared).is_some_and(|shared| shared.received(id, bytes));
-    let cut = stream::read(&mut *reader, received).is_err();
-    drop(reader);
-    if let Some(shared) = Weak::upgrade(shared) {
-        shared.read_ended(id, cut);
-    }
+fn read(shared: &Weak<Shared>, id: ConnectionId, reader: Reader) {
+    stream::read(reader, |read| Weak::upgrade(shared).is_some_and(|shared| shared.received(id, read)));
+}
+
+/// Reads the standard error of a program to its end. Calls the function of the application without
+/// a lock, so that the function may wait for the end of this program.
+fn read_stderr(shared: &Weak<Shared>, id: ConnectionId, errors: Reader, mut lines: StderrReader) {
+    stream::read(errors, |read| {
+        let bytes = read.unwrap_or_default();
+        lines.push(&bytes);
+        if let Some(shared) = Weak::upgrade(shared) {
+            drop(shared.report(id, |channel| channel.transfer.stderr(Ok(&bytes))));
+        }
+        !bytes.is_empty()
+    });
 }
 
 /// Writes the queued bytes of a connection until it ends or breaks. Holds nothing of the client
 /// during a write, which may block forever.
-fn write(shared: &Weak<Shared>, id: ConnectionId, mut writer: Writer) {
+fn write(shared: &Weak<Shared>, id: ConnectionId, writer: Writer) {
     let next = || Weak::upgrade(shared).and_then(|shared| shared.next_step(id));
-    let written = |n| Weak::upgrade(shared).is_some_and(|shared| shared.written(id, n));
-    // The other direction, or the exit of the program, reports how it broke.
-    drop(stream::write(&mut *writer, next, written));
-    drop(writer);
-    if let Some(shared) = Weak::upgrade(shared) {
-        shared.write_ended(id);
-    }
+    let report = |wrote| {
+        let Some(shared) = Weak::upgrade(shared) else { return false };
+        let state = shared.report(id, |channel| channel.transfer.wrote(wrote));
+        state.channels.get(&id).is_some_and(|channel| channel.transfer.writes())
+    };
+    stream::write(writer, next, report);
 }
 
 fn no_thread(e: &io::Error) -> Closed {

@@ -10,6 +10,7 @@ use mcp_proto::client::{Termination, Verdict};
 use mcp_proto::exchange::Shutdown;
 use mcp_proto::input::{CallId, NotificationId};
 use mcp_proto::stats::ClientStats;
+use mcp_proto::wired::ConnectionOutput;
 use mcp_proto::{Call, CallError, Calling, Instant, IntoCall, Object, Pages, Progress, Refusal, ServerInfo};
 use std::fmt;
 use std::sync::Arc;
@@ -56,7 +57,6 @@ pub fn connect_with(target: impl IntoTarget, config: Config) -> Result<Client, C
 /// [`ConnectError`] if the target is invalid, or the system provides no random bytes.
 pub fn connecting(target: impl IntoTarget, mut config: Config) -> Result<Connecting, ConnectError> {
     let mut target = target.into_target()?;
-    target.config.origin_unix = crate::os::unix_time();
     config.apply(&mut target.config);
     let seed = crate::os::seed().map_err(|e| ConnectError::System(e.to_string()))?;
     let shared = Shared::new(target.config, config.callbacks, config.stderr, target.given, config.recorder, seed);
@@ -295,7 +295,7 @@ impl Shared {
     fn abandon(self: &Arc<Self>, mut state: MutexGuard<'_, State>) -> Termination {
         let channels: Vec<_> = state.channels.keys().copied().collect();
         for channel in channels {
-            self.close(&mut state, channel, Shutdown::Abort);
+            self.act(&mut state, channel, ConnectionOutput::Close(Shutdown::Abort));
         }
         self.pump(&mut state);
         Termination::Requested

@@ -12,13 +12,11 @@ use crate::socket::Socket;
 use crate::stream;
 use crate::sync::{self, Condvar, Mutex, MutexGuard, lock, wait};
 use mcp_proto::Instant;
-use mcp_proto::adapter::{Step, WriteQueue};
-use mcp_proto::exchange::IoEvent;
-use mcp_proto::exchange::{Closed, Shutdown};
+use mcp_proto::adapter::{Step, Transfer, TransferOutput};
+use mcp_proto::exchange::Shutdown;
 use mcp_proto::server::Event;
 use mcp_proto::wired::{Connection, ConnectionOutput};
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -36,12 +34,8 @@ pub(crate) struct ConnectionThreads {
 
 struct Served {
     connection: Connection,
-    queue: WriteQueue,
-    /// Whether the engine accepts input.
-    reads: bool,
-    read_ended: bool,
+    transfer: Transfer,
     reader_waits: bool,
-    gone: bool,
     /// The deadline that the service knows.
     due: Option<Instant>,
 }
@@ -49,9 +43,9 @@ struct Served {
 impl ConnectionThreads {
     pub(crate) fn new(connection: Connection, socket: Option<Socket>) -> Self {
         let number = connection.number();
-        let queue = WriteQueue::default();
-        let served =
-            Served { connection, queue, reads: true, read_ended: false, reader_waits: false, gone: false, due: None };
+        // A pair of streams may be standard input and output.
+        let transfer = if socket.is_some() { Transfer::accepted() } else { Transfer::given() };
+        let served = Served { connection, transfer, reader_waits: false, due: None };
         Self { number, socket, served: Mutex::new(served), wake: Condvar::new() }
     }
 
@@ -59,43 +53,28 @@ impl ConnectionThreads {
         self.number
     }
 
-    /// Starts its threads. A stream of the application may panic: that cuts the connection, like an
-    /// error of the stream.
-    pub(crate) fn start(
-        self: &Arc<Self>,
-        service: &Arc<Service>,
-        mut reader: Reader,
-        mut writer: Writer,
-    ) -> io::Result<()> {
+    /// Starts its threads.
+    pub(crate) fn start(self: &Arc<Self>, service: &Arc<Service>, reader: Reader, writer: Writer) -> io::Result<()> {
         self.turn(service, |_| {});
         // The server has no room for this client, and sends it no response.
-        if self.lock().gone {
+        if self.lock().transfer.is_closed() {
             return Ok(());
         }
         let heard = service.lock().events.waiting();
         let (this, home) = (Arc::clone(self), Arc::downgrade(service));
         sync::spawn("mcp-writer", move || {
-            let next = || this.next_step();
-            let written = |n| this.told(&home, IoEvent::Written(n));
-            let write = AssertUnwindSafe(|| stream::write(&mut *writer, next, written));
-            let written = catch_unwind(write);
-            drop(writer);
-            // A panic cuts the connection. So does a client that accepts no bytes: it could not
-            // receive responses, and might never read again.
-            if written.as_ref().map_or(true, |written| written.is_err() && this.socket.is_some()) {
-                this.read_ended(&home, true);
-            }
-            this.write_ended(&home);
+            let wrote = |wrote| this.report(&home, |transfer| transfer.wrote(wrote)) && this.lock().transfer.writes();
+            stream::write(writer, || this.next_step(), wrote);
         })?;
         let (this, home) = (Arc::clone(self), Arc::downgrade(service));
         sync::spawn("mcp-reader", move || {
-            let received =
-                |bytes| this.told(&home, IoEvent::Read(bytes)) && this.wait_heard(&heard) && this.wait_wanted();
+            let received = |read| {
+                this.report(&home, |transfer| transfer.read(read)) && this.wait_heard(&heard) && this.wait_wanted()
+            };
             // Nothing is read of a connection that waits for its admission.
-            let read = || if this.wait_wanted() { stream::read(&mut *reader, received) } else { Ok(()) };
-            let read = catch_unwind(AssertUnwindSafe(read));
-            drop(reader);
-            this.read_ended(&home, !matches!(read, Ok(Ok(()))));
+            if this.wait_wanted() {
+                stream::read(reader, received);
+            }
         })
     }
 
@@ -110,44 +89,22 @@ impl ConnectionThreads {
 
     /// Ends at once.
     pub(crate) fn abort(&self, service: &Arc<Service>) {
-        self.turn(service, |served| {
-            served.queue.end();
-            served.connection.handle_io(service.clock.now(), IoEvent::Closed(Closed::Aborted));
-        });
+        let now = service.clock.now();
+        self.turn(service, |served| served.transfer.act(now, ConnectionOutput::Close(Shutdown::Abort)));
     }
 
-    /// Reports an event, and returns whether the connection still exists.
-    fn told(&self, service: &Weak<Service>, wire: IoEvent) -> bool {
+    /// Reports what happened to the stream. Returns whether the connection still exists.
+    fn report(&self, service: &Weak<Service>, change: impl FnOnce(&mut Transfer)) -> bool {
         let Some(service) = Weak::upgrade(service) else { return false };
-        self.turn(&service, |served| served.connection.handle_io(service.clock.now(), wire));
-        !self.lock().gone
-    }
-
-    fn read_ended(&self, service: &Weak<Service>, cut: bool) {
-        let Some(service) = Weak::upgrade(service) else { return };
-        self.turn(&service, |served| {
-            served.read_ended = true;
-            served
-                .connection
-                .handle_io(service.clock.now(), if cut { IoEvent::Closed(Closed::Reset) } else { IoEvent::ReadClosed });
-        });
-    }
-
-    fn write_ended(&self, service: &Weak<Service>) {
-        let Some(service) = Weak::upgrade(service) else { return };
-        self.turn(&service, |served| {
-            served.queue.end();
-            if let Some(socket) = &self.socket {
-                socket.shutdown(std::net::Shutdown::Write);
-            }
-        });
+        self.turn(&service, |served| change(&mut served.transfer));
+        !self.lock().transfer.is_closed()
     }
 
     /// Waits while the application is behind with events that it must not miss. Returns false if
     /// nothing more is read. So the events that clients cause never exceed their memory limit.
     fn wait_heard(&self, heard: &Waiting<Event>) -> bool {
         while heard.is_behind(LOOK) {
-            if self.lock().gone {
+            if self.lock().transfer.is_closed() {
                 return false;
             }
         }
@@ -157,18 +114,21 @@ impl ConnectionThreads {
     /// Waits until the connection has room for more. Returns false if nothing more is read.
     fn wait_wanted(&self) -> bool {
         let mut served = self.lock();
-        while !served.gone && !served.reads {
+        while served.transfer.reads() && !served.transfer.wants_read() {
             served.reader_waits = true;
             served = wait(&self.wake, served, None);
         }
-        !served.gone
+        served.transfer.reads()
     }
 
     fn next_step(&self) -> Option<Step> {
         let mut served = self.lock();
         loop {
-            if let Some(step) = served.queue.next_step() {
+            if let Some(step) = served.transfer.take_step() {
                 return Some(step);
+            }
+            if !served.transfer.writes() {
+                return None;
             }
             served = wait(&self.wake, served, None);
         }
@@ -183,46 +143,34 @@ impl ConnectionThreads {
         service.work(todo);
     }
 
-    /// Exchanges events and outputs with the engine until neither side has any, and carries out the
-    /// instructions of the connection.
+    /// Exchanges events and outputs with the engine until neither side has any.
     fn exchange(&self, service: &Service, served: &mut Served, todo: &mut Todo) {
-        if served.gone {
+        if served.transfer.is_closed() {
             return;
         }
+        let now = service.clock.now();
         loop {
-            self.talk(service, served, todo);
-            let mut closed = None;
-            while let Some(output) = served.connection.poll_output() {
+            while let Some(output) = served.transfer.poll_output(now) {
                 match output {
-                    ConnectionOutput::Write(bytes) => served.queue.push(bytes),
-                    ConnectionOutput::Read(reads) => served.reads = reads,
-                    ConnectionOutput::Close(Shutdown::WriteHalf) => served.queue.finish(),
-                    ConnectionOutput::Close(Shutdown::Terminate) => {}
-                    ConnectionOutput::Close(Shutdown::Abort) => {
-                        served.queue.end();
-                        closed = Some(Closed::Aborted);
-                    }
+                    TransferOutput::Event(event) => served.connection.handle_io(now, event),
+                    TransferOutput::Signal(_) => {}
                 }
             }
-            if served.read_ended && served.queue.is_ended() {
-                closed.get_or_insert(Closed::Eof);
+            self.talk(service, served, todo);
+            let outputs: Vec<_> = std::iter::from_fn(|| served.connection.poll_output()).collect();
+            if outputs.is_empty() {
+                break;
             }
-            match closed {
-                Some(why) if !served.connection.is_closed() => {
-                    served.connection.handle_io(service.clock.now(), IoEvent::Closed(why))
-                }
-                _ => break,
-            }
+            outputs.into_iter().for_each(|output| served.transfer.act(now, output));
         }
-        if served.connection.is_closed() {
-            served.gone = true;
-            served.queue.end();
+        if served.transfer.is_closed() {
             if let Some(socket) = &self.socket {
                 socket.shutdown(std::net::Shutdown::Both);
             }
             service.left(self.number, served.due.take());
         }
-        if served.queue.waits() || std::mem::take(&mut served.reader_waits) {
+        let writer_waits = served.transfer.is_waiting();
+        if writer_waits || std::mem::take(&mut served.reader_waits) {
             self.wake.notify_all();
         }
     }

@@ -13,13 +13,12 @@ use crate::os::Clock;
 use crate::pool::Pool;
 use crate::sync::{self, Condvar, Mutex, MutexGuard, lock, wait};
 use crate::target::Given;
-use bytes::Bytes;
 use mcp_proto::adapter::{Calls, Noted, Question, ReplyToken};
 use mcp_proto::client::Event;
-use mcp_proto::exchange::{Action, ConnectionId, IoEvent};
+use mcp_proto::exchange::{Action, ConnectionId};
 use mcp_proto::record::{self, Recorder};
 use mcp_proto::stats::ClientStats;
-use mcp_proto::wired::WiredClient;
+use mcp_proto::wired::{ConnectionOutput, WiredClient};
 use mcp_proto::{ClientConfig, Instant};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -57,14 +56,16 @@ pub(crate) struct State {
 impl Shared {
     /// Creates the engine. Starts nothing before [`begin`](Self::begin).
     pub(crate) fn new(
-        config: ClientConfig,
+        mut config: ClientConfig,
         callbacks: Callbacks,
         stderr: Stderr,
         given: Option<Given>,
         recorder: Option<Recorder>,
         seed: [u8; 32],
     ) -> Arc<Self> {
-        let (clock, config) = (Clock::start(), Arc::new(config));
+        let clock = Clock::start();
+        config.origin_unix = clock.unix();
+        let config = Arc::new(config);
         let events = Events::new(
             callbacks.told(),
             (config.limits.client.max_queued_events, config.limits.client.max_queued_event_bytes),
@@ -118,32 +119,17 @@ impl Shared {
         while let Some(action) = state.engine.poll_output() {
             match action {
                 Action::Open(id, endpoint) => self.open(state, id, endpoint),
-                Action::Write(id, bytes) => state.channel(id, |channel| channel.write(bytes)),
-                Action::Read(id, reads) => state.channel(id, |channel| channel.set_reading(reads)),
-                Action::Close(id, how) => self.close(state, id, how),
+                Action::Write(id, bytes) => self.act(state, id, ConnectionOutput::Write(bytes)),
+                Action::Read(id, reads) => self.act(state, id, ConnectionOutput::Read(reads)),
+                Action::Close(id, how) => self.act(state, id, ConnectionOutput::Close(how)),
                 notice @ Action::Notice(..) => state.events.tell(notice),
                 Action::Event(event) => self.event(state, event),
             }
         }
-        if let (Some(until), Some(next)) = (state.alarm, state.engine.poll_timeout())
+        if let (Some(until), Some(next)) = (state.alarm, state.poll_timeout())
             && until.is_none_or(|until| next < until)
         {
             self.ticks.notify_all();
-        }
-    }
-
-    /// Reports received bytes. Returns whether to read on, once there is room for more.
-    pub(crate) fn received(self: &Arc<Self>, id: ConnectionId, bytes: Bytes) -> bool {
-        let mut state = self.lock();
-        if !state.channels.contains_key(&id) {
-            return false;
-        }
-        state.engine.handle_io(self.clock.now(), id, IoEvent::Read(bytes));
-        self.pump(&mut state);
-        loop {
-            let Some(channel) = state.channels.get(&id) else { return false };
-            let Some(wake) = channel.paused() else { return true };
-            state = wait(&wake, state, None);
         }
     }
 
@@ -184,8 +170,10 @@ impl Shared {
         let mut state = self.lock();
         while state.calls.terminated().is_none() {
             let now = self.clock.now();
-            let next = state.engine.poll_timeout();
+            let next = state.poll_timeout();
             if next.is_some_and(|next| next <= now) {
+                let channels: Vec<_> = state.channels.keys().copied().collect();
+                channels.into_iter().for_each(|id| self.transfer(&mut state, id));
                 state.engine.handle_timeout(now);
                 self.pump(&mut state);
                 continue;
@@ -217,6 +205,11 @@ impl State {
     /// client that holds it.
     pub(crate) fn let_go(&mut self) -> impl Sized + use<> {
         (self.callbacks.take(), std::mem::take(&mut self.stderr), self.events.end())
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let channels = self.channels.values().filter_map(|channel| channel.transfer.poll_timeout());
+        channels.chain(self.engine.poll_timeout()).min()
     }
 
     pub(crate) fn channel(&mut self, id: ConnectionId, f: impl FnOnce(&mut Channel)) {

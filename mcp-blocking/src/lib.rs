@@ -68,7 +68,6 @@ mod http;
 mod listen;
 mod os;
 mod pool;
-mod process;
 mod server;
 mod service;
 mod serving;

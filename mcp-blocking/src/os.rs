@@ -2,40 +2,43 @@
 //! replaces it.
 
 use crate::ends::{Reader, Writer};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-#[cfg_attr(unix, path = "os/unix.rs")]
-#[cfg_attr(not(unix), path = "os/windows.rs")]
-#[cfg_attr(all(test, shuttle), expect(dead_code, reason = "the model has programs of its own"))]
-mod native;
 #[cfg(not(all(test, shuttle)))]
-mod system;
+pub(crate) use mcp_proto::adapter::{ChildProcess, Clock, seed};
 
 #[cfg(all(test, shuttle))]
-pub(crate) use crate::tests::os::{Child, Clock, pipe, seed, spawn};
-pub(crate) use native::TakenStdio;
+pub(crate) use crate::tests::os::{ChildProcess, Clock, pipe, seed, spawn};
 #[cfg(not(all(test, shuttle)))]
-pub(crate) use native::{Child, spawn};
-#[cfg(not(all(test, shuttle)))]
-pub(crate) use system::{Clock, pipe, seed};
+pub(crate) use system::{pipe, spawn};
 
 /// A started program, with this side of its pipes.
-pub(crate) struct Spawned<C = Child> {
-    pub(crate) child: C,
-    pub(crate) output: Reader,
-    pub(crate) input: Writer,
+pub(crate) struct Started {
+    pub(crate) process: ChildProcess,
+    pub(crate) reader: Reader,
+    pub(crate) writer: Writer,
     /// Its standard error, unless it is inherited.
     pub(crate) errors: Option<Reader>,
 }
 
-/// How to end a program.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Signal {
-    Terminate,
-    Kill,
-}
+#[cfg(not(all(test, shuttle)))]
+mod system {
+    use super::{ChildProcess, Reader, Started, Writer};
+    use crate::Stderr;
+    use mcp_proto::exchange::Program;
+    use std::io;
 
-/// Returns the time since 1970. Zero if the calendar of this machine is before that.
-pub(crate) fn unix_time() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    pub(crate) fn spawn(program: &Program, stderr: &Stderr) -> io::Result<Started> {
+        let spawned = ChildProcess::spawn(program, stderr)?;
+        Ok(Started {
+            process: spawned.process,
+            reader: Box::new(spawned.stdout),
+            writer: Box::new(spawned.stdin),
+            errors: spawned.stderr.map(|errors| Box::new(errors) as Reader),
+        })
+    }
+
+    /// Creates a pipe within this process.
+    pub(crate) fn pipe() -> io::Result<(Reader, Writer)> {
+        let (reader, writer) = io::pipe()?;
+        Ok((Box::new(reader), Box::new(writer)))
+    }
 }

@@ -2,9 +2,9 @@
 
 use crate::accepted::Stream;
 use crate::handler::Router;
-use crate::os::TakenStdio;
 use crate::service::Service;
 use crate::serving::Serving;
+use mcp_proto::adapter::TakenStdio;
 use mcp_proto::exchange::Peer;
 use mcp_proto::input::{Change, Principal};
 use mcp_proto::stats::ServerStats;

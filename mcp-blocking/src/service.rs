@@ -83,7 +83,7 @@ impl Service {
     pub(crate) fn start(router: Router, serving: Serving) -> io::Result<Arc<Self>> {
         let clock = Clock::start();
         let mut config = router.config();
-        config.origin_unix = crate::os::unix_time();
+        config.origin_unix = clock.unix();
         config.on_message = serving.message.or(config.on_message);
         let admit = serving.admit.inspect(|_| config.admit = true);
         let share = config.limits.server.share(serving.threads);

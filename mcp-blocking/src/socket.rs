@@ -26,7 +26,7 @@ pub(crate) enum Socket {
 impl Socket {
     /// Returns its two directions, for a thread each.
     pub(crate) fn ends(&self) -> (Reader, Writer) {
-        (Box::new(self.clone()), Box::new(self.clone()))
+        (Box::new(self.clone()), Box::new(Sending(self.clone())))
     }
 
     /// Shuts down directions of the socket, and wakes the threads that read or write there. An
@@ -50,16 +50,25 @@ impl Read for Socket {
     }
 }
 
-impl Write for Socket {
+/// The sending direction. Dropping it ends that direction.
+struct Sending(Socket);
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        self.0.shutdown(Shutdown::Write);
+    }
+}
+
+impl Write for Sending {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.write_vectored(&[IoSlice::new(bytes)])
     }
 
     fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-        match *self {
-            Self::Tcp(ref socket) => (&**socket).write_vectored(pieces),
+        match self.0 {
+            Socket::Tcp(ref socket) => (&**socket).write_vectored(pieces),
             #[cfg(unix)]
-            Self::Unix(ref socket) => (&**socket).write_vectored(pieces),
+            Socket::Unix(ref socket) => (&**socket).write_vectored(pieces),
         }
     }
 

@@ -107,7 +107,7 @@ impl Client {
             if state.abandoned {
                 return Err(Refusal::Closed);
             }
-            let calling = state.engine.call(shared.origin.now(), call).map_err(|refused| refused.why)?;
+            let calling = state.engine.call(shared.clock.now(), call).map_err(|refused| refused.why)?;
             state.calls.begin(calling.id(), None);
             Ok(calling)
         });
@@ -144,7 +144,7 @@ impl Client {
     pub fn notify(&self, method: &str, params: Object) -> Result<PendingNotification, Refusal> {
         let shared = self.shared();
         let sent = shared.command(|shared, state| {
-            let sent = state.engine.notify_tracked(shared.origin.now(), method, params);
+            let sent = state.engine.notify_tracked(shared.clock.now(), method, params);
             let id = sent.map_err(|refused| refused.why)?;
             state.calls.begin_notification(id, None);
             Ok(id)
@@ -263,7 +263,7 @@ impl<M: Method, F> Pending<M, F> {
     /// [`CallError::Cancelled`], unless the call had ended before.
     pub fn cancel(&self, reason: Option<&str>) {
         if let Some(id) = self.id() {
-            self.client.shared().command(|shared, state| state.engine.cancel(shared.origin.now(), id, reason));
+            self.client.shared().command(|shared, state| state.engine.cancel(shared.clock.now(), id, reason));
         }
     }
 }
@@ -310,7 +310,7 @@ impl<M: Method, F> Drop for Pending<M, F> {
         let waker = self.client.shared().command(|shared, state| {
             let waker = state.calls.wake(id).and_then(Option::take);
             state.calls.forget(id);
-            state.engine.cancel(shared.origin.now(), id, None);
+            state.engine.cancel(shared.clock.now(), id, None);
             waker
         });
         // Outside of the lock: it may be the last waker of a task that holds a client.
@@ -357,7 +357,7 @@ impl Drop for PendingNotification {
     fn drop(&mut self) {
         let waker = self.shared.command(|shared, state| {
             let waker = state.calls.forget_notification(self.id)?;
-            state.engine.untrack(shared.origin.now(), self.id);
+            state.engine.untrack(shared.clock.now(), self.id);
             waker
         });
         // Outside of the lock: it may be the last waker of a task that holds a client.

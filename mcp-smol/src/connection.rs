@@ -5,6 +5,7 @@
 use crate::channel::{Channel, Reader, Writer};
 use crate::clock::Alarm;
 use crate::server::Shared;
+use mcp_proto::adapter::Transfer;
 use mcp_proto::exchange::IoEvent;
 use mcp_proto::exchange::{Closed, Peer, Shutdown};
 use mcp_proto::wired::{Connection, ConnectionOutput, Kind};
@@ -34,8 +35,6 @@ pub(crate) struct Live {
     /// For the only connection of a server: the alarm of the engine.
     keeps: Option<Alarm>,
     stopped: bool,
-    /// Close when the peer stops reading: it cannot receive responses.
-    answers_only: bool,
     end: Option<Closed>,
 }
 
@@ -53,23 +52,18 @@ enum Turn {
 
 impl ConnectionTask {
     /// Creates a connection over an open channel.
-    pub(crate) fn accept(
-        server: &Arc<Shared>,
-        kind: Kind,
-        peer: Peer,
-        (reader, writer): (Reader, Writer),
-        keeps: bool,
-    ) -> Self {
+    pub(crate) fn accept(server: &Arc<Shared>, kind: Kind, peer: Peer, streams: (Reader, Writer), keeps: bool) -> Self {
+        // A single pair of streams may be standard input and output.
+        let transfer = if keeps && kind == Kind::Lines { Transfer::given() } else { Transfer::accepted() };
         let connection = server.tell(|engine, now| engine.accept(now, kind, peer));
         server.lock().connections.insert(connection.number(), None);
         Self::Polled(Box::new(Live {
             server: server.clone(),
             connection,
-            channel: Channel::opened(reader, writer),
+            channel: Channel::opened(transfer, streams),
             alarm: Alarm::new(),
             keeps: keeps.then(Alarm::new),
             stopped: false,
-            answers_only: kind != Kind::Lines,
             end: None,
         }))
     }
@@ -95,15 +89,15 @@ impl Live {
     fn poll_channel(&mut self, cx: &mut Context<'_>) -> Turn {
         let (mut read, mut written) = (false, false);
         while !written {
-            let Poll::Ready(wire) = self.poll_wire(cx, !read) else {
+            let Poll::Ready(event) = self.channel.poll_event(cx, self.server.clock, !read) else {
                 return if read { Turn::Again } else { Turn::Rest };
             };
-            read |= matches!(wire, IoEvent::Read(_));
-            written = matches!(wire, IoEvent::Written(_));
-            if let IoEvent::Closed(why) = &wire {
+            read |= matches!(event, IoEvent::Read(_));
+            written = matches!(event, IoEvent::Written(_));
+            if let IoEvent::Closed(why) = &event {
                 self.end = Some(why.clone());
             }
-            self.connection.handle_io(self.server.origin.now(), wire);
+            self.connection.handle_io(self.server.clock.now(), event);
             if self.connection.takes_long() {
                 return Turn::Parse;
             }
@@ -112,22 +106,6 @@ impl Live {
             self.settle(cx);
         }
         Turn::Again
-    }
-
-    /// Returns the next event of the channel.
-    fn poll_wire(&mut self, cx: &mut Context<'_>, reads: bool) -> Poll<IoEvent> {
-        loop {
-            let refused = self.answers_only && self.channel.is_refused();
-            if refused {
-                self.channel.close(Shutdown::Abort);
-            }
-            let wire = self.channel.poll_wire(cx, reads);
-            // A write that fails in this very poll also ends the connection in it: it has
-            // registered no waker.
-            if wire.is_ready() || refused || !(self.answers_only && self.channel.is_refused()) {
-                return wire;
-            }
-        }
     }
 
     /// Takes turns of the connection until one is empty, and passes its outputs to the channel.
@@ -155,9 +133,9 @@ impl Live {
         // Outside of the lock: it may be the last waker of a task that holds a server.
         drop(before);
         let mut moved = !is_empty || !reply.is_empty();
-        self.connection.apply(self.server.origin.now(), reply);
+        self.connection.apply(self.server.clock.now(), reply);
         if stopped && !std::mem::replace(&mut self.stopped, true) {
-            self.channel.close(Shutdown::Abort);
+            self.channel.act(self.server.clock, ConnectionOutput::Close(Shutdown::Abort));
             moved = true;
         }
         moved
@@ -167,19 +145,15 @@ impl Live {
         let mut moved = false;
         while let Some(output) = self.connection.poll_output() {
             moved = true;
-            match output {
-                ConnectionOutput::Write(bytes) => self.channel.write(bytes),
-                ConnectionOutput::Read(reads) => self.channel.set_reading(reads),
-                ConnectionOutput::Close(how) => self.channel.close(how),
-            }
+            self.channel.act(self.server.clock, output);
         }
         moved
     }
 
     fn poll_alarms(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut moved = self.alarm.poll(cx, self.server.origin, self.connection.poll_timeout());
+        let mut moved = self.alarm.poll(cx, self.server.clock, self.connection.poll_timeout());
         if moved {
-            self.connection.handle_timeout(self.server.origin.now());
+            self.connection.handle_timeout(self.server.clock.now());
             self.settle(cx);
         }
         if let Some(alarm) = &mut self.keeps {
@@ -229,7 +203,7 @@ impl Future for ConnectionTask {
 impl Drop for Live {
     fn drop(&mut self) {
         if self.end.is_none() {
-            self.connection.handle_io(self.server.origin.now(), IoEvent::Closed(Closed::Aborted));
+            self.connection.handle_io(self.server.clock.now(), IoEvent::Closed(Closed::Aborted));
         }
         while self.take_turn(None) {}
         self.server.leave(self.connection.number());

@@ -1,7 +1,7 @@
 //! Connecting to an origin over TCP.
 
 use crate::channel::Link;
-use crate::clock::{Origin as Clock, after};
+use crate::clock::{Clock, after};
 use mcp_proto::adapter::{Attempts, not_opened, without_tls};
 use mcp_proto::exchange::{Closed, Origin, Peer};
 use smol::net::TcpStream;
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Connects to the addresses of an origin, one after another, within `limit`.
 pub(crate) async fn connect(origin: Origin, limit: Duration) -> Result<Link, Closed> {
     without_tls(&origin)?;
-    let clock = Clock::new();
+    let clock = Clock::start();
     let addresses = smol::net::resolve((origin.host.as_str(), origin.port)).await.map_err(|_| Closed::Unresolved)?;
     let (stream, address) = dial(addresses, limit, || clock.now().since_origin()).await?;
     let peer = Peer::tcp(address);

@@ -3,7 +3,7 @@
 //! two polls.
 
 use crate::Stderr;
-use crate::channel::{self, Channel, Reader, Writer};
+use crate::channel::{Channel, Reader, Writer};
 use crate::clock::Alarm;
 use crate::config::Hooks;
 use crate::future::BoxFuture;
@@ -12,6 +12,7 @@ use crate::sync::guarded;
 use mcp_proto::adapter::{Question, Reply, ReplyKey, ReplyToken};
 use mcp_proto::client::Event;
 use mcp_proto::exchange::{Action, ConnectionId, IoEvent};
+use mcp_proto::wired::ConnectionOutput;
 use smol::future::Future;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -95,30 +96,24 @@ impl Driver {
     fn carry_out(&mut self, action: Action<Event>) {
         match action {
             Action::Open(id, endpoint) => {
-                let opening = channel::open(endpoint, self.open_timeout, &mut self.given, &self.stderr);
-                self.channels.insert(id, Channel::open(opening));
+                let channel = Channel::open(endpoint, self.open_timeout, &mut self.given, &self.stderr);
+                self.channels.insert(id, channel);
             }
-            Action::Write(id, bytes) => {
-                if let Some(channel) = self.channels.get_mut(&id) {
-                    channel.write(bytes);
-                }
-            }
-            Action::Read(id, reads) => {
-                if let Some(channel) = self.channels.get_mut(&id) {
-                    channel.set_reading(reads);
-                }
-            }
-            Action::Close(id, how) => {
-                if let Some(channel) = self.channels.get_mut(&id) {
-                    channel.close(how);
-                }
-            }
+            Action::Write(id, bytes) => self.act(id, ConnectionOutput::Write(bytes)),
+            Action::Read(id, reads) => self.act(id, ConnectionOutput::Read(reads)),
+            Action::Close(id, how) => self.act(id, ConnectionOutput::Close(how)),
             Action::Notice(connection, notice) => {
                 if let Some(told) = &mut self.hooks.notice {
                     guarded(|| told(connection, notice));
                 }
             }
             Action::Event(event) => self.event(event),
+        }
+    }
+
+    fn act(&mut self, id: ConnectionId, output: ConnectionOutput) {
+        if let Some(channel) = self.channels.get_mut(&id) {
+            channel.act(self.shared.clock, output);
         }
     }
 
@@ -149,17 +144,17 @@ impl Driver {
             Some(None) => "no callback answers such requests",
             None => PANICKED,
         };
-        token.reply(&mut self.shared.lock().engine, self.shared.origin.now(), None, failure);
+        token.reply(&mut self.shared.lock().engine, self.shared.clock.now(), None, failure);
     }
 
     fn poll_channels(&mut self, cx: &mut Context<'_>) -> bool {
         let (shared, mut moved) = (&self.shared, false);
         self.channels.retain(|id, channel| {
             for _ in 0..TURN {
-                let Poll::Ready(wire) = channel.poll_wire(cx, true) else { break };
+                let Poll::Ready(event) = channel.poll_event(cx, shared.clock, true) else { break };
                 moved = true;
-                let last = matches!(wire, IoEvent::Closed(_));
-                shared.lock().engine.handle_io(shared.origin.now(), *id, wire);
+                let last = matches!(event, IoEvent::Closed(_));
+                shared.lock().engine.handle_io(shared.clock.now(), *id, event);
                 if last {
                     return false;
                 }
@@ -182,7 +177,7 @@ impl Driver {
         for (key, reply) in ready {
             if let Some((token, answered)) = self.answers.remove(&key) {
                 guarded(|| drop(answered));
-                token.reply(&mut self.shared.lock().engine, self.shared.origin.now(), reply, PANICKED);
+                token.reply(&mut self.shared.lock().engine, self.shared.clock.now(), reply, PANICKED);
             }
         }
         moved
@@ -190,9 +185,9 @@ impl Driver {
 
     fn poll_alarm(&mut self, cx: &mut Context<'_>) -> bool {
         let deadline = self.shared.lock().engine.poll_timeout();
-        let due = self.alarm.poll(cx, self.shared.origin, deadline);
+        let due = self.alarm.poll(cx, self.shared.clock, deadline);
         if due {
-            self.shared.lock().engine.handle_timeout(self.shared.origin.now());
+            self.shared.lock().engine.handle_timeout(self.shared.clock.now());
         }
         due
     }

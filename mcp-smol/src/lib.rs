@@ -218,13 +218,13 @@ fn build(target: impl IntoTarget, config: Config) -> Result<(Arc<Shared>, Driver
             Wanted::Duplex(Endpoint::Given)
         }
     };
-    let origin = clock::Origin::new();
+    let clock = clock::Clock::start();
     let mut settings = ClientConfig::new(wanted);
-    settings.origin_unix = origin.unix;
+    settings.origin_unix = clock.unix();
     let Config { changes, hooks, stderr, recorder } = config;
     changes.into_iter().for_each(|change| change(&mut settings));
-    let engine = record::client(recorder, Arc::new(settings), clock::seed().map_err(system)?, origin.now());
-    let shared = Arc::new(Shared::new(engine, origin));
+    let engine = record::client(recorder, Arc::new(settings), clock::seed().map_err(system)?, clock.now());
+    let shared = Arc::new(Shared::new(engine, clock));
     let driver = Driver::new(shared.clone(), hooks, stderr, given, guest);
     Ok((shared, driver))
 }

@@ -1,138 +1,141 @@
-//! Programs: started, watched, ended with their descendants, and always reaped. [`os`] has the
-//! system calls.
+//! A program as an asynchronous peer: its pipes, its exit, and its standard error.
 
 use crate::Stderr;
 use crate::channel::{Link, Reader, Writer};
-use async_io::Timer;
-use mcp_proto::adapter::{DRAIN, StderrReader, not_opened};
+use mcp_proto::adapter::{ChildProcess, Signal, Spawned, StderrReader, Transfer, not_opened};
 use mcp_proto::exchange::{Closed, ExitStatus, Peer, Program};
+use smol::Task;
 use smol::future::Future;
 use smol::io::AsyncRead;
+use std::io;
 use std::pin::Pin;
+use std::process::{ChildStderr, ChildStdin, ChildStdout};
+use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
-
-#[cfg_attr(unix, path = "process/unix.rs")]
-#[cfg_attr(not(unix), path = "process/windows.rs")]
-mod os;
-
-/// Maximum time for a killed program to exit. Then it is reaped in the background.
-const VANISH: Duration = Duration::from_secs(1);
 
 /// A running program. Dropping it kills its group at once and reaps it.
 pub(crate) struct Process {
-    child: os::Child,
-    exited: bool,
-    patience: Option<Timer>,
-    stderr: Option<Draining>,
+    child: Arc<ChildProcess>,
+    watch: Watch,
+    /// Its standard error, which is always read until its end. `None` if it is not piped, or has
+    /// ended.
+    stderr: Option<(Reader, StderrReader)>,
 }
 
-/// A started program, with this side of its pipes.
-struct Started {
-    child: os::Child,
-    reader: Reader,
-    writer: Writer,
-    errors: Option<Reader>,
-}
-
-/// How to end a program.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Signal {
-    Terminate,
-    Kill,
+/// Detects the exit of a program.
+enum Watch {
+    /// A process descriptor.
+    #[cfg(target_os = "linux")]
+    Descriptor(async_io::Async<std::os::fd::OwnedFd>),
+    /// A waiting thread of the blocking pool, on systems without such descriptors.
+    Thread(Task<ExitStatus>),
+    /// It has exited.
+    Over,
 }
 
 impl Process {
-    /// Starts `program`. Once it has started, nothing can fail or be cancelled before the guard is
+    /// Starts `program`. Once it has started, nothing can be cancelled before the guard is
     /// returned.
     pub(crate) fn spawn(program: &Program, stderr: &Stderr) -> Result<Link, Closed> {
-        let started = os::spawn(program, stderr).map_err(|e| not_opened(&program.command, &e))?;
-        let Started { child, reader, writer, errors } = started;
-        let stderr = errors.zip(StderrReader::new(stderr)).map(|(pipe, errors)| Draining { pipe: Some(pipe), errors });
-        let process = Self { child, exited: false, patience: None, stderr };
+        let started = ChildProcess::spawn(program, stderr).and_then(|spawned| Self::link(spawned, stderr));
+        let (process, reader, writer) = started.map_err(|e| not_opened(&program.command, &e))?;
         Ok(Link { reader, writer, process: Some(process), peer: Peer::default().named(&program.command) })
     }
 
-    /// Returns whether the program has exited. Also reads its standard error.
-    pub(crate) fn poll_exited(&mut self, cx: &mut Context<'_>) -> bool {
-        if let Some(errors) = &mut self.stderr {
-            errors.poll(cx);
-        }
-        if !self.exited && self.child.poll_ended(cx) {
-            self.exited = true;
-            self.patience = Some(Timer::after(DRAIN));
-        }
-        self.exited
+    fn link(spawned: Spawned, stderr: &Stderr) -> io::Result<(Self, Reader, Writer)> {
+        let child = Arc::new(spawned.process);
+        let watch = Watch::new(&child);
+        let errors = spawned.stderr.map(errors).transpose()?;
+        let process = Self { child, watch, stderr: errors.zip(StderrReader::new(stderr)) };
+        let (reader, writer) = pipes(spawned.stdout, spawned.stdin)?;
+        Ok((process, reader, writer))
     }
 
-    /// Returns whether standard error has ended, or is not read.
-    pub(crate) fn is_silent(&self) -> bool {
-        self.stderr.as_ref().is_none_or(|errors| errors.pipe.is_none())
+    /// Returns whether its standard error is read.
+    pub(crate) fn reads_stderr(&self) -> bool {
+        self.stderr.is_some()
     }
 
-    /// Returns whether the wait for the rest of the output, or for a killed program, has timed out.
-    pub(crate) fn poll_patience(&mut self, cx: &mut Context<'_>) -> bool {
-        self.patience.as_mut().is_some_and(|timer| Pin::new(timer).poll(cx).is_ready())
+    pub(crate) fn signal(&self, signal: Signal) {
+        self.child.signal(signal);
     }
 
-    /// Asks the group to terminate.
-    pub(crate) fn terminate(&mut self) {
-        self.child.signal(Signal::Terminate);
-    }
-
-    /// Kills the group.
-    pub(crate) fn kill(&mut self) {
-        self.child.signal(Signal::Kill);
-        if !self.exited {
-            self.patience = Some(Timer::after(VANISH));
-        }
-    }
-
-    /// Kills the rest of the group, and returns the exit status. `None` if the program has not
-    /// exited; it is then reaped in the background.
-    pub(crate) fn reap(mut self) -> Option<ExitStatus> {
-        let tail = self.stderr.as_mut().map(Draining::finish);
-        let status = self.child.reap()?;
-        Some(match tail {
-            Some(tail) => status.with_stderr(tail),
-            None => status,
-        })
-    }
-}
-
-/// The standard error of a program. It is always read until its end.
-struct Draining {
-    /// `None` once it has ended.
-    pipe: Option<Reader>,
-    errors: StderrReader,
-}
-
-impl Draining {
-    /// Reads the available bytes.
-    fn poll(&mut self, cx: &mut Context<'_>) {
-        let mut buffer = [0; 4 << 10];
-        // Limited to the capacity of a pipe, so that a program that writes endlessly does not delay
-        // everything else.
-        for _ in 0..16 {
-            let Some(pipe) = &mut self.pipe else { return };
-            match Pin::new(pipe).poll_read(cx, &mut buffer) {
-                Poll::Ready(Ok(n)) if n > 0 => self.errors.push(&buffer[..n]),
-                Poll::Ready(_) => {
-                    self.errors.end();
-                    self.pipe = None;
+    /// Polls for the exit of the program. Ready once.
+    pub(crate) fn poll_exited(&mut self, cx: &mut Context<'_>) -> Poll<ExitStatus> {
+        let polled = match &mut self.watch {
+            #[cfg(target_os = "linux")]
+            Watch::Descriptor(descriptor) => loop {
+                if descriptor.poll_readable(cx).is_pending() {
+                    break Poll::Pending;
                 }
-                Poll::Pending => return,
+                if let Some(status) = self.child.try_exited() {
+                    break Poll::Ready(status);
+                }
+            },
+            Watch::Thread(waits) => Pin::new(waits).poll(cx),
+            Watch::Over => Poll::Pending,
+        };
+        if polled.is_ready() {
+            self.watch = Watch::Over;
+        }
+        polled
+    }
+
+    /// Reads the available bytes of standard error. At most the capacity of a pipe, so that a
+    /// program that writes endlessly does not delay everything else.
+    pub(crate) fn poll_stderr(&mut self, cx: &mut Context<'_>, transfer: &mut Transfer) {
+        let mut buffer = [0; 4 << 10];
+        for _ in 0..16 {
+            let Some((pipe, lines)) = &mut self.stderr else { return };
+            let Poll::Ready(read) = Pin::new(pipe).poll_read(cx, &mut buffer) else { return };
+            let bytes = &buffer[..read.unwrap_or(0)];
+            transfer.stderr(Ok(bytes));
+            lines.push(bytes);
+            if bytes.is_empty() {
+                self.stderr = None;
             }
         }
         cx.waker().wake_by_ref();
     }
+}
 
-    /// Reads the available bytes after the exit of the program, and returns the last lines.
-    fn finish(&mut self) -> String {
-        self.poll(&mut Context::from_waker(std::task::Waker::noop()));
-        if self.pipe.take().is_some() {
-            self.errors.end();
+impl Drop for Process {
+    /// Passes on the last line of standard error, also if a descendant holds it open.
+    fn drop(&mut self) {
+        if let Some((_, lines)) = &mut self.stderr {
+            lines.push(&[]);
         }
-        self.errors.tail()
     }
+}
+
+impl Watch {
+    fn new(child: &Arc<ChildProcess>) -> Self {
+        #[cfg(target_os = "linux")]
+        if let Ok(descriptor) = child.exit_descriptor().and_then(async_io::Async::new_nonblocking) {
+            return Self::Descriptor(descriptor);
+        }
+        let child = child.clone();
+        Self::Thread(smol::unblock(move || child.wait_exited()))
+    }
+}
+
+#[cfg(unix)]
+fn pipes(stdout: ChildStdout, stdin: ChildStdin) -> io::Result<(Reader, Writer)> {
+    Ok((Box::new(async_io::Async::new(stdout)?), Box::new(async_io::Async::new(stdin)?)))
+}
+
+#[cfg(unix)]
+fn errors(stderr: ChildStderr) -> io::Result<Reader> {
+    Ok(Box::new(async_io::Async::new(stderr)?))
+}
+
+/// Threads of the blocking pool read and write, since Windows pipes cannot be polled.
+#[cfg(not(unix))]
+fn pipes(stdout: ChildStdout, stdin: ChildStdin) -> io::Result<(Reader, Writer)> {
+    Ok((Box::new(smol::Unblock::new(stdout)), Box::new(smol::Unblock::new(stdin))))
+}
+
+#[cfg(not(unix))]
+fn errors(stderr: ChildStderr) -> io::Result<Reader> {
+    Ok(Box::new(smol::Unblock::new(stderr)))
 }

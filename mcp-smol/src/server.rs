@@ -3,7 +3,7 @@
 //! handlers are separate tasks. The engine decides which of them outlive their connection.
 
 use crate::ServerEvent;
-use crate::clock::{Alarm, Origin, seed};
+use crate::clock::{Alarm, Clock, seed};
 use crate::config::Service;
 use crate::future::Spawn;
 use crate::handler::Handler;
@@ -25,7 +25,7 @@ use std::time::Duration;
 
 pub(crate) struct Shared {
     router: Router<Handler>,
-    pub(crate) origin: Origin,
+    pub(crate) clock: Clock,
     state: Mutex<State>,
     /// Waiters for the end.
     watchers: Watchers,
@@ -58,13 +58,13 @@ pub(crate) struct State {
 impl Shared {
     /// Creates a server whose handlers run with `spawn`. `None` uses the option of the service.
     pub(crate) fn new(service: Service, spawn: Option<Box<Spawn>>) -> io::Result<Arc<Self>> {
-        let origin = Origin::new();
+        let clock = Clock::start();
         let Service { router, mut config, event, spawn: own, .. } = service;
-        config.origin_unix = origin.unix;
+        config.origin_unix = clock.unix();
         let linger = config.limits.frame.linger_timeout;
         let admit_timeout = config.limits.server.admit_timeout;
         let state = State {
-            engine: SharedServer::new(Arc::new(config), seed()?, origin.now()),
+            engine: SharedServer::new(Arc::new(config), seed()?, clock.now()),
             event,
             running: BTreeMap::new(),
             asked: BTreeMap::new(),
@@ -76,7 +76,7 @@ impl Shared {
         };
         Ok(Arc::new(Self {
             router,
-            origin,
+            clock,
             state: Mutex::new(state),
             watchers: Watchers::default(),
             spawn: spawn.or(own).unwrap_or_else(|| Box::new(crate::sync::spawn)),
@@ -115,7 +115,7 @@ impl Shared {
         let mut guard = self.lock();
         let state = &mut *guard;
         let before = state.engine.poll_timeout();
-        let told = tell(state, self.origin.now());
+        let told = tell(state, self.clock.now());
         let (mut woken, mut requests, mut cancelled, mut over) = (Vec::new(), Vec::new(), Vec::new(), false);
         let mut admissions = Vec::new();
         while let Some(event) = state.engine.poll_event() {
@@ -166,7 +166,7 @@ impl Shared {
             (state.engine.poll_timeout(), before)
         };
         drop(before);
-        let due = alarm.poll(cx, self.origin, deadline);
+        let due = alarm.poll(cx, self.clock, deadline);
         if due {
             self.tell(|engine, now| engine.handle_timeout(now));
         }

@@ -6,7 +6,8 @@ use crate::clock::{Alarm, after};
 use crate::config::Service;
 use crate::connection::ConnectionTask;
 use crate::server::Shared;
-use crate::stdio::TakenStdio;
+use crate::stdio::streams;
+use mcp_proto::adapter::TakenStdio;
 use mcp_proto::exchange::Peer;
 use mcp_proto::input::{Change, Principal};
 use mcp_proto::stats::ServerStats;
@@ -36,7 +37,7 @@ const MARGIN: Duration = Duration::from_secs(2);
 /// of the client is not an error.
 pub async fn serve_stdio(service: impl Into<Service>) -> io::Result<()> {
     let taken = TakenStdio::take()?;
-    let (reader, writer) = taken.streams()?;
+    let (reader, writer) = streams(&taken)?;
     serve(service, reader, writer).await
 }
 

@@ -1,7 +1,7 @@
 //! The state that the handles and the driver of a client share: its engine behind a lock, and those
 //! that wait for it.
 
-use crate::clock::Origin;
+use crate::clock::Clock;
 use crate::sync::{Mutex, MutexGuard, Watchers, lock};
 use mcp_proto::adapter::{Calls, Collected, Noted};
 use mcp_proto::client::{Event, Termination};
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// The state that the handles and the driver share.
 pub(crate) struct Shared {
-    pub(crate) origin: Origin,
+    pub(crate) clock: Clock,
     state: Mutex<State>,
     /// Waiters for the start or the end of the client.
     watchers: Watchers,
@@ -33,10 +33,10 @@ pub(crate) struct State {
 }
 
 impl Shared {
-    pub(crate) fn new(engine: WiredClient, origin: Origin) -> Self {
+    pub(crate) fn new(engine: WiredClient, clock: Clock) -> Self {
         let (calls, driver) = (Calls::default(), None);
         let state = State { engine, driver, calls, begun: false, abandoned: false, exit: None };
-        Self { origin, state: Mutex::new(state), watchers: Watchers::default() }
+        Self { clock, state: Mutex::new(state), watchers: Watchers::default() }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -62,7 +62,7 @@ impl Shared {
 
     pub(crate) fn close(&self) {
         let abandoned = self.command(|shared, state| {
-            state.engine.close(shared.origin.now());
+            state.engine.close(shared.clock.now());
             state.abandoned |= !state.begun;
             state.abandoned
         });
@@ -112,7 +112,7 @@ impl Shared {
         if state.calls.terminated().is_some() {
             return;
         }
-        let now = self.origin.now();
+        let now = self.clock.now();
         state.engine.close(now);
         open.for_each(|channel| state.engine.handle_io(now, channel, IoEvent::Closed(Closed::Aborted)));
         let mut woken = Vec::new();

@@ -10,13 +10,10 @@ use std::task::{Poll, Waker};
 #[cfg(not(all(test, shuttle)))]
 mod primitives {
     pub(crate) use async_io::Timer;
+    pub(crate) use mcp_proto::adapter::{Clock, seed};
     pub(crate) use smol::block_on;
     pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
     pub(crate) use std::thread;
-
-    pub(crate) fn now() -> std::time::Instant {
-        std::time::Instant::now()
-    }
 
     /// Runs a task on smol's global executor.
     pub(crate) fn spawn(task: impl Future<Output: Send> + Send + 'static) {
@@ -26,7 +23,7 @@ mod primitives {
 
 #[cfg(all(test, shuttle))]
 mod primitives {
-    pub(crate) use crate::tests::time::{Timer, now};
+    pub(crate) use crate::tests::time::{Clock, Timer, seed};
     pub(crate) use shuttle::future::block_on;
     pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
     pub(crate) use shuttle::thread;
@@ -37,7 +34,7 @@ mod primitives {
     }
 }
 
-pub(crate) use primitives::{Condvar, Mutex, MutexGuard, Timer, block_on, now, spawn, thread};
+pub(crate) use primitives::{Clock, Condvar, Mutex, MutexGuard, Timer, block_on, seed, spawn, thread};
 
 /// Ignores poisoning: a panic under a lock is a fault of the engine, and its state is still the
 /// best available.

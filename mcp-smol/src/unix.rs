@@ -1,23 +1,18 @@
 //! Servers on a Unix socket: newline-delimited messages, as on standard input and output, for many
 //! clients at once.
 
-mod file;
-
 use crate::accept::{Listener, listen};
 use crate::channel::{Reader, Writer};
 use crate::config::Service;
 use crate::serving::Server;
 use async_io::Async;
-use file::{Bound, File};
-use mcp_proto::adapter::not_bound;
-use mcp_proto::exchange::{Credentials, Peer};
+use mcp_proto::adapter::{SocketFile, peer_credentials};
+use mcp_proto::exchange::Peer;
 use mcp_proto::input::{Change, Principal};
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::Kind;
-use std::fs;
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::io;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::Duration;
 
@@ -37,10 +32,8 @@ use std::time::Duration;
 /// The error of the operating system with the path, if it cannot listen there, or if it provides no
 /// random bytes.
 pub async fn serve_unix(service: impl Into<Service>, path: impl AsRef<Path>) -> io::Result<UnixServer> {
-    // The working directory may have changed when the file is removed.
-    let path = std::path::absolute(path)?;
-    let bound = bind(&path).await.and_then(Bound::listen).map_err(|e| not_bound(&path.display(), &e))?;
-    let ((listener, file), server) = (bound, Server::new(service)?);
+    let (listener, file) = SocketFile::listen(path.as_ref())?;
+    let server = Server::new(service)?;
     listen(&server, Async::new(listener)?);
     Ok(UnixServer { file, server })
 }
@@ -52,7 +45,7 @@ pub async fn serve_unix(service: impl Into<Service>, path: impl AsRef<Path>) -> 
 pub struct UnixServer {
     /// Dropped before the server, whose listener keeps the file number in use, so that no other
     /// file gets it.
-    file: File,
+    file: SocketFile,
     server: Server,
 }
 
@@ -95,39 +88,8 @@ impl Listener for UnixListener {
 
     fn accept(&self) -> io::Result<((Reader, Writer), Peer)> {
         let (stream, _) = Self::accept(self)?;
-        let peer = Peer::unix(credentials(&stream));
+        let peer = Peer::unix(peer_credentials(&stream));
         let stream = smol::net::unix::UnixStream::from(Async::new(stream)?);
         Ok(((Box::new(stream.clone()), Box::new(stream)), peer))
     }
-}
-
-/// Returns the process that connected, if the system reports it.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn credentials(socket: &UnixStream) -> Option<Credentials> {
-    let peer = rustix::net::sockopt::socket_peercred(socket).ok()?;
-    // The system reports 0 for a process that this one cannot see.
-    let pid = u32::try_from(peer.pid.as_raw_pid()).ok().filter(|pid| *pid != 0);
-    Some(Credentials { pid, uid: peer.uid.as_raw(), gid: peer.gid.as_raw() })
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn credentials(_: &UnixStream) -> Option<Credentials> {
-    None
-}
-
-/// Binds a socket at this path, replacing an abandoned one.
-async fn bind(path: &Path) -> io::Result<Bound> {
-    match Bound::at(path) {
-        Err(e) if e.kind() == ErrorKind::AddrInUse && is_abandoned(path).await => {
-            fs::remove_file(path)?;
-            Bound::at(path)
-        }
-        bound => bound,
-    }
-}
-
-async fn is_abandoned(path: &Path) -> bool {
-    let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
-    // A server that is too busy to accept delays a client, or fails with another error.
-    is_socket && Async::<UnixStream>::connect(path).await.is_err_and(|e| e.kind() == ErrorKind::ConnectionRefused)
 }

@@ -7,9 +7,10 @@
 use super::world::{Held, Proc, WORLD, World};
 use crate::Stderr;
 use crate::ends::{Reader, Writer};
-use crate::os::{Signal, Spawned};
+use crate::os::Started;
 use crate::sync::{Mutex, MutexGuard, lock};
 use mcp_proto::Instant;
+use mcp_proto::adapter::Signal;
 use mcp_proto::exchange::{ExitStatus, Program};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -26,6 +27,10 @@ impl Clock {
 
     pub(crate) fn now(&self) -> Instant {
         Instant::new(WORLD.with_borrow(|world| world.now) - self.0)
+    }
+
+    pub(crate) fn unix(&self) -> Duration {
+        Duration::ZERO
     }
 }
 
@@ -190,9 +195,9 @@ pub(crate) fn pipe() -> io::Result<(Reader, Writer)> {
 }
 
 /// A program that runs as a thread.
-pub(crate) struct Child(Arc<Proc>);
+pub(crate) struct ChildProcess(Arc<Proc>);
 
-pub(crate) fn spawn(program: &Program, stderr: &Stderr) -> io::Result<Spawned> {
+pub(crate) fn spawn(program: &Program, stderr: &Stderr) -> io::Result<Started> {
     let body = WORLD.with_borrow(|world| world.programs.get(&program.command).cloned()).ok_or(ErrorKind::NotFound)?;
     let ((input, to_input), (from_output, output), (from_errors, errors)) = (Pipe::ends(), Pipe::ends(), Pipe::ends());
     let process = Proc::new(vec![input.pipe()], vec![output.pipe(), errors.pipe()]);
@@ -204,22 +209,27 @@ pub(crate) fn spawn(program: &Program, stderr: &Stderr) -> io::Result<Spawned> {
         process.end(ExitStatus::exited(code));
     })?;
     let errors = (!matches!(stderr, Stderr::Inherit)).then(|| Box::new(from_errors) as Reader);
-    Ok(Spawned { child: Child(process), output: Box::new(from_output), input: Box::new(to_input), errors })
+    let process = ChildProcess(process);
+    Ok(Started { process, reader: Box::new(from_output), writer: Box::new(to_input), errors })
 }
 
-impl Child {
+impl ChildProcess {
     pub(crate) fn signal(&self, signal: Signal) {
         match signal {
             Signal::Terminate => self.0.terminate(),
             Signal::Kill => self.0.kill(),
+            Signal::KillGroup => self.0.reap(),
         }
     }
 
-    pub(crate) fn wait(&self) {
-        drop(self.0.wait());
+    pub(crate) fn wait_exited(&self) -> ExitStatus {
+        self.0.wait().status.clone().unwrap_or_default()
     }
+}
 
-    pub(crate) fn reap(&self) -> ExitStatus {
-        self.0.reap()
+impl Drop for ChildProcess {
+    fn drop(&mut self) {
+        self.0.kill();
+        self.0.reap();
     }
 }

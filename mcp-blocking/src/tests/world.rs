@@ -107,7 +107,7 @@ pub(super) struct Proc {
 
 #[derive(Default)]
 pub(super) struct ProcState {
-    status: Option<ExitStatus>,
+    pub(super) status: Option<ExitStatus>,
     terminated: bool,
     reaped: bool,
 }
@@ -160,11 +160,10 @@ impl Proc {
         self.until(|state| state.status.is_some())
     }
 
-    pub(super) fn reap(&self) -> ExitStatus {
-        let mut state = self.wait();
-        let before = std::mem::replace(&mut state.reaped, true);
+    /// Waits until it has ended, and reaps it.
+    pub(super) fn reap(&self) {
+        self.wait().reaped = true;
         self.changed.notify_all();
-        if before { ExitStatus::default() } else { state.status.clone().unwrap_or_default() }
     }
 
     fn until(&self, is_so: impl Fn(&ProcState) -> bool) -> MutexGuard<'_, ProcState> {

@@ -8,12 +8,17 @@
 mod attempts;
 mod calls;
 mod connect;
+mod ending;
 #[cfg(feature = "std")]
 mod launcher;
+#[cfg(feature = "os")]
+mod os;
 mod question;
 mod queue;
 #[cfg(feature = "std")]
 mod stderr;
+#[cfg(feature = "std")]
+mod transfer;
 
 pub use crate::event_queue::{EventQueue, Weigh, Weight};
 pub use attempts::Attempts;
@@ -21,9 +26,16 @@ pub use calls::{Calls, Collected, Noted};
 pub use connect::{ConnectError, without_tls};
 #[cfg(feature = "std")]
 pub use connect::{not_bound, not_opened};
+pub use ending::{DRAIN, Ending, Signal, VANISH};
 #[cfg(feature = "std")]
 pub use launcher::find_launcher;
+#[cfg(feature = "os")]
+pub use os::{ChildProcess, Clock, Spawned, TakenStdio, seed};
+#[cfg(all(feature = "os", unix))]
+pub use os::{SocketFile, peer_credentials};
 pub use question::{Question, Reply, ReplyKey, ReplyToken};
 pub use queue::{Pieces, Step, WriteQueue};
 #[cfg(feature = "std")]
-pub use stderr::{DRAIN, StderrLines, StderrReader, StderrTail};
+pub use stderr::StderrReader;
+#[cfg(feature = "std")]
+pub use transfer::{Transfer, TransferOutput};

@@ -4,74 +4,60 @@
 use crate::exchange::ExitStatus;
 use crate::process::Stderr;
 use alloc::string::String;
-use alloc::sync::Arc;
+use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
-use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Maximum time to read the rest of a program's output after its exit, if another process holds the
-/// pipe open. Then the driver reports the end.
-pub const DRAIN: Duration = Duration::from_millis(500);
+type LineFn = dyn Fn(&str) + Send + Sync;
 
-/// The standard error of one program, as a driver reads it. Passes on lines, and keeps the end.
+/// The standard error of one program, as a driver reads it: passes its lines to the function of
+/// [`Stderr::Lines`]. Does not keep the function alive, so that a pipe that stays open does not
+/// either; the driver holds the [`Stderr`].
 #[derive(Debug)]
 pub struct StderrReader {
-    stderr: Stderr,
+    told: Option<Weak<LineFn>>,
     lines: StderrLines,
-    tail: StderrTail,
 }
 
 impl StderrReader {
     /// Creates the reader for a program that was started with this setting. `None` if it writes to
     /// the standard error of this process, so that there is nothing to read.
     pub fn new(stderr: &Stderr) -> Option<Self> {
-        match stderr {
-            Stderr::Inherit => None,
-            Stderr::Discard | Stderr::Lines(_) => {
-                Some(Self { stderr: stderr.clone(), lines: StderrLines::default(), tail: StderrTail::default() })
-            }
-        }
+        let told = match stderr {
+            Stderr::Inherit => return None,
+            Stderr::Discard => None,
+            Stderr::Lines(told) => Some(Arc::downgrade(told)),
+        };
+        Some(Self { told, lines: StderrLines::default() })
     }
 
-    /// Adds bytes that were read. Catches a panic of the function for lines: if the driver stopped
-    /// reading, the program would block.
+    /// Passes on the lines that are complete with these bytes. Empty bytes are the end: passes on
+    /// the last line. Catches a panic of the function: if the driver stopped reading, the program
+    /// would block.
     pub fn push(&mut self, bytes: &[u8]) {
-        self.tail.push(bytes);
-        if let Stderr::Lines(told) = &self.stderr {
-            self.lines.push(bytes, |line| tell(told, line));
+        let Some(told) = self.told.as_ref().and_then(Weak::upgrade) else { return };
+        let tell = |line: &str| drop(catch_unwind(AssertUnwindSafe(|| told(line))));
+        if bytes.is_empty() {
+            self.lines.end(tell);
+        } else {
+            self.lines.push(bytes, tell);
         }
     }
-
-    /// Reports the end of standard error.
-    pub fn end(&mut self) {
-        if let Stderr::Lines(told) = &self.stderr {
-            self.lines.end(|line| tell(told, line));
-        }
-    }
-
-    /// Returns the last bytes.
-    pub fn tail(&self) -> String {
-        self.tail.text()
-    }
-}
-
-fn tell(told: &Arc<dyn Fn(&str) + Send + Sync>, line: &str) {
-    drop(catch_unwind(AssertUnwindSafe(|| told(line))));
 }
 
 /// Splits bytes into lines, and long lines into pieces, so that a program that writes no newline
 /// uses no more memory than one piece.
 #[derive(Debug, Default)]
-pub struct StderrLines {
+struct StderrLines {
     line: Vec<u8>,
 }
 
 impl StderrLines {
     /// Maximum length of a piece, in bytes.
-    pub const MAX: usize = 64 << 10;
+    const MAX: usize = 64 << 10;
 
     /// Adds bytes, and passes on every line that is complete. Replaces invalid UTF-8.
-    pub fn push(&mut self, mut bytes: &[u8], mut told: impl FnMut(&str)) {
+    fn push(&mut self, mut bytes: &[u8], mut told: impl FnMut(&str)) {
         while !bytes.is_empty() {
             let room = Self::MAX - self.line.len();
             let newline = memchr::memchr(b'\n', bytes).filter(|at| *at < room);
@@ -85,7 +71,7 @@ impl StderrLines {
     }
 
     /// Passes on the last line, if it is not empty: nothing follows.
-    pub fn end(&mut self, mut told: impl FnMut(&str)) {
+    fn end(&mut self, mut told: impl FnMut(&str)) {
         let line = core::mem::take(&mut self.line);
         if !line.is_empty() {
             told(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']));
@@ -95,13 +81,13 @@ impl StderrLines {
 
 /// The last [`ExitStatus::STDERR_TAIL`] bytes of standard error.
 #[derive(Debug, Default)]
-pub struct StderrTail {
+pub(super) struct StderrTail {
     bytes: Vec<u8>,
 }
 
 impl StderrTail {
     /// Adds bytes.
-    pub fn push(&mut self, bytes: &[u8]) {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
         const MAX: usize = ExitStatus::STDERR_TAIL;
         self.bytes.extend_from_slice(&bytes[bytes.len().saturating_sub(MAX)..]);
         // Dropped in large steps, so that a stream of single bytes does not move the rest each
@@ -113,7 +99,7 @@ impl StderrTail {
 
     /// Returns the kept bytes as text. Omits a character that was cut at the front, and replaces
     /// invalid UTF-8.
-    pub fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let kept = &self.bytes[self.bytes.len().saturating_sub(ExitStatus::STDERR_TAIL)..];
         // If the tail is full, bytes before it may have been dropped.
         let cut = if kept.len() == ExitStatus::STDERR_TAIL {

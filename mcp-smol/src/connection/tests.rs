@@ -254,7 +254,7 @@ fn connection_ends_at_once_if_its_response_cannot_be_written() {
     while end.is_pending() && woken.0.swap(false, Ordering::SeqCst) {
         end = poll();
     }
-    assert_eq!(end, Poll::Ready(Closed::Aborted));
+    assert_eq!(end, Poll::Ready(Closed::Reset));
 }
 
 // covers: B-149, B-141

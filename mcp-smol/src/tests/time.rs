@@ -18,8 +18,32 @@ shuttle::lazy_static! {
     static ref TIME: Mutex<Time> = Mutex::new(Time { now: Instant::now(), timers: 0, armed: BTreeMap::new() });
 }
 
-pub(crate) fn now() -> Instant {
-    lock(&TIME).now
+/// Like the clock of the core.
+#[derive(Clone, Copy)]
+pub(crate) struct Clock(Instant);
+
+impl Clock {
+    pub(crate) fn start() -> Self {
+        Self(lock(&TIME).now)
+    }
+
+    pub(crate) fn now(self) -> mcp_proto::Instant {
+        mcp_proto::Instant::new(lock(&TIME).now.saturating_duration_since(self.0))
+    }
+
+    pub(crate) fn unix(self) -> Duration {
+        Duration::ZERO
+    }
+
+    pub(crate) fn at(self, deadline: Option<mcp_proto::Instant>) -> Instant {
+        let day = Duration::from_secs(24 * 60 * 60);
+        self.0 + deadline.map_or(day, mcp_proto::Instant::since_origin)
+    }
+}
+
+/// A run depends only on its schedule.
+pub(crate) fn seed() -> std::io::Result<[u8; 32]> {
+    Ok([0; 32])
 }
 
 /// Advances the time to the next timer. Returns whether there was one.
@@ -47,7 +71,7 @@ impl Timer {
 
     pub(crate) fn after(rest: Duration) -> Self {
         let mut timer = Self::never();
-        timer.set_at(now() + rest);
+        timer.set_at(lock(&TIME).now + rest);
         timer
     }
 

@@ -1,0 +1,20 @@
+//! What drivers need of the operating system besides sockets: a clock, a seed, programs, the
+//! standard streams, and the file of a Unix domain socket. Feature `os`. The only part of the crate
+//! that calls the system. Nothing here waits, except where its name says so.
+#![expect(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "the one exception: drivers use this module, and the engines do not"
+)]
+
+mod clock;
+mod process;
+#[cfg(unix)]
+mod socket_file;
+mod stdio;
+
+pub use clock::{Clock, seed};
+pub use process::{ChildProcess, Spawned};
+#[cfg(unix)]
+pub use socket_file::{SocketFile, peer_credentials};
+pub use stdio::TakenStdio;

@@ -1,0 +1,360 @@
+//! One connection as its driver sees it: what to read and to write next, which signals to send to
+//! a program, and when the connection has closed. No stream, no clock.
+
+use super::ending::{Ending, Signal};
+use super::queue::{Step, WriteQueue};
+use super::stderr::StderrTail;
+use crate::exchange::{Closed, Endpoint, ExitStatus, IoEvent, Peer, Shutdown};
+use crate::time::Instant;
+use crate::wired::ConnectionOutput;
+use alloc::collections::VecDeque;
+use bytes::Bytes;
+use std::io::{self, ErrorKind};
+
+/// The transfer of one connection, from its opening to its last event.
+///
+/// The outputs of the engine go in with [`act`](Self::act), and the results of the operating system
+/// with [`read`](Self::read), [`wrote`](Self::wrote), [`stderr`](Self::stderr) and
+/// [`exited`](Self::exited). After either, carry out what [`poll_output`](Self::poll_output)
+/// returns. In between, read if [`wants_read`](Self::wants_read), and write what
+/// [`step`](Self::step) or [`take_step`](Self::take_step) returns.
+///
+/// ```
+/// # use mcp_proto::Instant;
+/// # use mcp_proto::adapter::{Step, Transfer, TransferOutput};
+/// # use mcp_proto::exchange::{Closed, IoEvent, Shutdown};
+/// # use mcp_proto::wired::ConnectionOutput;
+/// let now = Instant::from_millis(0);
+/// let mut transfer = Transfer::accepted();
+/// transfer.act(now, ConnectionOutput::Write("hello".into()));
+/// transfer.act(now, ConnectionOutput::Close(Shutdown::WriteHalf));
+/// let Some(Step::Write(pieces)) = transfer.step() else { panic!("nothing to write") };
+/// assert_eq!(&*pieces.slices()[0], b"hello");
+/// transfer.wrote(Ok(5)); // the system took all of it
+/// assert!(matches!(transfer.step(), Some(Step::Flush)));
+/// transfer.wrote(Ok(0));
+/// assert!(matches!(transfer.step(), Some(Step::End)));
+/// transfer.wrote(Ok(0));
+/// transfer.read(Ok("bye".into()));
+/// transfer.read(Ok("".into())); // the peer has ended
+/// let events: Vec<_> = std::iter::from_fn(|| transfer.poll_output(now)).collect();
+/// assert_eq!(events, [
+///     IoEvent::Written(5),
+///     IoEvent::Read("bye".into()),
+///     IoEvent::ReadClosed,
+///     IoEvent::Closed(Closed::Eof),
+/// ].map(TransferOutput::Event));
+/// ```
+#[derive(Debug)]
+pub struct Transfer {
+    phase: Phase,
+    queue: WriteQueue,
+    /// The step that [`step`](Self::step) returned.
+    step: Option<Step>,
+    writer: Writer,
+    /// Whether the engine accepts input.
+    reads: bool,
+    tail: StderrTail,
+    outputs: VecDeque<TransferOutput>,
+}
+
+/// The life of a connection.
+#[derive(Debug)]
+enum Phase {
+    /// The driver opens it. A program that is aborted meanwhile ends once it has started.
+    Opening {
+        program: bool,
+        aborted: bool,
+    },
+    Open(Ending),
+    /// It could not be opened, or was aborted before.
+    NotOpened(Closed),
+    /// `Closed` was taken.
+    Over,
+}
+
+/// The step in progress.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Writer {
+    Waits,
+    Writes,
+    Flushes,
+    Ends,
+}
+
+/// What a driver does next with a connection, in order.
+#[derive(Clone, PartialEq, Debug)]
+#[must_use]
+pub enum TransferOutput {
+    /// Report this to the engine. [`IoEvent::Closed`] is the last output: release everything then.
+    Event(IoEvent),
+    /// Send this to the program.
+    Signal(Signal),
+}
+
+impl Transfer {
+    /// Returns the transfer of a connection that the driver opens to this endpoint. Report the
+    /// result with [`opened`](Self::opened) or [`not_opened`](Self::not_opened).
+    pub fn opening(endpoint: &Endpoint) -> Self {
+        Self::new(Phase::Opening { program: matches!(endpoint, Endpoint::Program(_)), aborted: false })
+    }
+
+    /// Returns the transfer of a socket that the driver accepted, which is open.
+    pub fn accepted() -> Self {
+        Self::new(Phase::Open(Ending::accepted()))
+    }
+
+    /// Returns the transfer of a pair of streams of a server, which are open: standard input and
+    /// output.
+    pub fn given() -> Self {
+        Self::new(Phase::Open(Ending::opened()))
+    }
+
+    fn new(phase: Phase) -> Self {
+        Self {
+            phase,
+            queue: WriteQueue::default(),
+            step: None,
+            writer: Writer::Waits,
+            reads: true,
+            tail: StderrTail::default(),
+            outputs: VecDeque::new(),
+        }
+    }
+
+    /// Reports that the connection is open. `stderr` tells whether the driver reads the standard
+    /// error of a program. Returns whether the connection is still wanted: if not, drop what was
+    /// opened, unless it is a program, for which [`poll_output`](Self::poll_output) has a signal.
+    pub fn opened(&mut self, now: Instant, peer: Peer, stderr: bool) -> bool {
+        let Phase::Opening { program, aborted } = self.phase else { return false };
+        let ending = if program { Ending::program(stderr) } else { Ending::opened() };
+        self.phase = Phase::Open(ending);
+        if aborted {
+            self.abort(now);
+        } else {
+            self.outputs.push_back(TransferOutput::Event(IoEvent::Opened(peer)));
+        }
+        !aborted
+    }
+
+    /// Reports that the connection could not be opened.
+    pub fn not_opened(&mut self, why: Closed) {
+        if let Phase::Opening { .. } = self.phase {
+            self.phase = Phase::NotOpened(why);
+        }
+    }
+
+    /// Carries out an output of the engine for this connection.
+    pub fn act(&mut self, now: Instant, output: ConnectionOutput) {
+        match output {
+            ConnectionOutput::Write(bytes) => self.queue.push(bytes),
+            ConnectionOutput::Read(reads) => self.reads = reads,
+            ConnectionOutput::Close(Shutdown::WriteHalf) => self.queue.finish(),
+            ConnectionOutput::Close(Shutdown::Terminate) => {
+                if self.is_running() {
+                    self.outputs.push_back(TransferOutput::Signal(Signal::Terminate));
+                }
+            }
+            ConnectionOutput::Close(Shutdown::Abort) => self.abort(now),
+        }
+    }
+
+    /// Reports the result of a read. Empty bytes are the end. Ignores errors after which the read
+    /// is repeated: `WouldBlock` and `Interrupted`.
+    pub fn read(&mut self, read: io::Result<Bytes>) {
+        let Some(ending) = self.ending().filter(|ending| ending.reads()) else { return };
+        let event = match read {
+            Ok(bytes) if bytes.is_empty() => {
+                ending.read_ended();
+                IoEvent::ReadClosed
+            }
+            Ok(bytes) => IoEvent::Read(bytes),
+            Err(e) if is_repeated(&e) => return,
+            Err(_) if ending.read_failed() => IoEvent::ReadClosed,
+            Err(_) => return self.stop_writing(),
+        };
+        self.outputs.push_back(TransferOutput::Event(event));
+    }
+
+    /// Reports the result of the step in progress: of a write, the number of bytes that were
+    /// accepted. Ignores errors after which the step is repeated: `WouldBlock` and `Interrupted`.
+    pub fn wrote(&mut self, wrote: io::Result<usize>) {
+        let writer = self.writer;
+        let Some(ending) = self.ending() else { return };
+        match (wrote, writer) {
+            (_, Writer::Waits) => {}
+            (Err(e), _) if is_repeated(&e) => {}
+            // An error while closing does not matter.
+            (_, Writer::Ends) => {
+                ending.write_ended();
+                self.stop_writing();
+            }
+            (Ok(0), Writer::Writes) | (Err(_), Writer::Writes | Writer::Flushes) => {
+                ending.write_failed();
+                self.stop_writing();
+            }
+            (Ok(_), Writer::Flushes) => self.writer = Writer::Waits,
+            (Ok(n), Writer::Writes) => {
+                self.outputs.push_back(TransferOutput::Event(IoEvent::Written(n)));
+                if let Some(Step::Write(pieces)) = &mut self.step {
+                    pieces.advance(n);
+                    if pieces.is_empty() {
+                        self.writer = Writer::Waits;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reports bytes of the standard error of a program. Empty bytes, and an error, are its end.
+    /// The last bytes become a part of the exit status.
+    pub fn stderr(&mut self, read: io::Result<&[u8]>) {
+        match read {
+            Err(e) if is_repeated(&e) => {}
+            Ok(bytes) if !bytes.is_empty() => self.tail.push(bytes),
+            Ok(_) | Err(_) => {
+                if let Some(ending) = self.ending() {
+                    ending.stderr_ended();
+                }
+            }
+        }
+    }
+
+    /// Reports the exit of the program. Do not reap it before [`Signal::KillGroup`], if the system
+    /// allows that.
+    pub fn exited(&mut self, now: Instant, status: ExitStatus) {
+        if let Some(ending) = self.ending() {
+            ending.exited(now, status);
+        }
+    }
+
+    /// Returns whether to read.
+    pub fn wants_read(&self) -> bool {
+        self.reads && self.reads()
+    }
+
+    /// Returns whether there is something to read, even if the engine accepts no input for now.
+    pub fn reads(&self) -> bool {
+        matches!(&self.phase, Phase::Open(ending) if ending.reads())
+    }
+
+    /// Returns whether the peer may still accept bytes. If not, drop the writing half.
+    pub fn writes(&self) -> bool {
+        matches!(&self.phase, Phase::Open(ending) if ending.writes())
+    }
+
+    /// Returns whether to wait for the exit of a program.
+    pub fn is_running(&self) -> bool {
+        matches!(&self.phase, Phase::Open(ending) if ending.is_running())
+    }
+
+    /// Returns the next step of the writer, for a driver that writes where it keeps this value. The
+    /// same one, less what was written, until it is complete.
+    pub fn step(&mut self) -> Option<&Step> {
+        if self.writer == Writer::Waits {
+            self.step = self.take_step();
+        }
+        self.step.as_ref().filter(|_| self.writer != Writer::Waits)
+    }
+
+    /// Returns the next step of the writer, for a driver that writes elsewhere. The one before is
+    /// complete. `None` if there is none for now: call it again after any change.
+    pub fn take_step(&mut self) -> Option<Step> {
+        self.writer = Writer::Waits;
+        if !self.writes() {
+            return None;
+        }
+        let step = self.queue.next_step();
+        self.writer = match step {
+            Some(Step::Write(_)) => Writer::Writes,
+            Some(Step::Flush) => Writer::Flushes,
+            Some(Step::End) => Writer::Ends,
+            None => Writer::Waits,
+        };
+        step
+    }
+
+    /// Returns whether a step is in progress: wait until the stream accepts more.
+    pub fn is_writing(&self) -> bool {
+        self.writer != Writer::Waits
+    }
+
+    /// Returns whether the writer waits for its next step, so that it has to be woken.
+    pub fn is_waiting(&self) -> bool {
+        self.queue.waits()
+    }
+
+    /// Returns the next output. `None` if there is none for now, and forever after
+    /// [`IoEvent::Closed`].
+    pub fn poll_output(&mut self, now: Instant) -> Option<TransferOutput> {
+        if let Some(output) = self.outputs.pop_front() {
+            return Some(output);
+        }
+        let why = match &self.phase {
+            Phase::Opening { program: false, aborted: true } => Closed::Aborted,
+            Phase::Opening { .. } | Phase::Over => return None,
+            Phase::NotOpened(why) => why.clone(),
+            Phase::Open(ending) => ending.closed(now)?,
+        };
+        self.phase = Phase::Over;
+        self.stop_writing();
+        let why = match why {
+            Closed::Exited(status) => {
+                let closed = IoEvent::Closed(Closed::Exited(status.with_stderr(self.tail.text())));
+                self.outputs.push_back(TransferOutput::Event(closed));
+                return Some(TransferOutput::Signal(Signal::KillGroup));
+            }
+            why => why,
+        };
+        Some(TransferOutput::Event(IoEvent::Closed(why)))
+    }
+
+    /// Returns when to call [`poll_output`](Self::poll_output), even if nothing happens: the rest
+    /// of the output of a program is not waited for any longer.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        match &self.phase {
+            Phase::Open(ending) => ending.poll_timeout(),
+            Phase::Opening { .. } | Phase::NotOpened(_) | Phase::Over => None,
+        }
+    }
+
+    /// Returns whether [`IoEvent::Closed`] was taken.
+    pub fn is_closed(&self) -> bool {
+        matches!(self.phase, Phase::Over) && self.outputs.is_empty()
+    }
+
+    fn abort(&mut self, now: Instant) {
+        match &mut self.phase {
+            Phase::Opening { aborted, .. } => *aborted = true,
+            Phase::Open(ending) => {
+                ending.abort(now);
+                if ending.is_running() {
+                    self.outputs.push_back(TransferOutput::Signal(Signal::Kill));
+                }
+            }
+            Phase::NotOpened(_) | Phase::Over => return,
+        }
+        self.stop_writing();
+    }
+
+    fn ending(&mut self) -> Option<&mut Ending> {
+        match &mut self.phase {
+            Phase::Open(ending) => Some(ending),
+            Phase::Opening { .. } | Phase::NotOpened(_) | Phase::Over => None,
+        }
+    }
+
+    /// Drops what is queued. Nothing more is written.
+    fn stop_writing(&mut self) {
+        self.queue.end();
+        (self.step, self.writer) = (None, Writer::Waits);
+    }
+}
+
+/// Returns whether the operation is to be repeated.
+fn is_repeated(e: &io::Error) -> bool {
+    matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests;
