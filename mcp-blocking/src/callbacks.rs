@@ -30,12 +30,12 @@ pub(crate) struct Callbacks {
 
 impl Callbacks {
     /// Returns the function for the events and the notices, if the application has registered one.
-    pub(crate) fn told(&self) -> Option<Arc<Told<Action<Event>>>> {
+    pub(crate) fn told(&self) -> Option<Box<dyn FnMut(Action<Event>) + Send>> {
         let (event, notice) = (self.event.clone(), self.notice.clone());
         if event.is_none() && notice.is_none() {
             return None;
         }
-        Some(Arc::new(move |action| match (action, &event, &notice) {
+        Some(Box::new(move |action| match (action, &event, &notice) {
             (Action::Event(told), Some(event), _) => event(told),
             (Action::Notice(connection, told), _, Some(notice)) => notice(connection, told),
             _ => {}

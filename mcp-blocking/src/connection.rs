@@ -184,7 +184,7 @@ impl ConnectionThreads {
             let now = service.clock.now();
             let mut desk = service.lock();
             let reply = desk.engine.exchange(now, turn);
-            desk.collect(todo, Some(self.number));
+            service.collect(&mut desk, todo, self.number);
             if is_empty && reply.is_empty() {
                 service.set_due(&mut desk, self.number, &mut served.due, connection.poll_timeout());
                 return;

@@ -38,7 +38,11 @@ impl<E: Weigh> Waiting<E> {
 
 impl<E: Weigh + Send + 'static> Events<E> {
     /// `max` is the maximum number of droppable events that wait, and of the bytes that they hold.
-    pub(crate) fn new(told: Option<Arc<Told<E>>>, max: (usize, usize)) -> Self {
+    pub(crate) fn new(told: Option<Box<dyn FnMut(E) + Send>>, max: (usize, usize)) -> Self {
+        let told = told.map(|told| {
+            let told = Mutex::new(told);
+            Arc::new(move |event| lock(&told)(event)) as Arc<Told<E>>
+        });
         // Droppable events alone never exceed their limit. The entry that counts dropped ones is
         // one more.
         let waiting =
@@ -131,7 +135,7 @@ mod tests {
             gate.lock().expect("no panic").recv_timeout(BOUND).expect("opened");
             told.lock().expect("no panic").send(event).expect("heard");
         };
-        let mut events = Events::new(Some(Arc::new(slow)), (2, usize::MAX));
+        let mut events = Events::new(Some(Box::new(slow)), (2, usize::MAX));
         events.tell(Plain::Note(0));
         inside.recv_timeout(BOUND).expect("entered");
         (1..=5).for_each(|n| events.tell(Plain::Note(n)));

@@ -1,11 +1,11 @@
 //! Servers of HTTP, and their own listener.
 
 use crate::accepted::Stream;
-use crate::handler::Router;
 use crate::listen::{Listening, WAKE};
 use crate::server::Server;
-use crate::serving::Serving;
 use crate::sync;
+use mcp_proto::Router;
+use mcp_proto::adapter::ServerOptions;
 use mcp_proto::adapter::not_bound;
 use mcp_proto::exchange::Peer;
 use mcp_proto::input::{Change, Principal};
@@ -22,21 +22,21 @@ use std::time::Duration;
 /// [`max_exchanges`](mcp_proto::limits::ServerLimits::max_exchanges) connections.
 ///
 /// Use a loopback address (`127.0.0.1:8000`), the only kind that is served by default
-/// ([`ServerConfig::hosts`](mcp_proto::ServerConfig::hosts)), unless [`Serving::on_admit`] or a
-/// proxy authenticates the clients.
+/// ([`ServerConfig::hosts`](mcp_proto::ServerConfig::hosts)), unless [`ServerOptions::on_admit`] or
+/// a proxy authenticates the clients.
 ///
 /// # Errors
 /// The error of the operating system with the address, if it cannot listen there, or if it provides
 /// no random bytes or no thread.
 pub fn serve_http(router: Router, address: impl ToSocketAddrs) -> io::Result<HttpServer> {
-    serve_http_with(router, Serving::new(), address)
+    serve_http_with(router, ServerOptions::new(), address)
 }
 
 /// Like [`serve_http`], with options.
 ///
 /// # Errors
 /// As [`serve_http`].
-pub fn serve_http_with(router: Router, serving: Serving, address: impl ToSocketAddrs) -> io::Result<HttpServer> {
+pub fn serve_http_with(router: Router, options: ServerOptions, address: impl ToSocketAddrs) -> io::Result<HttpServer> {
     let listener = bind(address)?;
     let (address, waker) = (listener.local_addr()?, waker(&listener)?);
     let accept = move || {
@@ -46,7 +46,7 @@ pub fn serve_http_with(router: Router, serving: Serving, address: impl ToSocketA
         drop(socket.set_nodelay(true));
         Ok((socket.into(), Peer::tcp(peer)))
     };
-    let listening = Listening::start(router, serving, Kind::HttpServer, accept)?;
+    let listening = Listening::start(router, options, Kind::HttpServer, accept)?;
     Ok(HttpServer { listening, waker: sync::Mutex::new(waker), address })
 }
 

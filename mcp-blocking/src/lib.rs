@@ -17,7 +17,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let server = Router::new("calc", "1.0").tool(tool("add").describe("adds"), |_cx, add: Add| {
-//!     add.a.checked_add(add.b).ok_or("the sum is too large")
+//!     Ok(add.a.checked_add(add.b).ok_or("the sum is too large")?)
 //! });
 //!
 //! // The argument is the target: a `Command`, a URL, a pair of streams or, as here, a router.
@@ -41,10 +41,11 @@
 //! A client has one thread for timers, two for each connection (one reads, one writes), one that
 //! waits for the exit of a program, and one for each callback that answers the server. A server has
 //! one thread for timers, one that accepts, two for each connection, and one for each running
-//! handler, at most [`Serving::threads`]. It has at most as many again for [`Serving::on_admit`].
-//! Connections beyond [`max_exchanges`](mcp_proto::limits::ServerLimits::max_exchanges) have two
-//! threads each while they are refused, at most 64 connections at a time. A client that does not
-//! read blocks only the threads of its own connection. No thread polls.
+//! handler, at most [`ServerOptions::threads`]. It has at most as many again for
+//! [`ServerOptions::on_admit`]. Connections beyond
+//! [`max_exchanges`](mcp_proto::limits::ServerLimits::max_exchanges) have two threads each while
+//! they are refused, at most 64 connections at a time. A client that does not read blocks only the
+//! threads of its own connection. No thread polls.
 //!
 //! A thread can be stuck in the operating system, because a process that has left its group keeps a
 //! pipe open. The client detaches it: closing does not wait for it, it owns only its end of the
@@ -61,7 +62,6 @@ mod connection;
 mod driver;
 mod ends;
 mod events;
-mod handler;
 #[cfg(feature = "http")]
 mod http;
 #[cfg(any(unix, feature = "http"))]
@@ -70,7 +70,6 @@ mod os;
 mod pool;
 mod server;
 mod service;
-mod serving;
 mod socket;
 mod stream;
 mod sync;
@@ -85,10 +84,9 @@ pub use client::{
     Client, Closer, Connecting, Elements, Pending, PendingNotification, connect, connect_with, connecting,
 };
 pub use config::Config;
-pub use handler::{Handler, Router};
 #[cfg(feature = "http")]
 pub use http::{HttpServer, serve_http, serve_http_with};
-pub use mcp_proto::adapter::ConnectError;
+pub use mcp_proto::adapter::{ConnectError, ServerOptions};
 pub use mcp_proto::client::BadHeader;
 pub use mcp_proto::client::{
     Event as ClientEvent, ListenerStart, Policy, Repeat, Restart, Resume, Termination, Verdict,
@@ -103,11 +101,10 @@ pub use mcp_proto::stats::{ClientStats, ServerStats};
 pub use mcp_proto::version::{ProtocolVersion, Versions};
 pub use mcp_proto::{
     self, Authorization, Call, CallError, CallToolResult, Challenge, Content, Cx, Denied, Direction, ElicitRequest,
-    ElicitResult, ErrorObject, Headers, IntoCall, IntoOutput, Json, MessageHook, MessageKind, Object, Outcome, Program,
-    Progress, RawJson, ServerInfo, Tool, ToolError, WireMessage, custom, ping, tool, tools,
+    ElicitResult, ErrorObject, Handler, Headers, IntoCall, IntoOutput, Json, MessageHook, MessageKind, Object, Outcome,
+    Program, Progress, RawJson, Router, ServerInfo, Tool, ToolError, WireMessage, custom, ping, tool, tools,
 };
 pub use server::{Server, serve, serve_stdio, serve_stdio_with, serve_with};
-pub use serving::Serving;
 pub use target::{IntoTarget, Target};
 #[cfg(unix)]
 pub use unix::{UnixServer, serve_unix, serve_unix_with};

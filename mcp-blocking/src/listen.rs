@@ -1,10 +1,10 @@
 //! A server that listens: a thread accepts connections until the server is stopped.
 
 use crate::accepted::Stream;
-use crate::handler::Router;
 use crate::service::Service;
-use crate::serving::Serving;
 use crate::sync::{self, lock, wait};
+use mcp_proto::Router;
+use mcp_proto::adapter::ServerOptions;
 use mcp_proto::exchange::Peer;
 use mcp_proto::input::{Change, Principal};
 use mcp_proto::stats::ServerStats;
@@ -46,12 +46,12 @@ impl Listening {
     /// Serves the connections that `accept` returns.
     pub(crate) fn start(
         router: Router,
-        serving: Serving,
+        options: ServerOptions,
         kind: Kind,
         accept: impl Fn() -> io::Result<(Stream, Peer)> + Send + 'static,
     ) -> io::Result<Self> {
         let (open, ended) = mpsc::channel();
-        let (service, stopping) = (Service::start(router, serving)?, Arc::<Flag>::default());
+        let (service, stopping) = (Service::start(router, options)?, Arc::<Flag>::default());
         let listening = Self { service, stopping, ended: sync::Mutex::new(ended) };
         let (service, stopping) = (Arc::clone(&listening.service), Arc::clone(&listening.stopping));
         let spawned = sync::spawn("mcp-accept", move || {
@@ -116,7 +116,6 @@ fn serve_next(accept: &impl Fn() -> io::Result<(Stream, Peer)>, service: &Arc<Se
 #[cfg(all(test, not(shuttle)))]
 mod tests {
     use super::*;
-    use crate::serving::Serving;
     use std::time::Instant;
 
     // covers: B-189
@@ -131,7 +130,7 @@ mod tests {
         };
         let began = Instant::now();
         let listening =
-            Listening::start(Router::new("full", "1"), Serving::new(), Kind::Lines, accept).expect("a thread");
+            Listening::start(Router::new("full", "1"), ServerOptions::new(), Kind::Lines, accept).expect("a thread");
         (0..ATTEMPTS).for_each(|_| tried.recv_timeout(Duration::from_secs(20)).expect("it goes on"));
         assert!(began.elapsed() >= REST * (ATTEMPTS - 1), "it spins: {:?}", began.elapsed());
         listening.close(|| ());

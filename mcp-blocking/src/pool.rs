@@ -92,15 +92,19 @@ impl<T: Send + 'static> Pool<T> {
     /// # Errors
     /// The job, if there is no thread and none can be started.
     pub(crate) fn submit(&self, job: T) -> Result<(), T> {
-        self.submit_of(0, job)
+        self.submit_of(0, job, |_| true)
     }
 
-    /// Submits a job of a client.
+    /// Submits a job of a client, unless `keep` rejects it. This and [`retain`](Self::retain) look
+    /// under one lock, so that a job which is rejected from now on does not remain in the queue.
     ///
     /// # Errors
-    /// As [`submit`](Self::submit).
-    pub(crate) fn submit_of(&self, client: u64, job: T) -> Result<(), T> {
+    /// As [`submit`](Self::submit), and the job that `keep` rejects.
+    pub(crate) fn submit_of(&self, client: u64, job: T, keep: impl Fn(&T) -> bool) -> Result<(), T> {
         let mut queue = self.inner.lock();
+        if !keep(&job) {
+            return Err(job);
+        }
         if !queue.push(client, job, self.inner.share) {
             return Ok(());
         }
@@ -309,11 +313,11 @@ mod tests {
                 lock(&gate).recv_timeout(BOUND).expect("opened");
             }
         });
-        (0..5).for_each(|n| pool.submit_of(1, (1, n)).expect("a thread"));
+        (0..5).for_each(|n| pool.submit_of(1, (1, n), |_| true).expect("a thread"));
         let mut begun: Vec<_> = (0..2).map(|_| inside.recv_timeout(BOUND).expect("begun")).collect();
         begun.sort_unstable();
         assert_eq!(begun, [(1, 0), (1, 1)]);
-        (0..3).for_each(|n| pool.submit_of(2, (2, n)).expect("a thread"));
+        (0..3).for_each(|n| pool.submit_of(2, (2, n), |_| true).expect("a thread"));
         let mut begun: Vec<_> = (0..3).map(|_| inside.recv_timeout(BOUND).expect("begun")).collect();
         begun.sort_unstable();
         assert_eq!(begun, [(2, 0), (2, 1), (2, 2)], "another client does not wait");

@@ -1,9 +1,9 @@
 //! Servers of a [`Router`], over the streams that the application gives them.
 
 use crate::accepted::Stream;
-use crate::handler::Router;
 use crate::service::Service;
-use crate::serving::Serving;
+use mcp_proto::Router;
+use mcp_proto::adapter::ServerOptions;
 use mcp_proto::adapter::TakenStdio;
 use mcp_proto::exchange::Peer;
 use mcp_proto::input::{Change, Principal};
@@ -23,17 +23,17 @@ use std::time::Duration;
 /// The error of the operating system if the streams cannot be taken over, or if it provides no
 /// random bytes or no thread.
 pub fn serve_stdio(router: Router) -> io::Result<()> {
-    serve_stdio_with(router, Serving::new())
+    serve_stdio_with(router, ServerOptions::new())
 }
 
 /// Like [`serve_stdio`], with options.
 ///
 /// # Errors
 /// As [`serve_stdio`].
-pub fn serve_stdio_with(router: Router, serving: Serving) -> io::Result<()> {
+pub fn serve_stdio_with(router: Router, options: ServerOptions) -> io::Result<()> {
     let taken = TakenStdio::take()?;
     let (reader, writer) = taken.streams()?;
-    serve_with(router, serving, reader, writer)
+    serve_with(router, options, reader, writer)
 }
 
 /// Serves a pair of streams until the input has ended and all requests are answered.
@@ -45,7 +45,7 @@ pub fn serve(
     reader: impl Read + Send + 'static,
     writer: impl Write + Send + 'static,
 ) -> io::Result<()> {
-    serve_with(router, Serving::new(), reader, writer)
+    serve_with(router, ServerOptions::new(), reader, writer)
 }
 
 /// Like [`serve`], with options.
@@ -54,11 +54,11 @@ pub fn serve(
 /// As [`serve`].
 pub fn serve_with(
     router: Router,
-    serving: Serving,
+    options: ServerOptions,
     reader: impl Read + Send + 'static,
     writer: impl Write + Send + 'static,
 ) -> io::Result<()> {
-    let service = Service::start(router, serving)?;
+    let service = Service::start(router, options)?;
     let served = service.serve(Kind::Lines, Peer::default(), (reader, writer).into());
     service.end();
     served
@@ -73,11 +73,11 @@ pub fn serve_with(
 /// ends the sessions, and cancels the handlers that outlived their connections.
 ///
 /// ```no_run
-/// use mcp_blocking::{Peer, Router, Server, Serving, tool};
+/// use mcp_blocking::{Peer, Router, Server, ServerOptions, tool};
 ///
 /// # fn main() -> std::io::Result<()> {
-/// let router = Router::new("clock", "1.0").tool(tool("tick"), |_cx, (): ()| "tock");
-/// let server = Server::new(router, Serving::new())?;
+/// let router = Router::new("clock", "1.0").tool(tool("tick"), |_cx, ()| Ok("tock"));
+/// let server = Server::new(router, ServerOptions::new())?;
 /// let listener = std::net::TcpListener::bind("127.0.0.1:8000")?;
 /// loop {
 ///     let (stream, address) = listener.accept()?;
@@ -105,8 +105,8 @@ impl Server {
     ///
     /// # Errors
     /// The operating system provides no random bytes, or cannot start a thread.
-    pub fn new(router: Router, serving: Serving) -> io::Result<Self> {
-        Ok(Self(Arc::new(Owned(Service::start(router, serving)?))))
+    pub fn new(router: Router, options: ServerOptions) -> io::Result<Self> {
+        Ok(Self(Arc::new(Owned(Service::start(router, options)?))))
     }
 
     /// Serves one connection with newline-delimited messages, and returns at its end.
@@ -128,7 +128,7 @@ impl Server {
         self.0.0.publish(change);
     }
 
-    /// Ends everything that [`Serving::on_admit`] admitted for this principal: see
+    /// Ends everything that [`ServerOptions::on_admit`] admitted for this principal: see
     /// [`revoke`](mcp_proto::server::Server::revoke). Let `on_admit` refuse the principal first.
     /// Never waits.
     pub fn revoke(&self, principal: &Principal) {
@@ -152,7 +152,7 @@ impl Server {
     }
 }
 
-/// Creates a server with the options of [`Serving::new`].
+/// Creates a server with the options of [`ServerOptions::new`].
 ///
 /// # Errors
 /// As [`Server::new`].
@@ -160,7 +160,7 @@ impl TryFrom<Router> for Server {
     type Error = io::Error;
 
     fn try_from(router: Router) -> io::Result<Self> {
-        Self::new(router, Serving::new())
+        Self::new(router, ServerOptions::new())
     }
 }
 

@@ -4,33 +4,23 @@
 //! Only short operations run under the engine's lock. Requests are routed, and the engine's outputs
 //! framed, after it is released.
 
-mod handling;
-
 use crate::accepted::Stream;
 use crate::connection::ConnectionThreads;
 use crate::events::Events;
-use crate::handler::{Handler, Router};
 use crate::os::Clock;
 use crate::pool::Pool;
-use crate::serving::{Admit, Serving};
 use crate::sync::{self, Condvar, Mutex, MutexGuard, lock, wait};
-use handling::{Abandoned, Handling};
-use mcp_proto::exchange::{Peer, RequestHead};
-use mcp_proto::input::{Admission, AdmitToken, Answer, Change, Principal, RequestKey};
-use mcp_proto::route::{Invocation, Routed};
-use mcp_proto::server::{Event, Incoming, Responder};
+use mcp_proto::adapter::{Cancelled, Job, JobKind, Link, Running, ServerOptions, Work};
+use mcp_proto::exchange::Peer;
+use mcp_proto::input::{Change, Principal, ServerCommand};
+use mcp_proto::server::Event;
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::{Kind, SharedServer};
-use mcp_proto::{Cx, Instant, Outcome, Refusal};
+use mcp_proto::{Instant, Refusal, Router};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-
-/// Maximum number of requests and connections that wait for the callback of the application to
-/// start. The engine refuses further ones at their timeout.
-const ASKED: usize = 1024;
 
 /// The state that all threads of one server share.
 pub(crate) struct Service {
@@ -41,16 +31,19 @@ pub(crate) struct Service {
     pub(crate) changed: Condvar,
     pub(crate) clock: Clock,
     router: Router,
-    tasks: Pool<Task>,
-    admissions: Option<Pool<Asked>>,
+    options: ServerOptions,
+    /// The way of handlers to the engine.
+    link: Link,
+    handlers: Pool<Job>,
+    /// Separate threads: a cancellation must be admitted even if all threads of handlers are busy.
+    admissions: Pool<Job>,
 }
 
 /// The state behind the lock of a server.
 pub(crate) struct Desk {
     pub(crate) engine: SharedServer,
     pub(crate) connections: BTreeMap<u64, Arc<ConnectionThreads>>,
-    running: BTreeMap<RequestKey, Arc<Handling>>,
-    abandoned: Abandoned,
+    running: Running,
     /// The deadlines of connections.
     due: BTreeSet<(Instant, u64)>,
     /// The time until which the timer thread sleeps. Absent while it does not sleep.
@@ -62,71 +55,43 @@ pub(crate) struct Desk {
 /// Work for after the lock is released.
 #[derive(Default)]
 pub(crate) struct Todo {
-    requests: VecDeque<(Responder, Incoming, Arc<Handling>)>,
-    admissions: VecDeque<Asked>,
+    work: VecDeque<Work>,
     woken: VecDeque<Arc<ConnectionThreads>>,
-    /// A request was cancelled that may wait for a thread.
-    cancelled: bool,
+    cancelled: Vec<Cancelled>,
 }
-
-struct Task {
-    handler: Handler,
-    invocation: Invocation,
-    responder: Responder,
-    handling: Arc<Handling>,
-}
-
-/// An HTTP request, or a connection, that waits for its admission.
-type Asked = (AdmitToken, Option<Arc<RequestHead>>);
 
 impl Service {
-    pub(crate) fn start(router: Router, serving: Serving) -> io::Result<Arc<Self>> {
+    pub(crate) fn start(router: Router, mut options: ServerOptions) -> io::Result<Arc<Self>> {
         let clock = Clock::start();
         let mut config = router.config();
         config.origin_unix = clock.unix();
-        config.on_message = serving.message.or(config.on_message);
-        let admit = serving.admit.inspect(|_| config.admit = true);
-        let share = config.limits.server.share(serving.threads);
+        options.configure(&mut config);
+        let threads = options.max_threads();
+        let share = config.limits.server.share(threads);
         let events = Events::new(
-            serving.event,
+            options.take_event(),
             (config.limits.server.max_queued_events, config.limits.server.max_queued_event_bytes),
         );
         let desk = Desk {
             engine: SharedServer::new(Arc::new(config), crate::os::seed()?, clock.now()),
             connections: BTreeMap::new(),
-            running: BTreeMap::new(),
-            abandoned: Abandoned::default(),
+            running: Running::default(),
             due: BTreeSet::new(),
             alarm: None,
             events,
             ended: false,
         };
         let service = Arc::new_cyclic(|this: &Weak<Self>| {
-            let home = this.clone();
-            let tasks = Pool::shared("mcp-handler", serving.threads, share, move |task: Task| {
-                if let Some(service) = Weak::upgrade(&home) {
-                    service.run(task);
-                }
-            });
-            let admissions = admit.map(|admit| Self::admission_pool(this.clone(), serving.threads, admit));
-            let (ticks, changed) = (Condvar::new(), Condvar::new());
-            Self { desk: Mutex::new(desk), ticks, changed, clock, router, tasks, admissions }
+            let this = this.clone();
+            let link: Link = Arc::new(move |command| Weak::upgrade(&this).ok_or(Refusal::Gone)?.command(command));
+            let handlers = Pool::shared("mcp-handler", threads, share, Job::block);
+            let admissions = Pool::new("mcp-admit", threads, Job::block);
+            let (desk, ticks, changed) = (Mutex::new(desk), Condvar::new(), Condvar::new());
+            Self { desk, ticks, changed, clock, router, options, link, handlers, admissions }
         });
         let timers = Arc::clone(&service);
         sync::spawn("mcp-timer", move || timers.drive())?;
         Ok(service)
-    }
-
-    /// Returns the threads that ask the application for admissions. They are separate from the
-    /// handlers: a cancellation must be admitted even if all threads of handlers are busy.
-    fn admission_pool(service: Weak<Self>, threads: usize, admit: Arc<Admit>) -> Pool<Asked> {
-        Pool::new("mcp-admit", threads, move |(token, head): Asked| {
-            let admitted = catch_unwind(AssertUnwindSafe(|| admit(head.as_deref(), token.peer())));
-            if let Some(service) = Weak::upgrade(&service) {
-                let admission = admitted.unwrap_or(Admission::Forbidden(None));
-                service.act(|desk, now| desk.engine.admit(now, token, admission));
-            }
-        })
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Desk> {
@@ -156,6 +121,11 @@ impl Service {
             desk = wait(&self.changed, desk, None);
         }
         Ok(())
+    }
+
+    /// Takes the outputs of the engine while this connection is being served.
+    pub(crate) fn collect(&self, desk: &mut Desk, todo: &mut Todo, at: u64) {
+        desk.collect(&self.link, todo, Some(at));
     }
 
     /// Notifies every client that has subscribed to the change.
@@ -193,16 +163,17 @@ impl Service {
     /// Does the work that the engine requires outside of its lock, until there is none.
     pub(crate) fn work(self: &Arc<Self>, mut todo: Todo) {
         loop {
-            if let Some(connection) = todo.woken.pop_front() {
+            if !todo.cancelled.is_empty() {
+                todo.cancelled.drain(..).for_each(Cancelled::wake);
+                self.handlers.retain(is_wanted);
+                self.admissions.retain(is_wanted);
+            } else if let Some(connection) = todo.woken.pop_front() {
                 connection.deliver(self, &mut todo);
-            } else if let Some((responder, incoming, handling)) = todo.requests.pop_front() {
-                self.request(responder, incoming, handling, &mut todo);
-            } else if !self.work_admission(&mut todo) {
-                break;
+            } else if let Some(work) = todo.work.pop_front() {
+                self.begin(work);
+            } else {
+                return;
             }
-        }
-        if todo.cancelled {
-            self.tasks.retain(Task::is_wanted);
         }
     }
 
@@ -210,7 +181,7 @@ impl Service {
     pub(crate) fn stats(&self) -> ServerStats {
         let desk = self.lock();
         let mut stats = desk.engine.stats();
-        stats.abandoned_handlers += desk.abandoned.count();
+        stats.abandoned_handlers += desk.running.abandoned();
         let (waiting, (notifications, diagnostics)) = desk.events.held();
         stats.queued += waiting;
         // With a callback, events that the engine lost have been counted here as well.
@@ -243,12 +214,13 @@ impl Service {
     pub(crate) fn end(&self) {
         let mut desk = self.lock();
         desk.ended = true;
-        desk.running.values().for_each(|handling| handling.cancel());
+        let cancelled: Vec<_> = desk.running.cancel_all().collect();
         let held = desk.events.end();
         drop(desk);
         drop(held);
-        // The admissions that wait have no purpose any more.
-        self.admissions.iter().for_each(|asked| asked.retain(|_| false));
+        cancelled.into_iter().for_each(Cancelled::wake);
+        self.handlers.retain(is_wanted);
+        self.admissions.retain(is_wanted);
         self.ticks.notify_all();
         self.changed.notify_all();
     }
@@ -258,78 +230,35 @@ impl Service {
         let mut todo = Todo::default();
         let mut desk = self.lock();
         let result = f(&mut desk, self.clock.now());
-        desk.collect(&mut todo, None);
+        desk.collect(&self.link, &mut todo, None);
         self.check_alarm(&desk);
         drop(desk);
         self.work(todo);
         result
     }
 
-    fn request(&self, responder: Responder, incoming: Incoming, handling: Arc<Handling>, todo: &mut Todo) {
-        let answer = match self.router.route(responder, incoming) {
-            Routed::Answer(answer) => answer,
-            Routed::Handle { handler, invocation, responder } => {
-                let client = responder.client();
-                let task = Task { handler: handler.clone(), invocation, responder, handling: Arc::clone(&handling) };
-                match self.tasks.submit_of(client, task) {
-                    // It may have been cancelled before it was queued, and so could not be
-                    // withdrawn.
-                    Ok(()) => return todo.cancelled |= handling.is_cancelled(),
-                    Err(task) => task.responder.write(Outcome::internal("the server has no thread to run this")),
-                }
-            }
+    /// Applies a command of a callback to the engine.
+    fn command(self: &Arc<Self>, command: ServerCommand) -> Result<(), Refusal> {
+        let apply = |desk: &mut Desk, now| {
+            desk.running.answered(&command);
+            desk.engine.command(now, command).map(drop)
         };
-        self.respond(answer, todo);
+        self.act(apply).map_err(|refused| refused.why)
     }
 
-    /// Requests the application's admission of one request. Returns false if there is none. The
-    /// engine times out those beyond the limit.
-    fn work_admission(&self, todo: &mut Todo) -> bool {
-        let Some((token, head)) = todo.admissions.pop_front() else { return false };
-        let refused = match &self.admissions {
-            Some(pool) if pool.waiting() >= ASKED => return true,
-            Some(pool) => pool.submit((token, head)).err(),
-            None => Some((token, head)),
+    /// Routes a request or an admission, and passes its callback to a thread, or to the executor of
+    /// the application.
+    fn begin(&self, work: Work) {
+        let Some(job) = work.route(&self.router, &self.options) else { return };
+        let refused = match (job, self.options.spawn()) {
+            (Job::Async(job), Some(spawn)) => return spawn(Box::pin(async { drop(job.await) })),
+            (job, _) => match job.kind() {
+                JobKind::Handler(client) => self.handlers.submit_of(client, job, is_wanted),
+                JobKind::Admission | JobKind::Question => self.admissions.submit_of(0, job, is_wanted),
+            },
         };
-        if let Some((token, _)) = refused {
-            let mut desk = self.lock();
-            desk.engine.admit(self.clock.now(), token, Admission::Forbidden(None));
-            desk.collect(todo, None);
-            self.check_alarm(&desk);
-        }
-        true
-    }
-
-    /// Runs a handler, and responds with its outcome.
-    fn run(self: &Arc<Self>, task: Task) {
-        let key = task.responder.key();
-        let (told, tells) = (Arc::downgrade(self), Arc::downgrade(self));
-        let note = move |note| {
-            let service = Weak::upgrade(&told).ok_or(Refusal::Gone)?;
-            service.act(|desk, now| desk.engine.notify(now, key, note)).map_err(|refused| refused.why)
-        };
-        let publish = move |change| {
-            if let Some(service) = Weak::upgrade(&tells) {
-                service.publish(change);
-            }
-        };
-        let cx = Cx::linked(task.invocation, Arc::clone(&task.handling.cancelled), note, publish);
-        let handled = task.handling.run(|| {
-            catch_unwind(AssertUnwindSafe(|| (task.handler.0)(cx)))
-                .unwrap_or_else(|_| Outcome::internal("the handler panicked"))
-        });
-        let outcome = handled.unwrap_or_else(|| Outcome::internal("the request was cancelled before it was run"));
-        let mut todo = Todo::default();
-        self.respond(task.responder.write(outcome), &mut todo);
-        self.work(todo);
-    }
-
-    fn respond(&self, answer: Answer, todo: &mut Todo) {
-        let mut desk = self.lock();
-        desk.running.remove(&answer.key());
-        desk.engine.respond(self.clock.now(), answer);
-        desk.collect(todo, None);
-        self.check_alarm(&desk);
+        // Without a thread, or cancelled in the meantime. Dropping it answers.
+        drop(refused);
     }
 
     /// Fires timers until the end.
@@ -348,7 +277,7 @@ impl Service {
             let due: Vec<_> = due.filter_map(|(_, number)| desk.connections.get(number).cloned()).collect();
             desk.engine.handle_timeout(now);
             let mut todo = Todo::default();
-            desk.collect(&mut todo, None);
+            desk.collect(&self.link, &mut todo, None);
             self.check_alarm(&desk);
             drop(desk);
             self.work(todo);
@@ -369,30 +298,25 @@ impl Service {
     }
 }
 
-impl Task {
-    fn is_wanted(&self) -> bool {
-        !self.handling.is_cancelled()
-    }
+fn is_wanted(job: &Job) -> bool {
+    !job.is_cancelled()
 }
 
 impl Desk {
     /// Takes the outputs of the engine. Short work is done at once. `at` is the connection that is
     /// being served.
-    pub(crate) fn collect(&mut self, todo: &mut Todo, at: Option<u64>) {
+    fn collect(&mut self, link: &Link, todo: &mut Todo, at: Option<u64>) {
         while let Some(event) = self.engine.poll_event() {
             match event {
                 Event::Request(responder, incoming) => {
-                    // Known from here on, so that a cancellation finds it in any state.
-                    let handling = Arc::new(Handling::new(&self.abandoned));
-                    self.running.insert(responder.key(), Arc::clone(&handling));
-                    todo.requests.push_back((responder, incoming, handling));
+                    todo.work.push_back(self.running.begin(link, responder, incoming));
                 }
-                Event::Admit(token, head) => todo.admissions.push_back((token, head)),
-                Event::Cancelled(key) => {
-                    if let Some(handling) = self.running.remove(&key) {
-                        handling.cancel();
-                        todo.cancelled = true;
-                    }
+                Event::Admit(token, head) => todo.work.push_back(self.running.admit(link, token, head)),
+                Event::Cancelled(key) => todo.cancelled.push(self.running.cancel(key)),
+                Event::AdmitWithdrawn(key) => todo.cancelled.push(self.running.withdraw(key)),
+                Event::Terminated => {
+                    todo.cancelled.extend(self.running.cancel_all());
+                    self.events.tell(Event::Terminated);
                 }
                 other => self.events.tell(other),
             }

@@ -1,8 +1,8 @@
 //! The targets of a client.
 
 use crate::ends::{Reader, Writer};
-use crate::handler::Router;
 use mcp_proto::ClientConfig;
+use mcp_proto::Router;
 use mcp_proto::adapter::ConnectError;
 use mcp_proto::exchange::Program;
 #[cfg(unix)]

@@ -1,9 +1,9 @@
 //! Servers on a Unix domain socket.
 
-use crate::handler::Router;
 use crate::listen::Listening;
-use crate::serving::Serving;
 use crate::sync;
+use mcp_proto::Router;
+use mcp_proto::adapter::ServerOptions;
 use mcp_proto::adapter::{SocketFile, peer_credentials};
 use mcp_proto::exchange::Peer;
 use mcp_proto::input::{Change, Principal};
@@ -33,14 +33,14 @@ use std::time::Duration;
 /// The error of the operating system with the path, if it cannot listen there, or if it provides no
 /// random bytes or no thread.
 pub fn serve_unix(router: Router, path: impl AsRef<Path>) -> io::Result<UnixServer> {
-    serve_unix_with(router, Serving::new(), path)
+    serve_unix_with(router, ServerOptions::new(), path)
 }
 
 /// Like [`serve_unix`], with options.
 ///
 /// # Errors
 /// As [`serve_unix`].
-pub fn serve_unix_with(router: Router, serving: Serving, path: impl AsRef<Path>) -> io::Result<UnixServer> {
+pub fn serve_unix_with(router: Router, options: ServerOptions, path: impl AsRef<Path>) -> io::Result<UnixServer> {
     let (listener, file) = SocketFile::listen(path.as_ref())?;
     let waker = UnixStream::from(OwnedFd::from(listener.try_clone()?));
     let accept = move || {
@@ -48,7 +48,7 @@ pub fn serve_unix_with(router: Router, serving: Serving, path: impl AsRef<Path>)
         let peer = Peer::unix(peer_credentials(&socket));
         Ok((socket.into(), peer))
     };
-    let listening = Listening::start(router, serving, Kind::Lines, accept)?;
+    let listening = Listening::start(router, options, Kind::Lines, accept)?;
     Ok(UnixServer { listening, waker: sync::Mutex::new(Some(waker)), file })
 }
 

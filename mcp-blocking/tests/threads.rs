@@ -1,7 +1,7 @@
 //! The number of threads of a server, counted in a separate program.
 #![cfg(all(target_os = "linux", feature = "http"))]
 
-use mcp_blocking::{Router, Serving, serve_http_with, tool};
+use mcp_blocking::{Router, ServerOptions, serve_http_with, tool};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -49,16 +49,19 @@ fn server_uses_two_threads_per_connection_and_bounded_handlers() {
     const CONNECTIONS: usize = 20;
     const HANDLERS: usize = 4;
     let router = Router::new("threads", "1")
-        .tool(tool("large"), |_cx, (): ()| "x".repeat(8 << 20))
-        .tool(tool("slow"), |cx, (): ()| until(|| cx.is_cancelled()))
-        .tool(tool("quick"), |_cx, (): ()| "done")
+        .tool(tool("large"), |_cx, ()| Ok("x".repeat(8 << 20)))
+        .tool(tool("slow"), |cx, ()| {
+            until(|| cx.is_cancelled());
+            Ok(())
+        })
+        .tool(tool("quick"), |_cx, ()| Ok("done"))
         .configure(|config| {
             config.limits.server.max_exchanges = CONNECTIONS;
             // Longer than the test takes on any machine.
             config.limits.frame.head_timeout = Duration::from_secs(600);
             config.limits.frame.linger_timeout = Duration::from_millis(100);
         });
-    let server = serve_http_with(router, Serving::new().threads(HANDLERS), "127.0.0.1:0").expect("listens");
+    let server = serve_http_with(router, ServerOptions::new().threads(HANDLERS), "127.0.0.1:0").expect("listens");
     let dial = || TcpStream::connect(server.local_addr()).expect("connected");
     // Some send nothing, some read nothing, and those that make calls get responses.
     let mut stuck: Vec<TcpStream> = (0..CONNECTIONS - 1).map(|_| dial()).collect();

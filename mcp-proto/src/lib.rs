@@ -50,12 +50,12 @@
 //! use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, Peer, Shutdown};
 //! use mcp_proto::route::Routed;
 //! use mcp_proto::wired::{Kind, WiredClient, WiredServer};
-//! use mcp_proto::{ClientConfig, Cx, Instant, Outcome, Router, client, server, tool, tools};
+//! use mcp_proto::{ClientConfig, Cx, Instant, Router, client, server, tool, tools};
 //! use std::sync::Arc;
 //!
-//! // A server with its tools. The handlers are plain functions here; an adapter has its own kind.
-//! let router = Router::<fn(&Cx) -> Outcome>::new("calc", "1.0")
-//!     .add(tool("hello").describe("says hello"), |cx: &Cx| cx.outcome("hello"));
+//! // A server with its tools.
+//! let hello = tool("hello").describe("says hello");
+//! let router = Router::new("calc", "1.0").tool(hello, |_cx, ()| Ok("hello"));
 //! let now = Instant::ZERO; // a driver reads its clock once per turn
 //! // The seeds are 32 unguessable bytes.
 //! let mut server = WiredServer::new(Arc::new(router.config()), [1; 32], now);
@@ -104,9 +104,9 @@
 //!             Action::Event(server::Event::Request(responder, incoming)) => {
 //!                 let answer = match router.route(responder, incoming) {
 //!                     Routed::Answer(answer) => answer,
-//!                     // A slow handler runs on another thread or task, with `Cx::linked`.
+//!                     // A slow handler runs on another thread or task: see `adapter::Running`.
 //!                     Routed::Handle { handler, invocation, responder } => {
-//!                         responder.write(handler(&Cx::detached(invocation)))
+//!                         responder.write(handler.call(&Cx::detached(invocation)).unwrap())
 //!                     }
 //!                 };
 //!                 server.respond(now, answer);
@@ -146,7 +146,7 @@
 //! | [`wired`] | engines with their connections (seam A) |
 //! | [`record`] | recordings of a client, replayed byte for byte |
 //! | [`route`] | tools and handlers |
-//! | [`adapter`] | code that adapters share: waiting calls, queues of events and writes, standard error |
+//! | [`adapter`] | what drivers share: connections, callbacks, waiting calls, programs |
 //!
 //! # Contracts
 //!
@@ -202,7 +202,7 @@ pub use model::lifecycle::{Implementation, ServerInfo};
 pub use model::tools::{self, CallToolResult, Tool};
 #[cfg(feature = "std")]
 pub use process::NotUnicode;
-pub use route::{Cx, IntoOutput, Json, Router, ToolError, tool};
+pub use route::{Cx, Handler, IntoOutput, Json, Router, ToolError, tool};
 pub use rpc::{ErrorObject, Object, RawJson};
 pub use server::{Server, ServerConfig};
 pub use time::Instant;

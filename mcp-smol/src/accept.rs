@@ -1,7 +1,7 @@
 //! Servers that listen: one task accepts connections, and one task serves each of them.
 
-use crate::channel::{Reader, Writer};
 use crate::clock::after;
+use crate::ends::{Reader, Writer};
 use crate::server::Shared;
 use crate::serving::{Server, host};
 use async_io::Async;
@@ -72,7 +72,7 @@ async fn accept_all<L: Listener>(shared: &Arc<Shared>, listener: Async<L>) {
 #[cfg(all(test, unix, not(shuttle)))]
 mod tests {
     use super::*;
-    use crate::Router;
+    use crate::{Router, ServerOptions};
     use smol::channel::{Sender, bounded};
     use std::os::fd::{AsFd, BorrowedFd};
     use std::os::unix::net::UnixStream;
@@ -103,7 +103,7 @@ mod tests {
     fn listener_without_descriptors_waits_between_attempts() {
         const ATTEMPTS: u32 = 10;
         smol::block_on(async {
-            let shared = Shared::new(Router::new("full", "1").into(), None).expect("a seed");
+            let shared = Shared::new(Router::new("full", "1"), ServerOptions::new(), None).expect("a seed");
             let (tries, tried) = bounded(1);
             let socket = UnixStream::pair().expect("a pair").0;
             let listener = Async::new(Exhausted(socket, tries)).expect("a socket");

@@ -2,6 +2,7 @@
 //! same type. It decides nothing: [`Transfer`] does.
 
 use crate::clock::{Alarm, Clock};
+use crate::ends::{Reader, Writer};
 use crate::process::Process;
 use bytes::Bytes;
 use mcp_proto::adapter::{Step, Transfer, TransferOutput, not_opened};
@@ -14,10 +15,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-/// The reading half.
-pub(crate) type Reader = Box<dyn AsyncRead + Send + Unpin>;
-/// The writing half.
-pub(crate) type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 /// A connection that is being opened.
 type Opening = Pin<Box<dyn Future<Output = Result<Link, Closed>> + Send>>;
 
@@ -168,7 +165,9 @@ fn open(endpoint: Endpoint, limit: Duration, given: &mut Option<(Reader, Writer)
     match endpoint {
         // Started here and not in the future, so that a started program always has an owner.
         Endpoint::Program(program) => {
-            let link = Process::spawn(&program, stderr);
+            let peer = Peer::default().named(&program.command);
+            let started = Process::spawn(&program, stderr);
+            let link = started.map(|(process, reader, writer)| Link { reader, writer, process: Some(process), peer });
             Box::pin(std::future::ready(link))
         }
         Endpoint::Origin(origin) => Box::pin(crate::dial::connect(origin, limit)),

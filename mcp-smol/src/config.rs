@@ -1,23 +1,19 @@
 //! The options of clients and servers.
 
-use crate::future::{BoxFuture, Spawn};
-use crate::handler::Handler;
-use crate::{ClientEvent, ServerEvent};
-use mcp_proto::adapter::{Question, Reply};
+use crate::ClientEvent;
+use crate::future::BoxFuture;
+use mcp_proto::adapter::{Question, Reply, ServerOptions};
 use mcp_proto::client::BadHeader;
 use mcp_proto::client::ClientConfig;
-use mcp_proto::exchange::{ConnectionId, ConnectionNotice, Peer, RequestHead};
-use mcp_proto::input::Admission;
+use mcp_proto::exchange::{ConnectionId, ConnectionNotice};
 use mcp_proto::process::Stderr;
 use mcp_proto::record::Recorder;
-use mcp_proto::server::ServerConfig;
 use mcp_proto::{
     Authorization, Challenge, Denied, ElicitRequest, ElicitResult, ErrorObject, InputAnswer, InputRequest, MessageHook,
     Object, Router, WireMessage,
 };
 use smol::future::Future;
 use std::fmt;
-use std::sync::Arc;
 
 /// The options of a client, with its callbacks. Registering a callback declares the capability.
 ///
@@ -206,112 +202,26 @@ impl Hooks {
     }
 }
 
-/// A router with the options of its server. A [`Router`](crate::Router) converts to one with the
-/// defaults.
+/// A router with the options of its server. A [`Router`] converts to one with the defaults.
 pub struct Service {
-    pub(crate) router: Router<Handler>,
-    pub(crate) config: ServerConfig,
-    pub(crate) event: Option<Box<dyn FnMut(ServerEvent) + Send>>,
-    pub(crate) spawn: Option<Box<Spawn>>,
-    pub(crate) admit: Option<Box<Admit>>,
+    pub(crate) router: Router,
+    pub(crate) options: ServerOptions,
 }
-
-/// Decides on an HTTP request or a connection.
-pub(crate) type Admit = dyn Fn(Option<Arc<RequestHead>>, Peer) -> BoxFuture<Admission> + Send + Sync;
 
 impl fmt::Debug for Service {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Service").field("config", &self.config).finish_non_exhaustive()
+        f.debug_struct("Service").field("options", &self.options).finish_non_exhaustive()
     }
 }
 
-impl Service {
-    /// Creates the options of a server for `router`.
-    pub fn new(router: Router<Handler>) -> Self {
-        let config = router.config();
-        Self { router, config, event: None, spawn: None, admit: None }
-    }
-
-    /// Sets the callback for events: notifications of clients, diagnostics, opened and ended
-    /// sessions, and events to store for resumption ([`ServerConfig::store`]), the latter before
-    /// they are sent. Without a callback all of them are dropped. There is no event for the end of
-    /// the server: [`Server::stop`](crate::Server::stop) and [`Server::wait`](crate::Server::wait)
-    /// return then.
-    ///
-    /// The server waits while the callback runs, so a slow one misses nothing.
-    /// [`ServerEvent::Lost`] counts notifications and diagnostics beyond
-    /// [`max_queued_events`](mcp_proto::limits::ServerLimits::max_queued_events) that were emitted
-    /// at once. The callback runs under the lock of the server: it must not block, and must not use
-    /// the server. A panic in it is caught.
-    #[must_use]
-    pub fn on_event(mut self, told: impl FnMut(ServerEvent) + Send + 'static) -> Self {
-        self.event = Some(Box::new(told));
-        self
-    }
-
-    /// Sets the message hook, which sees every message in both directions before it is handled or
-    /// written, and may refuse it. See [`MessageHook`]. The tasks of the connections call it,
-    /// outside of the lock of the server. It must not block.
-    #[must_use]
-    pub fn on_message(mut self, ask: impl Fn(&WireMessage<'_>) -> Result<(), Denied> + Send + Sync + 'static) -> Self {
-        self.config.on_message = Some(MessageHook::new(ask));
-        self
-    }
-
-    /// Sets the callback that admits requests and connections. It runs for every HTTP request, with
-    /// its head and before its body is read, and for every connection to a Unix socket, without a
-    /// head and before anything is read. It returns the principal of the request or the connection,
-    /// or the reason for a refusal. A refused connection is closed. The [`Peer`] has what is known
-    /// of the client: its address, which behind a proxy is that of the proxy, or the
-    /// [`Credentials`](crate::Credentials) of the process on a Unix socket. For
-    /// [`Server::serve_lines`](crate::Server::serve_lines), the callback runs if the peer was
-    /// created with [`Peer::unix`] or [`Peer::tcp`]. It does not run for standard input and output.
-    ///
-    /// It has at most [`admit_timeout`](mcp_proto::limits::ServerLimits::admit_timeout), and is
-    /// dropped when the connection closes. A panic in it refuses. A request with a forbidden `Host`
-    /// or path is refused without it, and the preflight request of a browser
-    /// ([`ServerConfig::cors`]) is answered without it.
-    ///
-    /// ```
-    /// use mcp_smol::{Admission, Router, Service};
-    ///
-    /// let by_token = Service::new(Router::new("vault", "1.0")).on_admit(|head, _peer| async move {
-    ///     match head.as_ref().and_then(|head| head.headers.get("Authorization")) {
-    ///         Some("Bearer good") => Admission::Accept(Some("ada".into())),
-    ///         _ => Admission::Unauthorized("Bearer".into()),
-    ///     }
-    /// });
-    /// let by_user = Service::new(Router::new("vault", "1.0")).on_admit(|_head, peer| async move {
-    ///     match peer.credentials {
-    ///         Some(process) if process.uid == 1000 => Admission::Accept(Some("ada".into())),
-    ///         _ => Admission::Forbidden(None),
-    ///     }
-    /// });
-    /// # drop((by_token, by_user));
-    /// ```
-    #[must_use]
-    pub fn on_admit<F, R>(mut self, admit: F) -> Self
-    where
-        F: Fn(Option<Arc<RequestHead>>, Peer) -> R + Send + Sync + 'static,
-        R: Future<Output = Admission> + Send + 'static,
-    {
-        self.admit = Some(Box::new(move |head, peer| Box::pin(admit(head, peer))));
-        self.config.admit = true;
-        self
-    }
-
-    /// Sets the function that spawns the tasks of a server (its listener, its connections, its
-    /// handlers) instead of smol's global executor: `|task| executor.spawn(task).detach()`. A
-    /// dropped task ends in order.
-    #[must_use]
-    pub fn on_executor(mut self, spawn: impl Fn(smol::future::Boxed<()>) + Send + Sync + 'static) -> Self {
-        self.spawn = Some(Box::new(spawn));
-        self
+impl From<Router> for Service {
+    fn from(router: Router) -> Self {
+        Self { router, options: ServerOptions::new() }
     }
 }
 
-impl From<Router<Handler>> for Service {
-    fn from(router: Router<Handler>) -> Self {
-        Self::new(router)
+impl From<(Router, ServerOptions)> for Service {
+    fn from((router, options): (Router, ServerOptions)) -> Self {
+        Self { router, options }
     }
 }

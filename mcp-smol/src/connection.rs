@@ -2,8 +2,9 @@
 //! [`Connection`], and shares the engine with the other connections. Only this future empties the
 //! mailbox of its connection, so it writes in the order of the engine.
 
-use crate::channel::{Channel, Reader, Writer};
+use crate::channel::Channel;
 use crate::clock::Alarm;
+use crate::ends::{Reader, Writer};
 use crate::server::Shared;
 use mcp_proto::adapter::Transfer;
 use mcp_proto::exchange::IoEvent;
@@ -124,7 +125,7 @@ impl Live {
         let turn = self.connection.take_turn();
         let is_empty = turn.is_empty();
         let number = self.connection.number();
-        let (reply, stopped, before) = self.server.with_state(number, |state, now| {
+        let (reply, stopped, before) = self.server.with_state(|state, now| {
             let reply = state.engine.exchange(now, turn);
             // Under the same lock: a command after this point finds the waker.
             let before = waker.and_then(|waker| state.connections.insert(number, Some(waker.clone())));

@@ -3,9 +3,10 @@
 //! two polls.
 
 use crate::Stderr;
-use crate::channel::{Channel, Reader, Writer};
+use crate::channel::Channel;
 use crate::clock::Alarm;
 use crate::config::Hooks;
+use crate::ends::{Reader, Writer};
 use crate::future::BoxFuture;
 use crate::shared::Shared;
 use crate::sync::guarded;

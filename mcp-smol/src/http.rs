@@ -1,8 +1,8 @@
 //! Servers of HTTP, and their own listener.
 
 use crate::accept::{Listener, listen};
-use crate::channel::{Reader, Writer};
 use crate::config::Service;
+use crate::ends::{Reader, Writer};
 use crate::serving::{Server, host};
 use async_io::Async;
 use mcp_proto::adapter::not_bound;
@@ -19,11 +19,13 @@ use std::time::Duration;
 /// Serves HTTP at an address, for clients of every revision, on the path
 /// [`ServerConfig::path`](mcp_proto::ServerConfig::path): `/mcp`. Bind a loopback address, the only
 /// kind that is served by default ([`ServerConfig::hosts`](mcp_proto::ServerConfig::hosts)), unless
-/// [`Service::on_admit`] or a proxy authenticates the clients.
+/// [`ServerOptions::on_admit`](crate::ServerOptions::on_admit) or a proxy authenticates the
+/// clients.
 ///
-/// The tasks run on smol's global executor, or as [`Service::on_executor`] defines. A pending
-/// handler is a separate task. It ends when its request is cancelled: a client of 2026-07-28
-/// cancels it by closing the connection; a legacy client can resume it.
+/// The tasks run on smol's global executor, or as
+/// [`ServerOptions::on_executor`](crate::ServerOptions::on_executor) defines. A pending handler is
+/// a separate task. It ends when its request is cancelled: a client of 2026-07-28 cancels it by
+/// closing the connection; a legacy client can resume it.
 ///
 /// # Errors
 /// The error of the last address that could not be bound, or of the operating system if it provides

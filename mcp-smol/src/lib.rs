@@ -13,7 +13,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let add = tool("add").describe("adds two integers");
-//! let calc = Router::new("calc", "1.0").tool(add, |_cx, add: Add| async move {
+//! let calc = Router::new("calc", "1.0").tool_async(add, |_cx, add: Add| async move {
 //!     Ok(add.a + add.b)
 //! });
 //! smol::block_on(async {
@@ -28,9 +28,9 @@
 //! # }
 //! ```
 //!
-//! A handler is a closure that takes a [`Cx`] and its arguments, and returns a future of a
-//! `Result<_, ToolError>`. Only the type of the arguments must be written. `?` converts an error
-//! into a [`ToolError`].
+//! A handler takes a [`Cx`] and its arguments, and returns a `Result<_, ToolError>`, or a future of
+//! one with [`Router::tool_async`]. [`Router::tool`] takes a function that may block, and runs it
+//! on the blocking pool of smol; [`Router::tool_inline`] takes one that returns at once.
 //!
 //! To serve, give the router to [`serve_stdio`], [`serve`] or [`serve_http`], or give a [`Server`]
 //! the connections of your own listener. Handlers run concurrently. Cancelling a request drops the
@@ -39,8 +39,8 @@
 //!
 //! **The executor is yours.** [`connect`] uses smol's global executor. So do [`serve_http`] and
 //! [`Server`], with one task for each connection and each pending handler, unless
-//! [`Service::on_executor`] names another one. [`connect_driven`] returns a [`Driver`] to spawn
-//! anywhere, and [`serve`] is a plain future that runs its handlers. No socket or pipe has a
+//! [`ServerOptions::on_executor`] names another one. [`connect_driven`] returns a [`Driver`] to
+//! spawn anywhere, and [`serve`] is a plain future that runs its handlers. No socket or pipe has a
 //! thread. The blocking pool of smol resolves names, reads and writes standard input and output,
 //! which may be files, and parses messages over 32 KiB, so that other tasks do not wait for them.
 //!
@@ -67,8 +67,8 @@ mod config;
 mod connection;
 mod dial;
 mod driver;
+mod ends;
 mod future;
-mod handler;
 #[cfg(feature = "http")]
 mod http;
 mod process;
@@ -83,15 +83,13 @@ mod target;
 mod tests;
 #[cfg(unix)]
 mod unix;
-mod work;
 
 pub use client::{Client, Closer, Connecting, Pending, PendingNotification};
 pub use config::{Config, Service};
 pub use driver::Driver;
-pub use handler::Handler;
 #[cfg(feature = "http")]
 pub use http::{HttpServer, serve_http};
-pub use mcp_proto::adapter::ConnectError;
+pub use mcp_proto::adapter::{ConnectError, ServerOptions};
 pub use mcp_proto::client::BadHeader;
 pub use mcp_proto::client::{
     Event as ClientEvent, ListenerStart, Policy, Repeat, Restart, Resume, Termination, Verdict,
@@ -107,8 +105,8 @@ pub use mcp_proto::stats::{ClientStats, ServerStats};
 pub use mcp_proto::version::{ProtocolVersion, Versions};
 pub use mcp_proto::{
     self, Authorization, Call, CallError, CallToolResult, Challenge, Content, Cx, Denied, Direction, ElicitRequest,
-    ElicitResult, ErrorObject, Headers, IntoCall, IntoOutput, Json, MessageHook, MessageKind, Object, Outcome,
-    Progress, RawJson, ServerInfo, Tool, ToolError, WireMessage, custom, ping, tools,
+    ElicitResult, ErrorObject, Handler, Headers, IntoCall, IntoOutput, Json, MessageHook, MessageKind, Object, Outcome,
+    Progress, RawJson, Router, ServerInfo, Tool, ToolError, WireMessage, custom, ping, tools,
 };
 pub use serving::{Server, serve, serve_stdio};
 pub use target::{IntoTarget, Target};
@@ -125,9 +123,6 @@ use target::Place;
 
 /// Capacity of the channel to a server in this process, in bytes per direction.
 const PIPE: usize = 64 << 10;
-
-/// The tools of a server, with closures as their handlers.
-pub type Router = mcp_proto::Router<Handler>;
 
 /// Connects to a server with the default configuration, and waits for the end of negotiation. The
 /// [`Driver`] runs on smol's global executor. Dropping the future before it completes ends the
@@ -146,7 +141,7 @@ pub async fn connect(target: impl IntoTarget) -> Result<Client, ConnectError> {
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # smol::block_on(async {
-/// let server = Router::new("clock", "1.0").tool(tool("tick"), |_cx, _: ()| async { Ok("tock") });
+/// let server = Router::new("clock", "1.0").tool(tool("tick"), |_cx, ()| Ok("tock"));
 /// let config = Config::new().on_event(|event| eprintln!("{event:?}"));
 /// let client = connect_with(server, config).await?;
 /// assert_eq!(client.call(tools::call("tick")).await?.first_text(), Some("tock"));

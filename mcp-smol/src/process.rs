@@ -1,9 +1,9 @@
 //! A program as an asynchronous peer: its pipes, its exit, and its standard error.
 
 use crate::Stderr;
-use crate::channel::{Link, Reader, Writer};
+use crate::ends::{Reader, Writer};
 use mcp_proto::adapter::{ChildProcess, Signal, Spawned, StderrReader, Transfer, not_opened};
-use mcp_proto::exchange::{Closed, ExitStatus, Peer, Program};
+use mcp_proto::exchange::{Closed, ExitStatus, Program};
 use smol::Task;
 use smol::future::Future;
 use smol::io::AsyncRead;
@@ -36,13 +36,12 @@ enum Watch {
 impl Process {
     /// Starts `program`. Once it has started, nothing can be cancelled before the guard is
     /// returned.
-    pub(crate) fn spawn(program: &Program, stderr: &Stderr) -> Result<Link, Closed> {
-        let started = ChildProcess::spawn(program, stderr).and_then(|spawned| Self::link(spawned, stderr));
-        let (process, reader, writer) = started.map_err(|e| not_opened(&program.command, &e))?;
-        Ok(Link { reader, writer, process: Some(process), peer: Peer::default().named(&program.command) })
+    pub(crate) fn spawn(program: &Program, stderr: &Stderr) -> Result<(Self, Reader, Writer), Closed> {
+        let started = ChildProcess::spawn(program, stderr).and_then(|spawned| Self::attach(spawned, stderr));
+        started.map_err(|e| not_opened(&program.command, &e))
     }
 
-    fn link(spawned: Spawned, stderr: &Stderr) -> io::Result<(Self, Reader, Writer)> {
+    fn attach(spawned: Spawned, stderr: &Stderr) -> io::Result<(Self, Reader, Writer)> {
         let child = Arc::new(spawned.process);
         let watch = Watch::new(&child);
         let errors = spawned.stderr.map(errors).transpose()?;

@@ -1,10 +1,10 @@
 //! Ways to serve: standard input and output, a pair of streams, and any number of connections that
 //! share one engine.
 
-use crate::channel::{Reader, Writer};
 use crate::clock::{Alarm, after};
 use crate::config::Service;
 use crate::connection::ConnectionTask;
+use crate::ends::{Reader, Writer};
 use crate::server::Shared;
 use crate::stdio::streams;
 use mcp_proto::adapter::TakenStdio;
@@ -55,7 +55,8 @@ pub async fn serve(
 ) -> io::Result<()> {
     let inside = Arc::new(Executor::new());
     let executor = inside.clone();
-    let shared = Shared::new(service.into(), Some(Box::new(move |task| executor.spawn(task).detach())))?;
+    let Service { router, options } = service.into();
+    let shared = Shared::new(router, options, Some(Arc::new(move |task| executor.spawn(task).detach())))?;
     let streams: (Reader, Writer) = (Box::new(reader), Box::new(writer));
     inside.run(ConnectionTask::accept(&shared, Kind::Lines, Peer::default(), streams, true)).await;
     Ok(())
@@ -71,7 +72,7 @@ pub async fn serve(
 ///
 /// # fn main() -> std::io::Result<()> {
 /// # smol::block_on(async {
-/// let router = Router::new("clock", "1.0").tool(tool("tick"), |_cx, _: ()| async { Ok("tock") });
+/// let router = Router::new("clock", "1.0").tool(tool("tick"), |_cx, ()| Ok("tock"));
 /// let server = Server::new(router)?;
 /// let listener = smol::net::TcpListener::bind("127.0.0.1:8443").await?;
 /// loop {
@@ -97,12 +98,14 @@ impl Drop for Owned {
 
 impl Server {
     /// Creates a server without connections. A task for its timers, and the handlers, run on smol's
-    /// global executor, or as [`Service::on_executor`] defines.
+    /// global executor, or as [`ServerOptions::on_executor`](crate::ServerOptions::on_executor)
+    /// defines.
     ///
     /// # Errors
     /// The operating system provides no random bytes.
     pub fn new(service: impl Into<Service>) -> io::Result<Self> {
-        let shared = Shared::new(service.into(), None)?;
+        let Service { router, options } = service.into();
+        let shared = Shared::new(router, options, None)?;
         shared.spawn(keep_time(shared.clone()));
         Ok(Self(Arc::new(Owned(shared))))
     }
@@ -122,9 +125,9 @@ impl Server {
         self.shared().tell(|engine, now| engine.publish(now, change));
     }
 
-    /// Ends everything that [`Service::on_admit`] admitted for this principal: see
-    /// [`revoke`](mcp_proto::server::Server::revoke). Let `on_admit` refuse the principal first.
-    /// Never waits.
+    /// Ends everything that [`ServerOptions::on_admit`](crate::ServerOptions::on_admit) admitted
+    /// for this principal: see [`revoke`](mcp_proto::server::Server::revoke). Let `on_admit` refuse
+    /// the principal first. Never waits.
     pub fn revoke(&self, principal: &Principal) {
         self.shared().tell(|engine, now| engine.revoke(now, principal));
     }

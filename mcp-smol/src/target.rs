@@ -1,8 +1,7 @@
 //! The targets of a client.
 
-use crate::channel::{Reader, Writer};
-use crate::{Handler, Service};
-use mcp_proto::Router;
+use crate::ends::{Reader, Writer};
+use crate::{Router, Service};
 use mcp_proto::adapter::ConnectError;
 use mcp_proto::client::ClientConfig;
 use mcp_proto::exchange::Program;
@@ -112,9 +111,9 @@ where
     }
 }
 
-impl IntoTarget for Router<Handler> {
+impl IntoTarget for Router {
     fn into_target(self) -> Result<Target, ConnectError> {
-        Service::new(self).into_target()
+        Service::from(self).into_target()
     }
 }
 

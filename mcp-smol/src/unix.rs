@@ -2,8 +2,8 @@
 //! clients at once.
 
 use crate::accept::{Listener, listen};
-use crate::channel::{Reader, Writer};
 use crate::config::Service;
+use crate::ends::{Reader, Writer};
 use crate::serving::Server;
 use async_io::Async;
 use mcp_proto::adapter::{SocketFile, peer_credentials};
@@ -17,7 +17,8 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Serves a Unix domain socket at this path, for any number of clients, with newline-delimited
-/// messages. The tasks run on smol's global executor, or as [`Service::on_executor`] defines.
+/// messages. The tasks run on smol's global executor, or as
+/// [`ServerOptions::on_executor`](crate::ServerOptions::on_executor) defines.
 ///
 /// Only this user can connect (mode `0600`), as soon as the socket exists and with any umask. To
 /// share the socket, change its mode after this has returned. Not every system checks that mode,

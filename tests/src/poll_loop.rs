@@ -13,7 +13,7 @@
 mod channel;
 mod server;
 
-pub use server::{Handler, Hooks, serve_http, serve_http_with, serve_stdio};
+pub use server::{Hooks, serve_http, serve_http_with, serve_stdio};
 
 use channel::Channel;
 use mcp_proto::adapter::EventQueue;

@@ -33,7 +33,7 @@ fn raw_loop_lists_the_tools_of_a_server() {
     let (ours, theirs) = UnixStream::pair().expect("a pair");
     let mut router = Router::new("raw", "1.0");
     for n in 0..200 {
-        router = router.tool(tool(&format!("tool-{n}")).describe("x".repeat(1_000)), |_cx, (): ()| "done");
+        router = router.tool(tool(&format!("tool-{n}")).describe("x".repeat(1_000)), |_cx, ()| Ok("done"));
     }
     let server = thread::spawn(move || {
         let reader = theirs.try_clone().expect("a clone");

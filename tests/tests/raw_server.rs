@@ -335,7 +335,7 @@ fn method_of_another_revision_is_not_found() {
     let mut raw = Raw::new();
     let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"custom/none","params":{{{META}}}}}"#);
     assert_eq!(raw.feed(&post("custom/none", None, &body)), "");
-    let router: mcp_proto::Router<()> = mcp_proto::Router::new("raw", "1.0");
+    let router = mcp_proto::Router::new("raw", "1.0");
     let (responder, incoming) = raw.requests.remove(0);
     let mcp_proto::route::Routed::Answer(answer) = router.route(responder, incoming) else {
         panic!("there is no handler")

@@ -11,6 +11,7 @@
 //! until `poll_timeout` of each engine, and then calls its `handle_timeout`.
 
 use bytes::Bytes;
+use mcp_proto::Handler;
 use mcp_proto::call::RawResult;
 use mcp_proto::client::{self, Event};
 use mcp_proto::error::Awaited;
@@ -152,11 +153,9 @@ impl HttpClient {
 
 // ---- The server of such a library. ----
 
-type Handler = fn(&Cx) -> Outcome;
-
 struct HttpServer {
     engine: Server,
-    router: Router<Handler>,
+    router: Router,
     parts: Vec<(u64, Part)>,
     /// Requests whose handlers did not run yet.
     waiting: Vec<(Responder, Incoming)>,
@@ -166,8 +165,8 @@ struct HttpServer {
 impl HttpServer {
     fn new() -> Self {
         let router = Router::new("greeter", "1.0")
-            .add(tool("greet").describe("greets the user by name"), greet as Handler)
-            .add(tool("hello").describe("greets anybody"), |cx| cx.outcome("hello"));
+            .add(tool("greet").describe("greets the user by name"), Handler::sync(greet))
+            .tool(tool("hello").describe("greets anybody"), |_cx, ()| Ok("hello"));
         let engine = Server::new(Arc::new(router.config()), [2; 32], NOW);
         Self { engine, router, parts: Vec::new(), waiting: Vec::new(), cancelled: 0 }
     }
@@ -243,7 +242,7 @@ impl HttpServer {
         let answer = match self.router.route(responder, incoming) {
             Routed::Answer(answer) => answer,
             Routed::Handle { handler, invocation, responder } => {
-                responder.write(handler(&Cx::new(invocation, Arc::new(Silent))))
+                responder.write(handler.call(&Cx::new(invocation, Arc::new(Silent))).expect("no future"))
             }
         };
         self.engine.respond(NOW, answer);

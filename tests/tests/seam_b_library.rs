@@ -15,9 +15,7 @@ use mcp_proto::exchange::{
 };
 use mcp_proto::input::CallId;
 use mcp_proto::rpc::Object;
-use mcp_proto::{
-    CallError, CallToolResult, Cx, ElicitRequest, ElicitResult, InputAnswer, Instant, Progress, ToolError, frame, tools,
-};
+use mcp_proto::{CallError, CallToolResult, ElicitRequest, ElicitResult, InputAnswer, Instant, Progress, frame, tools};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -258,24 +256,25 @@ struct Count {
 fn router(running: &Arc<AtomicUsize>) -> Router {
     let running = Arc::clone(running);
     Router::new("served", "1.0")
-        .tool(tool("double"), |_cx, of: Count| of.to * 2)
-        .tool(tool("count"), |cx: Cx, count: Count| {
+        .tool(tool("double"), |_cx, of: Count| Ok(of.to * 2))
+        .tool(tool("count"), |cx, count: Count| {
             for n in 1..=count.to {
                 let _ = cx.progress(Progress::new(n.into()));
             }
-            count.to
+            Ok(count.to)
         })
-        .tool(tool("greet"), |cx: Cx, (): ()| {
+        .tool(tool("greet"), |cx, ()| {
             let answer = cx.elicit("who", ElicitRequest::form("What is your name?").text("name"))?;
             let ElicitResult::Accept(content) = answer else { return Ok("hello, stranger".to_string()) };
             let name: String = content.required("name")?;
-            Ok::<_, ToolError>(format!("hello, {name}"))
+            Ok(format!("hello, {name}"))
         })
-        .tool(tool("wait"), move |cx: Cx, (): ()| {
+        .tool(tool("wait"), move |cx, ()| {
             running.fetch_add(1, Ordering::SeqCst);
             while !cx.is_cancelled() {
                 thread::park_timeout(Duration::from_millis(2));
             }
+            Ok(())
         })
 }
 

@@ -12,6 +12,7 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use mcp_blocking::{Client, Config, connect_with};
+use mcp_proto::Handler;
 use mcp_proto::client::{self, Termination};
 use mcp_proto::error::Diagnostic;
 use mcp_proto::exchange::{
@@ -46,10 +47,8 @@ const BOUND: Duration = Duration::from_secs(20);
 
 // ---- The engine, with its outputs in the types of a library. ----
 
-type Handler = fn(&Cx) -> Outcome;
-
 struct Web {
-    router: Router<Handler>,
+    router: Router,
     began: std::time::Instant,
     state: Mutex<State>,
     /// Notified after every input of the engine, since its next deadline may be another.
@@ -88,7 +87,7 @@ enum Part {
 }
 
 impl Web {
-    fn new(router: Router<Handler>) -> Arc<Self> {
+    fn new(router: Router) -> Arc<Self> {
         let engine = Server::new(Arc::new(router.config()), [9; 32], Instant::ZERO);
         let (open, running, sessions, diagnostics) = Default::default();
         let state = State { engine, next: 0, open, running, sessions, streams: 0, cancelled: 0, diagnostics };
@@ -227,7 +226,7 @@ impl Web {
                 let [teller, crier] = [Arc::clone(&self), Arc::clone(&self)];
                 let note = move |note| teller.notify(key, note);
                 let cx = Cx::linked(invocation, cancelled, note, move |change| crier.publish(change));
-                responder.write(handler(&cx))
+                responder.write(handler.call(&cx).expect("no future"))
             }
         };
         let mut state = self.lock();
@@ -477,14 +476,14 @@ fn change(cx: &Cx) -> Outcome {
     cx.outcome("changed")
 }
 
-fn router() -> Router<Handler> {
+fn router() -> Router {
     Router::new("served", "1.0")
-        .add(tool("double"), double as Handler)
-        .add(tool("count"), count)
-        .add(tool("greet"), greet)
-        .add(tool("wait"), wait)
-        .add(tool("change"), change)
-        .add(tool("who"), who)
+        .add(tool("double"), Handler::sync(double))
+        .add(tool("count"), Handler::sync(count))
+        .add(tool("greet"), Handler::sync(greet))
+        .add(tool("wait"), Handler::sync(wait))
+        .add(tool("change"), Handler::sync(change))
+        .add(tool("who"), Handler::sync(who))
         .tools_change()
 }
 
@@ -498,11 +497,11 @@ struct Pair {
 /// Both eras.
 const VERSIONS: [ProtocolVersion; 2] = [ProtocolVersion::V2025_11_25, ProtocolVersion::V2026_07_28];
 
-fn pair(router: Router<Handler>, version: ProtocolVersion) -> Pair {
+fn pair(router: Router, version: ProtocolVersion) -> Pair {
     pair_with(router, version, Config::new())
 }
 
-fn pair_with(router: Router<Handler>, version: ProtocolVersion, config: Config) -> Pair {
+fn pair_with(router: Router, version: ProtocolVersion, config: Config) -> Pair {
     let web = Web::new(router);
     let (address, _listening) = listen(&web);
     let config = config

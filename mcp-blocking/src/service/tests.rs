@@ -31,8 +31,9 @@ fn narrow() -> (Arc<Service>, mpsc::Receiver<()>, mpsc::Sender<()>) {
     let router = Router::new("narrow", "1").tool(tool("stuck"), move |_cx, (): ()| {
         lock(&told).send(()).expect("heard");
         lock(&gate).recv_timeout(BOUND).expect("opened");
+        Ok(())
     });
-    (Service::start(router, Serving::new().threads(1)).expect("a thread"), entered, open)
+    (Service::start(router, ServerOptions::new().threads(1)).expect("a thread"), entered, open)
 }
 
 /// Connects a client to it.
@@ -52,11 +53,11 @@ fn cancelled_request_does_not_wait_for_a_thread() {
     for id in 1..=20 {
         line(&mut client, id, "tools/call", r#""name":"stuck","arguments":{}"#);
     }
-    until(|| service.tasks.waiting() == 20);
+    until(|| service.handlers.waiting() == 20);
     for id in 1..=20 {
         line(&mut client, id, "notifications/cancelled", &format!(r#""requestId":{id}"#));
     }
-    until(|| service.tasks.waiting() == 0);
+    until(|| service.handlers.waiting() == 0);
     assert_eq!(service.stats().running, 1);
     open.send(()).expect("waits");
     until(|| service.stats().running == 0);
@@ -105,7 +106,7 @@ fn server_that_shuts_down_sends_its_responses_before_it_closes() {
     let mut desk = service.lock();
     desk.engine.shutdown(service.clock.now(), Duration::ZERO);
     assert!(!desk.engine.is_terminated(), "the connection is open");
-    desk.collect(&mut todo, None);
+    desk.collect(&service.link, &mut todo, None);
     drop(desk);
     service.work(todo);
     let mut said = String::new();
@@ -123,10 +124,10 @@ fn stopped_server_requests_no_further_admission() {
     let (told, asked) = mpsc::channel();
     let (open, gate) = mpsc::channel::<()>();
     let (told, gate) = (Mutex::new(told), Mutex::new(gate));
-    let serving = Serving::new().threads(1).on_admit(move |_, _| {
+    let serving = ServerOptions::new().threads(1).on_admit(move |_, _| {
         lock(&told).send(()).expect("heard");
         lock(&gate).recv_timeout(BOUND).expect("opened");
-        Admission::Accept(None)
+        mcp_proto::input::Admission::Accept(None)
     });
     let service = Service::start(Router::new("guarded", "1"), serving).expect("a thread");
     let clients: Vec<_> = (0..3)
@@ -139,7 +140,7 @@ fn stopped_server_requests_no_further_admission() {
         })
         .collect();
     asked.recv_timeout(BOUND).expect("the first");
-    until(|| service.admissions.as_ref().is_some_and(|asked| asked.waiting() == 2));
+    until(|| service.admissions.waiting() == 2);
     drop(clients);
     service.stop(Duration::ZERO);
     (0..3).for_each(|_| open.send(()).expect("a thread is in it"));

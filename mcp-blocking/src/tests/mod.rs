@@ -76,7 +76,7 @@ struct Text {
 }
 
 fn router() -> Router {
-    Router::new("model", "1").tool(tool("echo"), |_cx, echo: Text| echo.text)
+    Router::new("model", "1").tool(tool("echo"), |_cx, echo: Text| Ok(echo.text))
 }
 
 fn config() -> Config {

@@ -19,11 +19,11 @@ pub(super) fn server() {
 pub(super) fn exiting() {
     World::program("exiting", |held| {
         let process = std::sync::Arc::clone(&held.process);
-        let exit = move |_cx, (): ()| -> String {
+        let router = router().tool(tool("exit"), move |_cx, ()| {
             process.cut(ExitStatus::exited(3));
-            "too late".into()
-        };
-        serve(router().tool(tool("exit"), exit), held)
+            Ok("too late")
+        });
+        serve(router, held)
     });
 }
 

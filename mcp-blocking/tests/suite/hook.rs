@@ -4,7 +4,7 @@
 use crate::common::{BOUND, bounded, quick};
 use crate::own::{Add, Text, router};
 use mcp_blocking::{
-    CallError, Config, Denied, Direction, MessageHook, Serving, WireMessage, connect_with, serve_with, tools,
+    CallError, Config, Denied, Direction, MessageHook, ServerOptions, WireMessage, connect_with, serve_with, tools,
 };
 use mcp_proto::client::{Policy, Termination};
 use mcp_proto::exchange::Sent;
@@ -35,7 +35,7 @@ fn hooks_of_both_sides_run_in_both_eras() {
         bounded(move || {
             let ((input, ask), (answers, output)) = (pipe().expect("a pipe"), pipe().expect("a pipe"));
             let (at_client, at_server) = (Arc::default(), Arc::default());
-            let serving = Serving::new().on_message(refusing("unwelcome", Direction::In, &at_server));
+            let serving = ServerOptions::new().on_message(refusing("unwelcome", Direction::In, &at_server));
             let serving = spawn(move || serve_with(router().0, serving, input, output));
             let config = Config::new().on_message(refusing("unsent", Direction::Out, &at_client));
             let config = quick(config).set(move |config| {

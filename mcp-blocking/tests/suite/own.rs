@@ -1,6 +1,6 @@
 //! A server of this crate with a tool for each tested behaviour.
 
-use mcp_blocking::{Cx, ElicitRequest, ElicitResult, Object, Progress, Router, ToolError, tool};
+use mcp_blocking::{ElicitRequest, ElicitResult, Object, Progress, Router, ToolError, tool};
 use mcp_proto::{InputAnswer, InputRequest};
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -57,22 +57,24 @@ pub(crate) fn router() -> (Router, Arc<Seen>) {
     let seen = Arc::new(Seen::default());
     let (slow, meet) = (Arc::clone(&seen), Arc::clone(&seen));
     let router = Router::new("served", "1.0")
-        .tool(tool("add").describe("adds"), |_cx, add: Add| add.a + add.b)
-        .tool(tool("echo"), |_cx, echo: Text| echo.text)
-        .tool(tool("boom"), |_cx, (): ()| -> String { std::panic::resume_unwind(Box::new("the handler fails")) })
-        .tool(tool("pid"), |_cx, (): ()| std::process::id())
+        .tool(tool("add").describe("adds"), |_cx, add: Add| Ok(add.a + add.b))
+        .tool(tool("echo"), |_cx, echo: Text| Ok(echo.text))
+        .tool(tool("boom"), |_cx, ()| -> Result<(), ToolError> {
+            std::panic::resume_unwind(Box::new("the handler fails"))
+        })
+        .tool(tool("pid"), |_cx, ()| Ok(std::process::id()))
         .tool(tool("print"), |_cx, (): ()| {
             println!("this is no message");
             let child =
                 std::process::Command::new("/bin/sh").args(["-c", "read -r line; echo \"not this: $line\""]).status();
-            child.map(|status| status.to_string()).map_err(|e| e.to_string())
+            Ok(child?.to_string())
         })
         .tool(tool("count"), |cx, count: Count| {
             for n in 1..=count.to {
                 // Fails if the client did not request progress.
                 let _ = cx.progress(Progress::new(n.into()).total(count.to.into()));
             }
-            count.to
+            Ok(count.to)
         })
         .tool(tool("greet"), |cx, (): ()| {
             #[derive(serde::Deserialize)]
@@ -100,11 +102,12 @@ pub(crate) fn router() -> (Router, Arc<Seen>) {
             slow.count(|counts| counts.begun += 1);
             crate::common::until(|| cx.is_cancelled());
             slow.count(|counts| counts.cancelled += 1);
+            Ok(())
         })
-        .tool(tool("meet"), move |_cx: Cx, (): ()| {
+        .tool(tool("meet"), move |_cx, ()| {
             meet.count(|counts| counts.met += 1);
             meet.wait(|counts| counts.met >= 2);
-            "met"
+            Ok("met")
         });
     (router, seen)
 }

@@ -420,10 +420,10 @@ fn custom_methods_and_notifications_pass() {
     both_eras(|policy| {
         let noted: Arc<Mutex<Vec<String>>> = Arc::default();
         let router =
-            router().0.method("custom/double", |_cx, count: Count| mcp_blocking::Json(Count { to: count.to * 2 }));
+            router().0.method("custom/double", |_cx, count: Count| Ok(mcp_blocking::Json(Count { to: count.to * 2 })));
         let told = Arc::clone(&noted);
         let ((input, ask), (answers, output)) = (io::pipe().expect("a pipe"), io::pipe().expect("a pipe"));
-        let serving = mcp_blocking::Serving::new().threads(2).on_event(move |event| {
+        let serving = mcp_blocking::ServerOptions::new().threads(2).on_event(move |event| {
             if let mcp_proto::server::Event::Notification { method, .. } = event {
                 told.lock().expect("no panic").push(method);
             }

@@ -3,8 +3,8 @@
 use crate::common::{BOUND, bounded, quick, until};
 use crate::own::{Add, Text, router};
 use mcp_blocking::{
-    Admission, CallError, Client, Config, ConnectError, Credentials, Peer, Router, Serving, UnixServer, UnixSocket,
-    connect, connect_with, serve_unix, serve_unix_with, tool, tools,
+    Admission, CallError, Client, Config, ConnectError, Credentials, Peer, Router, ServerOptions, UnixServer,
+    UnixSocket, connect, connect_with, serve_unix, serve_unix_with, tool, tools,
 };
 use mcp_proto::client::{Policy, Termination};
 use mcp_proto::error::DiagnosticKind;
@@ -196,7 +196,7 @@ fn handler_sees_the_credentials_of_its_peer() {
         let tell = Mutex::new(tell);
         let router = Router::new("who", "1").tool(tool("who"), move |cx, (): ()| {
             tell.lock().expect("no panic").send(cx.context().peer.clone()).expect("it is waited for");
-            "seen"
+            Ok("seen")
         });
         let server = serve_unix(router, dir.socket()).expect("served");
         connected(&server, Policy::Modern).call(tools::call("who")).expect("a result");
@@ -210,10 +210,10 @@ fn handler_sees_the_credentials_of_its_peer() {
 /// principal of a request.
 fn guarded(dir: &Dir, admit: impl Fn(&Peer) -> Admission + Send + Sync + 'static) -> UnixServer {
     let router = Router::new("guarded", "1").tool(tool("who"), |cx, (): ()| {
-        cx.context().principal.as_ref().map_or("nobody".to_owned(), |who| who.as_str().to_owned())
+        Ok(cx.context().principal.as_ref().map_or("nobody".to_owned(), |who| who.as_str().to_owned()))
     });
     let router = router.configure(|config| config.limits.server.admit_timeout = Duration::from_secs(2));
-    let serving = Serving::new().on_admit(move |head, peer| {
+    let serving = ServerOptions::new().on_admit(move |head, peer| {
         assert_eq!(head, None, "a connection has no head");
         admit(peer)
     });

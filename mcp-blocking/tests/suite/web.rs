@@ -5,8 +5,8 @@ use crate::common::{BOUND, bounded, until};
 use crate::own::{Count, Seen, router};
 use mcp_blocking::{
     Admission, CallError, Change, Config, ElicitResult, Hosts, HttpServer, Object, Peer, Policy, Principal,
-    RequestHead, Router, Server, ServerEvent, Serving, Termination, connect_with, serve_http, serve_http_with, tool,
-    tools,
+    RequestHead, Router, Server, ServerEvent, ServerOptions, Termination, connect_with, serve_http, serve_http_with,
+    tool, tools,
 };
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -201,7 +201,7 @@ fn client_on_another_address_is_refused_by_default() {
 #[test]
 fn streams_of_any_listener_share_one_engine() {
     bounded(|| {
-        let server = Server::new(router().0, Serving::new()).expect("threads");
+        let server = Server::new(router().0, ServerOptions::new()).expect("threads");
         let serve = |stream| {
             let server = server.clone();
             thread::spawn(move || server.serve_http(stream, Peer::default()))
@@ -239,7 +239,7 @@ fn streams_of_any_listener_share_one_engine() {
 fn dropping_the_last_server_ends_orphans_and_no_connection() {
     bounded(|| {
         let (router, seen) = router();
-        let server = Server::new(router, Serving::new()).expect("threads");
+        let server = Server::new(router, ServerOptions::new()).expect("threads");
         let serve = |server: Server| {
             let (ours, theirs) = UnixStream::pair().expect("a pair");
             (ours, thread::spawn(move || server.serve_http(theirs, Peer::default())))
@@ -272,10 +272,10 @@ fn request_cancelled_before_it_runs_waits_for_no_thread() {
             .tool(tool("stuck"), move |_cx, (): ()| {
                 told.send(()).expect("heard");
                 gate.lock().expect("no panic").recv_timeout(BOUND).expect("opened");
-                "free"
+                Ok("free")
             })
-            .tool(tool("add"), |_cx, (): ()| 3);
-        let server = serve_http_with(router, Serving::new().threads(1), "127.0.0.1:0").expect("listens");
+            .tool(tool("add"), |_cx, ()| Ok(3));
+        let server = serve_http_with(router, ServerOptions::new().threads(1), "127.0.0.1:0").expect("listens");
         let mut first = dial(&server);
         say(&mut first, &call("stuck", "{}", ""));
         waits.recv_timeout(BOUND).expect("entered");
@@ -302,10 +302,10 @@ fn guarded(threads: usize) -> HttpServer {
     let router = Router::new("guarded", "1").tool(tool("who"), |cx, (): ()| {
         let context = cx.context();
         let agent = context.http.as_ref().and_then(|head| head.headers.get("User-Agent").map(str::to_owned));
-        format!("{:?} with {:?}", context.principal, agent)
+        Ok(format!("{:?} with {:?}", context.principal, agent))
     });
     let token = |head: Option<&RequestHead>| head?.headers.get("Authorization").map(str::to_owned);
-    let serving = Serving::new().threads(threads).on_admit(move |head, _peer| match token(head).as_deref() {
+    let serving = ServerOptions::new().threads(threads).on_admit(move |head, _peer| match token(head).as_deref() {
         Some("Bearer ada") => Admission::Accept(Some(Principal("ada".into()))),
         Some("Bearer weak") => Admission::Forbidden(Some("Bearer error=\"insufficient_scope\"".into())),
         Some("Bearer boom") => panic!("on purpose"),
@@ -344,10 +344,10 @@ fn request_is_admitted_or_refused_by_its_head() {
 #[test]
 fn handlers_and_admission_see_the_client_address() {
     bounded(|| {
-        let router = Router::new("who", "1").tool(tool("who"), |cx, (): ()| format!("{:?}", cx.context().peer.name));
+        let router = Router::new("who", "1").tool(tool("who"), |cx, ()| Ok(format!("{:?}", cx.context().peer.name)));
         let (tell, told) = mpsc::channel();
         let tell = Mutex::new(tell);
-        let serving = Serving::new().on_admit(move |_, peer| {
+        let serving = ServerOptions::new().on_admit(move |_, peer| {
             drop(tell.lock().expect("no panic").send(peer.clone()));
             Admission::Accept(None)
         });
@@ -407,11 +407,14 @@ fn streaming() -> (HttpServer, mpsc::Receiver<String>, mpsc::Sender<()>, Arc<See
         .tools_change()
         .tool(tool("wait"), move |_cx, (): ()| {
             gate.lock().expect("no panic").recv_timeout(BOUND).expect("opened");
-            "waited"
+            Ok("waited")
         })
-        .tool(tool("change"), |cx, (): ()| cx.publish(Change::Tools))
+        .tool(tool("change"), |cx, ()| {
+            cx.publish(Change::Tools);
+            Ok(())
+        })
         .configure(|config| (config.stream_after, config.store) = (Duration::ZERO, true));
-    let serving = Serving::new().on_event(move |event| {
+    let serving = ServerOptions::new().on_event(move |event| {
         let event = match event {
             ServerEvent::Store(append) => format!("Store {} {}", append.id, append.data.len()),
             other => format!("{other:?}"),
@@ -475,11 +478,12 @@ fn end_of_a_session_ends_its_handlers() {
 fn revoked_principal_loses_its_sessions_streams_and_connections() {
     bounded(|| {
         let (router, seen) = router();
-        let serving = Serving::new().on_admit(|head, _peer| match head.map(|head| head.headers.get("Authorization")) {
-            Some(Some(who)) => Admission::Accept(Some(who.into())),
-            Some(None) => Admission::Unauthorized("Bearer".into()),
-            None => Admission::Accept(Some("ada".into())),
-        });
+        let serving =
+            ServerOptions::new().on_admit(|head, _peer| match head.map(|head| head.headers.get("Authorization")) {
+                Some(Some(who)) => Admission::Accept(Some(who.into())),
+                Some(None) => Admission::Unauthorized("Bearer".into()),
+                None => Admission::Accept(Some("ada".into())),
+            });
         let server = Server::new(router, serving).expect("threads");
         let connection = |http| {
             let (ours, theirs) = UnixStream::pair().expect("a pair");
@@ -578,7 +582,7 @@ fn slow_application_delays_clients_and_misses_no_session() {
         let (told, heard) = mpsc::channel();
         let (open, gate) = mpsc::channel::<()>();
         let gate = Mutex::new(gate);
-        let slow = Serving::new().on_event(move |event| {
+        let slow = ServerOptions::new().on_event(move |event| {
             // The other end is dropped once all may pass.
             let _ = gate.lock().expect("no panic").recv_timeout(BOUND);
             told.send(format!("{event:?}")).expect("heard");

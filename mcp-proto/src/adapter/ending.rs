@@ -39,26 +39,26 @@ pub enum Signal {
 /// [`Transfer`](super::Transfer) uses it, and most drivers use that.
 #[derive(Debug)]
 pub struct Ending {
-    kind: Kind,
+    kind: EndingKind,
     reading: bool,
     writing: bool,
     cut: Option<Closed>,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum EndingKind {
     /// A socket that the driver opened, or a pair of streams.
     Opened,
     Accepted,
     Program {
-        life: Life,
+        life: ProgramLife,
         stderr: bool,
     },
 }
 
 /// The life of a program.
 #[derive(Debug)]
-enum Life {
+enum ProgramLife {
     Running,
     /// It was killed, and has not exited.
     Killed(Instant),
@@ -68,21 +68,21 @@ enum Life {
 impl Ending {
     /// Returns the state of a socket that the driver opened, or of a pair of streams.
     pub const fn opened() -> Self {
-        Self::new(Kind::Opened)
+        Self::new(EndingKind::Opened)
     }
 
     /// Returns the state of a socket that the driver accepted.
     pub const fn accepted() -> Self {
-        Self::new(Kind::Accepted)
+        Self::new(EndingKind::Accepted)
     }
 
     /// Returns the state of a running program. `stderr` tells whether the driver reads its standard
     /// error.
     pub const fn program(stderr: bool) -> Self {
-        Self::new(Kind::Program { life: Life::Running, stderr })
+        Self::new(EndingKind::Program { life: ProgramLife::Running, stderr })
     }
 
-    const fn new(kind: Kind) -> Self {
+    const fn new(kind: EndingKind) -> Self {
         Self { kind, reading: true, writing: true, cut: None }
     }
 
@@ -94,7 +94,7 @@ impl Ending {
     /// A read has failed. Returns whether that is only the end of the output, as for a program.
     pub fn read_failed(&mut self) -> bool {
         self.reading = false;
-        let is_program = matches!(self.kind, Kind::Program { .. });
+        let is_program = matches!(self.kind, EndingKind::Program { .. });
         if !is_program {
             self.cut(Closed::Reset);
         }
@@ -109,41 +109,42 @@ impl Ending {
     /// A write has failed.
     pub fn write_failed(&mut self) {
         self.writing = false;
-        if matches!(self.kind, Kind::Accepted) {
+        if matches!(self.kind, EndingKind::Accepted) {
             self.cut(Closed::Reset);
         }
     }
 
     /// The standard error of the program has ended.
     pub fn stderr_ended(&mut self) {
-        if let Kind::Program { stderr, .. } = &mut self.kind {
+        if let EndingKind::Program { stderr, .. } = &mut self.kind {
             *stderr = false;
         }
     }
 
     /// The program has exited.
     pub fn exited(&mut self, now: Instant, status: ExitStatus) {
-        if let Kind::Program { life: life @ (Life::Running | Life::Killed(_)), .. } = &mut self.kind {
-            *life = Life::Exited(now, status);
+        if let EndingKind::Program { life: life @ (ProgramLife::Running | ProgramLife::Killed(_)), .. } = &mut self.kind
+        {
+            *life = ProgramLife::Exited(now, status);
         }
     }
 
     /// The connection is to end at once. Nothing more is read or written.
     pub fn abort(&mut self, now: Instant) {
         match &mut self.kind {
-            Kind::Program { life, .. } => {
+            EndingKind::Program { life, .. } => {
                 (self.reading, self.writing) = (false, false);
-                if matches!(life, Life::Running) {
-                    *life = Life::Killed(now);
+                if matches!(life, ProgramLife::Running) {
+                    *life = ProgramLife::Killed(now);
                 }
             }
-            Kind::Opened | Kind::Accepted => self.cut(Closed::Aborted),
+            EndingKind::Opened | EndingKind::Accepted => self.cut(Closed::Aborted),
         }
     }
 
     /// Returns whether there is a program that has not exited.
     pub const fn is_running(&self) -> bool {
-        matches!(self.kind, Kind::Program { life: Life::Running | Life::Killed(_), .. })
+        matches!(self.kind, EndingKind::Program { life: ProgramLife::Running | ProgramLife::Killed(_), .. })
     }
 
     /// Returns whether there is something to read.
@@ -159,23 +160,25 @@ impl Ending {
     /// Returns how the connection has closed, if it has.
     pub fn closed(&self, now: Instant) -> Option<Closed> {
         match &self.kind {
-            Kind::Program { life: Life::Running, .. } => None,
-            Kind::Program { life: Life::Killed(at), .. } => (now >= *at + VANISH).then_some(Closed::Aborted),
-            Kind::Program { life: Life::Exited(at, status), stderr } => {
+            EndingKind::Program { life: ProgramLife::Running, .. } => None,
+            EndingKind::Program { life: ProgramLife::Killed(at), .. } => {
+                (now >= *at + VANISH).then_some(Closed::Aborted)
+            }
+            EndingKind::Program { life: ProgramLife::Exited(at, status), stderr } => {
                 let is_drained = !(self.reading || *stderr) || now >= *at + DRAIN;
                 is_drained.then(|| Closed::Exited(status.clone()))
             }
-            Kind::Opened | Kind::Accepted if self.reading || self.writing => None,
-            Kind::Opened | Kind::Accepted => Some(self.cut.clone().unwrap_or(Closed::Eof)),
+            EndingKind::Opened | EndingKind::Accepted if self.reading || self.writing => None,
+            EndingKind::Opened | EndingKind::Accepted => Some(self.cut.clone().unwrap_or(Closed::Eof)),
         }
     }
 
     /// Returns when to call [`closed`](Self::closed) again, even if nothing else happens.
     pub fn poll_timeout(&self) -> Option<Instant> {
         match &self.kind {
-            Kind::Program { life: Life::Killed(at), .. } => Some(*at + VANISH),
-            Kind::Program { life: Life::Exited(at, _), .. } => Some(*at + DRAIN),
-            Kind::Program { life: Life::Running, .. } | Kind::Opened | Kind::Accepted => None,
+            EndingKind::Program { life: ProgramLife::Killed(at), .. } => Some(*at + VANISH),
+            EndingKind::Program { life: ProgramLife::Exited(at, _), .. } => Some(*at + DRAIN),
+            EndingKind::Program { life: ProgramLife::Running, .. } | EndingKind::Opened | EndingKind::Accepted => None,
         }
     }
 

@@ -1,24 +1,48 @@
-//! For authors of adapters: the bookkeeping that adapters share. An adapter is a crate that runs
-//! the engines for applications, such as `mcp-blocking` or `mcp-smol`. Nothing here opens, reads,
-//! waits or locks.
+//! For authors of drivers: what every driver needs, in one place. An adapter is a crate that runs
+//! the engines for applications, such as `mcp-blocking` or `mcp-smol`; both are written on this
+//! module.
 //!
-//! An application needs nothing of this module. A driver of your own may use parts of it. The
-//! adapters of this project use all of it, so that they differ only in how they wait.
+//! * *A connection:* [`Transfer`] has its write queue, its read switch and its [`Ending`], which
+//!   knows when a socket, an accepted socket and a program are over. Outputs of the engine and
+//!   results of the operating system go in; steps, signals and events come out. [`Attempts`] paces
+//!   the attempts to connect.
+//! * *The callbacks of a server:* [`Running`] has the requests and admissions that the application
+//!   works on. Each is [`Work`] that a router turns into a [`Job`], which answers exactly once,
+//!   whatever becomes of it. A [`Link`] or a [`Mailbox`] leads from callbacks to the engine.
+//! * *The calls of a client:* [`Calls`] has what came in for each call, and who waits for it.
+//!   [`Question`] and [`ReplyToken`] lead to callbacks that answer the server.
+//! * *The operating system*, with feature `os`: a clock, a seed, programs with their groups, the
+//!   standard streams, the file of a Unix socket. It is the only part of this crate that calls the
+//!   system.
+//!
+//! Nothing else here opens, reads or waits. An application needs nothing of this module.
 
 mod attempts;
 mod calls;
 mod connect;
 mod ending;
 #[cfg(feature = "std")]
+mod job;
+#[cfg(feature = "std")]
 mod launcher;
+#[cfg(feature = "std")]
+mod mailbox;
+#[cfg(feature = "std")]
+mod options;
 #[cfg(feature = "os")]
 mod os;
 mod question;
 mod queue;
 #[cfg(feature = "std")]
+mod running;
+#[cfg(feature = "std")]
 mod stderr;
 #[cfg(feature = "std")]
+mod sync;
+#[cfg(feature = "std")]
 mod transfer;
+#[cfg(feature = "std")]
+mod work;
 
 pub use crate::event_queue::{EventQueue, Weigh, Weight};
 pub use attempts::Attempts;
@@ -28,14 +52,27 @@ pub use connect::{ConnectError, without_tls};
 pub use connect::{not_bound, not_opened};
 pub use ending::{DRAIN, Ending, Signal, VANISH};
 #[cfg(feature = "std")]
+pub use job::{AsyncJob, Finished, Job, JobKind, Link, SyncJob};
+#[cfg(feature = "std")]
 pub use launcher::find_launcher;
+#[cfg(feature = "std")]
+pub use mailbox::Mailbox;
+#[cfg(feature = "std")]
+pub use options::{EventCallback, ServerOptions, Spawn};
 #[cfg(feature = "os")]
-pub use os::{ChildProcess, Clock, Spawned, TakenStdio, seed};
+pub use os::{ChildProcess, Clock, Spawned, TakenStdio, block_on, seed};
 #[cfg(all(feature = "os", unix))]
 pub use os::{SocketFile, peer_credentials};
 pub use question::{Question, Reply, ReplyKey, ReplyToken};
 pub use queue::{Pieces, Step, WriteQueue};
 #[cfg(feature = "std")]
+pub use running::{Cancelled, Running};
+#[cfg(feature = "std")]
 pub use stderr::StderrReader;
 #[cfg(feature = "std")]
 pub use transfer::{Transfer, TransferOutput};
+#[cfg(feature = "std")]
+pub use work::Work;
+
+#[cfg(all(test, feature = "std", not(shuttle)))]
+mod tests;

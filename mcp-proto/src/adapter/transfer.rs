@@ -47,11 +47,11 @@ use std::io::{self, ErrorKind};
 /// ```
 #[derive(Debug)]
 pub struct Transfer {
-    phase: Phase,
+    phase: TransferPhase,
     queue: WriteQueue,
     /// The step that [`step`](Self::step) returned.
     step: Option<Step>,
-    writer: Writer,
+    writer: WriteState,
     /// Whether the engine accepts input.
     reads: bool,
     tail: StderrTail,
@@ -60,7 +60,7 @@ pub struct Transfer {
 
 /// The life of a connection.
 #[derive(Debug)]
-enum Phase {
+enum TransferPhase {
     /// The driver opens it. A program that is aborted meanwhile ends once it has started.
     Opening {
         program: bool,
@@ -75,7 +75,7 @@ enum Phase {
 
 /// The step in progress.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Writer {
+enum WriteState {
     Waits,
     Writes,
     Flushes,
@@ -96,26 +96,26 @@ impl Transfer {
     /// Returns the transfer of a connection that the driver opens to this endpoint. Report the
     /// result with [`opened`](Self::opened) or [`not_opened`](Self::not_opened).
     pub fn opening(endpoint: &Endpoint) -> Self {
-        Self::new(Phase::Opening { program: matches!(endpoint, Endpoint::Program(_)), aborted: false })
+        Self::new(TransferPhase::Opening { program: matches!(endpoint, Endpoint::Program(_)), aborted: false })
     }
 
     /// Returns the transfer of a socket that the driver accepted, which is open.
     pub fn accepted() -> Self {
-        Self::new(Phase::Open(Ending::accepted()))
+        Self::new(TransferPhase::Open(Ending::accepted()))
     }
 
     /// Returns the transfer of a pair of streams of a server, which are open: standard input and
     /// output.
     pub fn given() -> Self {
-        Self::new(Phase::Open(Ending::opened()))
+        Self::new(TransferPhase::Open(Ending::opened()))
     }
 
-    fn new(phase: Phase) -> Self {
+    fn new(phase: TransferPhase) -> Self {
         Self {
             phase,
             queue: WriteQueue::default(),
             step: None,
-            writer: Writer::Waits,
+            writer: WriteState::Waits,
             reads: true,
             tail: StderrTail::default(),
             outputs: VecDeque::new(),
@@ -126,9 +126,9 @@ impl Transfer {
     /// error of a program. Returns whether the connection is still wanted: if not, drop what was
     /// opened, unless it is a program, for which [`poll_output`](Self::poll_output) has a signal.
     pub fn opened(&mut self, now: Instant, peer: Peer, stderr: bool) -> bool {
-        let Phase::Opening { program, aborted } = self.phase else { return false };
+        let TransferPhase::Opening { program, aborted } = self.phase else { return false };
         let ending = if program { Ending::program(stderr) } else { Ending::opened() };
-        self.phase = Phase::Open(ending);
+        self.phase = TransferPhase::Open(ending);
         if aborted {
             self.abort(now);
         } else {
@@ -139,8 +139,8 @@ impl Transfer {
 
     /// Reports that the connection could not be opened.
     pub fn not_opened(&mut self, why: Closed) {
-        if let Phase::Opening { .. } = self.phase {
-            self.phase = Phase::NotOpened(why);
+        if let TransferPhase::Opening { .. } = self.phase {
+            self.phase = TransferPhase::NotOpened(why);
         }
     }
 
@@ -182,24 +182,24 @@ impl Transfer {
         let writer = self.writer;
         let Some(ending) = self.ending() else { return };
         match (wrote, writer) {
-            (_, Writer::Waits) => {}
+            (_, WriteState::Waits) => {}
             (Err(e), _) if is_repeated(&e) => {}
             // An error while closing does not matter.
-            (_, Writer::Ends) => {
+            (_, WriteState::Ends) => {
                 ending.write_ended();
                 self.stop_writing();
             }
-            (Ok(0), Writer::Writes) | (Err(_), Writer::Writes | Writer::Flushes) => {
+            (Ok(0), WriteState::Writes) | (Err(_), WriteState::Writes | WriteState::Flushes) => {
                 ending.write_failed();
                 self.stop_writing();
             }
-            (Ok(_), Writer::Flushes) => self.writer = Writer::Waits,
-            (Ok(n), Writer::Writes) => {
+            (Ok(_), WriteState::Flushes) => self.writer = WriteState::Waits,
+            (Ok(n), WriteState::Writes) => {
                 self.outputs.push_back(TransferOutput::Event(IoEvent::Written(n)));
                 if let Some(Step::Write(pieces)) = &mut self.step {
                     pieces.advance(n);
                     if pieces.is_empty() {
-                        self.writer = Writer::Waits;
+                        self.writer = WriteState::Waits;
                     }
                 }
             }
@@ -235,48 +235,48 @@ impl Transfer {
 
     /// Returns whether there is something to read, even if the engine accepts no input for now.
     pub fn reads(&self) -> bool {
-        matches!(&self.phase, Phase::Open(ending) if ending.reads())
+        matches!(&self.phase, TransferPhase::Open(ending) if ending.reads())
     }
 
     /// Returns whether the peer may still accept bytes. If not, drop the writing half.
     pub fn writes(&self) -> bool {
-        matches!(&self.phase, Phase::Open(ending) if ending.writes())
+        matches!(&self.phase, TransferPhase::Open(ending) if ending.writes())
     }
 
     /// Returns whether to wait for the exit of a program.
     pub fn is_running(&self) -> bool {
-        matches!(&self.phase, Phase::Open(ending) if ending.is_running())
+        matches!(&self.phase, TransferPhase::Open(ending) if ending.is_running())
     }
 
     /// Returns the next step of the writer, for a driver that writes where it keeps this value. The
     /// same one, less what was written, until it is complete.
     pub fn step(&mut self) -> Option<&Step> {
-        if self.writer == Writer::Waits {
+        if self.writer == WriteState::Waits {
             self.step = self.take_step();
         }
-        self.step.as_ref().filter(|_| self.writer != Writer::Waits)
+        self.step.as_ref().filter(|_| self.writer != WriteState::Waits)
     }
 
     /// Returns the next step of the writer, for a driver that writes elsewhere. The one before is
     /// complete. `None` if there is none for now: call it again after any change.
     pub fn take_step(&mut self) -> Option<Step> {
-        self.writer = Writer::Waits;
+        self.writer = WriteState::Waits;
         if !self.writes() {
             return None;
         }
         let step = self.queue.next_step();
         self.writer = match step {
-            Some(Step::Write(_)) => Writer::Writes,
-            Some(Step::Flush) => Writer::Flushes,
-            Some(Step::End) => Writer::Ends,
-            None => Writer::Waits,
+            Some(Step::Write(_)) => WriteState::Writes,
+            Some(Step::Flush) => WriteState::Flushes,
+            Some(Step::End) => WriteState::Ends,
+            None => WriteState::Waits,
         };
         step
     }
 
     /// Returns whether a step is in progress: wait until the stream accepts more.
     pub fn is_writing(&self) -> bool {
-        self.writer != Writer::Waits
+        self.writer != WriteState::Waits
     }
 
     /// Returns whether the writer waits for its next step, so that it has to be woken.
@@ -291,12 +291,12 @@ impl Transfer {
             return Some(output);
         }
         let why = match &self.phase {
-            Phase::Opening { program: false, aborted: true } => Closed::Aborted,
-            Phase::Opening { .. } | Phase::Over => return None,
-            Phase::NotOpened(why) => why.clone(),
-            Phase::Open(ending) => ending.closed(now)?,
+            TransferPhase::Opening { program: false, aborted: true } => Closed::Aborted,
+            TransferPhase::Opening { .. } | TransferPhase::Over => return None,
+            TransferPhase::NotOpened(why) => why.clone(),
+            TransferPhase::Open(ending) => ending.closed(now)?,
         };
-        self.phase = Phase::Over;
+        self.phase = TransferPhase::Over;
         self.stop_writing();
         let why = match why {
             Closed::Exited(status) => {
@@ -313,41 +313,41 @@ impl Transfer {
     /// of the output of a program is not waited for any longer.
     pub fn poll_timeout(&self) -> Option<Instant> {
         match &self.phase {
-            Phase::Open(ending) => ending.poll_timeout(),
-            Phase::Opening { .. } | Phase::NotOpened(_) | Phase::Over => None,
+            TransferPhase::Open(ending) => ending.poll_timeout(),
+            TransferPhase::Opening { .. } | TransferPhase::NotOpened(_) | TransferPhase::Over => None,
         }
     }
 
     /// Returns whether [`IoEvent::Closed`] was taken.
     pub fn is_closed(&self) -> bool {
-        matches!(self.phase, Phase::Over) && self.outputs.is_empty()
+        matches!(self.phase, TransferPhase::Over) && self.outputs.is_empty()
     }
 
     fn abort(&mut self, now: Instant) {
         match &mut self.phase {
-            Phase::Opening { aborted, .. } => *aborted = true,
-            Phase::Open(ending) => {
+            TransferPhase::Opening { aborted, .. } => *aborted = true,
+            TransferPhase::Open(ending) => {
                 ending.abort(now);
                 if ending.is_running() {
                     self.outputs.push_back(TransferOutput::Signal(Signal::Kill));
                 }
             }
-            Phase::NotOpened(_) | Phase::Over => return,
+            TransferPhase::NotOpened(_) | TransferPhase::Over => return,
         }
         self.stop_writing();
     }
 
     fn ending(&mut self) -> Option<&mut Ending> {
         match &mut self.phase {
-            Phase::Open(ending) => Some(ending),
-            Phase::Opening { .. } | Phase::NotOpened(_) | Phase::Over => None,
+            TransferPhase::Open(ending) => Some(ending),
+            TransferPhase::Opening { .. } | TransferPhase::NotOpened(_) | TransferPhase::Over => None,
         }
     }
 
     /// Drops what is queued. Nothing more is written.
     fn stop_writing(&mut self) {
         self.queue.end();
-        (self.step, self.writer) = (None, Writer::Waits);
+        (self.step, self.writer) = (None, WriteState::Waits);
     }
 }
 

@@ -3,6 +3,7 @@
 //! can serve any number of connections at once.
 
 mod cx;
+mod handler;
 mod mirrored;
 mod output;
 
@@ -11,6 +12,7 @@ mod tests;
 
 pub use crate::model::tools::IntoSchema;
 pub use cx::{Cx, Invocation, Port};
+pub use handler::{AsyncHandlerFn, BoxFuture, Handler, HandlerFn};
 pub use output::{IntoOutput, Json, ToolError};
 
 use crate::input::{Answer, Outcome};
@@ -26,29 +28,69 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use core::future::Future;
+use serde::de::DeserializeOwned;
 
 /// Creates a tool of this name. Add its properties: `tool("add").describe("adds two integers")`.
 pub fn tool(name: &str) -> Tool {
     Tool::new(name)
 }
 
-/// The tools and methods of a server, with their handlers. `H` is a handler that the driver can
-/// run. An adapter has a `Router` with its own kind of handler. Without an adapter, name the type,
-/// `Router::<fn(&Cx) -> Outcome>::new(..)`, since each closure has a different one.
+/// The tools and methods of a server, with their handlers. It belongs to no runtime: every driver
+/// serves it.
+///
+/// A handler is a function of a [`Cx`] and the arguments, which are decoded from JSON, and returns
+/// a `Result<_, ToolError>`. Only the type of the arguments must be written. `?` converts a text,
+/// an I/O error and an error of the protocol into a [`ToolError`]. A panic answers with an error.
+///
+/// ```
+/// use mcp_proto::{Json, Router, tool};
+///
+/// #[derive(serde::Deserialize)]
+/// struct Add {
+///     a: i64,
+///     b: i64,
+/// }
+///
+/// let router = Router::new("calc", "1.0")
+///     .tool(tool("add"), |_cx, add: Add| Ok(add.a.checked_add(add.b).ok_or("too large")?))
+///     .tool(tool("size"), |_cx, path: String| Ok(Json(std::fs::metadata(path)?.len())))
+///     .tool_async(tool("later"), |cx, add: Add| async move {
+///         std::future::ready(()).await; // of any executor
+///         if cx.is_cancelled() { Err("cancelled".into()) } else { Ok(add.a + add.b) }
+///     });
+/// # drop(router);
+/// ```
+///
+/// A closure with captures that returns a future clones them for each call:
+///
+/// ```
+/// # use mcp_proto::{Router, tool};
+/// let greeting = String::from("hello");
+/// let greet = move |_cx, name: String| {
+///     let greeting = greeting.clone();
+///     async move { Ok(format!("{greeting}, {name}")) }
+/// };
+/// let router = Router::new("greeter", "1.0").tool_async(tool("greet"), greet);
+/// # drop(router);
+/// ```
+///
+/// Futures are `Send`. On a runtime whose futures are not, spawn locally in the handler, and await
+/// a channel.
 #[derive(Debug)]
-pub struct Router<H> {
+pub struct Router {
     config: ServerConfig,
     /// In the order of registration, which is the order of `tools/list`.
-    tools: Vec<Offered<H>>,
+    tools: Vec<Offered>,
     by_name: BTreeMap<String, usize>,
-    methods: BTreeMap<String, H>,
+    methods: BTreeMap<String, Handler>,
 }
 
 /// A tool and its handler.
 #[derive(Debug)]
-struct Offered<H> {
+struct Offered {
     tool: Tool,
-    handler: H,
+    handler: Handler,
     /// The arguments that header fields mirror.
     mirror: Mirror,
 }
@@ -59,14 +101,14 @@ struct Offered<H> {
     clippy::large_enum_variant,
     reason = "it is taken apart at once; a box would be one allocation more for each call"
 )]
-pub enum Routed<'a, H> {
+pub enum Routed<'a> {
     /// The router has the answer.
     Answer(Answer),
     /// Run this handler with a [`Cx`] of this invocation. [`Cx::outcome`] turns its result into the
     /// answer.
     Handle {
         /// The handler.
-        handler: &'a H,
+        handler: &'a Handler,
         /// The invocation.
         invocation: Invocation,
         /// The right to answer.
@@ -75,20 +117,13 @@ pub enum Routed<'a, H> {
 }
 
 /// The handler or the result of a request.
-enum Resolved<'a, H> {
-    Tool(&'a Offered<H>, RawJson),
-    Method(&'a H),
+enum Resolved<'a> {
+    Tool(&'a Offered, RawJson),
+    Method(&'a Handler),
     Result(Object),
 }
 
-/// A handler made from a function of the application. `A` is the type of its arguments. Each
-/// adapter implements it for its own `H`.
-pub trait FromFn<F, A>: Sized {
-    /// Wraps the function.
-    fn from_fn(f: F) -> Self;
-}
-
-impl<H> Router<H> {
+impl Router {
     /// Creates a router of this name and version without tools.
     pub fn new(name: &str, version: &str) -> Self {
         Self {
@@ -119,8 +154,8 @@ impl<H> Router<H> {
     /// hosts, the path and sessions.
     ///
     /// ```
-    /// # use mcp_proto::{Cx, Outcome, Router};
-    /// # let router = Router::<fn(&Cx) -> Outcome>::new("calc", "1.0");
+    /// # use mcp_proto::Router;
+    /// # let router = Router::new("calc", "1.0");
     /// let router = router.configure(|config| {
     ///     config.limits.server.max_running_requests = 64;
     ///     config.limits.frame.max_request_body = 1 << 20;
@@ -133,14 +168,61 @@ impl<H> Router<H> {
         self
     }
 
-    /// Adds a tool. `tool` is `tool("add").describe(..)` or a [`Tool`]. It replaces one of the same
-    /// name, at the same position.
+    /// Adds a tool with a function, which may block: a driver runs it on a thread that may wait.
+    /// `tool` is `tool("add").describe(..)` or a [`Tool`]. It replaces one of the same name, at the
+    /// same position.
     ///
     /// # Panics
     /// If no server may offer the tool. For a tool that you did not define yourself, call
     /// [`Tool::check`] first.
     #[must_use]
-    pub fn add(mut self, tool: impl Into<Tool>, handler: H) -> Self {
+    pub fn tool<A, O, F>(self, tool: impl Into<Tool>, f: F) -> Self
+    where
+        F: Fn(&Cx, A) -> Result<O, ToolError> + Send + Sync + 'static,
+        A: DeserializeOwned,
+        O: IntoOutput,
+    {
+        self.add(tool, Handler::Sync(Handler::function(f)))
+    }
+
+    /// Like [`tool`](Self::tool), for a function that returns at once: a driver runs it on the
+    /// thread that routes the request. A function that blocks stops every connection of that
+    /// thread.
+    ///
+    /// # Panics
+    /// As [`tool`](Self::tool).
+    #[must_use]
+    pub fn tool_inline<A, O, F>(self, tool: impl Into<Tool>, f: F) -> Self
+    where
+        F: Fn(&Cx, A) -> Result<O, ToolError> + Send + Sync + 'static,
+        A: DeserializeOwned,
+        O: IntoOutput,
+    {
+        self.add(tool, Handler::Inline(Handler::function(f)))
+    }
+
+    /// Like [`tool`](Self::tool), for a function that returns a future. Cancelling the request
+    /// drops the future.
+    ///
+    /// # Panics
+    /// As [`tool`](Self::tool).
+    #[must_use]
+    pub fn tool_async<A, O, R, F>(self, tool: impl Into<Tool>, f: F) -> Self
+    where
+        F: Fn(Cx, A) -> R + Send + Sync + 'static,
+        A: DeserializeOwned,
+        R: Future<Output = Result<O, ToolError>> + Send + 'static,
+        O: IntoOutput + 'static,
+    {
+        self.add(tool, Handler::async_function(f))
+    }
+
+    /// Adds a tool with any handler.
+    ///
+    /// # Panics
+    /// As [`tool`](Self::tool).
+    #[must_use]
+    pub fn add(mut self, tool: impl Into<Tool>, handler: Handler) -> Self {
         let tool = tool.into();
         let mirror = tool.mirror().unwrap_or_else(|e| panic!("{e}"));
         let offered = Offered { tool, handler, mirror };
@@ -154,34 +236,36 @@ impl<H> Router<H> {
         self
     }
 
-    /// Adds a tool with a function as its handler.
-    ///
-    /// # Panics
-    /// As [`add`](Self::add).
+    /// Serves a method that this crate does not know, in every revision, with a function that may
+    /// block. It returns [`Json`] of an object, or `()`. The router never receives `initialize`,
+    /// `server/discover` and `ping`.
     #[must_use]
-    pub fn tool<F, A>(self, tool: impl Into<Tool>, f: F) -> Self
+    pub fn method<A, O, F>(self, method: &str, f: F) -> Self
     where
-        H: FromFn<F, A>,
+        F: Fn(&Cx, A) -> Result<O, ToolError> + Send + Sync + 'static,
+        A: DeserializeOwned,
+        O: IntoOutput,
     {
-        self.add(tool, H::from_fn(f))
+        self.add_method(method, Handler::Sync(Handler::function(f)))
     }
 
-    /// Serves a method that this crate does not know, in every revision. Its handler returns
-    /// [`Json`] of an object, or `()`. The router never receives `initialize`, `server/discover`
-    /// and `ping`.
+    /// Like [`method`](Self::method), for a function that returns a future.
     #[must_use]
-    pub fn add_method(mut self, method: &str, handler: H) -> Self {
+    pub fn method_async<A, O, R, F>(self, method: &str, f: F) -> Self
+    where
+        F: Fn(Cx, A) -> R + Send + Sync + 'static,
+        A: DeserializeOwned,
+        R: Future<Output = Result<O, ToolError>> + Send + 'static,
+        O: IntoOutput + 'static,
+    {
+        self.add_method(method, Handler::async_function(f))
+    }
+
+    /// Serves a method with any handler.
+    #[must_use]
+    pub fn add_method(mut self, method: &str, handler: Handler) -> Self {
         self.methods.insert(method.into(), handler);
         self
-    }
-
-    /// Like [`add_method`](Self::add_method), with a function.
-    #[must_use]
-    pub fn method<F, A>(self, method: &str, f: F) -> Self
-    where
-        H: FromFn<F, A>,
-    {
-        self.add_method(method, H::from_fn(f))
     }
 
     /// Returns the configuration of a [`Server`](crate::Server) for this router. It declares
@@ -196,7 +280,7 @@ impl<H> Router<H> {
 
     /// Routes a request. This compares header fields with arguments, opens sealed state, and reads
     /// and writes JSON: call it outside of any lock.
-    pub fn route(&self, mut responder: Responder, mut incoming: Incoming) -> Routed<'_, H> {
+    pub fn route(&self, mut responder: Responder, mut incoming: Incoming) -> Routed<'_> {
         let found = self.look_up(&responder, &incoming);
         match found.and_then(|found| responder.open(&mut incoming).map(|()| found)) {
             Ok(Resolved::Tool(Offered { tool, handler, .. }, arguments)) => {
@@ -214,7 +298,7 @@ impl<H> Router<H> {
     }
 
     /// Finds the handler of a request, or its result if the router has it.
-    fn look_up(&self, responder: &Responder, incoming: &Incoming) -> Result<Resolved<'_, H>, ErrorObject> {
+    fn look_up(&self, responder: &Responder, incoming: &Incoming) -> Result<Resolved<'_>, ErrorObject> {
         self.agree(incoming)?;
         let has_tools = responder.config().capabilities.tools.is_some() || !self.tools.is_empty();
         match (self.methods.get(&incoming.method), incoming.method.as_str()) {
@@ -265,7 +349,7 @@ impl<H> Router<H> {
 
     /// Returns the handler of a call and its arguments. A call of an unknown tool is an error in
     /// every revision.
-    fn find(&self, incoming: &Incoming) -> Result<Resolved<'_, H>, ErrorObject> {
+    fn find(&self, incoming: &Incoming) -> Result<Resolved<'_>, ErrorObject> {
         let name: String = incoming.params.required("name").map_err(|e| invalid(&format!("{e}")))?;
         let offered = self.offered(&name).ok_or_else(|| invalid(&format!("Unknown tool: {name}")))?;
         let arguments = match incoming.params.get("arguments") {
@@ -277,7 +361,7 @@ impl<H> Router<H> {
         Ok(Resolved::Tool(offered, arguments))
     }
 
-    fn offered(&self, name: &str) -> Option<&Offered<H>> {
+    fn offered(&self, name: &str) -> Option<&Offered> {
         self.by_name.get(name).and_then(|&at| self.tools.get(at))
     }
 }

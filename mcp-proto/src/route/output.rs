@@ -86,6 +86,14 @@ impl From<EncodeError> for ToolError {
     }
 }
 
+#[cfg(feature = "std")]
+impl From<std::io::Error> for ToolError {
+    /// The text of the error, for the model.
+    fn from(e: std::io::Error) -> Self {
+        Self::Failed(e.to_string())
+    }
+}
+
 /// A return value of a handler. There is no blanket implementation for `Serialize`: a `Result` is
 /// serializable, and an error would be sent as a success.
 pub trait IntoOutput {

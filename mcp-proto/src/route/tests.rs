@@ -11,7 +11,6 @@ use crate::model::tools::CallToolResult;
 use crate::rpc::{Message, Payload, parse};
 use crate::server::{Event, Output, Server};
 use crate::time::Instant;
-use alloc::boxed::Box;
 use alloc::string::ToString;
 use alloc::sync::Arc;
 use alloc::vec;
@@ -21,36 +20,48 @@ use serde::{Deserialize, Serialize};
 const X: ExchangeId = ExchangeId(1);
 const NOW: Instant = Instant::ZERO;
 
-/// A handler that runs at once.
-struct Run(Box<dyn Fn(&Cx) -> Outcome>);
+/// Handlers that return any output.
+trait Plain {
+    fn plain<A: DeserializeOwned, R: IntoOutput>(
+        self,
+        tool: impl Into<Tool>,
+        f: impl Fn(Cx, A) -> R + Send + Sync + 'static,
+    ) -> Self;
+    fn plain_method<A: DeserializeOwned, R: IntoOutput>(
+        self,
+        method: &str,
+        f: impl Fn(Cx, A) -> R + Send + Sync + 'static,
+    ) -> Self;
+}
 
-impl<F, A, R> FromFn<F, (A, R)> for Run
-where
-    F: Fn(Cx, A) -> R + 'static,
-    A: serde::de::DeserializeOwned,
-    R: IntoOutput,
-{
-    fn from_fn(f: F) -> Self {
-        Self(Box::new(move |cx| {
-            let output = cx.arguments().map(|arguments| f(cx.clone(), arguments));
-            match output {
-                Ok(output) => cx.outcome(output),
-                Err(e) => cx.outcome(Err::<(), _>(e)),
-            }
-        }))
+impl Plain for Router {
+    fn plain<A: DeserializeOwned, R: IntoOutput>(
+        self,
+        tool: impl Into<Tool>,
+        f: impl Fn(Cx, A) -> R + Send + Sync + 'static,
+    ) -> Self {
+        self.tool(tool, move |cx, arguments: A| f(cx.clone(), arguments).into_output())
+    }
+
+    fn plain_method<A: DeserializeOwned, R: IntoOutput>(
+        self,
+        method: &str,
+        f: impl Fn(Cx, A) -> R + Send + Sync + 'static,
+    ) -> Self {
+        self.method(method, move |cx, arguments: A| f(cx.clone(), arguments).into_output())
     }
 }
 
 /// Refuses every note.
 struct Bench {
-    router: Router<Run>,
+    router: Router,
     server: Server,
     cancelled: Arc<AtomicBool>,
     codes: Vec<&'static str>,
 }
 
 impl Bench {
-    fn new(router: Router<Run>) -> Self {
+    fn new(router: Router) -> Self {
         let mut server = Server::new(Arc::new(router.config()), [1; 32], NOW);
         server.handle_event(NOW, X, ExchangeEvent::Opened(Peer::default()));
         Self { router, server, cancelled: Arc::default(), codes: Vec::new() }
@@ -61,7 +72,7 @@ impl Bench {
         core::mem::take(&mut self.codes)
     }
 
-    fn legacy(router: Router<Run>, version: &str) -> Self {
+    fn legacy(router: Router, version: &str) -> Self {
         let mut bench = Self::new(router);
         let params = format!(
             r#"{{"protocolVersion":"{version}","capabilities":{{"elicitation":{{}}}},"clientInfo":{{"name":"c","version":"0"}}}}"#
@@ -86,7 +97,8 @@ impl Bench {
                         Routed::Answer(answer) => answer,
                         Routed::Handle { handler, invocation, responder } => {
                             let refuse = |_| Err(Refusal::NotWanted);
-                            responder.write(handler.0(&Cx::linked(invocation, self.cancelled.clone(), refuse, |_| {})))
+                            let Handler::Sync(f) = handler else { panic!("{handler:?}") };
+                            responder.write(f(&Cx::linked(invocation, self.cancelled.clone(), refuse, |_| {})))
                         }
                     };
                     self.server.respond(NOW, answer);
@@ -134,16 +146,16 @@ struct Add {
     b: i64,
 }
 
-fn adder() -> Router<Run> {
-    Router::new("calc", "1.0").tool(tool("add").describe("adds"), |_cx, a: Add| Ok::<_, ToolError>(a.a + a.b))
+fn adder() -> Router {
+    Router::new("calc", "1.0").plain(tool("add").describe("adds"), |_cx, a: Add| Ok::<_, ToolError>(a.a + a.b))
 }
 
 fn names(page: &Object) -> Vec<String> {
     page.array("tools").unwrap().iter().map(|tool| Object::read(tool).unwrap().required("name").unwrap()).collect()
 }
 
-fn named(names: &[&str]) -> Router<Run> {
-    names.iter().fold(Router::new("n", "1"), |router, name| router.tool(*name, |_cx, (): ()| "ok"))
+fn named(names: &[&str]) -> Router {
+    names.iter().fold(Router::new("n", "1"), |router, name| router.plain(*name, |_cx, (): ()| "ok"))
 }
 
 // covers: TOOL-S-001, TOOL-S-002, TOOL-S-005, TOOL-S-007, TOOL-S-010, CACHE-S-001, INIT-S-019,
@@ -209,7 +221,7 @@ fn pages_are_consecutive_and_invalid_cursor_is_refused() {
 // covers: TOOL-S-004, TOOL-S-005
 #[test]
 fn list_is_the_same_on_every_connection() {
-    let router = || named(&["b", "a"]).tool(tool("c").describe("third"), |_cx, (): ()| "ok");
+    let router = || named(&["b", "a"]).plain(tool("c").describe("third"), |_cx, (): ()| "ok");
     let mut bench = Bench::new(router());
     let first = bench.modern("tools/list", "").unwrap();
     assert_eq!(names(&first), ["b", "a", "c"]);
@@ -285,9 +297,9 @@ fn tool_without_arguments_accepts_every_empty_form() {
 // covers: TOOL-S-025
 #[test]
 fn tool_error_is_a_result_and_request_error_is_an_error() {
-    let router = Router::<Run>::new("n", "1")
-        .tool("text", |_cx, (): ()| Err::<(), _>("broken"))
-        .tool("protocol", |_cx, (): ()| Err::<(), _>(ErrorObject::new(7, "wrong")));
+    let router = Router::new("n", "1")
+        .plain("text", |_cx, (): ()| Err::<(), _>("broken"))
+        .plain("protocol", |_cx, (): ()| Err::<(), _>(ErrorObject::new(7, "wrong")));
     let mut bench = Bench::new(router);
     let result = bench.modern("tools/call", r#","name":"text""#).unwrap();
     assert!(result.required::<bool>("isError").unwrap());
@@ -299,13 +311,13 @@ fn tool_error_is_a_result_and_request_error_is_an_error() {
 #[test]
 fn outputs_are_reduced_to_the_revision() {
     let router = || {
-        Router::<Run>::new("n", "1")
-            .tool("object", |_cx, (): ()| Json(Add { a: 1, b: 2 }))
-            .tool("null", |_cx, (): ()| Json(()))
-            .tool("many", |_cx, (): ()| vec![Content::text("x"), Content::audio("AA==", "audio/wav")])
-            .tool("nothing", |_cx, (): ()| ())
-            .tool("flag", |_cx, (): ()| true)
-            .tool("raw", |_cx, (): ()| CallToolResult::text("r"))
+        Router::new("n", "1")
+            .plain("object", |_cx, (): ()| Json(Add { a: 1, b: 2 }))
+            .plain("null", |_cx, (): ()| Json(()))
+            .plain("many", |_cx, (): ()| vec![Content::text("x"), Content::audio("AA==", "audio/wav")])
+            .plain("nothing", |_cx, (): ()| ())
+            .plain("flag", |_cx, (): ()| true)
+            .plain("raw", |_cx, (): ()| CallToolResult::text("r"))
     };
     let mut modern = Bench::new(router());
     let result = modern.modern("tools/call", r#","name":"object""#).unwrap();
@@ -335,20 +347,20 @@ fn outputs_are_reduced_to_the_revision() {
 
 /// Returns a router with tools that declare an output schema. Each handler returns the result that
 /// its name describes.
-fn promising(schema: &str) -> Router<Run> {
+fn promising(schema: &str) -> Router {
     let promises = |name: &str| tool(name).output_schema(schema);
-    Router::<Run>::new("n", "1")
-        .tool(promises("text"), |_cx, (): ()| "plain text")
-        .tool(promises("nothing"), |_cx, (): ()| ())
-        .tool(promises("object"), |_cx, (): ()| Json(Add { a: 1, b: 2 }))
-        .tool(promises("array"), |_cx, (): ()| Json([1, 2]))
-        .tool(promises("null"), |_cx, (): ()| Json(()))
-        .tool(promises("fails"), |_cx, (): ()| Err::<(), _>("broken"))
-        .tool(promises("asks"), |cx: Cx, (): ()| {
+    Router::new("n", "1")
+        .plain(promises("text"), |_cx, (): ()| "plain text")
+        .plain(promises("nothing"), |_cx, (): ()| ())
+        .plain(promises("object"), |_cx, (): ()| Json(Add { a: 1, b: 2 }))
+        .plain(promises("array"), |_cx, (): ()| Json([1, 2]))
+        .plain(promises("null"), |_cx, (): ()| Json(()))
+        .plain(promises("fails"), |_cx, (): ()| Err::<(), _>("broken"))
+        .plain(promises("asks"), |cx: Cx, (): ()| {
             cx.elicit("name", ElicitRequest::form("Name?").text("name"))?;
             Ok::<_, ToolError>(Json(Add { a: 1, b: 2 }))
         })
-        .tool("free", |_cx, (): ()| "plain text")
+        .plain("free", |_cx, (): ()| "plain text")
 }
 
 const NO_STRUCTURE: &str = "the tool declares an output schema, and its result has no structured content";
@@ -403,7 +415,7 @@ fn structure_is_required_only_if_the_schema_was_sent() {
 
 #[test]
 fn tool_of_the_same_name_replaces_the_first() {
-    let router = named(&["a", "b"]).tool(tool("a").describe("second"), |_cx, (): ()| "new");
+    let router = named(&["a", "b"]).plain(tool("a").describe("second"), |_cx, (): ()| "new");
     let mut bench = Bench::new(router);
     assert_eq!(names(&bench.modern("tools/list", "").unwrap()), ["a", "b"]);
     assert_eq!(text(&bench.modern("tools/call", r#","name":"a""#).unwrap()), "new");
@@ -419,7 +431,7 @@ fn tool_requires_an_object_schema_as_input() {
         bad.input_schema = RawJson::parse(schema.as_bytes().to_vec()).unwrap();
         let why = bad.check().unwrap_err();
         assert!(why.why.contains("input schema"), "{schema}: {why}");
-        let added = std::panic::catch_unwind(|| Router::<Run>::new("n", "1").tool(bad, |_cx, (): ()| "ok"));
+        let added = std::panic::catch_unwind(|| Router::new("n", "1").plain(bad, |_cx, (): ()| "ok"));
         assert!(added.is_err(), "{schema}");
     }
     for (schema, panics) in [("true", true), ("[]", true), (r#"{"type":"array"}"#, true), ("{}", false)] {
@@ -458,10 +470,10 @@ fn tool_builder_sets_every_property() {
 
 #[test]
 fn custom_method_returns_an_object() {
-    let router = Router::<Run>::new("n", "1")
-        .method("x/sum", |_cx, a: Add| Json(Add { a: a.a + a.b, b: 0 }))
-        .method("x/text", |_cx, (): ()| "no object")
-        .method("x/none", |_cx, (): ()| ());
+    let router = Router::new("n", "1")
+        .plain_method("x/sum", |_cx, a: Add| Json(Add { a: a.a + a.b, b: 0 }))
+        .plain_method("x/text", |_cx, (): ()| "no object")
+        .plain_method("x/none", |_cx, (): ()| ());
     let mut bench = Bench::new(router);
     let result = bench.modern("x/sum", r#","a":1,"b":2"#).unwrap();
     assert_eq!(result.required::<i64>("a").unwrap(), 3);
@@ -471,8 +483,8 @@ fn custom_method_returns_an_object() {
 }
 
 /// Requests a name, then a colour, and returns both.
-fn asking() -> Router<Run> {
-    Router::new("n", "1").tool("ask", |cx: Cx, (): ()| {
+fn asking() -> Router {
+    Router::new("n", "1").plain("ask", |cx: Cx, (): ()| {
         let name = match cx.elicit("name", ElicitRequest::form("Name?").text("name"))? {
             ElicitResult::Accept(content) => content.required::<String>("name")?,
             _ => return Err(ToolError::from("no name")),
@@ -545,7 +557,7 @@ fn same_handler_works_with_a_legacy_client() {
 
 #[test]
 fn several_requests_for_input_are_sent_at_once() {
-    let router = Router::<Run>::new("n", "1").tool("t", |cx: Cx, (): ()| {
+    let router = Router::new("n", "1").plain("t", |cx: Cx, (): ()| {
         let question = |text: &str| InputRequest::Elicitation(ElicitRequest::form(text));
         let answers = cx.ask(vec![("a".into(), question("A?")), ("b".into(), question("B?"))])?;
         Ok::<_, ToolError>(format!("{answers:?}"))
@@ -562,7 +574,7 @@ fn several_requests_for_input_are_sent_at_once() {
 fn cx_offers_what_adapters_need() {
     fn shared<T: Clone + Send + Sync + 'static>() {}
     shared::<Cx>();
-    let router = Router::<Run>::new("n", "1").tool("t", |cx: Cx, (): ()| {
+    let router = Router::new("n", "1").plain("t", |cx: Cx, (): ()| {
         let refused = cx.progress(Progress::new(1.0)).unwrap_err();
         format!("{refused} {} {} {}", cx.is_cancelled(), cx.raw().as_str(), cx.meta().len())
     });
@@ -583,7 +595,7 @@ fn server_with_tools_capability_lists_even_no_tools() {
 
 #[test]
 fn handler_sees_its_cancellation() {
-    let router = Router::new("n", "1").tool("look", |cx: Cx, (): ()| format!("{}", cx.is_cancelled()));
+    let router = Router::new("n", "1").plain("look", |cx: Cx, (): ()| format!("{}", cx.is_cancelled()));
     let mut bench = Bench::legacy(router, "2025-06-18");
     for cancelled in [false, true] {
         bench.cancelled.store(cancelled, Ordering::Relaxed);

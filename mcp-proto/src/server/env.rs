@@ -57,8 +57,10 @@ impl Env {
     /// subscriptions and its stream.
     pub(super) fn close(&mut self, x: ExchangeId) -> Option<Exchange> {
         let exchange = self.exchanges.remove(&x)?;
-        if let Some(key) = exchange.binding.waits_for_admission() {
-            self.forget_admission(x, key);
+        if let Some(key) = exchange.binding.waits_for_admission()
+            && self.forget_admission(x, key)
+        {
+            self.emit(Event::AdmitWithdrawn(key));
         }
         let declared = exchange.binding.duplex().map_or(0, Duplex::weight);
         self.shares.give_back(exchange.client, Bound::ClientData, declared);
@@ -78,10 +80,11 @@ impl Env {
         debug_assert!(ended.is_none_or(|exchange| exchange.listens.is_empty()), "a subscription has its stream");
     }
 
-    /// The application has decided about an exchange, or need not decide any more.
-    pub(super) fn forget_admission(&mut self, x: ExchangeId, key: AdmitKey) {
-        self.admitting.remove(&key);
+    /// The application has decided about an exchange, or need not decide any more. Returns whether
+    /// it had not decided before.
+    pub(super) fn forget_admission(&mut self, x: ExchangeId, key: AdmitKey) -> bool {
         self.timers.set(Timer::Admit(x), None);
+        self.admitting.remove(&key).is_some()
     }
 
     /// Removes everything, since the server terminates.

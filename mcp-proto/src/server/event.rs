@@ -4,7 +4,7 @@ use super::Responder;
 use super::incoming::Incoming;
 use crate::error::Diagnostic;
 use crate::exchange::{ExchangeId, Outbound, RequestHead};
-use crate::input::{AdmitToken, RequestKey, SessionKey};
+use crate::input::{AdmitKey, AdmitToken, RequestKey, SessionKey};
 use crate::rpc::RawJson;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -62,6 +62,10 @@ pub enum Event {
     ///
     /// [`PeerKind::Given`]: crate::exchange::PeerKind::Given
     Admit(AdmitToken, Option<Arc<RequestHead>>),
+    /// A decision about this request or connection is not needed any more: its exchange has ended,
+    /// or [`admit_timeout`](crate::limits::ServerLimits::admit_timeout) is over. The engine ignores
+    /// a decision. Not emitted after a decision, nor when the server terminates.
+    AdmitWithdrawn(AdmitKey),
     /// A legacy client has opened an HTTP session.
     SessionOpened(SessionKey),
     /// An HTTP session has ended: no request of it follows. Not emitted when the server terminates.

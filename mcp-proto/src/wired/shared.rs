@@ -63,7 +63,7 @@ pub struct SharedServer {
     config: Arc<ServerConfig>,
     room: MemoryBudget,
     counts: ConnectionCounts,
-    connections: BTreeMap<u64, Mailbox>,
+    connections: BTreeMap<u64, ConnectionMail>,
     woken: VecDeque<u64>,
     events: EventQueue<Event>,
     tally: Counters,
@@ -97,7 +97,7 @@ pub(super) enum Posted {
 }
 
 #[derive(Debug, Default)]
-struct Mailbox {
+struct ConnectionMail {
     mail: VecDeque<Mail>,
     /// Whether `woken` contains the connection.
     woken: bool,
@@ -140,11 +140,11 @@ impl SharedServer {
             let responds = self.refused.1 < MAX_REFUSING && matches!(self.phase, ServerPhase::Running);
             let number = FIRST_REFUSED + self.refused.0;
             self.refused = (self.refused.0 + 1, self.refused.1 + 1);
-            self.connections.insert(number, Mailbox::default());
+            self.connections.insert(number, ConnectionMail::default());
             return Connection::refusing(number, kind, responds, limits, self.now);
         }
         self.next += 1;
-        self.connections.insert(self.next, Mailbox::default());
+        self.connections.insert(self.next, ConnectionMail::default());
         peer.connection = Some(self.next);
         let connection = Connection::server(self.next, kind, peer, limits, self.now);
         connection.with_hook(self.config.on_message.clone()).holding(self.config.admit).within(&self.room)
@@ -402,6 +402,6 @@ impl SharedServer {
 }
 
 /// Returns the numbers of the connections, the newest first.
-fn newest_first(connections: &BTreeMap<u64, Mailbox>) -> Vec<u64> {
+fn newest_first(connections: &BTreeMap<u64, ConnectionMail>) -> Vec<u64> {
     connections.keys().rev().copied().collect()
 }

@@ -2,7 +2,7 @@
 //! in memory. No time passes, so the counts depend only on the order of polls.
 
 use super::*;
-use crate::{Router, tool};
+use crate::{Router, ServerOptions, tool};
 use smol::Executor;
 use smol::io::{AsyncRead, AsyncWrite};
 use std::collections::BTreeMap;
@@ -153,8 +153,8 @@ fn request() -> Vec<u8> {
 }
 
 fn server() -> Arc<Shared> {
-    let router = Router::new("clock", "1").tool(tool("tick"), |_cx, _: ()| async { Ok("tock") });
-    Shared::new(router.into(), None).expect("a seed")
+    let router = Router::new("clock", "1").tool_async(tool("tick"), |_cx, ()| async { Ok("tock") });
+    Shared::new(router, ServerOptions::new(), None).expect("a seed")
 }
 
 fn connection(server: &Arc<Shared>, client: &Client) -> ConnectionTask {
@@ -265,7 +265,7 @@ fn connection_dropped_after_any_poll_leaves_nothing() {
         for polls in 0..60 {
             let executor = Arc::new(Executor::new());
             let there = executor.clone();
-            let router = Router::new("clock", "1").tool(tool("tick"), move |_cx, _: ()| async move {
+            let router = Router::new("clock", "1").tool_async(tool("tick"), move |_cx, ()| async move {
                 for _ in 0..3 {
                     smol::future::yield_now().await;
                 }
@@ -275,7 +275,7 @@ fn connection_dropped_after_any_poll_leaves_nothing() {
                 Ok("tock")
             });
             let spawn = move |task| there.spawn(task).detach();
-            let server = Shared::new(router.into(), Some(Box::new(spawn))).expect("a seed");
+            let server = Shared::new(router, ServerOptions::new(), Some(Arc::new(spawn))).expect("a seed");
             let client = Client::impatient(&Served::default());
             client.talk(|talk| (talk.left, talk.at_once) = (2, 50));
             let mut connection = connection(&server, &client);
@@ -300,7 +300,8 @@ fn connection_dropped_after_any_poll_leaves_nothing() {
 
 /// Creates a server, and a client with one call that has an argument of this size.
 fn large_call(size: usize) -> (Arc<Shared>, Client) {
-    let router = Router::new("clock", "1").tool(tool("tick"), |_cx, _: BTreeMap<String, String>| async { Ok("tock") });
+    let router =
+        Router::new("clock", "1").tool_async(tool("tick"), |_cx, _: BTreeMap<String, String>| async { Ok("tock") });
     let client = Client::impatient(&Served::default());
     let call = String::from_utf8(request()).expect("ASCII");
     let (head, body) = call.split_once("\r\n\r\n").expect("a head");
@@ -309,7 +310,7 @@ fn large_call(size: usize) -> (Arc<Shared>, Client) {
     let (head, _) = head.rsplit_once(": ").expect("a length");
     let unread = format!("{head}: {}\r\n\r\n{body}", body.len()).into_bytes();
     client.talk(|talk| (talk.unread, talk.left, talk.waits) = (unread, 0, true));
-    (Shared::new(router.into(), None).expect("a seed"), client)
+    (Shared::new(router, ServerOptions::new(), None).expect("a seed"), client)
 }
 
 // covers: B-277
@@ -359,7 +360,7 @@ impl AsyncRead for EmptyLines {
 fn timers_fire_between_reads_that_other_threads_parse() {
     let limit = std::time::Duration::from_millis(50);
     let router = Router::new("clock", "1").configure(|config| config.limits.frame.head_timeout = limit);
-    let server = Shared::new(router.into(), None).expect("a seed");
+    let server = Shared::new(router, ServerOptions::new(), None).expect("a seed");
     let client = Client::patient(0, &Served::default());
     let streams: (Reader, Writer) = (Box::new(EmptyLines), Box::new(client));
     let mut connection = ConnectionTask::accept(&server, Kind::HttpServer, Peer::default(), streams, false);

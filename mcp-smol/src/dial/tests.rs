@@ -63,7 +63,7 @@ async fn dialled(addresses: &[SocketAddr]) -> (Result<SocketAddr, Closed>, Durat
 }
 
 async fn served() -> (HttpServer, SocketAddr) {
-    let router = Router::new("calc", "1").tool(tool("one"), |_cx, _: Nothing| async { Ok("1") });
+    let router = Router::new("calc", "1").tool_async(tool("one"), |_cx, _: Nothing| async { Ok("1") });
     let server = serve_http(router, "127.0.0.1:0").await.expect("listens");
     let address = server.local_addr();
     (server, address)

@@ -5,12 +5,14 @@
 
 pub(crate) mod time;
 
-use crate::channel::{Reader, Writer};
 use crate::connection::ConnectionTask;
+use crate::ends::{Reader, Writer};
 use crate::server::Shared;
 use crate::spawned::Spawned;
 use crate::sync::{Mutex, Watchers, lock};
-use crate::{Client, Config, Driver, Policy, Router, ToolError, build, connect_driven, serve, tool, tools};
+use crate::{
+    Client, Config, Driver, Policy, Router, ServerOptions, ToolError, build, connect_driven, serve, tool, tools,
+};
 use mcp_proto::CallError;
 use mcp_proto::client::Termination;
 use mcp_proto::exchange::Peer;
@@ -166,12 +168,12 @@ struct Nothing {}
 fn router(flag: &Flag) -> Router {
     let flag = flag.clone();
     Router::new("model", "1")
-        .tool(tool("add"), |_cx, _: Nothing| async {
+        .tool_async(tool("add"), |_cx, _: Nothing| async {
             yield_now().await;
             Ok(3)
         })
-        .tool(tool("hang"), |_cx, _: Nothing| pending::<Result<String, ToolError>>())
-        .tool(tool("wait"), move |_cx, _: Nothing| {
+        .tool_async(tool("hang"), |_cx, _: Nothing| pending::<Result<String, ToolError>>())
+        .tool_async(tool("wait"), move |_cx, _: Nothing| {
             let flag = flag.clone();
             async move {
                 flag.reach(Step::Entered);
@@ -471,7 +473,7 @@ fn handler_woken_by_another_thread_continues() {
 /// Runs two clients of one server. The caller decides how the server ends.
 fn two_connections(stop: impl Fn(&Arc<Shared>) + Send + Sync + 'static) {
     check(2000, move || {
-        let shared = Shared::new(router(&Flag::default()).into(), None).expect("a seed");
+        let shared = Shared::new(router(&Flag::default()), ServerOptions::new(), None).expect("a seed");
         let connected = || {
             let ((their_reader, our_writer), (our_reader, their_writer)) = (pipe(256), pipe(256));
             let streams: (Reader, Writer) = (Box::new(their_reader), Box::new(their_writer));
@@ -514,7 +516,7 @@ fn shutdown_ends_every_connection() {
 #[test]
 fn connection_dropped_at_any_point_does_not_affect_the_other() {
     check(1000, || {
-        let shared = Shared::new(router(&Flag::default()).into(), None).expect("a seed");
+        let shared = Shared::new(router(&Flag::default()), ServerOptions::new(), None).expect("a seed");
         let connected = |end: Pin<Box<dyn Future<Output = ()> + Send>>| {
             let ((their_reader, our_writer), (our_reader, their_writer)) = (pipe(256), pipe(256));
             let streams: (Reader, Writer) = (Box::new(their_reader), Box::new(their_writer));

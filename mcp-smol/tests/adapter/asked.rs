@@ -1,7 +1,7 @@
 //! Admissions that are pending when their request or server ends.
 
 use crate::common::{run, until};
-use mcp_smol::{Admission, Router, Service, serve_http};
+use mcp_smol::{Admission, Router, ServerOptions, Service, serve_http};
 use smol::io::AsyncWriteExt;
 use smol::net::TcpStream;
 use std::sync::Arc;
@@ -32,14 +32,17 @@ fn undecided(asked: &Arc<Asked>) -> Service {
     let router =
         Router::new("undecided", "1").configure(|config| config.limits.server.admit_timeout = Duration::from_secs(600));
     let asked = asked.clone();
-    Service::new(router).on_admit(move |_, _| {
-        asked.begun.fetch_add(1, Ordering::SeqCst);
-        let question = Question(asked.clone());
-        async move {
-            let _question = question;
-            std::future::pending::<Admission>().await
-        }
-    })
+    Service::from((
+        router,
+        ServerOptions::new().on_admit_async(move |_, _| {
+            asked.begun.fetch_add(1, Ordering::SeqCst);
+            let question = Question(asked.clone());
+            async move {
+                let _question = question;
+                std::future::pending::<Admission>().await
+            }
+        }),
+    ))
 }
 
 // covers: B-141

@@ -48,9 +48,9 @@ impl Drop for OnDrop {
 pub(crate) fn router(seen: &Seen) -> Router {
     let (hang, meet) = (seen.clone(), seen.arrived.clone());
     Router::new("calc", "1.0")
-        .tool(tool("add").describe("adds two integers"), |_cx, add: Add| async move { Ok(add.a + add.b) })
-        .tool(tool("echo").describe("says it again"), |_cx, say: Text| async move { Ok(say.text) })
-        .tool(tool("count").describe("counts, and reports each step"), |cx, to: Count| async move {
+        .tool_async(tool("add").describe("adds two integers"), |_cx, add: Add| async move { Ok(add.a + add.b) })
+        .tool_async(tool("echo").describe("says it again"), |_cx, say: Text| async move { Ok(say.text) })
+        .tool_async(tool("count").describe("counts, and reports each step"), |cx, to: Count| async move {
             for n in 1..=to.count {
                 // Fails if the client did not request progress.
                 let _ = cx.progress(Progress::new(n.into()).total(to.count.into()));
@@ -58,7 +58,7 @@ pub(crate) fn router(seen: &Seen) -> Router {
             }
             Ok(to.count)
         })
-        .tool(tool("greet").describe("asks for a name"), |cx, _: Nothing| async move {
+        .tool_async(tool("greet").describe("asks for a name"), |cx, _: Nothing| async move {
             let schema =
                 RawJson::parse(r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#);
             let request = ElicitRequest::new("Who are you?", schema.expect("json"));
@@ -69,13 +69,13 @@ pub(crate) fn router(seen: &Seen) -> Router {
                 _ => Ok("hello stranger".to_string()),
             }
         })
-        .tool(tool("roots").describe("asks for the roots"), |cx, _: Nothing| async move {
+        .tool_async(tool("roots").describe("asks for the roots"), |cx, _: Nothing| async move {
             match cx.ask(vec![("roots".into(), InputRequest::Roots)])?.as_slice() {
                 [InputAnswer::Roots(roots)] => Ok(roots.to_json().as_str().to_string()),
                 other => Err(format!("{other:?}").into()),
             }
         })
-        .tool(tool("hang").describe("never ends"), move |_cx, _: Nothing| {
+        .tool_async(tool("hang").describe("never ends"), move |_cx, _: Nothing| {
             hang.entered.fetch_add(1, Ordering::SeqCst);
             let dropped = OnDrop(hang.dropped.clone());
             async move {
@@ -83,7 +83,7 @@ pub(crate) fn router(seen: &Seen) -> Router {
                 pending::<Result<String, ToolError>>().await
             }
         })
-        .tool(tool("meet").describe("ends when this many are here"), move |_cx, all: Count| {
+        .tool_async(tool("meet").describe("ends when this many are here"), move |_cx, all: Count| {
             let meet = meet.clone();
             async move {
                 meet.fetch_add(1, Ordering::SeqCst);
@@ -93,13 +93,13 @@ pub(crate) fn router(seen: &Seen) -> Router {
                 Ok("met".to_string())
             }
         })
-        .tool(tool("panic").describe("panics"), |_cx, _: Nothing| async move {
+        .tool_async(tool("panic").describe("panics"), |_cx, _: Nothing| async move {
             smol::future::yield_now().await;
             std::panic::resume_unwind(Box::new("on purpose"));
             #[expect(unreachable_code, reason = "says what it would return")]
             Ok(String::new())
         })
-        .tool(tool("panic at once").describe("panics before there is a future"), |_cx, _: Nothing| {
+        .tool_async(tool("panic at once").describe("panics before there is a future"), |_cx, _: Nothing| {
             std::panic::resume_unwind(Box::new("on purpose"));
             #[expect(unreachable_code, reason = "says what it would return")]
             async {

@@ -6,7 +6,8 @@ use crate::common::{group, legacy, members, run, server, sh, until};
 use mcp_proto::exchange::{Closed, Group};
 use mcp_proto::{CallError, CallToolResult};
 use mcp_smol::{
-    Client, Config, ElicitResult, Policy, Service, Termination, ToolError, connect, connect_driven, tool, tools,
+    Client, Config, ElicitResult, Policy, ServerOptions, Service, Termination, ToolError, connect, connect_driven,
+    tool, tools,
 };
 use std::future::pending;
 use std::sync::Arc;
@@ -184,10 +185,13 @@ fn panic_in_the_event_callback_of_a_server_is_caught() {
     run(async {
         let events = Arc::new(AtomicUsize::new(0));
         let count = events.clone();
-        let service = Service::new(router(&Seen::default())).on_event(move |_| {
-            count.fetch_add(1, Ordering::SeqCst);
-            std::panic::resume_unwind(Box::new("on purpose"));
-        });
+        let service = Service::from((
+            router(&Seen::default()),
+            ServerOptions::new().on_event(move |_| {
+                count.fetch_add(1, Ordering::SeqCst);
+                std::panic::resume_unwind(Box::new("on purpose"));
+            }),
+        ));
         let client = connect(service).await.expect("connected");
         client.notify("custom/note", mcp_smol::Object::new()).expect("accepted").await.expect("its bytes are written");
         assert_eq!(call(&client).await.expect("an answer").first_text(), Some("3"));
@@ -201,7 +205,7 @@ fn panic_in_the_event_callback_of_a_server_is_caught() {
 fn grenades() -> (mcp_smol::Router, Arc<AtomicUsize>, Arc<AtomicUsize>) {
     let (entered, dropped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (enter, count) = (entered.clone(), dropped.clone());
-    let router = router(&Seen::default()).tool(tool("grenade"), move |_cx, _: Nothing| {
+    let router = router(&Seen::default()).tool_async(tool("grenade"), move |_cx, _: Nothing| {
         enter.fetch_add(1, Ordering::SeqCst);
         let grenade = Grenade(count.clone());
         async move {

@@ -5,7 +5,7 @@ use crate::calc::{Add, Seen, Text, router};
 use crate::common::run;
 use mcp_proto::exchange::Sent;
 use mcp_proto::{CallError, Denied, Direction, WireMessage};
-use mcp_smol::{Config, Policy, Service, Termination, connect_driven, serve, tools};
+use mcp_smol::{Config, Policy, ServerOptions, Service, Termination, connect_driven, serve, tools};
 use smol::net::unix::UnixStream;
 use std::sync::{Arc, Mutex};
 
@@ -32,8 +32,8 @@ fn hooks_of_both_sides_run_in_both_eras() {
         run(async move {
             let (ours, theirs) = UnixStream::pair().expect("a pair");
             let (at_client, at_server) = (Arc::default(), Arc::default());
-            let service = Service::new(router(&Seen::default()));
-            let service = service.on_message(refusing("unwelcome", Direction::In, &at_server));
+            let options = ServerOptions::new().on_message(refusing("unwelcome", Direction::In, &at_server));
+            let service = Service::from((router(&Seen::default()), options));
             let serving = smol::spawn(serve(service, theirs.clone(), theirs));
             let config = Config::new().on_message(refusing("unsent", Direction::Out, &at_client));
             let config = config.set(move |config| config.policy = policy);

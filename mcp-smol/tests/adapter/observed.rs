@@ -1,7 +1,9 @@
 //! Statistics and pings of a connection.
 
 use crate::common::{legacy, run, server, until};
-use mcp_smol::{ClientEvent, Peer, Router, Server, Service, Termination, connect, connect_driven, tool, tools};
+use mcp_smol::{
+    ClientEvent, Peer, Router, Server, ServerOptions, Service, Termination, connect, connect_driven, tool, tools,
+};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -65,7 +67,7 @@ fn handler_that_ignores_cancellation_counts_until_it_returns() {
         let (tell, entered) = smol::channel::unbounded();
         let (open, gate) = std::sync::mpsc::channel::<()>();
         let gate = Arc::new(Mutex::new(gate));
-        let router = Router::new("stuck", "1").tool(tool("stuck"), move |_cx, _: crate::calc::Nothing| {
+        let router = Router::new("stuck", "1").tool_async(tool("stuck"), move |_cx, _: crate::calc::Nothing| {
             let (tell, gate) = (tell.clone(), gate.clone());
             async move {
                 // The rest runs in a separate task, which it blocks.
@@ -76,7 +78,8 @@ fn handler_that_ignores_cancellation_counts_until_it_returns() {
             }
         });
         let on_threads = |task: smol::future::Boxed<()>| drop(std::thread::spawn(|| smol::block_on(task)));
-        let server = Server::new(Service::new(router).on_executor(on_threads)).expect("a seed");
+        let server =
+            Server::new(Service::from((router, ServerOptions::new().on_executor(on_threads)))).expect("a seed");
         let held = || (server.stats().running, server.stats().abandoned_handlers);
         let (ours, theirs) = smol::net::unix::UnixStream::pair().expect("a pair");
         let serving = smol::spawn(server.serve_lines(theirs, Peer::default()));

@@ -29,7 +29,7 @@ fn serve_if_child() {
     if std::env::var_os(CHILD).is_none() {
         return;
     }
-    let server = router(&Seen::default()).tool(tool("print"), |_cx, _: Nothing| async {
+    let server = router(&Seen::default()).tool_async(tool("print"), |_cx, _: Nothing| async {
         println!("this is no message");
         let child = smol::process::Command::new("/bin/sh").args(["-c", "cat; echo not this either"]).status().await;
         Ok(format!("{:?}", child.map(|status| status.code())))

@@ -5,8 +5,8 @@ use crate::common::{run, until};
 use mcp_proto::CallError;
 use mcp_proto::error::DiagnosticKind;
 use mcp_smol::{
-    Admission, Config, Credentials, Peer, Policy, Router, Service, UnixServer, UnixSocket, connect, connect_driven,
-    connect_with, serve, serve_unix, tool, tools,
+    Admission, Config, Credentials, Peer, Policy, Router, ServerOptions, Service, UnixServer, UnixSocket, connect,
+    connect_driven, connect_with, serve, serve_unix, tool, tools,
 };
 use rustix::process;
 use smol::io::{AsyncReadExt, AsyncWriteExt};
@@ -174,7 +174,7 @@ fn handler_sees_the_credentials_of_its_peer() {
     run(async {
         let path = free("credentials");
         let (tell, told) = smol::channel::unbounded();
-        let router = Router::new("who", "1").tool(tool("who"), move |cx, _: Nothing| {
+        let router = Router::new("who", "1").tool_async(tool("who"), move |cx, _: Nothing| {
             drop(tell.try_send(cx.context().peer.clone()));
             std::future::ready(Ok("seen"))
         });
@@ -194,14 +194,17 @@ where
     F: Fn(Peer) -> R + Send + Sync + 'static,
     R: Future<Output = Admission> + Send + 'static,
 {
-    let router = Router::new("guarded", "1").tool(tool("who"), |cx, _: Nothing| async move {
+    let router = Router::new("guarded", "1").tool_async(tool("who"), |cx, _: Nothing| async move {
         Ok(cx.context().principal.as_ref().map_or("nobody".to_owned(), |who| who.as_str().to_owned()))
     });
     let router = router.configure(|config| config.limits.server.admit_timeout = Duration::from_secs(2));
-    let service = Service::new(router).on_admit(move |head, peer| {
-        assert_eq!(head, None, "a connection has no head");
-        admit(peer)
-    });
+    let service = Service::from((
+        router,
+        ServerOptions::new().on_admit_async(move |head, peer| {
+            assert_eq!(head, None, "a connection has no head");
+            admit(peer)
+        }),
+    ));
     serve_unix(service, path).await.expect("a socket")
 }
 

@@ -5,7 +5,7 @@ use crate::calc::{Count, Nothing, Seen, name, router};
 use crate::common::{run, until};
 use mcp_smol::{
     Admission, CallError, Change, Config, ElicitResult, Hosts, HttpServer, IntoTarget, Peer, Policy, Principal, Router,
-    Server, ServerEvent, Service, Termination, connect_with, serve_http, tool, tools,
+    Server, ServerEvent, ServerOptions, Service, Termination, connect_with, serve_http, tool, tools,
 };
 use smol::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use smol::net::TcpStream;
@@ -309,10 +309,13 @@ fn server_runs_on_the_configured_executor() {
         let (executor, seen) = (Arc::new(smol::Executor::new()), Seen::default());
         let (there, spawned) = (executor.clone(), Arc::<AtomicUsize>::default());
         let count = spawned.clone();
-        let service = Service::new(router(&seen)).on_executor(move |task| {
-            count.fetch_add(1, Ordering::SeqCst);
-            there.spawn(task).detach();
-        });
+        let service = Service::from((
+            router(&seen),
+            ServerOptions::new().on_executor(move |task| {
+                count.fetch_add(1, Ordering::SeqCst);
+                there.spawn(task).detach();
+            }),
+        ));
         let server = executor.run(serve_http(service, "127.0.0.1:0")).await.expect("an address");
         let before = spawned.load(Ordering::SeqCst);
         let mut stream = dial(&server).await;
@@ -335,13 +338,16 @@ fn request_of_a_dropped_handler_gets_an_error() {
     run(async {
         let seen = Seen::default();
         let tasks = Arc::<AtomicUsize>::default();
-        let service = Service::new(router(&seen)).on_executor(move |task| {
-            // Timers, listener, connection; then a handler.
-            match tasks.fetch_add(1, Ordering::SeqCst) {
-                3 => drop(task),
-                _ => smol::spawn(task).detach(),
-            }
-        });
+        let service = Service::from((
+            router(&seen),
+            ServerOptions::new().on_executor(move |task| {
+                // Timers, listener, connection; then a handler.
+                match tasks.fetch_add(1, Ordering::SeqCst) {
+                    3 => drop(task),
+                    _ => smol::spawn(task).detach(),
+                }
+            }),
+        ));
         let server = serve_http(service, "127.0.0.1:0").await.expect("an address");
         let mut stream = dial(&server).await;
         say(&mut stream, &call("hang", "{}", "")).await;
@@ -353,13 +359,14 @@ fn request_of_a_dropped_handler_gets_an_error() {
 
 /// Creates a server that admits `ada`, and has a tool that returns the principal.
 fn guarded() -> Service {
-    let router = Router::new("guarded", "1").tool(tool("who"), |cx, _: Nothing| async move {
+    let router = Router::new("guarded", "1").tool_async(tool("who"), |cx, _: Nothing| async move {
         let context = cx.context();
         let agent = context.http.as_ref().and_then(|head| head.headers.get("User-Agent").map(str::to_owned));
         Ok(format!("{:?} with {:?}", context.principal, agent))
     });
-    Service::new(router.configure(|config| config.limits.server.admit_timeout = Duration::from_secs(3))).on_admit(
-        |head, _peer| async move {
+    Service::from((
+        router.configure(|config| config.limits.server.admit_timeout = Duration::from_secs(3)),
+        ServerOptions::new().on_admit_async(|head, _peer| async move {
             smol::future::yield_now().await;
             match head.as_ref().and_then(|head| head.headers.get("Authorization")) {
                 Some("Bearer ada") => Admission::Accept(Some(Principal("ada".into()))),
@@ -368,8 +375,8 @@ fn guarded() -> Service {
                 Some("Bearer slow") => smol::future::pending().await,
                 _ => Admission::Unauthorized("Bearer realm=\"calc\"".into()),
             }
-        },
-    )
+        }),
+    ))
 }
 
 // covers: S3-45, HTTP-S-006, SHTTP-S-006
@@ -398,12 +405,15 @@ fn request_is_admitted_or_refused_by_its_head() {
 fn handlers_and_admission_see_the_client_address() {
     run(async {
         let router = Router::new("who", "1")
-            .tool(tool("who"), |cx, _: Nothing| async move { Ok(format!("{:?}", cx.context().peer.name)) });
+            .tool_async(tool("who"), |cx, _: Nothing| async move { Ok(format!("{:?}", cx.context().peer.name)) });
         let (tell, told) = smol::channel::unbounded();
-        let service = Service::new(router).on_admit(move |_, peer| {
-            drop(tell.try_send(peer));
-            std::future::ready(Admission::Accept(None))
-        });
+        let service = Service::from((
+            router,
+            ServerOptions::new().on_admit_async(move |_, peer| {
+                drop(tell.try_send(peer));
+                std::future::ready(Admission::Accept(None))
+            }),
+        ));
         let server = serve_http(service, "127.0.0.1:0").await.expect("an address");
         let mut stream = dial(&server).await;
         let address = stream.local_addr().expect("an address");
@@ -471,17 +481,20 @@ async fn streaming(seen: &Seen) -> (HttpServer, Arc<Mutex<Vec<String>>>) {
     let told = heard.clone();
     let router = router(seen)
         .tools_change()
-        .tool(tool("change"), |cx, _: Nothing| async move {
+        .tool_async(tool("change"), |cx, _: Nothing| async move {
             cx.publish(Change::Tools);
             Ok("told")
         })
         .configure(|config| (config.stream_after, config.store) = (Duration::ZERO, true));
-    let service = Service::new(router).on_event(move |event| {
-        told.lock().expect("no panic").push(match event {
-            ServerEvent::Store(append) => format!("Store {} {}", append.id, append.data.len()),
-            other => format!("{other:?}"),
-        });
-    });
+    let service = Service::from((
+        router,
+        ServerOptions::new().on_event(move |event| {
+            told.lock().expect("no panic").push(match event {
+                ServerEvent::Store(append) => format!("Store {} {}", append.id, append.data.len()),
+                other => format!("{other:?}"),
+            });
+        }),
+    ));
     (serve_http(service, "127.0.0.1:0").await.expect("an address"), heard)
 }
 
@@ -540,13 +553,16 @@ fn end_of_a_session_ends_its_handlers() {
 fn revoked_principal_loses_its_sessions_streams_and_connections() {
     run(async {
         let seen = Seen::default();
-        let service = Service::new(router(&seen)).on_admit(|head, _peer| async move {
-            let Some(head) = head else { return Admission::Accept(Some("ada".into())) };
-            match head.headers.get("Authorization") {
-                Some(who) => Admission::Accept(Some(who.into())),
-                None => Admission::Unauthorized("Bearer".into()),
-            }
-        });
+        let service = Service::from((
+            router(&seen),
+            ServerOptions::new().on_admit_async(|head, _peer| async move {
+                let Some(head) = head else { return Admission::Accept(Some("ada".into())) };
+                match head.headers.get("Authorization") {
+                    Some(who) => Admission::Accept(Some(who.into())),
+                    None => Admission::Unauthorized("Bearer".into()),
+                }
+            }),
+        ));
         let server = Server::new(service).expect("a seed");
         let connection = |http: bool| {
             let (ours, theirs) = UnixStream::pair().expect("a pair");

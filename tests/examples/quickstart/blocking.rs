@@ -14,7 +14,7 @@ fn server() -> Router {
     Router::new("quickstart", env!("CARGO_PKG_VERSION"))
         .instructions("Tools to try a client with.")
         .tool(tool("add").describe("Adds two integers").input_schema(schema_for!(Add)).read_only(), |_cx, add: Add| {
-            add.a.checked_add(add.b).ok_or("the sum is too large")
+            Ok(add.a.checked_add(add.b).ok_or("the sum is too large")?)
         })
         .tool(
             tool("count").describe("Counts, and says how far it is").input_schema(schema_for!(Count)),
@@ -23,7 +23,7 @@ fn server() -> Router {
                     std::thread::sleep(Duration::from_millis(20));
                     let _ = cx.progress(Progress::new(f64::from(n)).total(f64::from(count.to)));
                 }
-                Ok::<_, ToolError>(format!("counted to {}", count.to))
+                Ok(format!("counted to {}", count.to))
             },
         )
         .tool(
@@ -48,7 +48,7 @@ fn server() -> Router {
                     }
                     std::thread::sleep(Duration::from_millis(100));
                 }
-                "rested"
+                Ok("rested")
             },
         )
 }

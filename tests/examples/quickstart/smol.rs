@@ -15,11 +15,11 @@ use std::time::Duration;
 fn server() -> Router {
     Router::new("quickstart", env!("CARGO_PKG_VERSION"))
         .instructions("Tools to try a client with.")
-        .tool(
+        .tool_async(
             tool("add").describe("Adds two integers").input_schema(schema_for!(Add)).read_only(),
             |_cx, add: Add| async move { Ok(add.a.checked_add(add.b).ok_or("the sum is too large")?) },
         )
-        .tool(
+        .tool_async(
             tool("count").describe("Counts, and says how far it is").input_schema(schema_for!(Count)),
             |cx, count: Count| async move {
                 for n in 1..=count.to {
@@ -29,7 +29,7 @@ fn server() -> Router {
                 Ok(format!("counted to {}", count.to))
             },
         )
-        .tool(
+        .tool_async(
             tool("greet").describe("Asks for a name, and greets").input_schema(schema_for!(Nothing)),
             |cx, _: Nothing| async move {
                 // The first call returns here. The handler is called again with the response.
@@ -42,7 +42,7 @@ fn server() -> Router {
                 }
             },
         )
-        .tool(
+        .tool_async(
             tool("sleep").describe("Takes a minute, unless it is cancelled").input_schema(schema_for!(Nothing)),
             |_cx, _: Nothing| async move {
                 // Cancelling drops this future.

@@ -4,9 +4,10 @@
 
 use mcp_proto::model::elicitation::{ElicitRequest, ElicitResult};
 use mcp_proto::route::Cx;
-use mcp_proto::{IntoOutput, Outcome, Progress, Router, ToolError, tool};
-use mcp_tests::poll_loop::{Handler, serve_http, serve_stdio};
+use mcp_proto::{Progress, Router, ToolError, tool};
+use mcp_tests::poll_loop::{serve_http, serve_stdio};
 use serde::Deserialize;
+use std::future::pending;
 use std::io::{self, Write};
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,16 +17,18 @@ static STOPPED: AtomicU32 = AtomicU32::new(0);
 
 fn main() -> io::Result<()> {
     let router = Router::new("bare", "1.0")
-        .add(tool("add").describe("adds two integers"), (|cx| done(cx, add(cx))) as Handler)
-        .add(tool("count").describe("counts, and tells how far it is"), |cx| done(cx, count(cx)))
-        .add(tool("confirm").describe("asks the user"), |cx| done(cx, confirm(cx)))
-        .add(tool("echo").describe("returns its text"), |cx| done(cx, echo(cx)))
-        .add(tool("wait").describe("waits until it is cancelled"), wait)
-        .add(tool("stopped").describe("how many calls of wait were cancelled"), |cx| {
-            done(cx, STOPPED.load(Ordering::Relaxed))
+        .tool(tool("add").describe("adds two integers"), |_cx, Add { a, b }| Ok(a.checked_add(b).ok_or("too large")?))
+        .tool(tool("count").describe("counts, and tells how far it is"), count)
+        .tool(tool("confirm").describe("asks the user"), |cx, ()| confirm(cx))
+        .tool(tool("echo").describe("returns its text"), |_cx, Echo { text }| Ok(text))
+        .tool_async(tool("wait").describe("waits until it is cancelled"), |cx, ()| wait(cx))
+        .tool(tool("stopped").describe("how many calls of wait were cancelled"), |_cx, ()| {
+            Ok(STOPPED.load(Ordering::Relaxed))
         })
-        .add(tool("pid").describe("the process that serves"), |cx| done(cx, std::process::id()))
-        .add(tool("exit").describe("exits without an answer"), |_| std::process::exit(3));
+        .tool(tool("pid").describe("the process that serves"), |_cx, ()| Ok(std::process::id()))
+        .tool(tool("exit").describe("exits without an answer"), |_cx, ()| -> Result<(), ToolError> {
+            std::process::exit(3)
+        });
     let args: Vec<String> = std::env::args().skip(1).collect();
     let connections = match args.as_slice() {
         [http, n] if http == "http" => n.parse().map_err(io::Error::other)?,
@@ -36,19 +39,10 @@ fn main() -> io::Result<()> {
     serve_http(&router, listener, connections)
 }
 
-fn done(cx: &Cx, output: impl IntoOutput) -> Option<Outcome> {
-    Some(cx.outcome(output))
-}
-
 #[derive(Deserialize)]
 struct Add {
     a: i64,
     b: i64,
-}
-
-fn add(cx: &Cx) -> Result<i64, ToolError> {
-    let Add { a, b } = cx.arguments()?;
-    a.checked_add(b).ok_or_else(|| "too large".into())
 }
 
 #[derive(Deserialize)]
@@ -56,8 +50,7 @@ struct Count {
     to: u32,
 }
 
-fn count(cx: &Cx) -> Result<u32, ToolError> {
-    let Count { to } = cx.arguments()?;
+fn count(cx: &Cx, Count { to }: Count) -> Result<u32, ToolError> {
     for n in 1..=to {
         // Fails if the client did not request progress.
         let _ = cx.progress(Progress::new(f64::from(n)).total(f64::from(to)));
@@ -77,16 +70,17 @@ struct Echo {
     text: String,
 }
 
-fn echo(cx: &Cx) -> Result<String, ToolError> {
-    let Echo { text } = cx.arguments()?;
-    Ok(text)
-}
+/// Counts the calls of `wait` that are dropped.
+struct Stopped;
 
-fn wait(cx: &Cx) -> Option<Outcome> {
-    // Only once, since progress must increase.
-    let _ = cx.progress(Progress::new(1.0));
-    if cx.is_cancelled() {
+impl Drop for Stopped {
+    fn drop(&mut self) {
         STOPPED.fetch_add(1, Ordering::Relaxed);
     }
-    None
+}
+
+async fn wait(cx: Cx) -> Result<(), ToolError> {
+    let _stopped = Stopped;
+    let _ = cx.progress(Progress::new(1.0));
+    pending().await
 }

@@ -7,7 +7,7 @@
 //! output). Each of its processes appends its id to the file that the variable `PIDS` names.
 #![forbid(unsafe_code)]
 
-use mcp_blocking::{Router, serve, tool};
+use mcp_blocking::{Router, ToolError, serve, tool};
 use mcp_proto::version::Versions;
 use serde::Deserialize;
 use std::env;
@@ -128,12 +128,12 @@ struct Nothing {}
 
 fn router(output: &Output, deaf: Arc<AtomicBool>) -> Router {
     let [line, many, close] = [(); 3].map(|()| output.clone());
-    let done = |done: io::Result<()>| done.map(|()| "done").map_err(|e| e.to_string());
+    let done = |done: io::Result<()>| done.map(|()| "done").map_err(ToolError::from);
     Router::new("misbehaving", "1.0")
-        .tool(tool("pid").describe("the process that serves"), |_, _: Nothing| Ok::<_, String>(std::process::id()))
-        .tool(tool("echo").describe("returns its text"), |_, Echo { text }: Echo| Ok::<_, String>(text))
-        .tool(tool("wait").describe("never answers"), |_, _: Nothing| -> Result<String, String> { stay() })
-        .tool(tool("crash").describe("ends the process by a signal"), |_, _: Nothing| -> Result<String, String> {
+        .tool(tool("pid").describe("the process that serves"), |_, _: Nothing| Ok(std::process::id()))
+        .tool(tool("echo").describe("returns its text"), |_, Echo { text }: Echo| Ok(text))
+        .tool(tool("wait").describe("never answers"), |_, _: Nothing| -> Result<(), ToolError> { stay() })
+        .tool(tool("crash").describe("ends the process by a signal"), |_, _: Nothing| -> Result<(), ToolError> {
             eprintln!("about to crash");
             std::process::abort()
         })
@@ -166,11 +166,11 @@ fn router(output: &Output, deaf: Arc<AtomicBool>) -> Router {
         })
         .tool(tool("deaf").describe("reads no more"), move |_, _: Nothing| {
             deaf.store(true, Ordering::SeqCst);
-            Ok::<_, String>("done")
+            Ok("done")
         })
         .tool(tool("close").describe("closes its output and lives on"), move |_, _: Nothing| {
             drop(close.pipe.lock().unwrap_or_else(PoisonError::into_inner).take());
-            Ok::<_, String>("unheard")
+            Ok("unheard")
         })
 }
 

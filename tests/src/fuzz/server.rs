@@ -3,7 +3,7 @@
 
 use super::script::Script;
 use super::talk;
-use crate::sim::app::{self, Deed, Handler, Task};
+use crate::sim::app::{self, Deed, Task};
 use crate::sim::{accept, is_of_refused};
 use bytes::Bytes;
 use mcp_proto::exchange::{
@@ -88,7 +88,7 @@ struct Channel {
 
 struct Run {
     engine: WiredServer,
-    router: Router<Handler>,
+    router: Router,
     config: Arc<ServerConfig>,
     now: Instant,
     channels: BTreeMap<ConnectionId, Channel>,

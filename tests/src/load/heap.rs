@@ -7,7 +7,7 @@ use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, Peer};
 use mcp_proto::route::{Cx, Routed};
 use mcp_proto::server::Event;
 use mcp_proto::wired::{Kind, WiredServer};
-use mcp_proto::{Instant, Outcome, Router, tool};
+use mcp_proto::{Handler, Instant, Router, tool};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -147,14 +147,14 @@ fn begun(engine: &mut Engine, id: u64) -> (ConnectionId, String) {
 /// A server and its output.
 struct Engine {
     server: WiredServer,
-    router: Router<fn(&Cx) -> Outcome>,
+    router: Router,
     now: Instant,
     said: Vec<u8>,
 }
 
 impl Engine {
     fn new() -> Self {
-        let echo: fn(&Cx) -> Outcome = |cx| cx.outcome(cx.raw().as_str());
+        let echo = Handler::inline(|cx| cx.outcome(cx.raw().as_str()));
         let router = Router::new("load", "1").tools_change().add(tool("echo"), echo);
         let server = WiredServer::new(Arc::new(router.config()), [7; 32], Instant::ZERO);
         Self { server, router, now: Instant::ZERO, said: Vec::new() }
@@ -194,7 +194,7 @@ impl Engine {
                     let answer = match self.router.route(responder, incoming) {
                         Routed::Answer(answer) => answer,
                         Routed::Handle { handler, invocation, responder } => {
-                            responder.write(handler(&Cx::detached(invocation)))
+                            responder.write(handler.call(&Cx::detached(invocation)).expect("no future"))
                         }
                     };
                     self.server.respond(self.now, answer);

@@ -4,13 +4,14 @@
 
 use super::{Adapter, Setup};
 use mcp_blocking as blocking;
+use mcp_proto::adapter::ServerOptions;
 use mcp_proto::exchange::RequestHead;
 use mcp_proto::input::{Admission, Change, Principal};
 use mcp_proto::model::elicitation::ElicitRequest;
 use mcp_proto::route::Cx;
 use mcp_proto::server::Sessions;
 use mcp_proto::stats::ServerStats;
-use mcp_proto::{Object, Outcome, Progress, Router, ToolError, tool};
+use mcp_proto::{Handler, Object, Outcome, Progress, Router, ToolError, tool};
 use serde::Deserialize;
 use std::future::{pending, ready};
 use std::io::{self, BufRead, Write};
@@ -31,9 +32,9 @@ const GRACE: Duration = Duration::from_secs(1);
 pub fn serve(adapter: Adapter, patience: Duration, setup: Setup, heap: fn() -> usize) -> io::Result<()> {
     match adapter {
         Adapter::Blocking => {
-            let router = router(patience, setup, |tool| blocking::Handler::new(move |cx| run(&cx, tool)));
-            let router = router.add(tool("wait"), blocking::Handler::new(|cx| wait(&cx)));
-            let mut serving = blocking::Serving::new();
+            let router = router(patience, setup, |tool| Handler::sync(move |cx| run(cx, tool)));
+            let router = router.add(tool("wait"), Handler::sync(wait));
+            let mut serving = ServerOptions::new();
             if setup != Setup::Plain {
                 serving = serving.on_admit(|head, _| admission(head));
             }
@@ -44,13 +45,13 @@ pub fn serve(adapter: Adapter, patience: Duration, setup: Setup, heap: fn() -> u
             Ok(())
         }
         Adapter::Smol => {
-            let router = router(patience, setup, |tool| mcp_smol::Handler::new(move |cx| ready(run(&cx, tool))));
-            let router = router.add(tool("wait"), mcp_smol::Handler::new(|_| pending()));
-            let mut service = mcp_smol::Service::new(router);
+            let router = router(patience, setup, |tool| Handler::future(move |cx| ready(run(&cx, tool))));
+            let router = router.add(tool("wait"), Handler::future(|_| pending()));
+            let mut options = ServerOptions::new();
             if setup != Setup::Plain {
-                service = service.on_admit(|head, _| ready(admission(head.as_deref())));
+                options = options.on_admit_async(|head, _| ready(admission(head.as_deref())));
             }
-            let server = smol::block_on(mcp_smol::serve_http(service, "127.0.0.1:0"))?;
+            let server = smol::block_on(mcp_smol::serve_http((router, options), "127.0.0.1:0"))?;
             println!("LISTENING {}", server.local_addr());
             answer(heap, || server.stats())?;
             smol::block_on(server.stop(GRACE));
@@ -73,7 +74,7 @@ fn answer(heap: fn() -> usize, stats: impl Fn() -> ServerStats) -> io::Result<()
 type Tool = fn(&Cx) -> Result<String, ToolError>;
 
 /// The tools, for whatever runs them.
-fn router<H>(patience: Duration, setup: Setup, handler: impl Fn(Tool) -> H) -> Router<H> {
+fn router(patience: Duration, setup: Setup, handler: impl Fn(Tool) -> Handler) -> Router {
     let tools: [(&str, Tool); 6] =
         [("echo", echo), ("big", big), ("flood", flood), ("change", change), ("notes", notes), ("ask", ask)];
     let router = Router::new("load", env!("CARGO_PKG_VERSION")).tools_change().configure(|config| {

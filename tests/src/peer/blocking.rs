@@ -22,7 +22,7 @@ pub fn run(task: Task) -> Result<(), Failure> {
 
 fn router() -> Router {
     Router::new("peer-blocking", env!("CARGO_PKG_VERSION"))
-        .tool(tool("echo").describe("Echo"), |_cx, echo: Echo| echo.text)
+        .tool(tool("echo").describe("Echo"), |_cx, echo: Echo| Ok(echo.text))
 }
 
 fn serve(style: Style) -> Result<(), Failure> {

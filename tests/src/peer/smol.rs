@@ -23,7 +23,7 @@ pub fn run(task: Task) -> Result<(), Failure> {
 
 fn router() -> Router {
     Router::new("peer-smol", env!("CARGO_PKG_VERSION"))
-        .tool(tool("echo").describe("Echo"), |_cx, echo: Echo| async move { Ok(echo.text) })
+        .tool_async(tool("echo").describe("Echo"), |_cx, echo: Echo| async move { Ok(echo.text) })
 }
 
 async fn serve(style: Style) -> Result<(), Failure> {

@@ -3,24 +3,21 @@
 
 use super::channel::{self, Channel};
 use super::{Clock, seed};
+use mcp_proto::Router;
+use mcp_proto::adapter::{AsyncJob, Job, Mailbox, Running, ServerOptions, Work};
 use mcp_proto::exchange::{Action, ConnectionId, IoEvent, Peer, RequestHead};
-use mcp_proto::input::{Admission, Note};
-use mcp_proto::route::{Cx, Port, Routed};
-use mcp_proto::server::{Event, Responder};
+use mcp_proto::input::Admission;
+use mcp_proto::server::Event;
 use mcp_proto::wired::{Kind, WiredServer};
-use mcp_proto::{Outcome, Refusal, Router};
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-
-/// A handler. It runs on the loop, so nothing else happens before it returns. `None` means "not
-/// yet": it runs again soon, and once more after its request was cancelled, so that it can stop
-/// what it has begun.
-pub type Handler = fn(&Cx) -> Option<Outcome>;
 
 /// Callbacks of a loop that serves HTTP. Both run on the loop.
 #[derive(Clone, Copy)]
@@ -38,14 +35,14 @@ impl Default for Hooks {
     }
 }
 
-/// Delay before a pending handler runs again.
+/// Delay before a pending handler is polled again: this loop has no wakers.
 const AGAIN: Duration = Duration::from_millis(5);
 
 /// Serves the program that started this one, until its end.
 ///
 /// # Errors
 /// The operating system cannot wait, or provides no randomness or no standard stream.
-pub fn serve_stdio(router: &Router<Handler>) -> io::Result<()> {
+pub fn serve_stdio(router: &Router) -> io::Result<()> {
     let streams = [rustix::stdio::stdin(), rustix::stdio::stdout()];
     let [input, output] = streams.map(|stream| stream.try_clone_to_owned());
     let mut server = ServeLoop::new(router, None, 0)?;
@@ -57,7 +54,7 @@ pub fn serve_stdio(router: &Router<Handler>) -> io::Result<()> {
 ///
 /// # Errors
 /// As [`serve_stdio`].
-pub fn serve_http(router: &Router<Handler>, listener: TcpListener, connections: usize) -> io::Result<()> {
+pub fn serve_http(router: &Router, listener: TcpListener, connections: usize) -> io::Result<()> {
     serve_http_with(router, listener, connections, Hooks::default())
 }
 
@@ -65,12 +62,7 @@ pub fn serve_http(router: &Router<Handler>, listener: TcpListener, connections: 
 ///
 /// # Errors
 /// As [`serve_stdio`].
-pub fn serve_http_with(
-    router: &Router<Handler>,
-    listener: TcpListener,
-    connections: usize,
-    hooks: Hooks,
-) -> io::Result<()> {
+pub fn serve_http_with(router: &Router, listener: TcpListener, connections: usize, hooks: Hooks) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let mut server = ServeLoop::new(router, Some(listener), connections)?;
     server.hooks = hooks;
@@ -79,32 +71,40 @@ pub fn serve_http_with(
 
 struct ServeLoop<'a> {
     engine: WiredServer,
-    router: &'a Router<Handler>,
+    router: &'a Router,
     clock: Clock,
     channels: BTreeMap<ConnectionId, Channel>,
-    jobs: Vec<Job>,
+    running: Running,
+    /// What handlers and callbacks tell the engine.
+    mailbox: Mailbox,
+    options: ServerOptions,
+    /// Pending handlers.
+    jobs: Vec<AsyncJob>,
     listener: Option<TcpListener>,
     /// Connections still to be accepted.
     left: usize,
     hooks: Hooks,
 }
 
-/// A request with a pending handler.
-struct Job {
-    handler: Handler,
-    cx: Cx,
-    port: Arc<Desk>,
-    responder: Responder,
-}
-
 impl<'a> ServeLoop<'a> {
-    fn new(router: &'a Router<Handler>, listener: Option<TcpListener>, left: usize) -> io::Result<Self> {
+    fn new(router: &'a Router, listener: Option<TcpListener>, left: usize) -> io::Result<Self> {
         let clock = Clock::start();
         let mut config = router.config();
         config.origin_unix = clock.origin_unix;
         let engine = WiredServer::new(Arc::new(config), seed()?, clock.now());
-        let (channels, jobs, hooks) = (BTreeMap::new(), Vec::new(), Hooks::default());
-        Ok(Self { engine, router, clock, channels, jobs, listener, left, hooks })
+        Ok(Self {
+            engine,
+            router,
+            clock,
+            channels: BTreeMap::new(),
+            running: Running::default(),
+            mailbox: Mailbox::default(),
+            options: ServerOptions::new(),
+            jobs: Vec::new(),
+            listener,
+            left,
+            hooks: Hooks::default(),
+        })
     }
 
     fn run(mut self) -> io::Result<()> {
@@ -120,12 +120,17 @@ impl<'a> ServeLoop<'a> {
 
     /// Runs the pending handlers, and carries out the actions of the engine until there are none.
     fn carry_out(&mut self) {
-        for job in std::mem::take(&mut self.jobs) {
-            self.work(job);
-        }
+        self.poll_jobs();
         loop {
-            while let Some(action) = self.engine.poll_output() {
+            while let Some(command) = self.mailbox.poll(Waker::noop()) {
+                self.running.answered(&command);
+                // A refusal of a notification is harmless: the client did not ask for it, or the
+                // request is over.
+                let _ = self.engine.command(self.clock.now(), command);
+            }
+            if let Some(action) = self.engine.poll_output() {
                 self.act(action);
+                continue;
             }
             let ended = |(id, channel): (&ConnectionId, &mut Channel)| channel.closed().map(|why| (*id, why));
             let Some((id, why)) = self.channels.iter_mut().find_map(ended) else { break };
@@ -152,20 +157,13 @@ impl<'a> ServeLoop<'a> {
                     channel.close(how);
                 }
             }
-            Action::Event(Event::Request(responder, incoming)) => match self.router.route(responder, incoming) {
-                Routed::Answer(answer) => self.engine.respond(self.clock.now(), answer),
-                Routed::Handle { handler, invocation, responder } => {
-                    let port = Arc::new(Desk::default());
-                    let cx = Cx::new(invocation, port.clone());
-                    self.work(Job { handler: *handler, cx, port, responder });
-                }
-            },
+            Action::Event(Event::Request(responder, incoming)) => {
+                let work = self.running.begin(&self.mailbox.link(), responder, incoming);
+                self.work(work);
+            }
             Action::Event(Event::Cancelled(key)) => {
-                if let Some(at) = self.jobs.iter().position(|job| job.responder.key() == key) {
-                    let job = self.jobs.swap_remove(at);
-                    job.port.cancelled.store(true, Ordering::Relaxed);
-                    self.work(job);
-                }
+                self.running.cancel(key).wake();
+                self.poll_jobs();
             }
             Action::Event(Event::Admit(token, head)) => {
                 // This loop accepts only HTTP connections.
@@ -177,18 +175,16 @@ impl<'a> ServeLoop<'a> {
         }
     }
 
-    /// Runs a handler. Its notifications are sent before its response.
-    fn work(&mut self, job: Job) {
-        let now = self.clock.now();
-        let outcome = (job.handler)(&job.cx);
-        for note in job.port.take() {
-            // A refusal is harmless: the client did not ask for it, or the request is over.
-            let _ = self.engine.notify(now, job.responder.key(), note);
-        }
-        match outcome {
-            Some(outcome) => self.engine.respond(now, job.responder.write(outcome)),
-            None if job.port.is_cancelled() => {}
-            None => self.jobs.push(job),
+    fn poll_jobs(&mut self) {
+        self.jobs = std::mem::take(&mut self.jobs).into_iter().filter_map(pending).collect();
+    }
+
+    /// Runs a handler: a future until it is pending, anything else to its end.
+    fn work(&mut self, work: Work) {
+        match work.route(self.router, &self.options) {
+            Some(Job::Sync(job)) => job.run(),
+            Some(Job::Async(job)) => self.jobs.extend(pending(job)),
+            None => {}
         }
     }
 
@@ -220,26 +216,10 @@ impl<'a> ServeLoop<'a> {
     }
 }
 
-/// The pending notifications of a handler, and whether it should stop.
-#[derive(Default)]
-struct Desk {
-    notes: Mutex<Vec<Note>>,
-    cancelled: AtomicBool,
-}
-
-impl Desk {
-    fn take(&self) -> Vec<Note> {
-        std::mem::take(&mut self.notes.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl Port for Desk {
-    fn note(&self, note: Note) -> Result<(), Refusal> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(note);
-        Ok(())
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Relaxed)
+/// Polls a handler. Returns it if it is still pending; a result is passed on when it is dropped.
+fn pending(mut job: AsyncJob) -> Option<AsyncJob> {
+    match Pin::new(&mut job).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Pending => Some(job),
+        Poll::Ready(_) => None,
     }
 }

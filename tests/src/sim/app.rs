@@ -6,7 +6,7 @@ use mcp_proto::model::elicitation::{ElicitRequest, ElicitResult};
 use mcp_proto::model::tools::CallToolResult;
 use mcp_proto::route::{Cx, Routed, ToolError};
 use mcp_proto::server::{Incoming, Responder};
-use mcp_proto::{CallError, Instant, Outcome, Router, tool};
+use mcp_proto::{CallError, Handler, Instant, Outcome, Router, tool};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -30,14 +30,12 @@ pub struct Work {
     pub api_key: String,
 }
 
-/// The handler of a tool in a run.
-pub type Handler = fn(&Cx) -> Outcome;
-
 /// The server of a run: one tool, several pages of others.
-pub fn router() -> Router<Handler> {
-    let mut router = Router::new("sim", "1").add(tool("work").describe("does what its arguments say"), work as Handler);
+pub fn router() -> Router {
+    let mut router =
+        Router::new("sim", "1").add(tool("work").describe("does what its arguments say"), Handler::inline(work));
     for n in 0..7 {
-        router = router.add(tool(&format!("other{n}")), work as Handler);
+        router = router.add(tool(&format!("other{n}")), Handler::inline(work));
     }
     router
 }
@@ -82,7 +80,7 @@ pub enum Deed {
 
 /// Takes a request: answered at once, or a task.
 pub fn take(
-    router: &Router<Handler>,
+    router: &Router,
     responder: Responder,
     incoming: Incoming,
     now: Instant,
@@ -94,7 +92,7 @@ pub fn take(
             let work = cx.arguments::<Work>().ok();
             let tag = work.as_ref().map(|work| work.tag);
             let (millis, ticks) = work.map_or((0, 0), |work| (work.millis, work.ticks));
-            let answer = handler(&cx);
+            let answer = handler.call(&cx).expect("it returns no future");
             let step = Duration::from_millis(millis / (ticks + 1));
             Ok(Task { tag, responder: Some(responder), answer, ticks, told: 0, next: now + step, step })
         }

@@ -6,7 +6,7 @@ mod recorded;
 mod rest;
 mod spurious;
 
-use super::app::{self, Deed, Handler, Made, Task, Work};
+use super::app::{self, Deed, Made, Task, Work};
 use super::digest::log::{Engine, Log, Op};
 use super::link::Pipe;
 use super::report::{InputKind, Report, Transcript};
@@ -95,7 +95,7 @@ pub struct World {
     rng: Rng,
     now: Instant,
     server: WiredServer,
-    router: Router<Handler>,
+    router: Router,
     tasks: BTreeMap<RequestKey, Task>,
     server_terminated: bool,
     clients: Vec<Side>,

@@ -1,7 +1,9 @@
 //! The scenes with `mcp-blocking`.
 
 use super::{Client, Echo, Heap, Nothing, Server, To};
-use mcp_blocking::{CallError, Config, HttpServer, Router, connect_with, serve_http, serve_stdio, tool, tools};
+use mcp_blocking::{
+    CallError, Config, HttpServer, Router, ToolError, connect_with, serve_http, serve_stdio, tool, tools,
+};
 use mcp_proto::client::{Policy, Restart};
 use std::net::SocketAddr;
 use std::process::Command;
@@ -14,15 +16,15 @@ const LOOK: Duration = Duration::from_millis(1);
 /// The tools of every server.
 fn router(heap: Heap) -> Router {
     Router::new("soak", env!("CARGO_PKG_VERSION"))
-        .tool(tool("echo"), |_cx, echo: Echo| echo.text)
+        .tool(tool("echo"), |_cx, echo: Echo| Ok(echo.text))
         .tool(tool("wait"), |cx, _: Nothing| {
             while !cx.is_cancelled() {
                 thread::sleep(LOOK);
             }
-            "cancelled"
+            Ok("cancelled")
         })
-        .tool(tool("exit"), |_cx, _: Nothing| -> String { std::process::exit(0) })
-        .tool(tool("held"), move |_cx, _: Nothing| heap().to_string())
+        .tool(tool("exit"), |_cx, _: Nothing| -> Result<(), ToolError> { std::process::exit(0) })
+        .tool(tool("held"), move |_cx, _: Nothing| Ok(heap().to_string()))
 }
 
 /// Serves over stdio until the end of its input.

@@ -16,10 +16,10 @@ async fn exited() -> Result<String, ToolError> {
 /// The tools of every server.
 fn router(heap: Heap) -> Router {
     Router::new("soak", env!("CARGO_PKG_VERSION"))
-        .tool(tool("echo"), |_cx, echo: Echo| async move { Ok(echo.text) })
-        .tool(tool("wait"), |_cx, _: Nothing| pending::<Result<String, ToolError>>())
-        .tool(tool("exit"), |_cx, _: Nothing| exited())
-        .tool(tool("held"), move |_cx, _: Nothing| async move { Ok(heap().to_string()) })
+        .tool_async(tool("echo"), |_cx, echo: Echo| async move { Ok(echo.text) })
+        .tool_async(tool("wait"), |_cx, _: Nothing| pending::<Result<String, ToolError>>())
+        .tool_async(tool("exit"), |_cx, _: Nothing| exited())
+        .tool_async(tool("held"), move |_cx, _: Nothing| async move { Ok(heap().to_string()) })
 }
 
 /// Serves over stdio until the end of its input.

@@ -60,7 +60,7 @@ pub struct ClientPort {
 /// A server over one channel, with one tool, `add`.
 pub struct ServerPort {
     engine: WiredServer,
-    router: Router<fn(&Cx) -> Outcome>,
+    router: Router,
     channel: ConnectionId,
     text: Bytes,
 }
@@ -267,7 +267,7 @@ pub unsafe extern "C" fn client_free(client: *mut ClientPort) {
 pub unsafe extern "C" fn server_new(seed: *mut u8, now: u64) -> *mut ServerPort {
     // SAFETY: as promised by the caller.
     let seed = unsafe { taken(seed, 32) };
-    let router: Router<fn(&Cx) -> Outcome> = Router::new("wasm", "1.0").add(tool("add").describe("adds"), add);
+    let router = Router::new("wasm", "1.0").add(tool("add").describe("adds"), Handler::inline(add));
     let mut engine = WiredServer::new(Arc::new(router.config()), seed_of(&seed), at(now));
     let channel = engine.accept(at(now), Kind::Lines, Peer::default());
     Box::into_raw(Box::new(ServerPort { engine, router, channel, text: Bytes::new() }))
@@ -311,7 +311,7 @@ pub unsafe extern "C" fn server_poll(server: *mut ServerPort, now: u64) -> u32 {
         match waiting.pop_front() {
             Some(Routed::Answer(answer)) => engine.respond(at(now), answer),
             Some(Routed::Handle { handler, invocation, responder }) => {
-                let outcome = handler(&Cx::detached(invocation));
+                let outcome = handler.call(&Cx::detached(invocation)).expect("no handler here returns a future");
                 engine.respond(at(now), responder.write(outcome));
             }
             None => {}

@@ -8,12 +8,14 @@
 )]
 
 mod clock;
+mod park;
 mod process;
 #[cfg(unix)]
 mod socket_file;
 mod stdio;
 
 pub use clock::{Clock, seed};
+pub use park::block_on;
 pub use process::{ChildProcess, Spawned};
 #[cfg(unix)]
 pub use socket_file::{SocketFile, peer_credentials};

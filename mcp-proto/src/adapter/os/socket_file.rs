@@ -1,6 +1,6 @@
 //! The file of a Unix domain socket: private as soon as it exists, and removed with its server.
 
-use crate::adapter::not_bound;
+use crate::adapter::connect::not_bound;
 use crate::exchange::Credentials;
 use alloc::borrow::ToOwned;
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -49,7 +49,7 @@ impl SocketFile {
     pub fn listen(path: &Path) -> io::Result<(UnixListener, Self)> {
         // The working directory may have changed when the file is removed.
         let path = std::path::absolute(path)?;
-        bind(&path).and_then(Bound::listen).map_err(|e| not_bound(&path.display(), &e))
+        bind(&path).and_then(BoundSocket::listen).map_err(|e| not_bound(&path.display(), &e))
     }
 
     /// Returns the path.
@@ -96,11 +96,11 @@ pub fn peer_credentials(_: &UnixStream) -> Option<Credentials> {
 }
 
 /// Binds a socket at this path, replacing an abandoned one.
-fn bind(path: &Path) -> io::Result<Bound> {
-    match Bound::at(path) {
+fn bind(path: &Path) -> io::Result<BoundSocket> {
+    match BoundSocket::at(path) {
         Err(e) if e.kind() == ErrorKind::AddrInUse && is_abandoned(path) => {
             fs::remove_file(path)?;
-            Bound::at(path)
+            BoundSocket::at(path)
         }
         bound => bound,
     }
@@ -122,12 +122,12 @@ fn try_connect(path: &Path) -> io::Result<()> {
 /// A socket with a new file that only this user may connect to. It does not listen yet, so
 /// connections are refused.
 #[derive(Debug)]
-struct Bound {
+struct BoundSocket {
     socket: OwnedFd,
     file: SocketFile,
 }
 
-impl Bound {
+impl BoundSocket {
     /// Creates a socket and its file at this path. Fails if anything exists there, even a link.
     fn at(path: &Path) -> io::Result<Self> {
         let address = SocketAddrUnix::new(path)?;
@@ -227,7 +227,7 @@ mod tests {
         let held = UMASK.lock().unwrap_or_else(PoisonError::into_inner);
         for (mask, bound) in [(0o000, 0o600), (0o077, 0o600), (0o200, 0o400)] {
             let before = umask(Mode::from_raw_mode(mask));
-            let socket = Bound::at(&path);
+            let socket = BoundSocket::at(&path);
             umask(before);
             let socket = socket.expect("bound");
             assert_eq!(mode(&path), bound, "bound under {mask:03o}");
@@ -249,9 +249,9 @@ mod tests {
         symlink(&target, &link).expect("a link");
         assert!(restrict(&link).is_err() && restrict(&target).is_err());
         assert_eq!(mode(&target), 0o640);
-        assert_eq!(Bound::at(&link).expect_err("a link is there").kind(), ErrorKind::AddrInUse);
+        assert_eq!(BoundSocket::at(&link).expect_err("a link is there").kind(), ErrorKind::AddrInUse);
         fs::remove_file(&target).expect("removed");
-        assert_eq!(Bound::at(&link).expect_err("a link to nothing is there").kind(), ErrorKind::AddrInUse);
+        assert_eq!(BoundSocket::at(&link).expect_err("a link to nothing is there").kind(), ErrorKind::AddrInUse);
         assert!(!target.exists());
         fs::remove_file(&link).expect("removed");
     }

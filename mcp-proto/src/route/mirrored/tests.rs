@@ -2,7 +2,7 @@
 
 use crate::exchange::{Body, ExchangeEvent, ExchangeId, Headers, Inbound, Outbound, Peer, RequestHead, ResponseHead};
 use crate::input::Outcome;
-use crate::route::{Routed, Router, tool};
+use crate::route::{Handler, Routed, Router, tool};
 use crate::rpc::{Object, Payload, parse};
 use crate::server::{Event, Output, Server};
 use crate::time::Instant;
@@ -36,9 +36,14 @@ fn answer(said: &[u8]) -> Result<(), (i64, String)> {
     }
 }
 
+/// A handler that no test runs.
+fn unused() -> Handler {
+    Handler::inline(|_| Outcome::internal("unused"))
+}
+
 /// Returns the status of a request to a server with these tools, and its response.
 fn asked(tools: impl IntoIterator<Item = Tool>, head: Option<Headers>, body: &str) -> (u16, Result<(), (i64, String)>) {
-    let router = tools.into_iter().fold(Router::new("r", "1"), |router, tool| router.add(tool, ()));
+    let router = tools.into_iter().fold(Router::new("r", "1"), |router, tool| router.add(tool, unused()));
     let mut server = Server::new(Arc::new(router.config()), [1; 32], NOW);
     let begin = match head {
         Some(headers) => ExchangeEvent::Inbound(Inbound::Request(RequestHead {
@@ -291,7 +296,7 @@ fn tool_with_invalid_annotation_is_not_offered() {
         assert_eq!(e.name, "named");
         assert!(e.why.contains(why), "{schema}: {e}");
         assert!(e.to_string().starts_with("the tool `named` cannot be offered: `x-mcp-header` at "));
-        let added = std::panic::catch_unwind(|| Router::new("r", "1").add(tool, ()).config());
+        let added = std::panic::catch_unwind(|| Router::new("r", "1").add(tool, unused()).config());
         let text = added.unwrap_err().downcast::<String>().unwrap();
         assert_eq!(*text, e.to_string(), "the panic says what the check says");
     }

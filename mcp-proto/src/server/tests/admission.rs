@@ -87,7 +87,10 @@ fn connection_that_is_not_admitted_is_closed_unserved() {
                 Some(token)
             }
         };
-        let outputs = bench.outputs();
+        let mut outputs = bench.outputs();
+        // The application has not decided, and need not any more.
+        let withdrawn: Vec<_> = late.iter().map(|token| Output::Event(Event::AdmitWithdrawn(token.key()))).collect();
+        assert_eq!(outputs.split_off(2), withdrawn);
         assert!(
             matches!(&outputs[..], [Output::Event(Event::Diagnostic(d)), Output::Abort(A)] if d.kind == DiagnosticKind::NotAdmitted),
             "{outputs:?}"
@@ -131,7 +134,12 @@ fn input_before_admission_is_bounded() {
         bench.item(A, read(PING));
         bench.item(A, second);
         let outputs = bench.outputs();
-        assert!(matches!(&outputs[..], [Output::Event(Event::Diagnostic(_)), Output::Abort(A)]), "{outputs:?}");
+        let [Output::Event(Event::Diagnostic(_)), Output::Abort(A), Output::Event(Event::AdmitWithdrawn(key))] =
+            &outputs[..]
+        else {
+            panic!("{outputs:?}")
+        };
+        assert_eq!(*key, token.key());
         admit(&mut bench, token, accept("ada"));
         assert_eq!(bench.outputs(), []);
         assert!(bench.server.env.exchanges.is_empty() && bench.at_rest());
@@ -144,7 +152,8 @@ fn connection_closed_before_admission_leaves_no_state() {
     let token = shown(&mut bench, A);
     bench.item(A, read(PING));
     bench.handle_event(A, failed());
-    assert!(bench.outputs().is_empty() && bench.server.env.exchanges.is_empty() && bench.at_rest());
+    assert_eq!(bench.outputs(), [Output::Event(Event::AdmitWithdrawn(token.key()))]);
+    assert!(bench.server.env.exchanges.is_empty() && bench.at_rest());
     // Another exchange with the same number needs its own admission.
     let other = shown(&mut bench, A);
     admit(&mut bench, token, accept("eve"));

@@ -3,7 +3,7 @@
 use std::io;
 use std::thread::sleep;
 
-use mcp_blocking::{Handler, Serving, serve_http_with, serve_stdio_with};
+use mcp_blocking::{Handler, ServerOptions, serve_http_with, serve_stdio_with};
 
 use super::{Options, Over, announce, router, tell};
 
@@ -13,17 +13,17 @@ use super::{Options, Over, announce, router, tell};
 /// The error of the operating system.
 pub fn serve(options: Options) -> io::Result<()> {
     let router = router(|steps, end| {
-        Handler::new(move |cx| {
-            steps.iter().filter_map(|step| step.take(&cx)).for_each(sleep);
-            cx.outcome(end(&cx))
+        Handler::sync(move |cx| {
+            steps.iter().filter_map(|step| step.take(cx)).for_each(sleep);
+            cx.outcome(end(cx))
         })
     });
-    let serving = Serving::new();
-    let serving = if options.verbose { serving.on_message(tell) } else { serving };
+    let callbacks = ServerOptions::new();
+    let callbacks = if options.verbose { callbacks.on_message(tell) } else { callbacks };
     match options.over {
-        Over::Stdio => serve_stdio_with(router, serving),
+        Over::Stdio => serve_stdio_with(router, callbacks),
         Over::Http(address) => {
-            let server = serve_http_with(router, serving, address)?;
+            let server = serve_http_with(router, callbacks, address)?;
             announce(server.local_addr())?;
             server.wait();
             Ok(())

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use mcp_proto::input::Change;
-use mcp_proto::{CallToolResult, Cx, Denied, Progress, Router, Tool, ToolError, WireMessage};
+use mcp_proto::{CallToolResult, Cx, Denied, Handler, Progress, Router, Tool, ToolError, WireMessage};
 
 /// A tool: the steps of its handler, and its result. It is converted to a handler of either
 /// adapter.
@@ -111,7 +111,7 @@ impl Step {
 }
 
 /// Creates a router with every tool. `handler` creates the handlers.
-fn router<H>(handler: impl Fn(Vec<Step>, fn(&Cx) -> Result<CallToolResult, ToolError>) -> H) -> Router<H> {
+fn router(handler: impl Fn(Vec<Step>, fn(&Cx) -> Result<CallToolResult, ToolError>) -> Handler) -> Router {
     let router = Router::new("everything-server", env!("CARGO_PKG_VERSION"))
         .tools_change()
         // The suite sends answers with its first call

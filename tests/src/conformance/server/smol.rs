@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use mcp_smol::{Handler, Service, serve_http, serve_stdio};
+use mcp_smol::{Handler, ServerOptions, serve_http, serve_stdio};
 use smol::Timer;
 
 use super::{Options, Over, announce, router, tell};
@@ -15,7 +15,7 @@ use super::{Options, Over, announce, router, tell};
 pub fn serve(options: Options) -> io::Result<()> {
     let router = router(|steps, end| {
         let steps = Arc::new(steps);
-        Handler::new(move |cx| {
+        Handler::future(move |cx| {
             let steps = Arc::clone(&steps);
             async move {
                 for pause in steps.iter().filter_map(|step| step.take(&cx)) {
@@ -25,13 +25,13 @@ pub fn serve(options: Options) -> io::Result<()> {
             }
         })
     });
-    let service = Service::new(router);
-    let service = if options.verbose { service.on_message(tell) } else { service };
+    let callbacks = ServerOptions::new();
+    let callbacks = if options.verbose { callbacks.on_message(tell) } else { callbacks };
     smol::block_on(async {
         match options.over {
-            Over::Stdio => serve_stdio(service).await,
+            Over::Stdio => serve_stdio((router, callbacks)).await,
             Over::Http(address) => {
-                let server = serve_http(service, address).await?;
+                let server = serve_http((router, callbacks), address).await?;
                 announce(server.local_addr())?;
                 server.wait().await;
                 Ok(())

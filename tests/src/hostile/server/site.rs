@@ -8,7 +8,7 @@ use crate::hostile::{Bench, Host};
 use crate::orphans::Adapter;
 use crate::poll_loop::{self, Hooks};
 use crate::stub::SOON;
-use mcp_proto::ServerConfig;
+use mcp_proto::adapter::ServerOptions;
 use mcp_proto::exchange::RequestHead;
 use mcp_proto::input::{Admission, Principal};
 use mcp_proto::model::lifecycle::Implementation;
@@ -16,10 +16,13 @@ use mcp_proto::route::Cx;
 use mcp_proto::server::Event;
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::WiredServer;
+use mcp_proto::{Handler, ServerConfig};
 use serde_json::{Value, json};
 use std::cell::Cell;
+use std::future::{Future, poll_fn};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Mutex, PoisonError};
+use std::task::Poll;
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
@@ -69,7 +72,7 @@ impl Bench {
         let (address, server) = match self.host {
             Host::Driver(Adapter::Blocking) => {
                 let router = tools::router(on_a_thread, change).configure(linger);
-                let mut serving = mcp_blocking::Serving::new();
+                let mut serving = ServerOptions::new();
                 if let Some(admit) = admit {
                     serving = serving.on_admit(move |head, _| head.map_or(Admission::Forbidden(None), admit));
                 }
@@ -81,21 +84,22 @@ impl Bench {
             }
             Host::Driver(Adapter::Smol) => {
                 let router = tools::router(in_a_task, change).configure(linger);
-                let mut service = mcp_smol::Service::new(router);
+                let mut options = ServerOptions::new();
                 if let Some(admit) = admit {
-                    service = service.on_admit(move |head, _| {
+                    options = options.on_admit_async(move |head, _| {
                         std::future::ready(head.map_or(Admission::Forbidden(None), |head| admit(&head)))
                     });
                 }
                 if let Some(told) = told {
-                    service = service.on_event(move |event| told(&event));
+                    options = options.on_event(move |event| told(&event));
                 }
-                let server = smol::block_on(mcp_smol::serve_http(service, nowhere)).map_err(|e| e.to_string())?;
+                let server =
+                    smol::block_on(mcp_smol::serve_http((router, options), nowhere)).map_err(|e| e.to_string())?;
                 (server.local_addr(), Server::Smol(server))
             }
             Host::Driver(Adapter::Loop) if told.is_some() => return Err("the loop has no callback for events".into()),
             Host::Driver(Adapter::Loop) => {
-                let router = tools::router(|tool| tool, change).configure(linger);
+                let router = tools::router(on_the_loop, change).configure(linger);
                 let listener = TcpListener::bind(nowhere).map_err(|e| e.to_string())?;
                 let address = listener.local_addr().map_err(|e| e.to_string())?;
                 let hooks = Hooks { watch, ..Hooks::default() };
@@ -140,10 +144,10 @@ fn linger(config: &mut ServerConfig) {
     config.limits.frame.linger_timeout = Duration::from_millis(300);
 }
 
-fn on_a_thread(tool: Tool) -> mcp_blocking::Handler {
-    mcp_blocking::Handler::new(move |cx| {
+fn on_a_thread(tool: Tool) -> Handler {
+    Handler::sync(move |cx| {
         loop {
-            match tool(&cx) {
+            match tool(cx) {
                 Some(outcome) => return outcome,
                 None => thread::park_timeout(AGAIN),
             }
@@ -151,7 +155,19 @@ fn on_a_thread(tool: Tool) -> mcp_blocking::Handler {
     })
 }
 
-fn in_a_task(tool: Tool) -> mcp_smol::Handler {
+/// A task waits for the time of its executor. The loop polls its tasks again by itself.
+fn in_a_task(tool: Tool) -> Handler {
+    task(tool, || smol::Timer::after(AGAIN))
+}
+
+fn on_the_loop(tool: Tool) -> Handler {
+    task(tool, || {
+        let mut polled = false;
+        poll_fn(move |_| if std::mem::replace(&mut polled, true) { Poll::Ready(()) } else { Poll::Pending })
+    })
+}
+
+fn task<F: Future + Send + 'static>(tool: Tool, again: fn() -> F) -> Handler {
     /// A cancelled task is dropped.
     struct Running(Option<Cx>);
     impl Running {
@@ -164,7 +180,7 @@ fn in_a_task(tool: Tool) -> mcp_smol::Handler {
             self.0.as_ref().inspect(|cx| tools::dropped(cx));
         }
     }
-    mcp_smol::Handler::new(move |cx| {
+    Handler::future(move |cx| {
         let mut running = Running(Some(cx.clone()));
         async move {
             loop {
@@ -172,7 +188,7 @@ fn in_a_task(tool: Tool) -> mcp_smol::Handler {
                     running.is_done();
                     return outcome;
                 }
-                smol::Timer::after(AGAIN).await;
+                again().await;
             }
         }
     })

@@ -1,17 +1,16 @@
 //! The tools of the tested server: the same functions on each driver.
 
-use crate::poll_loop::Handler;
 use mcp_proto::model::elicitation::{ElicitRequest, ElicitResult};
 use mcp_proto::route::Cx;
 use mcp_proto::rpc::Object;
-use mcp_proto::{Outcome, Router, ServerConfig, ToolError, tool};
+use mcp_proto::{Handler, Outcome, Router, ServerConfig, ToolError, tool};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A tool. `None`: it must be called again soon.
-pub(super) type Tool = Handler;
+pub(super) type Tool = fn(&Cx) -> Option<Outcome>;
 
 const TOOLS: &[(&str, Tool)] =
     &[("echo", echo), ("mark", mark), ("big", big), ("wait", wait), ("tell", tell), ("ask", ask)];
@@ -29,7 +28,7 @@ struct Waits {
     left: BTreeSet<String>,
 }
 
-pub(super) fn router<H>(wrap: fn(Tool) -> H, change: fn(&mut ServerConfig)) -> Router<H> {
+pub(super) fn router(wrap: fn(Tool) -> Handler, change: fn(&mut ServerConfig)) -> Router {
     let empty = Router::new("target", "1.0").configure(change);
     TOOLS.iter().fold(empty, |router, (name, function)| router.add(tool(name), wrap(*function)))
 }

@@ -52,7 +52,7 @@ pub struct World {
     /// The time by which a server that shuts down must have ended.
     pub(super) drain_until: Instant,
     pub(super) config: Arc<ServerConfig>,
-    pub(super) router: Router<()>,
+    pub(super) router: Router,
     pub(super) tasks: BTreeMap<RequestKey, Task>,
     /// Late responses to cancelled requests.
     pub(super) late: VecDeque<Answer>,

@@ -50,7 +50,7 @@ struct Pair {
     now: Instant,
     client: Bare,
     server: WiredServer,
-    router: Router<()>,
+    router: Router,
     tasks: BTreeMap<RequestKey, Task>,
     runs: u64,
     calls: u64,

@@ -203,6 +203,8 @@ fn of_server(event: &server::Event) -> Option<String> {
         Event::Cancelled(key) => format!("2 {}", key.number()),
         Event::Notification { method, .. } => format!("3 {method}"),
         Event::Admit(token, _) => format!("4 {}", token.key().number()),
+        // Newer than the digest.
+        Event::AdmitWithdrawn(_) => return None,
         Event::SessionOpened(session) => format!("5 {}", session.number()),
         Event::SessionEnded(session, why) => {
             let why = match why {

@@ -33,7 +33,7 @@ pub(super) fn record_both(seed: u64) -> Vec<Entry> {
 
 pub(super) struct Duplex {
     scenario: Scenario,
-    router: Router<app::Handler>,
+    router: Router,
 }
 
 impl Duplex {
@@ -111,7 +111,7 @@ impl Setting for Web {
 
 pub(super) struct Both {
     scenario: both::Scenario,
-    router: Router<()>,
+    router: Router,
 }
 
 impl Both {

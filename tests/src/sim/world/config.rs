@@ -1,6 +1,6 @@
 //! How the engines of a scenario are configured.
 
-use crate::sim::app::{self, Handler};
+use crate::sim::app;
 use crate::sim::{Scenario, Transport};
 use mcp_proto::client::Restart;
 use mcp_proto::exchange::Program;
@@ -24,7 +24,7 @@ pub(in crate::sim) fn configure(scenario: &Scenario) -> ClientConfig {
 }
 
 /// The configuration of the server of every scenario.
-pub(in crate::sim) fn configure_server(router: &Router<Handler>) -> ServerConfig {
+pub(in crate::sim) fn configure_server(router: &Router) -> ServerConfig {
     let mut config = router.config();
     config.limits.server.page_size = 3;
     config.limits.server.ask_timeout = Duration::from_secs(60);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::adapter::Signal;
+use crate::adapter::ending::Signal;
 use crate::exchange::{ExitStatus, Group, Program};
 use crate::process::Stderr;
 use std::io::Read;

@@ -1,7 +1,7 @@
 //! Unix: programs in process groups of their own, signals, and waiting without reaping.
 
 use super::Spawned;
-use crate::adapter::Signal;
+use crate::adapter::ending::Signal;
 use crate::exchange::{ExitStatus, Group, Program};
 use crate::process::Stderr;
 use rustix::io::Errno;

@@ -2,7 +2,8 @@
 //! no signals.
 
 use super::Spawned;
-use crate::adapter::{Signal, find_launcher};
+use crate::adapter::ending::Signal;
+use crate::adapter::launcher::find_launcher;
 use crate::exchange::{ExitStatus, Group, Program};
 use crate::process::Stderr;
 use std::ffi::OsString;

@@ -574,8 +574,19 @@ fn admission_precedes_the_body() {
     let token = shown(&mut site).expect("it is shown");
     site.pass(Duration::from_secs(10));
     assert_eq!(site.refusal(x).0, 503);
+    assert_eq!(site.event(), Some(Event::AdmitWithdrawn(token.key())));
     site.bench.server.admit(site.bench.now, token, Admission::Accept(None));
     assert!(site.said(x).is_empty());
+    // A client that is gone needs no decision either. One that was decided about is not withdrawn.
+    let x = site.begin("POST", headers());
+    let token = shown(&mut site).expect("it is shown");
+    site.cut(x);
+    assert_eq!(site.event(), Some(Event::AdmitWithdrawn(token.key())));
+    let x = site.begin("POST", headers());
+    let token = shown(&mut site).expect("it is shown");
+    site.bench.server.admit(site.bench.now, token, Admission::Accept(None));
+    site.cut(x);
+    assert_eq!(site.event(), None);
     // A foreign host is refused without an event.
     let x = site.begin("POST", headers().with("Host", "evil.example"));
     assert_eq!(site.refusal(x).0, 403);

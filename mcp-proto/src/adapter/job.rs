@@ -1,0 +1,323 @@
+//! One run of a callback of the application, on whatever the driver has, with exactly one result.
+
+use super::sync::{Mutex, guarded, lock};
+use crate::error::Refusal;
+use crate::input::ServerCommand;
+use crate::route::BoxFuture;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::task::{Context, Poll, Waker};
+
+/// The way of the callbacks of a server to its engine: one function for each server. The driver
+/// gives it to [`Running`](super::Running). Callbacks call it on their threads, so the driver locks
+/// its engine in it, or uses a [`Mailbox`](super::Mailbox).
+///
+/// A [`Job`] that is dropped calls it too. A driver must therefore not drop jobs, nor
+/// wake tasks, while it holds a lock that the function takes.
+///
+/// # Errors
+/// The refusal of the engine. [`Refusal::Gone`] if the engine no longer exists.
+pub type Link = Arc<dyn Fn(ServerCommand) -> Result<(), Refusal> + Send + Sync>;
+
+/// A callback of the application to run: a handler, or the callback of an admission or of a request
+/// for input. It reports its result once. So does a callback that panics, that is dropped before
+/// its end, or whose request is cancelled: the peer gets an error, unless the engine has already
+/// dropped the request.
+#[derive(Debug)]
+#[must_use = "dropping it answers with an error"]
+pub enum Job {
+    /// Run it on a thread that may wait.
+    Sync(SyncJob),
+    /// Poll it on an executor, or on a thread that may wait.
+    Async(AsyncJob),
+}
+
+/// The kind of a callback, for a driver with a bounded number of threads. Give each kind threads of
+/// its own: the end of a handler may depend on an admission, and that of a call on a request for
+/// input.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JobKind {
+    /// The handler of a request of this client: see
+    /// [`Responder::client`](crate::server::Responder::client).
+    Handler(u64),
+    /// The callback that admits a request or a connection.
+    Admission,
+    /// The callback of a client that answers a request of the server.
+    Question,
+}
+
+/// A callback that may block.
+pub struct SyncJob {
+    run: Box<dyn FnOnce() + Send>,
+    cancel: Arc<Cancel>,
+    kind: JobKind,
+}
+
+/// A callback that returns a future. Polling it polls that future; cancelling the request drops
+/// that future, and completes this one.
+#[must_use = "futures do nothing unless polled"]
+pub struct AsyncJob {
+    future: BoxFuture<Finished>,
+    cancel: Arc<Cancel>,
+    kind: JobKind,
+}
+
+/// The result of an [`AsyncJob`]. Dropping it serialises the result and passes it to the engine, so
+/// that a driver may do this on another thread.
+#[must_use = "dropping it sends the result: do it outside of every lock"]
+pub struct Finished(Box<dyn Deferred>);
+
+impl Job {
+    /// Returns the kind of the callback.
+    pub const fn kind(&self) -> JobKind {
+        match self {
+            Self::Sync(SyncJob { kind, .. }) | Self::Async(AsyncJob { kind, .. }) => *kind,
+        }
+    }
+
+    /// Returns whether it was cancelled: dropping it frees its place in a queue.
+    pub fn is_cancelled(&self) -> bool {
+        match self {
+            Self::Sync(SyncJob { cancel, .. }) | Self::Async(AsyncJob { cancel, .. }) => cancel.is_set(),
+        }
+    }
+
+    /// Returns a job that calls this function.
+    pub(super) fn sync<T: Recipient>(promise: Promise<T>, f: impl FnOnce() -> T::Value + Send + 'static) -> Self {
+        let (cancel, kind) = (Arc::clone(&promise.cancel), promise.kind);
+        Self::Sync(SyncJob { run: Box::new(move || promise.run(f)), cancel, kind })
+    }
+
+    /// Returns a job that polls a future. `None` if the function that returns the future panicked.
+    pub(super) fn future<T: Recipient>(promise: Promise<T>, f: impl FnOnce() -> BoxFuture<T::Value>) -> Option<Self> {
+        let (cancel, kind) = (Arc::clone(&promise.cancel), promise.kind);
+        match guarded(f) {
+            Some(future) => Some(Self::Async(AsyncJob {
+                future: Box::pin(Polled { future: Some(future), promise: Some(promise) }),
+                cancel,
+                kind,
+            })),
+            None => {
+                promise.finish(Err(PANICKED));
+                None
+            }
+        }
+    }
+}
+
+impl SyncJob {
+    /// Runs it, unless it was cancelled before.
+    pub fn run(self) {
+        (self.run)();
+    }
+}
+
+impl Future for AsyncJob {
+    type Output = Finished;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Finished> {
+        self.future.as_mut().poll(cx)
+    }
+}
+
+impl Finished {
+    /// Returns whether dropping it may take longer than about half a millisecond: see
+    /// [`Responder::takes_long`](crate::server::Responder::takes_long).
+    pub fn takes_long(&self) -> bool {
+        self.0.takes_long()
+    }
+}
+
+impl fmt::Debug for SyncJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SyncJob").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for AsyncJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AsyncJob").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Finished {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Finished(..)")
+    }
+}
+
+/// Whether a callback is cancelled, and the waker of its task.
+#[derive(Debug, Default)]
+pub(super) struct Cancel {
+    cancelled: AtomicBool,
+    entered: AtomicBool,
+    waker: Mutex<Option<Waker>>,
+}
+
+impl Cancel {
+    /// Cancels the callback and wakes its task. Do not call it under a lock.
+    pub(super) fn set(&self) {
+        self.cancelled.store(true, Ordering::Release);
+        let waker = lock(&self.waker).take();
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    pub(super) fn is_set(&self) -> bool {
+        self.cancelled.load(Ordering::Acquire)
+    }
+
+    /// Returns whether the callback has begun, although it is cancelled.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.is_set() && self.entered.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether it is cancelled. Otherwise wakes the task at its cancellation.
+    fn poll(&self, cx: &Context<'_>) -> bool {
+        let mut waker = lock(&self.waker);
+        let before = match &*waker {
+            Some(known) if known.will_wake(cx.waker()) => None,
+            _ => waker.replace(cx.waker().clone()),
+        };
+        drop(waker);
+        // Outside of the lock: it may be the last waker of a task that holds a server.
+        drop(before);
+        self.is_set()
+    }
+}
+
+const PANICKED: &str = "panicked";
+const CANCELLED: &str = "was cancelled";
+const DROPPED: &str = "was dropped";
+
+/// What waits for the result of a callback: the right to answer, once.
+pub(super) trait Recipient: Send + Unpin + 'static {
+    /// The result.
+    type Value: Send + Unpin;
+    /// The command that brings the result to the engine.
+    type Command: 'static;
+
+    /// Returns the command for this result, or for the reason why there is none.
+    fn command(self, result: Result<Self::Value, &'static str>) -> Self::Command;
+
+    fn kind(&self) -> JobKind;
+
+    /// Returns whether [`command`](Self::command) may take longer than about half a millisecond.
+    fn takes_long(&self) -> bool {
+        false
+    }
+}
+
+/// The way of commands to the engine.
+pub(super) type LinkTo<C> = Arc<dyn Fn(C) -> Result<(), Refusal> + Send + Sync>;
+
+/// The result that a callback owes. Dropping it reports that there is none.
+pub(super) struct Promise<T: Recipient> {
+    to: Option<T>,
+    result: Result<T::Value, &'static str>,
+    link: LinkTo<T::Command>,
+    cancel: Arc<Cancel>,
+    kind: JobKind,
+}
+
+impl<T: Recipient> Promise<T> {
+    pub(super) fn new(to: T, link: LinkTo<T::Command>, cancel: Arc<Cancel>) -> Self {
+        let kind = to.kind();
+        Self { to: Some(to), result: Err(DROPPED), link, cancel, kind }
+    }
+
+    /// Returns the recipient.
+    pub(super) const fn to(&self) -> Option<&T> {
+        self.to.as_ref()
+    }
+
+    /// Returns its parts. Nothing is reported.
+    pub(super) fn into_parts(mut self) -> Option<(T, LinkTo<T::Command>, Arc<Cancel>)> {
+        self.to.take().map(|to| (to, Arc::clone(&self.link), Arc::clone(&self.cancel)))
+    }
+
+    pub(super) fn finish(mut self, result: Result<T::Value, &'static str>) {
+        self.result = result;
+    }
+
+    /// Runs the callback on this thread.
+    pub(super) fn run(self, f: impl FnOnce() -> T::Value) {
+        if self.cancel.is_set() {
+            guarded(|| drop(f));
+            return self.finish(Err(CANCELLED));
+        }
+        self.cancel.entered.store(true, Ordering::Relaxed);
+        let result = guarded(f).ok_or(PANICKED);
+        self.finish(result);
+    }
+
+    pub(super) fn takes_long(&self) -> bool {
+        self.to.as_ref().is_some_and(Recipient::takes_long)
+    }
+}
+
+impl<T: Recipient> Drop for Promise<T> {
+    fn drop(&mut self) {
+        if let Some(to) = self.to.take() {
+            let result = core::mem::replace(&mut self.result, Err(DROPPED));
+            // The engine ignores the result for a request that has ended, and refuses none.
+            let _ = (self.link)(to.command(result));
+        }
+    }
+}
+
+/// A promise with its result.
+trait Deferred: Send {
+    fn takes_long(&self) -> bool;
+}
+
+impl<T: Recipient> Deferred for Promise<T> {
+    fn takes_long(&self) -> bool {
+        self.takes_long()
+    }
+}
+
+/// A future of the application, and the promise of its result.
+struct Polled<T: Recipient> {
+    future: Option<BoxFuture<T::Value>>,
+    promise: Option<Promise<T>>,
+}
+
+impl<T: Recipient> Polled<T> {
+    fn end(&mut self, result: Result<T::Value, &'static str>) -> Option<Promise<T>> {
+        let future = self.future.take();
+        guarded(|| drop(future));
+        let mut promise = self.promise.take()?;
+        promise.result = result;
+        Some(promise)
+    }
+}
+
+impl<T: Recipient> Future for Polled<T> {
+    type Output = Finished;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Finished> {
+        let this = self.get_mut();
+        let (Some(future), Some(promise)) = (&mut this.future, &this.promise) else { return Poll::Pending };
+        let result = if promise.cancel.poll(cx) {
+            Err(CANCELLED)
+        } else {
+            promise.cancel.entered.store(true, Ordering::Relaxed);
+            match guarded(|| future.as_mut().poll(cx)) {
+                Some(Poll::Pending) => return Poll::Pending,
+                Some(Poll::Ready(value)) => Ok(value),
+                None => Err(PANICKED),
+            }
+        };
+        this.end(result).map_or(Poll::Pending, |promise| Poll::Ready(Finished(Box::new(promise))))
+    }
+}
+
+impl<T: Recipient> Drop for Polled<T> {
+    fn drop(&mut self) {
+        drop(self.end(Err(DROPPED)));
+    }
+}

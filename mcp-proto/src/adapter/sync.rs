@@ -1,0 +1,18 @@
+//! The locks of this module. Under the model checker they are its own, so that it controls the
+//! schedule.
+
+#[cfg(shuttle)]
+pub(super) use shuttle::sync::{Mutex, MutexGuard};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+#[cfg(not(shuttle))]
+pub(super) use std::sync::{Mutex, MutexGuard};
+
+/// Locks. Ignores poisoning: every change is complete before anything that may panic.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Runs or drops code of the application, and catches its panic. `None` if it panicked.
+pub(super) fn guarded<T>(foreign: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(foreign)).ok()
+}

@@ -1,0 +1,147 @@
+//! A request or an admission of a server on its way to a callback of the application.
+
+use super::job::{Cancel, Job, JobKind, Link, Promise, Recipient};
+use super::options::ServerOptions;
+use crate::error::Refusal;
+use crate::exchange::RequestHead;
+use crate::input::{Admission, AdmitToken, Change, Note, Outcome, RequestKey, ServerCommand};
+use crate::route::{Cx, Handler, Port, Routed, Router};
+use crate::server::{Incoming, Responder};
+use alloc::format;
+use alloc::sync::Arc;
+use core::fmt;
+
+/// A request, or an admission, that is to be routed. Dropping it answers with an error.
+#[must_use = "dropping it answers with an error"]
+pub struct Work(WorkKind);
+
+#[expect(clippy::large_enum_variant, reason = "most are requests; a box would be one allocation more for each")]
+enum WorkKind {
+    Request(Promise<Responder>, Incoming),
+    Admission(Promise<AdmitToken>, Option<Arc<RequestHead>>),
+}
+
+impl Work {
+    pub(super) fn request(link: &Link, responder: Responder, incoming: Incoming, cancel: Arc<Cancel>) -> Self {
+        Self(WorkKind::Request(Promise::new(responder, Arc::clone(link), cancel), incoming))
+    }
+
+    pub(super) fn admission(
+        link: &Link,
+        token: AdmitToken,
+        head: Option<Arc<RequestHead>>,
+        cancel: Arc<Cancel>,
+    ) -> Self {
+        Self(WorkKind::Admission(Promise::new(token, Arc::clone(link), cancel), head))
+    }
+
+    /// Returns whether [`route`](Self::route) may take longer than about half a millisecond: see
+    /// [`Responder::takes_long`].
+    pub fn takes_long(&self) -> bool {
+        match &self.0 {
+            WorkKind::Request(promise, _) => promise.takes_long(),
+            WorkKind::Admission(..) => false,
+        }
+    }
+
+    /// Returns the callback to run. `None` if the router has the answer, or the callback has run
+    /// inline. This reads and writes JSON: call it outside of every lock. An admission without a
+    /// callback is refused.
+    pub fn route(self, router: &Router, options: &ServerOptions) -> Option<Job> {
+        match self.0 {
+            WorkKind::Request(promise, incoming) => handle(promise, incoming, router),
+            WorkKind::Admission(promise, head) => options.admit(promise, head),
+        }
+    }
+}
+
+fn handle(promise: Promise<Responder>, incoming: Incoming, router: &Router) -> Option<Job> {
+    let (responder, link, cancel) = promise.into_parts()?;
+    match router.route(responder, incoming) {
+        Routed::Answer(answer) => {
+            // The engine ignores the answer to a cancelled request, and refuses none.
+            let _ = link(ServerCommand::Respond(answer));
+            None
+        }
+        Routed::Handle { handler, invocation, responder } => {
+            let port = RequestPort { key: responder.key(), link: Arc::clone(&link), cancel: Arc::clone(&cancel) };
+            let (cx, promise) = (Cx::new(invocation, Arc::new(port)), Promise::new(responder, link, cancel));
+            match handler {
+                Handler::Sync(f) => {
+                    let f = Arc::clone(f);
+                    Some(Job::sync(promise, move || f(&cx)))
+                }
+                Handler::Inline(f) => {
+                    promise.run(|| f(&cx));
+                    None
+                }
+                Handler::Async(f) => Job::future(promise, || f(cx)),
+            }
+        }
+    }
+}
+
+impl Recipient for Responder {
+    type Value = Outcome;
+    type Command = ServerCommand;
+
+    fn command(self, result: Result<Outcome, &'static str>) -> ServerCommand {
+        let outcome = result.unwrap_or_else(|why| Outcome::internal(&format!("the handler {why}")));
+        ServerCommand::Respond(self.write(outcome))
+    }
+
+    fn kind(&self) -> JobKind {
+        JobKind::Handler(self.client())
+    }
+
+    fn takes_long(&self) -> bool {
+        self.takes_long()
+    }
+}
+
+impl Recipient for AdmitToken {
+    type Value = Admission;
+    type Command = ServerCommand;
+
+    fn command(self, result: Result<Admission, &'static str>) -> ServerCommand {
+        ServerCommand::Admit(self.key(), result.unwrap_or(Admission::Forbidden(None)))
+    }
+
+    fn kind(&self) -> JobKind {
+        JobKind::Admission
+    }
+}
+
+/// The connection of a handler's [`Cx`] to its request.
+struct RequestPort {
+    key: RequestKey,
+    link: Link,
+    cancel: Arc<Cancel>,
+}
+
+impl Port for RequestPort {
+    fn note(&self, note: Note) -> Result<(), Refusal> {
+        if self.cancel.is_set() {
+            return Err(Refusal::Gone);
+        }
+        (self.link)(ServerCommand::Notify(self.key, note))
+    }
+
+    fn publish(&self, change: Change) {
+        // Only a server that no longer exists refuses it.
+        let _ = (self.link)(ServerCommand::Publish(change));
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancel.is_set()
+    }
+}
+
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            WorkKind::Request(..) => "Work::Request",
+            WorkKind::Admission(..) => "Work::Admission",
+        })
+    }
+}
