@@ -59,7 +59,7 @@ pub fn connecting(target: impl IntoTarget, mut config: Config) -> Result<Connect
     let mut target = target.into_target()?;
     config.apply(&mut target.config);
     let seed = crate::os::seed().map_err(|e| ConnectError::System(e.to_string()))?;
-    let shared = Shared::new(target.config, config.callbacks, config.stderr, target.given, config.recorder, seed);
+    let shared = Shared::new(target.config, config.callbacks, config.stderr, target.given, config.engine, seed);
     Ok(Connecting { client: Client { handle: Arc::new(Handle { shared }) } })
 }
 

@@ -5,10 +5,12 @@ use mcp_proto::client::BadHeader;
 use mcp_proto::client::Event;
 use mcp_proto::exchange::{ConnectionId, ConnectionNotice};
 use mcp_proto::process::Stderr;
+#[cfg(feature = "record")]
 use mcp_proto::record::Recorder;
+use mcp_proto::wired::WiredClient;
 use mcp_proto::{
-    Authorization, Challenge, ClientConfig, Denied, ElicitRequest, ElicitResult, ErrorObject, InputAnswer, MessageHook,
-    Object, WireMessage,
+    Authorization, Challenge, ClientConfig, Denied, ElicitRequest, ElicitResult, ErrorObject, InputAnswer, Instant,
+    MessageHook, Object, WireMessage,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -23,10 +25,13 @@ pub struct Config {
     changes: Vec<Change>,
     pub(crate) callbacks: Callbacks,
     pub(crate) stderr: Stderr,
-    pub(crate) recorder: Option<Recorder>,
+    pub(crate) engine: Option<CreateEngine>,
 }
 
 type Change = Box<dyn FnOnce(&mut ClientConfig) + Send>;
+
+/// Creates a client as [`WiredClient::new`] does, with something in addition.
+pub(crate) type CreateEngine = Box<dyn FnOnce(Arc<ClientConfig>, [u8; 32], Instant) -> WiredClient + Send>;
 
 impl Config {
     /// Creates options with the defaults: no callbacks, inherited standard error, everything else
@@ -122,8 +127,9 @@ impl Config {
     /// a file. The writer is called under the lock of the client, so that a crash loses nothing and
     /// the lines are in order. A file is fast enough; pass lines to a thread if writing may be
     /// slow. If the writer fails, the recording ends with a diagnostic, and the client continues.
+    #[cfg(feature = "record")]
     pub fn record(mut self, recorder: Recorder) -> Self {
-        self.recorder = Some(recorder);
+        self.engine = Some(Box::new(|config, seed, now| recorder.client(config, seed, now)));
         self
     }
 
@@ -145,7 +151,7 @@ impl fmt::Debug for Config {
         f.debug_struct("Config")
             .field("callbacks", &self.callbacks)
             .field("stderr", &self.stderr)
-            .field("recorder", &self.recorder)
+            .field("recorded", &self.engine.is_some())
             .finish_non_exhaustive()
     }
 }

@@ -8,6 +8,7 @@
 use crate::Stderr;
 use crate::callbacks::Callbacks;
 use crate::channel::Channel;
+use crate::config::CreateEngine;
 use crate::events::Events;
 use crate::os::Clock;
 use crate::pool::Pool;
@@ -16,7 +17,6 @@ use crate::target::Given;
 use mcp_proto::adapter::{Calls, Noted, Question, ReplyToken};
 use mcp_proto::client::Event;
 use mcp_proto::exchange::{Action, ConnectionId};
-use mcp_proto::record::{self, Recorder};
 use mcp_proto::stats::ClientStats;
 use mcp_proto::wired::{ConnectionOutput, WiredClient};
 use mcp_proto::{ClientConfig, Instant};
@@ -60,7 +60,7 @@ impl Shared {
         callbacks: Callbacks,
         stderr: Stderr,
         given: Option<Given>,
-        recorder: Option<Recorder>,
+        create: Option<CreateEngine>,
         seed: [u8; 32],
     ) -> Arc<Self> {
         let clock = Clock::start();
@@ -70,7 +70,8 @@ impl Shared {
             callbacks.told(),
             (config.limits.client.max_queued_events, config.limits.client.max_queued_event_bytes),
         );
-        let engine = record::client(recorder, Arc::clone(&config), seed, clock.now());
+        let create = create.unwrap_or_else(|| Box::new(WiredClient::new));
+        let engine = create(Arc::clone(&config), seed, clock.now());
         let state = State {
             engine,
             channels: BTreeMap::new(),

@@ -95,6 +95,7 @@ pub use mcp_proto::error::{HttpError, StreamEnd};
 pub use mcp_proto::exchange::{Credentials, Group, Inherit, Peer, RequestHead, UnixSocket};
 pub use mcp_proto::input::{Admission, Change, Principal, SessionKey};
 pub use mcp_proto::process::Stderr;
+#[cfg(feature = "record")]
 pub use mcp_proto::record::{Recorder, Redaction};
 pub use mcp_proto::server::{Append, Event as ServerEvent, Hosts, ServerConfig, SessionEnd, Sessions};
 pub use mcp_proto::stats::{ClientStats, ServerStats};

@@ -55,10 +55,12 @@ pub struct Call<M> {
 
 /// A [`Call`] without the type of its result.
 #[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub struct RawCall {
     /// The name of the method on the wire.
     pub method: Cow<'static, str>,
     /// The params, or the error of their serialization. The engine adds its own `_meta` members.
+    #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]
     pub params: Result<Object, EncodeError>,
     /// Timeouts and other options.
     pub options: CallOptions,
@@ -67,10 +69,12 @@ pub struct RawCall {
 /// The options of a call. `None` selects the default in
 /// [`ClientConfig`](crate::client::ClientConfig).
 #[derive(Clone, PartialEq, Debug, Default)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct CallOptions {
     /// Maximum time to the response. `Some(None)` is no limit. The clock stops while the
     /// application has to answer a request of the server.
+    #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]
     pub timeout: Option<Option<Duration>>,
     /// Whether a progress notification restarts the timeout.
     pub reset_on_progress: Option<bool>,
@@ -212,6 +216,7 @@ impl<M: Method, F: FnMut(Progress)> IntoCall for Watched<M, F> {
 /// Identifies a call of the application. An engine never reuses an id. It is not the id on the
 /// wire.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub struct CallId(pub u64);
 
 /// A call in progress: its id, and the type of its result.

@@ -46,6 +46,7 @@ impl ExchangeId {
 
 /// Identifies a connection: a socket, a pipe pair or a process. An engine never reuses an id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub struct ConnectionId(pub u64);
 
 /// One received part of an exchange, in order.
@@ -189,12 +190,13 @@ pub enum ExchangeEvent {
 /// [`Connection::handle_io`](crate::wired::Connection::handle_io). The engine ignores events after
 /// `Closed`, and `Read`, `ReadClosed` and `Written` of a connection that is not open yet.
 #[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub enum IoEvent {
     /// The connection is open. A driver reports it for a connection that it opened, before any
     /// other event but `Closed`, and never for one that it accepted.
     Opened(Peer),
     /// The driver read these bytes.
-    Read(Bytes),
+    Read(#[cfg_attr(feature = "record", serde(with = "crate::record::value"))] Bytes),
     /// The peer will send nothing more. The engine still parses the bytes that were read before,
     /// and the driver continues to write.
     ReadClosed,
@@ -239,6 +241,7 @@ pub enum Sent {
 
 /// The target of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub enum Endpoint {
     /// A child process, over its standard input and output.
     Program(Program),
@@ -256,6 +259,7 @@ pub struct UnixSocket(pub String);
 
 /// Scheme, host and port of a URL.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub struct Origin {
     /// Whether the scheme is `https`.
     pub tls: bool,
@@ -267,6 +271,7 @@ pub struct Origin {
 
 /// How to end a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize))]
 pub enum Shutdown {
     /// Close the writing side once everything queued is written: the standard input of a program,
     /// or one direction of a socket (half-close).
@@ -280,6 +285,7 @@ pub enum Shutdown {
 
 /// How a connection or an exchange ended. Its `Display` has [escapes](crate::error#text-of-a-peer).
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Closed {
     /// The peer closed it.
@@ -327,6 +333,7 @@ impl core::error::Error for Closed {}
 /// How a program exited: an exit code, or the signal that killed it. Its `Display` shows the last
 /// line of [`stderr`](Self::stderr) with [escapes](crate::error#text-of-a-peer).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct ExitStatus {
     /// The exit code, unless a signal killed it.
@@ -379,6 +386,7 @@ impl fmt::Display for ExitStatus {
 /// Header fields, in order. Look-ups ignore the case of names (RFC 9110 section 5.1), `==` does
 /// not.
 #[derive(Clone, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub struct Headers(Vec<(String, String)>);
 
 impl Headers {

@@ -173,7 +173,7 @@ impl MessageHook {
     }
 
     /// Applies this hook to what another hook sees.
-    #[cfg(feature = "std")]
+    #[cfg(feature = "record")]
     pub(crate) fn pass(&self, seen: &WireMessage<'_>) -> Result<(), Denied> {
         self.ask(seen.direction, seen.message)
     }

@@ -21,6 +21,7 @@ pub use key::{
 /// One input of an engine. `K` identifies the exchange or connection of an event, `F` is the event,
 /// `C` a command of the application.
 #[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub enum Input<K, F, C> {
     /// An event.
     Event(K, F),
@@ -41,21 +42,22 @@ pub type WiredServerInput = Input<ConnectionId, IoEvent, ServerCommand>;
 
 /// A command of the application to a client.
 #[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub enum ClientCommand {
     /// Make a call.
     Call(RawCall),
     /// Cancel a call.
     Cancel(CallId, Option<String>),
     /// Answer a request for input.
-    Answer(InputKey, InputAnswer),
+    Answer(#[cfg_attr(feature = "record", serde(with = "crate::record::value"))] InputKey, InputAnswer),
     /// Send a notification of a custom method.
-    Notify(String, Object),
+    Notify(String, #[cfg_attr(feature = "record", serde(with = "crate::record::value"))] Object),
     /// The same, and report its end.
-    NotifyTracked(String, Object),
+    NotifyTracked(String, #[cfg_attr(feature = "record", serde(with = "crate::record::value"))] Object),
     /// Stop reporting the end of this notification.
     Untrack(NotificationId),
     /// Respond to a challenge.
-    Authorize(AuthKey, Authorization),
+    Authorize(#[cfg_attr(feature = "record", serde(with = "crate::record::value"))] AuthKey, Authorization),
     /// Shut down in order.
     Close,
 }
@@ -90,6 +92,7 @@ pub enum Applied {
 
 /// Identifies a tracked notification of a client. An engine never reuses an id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub struct NotificationId(pub u64);
 
 /// The right to decide on one HTTP request or one connection, once.
@@ -187,6 +190,7 @@ impl Challenge {
 
 /// The response to a [`Challenge`].
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub enum Authorization {
     /// The client adds these fields to every request from now on, replacing those of an earlier
     /// response, and repeats the requests that wait. Usually there is one: `Authorization`. The
@@ -212,14 +216,15 @@ pub enum InputRequest {
 
 /// The answer to an [`InputRequest`].
 #[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum InputAnswer {
     /// The response of the user.
     Elicitation(ElicitResult),
     /// The result of `sampling/createMessage` on the wire.
-    Sampling(Object),
+    Sampling(#[cfg_attr(feature = "record", serde(with = "crate::record::value"))] Object),
     /// The result of `roots/list` on the wire.
-    Roots(Object),
+    Roots(#[cfg_attr(feature = "record", serde(with = "crate::record::value"))] Object),
     /// There is no answer. A legacy server receives this error. With a modern server, the call
     /// fails.
     Error(ErrorObject),

@@ -144,7 +144,7 @@
 //! | [`input`] | every input of an engine, as one enum |
 //! | [`client`], [`server`] | the engines (seam B) |
 //! | [`wired`] | engines with their connections (seam A) |
-//! | [`record`] | recordings of a client, replayed byte for byte |
+//! | `record` | recordings of a client, replayed byte for byte (feature `record`) |
 //! | [`route`] | tools and handlers |
 //! | [`adapter`] | what drivers share: connections, callbacks, waiting calls, programs |
 //!
@@ -177,6 +177,7 @@ pub mod model;
 mod peer_text;
 #[cfg(feature = "std")]
 pub mod process;
+#[cfg(feature = "record")]
 pub mod record;
 pub mod redact;
 pub mod route;

@@ -9,6 +9,7 @@ use core::time::Duration;
 
 /// All limits, grouped by what they apply to.
 #[derive(Clone, PartialEq, Debug, Default)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Limits {
     /// Limits of the client engine.
@@ -33,6 +34,7 @@ impl Limits {
 
 /// Limits of the client engine.
 #[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct ClientLimits {
     /// Maximum number of calls that have not ended, plus tracked notifications. The engine refuses
@@ -119,6 +121,7 @@ pub struct ClientLimits {
 /// | [`max_state_params`](Self::max_state_params) | the time to verify this many bytes for each request | wait for that time at most |
 /// | [`max_queued_events`](Self::max_queued_events) | all of it, with notifications and diagnostics | may have theirs counted instead of delivered |
 #[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct ServerLimits {
     /// Number of shares into which the server divides the limits that all clients share:
@@ -264,6 +267,7 @@ impl ServerLimits {
 
 /// Limits of the codecs and connections.
 #[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct FrameLimits {
     /// Maximum length of one line without its newline, in bytes. A longer line is one

@@ -6,6 +6,7 @@ use core::fmt;
 
 /// A published revision of the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum ProtocolVersion {
     /// 2024-11-05.

@@ -7,13 +7,16 @@ use mcp_proto::client::BadHeader;
 use mcp_proto::client::ClientConfig;
 use mcp_proto::exchange::{ConnectionId, ConnectionNotice};
 use mcp_proto::process::Stderr;
+#[cfg(feature = "record")]
 use mcp_proto::record::Recorder;
+use mcp_proto::wired::WiredClient;
 use mcp_proto::{
-    Authorization, Challenge, Denied, ElicitRequest, ElicitResult, ErrorObject, InputAnswer, InputRequest, MessageHook,
-    Object, Router, WireMessage,
+    Authorization, Challenge, Denied, ElicitRequest, ElicitResult, ErrorObject, InputAnswer, InputRequest, Instant,
+    MessageHook, Object, Router, WireMessage,
 };
 use smol::future::Future;
 use std::fmt;
+use std::sync::Arc;
 
 /// The options of a client, with its callbacks. Registering a callback declares the capability.
 ///
@@ -25,10 +28,13 @@ pub struct Config {
     pub(crate) changes: Vec<Change>,
     pub(crate) hooks: Hooks,
     pub(crate) stderr: Stderr,
-    pub(crate) recorder: Option<Recorder>,
+    pub(crate) engine: Option<CreateEngine>,
 }
 
 type Change = Box<dyn FnOnce(&mut ClientConfig) + Send>;
+
+/// Creates a client as [`WiredClient::new`] does, with something in addition.
+pub(crate) type CreateEngine = Box<dyn FnOnce(Arc<ClientConfig>, [u8; 32], Instant) -> WiredClient + Send>;
 
 /// The callbacks of a client.
 #[derive(Default)]
@@ -45,7 +51,10 @@ type Hook<Q> = Box<dyn Fn(Q) -> BoxFuture<Reply> + Send>;
 
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Config").field("stderr", &self.stderr).field("recorder", &self.recorder).finish_non_exhaustive()
+        f.debug_struct("Config")
+            .field("stderr", &self.stderr)
+            .field("recorded", &self.engine.is_some())
+            .finish_non_exhaustive()
     }
 }
 
@@ -177,9 +186,10 @@ impl Config {
     /// a file. The writer is called under the lock of the client, so that a crash loses nothing and
     /// the lines are in order. A file is fast enough; pass lines to a thread if writing may be
     /// slow. If the writer fails, the recording ends with a diagnostic, and the client continues.
+    #[cfg(feature = "record")]
     #[must_use]
     pub fn record(mut self, recorder: Recorder) -> Self {
-        self.recorder = Some(recorder);
+        self.engine = Some(Box::new(|config, seed, now| recorder.client(config, seed, now)));
         self
     }
 

@@ -98,6 +98,7 @@ pub use mcp_proto::error::{HttpError, StreamEnd};
 pub use mcp_proto::exchange::{Credentials, Group, Inherit, Peer, Program, RequestHead, UnixSocket};
 pub use mcp_proto::input::{Admission, Change, Principal, SessionKey};
 pub use mcp_proto::process::Stderr;
+#[cfg(feature = "record")]
 pub use mcp_proto::record::{Recorder, Redaction};
 pub use mcp_proto::route::tool;
 pub use mcp_proto::server::{Append, Event as ServerEvent, Hosts, ServerConfig, SessionEnd, Sessions};
@@ -116,7 +117,7 @@ pub use unix::{UnixServer, serve_unix};
 use future::BoxFuture;
 use mcp_proto::client::{ClientConfig, Target as Wanted};
 use mcp_proto::exchange::Endpoint;
-use mcp_proto::record;
+use mcp_proto::wired::WiredClient;
 use shared::Shared;
 use std::sync::Arc;
 use target::Place;
@@ -216,9 +217,10 @@ fn build(target: impl IntoTarget, config: Config) -> Result<(Arc<Shared>, Driver
     let clock = clock::Clock::start();
     let mut settings = ClientConfig::new(wanted);
     settings.origin_unix = clock.unix();
-    let Config { changes, hooks, stderr, recorder } = config;
+    let Config { changes, hooks, stderr, engine } = config;
     changes.into_iter().for_each(|change| change(&mut settings));
-    let engine = record::client(recorder, Arc::new(settings), clock::seed().map_err(system)?, clock.now());
+    let create = engine.unwrap_or_else(|| Box::new(WiredClient::new));
+    let engine = create(Arc::new(settings), clock::seed().map_err(system)?, clock.now());
     let shared = Arc::new(Shared::new(engine, clock));
     let driver = Driver::new(shared.clone(), hooks, stderr, given, guest);
     Ok((shared, driver))

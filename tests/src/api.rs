@@ -78,13 +78,23 @@ fn describe_item(item: &Item, path: &str, lines: &mut BTreeSet<String>) {
     lines.insert(format!("{module}: {open}pub {signature}"));
     for part in &item.parts {
         match item.kind.as_str() {
-            "enum" => lines.insert(format!("{path}: variant {part}")),
+            "enum" => lines.insert(format!("{path}: variant {}", without_attributes(part))),
             _ => part.starts_with("pub ") && lines.insert(format!("{path}: field {part}")),
         };
     }
     if item.kind == "trait" {
         lines.extend(item.children.iter().map(|child| format!("{path}: {}", child.signature)));
     }
+}
+
+/// Returns a variant without the attributes of its fields.
+fn without_attributes(variant: &str) -> String {
+    let (mut shown, mut rest) = (String::new(), variant);
+    while let Some((before, attribute)) = rest.split_once("#[") {
+        shown.push_str(before);
+        rest = attribute.split_once("] ").map_or("", |(_, after)| after);
+    }
+    shown + rest
 }
 
 /// Returns the fields of a tuple struct, private ones as `_`.
@@ -176,7 +186,7 @@ mod tests {
             ("c/src/lib.rs", "pub mod a;\nmod b;\npub use a::A;\npub use b::B as C;\npub use ext::E;"),
             (
                 "c/src/a.rs",
-                "#[non_exhaustive]\npub enum A {\n    One,\n    Two { x: u8 },\n}\nimpl A {\n    pub fn f(&self) {}\n    fn g() {}\n}\n\
+                "#[non_exhaustive]\npub enum A {\n    One,\n    Two { x: u8 },\n    Three(#[a(b)] u8),\n}\nimpl A {\n    pub fn f(&self) {}\n    fn g() {}\n}\n\
                  impl Clone for A {}\nimpl From<u8> for A {}\nimpl crate::b::Hidden for A {}\npub struct P(pub u8, u8);",
             ),
             (
@@ -188,7 +198,7 @@ mod tests {
         let expected = "c: pub mod\nc: pub struct C<T>\nc: pub use c::a::A\nc: pub use ext::E\n\
                         c::C: field pub a: T\nc::C: pub fn h() [impl<T: Send> B<T>]\n\
                         c::a: #[non_exhaustive] pub enum A\nc::a: pub mod\nc::a: pub struct P(pub u8, _)\n\
-                        c::a::A: impl From<u8> for A\nc::a::A: pub fn f(&self)\nc::a::A: variant One\nc::a::A: variant Two { x: u8 }\n";
+                        c::a::A: impl From<u8> for A\nc::a::A: pub fn f(&self)\nc::a::A: variant One\nc::a::A: variant Three(u8)\nc::a::A: variant Two { x: u8 }\n";
         assert_eq!(describe(&Modules::new(&sources, "c/src"), "c"), expected);
     }
 }

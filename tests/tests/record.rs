@@ -74,13 +74,13 @@ fn sample() -> Vec<String> {
 #[test]
 fn altered_output_is_reported_with_its_line() {
     let lines = sample();
-    let outputs = lines.iter().enumerate().filter(|(_, line)| line.starts_with("{\"out\""));
+    let outputs = lines.iter().enumerate().filter(|(_, line)| line.starts_with("{\"Output\""));
     for (at, _) in outputs {
         let mut lines = lines.clone();
-        lines[at] = "{\"out\":\"something else\"}\n".into();
+        lines[at] = "{\"Output\":\"something else\"}\n".into();
         let difference = recording(lines.concat().as_bytes()).replay().expect_err("altered");
         assert_eq!(difference.line, at + 1, "{difference}");
-        assert_eq!(difference.recorded.as_deref(), Some("{\"out\":\"something else\"}"));
+        assert_eq!(difference.recorded.as_deref(), Some("{\"Output\":\"something else\"}"));
     }
 }
 
@@ -96,7 +96,7 @@ fn missing_or_moved_line_is_detected() {
         let mut moved = lines.clone();
         moved.swap(at, at + 1);
         // An input may come sooner or later without a consequence, but outputs have one order.
-        if [at, at + 1].iter().all(|at| moved[*at].starts_with("{\"out\"")) && moved != lines {
+        if [at, at + 1].iter().all(|at| moved[*at].starts_with("{\"Output\"")) && moved != lines {
             let noticed = read(moved.concat().as_bytes()).map(|recording| recording.replay());
             let line = match noticed {
                 Err(e) => e.line,

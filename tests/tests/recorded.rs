@@ -129,9 +129,7 @@ fn each(session: impl Fn(Policy, Recorder)) {
         assert!(summary.inputs > 20 && summary.outputs > 20, "{summary:?}");
         let text = String::from_utf8(bytes).expect("text");
         assert_eq!(text.contains(SECRET), redaction == Redaction::Raw, "{text}");
-        for line in
-            ["\"in\":\"cancel\"", "\"in\":\"answer\"", "\"what\":\"progress\"", "\"what\":\"failed\"", "\"exited\""]
-        {
+        for line in ["\"Cancel\"", "\"Answer\"", "\"what\":\"progress\"", "\"what\":\"failed\"", "\"Exited\""] {
             assert!(text.contains(line), "{line} is missing:\n{text}");
         }
     }

@@ -5,6 +5,7 @@ use core::time::Duration;
 /// The settings of a [`ClientConfig`](super::ClientConfig) that only some servers need. With the
 /// defaults the client also works with most servers that deviate from the specification.
 #[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Compat {
     /// Whether and when the client opens the listener. On it a legacy HTTP server sends the
@@ -68,6 +69,7 @@ impl Default for Compat {
 /// Whether and when the client opens the listener (2025-11-25 transports, listening for messages
 /// from the server).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub enum ListenerStart {
     /// After the response to `notifications/initialized`: servers refuse the listener before.
     #[default]
@@ -80,6 +82,7 @@ pub enum ListenerStart {
 
 /// Maximum time to open the listener.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub enum ListenerTime {
     /// A quarter of [`ClientConfig::timeout`](super::ClientConfig::timeout), at least 1 ms, at most
     /// 1 s. 1 s if that has no limit.
@@ -93,6 +96,7 @@ pub enum ListenerTime {
 
 /// The consequence of the end of an open listener.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub enum ListenerEnd {
     /// The client opens it again, as [`ClientConfig::resume`](super::ClientConfig::resume)
     /// determines.
@@ -107,6 +111,7 @@ pub enum ListenerEnd {
 
 /// The effect of an event that is not a message on its stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub enum SseDecode {
     /// The client skips it, with a diagnostic. A call that gets no other response ends with the
     /// reason.
@@ -118,6 +123,7 @@ pub enum SseDecode {
 
 /// What the client sends when it cancels a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub enum CancelSignal {
     /// The client notifies the server: by `notifications/cancelled`, or on 2026-07-28 over HTTP by
     /// the end of the exchange.
@@ -129,6 +135,7 @@ pub enum CancelSignal {
 
 /// The form of request ids.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub enum IdPolicy {
     /// 1, 2, 3, …
     #[default]
@@ -143,6 +150,7 @@ pub enum IdPolicy {
 
 /// The effect of bytes that are not a message on the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub enum Malformed {
     /// The client skips them, with a diagnostic.
     #[default]

@@ -14,6 +14,7 @@ use core::time::Duration;
 
 /// The configuration of a [`Client`](super::Client). Start from [`new`](Self::new) and set fields.
 #[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct ClientConfig {
     /// The address of the server.
@@ -26,6 +27,7 @@ pub struct ClientConfig {
     /// The eras that the client may try. Default [`Policy::Auto`].
     pub policy: Policy,
     /// The revisions that the client supports. Default: all.
+    #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]
     pub versions: Versions,
     /// The result of an earlier negotiation with this server. The client tries it first, and
     /// negotiates from the beginning if it proves wrong.
@@ -96,6 +98,7 @@ pub struct ClientConfig {
     /// calendar. Default zero.
     pub origin_unix: Duration,
     /// The hook that sees every message and may refuse it. Default: none.
+    #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]
     pub on_message: Option<MessageHook>,
     /// Settings for servers that deviate from the specification or from most others.
     pub compat: Compat,
@@ -105,15 +108,17 @@ pub struct ClientConfig {
 
 /// The address of a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub enum Target {
     /// At the other end of a duplex connection.
     Duplex(Endpoint),
     /// Behind a URL.
-    Http(HttpTarget),
+    Http(#[cfg_attr(feature = "record", serde(with = "crate::record::value"))] HttpTarget),
 }
 
 /// The eras that a client tries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub enum Policy {
     /// Modern first, then legacy.
     #[default]
@@ -127,6 +132,7 @@ pub enum Policy {
 /// The result of a negotiation with a server. An application can store it, and give it to a later
 /// client of the same server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub struct Verdict {
     /// The negotiated revision, which implies the era.
     pub version: ProtocolVersion,
@@ -144,6 +150,7 @@ pub struct Verdict {
 /// The wait before a round is never shorter than the server's `retry` (default 1 s) or
 /// `Retry-After` (in seconds; a date is ignored), each limited to the range from 10 ms to 5 min.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub enum Resume {
     /// Two empty rounds in a row end the stream. Any other round resets that count. The wait is
     /// `retry` after the first two rounds in a row that are shorter than 10 s, and doubles with
@@ -165,6 +172,7 @@ pub enum Resume {
 /// was lost with a connection or stream of 2026-07-28, or with a session of an older revision. The
 /// client resumes a stream of an older revision ([`Resume`]), or its call ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub enum Repeat {
     /// Calls that cannot have run, and calls that may run twice. The latter are calls of a method
     /// that only reads, calls marked as [`repeatable`](crate::Call::repeatable), and calls of a

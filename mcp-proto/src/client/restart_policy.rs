@@ -21,6 +21,7 @@ use core::time::Duration;
 /// the negotiation fails, the client terminates. The client does not restart a server if it closed
 /// the connection itself ([`Malformed::Fatal`](super::Malformed::Fatal)).
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Restart {
     /// Delays before the first restart, the second, and so on. The last one applies to all later

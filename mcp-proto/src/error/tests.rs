@@ -6,7 +6,6 @@ use crate::exchange::Origin;
 use crate::hook::{Denied, Direction, MessageHook};
 use crate::input::InputRequest;
 use crate::model::tools::BadTool;
-use crate::record::{Difference, ReadError, ReadProblem};
 use crate::redact::Url;
 use crate::route::ToolError;
 use crate::rpc::{Message, Notification, Object, RawJson};
@@ -153,8 +152,6 @@ fn shown(text: &str) -> Vec<String> {
         ToolError::Failed(text.into()).to_string(),
         ToolError::Protocol(rpc(text)).to_string(),
         ToolError::Ask { requests: vec![question.clone(), question], state: None }.to_string(),
-        ReadError { line: 1, why: ReadProblem::Line(DecodeError::new(text)) }.to_string(),
-        Difference { line: 1, recorded: Some(text.into()), replayed: Some(text.into()) }.to_string().replace('\n', ""),
         Url(text).to_string(),
         Url(&format!("https://{text}/{text}?{text}={text}&a={text}#{text}")).to_string(),
         format!("{json:?}"),
@@ -162,11 +159,22 @@ fn shown(text: &str) -> Vec<String> {
         format!("{:?}", Origin { tls: true, host: text.into(), port: 1 }),
         hooked(text),
     ]);
+    #[cfg(feature = "record")]
+    shown.extend(of_recordings(text));
     // Errors of decoding, with the text as the name of a member and as a value.
     let object = Object::new().with(text, text);
     shown.push(object.required::<u64>(text).unwrap_err().to_string());
     shown.push(json.decode::<u64>().unwrap_err().to_string());
     shown
+}
+
+#[cfg(feature = "record")]
+fn of_recordings(text: &str) -> [String; 2] {
+    use crate::record::{Difference, ReadError, ReadProblem};
+    let text = || Some(String::from(text));
+    let why = ReadProblem::Line(DecodeError::new(text().unwrap()));
+    let difference = Difference { line: 1, recorded: text(), replayed: text() };
+    [ReadError { line: 1, why }.to_string(), difference.to_string().replace('\n', "")]
 }
 
 // covers: S2-44

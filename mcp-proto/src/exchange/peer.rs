@@ -7,6 +7,7 @@ use core::net::{IpAddr, SocketAddr};
 /// [`Context`](crate::server::Context), and the application gets it when it decides on an
 /// admission.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Peer {
     /// An address or a name, for people.
@@ -32,6 +33,7 @@ pub struct Peer {
 /// ([`ServerConfig::admit`](crate::server::ServerConfig::admit)) requests admission for all duplex
 /// ones except [`Given`](Self::Given).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum PeerKind {
     /// A stream that the driver was given: standard input and output, a pipe, or a stream of
@@ -47,6 +49,7 @@ pub enum PeerKind {
 /// The process at the other end of a Unix domain socket (`SO_PEERCRED`), at the time when it
 /// connected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub struct Credentials {
     /// Its process id, if the system reports it. The system may reuse the id after the process has
     /// exited.

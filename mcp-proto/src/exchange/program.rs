@@ -7,6 +7,7 @@ use core::fmt;
 
 /// A program to start.
 #[derive(Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Program {
     /// The command: a path, or a name that the operating system looks up.
@@ -25,6 +26,7 @@ pub struct Program {
 
 /// What a program inherits of the environment of this process, before its own changes apply.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub enum Inherit {
     /// All variables, including any secrets in them. For programs that are trusted like this
     /// process.
@@ -75,6 +77,7 @@ impl Inherit {
 
 /// The process group of a program (on Windows: its job).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub enum Group {
     /// A new group, so that the program and its descendants can be ended together. On Unix a
     /// process that leaves the group or its session (`setsid`) is not found and not ended. A Ctrl-C

@@ -30,9 +30,10 @@ pub struct ElicitRequest {
 
 /// The response of the user.
 #[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub enum ElicitResult {
     /// The user submitted the form.
-    Accept(Object),
+    Accept(#[cfg_attr(feature = "record", serde(with = "crate::record::value"))] Object),
     /// The user declined.
     Decline,
     /// The user dismissed the form without a decision.

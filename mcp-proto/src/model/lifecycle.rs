@@ -6,6 +6,7 @@ use alloc::string::String;
 
 /// The name and version of a program (`Implementation`).
 #[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Implementation {
     /// Its name, for programs.
@@ -15,6 +16,7 @@ pub struct Implementation {
     /// Its name, for people.
     pub title: Option<String>,
     /// Members that this type does not name, unchanged.
+    #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]
     pub other: Object,
 }
 
@@ -48,16 +50,21 @@ impl Implementation {
 /// The capabilities of a client. An absent one is not supported; an empty object is supported,
 /// without options.
 #[derive(Clone, PartialEq, Debug, Default)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct ClientCapabilities {
     /// Requests to the user. An empty object, or one with `form`, means forms. `url` has to be
     /// named.
+    #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]
     pub elicitation: Option<Object>,
     /// Requests to a language model.
+    #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]
     pub sampling: Option<Object>,
     /// The list of roots.
+    #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]
     pub roots: Option<Object>,
     /// All other members: `experimental`, `extensions`.
+    #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]
     pub other: Object,
 }
 

@@ -4,7 +4,6 @@
 use crate::hook::{Denied, MessageHook};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
-#[cfg(feature = "std")]
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -22,11 +21,9 @@ pub(super) fn scripted(denials: &Denials) -> MessageHook {
 }
 
 /// An observed hook.
-#[cfg(feature = "std")]
 #[derive(Clone, Debug, Default)]
 pub(super) struct Overheard(pub(super) Arc<std::sync::Mutex<(usize, Denials)>>);
 
-#[cfg(feature = "std")]
 impl Overheard {
     /// Returns the same hook, observed while this observer or a clone of it exists.
     pub(super) fn listen(&self, hook: MessageHook) -> MessageHook {
@@ -50,17 +47,5 @@ impl Overheard {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, (usize, Denials)> {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-}
-
-/// Without `std` there is no lock, and a hook cannot be observed.
-#[cfg(not(feature = "std"))]
-#[derive(Clone, Debug, Default)]
-pub(super) struct Overheard(());
-
-#[cfg(not(feature = "std"))]
-impl Overheard {
-    pub(super) fn take(&self) -> Denials {
-        Denials::new()
     }
 }

@@ -6,12 +6,11 @@
 //! fields that the client writes itself.
 
 use super::Redaction;
-use crate::client::BadHeader;
-use crate::client::{ClientConfig, Target};
-use crate::exchange::{Closed, ConnectionId, Endpoint, ExitStatus, Headers, IoEvent};
-use crate::input::{Input, WiredClientInput};
-use crate::redact::Side;
-use crate::redact::{Redactor, redact_message};
+use crate::client::{BadHeader, ClientConfig, Target};
+use crate::exchange::{Closed, ConnectionId, Endpoint, Headers, IoEvent};
+use crate::input::{Authorization, ClientCommand, Input, InputAnswer, WiredClientInput};
+use crate::model::elicitation::ElicitResult;
+use crate::redact::{Redactor, Side, redact_message};
 use crate::rpc::{ErrorObject, Object, RawJson};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -36,14 +35,54 @@ impl Mask {
         Self { channels: (redaction == Redaction::Redacted).then(BTreeMap::new), fresh }
     }
 
-    /// Returns a mask that omits nothing.
-    pub(super) fn off(&self) -> Self {
-        Self { channels: None, fresh: self.fresh.clone() }
-    }
-
     /// Returns whether anything is masked.
     pub(super) fn is_on(&self) -> bool {
         self.channels.is_some()
+    }
+
+    /// Masks an input. Bytes are the next ones that were read from their connection.
+    pub(super) fn input(&mut self, input: &WiredClientInput) -> WiredClientInput {
+        let mut input = input.clone();
+        if !self.is_on() {
+            return input;
+        }
+        match &mut input {
+            Input::Event(channel, IoEvent::Read(bytes)) => *bytes = self.read(*channel, bytes),
+            // The standard error of a program may contain anything.
+            Input::Event(_, IoEvent::Closed(Closed::Exited(status))) => status.stderr = masked(&status.stderr),
+            Input::Event(_, IoEvent::Closed(_) | IoEvent::Opened(_) | IoEvent::ReadClosed | IoEvent::Written(_))
+            | Input::Tick => {}
+            Input::Command(command) => self.command(command),
+        }
+        input
+    }
+
+    fn command(&self, command: &mut ClientCommand) {
+        match command {
+            ClientCommand::Call(call) => {
+                if let Ok(params) = &mut call.params {
+                    *params = self.object(params);
+                }
+            }
+            ClientCommand::Cancel(_, Some(reason)) => *reason = self.words(reason),
+            ClientCommand::Answer(_, answer) => self.answer(answer),
+            ClientCommand::Notify(_, params) | ClientCommand::NotifyTracked(_, params) => *params = self.object(params),
+            ClientCommand::Authorize(_, Authorization::Headers(headers)) => *headers = self.headers(headers),
+            ClientCommand::Authorize(_, Authorization::Refuse)
+            | ClientCommand::Cancel(_, None)
+            | ClientCommand::Untrack(_)
+            | ClientCommand::Close => {}
+        }
+    }
+
+    fn answer(&self, answer: &mut InputAnswer) {
+        match answer {
+            InputAnswer::Elicitation(ElicitResult::Accept(result))
+            | InputAnswer::Sampling(result)
+            | InputAnswer::Roots(result) => *result = self.object(result),
+            InputAnswer::Elicitation(ElicitResult::Decline | ElicitResult::Cancel) => {}
+            InputAnswer::Error(error) => *error = self.error(error),
+        }
     }
 
     /// Masks the next bytes that were read from a connection.
@@ -79,47 +118,32 @@ impl Mask {
     }
 
     /// Masks an object that the application sends.
-    pub(super) fn object(&self, object: &Object) -> Object {
-        if !self.is_on() {
-            return object.clone();
-        }
+    fn object(&self, object: &Object) -> Object {
         let masked = RawJson::parse(redact_message(object.to_json().as_bytes()));
         // What cannot be searched for secrets is omitted entirely.
         masked.ok().and_then(|json| Object::read(&json).ok()).unwrap_or_default()
     }
 
     /// Masks an error that the application sends.
-    pub(super) fn error(&self, error: &ErrorObject) -> ErrorObject {
+    fn error(&self, error: &ErrorObject) -> ErrorObject {
         let data =
             error.data.as_ref().and_then(|data| self.object(&Object::new().with("data", data.clone())).remove("data"));
         ErrorObject { code: error.code, message: self.words(&error.message), data }
     }
 
     /// Masks a sentence that the application sends.
-    pub(super) fn words(&self, text: &str) -> String {
+    fn words(&self, text: &str) -> String {
         self.object(&Object::new().with("text", text)).required("text").unwrap_or_default()
     }
 
     /// Masks fields that the application sends. Any of them may be a credential.
     pub(super) fn headers(&self, headers: &Headers) -> Headers {
-        let shown = |name, value| if self.is_on() { masked_field(name, value) } else { String::from(value) };
-        headers.iter().fold(Headers::new(), |all, (name, value)| all.with(name, shown(name, value)))
+        headers.iter().fold(Headers::new(), |all, (name, value)| all.with(name, masked_field(name, value)))
     }
 
     /// Masks a reason that the application gave.
     pub(super) fn text(&self, text: &str) -> String {
         if self.is_on() { masked(text) } else { text.into() }
-    }
-
-    /// Masks the reason why a connection closed. The standard error of a program may contain
-    /// anything.
-    pub(super) fn closed(&self, why: &Closed) -> Closed {
-        match why {
-            Closed::Exited(status) if self.is_on() => {
-                Closed::Exited(ExitStatus { stderr: masked(&status.stderr), ..status.clone() })
-            }
-            other => other.clone(),
-        }
     }
 
     /// Masks the endpoint of a connection.

@@ -7,20 +7,22 @@
 //! line:
 //!
 //! ```text
-//! {"mcp-recording":1,"role":"client","version":"0.1.0","redacted":true,"seed":"07…",…}
-//! {"out":"open","on":1,"to":{"program":{…}}}
-//! {"at":"0.000184211","in":"opened","on":1,"peer":{"name":[]}}
-//! {"out":"write","on":1,"bytes":"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":…}\n"}
-//! {"at":"0.004121007","in":"bytes","on":1,"bytes":"{\"jsonrpc\":\"2.0\",\"id\":1,…}\n"}
-//! {"out":"event","what":"ready","text":"Ready(ServerInfo { … })"}
-//! {"end":true,"inputs":2,"outputs":3}
+//! {"mcp-recording":2,"version":"0.1.0","redaction":"Redacted","seed":[7,…],…}
+//! {"Output":{"Open":[1,{"Program":{…}}]}}
+//! {"Input":[{"secs":0,"nanos":184211},{"Event":[1,{"Opened":{…}}]}]}
+//! {"Output":{"Write":[1,{"Text":"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":…}\n"}]}}
+//! {"Input":[{"secs":0,"nanos":4121007},{"Event":[1,{"Read":{"Text":"{\"jsonrpc\":…}\n"}}]}]}
+//! {"Output":{"Event":{"what":"ready","id":null,"text":"Ready(ServerInfo { … })"}}}
+//! {"End":{"inputs":2,"outputs":3}}
 //! ```
 //!
-//! A refusal of a message hook is `{"denied":4,"why":"…"}`: here that of the fifth message that the
-//! hook saw. Times are seconds since the driver's origin. Bytes are text if they are UTF-8,
-//! otherwise `{"base64":…}`. An option is a list with at most one element. The last line is present
-//! if the client terminated. The format, and the behaviour of an engine, may change with a version
-//! of this crate: replay with the version that recorded.
+//! The names are those of the types: a line holds what serde derives for an [`Input`], or an
+//! output. A refusal of a message hook is `{"Denied":[4,"…"]}`: here that of the fifth message that
+//! the hook saw. Times count from the driver's origin. Bytes are text if they are UTF-8, otherwise
+//! `{"Base64":…}`. JSON of the protocol is text. The last line is present if the client terminated.
+//! A limit that does not fit the `usize` of the machine that reads is an error. The format, and the
+//! behaviour of an engine, may change with a version of this crate: replay with the version that
+//! recorded.
 //!
 //! # Secrets
 //!
@@ -37,13 +39,12 @@
 //! nothing of the operating system or of the server. It is useful only for this run. Do not share a
 //! recording of a client that is still running.
 
-mod config;
 mod hook;
 mod line;
 mod mask;
 mod read;
 mod replay;
-mod value;
+pub(crate) mod value;
 
 #[cfg(test)]
 mod tests;
@@ -55,23 +56,21 @@ use crate::client::{ClientConfig, Event};
 use crate::error::Refusal;
 use crate::exchange::Action;
 use crate::input::{Applied, Input, WiredClientInput};
-use crate::rpc::Object;
+use crate::rpc::{EncodeError, RawJson};
 use crate::time::Instant;
 use crate::wired::{Tape, WiredClient};
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::fmt;
 use hook::Overheard;
+use line::{FORMAT, Header, Line};
 use mask::Mask;
-
-/// The version of the format.
-const FORMAT: u64 = 1;
+use serde::{Deserialize, Serialize};
 
 /// The parts that a recording omits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub enum Redaction {
     /// Everything that is known to be secret: see the [module](self).
     #[default]
@@ -102,7 +101,6 @@ impl Recorder {
 
     /// Creates a recorder that writes the lines to `writer`. Each line is one `write_all`, so that
     /// a killed process leaves complete lines. The writer is flushed at the end.
-    #[cfg(feature = "std")]
     pub fn to(redaction: Redaction, mut writer: impl std::io::Write + Send + 'static) -> Self {
         Self::new(redaction, move |line| {
             let done = if line.is_empty() { writer.flush() } else { writer.write_all(line) };
@@ -114,33 +112,26 @@ impl Recorder {
     /// [`WiredClient::new`].
     pub fn client(self, config: Arc<ClientConfig>, seed: [u8; 32], now: Instant) -> WiredClient {
         let mask = Mask::new(self.redaction, &config.target);
-        let head = read::write_header(&mask.config(&config), &seed, now, self.redaction);
+        let head = Header {
+            format: FORMAT,
+            version: env!("CARGO_PKG_VERSION").into(),
+            redaction: self.redaction,
+            seed,
+            start: now,
+            config: mask.config(&config),
+        };
         let (hook, sink) = (Overheard::default(), Some(self.sink));
         let mut tape = Recorded { mask, sink, failed: None, hook: hook.clone(), inputs: 0, outputs: 0 };
-        tape.write(head);
-        #[cfg(feature = "std")]
+        tape.write(RawJson::encode(&head));
         let config = match &config.on_message {
             None => config,
             Some(asked) => {
                 Arc::new(ClientConfig { on_message: Some(hook.listen(asked.clone())), ..ClientConfig::clone(&config) })
             }
         };
-        #[cfg(not(feature = "std"))]
-        if config.on_message.is_some() {
-            tape.fail("a message hook can only be recorded with the feature `std`".into());
-        }
         let mut client = WiredClient::new(config, seed, now);
         client.show(Box::new(tape));
         client
-    }
-}
-
-/// Creates a client that is recorded if there is a recorder. The other arguments are those of
-/// [`WiredClient::new`].
-pub fn client(recorder: Option<Recorder>, config: Arc<ClientConfig>, seed: [u8; 32], now: Instant) -> WiredClient {
-    match recorder {
-        Some(recorder) => recorder.client(config, seed, now),
-        None => WiredClient::new(config, seed, now),
     }
 }
 
@@ -163,16 +154,17 @@ struct Recorded {
 }
 
 impl Recorded {
-    fn write(&mut self, line: Object) {
-        let mut bytes = Vec::from(line.to_json().to_bytes());
-        bytes.push(b'\n');
-        self.send(&bytes);
+    fn write(&mut self, line: Result<RawJson, EncodeError>) {
+        match line {
+            Ok(line) => self.send(&[line.as_bytes(), b"\n"].concat()),
+            Err(e) => self.fail(format!("a line cannot be recorded: {e}")),
+        }
     }
 
     /// Records the refusals of the message hook since the last call.
     fn write_denials(&mut self) {
         for (number, reason) in self.hook.take() {
-            self.write(Object::new().with("denied", number as u64).with("why", self.mask.text(&reason).as_str()));
+            self.write(Line::Denied(number, self.mask.text(&reason)).json());
         }
     }
 
@@ -197,21 +189,21 @@ impl Tape for Recorded {
         }
         // A value of the application may be nested too deeply to be read back.
         if let Input::Command(_) = input
-            && let Err(e) = line::read_input(&line::input(now, input, &mut self.mask.off()))
+            && let Err(e) = line::check(now, input)
         {
             return self.fail(format!("a command cannot be recorded: {e}"));
         }
         self.inputs += 1;
-        let line = line::input(now, input, &mut self.mask);
+        let line = Line::Input(now, self.mask.input(input)).json();
         self.mask.follow(input);
         self.write(line);
     }
 
     fn applied(&mut self, applied: Result<Applied, &Refusal>) {
         self.write_denials();
-        if let Some(line) = line::applied(applied, &self.mask).filter(|_| self.sink.is_some()) {
+        if let Some(output) = line::applied(applied, &self.mask).filter(|_| self.sink.is_some()) {
             self.outputs += 1;
-            self.write(line);
+            self.write(Line::Output(output).json());
         }
     }
 
@@ -221,10 +213,10 @@ impl Tape for Recorded {
         }
         self.write_denials();
         self.outputs += 1;
-        let line = line::output(action, &mut self.mask);
-        self.write(line);
+        let output = line::output(action, &mut self.mask);
+        self.write(Line::Output(output).json());
         if let Action::Event(Event::Terminated(_)) = action {
-            self.write(Object::new().with("end", true).with("inputs", self.inputs).with("outputs", self.outputs));
+            self.write(Line::End { inputs: self.inputs, outputs: self.outputs }.json());
             self.send(b"");
             self.sink = None;
         }

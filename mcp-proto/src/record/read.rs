@@ -1,10 +1,9 @@
 //! Reads a recording. The input is untrusted: the result is a recording, or an error with its line.
 
+use super::Redaction;
 use super::hook::Denials;
-use super::value::{Value, member};
-use super::{FORMAT, Redaction};
+use super::line::{self, FORMAT, Header, Line};
 use crate::client::ClientConfig;
-use crate::input::WiredClientInput;
 use crate::rpc::{DecodeError, Object, RawJson};
 use crate::time::Instant;
 use alloc::string::String;
@@ -26,20 +25,10 @@ pub struct Recording {
     pub(super) seed: [u8; 32],
     pub(super) start: Instant,
     pub(super) denials: Denials,
-    pub(super) lines: Vec<Line>,
+    /// An output is its whole line.
+    pub(super) lines: Vec<Line<RawJson>>,
     /// Whether it extends to the end of the client.
     pub complete: bool,
-}
-
-/// One line after the first.
-#[derive(Clone, PartialEq, Debug)]
-pub(super) enum Line {
-    Input(Instant, WiredClientInput),
-    /// An output, as text. It is only compared.
-    Output(RawJson),
-    /// A refusal of the message hook. It belongs to the recording as a whole.
-    Denied(usize, String),
-    End,
 }
 
 /// Bytes that are not a recording.
@@ -105,7 +94,7 @@ pub fn is_recording(bytes: &[u8]) -> bool {
 pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
     let mut rest = Bytes::copy_from_slice(bytes);
     let mut number = 0;
-    let mut next = || -> Option<Result<Object, ReadError>> {
+    let mut next = || -> Option<Result<RawJson, ReadError>> {
         if rest.is_empty() {
             return None;
         }
@@ -113,8 +102,8 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
         let fail = |why| Err(ReadError { line: number, why });
         let Some(end) = memchr::memchr(b'\n', &rest) else { return Some(fail(ReadProblem::Cut)) };
         let line = rest.split_to(end + 1);
-        let object = RawJson::parse(line).map_err(|defect| DecodeError::new(defect.kind.as_str()));
-        Some(object.and_then(|json| Object::read(&json)).or_else(|e| fail(ReadProblem::Line(e))))
+        let json = RawJson::parse(line).map_err(|defect| DecodeError::new(defect.kind.as_str()));
+        Some(json.or_else(|e| fail(ReadProblem::Line(e))))
     };
     if !is_recording(bytes) {
         return Err(ReadError { line: 1, why: ReadProblem::NotARecording });
@@ -122,80 +111,52 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
     let head = next().ok_or(ReadError { line: 1, why: ReadProblem::NotARecording })??;
     let at_line = |line| move |why| ReadError { line, why };
     let mut recording = header(&head).map_err(at_line(1))?;
-    let (mut line, mut inputs, mut outputs) = (1, 0, 0);
-    while let Some(object) = next() {
+    let (mut line, mut read) = (1, (0, 0));
+    while let Some(json) = next() {
         line += 1;
-        let object = object?;
+        let json = json?;
         if recording.complete {
             return Err(at_line(line)(ReadProblem::AfterEnd));
         }
-        let parsed = body(&object).map_err(ReadProblem::Line).map_err(at_line(line))?;
-        match &parsed {
-            Line::Input(..) => inputs += 1,
-            Line::Output(_) => outputs += 1,
-            Line::Denied(number, reason) => drop(recording.denials.insert(*number, reason.clone())),
-            Line::End => {
-                let counted = |key| member::<u64>(&object, key).ok();
-                if (counted("inputs"), counted("outputs")) != (Some(inputs), Some(outputs)) {
-                    return Err(at_line(line)(ReadProblem::Count));
-                }
-                recording.complete = true;
+        recording.lines.push(match line::read(&json).map_err(ReadProblem::Line).map_err(at_line(line))? {
+            Line::Input(at, input) => {
+                read.0 += 1;
+                Line::Input(at, input)
             }
-        }
-        recording.lines.push(parsed);
+            Line::Output(_) => {
+                read.1 += 1;
+                Line::Output(json)
+            }
+            Line::Denied(number, reason) => {
+                recording.denials.insert(number, reason.clone());
+                Line::Denied(number, reason)
+            }
+            Line::End { inputs, outputs } if (inputs, outputs) == read => {
+                recording.complete = true;
+                Line::End { inputs, outputs }
+            }
+            Line::End { .. } => return Err(at_line(line)(ReadProblem::Count)),
+        });
     }
     Ok(recording)
 }
 
-fn header(head: &Object) -> Result<Recording, ReadProblem> {
-    match member::<u64>(head, "mcp-recording") {
+fn header(head: &RawJson) -> Result<Recording, ReadProblem> {
+    match Object::read(head).and_then(|head| head.required("mcp-recording")) {
         Ok(FORMAT) => {}
         Ok(format) => return Err(ReadProblem::Format(format)),
         Err(_) => return Err(ReadProblem::NotARecording),
     }
-    let read = || -> Result<Recording, DecodeError> {
-        let role: String = member(head, "role")?;
-        if role != "client" {
-            return Err(super::value::unknown(&role));
-        }
-        Ok(Recording {
-            version: member(head, "version")?,
-            redaction: if member(head, "redacted")? { Redaction::Redacted } else { Redaction::Raw },
-            config: Arc::new(member(head, "config")?),
-            seed: member(head, "seed")?,
-            start: member(head, "at")?,
-            denials: Denials::new(),
-            lines: Vec::new(),
-            complete: false,
-        })
-    };
-    read().map_err(ReadProblem::Line)
-}
-
-fn body(line: &Object) -> Result<Line, DecodeError> {
-    if line.get("in").is_some() {
-        return super::line::read_input(line).map(|(at, input)| Line::Input(at, input));
-    }
-    if line.get("out").is_some() {
-        return Ok(Line::Output(line.to_json()));
-    }
-    if line.get("denied").is_some() {
-        return Ok(Line::Denied(member(line, "denied")?, member(line, "why")?));
-    }
-    match line.get("end") {
-        Some(_) => Ok(Line::End),
-        None => Err(DecodeError::new("neither an input nor an output, nor a refusal")),
-    }
-}
-
-/// Writes the first line.
-pub(super) fn write_header(config: &ClientConfig, seed: &[u8; 32], start: Instant, redaction: Redaction) -> Object {
-    Object::new()
-        .with("mcp-recording", FORMAT)
-        .with("role", "client")
-        .with("version", env!("CARGO_PKG_VERSION"))
-        .with("redacted", redaction == Redaction::Redacted)
-        .with("seed", seed.write())
-        .with("at", start.write())
-        .with("config", config.write())
+    let Header { format: _, version, redaction, seed, start, config } = head.decode().map_err(ReadProblem::Line)?;
+    let config = Arc::new(config);
+    Ok(Recording {
+        version,
+        redaction,
+        config,
+        seed,
+        start,
+        denials: Denials::new(),
+        lines: Vec::new(),
+        complete: false,
+    })
 }

@@ -1,8 +1,8 @@
 //! Replays a recording: the same engine gets the same inputs, and must return the same outputs.
 
-use super::line;
+use super::line::{self, Line, OutputLine};
 use super::mask::Mask;
-use super::read::{Line, Recording};
+use super::read::Recording;
 use crate::client::ClientConfig;
 use crate::exchange::{Action, IoEvent};
 use crate::input::Input;
@@ -37,7 +37,7 @@ pub struct Summary {
 pub struct Difference {
     /// The line of the recording, from 1.
     pub line: usize,
-    /// The recorded output, as one JSON object. `None` if there is none.
+    /// The recorded output, as its line. `None` if there is none.
     pub recorded: Option<String>,
     /// The output of the replay. `None` if there is none.
     pub replayed: Option<String>,
@@ -90,8 +90,9 @@ impl Recording {
         let mut came = None;
         for (number, recorded) in self.lines.iter().enumerate() {
             // The first line is the header.
-            let differ = |recorded: Option<&RawJson>, replayed: Option<RawJson>| {
+            let differ = |recorded: Option<&RawJson>, replayed: Option<OutputLine>| {
                 let text = |json: &RawJson| json.as_str().into();
+                let replayed = replayed.and_then(|output| Line::Output(output).json().ok());
                 let (recorded, replayed) = (recorded.map(text), replayed.as_ref().map(text));
                 if recorded == replayed { Ok(()) } else { Err(Difference { line: number + 2, recorded, replayed }) }
             };
@@ -106,7 +107,7 @@ impl Recording {
                     mask.follow(input);
                     let applied = engine.apply(*now, input.clone());
                     let applied = applied.as_ref().copied().map_err(|refused| &refused.why);
-                    came = line::applied(applied, &mask).map(RawJson::from);
+                    came = line::applied(applied, &mask);
                 }
                 Line::Output(recorded) => {
                     summary.outputs += 1;
@@ -115,13 +116,13 @@ impl Recording {
                         if let Action::Write(_, bytes) = &action {
                             summary.bytes_written += bytes.len() as u64;
                         }
-                        Some(line::output(&action, &mut mask).into())
+                        Some(line::output(&action, &mut mask))
                     });
                     differ(Some(recorded), replayed)?;
                 }
                 Line::Denied(..) => {}
-                Line::End => {
-                    let more = came.take().or_else(|| engine.poll_output().map(|a| line::output(&a, &mut mask).into()));
+                Line::End { .. } => {
+                    let more = came.take().or_else(|| engine.poll_output().map(|a| line::output(&a, &mut mask)));
                     differ(None, more)?;
                 }
             }

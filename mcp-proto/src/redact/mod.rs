@@ -126,11 +126,13 @@ impl Redactor {
     }
 
     /// Creates a redactor for lines of JSON, whatever they look like.
+    #[cfg(any(test, feature = "record"))]
     pub(crate) fn of_lines() -> Self {
         Self { framing: Framing::Lines, ..Self::new() }
     }
 
     /// Creates a redactor for HTTP/1.1 of one side.
+    #[cfg(any(test, feature = "record"))]
     pub(crate) fn of_http(side: Side) -> Self {
         Self { protocol: Protocol::Http(side), ..Self::new() }
     }

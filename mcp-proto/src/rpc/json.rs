@@ -207,19 +207,13 @@ impl fmt::Debug for RawJson {
 
 /// A value cannot be serialized as JSON.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub struct EncodeError(String);
 
 impl EncodeError {
     /// Creates an error with this text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
-    }
-}
-
-impl EncodeError {
-    /// Returns the reason, without the prefix that `Display` adds.
-    pub(crate) fn text(&self) -> &str {
-        &self.0
     }
 }
 

@@ -60,12 +60,14 @@ pub enum Payload {
 /// A JSON-RPC error object. Its `Display` is `MCP error <code>: <message>`, with
 /// [escapes](crate::error#text-of-a-peer).
 #[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub struct ErrorObject {
     /// The code. [`code`](super::code) has the meanings of the reserved range.
     pub code: i64,
     /// One sentence. Neither redacted nor escaped.
     pub message: String,
     /// Further information.
+    #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]
     pub data: Option<RawJson>,
 }
 

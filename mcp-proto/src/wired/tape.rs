@@ -10,7 +10,7 @@ use alloc::string::String;
 use core::fmt;
 
 /// Receives every input of a [`WiredClient`](super::WiredClient), its result, and every output that
-/// the driver takes, in the order in which they happen. [`record`](crate::record) writes them to a
+/// the driver takes, in the order in which they happen. The feature `record` writes them to a
 /// recording.
 pub trait Tape: fmt::Debug + Send {
     /// The engine is about to apply this input.

@@ -3,7 +3,7 @@
 use super::World;
 use crate::sim::report::Transcript;
 use mcp_proto::input::WiredClientInput;
-use mcp_proto::record::{self, Recorder};
+use mcp_proto::record::Recorder;
 use mcp_proto::wired::WiredClient;
 use mcp_proto::{ClientConfig, Instant};
 use std::sync::{Arc, Mutex};
@@ -16,8 +16,10 @@ impl World {
             sink.lock().expect("no panic").extend_from_slice(line);
             Ok(())
         };
-        let recorder = self.tape.map(|redaction| Recorder::new(redaction, keep));
-        record::client(recorder, Arc::clone(config), seed, self.now)
+        match self.tape {
+            Some(redaction) => Recorder::new(redaction, keep).client(Arc::clone(config), seed, self.now),
+            None => WiredClient::new(Arc::clone(config), seed, self.now),
+        }
     }
 
     /// The recording of a client so far.
