@@ -6,7 +6,7 @@ use super::chunks::ChunkFraming;
 use super::first::FirstLine;
 use super::lengths::{BodyLength, Lengths, ListMember};
 use super::names::shows_field;
-use super::prose::Prose;
+use super::pairs::Pairs;
 use super::{Framing, Side};
 
 /// A head, byte by byte.
@@ -17,7 +17,7 @@ pub(super) struct Head {
     /// Whether the line must be HTTP.
     is_http: bool,
     name: Name,
-    prose: Prose,
+    pairs: Pairs,
     lengths: Lengths,
     coding: ListMember,
     /// Whether there is a content coding. The codec supports none.
@@ -116,7 +116,7 @@ impl Head {
             first: FirstLine::new(side),
             is_http,
             name: Name::default(),
-            prose: Prose::default(),
+            pairs: Pairs::default(),
             lengths: Lengths::default(),
             coding: ListMember::default(),
             is_coded: false,
@@ -160,10 +160,10 @@ impl Head {
                 }
                 if self.first.ends_target() {
                     // The version follows, whatever the target has begun.
-                    self.prose.skip();
+                    self.pairs.skip();
                     false
                 } else {
-                    self.prose.masks(byte)
+                    self.pairs.masks(byte)
                 }
             }
             HeadState::LineStart | HeadState::Name if is_token(byte) => {
@@ -194,7 +194,7 @@ impl Head {
                     FieldValue::Type => self.media.push(byte),
                     FieldValue::Shown | FieldValue::Masked(_) | FieldValue::Length => {}
                 }
-                self.prose.masks(byte)
+                self.pairs.masks(byte)
             }
         };
         if masked { HeadStep::Mask } else { HeadStep::Show }
@@ -224,7 +224,7 @@ impl Head {
     }
 
     fn end_line(&mut self, after_cr: bool) -> HeadStep {
-        self.prose.skip();
+        self.pairs.skip();
         match self.at {
             // A program printed it to the connection of its messages.
             HeadState::FirstLine if !self.is_http && self.side().is_none() && !self.first.names_http() => {

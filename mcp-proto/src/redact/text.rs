@@ -3,13 +3,13 @@
 //! this fail or grow.
 
 use super::names::{Meaning, Word};
-use super::prose::Prose;
+use super::pairs::Pairs;
 
 /// A text, byte by byte.
 #[derive(Clone, Default)]
 pub(super) struct Text {
     string: Option<Str>,
-    prose: Prose,
+    pairs: Pairs,
     /// The string that has just ended, in case it is a key.
     key: Option<Meaning>,
     /// The meaning of the next value.
@@ -44,8 +44,6 @@ enum Escape {
     None,
     /// After an unmasked backslash.
     Slash,
-    /// After an unmasked backslash in a masked value.
-    Masked,
     /// After a masked backslash.
     Gone,
     /// Inside `\u`, after this many digits.
@@ -99,9 +97,9 @@ impl Text {
     fn between(&mut self, byte: u8) -> u8 {
         let secret = self.is_secret();
         if byte == b'"' {
-            let meaning = if secret || self.prose.in_value() { Meaning::Secret } else { self.meaning };
+            let meaning = if secret || self.pairs.in_value() { Meaning::Secret } else { self.meaning };
             self.string = Some(Str { word: Word::default(), meaning, link: UrlPart::Scheme, escape: Escape::None });
-            self.prose.skip();
+            self.pairs.skip();
             self.key = None;
             self.in_number = false;
             return byte;
@@ -125,7 +123,7 @@ impl Text {
             // A number must not begin with a zero before another digit.
             b'0'..=b'9' if secret => b'0' + u8::from(first_digit),
             _ if secret => byte,
-            _ if self.prose.masks(byte) => b'x',
+            _ if self.pairs.masks(byte) => b'x',
             _ => byte,
         }
     }
@@ -140,12 +138,12 @@ impl Text {
         if byte == b'"' && matches!(string.escape, Escape::None | Escape::Hex(..)) {
             self.key = Some(string.word.meaning());
             self.meaning = Meaning::Plain;
-            self.prose.skip();
+            self.pairs.skip();
             self.string = None;
             return byte;
         }
         match string.meaning {
-            Meaning::Plain => string.plain(&mut self.prose, byte),
+            Meaning::Plain => string.plain(&mut self.pairs, byte),
             Meaning::Kept => {
                 string.skip(byte);
                 byte
@@ -165,32 +163,30 @@ impl Str {
         self.escape = if byte == b'\\' && self.escape == Escape::None { Escape::Gone } else { Escape::None };
     }
 
-    fn plain(&mut self, prose: &mut Prose, byte: u8) -> u8 {
+    fn plain(&mut self, pairs: &mut Pairs, byte: u8) -> u8 {
         match self.escape {
-            Escape::None if byte == b'\\' && prose.masks_all() => {
+            Escape::None if byte == b'\\' && pairs.in_value() => {
+                // Whether it ends the value depends on how often the text was quoted.
+                pairs.mask_rest();
                 self.escape = Escape::Gone;
                 b'x'
             }
             Escape::None if byte == b'\\' => {
-                self.escape = if prose.in_value() { Escape::Masked } else { Escape::Slash };
+                self.escape = Escape::Slash;
                 byte
             }
             Escape::None => {
                 self.word.push(byte);
-                if prose.masks(byte) { b'x' } else { byte }
+                if pairs.masks(byte) { b'x' } else { byte }
             }
             Escape::Slash => {
                 self.escape = Escape::None;
                 match byte {
                     b'u' => self.escape = Escape::Hex(0, 0),
-                    b'n' | b'r' | b't' | b'b' | b'f' => self.character(prose, b' '),
-                    _ => self.character(prose, byte),
+                    b'n' | b'r' | b't' | b'b' | b'f' => self.character(pairs, b' '),
+                    _ => self.character(pairs, byte),
                 }
                 byte
-            }
-            Escape::Masked => {
-                self.escape = Escape::None;
-                prose.escape(byte)
             }
             Escape::Gone => {
                 self.escape = Escape::None;
@@ -200,17 +196,17 @@ impl Str {
                 let Some(digit) = char::from(byte).to_digit(16) else {
                     // Not JSON.
                     self.escape = Escape::None;
-                    return self.plain(prose, byte);
+                    return self.plain(pairs, byte);
                 };
                 let value = value << 4 | digit as u16;
                 self.escape = Escape::Hex(digits + 1, value);
                 if digits == 3 {
                     self.escape = Escape::None;
                     match u8::try_from(value) {
-                        Ok(byte) if byte.is_ascii() => self.character(prose, byte),
+                        Ok(byte) if byte.is_ascii() => self.character(pairs, byte),
                         _ => {
                             self.word.push(0xFF);
-                            prose.skip();
+                            pairs.skip();
                         }
                     }
                 }
@@ -220,11 +216,9 @@ impl Str {
     }
 
     /// Handles the character of an escape that was written unmasked.
-    fn character(&mut self, prose: &mut Prose, byte: u8) {
+    fn character(&mut self, pairs: &mut Pairs, byte: u8) {
         self.word.push(byte);
-        if prose.masks(byte) {
-            prose.skip();
-        }
+        pairs.masks(byte);
     }
 
     /// Shows the scheme and the host of a link.
