@@ -1,10 +1,9 @@
 //! The handle of a client: connecting, calling, closing.
 
-use crate::config::Config;
 use crate::driver::{Shared, State};
 use crate::sync::{Condvar, MutexGuard, wait, wait_until};
 use crate::target::IntoTarget;
-use mcp_proto::adapter::{Collected, ConnectError};
+use mcp_proto::adapter::{ClientOptions, Collected, ConnectError};
 use mcp_proto::call::Paged;
 use mcp_proto::client::{Termination, Verdict};
 use mcp_proto::exchange::Shutdown;
@@ -24,15 +23,15 @@ const MARGIN: Duration = Duration::from_secs(1);
 /// # Errors
 /// [`ConnectError`], with the step that failed and the reason. Nothing is left running.
 pub fn connect(target: impl IntoTarget) -> Result<Client, ConnectError> {
-    connect_with(target, Config::new())
+    connect_with(target, ClientOptions::new())
 }
 
-/// Like [`connect`], with a configuration.
+/// Like [`connect`], with options.
 ///
 /// # Errors
 /// As [`connect`].
-pub fn connect_with(target: impl IntoTarget, config: Config) -> Result<Client, ConnectError> {
-    connecting(target, config)?.wait()
+pub fn connect_with(target: impl IntoTarget, options: ClientOptions) -> Result<Client, ConnectError> {
+    connecting(target, options)?.wait()
 }
 
 /// Like [`connect_with`], in two steps. The returned value has started nothing yet, and another
@@ -41,10 +40,10 @@ pub fn connect_with(target: impl IntoTarget, config: Config) -> Result<Client, C
 /// call.
 ///
 /// ```
-/// use mcp_blocking::{Config, Router, connecting};
+/// use mcp_blocking::{ClientOptions, Router, connecting};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let connecting = connecting(Router::new("calc", "1.0"), Config::new())?;
+/// let connecting = connecting(Router::new("calc", "1.0"), ClientOptions::new())?;
 /// let closer = connecting.closer(); // for a handler of Ctrl-C: `move || closer.exit(130)`
 /// let client = connecting.wait()?;
 /// closer.close();
@@ -55,11 +54,10 @@ pub fn connect_with(target: impl IntoTarget, config: Config) -> Result<Client, C
 ///
 /// # Errors
 /// [`ConnectError`] if the target is invalid, or the system provides no random bytes.
-pub fn connecting(target: impl IntoTarget, mut config: Config) -> Result<Connecting, ConnectError> {
-    let mut target = target.into_target()?;
-    config.apply(&mut target.config);
+pub fn connecting(target: impl IntoTarget, options: ClientOptions) -> Result<Connecting, ConnectError> {
+    let target = target.into_target()?;
     let seed = crate::os::seed().map_err(|e| ConnectError::System(e.to_string()))?;
-    let shared = Shared::new(target.config, config.callbacks, config.stderr, target.given, config.engine, seed);
+    let shared = Shared::new(target.config, options, target.given, seed);
     Ok(Connecting { client: Client { handle: Arc::new(Handle { shared }) } })
 }
 

@@ -6,22 +6,26 @@
 //! state under this lock, so no wake-up is lost.
 
 use crate::Stderr;
-use crate::callbacks::Callbacks;
 use crate::channel::Channel;
-use crate::config::CreateEngine;
 use crate::events::Events;
 use crate::os::Clock;
 use crate::pool::Pool;
 use crate::sync::{self, Condvar, Mutex, MutexGuard, lock, wait};
 use crate::target::Given;
-use mcp_proto::adapter::{Calls, Noted, Question, ReplyToken};
+use mcp_proto::adapter::{
+    Asking, Calls, ClientCallbacks, ClientEventCallback, ClientLink, ClientOptions, Noted, NoticeCallback, Question,
+    Questions, ReplyKey,
+};
 use mcp_proto::client::Event;
 use mcp_proto::exchange::{Action, ConnectionId};
+use mcp_proto::input::{ClientCommand, Input};
 use mcp_proto::stats::ClientStats;
 use mcp_proto::wired::{ConnectionOutput, WiredClient};
-use mcp_proto::{ClientConfig, Instant};
+use mcp_proto::{ClientConfig, Instant, Refusal};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
+
+type Told = dyn FnMut(Action<Event>) + Send;
 
 /// The state that all threads of one client share.
 pub(crate) struct Shared {
@@ -30,7 +34,9 @@ pub(crate) struct Shared {
     ticks: Condvar,
     /// Wakes the threads that wait for the start or the end of the client.
     pub(crate) milestones: Condvar,
-    questions: Pool<(ReplyToken, Question)>,
+    askings: Pool<Asking>,
+    /// The way of callbacks to the engine.
+    link: ClientLink,
     pub(crate) clock: Clock,
     pub(crate) config: Arc<ClientConfig>,
 }
@@ -42,7 +48,9 @@ pub(crate) struct State {
     pub(crate) given: Option<Given>,
     /// Threads of connections that have ended.
     pub(crate) detached: usize,
-    callbacks: Option<Callbacks>,
+    questions: Questions,
+    /// Absent once the client has ended: one of them may hold the client.
+    callbacks: Option<Arc<ClientCallbacks>>,
     pub(crate) stderr: Stderr,
     /// The time until which the timer thread sleeps. Absent while it does not sleep.
     alarm: Option<Option<Instant>>,
@@ -57,45 +65,43 @@ impl Shared {
     /// Creates the engine. Starts nothing before [`begin`](Self::begin).
     pub(crate) fn new(
         mut config: ClientConfig,
-        callbacks: Callbacks,
-        stderr: Stderr,
+        mut options: ClientOptions,
         given: Option<Given>,
-        create: Option<CreateEngine>,
         seed: [u8; 32],
     ) -> Arc<Self> {
         let clock = Clock::start();
         config.origin_unix = clock.unix();
-        let config = Arc::new(config);
-        let events = Events::new(
-            callbacks.told(),
-            (config.limits.client.max_queued_events, config.limits.client.max_queued_event_bytes),
-        );
-        let create = create.unwrap_or_else(|| Box::new(WiredClient::new));
-        let engine = create(Arc::clone(&config), seed, clock.now());
+        let engine = options.create(config, seed, clock.now());
+        let config = Arc::clone(engine.client().config());
+        let limits = &config.limits.client;
+        let told = listener(options.take_event(), options.take_notice());
         let state = State {
             engine,
             channels: BTreeMap::new(),
             calls: Calls::default(),
+            questions: Questions::default(),
             given,
             detached: 0,
-            callbacks: Some(callbacks),
-            stderr,
+            callbacks: Some(Arc::new(options.take_callbacks())),
+            stderr: options.take_stderr(),
             alarm: None,
-            events,
+            events: Events::new(told, (limits.max_queued_events, limits.max_queued_event_bytes)),
             begun: false,
             exit: None,
         };
         Arc::new_cyclic(|this: &Weak<Self>| {
-            let asked = this.clone();
+            let (asked, answered) = (this.clone(), this.clone());
             // As many threads as there can be open requests for input: a callback may wait for a
             // call of the same client, which may also require input.
-            let questions = Pool::new("mcp-callback", config.limits.client.max_inputs, move |(token, question)| {
+            let askings = Pool::new("mcp-callback", limits.max_inputs, move |asking| {
                 if let Some(shared) = Weak::upgrade(&asked) {
-                    shared.ask(token, question);
+                    shared.ask(asking);
                 }
             });
+            let link: ClientLink =
+                Arc::new(move |command| Weak::upgrade(&answered).ok_or(Refusal::Gone)?.answer(command));
             let (ticks, milestones) = (Condvar::new(), Condvar::new());
-            Self { state: Mutex::new(state), ticks, milestones, questions, clock, config }
+            Self { state: Mutex::new(state), ticks, milestones, askings, link, clock, config: Arc::clone(&config) }
         })
     }
 
@@ -142,13 +148,12 @@ impl Shared {
                 self.ticks.notify_all();
                 state.events.tell(Action::Event(event));
             }
-            // A running callback cannot be stopped. Its answer will be ignored.
-            Noted::Other(Event::InputWithdrawn(_)) => {}
+            Noted::Other(Event::InputWithdrawn(key)) => state.questions.withdraw(ReplyKey::Input(key)).wake(),
             Noted::Other(event) => match Question::of(event) {
-                Ok(asked) => {
-                    if let Err((token, _)) = self.questions.submit(asked) {
-                        token.reply(&mut state.engine, self.clock.now(), None, "the client has no thread to ask");
-                    }
+                Ok((token, question)) => {
+                    let asking = state.questions.begin(&self.link, token, question);
+                    let refused = self.askings.submit(asking).err().and_then(Asking::refuse);
+                    refused.into_iter().for_each(|command| drop(state.answer(self.clock.now(), command)));
                 }
                 Err(event) => state.events.tell(Action::Event(event)),
             },
@@ -156,14 +161,19 @@ impl Shared {
     }
 
     /// Answers a request of the server on a separate thread.
-    fn ask(self: &Arc<Self>, token: ReplyToken, question: Question) {
-        let callbacks = self.lock().callbacks.clone().unwrap_or_default();
-        let reply = callbacks.reply(question);
-        drop(callbacks);
+    fn ask(&self, asking: Asking) {
+        let callbacks = self.lock().callbacks.clone();
+        if let Some(job) = callbacks.and_then(|callbacks| callbacks.route(asking)) {
+            job.block();
+        }
+    }
+
+    /// Applies a command of a callback to the engine.
+    fn answer(self: &Arc<Self>, command: ClientCommand) -> Result<(), Refusal> {
         let mut state = self.lock();
-        let why = reply.as_ref().err().copied().unwrap_or_default();
-        token.reply(&mut state.engine, self.clock.now(), reply.ok(), why);
+        let answered = state.answer(self.clock.now(), command);
         self.pump(&mut state);
+        answered
     }
 
     /// Fires timers until the client has ended.
@@ -189,7 +199,25 @@ impl Shared {
     }
 }
 
+/// Returns one callback for the events of a client and for the changes of its connections.
+fn listener(event: Option<ClientEventCallback>, notice: Option<NoticeCallback>) -> Option<Box<Told>> {
+    if event.is_none() && notice.is_none() {
+        return None;
+    }
+    let (mut event, mut notice) = (event, notice);
+    Some(Box::new(move |action| match (action, &mut event, &mut notice) {
+        (Action::Event(told), Some(event), _) => event(told),
+        (Action::Notice(connection, told), _, Some(notice)) => notice(connection, told),
+        _ => {}
+    }))
+}
+
 impl State {
+    fn answer(&mut self, now: Instant, command: ClientCommand) -> Result<(), Refusal> {
+        self.questions.answered(&command);
+        self.engine.apply(now, Input::Command(command)).map(drop).map_err(|refused| refused.why)
+    }
+
     /// Returns the numbers of the engine and of the driver.
     pub(crate) fn stats(&self) -> ClientStats {
         let mut stats = self.engine.stats();

@@ -47,6 +47,10 @@
 //! they are refused, at most 64 connections at a time. A client that does not read blocks only the
 //! threads of its own connection. No thread polls.
 //!
+//! The callbacks for events run on one thread of their own, in order, and may block: events beyond
+//! the limits of the engine are counted. A callback that answers the server may call the same
+//! client.
+//!
 //! A thread can be stuck in the operating system, because a process that has left its group keeps a
 //! pipe open. The client detaches it: closing does not wait for it, it owns only its end of the
 //! pipe, and [`ClientStats::detached_threads`] counts it. A thread that still connects (a name that
@@ -54,10 +58,8 @@
 //! client until the system call returns.
 
 mod accepted;
-mod callbacks;
 mod channel;
 mod client;
-mod config;
 mod connection;
 mod driver;
 mod ends;
@@ -83,10 +85,9 @@ pub use accepted::Stream;
 pub use client::{
     Client, Closer, Connecting, Elements, Pending, PendingNotification, connect, connect_with, connecting,
 };
-pub use config::Config;
 #[cfg(feature = "http")]
 pub use http::{HttpServer, serve_http, serve_http_with};
-pub use mcp_proto::adapter::{ConnectError, ServerOptions};
+pub use mcp_proto::adapter::{ClientOptions, ConnectError, ServerOptions};
 pub use mcp_proto::client::BadHeader;
 pub use mcp_proto::client::{
     Event as ClientEvent, ListenerStart, Policy, Repeat, Restart, Resume, Termination, Verdict,

@@ -5,12 +5,13 @@
 use crate::Stderr;
 use crate::channel::Channel;
 use crate::clock::Alarm;
-use crate::config::Hooks;
 use crate::ends::{Reader, Writer};
 use crate::future::BoxFuture;
 use crate::shared::Shared;
 use crate::sync::guarded;
-use mcp_proto::adapter::{Question, Reply, ReplyKey, ReplyToken};
+use mcp_proto::adapter::{
+    AsyncJob, ClientCallbacks, ClientEventCallback, ClientOptions, Job, NoticeCallback, Question, ReplyKey,
+};
 use mcp_proto::client::Event;
 use mcp_proto::exchange::{Action, ConnectionId, IoEvent};
 use mcp_proto::wired::ConnectionOutput;
@@ -36,28 +37,41 @@ const TURNS: usize = 32;
 #[must_use = "a client does nothing unless its driver is polled"]
 pub struct Driver {
     shared: Arc<Shared>,
-    hooks: Hooks,
+    callbacks: ClientCallbacks,
+    event: Option<ClientEventCallback>,
+    notice: Option<NoticeCallback>,
     stderr: Stderr,
     open_timeout: Duration,
     given: Option<(Reader, Writer)>,
     /// A server in this process.
     guest: Option<BoxFuture<()>>,
     channels: BTreeMap<ConnectionId, Channel>,
-    answers: BTreeMap<ReplyKey, (ReplyToken, BoxFuture<Reply>)>,
+    /// Pending callbacks.
+    jobs: Vec<AsyncJob>,
     alarm: Alarm,
 }
 
 impl Driver {
     pub(crate) fn new(
         shared: Arc<Shared>,
-        hooks: Hooks,
-        stderr: Stderr,
+        mut options: ClientOptions,
         given: Option<(Reader, Writer)>,
         guest: Option<BoxFuture<()>>,
     ) -> Self {
-        let (channels, answers) = (BTreeMap::new(), BTreeMap::new());
         let open_timeout = shared.lock().engine.client().config().limits.frame.open_timeout;
-        Self { shared, hooks, stderr, open_timeout, given, guest, channels, answers, alarm: Alarm::new() }
+        Self {
+            shared,
+            callbacks: options.take_callbacks(),
+            event: options.take_event(),
+            notice: options.take_notice(),
+            stderr: options.take_stderr(),
+            open_timeout,
+            given,
+            guest,
+            channels: BTreeMap::new(),
+            jobs: Vec::new(),
+            alarm: Alarm::new(),
+        }
     }
 
     /// Takes the actions of the engine, and carries them out. Returns whether there were any.
@@ -104,7 +118,7 @@ impl Driver {
             Action::Read(id, reads) => self.act(id, ConnectionOutput::Read(reads)),
             Action::Close(id, how) => self.act(id, ConnectionOutput::Close(how)),
             Action::Notice(connection, notice) => {
-                if let Some(told) = &mut self.hooks.notice {
+                if let Some(told) = &mut self.notice {
                     guarded(|| told(connection, notice));
                 }
             }
@@ -121,31 +135,23 @@ impl Driver {
     fn event(&mut self, event: Event) {
         match self.shared.note(event) {
             Some(Event::InputWithdrawn(key)) => {
-                let withdrawn = self.answers.remove(&ReplyKey::Input(key));
-                guarded(|| drop(withdrawn));
+                let withdrawn = self.shared.lock().questions.withdraw(ReplyKey::Input(key));
+                withdrawn.wake();
             }
             Some(event) => match Question::of(event) {
-                Ok((token, question)) => self.ask(token, question),
+                Ok((token, question)) => match self.callbacks.route(self.shared.ask(token, question)) {
+                    Some(Job::Async(job)) => self.jobs.push(job),
+                    Some(Job::Sync(job)) => smol::unblock(move || job.run()).detach(),
+                    None => {}
+                },
                 Err(event) => {
-                    if let Some(told) = &mut self.hooks.event {
+                    if let Some(told) = &mut self.event {
                         guarded(|| told(event));
                     }
                 }
             },
             None => {}
         }
-    }
-
-    fn ask(&mut self, token: ReplyToken, question: Question) {
-        let failure = match guarded(|| self.hooks.ask(question)) {
-            Some(Some(answer)) => {
-                self.answers.insert(token.key(), (token, answer));
-                return;
-            }
-            Some(None) => "no callback answers such requests",
-            None => PANICKED,
-        };
-        token.reply(&mut self.shared.lock().engine, self.shared.clock.now(), None, failure);
     }
 
     fn poll_channels(&mut self, cx: &mut Context<'_>) -> bool {
@@ -165,23 +171,11 @@ impl Driver {
         moved
     }
 
-    fn poll_answers(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut ready = Vec::new();
-        for (key, (_, answer)) in &mut self.answers {
-            match guarded(|| answer.as_mut().poll(cx)) {
-                Some(Poll::Pending) => {}
-                Some(Poll::Ready(reply)) => ready.push((*key, Some(reply))),
-                None => ready.push((*key, None)),
-            }
-        }
-        let moved = !ready.is_empty();
-        for (key, reply) in ready {
-            if let Some((token, answered)) = self.answers.remove(&key) {
-                guarded(|| drop(answered));
-                token.reply(&mut self.shared.lock().engine, self.shared.clock.now(), reply, PANICKED);
-            }
-        }
-        moved
+    fn poll_jobs(&mut self, cx: &mut Context<'_>) -> bool {
+        let before = self.jobs.len();
+        // The result of a callback is passed to the engine when it is dropped.
+        self.jobs.retain_mut(|job| Pin::new(job).poll(cx).is_pending());
+        self.jobs.len() < before
     }
 
     fn poll_alarm(&mut self, cx: &mut Context<'_>) -> bool {
@@ -194,8 +188,6 @@ impl Driver {
     }
 }
 
-const PANICKED: &str = "the callback panicked";
-
 impl Future for Driver {
     type Output = ();
 
@@ -204,7 +196,7 @@ impl Future for Driver {
         for _ in 0..TURNS {
             let Some(mut moved) = this.take_actions(cx) else { return Poll::Ready(()) };
             moved |= this.poll_channels(cx);
-            moved |= this.poll_answers(cx);
+            moved |= this.poll_jobs(cx);
             moved |= this.poll_alarm(cx);
             if this.guest.as_mut().is_some_and(|guest| guest.as_mut().poll(cx).is_ready()) {
                 this.guest = None;
@@ -224,10 +216,7 @@ impl Drop for Driver {
         let open: Vec<_> = channels.keys().copied().collect();
         drop(channels);
         self.shared.abandon(open.into_iter());
-        let answers = std::mem::take(&mut self.answers);
-        for (_, answer) in answers.into_values() {
-            guarded(|| drop(answer));
-        }
+        self.jobs.clear();
     }
 }
 

@@ -37,6 +37,10 @@
 //! future of its handler. A handler that panics answers with an error. A long computation belongs
 //! in `smol::unblock`.
 //!
+//! A callback of a client that returns a future (`on_elicit_async`) is polled by the [`Driver`]; a
+//! function runs on the blocking pool of smol. Callbacks for events run in the driver, and those of
+//! a server under its lock: they must not block.
+//!
 //! **The executor is yours.** [`connect`] uses smol's global executor. So do [`serve_http`] and
 //! [`Server`], with one task for each connection and each pending handler, unless
 //! [`ServerOptions::on_executor`] names another one. [`connect_driven`] returns a [`Driver`] to
@@ -85,11 +89,11 @@ mod tests;
 mod unix;
 
 pub use client::{Client, Closer, Connecting, Pending, PendingNotification};
-pub use config::{Config, Service};
+pub use config::Service;
 pub use driver::Driver;
 #[cfg(feature = "http")]
 pub use http::{HttpServer, serve_http};
-pub use mcp_proto::adapter::{ConnectError, ServerOptions};
+pub use mcp_proto::adapter::{ClientOptions, ConnectError, ServerOptions};
 pub use mcp_proto::client::BadHeader;
 pub use mcp_proto::client::{
     Event as ClientEvent, ListenerStart, Policy, Repeat, Restart, Resume, Termination, Verdict,
@@ -117,7 +121,6 @@ pub use unix::{UnixServer, serve_unix};
 use future::BoxFuture;
 use mcp_proto::client::{ClientConfig, Target as Wanted};
 use mcp_proto::exchange::Endpoint;
-use mcp_proto::wired::WiredClient;
 use shared::Shared;
 use std::sync::Arc;
 use target::Place;
@@ -132,19 +135,19 @@ const PIPE: usize = 64 << 10;
 /// # Errors
 /// [`ConnectError`], with the step that failed and the exit status of a program.
 pub async fn connect(target: impl IntoTarget) -> Result<Client, ConnectError> {
-    connect_with(target, Config::new()).await
+    connect_with(target, ClientOptions::new()).await
 }
 
-/// Like [`connect`], with a configuration.
+/// Like [`connect`], with options.
 ///
 /// ```
-/// use mcp_smol::{Config, Router, connect_with, tool, tools};
+/// use mcp_smol::{ClientOptions, Router, connect_with, tool, tools};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # smol::block_on(async {
 /// let server = Router::new("clock", "1.0").tool(tool("tick"), |_cx, ()| Ok("tock"));
-/// let config = Config::new().on_event(|event| eprintln!("{event:?}"));
-/// let client = connect_with(server, config).await?;
+/// let options = ClientOptions::new().on_event(|event| eprintln!("{event:?}"));
+/// let client = connect_with(server, options).await?;
 /// assert_eq!(client.call(tools::call("tick")).await?.first_text(), Some("tock"));
 /// client.close().await;
 /// # Ok(())
@@ -154,8 +157,8 @@ pub async fn connect(target: impl IntoTarget) -> Result<Client, ConnectError> {
 ///
 /// # Errors
 /// As [`connect`].
-pub async fn connect_with(target: impl IntoTarget, config: Config) -> Result<Client, ConnectError> {
-    connecting(target, config)?.await
+pub async fn connect_with(target: impl IntoTarget, options: ClientOptions) -> Result<Client, ConnectError> {
+    connecting(target, options)?.await
 }
 
 /// Like [`connect_with`], in two steps. The returned value has started nothing yet, and another
@@ -164,11 +167,11 @@ pub async fn connect_with(target: impl IntoTarget, config: Config) -> Result<Cli
 /// call.
 ///
 /// ```
-/// use mcp_smol::{Config, Router, connecting};
+/// use mcp_smol::{ClientOptions, Router, connecting};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # smol::block_on(async {
-/// let connecting = connecting(Router::new("calc", "1.0"), Config::new())?;
+/// let connecting = connecting(Router::new("calc", "1.0"), ClientOptions::new())?;
 /// // For a handler of Ctrl-C: `move || smol::block_on(closer.exit(130))`.
 /// let closer = connecting.closer();
 /// let client = connecting.await?;
@@ -181,8 +184,8 @@ pub async fn connect_with(target: impl IntoTarget, config: Config) -> Result<Cli
 ///
 /// # Errors
 /// [`ConnectError`] if the target is invalid, or the system lacks a resource.
-pub fn connecting(target: impl IntoTarget, config: Config) -> Result<Connecting, ConnectError> {
-    let (shared, driver) = build(target, config)?;
+pub fn connecting(target: impl IntoTarget, options: ClientOptions) -> Result<Connecting, ConnectError> {
+    let (shared, driver) = build(target, options)?;
     Ok(Connecting::new(shared, driver))
 }
 
@@ -191,12 +194,12 @@ pub fn connecting(target: impl IntoTarget, config: Config) -> Result<Connecting,
 ///
 /// # Errors
 /// [`ConnectError`] if the target is invalid, or the system lacks a resource.
-pub fn connect_driven(target: impl IntoTarget, config: Config) -> Result<(Client, Driver), ConnectError> {
-    let (shared, driver) = build(target, config)?;
+pub fn connect_driven(target: impl IntoTarget, options: ClientOptions) -> Result<(Client, Driver), ConnectError> {
+    let (shared, driver) = build(target, options)?;
     Ok((Client::new(shared, None), driver))
 }
 
-fn build(target: impl IntoTarget, config: Config) -> Result<(Arc<Shared>, Driver), ConnectError> {
+fn build(target: impl IntoTarget, mut options: ClientOptions) -> Result<(Arc<Shared>, Driver), ConnectError> {
     let system = |e: std::io::Error| ConnectError::System(e.to_string());
     let (mut given, mut guest) = (None, None);
     let wanted = match target.into_target()?.0 {
@@ -217,11 +220,8 @@ fn build(target: impl IntoTarget, config: Config) -> Result<(Arc<Shared>, Driver
     let clock = clock::Clock::start();
     let mut settings = ClientConfig::new(wanted);
     settings.origin_unix = clock.unix();
-    let Config { changes, hooks, stderr, engine } = config;
-    changes.into_iter().for_each(|change| change(&mut settings));
-    let create = engine.unwrap_or_else(|| Box::new(WiredClient::new));
-    let engine = create(Arc::new(settings), clock::seed().map_err(system)?, clock.now());
-    let shared = Arc::new(Shared::new(engine, clock));
-    let driver = Driver::new(shared.clone(), hooks, stderr, given, guest);
+    let engine = options.create(settings, clock::seed().map_err(system)?, clock.now());
+    let shared = Shared::new(engine, clock);
+    let driver = Driver::new(shared.clone(), options, given, guest);
     Ok((shared, driver))
 }

@@ -3,11 +3,13 @@
 
 use crate::clock::Clock;
 use crate::sync::{Mutex, MutexGuard, Watchers, lock};
-use mcp_proto::adapter::{Calls, Collected, Noted};
+use mcp_proto::Refusal;
+use mcp_proto::adapter::{Asking, Calls, ClientLink, Collected, Noted, Question, Questions, ReplyToken};
 use mcp_proto::client::{Event, Termination};
 use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent};
-use mcp_proto::input::CallId;
+use mcp_proto::input::{CallId, ClientCommand, Input};
 use mcp_proto::wired::WiredClient;
+use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -15,6 +17,8 @@ use std::time::Duration;
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
     state: Mutex<State>,
+    /// The way of callbacks to the engine.
+    link: ClientLink,
     /// Waiters for the start or the end of the client.
     watchers: Watchers,
 }
@@ -24,6 +28,7 @@ pub(crate) struct State {
     /// Wakes the driver, which then polls the engine.
     pub(crate) driver: Option<Waker>,
     pub(crate) calls: Calls<Option<Waker>>,
+    pub(crate) questions: Questions,
     /// The driver has begun to carry out actions.
     begun: bool,
     /// The driver was dropped, or must not begin.
@@ -33,10 +38,35 @@ pub(crate) struct State {
 }
 
 impl Shared {
-    pub(crate) fn new(engine: WiredClient, clock: Clock) -> Self {
-        let (calls, driver) = (Calls::default(), None);
-        let state = State { engine, driver, calls, begun: false, abandoned: false, exit: None };
-        Self { clock, state: Mutex::new(state), watchers: Watchers::default() }
+    pub(crate) fn new(engine: WiredClient, clock: Clock) -> Arc<Self> {
+        let state = State {
+            engine,
+            driver: None,
+            calls: Calls::default(),
+            questions: Questions::default(),
+            begun: false,
+            abandoned: false,
+            exit: None,
+        };
+        Arc::new_cyclic(|this: &Weak<Self>| {
+            let this = this.clone();
+            let link: ClientLink = Arc::new(move |command| this.upgrade().ok_or(Refusal::Gone)?.answer(command));
+            Self { clock, state: Mutex::new(state), link, watchers: Watchers::default() }
+        })
+    }
+
+    /// Begins a question of the server.
+    pub(crate) fn ask(&self, token: ReplyToken, question: Question) -> Asking {
+        self.lock().questions.begin(&self.link, token, question)
+    }
+
+    /// Applies a command of a callback to the engine.
+    fn answer(&self, command: ClientCommand) -> Result<(), Refusal> {
+        let answered = self.command(|shared, state| {
+            state.questions.answered(&command);
+            state.engine.apply(shared.clock.now(), Input::Command(command))
+        });
+        answered.map(drop).map_err(|refused| refused.why)
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {

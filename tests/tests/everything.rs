@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use mcp_blocking::{Client, ClientEvent, Config, IntoTarget, Policy, Progress, connect_with, tools};
+use mcp_blocking::{Client, ClientEvent, ClientOptions, IntoTarget, Policy, Progress, connect_with, tools};
 use mcp_proto::{CallError, ElicitRequest, ElicitResult, Object};
 use mcp_tests::conformance::server;
 use mcp_tests::conformance::started::Started;
@@ -20,7 +20,7 @@ const PROGRAMS: [&str; 2] =
 const SOON: Duration = Duration::from_secs(30);
 
 fn connect(target: impl IntoTarget, policy: Policy, changed: mpsc::Sender<()>) -> Client {
-    let config = Config::new()
+    let config = ClientOptions::new()
         .on_elicit(|question: ElicitRequest| {
             ElicitResult::accept(&question, Object::new().with("ok", true).with("name", "Ada"))
         })

@@ -18,10 +18,11 @@ const ADAPTERS: [&str; 2] = ["mcp-blocking", "mcp-smol"];
 impl Client {
     fn connect(adapter: &str, url: String, change: impl FnOnce(&mut ClientConfig) + Send + 'static) -> Self {
         if adapter == "mcp-blocking" {
-            let config = mcp_blocking::Config::new().set(change);
+            let config = mcp_blocking::ClientOptions::new().set(change);
             return Self::Blocking(mcp_blocking::connect_with(url, config).expect("it connects"));
         }
-        let (client, driver) = mcp_smol::connect_driven(url, mcp_smol::Config::new().set(change)).expect("it is a url");
+        let (client, driver) =
+            mcp_smol::connect_driven(url, mcp_smol::ClientOptions::new().set(change)).expect("it is a url");
         let driver = smol::spawn(driver);
         smol::block_on(client.ready()).expect("it connects");
         Self::Smol(client, driver)

@@ -67,7 +67,7 @@ fn accepted() -> ElicitResult {
 /// Every input of a client with threads: results, progress, input requests, a cancelled call, a
 /// server that exits during a call.
 fn blocking(target: impl mcp_blocking::IntoTarget, policy: Policy, recorder: Recorder) {
-    let config = mcp_blocking::Config::new().set(set(policy)).on_elicit(|_| accepted()).record(recorder);
+    let config = mcp_blocking::ClientOptions::new().set(set(policy)).on_elicit(|_| accepted()).record(recorder);
     let client = mcp_blocking::connect_with(target, config).expect("it connects");
     assert!(client.call(echo()).expect("an answer").first_text().is_some_and(|text| text.contains(SECRET)));
     let mut steps = 0;
@@ -85,8 +85,10 @@ fn blocking(target: impl mcp_blocking::IntoTarget, policy: Policy, recorder: Rec
 
 /// The same on smol.
 fn smol(target: impl mcp_smol::IntoTarget, policy: Policy, recorder: Recorder) {
-    let config =
-        mcp_smol::Config::new().set(set(policy)).on_elicit(|_| std::future::ready(accepted())).record(recorder);
+    let config = mcp_smol::ClientOptions::new()
+        .set(set(policy))
+        .on_elicit_async(|_| std::future::ready(accepted()))
+        .record(recorder);
     let (client, driver) = mcp_smol::connect_driven(target, config).expect("it is made");
     smol::block_on(async {
         let driver = smol::spawn(driver);
@@ -230,7 +232,7 @@ fn full_disk_ends_the_recording_and_not_the_client() {
     for room in [0, 5000] {
         let events = Arc::<Mutex<Vec<String>>>::default();
         let heard = Arc::clone(&events);
-        let config = mcp_blocking::Config::new()
+        let config = mcp_blocking::ClientOptions::new()
             .on_event(move |event| heard.lock().expect("no panic").push(format!("{event:?}")))
             .record(Recorder::to(Redaction::Raw, Full(room)));
         let client = mcp_blocking::connect_with(program(), config).expect("it connects");

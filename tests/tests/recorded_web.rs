@@ -2,7 +2,7 @@
 //! A client over HTTP, recorded while it is challenged, loses a response half-way and resumes it;
 //! then replayed without its server.
 
-use mcp_blocking::{Authorization, Config, Headers, connect_with};
+use mcp_blocking::{Authorization, ClientOptions, Headers, connect_with};
 use mcp_proto::client::Policy;
 use mcp_proto::record::{Recorder, Redaction, read};
 use mcp_proto::tools;
@@ -98,7 +98,7 @@ fn run_over_http_is_replayed_exactly_without_secrets() {
     });
     for redaction in [Redaction::Raw, Redaction::Redacted] {
         let file = Memory::default();
-        let config = Config::new()
+        let config = ClientOptions::new()
             .set(|config| config.policy = Policy::Legacy)
             .on_authorize(|_| Authorization::Headers(Headers::new().with("Authorization", format!("Bearer {TOKEN}"))))
             .record(Recorder::to(redaction, file.clone()));

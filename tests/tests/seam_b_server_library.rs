@@ -11,7 +11,7 @@ use hyper::body::{Body as _, Frame, Incoming as Body, SizeHint};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use mcp_blocking::{Client, Config, connect_with};
+use mcp_blocking::{Client, ClientOptions, connect_with};
 use mcp_proto::Handler;
 use mcp_proto::client::{self, Termination};
 use mcp_proto::error::Diagnostic;
@@ -498,10 +498,10 @@ struct Pair {
 const VERSIONS: [ProtocolVersion; 2] = [ProtocolVersion::V2025_11_25, ProtocolVersion::V2026_07_28];
 
 fn pair(router: Router, version: ProtocolVersion) -> Pair {
-    pair_with(router, version, Config::new())
+    pair_with(router, version, ClientOptions::new())
 }
 
-fn pair_with(router: Router, version: ProtocolVersion, config: Config) -> Pair {
+fn pair_with(router: Router, version: ProtocolVersion, config: ClientOptions) -> Pair {
     let web = Web::new(router);
     let (address, _listening) = listen(&web);
     let config = config
@@ -613,7 +613,7 @@ fn cancelled_call_is_cancelled_at_the_server() {
 fn change_reaches_the_listeners() {
     for version in VERSIONS {
         let (tell, told) = mpsc::channel();
-        let listening = Config::new().set(|config| config.watch_tools = true).on_event(move |event| {
+        let listening = ClientOptions::new().set(|config| config.watch_tools = true).on_event(move |event| {
             if matches!(event, client::Event::ToolsChanged) {
                 let _ = tell.send(());
             }
@@ -646,7 +646,7 @@ fn closed_client_ends_its_session() {
 fn request_is_admitted_by_its_head() {
     for version in VERSIONS {
         let admitting = || router().configure(|config| config.admit = true);
-        let config = Config::new().header("Authorization", "Bearer secret").expect("a field");
+        let config = ClientOptions::new().header("Authorization", "Bearer secret").expect("a field");
         let pair = pair_with(admitting(), version, config);
         assert_eq!(said(pair.client.call(tools::call("double").arguments(&Count { to: 2 }))), "4");
         pair.end();

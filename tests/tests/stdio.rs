@@ -28,7 +28,7 @@ fn gone(pids: &Path) -> bool {
 #[test]
 fn client_before_its_start_has_no_program_and_no_calls() {
     let (server, pids) = program("begin");
-    let (client, driver) = mcp_smol::connect_driven(server.clone(), mcp_smol::Config::new()).expect("a target");
+    let (client, driver) = mcp_smol::connect_driven(server.clone(), mcp_smol::ClientOptions::new()).expect("a target");
     let bare = PollLoop::new(ClientConfig::program(server)).expect("there is randomness");
     assert!(client.server().is_none());
     assert!(bare.engine.client().server_info().is_none());
@@ -59,13 +59,14 @@ fn fatal_bad_bytes_end_the_client_and_the_program() {
     let fatal = |config: &mut ClientConfig| config.compat.malformed = Malformed::Fatal;
 
     let (server, pids) = program("blocking");
-    let client = mcp_blocking::connect_with(server, mcp_blocking::Config::new().set(fatal)).expect("hello");
+    let client = mcp_blocking::connect_with(server, mcp_blocking::ClientOptions::new().set(fatal)).expect("hello");
     broken(&client.call(nonsense()).expect_err("it is ended"));
     assert!(matches!(client.close(), mcp_proto::client::Termination::Closed(Closed::Broken(_))));
     until_gone(&pids);
 
     let (server, pids) = program("smol");
-    let (client, driver) = mcp_smol::connect_driven(server, mcp_smol::Config::new().set(fatal)).expect("a target");
+    let (client, driver) =
+        mcp_smol::connect_driven(server, mcp_smol::ClientOptions::new().set(fatal)).expect("a target");
     let driver = smol::spawn(driver);
     broken(&smol::block_on(client.call(nonsense())).expect_err("it is ended"));
     smol::block_on(driver);

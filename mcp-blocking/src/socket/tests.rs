@@ -2,7 +2,7 @@
 //! end while they connect.
 
 use super::*;
-use crate::{Client, Config, Router, connect, connect_with, serve_http, tools};
+use crate::{Client, ClientOptions, Router, connect, connect_with, serve_http, tools};
 use mcp_proto::tool;
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
 use std::net::{Ipv4Addr, TcpListener};
@@ -101,7 +101,7 @@ fn name_with_two_families_reaches_server_on_one() {
 #[test]
 fn connect_times_out_if_no_address_responds() {
     let hole = Hole::at((Ipv4Addr::LOCALHOST, 0));
-    let config = Config::new().set(|config| config.limits.frame.open_timeout = Duration::from_millis(300));
+    let config = ClientOptions::new().set(|config| config.limits.frame.open_timeout = Duration::from_millis(300));
     let began = Instant::now();
     let failed = connect_with(format!("http://{}/mcp", hole.address), config).expect_err("no address accepts");
     assert!(failed.to_string().contains(&Closed::Timeout.to_string()), "{failed}");

@@ -11,7 +11,7 @@ mod programs;
 mod scenarios;
 mod world;
 
-use crate::{Config, Router, tool};
+use crate::{ClientOptions, Router, tool};
 use mcp_proto::client::Policy;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use std::time::Duration;
@@ -79,12 +79,12 @@ fn router() -> Router {
     Router::new("model", "1").tool(tool("echo"), |_cx, echo: Text| Ok(echo.text))
 }
 
-fn config() -> Config {
-    Config::new().set(|config| config.policy = Policy::Modern)
+fn config() -> ClientOptions {
+    ClientOptions::new().set(|config| config.policy = Policy::Modern)
 }
 
 /// Sets the time limits for the shutdown of a program, step by step.
-fn ladder(config: Config) -> Config {
+fn ladder(config: ClientOptions) -> ClientOptions {
     config.set(|config| {
         config.limits.frame.exit_timeout = Duration::from_secs(1);
         config.limits.frame.terminate_timeout = Duration::from_secs(1);

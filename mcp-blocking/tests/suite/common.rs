@@ -1,7 +1,7 @@
 //! Helpers of these tests: a time limit for everything, peers as shell scripts, and the process
 //! table.
 
-use mcp_blocking::{Client, Config, Program, Stderr};
+use mcp_blocking::{Client, ClientOptions, Program, Stderr};
 use mcp_proto::client::Policy;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -58,15 +58,15 @@ pub(crate) fn server(script: &str) -> Program {
 }
 
 /// Returns a configuration for the servers above, which support only `initialize`.
-pub(crate) fn legacy() -> Config {
-    Config::new().stderr(Stderr::Discard).set(|config| {
+pub(crate) fn legacy() -> ClientOptions {
+    ClientOptions::new().stderr(Stderr::Discard).set(|config| {
         config.policy = Policy::Legacy;
         config.timeout = Some(BOUND);
     })
 }
 
 /// Sets short time limits for the steps of a shutdown.
-pub(crate) fn quick(config: Config) -> Config {
+pub(crate) fn quick(config: ClientOptions) -> ClientOptions {
     config.set(|config| {
         config.limits.frame.exit_timeout = Duration::from_millis(100);
         config.limits.frame.terminate_timeout = Duration::from_millis(100);

@@ -4,7 +4,8 @@
 use crate::common::{BOUND, bounded, quick};
 use crate::own::{Add, Text, router};
 use mcp_blocking::{
-    CallError, Config, Denied, Direction, MessageHook, ServerOptions, WireMessage, connect_with, serve_with, tools,
+    CallError, ClientOptions, Denied, Direction, MessageHook, ServerOptions, WireMessage, connect_with, serve_with,
+    tools,
 };
 use mcp_proto::client::{Policy, Termination};
 use mcp_proto::exchange::Sent;
@@ -37,7 +38,7 @@ fn hooks_of_both_sides_run_in_both_eras() {
             let (at_client, at_server) = (Arc::default(), Arc::default());
             let serving = ServerOptions::new().on_message(refusing("unwelcome", Direction::In, &at_server));
             let serving = spawn(move || serve_with(router().0, serving, input, output));
-            let config = Config::new().on_message(refusing("unsent", Direction::Out, &at_client));
+            let config = ClientOptions::new().on_message(refusing("unsent", Direction::Out, &at_client));
             let config = quick(config).set(move |config| {
                 config.policy = policy;
                 config.timeout = Some(BOUND);
@@ -71,7 +72,7 @@ fn hook_of_a_router_is_kept_when_it_is_served() {
     bounded(|| {
         let hook = MessageHook::new(refusing("unwelcome", Direction::In, &Arc::default()));
         let router = router().0.configure(|config| config.on_message = Some(hook));
-        let client = connect_with(router, quick(Config::new())).expect("connected");
+        let client = connect_with(router, quick(ClientOptions::new())).expect("connected");
         let echo = |text: &str| client.call(tools::call("echo").arguments(&Text { text: text.into() }));
         assert!(echo("unwelcome").is_err());
         assert!(echo("welcome").is_ok());

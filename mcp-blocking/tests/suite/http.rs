@@ -3,8 +3,8 @@
 use crate::common::{BOUND, bounded, until};
 use crate::own::{Add, Count, Seen, Text, router};
 use mcp_blocking::{
-    Authorization, CallError, CallToolResult, Client, Config, ConnectError, ElicitResult, Headers, HttpServer, Object,
-    connect, connect_with, serve_http, tools,
+    Authorization, CallError, CallToolResult, Client, ClientOptions, ConnectError, ElicitResult, Headers, HttpServer,
+    Object, connect, connect_with, serve_http, tools,
 };
 use mcp_proto::Refusal;
 use mcp_proto::client::Termination;
@@ -110,7 +110,7 @@ fn notifications_can_be_awaited_over_http_and_after_close() {
 fn elicitation_works_over_http() {
     bounded(|| {
         let (_server, _seen, url) = served();
-        let config = Config::new().on_elicit(|_| ElicitResult::Accept(Object::new().with("name", "eve")));
+        let config = ClientOptions::new().on_elicit(|_| ElicitResult::Accept(Object::new().with("name", "eve")));
         let client = connect_with(url, config).expect("connected");
         assert_eq!(text(client.call(tools::call("greet"))), "hello eve");
     });
@@ -356,7 +356,8 @@ fn dropped_server_closes_its_listener() {
 fn large_messages_pass_in_both_directions() {
     bounded(|| {
         let (_server, _seen, url) = served();
-        let client = connect_with(url, Config::new().set(|config| config.timeout = Some(BOUND))).expect("connected");
+        let client =
+            connect_with(url, ClientOptions::new().set(|config| config.timeout = Some(BOUND))).expect("connected");
         let large = "z".repeat(1 << 20);
         std::thread::scope(|scope| {
             for _ in 0..4 {
@@ -419,7 +420,7 @@ fn credentials_are_requested_once_and_the_request_repeated() {
         let (url, counts) = guarded_server();
         let asked = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&asked);
-        let config = Config::new().on_authorize(move |challenge| {
+        let config = ClientOptions::new().on_authorize(move |challenge| {
             heard.lock().expect("no panic").push((challenge.status, challenge.hints.www_authenticate));
             Authorization::Headers(Headers::new().with("Authorization", "Bearer good"))
         });
@@ -430,13 +431,13 @@ fn credentials_are_requested_once_and_the_request_repeated() {
         assert_eq!(*asked.lock().expect("no panic"), [(401, vec!["Bearer realm=\"x\"".to_owned()])]);
         assert_eq!(*counts.lock().expect("no panic"), (1, 3));
         // There are no credentials.
-        let refused = connect_with(url.as_str(), Config::new().on_authorize(|_| Authorization::Refuse));
+        let refused = connect_with(url.as_str(), ClientOptions::new().on_authorize(|_| Authorization::Refuse));
         let Err(ConnectError::Negotiation(e)) = refused else { panic!("{refused:?}") };
         let said = e.to_string();
         assert!(said.starts_with("server/discover failed after "), "{said}");
         assert!(said.ends_with(" ms: HTTP 401 [WWW-Authenticate: Bearer realm=\"x\"]"), "{said}");
         // Nor does a callback that panics provide any.
-        let panicked = connect_with(url.as_str(), Config::new().on_authorize(|_| panic!("on purpose")));
+        let panicked = connect_with(url.as_str(), ClientOptions::new().on_authorize(|_| panic!("on purpose")));
         assert!(matches!(panicked, Err(ConnectError::Negotiation(_))));
     });
 }
@@ -492,8 +493,8 @@ fn arguments_and_application_fields_are_sent_in_the_header() {
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let (methods, called) = mpsc::channel();
         std::thread::spawn(move || renaming_server(listener, methods));
-        assert!(Config::new().header("X-User", "a\r\nHost: b").is_err());
-        let config = Config::new().header("X-User", "José").expect("a legal field");
+        assert!(ClientOptions::new().header("X-User", "a\r\nHost: b").is_err());
+        let config = ClientOptions::new().header("X-User", "José").expect("a legal field");
         let client = connect_with(url.as_str(), config).expect("connected");
         let tools: Vec<_> = client.pages(tools::list()).map(|tool| tool.expect("a page").name).collect();
         assert_eq!(tools, ["add"]);

@@ -85,7 +85,7 @@ fn pings_over_http_are_answered_and_not_reported() {
         let (router, _seen) = crate::own::router();
         let server = mcp_blocking::serve_http(router, "127.0.0.1:0").expect("listens");
         let url = format!("http://{}/mcp", server.local_addr());
-        let config = mcp_blocking::Config::new().set(|config| config.ping = Some(Duration::from_millis(10)));
+        let config = mcp_blocking::ClientOptions::new().set(|config| config.ping = Some(Duration::from_millis(10)));
         let client = connect_with(url.as_str(), config).expect("hello");
         until(|| client.stats().traffic.messages_in >= 4);
         let stats = client.stats();

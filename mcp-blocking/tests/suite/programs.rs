@@ -2,8 +2,8 @@
 
 use crate::common::{ANSWER, BOUND, HELLO, bounded, group, legacy, members, quick, server, sh, until};
 use mcp_blocking::{
-    CallError, CallToolResult, Client, Config, ConnectError, Group, Object, Program, Stderr, connect_with, connecting,
-    tools,
+    CallError, CallToolResult, Client, ClientOptions, ConnectError, Group, Object, Program, Stderr, connect_with,
+    connecting, tools,
 };
 use mcp_proto::client::{Event, Policy, Termination};
 use mcp_proto::error::{Awaited, NegotiationCause, Stage};
@@ -29,7 +29,7 @@ fn killed(signal: i32) -> Closed {
 }
 
 /// Waits for the first notification of a program.
-fn noticed(config: Config) -> (Config, mpsc::Receiver<()>) {
+fn noticed(config: ClientOptions) -> (ClientOptions, mpsc::Receiver<()>) {
     let (told, events) = mpsc::channel();
     let config = config.on_event(move |event| {
         if matches!(event, Event::Notification { .. }) {
@@ -109,7 +109,7 @@ fn unresponsive_server_fails_the_connect_and_is_ended() {
 /// Returns the text of a start's error and the time until then.
 fn start_error(
     target: impl mcp_blocking::IntoTarget,
-    config: Config,
+    config: ClientOptions,
 ) -> (mcp_proto::error::NegotiationError, Duration) {
     let began = Instant::now();
     let failed = connect_with(target, config).expect_err("it is silent");
@@ -125,7 +125,7 @@ fn start_error(
 fn connect_timeout_ends_the_start_of_a_silent_program() {
     bounded(|| {
         let limit = Duration::from_millis(600);
-        let config = quick(Config::new().stderr(Stderr::Discard)).set(move |config| {
+        let config = quick(ClientOptions::new().stderr(Stderr::Discard)).set(move |config| {
             config.connect_timeout = limit;
             config.probe_timeout = limit / 2;
         });
@@ -143,7 +143,7 @@ fn connect_timeout_ends_the_start_over_a_silent_socket() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
         let limit = Duration::from_millis(300);
-        let (e, took) = start_error(url, Config::new().set(move |config| config.connect_timeout = limit));
+        let (e, took) = start_error(url, ClientOptions::new().set(move |config| config.connect_timeout = limit));
         assert_eq!((e.stage, &e.cause), (Stage::Discover, &NegotiationCause::StartTimeout(limit)));
         assert!(e.after >= limit && took < BOUND / 2, "{e} in {took:?}");
     });
@@ -153,7 +153,7 @@ fn connect_timeout_ends_the_start_over_a_silent_socket() {
 #[test]
 fn error_of_a_program_that_dies_twice_reports_both_ends() {
     bounded(|| {
-        let config = Config::new().stderr(Stderr::Discard);
+        let config = ClientOptions::new().stderr(Stderr::Discard);
         let failed =
             connect_with(sh("read -r line; echo 'locked' >&2; exit 1"), config).expect_err("it dies").to_string();
         let twice = "started twice: exit 1 after server/discover, exit 1 after initialize; last line of its standard error: locked";
@@ -167,7 +167,8 @@ fn program_with_missing_command_is_started_once() {
     bounded(|| {
         let file = std::env::temp_dir().join(format!("mcp-blocking-starts-{}", std::process::id()));
         let script = format!("echo start >> {}; read -r line; exec /no/such/command", file.display());
-        let failed = connect_with(sh(&script), Config::new().stderr(Stderr::Discard)).expect_err("it cannot run");
+        let failed =
+            connect_with(sh(&script), ClientOptions::new().stderr(Stderr::Discard)).expect_err("it cannot run");
         let ConnectError::Negotiation(e) = &failed else { panic!("{failed:?}") };
         assert!(
             matches!(&e.cause, NegotiationCause::Closed(Closed::Exited(status)) if status.code == Some(127)),

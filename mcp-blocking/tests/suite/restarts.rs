@@ -2,7 +2,7 @@
 //! application.
 
 use crate::common::{BOUND, HELLO, bounded, group, legacy, members, quick, server, sh, until};
-use mcp_blocking::{CallError, Client, Config, connect_with, tools};
+use mcp_blocking::{CallError, Client, ClientOptions, connect_with, tools};
 use mcp_proto::client::{Event, Restart, Termination};
 use mcp_proto::exchange::{Closed, ConnectionNotice, ExitStatus, Sent, Shutdown};
 use std::sync::mpsc;
@@ -25,7 +25,7 @@ pub(crate) const AGAIN: &str = r#"
 "#;
 
 /// Returns a configuration that restarts a server after this many milliseconds.
-fn restarting(config: Config, wait: u64) -> Config {
+fn restarting(config: ClientOptions, wait: u64) -> ClientOptions {
     config.set(move |config| {
         let mut restart = Restart::default();
         restart.waits = vec![Duration::from_millis(wait)];
@@ -34,7 +34,7 @@ fn restarting(config: Config, wait: u64) -> Config {
 }
 
 /// Adds a receiver of all events with their times.
-fn told(config: Config) -> (Config, mpsc::Receiver<(Instant, Event)>) {
+fn told(config: ClientOptions) -> (ClientOptions, mpsc::Receiver<(Instant, Event)>) {
     let (told, events) = mpsc::channel();
     (config.on_event(move |event| drop(told.send((Instant::now(), event)))), events)
 }
@@ -57,7 +57,7 @@ fn announced(events: &[(Instant, Event)]) -> Vec<(u32, Closed)> {
 }
 
 /// With every notice about its connections, and when.
-fn noticed(config: Config) -> (Config, mpsc::Receiver<(Instant, ConnectionNotice)>) {
+fn noticed(config: ClientOptions) -> (ClientOptions, mpsc::Receiver<(Instant, ConnectionNotice)>) {
     let (told, notices) = mpsc::channel();
     (config.on_notice(move |_, notice| drop(told.send((Instant::now(), notice)))), notices)
 }

@@ -4,8 +4,8 @@
 use crate::common::{BOUND, bounded, quick, until};
 use crate::own::{Add, Count, Text, router};
 use mcp_blocking::{
-    CallError, CallToolResult, Client, Config, ElicitRequest, ElicitResult, Object, Peer, Program, Server, connect,
-    connect_with, custom, serve, serve_stdio, tools,
+    CallError, CallToolResult, Client, ClientOptions, ElicitRequest, ElicitResult, Object, Peer, Program, Server,
+    connect, connect_with, custom, serve, serve_stdio, tools,
 };
 use mcp_proto::Era;
 use mcp_proto::client::{Policy, Termination, Verdict};
@@ -38,8 +38,8 @@ fn serve_if_child() {
     }
 }
 
-fn config(policy: Policy) -> Config {
-    quick(Config::new()).set(move |config| {
+fn config(policy: Policy) -> ClientOptions {
+    quick(ClientOptions::new()).set(move |config| {
         config.policy = policy;
         config.timeout = Some(BOUND);
     })

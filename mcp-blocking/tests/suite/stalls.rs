@@ -2,7 +2,7 @@
 
 use crate::common::bounded;
 use crate::own::Text;
-use mcp_blocking::{CallError, Client, Config, connect_with, tools};
+use mcp_blocking::{CallError, Client, ClientOptions, connect_with, tools};
 use mcp_proto::exchange::{Closed, Sent};
 use mcp_proto::limits::FrameLimits;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -58,7 +58,7 @@ fn read(requests: &mut BufReader<TcpStream>) {
 
 /// Creates a client without a timeout, with a limit for one of its waits.
 fn patient(url: String, set: fn(&mut FrameLimits)) -> Client {
-    let config = Config::new().set(move |config| {
+    let config = ClientOptions::new().set(move |config| {
         config.timeout = None;
         set(&mut config.limits.frame);
     });

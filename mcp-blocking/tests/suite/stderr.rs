@@ -2,14 +2,14 @@
 //! the error.
 
 use crate::common::{ANSWER, BOUND, HELLO, bounded, group, legacy, members, quick, server, sh, until};
-use mcp_blocking::{CallError, Client, Config, ConnectError, Stderr, connect_with, tools};
+use mcp_blocking::{CallError, Client, ClientOptions, ConnectError, Stderr, connect_with, tools};
 use mcp_proto::client::Termination;
 use mcp_proto::exchange::{Closed, ExitStatus};
 use std::sync::{Arc, Mutex, OnceLock, Weak, mpsc};
 use std::time::Instant;
 
 /// Returns a configuration that passes lines to this function.
-fn told(config: Config, told: impl Fn(&str) + Send + Sync + 'static) -> Config {
+fn told(config: ClientOptions, told: impl Fn(&str) + Send + Sync + 'static) -> ClientOptions {
     config.stderr(Stderr::Lines(Arc::new(told)))
 }
 

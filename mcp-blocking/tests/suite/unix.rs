@@ -3,7 +3,7 @@
 use crate::common::{BOUND, bounded, quick, until};
 use crate::own::{Add, Text, router};
 use mcp_blocking::{
-    Admission, CallError, Client, Config, ConnectError, Credentials, Peer, Router, ServerOptions, UnixServer,
+    Admission, CallError, Client, ClientOptions, ConnectError, Credentials, Peer, Router, ServerOptions, UnixServer,
     UnixSocket, connect, connect_with, serve_unix, serve_unix_with, tool, tools,
 };
 use mcp_proto::client::{Policy, Termination};
@@ -45,7 +45,7 @@ fn at(path: &Path) -> UnixSocket {
 }
 
 fn connected(server: &UnixServer, policy: Policy) -> Client {
-    let config = quick(Config::new()).set(move |config| {
+    let config = quick(ClientOptions::new()).set(move |config| {
         config.policy = policy;
         config.timeout = Some(BOUND);
     });
@@ -317,7 +317,7 @@ fn stuck_server_keeps_its_socket_and_delays_no_other_server() {
         let began = Instant::now();
         let in_use = serve_unix(router().0, dir.socket()).expect_err("in use");
         assert_eq!(in_use.kind(), ErrorKind::AddrInUse);
-        let config = Config::new().set(|config| {
+        let config = ClientOptions::new().set(|config| {
             config.limits.frame.open_timeout = Duration::from_millis(200);
         });
         assert!(connect_with(at(&dir.socket()), config).is_err());

@@ -4,7 +4,7 @@
 use crate::common::{BOUND, bounded, until};
 use crate::own::{Count, Seen, router};
 use mcp_blocking::{
-    Admission, CallError, Change, Config, ElicitResult, Hosts, HttpServer, Object, Peer, Policy, Principal,
+    Admission, CallError, Change, ClientOptions, ElicitResult, Hosts, HttpServer, Object, Peer, Policy, Principal,
     RequestHead, Router, Server, ServerEvent, ServerOptions, Termination, connect_with, serve_http, serve_http_with,
     tool, tools,
 };
@@ -639,7 +639,7 @@ fn clients_of_both_eras_share_one_endpoint() {
             for policy in [Policy::Legacy, Policy::Modern, Policy::Legacy] {
                 let url = url.as_str();
                 scope.spawn(move || {
-                    let config = Config::new()
+                    let config = ClientOptions::new()
                         .set(move |config| config.policy = policy)
                         .on_elicit(|_| ElicitResult::Accept(Object::new().with("name", "ada")));
                     let client = connect_with(url, config).expect("connected");

@@ -211,7 +211,7 @@ pub(super) trait Recipient: Send + Unpin + 'static {
     }
 }
 
-/// The way of commands to the engine.
+/// The way of commands to an engine.
 pub(super) type LinkTo<C> = Arc<dyn Fn(C) -> Result<(), Refusal> + Send + Sync>;
 
 /// The result that a callback owes. Dropping it reports that there is none.

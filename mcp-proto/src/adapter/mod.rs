@@ -10,15 +10,20 @@
 //!   works on. Each is [`Work`] that a router turns into a [`Job`], which answers exactly once,
 //!   whatever becomes of it. A [`Link`] or a [`Mailbox`] leads from callbacks to the engine.
 //! * *The calls of a client:* [`Calls`] has what came in for each call, and who waits for it.
-//!   [`Question`] and [`ReplyToken`] lead to callbacks that answer the server.
+//!   [`Questions`] has what the server asks; [`ClientCallbacks`] turn each into a [`Job`].
+//! * *Options:* [`ClientOptions`] and [`ServerOptions`], the same for every driver.
 //! * *The operating system*, with feature `os`: a clock, a seed, programs with their groups, the
 //!   standard streams, the file of a Unix socket. It is the only part of this crate that calls the
 //!   system.
 //!
 //! Nothing else here opens, reads or waits. An application needs nothing of this module.
 
+#[cfg(feature = "std")]
+mod asking;
 mod attempts;
 mod calls;
+#[cfg(feature = "std")]
+mod client_options;
 mod connect;
 mod ending;
 #[cfg(feature = "std")]
@@ -45,8 +50,12 @@ mod transfer;
 mod work;
 
 pub use crate::event_queue::{EventQueue, Weigh, Weight};
+#[cfg(feature = "std")]
+pub use asking::{Asking, ClientLink, Questions};
 pub use attempts::Attempts;
 pub use calls::{Calls, Collected, Noted};
+#[cfg(feature = "std")]
+pub use client_options::{ClientCallbacks, ClientEventCallback, ClientOptions, NoticeCallback};
 pub use connect::{ConnectError, without_tls};
 #[cfg(feature = "std")]
 pub use connect::{not_bound, not_opened};

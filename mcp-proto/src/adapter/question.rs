@@ -4,8 +4,6 @@
 
 use crate::client::Event;
 use crate::input::{AuthKey, AuthToken, Authorization, Challenge, InputAnswer, InputKey, InputRequest, InputToken};
-use crate::time::Instant;
-use crate::wired::WiredClient;
 
 /// A decision that the application has to make.
 #[derive(Clone, PartialEq, Debug)]
@@ -66,17 +64,6 @@ impl ReplyToken {
         match self {
             Self::Input(token) => ReplyKey::Input(token.key()),
             Self::Authorization(token) => ReplyKey::Authorization(token.key()),
-        }
-    }
-
-    /// Passes the reply to the engine. `None`, or a reply of the other kind, refuses with the
-    /// reason `why`.
-    pub fn reply(self, engine: &mut WiredClient, now: Instant, reply: Option<Reply>, why: &str) {
-        match (self, reply) {
-            (Self::Input(token), Some(Reply::Input(answer))) => engine.answer(now, token, answer),
-            (Self::Input(token), _) => engine.answer(now, token, InputAnswer::internal(why)),
-            (Self::Authorization(token), Some(Reply::Authorization(with))) => engine.authorize(now, token, with),
-            (Self::Authorization(token), _) => engine.authorize(now, token, Authorization::Refuse),
         }
     }
 }

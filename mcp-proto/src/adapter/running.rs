@@ -38,12 +38,12 @@ impl Running {
     /// Cancels a request: its handler should stop, and its result is dropped. Returns what to call
     /// [`Cancelled::wake`] on once no lock is held.
     pub fn cancel(&self, key: RequestKey) -> Cancelled {
-        Cancelled(self.requests.get(&key).cloned())
+        Cancelled::new(self.requests.get(&key))
     }
 
     /// Cancels an admission, which the engine has withdrawn.
     pub fn withdraw(&self, key: AdmitKey) -> Cancelled {
-        Cancelled(self.admissions.get(&key).cloned())
+        Cancelled::new(self.admissions.get(&key))
     }
 
     /// Cancels everything, also what begins from now on.
@@ -87,6 +87,10 @@ impl Running {
 pub struct Cancelled(Option<Arc<Cancel>>);
 
 impl Cancelled {
+    pub(super) fn new(cancel: Option<&Arc<Cancel>>) -> Self {
+        Self(cancel.cloned())
+    }
+
     /// Cancels the callback. Does nothing if it has ended.
     pub fn wake(self) {
         self.0.into_iter().for_each(|cancel| cancel.set());

@@ -2,7 +2,7 @@
 //! end while they connect.
 
 use super::*;
-use crate::{Client, Config, HttpServer, Router, connect, connect_driven, serve_http, tool, tools};
+use crate::{Client, ClientOptions, HttpServer, Router, connect, connect_driven, serve_http, tool, tools};
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
 use serde::Deserialize;
 use smol::Timer;
@@ -121,7 +121,7 @@ fn name_with_two_families_reaches_server_on_one() {
 #[test]
 fn connect_times_out_if_no_address_responds() {
     let hole = Hole::at((Ipv4Addr::LOCALHOST, 0));
-    let config = Config::new().set(|config| config.limits.frame.open_timeout = Duration::from_millis(300));
+    let config = ClientOptions::new().set(|config| config.limits.frame.open_timeout = Duration::from_millis(300));
     run(async {
         let began = Instant::now();
         let (client, driver) = connect_driven(format!("http://{}/mcp", hole.address), config).expect("a target");

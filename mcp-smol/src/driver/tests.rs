@@ -1,6 +1,6 @@
 //! How the driver shares its executor: polled by hand, over a stream in memory.
 
-use crate::{Config, Stderr, connect_driven};
+use crate::{ClientOptions, Stderr, connect_driven};
 use smol::future::Future;
 use smol::io::{AsyncRead, sink};
 use std::io;
@@ -37,7 +37,7 @@ impl Wake for Woken {
 fn driver_is_polled_again_after_its_turns() {
     let left = Arc::new(AtomicUsize::new(2000));
     let (client, driver) =
-        connect_driven((Flood(left.clone()), sink()), Config::new().stderr(Stderr::Discard)).expect("a target");
+        connect_driven((Flood(left.clone()), sink()), ClientOptions::new().stderr(Stderr::Discard)).expect("a target");
     let (woken, mut driver) = (Arc::<Woken>::default(), pin!(driver));
     let waker = Waker::from(woken.clone());
     let (mut polls, mut most) = (0, 0);

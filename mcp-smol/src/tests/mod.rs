@@ -11,7 +11,7 @@ use crate::server::Shared;
 use crate::spawned::Spawned;
 use crate::sync::{Mutex, Watchers, lock};
 use crate::{
-    Client, Config, Driver, Policy, Router, ServerOptions, ToolError, build, connect_driven, serve, tool, tools,
+    Client, ClientOptions, Driver, Policy, Router, ServerOptions, ToolError, build, connect_driven, serve, tool, tools,
 };
 use mcp_proto::CallError;
 use mcp_proto::client::Termination;
@@ -183,19 +183,23 @@ fn router(flag: &Flag) -> Router {
         })
 }
 
-fn config() -> Config {
-    Config::new().set(|config| config.policy = Policy::Modern)
+fn config() -> ClientOptions {
+    ClientOptions::new().set(|config| config.policy = Policy::Modern)
 }
 
 /// Creates a client, its driver, and the server at the other end of two pipes.
-fn pair(room: usize, config: Config, flag: &Flag) -> (Client, Driver, impl Future<Output = io::Result<()>> + use<>) {
+fn pair(
+    room: usize,
+    config: ClientOptions,
+    flag: &Flag,
+) -> (Client, Driver, impl Future<Output = io::Result<()>> + use<>) {
     let ((their_reader, our_writer), (our_reader, their_writer)) = (pipe(room), pipe(room));
     let (client, driver) = connect_driven((our_reader, our_writer), config).expect("a target");
     (client, driver, serve(router(flag), their_reader, their_writer))
 }
 
 /// The same, with the driver and the server running as tasks. Both end.
-fn running(room: usize, config: Config, flag: &Flag) -> (Client, impl FnOnce() + use<>) {
+fn running(room: usize, config: ClientOptions, flag: &Flag) -> (Client, impl FnOnce() + use<>) {
     let (client, driver, serving) = pair(room, config, flag);
     let (driver, serving) = (shuttle::future::spawn(driver), shuttle::future::spawn(serving));
     let ended = || {
@@ -381,7 +385,7 @@ fn dropping_the_server_at_any_point_ends_the_calls() {
 }
 
 /// Creates a client whose last handle takes its driver back, like [`connect`](crate::connect).
-fn owning(config: Config) -> (Client, impl FnOnce()) {
+fn owning(config: ClientOptions) -> (Client, impl FnOnce()) {
     let ((their_reader, our_writer), (our_reader, their_writer)) = (pipe(256), pipe(256));
     let (shared, driver) = build((our_reader, our_writer), config).expect("a target");
     let driver = Spawned::new(driver);

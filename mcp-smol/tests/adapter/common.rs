@@ -3,7 +3,7 @@
 
 use mcp_proto::client::Policy;
 use mcp_proto::exchange::Program;
-use mcp_smol::{Client, Config, Stderr};
+use mcp_smol::{Client, ClientOptions, Stderr};
 use smol::Timer;
 use std::future::Future;
 use std::time::Duration;
@@ -43,8 +43,8 @@ pub(crate) fn server(script: &str) -> Program {
 }
 
 /// Returns a configuration for the servers above, which support only `initialize`.
-pub(crate) fn legacy() -> Config {
-    Config::new().stderr(Stderr::Discard).set(|config| {
+pub(crate) fn legacy() -> ClientOptions {
+    ClientOptions::new().stderr(Stderr::Discard).set(|config| {
         config.policy = Policy::Legacy;
         config.timeout = Some(Duration::from_secs(20));
     })

@@ -6,8 +6,8 @@ use crate::common::{group, legacy, members, run, server, sh, until};
 use mcp_proto::exchange::{Closed, Group};
 use mcp_proto::{CallError, CallToolResult};
 use mcp_smol::{
-    Client, Config, ElicitResult, Policy, ServerOptions, Service, Termination, ToolError, connect, connect_driven,
-    tool, tools,
+    Client, ClientOptions, ElicitResult, Policy, ServerOptions, Service, Termination, ToolError, connect,
+    connect_driven, tool, tools,
 };
 use std::future::pending;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ async fn call(client: &Client) -> Result<CallToolResult, CallError> {
     client.call(tools::call("add").arguments(&Add { a: 1, b: 2 })).await
 }
 
-fn spawned(target: impl mcp_smol::IntoTarget, config: Config) -> Client {
+fn spawned(target: impl mcp_smol::IntoTarget, config: ClientOptions) -> Client {
     let (client, driver) = connect_driven(target, config).expect("a target");
     smol::spawn(driver).detach();
     client
@@ -165,7 +165,7 @@ fn panic_in_the_event_callback_is_caught() {
     run(async {
         let events = Arc::new(AtomicUsize::new(0));
         let count = events.clone();
-        let config = Config::new().on_event(move |_| {
+        let config = ClientOptions::new().on_event(move |_| {
             count.fetch_add(1, Ordering::SeqCst);
             std::panic::resume_unwind(Box::new("on purpose"));
         });
@@ -253,7 +253,7 @@ fn panic_while_dropping_an_unneeded_answer_is_caught() {
     run(async {
         let (asked, dropped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let (ask, count) = (asked.clone(), dropped.clone());
-        let config = Config::new().set(|config| config.policy = Policy::Legacy).on_elicit(move |_| {
+        let config = ClientOptions::new().set(|config| config.policy = Policy::Legacy).on_elicit_async(move |_| {
             ask.fetch_add(1, Ordering::SeqCst);
             let grenade = Grenade(count.clone());
             async move {
@@ -277,7 +277,7 @@ fn panic_while_dropping_an_unneeded_answer_is_caught() {
 fn dropping_the_future_of_close_does_not_stop_the_close() {
     run(async {
         let (router, entered, dropped) = grenades();
-        let (client, driver) = connect_driven(router, Config::new()).expect("a target");
+        let (client, driver) = connect_driven(router, ClientOptions::new()).expect("a target");
         let driver = smol::spawn(driver);
         let held = client.start(tools::call("grenade").arguments(&Nothing {}));
         until(|| entered.load(Ordering::SeqCst) == 1).await;

@@ -2,7 +2,7 @@
 
 use crate::calc::Add;
 use crate::common::run;
-use mcp_smol::{Config, connect_driven, tools};
+use mcp_smol::{ClientOptions, connect_driven, tools};
 use smol::stream::StreamExt;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -74,8 +74,8 @@ fn arguments_and_application_fields_are_sent_in_the_header() {
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let (methods, called) = mpsc::channel();
         std::thread::spawn(move || renaming_server(listener, methods));
-        assert!(Config::new().header("X-User", "a\r\nHost: b").is_err());
-        let config = Config::new().header("X-User", "José").expect("a legal field");
+        assert!(ClientOptions::new().header("X-User", "a\r\nHost: b").is_err());
+        let config = ClientOptions::new().header("X-User", "José").expect("a legal field");
         let (client, driver) = connect_driven(url.as_str(), config).expect("a target");
         smol::spawn(driver).detach();
         let tools: Vec<_> = client.pages(tools::list()).map(|tool| tool.expect("a page").name).collect().await;

@@ -5,7 +5,7 @@ use crate::calc::{Add, Seen, Text, router};
 use crate::common::run;
 use mcp_proto::exchange::Sent;
 use mcp_proto::{CallError, Denied, Direction, WireMessage};
-use mcp_smol::{Config, Policy, ServerOptions, Service, Termination, connect_driven, serve, tools};
+use mcp_smol::{ClientOptions, Policy, ServerOptions, Service, Termination, connect_driven, serve, tools};
 use smol::net::unix::UnixStream;
 use std::sync::{Arc, Mutex};
 
@@ -35,7 +35,7 @@ fn hooks_of_both_sides_run_in_both_eras() {
             let options = ServerOptions::new().on_message(refusing("unwelcome", Direction::In, &at_server));
             let service = Service::from((router(&Seen::default()), options));
             let serving = smol::spawn(serve(service, theirs.clone(), theirs));
-            let config = Config::new().on_message(refusing("unsent", Direction::Out, &at_client));
+            let config = ClientOptions::new().on_message(refusing("unsent", Direction::Out, &at_client));
             let config = config.set(move |config| config.policy = policy);
             let (client, driver) = connect_driven((ours.clone(), ours), config).expect("a target");
             smol::spawn(driver).detach();

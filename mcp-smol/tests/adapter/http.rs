@@ -5,7 +5,7 @@ use crate::common::{run, until};
 use mcp_proto::CallError;
 use mcp_proto::exchange::{Closed, Sent};
 use mcp_smol::{
-    Authorization, Client, Config, ConnectError, ElicitResult, Headers, HttpServer, Termination, connect,
+    Authorization, Client, ClientOptions, ConnectError, ElicitResult, Headers, HttpServer, Termination, connect,
     connect_driven, serve_http, tools,
 };
 use smol::io::{AsyncReadExt, AsyncWriteExt};
@@ -67,7 +67,7 @@ fn notifications_can_be_awaited_over_http_and_after_close() {
 fn notification_ends_when_the_driver_is_dropped() {
     run(async {
         let (_server, url) = serving(&Seen::default()).await;
-        let (client, driver) = connect_driven(url.as_str(), Config::new()).expect("a url");
+        let (client, driver) = connect_driven(url.as_str(), ClientOptions::new()).expect("a url");
         let driver = smol::spawn(driver);
         client.ready().await.expect("ready");
         let note = client.notify("custom/told", mcp_smol::Object::new()).expect("accepted");
@@ -108,7 +108,7 @@ fn progress_events_precede_the_response() {
 fn handler_requests_input_over_http() {
     run(async {
         let (_server, url) = serving(&Seen::default()).await;
-        let config = Config::new().on_elicit(|_| async { ElicitResult::Accept(name("ada")) });
+        let config = ClientOptions::new().on_elicit_async(|_| async { ElicitResult::Accept(name("ada")) });
         let (client, driver) = connect_driven(url, config).expect("a target");
         let _driver = smol::spawn(driver);
         let greeting = client.call(tools::call("greet").arguments(&Nothing {})).await.expect("an answer");
@@ -218,7 +218,7 @@ fn port_without_listener_fails_the_connect() {
 
 #[test]
 fn unusable_urls_fail_at_once() {
-    assert!(matches!(connect_driven("ftp://localhost/", Config::new()), Err(ConnectError::Url(_))));
+    assert!(matches!(connect_driven("ftp://localhost/", ClientOptions::new()), Err(ConnectError::Url(_))));
     run(async {
         let failed = connect("https://127.0.0.1:1/").await.expect_err("no TLS");
         assert!(failed.to_string().contains("https needs TLS"), "{failed}");
@@ -331,7 +331,7 @@ fn credentials_are_requested_once_and_the_request_repeated() {
         let url = guarded_server().await;
         let asked = Arc::new(AtomicUsize::new(0));
         let heard = Arc::clone(&asked);
-        let config = Config::new().on_authorize(move |challenge| {
+        let config = ClientOptions::new().on_authorize_async(move |challenge| {
             heard.fetch_add(1, Ordering::SeqCst);
             assert_eq!((challenge.status, challenge.hints.www_authenticate), (401, vec!["Bearer".to_owned()]));
             async { Authorization::Headers(Headers::new().with("Authorization", "Bearer good")) }
@@ -343,10 +343,13 @@ fn credentials_are_requested_once_and_the_request_repeated() {
         }
         client.close().await;
         assert_eq!(asked.load(Ordering::SeqCst), 1);
-        let refused =
-            mcp_smol::connect_with(url.as_str(), Config::new().on_authorize(|_| async { Authorization::Refuse })).await;
+        let refused = mcp_smol::connect_with(
+            url.as_str(),
+            ClientOptions::new().on_authorize_async(|_| async { Authorization::Refuse }),
+        )
+        .await;
         assert!(matches!(refused, Err(ConnectError::Negotiation(_))), "{refused:?}");
-        let panics = Config::new().on_authorize(|_| async { panic!("on purpose") });
+        let panics = ClientOptions::new().on_authorize_async(|_| async { panic!("on purpose") });
         assert!(matches!(mcp_smol::connect_with(url.as_str(), panics).await, Err(ConnectError::Negotiation(_))));
     });
 }

@@ -6,7 +6,8 @@ use mcp_proto::error::{Awaited, NegotiationCause, Stage};
 use mcp_proto::exchange::{Closed, ExitStatus, Program, Sent};
 use mcp_proto::{CallError, CallToolResult, Object};
 use mcp_smol::{
-    Client, ClientEvent, Config, ConnectError, Driver, IntoTarget, Stderr, connect, connect_driven, connecting, tools,
+    Client, ClientEvent, ClientOptions, ConnectError, Driver, IntoTarget, Stderr, connect, connect_driven, connecting,
+    tools,
 };
 use std::future::Future;
 use std::pin::Pin;
@@ -134,7 +135,7 @@ fn invalid_lines_are_skipped_and_reported() {
 }
 
 /// Creates a client that collects its diagnostics.
-fn observed(program: Program, config: Config) -> (Client, smol::Task<()>, Arc<Mutex<Vec<&'static str>>>) {
+fn observed(program: Program, config: ClientOptions) -> (Client, smol::Task<()>, Arc<Mutex<Vec<&'static str>>>) {
     let codes = Arc::new(Mutex::new(Vec::new()));
     let told = codes.clone();
     let config = config.on_event(move |event| {
@@ -181,7 +182,7 @@ fn server_that_ignores_the_probe_is_legacy() {
     run(async {
         let hello = crate::common::HELLO.replace(r#""id":1"#, r#""id":2"#);
         let answer = ANSWER.replace(r#""id":2"#, r#""id":3"#);
-        let config = Config::new().set(|config| config.probe_timeout = Duration::from_millis(50));
+        let config = ClientOptions::new().set(|config| config.probe_timeout = Duration::from_millis(50));
         let (client, _driver, codes) =
             observed(sh(&format!("read -r probe; {hello} read -r line; {answer}; read -r line")), config);
         assert_eq!(call(&client).await.expect("an answer").first_text(), Some("3"));
@@ -338,7 +339,7 @@ fn dropped_driver_kills_the_program_before_its_calls_end() {
 }
 
 /// Returns the error of a start and the time until then.
-async fn start_error(target: impl IntoTarget, config: Config) -> (mcp_proto::error::NegotiationError, Duration) {
+async fn start_error(target: impl IntoTarget, config: ClientOptions) -> (mcp_proto::error::NegotiationError, Duration) {
     let began = Instant::now();
     let failed = mcp_smol::connect_with(target, config).await.expect_err("it is silent");
     let took = began.elapsed();
@@ -353,7 +354,7 @@ async fn start_error(target: impl IntoTarget, config: Config) -> (mcp_proto::err
 fn connect_timeout_ends_the_start_of_a_silent_program() {
     run(async {
         let limit = Duration::from_millis(600);
-        let config = Config::new().stderr(Stderr::Discard).set(move |config| {
+        let config = ClientOptions::new().stderr(Stderr::Discard).set(move |config| {
             config.connect_timeout = limit;
             config.probe_timeout = limit / 2;
             config.limits.frame.exit_timeout = Duration::from_millis(100);
@@ -373,7 +374,7 @@ fn connect_timeout_ends_the_start_over_a_silent_socket() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
         let limit = Duration::from_millis(300);
-        let (e, took) = start_error(url, Config::new().set(move |config| config.connect_timeout = limit)).await;
+        let (e, took) = start_error(url, ClientOptions::new().set(move |config| config.connect_timeout = limit)).await;
         assert_eq!((e.stage, &e.cause), (Stage::Discover, &NegotiationCause::StartTimeout(limit)));
         assert!(e.after >= limit && took < Duration::from_secs(10), "{e} in {took:?}");
     });
@@ -383,7 +384,7 @@ fn connect_timeout_ends_the_start_over_a_silent_socket() {
 #[test]
 fn error_of_a_program_that_dies_twice_reports_both_ends() {
     run(async {
-        let config = Config::new().stderr(Stderr::Discard);
+        let config = ClientOptions::new().stderr(Stderr::Discard);
         let program = sh("read -r line; echo 'locked' >&2; exit 1");
         let failed = mcp_smol::connect_with(program, config).await.expect_err("it dies").to_string();
         let twice = "started twice: exit 1 after server/discover, exit 1 after initialize; last line of its standard error: locked";

@@ -5,7 +5,7 @@ use crate::common::{HELLO, group, legacy, members, run, sh, until};
 use mcp_proto::client::{Restart, Termination};
 use mcp_proto::exchange::{Closed, ConnectionNotice, ExitStatus, Program, Sent, Shutdown};
 use mcp_proto::{CallError, ClientConfig};
-use mcp_smol::{Client, ClientEvent, Config, connect_driven, tools};
+use mcp_smol::{Client, ClientEvent, ClientOptions, connect_driven, tools};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ type Told = Arc<Mutex<Vec<(Instant, ClientEvent)>>>;
 
 /// Creates a client that restarts its server after this many milliseconds. Returns all events of
 /// the application with their times.
-fn restarting(program: Program, config: Config, wait: u64) -> (Client, smol::Task<()>, Told) {
+fn restarting(program: Program, config: ClientOptions, wait: u64) -> (Client, smol::Task<()>, Told) {
     let told = Told::default();
     let tell = told.clone();
     let config = config.on_event(move |event| tell.lock().expect("no panic").push((Instant::now(), event)));
@@ -163,7 +163,8 @@ fn unix_socket_is_reconnected_when_its_server_returns() {
         let first = smol::spawn(serving(listen()));
         let told = Told::default();
         let tell = told.clone();
-        let config = Config::new().on_event(move |event| tell.lock().expect("no panic").push((Instant::now(), event)));
+        let config =
+            ClientOptions::new().on_event(move |event| tell.lock().expect("no panic").push((Instant::now(), event)));
         let config = config.set(|config| {
             let mut restart = Restart::default();
             restart.waits = vec![Duration::from_millis(20)];

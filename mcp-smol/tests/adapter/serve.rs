@@ -6,8 +6,8 @@ use crate::common::{run, until};
 use mcp_proto::CallError;
 use mcp_proto::exchange::{Closed, Program};
 use mcp_smol::{
-    Client, ClientEvent, Config, ElicitResult, Policy, Stderr, Termination, connect, connect_driven, custom, serve,
-    serve_stdio, tool, tools,
+    Client, ClientEvent, ClientOptions, ElicitResult, Policy, Stderr, Termination, connect, connect_driven, custom,
+    serve, serve_stdio, tool, tools,
 };
 use smol::net::unix::UnixStream;
 use smol::stream::StreamExt;
@@ -48,7 +48,7 @@ fn me() -> Program {
     Program::new(me.to_str().expect("unicode")).args(args).env(CHILD, "1")
 }
 
-fn spawned(target: impl mcp_smol::IntoTarget, config: Config) -> Client {
+fn spawned(target: impl mcp_smol::IntoTarget, config: ClientOptions) -> Client {
     let (client, driver) = connect_driven(target, config).expect("a target");
     smol::spawn(driver).detach();
     client
@@ -72,7 +72,7 @@ fn child_negotiates_responds_and_exits() {
 #[test]
 fn same_child_supports_the_legacy_revisions() {
     run(async {
-        let config = Config::new().stderr(Stderr::Discard).set(|config| config.policy = Policy::Legacy);
+        let config = ClientOptions::new().stderr(Stderr::Discard).set(|config| config.policy = Policy::Legacy);
         let client = spawned(me(), config);
         let sum = client.call(tools::call("add").arguments(&Add { a: 1, b: 2 })).await.expect("an answer");
         assert_eq!(sum.first_text(), Some("3"));
@@ -95,7 +95,7 @@ fn progress_precedes_the_response_and_its_callback_may_borrow() {
 }
 
 async fn asked(policy: Policy) {
-    let config = Config::new().set(move |config| config.policy = policy).on_elicit(|request| async move {
+    let config = ClientOptions::new().set(move |config| config.policy = policy).on_elicit_async(|request| async move {
         assert_eq!(request.message, "Who are you?");
         smol::future::yield_now().await;
         ElicitResult::Accept(name("ada"))
@@ -121,7 +121,7 @@ fn callback_may_call_the_same_client() {
     run(async {
         let here = Arc::new(OnceLock::<Client>::new());
         let there = here.clone();
-        let config = Config::new().on_elicit(move |_| {
+        let config = ClientOptions::new().on_elicit_async(move |_| {
             let client = there.get().expect("set").clone();
             async move {
                 let sum = client.call(tools::call("add").arguments(&Add { a: 20, b: 22 })).await.expect("an answer");
@@ -140,7 +140,7 @@ fn callback_may_call_the_same_client() {
 fn registering_a_callback_declares_the_capability() {
     run(async {
         let ask = || tools::call("roots").arguments(&Nothing {});
-        let client = spawned(router(&Seen::default()), Config::new().roots(["file:///home"]));
+        let client = spawned(router(&Seen::default()), ClientOptions::new().roots(["file:///home"]));
         let roots = client.call(ask()).await.expect("an answer");
         assert!(roots.first_text().is_some_and(|text| text.contains("file:///home")), "{roots:?}");
         client.close().await;
@@ -154,7 +154,8 @@ fn registering_a_callback_declares_the_capability() {
 #[test]
 fn panicking_callback_fails_only_its_call() {
     run(async {
-        let config = Config::new().on_elicit(|_| async { std::panic::resume_unwind(Box::new("on purpose")) });
+        let config =
+            ClientOptions::new().on_elicit_async(|_| async { std::panic::resume_unwind(Box::new("on purpose")) });
         let client = spawned(router(&Seen::default()), config);
         client.call(tools::call("greet").arguments(&Nothing {})).await.expect_err("no answer");
         client.call(tools::call("add").arguments(&Add { a: 1, b: 2 })).await.expect("an answer");
@@ -190,7 +191,7 @@ fn end_of_a_connection_drops_its_handlers() {
         let seen = Seen::default();
         let (ours, theirs) = UnixStream::pair().expect("a pair");
         let serving = smol::spawn(serve(router(&seen), theirs.clone(), theirs));
-        let (client, driver) = connect_driven((ours.clone(), ours), Config::new()).expect("a target");
+        let (client, driver) = connect_driven((ours.clone(), ours), ClientOptions::new()).expect("a target");
         let driver = smol::spawn(driver);
         let pending = client.start(tools::call("hang").arguments(&Nothing {}));
         until(|| seen.entered.load(Ordering::SeqCst) == 1).await;
@@ -298,7 +299,7 @@ fn server_without_input_ends_and_restores_standard_output() {
 fn output_of_a_handler_or_its_child_never_reaches_the_wire() {
     run(async {
         let (told, events) = std::sync::mpsc::channel();
-        let config = Config::new().on_event(move |event| drop(told.send(format!("{event:?}"))));
+        let config = ClientOptions::new().on_event(move |event| drop(told.send(format!("{event:?}"))));
         let client = spawned(me(), config.stderr(Stderr::Discard));
         let printed = client.call(tools::call("print").arguments(&Nothing {})).await.expect("an answer");
         assert_eq!(printed.first_text(), Some("Ok(Some(0))"), "and its child found no input");
@@ -312,7 +313,7 @@ fn output_of_a_handler_or_its_child_never_reaches_the_wire() {
 #[test]
 fn client_and_server_run_on_one_thread_without_an_executor() {
     run(async {
-        let (client, driver) = connect_driven(router(&Seen::default()), Config::new()).expect("a target");
+        let (client, driver) = connect_driven(router(&Seen::default()), ClientOptions::new()).expect("a target");
         let work = async {
             let sum = client.call(tools::call("add").arguments(&Add { a: 1, b: 2 })).await.expect("an answer");
             assert_eq!(sum.first_text(), Some("3"));
@@ -355,7 +356,7 @@ fn last_waker_of_a_task_is_dropped_outside_the_lock() {
     std::thread::spawn(move || {
         run(async {
             let hang = |client: &Client| client.start(tools::call("hang").arguments(&Nothing {}));
-            let client = spawned(router(&Seen::default()), Config::new());
+            let client = spawned(router(&Seen::default()), ClientOptions::new());
             // Dropped with the waker: a call, whose drop takes the lock.
             let slot = Arc::new(Mutex::new(Some(hang(&client))));
             poll_once(&slot, hang(&client));
@@ -377,7 +378,7 @@ fn last_waker_of_a_task_is_dropped_outside_the_lock() {
 #[test]
 fn calls_from_many_threads_end_once_with_any_drops() {
     run(async {
-        let (client, driver) = connect_driven(router(&Seen::default()), Config::new()).expect("a target");
+        let (client, driver) = connect_driven(router(&Seen::default()), ClientOptions::new()).expect("a target");
         let driver = std::thread::spawn(move || smol::block_on(driver));
         let threads: Vec<_> = (0..4)
             .map(|thread| {
@@ -408,7 +409,7 @@ fn calls_from_many_threads_end_once_with_any_drops() {
 #[test]
 fn dropped_client_ends_its_driver() {
     run(async {
-        let (client, driver) = connect_driven(me(), Config::new()).expect("a target");
+        let (client, driver) = connect_driven(me(), ClientOptions::new()).expect("a target");
         drop(client);
         driver.await;
     });
@@ -420,7 +421,7 @@ fn notifications_and_diagnostics_reach_the_callback() {
     run(async {
         let events = Arc::new(Mutex::new(Vec::new()));
         let told = events.clone();
-        let config = Config::new().stderr(Stderr::Discard).on_event(move |event| {
+        let config = ClientOptions::new().stderr(Stderr::Discard).on_event(move |event| {
             if let ClientEvent::Diagnostic(diagnostic) = event {
                 told.lock().expect("no panic").push(diagnostic.kind.code());
             }

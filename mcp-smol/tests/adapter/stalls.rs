@@ -4,7 +4,7 @@ use crate::calc::Text;
 use crate::common::run;
 use mcp_proto::exchange::{Closed, Sent};
 use mcp_proto::limits::FrameLimits;
-use mcp_smol::{CallError, Client, Config, connect_driven, tools};
+use mcp_smol::{CallError, Client, ClientOptions, connect_driven, tools};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Sender, channel};
@@ -58,7 +58,7 @@ fn read(requests: &mut BufReader<TcpStream>) {
 
 /// Creates a client without a timeout, with a limit for one of its waits.
 fn patient(url: String, set: fn(&mut FrameLimits)) -> Client {
-    let config = Config::new().set(move |config| {
+    let config = ClientOptions::new().set(move |config| {
         config.timeout = None;
         set(&mut config.limits.frame);
     });

@@ -5,8 +5,8 @@ use crate::common::{run, until};
 use mcp_proto::CallError;
 use mcp_proto::error::DiagnosticKind;
 use mcp_smol::{
-    Admission, Config, Credentials, Peer, Policy, Router, ServerOptions, Service, UnixServer, UnixSocket, connect,
-    connect_driven, connect_with, serve, serve_unix, tool, tools,
+    Admission, ClientOptions, Credentials, Peer, Policy, Router, ServerOptions, Service, UnixServer, UnixSocket,
+    connect, connect_driven, connect_with, serve, serve_unix, tool, tools,
 };
 use rustix::process;
 use smol::io::{AsyncReadExt, AsyncWriteExt};
@@ -46,7 +46,7 @@ fn clients_of_both_eras_share_one_socket() {
         let mut clients = Vec::new();
         for n in 0..16 {
             let policy = if n % 2 == 0 { Policy::Modern } else { Policy::Legacy };
-            let config = Config::new().set(move |config| config.policy = policy);
+            let config = ClientOptions::new().set(move |config| config.policy = policy);
             let (client, driver) = connect_driven(to(&path), config).expect("a target");
             smol::spawn(driver).detach();
             clients.push(client);
@@ -226,7 +226,7 @@ fn connection_is_admitted_by_the_user_of_its_peer() {
         })
         .await;
         for policy in [Policy::Modern, Policy::Legacy] {
-            let config = Config::new().set(move |config| config.policy = policy);
+            let config = ClientOptions::new().set(move |config| config.policy = policy);
             let client = connect_with(to(&path), config).await.expect("connected");
             let who = client.call(tools::call("who").arguments(&Nothing {})).await.expect("a result");
             assert_eq!(who.first_text(), Some("ada"));

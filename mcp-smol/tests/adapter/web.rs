@@ -4,8 +4,8 @@
 use crate::calc::{Count, Nothing, Seen, name, router};
 use crate::common::{run, until};
 use mcp_smol::{
-    Admission, CallError, Change, Config, ElicitResult, Hosts, HttpServer, IntoTarget, Peer, Policy, Principal, Router,
-    Server, ServerEvent, ServerOptions, Service, Termination, connect_with, serve_http, tool, tools,
+    Admission, CallError, Change, ClientOptions, ElicitResult, Hosts, HttpServer, IntoTarget, Peer, Policy, Principal,
+    Router, Server, ServerEvent, ServerOptions, Service, Termination, connect_with, serve_http, tool, tools,
 };
 use smol::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use smol::net::TcpStream;
@@ -673,9 +673,9 @@ fn clients_that_read_nothing_delay_no_other_client() {
 }
 
 async fn calls_of(policy: Policy, target: impl IntoTarget) {
-    let config = Config::new()
+    let config = ClientOptions::new()
         .set(move |config| config.policy = policy)
-        .on_elicit(|_| async { ElicitResult::Accept(name("ada")) });
+        .on_elicit_async(|_| async { ElicitResult::Accept(name("ada")) });
     let client = connect_with(target, config).await.expect("connected");
     let mut seen = Vec::new();
     let counted =

@@ -2,7 +2,7 @@
 
 use crate::{Add, Count, Name, Nothing, Options, print_result, print_tools};
 use mcp_blocking::{
-    CallError, Client, Config, ElicitRequest, ElicitResult, IntoTarget, Object, Progress, Router, ToolError,
+    CallError, Client, ClientOptions, ElicitRequest, ElicitResult, IntoTarget, Object, Progress, Router, ToolError,
     connect_with, serve_http, serve_stdio, tool, tools,
 };
 use schemars::schema_for;
@@ -81,12 +81,12 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
 
 fn tour(options: &Options, transport: &str, target: impl IntoTarget) -> Result<(), Box<dyn Error>> {
     let (legacy, own) = (options.legacy, options.is_tour());
-    let config = Config::new().set(move |config| Options { legacy, ..Options::default() }.configure(config)).on_elicit(
-        move |question| {
+    let config = ClientOptions::new()
+        .set(move |config| Options { legacy, ..Options::default() }.configure(config))
+        .on_elicit(move |question| {
             println!("the server asks: {}", question.message);
             if own { ElicitResult::Accept(Object::new().with("name", "Ada")) } else { ElicitResult::Decline }
-        },
-    );
+        });
     let client = connect_with(target, config)?;
     let info = client.server().ok_or("not connected")?;
     let name =

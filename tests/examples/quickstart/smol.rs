@@ -2,7 +2,7 @@
 
 use crate::{Add, Count, Name, Nothing, Options, print_result, print_tools};
 use mcp_smol::{
-    CallError, Client, Config, ElicitRequest, ElicitResult, IntoTarget, Object, Progress, Router, ToolError,
+    CallError, Client, ClientOptions, ElicitRequest, ElicitResult, IntoTarget, Object, Progress, Router, ToolError,
     connect_driven, serve_http, serve_stdio, tool, tools,
 };
 use schemars::schema_for;
@@ -84,12 +84,12 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
 
 async fn tour(options: &Options, transport: &str, target: impl IntoTarget) -> Result<(), Box<dyn Error>> {
     let (legacy, own) = (options.legacy, options.is_tour());
-    let config = Config::new().set(move |config| Options { legacy, ..Options::default() }.configure(config)).on_elicit(
-        move |question| async move {
+    let config = ClientOptions::new()
+        .set(move |config| Options { legacy, ..Options::default() }.configure(config))
+        .on_elicit_async(move |question| async move {
             println!("the server asks: {}", question.message);
             if own { ElicitResult::Accept(Object::new().with("name", "Ada")) } else { ElicitResult::Decline }
-        },
-    );
+        });
     let (client, driver) = connect_driven(target, config)?;
     let driver = smol::spawn(driver);
     client.ready().await?;

@@ -77,7 +77,7 @@ fn has_started() -> bool {
 
 fn with_blocking(end: &str, program: Program, forward: bool) -> Done {
     let configure = if end == "connect" { quick_end } else { quick };
-    let config = blocking::Config::new().set(configure).stderr(blocking::Stderr::Discard);
+    let config = blocking::ClientOptions::new().set(configure).stderr(blocking::Stderr::Discard);
     let connecting = blocking::connecting(program, config)?;
     if forward {
         let closer = connecting.closer();
@@ -127,11 +127,11 @@ fn with_blocking(end: &str, program: Program, forward: bool) -> Done {
 }
 
 fn with_smol(end: &str, program: Program, forward: bool) -> Done {
-    let config = || smol_adapter::Config::new().set(quick).stderr(smol_adapter::Stderr::Discard);
+    let config = || smol_adapter::ClientOptions::new().set(quick).stderr(smol_adapter::Stderr::Discard);
     match end {
         "connect" | "call" | "call-exit" => {
             let configure = if end == "connect" { quick_end } else { quick };
-            let config = smol_adapter::Config::new().set(configure).stderr(smol_adapter::Stderr::Discard);
+            let config = smol_adapter::ClientOptions::new().set(configure).stderr(smol_adapter::Stderr::Discard);
             let connecting = smol_adapter::connecting(program, config)?;
             if forward {
                 let closer = connecting.closer();

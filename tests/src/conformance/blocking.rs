@@ -1,6 +1,6 @@
 //! The client over `mcp-blocking`.
 
-use mcp_blocking::{Client, Config, tools};
+use mcp_blocking::{Client, ClientOptions, tools};
 use mcp_proto::call::Custom;
 use mcp_proto::{Call, CallToolResult, ProtocolVersion, Tool};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use super::client::{ROOT, Session, Task, fill, model};
 /// Why it cannot connect.
 pub fn connect(task: &Task) -> Result<Box<dyn Session>, String> {
     let (settings, form) = (task.clone(), task.plan.form.clone());
-    let config = Config::new()
+    let config = ClientOptions::new()
         .set(move |config| settings.configure(config))
         .on_elicit(move |question| fill(&form, &question))
         .on_sample(|_| Ok(model()))

@@ -4,7 +4,7 @@ use std::future::ready;
 
 use mcp_proto::call::Custom;
 use mcp_proto::{Call, CallToolResult, ProtocolVersion, Tool};
-use mcp_smol::{CallError, Client, Config, tools};
+use mcp_smol::{CallError, Client, ClientOptions, tools};
 use serde_json::Value;
 use smol::stream::StreamExt;
 
@@ -16,10 +16,10 @@ use super::client::{ROOT, Session, Task, fill, model};
 /// Why it cannot connect.
 pub fn connect(task: &Task) -> Result<Box<dyn Session>, String> {
     let (settings, form) = (task.clone(), task.plan.form.clone());
-    let config = Config::new()
+    let config = ClientOptions::new()
         .set(move |config| settings.configure(config))
-        .on_elicit(move |question| ready(fill(&form, &question)))
-        .on_sample(|_| ready(Ok(model())))
+        .on_elicit_async(move |question| ready(fill(&form, &question)))
+        .on_sample_async(|_| ready(Ok(model())))
         .roots([ROOT])
         .on_event(|event| eprintln!("{event:?}"))
         .on_message(|message| {

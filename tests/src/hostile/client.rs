@@ -129,7 +129,7 @@ impl Bench {
         };
         let driver = match self.host {
             Host::Driver(Adapter::Blocking) => {
-                let mut config = mcp_blocking::Config::new().stderr(setup.stderr).set(configure);
+                let mut config = mcp_blocking::ClientOptions::new().stderr(setup.stderr).set(configure);
                 if listens {
                     let noticed = told.clone();
                     config = config
@@ -142,7 +142,7 @@ impl Bench {
                 })
             }
             Host::Driver(Adapter::Smol) => {
-                let mut config = mcp_smol::Config::new().stderr(setup.stderr).set(configure);
+                let mut config = mcp_smol::ClientOptions::new().stderr(setup.stderr).set(configure);
                 if listens {
                     let noticed = told.clone();
                     config = config

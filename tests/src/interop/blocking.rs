@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_blocking::{CallError, Client, Config, ConnectError, IntoTarget, Stderr, ping, tools};
+use mcp_blocking::{CallError, Client, ClientOptions, ConnectError, IntoTarget, Stderr, ping, tools};
 use mcp_proto::client::Verdict;
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ pub fn connect(plan: Plan<'_>) -> Result<Box<dyn Session>, String> {
     let ear = Ear::new(&plan.root);
     let [user, model, roots, events, lines] = [(); 5].map(|()| ear.clone());
     let (policy, versions, verdict) = (plan.policy, versions(plan.revision), plan.verdict);
-    let config = Config::new()
+    let config = ClientOptions::new()
         .set(move |config| {
             config.policy = policy;
             config.versions = versions;

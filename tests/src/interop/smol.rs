@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_proto::client::Verdict;
-use mcp_smol::{CallError, Client, Config, ConnectError, IntoTarget, Stderr, ping, tools};
+use mcp_smol::{CallError, Client, ClientOptions, ConnectError, IntoTarget, Stderr, ping, tools};
 use serde_json::Value;
 use smol::Timer;
 use smol::future::{self, FutureExt};
@@ -22,7 +22,7 @@ pub fn connect(plan: Plan<'_>) -> Result<Box<dyn Session>, String> {
     let ear = Ear::new(&plan.root);
     let [user, model, roots, events, lines] = [(); 5].map(|()| ear.clone());
     let (policy, versions, verdict) = (plan.policy, versions(plan.revision), plan.verdict);
-    let config = Config::new()
+    let config = ClientOptions::new()
         .set(move |config| {
             config.policy = policy;
             config.versions = versions;
@@ -31,9 +31,9 @@ pub fn connect(plan: Plan<'_>) -> Result<Box<dyn Session>, String> {
             config.limits.frame.exit_timeout = EXIT;
         })
         .stderr(Stderr::Lines(Arc::new(move |line| lines.line(line))))
-        .on_elicit(move |_| ready(user.elicit()))
-        .on_sample(move |question| ready(model.sample(&question)))
-        .on_roots(move || ready(roots.roots()))
+        .on_elicit_async(move |_| ready(user.elicit()))
+        .on_sample_async(move |question| ready(model.sample(&question)))
+        .on_roots_async(move || ready(roots.roots()))
         .on_event(move |event| events.event(event));
     let told = |why: ConnectError| why.to_string();
     let target = match plan.place {

@@ -251,7 +251,7 @@ fn check(text: Option<&str>) -> Result<(), String> {
 
 /// Calls of a blocking client, from as many threads as there are callers.
 fn from_threads(url: &str, scale: &Scale) -> Result<Vec<Wait>, String> {
-    let config = mcp_blocking::Config::new().set(|config| config.policy = Policy::Modern);
+    let config = mcp_blocking::ClientOptions::new().set(|config| config.policy = Policy::Modern);
     let client = mcp_blocking::connect_with(url, config).map_err(|e| e.to_string())?;
     let round = Round::default();
     let caller = || -> Result<Vec<Wait>, String> {
@@ -273,7 +273,7 @@ fn from_threads(url: &str, scale: &Scale) -> Result<Vec<Wait>, String> {
 
 /// Calls of a client on smol, from as many tasks as there are callers, all on this thread.
 fn from_tasks(url: &str, scale: &Scale) -> Result<Vec<Wait>, String> {
-    let config = mcp_smol::Config::new().set(|config| config.policy = Policy::Modern);
+    let config = mcp_smol::ClientOptions::new().set(|config| config.policy = Policy::Modern);
     let (client, driver) = mcp_smol::connect_driven(url, config).map_err(|e| e.to_string())?;
     let round = Round::default();
     let caller = async || -> Result<Vec<Wait>, String> {

@@ -1,7 +1,9 @@
 //! `mcp-blocking` as a peer.
 
 use super::{Clock, Drive, Echo, Failure, Report, Style, Task, To};
-use mcp_blocking::{Client, Config, IntoCall, Program, Router, connect_with, serve_http, serve_stdio, tool, tools};
+use mcp_blocking::{
+    Client, ClientOptions, IntoCall, Program, Router, connect_with, serve_http, serve_stdio, tool, tools,
+};
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -34,7 +36,7 @@ fn serve(style: Style) -> Result<(), Failure> {
 
 /// Keeps the server busy.
 fn busy(drive: &Drive) -> Result<Report, Failure> {
-    let config = Config::new().set(drive.configure());
+    let config = ClientOptions::new().set(drive.configure());
     let client = match &drive.to {
         To::Program(words) => connect_with(program(words)?, config)?,
         To::Url { url, .. } => connect_with(url.as_str(), config)?,

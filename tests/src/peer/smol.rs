@@ -1,7 +1,7 @@
 //! `mcp-smol` as a peer.
 
 use super::{Clock, Drive, Echo, Failure, Report, Style, Task, To};
-use mcp_smol::{Client, Config, Program, Router, connect_driven, serve_http, serve_stdio, tool, tools};
+use mcp_smol::{Client, ClientOptions, Program, Router, connect_driven, serve_http, serve_stdio, tool, tools};
 use smol::LocalExecutor;
 use std::cell::RefCell;
 use std::env;
@@ -36,7 +36,7 @@ async fn serve(style: Style) -> Result<(), Failure> {
 /// Keeps the server busy. This thread makes the calls. The driver runs on the global executor,
 /// unless it has to run here too.
 fn busy(drive: &Drive) -> Result<Report, Failure> {
-    let config = Config::new().set(drive.configure());
+    let config = ClientOptions::new().set(drive.configure());
     let (client, driver) = match &drive.to {
         To::Program(words) => connect_driven(program(words)?, config)?,
         To::Url { url, .. } => connect_driven(url.as_str(), config)?,

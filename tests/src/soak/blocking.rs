@@ -2,7 +2,7 @@
 
 use super::{Client, Echo, Heap, Nothing, Server, To};
 use mcp_blocking::{
-    CallError, Config, HttpServer, Router, ToolError, connect_with, serve_http, serve_stdio, tool, tools,
+    CallError, ClientOptions, HttpServer, Router, ToolError, connect_with, serve_http, serve_stdio, tool, tools,
 };
 use mcp_proto::client::{Policy, Restart};
 use std::net::SocketAddr;
@@ -59,13 +59,16 @@ pub(super) fn connect(to: To<'_>) -> Result<Box<dyn Client>, String> {
             command.args(["serve", adapter.name()]);
             let mut restart = Restart::default();
             restart.waits.clear();
-            connect_with(command, Config::new().set(super::fill_soon).set(|config| config.restart = Some(restart)))
+            connect_with(
+                command,
+                ClientOptions::new().set(super::fill_soon).set(|config| config.restart = Some(restart)),
+            )
         }
         To::Url(address, in_session) => {
             let policy = if in_session { Policy::Legacy } else { Policy::Modern };
             connect_with(
                 format!("http://{address}/mcp").as_str(),
-                Config::new().set(move |config| config.policy = policy),
+                ClientOptions::new().set(move |config| config.policy = policy),
             )
         }
     };

@@ -2,7 +2,9 @@
 
 use super::{Client, Echo, Heap, Nothing, Server, To};
 use mcp_proto::client::{Policy, Restart};
-use mcp_smol::{CallError, Config, HttpServer, Router, ToolError, connect_with, serve_http, serve_stdio, tool, tools};
+use mcp_smol::{
+    CallError, ClientOptions, HttpServer, Router, ToolError, connect_with, serve_http, serve_stdio, tool, tools,
+};
 use smol::block_on;
 use std::future::pending;
 use std::net::SocketAddr;
@@ -56,12 +58,12 @@ pub(super) fn connect(to: To<'_>) -> Result<Box<dyn Client>, String> {
             restart.waits.clear();
             block_on(connect_with(
                 command,
-                Config::new().set(super::fill_soon).set(|config| config.restart = Some(restart)),
+                ClientOptions::new().set(super::fill_soon).set(|config| config.restart = Some(restart)),
             ))
         }
         To::Url(address, in_session) => {
             let policy = if in_session { Policy::Legacy } else { Policy::Modern };
-            let config = Config::new().set(move |config| config.policy = policy);
+            let config = ClientOptions::new().set(move |config| config.policy = policy);
             block_on(connect_with(format!("http://{address}/mcp").as_str(), config))
         }
     };

@@ -1,0 +1,314 @@
+//! The options of a client, which are the same in every driver.
+
+use super::asking::Asking;
+use super::job::{Job, Promise};
+use super::question::{Question, Reply, ReplyToken};
+use crate::client::{BadHeader, ClientConfig, Event};
+use crate::exchange::{ConnectionId, ConnectionNotice};
+use crate::hook::{Denied, MessageHook, WireMessage};
+use crate::input::{Authorization, Challenge, InputAnswer, InputRequest};
+use crate::model::elicitation::{ElicitRequest, ElicitResult};
+use crate::process::Stderr;
+#[cfg(feature = "record")]
+use crate::record::Recorder;
+use crate::route::BoxFuture;
+use crate::rpc::{ErrorObject, Object};
+use crate::time::Instant;
+use crate::wired::WiredClient;
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::future::Future;
+
+/// The options of a client, with its callbacks. Registering a callback declares the capability.
+///
+/// Each callback that answers the server has two forms: a function that may block, which the driver
+/// runs on a thread that may wait, and one that returns a future (`_async`). A callback may call
+/// the same client. One that holds a client keeps it open; end such a client with `close`.
+#[derive(Default)]
+#[must_use]
+pub struct ClientOptions {
+    changes: Vec<Change>,
+    callbacks: ClientCallbacks,
+    event: Option<ClientEventCallback>,
+    notice: Option<NoticeCallback>,
+    stderr: Stderr,
+    #[cfg(feature = "record")]
+    recorder: Option<Recorder>,
+}
+
+type Change = Box<dyn FnOnce(&mut ClientConfig) + Send>;
+
+/// The callback for events of a client.
+pub type ClientEventCallback = Box<dyn FnMut(Event) + Send>;
+
+/// The callback for changes of the connections of a client.
+pub type NoticeCallback = Box<dyn FnMut(ConnectionId, ConnectionNotice) + Send>;
+
+/// A callback in either form.
+enum Callback<Q, A> {
+    Sync(Arc<dyn Fn(Q) -> A + Send + Sync>),
+    Async(Arc<dyn Fn(Q) -> BoxFuture<A> + Send + Sync>),
+}
+
+impl<Q: Send + 'static, A: Send + 'static> Callback<Q, A> {
+    fn sync(f: impl Fn(Q) -> A + Send + Sync + 'static) -> Option<Self> {
+        Some(Self::Sync(Arc::new(f)))
+    }
+
+    fn future<R>(f: impl Fn(Q) -> R + Send + Sync + 'static) -> Option<Self>
+    where
+        R: Future<Output = A> + Send + 'static,
+    {
+        Some(Self::Async(Arc::new(move |question| Box::pin(f(question)))))
+    }
+
+    fn job(
+        &self,
+        promise: Promise<ReplyToken>,
+        question: Q,
+        reply: impl FnOnce(A) -> Reply + Send + 'static,
+    ) -> Option<Job> {
+        match self {
+            Self::Sync(f) => {
+                let f = Arc::clone(f);
+                Some(Job::sync(promise, move || reply(f(question))))
+            }
+            Self::Async(f) => Job::future(promise, || {
+                let answer = f(question);
+                Box::pin(async { reply(answer.await) })
+            }),
+        }
+    }
+}
+
+impl ClientOptions {
+    /// Creates options with the defaults of [`ClientConfig`] and without callbacks.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Changes any field of the engine's configuration except its target, which `connect` sets.
+    pub fn set(mut self, change: impl FnOnce(&mut ClientConfig) + Send + 'static) -> Self {
+        self.changes.push(Box::new(change));
+        self
+    }
+
+    /// Adds a header field to every HTTP request: `Authorization`, a tenant, a trace.
+    ///
+    /// # Errors
+    /// [`BadHeader`] if the field is invalid, or if the client writes it itself.
+    pub fn header(self, name: &str, value: &str) -> Result<Self, BadHeader> {
+        BadHeader::check(name, value)?;
+        let (name, value) = (name.to_owned(), value.to_owned());
+        Ok(self.set(move |config| config.headers.push(&name, value)))
+    }
+
+    /// Sets the callback for requests to the user, in a form.
+    pub fn on_elicit(mut self, ask: impl Fn(ElicitRequest) -> ElicitResult + Send + Sync + 'static) -> Self {
+        self.callbacks.elicit = Callback::sync(ask);
+        self.set(|config| config.capabilities.elicitation = Some(Object::new()))
+    }
+
+    /// Like [`on_elicit`](Self::on_elicit), with a callback that returns a future.
+    pub fn on_elicit_async<F, R>(mut self, ask: F) -> Self
+    where
+        F: Fn(ElicitRequest) -> R + Send + Sync + 'static,
+        R: Future<Output = ElicitResult> + Send + 'static,
+    {
+        self.callbacks.elicit = Callback::future(ask);
+        self.set(|config| config.capabilities.elicitation = Some(Object::new()))
+    }
+
+    /// Sets the callback for requests to a language model, with the params and the result on the
+    /// wire.
+    pub fn on_sample(mut self, ask: impl Fn(Object) -> Result<Object, ErrorObject> + Send + Sync + 'static) -> Self {
+        self.callbacks.sample = Callback::sync(ask);
+        self.set(|config| config.capabilities.sampling = Some(Object::new()))
+    }
+
+    /// Like [`on_sample`](Self::on_sample), with a callback that returns a future.
+    pub fn on_sample_async<F, R>(mut self, ask: F) -> Self
+    where
+        F: Fn(Object) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Object, ErrorObject>> + Send + 'static,
+    {
+        self.callbacks.sample = Callback::future(ask);
+        self.set(|config| config.capabilities.sampling = Some(Object::new()))
+    }
+
+    /// Sets the callback that lists the roots, with the result on the wire.
+    pub fn on_roots(self, list: impl Fn() -> Result<Object, ErrorObject> + Send + Sync + 'static) -> Self {
+        self.answer_roots(Callback::sync(move |()| list().map_or_else(InputAnswer::Error, InputAnswer::Roots)))
+    }
+
+    /// Like [`on_roots`](Self::on_roots), with a callback that returns a future.
+    pub fn on_roots_async<F, R>(self, list: F) -> Self
+    where
+        F: Fn() -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Object, ErrorObject>> + Send + 'static,
+    {
+        self.answer_roots(Callback::future(move |()| {
+            let listed = list();
+            async { listed.await.map_or_else(InputAnswer::Error, InputAnswer::Roots) }
+        }))
+    }
+
+    /// Sets the roots to these URIs.
+    pub fn roots<S: Into<String>>(self, uris: impl IntoIterator<Item = S>) -> Self {
+        let uris: Vec<String> = uris.into_iter().map(Into::into).collect();
+        self.answer_roots(Callback::future(move |()| core::future::ready(InputAnswer::roots(&uris))))
+    }
+
+    /// Sets the callback that provides credentials. HTTP requests that the server refused for lack
+    /// of credentials wait for it and are then repeated. Without this callback they end with the
+    /// status.
+    pub fn on_authorize(mut self, get: impl Fn(Challenge) -> Authorization + Send + Sync + 'static) -> Self {
+        self.callbacks.authorize = Callback::sync(get);
+        self.set(|config| config.authorize = true)
+    }
+
+    /// Like [`on_authorize`](Self::on_authorize), with a callback that returns a future.
+    pub fn on_authorize_async<F, R>(mut self, get: F) -> Self
+    where
+        F: Fn(Challenge) -> R + Send + Sync + 'static,
+        R: Future<Output = Authorization> + Send + 'static,
+    {
+        self.callbacks.authorize = Callback::future(get);
+        self.set(|config| config.authorize = true)
+    }
+
+    /// Sets the callback for events: notifications, diagnostics, and changes of the client. These
+    /// are the end of the negotiation, a restart, a missed ping, the resumption or loss of a stream
+    /// over HTTP, a change of the tools, and the end. Without a callback all of them are dropped. A
+    /// panic in it is caught. The adapter documents where it runs, and whether it may block.
+    pub fn on_event(mut self, told: impl FnMut(Event) + Send + 'static) -> Self {
+        self.event = Some(Box::new(told));
+        self
+    }
+
+    /// Sets the callback for each step of the end of a connection, and for the exit status of a
+    /// program. It runs like that for events.
+    pub fn on_notice(mut self, told: impl FnMut(ConnectionId, ConnectionNotice) + Send + 'static) -> Self {
+        self.notice = Some(Box::new(told));
+        self
+    }
+
+    /// Sets the message hook, which sees every message in both directions before it is handled or
+    /// written, and may refuse it. See [`MessageHook`]. It runs under the lock of the client: it
+    /// must not block, and must not call the client.
+    pub fn on_message(self, ask: impl Fn(&WireMessage<'_>) -> Result<(), Denied> + Send + Sync + 'static) -> Self {
+        let hook = MessageHook::new(ask);
+        self.set(move |config| config.on_message = Some(hook))
+    }
+
+    /// Sets the destination of a program's standard error. By default it is inherited. The adapter
+    /// documents where a function for its lines runs.
+    pub fn stderr(mut self, stderr: Stderr) -> Self {
+        self.stderr = stderr;
+        self
+    }
+
+    /// Records the client from the start until its end: see [`record`](crate::record) for the
+    /// contents of a recording. `Recorder::to(Redaction::Redacted, File::create(path)?)` writes to
+    /// a file. The writer is called under the lock of the client, so that a crash loses nothing and
+    /// the lines are in order. A file is fast enough; pass lines to a thread if writing may be
+    /// slow. If the writer fails, the recording ends with a diagnostic, and the client continues.
+    #[cfg(feature = "record")]
+    pub fn record(mut self, recorder: Recorder) -> Self {
+        self.recorder = Some(recorder);
+        self
+    }
+
+    /// For a driver: creates the engine, with the changes of the configuration.
+    pub fn create(&mut self, mut config: ClientConfig, seed: [u8; 32], now: Instant) -> WiredClient {
+        self.changes.drain(..).for_each(|change| change(&mut config));
+        let config = Arc::new(config);
+        #[cfg(feature = "record")]
+        if let Some(recorder) = self.recorder.take() {
+            return recorder.client(config, seed, now);
+        }
+        WiredClient::new(config, seed, now)
+    }
+
+    /// For a driver: takes the callback for events.
+    pub fn take_event(&mut self) -> Option<ClientEventCallback> {
+        self.event.take()
+    }
+
+    /// For a driver: takes the callback for changes of connections.
+    pub fn take_notice(&mut self) -> Option<NoticeCallback> {
+        self.notice.take()
+    }
+
+    /// For a driver: takes the destination of a program's standard error.
+    pub fn take_stderr(&mut self) -> Stderr {
+        core::mem::take(&mut self.stderr)
+    }
+
+    /// For a driver: takes the callbacks that answer the server.
+    pub fn take_callbacks(&mut self) -> ClientCallbacks {
+        core::mem::take(&mut self.callbacks)
+    }
+
+    fn answer_roots(mut self, list: Option<Callback<(), InputAnswer>>) -> Self {
+        self.callbacks.roots = list;
+        self.set(|config| config.capabilities.roots = Some(Object::new()))
+    }
+}
+
+/// The callbacks of a client that answer its server: from
+/// [`ClientOptions::take_callbacks`].
+#[derive(Default)]
+pub struct ClientCallbacks {
+    elicit: Option<Callback<ElicitRequest, ElicitResult>>,
+    sample: Option<Callback<Object, Result<Object, ErrorObject>>>,
+    roots: Option<Callback<(), InputAnswer>>,
+    authorize: Option<Callback<Challenge, Authorization>>,
+}
+
+impl ClientCallbacks {
+    /// Returns the job that answers a question. `None` if it is answered: there is no callback for
+    /// it, or the callback panicked. This may run code of the application: call it outside of every
+    /// lock.
+    pub fn route(&self, asking: Asking) -> Option<Job> {
+        let (promise, question) = asking.into_parts();
+        match question {
+            Question::Input(InputRequest::Elicitation(request)) => {
+                answer(&self.elicit, promise, request, |result| Reply::Input(InputAnswer::Elicitation(result)))
+            }
+            Question::Input(InputRequest::Sampling(params)) => answer(&self.sample, promise, params, |result| {
+                Reply::Input(result.map_or_else(InputAnswer::Error, InputAnswer::Sampling))
+            }),
+            Question::Input(InputRequest::Roots) => answer(&self.roots, promise, (), Reply::Input),
+            Question::Challenge(challenge) => answer(&self.authorize, promise, challenge, Reply::Authorization),
+        }
+    }
+}
+
+fn answer<Q: Send + 'static, A: Send + 'static>(
+    callback: &Option<Callback<Q, A>>,
+    promise: Promise<ReplyToken>,
+    question: Q,
+    reply: impl FnOnce(A) -> Reply + Send + 'static,
+) -> Option<Job> {
+    match callback {
+        Some(callback) => callback.job(promise, question, reply),
+        None => {
+            promise.finish(Err("does not exist"));
+            None
+        }
+    }
+}
+
+impl fmt::Debug for ClientOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientOptions").field("stderr", &self.stderr).finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests;
