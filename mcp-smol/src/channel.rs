@@ -5,7 +5,9 @@ use crate::clock::{Alarm, Clock};
 use crate::ends::{Reader, Writer};
 use crate::process::Process;
 use bytes::Bytes;
-use mcp_proto::adapter::{Step, Transfer, TransferOutput, not_opened};
+#[cfg(unix)]
+use mcp_proto::adapter::not_opened;
+use mcp_proto::adapter::{Step, Transfer, TransferOutput};
 use mcp_proto::exchange::{Closed, Endpoint, IoEvent, Peer};
 use mcp_proto::wired::ConnectionOutput;
 use smol::future::Future;

@@ -44,6 +44,7 @@ pub fn tool(name: &str) -> Tool {
 /// an I/O error and an error of the protocol into a [`ToolError`]. A panic answers with an error.
 ///
 /// ```
+/// # #[cfg(feature = "std")] {
 /// use mcp_proto::{Json, Router, tool};
 ///
 /// #[derive(serde::Deserialize)]
@@ -60,6 +61,7 @@ pub fn tool(name: &str) -> Tool {
 ///         if cx.is_cancelled() { Err("cancelled".into()) } else { Ok(add.a + add.b) }
 ///     });
 /// # drop(router);
+/// # }
 /// ```
 ///
 /// A closure with captures that returns a future clones them for each call:

@@ -26,7 +26,7 @@ use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, Peer, Shutdown}
 use mcp_proto::input::CallId;
 use mcp_proto::route::Routed;
 use mcp_proto::wired::{Kind, WiredClient, WiredServer};
-use mcp_proto::{ClientConfig, Cx, Instant, Outcome, Router, server, tool, tools};
+use mcp_proto::{Handler, ClientConfig, Cx, Instant, Outcome, Router, server, tool, tools};
 
 #[panic_handler]
 fn panicked(_: &core::panic::PanicInfo<'_>) -> ! {

@@ -6,6 +6,7 @@ use crate::adapter::ending::Signal;
 use crate::adapter::launcher::find_launcher;
 use crate::exchange::{ExitStatus, Group, Program};
 use crate::process::Stderr;
+use alloc::vec::Vec;
 use std::ffi::OsString;
 use std::io;
 use std::os::windows::io::AsRawHandle;
@@ -96,7 +97,7 @@ fn found(program: &Program) -> Program {
         Some((_, path)) => path.as_ref().map(OsString::from),
         None => std::env::var_os("PATH"),
     };
-    let dirs: alloc::vec::Vec<_> = path.iter().flat_map(std::env::split_paths).collect();
+    let dirs: Vec<_> = path.iter().flat_map(std::env::split_paths).collect();
     let extensions = std::env::var("PATHEXT").ok();
     let mut program = program.clone();
     let launcher = find_launcher(&program.command, dirs, extensions.as_deref(), |file| file.is_file());
