@@ -1,28 +1,23 @@
 //! The handle of a client: connecting, calling, closing.
 
-use crate::driver::{Shared, State};
-use crate::sync::{Condvar, MutexGuard, wait, wait_until};
-use crate::target::IntoTarget;
-use mcp_proto::adapter::{ClientOptions, Collected, ConnectError};
-use mcp_proto::call::Paged;
+use crate::driver::{Callbacks, Driver};
+use crate::transport::Given;
+use mcp_proto::adapter::{self, ClientOptions, ConnectError, IntoTarget, block_on, block_on_for};
+use mcp_proto::call::{Method, Paged};
 use mcp_proto::client::{Termination, Verdict};
-use mcp_proto::exchange::Shutdown;
-use mcp_proto::input::{CallId, NotificationId};
+use mcp_proto::input::CallId;
 use mcp_proto::stats::ClientStats;
-use mcp_proto::wired::ConnectionOutput;
-use mcp_proto::{Call, CallError, Calling, Instant, IntoCall, Object, Pages, Progress, Refusal, ServerInfo};
+use mcp_proto::{Call, CallError, IntoCall, Object, Progress, Refusal, ServerInfo};
 use std::fmt;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Time that `close` waits in addition to the time limits of the shutdown.
-const MARGIN: Duration = Duration::from_secs(1);
 
 /// Connects to a server, and waits for the end of negotiation.
 ///
 /// # Errors
 /// [`ConnectError`], with the step that failed and the reason. Nothing is left running.
-pub fn connect(target: impl IntoTarget) -> Result<Client, ConnectError> {
+pub fn connect(target: impl IntoTarget<Given>) -> Result<Client, ConnectError> {
     connect_with(target, ClientOptions::new())
 }
 
@@ -30,7 +25,7 @@ pub fn connect(target: impl IntoTarget) -> Result<Client, ConnectError> {
 ///
 /// # Errors
 /// As [`connect`].
-pub fn connect_with(target: impl IntoTarget, options: ClientOptions) -> Result<Client, ConnectError> {
+pub fn connect_with(target: impl IntoTarget<Given>, options: ClientOptions) -> Result<Client, ConnectError> {
     connecting(target, options)?.wait()
 }
 
@@ -54,11 +49,25 @@ pub fn connect_with(target: impl IntoTarget, options: ClientOptions) -> Result<C
 ///
 /// # Errors
 /// [`ConnectError`] if the target is invalid, or the system provides no random bytes.
-pub fn connecting(target: impl IntoTarget, options: ClientOptions) -> Result<Connecting, ConnectError> {
-    let target = target.into_target()?;
-    let seed = crate::os::seed().map_err(|e| ConnectError::System(e.to_string()))?;
-    let shared = Shared::new(target.config, options, target.given, seed);
-    Ok(Connecting { client: Client { handle: Arc::new(Handle { shared }) } })
+pub fn connecting(target: impl IntoTarget<Given>, options: ClientOptions) -> Result<Connecting, ConnectError> {
+    let (config, given) = target.into_target()?.into_parts();
+    let (client, driving) = adapter::Client::begin(config, options, |_| Box::pin(pending()))?;
+    // As many threads as there can be open requests for input: a callback may wait for a call of
+    // the same client, which may also require input.
+    let callbacks = Callbacks::new((1, 1), client.max_inputs(), None);
+    let driver = Driver::new(driving, callbacks, client.open_timeout(), given);
+    let (closer, at_drop) = (client.closer(), Arc::clone(&driver));
+    client.set_on_drop(move || drop(end(&closer, &at_drop)));
+    Ok(Connecting { client: Client { client, driver } })
+}
+
+/// Closes a client, and waits for its end within the time limits of its shutdown. Whatever has not
+/// ended then is aborted without waiting for it.
+fn end(closer: &adapter::Closer, driver: &Arc<Driver>) -> Termination {
+    block_on_for(closer.end_time(), closer.close()).unwrap_or_else(|| {
+        driver.abort();
+        Termination::Requested
+    })
 }
 
 /// A client that has not connected yet, returned by [`connecting`]. Dropping it closes it.
@@ -73,20 +82,8 @@ impl Connecting {
     /// # Errors
     /// As [`connect`]; [`ConnectError::Closed`] if a [`Closer`] closed it.
     pub fn wait(self) -> Result<Client, ConnectError> {
-        let shared = &self.client.handle.shared;
-        shared.begin().map_err(|e| ConnectError::Thread(e.to_string()))?;
-        let mut state = shared.lock();
-        loop {
-            state = shared.heed_exit(state);
-            if let Some(why) = state.calls.terminated() {
-                return Err(why.clone().into());
-            }
-            if state.calls.ready().is_some() {
-                break;
-            }
-            state = wait(&shared.milestones, state, None);
-        }
-        drop(state);
+        self.client.driver.begin().map_err(|e| ConnectError::Thread(e.to_string()))?;
+        block_on(self.client.client.ready())?;
         Ok(self.client)
     }
 
@@ -107,11 +104,8 @@ impl fmt::Debug for Connecting {
 /// Dropping the last handle closes the client like [`close`](Self::close), also during a panic.
 #[derive(Clone)]
 pub struct Client {
-    handle: Arc<Handle>,
-}
-
-struct Handle {
-    shared: Arc<Shared>,
+    client: adapter::Client,
+    driver: Arc<Driver>,
 }
 
 impl Client {
@@ -120,38 +114,23 @@ impl Client {
     ///
     /// # Errors
     /// [`CallError`].
-    pub fn call<C: IntoCall>(&self, call: C) -> Result<<C::Method as mcp_proto::Method>::Output, CallError> {
-        self.start(call)?.wait()
+    pub fn call<C: IntoCall>(&self, call: C) -> Result<<C::Method as Method>::Output, CallError> {
+        block_on(self.client.start(call))
     }
 
     /// Makes a call without waiting for its result.
-    ///
-    /// # Errors
-    /// [`CallError::Refused`] if the engine refused the call.
-    pub fn start<C: IntoCall>(&self, call: C) -> Result<Pending<C::Method, C::Told>, CallError> {
-        let (call, told) = call.into_call();
-        let shared = &self.handle.shared;
-        let mut state = shared.heed_exit(shared.lock());
-        let calling = state.engine.call(shared.clock.now(), call).map_err(|refused| CallError::Refused(refused.why))?;
-        let wake = Arc::<Condvar>::default();
-        state.calls.begin(calling.id(), Arc::clone(&wake));
-        shared.pump(&mut state);
-        drop(state);
-        Ok(Pending { client: self.clone(), id: calling.id(), calling: Some(calling), wake, told })
+    pub fn start<C: IntoCall>(&self, call: C) -> Pending<C::Method, C::Told> {
+        Pending { pending: self.client.start(call) }
+    }
+
+    /// Cancels a call, also on the server, whoever waits for it. Does nothing if it has ended.
+    pub fn cancel(&self, call: CallId, reason: Option<&str>) {
+        self.client.cancel(call, reason);
     }
 
     /// Returns the elements of a paged list. Each page is fetched when it is needed.
     pub fn pages<M: Paged>(&self, call: Call<M>) -> Elements<M> {
-        let max = self.handle.shared.config.limits.client.max_pages;
-        Elements { client: self.clone(), pages: Pages::new(call, max) }
-    }
-
-    /// Cancels a call, even if another thread waits for it. Does nothing if it has ended.
-    pub fn cancel(&self, call: CallId, reason: Option<&str>) {
-        let shared = &self.handle.shared;
-        let mut state = shared.lock();
-        state.engine.cancel(shared.clock.now(), call, reason);
-        shared.pump(&mut state);
+        Elements { elements: self.client.pages(call) }
     }
 
     /// Queues a notification of a custom method and returns at once. [`PendingNotification::wait`]
@@ -162,43 +141,44 @@ impl Client {
     /// # Errors
     /// The reason why it was not sent.
     pub fn notify(&self, method: &str, params: Object) -> Result<PendingNotification, Refusal> {
-        let shared = &self.handle.shared;
-        let mut state = shared.heed_exit(shared.lock());
-        let id = state.engine.notify_tracked(shared.clock.now(), method, params).map_err(|refused| refused.why)?;
-        let wake = Arc::<Condvar>::default();
-        state.calls.begin_notification(id, Arc::clone(&wake));
-        shared.pump(&mut state);
-        drop(state);
-        Ok(PendingNotification { shared: Arc::clone(shared), id, wake })
+        Ok(PendingNotification { pending: self.client.notify(method, params)? })
     }
 
     /// Returns the description of the server, from its latest start.
     pub fn server(&self) -> Option<ServerInfo> {
-        self.handle.shared.lock().calls.ready().cloned()
+        self.client.server()
     }
 
     /// Returns the result of the negotiation with the server, for a later client of the same
     /// server.
     pub fn verdict(&self) -> Option<Verdict> {
-        self.handle.shared.lock().engine.client().verdict()
+        self.client.verdict()
     }
 
     /// Returns a snapshot of the client's numbers.
     pub fn stats(&self) -> ClientStats {
-        self.handle.shared.lock().stats()
+        let mut stats = self.client.stats();
+        stats.detached_threads = self.driver.detached();
+        stats
     }
 
     /// Closes the client: all calls end; a program is asked to exit, then terminated, then killed
     /// with its group. Returns when this is done, within the time limits of these steps plus a
     /// second in any case. Returns why the client ended.
     pub fn close(&self) -> Termination {
-        self.handle.shared.shut_down()
+        end(&self.client.closer(), &self.driver)
     }
 
     /// Returns a handle that closes this client without keeping it open: for a signal handler, or
     /// for a callback of the client itself.
     pub fn closer(&self) -> Closer {
-        Closer { shared: Arc::clone(&self.handle.shared) }
+        Closer { closer: self.client.closer(), driver: Arc::clone(&self.driver) }
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("server", &self.server()).finish_non_exhaustive()
     }
 }
 
@@ -206,13 +186,14 @@ impl Client {
 /// client. [`Client::closer`] and [`Connecting::closer`] return one.
 #[derive(Clone)]
 pub struct Closer {
-    shared: Arc<Shared>,
+    closer: adapter::Closer,
+    driver: Arc<Driver>,
 }
 
 impl Closer {
     /// Like [`Client::close`]. If the client is already closing, waits for the end of that.
     pub fn close(&self) -> Termination {
-        self.shared.shut_down()
+        end(&self.closer, &self.driver)
     }
 
     /// Closes the client, then exits this process with this code. Meant for a signal handler. The
@@ -224,8 +205,8 @@ impl Closer {
     /// instead. Exiting takes as long as [`close`](Self::close). Other clients of the process are
     /// not closed.
     pub fn exit(&self, code: i32) -> ! {
-        let code = *self.shared.lock().exit.get_or_insert(code);
-        self.shared.shut_down();
+        let code = self.closer.begin_exit(code);
+        block_on_for(self.closer.end_time(), self.closer.ended());
         std::process::exit(code)
     }
 }
@@ -236,101 +217,29 @@ impl fmt::Debug for Closer {
     }
 }
 
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("stats", &self.stats()).finish_non_exhaustive()
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        self.shared.shut_down();
-    }
-}
-
-impl Shared {
-    fn shut_down(self: &Arc<Self>) -> Termination {
-        let mut state = self.lock();
-        if !state.begun {
-            // Nothing was started, so there is nothing to end, and no thread that drops the values
-            // of the application.
-            state.calls.abandon().for_each(drop);
-            let held = state.let_go();
-            drop(state);
-            drop(held);
-            state = self.lock();
-        } else if state.calls.terminated().is_none() {
-            state.engine.close(self.clock.now());
-            self.pump(&mut state);
-        }
-        let until = self.clock.now() + self.config.limits.end_time().saturating_add(MARGIN);
-        let ended = |state: &State| state.calls.terminated().is_some();
-        let state = wait_until(&self.milestones, state, &self.clock, until, ended);
-        let exit = state.exit;
-        let why = match state.calls.terminated() {
-            Some(why) => why.clone(),
-            None => self.abandon(state),
-        };
-        if let Some(code) = exit {
-            std::process::exit(code);
-        }
-        why
-    }
-
-    /// Does not return if the process exits with this client ([`Closer::exit`]): waits for the end
-    /// of the client, and exits the process.
-    fn heed_exit<'a>(self: &'a Arc<Self>, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        if state.exit.is_none() {
-            return state;
-        }
-        drop(state);
-        self.shut_down();
-        self.lock()
-    }
-
-    /// The time limits of the shutdown are over. Whatever has not ended is aborted without waiting
-    /// for it.
-    fn abandon(self: &Arc<Self>, mut state: MutexGuard<'_, State>) -> Termination {
-        let channels: Vec<_> = state.channels.keys().copied().collect();
-        for channel in channels {
-            self.act(&mut state, channel, ConnectionOutput::Close(Shutdown::Abort));
-        }
-        self.pump(&mut state);
-        Termination::Requested
-    }
-}
-
 /// A pending call. Dropping it cancels the call.
 #[must_use = "a call that is not waited for is cancelled"]
-pub struct Pending<M, F> {
-    client: Client,
-    id: CallId,
-    calling: Option<Calling<M>>,
-    wake: Arc<Condvar>,
-    told: F,
+pub struct Pending<M: Method, F = fn(Progress)> {
+    pending: adapter::Pending<M, F>,
 }
 
-impl<M: mcp_proto::Method, F: FnMut(Progress)> Pending<M, F> {
-    /// Returns the id of the call.
-    pub fn id(&self) -> CallId {
-        self.id
+impl<M: Method, F: FnMut(Progress)> Pending<M, F> {
+    /// Returns the id of the call, for diagnostics. `None` if the call was refused or has ended.
+    pub fn id(&self) -> Option<CallId> {
+        self.pending.id()
     }
 
     /// Cancels the call, also on the server. [`wait`](Self::wait) returns [`CallError::Cancelled`].
     pub fn cancel(&self, reason: Option<&str>) {
-        self.client.cancel(self.id, reason);
+        self.pending.cancel(reason);
     }
 
     /// Waits for the result. The callback for progress runs on this thread.
     ///
     /// # Errors
     /// [`CallError`].
-    pub fn wait(mut self) -> Result<M::Output, CallError> {
-        loop {
-            if let Some(result) = self.turn(None) {
-                return result;
-            }
-        }
+    pub fn wait(self) -> Result<M::Output, CallError> {
+        block_on(self.pending)
     }
 
     /// Like [`wait`](Self::wait), for at most `limit`. The call continues after that.
@@ -338,56 +247,21 @@ impl<M: mcp_proto::Method, F: FnMut(Progress)> Pending<M, F> {
     /// # Errors
     /// This call itself, if it has not ended.
     pub fn wait_timeout(mut self, limit: Duration) -> Result<Result<M::Output, CallError>, Self> {
-        let until = self.client.handle.shared.clock.now() + limit;
-        self.turn(Some(until)).ok_or(self)
-    }
-
-    /// Reports progress until the call has ended or the time is over.
-    fn turn(&mut self, until: Option<Instant>) -> Option<Result<M::Output, CallError>> {
-        let shared = Arc::clone(&self.client.handle.shared);
-        let mut state = shared.lock();
-        loop {
-            state = shared.heed_exit(state);
-            let Collected { progress, outcome } = state.calls.collect(self.id)?;
-            if outcome.is_some() || !progress.is_empty() {
-                drop(state);
-                progress.into_iter().for_each(&mut self.told);
-                if let Some(outcome) = outcome {
-                    return Some(self.calling.take()?.finish(outcome));
-                }
-                state = shared.lock();
-                continue;
-            }
-            let left = until.map(|until| until.since(shared.clock.now()));
-            if left.is_some_and(|left| left.is_zero()) {
-                return None;
-            }
-            state = wait(&self.wake, state, left);
-        }
+        block_on_for(limit, &mut self.pending).ok_or(self)
     }
 }
 
-impl<M, F> Drop for Pending<M, F> {
-    fn drop(&mut self) {
-        if self.calling.is_some() {
-            self.client.handle.shared.lock().calls.forget(self.id);
-            self.client.cancel(self.id, None);
-        }
-    }
-}
-
-impl<M, F> fmt::Debug for Pending<M, F> {
+impl<M: Method, F> fmt::Debug for Pending<M, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pending").field("call", &self.id).finish_non_exhaustive()
+        self.pending.fmt(f)
     }
 }
 
 /// The delivery of a notification, from [`Client::notify`]. Dropping it changes nothing, and it
 /// does not keep the client open.
+#[derive(Debug)]
 pub struct PendingNotification {
-    shared: Arc<Shared>,
-    id: NotificationId,
-    wake: Arc<Condvar>,
+    pending: adapter::PendingNotification,
 }
 
 impl PendingNotification {
@@ -397,79 +271,28 @@ impl PendingNotification {
     /// # Errors
     /// [`CallError`] if the client gave up first.
     pub fn wait(self) -> Result<(), CallError> {
-        loop {
-            if let Some(outcome) = self.turn(None) {
-                return outcome;
-            }
-        }
+        block_on(self.pending)
     }
 
     /// Like [`wait`](Self::wait), for at most `limit`. The delivery continues after that.
     ///
     /// # Errors
     /// This value itself, if the notification is still being delivered.
-    pub fn wait_timeout(self, limit: Duration) -> Result<Result<(), CallError>, Self> {
-        let until = self.shared.clock.now() + limit;
-        self.turn(Some(until)).ok_or(self)
-    }
-
-    /// Waits until it has ended or the time is over.
-    fn turn(&self, until: Option<Instant>) -> Option<Result<(), CallError>> {
-        let mut state = self.shared.lock();
-        loop {
-            state = self.shared.heed_exit(state);
-            if let Some(outcome) = state.calls.collect_notification(self.id) {
-                return Some(outcome);
-            }
-            let left = until.map(|until| until.since(self.shared.clock.now()));
-            if left.is_some_and(|left| left.is_zero()) {
-                return None;
-            }
-            state = wait(&self.wake, state, left);
-        }
-    }
-}
-
-impl Drop for PendingNotification {
-    fn drop(&mut self) {
-        let mut state = self.shared.lock();
-        if state.calls.forget_notification(self.id).is_some() {
-            state.engine.untrack(self.shared.clock.now(), self.id);
-            self.shared.pump(&mut state);
-        }
-    }
-}
-
-impl fmt::Debug for PendingNotification {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("PendingNotification").field(&self.id).finish()
+    pub fn wait_timeout(mut self, limit: Duration) -> Result<Result<(), CallError>, Self> {
+        block_on_for(limit, &mut self.pending).ok_or(self)
     }
 }
 
 /// The elements of a paged list. Ends after an error.
+#[derive(Debug)]
 pub struct Elements<M: Paged> {
-    client: Client,
-    pages: Pages<M>,
+    elements: adapter::Elements<M>,
 }
 
 impl<M: Paged> Iterator for Elements<M> {
     type Item = Result<M::Element, CallError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(element) = self.pages.pop() {
-                return Some(Ok(element));
-            }
-            let page = self.client.call(self.pages.next()?);
-            if let Err(e) = self.pages.fetched(page) {
-                return Some(Err(e));
-            }
-        }
-    }
-}
-
-impl<M: Paged> fmt::Debug for Elements<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Elements").finish_non_exhaustive()
+        block_on(self.elements.next())
     }
 }

@@ -1,249 +1,329 @@
-//! The driver of a client: the engine behind one lock, and the threads that wait for it.
+//! The driver of a client or of a server: a thread for timers and for tasks that no connection has
+//! caused, the threads of each connection, and a bounded number of threads for callbacks.
 //!
-//! The thread that gives the engine an input also carries out its actions before it releases the
-//! lock. So there is one order of actions, and no further thread between a reader and a waiting
-//! call. Nothing waits, reads or writes under the lock. Every condition that a thread waits for is
-//! state under this lock, so no wake-up is lost.
+//! Nothing waits, reads or writes under a lock. The lock of a connection is taken before that of
+//! the engine, and no other lock is held meanwhile.
 
-use crate::Stderr;
-use crate::channel::Channel;
-use crate::events::Events;
-use crate::os::Clock;
+use crate::connection::ConnectionThreads;
 use crate::pool::Pool;
 use crate::sync::{self, Condvar, Mutex, MutexGuard, lock, wait};
-use crate::target::Given;
-use mcp_proto::adapter::{
-    Asking, Calls, ClientCallbacks, ClientEventCallback, ClientLink, ClientOptions, Noted, NoticeCallback, Question,
-    Questions, ReplyKey,
-};
-use mcp_proto::client::Event;
-use mcp_proto::exchange::{Action, ConnectionId};
-use mcp_proto::input::{ClientCommand, Input};
-use mcp_proto::stats::ClientStats;
-use mcp_proto::wired::{ConnectionOutput, WiredClient};
-use mcp_proto::{ClientConfig, Instant, Refusal};
-use std::collections::BTreeMap;
+use crate::transport::{Given, Stream};
+use mcp_proto::Instant;
+use mcp_proto::adapter::{Clock, DrivenConnection, Driving, Events, Job, JobKind, Routing, Spawn, Task};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::mem::take;
 use std::sync::{Arc, Weak};
+use std::task::{Context, Wake, Waker};
+use std::time::Duration;
 
-type Told = dyn FnMut(Action<Event>) + Send;
-
-/// The state that all threads of one client share.
-pub(crate) struct Shared {
+pub(crate) struct Driver {
+    driving: Driving,
     state: Mutex<State>,
-    /// Wakes the timer thread for an earlier deadline, or for the end.
+    /// Wakes the driver's thread.
     ticks: Condvar,
-    /// Wakes the threads that wait for the start or the end of the client.
-    pub(crate) milestones: Condvar,
-    askings: Pool<Asking>,
-    /// The way of callbacks to the engine.
-    link: ClientLink,
-    pub(crate) clock: Clock,
-    pub(crate) config: Arc<ClientConfig>,
+    /// Signals that a connection has closed.
+    closed: Condvar,
+    callbacks: Callbacks,
+    open_timeout: Duration,
 }
 
-pub(crate) struct State {
-    pub(crate) engine: WiredClient,
-    pub(crate) channels: BTreeMap<ConnectionId, Channel>,
-    pub(crate) calls: Calls<Arc<Condvar>>,
-    pub(crate) given: Option<Given>,
-    /// Threads of connections that have ended.
-    pub(crate) detached: usize,
-    questions: Questions,
-    /// Absent once the client has ended: one of them may hold the client.
-    callbacks: Option<Arc<ClientCallbacks>>,
-    pub(crate) stderr: Stderr,
-    /// The time until which the timer thread sleeps. Absent while it does not sleep.
-    alarm: Option<Option<Instant>>,
-    events: Events<Action<Event>>,
-    /// The actions of the engine are carried out.
-    pub(crate) begun: bool,
-    /// The exit code for this process once the client has ended.
-    pub(crate) exit: Option<i32>,
+#[derive(Default)]
+struct State {
+    connections: BTreeMap<u64, Arc<ConnectionThreads>>,
+    last: u64,
+    /// The deadlines of connections.
+    due: BTreeSet<(Instant, u64)>,
+    /// Connections that need a turn.
+    turns: BTreeSet<u64>,
+    given: Option<Given>,
+    /// Threads of connections that have closed.
+    detached: usize,
+    /// The driver's thread has to look.
+    woken: bool,
+    /// Jobs in a queue were cancelled.
+    prunes: bool,
 }
 
-impl Shared {
-    /// Creates the engine. Starts nothing before [`begin`](Self::begin).
-    pub(crate) fn new(
-        mut config: ClientConfig,
-        mut options: ClientOptions,
-        given: Option<Given>,
-        seed: [u8; 32],
-    ) -> Arc<Self> {
-        let clock = Clock::start();
-        config.origin_unix = clock.unix();
-        let engine = options.create(config, seed, clock.now());
-        let config = Arc::clone(engine.client().config());
-        let limits = &config.limits.client;
-        let told = listener(options.take_event(), options.take_notice());
-        let state = State {
-            engine,
-            channels: BTreeMap::new(),
-            calls: Calls::default(),
-            questions: Questions::default(),
-            given,
-            detached: 0,
-            callbacks: Some(Arc::new(options.take_callbacks())),
-            stderr: options.take_stderr(),
-            alarm: None,
-            events: Events::new(told, (limits.max_queued_events, limits.max_queued_event_bytes)),
-            begun: false,
-            exit: None,
-        };
-        Arc::new_cyclic(|this: &Weak<Self>| {
-            let (asked, answered) = (this.clone(), this.clone());
-            // As many threads as there can be open requests for input: a callback may wait for a
-            // call of the same client, which may also require input.
-            let askings = Pool::new("mcp-callback", limits.max_inputs, move |asking| {
-                if let Some(shared) = Weak::upgrade(&asked) {
-                    shared.ask(asking);
-                }
-            });
-            let link: ClientLink =
-                Arc::new(move |command| Weak::upgrade(&answered).ok_or(Refusal::Gone)?.answer(command));
-            let (ticks, milestones) = (Condvar::new(), Condvar::new());
-            Self { state: Mutex::new(state), ticks, milestones, askings, link, clock, config: Arc::clone(&config) }
-        })
-    }
+/// The threads that run callbacks.
+pub(crate) struct Callbacks {
+    /// Handlers, which clients share.
+    pub(crate) handlers: Pool<Callback>,
+    /// Separate threads: a cancellation must be admitted even if all threads of handlers are busy,
+    /// and a call may depend on the answer to a question.
+    pub(crate) others: Pool<Callback>,
+    /// One thread, since events are delivered in order.
+    pub(crate) events: Pool<Events>,
+    /// The executor of the application.
+    pub(crate) spawn: Option<Arc<Spawn>>,
+}
 
-    /// Starts the timer thread and begins to connect, unless the client was closed before.
-    pub(crate) fn begin(self: &Arc<Self>) -> std::io::Result<()> {
-        let mut state = self.lock();
-        if state.calls.terminated().is_none() {
-            let driver = Arc::clone(self);
-            sync::spawn("mcp-timer", move || driver.drive())?;
-            state.begun = true;
-            self.pump(&mut state);
+pub(crate) enum Callback {
+    /// A question: the application's code may block from here on.
+    Route(Box<Routing>),
+    Run(Job),
+}
+
+impl Callbacks {
+    /// `handlers` is the maximum number of threads for handlers, and the share of one client.
+    pub(crate) fn new(handlers: (usize, usize), others: usize, spawn: Option<Arc<Spawn>>) -> Self {
+        Self {
+            handlers: Pool::shared("mcp-handler", handlers.0, handlers.1, Callback::run),
+            others: Pool::new("mcp-callback", others, Callback::run),
+            events: Pool::new("mcp-events", 1, Events::deliver),
+            spawn,
         }
-        Ok(())
+    }
+}
+
+impl Callback {
+    fn run(self) {
+        match self {
+            Self::Route(routing) => routing.route().into_iter().for_each(Job::block),
+            Self::Run(job) => job.block(),
+        }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+    fn is_wanted(&self) -> bool {
+        match self {
+            Self::Route(_) => true,
+            Self::Run(job) => !job.is_cancelled(),
+        }
+    }
+}
+
+impl Driver {
+    /// Creates a driver. Starts nothing before [`begin`](Self::begin).
+    pub(crate) fn new(
+        driving: Driving,
+        callbacks: Callbacks,
+        open_timeout: Duration,
+        given: Option<Given>,
+    ) -> Arc<Self> {
+        let state = Mutex::new(State { given, ..State::default() });
+        Arc::new(Self { driving, state, ticks: Condvar::new(), closed: Condvar::new(), callbacks, open_timeout })
+    }
+
+    /// Starts its thread.
+    pub(crate) fn begin(self: &Arc<Self>) -> io::Result<()> {
+        let driver = Arc::clone(self);
+        sync::spawn("mcp-timer", move || driver.run())
+    }
+
+    pub(crate) fn clock(&self) -> Clock {
+        self.driving.clock()
+    }
+
+    pub(crate) fn open_timeout(&self) -> Duration {
+        self.open_timeout
+    }
+
+    /// Returns the number of threads of connections that have closed.
+    pub(crate) fn detached(&self) -> usize {
+        self.lock().detached
+    }
+
+    /// Serves an open connection on threads of its own. Returns its number.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub(crate) fn serve(self: &Arc<Self>, connection: DrivenConnection, stream: Stream) -> io::Result<u64> {
+        let threads = self.add(connection);
+        let number = threads.number();
+        threads.serve(self, stream).inspect_err(|_| threads.abort(self))?;
+        Ok(number)
+    }
+
+    /// Waits until a connection has closed.
+    pub(crate) fn wait_closed(&self, number: u64) {
+        let mut state = self.lock();
+        while state.connections.contains_key(&number) {
+            state = wait(&self.closed, state, None);
+        }
+    }
+
+    /// Ends every connection at once, without waiting.
+    pub(crate) fn abort(self: &Arc<Self>) {
+        let connections: Vec<_> = self.lock().connections.values().cloned().collect();
+        connections.iter().for_each(|connection| connection.abort(self));
+    }
+
+    /// Carries out a task of the engine. Call it without a lock.
+    pub(crate) fn carry_out(self: &Arc<Self>, task: Task) {
+        match task {
+            Task::Open(connection, endpoint) => {
+                let given = self.lock().given.take();
+                self.add(connection).open(self, endpoint, given);
+            }
+            Task::Route(routing) => self.route(routing),
+            // If no thread can be started, they wait for the next event.
+            Task::Deliver(events) => drop(self.callbacks.events.submit(events)),
+            Task::Ended => {}
+        }
+    }
+
+    /// Routes a request or an admission, and passes its callback to a thread, or to the executor of
+    /// the application.
+    fn route(self: &Arc<Self>, routing: Routing) {
+        let callbacks = &self.callbacks;
+        if routing.is_question() {
+            // Without a thread it is dropped, which answers.
+            return drop(callbacks.others.submit(Callback::Route(Box::new(routing))));
+        }
+        let Some(job) = routing.route() else { return };
+        let refused = match (job, &callbacks.spawn) {
+            (Job::Async(job), Some(spawn)) => return spawn(Box::pin(async { drop(job.await) })),
+            (job, _) => {
+                job.wake_on_cancel(&Waker::from(Arc::new(Prune(Arc::downgrade(self)))));
+                match job.kind() {
+                    JobKind::Handler(client) => {
+                        callbacks.handlers.submit_of(client, Callback::Run(job), Callback::is_wanted)
+                    }
+                    JobKind::Admission | JobKind::Question => {
+                        callbacks.others.submit_of(0, Callback::Run(job), Callback::is_wanted)
+                    }
+                }
+            }
+        };
+        // Without a thread, or cancelled in the meantime. Dropping it answers.
+        drop(refused);
+    }
+
+    fn add(self: &Arc<Self>, connection: DrivenConnection) -> Arc<ConnectionThreads> {
+        let mut state = self.lock();
+        state.last += 1;
+        let number = state.last;
+        let threads = Arc::new(ConnectionThreads::new(number, connection, Arc::downgrade(self)));
+        state.connections.insert(number, Arc::clone(&threads));
+        threads
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
+}
 
-    /// Carries out all actions of the engine. Call it after every input.
-    pub(crate) fn pump(self: &Arc<Self>, state: &mut State) {
-        while let Some(action) = state.engine.poll_output() {
-            match action {
-                Action::Open(id, endpoint) => self.open(state, id, endpoint),
-                Action::Write(id, bytes) => self.act(state, id, ConnectionOutput::Write(bytes)),
-                Action::Read(id, reads) => self.act(state, id, ConnectionOutput::Read(reads)),
-                Action::Close(id, how) => self.act(state, id, ConnectionOutput::Close(how)),
-                notice @ Action::Notice(..) => state.events.tell(notice),
-                Action::Event(event) => self.event(state, event),
-            }
+/// For the threads of connections.
+impl Driver {
+    /// Records the deadline of a connection.
+    pub(crate) fn set_due(&self, number: u64, known: &mut Option<Instant>, due: Option<Instant>) {
+        if *known == due {
+            return;
         }
-        if let (Some(until), Some(next)) = (state.alarm, state.poll_timeout())
-            && until.is_none_or(|until| next < until)
-        {
+        let mut state = self.lock();
+        let first = state.due.first().map(|(at, _)| *at);
+        if let Some(before) = known.take() {
+            state.due.remove(&(before, number));
+        }
+        state.due.extend(due.map(|due| (due, number)));
+        *known = due;
+        if due.is_some_and(|due| first.is_none_or(|first| due < first)) {
+            state.woken = true;
             self.ticks.notify_all();
         }
     }
 
-    fn event(self: &Arc<Self>, state: &mut State, event: Event) {
-        match state.calls.note(event) {
-            Noted::Call(wake) => wake.into_iter().for_each(|wake| wake.notify_all()),
-            Noted::Milestone(event) => {
-                self.milestones.notify_all();
-                self.ticks.notify_all();
-                state.events.tell(Action::Event(event));
-            }
-            Noted::Other(Event::InputWithdrawn(key)) => state.questions.withdraw(ReplyKey::Input(key)).wake(),
-            Noted::Other(event) => match Question::of(event) {
-                Ok((token, question)) => {
-                    let asking = state.questions.begin(&self.link, token, question);
-                    let refused = self.askings.submit(asking).err().and_then(Asking::refuse);
-                    refused.into_iter().for_each(|command| drop(state.answer(self.clock.now(), command)));
-                }
-                Err(event) => state.events.tell(Action::Event(event)),
-            },
-        }
-    }
-
-    /// Answers a request of the server on a separate thread.
-    fn ask(&self, asking: Asking) {
-        let callbacks = self.lock().callbacks.clone();
-        if let Some(job) = callbacks.and_then(|callbacks| callbacks.route(asking)) {
-            job.block();
-        }
-    }
-
-    /// Applies a command of a callback to the engine.
-    fn answer(self: &Arc<Self>, command: ClientCommand) -> Result<(), Refusal> {
+    /// Lets the driver's thread take a turn of a connection.
+    pub(crate) fn take_turn_of(&self, number: u64) {
         let mut state = self.lock();
-        let answered = state.answer(self.clock.now(), command);
-        self.pump(&mut state);
-        answered
+        state.turns.insert(number);
+        state.woken = true;
+        self.ticks.notify_all();
     }
 
-    /// Fires timers until the client has ended.
-    fn drive(self: Arc<Self>) {
+    /// Removes a connection that has closed. `threads` of it remain.
+    pub(crate) fn closed(&self, number: u64, due: Option<Instant>, threads: usize) {
         let mut state = self.lock();
-        while state.calls.terminated().is_none() {
-            let now = self.clock.now();
-            let next = state.poll_timeout();
-            if next.is_some_and(|next| next <= now) {
-                let channels: Vec<_> = state.channels.keys().copied().collect();
-                channels.into_iter().for_each(|id| self.transfer(&mut state, id));
-                state.engine.handle_timeout(now);
-                self.pump(&mut state);
-                continue;
-            }
-            state.alarm = Some(next);
-            state = wait(&self.ticks, state, next.map(|next| next.since(now)));
-            state.alarm = None;
+        let connection = state.connections.remove(&number);
+        if let Some(due) = due {
+            state.due.remove(&(due, number));
         }
-        let held = state.let_go();
+        state.detached += threads;
         drop(state);
-        drop(held);
+        self.closed.notify_all();
+        // Outside of the lock.
+        drop(connection);
+    }
+
+    /// A thread of a connection that has closed has ended.
+    pub(crate) fn detached_ended(&self) {
+        self.lock().detached -= 1;
     }
 }
 
-/// Returns one callback for the events of a client and for the changes of its connections.
-fn listener(event: Option<ClientEventCallback>, notice: Option<NoticeCallback>) -> Option<Box<Told>> {
-    if event.is_none() && notice.is_none() {
-        return None;
+/// The thread of the driver.
+impl Driver {
+    fn run(self: Arc<Self>) {
+        let waker = Waker::from(Arc::clone(&self));
+        loop {
+            while let Some(task) = self.driving.next_task() {
+                if let Task::Ended = task {
+                    return self.end();
+                }
+                self.carry_out(task);
+            }
+            let (turns, prunes) = self.take_turns();
+            turns.iter().for_each(|connection| connection.turn(&self));
+            if prunes {
+                self.callbacks.handlers.retain(Callback::is_wanted);
+                self.callbacks.others.retain(Callback::is_wanted);
+            }
+            let next = self.driving.poll_timeout();
+            if next.is_some_and(|next| next <= self.clock().now()) {
+                self.driving.handle_timeout();
+            } else if self.driving.poll_woken(&mut Context::from_waker(&waker)).is_pending() {
+                self.sleep(next);
+            }
+        }
     }
-    let (mut event, mut notice) = (event, notice);
-    Some(Box::new(move |action| match (action, &mut event, &mut notice) {
-        (Action::Event(told), Some(event), _) => event(told),
-        (Action::Notice(connection, told), _, Some(notice)) => notice(connection, told),
-        _ => {}
-    }))
+
+    /// Returns the connections that need a turn, or whose timers are due, and whether jobs in a
+    /// queue were cancelled.
+    fn take_turns(&self) -> (Vec<Arc<ConnectionThreads>>, bool) {
+        let (mut state, now) = (self.lock(), self.clock().now());
+        let mut turns = take(&mut state.turns);
+        turns.extend(state.due.iter().take_while(|(at, _)| *at <= now).map(|(_, number)| *number));
+        let turns = turns.iter().filter_map(|number| state.connections.get(number).cloned()).collect();
+        (turns, take(&mut state.prunes))
+    }
+
+    /// Sleeps until a timer is due, or until it is woken.
+    fn sleep(&self, engine: Option<Instant>) {
+        let mut state = self.lock();
+        if !state.woken {
+            let connections = state.due.first().map(|(at, _)| *at);
+            let next = engine.into_iter().chain(connections).min();
+            let limit = next.map(|next| next.since(self.clock().now()));
+            state = wait(&self.ticks, state, limit);
+        }
+        state.woken = false;
+    }
+
+    /// The engine has ended: drops what it does not need any more.
+    fn end(&self) {
+        self.callbacks.handlers.retain(Callback::is_wanted);
+        self.callbacks.others.retain(Callback::is_wanted);
+        let given = self.lock().given.take();
+        drop(given);
+    }
 }
 
-impl State {
-    fn answer(&mut self, now: Instant, command: ClientCommand) -> Result<(), Refusal> {
-        self.questions.answered(&command);
-        self.engine.apply(now, Input::Command(command)).map(drop).map_err(|refused| refused.why)
+impl Wake for Driver {
+    fn wake(self: Arc<Self>) {
+        self.lock().woken = true;
+        self.ticks.notify_all();
     }
+}
 
-    /// Returns the numbers of the engine and of the driver.
-    pub(crate) fn stats(&self) -> ClientStats {
-        let mut stats = self.engine.stats();
-        let (waiting, (notifications, diagnostics)) = self.events.held();
-        stats.queued += waiting;
-        // With a callback, events that the engine lost have been counted here as well.
-        stats.lost_notifications = stats.lost_notifications.max(notifications);
-        stats.lost_diagnostics = stats.lost_diagnostics.max(diagnostics);
-        stats.detached_threads = self.detached;
-        stats
-    }
+/// Lets the driver drop the jobs that are cancelled: they may hold anything of the application, so
+/// this happens in its thread.
+struct Prune(Weak<Driver>);
 
-    /// Returns the values of the application, to be dropped outside of the lock: one may hold the
-    /// client that holds it.
-    pub(crate) fn let_go(&mut self) -> impl Sized + use<> {
-        (self.callbacks.take(), std::mem::take(&mut self.stderr), self.events.end())
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        let channels = self.channels.values().filter_map(|channel| channel.transfer.poll_timeout());
-        channels.chain(self.engine.poll_timeout()).min()
-    }
-
-    pub(crate) fn channel(&mut self, id: ConnectionId, f: impl FnOnce(&mut Channel)) {
-        if let Some(channel) = self.channels.get_mut(&id) {
-            f(channel);
+impl Wake for Prune {
+    fn wake(self: Arc<Self>) {
+        if let Some(driver) = self.0.upgrade() {
+            driver.lock().prunes = true;
+            driver.wake();
         }
     }
 }

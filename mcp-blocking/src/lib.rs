@@ -57,37 +57,23 @@
 //! is looked up, a socket whose peer does not accept) counts too, and keeps the memory of its
 //! client until the system call returns.
 
-mod accepted;
-mod channel;
 mod client;
 mod connection;
 mod driver;
-mod ends;
-mod events;
-#[cfg(feature = "http")]
-mod http;
-#[cfg(any(unix, feature = "http"))]
-mod listen;
 mod os;
 mod pool;
 mod server;
-mod service;
 mod socket;
 mod stream;
 mod sync;
-mod target;
 #[cfg(all(test, shuttle))]
 mod tests;
-#[cfg(unix)]
-mod unix;
+mod transport;
 
-pub use accepted::Stream;
 pub use client::{
     Client, Closer, Connecting, Elements, Pending, PendingNotification, connect, connect_with, connecting,
 };
-#[cfg(feature = "http")]
-pub use http::{HttpServer, serve_http, serve_http_with};
-pub use mcp_proto::adapter::{ClientOptions, ConnectError, ServerOptions};
+pub use mcp_proto::adapter::{ClientOptions, ConnectError, IntoTarget, ServerOptions, Service, Target};
 pub use mcp_proto::client::BadHeader;
 pub use mcp_proto::client::{
     Event as ClientEvent, ListenerStart, Policy, Repeat, Restart, Resume, Termination, Verdict,
@@ -106,7 +92,9 @@ pub use mcp_proto::{
     ElicitResult, ErrorObject, Handler, Headers, IntoCall, IntoOutput, Json, MessageHook, MessageKind, Object, Outcome,
     Program, Progress, RawJson, Router, ServerInfo, Tool, ToolError, WireMessage, custom, ping, tool, tools,
 };
-pub use server::{Server, serve, serve_stdio, serve_stdio_with, serve_with};
-pub use target::{IntoTarget, Target};
+#[cfg(feature = "http")]
+pub use server::serve_http;
 #[cfg(unix)]
-pub use unix::{UnixServer, serve_unix, serve_unix_with};
+pub use server::serve_unix;
+pub use server::{Server, serve, serve_stdio};
+pub use transport::{Given, Stream};

@@ -1,12 +1,11 @@
-//! The operating system: time, seeds, pipes, programs, and the standard streams. The model checker
-//! replaces it.
+//! The operating system: pipes and programs. The model checker replaces it.
 
-use crate::ends::{Reader, Writer};
+use crate::transport::{Reader, Writer};
 #[cfg(not(all(test, shuttle)))]
-pub(crate) use mcp_proto::adapter::{ChildProcess, Clock, seed};
+pub(crate) use mcp_proto::adapter::ChildProcess;
 
 #[cfg(all(test, shuttle))]
-pub(crate) use crate::tests::os::{ChildProcess, Clock, pipe, seed, spawn};
+pub(crate) use crate::tests::os::{ChildProcess, pipe, spawn};
 #[cfg(not(all(test, shuttle)))]
 pub(crate) use system::{pipe, spawn};
 

@@ -147,12 +147,6 @@ impl<T: Send + 'static> Pool<T> {
         // Outside of the lock: they may hold anything of the application.
         drop(dropped);
     }
-
-    /// Returns the number of jobs that wait for a thread.
-    pub(crate) fn waiting(&self) -> usize {
-        let queue = self.inner.lock();
-        queue.jobs.len() + queue.held.values().map(VecDeque::len).sum::<usize>()
-    }
 }
 
 impl<T> Inner<T> {
@@ -197,6 +191,14 @@ impl<T> Drop for Pool<T> {
 mod tests {
     use super::*;
     use std::sync::mpsc;
+
+    impl<T> Pool<T> {
+        /// Returns the number of jobs that wait for a thread.
+        fn waiting(&self) -> usize {
+            let queue = self.inner.lock();
+            queue.jobs.len() + queue.held.values().map(VecDeque::len).sum::<usize>()
+        }
+    }
 
     const BOUND: Duration = Duration::from_secs(20);
 

@@ -1,18 +1,36 @@
-//! Servers of a [`Router`], over the streams that the application gives them.
+//! Servers: the connections of the application and of listeners, standard input and output, and a
+//! pair of streams.
 
-use crate::accepted::Stream;
-use crate::service::Service;
+use crate::driver::{Callbacks, Driver};
+use crate::sync::{self, Mutex, lock};
+use crate::transport::Stream;
 use mcp_proto::Router;
-use mcp_proto::adapter::ServerOptions;
-use mcp_proto::adapter::TakenStdio;
+#[cfg(feature = "http")]
+use mcp_proto::adapter::not_bound;
+use mcp_proto::adapter::{self, AcceptRetry, Listening, ServerOptions, Service, TakenStdio, block_on, block_on_for};
+#[cfg(unix)]
+use mcp_proto::adapter::{SocketFile, peer_credentials};
 use mcp_proto::exchange::Peer;
 use mcp_proto::input::{Change, Principal};
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::Kind;
 use std::fmt;
+use std::future::pending;
 use std::io::{self, Read, Write};
+#[cfg(any(unix, feature = "http"))]
+use std::net::Shutdown;
+use std::net::SocketAddr;
+#[cfg(feature = "http")]
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener, TcpStream, ToSocketAddrs};
+#[cfg(unix)]
+use std::os::unix::net::UnixStream;
+#[cfg(unix)]
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Maximum time that dropping a server waits for its listeners and connections to end.
+const END: Duration = Duration::from_secs(1);
 
 /// Serves standard input and output until the input has ended and all requests are answered.
 ///
@@ -22,55 +40,59 @@ use std::time::Duration;
 /// # Errors
 /// The error of the operating system if the streams cannot be taken over, or if it provides no
 /// random bytes or no thread.
-pub fn serve_stdio(router: Router) -> io::Result<()> {
-    serve_stdio_with(router, ServerOptions::new())
-}
-
-/// Like [`serve_stdio`], with options.
-///
-/// # Errors
-/// As [`serve_stdio`].
-pub fn serve_stdio_with(router: Router, options: ServerOptions) -> io::Result<()> {
+pub fn serve_stdio(service: impl Into<Service>) -> io::Result<()> {
     let taken = TakenStdio::take()?;
     let (reader, writer) = taken.streams()?;
-    serve_with(router, options, reader, writer)
+    serve(service, reader, writer)
 }
 
-/// Serves a pair of streams until the input has ended and all requests are answered.
+/// Serves a reader and a writer until the input has ended and all requests are answered.
 ///
 /// # Errors
 /// The error of the operating system if it provides no random bytes or no thread.
 pub fn serve(
-    router: Router,
+    service: impl Into<Service>,
     reader: impl Read + Send + 'static,
     writer: impl Write + Send + 'static,
 ) -> io::Result<()> {
-    serve_with(router, ServerOptions::new(), reader, writer)
+    let Service { router, options } = service.into();
+    Server::new(router, options)?.serve((reader, writer), Peer::default())
 }
 
-/// Like [`serve`], with options.
+/// Serves HTTP at an address, for clients of every revision, on the path
+/// [`ServerConfig::path`](mcp_proto::ServerConfig::path): `/mcp`. Bind a loopback address, the only
+/// kind that is served by default ([`ServerConfig::hosts`](mcp_proto::ServerConfig::hosts)), unless
+/// [`ServerOptions::on_admit`] or a proxy authenticates the clients.
 ///
 /// # Errors
-/// As [`serve`].
-pub fn serve_with(
-    router: Router,
-    options: ServerOptions,
-    reader: impl Read + Send + 'static,
-    writer: impl Write + Send + 'static,
-) -> io::Result<()> {
-    let service = Service::start(router, options)?;
-    let served = service.serve(Kind::Lines, Peer::default(), (reader, writer).into());
-    service.end();
-    served
+/// As [`Server::listen_http`].
+#[cfg(feature = "http")]
+pub fn serve_http(service: impl Into<Service>, address: impl ToSocketAddrs) -> io::Result<Server> {
+    let Service { router, options } = service.into();
+    let server = Server::new(router, options)?;
+    server.listen_http(address)?;
+    Ok(server)
 }
 
-/// A server for an application with its own listener. It serves the connections that it is given.
-/// All connections share one engine, so a session can continue on a different connection.
-/// [`serve_http`](crate::serve_http) returns a server with its own listener.
+/// Serves a Unix domain socket at this path, for any number of clients, with newline-delimited
+/// messages: see [`Server::listen_unix`].
 ///
-/// Cheap to clone. A thread that serves a connection has a clone while the connection lasts, so
-/// dropping the other clones ends no connection; use [`stop`](Self::stop). Dropping the last clone
-/// ends the sessions, and cancels the handlers that outlived their connections.
+/// # Errors
+/// As [`Server::listen_unix`].
+#[cfg(unix)]
+pub fn serve_unix(service: impl Into<Service>, path: impl AsRef<Path>) -> io::Result<Server> {
+    let Service { router, options } = service.into();
+    let server = Server::new(router, options)?;
+    server.listen_unix(path)?;
+    Ok(server)
+}
+
+/// A server. It serves the connections of its listeners, and those that it is given. All
+/// connections share one engine, so a session can continue on a different connection. It has its
+/// own threads: two for each connection, and there are at most
+/// [`max_exchanges`](mcp_proto::limits::ServerLimits::max_exchanges) connections.
+///
+/// Cheap to clone. Dropping the last clone ends everything at once.
 ///
 /// ```no_run
 /// use mcp_blocking::{Peer, Router, Server, ServerOptions, tool};
@@ -90,13 +112,17 @@ pub fn serve_with(
 #[derive(Clone)]
 pub struct Server(Arc<Owned>);
 
-/// Ends the server when the last owner is dropped. Threads and connections share it without owning
-/// it.
-struct Owned(Arc<Service>);
+struct Owned {
+    server: adapter::Server,
+    driver: Arc<Driver>,
+    address: Mutex<Option<SocketAddr>>,
+}
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        self.0.stop(Duration::ZERO);
+        self.server.end();
+        // So that an address or a path is free. Whatever is stuck ends by itself.
+        block_on_for(END, self.server.wait());
     }
 }
 
@@ -106,66 +132,214 @@ impl Server {
     /// # Errors
     /// The operating system provides no random bytes, or cannot start a thread.
     pub fn new(router: Router, options: ServerOptions) -> io::Result<Self> {
-        Ok(Self(Arc::new(Owned(Service::start(router, options)?))))
+        let (threads, spawn) = (options.max_threads(), options.spawn().cloned());
+        let share = router.config().limits.server.share(threads);
+        let (server, driving) = adapter::Server::begin(router, options, |_| Box::pin(pending()))?;
+        let driver = Driver::new(driving, Callbacks::new((threads, share), threads, spawn), Duration::MAX, None);
+        driver.begin()?;
+        Ok(Self(Arc::new(Owned { server, driver, address: Mutex::new(None) })))
     }
 
-    /// Serves one connection with newline-delimited messages, and returns at its end.
+    /// Listens for HTTP connections at an address. Returns it, with the port that the system chose
+    /// for port 0. May be called for several addresses.
     ///
     /// # Errors
-    /// As [`serve_http`](Self::serve_http).
-    pub fn serve_lines(&self, stream: impl Into<Stream>, peer: Peer) -> io::Result<()> {
-        self.serve_connection(Kind::Lines, peer, stream.into())
+    /// The error of the last address that could not be bound, or no thread can be started.
+    #[cfg(feature = "http")]
+    pub fn listen_http(&self, address: impl ToSocketAddrs) -> io::Result<SocketAddr> {
+        let mut failed = io::Error::new(io::ErrorKind::AddrNotAvailable, "the name has no address");
+        for address in address.to_socket_addrs()? {
+            match TcpListener::bind(address) {
+                Ok(listener) => {
+                    let address = listener.local_addr()?;
+                    self.listen_tcp(listener)?;
+                    lock(&self.0.address).get_or_insert(address);
+                    return Ok(address);
+                }
+                Err(e) => failed = not_bound(&address, &e),
+            }
+        }
+        Err(failed)
     }
 
-    /// Serves one connection with this protocol on two threads, and returns at its end.
-    pub(crate) fn serve_connection(&self, kind: Kind, peer: Peer, stream: Stream) -> io::Result<()> {
-        self.0.0.serve(kind, peer, stream)
+    #[cfg(feature = "http")]
+    fn listen_tcp(&self, listener: TcpListener) -> io::Result<()> {
+        let (waker, address) = (tcp_waker(&listener)?, listener.local_addr()?);
+        let accept = move || {
+            let (socket, peer) = listener.accept()?;
+            // Otherwise small responses would wait for the acknowledgement of earlier ones. A
+            // failure is harmless.
+            drop(socket.set_nodelay(true));
+            Ok((socket.into(), Peer::tcp(peer)))
+        };
+        self.listen(Kind::HttpServer, accept, move || {
+            // Not every system ends a wait in this way. A connection does it on every system, if it
+            // is possible at all.
+            if waker.as_ref().is_none_or(|waker| waker.shutdown(Shutdown::Both).is_err()) {
+                drop(TcpStream::connect_timeout(&reachable(address), END));
+            }
+        })
+    }
+
+    /// Listens on a Unix domain socket at this path, for any number of clients, with
+    /// newline-delimited messages.
+    ///
+    /// Only this user can connect (mode `0600`), as soon as the socket exists and with any umask.
+    /// To share the socket, change its mode after this has returned. Not every system checks that
+    /// mode, but all of them check the directory: put the socket in a directory that only its users
+    /// can enter.
+    ///
+    /// A socket at the path without a listener, left by an earlier server, is removed. Anything
+    /// else there is an error: a socket in use, any other file, or a link, which is not followed.
+    /// Of two servers that start at the same time at one path, one may lose its socket. The end of
+    /// the server removes the socket.
+    ///
+    /// # Errors
+    /// The error of the operating system with the path, if it cannot listen there, or no thread can
+    /// be started.
+    #[cfg(unix)]
+    pub fn listen_unix(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        let (listener, file) = SocketFile::listen(path.as_ref())?;
+        let waker = UnixStream::from(std::os::fd::OwnedFd::from(listener.try_clone()?));
+        let accept = move || {
+            let (socket, _) = listener.accept()?;
+            let peer = Peer::unix(peer_credentials(&socket));
+            Ok((socket.into(), peer))
+        };
+        self.listen(Kind::Lines, accept, move || {
+            // Not every system ends a wait in this way. A connection does it on every system, while
+            // the path still leads to this server.
+            if waker.shutdown(Shutdown::Both).is_err() {
+                file.wake();
+            }
+            file.remove();
+        })
+    }
+
+    /// Serves one connection with newline-delimited messages on two threads, and returns at its
+    /// end.
+    ///
+    /// # Errors
+    /// No thread can be started. A disconnect of the client is not an error.
+    pub fn serve<S: Into<Stream>>(&self, stream: S, peer: Peer) -> io::Result<()> {
+        self.serve_connection(Kind::Lines, stream.into(), peer)
+    }
+
+    /// Serves one HTTP connection on two threads, and returns at its end. Beyond
+    /// [`max_exchanges`](mcp_proto::limits::ServerLimits::max_exchanges) connections, and during a
+    /// shutdown, the connection is refused with a response.
+    ///
+    /// # Errors
+    /// As [`serve`](Self::serve).
+    #[cfg(feature = "http")]
+    pub fn serve_http<S: Into<Stream>>(&self, stream: S, peer: Peer) -> io::Result<()> {
+        self.serve_connection(Kind::HttpServer, stream.into(), peer)
+    }
+
+    fn serve_connection(&self, kind: Kind, stream: Stream, peer: Peer) -> io::Result<()> {
+        let connection = self.0.server.accept(kind, peer, stream.socket.is_none());
+        let number = self.0.driver.serve(connection, stream)?;
+        self.0.driver.wait_closed(number);
+        Ok(())
+    }
+
+    /// Returns the address of the first listener for HTTP. `None` if there is none.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        *lock(&self.0.address)
     }
 
     /// Notifies the clients that subscribed to a change. Never waits. In a handler,
     /// [`Cx::publish`](crate::Cx::publish) does the same.
     pub fn publish(&self, change: Change) {
-        self.0.0.publish(change);
+        self.0.server.publish(change);
     }
 
     /// Ends everything that [`ServerOptions::on_admit`] admitted for this principal: see
     /// [`revoke`](mcp_proto::server::Server::revoke). Let `on_admit` refuse the principal first.
     /// Never waits.
     pub fn revoke(&self, principal: &Principal) {
-        self.0.0.revoke(principal);
+        self.0.server.revoke(principal);
     }
 
     /// Returns a snapshot of the server's numbers.
     pub fn stats(&self) -> ServerStats {
-        self.0.0.stats()
+        self.0.server.stats()
     }
 
-    /// Waits until it is stopped.
+    /// Waits until the server was stopped and every connection has ended.
     pub fn wait(&self) {
-        self.0.0.wait_end();
+        block_on(self.0.server.wait());
     }
 
     /// Stops accepting, gives running requests `grace` to end, then ends every stream and
-    /// connection. Returns when this is done, soon after that time at the latest.
+    /// connection. Returns when all have ended, soon after that time at the latest.
     pub fn stop(&self, grace: Duration) {
-        self.0.0.stop(grace);
+        block_on(self.0.server.stop(grace));
+    }
+
+    /// Accepts connections on a thread until the server accepts no more. `close` ends the wait for
+    /// a connection.
+    #[cfg(any(unix, feature = "http"))]
+    fn listen(
+        &self,
+        kind: Kind,
+        accept: impl Fn() -> io::Result<(Stream, Peer)> + Send + 'static,
+        close: impl FnOnce() + Send + 'static,
+    ) -> io::Result<()> {
+        let (listening, driver) = (self.0.server.listen(close), Arc::clone(&self.0.driver));
+        sync::spawn("mcp-accept", move || {
+            while !listening.is_closed() {
+                accept_next(&accept, &listening, &driver, kind);
+            }
+            // The address is free before the server has ended.
+            drop(accept);
+        })
     }
 }
 
-/// Creates a server with the options of [`ServerOptions::new`].
-///
-/// # Errors
-/// As [`Server::new`].
-impl TryFrom<Router> for Server {
-    type Error = io::Error;
-
-    fn try_from(router: Router) -> io::Result<Self> {
-        Self::new(router, ServerOptions::new())
+#[cfg(any(unix, feature = "http"))]
+fn accept_next(
+    accept: &impl Fn() -> io::Result<(Stream, Peer)>,
+    listening: &Listening,
+    driver: &Arc<Driver>,
+    kind: Kind,
+) {
+    let served = accept().and_then(|(stream, peer)| {
+        if listening.is_closed() {
+            return Ok(());
+        }
+        driver.serve(listening.accept(kind, peer), stream).map(drop)
+    });
+    match served.map_err(|e| AcceptRetry::of(&e)) {
+        Ok(()) | Err(AcceptRetry::Again | AcceptRetry::Readable) => {}
+        Err(AcceptRetry::After(delay)) => drop(block_on_for(delay, listening.closed())),
     }
+}
+
+/// Returns a second handle of the listening socket, if that can end the wait for a connection.
+#[cfg(all(unix, feature = "http"))]
+fn tcp_waker(listener: &TcpListener) -> io::Result<Option<TcpStream>> {
+    Ok(Some(std::os::fd::OwnedFd::from(listener.try_clone()?).into()))
+}
+
+#[cfg(all(not(unix), feature = "http"))]
+fn tcp_waker(_: &TcpListener) -> io::Result<Option<TcpStream>> {
+    Ok(None)
 }
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Server(..)")
     }
+}
+
+/// Returns the address at which this machine reaches a listener.
+#[cfg(feature = "http")]
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    address
 }

@@ -1,9 +1,7 @@
 //! TCP and Unix domain sockets.
 
-use crate::ends::{Reader, Writer};
-use crate::os::Clock;
-use mcp_proto::adapter::not_opened;
-use mcp_proto::adapter::{Attempts, without_tls};
+use crate::transport::{Reader, Writer};
+use mcp_proto::adapter::{Attempts, Clock, not_opened, without_tls};
 use mcp_proto::exchange::Closed;
 use mcp_proto::exchange::Origin;
 use std::io;

@@ -1,6 +1,6 @@
 //! Reads and writes a byte stream on its own thread. Knows neither the engine nor its lock.
 
-use crate::ends::{Reader, Writer};
+use crate::transport::{Reader, Writer};
 use bytes::Bytes;
 use mcp_proto::adapter::Step;
 use std::io::{self, ErrorKind};

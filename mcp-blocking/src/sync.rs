@@ -1,8 +1,6 @@
 //! Locks, conditions and threads. Under the model checker these are its own, and time passes only
 //! when a scenario requests it; the rest of this crate does not notice.
 
-use crate::os::Clock;
-use mcp_proto::Instant;
 use std::io;
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -31,24 +29,6 @@ pub(crate) fn wait<'a, T>(on: &Condvar, guard: MutexGuard<'a, T>, limit: Option<
         None => on.wait(guard).unwrap_or_else(PoisonError::into_inner),
         Some(limit) => on.wait_timeout(guard, limit).unwrap_or_else(PoisonError::into_inner).0,
     }
-}
-
-/// Waits until `is_so`, or until this time. A time beyond the range of the clock is no limit.
-pub(crate) fn wait_until<'a, T>(
-    on: &Condvar,
-    mut guard: MutexGuard<'a, T>,
-    clock: &Clock,
-    until: Instant,
-    mut is_so: impl FnMut(&T) -> bool,
-) -> MutexGuard<'a, T> {
-    while !is_so(&guard) {
-        let left = until.since(clock.now());
-        if left.is_zero() {
-            break;
-        }
-        guard = wait(on, guard, Some(left));
-    }
-    guard
 }
 
 /// Starts a thread that is never joined.

@@ -1,7 +1,7 @@
 //! The number of threads of a server, counted in a separate program.
 #![cfg(all(target_os = "linux", feature = "http"))]
 
-use mcp_blocking::{Router, ServerOptions, serve_http_with, tool};
+use mcp_blocking::{Router, ServerOptions, serve_http, tool};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -61,8 +61,8 @@ fn server_uses_two_threads_per_connection_and_bounded_handlers() {
             config.limits.frame.head_timeout = Duration::from_secs(600);
             config.limits.frame.linger_timeout = Duration::from_millis(100);
         });
-    let server = serve_http_with(router, ServerOptions::new().threads(HANDLERS), "127.0.0.1:0").expect("listens");
-    let dial = || TcpStream::connect(server.local_addr()).expect("connected");
+    let server = serve_http((router, ServerOptions::new().threads(HANDLERS)), "127.0.0.1:0").expect("listens");
+    let dial = || TcpStream::connect(server.local_addr().expect("an address")).expect("connected");
     // Some send nothing, some read nothing, and those that make calls get responses.
     let mut stuck: Vec<TcpStream> = (0..CONNECTIONS - 1).map(|_| dial()).collect();
     stuck.iter_mut().step_by(5).for_each(|stream| ask(stream, "large"));

@@ -1,9 +1,9 @@
-//! Time for the engines: a clock and a timer.
+//! The timers of the engines.
 
 use crate::sync::Timer;
-pub(crate) use crate::sync::{Clock, seed};
 use mcp_proto::Instant;
-use smol::future::Future;
+use mcp_proto::adapter::Clock;
+use smol::future::{Boxed, Future};
 use std::pin::Pin;
 use std::task::Context;
 use std::time::Duration;
@@ -42,6 +42,11 @@ impl Alarm {
 }
 
 /// Waits for this time.
-pub(crate) async fn after(rest: Duration) {
-    Timer::after(rest).await;
+pub(crate) async fn after(delay: Duration) {
+    Timer::after(delay).await;
+}
+
+/// As [`after`], for the core.
+pub(crate) fn delay(limit: Duration) -> Boxed<()> {
+    Box::pin(after(limit))
 }

@@ -1,21 +1,20 @@
 //! Connecting to an origin over TCP.
 
-use crate::channel::Link;
-use crate::clock::{Clock, after};
-use mcp_proto::adapter::{Attempts, not_opened, without_tls};
+use crate::clock::after;
+use crate::transport::Opened;
+use mcp_proto::adapter::{Attempts, Clock, not_opened, without_tls};
 use mcp_proto::exchange::{Closed, Origin, Peer};
 use smol::net::TcpStream;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Connects to the addresses of an origin, one after another, within `limit`.
-pub(crate) async fn connect(origin: Origin, limit: Duration) -> Result<Link, Closed> {
+pub(crate) async fn connect(origin: Origin, limit: Duration) -> Result<Opened, Closed> {
     without_tls(&origin)?;
     let clock = Clock::start();
     let addresses = smol::net::resolve((origin.host.as_str(), origin.port)).await.map_err(|_| Closed::Unresolved)?;
     let (stream, address) = dial(addresses, limit, || clock.now().since_origin()).await?;
-    let peer = Peer::tcp(address);
-    Ok(Link { reader: Box::new(stream.clone()), writer: Box::new(stream), process: None, peer })
+    Ok(Opened { stream: stream.into(), process: None, peer: Peer::tcp(address) })
 }
 
 /// Connects to the first of these addresses that accepts.

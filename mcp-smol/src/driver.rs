@@ -2,24 +2,13 @@
 //! the callbacks. It decides nothing, and keeps no protocol state, so it may be dropped between any
 //! two polls.
 
-use crate::Stderr;
-use crate::channel::Channel;
 use crate::clock::Alarm;
-use crate::ends::{Reader, Writer};
-use crate::future::BoxFuture;
-use crate::shared::Shared;
-use crate::sync::guarded;
-use mcp_proto::adapter::{
-    AsyncJob, ClientCallbacks, ClientEventCallback, ClientOptions, Job, NoticeCallback, Question, ReplyKey,
-};
-use mcp_proto::client::Event;
-use mcp_proto::exchange::{Action, ConnectionId, IoEvent};
-use mcp_proto::wired::ConnectionOutput;
-use smol::future::Future;
-use std::collections::BTreeMap;
+use crate::stream::Stream;
+use crate::transport::Transport;
+use mcp_proto::adapter::{AsyncJob, Driving, Job, Task};
+use smol::future::{Boxed, Future};
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -36,137 +25,61 @@ const TURNS: usize = 32;
 /// end with [`CallError::Closed`](crate::CallError::Closed).
 #[must_use = "a client does nothing unless its driver is polled"]
 pub struct Driver {
-    shared: Arc<Shared>,
-    callbacks: ClientCallbacks,
-    event: Option<ClientEventCallback>,
-    notice: Option<NoticeCallback>,
-    stderr: Stderr,
-    open_timeout: Duration,
-    given: Option<(Reader, Writer)>,
-    /// A server in this process.
-    guest: Option<BoxFuture<()>>,
-    channels: BTreeMap<ConnectionId, Channel>,
     /// Pending callbacks.
     jobs: Vec<AsyncJob>,
+    connections: Vec<Transport>,
+    driving: Driving,
+    open_timeout: Duration,
+    given: Option<Stream>,
+    /// A server in this process.
+    guest: Option<Boxed<()>>,
     alarm: Alarm,
 }
 
 impl Driver {
     pub(crate) fn new(
-        shared: Arc<Shared>,
-        mut options: ClientOptions,
-        given: Option<(Reader, Writer)>,
-        guest: Option<BoxFuture<()>>,
+        driving: Driving,
+        open_timeout: Duration,
+        given: Option<Stream>,
+        guest: Option<Boxed<()>>,
     ) -> Self {
-        let open_timeout = shared.lock().engine.client().config().limits.frame.open_timeout;
-        Self {
-            shared,
-            callbacks: options.take_callbacks(),
-            event: options.take_event(),
-            notice: options.take_notice(),
-            stderr: options.take_stderr(),
-            open_timeout,
-            given,
-            guest,
-            channels: BTreeMap::new(),
-            jobs: Vec::new(),
-            alarm: Alarm::new(),
-        }
+        let (jobs, connections, alarm) = (Vec::new(), Vec::new(), Alarm::new());
+        Self { jobs, connections, driving, open_timeout, given, guest, alarm }
     }
 
-    /// Takes the actions of the engine, and carries them out. Returns whether there were any.
-    /// `None` once the engine has ended.
-    fn take_actions(&mut self, cx: &mut Context<'_>) -> Option<bool> {
-        let actions = self.poll_actions(cx)?;
-        let moved = !actions.is_empty();
-        for action in actions {
-            let last = matches!(action, Action::Event(Event::Terminated(_)));
-            self.carry_out(action);
-            if last {
-                return None;
+    /// Carries out the tasks of the client. Returns whether there were any. `None` once the client
+    /// has ended.
+    fn take_tasks(&mut self) -> Option<bool> {
+        let mut moved = false;
+        while let Some(task) = self.driving.next_task() {
+            moved = true;
+            match task {
+                Task::Open(connection, endpoint) => {
+                    let transport = Transport::open(connection, endpoint, self.open_timeout, &mut self.given);
+                    self.connections.push(transport);
+                }
+                Task::Route(routing) => match routing.route() {
+                    Some(Job::Async(job)) => self.jobs.push(job),
+                    Some(Job::Sync(job)) => smol::unblock(move || job.run()).detach(),
+                    None => {}
+                },
+                Task::Deliver(events) => events.deliver(),
+                Task::Ended => return None,
             }
         }
         Some(moved)
     }
 
-    /// Takes the actions of the engine, and arranges to be woken for the next ones. `None` once the
-    /// engine has ended.
-    fn poll_actions(&self, cx: &mut Context<'_>) -> Option<Vec<Action<Event>>> {
-        let mut actions = Vec::new();
-        let before = {
-            let mut state = self.shared.lock();
-            if !state.begin() {
-                return None;
-            }
-            actions.extend(std::iter::from_fn(|| state.engine.poll_output()));
-            // Under the same lock: a command after this point finds the waker.
-            state.driver.replace(cx.waker().clone())
-        };
-        // Outside of the lock: it may be the last waker of a task that holds a client.
-        drop(before);
-        Some(actions)
-    }
-
-    /// Carries out an action, or passes an event to the application.
-    fn carry_out(&mut self, action: Action<Event>) {
-        match action {
-            Action::Open(id, endpoint) => {
-                let channel = Channel::open(endpoint, self.open_timeout, &mut self.given, &self.stderr);
-                self.channels.insert(id, channel);
-            }
-            Action::Write(id, bytes) => self.act(id, ConnectionOutput::Write(bytes)),
-            Action::Read(id, reads) => self.act(id, ConnectionOutput::Read(reads)),
-            Action::Close(id, how) => self.act(id, ConnectionOutput::Close(how)),
-            Action::Notice(connection, notice) => {
-                if let Some(told) = &mut self.notice {
-                    guarded(|| told(connection, notice));
-                }
-            }
-            Action::Event(event) => self.event(event),
-        }
-    }
-
-    fn act(&mut self, id: ConnectionId, output: ConnectionOutput) {
-        if let Some(channel) = self.channels.get_mut(&id) {
-            channel.act(self.shared.clock, output);
-        }
-    }
-
-    fn event(&mut self, event: Event) {
-        match self.shared.note(event) {
-            Some(Event::InputWithdrawn(key)) => {
-                let withdrawn = self.shared.lock().questions.withdraw(ReplyKey::Input(key));
-                withdrawn.wake();
-            }
-            Some(event) => match Question::of(event) {
-                Ok((token, question)) => match self.callbacks.route(self.shared.ask(token, question)) {
-                    Some(Job::Async(job)) => self.jobs.push(job),
-                    Some(Job::Sync(job)) => smol::unblock(move || job.run()).detach(),
-                    None => {}
-                },
-                Err(event) => {
-                    if let Some(told) = &mut self.event {
-                        guarded(|| told(event));
-                    }
-                }
-            },
-            None => {}
-        }
-    }
-
-    fn poll_channels(&mut self, cx: &mut Context<'_>) -> bool {
-        let (shared, mut moved) = (&self.shared, false);
-        self.channels.retain(|id, channel| {
+    fn poll_connections(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut moved = false;
+        self.connections.retain_mut(|connection| {
             for _ in 0..TURN {
-                let Poll::Ready(event) = channel.poll_event(cx, shared.clock, true) else { break };
-                moved = true;
-                let last = matches!(event, IoEvent::Closed(_));
-                shared.lock().engine.handle_io(shared.clock.now(), *id, event);
-                if last {
-                    return false;
+                if connection.poll(cx, true).is_pending() {
+                    break;
                 }
+                moved = true;
             }
-            true
+            !connection.is_closed()
         });
         moved
     }
@@ -179,10 +92,9 @@ impl Driver {
     }
 
     fn poll_alarm(&mut self, cx: &mut Context<'_>) -> bool {
-        let deadline = self.shared.lock().engine.poll_timeout();
-        let due = self.alarm.poll(cx, self.shared.clock, deadline);
+        let due = self.alarm.poll(cx, self.driving.clock(), self.driving.poll_timeout());
         if due {
-            self.shared.lock().engine.handle_timeout(self.shared.clock.now());
+            self.driving.handle_timeout();
         }
         due
     }
@@ -194,14 +106,14 @@ impl Future for Driver {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         for _ in 0..TURNS {
-            let Some(mut moved) = this.take_actions(cx) else { return Poll::Ready(()) };
-            moved |= this.poll_channels(cx);
+            let Some(mut moved) = this.take_tasks() else { return Poll::Ready(()) };
+            moved |= this.poll_connections(cx);
             moved |= this.poll_jobs(cx);
             moved |= this.poll_alarm(cx);
             if this.guest.as_mut().is_some_and(|guest| guest.as_mut().poll(cx).is_ready()) {
                 this.guest = None;
             }
-            if !moved {
+            if !moved && this.driving.poll_woken(cx).is_pending() {
                 return Poll::Pending;
             }
         }
@@ -211,18 +123,18 @@ impl Future for Driver {
 }
 
 impl Drop for Driver {
+    /// Kills the programs first, then ends what waits.
     fn drop(&mut self) {
-        let channels = std::mem::take(&mut self.channels);
-        let open: Vec<_> = channels.keys().copied().collect();
-        drop(channels);
-        self.shared.abandon(open.into_iter());
+        self.connections.iter_mut().for_each(Transport::kill);
+        self.driving.abandon();
+        self.connections.clear();
         self.jobs.clear();
     }
 }
 
 impl fmt::Debug for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Driver").field("channels", &self.channels.len()).finish_non_exhaustive()
+        f.debug_struct("Driver").field("connections", &self.connections.len()).finish_non_exhaustive()
     }
 }
 

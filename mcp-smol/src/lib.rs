@@ -62,38 +62,28 @@
 //! finds it (`npx.cmd` for `npx`), and opens no window. There is no `SIGTERM`. Threads of the
 //! blocking pool read and write pipes.
 
-#[cfg(any(unix, feature = "http"))]
-mod accept;
-mod channel;
 mod client;
 mod clock;
-mod config;
 mod connection;
 mod dial;
 mod driver;
-mod ends;
-mod future;
-#[cfg(feature = "http")]
-mod http;
+mod jobs;
 mod process;
 mod server;
-mod serving;
-mod shared;
 mod spawned;
 mod stdio;
+mod stream;
 mod sync;
-mod target;
 #[cfg(all(test, shuttle))]
 mod tests;
-#[cfg(unix)]
-mod unix;
+mod transport;
 
-pub use client::{Client, Closer, Connecting, Pending, PendingNotification};
-pub use config::Service;
+pub use client::{Connecting, connect, connect_driven, connect_with, connecting};
 pub use driver::Driver;
-#[cfg(feature = "http")]
-pub use http::{HttpServer, serve_http};
-pub use mcp_proto::adapter::{ClientOptions, ConnectError, ServerOptions};
+pub use mcp_proto::adapter::{
+    Client, ClientOptions, Closer, ConnectError, Elements, IntoTarget, Pending, PendingNotification, ServerOptions,
+    Service, Target,
+};
 pub use mcp_proto::client::BadHeader;
 pub use mcp_proto::client::{
     Event as ClientEvent, ListenerStart, Policy, Repeat, Restart, Resume, Termination, Verdict,
@@ -113,115 +103,9 @@ pub use mcp_proto::{
     ElicitResult, ErrorObject, Handler, Headers, IntoCall, IntoOutput, Json, MessageHook, MessageKind, Object, Outcome,
     Progress, RawJson, Router, ServerInfo, Tool, ToolError, WireMessage, custom, ping, tools,
 };
-pub use serving::{Server, serve, serve_stdio};
-pub use target::{IntoTarget, Target};
+#[cfg(feature = "http")]
+pub use server::serve_http;
 #[cfg(unix)]
-pub use unix::{UnixServer, serve_unix};
-
-use future::BoxFuture;
-use mcp_proto::client::{ClientConfig, Target as Wanted};
-use mcp_proto::exchange::Endpoint;
-use shared::Shared;
-use std::sync::Arc;
-use target::Place;
-
-/// Capacity of the channel to a server in this process, in bytes per direction.
-const PIPE: usize = 64 << 10;
-
-/// Connects to a server with the default configuration, and waits for the end of negotiation. The
-/// [`Driver`] runs on smol's global executor. Dropping the future before it completes ends the
-/// attempt and leaves nothing behind.
-///
-/// # Errors
-/// [`ConnectError`], with the step that failed and the exit status of a program.
-pub async fn connect(target: impl IntoTarget) -> Result<Client, ConnectError> {
-    connect_with(target, ClientOptions::new()).await
-}
-
-/// Like [`connect`], with options.
-///
-/// ```
-/// use mcp_smol::{ClientOptions, Router, connect_with, tool, tools};
-///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # smol::block_on(async {
-/// let server = Router::new("clock", "1.0").tool(tool("tick"), |_cx, ()| Ok("tock"));
-/// let options = ClientOptions::new().on_event(|event| eprintln!("{event:?}"));
-/// let client = connect_with(server, options).await?;
-/// assert_eq!(client.call(tools::call("tick")).await?.first_text(), Some("tock"));
-/// client.close().await;
-/// # Ok(())
-/// # })
-/// # }
-/// ```
-///
-/// # Errors
-/// As [`connect`].
-pub async fn connect_with(target: impl IntoTarget, options: ClientOptions) -> Result<Client, ConnectError> {
-    connecting(target, options)?.await
-}
-
-/// Like [`connect_with`], in two steps. The returned value has started nothing yet, and another
-/// task or a signal handler can close it before and while it connects.
-/// [`ClientConfig::connect_timeout`](mcp_proto::ClientConfig::connect_timeout) counts from this
-/// call.
-///
-/// ```
-/// use mcp_smol::{ClientOptions, Router, connecting};
-///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # smol::block_on(async {
-/// let connecting = connecting(Router::new("calc", "1.0"), ClientOptions::new())?;
-/// // For a handler of Ctrl-C: `move || smol::block_on(closer.exit(130))`.
-/// let closer = connecting.closer();
-/// let client = connecting.await?;
-/// closer.close().await;
-/// # drop(client);
-/// # Ok(())
-/// # })
-/// # }
-/// ```
-///
-/// # Errors
-/// [`ConnectError`] if the target is invalid, or the system lacks a resource.
-pub fn connecting(target: impl IntoTarget, options: ClientOptions) -> Result<Connecting, ConnectError> {
-    let (shared, driver) = build(target, options)?;
-    Ok(Connecting::new(shared, driver))
-}
-
-/// Creates a client and its [`Driver`]. Nothing happens before the driver is polled, on any
-/// executor. Calls may be made at once. [`Client::ready`] waits for the end of negotiation.
-///
-/// # Errors
-/// [`ConnectError`] if the target is invalid, or the system lacks a resource.
-pub fn connect_driven(target: impl IntoTarget, options: ClientOptions) -> Result<(Client, Driver), ConnectError> {
-    let (shared, driver) = build(target, options)?;
-    Ok((Client::new(shared, None), driver))
-}
-
-fn build(target: impl IntoTarget, mut options: ClientOptions) -> Result<(Arc<Shared>, Driver), ConnectError> {
-    let system = |e: std::io::Error| ConnectError::System(e.to_string());
-    let (mut given, mut guest) = (None, None);
-    let wanted = match target.into_target()?.0 {
-        Place::Known(target) => target,
-        Place::Pair(reader, writer) => {
-            given = Some((reader, writer));
-            Wanted::Duplex(Endpoint::Given)
-        }
-        Place::Here(service) => {
-            let ((reader, their_writer), (their_reader, writer)) = (piper::pipe(PIPE), piper::pipe(PIPE));
-            given = Some((Box::new(reader) as _, Box::new(writer) as _));
-            let serving = serve(*service, their_reader, their_writer);
-            // The client notices the end of the server on its connection.
-            guest = Some(Box::pin(async { drop(serving.await) }) as BoxFuture<()>);
-            Wanted::Duplex(Endpoint::Given)
-        }
-    };
-    let clock = clock::Clock::start();
-    let mut settings = ClientConfig::new(wanted);
-    settings.origin_unix = clock.unix();
-    let engine = options.create(settings, clock::seed().map_err(system)?, clock.now());
-    let shared = Shared::new(engine, clock);
-    let driver = Driver::new(shared.clone(), options, given, guest);
-    Ok((shared, driver))
-}
+pub use server::serve_unix;
+pub use server::{Server, serve, serve_stdio};
+pub use stream::{Given, Stream};

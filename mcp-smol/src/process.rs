@@ -1,9 +1,10 @@
 //! A program as an asynchronous peer: its pipes, its exit, and its standard error.
 
 use crate::Stderr;
-use crate::ends::{Reader, Writer};
+use crate::stream::{Reader, Stream, Writer};
+use crate::transport::Opened;
 use mcp_proto::adapter::{ChildProcess, Signal, Spawned, StderrReader, Transfer, not_opened};
-use mcp_proto::exchange::{Closed, ExitStatus, Program};
+use mcp_proto::exchange::{Closed, ExitStatus, Peer, Program};
 use smol::Task;
 use smol::future::Future;
 use smol::io::AsyncRead;
@@ -36,9 +37,12 @@ enum Watch {
 impl Process {
     /// Starts `program`. Once it has started, nothing can be cancelled before the guard is
     /// returned.
-    pub(crate) fn spawn(program: &Program, stderr: &Stderr) -> Result<(Self, Reader, Writer), Closed> {
+    pub(crate) fn spawn(program: &Program, stderr: &Stderr) -> Result<Opened, Closed> {
         let started = ChildProcess::spawn(program, stderr).and_then(|spawned| Self::attach(spawned, stderr));
-        started.map_err(|e| not_opened(&program.command, &e))
+        let (process, reader, writer) = started.map_err(|e| not_opened(&program.command, &e))?;
+        let peer = Peer::default().named(&program.command);
+        let stream = Stream { reader, writer, is_pair: true };
+        Ok(Opened { stream, process: Some(process), peer })
     }
 
     fn attach(spawned: Spawned, stderr: &Stderr) -> io::Result<(Self, Reader, Writer)> {

@@ -1,279 +1,347 @@
-//! The state that the connections of one server share. The engine is behind a lock that is held
-//! only for synchronous calls; parsing, framing and serialization happen outside of it. Pending
-//! handlers are separate tasks. The engine decides which of them outlive their connection.
+//! Servers: the connections of the application and of listeners, standard input and output, and a
+//! pair of streams.
 
-use crate::ServerEvent;
-use crate::clock::{Alarm, Clock, seed};
-use crate::sync::{Mutex, MutexGuard, Watchers, guarded, lock};
-use mcp_proto::adapter::{AsyncJob, Cancelled, Finished, Job, Link, Running, ServerOptions, Spawn, Work};
-use mcp_proto::input::ServerCommand;
-use mcp_proto::server::Event;
+use crate::clock::{Alarm, after, delay};
+use crate::connection::ConnectionTask;
+use crate::jobs::Jobs;
+use crate::stdio::streams;
+use crate::stream::Stream;
+use crate::sync::{Mutex, lock};
+use crate::transport::Transport;
+use async_io::Async;
+use mcp_proto::Router;
+#[cfg(feature = "http")]
+use mcp_proto::adapter::not_bound;
+use mcp_proto::adapter::{self, AcceptRetry, Driving, Listening, ServerOptions, Service, Spawn, TakenStdio, Task};
+#[cfg(unix)]
+use mcp_proto::adapter::{SocketFile, peer_credentials};
+use mcp_proto::exchange::Peer;
+use mcp_proto::input::{Change, Principal};
 use mcp_proto::stats::ServerStats;
-use mcp_proto::wired::SharedServer;
-use mcp_proto::{Instant, Refusal, Router};
-use smol::future::Future;
-use std::collections::BTreeMap;
+use mcp_proto::wired::Kind;
+use smol::Executor;
+use smol::future::{Future, or, yield_now};
+use smol::io::{AsyncRead, AsyncWrite};
+#[cfg(feature = "http")]
+use smol::net::AsyncToSocketAddrs;
+use std::fmt;
+use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
-use std::sync::{Arc, Weak};
-use std::task::{Context, Poll, Waker};
+use std::net::SocketAddr;
+#[cfg(feature = "http")]
+use std::net::TcpListener;
+#[cfg(unix)]
+use std::os::unix::net::UnixListener;
+#[cfg(unix)]
+use std::path::Path;
+use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
-pub(crate) struct Shared {
-    router: Router,
-    options: ServerOptions,
-    /// The way of handlers to the engine.
-    link: Link,
-    pub(crate) clock: Clock,
-    state: Mutex<State>,
-    /// Waiters for the end.
-    watchers: Watchers,
-    spawn: Arc<Spawn>,
-    /// Time for an orderly close of a connection.
-    pub(crate) linger: Duration,
+/// Time that a stop waits for handlers after everything else has ended.
+const MARGIN: Duration = Duration::from_secs(2);
+
+/// Serves standard input and output until the input has ended and all requests are answered, or the
+/// client has disconnected.
+///
+/// The server owns both streams while it runs: any other reader of standard input gets its end, and
+/// printed text goes to standard error.
+///
+/// # Errors
+/// The streams cannot be taken over, or the operating system provides no random bytes. A disconnect
+/// of the client is not an error.
+pub async fn serve_stdio(service: impl Into<Service>) -> io::Result<()> {
+    let taken = TakenStdio::take()?;
+    let (reader, writer) = streams(&taken)?;
+    serve(service, reader, writer).await
 }
 
-pub(crate) struct State {
-    pub(crate) engine: SharedServer,
-    event: Option<Box<dyn FnMut(ServerEvent) + Send>>,
-    running: Running,
-    /// The tasks of the open connections, by connection.
-    pub(crate) connections: BTreeMap<u64, Option<Waker>>,
-    /// Number of listeners.
-    pub(crate) listeners: usize,
-    /// The task that fires the engine's timers.
-    keeper: Option<Waker>,
-    /// Nothing more is accepted.
-    pub(crate) closing: bool,
-    /// Everything has to end at once.
-    pub(crate) stopped: bool,
+/// Serves a reader and a writer until the input ends and all requests are answered, or the
+/// connection fails. Handlers run in this future. The blocking pool parses and routes requests over
+/// 32 KiB.
+///
+/// # Errors
+/// The operating system provides no random bytes. A disconnect of the client is not an error:
+/// clients break a connection as often as they end it.
+pub async fn serve(
+    service: impl Into<Service>,
+    reader: impl AsyncRead + Send + Unpin + 'static,
+    writer: impl AsyncWrite + Send + Unpin + 'static,
+) -> io::Result<()> {
+    let inside = Arc::new(Executor::new());
+    let executor = inside.clone();
+    let Service { router, options } = service.into();
+    let (server, driving) = adapter::Server::begin(router, options, delay)?;
+    let jobs = Jobs::new(Arc::new(move |task| executor.spawn(task).detach()));
+    let connection = connect(&server, &jobs, Kind::Lines, (reader, writer).into(), Peer::default());
+    inside.run(or(connection, drive(driving, jobs))).await;
+    Ok(())
 }
 
-/// What to do once the lock is released.
-#[derive(Default)]
-struct Todo {
-    woken: Vec<Waker>,
-    work: Vec<Work>,
-    cancelled: Vec<Cancelled>,
-    over: bool,
+/// Serves HTTP at an address, for clients of every revision, on the path
+/// [`ServerConfig::path`](mcp_proto::ServerConfig::path): `/mcp`. Bind a loopback address, the only
+/// kind that is served by default ([`ServerConfig::hosts`](mcp_proto::ServerConfig::hosts)), unless
+/// [`ServerOptions::on_admit`] or a proxy authenticates the clients.
+///
+/// # Errors
+/// As [`Server::listen_http`].
+#[cfg(feature = "http")]
+pub async fn serve_http(service: impl Into<Service>, address: impl AsyncToSocketAddrs) -> io::Result<Server> {
+    let Service { router, options } = service.into();
+    let server = Server::new(router, options)?;
+    server.listen_http(address).await?;
+    Ok(server)
 }
 
-impl Shared {
-    /// Creates a server whose handlers run with `spawn`. `None` uses the option of the application.
-    pub(crate) fn new(router: Router, mut options: ServerOptions, spawn: Option<Arc<Spawn>>) -> io::Result<Arc<Self>> {
-        let (clock, mut config) = (Clock::start(), router.config());
-        config.origin_unix = clock.unix();
-        options.configure(&mut config);
-        let linger = config.limits.frame.linger_timeout;
-        let state = State {
-            engine: SharedServer::new(Arc::new(config), seed()?, clock.now()),
-            event: options.take_event(),
-            running: Running::default(),
-            connections: BTreeMap::new(),
-            listeners: 0,
-            keeper: None,
-            closing: false,
-            stopped: false,
-        };
-        let spawn = spawn.or_else(|| options.spawn().cloned()).unwrap_or_else(|| Arc::new(crate::sync::spawn));
-        Ok(Arc::new_cyclic(|this: &Weak<Self>| {
-            let this = this.clone();
-            let link: Link = Arc::new(move |command| this.upgrade().ok_or(Refusal::Gone)?.command(command));
-            Self {
-                router,
-                options,
-                link,
-                clock,
-                state: Mutex::new(state),
-                watchers: Watchers::default(),
-                spawn,
-                linger,
-            }
-        }))
+/// Serves a Unix domain socket at this path, for any number of clients, with newline-delimited
+/// messages: see [`Server::listen_unix`].
+///
+/// # Errors
+/// As [`Server::listen_unix`].
+#[cfg(unix)]
+pub async fn serve_unix(service: impl Into<Service>, path: impl AsRef<Path>) -> io::Result<Server> {
+    let Service { router, options } = service.into();
+    let server = Server::new(router, options)?;
+    server.listen_unix(path).await?;
+    Ok(server)
+}
+
+/// A server. It serves the connections of its listeners, and those that it is given. All
+/// connections share one engine, so a session can continue on a different connection. Cheap to
+/// clone. Dropping the last clone ends everything at once.
+///
+/// ```no_run
+/// use mcp_smol::{Peer, Router, Server, ServerOptions, tool};
+///
+/// # fn main() -> std::io::Result<()> {
+/// # smol::block_on(async {
+/// let router = Router::new("clock", "1.0").tool(tool("tick"), |_cx, ()| Ok("tock"));
+/// let server = Server::new(router, ServerOptions::new())?;
+/// let listener = smol::net::TcpListener::bind("127.0.0.1:8443").await?;
+/// loop {
+///     let (stream, address) = listener.accept().await?;
+///     // Here TLS would be put around the stream.
+///     smol::spawn(server.serve_http(stream, Peer::tcp(address))).detach();
+/// }
+/// # })
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Server {
+    server: adapter::Server,
+    jobs: Jobs,
+    address: Arc<Mutex<Option<SocketAddr>>>,
+}
+
+impl Server {
+    /// Creates a server without connections. A task for its timers, one for each connection of a
+    /// listener, and one for each pending handler run on smol's global executor, or as
+    /// [`ServerOptions::on_executor`] defines. A handler ends when its request is cancelled.
+    ///
+    /// # Errors
+    /// The operating system provides no random bytes.
+    pub fn new(router: Router, options: ServerOptions) -> io::Result<Self> {
+        let spawn = options.spawn().cloned().unwrap_or_else(|| Arc::new(crate::sync::spawn) as Arc<Spawn>);
+        let (jobs, (server, driving)) = (Jobs::new(spawn), adapter::Server::begin(router, options, delay)?);
+        jobs.spawn(drive(driving, jobs.clone()));
+        Ok(Self { server, jobs, address: Arc::default() })
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
+    /// Listens for HTTP connections at an address. Returns it, with the port that the system chose
+    /// for port 0. May be called for several addresses.
+    ///
+    /// # Errors
+    /// The error of the last address that could not be bound.
+    #[cfg(feature = "http")]
+    pub async fn listen_http(&self, address: impl AsyncToSocketAddrs) -> io::Result<SocketAddr> {
+        let mut failed = io::Error::new(io::ErrorKind::AddrNotAvailable, "the name has no address");
+        for address in smol::net::resolve(address).await? {
+            match Async::<TcpListener>::bind(address) {
+                Ok(listener) => {
+                    let address = listener.get_ref().local_addr()?;
+                    lock(&self.address).get_or_insert(address);
+                    self.listen(listener, || {});
+                    return Ok(address);
+                }
+                Err(e) => failed = not_bound(&address, &e),
+            }
+        }
+        Err(failed)
+    }
+
+    /// Listens on a Unix domain socket at this path, for any number of clients, with
+    /// newline-delimited messages.
+    ///
+    /// Only this user can connect (mode `0600`), as soon as the socket exists and with any umask.
+    /// To share the socket, change its mode after this has returned. Not every system checks that
+    /// mode, but all of them check the directory: put the socket in a directory that only its users
+    /// can enter.
+    ///
+    /// A socket at the path without a listener, left by an earlier server, is removed. Anything
+    /// else there is an error: a socket in use, any other file, or a link, which is not followed.
+    /// Of two servers that start at the same time at one path, one may lose its socket. The end of
+    /// the server removes the socket.
+    ///
+    /// # Errors
+    /// The error of the operating system with the path, if it cannot listen there.
+    #[cfg(unix)]
+    pub async fn listen_unix(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        let (listener, file) = SocketFile::listen(path.as_ref())?;
+        self.listen(Async::new(listener)?, move || file.remove());
+        Ok(())
+    }
+
+    /// Serves one connection with newline-delimited messages until its end. Dropping the future
+    /// cuts the connection.
+    pub fn serve<S: Into<Stream>>(&self, stream: S, peer: Peer) -> impl Future<Output = ()> + Send + use<S> {
+        connect(&self.server, &self.jobs, Kind::Lines, stream.into(), peer)
+    }
+
+    /// Serves one HTTP connection until its end. The stream may be anything: a socket, or TLS over
+    /// one. Beyond [`max_exchanges`](mcp_proto::limits::ServerLimits::max_exchanges) connections,
+    /// and during a shutdown, the connection is refused with a response. Dropping the future cuts
+    /// the connection; the effect on its requests depends on their revision.
+    #[cfg(feature = "http")]
+    pub fn serve_http<S: Into<Stream>>(&self, stream: S, peer: Peer) -> impl Future<Output = ()> + Send + use<S> {
+        connect(&self.server, &self.jobs, Kind::HttpServer, stream.into(), peer)
+    }
+
+    /// Returns the address of the first listener for HTTP. `None` if there is none.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        *lock(&self.address)
+    }
+
+    /// Notifies the clients that subscribed to a change. Never waits. In a handler,
+    /// [`Cx::publish`](crate::Cx::publish) does the same.
+    pub fn publish(&self, change: Change) {
+        self.server.publish(change);
+    }
+
+    /// Ends everything that [`ServerOptions::on_admit`] admitted for this principal: see
+    /// [`revoke`](mcp_proto::server::Server::revoke). Let `on_admit` refuse the principal first.
+    /// Never waits.
+    pub fn revoke(&self, principal: &Principal) {
+        self.server.revoke(principal);
     }
 
     /// Returns a snapshot of the server's numbers.
-    pub(crate) fn stats(&self) -> ServerStats {
-        let state = self.lock();
-        let mut stats = state.engine.stats();
-        stats.abandoned_handlers += state.running.abandoned();
-        stats
+    pub fn stats(&self) -> ServerStats {
+        self.server.stats()
     }
 
-    /// Passes a task to the executor.
-    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        (self.spawn)(Box::pin(task));
+    /// Waits until the server was stopped and every connection has ended.
+    pub async fn wait(&self) {
+        self.server.wait().await;
     }
 
-    /// Applies a command of a callback to the engine.
-    fn command(self: &Arc<Self>, command: ServerCommand) -> Result<(), Refusal> {
-        let (done, closing) = self.with_state(|state, now| {
-            state.running.answered(&command);
-            (state.engine.command(now, command).map(drop), state.closing)
+    /// Stops accepting, gives running requests `grace` to end, then ends every stream and
+    /// connection. Returns when all have ended, soon after that time at the latest.
+    pub async fn stop(&self, grace: Duration) {
+        self.server.stop(grace).await;
+        // The executor drops the cancelled handlers. One that never yields can block it.
+        or(self.server.callbacks_ended(), after(MARGIN)).await;
+    }
+
+    /// Serves the connections of a listener until the server accepts no more.
+    #[cfg(any(unix, feature = "http"))]
+    fn listen<L: Listener>(&self, listener: Async<L>, close: impl FnOnce() + Send + 'static) {
+        let (listening, jobs) = (self.server.listen(close), self.jobs.clone());
+        self.jobs.spawn(async move {
+            // At the end, closes the listener before reporting it.
+            or(listening.closed(), accept_all(&listening, jobs, listener)).await;
         });
-        if closing {
-            self.changed();
-        }
-        done.map_err(|refused| refused.why)
-    }
-
-    /// Applies a command to the engine, wakes the affected tasks, and starts handlers.
-    pub(crate) fn tell<T>(self: &Arc<Self>, tell: impl FnOnce(&mut SharedServer, Instant) -> T) -> T {
-        self.with_state(|state, now| tell(&mut state.engine, now))
-    }
-
-    /// As [`tell`](Self::tell), with all that the lock guards.
-    pub(crate) fn with_state<T>(self: &Arc<Self>, tell: impl FnOnce(&mut State, Instant) -> T) -> T {
-        let (mut guard, mut todo) = (self.lock(), Todo::default());
-        let before = guard.engine.poll_timeout();
-        let told = tell(&mut guard, self.clock.now());
-        guard.collect(&self.link, &mut todo);
-        if guard.engine.poll_timeout() != before {
-            todo.woken.extend(guard.keeper.take());
-        }
-        drop(guard);
-        todo.cancelled.into_iter().for_each(Cancelled::wake);
-        todo.woken.into_iter().for_each(Waker::wake);
-        if todo.over {
-            self.changed();
-        }
-        todo.work.into_iter().for_each(|work| self.work(work));
-        told
-    }
-
-    /// Fires the engine's timers if they are due, and returns whether they were. The task that
-    /// polls this fires the timers from now on.
-    pub(crate) fn poll_time(self: &Arc<Self>, cx: &mut Context<'_>, alarm: &mut Alarm) -> bool {
-        let (deadline, before) = {
-            let mut state = self.lock();
-            let before = state.keeper.replace(cx.waker().clone());
-            (state.engine.poll_timeout(), before)
-        };
-        drop(before);
-        let due = alarm.poll(cx, self.clock, deadline);
-        if due {
-            self.tell(|engine, now| engine.handle_timeout(now));
-        }
-        due
-    }
-
-    /// Accepts nothing more, and gives running requests `grace` to end.
-    pub(crate) fn shut_down(self: &Arc<Self>, grace: Duration) {
-        self.lock().closing = true;
-        self.tell(|engine, now| engine.shutdown(now, grace));
-        self.changed();
-    }
-
-    /// Ends everything at once.
-    pub(crate) fn end(&self) {
-        let mut state = self.lock();
-        (state.closing, state.stopped) = (true, true);
-        let mut woken: Vec<_> = state.connections.values_mut().filter_map(Option::take).collect();
-        woken.extend(state.keeper.take());
-        let cancelled: Vec<_> = state.running.cancel_all().collect();
-        drop(state);
-        cancelled.into_iter().for_each(Cancelled::wake);
-        woken.into_iter().for_each(Waker::wake);
-        self.changed();
-    }
-
-    /// Returns whether the server has nothing left to do.
-    pub(crate) fn is_ending(&self) -> bool {
-        let state = self.lock();
-        state.stopped || state.engine.is_terminated()
-    }
-
-    /// Waits until the state is so.
-    pub(crate) async fn wait_until(&self, is_so: impl Fn(&State) -> bool) {
-        self.watchers.watch(|| is_so(&self.lock()).then_some(())).await;
-    }
-
-    /// Wakes the waiters after a change.
-    pub(crate) fn changed(&self) {
-        self.watchers.wake();
-    }
-
-    /// Waits until no connection and no handler is left, and none can be added.
-    pub(crate) async fn over(&self) {
-        self.wait_until(|state| {
-            let ending = state.stopped || state.engine.is_terminated();
-            let none_left = state.connections.is_empty() && state.running.is_empty() && state.listeners == 0;
-            ending && none_left
-        })
-        .await;
-    }
-
-    pub(crate) fn leave(&self, connection: u64) {
-        let waker = self.lock().connections.remove(&connection);
-        // Outside of the lock: it may be the last waker of a task that holds a server.
-        drop(waker);
-        self.changed();
-    }
-
-    /// Routes a request or an admission: on the executor, a large one would delay the other tasks.
-    fn work(self: &Arc<Self>, work: Work) {
-        if work.takes_long() {
-            let server = self.clone();
-            return smol::unblock(move || server.route(work)).detach();
-        }
-        self.route(work);
-    }
-
-    fn route(&self, work: Work) {
-        match work.route(&self.router, &self.options) {
-            Some(Job::Async(job)) => self.run(job),
-            Some(Job::Sync(job)) => smol::unblock(move || job.run()).detach(),
-            None => {}
-        }
-    }
-
-    /// Runs a future of the application: here, if it completes at once, which saves a task;
-    /// otherwise as a task.
-    fn run(&self, mut job: AsyncJob) {
-        match Pin::new(&mut job).poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(finished) => finish(finished),
-            Poll::Pending => self.spawn(async { finish(job.await) }),
-        }
     }
 }
 
-/// Serializes a result, and passes it to the engine.
-fn finish(finished: Finished) {
-    if finished.takes_long() {
-        return smol::unblock(move || drop(finished)).detach();
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Server(..)")
     }
-    drop(finished);
 }
 
-impl State {
-    /// Takes the events of the engine, and the wakers of the connections for which it has
-    /// something.
-    fn collect(&mut self, link: &Link, todo: &mut Todo) {
-        while let Some(event) = self.engine.poll_event() {
-            match event {
-                Event::Request(responder, incoming) => todo.work.push(self.running.begin(link, responder, incoming)),
-                Event::Admit(token, head) => todo.work.push(self.running.admit(link, token, head)),
-                Event::Cancelled(key) => todo.cancelled.push(self.running.cancel(key)),
-                Event::AdmitWithdrawn(key) => todo.cancelled.push(self.running.withdraw(key)),
-                Event::Terminated => {
-                    todo.cancelled.extend(self.running.cancel_all());
-                    todo.woken.extend(self.connections.values_mut().filter_map(Option::take));
-                    todo.woken.extend(self.keeper.take());
-                    todo.over = true;
+/// Returns the future of a connection.
+fn connect(
+    server: &adapter::Server,
+    jobs: &Jobs,
+    kind: Kind,
+    stream: Stream,
+    peer: Peer,
+) -> impl Future<Output = ()> + Send + use<> {
+    let connection = server.accept(kind, peer, stream.is_pair);
+    ConnectionTask::new(Transport::accepted(connection, stream, jobs.clone()))
+}
+
+/// Fires the timers of a server, and runs the callbacks that no connection has caused, until it
+/// ends.
+async fn drive(driving: Driving, jobs: Jobs) {
+    let mut alarm = Alarm::new();
+    poll_fn(|cx| {
+        loop {
+            while let Some(task) = driving.next_task() {
+                if let Task::Ended = task {
+                    return Poll::Ready(());
                 }
-                other => {
-                    if let Some(told) = &mut self.event {
-                        guarded(|| told(other));
-                    }
-                }
+                jobs.run(task);
+            }
+            if alarm.poll(cx, driving.clock(), driving.poll_timeout()) {
+                driving.handle_timeout();
+            } else if driving.poll_woken(cx).is_pending() {
+                return Poll::Pending;
             }
         }
-        while let Some(connection) = self.engine.poll_woken() {
-            todo.woken.extend(self.connections.get_mut(&connection).and_then(Option::take));
+    })
+    .await;
+}
+
+/// A listening socket.
+#[cfg(any(unix, feature = "http"))]
+trait Listener: Send + Sync + 'static {
+    /// The protocol of its connections.
+    const KIND: Kind;
+
+    /// Accepts the next connection, without blocking.
+    fn accept(&self) -> io::Result<(Stream, Peer)>;
+}
+
+#[cfg(feature = "http")]
+impl Listener for TcpListener {
+    const KIND: Kind = Kind::HttpServer;
+
+    fn accept(&self) -> io::Result<(Stream, Peer)> {
+        let (stream, address) = Self::accept(self)?;
+        // Otherwise small responses would wait for the acknowledgement of earlier ones. A failure
+        // is harmless.
+        let _ = stream.set_nodelay(true);
+        Ok((smol::net::TcpStream::from(Async::new(stream)?).into(), Peer::tcp(address)))
+    }
+}
+
+#[cfg(unix)]
+impl Listener for UnixListener {
+    const KIND: Kind = Kind::Lines;
+
+    fn accept(&self) -> io::Result<(Stream, Peer)> {
+        let (stream, _) = Self::accept(self)?;
+        let peer = Peer::unix(peer_credentials(&stream));
+        Ok((smol::net::unix::UnixStream::from(Async::new(stream)?).into(), peer))
+    }
+}
+
+#[cfg(any(unix, feature = "http"))]
+async fn accept_all<L: Listener>(listening: &Listening, jobs: Jobs, listener: Async<L>) {
+    loop {
+        match listener.get_ref().accept() {
+            Ok((stream, peer)) => {
+                let transport = Transport::accepted(listening.accept(L::KIND, peer), stream, jobs.clone());
+                jobs.spawn(ConnectionTask::new(transport));
+                yield_now().await;
+            }
+            Err(e) => match AcceptRetry::of(&e) {
+                AcceptRetry::Again => {}
+                // If waiting fails, the next accept reports the error.
+                AcceptRetry::Readable => drop(listener.readable().await),
+                AcceptRetry::After(delay) => after(delay).await,
+            },
         }
     }
 }

@@ -19,7 +19,7 @@ const PROGRAMS: [&str; 2] =
 /// The maximum time of any step.
 const SOON: Duration = Duration::from_secs(30);
 
-fn connect(target: impl IntoTarget, policy: Policy, changed: mpsc::Sender<()>) -> Client {
+fn connect(target: impl IntoTarget<mcp_blocking::Given>, policy: Policy, changed: mpsc::Sender<()>) -> Client {
     let config = ClientOptions::new()
         .on_elicit(|question: ElicitRequest| {
             ElicitResult::accept(&question, Object::new().with("ok", true).with("name", "Ada"))
@@ -39,7 +39,7 @@ fn connect(target: impl IntoTarget, policy: Policy, changed: mpsc::Sender<()>) -
 }
 
 /// Calls a tool of each kind.
-fn tour(target: impl IntoTarget, policy: Policy) {
+fn tour(target: impl IntoTarget<mcp_blocking::Given>, policy: Policy) {
     let (say, changed) = mpsc::channel();
     let client = connect(target, policy, say);
     let listed: Vec<String> = client.pages(tools::list()).map(|tool| tool.expect("a tool").name).collect();

@@ -3,6 +3,7 @@
 //! core, and those of the adapters.
 
 use mcp_tests::sources::{Line, Source, below, has_word};
+use std::collections::BTreeSet;
 
 /// The modules of the core, each using only those before it.
 const ORDER: [&str; 25] = [
@@ -317,36 +318,72 @@ fn status(code: &str) -> Option<u32> {
     number.filter(|_| !code.contains("from_millis("))
 }
 
-/// Returns the signature of a public function in one line, without the parts of a single adapter.
-fn signature(sources: &[Source], name: &str) -> Vec<String> {
-    let begins = |line: &Line| {
-        let code = line.code.trim_start();
-        let code = code.strip_prefix("pub async fn ").or_else(|| code.strip_prefix("pub fn "));
-        code.is_some_and(|code| code.starts_with(&format!("{name}(")))
-    };
-    let of = |source: &Source| {
-        let at = source.lines.iter().position(begins)?;
-        let text: String = source.lines[at..].iter().map(|line| line.code.trim()).collect::<Vec<_>>().join(" ");
-        let text = text.split('{').next().unwrap_or_default().replace("async ", "").replace("mut ", "");
-        Some(text.trim().to_owned())
-    };
-    sources.iter().filter_map(of).collect()
+/// Returns the public functions of these files by the name of their type, without what only one
+/// adapter has: the traits of its runtime, and whether a function waits in a future.
+fn surface(files: &[&str]) -> BTreeSet<String> {
+    let (sources, mut found) = ([core(), adapters()].concat(), BTreeSet::new());
+    for source in sources.iter().filter(|source| files.contains(&&*source.path)) {
+        let (mut of, mut text) = (String::new(), String::new());
+        for (_, line) in source.shipped() {
+            let code = line.code.trim();
+            if line.code.starts_with("impl") {
+                of = implementor(code).to_owned();
+            } else if line.code.starts_with('}') {
+                of.clear();
+            }
+            if !text.is_empty() || code.starts_with("pub fn ") || code.starts_with("pub async fn ") {
+                text = format!("{text} {code}");
+            }
+            if !text.is_empty() && code.ends_with('{') {
+                found.insert(format!("{of}: {}", arguments(&text)));
+                text.clear();
+            }
+        }
+    }
+    found
 }
 
+/// Returns the name of the type, or of the trait, after `impl` and its parameters.
+fn implementor(code: &str) -> &str {
+    let mut depth = 0;
+    let named = code.trim_start_matches("impl").trim_start_matches(|c: char| {
+        depth += i32::from(c == '<') - i32::from(c == '>');
+        depth > 0 || c == '>' || c == ' '
+    });
+    named.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default()
+}
+
+/// Returns the name and the arguments of a function, as both adapters could write them.
+fn arguments(text: &str) -> String {
+    let head = text.split(" -> ").next().unwrap_or_default().trim_end_matches(" {");
+    let words = [
+        ("pub async fn", "pub fn"),
+        ("mut self", "self"),
+        ("AsyncToSocketAddrs", "ToSocketAddrs"),
+        ("AsyncRead + Send + Unpin", "Read + Send"),
+        ("AsyncWrite + Send + Unpin", "Write + Send"),
+        (", )", ")"),
+        ("( ", "("),
+    ];
+    words.iter().fold(head.trim().to_owned(), |head, (from, to)| head.replace(from, to))
+}
+
+/// The public functions of one adapter that the other does not have: a driver that the application
+/// polls, and ways to wait on a thread for a limited time.
+const OF_ONE: [&str; 2] = ["connect_driven(", "wait"];
+
 #[test]
-fn both_adapters_start_a_client_by_the_same_functions() {
-    let (smol, blocking) = (below("mcp-smol/src"), below("mcp-blocking/src"));
-    for name in ["connect", "connect_with", "connecting"] {
-        let (one, other) = (signature(&smol, name), signature(&blocking, name));
-        let public = |found: &[String]| found.iter().filter(|text| text.contains("target: impl IntoTarget")).count();
-        assert_eq!((public(&one), public(&other)), (1, 1), "{name}: {one:?}, {other:?}");
-        let of = |found: &[String]| found.iter().find(|text| text.contains("target: impl IntoTarget")).cloned();
-        assert_eq!(of(&one), of(&other));
-    }
-    for name in ["closer", "exit"] {
-        assert_eq!(signature(&smol, name), signature(&blocking, name));
-        assert!(!signature(&smol, name).is_empty(), "{name}");
-    }
+fn both_adapters_have_one_public_surface() {
+    let core = "mcp-proto/src/adapter/front/client.rs";
+    let smol = surface(&[core, "mcp-smol/src/client.rs", "mcp-smol/src/server.rs"]);
+    let blocking = surface(&["mcp-blocking/src/client.rs", "mcp-blocking/src/server.rs"]);
+    let shared = |text: &&String| !OF_ONE.iter().any(|name| text.contains(&format!("fn {name}")));
+    let missing: Vec<_> = blocking.difference(&smol).filter(shared).collect();
+    assert!(missing.is_empty(), "only in mcp-blocking: {missing:#?}\n{smol:#?}");
+    let of_the_core = surface(&[core]);
+    let more: Vec<_> = smol.difference(&blocking).filter(|text| shared(text) && !of_the_core.contains(*text)).collect();
+    assert!(more.is_empty(), "only in mcp-smol: {more:#?}");
+    assert!(blocking.len() > 30, "{blocking:#?}");
 }
 
 #[test]

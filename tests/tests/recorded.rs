@@ -66,7 +66,7 @@ fn accepted() -> ElicitResult {
 
 /// Every input of a client with threads: results, progress, input requests, a cancelled call, a
 /// server that exits during a call.
-fn blocking(target: impl mcp_blocking::IntoTarget, policy: Policy, recorder: Recorder) {
+fn blocking(target: impl mcp_blocking::IntoTarget<mcp_blocking::Given>, policy: Policy, recorder: Recorder) {
     let config = mcp_blocking::ClientOptions::new().set(set(policy)).on_elicit(|_| accepted()).record(recorder);
     let client = mcp_blocking::connect_with(target, config).expect("it connects");
     assert!(client.call(echo()).expect("an answer").first_text().is_some_and(|text| text.contains(SECRET)));
@@ -76,15 +76,15 @@ fn blocking(target: impl mcp_blocking::IntoTarget, policy: Policy, recorder: Rec
     assert_eq!(client.call(tools::call("confirm")).expect("an answer").first_text(), Some("done"));
     let id = Cell::new(None);
     let stop = |_| client.cancel(id.get().expect("begun"), Some("enough"));
-    let pending = client.start(tools::call("wait").on_progress(stop)).expect("begun");
-    id.set(Some(pending.id()));
+    let pending = client.start(tools::call("wait").on_progress(stop));
+    id.set(pending.id());
     assert!(matches!(pending.wait(), Err(CallError::Cancelled { .. })));
     assert!(client.call(tools::call("exit")).is_err());
     client.close();
 }
 
 /// The same on smol.
-fn smol(target: impl mcp_smol::IntoTarget, policy: Policy, recorder: Recorder) {
+fn smol(target: impl mcp_smol::IntoTarget<mcp_smol::Given>, policy: Policy, recorder: Recorder) {
     let config = mcp_smol::ClientOptions::new()
         .set(set(policy))
         .on_elicit_async(|_| std::future::ready(accepted()))

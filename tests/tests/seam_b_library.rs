@@ -291,7 +291,7 @@ fn said(outcome: Result<RawResult, CallError>) -> String {
 #[test]
 fn sequential_calls_share_the_connection_of_the_library() {
     let server = serve_http(router(&Arc::default()), "127.0.0.1:0").expect("listens");
-    let mut driver = Driver::new(config(server.local_addr()));
+    let mut driver = Driver::new(config(server.local_addr().expect("an address")));
     for n in 0..20 {
         let call = driver.begin(tools::call("double").arguments(&Count { to: n }));
         assert_eq!(said(driver.end(call)), (2 * n).to_string());
@@ -304,7 +304,7 @@ fn sequential_calls_share_the_connection_of_the_library() {
 #[test]
 fn progress_arrives_while_the_body_is_read() {
     let server = serve_http(router(&Arc::default()), "127.0.0.1:0").expect("listens");
-    let mut driver = Driver::new(config(server.local_addr()));
+    let mut driver = Driver::new(config(server.local_addr().expect("an address")));
     let call = driver.begin(tools::call("count").arguments(&Count { to: 5 }).progress());
     let mut told = Vec::new();
     let outcome = driver.until(|_, event| match event {
@@ -323,7 +323,7 @@ fn progress_arrives_while_the_body_is_read() {
 #[test]
 fn input_request_of_the_server_is_answered() {
     let server = serve_http(router(&Arc::default()), "127.0.0.1:0").expect("listens");
-    let mut driver = Driver::new(config(server.local_addr()));
+    let mut driver = Driver::new(config(server.local_addr().expect("an address")));
     driver.begin(tools::call("greet"));
     let now = driver.now();
     let outcome = driver.until(|engine, event| match event {
@@ -343,7 +343,7 @@ fn input_request_of_the_server_is_answered() {
 fn timed_out_call_ends_alone() {
     let running = Arc::new(AtomicUsize::new(0));
     let server = serve_http(router(&running), "127.0.0.1:0").expect("listens");
-    let mut driver = Driver::new(config(server.local_addr()));
+    let mut driver = Driver::new(config(server.local_addr().expect("an address")));
     // Until then negotiation is complete and the handler has begun, on a busy machine as well.
     let slow = driver.begin(tools::call("wait").timeout(Duration::from_secs(2)));
     let other = driver.begin(tools::call("wait"));

@@ -598,7 +598,7 @@ fn input_request_to_the_client_is_answered() {
 fn cancelled_call_is_cancelled_at_the_server() {
     for version in VERSIONS {
         let pair = pair(router(), version);
-        let call = pair.client.start(tools::call("wait").progress()).expect("there is room");
+        let call = pair.client.start(tools::call("wait").progress());
         pair.until("its stream is open", |state| state.streams > 0 && !state.running.is_empty());
         call.cancel(None);
         assert!(matches!(call.wait(), Err(CallError::Cancelled { .. })));

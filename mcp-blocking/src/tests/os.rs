@@ -6,38 +6,15 @@
 
 use super::world::{Held, Proc, WORLD, World};
 use crate::Stderr;
-use crate::ends::{Reader, Writer};
 use crate::os::Started;
 use crate::sync::{Mutex, MutexGuard, lock};
-use mcp_proto::Instant;
+use crate::transport::{Reader, Writer};
 use mcp_proto::adapter::Signal;
 use mcp_proto::exchange::{ExitStatus, Program};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::{Arc, LockResult, PoisonError};
 use std::time::Duration;
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock(Duration);
-
-impl Clock {
-    pub(crate) fn start() -> Self {
-        Self(WORLD.with_borrow(|world| world.now))
-    }
-
-    pub(crate) fn now(&self) -> Instant {
-        Instant::new(WORLD.with_borrow(|world| world.now) - self.0)
-    }
-
-    pub(crate) fn unix(&self) -> Duration {
-        Duration::ZERO
-    }
-}
-
-/// Returns a fixed seed, so that a schedule is reproducible.
-pub(crate) fn seed() -> io::Result<[u8; 32]> {
-    Ok([7; 32])
-}
 
 /// A condition whose timed waits end at a time of the model.
 #[derive(Default, Debug)]

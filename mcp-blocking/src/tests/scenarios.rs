@@ -51,12 +51,12 @@ fn calls_from_three_threads(text: &'static str) {
         }),
         thread::spawn({
             let client = client.clone();
-            move || drop(start(&client).expect("begun"))
+            move || drop(start(&client))
         }),
         thread::spawn({
             let client = client.clone();
             move || {
-                let pending = start(&client).expect("begun");
+                let pending = start(&client);
                 pending.cancel(None);
                 let ended = pending.wait();
                 assert!(matches!(ended, Ok(_) | Err(CallError::Cancelled { .. })), "{ended:?}");

@@ -2,6 +2,7 @@
 
 use super::os::{Condvar, Pipe, ReadEnd, WriteEnd};
 use crate::sync::{Mutex, MutexGuard, lock, wait};
+use mcp_proto::adapter::model;
 use mcp_proto::exchange::ExitStatus;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -19,7 +20,6 @@ pub(super) type Body = dyn Fn(Held) -> i32 + Send + Sync;
 
 #[derive(Default)]
 pub(super) struct World {
-    pub(super) now: Duration,
     pub(super) capacity: usize,
     pub(super) programs: BTreeMap<String, Arc<Body>>,
     waits: BTreeMap<u64, (Duration, Arc<shuttle::sync::Condvar>)>,
@@ -40,6 +40,7 @@ pub(super) struct Held {
 impl World {
     /// Begins a new world, with pipes of this capacity.
     pub(super) fn begin(capacity: usize) {
+        model::begin();
         WORLD.set(Self { capacity, ..Self::default() });
     }
 
@@ -53,7 +54,7 @@ impl World {
     }
 
     pub(super) fn begin_wait(&mut self, limit: Duration, on: Arc<shuttle::sync::Condvar>) -> (u64, Duration) {
-        let until = self.now.saturating_add(limit);
+        let until = model::now().saturating_add(limit);
         self.next_wait += 1;
         self.waits.insert(self.next_wait, (until, on));
         (self.next_wait, until)
@@ -61,15 +62,15 @@ impl World {
 
     pub(super) fn end_wait(&mut self, key: u64) -> Duration {
         self.waits.remove(&key);
-        self.now
+        model::now()
     }
 
     /// Advances the time to the next deadline of a waiting thread, and wakes all threads that wait
     /// for it. Returns false if there is none.
     pub(super) fn tick() -> bool {
-        let next = WORLD.with_borrow(|world| world.waits.values().map(|(until, _)| *until).min());
-        let Some(next) = next else { return false };
-        WORLD.with_borrow_mut(|world| world.now = world.now.max(next));
+        let waits = WORLD.with_borrow(|world| world.waits.values().map(|(until, _)| *until).min());
+        let Some(next) = waits.into_iter().chain(model::next()).min() else { return false };
+        model::pass_to(next);
         let late = || {
             WORLD.with_borrow(|world| {
                 let late = world.waits.values().filter(|(until, _)| *until <= next);

@@ -4,8 +4,7 @@
 use crate::common::{BOUND, bounded, quick};
 use crate::own::{Add, Text, router};
 use mcp_blocking::{
-    CallError, ClientOptions, Denied, Direction, MessageHook, ServerOptions, WireMessage, connect_with, serve_with,
-    tools,
+    CallError, ClientOptions, Denied, Direction, MessageHook, ServerOptions, WireMessage, connect_with, serve, tools,
 };
 use mcp_proto::client::{Policy, Termination};
 use mcp_proto::exchange::Sent;
@@ -37,7 +36,7 @@ fn hooks_of_both_sides_run_in_both_eras() {
             let ((input, ask), (answers, output)) = (pipe().expect("a pipe"), pipe().expect("a pipe"));
             let (at_client, at_server) = (Arc::default(), Arc::default());
             let serving = ServerOptions::new().on_message(refusing("unwelcome", Direction::In, &at_server));
-            let serving = spawn(move || serve_with(router().0, serving, input, output));
+            let serving = spawn(move || serve((router().0, serving), input, output));
             let config = ClientOptions::new().on_message(refusing("unsent", Direction::Out, &at_client));
             let config = quick(config).set(move |config| {
                 config.policy = policy;

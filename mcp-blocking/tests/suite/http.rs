@@ -3,8 +3,8 @@
 use crate::common::{BOUND, bounded, until};
 use crate::own::{Add, Count, Seen, Text, router};
 use mcp_blocking::{
-    Authorization, CallError, CallToolResult, Client, ClientOptions, ConnectError, ElicitResult, Headers, HttpServer,
-    Object, connect, connect_with, serve_http, tools,
+    Authorization, CallError, CallToolResult, Client, ClientOptions, ConnectError, ElicitResult, Headers, Object,
+    Server, connect, connect_with, serve_http, tools,
 };
 use mcp_proto::Refusal;
 use mcp_proto::client::Termination;
@@ -17,10 +17,10 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-fn served() -> (HttpServer, Arc<Seen>, String) {
+fn served() -> (Server, Arc<Seen>, String) {
     let (router, seen) = router();
     let server = serve_http(router, "127.0.0.1:0").expect("listens");
-    let url = format!("http://{}/mcp", server.local_addr());
+    let url = format!("http://{}/mcp", server.local_addr().expect("an address"));
     (server, seen, url)
 }
 
@@ -141,7 +141,7 @@ fn clients_with_equal_ids_get_their_own_responses() {
 fn server_keeps_the_connection_and_responds_in_order() {
     bounded(|| {
         let (server, _seen, _url) = served();
-        let mut stream = TcpStream::connect(server.local_addr()).expect("connected");
+        let mut stream = TcpStream::connect(server.local_addr().expect("an address")).expect("connected");
         let mut answers = BufReader::new(stream.try_clone().expect("a clone"));
         for id in 1..=2 {
             write!(stream, "{}", post(id, "add", r#"{"a":1,"b":2}"#, false)).expect("written");
@@ -218,7 +218,7 @@ fn cancelling_a_call_closes_its_stream_and_stops_its_handler() {
     bounded(|| {
         let (_server, seen, url) = served();
         let client = connect(url.as_str()).expect("connected");
-        let slow = client.start(tools::call("slow")).expect("begun");
+        let slow = client.start(tools::call("slow"));
         seen.wait(|counts| counts.begun == 1);
         slow.cancel(None);
         assert_eq!(slow.wait(), Err(CallError::Cancelled { reason: None }));
@@ -235,7 +235,7 @@ fn cancelling_a_call_closes_its_stream_and_stops_its_handler() {
 fn disconnect_cancels_the_request() {
     bounded(|| {
         let (server, seen, _url) = served();
-        let mut stream = TcpStream::connect(server.local_addr()).expect("connected");
+        let mut stream = TcpStream::connect(server.local_addr().expect("an address")).expect("connected");
         write!(stream, "{}", post(1, "slow", "{}", false)).expect("written");
         seen.wait(|counts| counts.begun == 1);
         drop(stream);
@@ -271,11 +271,11 @@ fn stop_ends_everything_in_time() {
     bounded(|| {
         let (server, seen, url) = served();
         let client = connect(url.as_str()).expect("connected");
-        let slow = client.start(tools::call("slow")).expect("begun");
+        let slow = client.start(tools::call("slow"));
         seen.wait(|counts| counts.begun == 1);
         // One sends nothing, and one never reads its response.
-        let mute = TcpStream::connect(server.local_addr()).expect("connected");
-        let mut deaf = TcpStream::connect(server.local_addr()).expect("connected");
+        let mute = TcpStream::connect(server.local_addr().expect("an address")).expect("connected");
+        let mut deaf = TcpStream::connect(server.local_addr().expect("an address")).expect("connected");
         let large = post(1, "echo", &format!(r#"{{"text":"{}"}}"#, "x".repeat(3 << 20)), false);
         deaf.write_all(large.as_bytes()).expect("written");
         let began = Instant::now();
@@ -283,7 +283,7 @@ fn stop_ends_everything_in_time() {
         assert!(began.elapsed() < BOUND, "{:?}", began.elapsed());
         assert!(slow.wait().is_err());
         seen.wait(|counts| counts.cancelled == 1);
-        assert!(TcpStream::connect_timeout(&server.local_addr(), Duration::from_secs(1)).is_err());
+        assert!(TcpStream::connect_timeout(&server.local_addr().expect("an address"), Duration::from_secs(1)).is_err());
         server.wait();
         drop((mute, deaf));
     });
@@ -295,12 +295,12 @@ const FULL: &str = "MCP_BLOCKING_TEST_FULL";
 /// A server that is stopped without a free descriptor: this binary, which runs only the test below.
 fn full() {
     let (server, _seen, _url) = served();
-    let mut stream = TcpStream::connect(server.local_addr()).expect("connected");
+    let mut stream = TcpStream::connect(server.local_addr().expect("an address")).expect("connected");
     write!(stream, "{}", post(1, "add", r#"{"a":1,"b":2}"#, false)).expect("written");
     read_message(&mut BufReader::new(&stream)).expect("an answer");
     let taken: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
     server.stop(Duration::ZERO);
-    println!("stopped at {}!", server.local_addr());
+    println!("stopped at {}!", server.local_addr().expect("an address"));
     std::io::stdin().read_to_end(&mut Vec::new()).expect("an end");
     drop(taken);
 }
@@ -343,7 +343,7 @@ fn stop_accepts_the_maximum_duration() {
 fn dropped_server_closes_its_listener() {
     bounded(|| {
         let (server, _seen, url) = served();
-        let address = server.local_addr();
+        let address = server.local_addr().expect("an address");
         let client = connect(url.as_str()).expect("connected");
         drop(server);
         assert!(TcpStream::connect_timeout(&address, BOUND).is_err(), "it still listens");
@@ -508,7 +508,10 @@ fn arguments_and_application_fields_are_sent_in_the_header() {
 #[test]
 fn error_names_the_address_in_use() {
     let (server, _seen, _url) = served();
-    let in_use = serve_http(router().0, server.local_addr()).expect_err("in use");
+    let in_use = serve_http(router().0, server.local_addr().expect("an address")).expect_err("in use");
     assert_eq!(in_use.kind(), std::io::ErrorKind::AddrInUse);
-    assert!(in_use.to_string().contains(&format!("cannot listen at {}: ", server.local_addr())), "{in_use}");
+    assert!(
+        in_use.to_string().contains(&format!("cannot listen at {}: ", server.local_addr().expect("an address"))),
+        "{in_use}"
+    );
 }

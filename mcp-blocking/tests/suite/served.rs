@@ -5,7 +5,7 @@ use crate::common::{BOUND, bounded, quick, until};
 use crate::own::{Add, Count, Text, router};
 use mcp_blocking::{
     CallError, CallToolResult, Client, ClientOptions, ElicitRequest, ElicitResult, Object, Peer, Program, Server,
-    connect, connect_with, custom, serve, serve_stdio, tools,
+    ServerOptions, connect, connect_with, custom, serve, serve_stdio, tools,
 };
 use mcp_proto::Era;
 use mcp_proto::client::{Policy, Termination, Verdict};
@@ -124,7 +124,7 @@ fn limits_beyond_the_range_of_the_clock_are_no_limits() {
             config.limits.frame.linger_timeout = Duration::MAX;
         });
         let client = connect_with(router().0, config).expect("connected");
-        let call = client.start(tools::call("add").arguments(&Add { a: 1, b: 2 })).expect("begun");
+        let call = client.start(tools::call("add").arguments(&Add { a: 1, b: 2 }));
         assert_eq!(text(call.wait_timeout(Duration::MAX).expect("ended")), "3");
         assert_eq!(client.close(), Termination::Requested);
     });
@@ -263,12 +263,12 @@ fn cancellation_reaches_the_handler() {
     both_eras(|policy| {
         let (router, seen) = router();
         let client = connect_with(router, config(policy)).expect("connected");
-        let slow = client.start(tools::call("slow")).expect("begun");
+        let slow = client.start(tools::call("slow"));
         seen.wait(|counts| counts.begun == 1);
         slow.cancel(Some("enough"));
         assert_eq!(slow.wait(), Err(CallError::Cancelled { reason: Some("enough".into()) }));
         seen.wait(|counts| counts.cancelled == 1);
-        let dropped = client.start(tools::call("slow")).expect("begun");
+        let dropped = client.start(tools::call("slow"));
         seen.wait(|counts| counts.begun == 2);
         drop(dropped);
         seen.wait(|counts| counts.cancelled == 2);
@@ -309,7 +309,7 @@ fn handlers_see_the_end_of_their_connection() {
     both_eras(|policy| {
         let (router, seen) = router();
         let client = connect_with(router, config(policy)).expect("connected");
-        let slow = client.start(tools::call("slow")).expect("begun");
+        let slow = client.start(tools::call("slow"));
         seen.wait(|counts| counts.begun == 1);
         client.close();
         assert!(matches!(slow.wait(), Err(CallError::Closed { .. })));
@@ -423,12 +423,12 @@ fn custom_methods_and_notifications_pass() {
             router().0.method("custom/double", |_cx, count: Count| Ok(mcp_blocking::Json(Count { to: count.to * 2 })));
         let told = Arc::clone(&noted);
         let ((input, ask), (answers, output)) = (io::pipe().expect("a pipe"), io::pipe().expect("a pipe"));
-        let serving = mcp_blocking::ServerOptions::new().threads(2).on_event(move |event| {
+        let serving = ServerOptions::new().threads(2).on_event(move |event| {
             if let mcp_proto::server::Event::Notification { method, .. } = event {
                 told.lock().expect("no panic").push(method);
             }
         });
-        spawn(move || mcp_blocking::serve_with(router, serving, input, output));
+        spawn(move || serve((router, serving), input, output));
         let client = connect_with((answers, ask), config(policy)).expect("connected");
         client.notify("custom/note", Object::new()).expect("accepted").wait().expect("its bytes are written");
         let doubled: Count = client.call(custom("custom/double", &Count { to: 4 })).expect("a result");
@@ -449,7 +449,7 @@ fn default_path_needs_one_argument() {
 #[test]
 fn wait_returns_when_the_server_was_stopped() {
     bounded(|| {
-        let server = Server::try_from(router().0).expect("threads");
+        let server = Server::new(router().0, ServerOptions::new()).expect("threads");
         let stopped = AtomicBool::new(false);
         let ((input, mut ask), (answers, output)) = (io::pipe().expect("a pipe"), io::pipe().expect("a pipe"));
         scope(|scope| {
@@ -457,7 +457,7 @@ fn wait_returns_when_the_server_was_stopped() {
                 server.wait();
                 assert!(stopped.load(Ordering::SeqCst), "it waited for something else");
             });
-            let serving = scope.spawn(|| server.serve_lines((input, output), Peer::default()));
+            let serving = scope.spawn(|| server.serve((input, output), Peer::default()));
             ask.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n").expect("written");
             let mut answer = String::new();
             BufReader::new(answers).read_line(&mut answer).expect("an answer");

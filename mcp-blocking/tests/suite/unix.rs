@@ -3,8 +3,8 @@
 use crate::common::{BOUND, bounded, quick, until};
 use crate::own::{Add, Text, router};
 use mcp_blocking::{
-    Admission, CallError, Client, ClientOptions, ConnectError, Credentials, Peer, Router, ServerOptions, UnixServer,
-    UnixSocket, connect, connect_with, serve_unix, serve_unix_with, tool, tools,
+    Admission, CallError, Client, ClientOptions, ConnectError, Credentials, Peer, Router, Server, ServerOptions,
+    UnixSocket, connect, connect_with, serve_unix, tool, tools,
 };
 use mcp_proto::client::{Policy, Termination};
 use mcp_proto::error::DiagnosticKind;
@@ -44,12 +44,12 @@ fn at(path: &Path) -> UnixSocket {
     UnixSocket(path.to_str().expect("unicode").into())
 }
 
-fn connected(server: &UnixServer, policy: Policy) -> Client {
+fn connected(dir: &Dir, policy: Policy) -> Client {
     let config = quick(ClientOptions::new()).set(move |config| {
         config.policy = policy;
         config.timeout = Some(BOUND);
     });
-    connect_with(at(server.path()), config).expect("connected")
+    connect_with(at(&dir.socket()), config).expect("connected")
 }
 
 fn add(client: &Client) -> Result<String, CallError> {
@@ -64,7 +64,7 @@ fn many_clients_of_both_eras_are_independent() {
         let dir = Dir::new("many");
         let server = serve_unix(router().0, dir.socket()).expect("served");
         let clients: Vec<Client> =
-            [Policy::Modern, Policy::Legacy, Policy::Modern].map(|policy| connected(&server, policy)).into();
+            [Policy::Modern, Policy::Legacy, Policy::Modern].map(|policy| connected(&dir, policy)).into();
         let large = "x".repeat(1 << 20);
         for client in &clients {
             assert_eq!(add(client).as_deref(), Ok("3"));
@@ -72,7 +72,7 @@ fn many_clients_of_both_eras_are_independent() {
             assert!(echoed.first_text() == Some(&large), "something else came back");
         }
         // One is cut inside a line, another closes in order.
-        let mut rude = UnixStream::connect(server.path()).expect("connected");
+        let mut rude = UnixStream::connect(dir.socket()).expect("connected");
         rude.write_all(b"{\"jsonrpc\":").expect("written");
         until(|| server.stats().channels == 4);
         drop(rude);
@@ -88,8 +88,8 @@ fn stop_ends_every_connection_and_removes_the_socket() {
     bounded(|| {
         let dir = Dir::new("stop");
         let server = serve_unix(router().0, dir.socket()).expect("served");
-        let client = connected(&server, Policy::Modern);
-        let mut idle = UnixStream::connect(server.path()).expect("connected");
+        let client = connected(&dir, Policy::Modern);
+        let mut idle = UnixStream::connect(dir.socket()).expect("connected");
         until(|| server.stats().channels == 2);
         let began = Instant::now();
         std::thread::scope(|scope| {
@@ -100,7 +100,7 @@ fn stop_ends_every_connection_and_removes_the_socket() {
         assert_eq!((server.stats().channels, dir.socket().exists()), (0, false));
         assert_eq!(idle.read(&mut [0; 8]).expect("ended"), 0);
         assert!(add(&client).is_err());
-        assert!(matches!(connect(at(server.path())), Err(ConnectError::Negotiation(_))));
+        assert!(matches!(connect(at(&dir.socket())), Err(ConnectError::Negotiation(_))));
     });
 }
 
@@ -111,13 +111,13 @@ fn only_an_abandoned_socket_is_replaced() {
         // The remains of a killed server.
         drop(UnixListener::bind(dir.socket()).expect("bound"));
         let server = serve_unix(router().0, dir.socket()).expect("served");
-        let mode = std::fs::metadata(server.path()).expect("it is there").permissions().mode();
+        let mode = std::fs::metadata(dir.socket()).expect("it is there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        assert_eq!(add(&connected(&server, Policy::Modern)).as_deref(), Ok("3"));
+        assert_eq!(add(&connected(&dir, Policy::Modern)).as_deref(), Ok("3"));
         let in_use = serve_unix(router().0, dir.socket()).expect_err("in use");
         assert_eq!(in_use.kind(), ErrorKind::AddrInUse);
         assert!(in_use.to_string().contains(dir.socket().to_str().expect("unicode")), "{in_use}");
-        assert_eq!(add(&connected(&server, Policy::Modern)).as_deref(), Ok("3"));
+        assert_eq!(add(&connected(&dir, Policy::Modern)).as_deref(), Ok("3"));
         drop(server);
         assert!(!dir.socket().exists());
 
@@ -174,9 +174,9 @@ fn stopped_server_leaves_its_path_to_its_successor() {
         let first = serve_unix(router().0, dir.socket()).expect("served");
         first.stop(Duration::ZERO);
         // Its file may have the same number as that of the first.
-        let second = serve_unix(router().0, dir.socket()).expect("served");
+        let _second = serve_unix(router().0, dir.socket()).expect("served");
         drop(first);
-        assert_eq!(add(&connected(&second, Policy::Modern)).as_deref(), Ok("3"));
+        assert_eq!(add(&connected(&dir, Policy::Modern)).as_deref(), Ok("3"));
     });
 }
 
@@ -198,8 +198,8 @@ fn handler_sees_the_credentials_of_its_peer() {
             tell.lock().expect("no panic").send(cx.context().peer.clone()).expect("it is waited for");
             Ok("seen")
         });
-        let server = serve_unix(router, dir.socket()).expect("served");
-        connected(&server, Policy::Modern).call(tools::call("who")).expect("a result");
+        let _server = serve_unix(router, dir.socket()).expect("served");
+        connected(&dir, Policy::Modern).call(tools::call("who")).expect("a result");
         let mut peer = Peer::unix(Some(own_credentials()));
         peer.connection = Some(1);
         assert_eq!(told.recv_timeout(BOUND), Ok(peer));
@@ -208,7 +208,7 @@ fn handler_sees_the_credentials_of_its_peer() {
 
 /// Creates a server with two tools that admits connections with this function. `who` returns the
 /// principal of a request.
-fn guarded(dir: &Dir, admit: impl Fn(&Peer) -> Admission + Send + Sync + 'static) -> UnixServer {
+fn guarded(dir: &Dir, admit: impl Fn(&Peer) -> Admission + Send + Sync + 'static) -> Server {
     let router = Router::new("guarded", "1").tool(tool("who"), |cx, (): ()| {
         Ok(cx.context().principal.as_ref().map_or("nobody".to_owned(), |who| who.as_str().to_owned()))
     });
@@ -217,7 +217,7 @@ fn guarded(dir: &Dir, admit: impl Fn(&Peer) -> Admission + Send + Sync + 'static
         assert_eq!(head, None, "a connection has no head");
         admit(peer)
     });
-    serve_unix_with(router, serving, dir.socket()).expect("served")
+    serve_unix((router, serving), dir.socket()).expect("served")
 }
 
 // covers: S3-45
@@ -234,12 +234,12 @@ fn connection_is_admitted_by_the_user_of_its_peer() {
             None => panic!("no credentials"),
         });
         for policy in [Policy::Modern, Policy::Legacy] {
-            let who = connected(&server, policy).call(tools::call("who")).expect("a result");
+            let who = connected(&dir, policy).call(tools::call("who")).expect("a result");
             assert_eq!(who.first_text(), Some("ada"));
         }
         // From now on the principal of connections is another user.
         allowed.fetch_add(1, Ordering::SeqCst);
-        let mut raw = UnixStream::connect(server.path()).expect("connected");
+        let mut raw = UnixStream::connect(dir.socket()).expect("connected");
         // The write may fail because the connection is already closed.
         let _ = raw.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
         let mut said = Vec::new();
@@ -247,7 +247,7 @@ fn connection_is_admitted_by_the_user_of_its_peer() {
         let _ = raw.read_to_end(&mut said);
         assert_eq!(String::from_utf8_lossy(&said), "");
         assert_eq!(server.stats().diagnostics.get(&DiagnosticKind::NotAdmitted), Some(&1));
-        let refused = connect(at(server.path())).expect_err("another user");
+        let refused = connect(at(&dir.socket())).expect_err("another user");
         assert!(matches!(refused, ConnectError::Negotiation(_)), "{refused}");
     });
 }
@@ -267,7 +267,7 @@ fn connection_is_not_read_before_it_is_admitted() {
                 Err(_) => Admission::Forbidden(None),
             }
         });
-        let mut client = UnixStream::connect(server.path()).expect("connected");
+        let mut client = UnixStream::connect(dir.socket()).expect("connected");
         let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
         client.write_all(format!("{initialize}\n").as_bytes()).expect("written");
         asked.recv_timeout(BOUND).expect("it is asked");
@@ -278,7 +278,7 @@ fn connection_is_not_read_before_it_is_admitted() {
         BufReader::new(&client).read_line(&mut answer).expect("an answer");
         assert!(answer.contains(r#""protocolVersion":"2025-06-18""#), "{answer}");
         // There is no decision on the next one: it is closed at the time limit.
-        let mut late = UnixStream::connect(server.path()).expect("connected");
+        let mut late = UnixStream::connect(dir.socket()).expect("connected");
         assert_eq!(late.read(&mut [0; 8]).expect("an end"), 0);
         drop(open);
     });

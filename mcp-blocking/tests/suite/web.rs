@@ -4,9 +4,8 @@
 use crate::common::{BOUND, bounded, until};
 use crate::own::{Count, Seen, router};
 use mcp_blocking::{
-    Admission, CallError, Change, ClientOptions, ElicitResult, Hosts, HttpServer, Object, Peer, Policy, Principal,
-    RequestHead, Router, Server, ServerEvent, ServerOptions, Termination, connect_with, serve_http, serve_http_with,
-    tool, tools,
+    Admission, CallError, Change, ClientOptions, ElicitResult, Hosts, Object, Peer, Policy, Principal, RequestHead,
+    Router, Server, ServerEvent, ServerOptions, Termination, connect_with, serve_http, tool, tools,
 };
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -92,11 +91,11 @@ fn sum(stream: &mut (impl Read + Write)) {
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains(r#""text":"3""#), "{answer}");
 }
 
-fn dial(server: &HttpServer) -> TcpStream {
-    TcpStream::connect(server.local_addr()).expect("connected")
+fn dial(server: &Server) -> TcpStream {
+    TcpStream::connect(server.local_addr().expect("an address")).expect("connected")
 }
 
-fn limited(change: impl FnOnce(&mut mcp_proto::ServerConfig)) -> (HttpServer, Arc<Seen>) {
+fn limited(change: impl FnOnce(&mut mcp_proto::ServerConfig)) -> (Server, Arc<Seen>) {
     let (router, seen) = router();
     (serve_http(router.configure(change), "127.0.0.1:0").expect("listens"), seen)
 }
@@ -164,7 +163,8 @@ fn only_named_hosts_are_served_on_every_address() {
             let (router, _seen) = router();
             let server = serve_http(router.configure(|config| config.hosts = hosts), "0.0.0.0:0").expect("listens");
             for (host, status) in [(served, "HTTP/1.1 200"), (foreign, "HTTP/1.1 403")] {
-                let mut stream = TcpStream::connect(("127.0.0.1", server.local_addr().port())).expect("connected");
+                let mut stream = TcpStream::connect(("127.0.0.1", server.local_addr().expect("an address").port()))
+                    .expect("connected");
                 say(&mut stream, &add().replace("Host: localhost", &format!("Host: {host}")));
                 let told = answer(&mut stream);
                 assert!(told.starts_with(status), "{host}: {told}");
@@ -180,7 +180,7 @@ fn only_named_hosts_are_served_on_every_address() {
 fn client_on_another_address_is_refused_by_default() {
     bounded(|| {
         let server = serve_http(router().0, "0.0.0.0:0").expect("listens");
-        let port = server.local_addr().port();
+        let port = server.local_addr().expect("an address").port();
         let mut statuses = vec![("127.0.0.1".parse().expect("an address"), "HTTP/1.1 200")];
         // No packet is sent: the system only selects the source address.
         let route = std::net::UdpSocket::bind("0.0.0.0:0").expect("a socket");
@@ -218,7 +218,7 @@ fn streams_of_any_listener_share_one_engine() {
         let other = server.clone();
         // Two halves, as from an application without a socket.
         let halves = (theirs.try_clone().expect("a clone"), theirs);
-        let by_line = thread::spawn(move || other.serve_lines(halves, Peer::default()));
+        let by_line = thread::spawn(move || other.serve(halves, Peer::default()));
         say(&mut lines, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
         read_until(&mut lines, "\n");
         drop(lines);
@@ -275,7 +275,7 @@ fn request_cancelled_before_it_runs_waits_for_no_thread() {
                 Ok("free")
             })
             .tool(tool("add"), |_cx, ()| Ok(3));
-        let server = serve_http_with(router, ServerOptions::new().threads(1), "127.0.0.1:0").expect("listens");
+        let server = serve_http((router, ServerOptions::new().threads(1)), "127.0.0.1:0").expect("listens");
         let mut first = dial(&server);
         say(&mut first, &call("stuck", "{}", ""));
         waits.recv_timeout(BOUND).expect("entered");
@@ -298,7 +298,7 @@ fn request_cancelled_before_it_runs_waits_for_no_thread() {
 }
 
 /// Creates a server that admits `ada`, and has a tool that returns the principal.
-fn guarded(threads: usize) -> HttpServer {
+fn guarded(threads: usize) -> Server {
     let router = Router::new("guarded", "1").tool(tool("who"), |cx, (): ()| {
         let context = cx.context();
         let agent = context.http.as_ref().and_then(|head| head.headers.get("User-Agent").map(str::to_owned));
@@ -316,7 +316,7 @@ fn guarded(threads: usize) -> HttpServer {
         _ => Admission::Unauthorized("Bearer realm=\"calc\"".into()),
     });
     let router = router.configure(|config| config.limits.server.admit_timeout = Duration::from_secs(3));
-    serve_http_with(router, serving, "127.0.0.1:0").expect("listens")
+    serve_http((router, serving), "127.0.0.1:0").expect("listens")
 }
 
 // covers: S3-45, HTTP-S-006, SHTTP-S-006
@@ -351,7 +351,7 @@ fn handlers_and_admission_see_the_client_address() {
             drop(tell.lock().expect("no panic").send(peer.clone()));
             Admission::Accept(None)
         });
-        let server = serve_http_with(router, serving, "127.0.0.1:0").expect("listens");
+        let server = serve_http((router, serving), "127.0.0.1:0").expect("listens");
         let mut stream = dial(&server);
         let address = stream.local_addr().expect("an address");
         for _ in 0..2 {
@@ -398,7 +398,7 @@ fn older_call(tool: &str) -> String {
 
 /// Starts a server that streams at once. Returns its events, and the gate that its tool `wait`
 /// waits for.
-fn streaming() -> (HttpServer, mpsc::Receiver<String>, mpsc::Sender<()>, Arc<Seen>) {
+fn streaming() -> (Server, mpsc::Receiver<String>, mpsc::Sender<()>, Arc<Seen>) {
     let (told, heard) = mpsc::channel();
     let (open, gate) = mpsc::channel::<()>();
     let (told, gate) = (Mutex::new(told), Mutex::new(gate));
@@ -422,7 +422,7 @@ fn streaming() -> (HttpServer, mpsc::Receiver<String>, mpsc::Sender<()>, Arc<See
         // Fails when the test is over.
         let _ = told.lock().expect("no panic").send(event);
     });
-    (serve_http_with(router, serving, "127.0.0.1:0").expect("listens"), heard, open, seen)
+    (serve_http((router, serving), "127.0.0.1:0").expect("listens"), heard, open, seen)
 }
 
 // covers: SHTTP-S-028, B-222, B-039, S3-13, S3-34
@@ -488,9 +488,7 @@ fn revoked_principal_loses_its_sessions_streams_and_connections() {
         let connection = |http| {
             let (ours, theirs) = UnixStream::pair().expect("a pair");
             let (server, peer) = (server.clone(), Peer::unix(None));
-            thread::spawn(
-                move || if http { server.serve_http(theirs, peer) } else { server.serve_lines(theirs, peer) },
-            );
+            thread::spawn(move || if http { server.serve_http(theirs, peer) } else { server.serve(theirs, peer) });
             ours
         };
         let mut opened = Vec::new();
@@ -588,7 +586,7 @@ fn slow_application_delays_clients_and_misses_no_session() {
             told.send(format!("{event:?}")).expect("heard");
         });
         let router = router().0.configure(|config| config.limits.server.max_queued_events = 4);
-        let server = serve_http_with(router, slow, "127.0.0.1:0").expect("listens");
+        let server = serve_http((router, slow), "127.0.0.1:0").expect("listens");
         let (mut stream, opened) = (dial(&server), AtomicUsize::new(0));
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -634,7 +632,7 @@ fn timers_fire_without_traffic() {
 fn clients_of_both_eras_share_one_endpoint() {
     bounded(|| {
         let server = serve_http(router().0, "127.0.0.1:0").expect("listens");
-        let url = format!("http://{}/mcp", server.local_addr());
+        let url = format!("http://{}/mcp", server.local_addr().expect("an address"));
         thread::scope(|scope| {
             for policy in [Policy::Legacy, Policy::Modern, Policy::Legacy] {
                 let url = url.as_str();
@@ -668,7 +666,7 @@ const FEW: &str = "MCP_BLOCKING_TEST_FEW";
 fn few() {
     let (router, _) = router();
     let server = serve_http(router, "127.0.0.1:0").expect("listens");
-    println!("listens at {}!", server.local_addr());
+    println!("listens at {}!", server.local_addr().expect("an address"));
     std::io::stdin().read_to_end(&mut Vec::new()).expect("an end");
 }
 

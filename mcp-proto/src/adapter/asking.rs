@@ -62,13 +62,6 @@ pub struct Asking {
 }
 
 impl Asking {
-    /// Returns the command that answers it with an error, for a driver that holds its lock and has
-    /// no thread for the callback.
-    pub fn refuse(self) -> Option<ClientCommand> {
-        let (token, ..) = self.promise.into_parts()?;
-        Some(token.command(Err("has no thread")))
-    }
-
     pub(super) fn into_parts(self) -> (Promise<ReplyToken>, Question) {
         (self.promise, self.question)
     }

@@ -86,6 +86,15 @@ impl Job {
         }
     }
 
+    /// Wakes this waker when the job is cancelled before it begins, for a driver that keeps it in a
+    /// queue. Wakes it at once if it is cancelled already.
+    pub fn wake_on_cancel(&self, waker: &Waker) {
+        let (Self::Sync(SyncJob { cancel, .. }) | Self::Async(AsyncJob { cancel, .. })) = self;
+        if cancel.poll(waker) {
+            waker.wake_by_ref();
+        }
+    }
+
     /// Returns a job that calls this function.
     pub(super) fn sync<T: Recipient>(promise: Promise<T>, f: impl FnOnce() -> T::Value + Send + 'static) -> Self {
         let (cancel, kind) = (Arc::clone(&promise.cancel), promise.kind);
@@ -176,13 +185,13 @@ impl Cancel {
     }
 
     /// Returns whether it is cancelled. Otherwise wakes the task at its cancellation.
-    fn poll(&self, cx: &Context<'_>) -> bool {
-        let mut waker = lock(&self.waker);
-        let before = match &*waker {
-            Some(known) if known.will_wake(cx.waker()) => None,
-            _ => waker.replace(cx.waker().clone()),
+    fn poll(&self, waker: &Waker) -> bool {
+        let mut slot = lock(&self.waker);
+        let before = match &*slot {
+            Some(known) if known.will_wake(waker) => None,
+            _ => slot.replace(waker.clone()),
         };
-        drop(waker);
+        drop(slot);
         // Outside of the lock: it may be the last waker of a task that holds a server.
         drop(before);
         self.is_set()
@@ -302,7 +311,7 @@ impl<T: Recipient> Future for Polled<T> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Finished> {
         let this = self.get_mut();
         let (Some(future), Some(promise)) = (&mut this.future, &this.promise) else { return Poll::Pending };
-        let result = if promise.cancel.poll(cx) {
+        let result = if promise.cancel.poll(cx.waker()) {
             Err(CANCELLED)
         } else {
             promise.cancel.entered.store(true, Ordering::Relaxed);

@@ -19,13 +19,21 @@
 //! Nothing else here opens, reads or waits. An application needs nothing of this module.
 
 #[cfg(feature = "std")]
+mod accepting;
+#[cfg(feature = "std")]
 mod asking;
 mod attempts;
 mod calls;
 #[cfg(feature = "std")]
+mod client_core;
+#[cfg(feature = "std")]
 mod client_options;
 mod connect;
 mod ending;
+#[cfg(feature = "std")]
+mod exchanges;
+#[cfg(feature = "os")]
+mod front;
 #[cfg(feature = "std")]
 mod job;
 #[cfg(feature = "std")]
@@ -41,19 +49,29 @@ mod queue;
 #[cfg(feature = "std")]
 mod running;
 #[cfg(feature = "std")]
+mod server_core;
+#[cfg(feature = "std")]
 mod stderr;
 #[cfg(feature = "std")]
 mod sync;
 #[cfg(feature = "std")]
+mod target;
+#[cfg(feature = "std")]
 mod transfer;
+#[cfg(feature = "os")]
+mod watch;
 #[cfg(feature = "std")]
 mod work;
 
 pub use crate::event_queue::{EventQueue, Weigh, Weight};
 #[cfg(feature = "std")]
+pub use accepting::AcceptRetry;
+#[cfg(feature = "std")]
 pub use asking::{Asking, ClientLink, Questions};
 pub use attempts::Attempts;
 pub use calls::{Calls, Collected, Noted};
+#[cfg(feature = "std")]
+pub use client_core::{ClientCore, ClientTask, ReplacedWaker};
 #[cfg(feature = "std")]
 pub use client_options::{ClientCallbacks, ClientEventCallback, ClientOptions, NoticeCallback};
 pub use connect::{ConnectError, without_tls};
@@ -61,15 +79,24 @@ pub use connect::{ConnectError, without_tls};
 pub use connect::{not_bound, not_opened};
 pub use ending::{DRAIN, Ending, Signal, VANISH};
 #[cfg(feature = "std")]
+pub use exchanges::{Exchanges, Part};
+#[cfg(feature = "os")]
+pub use front::{
+    Client, Closer, Delay, DrivenConnection, Driving, Elements, Events, Exchange, Gateway, Listening, Pending,
+    PendingNotification, Routing, Server, Task, Turned,
+};
+#[cfg(feature = "std")]
 pub use job::{AsyncJob, Finished, Job, JobKind, Link, SyncJob};
 #[cfg(feature = "std")]
 pub use launcher::find_launcher;
 #[cfg(feature = "std")]
 pub use mailbox::Mailbox;
 #[cfg(feature = "std")]
-pub use options::{EventCallback, ServerOptions, Spawn};
+pub use options::{EventCallback, ServerOptions, Service, Spawn};
+#[cfg(all(feature = "os", shuttle))]
+pub use os::model;
 #[cfg(feature = "os")]
-pub use os::{ChildProcess, Clock, Spawned, TakenStdio, block_on, seed};
+pub use os::{ChildProcess, Clock, Spawned, TakenStdio, block_on, block_on_for, seed};
 #[cfg(all(feature = "os", unix))]
 pub use os::{SocketFile, peer_credentials};
 pub use question::{Question, Reply, ReplyKey, ReplyToken};
@@ -77,7 +104,11 @@ pub use queue::{Pieces, Step, WriteQueue};
 #[cfg(feature = "std")]
 pub use running::{Cancelled, Running};
 #[cfg(feature = "std")]
+pub use server_core::{ServerCore, ServerTask};
+#[cfg(feature = "std")]
 pub use stderr::StderrReader;
+#[cfg(feature = "std")]
+pub use target::{IntoTarget, Target};
 #[cfg(feature = "std")]
 pub use transfer::{Transfer, TransferOutput};
 #[cfg(feature = "std")]

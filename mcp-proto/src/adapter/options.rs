@@ -5,7 +5,7 @@ use super::sync::{Mutex, lock};
 use crate::exchange::{Peer, RequestHead};
 use crate::hook::{Denied, MessageHook, WireMessage};
 use crate::input::{Admission, AdmitToken};
-use crate::route::BoxFuture;
+use crate::route::{BoxFuture, Router};
 use crate::server::{Event, ServerConfig};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -21,6 +21,27 @@ pub struct ServerOptions {
     message: Option<MessageHook>,
     admit: Option<AdmitCallback>,
     spawn: Option<Arc<Spawn>>,
+}
+
+/// A router with the options of its server. A [`Router`] converts to one with the defaults.
+#[derive(Debug)]
+pub struct Service {
+    /// What is served.
+    pub router: Router,
+    /// The options of the server.
+    pub options: ServerOptions,
+}
+
+impl From<Router> for Service {
+    fn from(router: Router) -> Self {
+        Self { router, options: ServerOptions::new() }
+    }
+}
+
+impl From<(Router, ServerOptions)> for Service {
+    fn from((router, options): (Router, ServerOptions)) -> Self {
+        Self { router, options }
+    }
 }
 
 /// The callback for events of a server.

@@ -67,9 +67,9 @@ impl WriteQueue {
         self.finish.then_some(Step::End)
     }
 
-    /// Returns whether the writer waits, and has to be woken by the next change.
-    pub fn waits(&self) -> bool {
-        self.waits
+    /// Returns whether the writer waits although there is a step: it has to be woken.
+    pub fn has_waiting_step(&self) -> bool {
+        self.waits && (self.ended || self.finish || !self.pieces.is_empty())
     }
 }
 
@@ -172,10 +172,10 @@ mod tests {
         queue.push(Bytes::from_static(b"two"));
         assert!(matches!(queue.next_step(), Some(Step::Write(_))));
         assert!(matches!(queue.next_step(), Some(Step::Flush)));
-        assert!(!queue.waits());
         assert!(queue.next_step().is_none());
-        assert!(queue.waits());
+        assert!(!queue.has_waiting_step());
         queue.push(Bytes::from_static(b"three"));
+        assert!(queue.has_waiting_step());
         queue.finish();
         assert!(matches!(queue.next_step(), Some(Step::Write(_))));
         assert!(matches!(queue.next_step(), Some(Step::Flush)));

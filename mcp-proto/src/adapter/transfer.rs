@@ -243,6 +243,11 @@ impl Transfer {
         matches!(&self.phase, TransferPhase::Open(ending) if ending.writes())
     }
 
+    /// Returns whether the driver opens it.
+    pub fn is_opening(&self) -> bool {
+        matches!(self.phase, TransferPhase::Opening { .. })
+    }
+
     /// Returns whether to wait for the exit of a program.
     pub fn is_running(&self) -> bool {
         matches!(&self.phase, TransferPhase::Open(ending) if ending.is_running())
@@ -279,9 +284,10 @@ impl Transfer {
         self.writer != WriteState::Waits
     }
 
-    /// Returns whether the writer waits for its next step, so that it has to be woken.
-    pub fn is_waiting(&self) -> bool {
-        self.queue.waits()
+    /// Returns whether the writer waits although there is a step, or nothing more is to be written:
+    /// it has to be woken.
+    pub fn has_waiting_step(&self) -> bool {
+        self.queue.has_waiting_step()
     }
 
     /// Returns the next output. `None` if there is none for now, and forever after

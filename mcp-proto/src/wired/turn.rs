@@ -20,6 +20,11 @@ pub struct Turn {
 }
 
 impl Turn {
+    /// Returns the number of the connection.
+    pub fn connection(&self) -> u64 {
+        self.connection
+    }
+
     /// Returns whether the turn has no events. Counted bytes do not matter.
     pub fn is_empty(&self) -> bool {
         self.events.is_empty() && self.diagnostics.is_empty() && !self.is_closed

@@ -2,15 +2,21 @@
 //! in memory. No time passes, so the counts depend only on the order of polls.
 
 use super::*;
+use crate::clock::delay;
+use crate::jobs::Jobs;
+use crate::stream::Stream;
 use crate::{Router, ServerOptions, tool};
+use mcp_proto::adapter::{Driving, Server, Spawn};
+use mcp_proto::exchange::Peer;
+use mcp_proto::wired::Kind;
 use smol::Executor;
 use smol::io::{AsyncRead, AsyncWrite};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Wake, Waker};
+use std::sync::{Arc, Mutex};
+use std::task::Wake;
 
 /// Number of requests of each client.
 const REQUESTS: usize = 40;
@@ -152,18 +158,39 @@ fn request() -> Vec<u8> {
     format!("{head}{}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
-fn server() -> Arc<Shared> {
-    let router = Router::new("clock", "1").tool_async(tool("tick"), |_cx, ()| async { Ok("tock") });
-    Shared::new(router, ServerOptions::new(), None).expect("a seed")
+/// A server whose timers nothing drives.
+struct Bench {
+    server: Server,
+    _driving: Driving,
+    jobs: Jobs,
 }
 
-fn connection(server: &Arc<Shared>, client: &Client) -> ConnectionTask {
-    let streams: (Reader, Writer) = (Box::new(client.clone()), Box::new(client.clone()));
-    ConnectionTask::accept(server, Kind::HttpServer, Peer::default(), streams, true)
+impl Bench {
+    fn new(router: Router) -> Self {
+        Self::on(router, Arc::new(crate::sync::spawn))
+    }
+
+    fn on(router: Router, spawn: Arc<Spawn>) -> Self {
+        let (server, driving) = Server::begin(router, ServerOptions::new(), delay).expect("a seed");
+        Self { server, _driving: driving, jobs: Jobs::new(spawn) }
+    }
+
+    fn connection(&self, client: &Client) -> ConnectionTask {
+        self.connect((client.clone(), client.clone()).into())
+    }
+
+    fn connect(&self, stream: Stream) -> ConnectionTask {
+        let connection = self.server.accept(Kind::HttpServer, Peer::default(), false);
+        ConnectionTask::new(Transport::accepted(connection, stream, self.jobs.clone()))
+    }
+}
+
+fn server() -> Bench {
+    Bench::new(Router::new("clock", "1").tool_async(tool("tick"), |_cx, ()| async { Ok("tock") }))
 }
 
 /// Polls a connection like an executor, only when it was woken. Calls `polled` after each poll.
-fn run(mut connection: ConnectionTask, mut polled: impl FnMut()) -> Option<Closed> {
+fn run(mut connection: ConnectionTask, mut polled: impl FnMut()) -> Option<()> {
     let woken = Arc::<Woken>::default();
     let waker = Waker::from(woken.clone());
     woken.wake_by_ref();
@@ -181,12 +208,13 @@ fn run(mut connection: ConnectionTask, mut polled: impl FnMut()) -> Option<Close
 fn one_poll_serves_at_most_one_request() {
     let served = Served::default();
     let mut before = 0;
-    let end = run(connection(&server(), &Client::patient(0, &served)), || {
+    let server = server();
+    let end = run(server.connection(&Client::patient(0, &served)), || {
         let now = served.lock().expect("no panic").len();
         assert!(now <= before + 1, "{} requests in one poll", now - before);
         before = now;
     });
-    assert_eq!((end, before), (Some(Closed::Eof), REQUESTS));
+    assert_eq!((end, before), (Some(()), REQUESTS));
 }
 
 #[test]
@@ -196,7 +224,8 @@ fn one_poll_answers_one_request_of_a_read() {
     // As many as the first read accepts.
     let requests = (4 << 10) / request().len();
     client.talk(|talk| (talk.unread, talk.left, talk.ends) = (request().repeat(requests), 0, false));
-    let end = run(connection(&server(), &client), || {
+    let server = server();
+    let end = run(server.connection(&client), || {
         let now = served.lock().expect("no panic").len();
         assert!(now <= before + 1, "{} requests in one poll", now - before);
         before = now;
@@ -210,10 +239,10 @@ fn clients_that_never_pause_are_served_in_turn() {
     const CLIENTS: usize = 5;
     let (executor, server, served) = (Executor::new(), server(), Served::default());
     let tasks: Vec<_> =
-        (0..CLIENTS).map(|number| executor.spawn(connection(&server, &Client::patient(number, &served)))).collect();
+        (0..CLIENTS).map(|number| executor.spawn(server.connection(&Client::patient(number, &served)))).collect();
     smol::block_on(executor.run(async {
         for task in tasks {
-            assert_eq!(task.await, Closed::Eof);
+            task.await;
         }
     }));
     let served = served.lock().expect("no panic");
@@ -233,8 +262,9 @@ fn connection_is_polled_again_after_its_turn() {
     // parts of it mean nothing to the engine yet.
     let client = Client::impatient(&served);
     client.talk(|talk| talk.at_once = 100);
-    let end = run(connection(&server(), &client), || ());
-    assert_eq!((end, served.lock().expect("no panic").len()), (Some(Closed::Eof), REQUESTS));
+    let server = server();
+    let end = run(server.connection(&client), || ());
+    assert_eq!((end, served.lock().expect("no panic").len()), (Some(()), REQUESTS));
 }
 
 // covers: B-277
@@ -243,7 +273,7 @@ fn connection_ends_at_once_if_its_response_cannot_be_written() {
     let (server, client, woken) = (server(), Client::impatient(&Served::default()), Arc::<Woken>::default());
     // It sends one request, reads no response, and sends nothing more.
     client.talk(|talk| (talk.left, talk.takes) = (1, Takes::NothingYet));
-    let mut connection = connection(&server, &client);
+    let mut connection = server.connection(&client);
     let waker = Waker::from(woken.clone());
     let mut poll = || Pin::new(&mut connection).poll(&mut Context::from_waker(&waker));
     while woken.0.swap(false, Ordering::SeqCst) || client.talk(|talk| talk.writer.is_none()) {
@@ -254,7 +284,7 @@ fn connection_ends_at_once_if_its_response_cannot_be_written() {
     while end.is_pending() && woken.0.swap(false, Ordering::SeqCst) {
         end = poll();
     }
-    assert_eq!(end, Poll::Ready(Closed::Reset));
+    assert_eq!(end, Poll::Ready(()));
 }
 
 // covers: B-149, B-141
@@ -275,23 +305,20 @@ fn connection_dropped_after_any_poll_leaves_nothing() {
                 Ok("tock")
             });
             let spawn = move |task| there.spawn(task).detach();
-            let server = Shared::new(router, ServerOptions::new(), Some(Arc::new(spawn))).expect("a seed");
+            let server = Bench::on(router, Arc::new(spawn));
             let client = Client::impatient(&Served::default());
             client.talk(|talk| (talk.left, talk.at_once) = (2, 50));
-            let mut connection = connection(&server, &client);
+            let mut connection = server.connection(&client);
             for _ in 0..polls {
                 let _ = Pin::new(&mut connection).poll(&mut Context::from_waker(Waker::noop()));
                 executor.try_tick();
             }
-            states.insert(server.lock().engine.stats().running);
+            states.insert(server.server.stats().running);
             drop(connection);
             // Tasks that the drop has cancelled end.
             while executor.try_tick() {}
-            let state = server.lock();
-            let stats = state.engine.stats();
+            let stats = server.server.stats();
             assert_eq!((stats.running, stats.channels), (0, 0), "after {polls} polls");
-            assert!(state.connections.is_empty(), "after {polls} polls");
-            drop(state);
             assert!(executor.is_empty(), "after {polls} polls a handler is left");
         }
         assert!(states.contains(&0) && states.contains(&1), "{states:?}");
@@ -299,7 +326,7 @@ fn connection_dropped_after_any_poll_leaves_nothing() {
 }
 
 /// Creates a server, and a client with one call that has an argument of this size.
-fn large_call(size: usize) -> (Arc<Shared>, Client) {
+fn large_call(size: usize) -> (Bench, Client) {
     let router =
         Router::new("clock", "1").tool_async(tool("tick"), |_cx, _: BTreeMap<String, String>| async { Ok("tock") });
     let client = Client::impatient(&Served::default());
@@ -310,7 +337,7 @@ fn large_call(size: usize) -> (Arc<Shared>, Client) {
     let (head, _) = head.rsplit_once(": ").expect("a length");
     let unread = format!("{head}: {}\r\n\r\n{body}", body.len()).into_bytes();
     client.talk(|talk| (talk.unread, talk.left, talk.waits) = (unread, 0, true));
-    (Shared::new(router, ServerOptions::new(), None).expect("a seed"), client)
+    (Bench::new(router), client)
 }
 
 // covers: B-277
@@ -318,13 +345,13 @@ fn large_call(size: usize) -> (Arc<Shared>, Client) {
 fn large_message_is_parsed_by_another_thread() {
     for (size, parses) in [(1 << 20, true), (16 << 10, false)] {
         let (server, client) = large_call(size);
-        let (mut connection, mut parsed) = (connection(&server, &client), false);
-        let end = smol::block_on(poll_fn(|cx| {
+        let (mut connection, mut parsed) = (server.connection(&client), false);
+        smol::block_on(poll_fn(|cx| {
             let end = Pin::new(&mut connection).poll(cx);
-            parsed |= matches!(connection, ConnectionTask::Parsing(_));
+            parsed |= matches!(connection.0, Place::Pool(_));
             end
         }));
-        assert_eq!((end, parsed), (Closed::Eof, parses), "{size}");
+        assert_eq!(parsed, parses, "{size}");
         client.talk(|talk| assert_eq!(talk.served.lock().expect("no panic").len(), 1, "{size}"));
     }
 }
@@ -333,16 +360,15 @@ fn large_message_is_parsed_by_another_thread() {
 #[test]
 fn connection_dropped_during_parsing_leaves_nothing() {
     let (server, client) = large_call(1 << 20);
-    let mut connection = connection(&server, &client);
-    while !matches!(connection, ConnectionTask::Parsing(_)) {
+    let mut connection = server.connection(&client);
+    while !matches!(connection.0, Place::Pool(_)) {
         assert!(Pin::new(&mut connection).poll(&mut Context::from_waker(Waker::noop())).is_pending());
     }
-    server.shut_down(std::time::Duration::ZERO);
     drop(connection);
     // The thread leaves the server when it has parsed everything.
-    smol::block_on(server.over());
-    let state = server.lock();
-    assert_eq!((state.engine.stats().running, state.engine.stats().channels), (0, 0));
+    smol::block_on(server.server.stop(std::time::Duration::ZERO));
+    let stats = server.server.stats();
+    assert_eq!((stats.running, stats.channels), (0, 0));
 }
 
 /// A client that sends empty lines endlessly.
@@ -360,14 +386,13 @@ impl AsyncRead for EmptyLines {
 fn timers_fire_between_reads_that_other_threads_parse() {
     let limit = std::time::Duration::from_millis(50);
     let router = Router::new("clock", "1").configure(|config| config.limits.frame.head_timeout = limit);
-    let server = Shared::new(router, ServerOptions::new(), None).expect("a seed");
+    let server = Bench::new(router);
     let client = Client::patient(0, &Served::default());
-    let streams: (Reader, Writer) = (Box::new(EmptyLines), Box::new(client));
-    let mut connection = ConnectionTask::accept(&server, Kind::HttpServer, Peer::default(), streams, false);
+    let mut connection = server.connect((EmptyLines, client).into());
     let (mut polls, mut parsed) = (0, false);
     let end = smol::block_on(poll_fn(|cx| {
         polls += 1;
-        parsed |= matches!(connection, ConnectionTask::Parsing(_));
+        parsed |= matches!(connection.0, Place::Pool(_));
         match Pin::new(&mut connection).poll(cx) {
             Poll::Pending if polls < 2_000 => Poll::Pending,
             end => Poll::Ready(end),

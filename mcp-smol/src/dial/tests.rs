@@ -2,7 +2,7 @@
 //! end while they connect.
 
 use super::*;
-use crate::{Client, ClientOptions, HttpServer, Router, connect, connect_driven, serve_http, tool, tools};
+use crate::{Client, ClientOptions, Router, Server, connect, connect_driven, serve_http, tool, tools};
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
 use serde::Deserialize;
 use smol::Timer;
@@ -62,10 +62,10 @@ async fn dialled(addresses: &[SocketAddr]) -> (Result<SocketAddr, Closed>, Durat
     (end.map(|(_, address)| address), began.elapsed())
 }
 
-async fn served() -> (HttpServer, SocketAddr) {
+async fn served() -> (Server, SocketAddr) {
     let router = Router::new("calc", "1").tool_async(tool("one"), |_cx, _: Nothing| async { Ok("1") });
     let server = serve_http(router, "127.0.0.1:0").await.expect("listens");
-    let address = server.local_addr();
+    let address = server.local_addr().expect("an address");
     (server, address)
 }
 

@@ -5,18 +5,15 @@
 
 pub(crate) mod time;
 
-use crate::connection::ConnectionTask;
-use crate::ends::{Reader, Writer};
-use crate::server::Shared;
 use crate::spawned::Spawned;
-use crate::sync::{Mutex, Watchers, lock};
+use crate::sync::{Mutex, lock};
 use crate::{
-    Client, ClientOptions, Driver, Policy, Router, ServerOptions, ToolError, build, connect_driven, serve, tool, tools,
+    Client, ClientOptions, Driver, Policy, Router, Server, ServerOptions, ToolError, connect_driven, serve, tool, tools,
 };
 use mcp_proto::CallError;
+use mcp_proto::adapter::model;
 use mcp_proto::client::Termination;
 use mcp_proto::exchange::Peer;
-use mcp_proto::wired::Kind;
 use shuttle::Runner;
 use shuttle::future::{block_on, yield_now};
 use shuttle::rand::Rng;
@@ -42,8 +39,14 @@ fn check(runs: usize, scenario: impl Fn() + Send + Sync + 'static) {
     // The default is too small for an unoptimized engine.
     config.stack_size = 256 << 10;
     // The same schedules in every run, so that findings are reproducible.
-    Runner::new(RandomScheduler::new_from_seed(1, runs / 2), config.clone()).run(move || scenario());
-    Runner::new(PctScheduler::new_from_seed(2, 3, runs / 2), config).run(move || again());
+    Runner::new(RandomScheduler::new_from_seed(1, runs / 2), config.clone()).run(move || {
+        model::begin();
+        scenario();
+    });
+    Runner::new(PctScheduler::new_from_seed(2, 3, runs / 2), config).run(move || {
+        model::begin();
+        again();
+    });
     eprintln!("{} schedules", runs / 2 * 2);
 }
 
@@ -136,7 +139,13 @@ impl Drop for WriteEnd {
 
 /// The progress of a scenario, in steps that several tasks may wait for.
 #[derive(Clone, Default)]
-struct Flag(Arc<(Mutex<Step>, Watchers)>);
+struct Flag(Arc<Mutex<Reached>>);
+
+#[derive(Default)]
+struct Reached {
+    step: Step,
+    waiting: Vec<Waker>,
+}
 
 #[derive(Clone, Copy, Default, PartialEq, PartialOrd)]
 enum Step {
@@ -148,16 +157,25 @@ enum Step {
 
 impl Flag {
     fn reach(&self, step: Step) {
-        let mut reached = lock(&self.0.0);
-        if *reached < step {
-            *reached = step;
+        let mut reached = lock(&self.0);
+        if reached.step < step {
+            reached.step = step;
         }
+        let woken = std::mem::take(&mut reached.waiting);
         drop(reached);
-        self.0.1.wake();
+        woken.into_iter().for_each(Waker::wake);
     }
 
     async fn wait(&self, step: Step) {
-        self.0.1.watch(|| (*lock(&self.0.0) >= step).then_some(())).await;
+        poll_fn(|cx| {
+            let mut reached = lock(&self.0);
+            if reached.step >= step {
+                return Poll::Ready(());
+            }
+            reached.waiting.push(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
     }
 }
 
@@ -386,11 +404,11 @@ fn dropping_the_server_at_any_point_ends_the_calls() {
 
 /// Creates a client whose last handle takes its driver back, like [`connect`](crate::connect).
 fn owning(config: ClientOptions) -> (Client, impl FnOnce()) {
-    let ((their_reader, our_writer), (our_reader, their_writer)) = (pipe(256), pipe(256));
-    let (shared, driver) = build((our_reader, our_writer), config).expect("a target");
-    let driver = Spawned::new(driver);
-    let client = Client::new(shared, Some(driver.clone()));
-    let serving = shuttle::future::spawn(serve(router(&Flag::default()), their_reader, their_writer));
+    let (client, driver, serving) = pair(256, config, &Flag::default());
+    let (driver, limit) = (Spawned::new(driver), client.end_time());
+    let at_drop = driver.clone();
+    client.set_on_drop(move || at_drop.finish(limit));
+    let serving = shuttle::future::spawn(serving);
     let driver = shuttle::future::spawn(driver);
     let ended = || {
         block_on(driver).expect("no panic");
@@ -440,21 +458,6 @@ fn last_handle_may_be_dropped_by_a_callback() {
 
 // covers: B-277
 #[test]
-fn watcher_misses_no_change() {
-    check(2000, || {
-        let flag = Flag::default();
-        let watched = flag.clone();
-        let threads = threads(3, move |n| match n {
-            0 => watched.reach(Step::Set),
-            _ => block_on(watched.wait(Step::Set)),
-        });
-        block_on(smol::future::or(flag.wait(Step::Set), after_polls(1)));
-        join(threads);
-    });
-}
-
-// covers: B-277
-#[test]
 fn handler_woken_by_another_thread_continues() {
     check(2000, || {
         let flag = Flag::default();
@@ -474,30 +477,36 @@ fn handler_woken_by_another_thread_continues() {
     });
 }
 
+/// Connects a client to a server. Also returns the client's driver and the future that serves it.
+fn connected(server: &Server) -> (Client, Driver, impl Future<Output = ()> + Send + use<>) {
+    let ((their_reader, our_writer), (our_reader, their_writer)) = (pipe(256), pipe(256));
+    let (client, driver) = connect_driven((our_reader, our_writer), config()).expect("a target");
+    (client, driver, server.serve((their_reader, their_writer), Peer::default()))
+}
+
+fn server() -> Server {
+    Server::new(router(&Flag::default()), ServerOptions::new()).expect("a seed")
+}
+
 /// Runs two clients of one server. The caller decides how the server ends.
-fn two_connections(stop: impl Fn(&Arc<Shared>) + Send + Sync + 'static) {
+fn two_connections(stop: impl Fn(Server) + Send + Sync + 'static) {
     check(2000, move || {
-        let shared = Shared::new(router(&Flag::default()), ServerOptions::new(), None).expect("a seed");
-        let connected = || {
-            let ((their_reader, our_writer), (our_reader, their_writer)) = (pipe(256), pipe(256));
-            let streams: (Reader, Writer) = (Box::new(their_reader), Box::new(their_writer));
-            let connection = ConnectionTask::accept(&shared, Kind::Lines, Peer::default(), streams, true);
-            let connection = shuttle::future::spawn(connection);
-            let (client, driver) = connect_driven((our_reader, our_writer), config()).expect("a target");
-            (client, shuttle::future::spawn(driver), connection)
+        let server = server();
+        let running = || {
+            let (client, driver, serving) = connected(&server);
+            (client, shuttle::future::spawn(driver), shuttle::future::spawn(serving))
         };
-        let (first, second) = (connected(), connected());
+        let (first, second) = (running(), running());
         let clients = [first.0.clone(), second.0.clone()];
         let calls = threads(3, move |n| match n {
             0 => drop(add(&clients[0])),
             1 => drop(add(&clients[1])),
             _ => drop(block_on(clients[1].call(tools::call("hang"))).expect_err("never ends")),
         });
-        stop(&shared);
-        block_on(shared.over());
+        stop(server);
         join(calls);
-        for (client, driver, connection) in [first, second] {
-            drop(block_on(connection));
+        for (client, driver, serving) in [first, second] {
+            block_on(serving).expect("no panic");
             drop(client);
             block_on(driver).expect("no panic");
         }
@@ -506,31 +515,30 @@ fn two_connections(stop: impl Fn(&Arc<Shared>) + Send + Sync + 'static) {
 
 // covers: B-143
 #[test]
-fn stopped_server_ends_every_connection() {
-    two_connections(|shared| shared.end());
+fn dropped_server_ends_every_connection() {
+    two_connections(drop);
 }
 
 // covers: B-143
 #[test]
-fn shutdown_ends_every_connection() {
-    two_connections(|shared| shared.shut_down(Duration::ZERO));
+fn stopped_server_ends_every_connection() {
+    two_connections(|server| {
+        block_on(server.stop(Duration::ZERO));
+        let stats = server.stats();
+        assert_eq!((stats.channels, stats.running), (0, 0));
+    });
 }
 
 // covers: B-141, B-149
 #[test]
 fn connection_dropped_at_any_point_does_not_affect_the_other() {
     check(1000, || {
-        let shared = Shared::new(router(&Flag::default()), ServerOptions::new(), None).expect("a seed");
-        let connected = |end: Pin<Box<dyn Future<Output = ()> + Send>>| {
-            let ((their_reader, our_writer), (our_reader, their_writer)) = (pipe(256), pipe(256));
-            let streams: (Reader, Writer) = (Box::new(their_reader), Box::new(their_writer));
-            let connection = ConnectionTask::accept(&shared, Kind::Lines, Peer::default(), streams, true);
-            let connection = smol::future::or(async { drop(connection.await) }, end);
-            let connection = shuttle::future::spawn(connection);
-            let (client, driver) = connect_driven((our_reader, our_writer), config()).expect("a target");
-            (client, shuttle::future::spawn(driver), connection)
+        let server = server();
+        let running = |end: Pin<Box<dyn Future<Output = ()> + Send>>| {
+            let (client, driver, serving) = connected(&server);
+            (client, shuttle::future::spawn(driver), shuttle::future::spawn(smol::future::or(serving, end)))
         };
-        let (dropped, stays) = (connected(Box::pin(after_polls(any(20)))), connected(Box::pin(pending())));
+        let (dropped, stays) = (running(Box::pin(after_polls(any(20)))), running(Box::pin(pending())));
         let clients = [dropped.0.clone(), stays.0.clone()];
         let calls = threads(3, move |n| match n {
             0 => drop(add(&clients[0])),
@@ -545,6 +553,6 @@ fn connection_dropped_at_any_point_does_not_affect_the_other() {
             block_on(driver).expect("no panic");
         }
         block_on(stays.2).expect("no panic");
-        assert_eq!(shared.lock().engine.stats().running, 0);
+        assert_eq!(server.stats().running, 0);
     });
 }

@@ -51,7 +51,7 @@ fn stopped_server_waits_for_no_admission() {
     run(async {
         let asked = Arc::<Asked>::default();
         let server = serve_http(undecided(&asked), "127.0.0.1:0").await.expect("an address");
-        let mut stream = TcpStream::connect(server.local_addr()).await.expect("connected");
+        let mut stream = TcpStream::connect(server.local_addr().expect("an address")).await.expect("connected");
         stream.write_all(HEAD.as_bytes()).await.expect("written");
         until(|| asked.begun.load(Ordering::SeqCst) == 1).await;
         server.stop(Duration::ZERO).await;
@@ -66,7 +66,7 @@ fn disconnect_drops_the_pending_admission() {
         let asked = Arc::<Asked>::default();
         let server = serve_http(undecided(&asked), "127.0.0.1:0").await.expect("an address");
         for n in 1..=3 {
-            let mut stream = TcpStream::connect(server.local_addr()).await.expect("connected");
+            let mut stream = TcpStream::connect(server.local_addr().expect("an address")).await.expect("connected");
             stream.write_all(HEAD.as_bytes()).await.expect("written");
             until(|| asked.begun.load(Ordering::SeqCst) == n).await;
             assert_eq!(asked.dropped.load(Ordering::SeqCst), n - 1);

@@ -18,7 +18,7 @@ async fn call(client: &Client) -> Result<CallToolResult, CallError> {
     client.call(tools::call("add").arguments(&Add { a: 1, b: 2 })).await
 }
 
-fn spawned(target: impl mcp_smol::IntoTarget, config: ClientOptions) -> Client {
+fn spawned(target: impl mcp_smol::IntoTarget<mcp_smol::Given>, config: ClientOptions) -> Client {
     let (client, driver) = connect_driven(target, config).expect("a target");
     smol::spawn(driver).detach();
     client

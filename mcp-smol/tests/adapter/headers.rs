@@ -3,7 +3,6 @@
 use crate::calc::Add;
 use crate::common::run;
 use mcp_smol::{ClientOptions, connect_driven, tools};
-use smol::stream::StreamExt;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc;
@@ -78,8 +77,8 @@ fn arguments_and_application_fields_are_sent_in_the_header() {
         let config = ClientOptions::new().header("X-User", "José").expect("a legal field");
         let (client, driver) = connect_driven(url.as_str(), config).expect("a target");
         smol::spawn(driver).detach();
-        let tools: Vec<_> = client.pages(tools::list()).map(|tool| tool.expect("a page").name).collect().await;
-        assert_eq!(tools, ["add"]);
+        let tools = client.pages(tools::list()).all().await.expect("pages");
+        assert!(tools.iter().map(|tool| &*tool.name).eq(["add"]));
         let sum = client.call(tools::call("add").arguments(&Add { a: 1, b: 2 })).await.expect("an answer");
         assert_eq!(sum.first_text(), Some("3"));
         client.close().await;

@@ -5,7 +5,7 @@ use crate::common::{run, until};
 use mcp_proto::CallError;
 use mcp_proto::exchange::{Closed, Sent};
 use mcp_smol::{
-    Authorization, Client, ClientOptions, ConnectError, ElicitResult, Headers, HttpServer, Termination, connect,
+    Authorization, Client, ClientOptions, ConnectError, ElicitResult, Headers, Server, Termination, connect,
     connect_driven, serve_http, tools,
 };
 use smol::io::{AsyncReadExt, AsyncWriteExt};
@@ -15,13 +15,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-async fn serving(seen: &Seen) -> (HttpServer, String) {
+async fn serving(seen: &Seen) -> (Server, String) {
     let server = serve_http(router(seen), "127.0.0.1:0").await.expect("an address");
-    let url = format!("http://{}/mcp", server.local_addr());
+    let url = format!("http://{}/mcp", server.local_addr().expect("an address"));
     (server, url)
 }
 
-async fn connected(seen: &Seen) -> (HttpServer, Client) {
+async fn connected(seen: &Seen) -> (Server, Client) {
     let (server, url) = serving(seen).await;
     let client = connect(url.as_str()).await.expect("connected");
     (server, client)
@@ -85,8 +85,8 @@ fn client_makes_calls_over_http() {
         let (_server, client) = connected(&Seen::default()).await;
         let sum = client.call(tools::call("add").arguments(&Add { a: 1, b: 2 })).await.expect("an answer");
         assert_eq!(sum.first_text(), Some("3"));
-        let tools: Vec<_> = client.pages(tools::list()).map(|tool| tool.expect("a page").name).collect().await;
-        assert!(tools.contains(&"add".to_string()));
+        let tools = client.pages(tools::list()).all().await.expect("pages");
+        assert!(tools.iter().any(|tool| tool.name == "add"));
         assert_eq!(client.close().await, Termination::Requested);
     });
 }
@@ -176,7 +176,7 @@ fn panicking_handler_responds_with_an_error_over_http() {
 fn one_connection_carries_a_json_response_then_a_stream() {
     run(async {
         let (server, _) = serving(&Seen::default()).await;
-        let mut stream = TcpStream::connect(server.local_addr()).await.expect("connected");
+        let mut stream = TcpStream::connect(server.local_addr().expect("an address")).await.expect("connected");
         let add = post("tools/call", Some("add"), r#""name":"add","arguments":{"a":1,"b":2},"#);
         stream.write_all(add.as_bytes()).await.expect("written");
         let answer = read_until(&mut stream, r#""text":"3""#).await.to_ascii_lowercase();
@@ -193,7 +193,7 @@ fn one_connection_carries_a_json_response_then_a_stream() {
 fn non_http_bytes_get_a_400_and_a_close() {
     run(async {
         let (server, _) = serving(&Seen::default()).await;
-        let mut stream = TcpStream::connect(server.local_addr()).await.expect("connected");
+        let mut stream = TcpStream::connect(server.local_addr().expect("an address")).await.expect("connected");
         stream.write_all(b"POST /mcp HTTP/1.1\r\nno field\r\n\r\n").await.expect("written");
         stream.shutdown(std::net::Shutdown::Write).expect("shut down");
         let mut answer = String::new();
@@ -206,7 +206,7 @@ fn non_http_bytes_get_a_400_and_a_close() {
 fn port_without_listener_fails_the_connect() {
     run(async {
         let (server, url) = serving(&Seen::default()).await;
-        let address = server.local_addr();
+        let address = server.local_addr().expect("an address");
         drop(server);
         // The listener closes when its task has noticed the end.
         while TcpStream::connect(address).await.is_ok() {}
@@ -358,8 +358,12 @@ fn credentials_are_requested_once_and_the_request_repeated() {
 fn error_names_the_address_in_use() {
     run(async {
         let (server, _url) = serving(&Seen::default()).await;
-        let in_use = serve_http(router(&Seen::default()), server.local_addr()).await.expect_err("in use");
+        let in_use =
+            serve_http(router(&Seen::default()), server.local_addr().expect("an address")).await.expect_err("in use");
         assert_eq!(in_use.kind(), std::io::ErrorKind::AddrInUse);
-        assert!(in_use.to_string().contains(&format!("cannot listen at {}: ", server.local_addr())), "{in_use}");
+        assert!(
+            in_use.to_string().contains(&format!("cannot listen at {}: ", server.local_addr().expect("an address"))),
+            "{in_use}"
+        );
     });
 }

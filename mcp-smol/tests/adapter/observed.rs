@@ -1,9 +1,7 @@
 //! Statistics and pings of a connection.
 
 use crate::common::{legacy, run, server, until};
-use mcp_smol::{
-    ClientEvent, Peer, Router, Server, ServerOptions, Service, Termination, connect, connect_driven, tool, tools,
-};
+use mcp_smol::{ClientEvent, Peer, Router, Server, ServerOptions, Termination, connect, connect_driven, tool, tools};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -78,11 +76,10 @@ fn handler_that_ignores_cancellation_counts_until_it_returns() {
             }
         });
         let on_threads = |task: smol::future::Boxed<()>| drop(std::thread::spawn(|| smol::block_on(task)));
-        let server =
-            Server::new(Service::from((router, ServerOptions::new().on_executor(on_threads)))).expect("a seed");
+        let server = Server::new(router, ServerOptions::new().on_executor(on_threads)).expect("a seed");
         let held = || (server.stats().running, server.stats().abandoned_handlers);
         let (ours, theirs) = smol::net::unix::UnixStream::pair().expect("a pair");
-        let serving = smol::spawn(server.serve_lines(theirs, Peer::default()));
+        let serving = smol::spawn(server.serve(theirs, Peer::default()));
         let client = connect((ours.clone(), ours)).await.expect("hello");
         let call = client.start(tools::call("stuck").arguments(&crate::calc::Nothing {}));
         entered.recv().await.expect("entered");
@@ -102,7 +99,7 @@ fn statistics_of_both_sides_agree_over_http() {
     run(async {
         let router = crate::calc::router(&crate::calc::Seen::default());
         let server = mcp_smol::serve_http(router, "127.0.0.1:0").await.expect("an address");
-        let url = format!("http://{}/mcp", server.local_addr());
+        let url = format!("http://{}/mcp", server.local_addr().expect("an address"));
         let client = connect(url.as_str()).await.expect("hello");
         for _ in 0..3 {
             client.call(tools::call("add").arguments(&crate::calc::Add { a: 1, b: 2 })).await.expect("a sum");

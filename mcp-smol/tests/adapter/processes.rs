@@ -339,7 +339,10 @@ fn dropped_driver_kills_the_program_before_its_calls_end() {
 }
 
 /// Returns the error of a start and the time until then.
-async fn start_error(target: impl IntoTarget, config: ClientOptions) -> (mcp_proto::error::NegotiationError, Duration) {
+async fn start_error(
+    target: impl IntoTarget<mcp_smol::Given>,
+    config: ClientOptions,
+) -> (mcp_proto::error::NegotiationError, Duration) {
     let began = Instant::now();
     let failed = mcp_smol::connect_with(target, config).await.expect_err("it is silent");
     let took = began.elapsed();

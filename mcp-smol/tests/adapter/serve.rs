@@ -10,7 +10,6 @@ use mcp_smol::{
     serve, serve_stdio, tool, tools,
 };
 use smol::net::unix::UnixStream;
-use smol::stream::StreamExt;
 use std::fs::File;
 use std::future::{Future, poll_fn};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -48,7 +47,7 @@ fn me() -> Program {
     Program::new(me.to_str().expect("unicode")).args(args).env(CHILD, "1")
 }
 
-fn spawned(target: impl mcp_smol::IntoTarget, config: ClientOptions) -> Client {
+fn spawned(target: impl mcp_smol::IntoTarget<mcp_smol::Given>, config: ClientOptions) -> Client {
     let (client, driver) = connect_driven(target, config).expect("a target");
     smol::spawn(driver).detach();
     client
@@ -62,8 +61,8 @@ fn child_negotiates_responds_and_exits() {
         let client = connect(me()).await.expect("connected");
         let sum = client.call(tools::call("add").arguments(&Add { a: 1, b: 2 })).await.expect("an answer");
         assert_eq!(sum.first_text(), Some("3"));
-        let tools: Vec<_> = client.pages(tools::list()).map(|tool| tool.expect("a page").name).collect().await;
-        assert!(tools.contains(&"add".to_string()));
+        let tools = client.pages(tools::list()).all().await.expect("pages");
+        assert!(tools.iter().any(|tool| tool.name == "add"));
         assert_eq!(client.server().and_then(|server| server.implementation).expect("a name").name, "calc");
         assert_eq!(client.close().await, Termination::Requested);
     });

@@ -4,8 +4,8 @@
 use crate::calc::{Count, Nothing, Seen, name, router};
 use crate::common::{run, until};
 use mcp_smol::{
-    Admission, CallError, Change, ClientOptions, ElicitResult, Hosts, HttpServer, IntoTarget, Peer, Policy, Principal,
-    Router, Server, ServerEvent, ServerOptions, Service, Termination, connect_with, serve_http, tool, tools,
+    Admission, CallError, Change, ClientOptions, ElicitResult, Hosts, IntoTarget, Peer, Policy, Principal, Router,
+    Server, ServerEvent, ServerOptions, Termination, connect_with, serve_http, tool, tools,
 };
 use smol::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use smol::net::TcpStream;
@@ -89,8 +89,8 @@ async fn sum(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains(r#""text":"3""#), "{answer}");
 }
 
-async fn dial(server: &HttpServer) -> TcpStream {
-    TcpStream::connect(server.local_addr()).await.expect("connected")
+async fn dial(server: &Server) -> TcpStream {
+    TcpStream::connect(server.local_addr().expect("an address")).await.expect("connected")
 }
 
 // covers: B-189
@@ -159,7 +159,7 @@ fn only_named_hosts_are_served_on_every_address() {
             let router = router(&Seen::default()).configure(|config| config.hosts = hosts);
             let server = serve_http(router, "0.0.0.0:0").await.expect("an address");
             for (host, status) in [(served, "HTTP/1.1 200"), (foreign, "HTTP/1.1 403")] {
-                let at = ("127.0.0.1", server.local_addr().port());
+                let at = ("127.0.0.1", server.local_addr().expect("an address").port());
                 let mut stream = TcpStream::connect(at).await.expect("connected");
                 say(&mut stream, &add().replace("Host: localhost", &format!("Host: {host}"))).await;
                 let told = answer(&mut stream).await;
@@ -176,7 +176,7 @@ fn only_named_hosts_are_served_on_every_address() {
 fn client_on_another_address_is_refused_by_default() {
     run(async {
         let server = serve_http(router(&Seen::default()), "0.0.0.0:0").await.expect("an address");
-        let port = server.local_addr().port();
+        let port = server.local_addr().expect("an address").port();
         let mut statuses = vec![("127.0.0.1".parse().expect("an address"), "HTTP/1.1 200")];
         // No packet is sent: the system only selects the source address.
         let route = std::net::UdpSocket::bind("0.0.0.0:0").expect("a socket");
@@ -197,7 +197,7 @@ fn client_on_another_address_is_refused_by_default() {
 #[test]
 fn streams_of_any_listener_share_one_engine() {
     run(async {
-        let server = Server::new(router(&Seen::default())).expect("a seed");
+        let server = Server::new(router(&Seen::default()), ServerOptions::new()).expect("a seed");
         let mut streams = Vec::new();
         for _ in 0..3 {
             let (ours, theirs) = UnixStream::pair().expect("a pair");
@@ -209,7 +209,7 @@ fn streams_of_any_listener_share_one_engine() {
         }
         assert_eq!((server.stats().channels, server.stats().requests), (3, 3));
         let (mut lines, theirs) = UnixStream::pair().expect("a pair");
-        let serving = smol::spawn(server.serve_lines(theirs, Peer::default()));
+        let serving = smol::spawn(server.serve(theirs, Peer::default()));
         say(&mut lines, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n").await;
         read_until(&mut lines, "\n").await;
         drop(lines);
@@ -230,7 +230,7 @@ fn streams_of_any_listener_share_one_engine() {
 fn dropping_the_last_server_ends_connections_and_handlers() {
     run(async {
         let seen = Seen::default();
-        let server = Server::new(router(&seen)).expect("a seed");
+        let server = Server::new(router(&seen), ServerOptions::new()).expect("a seed");
         let (mut ours, theirs) = UnixStream::pair().expect("a pair");
         let serving = smol::spawn(server.serve_http(theirs, Peer::default()));
         say(&mut ours, &call("hang", "{}", "")).await;
@@ -250,7 +250,8 @@ fn dropped_serving_future_cancels_its_request_and_frees_slot() {
     run(async {
         let seen = Seen::default();
         let server =
-            Server::new(router(&seen).configure(|config| config.limits.server.max_exchanges = 1)).expect("a seed");
+            Server::new(router(&seen).configure(|config| config.limits.server.max_exchanges = 1), ServerOptions::new())
+                .expect("a seed");
         let (mut ours, theirs) = UnixStream::pair().expect("a pair");
         let serving = smol::spawn(server.serve_http(theirs, Peer::default()));
         say(&mut ours, &call("hang", "{}", "")).await;
@@ -272,7 +273,7 @@ fn dropped_serving_future_cancels_its_request_and_frees_slot() {
 fn dropping_the_future_of_stop_does_not_stop_the_shutdown() {
     run(async {
         let seen = Seen::default();
-        let server = Server::new(router(&seen)).expect("a seed");
+        let server = Server::new(router(&seen), ServerOptions::new()).expect("a seed");
         let (mut ours, theirs) = UnixStream::pair().expect("a pair");
         let serving = smol::spawn(server.serve_http(theirs, Peer::default()));
         say(&mut ours, &call("hang", "{}", "")).await;
@@ -309,14 +310,11 @@ fn server_runs_on_the_configured_executor() {
         let (executor, seen) = (Arc::new(smol::Executor::new()), Seen::default());
         let (there, spawned) = (executor.clone(), Arc::<AtomicUsize>::default());
         let count = spawned.clone();
-        let service = Service::from((
-            router(&seen),
-            ServerOptions::new().on_executor(move |task| {
-                count.fetch_add(1, Ordering::SeqCst);
-                there.spawn(task).detach();
-            }),
-        ));
-        let server = executor.run(serve_http(service, "127.0.0.1:0")).await.expect("an address");
+        let options = ServerOptions::new().on_executor(move |task| {
+            count.fetch_add(1, Ordering::SeqCst);
+            there.spawn(task).detach();
+        });
+        let server = executor.run(serve_http((router(&seen), options), "127.0.0.1:0")).await.expect("an address");
         let before = spawned.load(Ordering::SeqCst);
         let mut stream = dial(&server).await;
         say(&mut stream, &add()).await;
@@ -338,17 +336,14 @@ fn request_of_a_dropped_handler_gets_an_error() {
     run(async {
         let seen = Seen::default();
         let tasks = Arc::<AtomicUsize>::default();
-        let service = Service::from((
-            router(&seen),
-            ServerOptions::new().on_executor(move |task| {
-                // Timers, listener, connection; then a handler.
-                match tasks.fetch_add(1, Ordering::SeqCst) {
-                    3 => drop(task),
-                    _ => smol::spawn(task).detach(),
-                }
-            }),
-        ));
-        let server = serve_http(service, "127.0.0.1:0").await.expect("an address");
+        let options = ServerOptions::new().on_executor(move |task| {
+            // Timers, listener, connection; then a handler.
+            match tasks.fetch_add(1, Ordering::SeqCst) {
+                3 => drop(task),
+                _ => smol::spawn(task).detach(),
+            }
+        });
+        let server = serve_http((router(&seen), options), "127.0.0.1:0").await.expect("an address");
         let mut stream = dial(&server).await;
         say(&mut stream, &call("hang", "{}", "")).await;
         let answer = answer(&mut stream).await;
@@ -358,13 +353,13 @@ fn request_of_a_dropped_handler_gets_an_error() {
 }
 
 /// Creates a server that admits `ada`, and has a tool that returns the principal.
-fn guarded() -> Service {
+fn guarded() -> (Router, ServerOptions) {
     let router = Router::new("guarded", "1").tool_async(tool("who"), |cx, _: Nothing| async move {
         let context = cx.context();
         let agent = context.http.as_ref().and_then(|head| head.headers.get("User-Agent").map(str::to_owned));
         Ok(format!("{:?} with {:?}", context.principal, agent))
     });
-    Service::from((
+    (
         router.configure(|config| config.limits.server.admit_timeout = Duration::from_secs(3)),
         ServerOptions::new().on_admit_async(|head, _peer| async move {
             smol::future::yield_now().await;
@@ -376,7 +371,7 @@ fn guarded() -> Service {
                 _ => Admission::Unauthorized("Bearer realm=\"calc\"".into()),
             }
         }),
-    ))
+    )
 }
 
 // covers: S3-45, HTTP-S-006, SHTTP-S-006
@@ -407,14 +402,11 @@ fn handlers_and_admission_see_the_client_address() {
         let router = Router::new("who", "1")
             .tool_async(tool("who"), |cx, _: Nothing| async move { Ok(format!("{:?}", cx.context().peer.name)) });
         let (tell, told) = smol::channel::unbounded();
-        let service = Service::from((
-            router,
-            ServerOptions::new().on_admit_async(move |_, peer| {
-                drop(tell.try_send(peer));
-                std::future::ready(Admission::Accept(None))
-            }),
-        ));
-        let server = serve_http(service, "127.0.0.1:0").await.expect("an address");
+        let options = ServerOptions::new().on_admit_async(move |_, peer| {
+            drop(tell.try_send(peer));
+            std::future::ready(Admission::Accept(None))
+        });
+        let server = serve_http((router, options), "127.0.0.1:0").await.expect("an address");
         let mut stream = dial(&server).await;
         let address = stream.local_addr().expect("an address");
         for _ in 0..2 {
@@ -439,7 +431,7 @@ fn stop_ends_silent_and_stalled_clients() {
         until(|| server.stats().requests == 1 && server.stats().running == 0).await;
         server.stop(Duration::from_millis(100)).await;
         assert_eq!(server.stats().channels, 0);
-        assert!(TcpStream::connect(server.local_addr()).await.is_err());
+        assert!(TcpStream::connect(server.local_addr().expect("an address")).await.is_err());
         drop((mute, deaf));
     });
 }
@@ -476,7 +468,7 @@ fn older_call(tool: &str, arguments: &str) -> String {
 }
 
 /// Starts a server with the router of these tests, which streams at once. Returns its events.
-async fn streaming(seen: &Seen) -> (HttpServer, Arc<Mutex<Vec<String>>>) {
+async fn streaming(seen: &Seen) -> (Server, Arc<Mutex<Vec<String>>>) {
     let heard = Arc::<Mutex<Vec<String>>>::default();
     let told = heard.clone();
     let router = router(seen)
@@ -486,16 +478,13 @@ async fn streaming(seen: &Seen) -> (HttpServer, Arc<Mutex<Vec<String>>>) {
             Ok("told")
         })
         .configure(|config| (config.stream_after, config.store) = (Duration::ZERO, true));
-    let service = Service::from((
-        router,
-        ServerOptions::new().on_event(move |event| {
-            told.lock().expect("no panic").push(match event {
-                ServerEvent::Store(append) => format!("Store {} {}", append.id, append.data.len()),
-                other => format!("{other:?}"),
-            });
-        }),
-    ));
-    (serve_http(service, "127.0.0.1:0").await.expect("an address"), heard)
+    let options = ServerOptions::new().on_event(move |event| {
+        told.lock().expect("no panic").push(match event {
+            ServerEvent::Store(append) => format!("Store {} {}", append.id, append.data.len()),
+            other => format!("{other:?}"),
+        });
+    });
+    (serve_http((router, options), "127.0.0.1:0").await.expect("an address"), heard)
 }
 
 // covers: SHTTP-S-028, B-222, B-039, S3-13, S3-34
@@ -553,22 +542,19 @@ fn end_of_a_session_ends_its_handlers() {
 fn revoked_principal_loses_its_sessions_streams_and_connections() {
     run(async {
         let seen = Seen::default();
-        let service = Service::from((
-            router(&seen),
-            ServerOptions::new().on_admit_async(|head, _peer| async move {
-                let Some(head) = head else { return Admission::Accept(Some("ada".into())) };
-                match head.headers.get("Authorization") {
-                    Some(who) => Admission::Accept(Some(who.into())),
-                    None => Admission::Unauthorized("Bearer".into()),
-                }
-            }),
-        ));
-        let server = Server::new(service).expect("a seed");
+        let options = ServerOptions::new().on_admit_async(|head, _peer| async move {
+            let Some(head) = head else { return Admission::Accept(Some("ada".into())) };
+            match head.headers.get("Authorization") {
+                Some(who) => Admission::Accept(Some(who.into())),
+                None => Admission::Unauthorized("Bearer".into()),
+            }
+        });
+        let server = Server::new(router(&seen), options).expect("a seed");
         let connection = |http: bool| {
             let (ours, theirs) = UnixStream::pair().expect("a pair");
             let (server, peer) = (server.clone(), Peer::unix(None));
             let serving = async move {
-                if http { server.serve_http(theirs, peer).await } else { server.serve_lines(theirs, peer).await }
+                if http { server.serve_http(theirs, peer).await } else { server.serve(theirs, peer).await }
             };
             smol::spawn(serving).detach();
             ours
@@ -641,7 +627,7 @@ fn change_reaches_every_stream_and_stop_ends_them() {
 fn timers_fire_without_traffic() {
     run(async {
         let often = router(&Seen::default()).configure(|config| config.keep_alive = Some(Duration::from_millis(20)));
-        let server = Server::new(often).expect("a seed");
+        let server = Server::new(often, ServerOptions::new()).expect("a seed");
         let (mut stream, theirs) = UnixStream::pair().expect("a pair");
         smol::spawn(server.serve_http(theirs, Peer::default())).detach();
         let session = open_session(&mut stream).await;
@@ -672,7 +658,7 @@ fn clients_that_read_nothing_delay_no_other_client() {
     });
 }
 
-async fn calls_of(policy: Policy, target: impl IntoTarget) {
+async fn calls_of(policy: Policy, target: impl IntoTarget<mcp_smol::Given>) {
     let config = ClientOptions::new()
         .set(move |config| config.policy = policy)
         .on_elicit_async(|_| async { ElicitResult::Accept(name("ada")) });
@@ -694,7 +680,7 @@ async fn calls_of(policy: Policy, target: impl IntoTarget) {
 fn clients_of_both_eras_share_one_endpoint() {
     run(async {
         let server = serve_http(router(&Seen::default()), "127.0.0.1:0").await.expect("an address");
-        let url = format!("http://{}/mcp", server.local_addr());
+        let url = format!("http://{}/mcp", server.local_addr().expect("an address"));
         let older = smol::future::zip(calls_of(Policy::Legacy, url.as_str()), calls_of(Policy::Legacy, url.as_str()));
         smol::future::zip(older, calls_of(Policy::Modern, url.as_str())).await;
         until(|| server.stats().channels == 0).await;
@@ -711,7 +697,7 @@ const FEW: &str = "MCP_SMOL_TEST_FEW";
 fn few() {
     smol::block_on(async {
         let server = serve_http(router(&Seen::default()), "127.0.0.1:0").await.expect("an address");
-        println!("listens at {}!", server.local_addr());
+        println!("listens at {}!", server.local_addr().expect("an address"));
         smol::unblock(|| std::io::Read::read_to_end(&mut std::io::stdin(), &mut Vec::new())).await.expect("an end");
     });
 }

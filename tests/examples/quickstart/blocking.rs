@@ -57,7 +57,7 @@ fn server() -> Router {
 pub(crate) fn serve(options: &Options) -> Result<(), Box<dyn Error>> {
     if options.http {
         let http = serve_http(server(), "127.0.0.1:0")?;
-        println!("http://{}/mcp", http.local_addr());
+        println!("http://{}/mcp", http.local_addr().expect("an address"));
         http.wait();
         return Ok(());
     }
@@ -71,7 +71,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     }
     if options.http {
         let http = serve_http(server(), "127.0.0.1:0")?;
-        let url = format!("http://{}/mcp", http.local_addr());
+        let url = format!("http://{}/mcp", http.local_addr().expect("an address"));
         tour(options, "HTTP", url.as_str())?;
         http.stop(Duration::from_secs(1));
         return Ok(());
@@ -79,7 +79,11 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     tour(options, "stdio", options.program()?)
 }
 
-fn tour(options: &Options, transport: &str, target: impl IntoTarget) -> Result<(), Box<dyn Error>> {
+fn tour(
+    options: &Options,
+    transport: &str,
+    target: impl IntoTarget<mcp_blocking::Given>,
+) -> Result<(), Box<dyn Error>> {
     let (legacy, own) = (options.legacy, options.is_tour());
     let config = ClientOptions::new()
         .set(move |config| Options { legacy, ..Options::default() }.configure(config))
@@ -117,7 +121,7 @@ fn call_our_tools(client: &Client) -> Result<(), Box<dyn Error>> {
 
     print_result("greet", &client.call(tools::call("greet"))?);
 
-    let slow = client.start(tools::call("sleep").timeout(None))?;
+    let slow = client.start(tools::call("sleep").timeout(None));
     let slow = match slow.wait_timeout(Duration::from_millis(200)) {
         Ok(_) => return Err("sleep came back early".into()),
         Err(slow) => slow,

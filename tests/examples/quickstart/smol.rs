@@ -7,7 +7,6 @@ use mcp_smol::{
 };
 use schemars::schema_for;
 use smol::Timer;
-use smol::stream::StreamExt;
 use std::error::Error;
 use std::time::Duration;
 
@@ -57,7 +56,7 @@ pub(crate) fn serve(options: &Options) -> Result<(), Box<dyn Error>> {
     smol::block_on(async {
         if options.http {
             let http = serve_http(server(), "127.0.0.1:0").await?;
-            println!("http://{}/mcp", http.local_addr());
+            println!("http://{}/mcp", http.local_addr().expect("an address"));
             http.wait().await;
             return Ok(());
         }
@@ -73,7 +72,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         }
         if options.http {
             let http = serve_http(server(), "127.0.0.1:0").await?;
-            let url = format!("http://{}/mcp", http.local_addr());
+            let url = format!("http://{}/mcp", http.local_addr().expect("an address"));
             tour(options, "HTTP", url.as_str()).await?;
             http.stop(Duration::from_secs(1)).await;
             return Ok(());
@@ -82,7 +81,11 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     })
 }
 
-async fn tour(options: &Options, transport: &str, target: impl IntoTarget) -> Result<(), Box<dyn Error>> {
+async fn tour(
+    options: &Options,
+    transport: &str,
+    target: impl IntoTarget<mcp_smol::Given>,
+) -> Result<(), Box<dyn Error>> {
     let (legacy, own) = (options.legacy, options.is_tour());
     let config = ClientOptions::new()
         .set(move |config| Options { legacy, ..Options::default() }.configure(config))
@@ -98,7 +101,7 @@ async fn tour(options: &Options, transport: &str, target: impl IntoTarget) -> Re
         info.implementation.map_or_else(|| "a server".to_string(), |who| format!("{} {}", who.name, who.version));
     println!("connected to {name}, revision {}, over {transport}, with smol", info.version);
 
-    let all: Vec<_> = std::pin::pin!(client.pages(tools::list())).try_collect().await?;
+    let all = client.pages(tools::list()).all().await?;
     print_tools(&all);
     if own {
         call_our_tools(&client).await?;

@@ -39,8 +39,8 @@ impl Session for Blocking {
     }
 
     fn calls(&mut self, calls: Vec<Call<tools::CallTool>>) -> Result<Vec<CallToolResult>, String> {
-        let begun: Result<Vec<_>, _> = calls.into_iter().map(|call| self.0.start(call)).collect();
-        let ended = begun.map_err(|why| why.to_string())?.into_iter().map(|call| call.wait());
+        let begun: Vec<_> = calls.into_iter().map(|call| self.0.start(call)).collect();
+        let ended = begun.into_iter().map(|call| call.wait());
         ended.collect::<Result<_, _>>().map_err(|why| why.to_string())
     }
 

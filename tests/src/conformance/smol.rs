@@ -4,9 +4,8 @@ use std::future::ready;
 
 use mcp_proto::call::Custom;
 use mcp_proto::{Call, CallToolResult, ProtocolVersion, Tool};
-use mcp_smol::{CallError, Client, ClientOptions, tools};
+use mcp_smol::{Client, ClientOptions, tools};
 use serde_json::Value;
-use smol::stream::StreamExt;
 
 use super::client::{ROOT, Session, Task, fill, model};
 
@@ -39,8 +38,7 @@ impl Session for Smol {
     }
 
     fn tools(&mut self) -> Result<Vec<Tool>, String> {
-        let tools = self.0.pages(tools::list()).try_collect();
-        smol::block_on(tools).map_err(|why: CallError| why.to_string())
+        smol::block_on(self.0.pages(tools::list()).all()).map_err(|why| why.to_string())
     }
 
     fn calls(&mut self, calls: Vec<Call<tools::CallTool>>) -> Result<Vec<CallToolResult>, String> {

@@ -220,7 +220,7 @@ impl Client {
             Driver::Blocking(client) => {
                 let first = client.start(first);
                 let second = client.call(second);
-                [first.and_then(mcp_blocking::Pending::wait), second]
+                [first.wait(), second]
             }
             Driver::Smol(client, _) => {
                 smol::block_on(smol::future::zip(client.call(first), client.call(second))).into()

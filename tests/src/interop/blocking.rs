@@ -85,14 +85,14 @@ impl Session for Blocking {
 
     fn many(&mut self, tool: &str, arguments: &[Value]) -> Result<Vec<Answer>, String> {
         let begun = arguments.iter().map(|arguments| self.client.start(tools::call(tool).arguments(arguments)));
-        let begun = begun.collect::<Result<Vec<_>, _>>().map_err(|why| why.to_string())?;
+        let begun: Vec<_> = begun.collect();
         let answers =
             begun.into_iter().map(|call| call.wait().map(|result| Answer::new(&result, Vec::new(), Vec::new())));
         answers.collect::<Result<_, _>>().map_err(|why| why.to_string())
     }
 
     fn cancel(&mut self, tool: &str, arguments: &Value) -> Result<(), String> {
-        let call = self.client.start(tools::call(tool).arguments(arguments)).map_err(|why| why.to_string())?;
+        let call = self.client.start(tools::call(tool).arguments(arguments));
         let call = match call.wait_timeout(BEFORE_CANCEL) {
             Ok(ended) => return Err(format!("it ended before it was cancelled: {ended:?}")),
             Err(call) => call,

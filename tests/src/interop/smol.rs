@@ -9,7 +9,6 @@ use mcp_smol::{CallError, Client, ClientOptions, ConnectError, IntoTarget, Stder
 use serde_json::Value;
 use smol::Timer;
 use smol::future::{self, FutureExt};
-use smol::stream::StreamExt;
 
 use super::servers::versions;
 use super::{Answer, BEFORE_CANCEL, EXIT, Ear, Place, Plan, SOON, Session};
@@ -62,8 +61,8 @@ impl Session for Smol {
     }
 
     fn tools(&mut self) -> Result<Vec<String>, String> {
-        let names = self.client.pages(tools::list()).map(|tool| tool.map(|tool| tool.name));
-        smol::block_on(names.try_collect()).map_err(|why: CallError| why.to_string())
+        let tools = smol::block_on(self.client.pages(tools::list()).all()).map_err(|why| why.to_string())?;
+        Ok(tools.into_iter().map(|tool| tool.name).collect())
     }
 
     fn call_told(

@@ -38,8 +38,8 @@ pub fn serve(adapter: Adapter, patience: Duration, setup: Setup, heap: fn() -> u
             if setup != Setup::Plain {
                 serving = serving.on_admit(|head, _| admission(head));
             }
-            let server = blocking::serve_http_with(router, serving, "127.0.0.1:0")?;
-            println!("LISTENING {}", server.local_addr());
+            let server = blocking::serve_http((router, serving), "127.0.0.1:0")?;
+            println!("LISTENING {}", server.local_addr().expect("an address"));
             answer(heap, || server.stats())?;
             server.stop(GRACE);
             Ok(())
@@ -52,7 +52,7 @@ pub fn serve(adapter: Adapter, patience: Duration, setup: Setup, heap: fn() -> u
                 options = options.on_admit_async(|head, _| ready(admission(head.as_deref())));
             }
             let server = smol::block_on(mcp_smol::serve_http((router, options), "127.0.0.1:0"))?;
-            println!("LISTENING {}", server.local_addr());
+            println!("LISTENING {}", server.local_addr().expect("an address"));
             answer(heap, || server.stats())?;
             smol::block_on(server.stop(GRACE));
             Ok(())

@@ -28,7 +28,7 @@ fn router() -> Router {
 
 async fn serve(style: Style) -> Result<(), Failure> {
     let server = serve_http(router().configure(|config| style.configure(config)), "127.0.0.1:0").await?;
-    println!("LISTENING {}", server.local_addr());
+    println!("LISTENING {}", server.local_addr().expect("an address"));
     server.wait().await;
     Ok(())
 }

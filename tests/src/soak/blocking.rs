@@ -1,9 +1,7 @@
 //! The scenes with `mcp-blocking`.
 
 use super::{Client, Echo, Heap, Nothing, Server, To};
-use mcp_blocking::{
-    CallError, ClientOptions, HttpServer, Router, ToolError, connect_with, serve_http, serve_stdio, tool, tools,
-};
+use mcp_blocking::{CallError, ClientOptions, Router, ToolError, connect_with, serve_http, serve_stdio, tool, tools};
 use mcp_proto::client::{Policy, Restart};
 use std::net::SocketAddr;
 use std::process::Command;
@@ -40,11 +38,11 @@ pub(super) fn serve(address: SocketAddr) -> Result<Box<dyn Server>, String> {
     Ok(Box::new(Listening(server)))
 }
 
-struct Listening(HttpServer);
+struct Listening(mcp_blocking::Server);
 
 impl Server for Listening {
     fn address(&self) -> SocketAddr {
-        self.0.local_addr()
+        self.0.local_addr().expect("an address")
     }
 
     fn stop(self: Box<Self>) {
@@ -92,7 +90,7 @@ impl Client for Connected {
     }
 
     fn cancel(&self) -> Result<(), String> {
-        let call = self.0.start(tools::call("wait").arguments(&Nothing {})).map_err(|why| why.to_string())?;
+        let call = self.0.start(tools::call("wait").arguments(&Nothing {}));
         call.cancel(Some("enough"));
         match call.wait() {
             Err(CallError::Cancelled { .. }) => Ok(()),
@@ -101,7 +99,8 @@ impl Client for Connected {
     }
 
     fn forget(&self) -> Result<(), String> {
-        self.0.start(tools::call("wait").arguments(&Nothing {})).map(drop).map_err(|why| why.to_string())
+        drop(self.0.start(tools::call("wait").arguments(&Nothing {})));
+        Ok(())
     }
 
     fn exit(&self) -> Result<(), String> {

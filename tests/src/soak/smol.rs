@@ -2,9 +2,7 @@
 
 use super::{Client, Echo, Heap, Nothing, Server, To};
 use mcp_proto::client::{Policy, Restart};
-use mcp_smol::{
-    CallError, ClientOptions, HttpServer, Router, ToolError, connect_with, serve_http, serve_stdio, tool, tools,
-};
+use mcp_smol::{CallError, ClientOptions, Router, ToolError, connect_with, serve_http, serve_stdio, tool, tools};
 use smol::block_on;
 use std::future::pending;
 use std::net::SocketAddr;
@@ -37,11 +35,11 @@ pub(super) fn serve(address: SocketAddr) -> Result<Box<dyn Server>, String> {
     Ok(Box::new(Listening(server)))
 }
 
-struct Listening(HttpServer);
+struct Listening(mcp_smol::Server);
 
 impl Server for Listening {
     fn address(&self) -> SocketAddr {
-        self.0.local_addr()
+        self.0.local_addr().expect("an address")
     }
 
     fn stop(self: Box<Self>) {

@@ -3,13 +3,42 @@
 use crate::time::Instant;
 use core::time::Duration;
 use std::io;
-use std::time::SystemTime;
 
 /// The clock of one engine. Its origin is the time of its creation.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     origin: std::time::Instant,
     unix: Duration,
+}
+
+#[cfg(not(shuttle))]
+mod system {
+    use core::time::Duration;
+    use std::time::{Instant, SystemTime};
+
+    pub(super) fn now() -> Instant {
+        Instant::now()
+    }
+
+    pub(super) fn unix() -> Duration {
+        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+    }
+}
+
+/// The time of the model checker.
+#[cfg(shuttle)]
+mod system {
+    use crate::adapter::os::model;
+    use core::time::Duration;
+    use std::time::Instant;
+
+    pub(super) fn now() -> Instant {
+        model::epoch() + model::now()
+    }
+
+    pub(super) fn unix() -> Duration {
+        Duration::ZERO
+    }
 }
 
 impl Clock {
@@ -20,13 +49,12 @@ impl Clock {
 
     /// Starts the clock.
     pub fn start() -> Self {
-        let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Self { origin: std::time::Instant::now(), unix }
+        Self { origin: system::now(), unix: system::unix() }
     }
 
     /// Returns the current time.
     pub fn now(&self) -> Instant {
-        Instant::new(self.origin.elapsed())
+        Instant::new(self.elapsed())
     }
 
     /// Returns the Unix time of [`Instant::ZERO`], for
@@ -43,8 +71,12 @@ impl Clock {
 
     /// Returns a deadline as an instant of the system, for the timer of a runtime.
     pub fn at(&self, deadline: Option<Instant>) -> std::time::Instant {
-        let horizon = self.origin.elapsed() + Self::HORIZON;
+        let horizon = self.elapsed() + Self::HORIZON;
         self.origin + deadline.map_or(horizon, |deadline| deadline.since_origin().min(horizon))
+    }
+
+    fn elapsed(&self) -> Duration {
+        system::now().saturating_duration_since(self.origin)
     }
 }
 
@@ -54,6 +86,10 @@ impl Clock {
 /// # Errors
 /// The system provides no random bytes.
 pub fn seed() -> io::Result<[u8; 32]> {
+    if cfg!(shuttle) {
+        // A schedule is reproducible.
+        return Ok([7; 32]);
+    }
     seed_from(getrandom::fill)
 }
 
@@ -63,7 +99,7 @@ fn seed_from<E: Into<io::Error>>(fill: impl FnOnce(&mut [u8]) -> Result<(), E>) 
     Ok(seed)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(shuttle)))]
 mod tests {
     use super::*;
     use alloc::string::ToString;

@@ -8,6 +8,8 @@
 )]
 
 mod clock;
+#[cfg(shuttle)]
+pub mod model;
 mod park;
 mod process;
 #[cfg(unix)]
@@ -15,7 +17,8 @@ mod socket_file;
 mod stdio;
 
 pub use clock::{Clock, seed};
-pub use park::block_on;
+pub(super) use park::exit;
+pub use park::{block_on, block_on_for};
 pub use process::{ChildProcess, Spawned};
 #[cfg(unix)]
 pub use socket_file::{SocketFile, peer_credentials};

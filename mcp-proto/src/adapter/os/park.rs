@@ -1,10 +1,13 @@
 //! A future on a thread that waits.
 
+use super::Clock;
 use crate::adapter::job::Job;
+use crate::time::Instant;
 use alloc::sync::Arc;
 use core::future::Future;
 use core::pin::pin;
 use core::task::{Context, Poll, Waker};
+use core::time::Duration;
 #[cfg(shuttle)]
 use shuttle::thread::{self, Thread};
 use std::task::Wake;
@@ -13,22 +16,58 @@ use std::thread::{self, Thread};
 
 /// Polls a future to its end on this thread, which is parked while the future waits.
 pub fn block_on<F: Future>(future: F) -> F::Output {
-    struct Parked(Thread);
-
-    impl Wake for Parked {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-
-    let waker = Waker::from(Arc::new(Parked(thread::current())));
-    let mut future = pin!(future);
+    let (waker, mut future) = (parked(), pin!(future));
     loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return output;
         }
+        thread::park();
     }
+}
+
+/// Like [`block_on`], for at most `limit`. `None` if the future has not ended by then.
+pub fn block_on_for<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
+    let (clock, waker, mut future) = (Clock::start(), parked(), pin!(future));
+    let until = Instant::new(limit);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return Some(output);
+        }
+        if clock.now() >= until {
+            return None;
+        }
+        park_until(&clock, until, &waker);
+    }
+}
+
+/// Wakes a parked thread.
+struct Parked(Thread);
+
+impl Wake for Parked {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Returns the waker of this thread.
+fn parked() -> Waker {
+    Waker::from(Arc::new(Parked(thread::current())))
+}
+
+#[cfg(not(shuttle))]
+fn park_until(clock: &Clock, until: Instant, _: &Waker) {
+    thread::park_timeout(clock.until(Some(until)));
+}
+
+#[cfg(shuttle)]
+fn park_until(clock: &Clock, until: Instant, waker: &Waker) {
+    let _timer = super::model::ModelTimer::new(super::model::now() + clock.until(Some(until)), waker.clone());
+    thread::park();
+}
+
+/// Exits this process.
+pub(in crate::adapter) fn exit(code: i32) -> ! {
+    std::process::exit(code)
 }
 
 impl Job {

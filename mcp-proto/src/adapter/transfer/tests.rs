@@ -169,8 +169,10 @@ fn partial_writes_are_reported_with_either_kind_of_step() {
     (0..3).for_each(|_| elsewhere.wrote(Ok(2)));
     assert!(matches!(elsewhere.take_step(), Some(Step::Flush)));
     elsewhere.wrote(Ok(0));
-    assert!(elsewhere.take_step().is_none() && elsewhere.is_waiting() && !elsewhere.is_writing());
+    assert!(elsewhere.take_step().is_none() && !elsewhere.has_waiting_step() && !elsewhere.is_writing());
     assert_eq!(events(&mut here), events(&mut elsewhere));
+    write(&mut elsewhere, "more");
+    assert!(elsewhere.has_waiting_step(), "the writer has to be woken");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::io;
 use std::thread::sleep;
 
-use mcp_blocking::{Handler, ServerOptions, serve_http_with, serve_stdio_with};
+use mcp_blocking::{Handler, ServerOptions, serve_http, serve_stdio};
 
 use super::{Options, Over, announce, router, tell};
 
@@ -21,10 +21,10 @@ pub fn serve(options: Options) -> io::Result<()> {
     let callbacks = ServerOptions::new();
     let callbacks = if options.verbose { callbacks.on_message(tell) } else { callbacks };
     match options.over {
-        Over::Stdio => serve_stdio_with(router, callbacks),
+        Over::Stdio => serve_stdio((router, callbacks)),
         Over::Http(address) => {
-            let server = serve_http_with(router, callbacks, address)?;
-            announce(server.local_addr())?;
+            let server = serve_http((router, callbacks), address)?;
+            announce(server.local_addr().expect("an address"))?;
             server.wait();
             Ok(())
         }

@@ -32,7 +32,7 @@ pub fn serve(options: Options) -> io::Result<()> {
             Over::Stdio => serve_stdio((router, callbacks)).await,
             Over::Http(address) => {
                 let server = serve_http((router, callbacks), address).await?;
-                announce(server.local_addr())?;
+                announce(server.local_addr().expect("an address"))?;
                 server.wait().await;
                 Ok(())
             }

@@ -40,8 +40,8 @@ pub(super) struct Site {
 }
 
 enum Server {
-    Blocking(mcp_blocking::HttpServer),
-    Smol(mcp_smol::HttpServer),
+    Blocking(mcp_blocking::Server),
+    Smol(mcp_smol::Server),
     /// It runs on this thread.
     Loop(ThreadId),
 }
@@ -79,8 +79,8 @@ impl Bench {
                 if let Some(told) = told {
                     serving = serving.on_event(move |event| told(&event));
                 }
-                let server = mcp_blocking::serve_http_with(router, serving, nowhere).map_err(|e| e.to_string())?;
-                (server.local_addr(), Server::Blocking(server))
+                let server = mcp_blocking::serve_http((router, serving), nowhere).map_err(|e| e.to_string())?;
+                (server.local_addr().expect("an address"), Server::Blocking(server))
             }
             Host::Driver(Adapter::Smol) => {
                 let router = tools::router(in_a_task, change).configure(linger);
@@ -95,7 +95,7 @@ impl Bench {
                 }
                 let server =
                     smol::block_on(mcp_smol::serve_http((router, options), nowhere)).map_err(|e| e.to_string())?;
-                (server.local_addr(), Server::Smol(server))
+                (server.local_addr().expect("an address"), Server::Smol(server))
             }
             Host::Driver(Adapter::Loop) if told.is_some() => return Err("the loop has no callback for events".into()),
             Host::Driver(Adapter::Loop) => {

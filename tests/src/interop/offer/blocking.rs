@@ -8,8 +8,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use mcp_blocking::{
-    Change, ElicitRequest, ElicitResult, Json, Object, Progress, Router, ServerOptions, ToolError, serve_http_with,
-    serve_stdio,
+    Change, ElicitRequest, ElicitResult, Json, Object, Progress, Router, ServerOptions, ToolError, serve_stdio,
 };
 
 use super::{
@@ -23,8 +22,8 @@ pub(super) fn serve(offer: &Offer) -> io::Result<()> {
 
 pub(super) fn serve_http(offer: &Offer, port: u16) -> io::Result<()> {
     let options = ServerOptions::new().on_event(|event| tell(&event));
-    let server = serve_http_with(router(offer), options, (Ipv4Addr::LOCALHOST, port))?;
-    listening(server.local_addr());
+    let server = mcp_blocking::serve_http((router(offer), options), (Ipv4Addr::LOCALHOST, port))?;
+    listening(server.local_addr().expect("an address"));
     server.wait();
     Ok(())
 }

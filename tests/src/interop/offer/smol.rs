@@ -33,7 +33,7 @@ pub(super) fn serve_http(offer: &Offer, port: u16) -> io::Result<()> {
     let service = Service::from((router(offer), ServerOptions::new().on_event(|event| tell(&event))));
     smol::block_on(async {
         let server = mcp_smol::serve_http(service, (Ipv4Addr::LOCALHOST, port)).await?;
-        listening(server.local_addr());
+        listening(server.local_addr().expect("an address"));
         server.wait().await;
         Ok(())
     })

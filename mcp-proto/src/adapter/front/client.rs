@@ -1,0 +1,402 @@
+//! The handles of a client: calls, notifications, and its end.
+
+mod shared;
+
+pub(super) use shared::ClientShared;
+
+use super::{Delay, Driving, Role, first};
+use crate::adapter::ConnectError;
+use crate::adapter::calls::Collected;
+use crate::adapter::client_options::ClientOptions;
+use crate::adapter::os::exit;
+use crate::call::{Call, Calling, IntoCall, Method, Paged, Pages, Progress};
+use crate::client::{ClientConfig, Termination, Verdict};
+use crate::error::{CallError, Refusal};
+use crate::input::{CallId, NotificationId};
+use crate::model::lifecycle::ServerInfo;
+use crate::rpc::Object;
+use crate::stats::ClientStats;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::future::{Future, poll_fn};
+use core::pin::Pin;
+use core::task::{Context, Poll, ready};
+use core::time::Duration;
+
+/// A client. Cheap to clone. Dropping the last clone closes the connection in order, which the
+/// driver carries out.
+#[derive(Clone)]
+pub struct Client {
+    handle: Arc<Handle>,
+}
+
+/// What all clones of a client share. Dropping it closes the client.
+struct Handle {
+    shared: Arc<ClientShared>,
+}
+
+impl Client {
+    /// Creates a client, and what its driver drives. Nothing happens before that. `delay` bounds
+    /// [`Closer::exit`].
+    ///
+    /// # Errors
+    /// [`ConnectError::System`]: the operating system provides no random bytes.
+    pub fn begin(config: ClientConfig, options: ClientOptions, delay: Delay) -> Result<(Self, Driving), ConnectError> {
+        let shared = ClientShared::new(config, options, delay)?;
+        let driving = Driving(Role::Client(Arc::clone(&shared)));
+        Ok((Self { handle: Arc::new(Handle { shared }) }, driving))
+    }
+
+    /// For an adapter: sets a function to call when the last clone is dropped and the client is
+    /// told to close. It may wait for the end, so that `main` does not return before it.
+    pub fn set_on_drop(&self, wait: impl FnOnce() + Send + 'static) {
+        self.shared().lock().on_drop = Some(Box::new(wait));
+    }
+
+    /// For an adapter: returns the time limit for opening a connection.
+    pub fn open_timeout(&self) -> Duration {
+        self.shared().lock().core.engine().client().config().limits.frame.open_timeout
+    }
+
+    /// For an adapter: returns the maximum number of questions of the server at a time.
+    pub fn max_inputs(&self) -> usize {
+        self.shared().lock().core.engine().client().config().limits.client.max_inputs
+    }
+
+    /// For an adapter: returns the time limits of the shutdown, plus a second: within this time a
+    /// client that closes has ended, if its driver runs.
+    pub fn end_time(&self) -> Duration {
+        self.shared().end_time()
+    }
+
+    /// Makes a call and waits for its end. Dropping the future cancels the call, also on the
+    /// server.
+    ///
+    /// # Errors
+    /// [`CallError`]. It states whether the request can have reached the server.
+    pub async fn call<C: IntoCall>(&self, call: C) -> Result<<C::Method as Method>::Output, CallError> {
+        self.start(call).await
+    }
+
+    /// Makes a call now, and returns a future of its end.
+    pub fn start<C: IntoCall>(&self, call: C) -> Pending<C::Method, C::Told> {
+        let (call, told) = call.into_call();
+        let calling = self.shared().with(|state, now| match state.abandoned {
+            true => Err(Refusal::Closed),
+            false => state.core.call(now, call),
+        });
+        Pending { client: self.clone(), calling: Some(calling), told }
+    }
+
+    /// Cancels a call, also on the server, whoever waits for it. Does nothing if it has ended.
+    pub fn cancel(&self, call: CallId, reason: Option<&str>) {
+        self.shared().with(|state, now| state.core.cancel(now, call, reason));
+    }
+
+    /// Returns the elements of a paged list. Each page is fetched when it is needed.
+    pub fn pages<M: Paged>(&self, call: Call<M>) -> Elements<M> {
+        let max = self.shared().lock().core.engine().client().config().limits.client.max_pages;
+        Elements { client: self.clone(), pages: Pages::new(call, max), fetching: None }
+    }
+
+    /// Queues a notification of a custom method. The returned future waits for its delivery;
+    /// dropping it changes nothing. If the client is closed or dropped right after, it still sends
+    /// the notification, within the time limits of the shutdown.
+    ///
+    /// # Errors
+    /// [`Refusal`]: nothing was sent.
+    pub fn notify(&self, method: &str, params: Object) -> Result<PendingNotification, Refusal> {
+        let shared = Arc::clone(self.shared());
+        let id = shared.with(|state, now| state.core.notify(now, method, params))?;
+        Ok(PendingNotification { shared, id })
+    }
+
+    /// Waits for the end of negotiation. Calls need not wait for it: the engine sends them then.
+    ///
+    /// # Errors
+    /// [`ConnectError`] if the connection ended instead.
+    pub async fn ready(&self) -> Result<(), ConnectError> {
+        self.shared()
+            .watch(|state| match state.core.terminated() {
+                _ if state.core.ready().is_some() => Some(Ok(())),
+                Some(why) => Some(Err(why.clone().into())),
+                None => None,
+            })
+            .await
+    }
+
+    /// Returns the description of the server, from its latest start. `None` before the end of
+    /// negotiation.
+    pub fn server(&self) -> Option<ServerInfo> {
+        self.shared().lock().core.ready().cloned()
+    }
+
+    /// Returns the result of the negotiation with the server, for a later client of the same
+    /// server. `None` before the end of negotiation.
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.shared().lock().core.engine().client().verdict()
+    }
+
+    /// Returns a snapshot of the client's numbers.
+    pub fn stats(&self) -> ClientStats {
+        self.shared().stats()
+    }
+
+    /// Closes the connection in order, and waits for its end: a program has time to exit, then is
+    /// terminated, then killed. Pending calls end. May be called repeatedly and concurrently. Needs
+    /// a running driver. Returns why the client ended.
+    pub async fn close(&self) -> Termination {
+        self.shared().end().await
+    }
+
+    /// Returns a handle that closes this client without keeping it open: for a signal handler, or
+    /// for a callback of the client itself.
+    pub fn closer(&self) -> Closer {
+        Closer { shared: Arc::clone(self.shared()) }
+    }
+
+    fn shared(&self) -> &Arc<ClientShared> {
+        &self.handle.shared
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("server", &self.server()).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.close();
+        let on_drop = self.shared.lock().on_drop.take();
+        if let Some(wait) = on_drop {
+            wait();
+            let state = self.shared.lock();
+            if let (Some(code), Some(_)) = (state.exit, state.core.terminated()) {
+                drop(state);
+                exit(code);
+            }
+        }
+    }
+}
+
+/// Closes a client without keeping it open, as a clone of the [`Client`] would. It may outlive the
+/// client. [`Client::closer`] returns one.
+#[derive(Clone)]
+pub struct Closer {
+    shared: Arc<ClientShared>,
+}
+
+impl Closer {
+    /// Like [`Client::close`]. If the client is already closing, waits for the end of that.
+    pub async fn close(&self) -> Termination {
+        self.shared.end().await
+    }
+
+    /// Closes the client, then exits this process with this code. Meant for a signal handler. The
+    /// first of several codes wins.
+    ///
+    /// Otherwise a pending call would end with an error, and a `main` that returns this error would
+    /// exit before the client is closed, or with another code. From now on the futures that
+    /// connect, call, notify and close this client therefore stay pending, and dropping the last
+    /// handle exits the process if it waits for the end. Exiting takes as long as
+    /// [`close`](Self::close). Other clients of the process are not closed.
+    pub async fn exit(&self, code: i32) -> ! {
+        let code = self.begin_exit(code);
+        first(self.shared.ended(), (self.shared.delay)(self.shared.end_time())).await;
+        exit(code)
+    }
+
+    /// For an adapter: begins an [`exit`](Self::exit). Returns the code to exit with.
+    pub fn begin_exit(&self, code: i32) -> i32 {
+        let code = *self.shared.lock().exit.get_or_insert(code);
+        self.shared.close();
+        code
+    }
+
+    /// For an adapter: waits for the end of the client, also after
+    /// [`begin_exit`](Self::begin_exit).
+    pub async fn ended(&self) {
+        self.shared.ended().await;
+    }
+
+    /// For an adapter: see [`Client::end_time`].
+    pub fn end_time(&self) -> Duration {
+        self.shared.end_time()
+    }
+}
+
+impl fmt::Debug for Closer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Closer").finish_non_exhaustive()
+    }
+}
+
+/// A pending call: a future of its end. Dropping it earlier cancels the call, also on the server.
+#[must_use = "dropping it cancels the call"]
+pub struct Pending<M: Method, F = fn(Progress)> {
+    client: Client,
+    /// `None` once the end was returned.
+    calling: Option<Result<Calling<M>, Refusal>>,
+    told: F,
+}
+
+impl<M: Method, F> Pending<M, F> {
+    /// Returns the id of the call, for diagnostics. `None` if the call was refused or has ended.
+    pub fn id(&self) -> Option<CallId> {
+        Some(self.calling.as_ref()?.as_ref().ok()?.id())
+    }
+
+    /// Cancels the call, and sends the reason to the server. The future then ends with
+    /// [`CallError::Cancelled`], unless the call had ended before.
+    pub fn cancel(&self, reason: Option<&str>) {
+        if let Some(id) = self.id() {
+            self.client.cancel(id, reason);
+        }
+    }
+}
+
+/// Nothing in it is ever pinned.
+impl<M: Method, F> Unpin for Pending<M, F> {}
+
+impl<M: Method, F: FnMut(Progress)> Future for Pending<M, F> {
+    type Output = Result<M::Output, CallError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let mut state = this.client.handle.shared.lock();
+        if state.exit.is_some() {
+            return Poll::Pending;
+        }
+        let id = match &this.calling {
+            Some(Ok(calling)) => calling.id(),
+            Some(Err(why)) => {
+                let why = why.clone();
+                drop(state);
+                this.calling = None;
+                return Poll::Ready(Err(CallError::Refused(why)));
+            }
+            None => return Poll::Pending,
+        };
+        let (collected, before) = state.core.poll_call(id, cx.waker());
+        drop(state);
+        drop(before);
+        let Some(Collected { progress, outcome }) = collected else { return Poll::Pending };
+        // Outside of the lock: this is code of the application, which may use the client.
+        progress.into_iter().for_each(&mut this.told);
+        match (outcome, this.calling.take()) {
+            (Some(outcome), Some(Ok(calling))) => Poll::Ready(calling.finish(outcome)),
+            (_, calling) => {
+                this.calling = calling;
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<M: Method, F> Drop for Pending<M, F> {
+    fn drop(&mut self) {
+        let Some(id) = self.id() else { return };
+        let before = self.client.shared().with(|state, now| state.core.forget(now, id));
+        drop(before);
+    }
+}
+
+impl<M: Method, F> fmt::Debug for Pending<M, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Pending").field(&self.id()).finish()
+    }
+}
+
+/// The delivery of a notification, from [`Client::notify`]: a future. Over HTTP it completes once
+/// the server responded with a 2xx status, on any other connection once the bytes are written, and
+/// with an error if the client gave up first. Dropping it changes nothing, and it does not keep the
+/// client open.
+pub struct PendingNotification {
+    shared: Arc<ClientShared>,
+    id: NotificationId,
+}
+
+impl Future for PendingNotification {
+    type Output = Result<(), CallError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut state = self.shared.lock();
+        if state.exit.is_some() {
+            return Poll::Pending;
+        }
+        let (outcome, before) = state.core.poll_notification(self.id, cx.waker());
+        drop(state);
+        drop(before);
+        outcome.map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl Drop for PendingNotification {
+    fn drop(&mut self) {
+        let before = self.shared.with(|state, now| state.core.forget_notification(now, self.id));
+        drop(before);
+    }
+}
+
+impl fmt::Debug for PendingNotification {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PendingNotification").field(&self.id).finish()
+    }
+}
+
+/// The elements of a paged list, from [`Client::pages`].
+pub struct Elements<M: Paged> {
+    client: Client,
+    pages: Pages<M>,
+    fetching: Option<Pending<M>>,
+}
+
+impl<M: Paged> Elements<M> {
+    /// Returns the next element, and fetches a page if it needs one. `None` at the end of the list,
+    /// and after an error. Dropping the future loses no element.
+    pub async fn next(&mut self) -> Option<Result<M::Element, CallError>> {
+        poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// Returns all elements that are left.
+    ///
+    /// # Errors
+    /// The first error: the elements before it are dropped.
+    pub async fn all(mut self) -> Result<Vec<M::Element>, CallError> {
+        let mut all = Vec::new();
+        while let Some(element) = self.next().await {
+            all.push(element?);
+        }
+        Ok(all)
+    }
+
+    /// As [`next`](Self::next), for an implementation of a stream.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<M::Element, CallError>>> {
+        loop {
+            if let Some(fetching) = &mut self.fetching {
+                let page = ready!(Pin::new(fetching).poll(cx));
+                self.fetching = None;
+                if let Err(e) = self.pages.fetched(page) {
+                    return Poll::Ready(Some(Err(e)));
+                }
+            }
+            if let Some(element) = self.pages.pop() {
+                return Poll::Ready(Some(Ok(element)));
+            }
+            match self.pages.next() {
+                Some(call) => self.fetching = Some(self.client.start(call)),
+                None => return Poll::Ready(None),
+            }
+        }
+    }
+}
+
+impl<M: Paged> fmt::Debug for Elements<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Elements").finish_non_exhaustive()
+    }
+}

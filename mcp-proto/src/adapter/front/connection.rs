@@ -1,0 +1,262 @@
+//! One connection of a client or of a server, for whoever reads and writes it.
+
+use super::Task;
+use super::client::ClientShared;
+use super::server::{Exchanged, ServerShared};
+use crate::adapter::ending::Signal;
+use crate::adapter::os::Clock;
+use crate::adapter::transfer::{Transfer, TransferOutput};
+use crate::exchange::{Closed, ConnectionId, Endpoint, IoEvent, Shutdown};
+use crate::process::Stderr;
+use crate::time::Instant;
+use crate::wired::{Connection, ConnectionOutput};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::task::Waker;
+
+/// One connection of a client or of a server. Its driver reads and writes, in the task of the
+/// engine or in one of its own, in two threads, or in a loop.
+///
+/// Report what happened to its [`transfer`](Self::transfer), then take [turns](Self::turn) until
+/// one is [`Turned::Done`]. Then read if [`wants_read`](Self::wants_read), and write what
+/// [`Transfer::step`] returns. Take turns again when the waker is woken, and at
+/// [`poll_timeout`](Self::poll_timeout). It is over once [`Transfer::is_closed`].
+///
+/// Dropping it ends the connection for the engine. Close the socket or the streams yourself.
+#[derive(Debug)]
+#[must_use = "a connection that is dropped is aborted"]
+pub struct DrivenConnection {
+    transfer: Transfer,
+    end: ConnectionEnd,
+    /// There is a task that this connection may have caused.
+    has_task: bool,
+}
+
+enum ConnectionEnd {
+    Client(Arc<ClientShared>, ConnectionId),
+    Server(Box<Served>),
+}
+
+struct Served {
+    shared: Arc<ServerShared>,
+    connection: Connection,
+    /// An event was passed on and not parsed.
+    pending: bool,
+    /// The server has aborted it.
+    aborted: bool,
+    /// It has read something while the application was behind with its events.
+    delayed: bool,
+    /// The server has forgotten it.
+    left: bool,
+}
+
+/// The result of a turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Turned {
+    /// The engine has nothing left for this connection.
+    Done,
+    /// Send this to the program, then take another turn.
+    Signal(Signal),
+    /// The next turn parses a large message, which may take longer than about half a millisecond:
+    /// an executor should not do it. Only a server returns this.
+    Long,
+}
+
+impl DrivenConnection {
+    pub(super) fn client(shared: Arc<ClientShared>, id: ConnectionId, endpoint: &Endpoint) -> Self {
+        Self { transfer: Transfer::opening(endpoint), end: ConnectionEnd::Client(shared, id), has_task: false }
+    }
+
+    pub(super) fn server(shared: Arc<ServerShared>, connection: Connection, transfer: Transfer) -> Self {
+        let served = Served { shared, connection, pending: false, aborted: false, delayed: false, left: false };
+        Self { transfer, end: ConnectionEnd::Server(Box::new(served)), has_task: false }
+    }
+
+    /// Returns the clock of the engine.
+    pub fn clock(&self) -> Clock {
+        match &self.end {
+            ConnectionEnd::Client(shared, _) => shared.clock,
+            ConnectionEnd::Server(served) => served.shared.clock,
+        }
+    }
+
+    /// Returns the transfer: report to it what happened, and ask it what to do. Take a turn after
+    /// each report.
+    pub fn transfer(&mut self) -> &mut Transfer {
+        &mut self.transfer
+    }
+
+    /// Returns the destination of a program's standard error. By default it is inherited.
+    pub fn stderr(&self) -> Stderr {
+        match &self.end {
+            ConnectionEnd::Client(shared, _) => shared.stderr(),
+            ConnectionEnd::Server(_) => Stderr::default(),
+        }
+    }
+
+    /// Passes what happened to the engine, and the outputs of the engine to the transfer. The
+    /// engine wakes `waker` when it has more. Wakes other tasks: hold no lock that a waker takes.
+    pub fn turn(&mut self, waker: &Waker) -> Turned {
+        match &mut self.end {
+            ConnectionEnd::Client(shared, id) => {
+                client_turn(&mut self.transfer, shared, *id, waker, &mut self.has_task)
+            }
+            ConnectionEnd::Server(served) => served.turn(&mut self.transfer, waker, &mut self.has_task),
+        }
+    }
+
+    /// Returns whether to read. Ask it after each turn.
+    pub fn wants_read(&self) -> bool {
+        let is_behind = match &self.end {
+            ConnectionEnd::Client(..) => false,
+            // Each client that causes events waits, so that they never exceed their memory limit.
+            ConnectionEnd::Server(served) => served.delayed && served.shared.is_behind(),
+        };
+        self.transfer.wants_read() && !is_behind
+    }
+
+    /// Returns when to take a turn, even if nothing happens.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let own = match &self.end {
+            ConnectionEnd::Client(..) => None,
+            ConnectionEnd::Server(served) => served.connection.poll_timeout(),
+        };
+        crate::time::earliest(own, self.transfer.poll_timeout())
+    }
+
+    /// Returns the next task that a turn has caused. Carry out all of them after each turn: a turn
+    /// does not wake the driver of the engine for them.
+    pub fn next_task(&mut self) -> Option<Task> {
+        if !self.has_task {
+            return None;
+        }
+        let task = match &self.end {
+            ConnectionEnd::Client(shared, _) => shared.next_task_of_connection(),
+            ConnectionEnd::Server(served) => served.shared.next_task_of_connection(),
+        };
+        self.has_task = task.is_some();
+        task
+    }
+}
+
+fn client_turn(
+    transfer: &mut Transfer,
+    shared: &ClientShared,
+    id: ConnectionId,
+    waker: &Waker,
+    has_task: &mut bool,
+) -> Turned {
+    loop {
+        let now = shared.clock.now();
+        let event = match transfer.poll_output(now) {
+            Some(TransferOutput::Signal(signal)) => return Turned::Signal(signal),
+            Some(TransferOutput::Event(event)) => Some(event),
+            None => None,
+        };
+        let is_quiet = event.is_none();
+        let (outputs, has_more) = shared.exchange(id, event, waker);
+        *has_task |= has_more;
+        if is_quiet && outputs.is_empty() {
+            return Turned::Done;
+        }
+        outputs.into_iter().for_each(|output| transfer.act(now, output));
+    }
+}
+
+impl Served {
+    fn turn(&mut self, transfer: &mut Transfer, waker: &Waker, has_task: &mut bool) -> Turned {
+        let now = self.shared.clock.now();
+        if self.connection.poll_timeout().is_some_and(|due| due <= now) {
+            self.connection.handle_timeout(now);
+        }
+        loop {
+            if !core::mem::take(&mut self.pending) {
+                match transfer.poll_output(now) {
+                    Some(TransferOutput::Signal(signal)) => return Turned::Signal(signal),
+                    Some(TransferOutput::Event(event)) => {
+                        self.connection.handle_io(now, event);
+                        if self.connection.takes_long() {
+                            self.pending = true;
+                            return Turned::Long;
+                        }
+                    }
+                    None if !self.exchange(transfer, now, waker, has_task) => {
+                        if transfer.is_closed() {
+                            self.leave();
+                        }
+                        return Turned::Done;
+                    }
+                    None => continue,
+                }
+            }
+            // Before the next event: bytes become events of exchanges only when these are taken.
+            self.exchange(transfer, now, waker, has_task);
+            self.delayed = self.shared.is_behind();
+        }
+    }
+
+    /// Takes turns of the engine until one is empty. Returns whether anything happened.
+    fn exchange(&mut self, transfer: &mut Transfer, now: Instant, waker: &Waker, has_task: &mut bool) -> bool {
+        let mut moved = false;
+        loop {
+            let turn = self.connection.take_turn();
+            let is_empty = turn.is_empty();
+            let Exchanged { reply, stopped, has_task: has_more } = self.shared.exchange(turn, Some(waker));
+            *has_task |= has_more;
+            let mut quiet = is_empty && reply.is_empty();
+            self.connection.apply(now, reply);
+            if stopped && !core::mem::replace(&mut self.aborted, true) {
+                quiet = false;
+                transfer.act(now, ConnectionOutput::Close(Shutdown::Abort));
+            }
+            while let Some(output) = self.connection.poll_output() {
+                quiet = false;
+                transfer.act(now, output);
+            }
+            if quiet {
+                return moved;
+            }
+            moved = true;
+        }
+    }
+}
+
+impl Drop for DrivenConnection {
+    fn drop(&mut self) {
+        match &mut self.end {
+            ConnectionEnd::Client(shared, id) if !self.transfer.is_closed() => shared.dropped(*id),
+            ConnectionEnd::Client(..) => {}
+            ConnectionEnd::Server(served) => served.leave(),
+        }
+    }
+}
+
+impl Served {
+    fn leave(&mut self) {
+        if core::mem::replace(&mut self.left, true) {
+            return;
+        }
+        // Ignored if the connection has closed.
+        self.connection.handle_io(self.shared.clock.now(), IoEvent::Closed(Closed::Aborted));
+        loop {
+            let turn = self.connection.take_turn();
+            let is_empty = turn.is_empty();
+            let reply = self.shared.exchange(turn, None).reply;
+            if is_empty && reply.is_empty() {
+                break;
+            }
+            self.connection.apply(self.shared.clock.now(), reply);
+        }
+        self.shared.leave(self.connection.number());
+    }
+}
+
+impl core::fmt::Debug for ConnectionEnd {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Client(_, id) => f.debug_tuple("Client").field(id).finish(),
+            Self::Server(served) => f.debug_tuple("Server").field(&served.connection.number()).finish(),
+        }
+    }
+}

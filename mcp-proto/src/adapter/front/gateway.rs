@@ -1,0 +1,297 @@
+//! The handle of a server behind an HTTP library.
+
+use super::backlog::{Backlog, Next};
+use super::events::deliver;
+use super::{Driving, Events, Role, Routing, RoutingKind, Task};
+use crate::adapter::exchanges::{Exchanges, Part};
+use crate::adapter::job::{Job, Link};
+use crate::adapter::options::ServerOptions;
+use crate::adapter::os::{Clock, seed};
+use crate::adapter::sync::{Mutex, MutexGuard, lock};
+use crate::adapter::watch::Watchers;
+use crate::adapter::work::Work;
+use crate::error::Refusal;
+use crate::exchange::{ExchangeId, Peer, RequestHead};
+use crate::input::{Change, Principal};
+use crate::route::Router;
+use crate::server;
+use crate::time::Instant;
+use alloc::sync::{Arc, Weak};
+use bytes::Bytes;
+use core::fmt;
+use core::future::poll_fn;
+use core::task::{Context, Poll, Waker};
+use core::time::Duration;
+use std::io;
+
+/// A server behind an HTTP library, which accepts, reads and writes: seam B. Cheap to clone.
+/// Dropping the last clone ends everything at once.
+///
+/// For each request call [`begin`](Self::begin), pass the body to the [`Exchange`], and write the
+/// parts that it returns. Something must drive the [`Driving`]: a task of its own runs the
+/// callbacks.
+///
+/// ```
+/// use mcp_proto::adapter::{Gateway, Job, Part, ServerOptions, Task, block_on};
+/// use mcp_proto::exchange::{Headers, Peer, RequestHead};
+/// use mcp_proto::{Router, tool};
+///
+/// # fn main() -> std::io::Result<()> {
+/// let router = Router::new("clock", "1.0").tool(tool("tick"), |_cx, ()| Ok("tock"));
+/// let (gateway, driving) = Gateway::begin(router, ServerOptions::new())?;
+/// // The library has received a request.
+/// let mut headers = Headers::new();
+/// for (name, value) in [
+///     ("Host", "localhost"),
+///     ("Content-Type", "application/json"),
+///     ("Accept", "application/json, text/event-stream"),
+///     ("MCP-Protocol-Version", "2026-07-28"),
+///     ("Mcp-Method", "tools/call"),
+///     ("Mcp-Name", "tick"),
+/// ] {
+///     headers.push(name, value);
+/// }
+/// let head = RequestHead { method: "POST".into(), target: "/mcp".into(), headers };
+/// let mut exchange = gateway.begin_exchange(Peer::default(), head);
+/// exchange.body(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tick","_meta":
+///     {"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#.into());
+/// exchange.end();
+/// // Its driver runs the callbacks.
+/// while let Some(task) = driving.next_task() {
+///     match task {
+///         Task::Route(routing) => routing.route().into_iter().for_each(Job::block),
+///         Task::Deliver(events) => events.deliver(),
+///         Task::Open(..) | Task::Ended => {}
+///     }
+/// }
+/// let Part::Head(head, Some(body)) = block_on(exchange.part()) else { panic!("no response") };
+/// assert_eq!(head.status, 200);
+/// assert!(String::from_utf8_lossy(&body).contains("tock"));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Gateway(Arc<GatewayOwner>);
+
+/// Ends the gateway when the last owner is dropped. Its exchanges share it without owning it.
+struct GatewayOwner(Arc<GatewayShared>);
+
+impl Drop for GatewayOwner {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+impl Gateway {
+    /// Creates a gateway, and what its driver drives. The library has chosen the path, so every
+    /// path is served.
+    ///
+    /// # Errors
+    /// The operating system provides no random bytes.
+    pub fn begin(router: Router, options: ServerOptions) -> io::Result<(Self, Driving)> {
+        let shared = GatewayShared::new(router, options)?;
+        let driving = Driving(Role::Gateway(Arc::clone(&shared)));
+        Ok((Self(Arc::new(GatewayOwner(shared))), driving))
+    }
+
+    /// Begins the exchange of a request, whose body follows. The target is as received; the
+    /// `:authority` of HTTP/2 is a field `Host`.
+    pub fn begin_exchange(&self, peer: Peer, head: RequestHead) -> Exchange {
+        let shared = Arc::clone(&self.0.0);
+        let id = shared.with(|state, now| state.exchanges.begin(now, peer, head));
+        Exchange { shared, id }
+    }
+
+    /// Notifies the clients that subscribed to a change. Never waits.
+    pub fn publish(&self, change: Change) {
+        self.0.0.with(|state, now| state.exchanges.publish(now, change));
+    }
+
+    /// Ends everything that [`ServerOptions::on_admit`] admitted for this principal. Never waits.
+    pub fn revoke(&self, principal: &Principal) {
+        self.0.0.with(|state, now| state.exchanges.revoke(now, principal));
+    }
+
+    /// Accepts nothing more, gives running requests `grace` to end, then ends every response.
+    /// Returns when the engine has ended. Needs a running driver.
+    pub async fn stop(&self, grace: Duration) {
+        let shared = &self.0.0;
+        shared.with(|state, now| state.exchanges.shutdown(now, grace));
+        shared.watchers.watch(|| shared.lock().backlog.is_ending().then_some(())).await;
+    }
+}
+
+impl fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Gateway(..)")
+    }
+}
+
+/// One request and its response. Dropping it before the last part means that its client has
+/// disconnected.
+#[must_use = "dropping it means that the client has disconnected"]
+pub struct Exchange {
+    shared: Arc<GatewayShared>,
+    id: ExchangeId,
+}
+
+impl Exchange {
+    /// Waits until it is decided whether to read the body: not before the request is admitted, and
+    /// not if it is refused. Optional: the body of a request that is not admitted yet is kept, up to
+    /// [`FrameLimits::max_request_body`](crate::limits::FrameLimits::max_request_body).
+    pub async fn wants_body(&mut self) -> bool {
+        poll_fn(|cx| {
+            let (wants, before) = self.shared.with(|state, _| state.exchanges.poll_wants_body(self.id, cx.waker()));
+            drop(before);
+            wants.map_or(Poll::Pending, Poll::Ready)
+        })
+        .await
+    }
+
+    /// Passes bytes of the body. Returns whether more are wanted: if not, the response is there.
+    pub fn body(&mut self, bytes: Bytes) -> bool {
+        self.shared.with(|state, now| state.exchanges.body(now, self.id, bytes))
+    }
+
+    /// Reports the end of the body.
+    pub fn end(&mut self) {
+        self.shared.with(|state, now| state.exchanges.end(now, self.id));
+    }
+
+    /// Waits for the next part of the response. The one before counts as written: ask for the next
+    /// one only then, so that the engine notices a client that does not read.
+    pub async fn part(&mut self) -> Part {
+        poll_fn(|cx| self.poll_part(cx)).await
+    }
+
+    /// As [`part`](Self::part), for the body type of a library.
+    pub fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Part> {
+        let (part, before) = self.shared.with(|state, now| state.exchanges.poll_part(now, self.id, cx.waker()));
+        // Outside of the lock: it may be the last waker of a task that holds this exchange.
+        drop(before);
+        part.map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        let before = self.shared.with(|state, now| state.exchanges.gone(now, self.id));
+        drop(before);
+    }
+}
+
+impl fmt::Debug for Exchange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Exchange").field(&self.id).finish()
+    }
+}
+
+/// What the handles and the driver of one gateway share.
+pub(super) struct GatewayShared {
+    pub(super) clock: Clock,
+    router: Router,
+    options: ServerOptions,
+    state: Mutex<GatewayState>,
+    /// Waiters for the end.
+    watchers: Watchers,
+}
+
+struct GatewayState {
+    exchanges: Exchanges,
+    backlog: Backlog,
+}
+
+impl GatewayShared {
+    fn new(router: Router, mut options: ServerOptions) -> io::Result<Arc<Self>> {
+        let router = router.configure(|config| config.path = None);
+        let (clock, mut config) = (Clock::start(), router.config());
+        config.origin_unix = clock.unix();
+        options.configure(&mut config);
+        let max = (config.limits.server.max_queued_events, config.limits.server.max_queued_event_bytes);
+        let engine = server::Server::new(Arc::new(config), seed()?, clock.now());
+        let backlog = Backlog::new(options.take_event(), max);
+        Ok(Arc::new_cyclic(|this: &Weak<Self>| {
+            let this = this.clone();
+            let link: Link = Arc::new(move |command| {
+                let shared = this.upgrade().ok_or(Refusal::Gone)?;
+                shared.with(|state, now| state.exchanges.command(now, command))
+            });
+            let state = GatewayState { exchanges: Exchanges::new(engine, link), backlog };
+            Self { clock, router, options, state: Mutex::new(state), watchers: Watchers::default() }
+        }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, GatewayState> {
+        lock(&self.state)
+    }
+
+    fn with<T>(&self, change: impl FnOnce(&mut GatewayState, Instant) -> T) -> T {
+        let mut guard = self.lock();
+        let changed = change(&mut guard, self.clock.now());
+        let state = &mut *guard;
+        while let Some(task) = state.exchanges.next_task() {
+            state.backlog.push(task);
+        }
+        let later = state.backlog.finish(state.exchanges.poll_timeout(), true);
+        drop(guard);
+        let milestone = later.milestone;
+        later.carry_out();
+        if milestone {
+            self.watchers.wake();
+        }
+        changed
+    }
+
+    pub(super) fn route(&self, work: Work) -> Option<Job> {
+        work.route(&self.router, &self.options)
+    }
+
+    pub(super) fn next_task(self: &Arc<Self>) -> Option<Task> {
+        let mut state = self.lock();
+        let before = state.backlog.attention.awake();
+        let task = match state.backlog.next() {
+            Some(Next::Route(work)) => Some(Task::Route(Routing(RoutingKind::Gateway(work, Arc::clone(self))))),
+            Some(Next::Deliver) => Some(Task::Deliver(Events::new(Role::Gateway(Arc::clone(self))))),
+            None => state.backlog.next_end().then_some(Task::Ended),
+        };
+        drop(state);
+        // Outside of the lock: it may be the last waker of a task that holds a gateway.
+        drop(before);
+        task
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        let mut state = self.lock();
+        let due = state.exchanges.poll_timeout();
+        state.backlog.attention.look(due)
+    }
+
+    pub(super) fn handle_timeout(&self) {
+        self.with(|state, now| state.exchanges.handle_timeout(now));
+    }
+
+    pub(super) fn poll_woken(&self, waker: &Waker) -> Poll<()> {
+        let (polled, before) = self.lock().backlog.poll_woken(waker);
+        // Outside of the lock: it may be the last waker of a task that holds a gateway.
+        drop(before);
+        polled
+    }
+
+    pub(super) fn unclaim_events(&self) {
+        self.lock().backlog.events.unclaim();
+    }
+
+    pub(super) fn deliver(&self) {
+        deliver(|before| self.lock().backlog.events.next(before));
+    }
+
+    /// Ends everything at once.
+    pub(super) fn end(&self) {
+        let callback = self.with(|state, _| {
+            state.exchanges.abandon();
+            state.backlog.stop()
+        });
+        // Outside of the lock: it may hold the gateway.
+        drop(callback);
+    }
+}

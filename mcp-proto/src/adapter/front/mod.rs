@@ -1,0 +1,294 @@
+//! Handles for applications and for HTTP libraries, and the loop that drives them, on any runtime.
+//! They wait with [`Waker`]s, so an executor, or a parked thread ([`block_on`](super::block_on)),
+//! can await them.
+
+mod backlog;
+mod client;
+mod connection;
+mod events;
+mod gateway;
+mod server;
+
+pub use client::{Client, Closer, Elements, Pending, PendingNotification};
+pub use connection::{DrivenConnection, Turned};
+pub use gateway::{Exchange, Gateway};
+pub use server::{Listening, Server};
+
+use super::asking::Asking;
+use super::client_options::ClientCallbacks;
+use super::job::Job;
+use super::os::Clock;
+use super::work::Work;
+use crate::exchange::Endpoint;
+use crate::route::BoxFuture;
+use crate::time::Instant;
+use alloc::sync::Arc;
+use client::ClientShared;
+use core::fmt;
+use core::future::poll_fn;
+use core::pin::pin;
+use core::task::{Context, Poll, Waker};
+use core::time::Duration;
+use gateway::GatewayShared;
+use server::ServerShared;
+
+/// Returns a future that ends after a time: the timer of the runtime. It bounds what a peer or the
+/// application could otherwise delay for any time.
+pub type Delay = fn(Duration) -> BoxFuture<()>;
+
+/// What a driver does next.
+#[derive(Debug)]
+#[must_use]
+#[expect(clippy::large_enum_variant, reason = "most are requests; a box would be one allocation more for each")]
+pub enum Task {
+    /// Open this connection, report that to its [`transfer`](DrivenConnection::transfer), and drive
+    /// it to its end.
+    Open(DrivenConnection, Endpoint),
+    /// Route this to its callback, and run the callback.
+    Route(Routing),
+    /// Call [`Events::deliver`]: the application gets its events.
+    Deliver(Events),
+    /// It has ended: nothing follows.
+    Ended,
+}
+
+/// A request, an admission or a question on its way to a callback of the application. Dropping it
+/// answers with an error.
+#[must_use = "dropping it answers with an error"]
+pub struct Routing(RoutingKind);
+
+enum RoutingKind {
+    Server(Work, Arc<ServerShared>),
+    Gateway(Work, Arc<GatewayShared>),
+    Client(Asking, Arc<ClientCallbacks>),
+}
+
+impl Routing {
+    /// Returns whether this is a question of a server to a client: the callback may begin to block as
+    /// soon as it is routed.
+    pub fn is_question(&self) -> bool {
+        matches!(self.0, RoutingKind::Client(..))
+    }
+
+    /// Returns whether [`route`](Self::route) may take longer than about half a millisecond, so
+    /// that an executor should not do it.
+    pub fn takes_long(&self) -> bool {
+        match &self.0 {
+            RoutingKind::Server(work, _) | RoutingKind::Gateway(work, _) => work.takes_long(),
+            RoutingKind::Client(..) => false,
+        }
+    }
+
+    /// Returns the callback to run. `None` if it is answered already. This reads and writes JSON,
+    /// and may run code of the application: call it outside of every lock.
+    pub fn route(self) -> Option<Job> {
+        match self.0 {
+            RoutingKind::Server(work, server) => server.route(work),
+            RoutingKind::Gateway(work, gateway) => gateway.route(work),
+            RoutingKind::Client(asking, callbacks) => callbacks.route(asking),
+        }
+    }
+}
+
+impl fmt::Debug for Routing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            RoutingKind::Server(work, _) | RoutingKind::Gateway(work, _) => work.fmt(f),
+            RoutingKind::Client(asking, _) => asking.fmt(f),
+        }
+    }
+}
+
+/// Events that wait for the application.
+#[must_use = "the application does not get them"]
+pub struct Events {
+    /// `None` once they are delivered.
+    of: Option<Role>,
+}
+
+impl Events {
+    fn new(of: Role) -> Self {
+        Self { of: Some(of) }
+    }
+
+    /// Passes the waiting events to the callback of the application, in order, and those that are
+    /// added meanwhile. A panic of the callback is caught.
+    pub fn deliver(mut self) {
+        match self.of.take() {
+            Some(Role::Client(client)) => client.deliver(),
+            Some(Role::Server(server)) => server.deliver(),
+            Some(Role::Gateway(gateway)) => gateway.deliver(),
+            None => {}
+        }
+    }
+}
+
+/// Somebody else has to deliver them.
+impl Drop for Events {
+    fn drop(&mut self) {
+        match self.of.take() {
+            Some(Role::Client(client)) => client.unclaim_events(),
+            Some(Role::Server(server)) => server.unclaim_events(),
+            Some(Role::Gateway(gateway)) => gateway.unclaim_events(),
+            None => {}
+        }
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Events(..)")
+    }
+}
+
+/// A client, a server or a gateway as its driver sees it: one loop drives any of them.
+///
+/// The loop carries out tasks until there are none, then sleeps until
+/// [`poll_timeout`](Self::poll_timeout), or until [`woken`](Self::woken) ends, and calls
+/// [`handle_timeout`](Self::handle_timeout). Each connection is driven apart, in the same loop, in
+/// a task or in threads of its own: see [`DrivenConnection`].
+///
+/// Dropping it ends everything at once: calls end with an error, and callbacks are cancelled.
+#[derive(Debug)]
+#[must_use = "nothing happens without a driver"]
+pub struct Driving(Role);
+
+#[derive(Clone)]
+enum Role {
+    Client(Arc<ClientShared>),
+    Server(Arc<ServerShared>),
+    Gateway(Arc<GatewayShared>),
+}
+
+impl Driving {
+    /// Returns the clock of the engine.
+    pub fn clock(&self) -> Clock {
+        match &self.0 {
+            Role::Client(client) => client.clock,
+            Role::Server(server) => server.clock,
+            Role::Gateway(gateway) => gateway.clock,
+        }
+    }
+
+    /// Returns the next task. `None` if there is none for now. From its first call on, a client
+    /// connects.
+    pub fn next_task(&self) -> Option<Task> {
+        match &self.0 {
+            Role::Client(client) => client.next_task(),
+            Role::Server(server) => server.next_task(),
+            Role::Gateway(gateway) => gateway.next_task(),
+        }
+    }
+
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout). `None` if there is no timer.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        match &self.0 {
+            Role::Client(client) => client.poll_timeout(),
+            Role::Server(server) => server.poll_timeout(),
+            Role::Gateway(gateway) => gateway.poll_timeout(),
+        }
+    }
+
+    /// Fires the timers that are due. Does nothing if none is.
+    pub fn handle_timeout(&self) {
+        match &self.0 {
+            Role::Client(client) => client.handle_timeout(),
+            Role::Server(server) => server.handle_timeout(),
+            Role::Gateway(gateway) => gateway.handle_timeout(),
+        }
+    }
+
+    /// Returns `Ready` if there may be a task, or if the deadline is earlier than the last one that
+    /// [`poll_timeout`](Self::poll_timeout) returned. Otherwise wakes the task at that time. Only
+    /// the last task that polled it is woken.
+    pub fn poll_woken(&self, cx: &mut Context<'_>) -> Poll<()> {
+        match &self.0 {
+            Role::Client(client) => client.poll_woken(cx.waker()),
+            Role::Server(server) => server.poll_woken(cx.waker()),
+            Role::Gateway(gateway) => gateway.poll_woken(cx.waker()),
+        }
+    }
+
+    /// Waits as [`poll_woken`](Self::poll_woken) says.
+    pub async fn woken(&self) {
+        poll_fn(|cx| self.poll_woken(cx)).await;
+    }
+
+    /// Ends everything at once, as dropping this does.
+    pub fn abandon(&self) {
+        match &self.0 {
+            Role::Client(client) => client.abandon(),
+            Role::Server(server) => server.end(),
+            Role::Gateway(gateway) => gateway.end(),
+        }
+    }
+}
+
+impl Drop for Driving {
+    fn drop(&mut self) {
+        self.abandon();
+    }
+}
+
+impl fmt::Debug for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Client(_) => "Client",
+            Self::Server(_) => "Server",
+            Self::Gateway(_) => "Gateway",
+        })
+    }
+}
+
+/// Whether the driver has to look again.
+#[derive(Debug, Default)]
+struct Attention {
+    driver: Option<Waker>,
+    /// The deadline that the driver knows, if it knows one.
+    due: Option<Option<Instant>>,
+    /// The deadline is earlier than the driver knows.
+    earlier: bool,
+}
+
+impl Attention {
+    /// The driver looks at the tasks: it is awake. Returns its waker, to be dropped outside of
+    /// every lock.
+    fn awake(&mut self) -> Option<Waker> {
+        self.driver.take()
+    }
+
+    /// The driver looks at the deadline.
+    fn look(&mut self, due: Option<Instant>) -> Option<Instant> {
+        (self.due, self.earlier) = (Some(due), false);
+        due
+    }
+
+    /// Returns the driver to wake, if this deadline is earlier than it knows, or if there is a task.
+    fn check(&mut self, due: Option<Instant>, has_task: bool) -> Option<Waker> {
+        if let (Some(known), Some(due)) = (self.due, due)
+            && known.is_none_or(|known| due < known)
+        {
+            self.earlier = true;
+        }
+        if self.earlier || has_task { self.driver.take() } else { None }
+    }
+
+    /// Returns whether the driver has to look. Otherwise registers its waker, and returns the one
+    /// before.
+    fn poll(&mut self, has_task: bool, waker: &Waker) -> (Poll<()>, Option<Waker>) {
+        if self.earlier || has_task {
+            return (Poll::Ready(()), self.driver.take());
+        }
+        (Poll::Pending, self.driver.replace(waker.clone()))
+    }
+}
+
+/// Waits for the first of two futures.
+async fn first(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    poll_fn(|cx| match one.as_mut().poll(cx) {
+        Poll::Pending => other.as_mut().poll(cx),
+        ready => ready,
+    })
+    .await;
+}

@@ -1,0 +1,206 @@
+//! The I/O of one connection: a reader, a writer, and possibly a program. Client and server use the
+//! same type. It decides nothing: [`DrivenConnection`] does.
+
+use crate::clock::Alarm;
+use crate::jobs::Jobs;
+use crate::process::Process;
+use crate::stream::{Reader, Stream, Writer};
+use bytes::Bytes;
+use mcp_proto::adapter::Clock;
+#[cfg(unix)]
+use mcp_proto::adapter::not_opened;
+use mcp_proto::adapter::{DrivenConnection, Step, Turned};
+use mcp_proto::exchange::{Closed, Endpoint, Peer};
+use smol::future::Future;
+use smol::io::{AsyncRead, AsyncWrite};
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+
+/// A connection that is being opened.
+type Opening = Pin<Box<dyn Future<Output = Result<Opened, Closed>> + Send>>;
+
+/// Size of the first read, and of all reads if there is never more to read, in bytes.
+const READ: usize = 4 << 10;
+/// Maximum size of a read, in bytes: the capacity of a Linux pipe.
+const MOST: usize = 64 << 10;
+
+/// An open connection.
+pub(crate) struct Opened {
+    pub(crate) stream: Stream,
+    pub(crate) process: Option<Process>,
+    pub(crate) peer: Peer,
+}
+
+/// One connection, from its opening to its end. Dropping it kills its program.
+pub(crate) struct Transport {
+    opening: Option<Opening>,
+    reader: Option<Reader>,
+    writer: Option<Writer>,
+    /// Dropped before the connection, so that the program has ended when the client learns of it.
+    process: Option<Process>,
+    connection: DrivenConnection,
+    jobs: Option<Jobs>,
+    alarm: Alarm,
+    buffer: Vec<u8>,
+}
+
+/// What has happened to a connection.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moved {
+    Read,
+    Wrote,
+    Other,
+    /// The next turn is slow: see [`Transport::take_turn`].
+    Long,
+}
+
+impl Transport {
+    /// Opens a connection, within `limit`, when it is polled. `given` is what the application has
+    /// provided.
+    pub(crate) fn open(
+        connection: DrivenConnection,
+        endpoint: Endpoint,
+        limit: Duration,
+        given: &mut Option<Stream>,
+    ) -> Self {
+        let opening = open(endpoint, limit, given, &connection);
+        Self { opening: Some(opening), ..Self::new(connection) }
+    }
+
+    /// Serves an open connection. The callbacks that it causes run with `jobs`.
+    pub(crate) fn accepted(connection: DrivenConnection, stream: Stream, jobs: Jobs) -> Self {
+        let (reader, writer) = (Some(stream.reader), Some(stream.writer));
+        Self { reader, writer, jobs: Some(jobs), ..Self::new(connection) }
+    }
+
+    fn new(connection: DrivenConnection) -> Self {
+        let (opening, reader, writer, process) = (None, None, None, None);
+        Self { opening, reader, writer, process, connection, jobs: None, alarm: Alarm::new(), buffer: Vec::new() }
+    }
+
+    /// Kills the program at once.
+    pub(crate) fn kill(&mut self) {
+        self.process = None;
+    }
+
+    /// Returns whether the connection has closed.
+    pub(crate) fn is_closed(&mut self) -> bool {
+        self.connection.transfer().is_closed()
+    }
+
+    /// Takes turns until the engine has nothing left, and runs the callbacks that they cause. Stops
+    /// before a slow one, which the next call takes.
+    pub(crate) fn take_turn(&mut self, waker: &Waker) -> Turned {
+        loop {
+            let turned = self.connection.turn(waker);
+            if let Some(jobs) = &self.jobs {
+                std::iter::from_fn(|| self.connection.next_task()).for_each(|task| jobs.run(task));
+            }
+            match turned {
+                Turned::Signal(signal) => self.process.iter().for_each(|process| process.signal(signal)),
+                turned => return turned,
+            }
+        }
+    }
+
+    /// Takes turns, then opens, writes, reads or waits. Reads only if `may_read`, and if the engine
+    /// accepts input. Pending forever once it has closed.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, may_read: bool) -> Poll<Moved> {
+        let clock = self.connection.clock();
+        if self.take_turn(cx.waker()) == Turned::Long {
+            return Poll::Ready(Moved::Long);
+        }
+        if let Some(opening) = &mut self.opening {
+            let opened = ready!(opening.as_mut().poll(cx));
+            self.opening = None;
+            match opened {
+                Ok(opened) => self.opened(opened, clock),
+                Err(why) => self.connection.transfer().not_opened(why),
+            }
+            return Poll::Ready(Moved::Other);
+        }
+        let transfer = self.connection.transfer();
+        self.reader.take_if(|_| !transfer.reads());
+        self.writer.take_if(|_| !transfer.writes());
+        if let Poll::Ready(wrote) = self.poll_write(cx) {
+            self.connection.transfer().wrote(wrote);
+            return Poll::Ready(Moved::Wrote);
+        }
+        if let Some(process) = &mut self.process {
+            process.poll_stderr(cx, self.connection.transfer());
+            if let Poll::Ready(status) = process.poll_exited(cx) {
+                self.connection.transfer().exited(clock.now(), status);
+                return Poll::Ready(Moved::Other);
+            }
+        }
+        if may_read
+            && self.connection.wants_read()
+            && let Poll::Ready(read) = self.poll_read(cx)
+        {
+            self.connection.transfer().read(read);
+            return Poll::Ready(Moved::Read);
+        }
+        match self.alarm.poll(cx, clock, self.connection.poll_timeout()) {
+            true => Poll::Ready(Moved::Other),
+            false => Poll::Pending,
+        }
+    }
+
+    fn opened(&mut self, opened: Opened, clock: Clock) {
+        let Opened { stream, process, peer } = opened;
+        let stderr = process.as_ref().is_some_and(Process::reads_stderr);
+        (self.reader, self.writer, self.process) = (Some(stream.reader), Some(stream.writer), process);
+        self.connection.transfer().opened(clock.now(), peer, stderr);
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let (Some(writer), Some(step)) = (&mut self.writer, self.connection.transfer().step()) else {
+            return Poll::Pending;
+        };
+        let writer = Pin::new(writer);
+        match step {
+            Step::Write(pieces) => writer.poll_write_vectored(cx, &pieces.slices()),
+            Step::Flush => writer.poll_flush(cx).map_ok(|()| 0),
+            Step::End => writer.poll_close(cx).map_ok(|()| 0),
+        }
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
+        let Some(reader) = &mut self.reader else { return Poll::Pending };
+        if self.buffer.is_empty() {
+            self.buffer.resize(READ, 0);
+        }
+        let n = ready!(Pin::new(reader).poll_read(cx, &mut self.buffer))?;
+        let bytes = Bytes::copy_from_slice(&self.buffer[..n]);
+        if n == self.buffer.len() && n < MOST {
+            self.buffer.resize(4 * n, 0);
+        }
+        Poll::Ready(Ok(bytes))
+    }
+}
+
+fn open(endpoint: Endpoint, limit: Duration, given: &mut Option<Stream>, connection: &DrivenConnection) -> Opening {
+    let ready = |opened| Box::pin(std::future::ready(opened));
+    match endpoint {
+        // Started here and not in the future, so that a started program always has an owner.
+        Endpoint::Program(program) => ready(Process::spawn(&program, &connection.stderr())),
+        Endpoint::Origin(origin) => Box::pin(crate::dial::connect(origin, limit)),
+        #[cfg(unix)]
+        Endpoint::Unix(path) => Box::pin(connect_unix(path)),
+        #[cfg(not(unix))]
+        Endpoint::Unix(path) => ready(Err(Closed::Unreachable(format!("{path}: this system has no Unix sockets")))),
+        Endpoint::Given => ready(match given.take() {
+            Some(stream) => Ok(Opened { stream, process: None, peer: Peer::default() }),
+            None => Err(Closed::Unreachable("the channel was given once and is used up".into())),
+        }),
+    }
+}
+
+#[cfg(unix)]
+async fn connect_unix(path: String) -> Result<Opened, Closed> {
+    let stream = smol::net::unix::UnixStream::connect(&path).await.map_err(|e| not_opened(&path, &e))?;
+    let peer = Peer::unix(None).named(path);
+    Ok(Opened { stream: stream.into(), process: None, peer })
+}
