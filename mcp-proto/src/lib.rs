@@ -41,87 +41,37 @@
 //!
 //! # A driving loop
 //!
-//! A driver carries out each [`Action`](exchange::Action), reports what happened, and sleeps until
-//! [`poll_timeout`](wired::WiredClient::poll_timeout). In this example both engines run in one
-//! thread, and the "socket" is a variable. A server over HTTP uses `Kind::HttpServer` and accepts
-//! many connections.
+//! A driver reads its clock once per turn, and passes that instant to every method:
 //!
-//! ```
-//! use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, Peer, Shutdown};
-//! use mcp_proto::route::Routed;
-//! use mcp_proto::wired::{Kind, WiredClient, WiredServer};
-//! use mcp_proto::{ClientConfig, Cx, Instant, Router, client, server, tool, tools};
-//! use std::sync::Arc;
+//! 1. It carries out each [`Action`](exchange::Action) of
+//!    [`poll_output`](wired::WiredClient::poll_output): opens, reads, writes and closes. It passes
+//!    each [`client::Event`] and [`server::Event`] to the application. A [`Router`] takes the
+//!    requests of a server, and [`adapter::Running`] follows their handlers.
+//! 2. It reports what happened to a connection with [`handle_io`](wired::WiredClient::handle_io).
+//!    The engine may then have further actions.
+//! 3. Without actions, it sleeps until it can read or write, or until
+//!    [`poll_timeout`](wired::WiredClient::poll_timeout), and then calls
+//!    [`handle_timeout`](wired::WiredClient::handle_timeout).
 //!
-//! // A server with its tools.
-//! let hello = tool("hello").describe("says hello");
-//! let router = Router::new("calc", "1.0").tool(hello, |_cx, ()| Ok("hello"));
-//! let now = Instant::ZERO; // a driver reads its clock once per turn
-//! // The seeds are 32 unguessable bytes.
-//! let mut server = WiredServer::new(Arc::new(router.config()), [1; 32], now);
-//! let mut client = WiredClient::new(Arc::new(ClientConfig::given()), [2; 32], now);
+//! The documentation of [`wired`] has the rules, and [`adapter`] has what every driver needs. The
+//! README has a loop over a socket. With feature `testing`, `testing::Link` drives a client and a
+//! server in memory, in virtual time, for the tests of an application:
 //!
-//! // 1. A call is a value. The engine sends it after negotiation.
-//! let hello = client.call(now, tools::call("hello")).unwrap();
+#![cfg_attr(feature = "testing", doc = "```")]
+#![cfg_attr(not(feature = "testing"), doc = "```ignore")]
+//! use mcp_proto::testing::Link;
+//! use mcp_proto::{ClientConfig, Router, tool, tools};
+//! use std::time::Duration;
 //!
-//! let (mut at_client, mut at_server) = (ConnectionId(0), ConnectionId(0));
-//! let mut answer = None;
-//! loop {
-//!     let mut idle = true;
-//!     // 2. Carry out the client's actions, and report the results.
-//!     while let Some(action) = client.poll_output() {
-//!         idle = false;
-//!         match action {
-//!             Action::Open(connection, _endpoint) => {
-//!                 at_client = connection;
-//!                 at_server = server.accept(now, Kind::Lines, Peer::default());
-//!                 client.handle_io(now, connection, IoEvent::Opened(Peer::default()));
-//!             }
-//!             Action::Write(connection, bytes) => {
-//!                 client.handle_io(now, connection, IoEvent::Written(bytes.len()));
-//!                 server.handle_io(now, at_server, IoEvent::Read(bytes));
-//!             }
-//!             Action::Close(_, Shutdown::WriteHalf) => {
-//!                 server.handle_io(now, at_server, IoEvent::ReadClosed);
-//!             }
-//!             Action::Close(connection, _) => {
-//!                 client.handle_io(now, connection, IoEvent::Closed(Closed::Aborted));
-//!             }
-//!             Action::Event(client::Event::Ended { call, outcome }) if call == hello.id() => {
-//!                 answer = Some(outcome);
-//!             }
-//!             Action::Event(_) | Action::Notice(..) | Action::Read(..) => {}
-//!         }
-//!     }
-//!     // 3. The same for the server. The router takes its requests.
-//!     while let Some(action) = server.poll_output() {
-//!         idle = false;
-//!         match action {
-//!             Action::Write(connection, bytes) => {
-//!                 server.handle_io(now, connection, IoEvent::Written(bytes.len()));
-//!                 client.handle_io(now, at_client, IoEvent::Read(bytes));
-//!             }
-//!             Action::Event(server::Event::Request(responder, incoming)) => {
-//!                 let answer = match router.route(responder, incoming) {
-//!                     Routed::Answer(answer) => answer,
-//!                     // A slow handler runs on another thread or task: see `adapter::Running`.
-//!                     Routed::Handle { handler, invocation, responder } => {
-//!                         responder.write(handler.call(&Cx::detached(invocation)).unwrap())
-//!                     }
-//!                 };
-//!                 server.respond(now, answer);
-//!             }
-//!             _ => {}
-//!         }
-//!     }
-//!     // 4. Idle: a driver sleeps until it can read, or until `poll_timeout`, and then calls
-//!     //    `handle_timeout`.
-//!     if idle {
-//!         break;
-//!     }
-//! }
-//! let result = hello.finish(answer.expect("every call ends exactly once")).unwrap();
+//! let router = Router::new("calc", "1.0").tool(tool("hello"), |_cx, ()| Ok("hello"));
+//! let mut link = Link::new(router, ClientConfig::given());
+//! link.set_latency(Duration::from_millis(20));
+//! // A call is a value. The engine sends it after negotiation, and it ends exactly once.
+//! let hello = link.call(tools::call("hello")).unwrap();
+//! let result = link.wait(&hello).unwrap();
 //! assert_eq!(result.first_text(), Some("hello"));
+//! assert_eq!(link.now().since_origin(), Duration::from_millis(80)); // two round trips
+//! println!("{}", link.log());
 //! ```
 //!
 //! # The modules, in reading order
@@ -147,6 +97,7 @@
 //! | `record` | recordings of a client, replayed byte for byte (feature `record`) |
 //! | [`route`] | tools and handlers |
 //! | [`adapter`] | what drivers share: connections, callbacks, waiting calls, programs |
+//! | `testing` | both engines in memory, in virtual time, for the tests of an application (feature `testing`) |
 //!
 //! # Contracts
 //!
@@ -185,6 +136,8 @@ pub mod rpc;
 pub mod seed;
 pub mod server;
 pub mod stats;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod time;
 pub mod version;
 pub mod wired;

@@ -6,7 +6,7 @@ use mcp_tests::sources::{Line, Source, below, has_word};
 use std::collections::BTreeSet;
 
 /// The modules of the core, each using only those before it.
-const ORDER: [&str; 25] = [
+const ORDER: [&str; 26] = [
     "time",
     "seed",
     "limits",
@@ -31,6 +31,7 @@ const ORDER: [&str; 25] = [
     "record",
     "route",
     "adapter",
+    "testing",
     "lib",
 ];
 

@@ -271,6 +271,18 @@ pub struct ClientCallbacks {
 }
 
 impl ClientCallbacks {
+    /// Returns whether there is a callback for the question in this event.
+    #[cfg(feature = "testing")]
+    pub(crate) const fn answers(&self, event: &Event) -> bool {
+        match event {
+            Event::InputNeeded { request: InputRequest::Elicitation(_), .. } => self.elicit.is_some(),
+            Event::InputNeeded { request: InputRequest::Sampling(_), .. } => self.sample.is_some(),
+            Event::InputNeeded { request: InputRequest::Roots, .. } => self.roots.is_some(),
+            Event::AuthNeeded { .. } => self.authorize.is_some(),
+            _ => false,
+        }
+    }
+
     /// Returns the job that answers a question. `None` if it is answered: there is no callback for
     /// it, or the callback panicked. This may run code of the application: call it outside of every
     /// lock.

@@ -1,0 +1,57 @@
+//! For the tests of a program: a client and a server in one thread, connected in memory, in virtual
+//! time. Feature `testing`.
+//!
+//! A [`Link`] drives both engines. It runs the handlers of a [`Router`](crate::Router) and the
+//! callbacks of the client, carries the bytes between the two sides, and fires every timer at its
+//! exact instant. The test decides when time passes, so that a minute costs nothing and a run is
+//! always the same:
+//!
+//! ```
+//! use mcp_proto::testing::Link;
+//! use mcp_proto::{CallError, ClientConfig, Router, tool, tools};
+//! use std::time::Duration;
+//!
+//! let router = Router::new("greeter", "1.0").tool(tool("hello"), |_cx, ()| Ok("hello"));
+//! let mut link = Link::new(router, ClientConfig::given());
+//! link.delay_handlers(Duration::from_secs(60));
+//! let call = link.call(tools::call("hello").timeout(Duration::from_secs(5))).unwrap();
+//! link.advance(Duration::from_nanos(4_999_999_999));
+//! assert!(link.outcome(&call).is_none());
+//! link.advance(Duration::from_nanos(1));
+//! assert!(matches!(link.outcome(&call), Some(Err(CallError::Timeout { .. }))), "{}", link.log());
+//! ```
+//!
+//! The target of the configuration selects the transport. With
+//! [`ClientConfig::given`](crate::ClientConfig::given) it is a pair of streams, with
+//! [`program`](crate::ClientConfig::program) a program that the client starts, and with
+//! [`unix`](crate::ClientConfig::unix) a Unix socket: each message is a line. With
+//! [`url`](crate::ClientConfig::url) it is Streamable HTTP. Nothing leaves the process: no program
+//! is started, and no name is resolved. A server over HTTP answers only to loopback hosts, as in
+//! `http://localhost/mcp`, unless [`ServerConfig::hosts`](crate::ServerConfig::hosts) has others.
+//!
+//! A handler that waits for a time uses [`Time`]. A future that waits for anything else, such as a
+//! thread or a socket, is polled when it is woken, but the link does not wait for it.
+
+mod callbacks;
+mod connection;
+mod link;
+mod log;
+mod network;
+mod options;
+mod pipe;
+mod time;
+
+#[cfg(all(test, feature = "http", not(shuttle)))]
+mod tests;
+
+pub use link::Link;
+pub use log::Log;
+pub use options::{Flow, LinkOptions};
+pub use time::{Delay, Time};
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks. Ignores poisoning: every change is complete before anything that may panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

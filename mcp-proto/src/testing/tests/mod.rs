@@ -1,0 +1,59 @@
+//! A link as a test of a program uses it: every transport, both eras, and the exact times.
+
+mod callbacks;
+mod calls;
+mod connections;
+mod log;
+
+use super::{Link, LinkOptions, Time};
+use crate::client::Policy;
+use crate::{CallError, CallToolResult, ClientConfig, Progress, Router, tool};
+use alloc::string::String;
+use core::time::Duration;
+
+/// Four seconds pass between two signs of life of the tool `steps`.
+const STEP: Duration = Duration::from_secs(4);
+
+const NANOSECOND: Duration = Duration::from_nanos(1);
+
+/// Returns the configuration of each transport in each era.
+fn all_configs() -> impl Iterator<Item = ClientConfig> {
+    let targets = || [ClientConfig::given(), over_http()].into_iter();
+    [Policy::Modern, Policy::Legacy].into_iter().flat_map(move |policy| {
+        targets().map(move |mut config| {
+            config.policy = policy;
+            config
+        })
+    })
+}
+
+fn over_http() -> ClientConfig {
+    ClientConfig::url("http://localhost/mcp").expect("it is a URL")
+}
+
+/// Returns a router with the tools `hello` and `steps`. The latter reports progress after each of
+/// three steps.
+fn router(time: &Time) -> Router {
+    let time = time.clone();
+    let steps = move |cx: crate::Cx, ()| {
+        let time = time.clone();
+        async move {
+            for step in 1..=3 {
+                time.after(STEP).await;
+                // Without a progress token, nothing is reported.
+                let _ = cx.progress(Progress::new(f64::from(step)));
+            }
+            Ok("done")
+        }
+    };
+    Router::new("server", "1").tool(tool("hello"), |_cx, ()| Ok("hello")).tool_async(tool("steps"), steps)
+}
+
+fn link(config: ClientConfig) -> Link {
+    let time = Time::new();
+    Link::with(router(&time), config, LinkOptions::new().time(&time))
+}
+
+fn text(outcome: Result<CallToolResult, CallError>) -> Result<String, CallError> {
+    outcome.map(|result| result.first_text().unwrap_or_default().into())
+}
