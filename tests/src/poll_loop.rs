@@ -16,7 +16,7 @@ mod server;
 pub use server::{Hooks, serve_http, serve_http_with, serve_stdio};
 
 use channel::Channel;
-use mcp_proto::adapter::EventQueue;
+use mcp_proto::adapter::{Checked, EventQueue};
 use mcp_proto::call::RawResult;
 use mcp_proto::client::Event;
 use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, Peer, Sent, Shutdown};
@@ -32,8 +32,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// A client and its loop.
 pub struct PollLoop {
     /// The engine. Give commands to it directly, with the time of [`PollLoop::now`]. The next turn
-    /// carries them out.
-    pub engine: WiredClient,
+    /// carries them out. It panics if this loop breaks a rule for drivers.
+    pub engine: Checked<WiredClient>,
     clock: Clock,
     channels: BTreeMap<ConnectionId, Channel>,
     /// The two directions of a connection that the application provided.
@@ -71,7 +71,7 @@ impl PollLoop {
         config.origin_unix = clock.origin_unix;
         let events =
             EventQueue::new(config.limits.client.max_queued_events, config.limits.client.max_queued_event_bytes);
-        let engine = WiredClient::new(Arc::new(config), seed()?, clock.now());
+        let engine = Checked::new(WiredClient::new(Arc::new(config), seed()?, clock.now()));
         let (channels, awaited, news, ended) = (BTreeMap::new(), None, false, false);
         Ok(Self { engine, clock, channels, given, events, awaited, news, ended })
     }

@@ -12,6 +12,7 @@
 //! * *The calls of a client:* [`Calls`] has what came in for each call, and who waits for it.
 //!   [`Questions`] has what the server asks; [`ClientCallbacks`] turn each into a [`Job`].
 //! * *Options:* [`ClientOptions`] and [`ServerOptions`], the same for every driver.
+//! * *The tests of a driver:* [`Checked`] is an engine that panics when its driver breaks a rule.
 //! * *The operating system*, with feature `os`: a clock, a seed, programs with their groups, the
 //!   standard streams, the file of a Unix socket. It is the only part of this crate that calls the
 //!   system.
@@ -24,6 +25,7 @@ mod accepting;
 mod asking;
 mod attempts;
 mod calls;
+mod checked;
 #[cfg(feature = "std")]
 mod client_core;
 #[cfg(feature = "std")]
@@ -70,6 +72,7 @@ pub use accepting::AcceptRetry;
 pub use asking::{Asking, ClientLink, Questions};
 pub use attempts::Attempts;
 pub use calls::{Calls, Collected, Noted};
+pub use checked::Checked;
 #[cfg(feature = "std")]
 pub use client_core::{ClientCore, ClientTask, ReplacedWaker};
 #[cfg(feature = "std")]

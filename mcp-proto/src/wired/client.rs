@@ -296,6 +296,11 @@ impl WiredClient {
         &self.client
     }
 
+    /// Returns the connection of [`over`](Self::over), which is open from the start.
+    pub(crate) fn given(&self) -> Option<ConnectionId> {
+        self.connections.ids().next().filter(|_| self.is_open)
+    }
+
     /// Executes a command that cannot be refused.
     fn done(&mut self, now: Instant, command: ClientCommand) {
         let applied = self.command(now, command);

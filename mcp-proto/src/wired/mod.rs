@@ -25,6 +25,9 @@
 //!   [`Shutdown::Abort`](crate::exchange::Shutdown::Abort), or once both directions have ended: the
 //!   peer's, and the driver's by a [`Shutdown::WriteHalf`](crate::exchange::Shutdown::WriteHalf).
 //! * Report `Closed` of a program once it has exited and its output was read to the end.
+//!
+//! `adapter::Checked` is an engine that panics when its driver breaks one of these rules. Use it in
+//! the tests of a driver.
 
 mod client;
 mod connection;

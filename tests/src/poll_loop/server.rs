@@ -4,7 +4,7 @@
 use super::channel::{self, Channel};
 use super::{Clock, seed};
 use mcp_proto::Router;
-use mcp_proto::adapter::{AsyncJob, Job, Mailbox, Running, ServerOptions, Work};
+use mcp_proto::adapter::{AsyncJob, Checked, Job, Mailbox, Running, ServerOptions, Work};
 use mcp_proto::exchange::{Action, ConnectionId, IoEvent, Peer, RequestHead};
 use mcp_proto::input::Admission;
 use mcp_proto::server::Event;
@@ -70,7 +70,8 @@ pub fn serve_http_with(router: &Router, listener: TcpListener, connections: usiz
 }
 
 struct ServeLoop<'a> {
-    engine: WiredServer,
+    /// It panics if this loop breaks a rule for drivers.
+    engine: Checked<WiredServer>,
     router: &'a Router,
     clock: Clock,
     channels: BTreeMap<ConnectionId, Channel>,
@@ -91,7 +92,7 @@ impl<'a> ServeLoop<'a> {
         let clock = Clock::start();
         let mut config = router.config();
         config.origin_unix = clock.origin_unix;
-        let engine = WiredServer::new(Arc::new(config), seed()?, clock.now());
+        let engine = Checked::new(WiredServer::new(Arc::new(config), seed()?, clock.now()));
         Ok(Self {
             engine,
             router,

@@ -1,6 +1,6 @@
 //! A connection as the task of a [`SharedServer`](crate::wired::SharedServer) owns it.
 
-use super::Connection;
+use super::{Connection, ConnectionRole};
 use crate::stats::Traffic;
 use crate::time::Instant;
 use crate::wired::turn::{Mail, Turn, TurnReply};
@@ -51,6 +51,16 @@ impl Connection {
     /// executor should let a thread of its own do both.
     pub fn takes_long(&self) -> bool {
         self.backlog > 0 && self.conn.buffered() > LONG
+    }
+
+    /// Returns whether the driver has reported that the connection is open, or accepted it.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// Returns whether the connection leads to a program.
+    pub(crate) fn is_program(&self) -> bool {
+        self.role == ConnectionRole::DuplexClient { program: true }
     }
 
     /// Takes the traffic of the connection since the last call. Bytes that were read and not yet

@@ -1,0 +1,170 @@
+//! An engine that watches its driver: the same methods, and a panic for each rule that a driver can
+//! break without a trace. No stream, no clock.
+
+mod client;
+mod connection;
+mod rules;
+mod server;
+mod watch;
+
+use crate::exchange::{ConnectionId, IoEvent};
+use crate::time::{Instant, earliest};
+use alloc::boxed::Box;
+use core::ops::Deref;
+use rules::Rules;
+use watch::Watch;
+
+/// An engine that panics when its driver breaks a rule, for the tests of drivers.
+///
+/// A driver that omits a report can wait forever, and the engine ignores a report that is wrong.
+/// `Checked` panics at the call that breaks the rule, or at the first call after its time limit.
+///
+/// It wraps a [`WiredClient`], a [`WiredServer`], or the [`Connection`] that a task owns, and has
+/// their methods. A driver that uses it also in production creates it with [`off`](Self::off),
+/// which checks nothing.
+///
+/// ```should_panic
+/// use mcp_proto::adapter::Checked;
+/// use mcp_proto::exchange::{ConnectionId, IoEvent, Peer};
+/// use mcp_proto::wired::{Kind, WiredServer};
+/// use mcp_proto::{Instant, Router};
+/// use std::sync::Arc;
+///
+/// let config = Arc::new(Router::new("calc", "1.0").config());
+/// let mut server = Checked::new(WiredServer::new(config, [1; 32], Instant::ZERO));
+/// let connection = server.accept(Instant::ZERO, Kind::Lines, Peer::default());
+/// // Panics with "connection 1: 40 bytes written of 0": the engine wrote nothing.
+/// server.handle_io(Instant::ZERO, connection, IoEvent::Written(40));
+/// ```
+///
+/// # Rules
+///
+/// The time is the `now` that the driver gives. A step with a limit of 2 s takes almost no time on
+/// a working system. [`poll_timeout`](Self::poll_timeout) includes these limits, so a driver that
+/// waits for nothing breaks the rule at its next `handle_timeout`.
+///
+/// | the driver | text of the panic | limit |
+/// |---|---|---|
+/// | gives a `now` that is not before the last one | `` `now` went back from 5s to 4s `` | at once |
+/// | calls `handle_timeout` at `poll_timeout` | ``a timer was due 2.1 s ago and no `handle_timeout` `` | 2 s |
+/// | takes the outputs after every input, until there are none | ``an input 2.1 s ago and no `poll_output` `` | 2 s |
+/// | of a [`Connection`]: takes a turn after every event and timeout | `connection 3: an event 2.1 s ago and no turn` | 2 s |
+/// | reports events only of connections that it was to open, or accepted | ``connection 3: `Read`, and no such connection`` | at once |
+/// | reports `Closed` once, as the last event | ``connection 3: `Read` after `Closed` `` | at once |
+/// | reports `Opened` before all other events but `Closed` | ``connection 3: `Read` before `Opened` `` | at once |
+/// | reports `Opened` once, and never of an accepted connection | ``connection 3: `Opened`, and it was open`` | at once |
+/// | reports nothing read after `ReadClosed` | ``connection 3: `Read` after `ReadClosed` `` | at once |
+/// | reports the end of the input as `ReadClosed` | ``connection 3: `Read` of no bytes`` | at once |
+/// | stops reading at `Read(false)` and at `Close(Abort)`; one read may be under way | `connection 3: read while reading was off` | at once |
+/// | reports no more bytes as written than it was given | `connection 3: 40 bytes written of 12` | at once |
+/// | reports `Closed(Eof)` only once its own direction has ended too | ``connection 3: `Closed(Eof)`, and this side has not ended`` | at once |
+/// | reports `Closed` after a `Close(Abort)` | ``connection 3: closed 2.1 s ago by us and no `Closed` `` | 2 s |
+/// | reports `Closed` of a socket after the end of both directions | ``connection 3: both directions ended 2.1 s ago and no `Closed` `` | 2 s |
+///
+/// Both directions have ended after `ReadClosed` and a `Close(WriteHalf)` with all bytes written.
+///
+/// # Limits of the checks
+///
+/// Some errors have no trace in the calls of a driver:
+///
+/// * A missing [`Written`](crate::exchange::IoEvent::Written) looks like a peer that does not read,
+///   and a driver that reads no more like a peer that does not write.
+/// * The order of the written bytes, and whether they were written at all.
+/// * A failed write, after which a driver reads on. A connection with such a write may end without
+///   a `Close(WriteHalf)`, so `Closed(Eof)` counts as early only before the first `Write`.
+/// * The exit of a program that was not aborted.
+/// * A task that drops its [`Connection`] before `Closed`, or before the last turn.
+///
+/// A computer that sleeps, or a thread that is stopped in a debugger, breaks the rules with a time.
+///
+/// [`Connection`]: crate::wired::Connection
+/// [`WiredClient`]: crate::wired::WiredClient
+/// [`WiredServer`]: crate::wired::WiredServer
+#[derive(Debug)]
+pub struct Checked<E> {
+    engine: E,
+    watch: Option<Box<Watch>>,
+}
+
+impl<E: Checkable> Checked<E> {
+    /// Returns the engine with checks. Wrap an engine before its first input and output, and a
+    /// server before its first connection.
+    pub fn new(engine: E) -> Self {
+        let mut watch = Watch::new();
+        if let Some(rules) = engine.connection() {
+            watch.add(rules);
+        }
+        watch.armed(engine.next_timeout());
+        Self { engine, watch: Some(Box::new(watch)) }
+    }
+
+    /// Returns the engine without checks.
+    pub fn off(engine: E) -> Self {
+        Self { engine, watch: None }
+    }
+
+    /// Returns when to call `handle_timeout`: for the engine, or because the driver breaks a rule
+    /// if it does nothing until then.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let rule = self.watch.as_ref().and_then(|watch| watch.poll_timeout());
+        earliest(self.engine.next_timeout(), rule)
+    }
+
+    /// Carries out a command.
+    #[track_caller]
+    fn act<R>(&mut self, now: Instant, f: impl FnOnce(&mut E) -> R) -> R {
+        self.check_input(now);
+        let result = f(&mut self.engine);
+        self.arm();
+        result
+    }
+
+    #[track_caller]
+    fn check_input(&mut self, now: Instant) {
+        if let Some(watch) = &mut self.watch {
+            watch.input(now);
+        }
+    }
+
+    #[track_caller]
+    fn check_event(&mut self, now: Instant, id: ConnectionId, event: &IoEvent) {
+        if let Some(watch) = &mut self.watch {
+            watch.event(now, id, event);
+        }
+    }
+
+    #[track_caller]
+    fn check_timeout(&mut self, now: Instant) {
+        if let Some(watch) = &mut self.watch {
+            watch.timeout(now);
+        }
+    }
+
+    /// Notes the next timer of the engine, after any change of it.
+    fn arm(&mut self) {
+        if let Some(watch) = &mut self.watch {
+            watch.armed(self.engine.next_timeout());
+        }
+    }
+}
+
+/// The methods that change nothing.
+impl<E> Deref for Checked<E> {
+    type Target = E;
+
+    fn deref(&self) -> &E {
+        &self.engine
+    }
+}
+
+/// An engine that can be checked.
+pub trait Checkable {
+    /// Returns the rules for the connection that exists already.
+    fn connection(&self) -> Option<Rules>;
+
+    /// Returns the next timer of the engine.
+    fn next_timeout(&self) -> Option<Instant>;
+}
+
+#[cfg(all(test, feature = "std", not(shuttle)))]
+mod tests;

@@ -1,0 +1,195 @@
+//! What a driver has done with one engine: its connections, and its time. No engine, no clock.
+
+use super::rules::{Age, PATIENCE, Rule, Rules, broken, name};
+use crate::exchange::{Action, ConnectionId, Endpoint, IoEvent, Shutdown};
+use crate::time::{Instant, Timers, earliest};
+use crate::wired::ConnectionOutput;
+use alloc::collections::{BTreeMap, VecDeque};
+
+/// Number of closed connections that are remembered, for the text of the panic.
+const REMEMBERED: usize = 256;
+
+/// What the driver has done with one engine, or with one connection that it drives alone.
+#[derive(Debug)]
+pub(super) struct Watch {
+    /// The latest time that the driver gave.
+    now: Instant,
+    /// The timer of the engine, and the time at which the driver could first know of it.
+    due: Option<(Instant, Instant)>,
+    /// Since when outputs may wait for the driver.
+    outputs: Option<Instant>,
+    /// Since when events of a connection wait for a turn.
+    turn: Option<(Instant, ConnectionId)>,
+    connections: BTreeMap<ConnectionId, Rules>,
+    /// The deadlines of the connections that must report `Closed`.
+    deadlines: Timers<ConnectionId>,
+    /// The connections that closed last.
+    closed: VecDeque<ConnectionId>,
+    /// The driver needs no more outputs.
+    terminated: bool,
+}
+
+impl Watch {
+    pub(super) const fn new() -> Self {
+        Self {
+            now: Instant::ZERO,
+            due: None,
+            outputs: None,
+            turn: None,
+            connections: BTreeMap::new(),
+            deadlines: Timers::new(),
+            closed: VecDeque::new(),
+            terminated: false,
+        }
+    }
+
+    /// Checks the time of an input. The driver must take its outputs.
+    #[track_caller]
+    pub(super) fn input(&mut self, now: Instant) {
+        let earlier = core::mem::replace(&mut self.now, now);
+        if now < earlier {
+            broken(Rule::TimeBack, None, &[&format_args!("{earlier:?}"), &format_args!("{now:?}")]);
+        }
+        if let Some((since, id)) = self.turn {
+            self.check(Some(since), Rule::Turn, Some(id));
+        }
+        if self.terminated {
+            return;
+        }
+        self.check(self.due.map(|(due, known)| due.max(known)), Rule::Timer, None);
+        self.check(self.outputs, Rule::Outputs, None);
+        if let Some((_, id)) = self.deadlines.next()
+            && let Some(rules) = self.connections.get(&id)
+        {
+            rules.check(now);
+        }
+        self.outputs.get_or_insert(now);
+    }
+
+    /// Checks an event of a connection.
+    #[track_caller]
+    pub(super) fn event(&mut self, now: Instant, id: ConnectionId, event: &IoEvent) {
+        self.input(now);
+        let Some(rules) = self.connections.get_mut(&id) else {
+            let rule = if self.closed.contains(&id) { Rule::AfterClosed } else { Rule::Unknown };
+            broken(rule, Some(id), &[&name(event)]);
+        };
+        rules.event(now, event);
+        if matches!(event, IoEvent::Closed(_)) {
+            self.remove(id);
+        } else {
+            self.deadlines.set(id, rules.deadline());
+        }
+    }
+
+    /// Checks the time of a call of `handle_timeout`.
+    #[track_caller]
+    pub(super) fn timeout(&mut self, now: Instant) {
+        self.input(now);
+        self.due = None;
+    }
+
+    /// Notes the next timer of the engine.
+    pub(super) fn armed(&mut self, due: Option<Instant>) {
+        if due != self.due.map(|(due, _)| due) {
+            self.due = due.map(|due| (due, self.now));
+        }
+    }
+
+    /// Notes that the events of a connection wait for a turn.
+    pub(super) fn needs_turn(&mut self, id: ConnectionId) {
+        self.turn.get_or_insert((self.now, id));
+    }
+
+    /// Notes a turn, or a part of one after which events may wait.
+    pub(super) fn took_turn(&mut self, is_whole: bool) {
+        self.turn = self.turn.filter(|_| !is_whole).map(|(_, id)| (self.now, id));
+    }
+
+    /// Notes a connection that is open, or is to be opened.
+    pub(super) fn add(&mut self, rules: Rules) {
+        self.connections.insert(rules.id(), rules);
+    }
+
+    /// Notes what the driver took, if there was anything.
+    pub(super) fn took_action<E>(&mut self, action: Option<&Action<E>>) {
+        match action {
+            Some(Action::Open(id, endpoint)) => {
+                self.add(Rules::opening(*id, matches!(endpoint, Endpoint::Program(_))));
+            }
+            Some(Action::Write(id, bytes)) => self.write(*id, bytes.len()),
+            Some(Action::Read(id, reads)) => self.read(*id, *reads),
+            Some(Action::Close(id, how)) => self.close(*id, *how),
+            Some(Action::Notice(..) | Action::Event(_)) | None => {}
+        }
+        self.took_output(action.is_some());
+    }
+
+    /// Notes what the driver of a single connection took, if there was anything.
+    pub(super) fn took_connection_output(&mut self, id: ConnectionId, output: Option<&ConnectionOutput>) {
+        match output {
+            Some(ConnectionOutput::Write(bytes)) => self.write(id, bytes.len()),
+            Some(ConnectionOutput::Read(reads)) => self.read(id, *reads),
+            Some(ConnectionOutput::Close(how)) => self.close(id, *how),
+            None => {}
+        }
+        self.took_output(output.is_some());
+    }
+
+    /// Notes that the driver needs no more outputs.
+    pub(super) fn terminated(&mut self) {
+        self.terminated = true;
+        (self.due, self.outputs) = (None, None);
+    }
+
+    /// Returns when a rule is broken, if the driver does nothing until then.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        let turn = self.turn.map(|(since, _)| since);
+        let waits = earliest(self.outputs, turn).map(|since| since + PATIENCE);
+        let closing = self.deadlines.next().map(|(at, _)| at);
+        earliest(waits, closing)
+    }
+
+    /// More outputs may follow one that was taken.
+    fn took_output(&mut self, has_more: bool) {
+        self.outputs = self.outputs.filter(|_| has_more).map(|_| self.now);
+    }
+
+    // The outputs for a connection that is closed are void.
+    fn write(&mut self, id: ConnectionId, n: usize) {
+        if let Some(rules) = self.connections.get_mut(&id) {
+            rules.write(n);
+        }
+    }
+
+    fn read(&mut self, id: ConnectionId, reads: bool) {
+        if let Some(rules) = self.connections.get_mut(&id) {
+            rules.read(reads);
+        }
+    }
+
+    fn close(&mut self, id: ConnectionId, how: Shutdown) {
+        if let Some(rules) = self.connections.get_mut(&id) {
+            rules.close(self.now, how);
+            self.deadlines.set(id, rules.deadline());
+        }
+    }
+
+    fn remove(&mut self, id: ConnectionId) {
+        self.connections.remove(&id);
+        self.deadlines.set(id, None);
+        if self.closed.len() == REMEMBERED {
+            self.closed.pop_front();
+        }
+        self.closed.push_back(id);
+    }
+
+    #[track_caller]
+    fn check(&self, since: Option<Instant>, rule: Rule, connection: Option<ConnectionId>) {
+        if let Some(since) = since
+            && self.now >= since + PATIENCE
+        {
+            broken(rule, connection, &[&Age(self.now - since)]);
+        }
+    }
+}
