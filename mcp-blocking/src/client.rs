@@ -115,15 +115,18 @@ impl Client {
     /// # Errors
     /// [`CallError`].
     pub fn call<C: IntoCall>(&self, call: C) -> Result<<C::Method as Method>::Output, CallError> {
-        block_on(self.client.start(call))
+        self.start(call).wait()
     }
 
     /// Makes a call without waiting for its result.
     pub fn start<C: IntoCall>(&self, call: C) -> Pending<C::Method, C::Told> {
-        Pending { pending: self.client.start(call) }
+        let pending = self.client.start(call);
+        self.driver.carry_out_all();
+        Pending { pending }
     }
 
-    /// Cancels a call, also on the server, whoever waits for it. Does nothing if it has ended.
+    /// Cancels a call, also on the server, even if another thread waits for it. Does nothing if it
+    /// has ended.
     pub fn cancel(&self, call: CallId, reason: Option<&str>) {
         self.client.cancel(call, reason);
     }

@@ -97,6 +97,9 @@ impl ConnectionThreads {
     pub(crate) fn open(self: &Arc<Self>, driver: &Arc<Driver>, endpoint: Endpoint, given: Option<Given>) {
         // From here on the engine can wake the driver for it: the thread may be stuck.
         self.turn(driver);
+        if lock(&self.state).closed {
+            return;
+        }
         let (this, home) = (Arc::clone(self), Arc::clone(driver));
         if let Err(e) = self.thread(driver, "mcp-channel", move || this.run(home, endpoint, given)) {
             self.report(driver, |transfer| transfer.not_opened(no_thread(&e)));
@@ -122,6 +125,11 @@ impl ConnectionThreads {
     pub(crate) fn abort(self: &Arc<Self>, driver: &Arc<Driver>) {
         let now = driver.clock().now();
         self.report(driver, |transfer| transfer.act(now, ConnectionOutput::Close(Shutdown::Abort)));
+    }
+
+    /// Waits until no thread reports anything.
+    pub(crate) fn wait_report(&self) {
+        drop(lock(&self.state));
     }
 
     /// Passes what happened to the engine, and its outputs to the threads.
@@ -166,24 +174,27 @@ impl ConnectionThreads {
         tasks.into_iter().for_each(|task| driver.carry_out(task));
     }
 
-    /// Runs `body` on a thread that counts as one of the connection.
+    /// Runs `body` on a thread that counts as one of the connection, unless the connection has
+    /// closed.
     fn thread(
         self: &Arc<Self>,
         driver: &Arc<Driver>,
         name: &str,
         body: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
-        let at = Place::new(self, driver);
-        lock(&self.state).threads += 1;
+        let (at, mut state) = (Place::new(self, driver), lock(&self.state));
+        if state.closed {
+            return Ok(());
+        }
+        state.threads += 1;
+        drop(state);
+        let here = at.clone();
         let started = sync::spawn(name, move || {
             // A stream of the application may panic when it is dropped.
             let panicked = catch_unwind(AssertUnwindSafe(body)).is_err();
-            at.ended(panicked);
+            here.ended(panicked);
         });
-        if started.is_err() {
-            lock(&self.state).threads -= 1;
-        }
-        started
+        started.inspect_err(|_| at.ended(false))
     }
 
     /// Opens the connection and serves it. For a program this thread waits for the exit, otherwise

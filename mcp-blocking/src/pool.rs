@@ -194,7 +194,7 @@ mod tests {
 
     impl<T> Pool<T> {
         /// Returns the number of jobs that wait for a thread.
-        fn waiting(&self) -> usize {
+        pub(crate) fn waiting(&self) -> usize {
             let queue = self.inner.lock();
             queue.jobs.len() + queue.held.values().map(VecDeque::len).sum::<usize>()
         }

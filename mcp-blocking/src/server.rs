@@ -343,3 +343,30 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
     }
     address
 }
+
+#[cfg(all(test, unix, not(shuttle)))]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::time::Instant;
+
+    // covers: B-189
+    #[test]
+    fn listener_without_descriptors_waits_between_attempts() {
+        const ATTEMPTS: u32 = 10;
+        let exhausted = || io::Error::from(io::ErrorKind::OutOfMemory);
+        let AcceptRetry::After(delay) = AcceptRetry::of(&exhausted()) else { panic!("no delay") };
+        let (tries, tried) = mpsc::sync_channel(1);
+        let accept = move || {
+            // A full channel means that there are many attempts at once.
+            let _ = tries.try_send(());
+            Err(exhausted())
+        };
+        let server = Server::new(Router::new("full", "1"), ServerOptions::new()).expect("a thread");
+        let began = Instant::now();
+        server.listen(Kind::Lines, accept, || ()).expect("a thread");
+        (0..ATTEMPTS).for_each(|_| tried.recv_timeout(Duration::from_secs(20)).expect("it goes on"));
+        assert!(began.elapsed() >= delay * (ATTEMPTS - 1), "it spins: {:?}", began.elapsed());
+        server.stop(Duration::ZERO);
+    }
+}

@@ -39,7 +39,7 @@
 //!
 //! A callback of a client that returns a future (`on_elicit_async`) is polled by the [`Driver`]; a
 //! function runs on the blocking pool of smol. Callbacks for events run in the driver, and those of
-//! a server under its lock: they must not block.
+//! a server in the tasks of its connections: they must not block.
 //!
 //! **The executor is yours.** [`connect`] uses smol's global executor. So do [`serve_http`] and
 //! [`Server`], with one task for each connection and each pending handler, unless

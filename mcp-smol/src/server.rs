@@ -345,3 +345,57 @@ async fn accept_all<L: Listener>(listening: &Listening, jobs: Jobs, listener: As
         }
     }
 }
+
+#[cfg(all(test, unix, not(shuttle)))]
+mod tests {
+    use super::*;
+    use smol::channel::{Sender, bounded};
+    use std::os::fd::{AsFd, BorrowedFd};
+    use std::os::unix::net::UnixStream;
+    use std::time::Instant;
+
+    /// A listener of a system without free descriptors. It reports each attempt, as far as its
+    /// channel has room.
+    struct Exhausted(UnixStream, Sender<()>);
+
+    impl Exhausted {
+        fn error() -> io::Error {
+            io::ErrorKind::OutOfMemory.into()
+        }
+    }
+
+    impl AsFd for Exhausted {
+        fn as_fd(&self) -> BorrowedFd<'_> {
+            self.0.as_fd()
+        }
+    }
+
+    impl Listener for Exhausted {
+        const KIND: Kind = Kind::Lines;
+
+        fn accept(&self) -> io::Result<(Stream, Peer)> {
+            // A full channel means that there are many attempts at once.
+            let _ = self.1.try_send(());
+            Err(Self::error())
+        }
+    }
+
+    // covers: B-189
+    #[test]
+    fn listener_without_descriptors_waits_between_attempts() {
+        const ATTEMPTS: u32 = 10;
+        let AcceptRetry::After(delay) = AcceptRetry::of(&Exhausted::error()) else { panic!("no delay") };
+        smol::block_on(async {
+            let server = Server::new(Router::new("full", "1"), ServerOptions::new()).expect("a seed");
+            let (tries, tried) = bounded(1);
+            let socket = UnixStream::pair().expect("a pair").0;
+            let began = Instant::now();
+            server.listen(Async::new(Exhausted(socket, tries)).expect("a socket"), || ());
+            for _ in 0..ATTEMPTS {
+                tried.recv().await.expect("it goes on");
+            }
+            assert!(began.elapsed() >= delay * (ATTEMPTS - 1), "it spins: {:?}", began.elapsed());
+            server.stop(Duration::ZERO).await;
+        });
+    }
+}

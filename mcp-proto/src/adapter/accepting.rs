@@ -35,7 +35,7 @@ mod tests {
 
     // covers: B-189
     #[test]
-    fn exhausted_system_delays_the_next_accept_and_a_lost_peer_does_not() {
+    fn only_an_exhausted_system_delays_the_next_accept() {
         let after = |kind: ErrorKind| AcceptRetry::of(&kind.into());
         for kind in [ErrorKind::OutOfMemory, ErrorKind::Other, ErrorKind::InvalidInput] {
             assert_eq!(after(kind), AcceptRetry::After(REST), "{kind:?}");

@@ -2,6 +2,18 @@
 //! the engines for applications, such as `mcp-blocking` or `mcp-smol`; both are written on this
 //! module.
 //!
+//! It has three layers. Most drivers need only the first:
+//!
+//! * *Fronts*, with feature `os`: [`Client`], [`Server`] and [`Gateway`] are handles of the
+//!   application, which wait with wakers on any runtime. Each comes with a [`Driving`] for the loop
+//!   of its driver, and each connection is a [`DrivenConnection`], in the same loop, in a task or in
+//!   threads of its own. An HTTP library gets an [`Exchange`] for each request.
+//! * *Roles:* [`ClientCore`], [`ServerCore`] and [`Exchanges`] are the same without a lock, a clock
+//!   and callbacks: values go in, tasks come out.
+//! * *Parts*, of which the others consist.
+//!
+//! The parts:
+//!
 //! * *A connection:* [`Transfer`] has its write queue, its read switch and its [`Ending`], which
 //!   knows when a socket, an accepted socket and a program are over. Outputs of the engine and
 //!   results of the operating system go in; steps, signals and events come out. [`Attempts`] paces

@@ -80,7 +80,7 @@ impl ServerOptions {
     }
 
     /// Sets the callback for events: notifications of clients, diagnostics, opened and ended
-    /// sessions, and events to store for resumption ([`ServerConfig::store`]), the latter before
+    /// sessions, and events to store for resumption ([`ServerConfig::store`]), in the order in which
     /// they are sent. Without a callback all of them are dropped. There is no event for the end of
     /// the server: `stop` and `wait` return then.
     ///

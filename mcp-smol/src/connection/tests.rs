@@ -42,6 +42,7 @@ struct Talk {
     /// Requests that it sends once `unread` was read and, if it is patient, answered.
     left: usize,
     patient: bool,
+    request: fn() -> Vec<u8>,
     /// Its latest request has no response.
     waits: bool,
     /// It ends its side after its last response.
@@ -75,6 +76,7 @@ impl Client {
             unread,
             left,
             patient,
+            request,
             waits,
             ends: true,
             at_once: usize::MAX,
@@ -103,7 +105,7 @@ impl AsyncRead for Client {
             if talk.unread.is_empty() && talk.left > 0 && !(talk.patient && talk.waits) {
                 talk.left -= 1;
                 talk.waits = true;
-                talk.unread = request();
+                talk.unread = (talk.request)();
             }
             let n = buffer.len().min(talk.unread.len()).min(talk.at_once);
             talk.unread.drain(..n).zip(buffer).for_each(|(byte, to)| *to = byte);
@@ -151,11 +153,20 @@ impl AsyncWrite for Client {
 
 /// Returns a call of the tool `tick`.
 fn request() -> Vec<u8> {
-    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tick","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+    post("tools/call", "Mcp-Name: tick\r\n", r#""name":"tick","#)
+}
+
+/// Returns a request that the engine answers in the turn in which it gets it, without a handler.
+fn discover() -> Vec<u8> {
+    post("server/discover", "", "")
+}
+
+fn post(method: &str, fields: &str, params: &str) -> Vec<u8> {
+    let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
+    let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params}{meta}}}}}"#);
     let head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-        Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\n\
-        Mcp-Name: tick\r\nContent-Length: ";
-    format!("{head}{}\r\n\r\n{body}", body.len()).into_bytes()
+        Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n";
+    format!("{head}Mcp-Method: {method}\r\n{fields}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
 /// A server whose timers nothing drives.
@@ -206,15 +217,17 @@ fn run(mut connection: ConnectionTask, mut polled: impl FnMut()) -> Option<()> {
 
 #[test]
 fn one_poll_serves_at_most_one_request() {
-    let served = Served::default();
-    let mut before = 0;
-    let server = server();
-    let end = run(server.connection(&Client::patient(0, &served)), || {
-        let now = served.lock().expect("no panic").len();
-        assert!(now <= before + 1, "{} requests in one poll", now - before);
-        before = now;
-    });
-    assert_eq!((end, before), (Some(()), REQUESTS));
+    for request in [request, discover] {
+        let (server, served, mut before) = (server(), Served::default(), 0);
+        let client = Client::patient(0, &served);
+        client.talk(|talk| talk.request = request);
+        let end = run(server.connection(&client), || {
+            let now = served.lock().expect("no panic").len();
+            assert!(now <= before + 1, "{} requests in one poll", now - before);
+            before = now;
+        });
+        assert_eq!((end, before), (Some(()), REQUESTS));
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The tasks of a server that wait for whoever carries them out.
+//! The waiting tasks of a server.
 
 use super::Attention;
 use super::events::{EventFn, WaitingEvents};
@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use core::mem::{replace, take};
 use core::task::{Poll, Waker};
 
-/// The tasks of a server or of a gateway that wait for whoever carries them out, and its driver.
+/// The waiting tasks of a server or of a gateway, and its driver.
 pub(super) struct Backlog {
     work: VecDeque<Work>,
     pub(super) events: WaitingEvents<Event>,
@@ -72,9 +72,14 @@ impl Backlog {
         }
     }
 
-    /// Ends everything at once. Returns the callback for events, to be dropped outside of the lock.
-    pub(super) fn stop(&mut self) -> Option<EventFn<Event>> {
+    /// Ends everything at once. With a driver, it delivers the events that wait. Without one,
+    /// returns the callback for events, to be dropped outside of the lock.
+    pub(super) fn stop(&mut self, has_driver: bool) -> Option<EventFn<Event>> {
         (self.stopped, self.milestone) = (true, true);
+        if has_driver {
+            self.events.end();
+            return None;
+        }
         self.events.clear()
     }
 

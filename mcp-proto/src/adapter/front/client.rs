@@ -49,8 +49,8 @@ impl Client {
         Ok((Self { handle: Arc::new(Handle { shared }) }, driving))
     }
 
-    /// For an adapter: sets a function to call when the last clone is dropped and the client is
-    /// told to close. It may wait for the end, so that `main` does not return before it.
+    /// For an adapter: sets a function to call when the last clone is dropped, after the client
+    /// has begun to close. It may wait for the end, so that `main` does not return before it.
     pub fn set_on_drop(&self, wait: impl FnOnce() + Send + 'static) {
         self.shared().lock().on_drop = Some(Box::new(wait));
     }
@@ -90,7 +90,8 @@ impl Client {
         Pending { client: self.clone(), calling: Some(calling), told }
     }
 
-    /// Cancels a call, also on the server, whoever waits for it. Does nothing if it has ended.
+    /// Cancels a call, also on the server, even if another thread waits for it. Does nothing if it
+    /// has ended.
     pub fn cancel(&self, call: CallId, reason: Option<&str>) {
         self.shared().with(|state, now| state.core.cancel(now, call, reason));
     }

@@ -1,4 +1,4 @@
-//! One connection of a client or of a server, for whoever reads and writes it.
+//! One connection of a client or of a server, for its driver.
 
 use super::Task;
 use super::client::ClientShared;

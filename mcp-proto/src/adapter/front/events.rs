@@ -86,8 +86,8 @@ impl<E: Weigh> WaitingEvents<E> {
         (self.queue.len(), self.queue.lost())
     }
 
-    /// Returns the next delivery for whoever has claimed it. `before` is the callback of the last
-    /// one.
+    /// Returns the next delivery, for the thread that has claimed it. `before` is the callback of
+    /// the last one.
     pub(super) fn next(&mut self, before: Option<EventFn<E>>) -> Delivery<E> {
         match (before.or_else(|| self.callback.take()), self.queue.pop()) {
             (Some(callback), Some(event)) => Delivery::Call(callback, event),

@@ -53,8 +53,12 @@ use std::io;
 /// }
 /// let head = RequestHead { method: "POST".into(), target: "/mcp".into(), headers };
 /// let mut exchange = gateway.begin_exchange(Peer::default(), head);
-/// exchange.body(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tick","_meta":
-///     {"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#.into());
+/// exchange.body(
+///     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tick","_meta":{
+///     "io.modelcontextprotocol/protocolVersion":"2026-07-28",
+///     "io.modelcontextprotocol/clientCapabilities":{}}}}"#
+///         .into(),
+/// );
 /// exchange.end();
 /// // Its driver runs the callbacks.
 /// while let Some(task) = driving.next_task() {
@@ -78,7 +82,7 @@ struct GatewayOwner(Arc<GatewayShared>);
 
 impl Drop for GatewayOwner {
     fn drop(&mut self) {
-        self.0.end();
+        self.0.end(true);
     }
 }
 
@@ -137,8 +141,8 @@ pub struct Exchange {
 
 impl Exchange {
     /// Waits until it is decided whether to read the body: not before the request is admitted, and
-    /// not if it is refused. Optional: the body of a request that is not admitted yet is kept, up to
-    /// [`FrameLimits::max_request_body`](crate::limits::FrameLimits::max_request_body).
+    /// not if it is refused. Optional: the body of a request that is not admitted yet is kept, up
+    /// to [`FrameLimits::max_request_body`](crate::limits::FrameLimits::max_request_body).
     pub async fn wants_body(&mut self) -> bool {
         poll_fn(|cx| {
             let (wants, before) = self.shared.with(|state, _| state.exchanges.poll_wants_body(self.id, cx.waker()));
@@ -247,17 +251,18 @@ impl GatewayShared {
     }
 
     pub(super) fn next_task(self: &Arc<Self>) -> Option<Task> {
-        let mut state = self.lock();
-        let before = state.backlog.attention.awake();
-        let task = match state.backlog.next() {
-            Some(Next::Route(work)) => Some(Task::Route(Routing(RoutingKind::Gateway(work, Arc::clone(self))))),
-            Some(Next::Deliver) => Some(Task::Deliver(Events::new(Role::Gateway(Arc::clone(self))))),
-            None => state.backlog.next_end().then_some(Task::Ended),
-        };
-        drop(state);
+        let before = self.lock().backlog.attention.awake();
         // Outside of the lock: it may be the last waker of a task that holds a gateway.
         drop(before);
-        task
+        self.next_task_of_exchange().or_else(|| self.lock().backlog.next_end().then_some(Task::Ended))
+    }
+
+    pub(super) fn next_task_of_exchange(self: &Arc<Self>) -> Option<Task> {
+        let next = self.lock().backlog.next()?;
+        Some(match next {
+            Next::Route(work) => Task::Route(Routing(RoutingKind::Gateway(work, Arc::clone(self)))),
+            Next::Deliver => Task::Deliver(Events::new(Role::Gateway(Arc::clone(self)))),
+        })
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
@@ -286,10 +291,10 @@ impl GatewayShared {
     }
 
     /// Ends everything at once.
-    pub(super) fn end(&self) {
+    pub(super) fn end(&self, has_driver: bool) {
         let callback = self.with(|state, _| {
             state.exchanges.abandon();
-            state.backlog.stop()
+            state.backlog.stop(has_driver)
         });
         // Outside of the lock: it may hold the gateway.
         drop(callback);

@@ -64,8 +64,8 @@ enum RoutingKind {
 }
 
 impl Routing {
-    /// Returns whether this is a question of a server to a client: the callback may begin to block as
-    /// soon as it is routed.
+    /// Returns whether this is a question of a server to a client: the callback may begin to block
+    /// as soon as it is routed.
     pub fn is_question(&self) -> bool {
         matches!(self.0, RoutingKind::Client(..))
     }
@@ -180,6 +180,16 @@ impl Driving {
         }
     }
 
+    /// As [`next_task`](Self::next_task), for a thread that has given a command and does not leave
+    /// its tasks to the driver. Never [`Task::Ended`].
+    pub fn next_task_of_command(&self) -> Option<Task> {
+        match &self.0 {
+            Role::Client(client) => client.next_task_of_connection(),
+            Role::Server(server) => server.next_task_of_connection(),
+            Role::Gateway(gateway) => gateway.next_task_of_exchange(),
+        }
+    }
+
     /// Returns when to call [`handle_timeout`](Self::handle_timeout). `None` if there is no timer.
     pub fn poll_timeout(&self) -> Option<Instant> {
         match &self.0 {
@@ -218,8 +228,8 @@ impl Driving {
     pub fn abandon(&self) {
         match &self.0 {
             Role::Client(client) => client.abandon(),
-            Role::Server(server) => server.end(),
-            Role::Gateway(gateway) => gateway.end(),
+            Role::Server(server) => server.end(false),
+            Role::Gateway(gateway) => gateway.end(false),
         }
     }
 }
@@ -263,7 +273,8 @@ impl Attention {
         due
     }
 
-    /// Returns the driver to wake, if this deadline is earlier than it knows, or if there is a task.
+    /// Returns the driver to wake, if this deadline is earlier than it knows, or if there is a
+    /// task.
     fn check(&mut self, due: Option<Instant>, has_task: bool) -> Option<Waker> {
         if let (Some(known), Some(due)) = (self.due, due)
             && known.is_none_or(|known| due < known)

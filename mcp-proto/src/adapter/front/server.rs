@@ -45,7 +45,7 @@ struct Owned(Arc<ServerShared>);
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        self.0.end();
+        self.0.end(true);
     }
 }
 
@@ -123,7 +123,7 @@ impl Server {
         // The engine ends every connection in time, unless nothing drives one of them.
         let limit = grace.saturating_add(shared.linger).saturating_add(MARGIN);
         first(shared.over(), (shared.delay)(limit)).await;
-        shared.end();
+        shared.end(true);
     }
 
     /// Waits until no handler and no admission runs. One that ignores its cancellation can run for
@@ -135,7 +135,7 @@ impl Server {
 
     /// Ends everything at once, as dropping the last clone does. [`wait`](Self::wait) waits for it.
     pub fn end(&self) {
-        self.shared().end();
+        self.shared().end(true);
     }
 
     fn shared(&self) -> &Arc<ServerShared> {
@@ -307,11 +307,11 @@ impl ServerShared {
     }
 
     /// Ends everything at once.
-    pub(super) fn end(&self) {
+    pub(super) fn end(&self, has_driver: bool) {
         let (close, callback) = self.with(true, |state, _| {
             state.closing = true;
             state.core.abandon();
-            (take(&mut state.close), state.backlog.stop())
+            (take(&mut state.close), state.backlog.stop(has_driver))
         });
         // Outside of the lock: it may hold the server.
         drop(callback);

@@ -124,8 +124,8 @@ impl ClientShared {
         self.change(true, change).0
     }
 
-    /// As [`with`](Self::with). Also returns whether there is a task. With `tasks`, wakes the driver
-    /// for it; otherwise the caller carries it out.
+    /// As [`with`](Self::with). Also returns whether there is a task. With `tasks`, wakes the
+    /// driver for it; otherwise the caller carries it out.
     fn change<T>(&self, tasks: bool, change: impl FnOnce(&mut ClientState, Instant) -> T) -> (T, bool) {
         let mut state = self.lock();
         let changed = change(&mut state, self.clock.now());
@@ -267,14 +267,16 @@ impl ClientShared {
     /// Ends everything: the driver is gone.
     pub(in crate::adapter::front) fn abandon(&self) {
         let kept = self.with(|state, now| {
-            state.abandoned = true;
-            state.begun = true;
+            let had_ended = state.core.terminated().is_some();
+            (state.abandoned, state.begun) = (true, true);
             let connections = take(&mut state.connections);
             state.core.abandon(now, connections.keys().copied());
             state.sort();
             state.later.milestone = true;
             let options = (state.callbacks.take(), take(&mut state.stderr), state.on_drop.take());
-            (connections, take(&mut state.tasks), state.events.clear(), options)
+            // Somebody may still deliver the last events of a client that has ended.
+            let callback = if had_ended { state.events.finish() } else { state.events.clear() };
+            (connections, take(&mut state.tasks), callback, options)
         });
         // Outside of the lock: they may hold the client.
         drop(kept);
@@ -300,8 +302,8 @@ impl ClientShared {
         }
     }
 
-    /// Reports what happened to a connection, and returns the outputs for it, and whether there is a
-    /// task. Registers the waker of its driver.
+    /// Reports what happened to a connection, and returns the outputs for it, and whether there is
+    /// a task. Registers the waker of its driver.
     pub(in crate::adapter::front) fn exchange(
         &self,
         id: ConnectionId,
