@@ -1,7 +1,8 @@
 //! Both engines over HTTP in virtual time: the invariants over simulated runs. `cargo run --release
 //! -p mcp-tests --bin replay -- --both --steps N` runs any number of steps.
 
-use mcp_tests::sim::both::{self, Report, Scenario};
+use mcp_tests::sim::Report;
+use mcp_tests::sim::both::Scenario;
 
 // covers: HTTP-S-028, SHTTP-S-028, SHTTP-S-045, SHTTP-S-053, S3-13, S3-20, S3-42, S3-50
 #[test]
@@ -11,11 +12,15 @@ fn runs_of_both_engines_under_faults_keep_the_invariants() {
         if report.steps >= 60_000 {
             break;
         }
-        both::run(&Scenario::from_seed(seed), &mut report, false);
+        Scenario::from_seed(seed).run(&mut report, false);
     }
     assert!(report.calls > 1500 && report.completed > 700 && report.resumed > 60, "{report:?}");
     assert!(report.replayed > 10 && report.answered > 100 && report.idled > 20, "{report:?}");
-    assert_eq!(report.missing(10, 1), Vec::<String>::new(), "every fault and every pair of state and input occurs");
+    assert_eq!(
+        Scenario::missing(&report, 10, 1),
+        Vec::<String>::new(),
+        "every fault and every pair of state and input occurs"
+    );
 }
 
 /// Seeds of former failures: a rule of the model was too strict, a call that the pool had sent
@@ -45,7 +50,7 @@ const FAILED_ONCE: [u64; 17] = [
 #[test]
 fn seeds_of_former_failures_keep_the_invariants() {
     for seed in FAILED_ONCE {
-        both::run(&Scenario::from_seed(seed), &mut Report::default(), false);
+        Scenario::from_seed(seed).run(&mut Report::default(), false);
     }
 }
 
@@ -54,7 +59,7 @@ fn seed_determines_the_run() {
     for seed in 1..20 {
         let run = || {
             let mut report = Report::default();
-            both::run(&Scenario::from_seed(seed), &mut report, false);
+            Scenario::from_seed(seed).run(&mut report, false);
             report
         };
         assert_eq!(run(), run());

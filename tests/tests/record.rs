@@ -3,7 +3,7 @@
 
 use mcp_proto::record::{ReadProblem, Recording, Redaction, read};
 use mcp_tests::sim::app::SECRET;
-use mcp_tests::sim::{Scenario, Transport, World};
+use mcp_tests::sim::duplex::{Scenario, Settings, Transport, World};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -59,8 +59,9 @@ fn only_a_raw_recording_holds_secrets() {
 /// A recording under faults with some results.
 fn sample() -> Vec<String> {
     let lines = |seed| {
-        let base = Scenario { faults: 40, transport: Transport::Lines, clients: 1, ..Scenario::from_seed(seed) };
-        let mut world = World::taped(&Scenario { capacity: 1 << 10, ..base }, Redaction::Raw);
+        let scenario = Scenario::from_seed(seed);
+        let settings = Settings { transport: Transport::Lines, clients: 1, ..scenario.settings };
+        let mut world = World::taped(&Scenario { faults: 40, capacity: 1 << 10, settings, ..scenario }, Redaction::Raw);
         world.run();
         let text = String::from_utf8(world.tape(0)).expect("text");
         text.split_inclusive('\n').map(str::to_owned).collect::<Vec<_>>()

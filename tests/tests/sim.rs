@@ -1,12 +1,14 @@
 //! The invariants over simulated runs. `cargo run --release -p mcp-tests --bin replay -- --steps N`
 //! runs any number of steps.
 
+use mcp_proto::client::State;
 use mcp_proto::exchange::IoEvent;
 use mcp_proto::input::{Input, WiredClientInput};
-use mcp_tests::sim::campaign::{Campaign, Simulation, Until, Violation};
-use mcp_tests::sim::less::Less;
+use mcp_tests::sim::Report;
+use mcp_tests::sim::campaign::{Campaign, Until, Violation};
+use mcp_tests::sim::duplex::{Scenario, Settings, World};
 use mcp_tests::sim::rng::Rng;
-use mcp_tests::sim::{Report, Scenario, World, run};
+use mcp_tests::sim::scenario::{self, Less};
 use std::collections::BTreeSet;
 
 /// Runs scenarios from `first` on until this number of steps counted.
@@ -16,7 +18,7 @@ fn runs(first: u64, steps: u64) -> Report {
         if report.steps >= steps {
             break;
         }
-        run(&Scenario::from_seed(seed), &mut report, false);
+        Scenario::from_seed(seed).run(&mut report, false);
     }
     report
 }
@@ -26,7 +28,11 @@ fn runs(first: u64, steps: u64) -> Report {
 fn runs_under_faults_keep_the_invariants() {
     let report = runs(1, 60_000);
     assert!(report.calls > 1000 && report.completed > 300, "{report:?}");
-    assert_eq!(report.missing(20, 2), Vec::<String>::new(), "every fault and every pair of state and input occurs");
+    assert_eq!(
+        Scenario::missing(&report, 20, 2),
+        Vec::<String>::new(),
+        "every fault and every pair of state and input occurs"
+    );
 }
 
 /// Runs each of some scenarios, and replays the inputs of each client.
@@ -88,7 +94,8 @@ fn scenario_survives_writing_and_reading() {
         let scenario = Scenario::from_seed(seed);
         assert_eq!(Scenario::parse(&scenario.to_string()), Some(scenario));
     }
-    for text in ["nonsense", "clients = 0", "clients = 1001", "capacity = 0", "seed = -1"] {
+    for text in ["nonsense", "seed = 1\nclients = 0", "seed = 1\nclients = 1001", "seed = 1\ncapacity = 0", "seed = -1"]
+    {
         assert_eq!(Scenario::parse(text), None, "{text}");
     }
 }
@@ -96,50 +103,25 @@ fn scenario_survives_writing_and_reading() {
 /// A simulation that fails with every tenth seed, if a certain fault and a certain operation are in
 /// the run.
 #[derive(Clone, PartialEq, Debug)]
-struct Toy {
-    seed: u64,
-    operations: u64,
-    less: Less,
-}
+struct Toy;
 
-impl std::fmt::Display for Toy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "toy = {}\noperations = {}\n{}", self.seed, self.operations, self.less)
-    }
-}
-
-impl Simulation for Toy {
+impl scenario::Settings for Toy {
     const NAME: &'static str = "toy";
-    type Report = Report;
+    const STATES: &'static [State] = &[];
 
-    fn from_seed(seed: u64) -> Self {
-        Self { seed, operations: 40, less: Less::default() }
+    fn from_seed(seed: u64) -> scenario::Scenario<Self> {
+        scenario::Scenario { seed, operations: 40, faults: 0, capacity: 1, less: Less::default(), settings: Self }
     }
 
-    fn seed(&self) -> u64 {
-        self.seed
-    }
-
-    fn attempt(&self, _trace: bool) -> Result<Report, Violation> {
+    fn attempt(scenario: &scenario::Scenario<Self>, _trace: bool) -> Result<Report, Violation> {
         let has = |skipped: &BTreeSet<u64>, number| !skipped.contains(&number);
-        let fails = self.seed.is_multiple_of(10) && self.operations > 7;
-        if fails && has(&self.less.operations, 7) && has(&self.less.faults, 3) {
-            let message = format!("call {} ended twice: Call {{ id: {} }}", self.seed, self.operations);
-            return Err(Violation { message, place: "toy.rs:1".into(), faults: 20, operations: self.operations });
+        let scenario::Scenario { seed, operations, less, .. } = scenario;
+        let fails = seed.is_multiple_of(10) && *operations > 7;
+        if fails && has(&less.operations, 7) && has(&less.faults, 3) {
+            let message = format!("call {seed} ended twice: Call {{ id: {operations} }}");
+            return Err(Violation { message, place: "toy.rs:1".into(), faults: 20, operations: *operations });
         }
         Ok(Report { steps: 1, ..Report::default() })
-    }
-
-    fn operations(&mut self) -> &mut u64 {
-        &mut self.operations
-    }
-
-    fn less(&mut self) -> &mut Less {
-        &mut self.less
-    }
-
-    fn simpler(&self) -> Vec<Self> {
-        Vec::new()
     }
 }
 
@@ -158,8 +140,8 @@ fn campaign_with_violations_continues_and_shrinks_them() {
         let small = std::fs::read_to_string(folder.join("toy-10-small.txt")).unwrap();
         let lines: Vec<&str> = small.lines().collect();
         assert_eq!(lines[..3], ["# toy.rs:1 call 10 ended twice: Call { id: 8 }", "toy = 10", "operations = 8"]);
-        assert_eq!(lines[3], "skip_faults = 0 1 2 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19");
-        assert_eq!(lines[4], "skip_operations = 0 1 2 3 4 5 6");
+        assert_eq!(lines[5], "skip_faults = 0 1 2 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19");
+        assert_eq!(lines[6], "skip_operations = 0 1 2 3 4 5 6");
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }
@@ -169,7 +151,7 @@ fn campaign_over_steps_ends_with_its_completing_run() {
     let folder = std::env::temp_dir();
     let steps = |threads| {
         let campaign = Campaign { first: 1, until: Until::Steps(2_000), threads, folder: folder.clone() };
-        let summary = campaign.run::<Scenario>(|_| {});
+        let summary = campaign.run::<Settings>(|_| {});
         (summary.runs, summary.report, summary.found.len())
     };
     let one = steps(1);
@@ -185,5 +167,5 @@ fn omissions_of_a_scenario_survive_writing_and_reading() {
     let text = scenario.to_string();
     assert!(text.ends_with("skip_faults = 3 5\nskip_operations = 7\n"), "{text}");
     assert_eq!(Scenario::parse(&text), Some(scenario));
-    assert_eq!(Scenario::parse("skip_faults = 3 x"), None);
+    assert_eq!(Scenario::parse("seed = 1\nskip_faults = 3 x"), None);
 }

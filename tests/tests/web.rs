@@ -5,9 +5,11 @@
 use mcp_proto::client::{Event, Policy};
 use mcp_proto::input::{Applied, CallId, ClientCommand, Input};
 use mcp_proto::{Call, CallError, ClientConfig, Instant, Method, tools};
+use mcp_tests::sim::Report;
+use mcp_tests::sim::fault::Chaos;
 use mcp_tests::sim::rng::Rng;
 use mcp_tests::sim::web::wire::Request;
-use mcp_tests::sim::web::{self, Chaos, Report, Scenario, Site, Stub, Turn, Web};
+use mcp_tests::sim::web::{self, Scenario, Site, Stub, Turn, Web};
 use serde_json::json;
 use std::time::Duration;
 
@@ -81,10 +83,14 @@ fn runs_over_http_under_faults_keep_the_invariants() {
         if report.steps >= 100_000 {
             break;
         }
-        web::run(&Scenario::from_seed(seed), &mut report, false);
+        Scenario::from_seed(seed).run(&mut report, false);
     }
     assert!(report.calls > 2000 && report.completed > 800 && report.resumed > 400, "{report:?}");
-    assert_eq!(report.missing(20, 1), Vec::<String>::new(), "every fault and every pair of state and input occurs");
+    assert_eq!(
+        Scenario::missing(&report, 20, 1),
+        Vec::<String>::new(),
+        "every fault and every pair of state and input occurs"
+    );
 }
 
 /// In the first two, calls that the pool had sent twice ended with `Sent::No`. In the third, the
@@ -94,7 +100,7 @@ fn runs_over_http_under_faults_keep_the_invariants() {
 #[test]
 fn seeds_of_former_http_failures_keep_the_invariants() {
     for seed in [953313684, 960175273, 12605451643678] {
-        web::run(&Scenario::from_seed(seed), &mut Report::default(), false);
+        Scenario::from_seed(seed).run(&mut Report::default(), false);
     }
 }
 

@@ -17,9 +17,10 @@
 #![forbid(unsafe_code)]
 
 use mcp_proto::record::{self, Summary};
-use mcp_tests::sim::campaign::{self, Campaign, Simulation, Tally, Until};
+use mcp_tests::sim::campaign::{self, Campaign, Until};
 use mcp_tests::sim::digest::command;
-use mcp_tests::sim::{Report, Scenario, both, web};
+use mcp_tests::sim::scenario::{Scenario, Settings};
+use mcp_tests::sim::{both, duplex, web};
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -90,9 +91,9 @@ fn main() -> ExitCode {
     };
     match (&options.file, options.world.as_deref()) {
         (Some(file), _) => one(&std::fs::read(file).unwrap_or_default(), options.shrink),
-        (None, Some("--web")) => many::<web::Scenario>(&options, tell_web),
-        (None, Some(_)) => many::<both::Scenario>(&options, tell_both),
-        (None, None) => many::<Scenario>(&options, tell_duplex),
+        (None, Some("--web")) => many::<web::Settings>(&options),
+        (None, Some(_)) => many::<both::Settings>(&options),
+        (None, None) => many::<duplex::Settings>(&options),
     }
 }
 
@@ -101,32 +102,27 @@ fn one(file: &[u8], shrink: bool) -> ExitCode {
         return recorded(file);
     }
     let text = std::str::from_utf8(file).unwrap_or_default();
-    if let Some(scenario) = web::Scenario::parse(text) {
-        return repeat(&scenario, shrink);
-    }
-    if let Some(scenario) = both::Scenario::parse(text) {
-        return repeat(&scenario, shrink);
-    }
-    if let Some(scenario) = Some(text).filter(|text| !text.is_empty()).and_then(Scenario::parse) {
-        return repeat(&scenario, shrink);
-    }
-    eprintln!("{USAGE}");
-    ExitCode::FAILURE
+    let done = repeat::<web::Settings>(text, shrink)
+        .or_else(|| repeat::<both::Settings>(text, shrink))
+        .or_else(|| repeat::<duplex::Settings>(text, shrink));
+    done.unwrap_or_else(|| {
+        eprintln!("{USAGE}");
+        ExitCode::FAILURE
+    })
 }
 
-/// Runs one scenario and prints what happens, or reduces it and prints the result.
-fn repeat<S: Simulation>(scenario: &S, shrink: bool) -> ExitCode
-where
-    S::Report: std::fmt::Debug,
-{
+/// Runs a scenario and prints what happens, or reduces it and prints the result. `None` if it is
+/// none of this world.
+fn repeat<S: Settings>(text: &str, shrink: bool) -> Option<ExitCode> {
+    let scenario = Scenario::<S>::parse(text)?;
     campaign::quiet();
-    match scenario.attempt(!shrink) {
+    Some(match S::attempt(&scenario, !shrink) {
         Ok(report) => {
             println!("{report:#?}");
             ExitCode::SUCCESS
         }
         Err(violation) if shrink => {
-            let (scenario, violation) = campaign::shrink(scenario, &violation, SHRINK_RUNS);
+            let (scenario, violation) = campaign::shrink(&scenario, &violation, SHRINK_RUNS);
             eprintln!("{violation}");
             print!("{scenario}");
             ExitCode::FAILURE
@@ -135,11 +131,11 @@ where
             eprintln!("{violation}");
             ExitCode::FAILURE
         }
-    }
+    })
 }
 
 /// Makes many runs, and prints the results.
-fn many<S: Simulation>(options: &Options, tell: impl Fn(&S::Report)) -> ExitCode {
+fn many<S: Settings>(options: &Options) -> ExitCode {
     let (Some(until), begun) = (options.until, Instant::now()) else { return ExitCode::FAILURE };
     let first = options.seed.unwrap_or(1);
     let threads = usize::try_from(options.threads.unwrap_or(1)).unwrap_or(1);
@@ -157,10 +153,17 @@ fn many<S: Simulation>(options: &Options, tell: impl Fn(&S::Report)) -> ExitCode
         }
     });
     campaign.shrink::<S>(&summary, SHRINK_RUNS);
-    println!("seeds {first}..{}, {} steps, {:?}", first + summary.runs, summary.report.steps(), begun.elapsed());
-    tell(&summary.report);
+    println!("seeds {first}..{}, {} steps, {:?}", first + summary.runs, summary.report.steps, begun.elapsed());
+    let report = &summary.report;
+    let numbers = report.numbers().into_iter().filter(|(name, n)| *name != "steps" && *n > 0);
+    println!("{}", numbers.map(|(name, n)| format!("{n} {name}")).collect::<Vec<_>>().join(", "));
+    if !report.statuses.is_empty() {
+        println!("statuses: {:?}", report.statuses);
+    }
+    println!("faults: {:?}", report.faults);
+    println!("pairs of state and input: {}", report.pairs.len() + report.server_pairs.len());
     let missing = match until {
-        Until::Steps(_) => summary.report.missing(OFTEN.0, OFTEN.1),
+        Until::Steps(_) => Scenario::<S>::missing(report, OFTEN.0, OFTEN.1),
         Until::Runs(_) => Vec::new(),
     };
     println!("too seldom: {missing:?}");
@@ -170,35 +173,6 @@ fn many<S: Simulation>(options: &Options, tell: impl Fn(&S::Report)) -> ExitCode
     let failed: u64 = summary.found.values().map(|found| found.count).sum();
     println!("{} passed, {} failed", summary.runs - failed, failed + missing.len() as u64);
     if failed == 0 && missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-fn tell_duplex(report: &Report) {
-    let Report { calls, completed, restarts, pings_missed, .. } = report;
-    println!("{calls} calls, {completed} completed, {restarts} restarts, {pings_missed} missed pings");
-    println!("faults: {:?}", report.faults);
-    println!("pairs of state and input: {}", report.pairs.len());
-}
-
-fn tell_web(report: &web::Report) {
-    let web::Report { calls, completed, requests, resumed, handshakes, ended, .. } = report;
-    println!(
-        "{calls} calls, {completed} completed, {requests} requests, {resumed} resumed, {handshakes} handshakes, {ended} ended"
-    );
-    println!("faults: {:?}", report.faults);
-    println!("pairs of state and input: {}", report.pairs.len());
-}
-
-fn tell_both(report: &both::Report) {
-    let both::Report { calls, completed, resumed, handled, sessions, idled, kept, replayed, answered, told, .. } =
-        report;
-    println!("{calls} calls, {completed} completed, {resumed} of them resumed, {handled} handed out");
-    println!(
-        "{sessions} sessions, {idled} of them forgotten, {kept} events kept, {replayed} written again, {answered} questions \
-         answered, {told} told of a change"
-    );
-    println!("statuses: {:?}", report.statuses);
-    println!("faults: {:?}", report.faults);
-    println!("pairs of state and input: {}", report.pairs.len() + report.server_pairs.len());
 }
 
 /// Applies the recorded inputs to a client with the same configuration and seed, and compares its

@@ -1,6 +1,7 @@
 //! Replay files: recorded clients, and failed runs of the simulator.
 
-use crate::sim::{Report, Scenario, World};
+use crate::sim::Report;
+use crate::sim::duplex::{Scenario, World};
 use mcp_proto::record;
 
 /// Any bytes are read as a replay file or refused. A valid file is written back unchanged, as a
@@ -18,14 +19,12 @@ pub fn check(data: &[u8]) {
     let Some(mut scenario) = std::str::from_utf8(data).ok().and_then(Scenario::parse) else { return };
     assert_eq!(Scenario::parse(&scenario.to_string()).as_ref(), Some(&scenario), "written down and read back");
     // Limits a run to milliseconds.
-    scenario.clients = scenario.clients.min(2);
+    scenario.settings.clients = scenario.settings.clients.min(2);
     scenario.operations = scenario.operations.min(12);
     scenario.faults = scenario.faults.min(100);
     assert_eq!(run(&scenario), run(&scenario), "a file repeats its run");
 }
 
 fn run(scenario: &Scenario) -> Report {
-    let mut world = World::new(scenario, false);
-    world.run();
-    world.report
+    World::new(scenario, false).run()
 }

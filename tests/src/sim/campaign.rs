@@ -1,10 +1,11 @@
 //! Runs many scenarios on several threads. A violation does not stop the campaign: its scenario is
 //! written to a file, counted by kind, and made smaller at the end.
 
-use super::less::Less;
+use super::report::Report;
+use super::scenario::{Less, Scenario, Settings};
 use std::any::Any;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -13,41 +14,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Scenario files written for one kind of violation. Later ones are only counted.
 const FILES: u64 = 20;
-
-/// A kind of simulated world: the scenario of a seed, and the run of a scenario.
-pub trait Simulation: Clone + fmt::Display + Send + Sync {
-    /// The name of the kind, used in file names.
-    const NAME: &'static str;
-    /// What its runs add up to.
-    type Report: Tally;
-
-    /// The scenario of a seed.
-    fn from_seed(seed: u64) -> Self;
-    /// The seed.
-    fn seed(&self) -> u64;
-    /// Runs to the end. With `trace`, everything that happens is printed.
-    ///
-    /// # Errors
-    /// If a standing property is violated.
-    fn attempt(&self, trace: bool) -> Result<Self::Report, Violation>;
-    /// How many operations the applications make.
-    fn operations(&mut self) -> &mut u64;
-    /// The omissions of the run.
-    fn less(&mut self) -> &mut Less;
-    /// Scenarios that are simpler in one of the other numbers.
-    fn simpler(&self) -> Vec<Self>;
-}
-
-/// Numbers that add up over runs.
-pub trait Tally: Default + Send {
-    /// Steps that counted.
-    fn steps(&self) -> u64;
-    /// Adds the numbers of another run.
-    fn add(&mut self, other: &Self);
-    /// Faults that occurred less than `faults` times, pairs of a state and an input that occurred
-    /// less than `pairs` times.
-    fn missing(&self, faults: u64, pairs: u64) -> Vec<String>;
-}
 
 /// A standing property that did not hold.
 #[derive(Clone, Debug)]
@@ -129,25 +95,16 @@ fn text(panic: &(dyn Any + Send)) -> String {
     }
 }
 
-/// Runs one scenario to its end and adds what happened to `report`.
-///
-/// # Panics
-/// If a standing property is violated. The scenario is written to a file first, and the command
-/// that repeats it is printed.
-pub(super) fn run<S: Simulation>(scenario: &S, report: &mut S::Report, trace: bool) {
-    match scenario.attempt(trace) {
-        Ok(done) => report.add(&done),
-        Err(violation) => {
-            let file = std::env::temp_dir().join(format!("mcp-{}-{}.txt", S::NAME, scenario.seed()));
-            let _ = std::fs::write(&file, written(scenario, &violation));
-            eprintln!("repeat with: cargo run -p mcp-tests --bin replay {}", file.display());
-            std::panic::resume_unwind(Box::new(violation.message));
-        }
-    }
+/// Writes a scenario to a file, and panics with its violation.
+pub(super) fn fail<S: Settings>(scenario: &Scenario<S>, violation: &Violation) -> ! {
+    let file = std::env::temp_dir().join(format!("mcp-{}-{}.txt", S::NAME, scenario.seed));
+    let _ = std::fs::write(&file, written(scenario, violation));
+    eprintln!("repeat with: cargo run -p mcp-tests --bin replay {}", file.display());
+    std::panic::resume_unwind(Box::new(violation.message.clone()));
 }
 
 /// The scenario as a file, the violation in comments above it.
-fn written<S: Simulation>(scenario: &S, violation: &Violation) -> String {
+fn written<S: Settings>(scenario: &Scenario<S>, violation: &Violation) -> String {
     let mut text = String::new();
     for line in violation.to_string().lines() {
         text.extend(["# ", line.trim_end(), "\n"]);
@@ -190,11 +147,11 @@ pub struct Found {
 
 /// The results of a campaign.
 #[derive(Debug, Default)]
-pub struct Summary<R> {
+pub struct Summary {
     /// Runs that were made.
     pub runs: u64,
     /// The numbers of those that violated nothing.
-    pub report: R,
+    pub report: Report,
     /// Violations by kind.
     pub found: BTreeMap<String, Found>,
 }
@@ -202,7 +159,7 @@ pub struct Summary<R> {
 impl Campaign {
     /// Makes the runs. Writes and prints each violation when it occurs, and calls `progress` after
     /// each run that counts.
-    pub fn run<S: Simulation>(&self, progress: impl Fn(&Summary<S::Report>) + Sync) -> Summary<S::Report> {
+    pub fn run<S: Settings>(&self, progress: impl Fn(&Summary) + Sync) -> Summary {
         let next = AtomicU64::new(self.first);
         let is_over = AtomicBool::new(matches!(self.until, Until::Runs(0) | Until::Steps(0)));
         // Results wait for those of lower seeds, so that the counted runs do not depend on the
@@ -213,7 +170,7 @@ impl Campaign {
                 scope.spawn(|| {
                     while !is_over.load(Ordering::Relaxed) {
                         let seed = next.fetch_add(1, Ordering::Relaxed);
-                        let ran = S::from_seed(seed).attempt(false);
+                        let ran = S::attempt(&S::from_seed(seed), false);
                         let mut state = state.lock().expect("no panic while it is held");
                         let (summary, waiting) = &mut *state;
                         waiting.insert(seed, ran);
@@ -232,14 +189,14 @@ impl Campaign {
         state.into_inner().expect("as above").0
     }
 
-    fn is_over<R: Tally>(&self, summary: &Summary<R>) -> bool {
+    fn is_over(&self, summary: &Summary) -> bool {
         match self.until {
             Until::Runs(runs) => summary.runs >= runs,
-            Until::Steps(steps) => summary.report.steps() >= steps,
+            Until::Steps(steps) => summary.report.steps >= steps,
         }
     }
 
-    fn take<S: Simulation>(&self, summary: &mut Summary<S::Report>, ran: Result<S::Report, Violation>) {
+    fn take<S: Settings>(&self, summary: &mut Summary, ran: Result<Report, Violation>) {
         let seed = self.first + summary.runs;
         summary.runs += 1;
         match ran {
@@ -256,7 +213,7 @@ impl Campaign {
     }
 
     /// Makes the first scenario of each kind smaller and writes it beside the original one.
-    pub fn shrink<S: Simulation>(&self, summary: &Summary<S::Report>, most: u32) {
+    pub fn shrink<S: Settings>(&self, summary: &Summary, most: u32) {
         for found in summary.found.values() {
             let (smaller, violation) = shrink(&S::from_seed(found.seed), &found.violation, most);
             keep(&self.folder, &smaller, "-small", &violation);
@@ -264,8 +221,8 @@ impl Campaign {
     }
 }
 
-fn keep<S: Simulation>(folder: &Path, scenario: &S, suffix: &str, violation: &Violation) {
-    let file = folder.join(format!("{}-{}{suffix}.txt", S::NAME, scenario.seed()));
+fn keep<S: Settings>(folder: &Path, scenario: &Scenario<S>, suffix: &str, violation: &Violation) {
+    let file = folder.join(format!("{}-{}{suffix}.txt", S::NAME, scenario.seed));
     let kept = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&file, written(scenario, violation)));
     match kept {
         Ok(()) => eprintln!("{}: {}", file.display(), violation.kind()),
@@ -274,7 +231,7 @@ fn keep<S: Simulation>(folder: &Path, scenario: &S, suffix: &str, violation: &Vi
 }
 
 /// A smaller scenario that violates the same property, after at most `most` runs.
-pub fn shrink<S: Simulation>(scenario: &S, violation: &Violation, most: u32) -> (S, Violation) {
+pub fn shrink<S: Settings>(scenario: &Scenario<S>, violation: &Violation, most: u32) -> (Scenario<S>, Violation) {
     let mut smallest = Smallest { scenario: scenario.clone(), violation: violation.clone(), runs_left: most };
     loop {
         let before = smallest.runs_left;
@@ -291,19 +248,19 @@ pub fn shrink<S: Simulation>(scenario: &S, violation: &Violation, most: u32) -> 
 }
 
 struct Smallest<S> {
-    scenario: S,
+    scenario: Scenario<S>,
     violation: Violation,
     runs_left: u32,
 }
 
-impl<S: Simulation> Smallest<S> {
+impl<S: Settings> Smallest<S> {
     /// Whether the scenario violates the same property. Then it is the smallest one.
-    fn take(&mut self, scenario: S) -> bool {
+    fn take(&mut self, scenario: Scenario<S>) -> bool {
         if self.runs_left == 0 {
             return false;
         }
         self.runs_left -= 1;
-        match scenario.attempt(false) {
+        match S::attempt(&scenario, false) {
             Err(violation) if violation.kind() == self.violation.kind() => {
                 (self.scenario, self.violation) = (scenario, violation);
                 true
@@ -315,12 +272,12 @@ impl<S: Simulation> Smallest<S> {
     /// Leaves out the last operations.
     fn cut_operations(&mut self) -> bool {
         let mut changed = false;
-        let mut step = (*self.scenario.operations()).div_ceil(2);
+        let mut step = self.scenario.operations.div_ceil(2);
         while step > 0 {
             let mut fewer = self.scenario.clone();
-            let left = fewer.operations().checked_sub(step);
+            let left = fewer.operations.checked_sub(step);
             let taken = left.is_some_and(|left| {
-                *fewer.operations() = left;
+                fewer.operations = left;
                 self.take(fewer)
             });
             changed |= taken;
@@ -331,7 +288,7 @@ impl<S: Simulation> Smallest<S> {
 
     /// Leaves out the items with the numbers below `end`, the last first: the earlier ones stay the
     /// same.
-    fn skip(&mut self, end: u64, set: impl Fn(&mut Less) -> &mut std::collections::BTreeSet<u64>) -> bool {
+    fn skip(&mut self, end: u64, set: impl Fn(&mut Less) -> &mut BTreeSet<u64>) -> bool {
         let mut changed = false;
         let mut size = end.div_ceil(2);
         while size > 0 {
@@ -339,9 +296,10 @@ impl<S: Simulation> Smallest<S> {
             while upper > 0 && self.runs_left > 0 {
                 let lower = upper.saturating_sub(size);
                 let mut fewer = self.scenario.clone();
-                let before = set(fewer.less()).len();
-                set(fewer.less()).extend(lower..upper);
-                if set(fewer.less()).len() > before {
+                let numbers = set(&mut fewer.less);
+                let before = numbers.len();
+                numbers.extend(lower..upper);
+                if numbers.len() > before {
                     changed |= self.take(fewer);
                 }
                 upper = lower;

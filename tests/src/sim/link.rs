@@ -7,53 +7,6 @@ use mcp_proto::Instant;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// A fault that a run injects.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Fault {
-    /// Bytes arrive in pieces.
-    Cut,
-    /// Bytes arrive later.
-    Delay,
-    /// A direction stalls for a while, and its writer with it.
-    Stall,
-    /// One side sees the end of the other's stream.
-    HalfClose,
-    /// The link is gone.
-    Reset,
-    /// The connection is refused, or the attempt gets no response.
-    Connect,
-    /// A line that is no message is slipped in.
-    Garbage,
-    /// A message is lost.
-    Drop,
-    /// A message arrives twice.
-    Duplicate,
-    /// The id of a response comes back as a string.
-    TextId,
-    /// A message is cut short, and the link ends.
-    Truncate,
-    /// The program exits.
-    Exit,
-}
-
-impl Fault {
-    /// All of them.
-    pub const ALL: [Self; 12] = [
-        Self::Cut,
-        Self::Delay,
-        Self::Stall,
-        Self::HalfClose,
-        Self::Reset,
-        Self::Connect,
-        Self::Garbage,
-        Self::Drop,
-        Self::Duplicate,
-        Self::TextId,
-        Self::Truncate,
-        Self::Exit,
-    ];
-}
-
 /// One direction of a link.
 #[derive(Debug)]
 pub struct Pipe {

@@ -1,66 +1,57 @@
-//! The results of runs (steps, calls, faults, and the inputs of clients in each state), and their
-//! messages.
+//! The results of runs (steps, calls, faults, and the inputs of the engines in each state), and the
+//! messages of clients.
 
-use super::link::Fault;
+use super::fault::Fault;
 use mcp_proto::client::{self, State};
 use mcp_proto::exchange::{Action, ConnectionId, IoEvent};
-use mcp_proto::input::{ClientCommand, Input, WiredClientInput};
+use mcp_proto::input::{ClientCommand, Input, ServerCommand, WiredClientInput, WiredServerInput};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-/// The results of one or many runs.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Report {
-    /// Steps that counted.
-    pub steps: u64,
-    /// Calls made.
-    pub calls: u64,
-    /// Calls that ended with a result.
-    pub completed: u64,
-    /// Servers that ended and were restarted.
-    pub restarts: u64,
-    /// Pings that were missed.
-    pub pings_missed: u64,
-    /// Faults injected.
-    pub faults: BTreeMap<Fault, u64>,
-    /// The inputs of a client in each state.
-    pub pairs: BTreeMap<(State, InputKind), u64>,
+/// Defines an enum with a list of its variants.
+macro_rules! listed {
+    ($(#[$meta:meta])+ $name:ident { $($(#[$doc:meta])* $variant:ident),+ $(,)? }) => {
+        $(#[$meta])+
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        pub enum $name {
+            $($(#[$doc])* $variant),+
+        }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+        }
+    };
 }
 
-/// The kinds of input of a wired client.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-#[expect(missing_docs, reason = "the names are those of the inputs")]
-pub enum InputKind {
-    Opened,
-    Bytes,
-    Eof,
-    Written,
-    Closed,
-    Call,
-    Cancel,
-    Answer,
-    Notify,
-    Close,
-    Tick,
+listed! {
+    /// The kinds of input of a wired client.
+    #[expect(missing_docs, reason = "the names are those of the inputs")]
+    InputKind { Opened, Bytes, Eof, Written, Closed, Call, Cancel, Answer, Notify, Close, Tick }
+}
+
+listed! {
+    /// The kinds of input of a wired server.
+    #[expect(missing_docs, reason = "the names are those of the inputs")]
+    ServerInputKind {
+        Accept, Bytes, Eof, Written, Closed, Respond, Notify, Publish, Admit, Revoke, Shutdown, Tick
+    }
+}
+
+listed! {
+    /// Where a server is in its life.
+    Life {
+        /// It serves.
+        Serving,
+        /// It accepts no more requests, and some run.
+        Draining,
+        /// It has ended.
+        Ended,
+    }
 }
 
 impl InputKind {
-    /// All of them.
-    pub const ALL: [Self; 11] = [
-        Self::Opened,
-        Self::Bytes,
-        Self::Eof,
-        Self::Written,
-        Self::Closed,
-        Self::Call,
-        Self::Cancel,
-        Self::Answer,
-        Self::Notify,
-        Self::Close,
-        Self::Tick,
-    ];
-
-    pub(super) fn of(input: &WiredClientInput) -> Self {
+    pub(super) const fn of(input: &WiredClientInput) -> Self {
         match input {
             Input::Event(_, IoEvent::Opened(_)) => Self::Opened,
             Input::Event(_, IoEvent::Read(_)) => Self::Bytes,
@@ -79,60 +70,115 @@ impl InputKind {
     }
 }
 
-impl Report {
-    /// The states of a client.
-    pub const STATES: [State; 7] = [
-        State::Probing,
-        State::Initializing,
-        State::Ready,
-        State::Ending,
-        State::Restarting,
-        State::Closing,
-        State::Terminated,
-    ];
-
-    /// Adds another report to this one.
-    pub fn add(&mut self, other: &Self) {
-        self.steps += other.steps;
-        self.calls += other.calls;
-        self.completed += other.completed;
-        self.restarts += other.restarts;
-        self.pings_missed += other.pings_missed;
-        add_up(&mut self.faults, &other.faults);
-        add_up(&mut self.pairs, &other.pairs);
-    }
-
-    /// What occurred too seldom: faults below `faults` times, pairs below `pairs` times.
-    pub fn missing(&self, faults: u64, pairs: u64) -> Vec<String> {
-        let mut missing = rare(&self.faults, &Fault::ALL, faults);
-        missing.extend(rare_pairs(&self.pairs, &Self::STATES, &InputKind::ALL, pairs));
-        missing
+impl ServerInputKind {
+    pub(super) const fn of(input: &WiredServerInput) -> Self {
+        match input {
+            Input::Event(_, IoEvent::Read(_)) => Self::Bytes,
+            Input::Event(_, IoEvent::ReadClosed) => Self::Eof,
+            Input::Event(_, IoEvent::Written(_)) => Self::Written,
+            Input::Event(_, IoEvent::Closed(_) | IoEvent::Opened(_)) => Self::Closed,
+            Input::Command(ServerCommand::Respond(_)) => Self::Respond,
+            Input::Command(ServerCommand::Notify(..)) => Self::Notify,
+            Input::Command(ServerCommand::Publish(_)) => Self::Publish,
+            Input::Command(ServerCommand::Admit(..)) => Self::Admit,
+            Input::Command(ServerCommand::Revoke(_)) => Self::Revoke,
+            Input::Command(ServerCommand::Shutdown(_)) => Self::Shutdown,
+            Input::Tick => Self::Tick,
+        }
     }
 }
 
-/// Which of these occurred less than `least` times.
-pub(super) fn rare<K: Copy + Ord + Debug>(seen: &BTreeMap<K, u64>, all: &[K], least: u64) -> Vec<String> {
-    let few = |key: &&K| seen.get(key).copied().unwrap_or(0) < least;
-    all.iter().filter(few).map(|key| format!("{key:?}")).collect()
+/// Defines [`Report`] from the numbers in it.
+macro_rules! report {
+    ($($(#[$doc:meta])+ $number:ident,)+) => {
+        /// The results of one or many runs.
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub struct Report {
+            $($(#[$doc])+ pub $number: u64,)+
+            /// Faults injected.
+            pub faults: BTreeMap<Fault, u64>,
+            /// Statuses of the responses of a server over HTTP.
+            pub statuses: BTreeMap<u16, u64>,
+            /// The inputs of a client in each state.
+            pub pairs: BTreeMap<(State, InputKind), u64>,
+            /// The inputs of the server in each state.
+            pub server_pairs: BTreeMap<(Life, ServerInputKind), u64>,
+        }
+
+        impl Report {
+            /// Returns the numbers with their names.
+            pub const fn numbers(&self) -> [(&'static str, u64); [$(stringify!($number)),+].len()] {
+                [$((stringify!($number), self.$number)),+]
+            }
+
+            /// Adds another report to this one.
+            pub fn add(&mut self, other: &Self) {
+                $(self.$number += other.$number;)+
+                add_up(&mut self.faults, &other.faults);
+                add_up(&mut self.statuses, &other.statuses);
+                add_up(&mut self.pairs, &other.pairs);
+                add_up(&mut self.server_pairs, &other.server_pairs);
+            }
+        }
+    };
 }
 
-/// Which of these states met which of these inputs less than `least` times.
-pub(super) fn rare_pairs<S: Copy + Ord + Debug, I: Copy + Ord + Debug>(
-    seen: &BTreeMap<(S, I), u64>,
-    states: &[S],
-    inputs: &[I],
-    least: u64,
-) -> Vec<String> {
-    let pairs = states.iter().flat_map(|state| inputs.iter().map(move |input| (*state, *input)));
-    let few = |pair: &(S, I)| seen.get(pair).copied().unwrap_or(0) < least;
-    pairs.filter(few).map(|(state, input)| format!("{state:?} x {input:?}")).collect()
+report! {
+    /// Steps that counted.
+    steps,
+    /// Calls made.
+    calls,
+    /// Calls that ended with a result.
+    completed,
+    /// Programs that ended and were restarted.
+    restarts,
+    /// Pings that were missed.
+    pings_missed,
+    /// Requests written.
+    requests,
+    /// Attempts to resume a stream. With both engines, calls whose response followed after their
+    /// stream had broken off.
+    resumed,
+    /// Handshakes.
+    handshakes,
+    /// Clients that ended by themselves.
+    ended,
+    /// Requests that the server's application was handed.
+    handled,
+    /// Sessions that were opened.
+    sessions,
+    /// Sessions that ended because they were idle.
+    idled,
+    /// Events that were kept.
+    kept,
+    /// Events that were written once more.
+    replayed,
+    /// Questions of the server that were answered.
+    answered,
+    /// Events about a change of the tools.
+    changes,
 }
 
 /// Adds the numbers of another run.
-pub(super) fn add_up<K: Copy + Ord>(to: &mut BTreeMap<K, u64>, more: &BTreeMap<K, u64>) {
+fn add_up<K: Copy + Ord>(to: &mut BTreeMap<K, u64>, more: &BTreeMap<K, u64>) {
     for (key, n) in more {
         *to.entry(*key).or_default() += n;
     }
+}
+
+/// Returns which of these occurred less than `least` times.
+pub(super) fn rare<K: Copy + Ord + Debug>(
+    seen: &BTreeMap<K, u64>,
+    all: impl IntoIterator<Item = K>,
+    least: u64,
+) -> Vec<String> {
+    let few = |key: &K| seen.get(key).copied().unwrap_or(0) < least;
+    all.into_iter().filter(few).map(|key| format!("{key:?}")).collect()
+}
+
+/// Returns all pairs of a state and an input.
+pub(super) fn pairs<S: Copy, I: Copy>(states: &[S], inputs: &[I]) -> Vec<(S, I)> {
+    states.iter().flat_map(|state| inputs.iter().map(move |input| (*state, *input))).collect()
 }
 
 /// The messages of a client, with consecutive writes to one connection joined: the cuts of the

@@ -29,6 +29,11 @@ impl Rng {
         if n == 0 { 0 } else { self.draw() % n }
     }
 
+    /// One of these.
+    pub fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len() as u64) as usize]
+    }
+
     /// True in `n` of a thousand cases.
     pub fn per_mille(&mut self, n: u64) -> bool {
         self.below(1000) < n

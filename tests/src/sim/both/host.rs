@@ -4,8 +4,8 @@
 use super::super::digest::log::{Engine, Log, Op};
 use super::super::report::InputKind;
 use super::super::web::Tap;
+use super::Report;
 use super::app::{Mark, Work, reply};
-use super::report::Report;
 use super::{Rng, Scenario};
 use mcp_proto::client::{Event, ListenerStart, Policy, Repeat, Resume, State, Termination};
 use mcp_proto::error::{DiagnosticKind, Refused};
@@ -113,7 +113,7 @@ pub(super) fn configure(scenario: &Scenario, rng: &mut Rng) -> (ClientConfig, Op
     }
     config.timeout = Some(TIMEOUT);
     config.headers = Headers::new().with("X-App", "of ours");
-    config.authorize = scenario.admit;
+    config.authorize = scenario.settings.admit;
     config.watch_tools = rng.per_mille(600);
     config.compat.listener = match rng.below(6) {
         0 => ListenerStart::Never,
@@ -139,7 +139,7 @@ impl Host {
     ) -> Self {
         let state = rng.state();
         let (config, older) = configure(scenario, rng);
-        let has_sessions = scenario.sessions != Sessions::Off;
+        let has_sessions = scenario.settings.sessions != Sessions::Off;
         let asks = older.is_none_or(|version| has_sessions && version.rules().elicitation);
         let watches =
             config.watch_tools && (older.is_none() || config.compat.listener != ListenerStart::Never && has_sessions);
@@ -330,7 +330,7 @@ impl Host {
             }
             Event::ToolsChanged => {
                 self.changed = Some(now);
-                report.told += 1;
+                report.changes += 1;
             }
             Event::ListenerLost { again: None, .. } => self.watches = false,
             Event::Diagnostic(diagnostic) => {

@@ -3,7 +3,7 @@
 use super::super::accept;
 use super::super::digest::log::{Engine, Op};
 use super::super::link::{Arrival, Pipe};
-use super::report::ServerInputKind;
+use super::ServerInputKind;
 use super::watch::Peer;
 use super::{Fault, World};
 use bytes::Bytes;
@@ -115,7 +115,7 @@ impl World {
             Some(n) => (self.hosts[n].number, self.hosts[n].principal),
             None => (RAW, RAW),
         };
-        self.watch.open(at_server, Peer { number, principal: self.scenario.admit.then_some(principal) });
+        self.watch.open(at_server, Peer { number, principal: self.scenario.settings.admit.then_some(principal) });
         self.links.push(Link {
             owner,
             at_client: channel,

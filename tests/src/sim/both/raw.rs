@@ -48,13 +48,13 @@ impl World {
     fn some_attack(&mut self) -> Option<Attack> {
         let own = self.own_session();
         let lot = self.rng.below(48);
-        if let (None, true) = (&own, self.scenario.sessions != Sessions::Off && (21..=34).contains(&lot)) {
+        if let (None, true) = (&own, self.scenario.settings.sessions != Sessions::Off && (21..=34).contains(&lot)) {
             return Some(Attack::of(self.hello()));
         }
         let text = match lot {
             // It has its own session with running work.
             0 | 47 => self.own_work(&own?),
-            1..=20 if !self.scenario.admit => return self.nonsense(),
+            1..=20 if !self.scenario.settings.admit => return self.nonsense(),
             1..=6 => {
                 let (victim, _) = self.victim()?;
                 self.chaos.count(Fault::StolenSession);
@@ -236,7 +236,7 @@ impl World {
             field("Content-Length", &body.len().to_string());
         }
         field("Accept", "application/json, text/event-stream");
-        if self.scenario.admit {
+        if self.scenario.settings.admit {
             field("Authorization", &format!("Bearer {RAW}.1"));
         }
         if let Some(session) = session {

@@ -4,7 +4,7 @@
 use super::World;
 use super::app::Work;
 use super::net::Owner;
-use super::report::{Life, Report};
+use super::{Life, Report};
 use mcp_proto::client::State;
 use mcp_proto::exchange::{Closed, ConnectionId, IoEvent, Peer};
 use mcp_proto::input::{Change, ClientCommand, Input, ServerCommand};
@@ -113,7 +113,7 @@ impl World {
             }
         }
         // Sleeping tasks wake up, and the sessions of closed clients end.
-        self.wait(self.scenario.session_idle * 4 + Duration::from_secs(600), |world| world.next().is_none());
+        self.wait(self.scenario.settings.session_idle * 4 + Duration::from_secs(600), |world| world.next().is_none());
     }
 
     /// Nothing is left of anything.

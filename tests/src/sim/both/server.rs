@@ -6,8 +6,8 @@ use super::super::digest::log::{Engine, Op};
 use super::app::{self, Deed};
 use super::host::Done;
 use super::net::RAW;
-use super::report::{Life, ServerInputKind};
 use super::{Fault, Rng, Scenario, World};
+use super::{Life, ServerInputKind};
 use mcp_proto::Era;
 use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, RequestHead};
 use mcp_proto::input::{
@@ -20,11 +20,11 @@ use std::time::Duration;
 
 /// The configuration of the server of a scenario.
 pub(super) fn configure(mut config: ServerConfig, scenario: &Scenario, rng: &mut Rng) -> ServerConfig {
-    config.admit = scenario.admit;
-    config.sessions = scenario.sessions;
+    config.admit = scenario.settings.admit;
+    config.sessions = scenario.settings.sessions;
     config.store = true;
-    config.retry = scenario.retry;
-    config.stream_after = scenario.stream_after;
+    config.retry = scenario.settings.retry;
+    config.stream_after = scenario.settings.stream_after;
     config.keep_alive = Some(Duration::from_secs([5, 15][rng.below(2) as usize]));
     let limits = &mut config.limits.server;
     limits.page_size = 3;
@@ -35,15 +35,15 @@ pub(super) fn configure(mut config: ServerConfig, scenario: &Scenario, rng: &mut
     // With 4, up to 4 clients of one principal may be alive, and each must get its session in the
     // end.
     limits.client_shares = if limits.max_sessions == 16 && scenario.seed.is_multiple_of(2) { 2 } else { 1 };
-    limits.max_unsent = scenario.max_unsent;
-    limits.session_idle = scenario.session_idle;
+    limits.max_unsent = scenario.settings.max_unsent;
+    limits.session_idle = scenario.settings.session_idle;
     limits.session_sweep = Duration::from_secs(20);
     limits.session_start = Duration::from_secs(20);
-    limits.history_events = scenario.history_events;
-    limits.history_bytes = scenario.history_bytes;
+    limits.history_events = scenario.settings.history_events;
+    limits.history_bytes = scenario.settings.history_bytes;
     limits.history_keep = Duration::from_secs([5, 60][rng.below(2) as usize]);
     limits.admit_timeout = Duration::from_secs(5);
-    limits.handler_deadline = scenario.handler_deadline;
+    limits.handler_deadline = scenario.settings.handler_deadline;
     limits.max_queued_events = usize::MAX;
     config
 }
@@ -55,19 +55,7 @@ impl World {
 
     /// Applies an input to the server, and carries out its outputs.
     pub(super) fn tell_server(&mut self, input: WiredServerInput) {
-        self.count_server(match &input {
-            Input::Event(_, IoEvent::Read(_)) => ServerInputKind::Bytes,
-            Input::Event(_, IoEvent::ReadClosed) => ServerInputKind::Eof,
-            Input::Event(_, IoEvent::Written(_)) => ServerInputKind::Written,
-            Input::Event(_, IoEvent::Closed(_) | IoEvent::Opened(_)) => ServerInputKind::Closed,
-            Input::Command(ServerCommand::Respond(_)) => ServerInputKind::Respond,
-            Input::Command(ServerCommand::Notify(..)) => ServerInputKind::Notify,
-            Input::Command(ServerCommand::Publish(_)) => ServerInputKind::Publish,
-            Input::Command(ServerCommand::Admit(..)) => ServerInputKind::Admit,
-            Input::Command(ServerCommand::Revoke(_)) => ServerInputKind::Revoke,
-            Input::Command(ServerCommand::Shutdown(_)) => ServerInputKind::Shutdown,
-            Input::Tick => ServerInputKind::Tick,
-        });
+        self.count_server(ServerInputKind::of(&input));
         self.trace(|| format!("server {:?} <- {input:?}", self.life));
         if self.life == Life::Serving && matches!(input, Input::Command(ServerCommand::Shutdown(_))) {
             self.life = Life::Draining;
@@ -146,7 +134,7 @@ impl World {
         } else {
             self.hosts.iter().find(|host| host.number == task.mark.host).map(|host| host.principal)
         };
-        if let Some(principal) = principal.filter(|_| self.scenario.admit) {
+        if let Some(principal) = principal.filter(|_| self.scenario.settings.admit) {
             let expected = Some(Principal(principal.to_string()));
             assert_eq!(context.principal, expected, "{:?} on behalf of another", task.mark);
         }

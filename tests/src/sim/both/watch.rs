@@ -315,7 +315,8 @@ impl Watch {
             assert!(self.sessions.insert(id.into(), session).is_none(), "the session id {id} twice");
             self.named.push_back(id.into());
         }
-        if self.scenario.sessions == Sessions::Off || asked.request.header("mcp-protocol-version") == Some("2026-07-28")
+        if self.scenario.settings.sessions == Sessions::Off
+            || asked.request.header("mcp-protocol-version") == Some("2026-07-28")
         {
             return;
         }
@@ -431,8 +432,8 @@ impl Watch {
         };
         let kept = self.sessions[session].kept[ordinal..].iter().filter(held);
         let (count, bytes) = kept.fold((0, 0), |(count, bytes), told| (count + 1, bytes + told.size));
-        assert!(count <= self.scenario.history_events, "{count} events are kept");
-        assert!(bytes <= self.scenario.history_bytes, "{bytes} bytes are kept");
+        assert!(count <= self.scenario.settings.history_events, "{count} events are kept");
+        assert!(bytes <= self.scenario.settings.history_bytes, "{bytes} bytes are kept");
     }
 
     /// The server reports a session, or a stored event.
@@ -471,7 +472,7 @@ impl Watch {
         }
         stream.events.push(Kept { data, ordinal: session.kept.len(), written: false });
         let (stream, size) = (append.stream, append.data.len());
-        let is_gone = size > self.scenario.history_bytes;
+        let is_gone = size > self.scenario.settings.history_bytes;
         if is_gone {
             session.kept.iter_mut().filter(|told| told.stream == stream).for_each(|told| told.is_gone = true);
         }
@@ -513,7 +514,7 @@ impl Watch {
 /// Whether these events can all be kept at the same time.
 fn fits(events: &[Told], scenario: &Scenario) -> bool {
     let bytes: usize = events.iter().map(|told| told.size + OVERHEAD).sum();
-    events.len() <= scenario.history_events && bytes <= scenario.history_bytes
+    events.len() <= scenario.settings.history_events && bytes <= scenario.settings.history_bytes
 }
 
 fn check_marks(peer: Peer, serves: Option<&Serves>, text: &str) {

@@ -4,9 +4,9 @@ use super::super::digest::log::{Engine, Log, Op};
 use super::app::{self, Task};
 use super::host::{Done, Host, TIMEOUT};
 use super::net::{Link, Owner};
-use super::report::{Life, Report};
 use super::watch::Watch;
 use super::{Chaos, Fault, Rng, Scenario};
+use super::{Life, Report};
 use mcp_proto::client::State;
 use mcp_proto::exchange::{Action, Closed, ConnectionId, ConnectionNotice, IoEvent};
 use mcp_proto::input::{
@@ -133,7 +133,7 @@ impl World {
             operations: 0,
             rng,
         };
-        for _ in 0..scenario.clients {
+        for _ in 0..scenario.settings.clients {
             world.add_host();
         }
         world
@@ -403,7 +403,7 @@ impl World {
                 if self.rng.per_mille(400) {
                     self.tell(n, Input::Command(ClientCommand::Close));
                 }
-                if self.hosts[n].ended.is_some() && self.hosts.len() < 2 * self.scenario.clients as usize {
+                if self.hosts[n].ended.is_some() && self.hosts.len() < 2 * self.scenario.settings.clients as usize {
                     self.add_host();
                 }
             }
@@ -428,7 +428,7 @@ impl World {
             4 | 5 => self.vanish(n),
             _ => {
                 self.chaos.count(Fault::Asleep);
-                self.hosts[n].asleep = self.now + self.scenario.session_idle * 3 / 2;
+                self.hosts[n].asleep = self.now + self.scenario.settings.session_idle * 3 / 2;
             }
         }
     }
@@ -508,7 +508,7 @@ impl World {
         assert!(self.server.running() <= limits.max_running_requests, "more requests than the limit");
         assert!(self.watch.open_sessions() <= limits.max_sessions, "more sessions than the limit");
         // A response is never refused, and the stored events are at most the history.
-        let most = limits.max_unsent + self.scenario.history_bytes + (64 << 10);
+        let most = limits.max_unsent + self.scenario.settings.history_bytes + (64 << 10);
         assert!(self.links.iter().all(|link| link.unsent <= most), "more unsent bytes than the limit");
     }
 }

@@ -5,8 +5,7 @@ use super::log::{Engine, Entry, Op};
 use super::pair;
 use super::replay::{Act, Setting};
 use crate::sim::rng::Rng;
-use crate::sim::world::config;
-use crate::sim::{Scenario, Transport, World, app, both, web};
+use crate::sim::{app, both, duplex, web};
 use mcp_proto::exchange::ConnectionId;
 use mcp_proto::input::{Answer, Input};
 use mcp_proto::server::{Incoming, Responder};
@@ -16,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) fn record_duplex(seed: u64) -> Vec<Entry> {
-    let mut world = World::logged(&Scenario::from_seed(seed));
+    let mut world = duplex::World::logged(&duplex::Scenario::from_seed(seed));
     world.run();
     world.log.take()
 }
@@ -32,13 +31,13 @@ pub(super) fn record_both(seed: u64) -> Vec<Entry> {
 }
 
 pub(super) struct Duplex {
-    scenario: Scenario,
+    scenario: duplex::Scenario,
     router: Router,
 }
 
 impl Duplex {
     pub(super) fn of(seed: u64) -> Self {
-        Self { scenario: Scenario::from_seed(seed), router: app::router() }
+        Self { scenario: duplex::Scenario::from_seed(seed), router: app::router() }
     }
 }
 
@@ -46,15 +45,11 @@ impl Setting for Duplex {
     type Task = app::Task;
 
     fn client(&self, _rng: u64) -> ClientConfig {
-        config::configure(&self.scenario)
+        self.scenario.settings.client()
     }
 
     fn server(&self) -> (ServerConfig, Kind) {
-        let kind = match self.scenario.transport {
-            Transport::Lines => Kind::Lines,
-            Transport::Http => Kind::HttpServer,
-        };
-        (config::configure_server(&self.router), kind)
+        (duplex::server(&self.router), self.scenario.settings.kind())
     }
 
     fn take(&self, responder: Responder, incoming: Incoming, _run: u64, now: Instant) -> Result<Self::Task, Answer> {

@@ -3,8 +3,8 @@
 //! stalled, refused and reset at random.
 
 use super::super::digest::log::{Engine, Log, Op};
+use super::super::fault::{Chaos, Fault};
 use super::super::link::{Arrival, Pipe};
-use super::fault::{Chaos, Fault};
 use super::tap::Tap;
 use super::wire::{Request, Requests};
 use bytes::Bytes;

@@ -2,10 +2,10 @@
 //! of network and server.
 
 use super::super::digest::log::{Engine, Entry, Log, Op};
-use super::fault::Chaos;
+use super::super::fault::Chaos;
+use super::super::report::Report;
 use super::model::Model;
 use super::net::Web;
-use super::report::Report;
 use super::tap::Serves;
 use super::{Rng, Scenario};
 use bytes::Bytes;
@@ -88,18 +88,18 @@ struct Seen {
 /// The configuration of the client of a scenario.
 pub(super) fn configure(scenario: &Scenario) -> ClientConfig {
     let mut config = ClientConfig::url("http://localhost/mcp?x=1").expect("a url").with_elicitation();
-    config.policy = scenario.policy;
+    config.policy = scenario.settings.policy;
     config.timeout = Some(TIMEOUT);
     config.limits.client.max_calls = MOST;
     config.headers = Headers::new().with("X-App", "of ours");
-    config.authorize = scenario.authorize;
-    config.watch_tools = scenario.watch_tools;
-    config.compat.listener = scenario.listener;
-    config.resume = scenario.resume;
-    config.repeat = scenario.repeat;
-    config.compat.sse_decode = scenario.sse_decode;
-    config.ping = scenario.ping;
-    config.listener_idle = Some(scenario.idle);
+    config.authorize = scenario.settings.authorize;
+    config.watch_tools = scenario.settings.watch_tools;
+    config.compat.listener = scenario.settings.listener;
+    config.resume = scenario.settings.resume;
+    config.repeat = scenario.settings.repeat;
+    config.compat.sse_decode = scenario.settings.sse_decode;
+    config.ping = scenario.settings.ping;
+    config.listener_idle = Some(scenario.settings.idle);
     config.limits.client.max_queued_events = usize::MAX;
     config
 }
@@ -120,8 +120,8 @@ impl Run {
 
     fn with(scenario: &Scenario, trace: bool, log: Log) -> Self {
         let mut rng = Rng::new(scenario.seed);
-        let mut model = Model::new(scenario.flavour.clone());
-        model.wants_tokens = scenario.authorize;
+        let mut model = Model::new(scenario.settings.flavour.clone());
+        model.wants_tokens = scenario.settings.authorize;
         let mut chaos = Chaos::new(Rng::new(rng.draw()), scenario.faults);
         chaos.skip.clone_from(&scenario.less.faults);
         Self {
@@ -157,7 +157,7 @@ impl Run {
         self.web.net.chaos.rate = 0;
         self.web.site.token = None;
         // A server that is polled needs a client that polls.
-        let fit = !self.scenario.flavour.polling || self.scenario.resume == Resume::Progress;
+        let fit = !self.scenario.settings.flavour.polling || self.scenario.settings.resume == Resume::Progress;
         if fit && self.rng.per_mille(300) {
             self.recover();
         }
@@ -193,9 +193,9 @@ impl Run {
         let state = self.web.engine().client().state();
         assert!(matches!(state, State::Ready | State::Lapsed), "it is {state:?} though nothing goes wrong");
         // Without faults, every change by a watched server of tools is known in the end.
-        let flavour = &self.scenario.flavour;
-        let watched = self.scenario.watch_tools && (flavour.listener || flavour.era == Era::Modern);
-        if watched && self.scenario.faults == 0 && self.scenario.listener != ListenerStart::Never {
+        let flavour = &self.scenario.settings.flavour;
+        let watched = self.scenario.settings.watch_tools && (flavour.listener || flavour.era == Era::Modern);
+        if watched && self.scenario.faults == 0 && self.scenario.settings.listener != ListenerStart::Never {
             let settled = self.web.net.now - Instant::from_millis(100_000);
             let last = self.web.site.changes.iter().rfind(|at| at.since_origin() <= settled).copied();
             assert!(self.changed >= last, "the tools changed at {last:?}, which was last told at {:?}", self.changed);
@@ -480,8 +480,8 @@ impl Run {
                     // A server that is polled needs a client that polls.
                     let expected = expected
                         || matches!(&outcome, Err(CallError::NoResponse { .. }))
-                            && self.scenario.flavour.polling
-                            && self.scenario.resume != Resume::Progress;
+                            && self.scenario.settings.flavour.polling
+                            && self.scenario.settings.resume != Resume::Progress;
                     assert!(expected, "nothing goes wrong, and {call:?} ends with {outcome:?}");
                 }
             }
@@ -492,7 +492,7 @@ impl Run {
                 self.made.values_mut().for_each(|made| made.held = true);
             }
             Event::AuthNeeded { token, challenge, .. } => {
-                assert!(self.scenario.authorize, "a challenge without a callback for it");
+                assert!(self.scenario.settings.authorize, "a challenge without a callback for it");
                 assert!(self.challenges.iter().all(|(_, open)| *open != challenge), "the same challenge twice");
                 self.challenges.push((token.key(), challenge));
                 self.made.values_mut().for_each(|made| made.held = true);
@@ -530,7 +530,7 @@ impl Run {
         assert_eq!(stats.diagnostics.values().sum::<u64>(), self.seen.diagnostics);
         assert!(stats.traffic.bytes_in <= self.web.tap.bytes.0 && stats.traffic.bytes_out <= self.web.tap.bytes.1);
         for ((tag, round), n) in &self.web.site.runs {
-            let most = if self.once.contains(tag) && self.scenario.repeat != Repeat::Always { 1 } else { 4 };
+            let most = if self.once.contains(tag) && self.scenario.settings.repeat != Repeat::Always { 1 } else { 4 };
             assert!(!self.unsent.contains(tag), "the call {tag} ran, and its end says that it certainly did not");
             assert!(*n <= most, "the call {tag} ran {n} times in round {round}");
         }

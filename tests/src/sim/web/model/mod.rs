@@ -5,7 +5,7 @@ mod legacy;
 mod modern;
 mod spoil;
 
-use super::fault::Fault;
+use super::super::fault::Fault;
 use super::net::{Conn, Net, Site};
 use super::wire::{self, Request};
 use bytes::Bytes;

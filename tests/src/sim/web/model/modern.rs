@@ -2,7 +2,7 @@
 //! rounds, changes on a subscription.
 
 use super::{Model, Place};
-use crate::sim::web::fault::Fault;
+use crate::sim::fault::Fault;
 use crate::sim::web::net::{Conn, Net};
 use crate::sim::web::wire::{self, Request};
 use serde_json::{Value, json};

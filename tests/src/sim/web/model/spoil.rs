@@ -1,7 +1,7 @@
 //! The errors of a server in place of a response, or in it.
 
 use super::{Job, Model, Session};
-use crate::sim::web::fault::Fault;
+use crate::sim::fault::Fault;
 use crate::sim::web::net::{Conn, Net};
 use crate::sim::web::wire;
 use mcp_proto::Era;

@@ -1,18 +1,11 @@
 //! The world of one run: its links, its next steps, and the invariants of every run.
 
-pub(super) mod config;
-mod links;
-mod recorded;
-mod rest;
-mod spurious;
-
-use super::app::{self, Deed, Made, Task, Work};
-use super::digest::log::{Engine, Log, Op};
-use super::link::Pipe;
-use super::report::{InputKind, Report, Transcript};
-use super::rng::Rng;
+use super::super::app::{self, Deed, Made, Task, Work};
+use super::super::digest::log::{Engine, Log, Op};
+use super::super::link::Pipe;
+use super::super::report::{InputKind, Report, Transcript};
+use super::super::rng::Rng;
 use super::{Scenario, Transport};
-use config::{configure, configure_server};
 use mcp_proto::client::{self, State, Termination, Timer};
 use mcp_proto::exchange::{Action, Closed, ConnectionId, ConnectionNotice, ExitStatus, IoEvent, Shutdown};
 use mcp_proto::input::Input;
@@ -28,54 +21,54 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-struct Side {
-    engine: WiredClient,
-    made: BTreeMap<CallId, Made>,
-    questions: Vec<(InputToken, InputKey)>,
-    open_questions: BTreeSet<InputKey>,
+pub(super) struct Side {
+    pub(super) engine: WiredClient,
+    pub(super) made: BTreeMap<CallId, Made>,
+    pub(super) questions: Vec<(InputToken, InputKey)>,
+    pub(super) open_questions: BTreeSet<InputKey>,
     /// Tracked notifications that have not ended.
-    notes: BTreeSet<NotificationId>,
-    terminated: Option<Termination>,
+    pub(super) notes: BTreeSet<NotificationId>,
+    pub(super) terminated: Option<Termination>,
     /// Connections whose opening gets no response.
-    hanging: BTreeSet<ConnectionId>,
-    closing: bool,
-    config: Arc<ClientConfig>,
-    seed: [u8; 32],
+    pub(super) hanging: BTreeSet<ConnectionId>,
+    pub(super) closing: bool,
+    pub(super) config: Arc<ClientConfig>,
+    pub(super) seed: [u8; 32],
     /// Every input with its time, for a replay.
-    log: Vec<(Instant, WiredClientInput)>,
-    said: Transcript,
-    seen: Seen,
+    pub(super) log: Vec<(Instant, WiredClientInput)>,
+    pub(super) said: Transcript,
+    pub(super) seen: Seen,
     /// The output of the recorder.
-    tape: Arc<Mutex<Vec<u8>>>,
+    pub(super) tape: Arc<Mutex<Vec<u8>>>,
 }
 
 /// The observations of a client, for the comparison with its own numbers.
 #[derive(Default)]
-struct Seen {
-    opened: u64,
-    closed: u64,
-    steps_taken: u64,
-    steps_told: u64,
-    restarts: u64,
-    pings_missed: u64,
-    diagnostics: u64,
+pub(super) struct Seen {
+    pub(super) opened: u64,
+    pub(super) closed: u64,
+    pub(super) steps_taken: u64,
+    pub(super) steps_told: u64,
+    pub(super) restarts: u64,
+    pub(super) pings_missed: u64,
+    pub(super) diagnostics: u64,
     /// Bytes that it received, and bytes that it wrote.
-    told: u64,
-    written: u64,
+    pub(super) told: u64,
+    pub(super) written: u64,
 }
 
-struct Link {
-    client: usize,
-    at_client: ConnectionId,
-    at_server: ConnectionId,
-    up: Pipe,
-    down: Pipe,
+pub(super) struct Link {
+    pub(super) client: usize,
+    pub(super) at_client: ConnectionId,
+    pub(super) at_server: ConnectionId,
+    pub(super) up: Pipe,
+    pub(super) down: Pipe,
     /// Whether the last byte written ended a line, so that a line can be slipped in.
-    boundary: [bool; 2],
+    pub(super) boundary: [bool; 2],
     /// Whether the server and the client read.
-    reads: [bool; 2],
+    pub(super) reads: [bool; 2],
     /// When the program behind it exits.
-    exit: Option<Instant>,
+    pub(super) exit: Option<Instant>,
 }
 
 enum Next {
@@ -91,29 +84,29 @@ enum Next {
 
 /// A server, its clients, and their links.
 pub struct World {
-    scenario: Scenario,
-    rng: Rng,
-    now: Instant,
-    server: WiredServer,
-    router: Router,
-    tasks: BTreeMap<RequestKey, Task>,
-    server_terminated: bool,
-    clients: Vec<Side>,
-    links: Vec<Link>,
-    opening: Vec<(Instant, usize, ConnectionId)>,
-    operations: u64,
+    pub(super) scenario: Scenario,
+    pub(super) rng: Rng,
+    pub(super) now: Instant,
+    pub(super) server: WiredServer,
+    pub(super) router: Router,
+    pub(super) tasks: BTreeMap<RequestKey, Task>,
+    pub(super) server_terminated: bool,
+    pub(super) clients: Vec<Side>,
+    pub(super) links: Vec<Link>,
+    pub(super) opening: Vec<(Instant, usize, ConnectionId)>,
+    pub(super) operations: u64,
     /// The number of random faults.
-    faults: u64,
-    next_operation: Instant,
-    tag: u64,
+    pub(super) faults: u64,
+    pub(super) next_operation: Instant,
+    pub(super) tag: u64,
     /// Tags of calls that the server's application was given.
-    ran: BTreeSet<u64>,
-    trace: bool,
-    record: bool,
-    tape: Option<Redaction>,
-    quiet: bool,
+    pub(super) ran: BTreeSet<u64>,
+    pub(super) trace: bool,
+    pub(super) record: bool,
+    pub(super) tape: Option<Redaction>,
+    pub(super) quiet: bool,
     /// The inputs of the engines, if they are recorded.
-    pub(super) log: Log,
+    pub(in crate::sim) log: Log,
     /// The results so far.
     pub report: Report,
 }
@@ -135,15 +128,15 @@ impl World {
     }
 
     /// A world that records the inputs of its engines.
-    pub(super) fn logged(scenario: &Scenario) -> Self {
+    pub(in crate::sim) fn logged(scenario: &Scenario) -> Self {
         Self::with(scenario, false, false, None, Log::on())
     }
 
-    fn with(scenario: &Scenario, trace: bool, record: bool, tape: Option<Redaction>, mut log: Log) -> Self {
+    pub(super) fn with(scenario: &Scenario, trace: bool, record: bool, tape: Option<Redaction>, mut log: Log) -> Self {
         let mut rng = Rng::new(scenario.seed);
         let router = app::router();
         let seed = rng.seed();
-        let server = WiredServer::new(Arc::new(configure_server(&router)), seed, Instant::ZERO);
+        let server = WiredServer::new(Arc::new(super::server(&router)), seed, Instant::ZERO);
         log.push(Engine::Server, Instant::ZERO, || Op::Server(seed));
         let mut world = Self {
             operations: 0,
@@ -168,14 +161,14 @@ impl World {
             report: Report::default(),
             rng,
         };
-        for _ in 0..scenario.clients {
+        for _ in 0..scenario.settings.clients {
             world.add_client();
         }
         world
     }
 
-    fn add_client(&mut self) {
-        let (config, seed) = (Arc::new(configure(&self.scenario)), self.rng.seed());
+    pub(super) fn add_client(&mut self) {
+        let (config, seed) = (Arc::new(self.scenario.settings.client()), self.rng.seed());
         let number = self.clients.len() as u64;
         self.log.push(Engine::Client(number), self.now, || Op::Client { rng: 0, seed });
         let tape = Arc::<Mutex<Vec<u8>>>::default();
@@ -206,7 +199,7 @@ impl World {
 
     /// Runs to the end: the operations, then the close of all clients. After that no state may be
     /// left.
-    pub fn run(&mut self) {
+    pub fn run(&mut self) -> Report {
         self.drive_bounded(1_000_000);
         self.quiet = true;
         for client in 0..self.clients.len() {
@@ -224,6 +217,7 @@ impl World {
             let stats = || Op::Stats(format!("{:?}", side.engine.stats()));
             self.log.push(Engine::Client(number as u64), self.now, stats);
         }
+        self.report.clone()
     }
 
     /// Steps until nothing is left to happen.
@@ -319,7 +313,7 @@ impl World {
         (self.faults, self.operations)
     }
 
-    fn trace(&self, text: impl FnOnce() -> String) {
+    pub(super) fn trace(&self, text: impl FnOnce() -> String) {
         if self.trace {
             println!("{:>12?} {}", self.now, text());
         }
@@ -327,7 +321,7 @@ impl World {
 
     // ---- the applications
 
-    fn operate(&mut self) {
+    pub(super) fn operate(&mut self) {
         self.operations += 1;
         self.next_operation = self.now + Duration::from_millis(self.rng.below(400));
         if self.scenario.less.operations.contains(&(self.operations - 1)) {
@@ -348,12 +342,12 @@ impl World {
         self.input(client, Input::Command(command));
     }
 
-    fn some_call(&mut self, client: usize) -> CallId {
+    pub(super) fn some_call(&mut self, client: usize) -> CallId {
         let calls = &self.clients[client].made;
         CallId(1 + self.rng.below(calls.len() as u64 + 1))
     }
 
-    fn work(&mut self, client: usize) {
+    pub(super) fn work(&mut self, client: usize) {
         self.tag += 1;
         let millis = [0, 10, 500, 40_000][self.rng.below(4) as usize];
         let padding = [0, 100, 4 * self.scenario.capacity.min(8192)][self.rng.below(3) as usize];
@@ -371,11 +365,11 @@ impl World {
         self.make(client, Some(self.tag), brief, call);
     }
 
-    fn list(&mut self, client: usize) {
+    pub(super) fn list(&mut self, client: usize) {
         self.make(client, None, true, tools::list());
     }
 
-    fn make<M: mcp_proto::Method>(&mut self, client: usize, tag: Option<u64>, brief: bool, call: Call<M>) {
+    pub(super) fn make<M: mcp_proto::Method>(&mut self, client: usize, tag: Option<u64>, brief: bool, call: Call<M>) {
         let input = Input::Command(ClientCommand::Call(call.into_raw()));
         if let Some(call) = self.input(client, input) {
             self.report.calls += 1;
@@ -386,7 +380,7 @@ impl World {
         }
     }
 
-    fn answer(&mut self, client: usize) {
+    pub(super) fn answer(&mut self, client: usize) {
         let side = &mut self.clients[client];
         if side.questions.is_empty() {
             return;
@@ -403,7 +397,7 @@ impl World {
         self.input(client, Input::Command(ClientCommand::Answer(key, InputAnswer::Elicitation(answer))));
     }
 
-    fn act(&mut self, key: RequestKey) {
+    pub(super) fn act(&mut self, key: RequestKey) {
         let Some(task) = self.tasks.get_mut(&key) else { return };
         self.log.push(Engine::Server, self.now, || Op::Act(key.number()));
         match task.act(self.now) {
@@ -420,7 +414,7 @@ impl World {
 
     // ---- the engines
 
-    fn input(&mut self, client: usize, input: WiredClientInput) -> Option<CallId> {
+    pub(super) fn input(&mut self, client: usize, input: WiredClientInput) -> Option<CallId> {
         let side = &mut self.clients[client];
         let state = side.engine.client().state();
         *self.report.pairs.entry((state, InputKind::of(&input))).or_default() += 1;
@@ -437,7 +431,7 @@ impl World {
         self.log.client(client as u64, self.now, &input);
         let applied = side.engine.apply(self.now, input);
         let after = side.engine.client().state();
-        assert!(self.scenario.may_follow(state, after), "{state:?} -> {after:?}");
+        assert!(self.scenario.settings.may_follow(state, after), "{state:?} -> {after:?}");
         assert!(side.engine.client().running() <= 16, "more calls than the limit");
         let call = match applied {
             Ok(mcp_proto::input::Applied::Call(call)) => Some(call),
@@ -453,7 +447,7 @@ impl World {
         call
     }
 
-    fn drain_client(&mut self, client: usize) {
+    pub(super) fn drain_client(&mut self, client: usize) {
         while let Some(action) = self.clients[client].engine.poll_output() {
             if self.trace {
                 println!("{:>12?} client {client} -> {action:?}", self.now);
@@ -487,7 +481,7 @@ impl World {
         }
     }
 
-    fn on_client_event(&mut self, client: usize, event: client::Event) {
+    pub(super) fn on_client_event(&mut self, client: usize, event: client::Event) {
         let side = &mut self.clients[client];
         match event {
             client::Event::Progress { call, progress } => {
@@ -509,7 +503,7 @@ impl World {
                     self.report.completed += 1;
                 }
                 // Without errors and delays, a slow response is never lost.
-                let clean = self.scenario.faults == 0 && self.scenario.transport == Transport::Lines;
+                let clean = self.scenario.faults == 0 && self.scenario.settings.transport == Transport::Lines;
                 if clean && self.scenario.capacity >= 1024 && made.brief {
                     assert!(!matches!(outcome, Err(CallError::Timeout { .. })), "{call:?} was never answered");
                 }
@@ -552,7 +546,7 @@ impl World {
         }
     }
 
-    fn drain_server(&mut self) {
+    pub(super) fn drain_server(&mut self) {
         while let Some(action) = self.server.poll_output() {
             if self.trace {
                 println!("{:>12?} server -> {action:?}", self.now);

@@ -1,6 +1,6 @@
 //! The end of a world: no state is left, the numbers are right, and later inputs have no effect.
 
-use super::{Side, World};
+use super::world::{Side, World};
 use bytes::Bytes;
 use mcp_proto::exchange::{Closed, ConnectionId, IoEvent, Peer, Sent};
 use mcp_proto::input::{CallId, ClientCommand, Input, InputAnswer, InputKey};

@@ -1,10 +1,11 @@
 //! The links of a world: how they open, carry, suffer and end.
 
 use super::super::accept;
-use super::{Link, World};
-use crate::sim::Transport;
+use super::Transport;
+use super::world::{Link, World};
 use crate::sim::digest::log::{Engine, Op};
-use crate::sim::link::{Arrival, Fault, Pipe};
+use crate::sim::fault::Fault;
+use crate::sim::link::{Arrival, Pipe};
 use bytes::Bytes;
 use mcp_proto::client::State;
 use mcp_proto::exchange::{Closed, ConnectionId, Endpoint, ExitStatus, IoEvent, Peer, Shutdown};
@@ -25,6 +26,7 @@ impl World {
             Fault::Truncate => rate / 2,
             Fault::Garbage | Fault::Drop | Fault::Duplicate => rate,
             Fault::TextId => rate * 2,
+            other => panic!("no fault of this world: {other:?}"),
         };
         let mut hit = rate > 0 && self.rng.per_mille(rate);
         if hit {
@@ -61,7 +63,7 @@ impl World {
         if self.clients[client].hanging.remove(&channel) {
             return self.told(client, channel, IoEvent::Closed(Closed::Refused));
         }
-        let kind = match self.scenario.transport {
+        let kind = match self.scenario.settings.transport {
             Transport::Lines => Kind::Lines,
             Transport::Http => Kind::HttpServer,
         };
@@ -100,7 +102,7 @@ impl World {
     pub(super) fn write(&mut self, link: Option<usize>, up: bool, bytes: Bytes) {
         let Some(link) = link else { return };
         let whole = self.links[link].boundary[usize::from(up)] && bytes.ends_with(b"\n");
-        let lines = self.scenario.transport == Transport::Lines;
+        let lines = self.scenario.settings.transport == Transport::Lines;
         let mut pieces = vec![bytes.clone()];
         let mut truncate = false;
         if lines && whole {
@@ -160,7 +162,7 @@ impl World {
         if self.fault(Fault::Reset) {
             return self.cut(n, Closed::Reset, Closed::Reset);
         }
-        if self.scenario.transport == Transport::Lines && self.fault(Fault::Exit) {
+        if self.scenario.settings.transport == Transport::Lines && self.fault(Fault::Exit) {
             // Its output ends at once, and its exit status follows a little later.
             self.links[n].exit = Some(self.now + Duration::from_millis(self.rng.below(1_000)));
             self.links[n].down.truncate();
@@ -192,7 +194,8 @@ impl World {
         self.drain_server();
         if let (true, Some(n)) = (both_ended, self.link_of(client, at_client)) {
             let status = ExitStatus::exited(0);
-            let why = if self.scenario.transport == Transport::Lines { Closed::Exited(status) } else { Closed::Eof };
+            let why =
+                if self.scenario.settings.transport == Transport::Lines { Closed::Exited(status) } else { Closed::Eof };
             self.cut(n, why, Closed::Eof);
         }
     }

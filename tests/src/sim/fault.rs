@@ -1,0 +1,221 @@
+//! The faults of all worlds, and their random choice.
+
+use super::rng::Rng;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Defines [`Fault`]: each fault with the names of the worlds that inject it.
+macro_rules! faults {
+    ($($(#[$doc:meta])+ $fault:ident: $($world:ident)+,)+) => {
+        /// A fault that a run injects: of the network, of messages, of a server and its
+        /// application, of clients, and of a malicious peer.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        pub enum Fault {
+            $($(#[$doc])+ $fault,)+
+        }
+
+        impl Fault {
+            /// Returns the faults of the runs of this world.
+            pub fn menu(world: &str) -> Vec<Self> {
+                let all = [$((Self::$fault, &[$(stringify!($world)),+][..])),+];
+                all.into_iter().filter(|(_, worlds)| worlds.contains(&world)).map(|(fault, _)| fault).collect()
+            }
+        }
+    };
+}
+
+faults! {
+    /// Bytes arrive in pieces.
+    Cut: duplex web both,
+    /// Bytes arrive later.
+    Delay: duplex web both,
+    /// A direction stalls for a while, and its writer with it.
+    Stall: duplex web,
+    /// The direction to the server stalls for a while.
+    StallUp: both,
+    /// A client reads nothing for a while.
+    SlowReader: both,
+    /// One side sees the end of the other's stream, also within a message.
+    HalfClose: duplex web,
+    /// The server sees the end of a client's output, and the client continues to read.
+    EndUp: both,
+    /// A client sees the end of the server's output within a response.
+    EndDown: both,
+    /// A connection is lost, at any byte.
+    Reset: duplex web,
+    /// A connection is lost, at any byte of a client's output.
+    ResetUp: both,
+    /// A connection is lost, at any byte of the server's output.
+    ResetDown: both,
+    /// The connection is refused, or the attempt gets no response.
+    Connect: duplex,
+    /// The connection is refused.
+    Refused: web both,
+    /// The name has no address.
+    Unresolved: web,
+    /// There is no way to it.
+    Unreachable: web,
+    /// The attempt to connect gets no response.
+    Hang: web both,
+    /// A pooled connection ends while it is idle.
+    DeadIdle: web both,
+    /// A pooled connection is found dead when a request is written to it.
+    DeadAtWrite: web both,
+    /// A line that is no message, or bytes of the malicious peer that are no request.
+    Garbage: duplex both,
+    /// A message is lost.
+    Drop: duplex,
+    /// A message arrives twice.
+    Duplicate: duplex,
+    /// The id of a response comes back as a string.
+    TextId: duplex,
+    /// A message is cut short, and the link ends.
+    Truncate: duplex,
+    /// The program exits.
+    Exit: duplex,
+    /// 500, 502, 503 or 504; the request may have run.
+    Status5xx: web,
+    /// 429, sometimes with `Retry-After`.
+    Status429: web,
+    /// 408.
+    Status408: web,
+    /// 4xx that will not pass.
+    Refusal: web,
+    /// Every session is gone: 404 from here on.
+    SessionLost: web,
+    /// 401: the credentials of a client are no longer good.
+    Unauthorized: web both,
+    /// A redirect to another origin.
+    Redirect: web,
+    /// Success, with a body of another type.
+    WrongType: web,
+    /// 202 for a request.
+    Accepted: web,
+    /// Success, with nothing.
+    Empty: web,
+    /// An event stream without an event.
+    EmptyStream: web,
+    /// A body that is shorter than its length.
+    Truncated: web,
+    /// Chunks that are none.
+    ChunkGarbage: web,
+    /// The response comes after every timeout.
+    Slow: web,
+    /// A stream that names ids and closes, again and again, and holds no answer.
+    IdsOnly: web,
+    /// A stream of comments.
+    CommentsOnly: web,
+    /// `retry: 0`.
+    RetryZero: web,
+    /// `retry: 99999999999`.
+    RetryHuge: web,
+    /// An event that is no JSON.
+    BadEvent: web,
+    /// An event of another type.
+    ControlEvent: web,
+    /// A response without a request.
+    ForeignId: web,
+    /// The answer twice.
+    Twice: web,
+    /// `-32020` (2026-07-28).
+    HeaderMismatch: web,
+    /// `-32021` (2026-07-28).
+    MissingCapability: web,
+    /// The server dies without a message, and another one starts at its address.
+    Crash: both,
+    /// The server shuts down, and another one starts at its address.
+    Restart: both,
+    /// The credentials of a client do not suffice.
+    Forbidden: both,
+    /// The application takes longer to admit a request than it may.
+    AdmitLate: both,
+    /// The application closes the stream of a request for now, and the client has to resume it.
+    CloseStream: both,
+    /// The application takes longer than any timeout.
+    SlowHandler: both,
+    /// A client cancels a call.
+    Cancel: both,
+    /// A client is gone without a word: nothing of it moves any more.
+    Vanish: both,
+    /// A client is asleep for longer than its session lasts.
+    Asleep: both,
+    /// Another principal speaks in the session of a client.
+    StolenSession: both,
+    /// Another principal asks for the rest of a stream of a client, in the session of that client.
+    StolenCursor: both,
+    /// Another principal ends the session of a client.
+    StolenEnd: both,
+    /// A client requests, in its own session, the events after one of another session.
+    ForeignCursor: both,
+    /// A client cancels, in its own session, the request of another one.
+    ForeignCancel: both,
+    /// A client answers, in its own session, the question that another one was asked.
+    ForeignAnswer: both,
+    /// The malicious peer tries a session id.
+    GuessedSession: both,
+    /// The malicious peer tries an event id of its own session that does not exist.
+    GuessedCursor: both,
+    /// The malicious peer sends the beginning of a request, and then nothing.
+    HalfOpen: both,
+    /// The malicious peer names another host, or another origin.
+    ForeignHost: both,
+    /// The malicious peer sends many requests at once, and reads nothing.
+    Unread: both,
+}
+
+/// Chooses faults at random, and counts them.
+#[derive(Clone, Debug)]
+pub struct Chaos {
+    /// The generator of the choices.
+    pub rng: Rng,
+    /// How many of a thousand chances are taken; zero for a clean run.
+    pub rate: u64,
+    /// The unit of a chance, in hundred-thousandths: a chance is rounded down to a multiple of it.
+    pub grain: u64,
+    /// Steps that counted.
+    pub steps: u64,
+    /// Faults injected.
+    pub faults: BTreeMap<Fault, u64>,
+    /// The number of random faults.
+    pub drawn: u64,
+    /// Which of these are left out.
+    pub skip: BTreeSet<u64>,
+}
+
+impl Chaos {
+    /// A generator that takes this number of a thousand chances.
+    pub const fn new(rng: Rng, rate: u64) -> Self {
+        Self { rng, rate, grain: 1, steps: 0, faults: BTreeMap::new(), drawn: 0, skip: BTreeSet::new() }
+    }
+
+    /// Returns whether this fault happens here. `scale` is its chance in percent of the usual one.
+    pub fn hit(&mut self, fault: Fault, scale: u64) -> bool {
+        let hit = self.draw(scale);
+        if hit {
+            self.count(fault);
+        }
+        hit
+    }
+
+    /// Returns which of these faults happens here, if any does.
+    pub fn pick(&mut self, faults: &[Fault], scale: u64) -> Option<Fault> {
+        let hit = self.draw(scale);
+        let fault = *faults.get(self.rng.below(faults.len() as u64) as usize).filter(|_| hit)?;
+        self.count(fault);
+        Some(fault)
+    }
+
+    fn draw(&mut self, scale: u64) -> bool {
+        let chance = self.rate * scale / self.grain;
+        let hit = chance > 0 && self.rng.below(100_000 / self.grain) < chance;
+        if hit {
+            self.drawn += 1;
+        }
+        hit && !self.skip.contains(&(self.drawn - 1))
+    }
+
+    /// Counts a fault that happens.
+    pub fn count(&mut self, fault: Fault) {
+        self.steps += 1;
+        *self.faults.entry(fault).or_default() += 1;
+    }
+}
