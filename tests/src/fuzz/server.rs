@@ -215,7 +215,7 @@ impl Run {
     fn does(&mut self, key: RequestKey) {
         let Some(task) = self.tasks.get_mut(&key) else { return };
         match task.act(self.now) {
-            Deed::Note(key, note) => self.tell(Input::Command(ServerCommand::Notify(key, note))),
+            Deed::Note(key, note, _) => self.tell(Input::Command(ServerCommand::Notify(key, note))),
             Deed::Answer(responder, outcome) => {
                 self.tasks.remove(&key);
                 self.tell(Input::Command(ServerCommand::Respond(responder.write(outcome))));
@@ -345,7 +345,7 @@ impl Run {
             Event::Request(responder, incoming) => {
                 let key = responder.key();
                 assert!(self.keys.insert(key), "{key:?} is handed out twice");
-                match app::take(&self.router, responder, incoming, self.now) {
+                match app::take(&self.router, responder, incoming, 0, self.now) {
                     Ok(task) => drop(self.tasks.insert(key, task)),
                     Err(answer) => self.engine.respond(self.now, answer),
                 }

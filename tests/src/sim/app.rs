@@ -1,116 +1,237 @@
-//! The applications of a run: the tools of the server, and the records of the clients about their
-//! calls.
+//! The applications of a run: a tool that does what its arguments say, marks that identify each of
+//! its messages anywhere, and the records of the clients about their calls.
 
-use mcp_proto::input::{CallId, Note, RequestKey};
+use mcp_proto::exchange::ExchangeId;
+use mcp_proto::input::{Answer, CallId, Note, RequestKey};
 use mcp_proto::model::elicitation::{ElicitRequest, ElicitResult};
-use mcp_proto::model::tools::CallToolResult;
+use mcp_proto::model::tools::{CallToolResult, Tool};
 use mcp_proto::route::{Cx, Routed, ToolError};
-use mcp_proto::server::{Incoming, Responder};
-use mcp_proto::{CallError, Handler, Instant, Outcome, Router, tool};
+use mcp_proto::rpc::Object;
+use mcp_proto::server::{Context, Incoming, Responder};
+use mcp_proto::{CallError, Handler, Instant, Outcome, Progress, Router, tool};
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// The marker of every secret.
 pub const SECRET: &str = "sk-very-secret";
 
-/// The arguments of the tool `work`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// What lies between the progress of one run of a handler and that of the next.
+const STRIDE: u64 = 1 << 10;
+
+/// The arguments of the tool `work`. Each world sends only those that it uses.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Work {
-    /// The returned text, which identifies the right response.
+    /// Which client asks. All messages of the tool then have a [`Mark`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<u64>,
+    /// Which call it is, unique over all clients.
     pub tag: u64,
     /// How long it takes, in milliseconds.
     pub millis: u64,
     /// The number of its progress notifications.
     pub ticks: u64,
+    /// How many notifications it sends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub says: Option<u64>,
     /// How many questions it asks, one after the other.
     pub questions: u64,
     /// How large the answer is.
     pub padding: usize,
+    /// Whether it may run twice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub harmless: Option<bool>,
+    /// Whether it closes its stream in between, so that the client has to resume it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub closes: Option<bool>,
     /// Something that no log may show.
-    pub api_key: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_key: Option<String>,
+}
+
+impl Work {
+    /// Work for this client, whose messages have a mark.
+    pub fn marked(host: u64) -> Self {
+        let (says, flag) = (Some(0), Some(false));
+        Self { host: Some(host), says, harmless: flag, closes: flag, ..Self::default() }
+    }
+}
+
+/// The owner of a message: every notification, input request and response of the application
+/// contains it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Mark {
+    /// The client.
+    pub host: u64,
+    /// The call.
+    pub tag: u64,
+    /// The run of the handler: never the same twice.
+    pub run: u64,
+}
+
+impl Mark {
+    /// Its form in a text.
+    pub fn text(self) -> String {
+        format!("mark:{}:{}:{};", self.host, self.tag, self.run)
+    }
+
+    /// Returns all marks in a text.
+    pub fn all(text: &str) -> Vec<Self> {
+        text.split("mark:").skip(1).filter_map(Self::read).collect()
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let mut numbers = text.split(';').next()?.split(':').map(str::parse);
+        let mut next = || numbers.next()?.ok();
+        Some(Self { host: next()?, tag: next()?, run: next()? })
+    }
+
+    /// The run that sent this progress.
+    pub fn run_of(progress: f64) -> u64 {
+        progress as u64 / STRIDE
+    }
 }
 
 /// The server of a run: one tool, several pages of others.
 pub fn router() -> Router {
-    let mut router =
-        Router::new("sim", "1").add(tool("work").describe("does what its arguments say"), Handler::inline(work));
-    for n in 0..7 {
-        router = router.add(tool(&format!("other{n}")), Handler::inline(work));
-    }
-    router
+    with_tools(Router::new("sim", "1"), tool("work").describe("does what its arguments say"))
 }
 
-fn work(cx: &Cx) -> Outcome {
-    let done = || {
-        let work: Work = cx.arguments()?;
-        for n in 0..work.questions {
-            let name = format!("q{n}");
-            match cx.elicit(&name, ElicitRequest::form("go on?").text("answer"))? {
-                ElicitResult::Accept(_) => {}
-                ElicitResult::Decline | ElicitResult::Cancel => return Err(ToolError::from("declined")),
-            }
-        }
-        Ok::<_, ToolError>(CallToolResult::text(format!("{}:{}", work.tag, "x".repeat(work.padding))))
-    };
-    cx.outcome(done())
+/// The same with other tools at any time, and with messages that have a mark.
+pub fn marked_router() -> Router {
+    with_tools(Router::new("sim", "1").tools_change(), tool("work"))
+}
+
+fn with_tools(router: Router, work: Tool) -> Router {
+    let tools = (0..7).map(|n| tool(&format!("other{n}")));
+    // The run itself does the work of a handler, in steps.
+    let unused = || Handler::inline(|_| Outcome::internal("the run does not call it"));
+    [work].into_iter().chain(tools).fold(router, |router, tool| router.add(tool, unused()))
+}
+
+/// The result of a step of a task.
+#[derive(Debug)]
+pub enum Deed {
+    /// It sends a message. The number is that of the notification within its run, if it is one.
+    Note(RequestKey, Note, Option<u64>),
+    /// It answers.
+    Answer(Box<Responder>, Outcome),
 }
 
 /// A request that the server's application works on.
 #[derive(Debug)]
 pub struct Task {
-    /// The tag of the call, unless its arguments cannot be read.
-    pub tag: Option<u64>,
-    responder: Option<Responder>,
-    answer: Outcome,
-    ticks: u64,
-    told: u64,
+    /// Whose it is.
+    pub mark: Mark,
+    /// The peer, as reported by the engine.
+    pub context: Context,
+    /// Responses that came before this run.
+    pub round: usize,
     /// When it does something next.
     pub next: Instant,
-    step: Duration,
+    responder: Option<Responder>,
+    answer: Outcome,
+    /// Its messages before the answer, with the numbers of its own notifications.
+    notes: VecDeque<(Note, Option<u64>)>,
+    pause: Duration,
 }
 
-/// A step of a task.
-#[derive(Debug)]
-pub enum Deed {
-    /// It sends progress.
-    Note(RequestKey, Note),
-    /// It answers.
-    Answer(Box<Responder>, Outcome),
-}
-
-/// Takes a request: answered at once, or a task.
-pub fn take(
-    router: &Router,
-    responder: Responder,
-    incoming: Incoming,
-    now: Instant,
-) -> Result<Task, mcp_proto::input::Answer> {
+/// Takes a request: answered at once, or a task. `run` is the number of the run that it may be.
+pub fn take(router: &Router, responder: Responder, incoming: Incoming, run: u64, now: Instant) -> Result<Task, Answer> {
     match router.route(responder, incoming) {
         Routed::Answer(answer) => Err(answer),
-        Routed::Handle { handler, invocation, responder } => {
+        Routed::Handle { invocation, responder, .. } => {
+            let (context, round) = (invocation.context().clone(), invocation.incoming().inputs.len());
             let cx = Cx::detached(invocation);
-            let work = cx.arguments::<Work>().ok();
-            let tag = work.as_ref().map(|work| work.tag);
-            let (millis, ticks) = work.map_or((0, 0), |work| (work.millis, work.ticks));
-            let answer = handler.call(&cx).expect("it returns no future");
-            let step = Duration::from_millis(millis / (ticks + 1));
-            Ok(Task { tag, responder: Some(responder), answer, ticks, told: 0, next: now + step, step })
+            let work = match cx.arguments::<Work>() {
+                Ok(work) => work,
+                Err(error) => return Err(responder.write(cx.outcome(Err::<(), _>(error)))),
+            };
+            let mark = Mark { host: work.host.unwrap_or_default(), tag: work.tag, run };
+            let notes = notes(&work, mark);
+            let pause = Duration::from_millis(work.millis / (notes.len() as u64 + 1));
+            let answer = outcome(&cx, &work, mark);
+            let responder = Some(responder);
+            Ok(Task { mark, context, round, next: now + pause, responder, answer, notes, pause })
         }
     }
+}
+
+fn notes(work: &Work, mark: Mark) -> VecDeque<(Note, Option<u64>)> {
+    let first = work.host.map_or(0, |_| mark.run * STRIDE);
+    let progress = |n: u64| (Note::Progress(Progress::new((first + n) as f64)), None);
+    let said = |n: u64| {
+        let params = Object::new().with("mark", mark.text().as_str()).with("n", n);
+        (Note::Custom("acme/said".into(), params), Some(n))
+    };
+    let said = (1..=work.says.unwrap_or_default()).map(said);
+    let mut notes: VecDeque<_> = (1..=work.ticks).map(progress).chain(said).collect();
+    if work.closes == Some(true) {
+        notes.insert(notes.len() / 2, (Note::CloseStream(None), None));
+    }
+    notes
+}
+
+fn outcome(cx: &Cx, work: &Work, mark: Mark) -> Outcome {
+    let is_marked = work.host.is_some();
+    let done = || {
+        for n in 0..work.questions {
+            let question = if is_marked { format!("{} question {n}", mark.text()) } else { "go on?".into() };
+            match cx.elicit(&format!("q{n}"), ElicitRequest::form(question).text("answer"))? {
+                ElicitResult::Accept(content) if is_marked => {
+                    let answer: String = content.required("answer").expect("the form has it");
+                    assert_eq!(answer, reply(mark.host, mark.tag), "the answer to another question");
+                }
+                ElicitResult::Accept(_) => {}
+                ElicitResult::Decline | ElicitResult::Cancel if is_marked => {
+                    return Err(ToolError::from(format!("{} declined", mark.text())));
+                }
+                ElicitResult::Decline | ElicitResult::Cancel => return Err(ToolError::from("declined")),
+            }
+        }
+        let name = if is_marked { mark.text() } else { format!("{}:", work.tag) };
+        Ok::<_, ToolError>(CallToolResult::text(name + &"x".repeat(work.padding)))
+    };
+    cx.outcome(done())
+}
+
+/// Returns the response of a client to an input request of its call.
+pub fn reply(host: u64, tag: u64) -> String {
+    format!("reply {host} {tag}")
 }
 
 impl Task {
     /// Does the next thing. The last one is the answer.
     pub fn act(&mut self, now: Instant) -> Deed {
-        self.next = now + self.step;
+        self.next = now + self.pause;
         let responder = self.responder.take().expect("a task acts until it has answered");
-        if self.told < self.ticks {
-            self.told += 1;
-            let key = responder.key();
-            self.responder = Some(responder);
-            return Deed::Note(key, Note::Progress(mcp_proto::Progress::new(self.told as f64)));
-        }
-        Deed::Answer(Box::new(responder), self.answer.clone())
+        let key = responder.key();
+        let Some((note, number)) = self.notes.pop_front() else {
+            return Deed::Answer(Box::new(responder), self.answer.clone());
+        };
+        self.responder = Some(responder);
+        Deed::Note(key, note, number)
+    }
+
+    /// It does not answer yet, though it could.
+    pub fn resume(&mut self, responder: Responder, until: Instant) {
+        self.responder = Some(responder);
+        self.next = until;
+    }
+
+    /// The exchange of the request.
+    pub fn exchange(&self) -> Option<ExchangeId> {
+        self.responder.as_ref().map(Responder::exchange)
+    }
+
+    /// The rest of a cancelled task: its responder, which has no effect any more.
+    pub fn into_late_answer(self) -> Option<Answer> {
+        self.responder.map(|responder| responder.write(self.answer))
+    }
+
+    /// Whether it asks its client instead of answering.
+    pub const fn asks(&self) -> bool {
+        matches!(self.answer, Outcome::NeedInput { .. })
     }
 }
 

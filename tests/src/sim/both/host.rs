@@ -214,15 +214,15 @@ impl Host {
         let rng = &mut self.rng;
         let closes = rng.per_mille(400);
         Work {
-            host: self.number,
             tag,
             millis: [0, 10, 500, 2_000, 5_000, 20_000][rng.below(6) as usize],
             ticks: rng.below(4),
-            says: rng.below(5),
+            says: Some(rng.below(5)),
             questions: if self.asks { rng.below(8).saturating_sub(5) } else { 0 },
             padding: [0, 100, 8_000][rng.below(3) as usize],
-            harmless: rng.per_mille(500),
-            closes,
+            harmless: Some(rng.per_mille(500)),
+            closes: Some(closes),
+            ..Work::marked(self.number)
         }
     }
 
@@ -234,13 +234,14 @@ impl Host {
             _ => Some(TIMEOUT),
         };
         let mut call = tools::call("work").arguments(work).timeout(limit);
-        if work.harmless {
+        let harmless = work.harmless == Some(true);
+        if harmless {
             call = call.repeatable();
         }
         if self.rng.per_mille(500) {
             call = call.progress();
         }
-        if !work.harmless && self.repeat != Repeat::Always {
+        if !harmless && self.repeat != Repeat::Always {
             self.once.insert(work.tag);
         }
         (call, limit)

@@ -8,7 +8,6 @@
 //! and compares its events with the actions of the handlers. Each client has the `Tap` of the runs
 //! over HTTP, which reads the output of that client.
 
-pub mod app;
 mod host;
 mod net;
 mod raw;
@@ -19,6 +18,7 @@ mod world;
 
 pub use world::World;
 
+use super::app;
 use super::campaign::{self, Violation};
 use super::fault::{Chaos, Fault};
 use super::report::{Life, Report, ServerInputKind};

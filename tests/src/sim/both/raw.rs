@@ -207,7 +207,7 @@ impl World {
     fn some_work_of_his(&mut self) -> Value {
         self.tag += 1;
         let (says, millis) = ([2, 30][self.rng.below(2) as usize], [100, 10_000][self.rng.below(2) as usize]);
-        let work = Work { host: RAW, tag: self.tag, millis, says, harmless: true, ..Work::default() };
+        let work = Work { tag: self.tag, millis, says: Some(says), harmless: Some(true), ..Work::marked(RAW) };
         let params = json!({"name": "work", "arguments": work});
         json!({"jsonrpc": "2.0", "id": self.tag, "method": "tools/call", "params": params})
     }

@@ -65,7 +65,7 @@ impl World {
     fn call_of(&mut self, n: usize) {
         self.tag += 1;
         let tag = self.tag;
-        let work = Work { host: self.hosts[n].number, tag, millis: 10, says: 1, ..Work::default() };
+        let work = Work { tag, millis: 10, says: Some(1), ..Work::marked(self.hosts[n].number) };
         assert!(self.work(n, &work), "a call is refused though nothing goes wrong");
         for _ in 0..5 {
             self.wait(Duration::from_secs(4), |world| !world.hosts[n].alive.contains(&tag));

@@ -93,7 +93,7 @@ impl World {
 
     fn with(scenario: &Scenario, trace: bool, mut log: Log) -> Self {
         let mut rng = Rng::new(scenario.seed);
-        let router = app::router();
+        let router = app::marked_router();
         let config = Arc::new(super::server::configure(router.config(), scenario, &mut rng));
         let mut chaos = Chaos::new(Rng::new(rng.draw()), scenario.faults);
         chaos.skip.clone_from(&scenario.less.faults);

@@ -15,7 +15,8 @@ pub mod said;
 mod settings;
 
 use log::{Engine, Entry, Op};
-use replay::{Replay, Seam, Setting};
+use replay::{Replay, Seam};
+use settings::Setting;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -76,17 +77,17 @@ impl World {
     /// Passes its entries to engines of this build. `each` gets the outputs after each.
     fn replay(self, seed: u64, entries: &[Entry], each: impl FnMut(usize, &mut dyn Iterator<Item = String>)) {
         match self {
-            Self::Duplex => replay(&settings::Duplex::of(seed), Seam::A, entries, each),
-            Self::Web => replay(&settings::Web::of(seed), Seam::A, entries, each),
-            Self::Both => replay(&settings::Both::of(seed), Seam::A, entries, each),
-            Self::BothB => replay(&settings::Both::of(seed), Seam::B, entries, each),
+            Self::Duplex => replay(&Setting::duplex(seed), Seam::A, entries, each),
+            Self::Web => replay(&Setting::web(seed), Seam::A, entries, each),
+            Self::Both => replay(&Setting::both(seed), Seam::A, entries, each),
+            Self::BothB => replay(&Setting::both(seed), Seam::B, entries, each),
             Self::Pair => settings::replay_pair(entries, each),
         }
     }
 }
 
-fn replay<S: Setting>(
-    setting: &S,
+fn replay(
+    setting: &Setting,
     seam: Seam,
     entries: &[Entry],
     mut each: impl FnMut(usize, &mut dyn Iterator<Item = String>),

@@ -3,7 +3,7 @@
 use super::super::accept;
 use super::bare::{Bare, Deed};
 use super::log::{Engine, Entry, Log, Op};
-use crate::sim::both::app::{self, Mark, Task, Work};
+use crate::sim::app::{self, Mark, Task, Work};
 use crate::sim::rng::Rng;
 use mcp_proto::client::{Event, ListenerStart, Policy, Restart};
 use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, Program, Shutdown};
@@ -72,7 +72,7 @@ pub fn record(seed: u64) -> Vec<Entry> {
     let state = rng.draw();
     let (client_seed, server_seed) = (rng.seed(), rng.seed());
     let config = Arc::new(configure(&mut Rng::new(state)));
-    let router = app::router();
+    let router = app::marked_router();
     let mut log = Log::on();
     log.push(Engine::Client(0), Instant::ZERO, || Op::Client { rng: state, seed: client_seed });
     let mut pair = Pair {
@@ -135,10 +135,10 @@ impl Pair {
                     tag: self.calls,
                     millis: [0, 50, 3_000, 60_000][self.rng.below(4) as usize],
                     ticks: self.rng.below(3),
-                    says: self.rng.below(3),
+                    says: Some(self.rng.below(3)),
                     questions: self.rng.below(6).saturating_sub(4),
                     padding: [0, 9_000][self.rng.below(2) as usize],
-                    ..Work::default()
+                    ..Work::marked(0)
                 };
                 let mut call = tools::call("work").arguments(&work);
                 if self.rng.per_mille(500) {

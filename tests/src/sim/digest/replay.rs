@@ -1,46 +1,19 @@
 //! Engines that get the inputs of those of a run again.
 
+use super::super::app::{self, Deed, Task};
 use super::super::{accept, is_of_refused};
 use super::apart::Apart;
 use super::log::{Engine, Entry, Op};
 use super::said::Said;
+use super::settings::Setting;
 use mcp_proto::exchange::{Action, ConnectionId, IoEvent};
-use mcp_proto::input::{Answer, ClientCommand, Input, Note, Outcome, RequestKey, ServerCommand, WiredServerInput};
-use mcp_proto::server::{Event, Incoming, Responder, ServerConfig};
-use mcp_proto::wired::{Kind, WiredClient, WiredServer};
-use mcp_proto::{ClientConfig, Instant, Progress};
+use mcp_proto::input::{Answer, ClientCommand, Input, Note, RequestKey, ServerCommand, WiredServerInput};
+use mcp_proto::server::Event;
+use mcp_proto::wired::{WiredClient, WiredServer};
+use mcp_proto::{Instant, Progress};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The rest of a run beside its engines: their configuration, and the application of the server.
-pub trait Setting {
-    /// A request that the application of the server works on.
-    type Task;
-
-    /// The configuration of a client, drawn from a generator in this state.
-    fn client(&self, rng: u64) -> ClientConfig;
-    /// The configuration of the server, and what its connections carry.
-    fn server(&self) -> (ServerConfig, Kind);
-    /// The application takes a request, its `run`-th: answered at once, or a task.
-    ///
-    /// # Errors
-    /// The answer.
-    fn take(&self, responder: Responder, incoming: Incoming, run: u64, now: Instant) -> Result<Self::Task, Answer>;
-    /// A task does the next thing.
-    fn act(&self, task: &mut Self::Task, now: Instant) -> Act;
-    /// The right to answer that a cancelled task leaves.
-    fn late(&self, task: Self::Task) -> Option<Answer>;
-}
-
-/// A step of a task.
-#[derive(Debug)]
-pub enum Act {
-    /// It notifies.
-    Note(RequestKey, Note),
-    /// It answers, and is over.
-    Answer(Box<Responder>, Outcome),
-}
 
 /// At which seam the server is driven.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,19 +30,19 @@ enum Serving {
 }
 
 /// The engines of a run.
-pub struct Replay<'a, S: Setting> {
-    setting: &'a S,
+pub struct Replay<'a> {
+    setting: &'a Setting,
     seam: Seam,
     clients: BTreeMap<u64, WiredClient>,
     server: Option<Serving>,
-    tasks: BTreeMap<RequestKey, S::Task>,
+    tasks: BTreeMap<RequestKey, Task>,
     late: BTreeMap<RequestKey, Answer>,
     runs: u64,
 }
 
-impl<'a, S: Setting> Replay<'a, S> {
+impl<'a> Replay<'a> {
     /// No engine yet.
-    pub fn new(setting: &'a S, seam: Seam) -> Self {
+    pub fn new(setting: &'a Setting, seam: Seam) -> Self {
         let (clients, tasks, late) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         Self { setting, seam, clients, server: None, tasks, late, runs: 0 }
     }
@@ -91,7 +64,7 @@ impl<'a, S: Setting> Replay<'a, S> {
 
     fn tell_client(&mut self, number: u64, now: Instant, op: &Op, said: &mut Said) {
         if let Op::Client { rng, seed } = op {
-            let config = Arc::new(self.setting.client(*rng));
+            let config = Arc::new((self.setting.client)(*rng));
             self.clients.insert(number, WiredClient::new(config, *seed, now));
         }
         let Some(client) = self.clients.get_mut(&number) else { return };
@@ -116,8 +89,7 @@ impl<'a, S: Setting> Replay<'a, S> {
         match op {
             Op::Server(seed) => {
                 self.forget();
-                let (config, _) = self.setting.server();
-                let config = Arc::new(config);
+                let config = Arc::clone(&self.setting.server);
                 self.server = Some(match self.seam {
                     Seam::A => Serving::Whole(Box::new(WiredServer::new(config, *seed, now))),
                     Seam::B => Serving::Apart(Box::new(Apart::new(config, *seed, now))),
@@ -128,7 +100,7 @@ impl<'a, S: Setting> Replay<'a, S> {
                 self.server = None;
             }
             Op::Accept => {
-                let (_, kind) = self.setting.server();
+                let kind = self.setting.kind;
                 let accepted = match &mut self.server {
                     Some(Serving::Whole(server)) => accept(server, now, kind).map(|id| id.0),
                     Some(Serving::Apart(server)) => server.accept(now, kind),
@@ -185,9 +157,9 @@ impl<'a, S: Setting> Replay<'a, S> {
 
     fn act(&mut self, now: Instant, key: RequestKey) {
         let Some(task) = self.tasks.get_mut(&key) else { return };
-        match self.setting.act(task, now) {
-            Act::Note(key, note) => self.note(now, key, note),
-            Act::Answer(responder, outcome) => {
+        match task.act(now) {
+            Deed::Note(key, note, _) => self.note(now, key, note),
+            Deed::Answer(responder, outcome) => {
                 self.tasks.remove(&key);
                 self.input(now, Input::Command(ServerCommand::Respond(responder.write(outcome))));
             }
@@ -220,13 +192,13 @@ impl<'a, S: Setting> Replay<'a, S> {
                 Event::Request(responder, incoming) => {
                     let key = responder.key();
                     self.runs += 1;
-                    match self.setting.take(responder, incoming, self.runs, now) {
+                    match app::take(&self.setting.router, responder, incoming, self.runs, now) {
                         Ok(task) => _ = self.tasks.insert(key, task),
                         Err(answer) => self.input(now, Input::Command(ServerCommand::Respond(answer))),
                     }
                 }
                 Event::Cancelled(key) => {
-                    let late = self.tasks.remove(&key).and_then(|task| self.setting.late(task));
+                    let late = self.tasks.remove(&key).and_then(Task::into_late_answer);
                     self.late.extend(late.map(|answer| (key, answer)));
                 }
                 _ => {}

@@ -3,12 +3,10 @@
 use super::bare::Bare;
 use super::log::{Engine, Entry, Op};
 use super::pair;
-use super::replay::{Act, Setting};
 use crate::sim::rng::Rng;
 use crate::sim::{app, both, duplex, web};
 use mcp_proto::exchange::ConnectionId;
-use mcp_proto::input::{Answer, Input};
-use mcp_proto::server::{Incoming, Responder};
+use mcp_proto::input::Input;
 use mcp_proto::wired::Kind;
 use mcp_proto::{ClientConfig, Instant, Router, ServerConfig};
 use std::sync::Arc;
@@ -30,116 +28,36 @@ pub(super) fn record_both(seed: u64) -> Vec<Entry> {
     world.log.take()
 }
 
-pub(super) struct Duplex {
-    scenario: duplex::Scenario,
-    router: Router,
+/// The rest of a run beside its engines: their configuration, and the application of the server.
+pub struct Setting {
+    /// Returns the configuration of a client, drawn from a generator in this state.
+    pub client: Box<dyn Fn(u64) -> ClientConfig>,
+    /// The configuration of the server.
+    pub server: Arc<ServerConfig>,
+    /// What its connections carry.
+    pub kind: Kind,
+    /// Its application.
+    pub router: Router,
 }
 
-impl Duplex {
-    pub(super) fn of(seed: u64) -> Self {
-        Self { scenario: duplex::Scenario::from_seed(seed), router: app::router() }
-    }
-}
-
-impl Setting for Duplex {
-    type Task = app::Task;
-
-    fn client(&self, _rng: u64) -> ClientConfig {
-        self.scenario.settings.client()
+impl Setting {
+    pub(super) fn duplex(seed: u64) -> Self {
+        let settings = duplex::Scenario::from_seed(seed).settings;
+        let (router, kind) = (app::router(), settings.kind());
+        Self { server: Arc::new(duplex::server(&router)), kind, router, client: Box::new(move |_| settings.client()) }
     }
 
-    fn server(&self) -> (ServerConfig, Kind) {
-        (duplex::server(&self.router), self.scenario.settings.kind())
+    /// The server of these runs is a model and no engine.
+    pub(super) fn web(seed: u64) -> Self {
+        let scenario = web::Scenario::from_seed(seed);
+        Self { client: Box::new(move |_| web::configure(&scenario)), ..Self::both(seed) }
     }
 
-    fn take(&self, responder: Responder, incoming: Incoming, _run: u64, now: Instant) -> Result<Self::Task, Answer> {
-        app::take(&self.router, responder, incoming, now)
-    }
-
-    fn act(&self, task: &mut Self::Task, now: Instant) -> Act {
-        match task.act(now) {
-            app::Deed::Note(key, note) => Act::Note(key, note),
-            app::Deed::Answer(responder, outcome) => Act::Answer(responder, outcome),
-        }
-    }
-
-    fn late(&self, _task: Self::Task) -> Option<Answer> {
-        None
-    }
-}
-
-/// The server of these runs is a model and no engine.
-pub(super) struct Web {
-    scenario: web::Scenario,
-    both: Both,
-}
-
-impl Web {
-    pub(super) fn of(seed: u64) -> Self {
-        Self { scenario: web::Scenario::from_seed(seed), both: Both::of(seed) }
-    }
-}
-
-impl Setting for Web {
-    type Task = both::app::Task;
-
-    fn client(&self, _rng: u64) -> ClientConfig {
-        web::configure(&self.scenario)
-    }
-
-    fn server(&self) -> (ServerConfig, Kind) {
-        self.both.server()
-    }
-
-    fn take(&self, responder: Responder, incoming: Incoming, run: u64, now: Instant) -> Result<Self::Task, Answer> {
-        self.both.take(responder, incoming, run, now)
-    }
-
-    fn act(&self, task: &mut Self::Task, now: Instant) -> Act {
-        self.both.act(task, now)
-    }
-
-    fn late(&self, task: Self::Task) -> Option<Answer> {
-        self.both.late(task)
-    }
-}
-
-pub(super) struct Both {
-    scenario: both::Scenario,
-    router: Router,
-}
-
-impl Both {
-    pub(super) fn of(seed: u64) -> Self {
-        Self { scenario: both::Scenario::from_seed(seed), router: both::app::router() }
-    }
-}
-
-impl Setting for Both {
-    type Task = both::app::Task;
-
-    fn client(&self, rng: u64) -> ClientConfig {
-        both::configure_client(&self.scenario, &mut Rng::new(rng))
-    }
-
-    fn server(&self) -> (ServerConfig, Kind) {
-        let mut rng = Rng::new(self.scenario.seed);
-        (both::configure_server(self.router.config(), &self.scenario, &mut rng), Kind::HttpServer)
-    }
-
-    fn take(&self, responder: Responder, incoming: Incoming, run: u64, now: Instant) -> Result<Self::Task, Answer> {
-        both::app::take(&self.router, responder, incoming, run, now)
-    }
-
-    fn act(&self, task: &mut Self::Task, now: Instant) -> Act {
-        match task.act(now) {
-            both::app::Deed::Note(key, note, _) => Act::Note(key, note),
-            both::app::Deed::Answer(responder, outcome) => Act::Answer(responder, outcome),
-        }
-    }
-
-    fn late(&self, task: Self::Task) -> Option<Answer> {
-        task.into_late_answer()
+    pub(super) fn both(seed: u64) -> Self {
+        let (router, scenario) = (app::marked_router(), both::Scenario::from_seed(seed));
+        let server = Arc::new(both::configure_server(router.config(), &scenario, &mut Rng::new(seed)));
+        let client = Box::new(move |rng| both::configure_client(&scenario, &mut Rng::new(rng)));
+        Self { client, server, kind: Kind::HttpServer, router }
     }
 }
 

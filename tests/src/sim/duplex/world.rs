@@ -352,8 +352,8 @@ impl World {
         let millis = [0, 10, 500, 40_000][self.rng.below(4) as usize];
         let padding = [0, 100, 4 * self.scenario.capacity.min(8192)][self.rng.below(3) as usize];
         let (ticks, questions) = (self.rng.below(4), self.rng.below(8).saturating_sub(5));
-        let api_key = app::SECRET.into();
-        let work = Work { tag: self.tag, millis, ticks, questions, padding, api_key };
+        let api_key = Some(app::SECRET.into());
+        let work = Work { tag: self.tag, millis, ticks, questions, padding, api_key, ..Work::default() };
         let mut call = tools::call("work").arguments(&work);
         if self.rng.per_mille(500) {
             call = call.progress();
@@ -401,7 +401,7 @@ impl World {
         let Some(task) = self.tasks.get_mut(&key) else { return };
         self.log.push(Engine::Server, self.now, || Op::Act(key.number()));
         match task.act(self.now) {
-            Deed::Note(key, note) => {
+            Deed::Note(key, note, _) => {
                 let _ = self.server.notify(self.now, key, note);
             }
             Deed::Answer(responder, outcome) => {
@@ -572,9 +572,9 @@ impl World {
                 }
                 Action::Event(server::Event::Request(responder, incoming)) => {
                     let key = responder.key();
-                    match app::take(&self.router, responder, incoming, self.now) {
+                    match app::take(&self.router, responder, incoming, 0, self.now) {
                         Ok(task) => {
-                            self.ran.extend(task.tag);
+                            self.ran.insert(task.mark.tag);
                             assert!(self.tasks.insert(key, task).is_none(), "a key was used twice");
                         }
                         Err(answer) => self.server.respond(self.now, answer),

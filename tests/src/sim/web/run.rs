@@ -1,6 +1,7 @@
 //! One run: the random actions of the application, and the invariants of its calls for any actions
 //! of network and server.
 
+use super::super::app::Work;
 use super::super::digest::log::{Engine, Entry, Log, Op};
 use super::super::fault::Chaos;
 use super::super::report::Report;
@@ -18,7 +19,6 @@ use mcp_proto::input::{AuthKey, Authorization, Challenge};
 use mcp_proto::model::elicitation::ElicitResult;
 use mcp_proto::rpc::Object;
 use mcp_proto::{Call, CallError, ClientConfig, Era, Instant, tools};
-use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -28,18 +28,6 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const RECOVERY: Duration = Duration::from_secs(420);
 /// How many calls may run at once.
 const MOST: usize = 12;
-
-/// The arguments of the tool `work`.
-#[derive(Serialize)]
-struct Work {
-    tag: u64,
-    millis: u64,
-    ticks: u64,
-    questions: u64,
-    padding: usize,
-    /// Whether it may run twice.
-    harmless: bool,
-}
 
 /// The record of a call.
 struct Made {
@@ -201,8 +189,7 @@ impl Run {
             assert!(self.changed >= last, "the tools changed at {last:?}, which was last told at {:?}", self.changed);
         }
         let before = self.report.completed;
-        let call =
-            self.work(Work { tag: 0, millis: 10, ticks: 0, questions: 0, padding: 0, harmless: false }, Some(TIMEOUT));
+        let call = self.work(Work { millis: 10, harmless: Some(false), ..Work::default() }, Some(TIMEOUT));
         self.wait(TIMEOUT, |run| run.alive.is_empty());
         if let Some(call) = call.and_then(|call| self.made.get(&call)) {
             assert!(call.ended && self.report.completed > before, "a call fails though nothing goes wrong");
@@ -302,24 +289,25 @@ impl Run {
         let millis = [0, 10, 500, 5_000, 40_000][self.rng.below(5) as usize];
         let padding = [0, 100, 8_000][self.rng.below(3) as usize];
         let (ticks, questions) = (self.rng.below(4), self.rng.below(8).saturating_sub(5));
-        let harmless = self.rng.per_mille(500);
+        let harmless = Some(self.rng.per_mille(500));
         let limit = match self.rng.below(6) {
             0 => None,
             1 => Some(Duration::from_secs(3)),
             _ => Some(TIMEOUT),
         };
-        self.work(Work { tag: self.tag, millis, ticks, questions, padding, harmless }, limit);
+        self.work(Work { tag: self.tag, millis, ticks, questions, padding, harmless, ..Work::default() }, limit);
     }
 
     fn work(&mut self, work: Work, limit: Option<Duration>) -> Option<CallId> {
         let mut call = tools::call("work").arguments(&work).timeout(limit);
-        if work.harmless {
+        let harmless = work.harmless == Some(true);
+        if harmless {
             call = call.repeatable();
         }
         if self.rng.per_mille(500) {
             call = call.progress();
         }
-        self.call(Some(work.tag), work.harmless, limit, call)
+        self.call(Some(work.tag), harmless, limit, call)
     }
 
     fn call<M: mcp_proto::Method>(

@@ -5,11 +5,13 @@ mod legacy;
 mod modern;
 mod spoil;
 
+use super::super::app::Work;
 use super::super::fault::Fault;
 use super::net::{Conn, Net, Site};
 use super::wire::{self, Request};
 use bytes::Bytes;
 use mcp_proto::{Era, Instant};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -108,16 +110,6 @@ struct Task {
 enum Place {
     Json(Conn),
     Stream(u64),
-}
-
-/// The arguments of the tool.
-#[derive(Clone, Debug)]
-struct Work {
-    tag: u64,
-    millis: u64,
-    ticks: u64,
-    questions: u64,
-    padding: usize,
 }
 
 #[derive(Debug)]
@@ -340,7 +332,7 @@ impl Model {
 
     /// Begins to run the tool, and answers where `place` is.
     fn run(&mut self, body: &Value, round: u64, place: Place, session: Option<String>, slow: bool, net: &mut Net) {
-        let Some(work) = Work::read(body) else { return };
+        let Some(work) = work(body) else { return };
         self.count_run(body, round);
         let token = body.pointer("/params/_meta/progressToken").cloned();
         let mut step = Duration::from_millis(work.millis / (work.ticks + work.questions + 1));
@@ -357,7 +349,7 @@ impl Model {
 
     /// The tool has run, whether or not the client learns of it.
     fn count_run(&mut self, body: &Value, round: u64) {
-        if let Some(work) = Work::read(body) {
+        if let Some(work) = work(body) {
             *self.runs.entry((work.tag, round)).or_default() += 1;
         }
     }
@@ -428,18 +420,9 @@ impl Model {
     }
 }
 
-impl Work {
-    fn read(body: &Value) -> Option<Self> {
-        let arguments = body.pointer("/params/arguments")?;
-        let number = |name: &str| arguments.get(name).and_then(Value::as_u64);
-        Some(Self {
-            tag: number("tag")?,
-            millis: number("millis")?,
-            ticks: number("ticks")?,
-            questions: number("questions")?,
-            padding: usize::try_from(number("padding")?).ok()?,
-        })
-    }
+/// The arguments of a call of the tool.
+fn work(body: &Value) -> Option<Work> {
+    Work::deserialize(body.pointer("/params/arguments")?).ok()
 }
 
 /// An event of a stream as text.
