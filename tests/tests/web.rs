@@ -3,10 +3,11 @@
 //! steps.
 
 use mcp_proto::client::{Event, Policy};
-use mcp_proto::input::{Applied, CallId, ClientCommand, Input};
+use mcp_proto::input::CallId;
 use mcp_proto::{Call, CallError, ClientConfig, Instant, Method, tools};
 use mcp_tests::sim::Report;
 use mcp_tests::sim::fault::Chaos;
+use mcp_tests::sim::net::Net;
 use mcp_tests::sim::rng::Rng;
 use mcp_tests::sim::web::wire::Request;
 use mcp_tests::sim::web::{self, Scenario, Site, Stub, Turn, Web};
@@ -17,7 +18,7 @@ use std::time::Duration;
 fn legacy<S: Site>(site: S) -> Web<S> {
     let mut config = ClientConfig::url("http://localhost/mcp").unwrap();
     config.policy = Policy::Legacy;
-    Web::new(config, site, Chaos::new(Rng::new(1), 0), 1 << 20, false)
+    Web::bare(site, Net::new(Chaos::new(Rng::new(1), 0), 1 << 20)).with_client(config)
 }
 
 /// The stub `answer`, with 405 for a listener.
@@ -32,17 +33,14 @@ fn without_listener(mut answer: impl FnMut(&mut Turn<'_>, &Request)) -> impl Sit
 }
 
 trait Calls {
-    fn call<M: Method>(&mut self, call: Call<M>) -> CallId;
+    fn start<M: Method>(&mut self, call: Call<M>) -> CallId;
     fn outcome(&self, call: CallId) -> Option<(Instant, Result<String, CallError>)>;
     fn resumes(&self) -> Vec<(Instant, String)>;
 }
 
 impl<S: Site> Calls for Web<S> {
-    fn call<M: Method>(&mut self, call: Call<M>) -> CallId {
-        match self.tell(Input::Command(ClientCommand::Call(call.into_raw()))) {
-            Ok(Applied::Call(call)) => call,
-            other => panic!("{other:?}"),
-        }
+    fn start<M: Method>(&mut self, call: Call<M>) -> CallId {
+        self.call(0, None, None, call).expect("accepted")
     }
 
     fn outcome(&self, call: CallId) -> Option<(Instant, Result<String, CallError>)> {
@@ -57,7 +55,7 @@ impl<S: Site> Calls for Web<S> {
     /// Returns the times of the resumptions of a stream, with their event ids.
     fn resumes(&self) -> Vec<(Instant, String)> {
         let resume = |sent: &web::tap::Sent| Some((sent.at, sent.request.header("last-event-id")?.to_owned()));
-        self.tap.sent("GET").filter_map(resume).collect()
+        self.clients[0].tap().sent("GET").filter_map(resume).collect()
     }
 }
 
@@ -125,7 +123,7 @@ fn silent_server_is_asked_twice_and_the_cursor_stays() {
         }
         turn.end();
     }));
-    let call = web.call(tools::call("x").timeout(None));
+    let call = web.start(tools::call("x").timeout(None));
     web.run_until(Instant::from_millis(600_000));
     let resumes = web.resumes();
     assert_eq!(resumes.iter().map(|(_, id)| id.as_str()).collect::<Vec<_>>(), ["first", "first"]);
@@ -144,7 +142,7 @@ fn server_with_only_new_ids_is_asked_every_five_seconds() {
         turn.event(Some(&format!("id-{n}")), Some(50), "");
         turn.end();
     }));
-    let call = web.call(tools::call("x").timeout(None));
+    let call = web.start(tools::call("x").timeout(None));
     web.run_until(Instant::from_millis(30_000));
     let resumes = web.resumes();
     assert!((10..=13).contains(&resumes.len()), "{resumes:?}");
@@ -171,12 +169,12 @@ fn timeout_of_a_call_bounds_its_polling() {
         turn.event(Some("a"), Some(100), "");
         turn.event_after(secs(3600), None, "");
     }));
-    let call = web.call(tools::call("x").timeout(secs(5)));
+    let call = web.start(tools::call("x").timeout(secs(5)));
     web.run_until(Instant::from_millis(60_000));
     let (at, outcome) = web.outcome(call).unwrap();
     assert!(matches!(outcome, Err(CallError::Timeout { .. })), "{outcome:?}");
     assert_eq!(at, Instant::from_millis(5_000));
-    let after = web.tap.log.iter().filter(|sent| sent.at > at && sent.request.method == "GET").count();
+    let after = web.clients[0].tap().log.iter().filter(|sent| sent.at > at && sent.request.method == "GET").count();
     assert_eq!(after, 0);
 }
 
@@ -199,7 +197,7 @@ fn polled_tool_of_ten_minutes_completes_promptly() {
         }
         turn.end();
     }));
-    let call = web.call(tools::call("x").timeout(None));
+    let call = web.start(tools::call("x").timeout(None));
     web.run_until(Instant::from_millis(700_000));
     let (at, outcome) = web.outcome(call).expect("it ends");
     assert!(outcome.unwrap().contains("done"));
@@ -225,10 +223,10 @@ fn waits_follow_the_server_within_bounds() {
             turn.end();
             assert!(request.method == "POST" || !first);
         }));
-        let call = web.call(tools::call("x").timeout(None));
+        let call = web.start(tools::call("x").timeout(None));
         web.run_until(Instant::from_millis(400_000));
         assert!(matches!(web.outcome(call), Some((_, Ok(_)))), "{named:?}: {:?}", web.outcome(call));
-        let begun = web.tap.sent("POST").last().unwrap().at;
+        let begun = web.clients[0].tap().sent("POST").last().unwrap().at;
         let waited = (web.resumes()[0].0 - begun).as_millis();
         assert!((least..least * 11 / 10 + 100).contains(&waited), "{named:?}: {waited} ms");
     }
@@ -250,8 +248,8 @@ fn streams_have_independent_waits() {
         }
         turn.end();
     }));
-    let slow = web.call(tools::call("slow"));
-    let fast = web.call(tools::call("fast"));
+    let slow = web.start(tools::call("slow"));
+    let fast = web.start(tools::call("fast"));
     web.run_until(Instant::from_millis(30_000));
     let (slow_at, slow) = web.outcome(slow).unwrap();
     let (fast_at, fast) = web.outcome(fast).unwrap();
@@ -323,7 +321,7 @@ fn lost_listener_is_reported_and_calls_continue() {
     let lost = web.events.iter().filter(|(_, event)| matches!(event, Event::ListenerLost { .. })).count();
     assert_eq!(lost, 1, "{:?}", web.events);
     assert_eq!(web.resumes().len(), 2);
-    let call = web.call(tools::call("x"));
+    let call = web.start(tools::call("x"));
     web.run_until(Instant::from_millis(21_000));
     assert!(web.outcome(call).unwrap().1.unwrap().contains("done"));
 }

@@ -8,14 +8,17 @@
 pub mod app;
 pub mod both;
 pub mod campaign;
+pub mod client;
 pub mod digest;
 pub mod duplex;
 pub mod fault;
 pub mod link;
+pub mod net;
 pub mod report;
 pub mod rng;
 pub mod scenario;
 pub mod web;
+pub mod world;
 
 pub use report::Report;
 

@@ -1,8 +1,9 @@
 //! What determines a run: the numbers that all worlds have, and the settings of one.
 
 use super::campaign::{self, Violation};
-use super::fault::Fault;
+use super::fault::{Chaos, Fault};
 use super::report::{InputKind, Life, Report, ServerInputKind, pairs, rare};
+use super::rng::Rng;
 use mcp_proto::client::State;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -92,6 +93,13 @@ impl<S: Settings> Scenario<S> {
             }
         }
         Some(scenario)
+    }
+
+    /// Returns the choice of its faults with this generator.
+    pub(super) fn chaos(&self, rng: Rng) -> Chaos {
+        let mut chaos = Chaos::new(rng, self.faults);
+        chaos.skip.clone_from(&self.less.faults);
+        chaos
     }
 
     /// Scenarios that are simpler in one of the numbers or settings.

@@ -8,19 +8,19 @@
 //! and compares its events with the actions of the handlers. Each client has the `Tap` of the runs
 //! over HTTP, which reads the output of that client.
 
+mod end;
 mod host;
-mod net;
 mod raw;
 mod rest;
+mod run;
 mod server;
 mod watch;
-mod world;
 
-pub use world::World;
+pub use end::Both;
 
-use super::app;
 use super::campaign::{self, Violation};
-use super::fault::{Chaos, Fault};
+use super::digest::log::Log;
+use super::fault::Fault;
 use super::report::{Life, Report, ServerInputKind};
 use super::rng::Rng;
 use super::scenario::{self, Less};
@@ -29,6 +29,9 @@ use mcp_proto::ClientConfig;
 use mcp_proto::client::State;
 use mcp_proto::server::{ServerConfig, Sessions};
 use std::time::Duration;
+
+/// A server, its clients, the malicious peer, and the connections between them.
+pub type World = super::world::World<Both>;
 
 /// Everything that determines a run.
 pub type Scenario = scenario::Scenario<Settings>;
@@ -88,7 +91,7 @@ impl scenario::Settings for Settings {
     }
 
     fn attempt(scenario: &Scenario, trace: bool) -> Result<Report, Violation> {
-        campaign::attempt(|| World::new(scenario, trace), World::run, World::drawn)
+        campaign::attempt(|| World::begin(scenario, trace, Log::default()), World::run, World::drawn)
     }
 
     fn lines(&self) -> Vec<(&'static str, String)> {

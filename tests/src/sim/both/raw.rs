@@ -2,11 +2,11 @@
 //! guesses, sends invalid HTTP, and sends nothing. None of it may reveal anything to it, or affect
 //! another client.
 
-use super::app::Work;
-use super::net::{Owner, RAW};
+use super::super::app::Work;
+use super::end::RAW;
 use super::{Fault, World};
 use bytes::Bytes;
-use mcp_proto::exchange::ConnectionId;
+use mcp_proto::exchange::{Closed, ConnectionId};
 use mcp_proto::server::Sessions;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -30,81 +30,81 @@ impl World {
     /// One of the things that he does.
     pub(super) fn attack(&mut self) {
         let Some(attack) = self.some_attack() else { return };
-        self.raw_channel += 1;
-        let Ok(n) = self.connect(Owner::Raw, ConnectionId(self.raw_channel)) else { return };
-        let gives_up = self.now + Duration::from_millis([500, 5_000, 90_000][self.rng.below(3) as usize]);
-        let link = &mut self.links[n];
-        (link.reads, link.gives_up) = (attack.reads, Some(gives_up));
+        self.end.raw_channel += 1;
+        let Ok(n) = self.connect(RAW, ConnectionId(self.end.raw_channel)) else { return };
+        let gives_up = self.net.now + Duration::from_millis(self.of(&[500, 5_000, 90_000]));
+        let link = &mut self.net.links[n];
+        (link.reads[0], link.until) = (attack.reads, Some((gives_up, Closed::Reset)));
         let at_server = link.at_server;
         let bytes = Bytes::from(attack.text);
         if attack.opaque {
-            self.watch.make_opaque(at_server);
+            self.end.watch.make_opaque(at_server);
         }
-        self.watch.says(at_server, &bytes);
-        self.links[n].up.write(bytes);
+        self.end.watch.says(at_server, &bytes);
+        self.net.links[n].pipe(true).write(bytes);
         self.drain_server();
     }
 
     fn some_attack(&mut self) -> Option<Attack> {
         let own = self.own_session();
-        let lot = self.rng.below(48);
-        if let (None, true) = (&own, self.scenario.settings.sessions != Sessions::Off && (21..=34).contains(&lot)) {
+        let lot = self.below(48);
+        if let (None, true) = (&own, self.end.scenario.settings.sessions != Sessions::Off && (21..=34).contains(&lot)) {
             return Some(Attack::of(self.hello()));
         }
         let text = match lot {
             // It has its own session with running work.
             0 | 47 => self.own_work(&own?),
-            1..=20 if !self.scenario.settings.admit => return self.nonsense(),
+            1..=20 if !self.end.scenario.settings.admit => return self.nonsense(),
             1..=6 => {
                 let (victim, _) = self.victim()?;
-                self.chaos.count(Fault::StolenSession);
+                self.net.chaos.count(Fault::StolenSession);
                 let body = self.some_work_of_his();
                 self.post(Some(&victim), &body)
             }
             7..=13 => {
                 let (victim, cursor) = self.victim()?;
-                self.chaos.count(Fault::StolenCursor);
+                self.net.chaos.count(Fault::StolenCursor);
                 self.ask("GET", Some(&victim), Some(&cursor?), "")
             }
             14..=20 => {
                 let (victim, _) = self.victim()?;
-                self.chaos.count(Fault::StolenEnd);
+                self.net.chaos.count(Fault::StolenEnd);
                 self.ask("DELETE", Some(&victim), None, "")
             }
             21..=26 => {
                 let (_, cursor) = self.victim()?;
-                self.chaos.count(Fault::ForeignCursor);
+                self.net.chaos.count(Fault::ForeignCursor);
                 self.ask("GET", Some(&own?), Some(&cursor?), "")
             }
             27 | 28 => {
-                self.chaos.count(Fault::ForeignCancel);
+                self.net.chaos.count(Fault::ForeignCancel);
                 let id = self.some_request();
                 let params = json!({"requestId": id});
                 let body = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
                 self.post(Some(&own?), &body)
             }
             29..=31 => {
-                self.chaos.count(Fault::ForeignAnswer);
+                self.net.chaos.count(Fault::ForeignAnswer);
                 let id = self.some_question();
                 let result = json!({"action": "accept", "content": {"answer": "stolen"}});
                 self.post(Some(&own?), &json!({"jsonrpc": "2.0", "id": id, "result": result}))
             }
             32..=34 => {
-                self.chaos.count(Fault::GuessedCursor);
-                let cursor = format!("s{}-{}", self.rng.below(100), self.rng.below(1_000_000) + 100_000);
+                self.net.chaos.count(Fault::GuessedCursor);
+                let cursor = format!("s{}-{}", self.below(100), self.below(1_000_000) + 100_000);
                 self.ask("GET", Some(&own?), Some(&cursor), "")
             }
             35..=37 => {
-                self.chaos.count(Fault::GuessedSession);
+                self.net.chaos.count(Fault::GuessedSession);
                 let guess = self.guess();
                 let body = self.some_work_of_his();
                 self.post(Some(&guess), &body)
             }
             38..=40 => {
-                self.chaos.count(Fault::ForeignHost);
+                self.net.chaos.count(Fault::ForeignHost);
                 let body = self.some_work_of_his();
                 let text = self.post(None, &body);
-                match self.rng.below(2) {
+                match self.below(2) {
                     0 => text.replace("Host: localhost", "Host: evil.example"),
                     _ => text.replace("Host: localhost", "Host: localhost\r\nOrigin: http://evil.example"),
                 }
@@ -112,8 +112,8 @@ impl World {
             // It resumes its own streams, however old, and opens sessions that it does not use.
             41 | 42 => {
                 let own = own?;
-                let ids = &self.watch.sessions[&own].ids;
-                let cursor = ids.keys().nth(self.rng.below(ids.len() as u64) as usize)?.clone();
+                let at = self.below(self.end.watch.sessions[&own].ids.len() as u64) as usize;
+                let cursor = self.end.watch.sessions[&own].ids.keys().nth(at)?.clone();
                 self.ask("GET", Some(&own), Some(&cursor), "")
             }
             43..=45 => self.hello(),
@@ -124,9 +124,9 @@ impl World {
 
     /// Returns an invalid request, an incomplete one, or too many.
     fn nonsense(&mut self) -> Option<Attack> {
-        match self.rng.below(4) {
+        match self.below(4) {
             0 => {
-                self.chaos.count(Fault::Garbage);
+                self.net.chaos.count(Fault::Garbage);
                 let texts = [
                     "\u{16}\u{3}\u{1}\u{2}",
                     "GET\r\n\r\n",
@@ -136,21 +136,21 @@ impl World {
                     "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 4\r\n\r\n{\"a\"",
                     "POST /other HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}",
                 ];
-                let text = texts[self.rng.below(texts.len() as u64) as usize].into();
+                let text = self.of(&texts).into();
                 Some(Attack { text, opaque: true, reads: true })
             }
             1 => {
-                self.chaos.count(Fault::HalfOpen);
+                self.net.chaos.count(Fault::HalfOpen);
                 let body = self.some_work_of_his();
                 let mut text = self.post(None, &body);
-                text.truncate(self.rng.below(text.len() as u64) as usize);
+                text.truncate(self.below(text.len() as u64) as usize);
                 Some(Attack { text, opaque: true, reads: true })
             }
             _ => {
-                self.chaos.count(Fault::Unread);
+                self.net.chaos.count(Fault::Unread);
                 let body = self.some_work_of_his();
                 let own = self.own_session();
-                let text = self.post(own.as_deref(), &body).repeat(1 + self.rng.below(20) as usize);
+                let text = self.post(own.as_deref(), &body).repeat(1 + self.below(20) as usize);
                 Some(Attack { text, opaque: false, reads: false })
             }
         }
@@ -161,44 +161,48 @@ impl World {
     /// His own session, if there is one.
     fn own_session(&self) -> Option<String> {
         let own = |session: &super::watch::Session| session.peer.number == RAW && !session.over;
-        self.watch.sessions.iter().find(|(_, session)| own(session)).map(|(id, _)| id.clone())
+        self.end.watch.sessions.iter().find(|(_, session)| own(session)).map(|(id, _)| id.clone())
     }
 
     /// The session of a client, and one of its events.
     fn victim(&mut self) -> Option<(String, Option<String>)> {
-        let others = self.watch.sessions.iter().filter(|(_, session)| session.peer.number != RAW && !session.over);
+        let Self { rng: Some(rng), end, .. } = self else { return None };
+        let others = end.watch.sessions.iter().filter(|(_, session)| session.peer.number != RAW && !session.over);
         let mut others: Vec<_> = others.collect();
         if others.iter().any(|(_, session)| !session.ids.is_empty()) {
             others.retain(|(_, session)| !session.ids.is_empty());
         }
-        let (id, session) = *others.get(self.rng.below(others.len() as u64) as usize)?;
-        let at = self.rng.below(session.ids.len() as u64) as usize;
+        let (id, session) = *others.get(rng.below(others.len() as u64) as usize)?;
+        let at = rng.below(session.ids.len() as u64) as usize;
         Some((id.clone(), session.ids.keys().nth(at).cloned()))
     }
 
     /// The id of a request of a client that runs, if there is one.
     fn some_request(&mut self) -> Value {
         let running: Vec<u64> =
-            self.tasks.values().filter(|task| task.mark.host != RAW).map(|task| task.mark.tag).collect();
-        let tag = running.get(self.rng.below(running.len() as u64) as usize);
-        let works = self.watch.sessions.values().flat_map(|session| &session.works);
+            self.end.tasks.values().filter(|task| task.mark.host != RAW).map(|task| task.mark.tag).collect();
+        let tag = running.get(self.below(running.len() as u64) as usize);
+        let works = self.end.watch.sessions.values().flat_map(|session| &session.works);
         let id = works.filter(|(_, of)| Some(*of) == tag).map(|(id, _)| id.clone()).next();
-        id.and_then(|id| serde_json::from_str(&id).ok()).unwrap_or_else(|| json!(1 + self.rng.below(12)))
+        id.and_then(|id| serde_json::from_str(&id).ok()).unwrap_or_else(|| json!(1 + self.below(12)))
     }
 
     fn some_question(&mut self) -> Value {
-        let at = self.rng.below(self.watch.questions.len() as u64) as usize;
-        self.watch.questions.get(at).map_or_else(|| json!(self.rng.below(9)), |(_, id)| id.clone())
+        let at = self.below(self.end.watch.questions.len() as u64) as usize;
+        match self.end.watch.questions.get(at) {
+            Some((_, id)) => id.clone(),
+            None => json!(self.below(9)),
+        }
     }
 
     fn guess(&mut self) -> String {
-        match (self.victim(), self.rng.below(3)) {
+        match (self.victim(), self.below(3)) {
             (Some((id, _)), 0) => {
                 let last = if id.ends_with('0') { "1" } else { "0" };
                 format!("{}{last}", &id[..id.len() - 1])
             }
             (Some((id, _)), 1) => format!("{id}0"),
-            _ => format!("{:032x}", self.rng.draw()),
+            _ => format!("{:032x}", self.rng().draw()),
         }
     }
 
@@ -206,7 +210,7 @@ impl World {
 
     fn some_work_of_his(&mut self) -> Value {
         self.tag += 1;
-        let (says, millis) = ([2, 30][self.rng.below(2) as usize], [100, 10_000][self.rng.below(2) as usize]);
+        let (says, millis) = (self.of(&[2, 30]), self.of(&[100, 10_000]));
         let work = Work { tag: self.tag, millis, says: Some(says), harmless: Some(true), ..Work::marked(RAW) };
         let params = json!({"name": "work", "arguments": work});
         json!({"jsonrpc": "2.0", "id": self.tag, "method": "tools/call", "params": params})
@@ -236,7 +240,7 @@ impl World {
             field("Content-Length", &body.len().to_string());
         }
         field("Accept", "application/json, text/event-stream");
-        if self.scenario.settings.admit {
+        if self.end.scenario.settings.admit {
             field("Authorization", &format!("Bearer {RAW}.1"));
         }
         if let Some(session) = session {

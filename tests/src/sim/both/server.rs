@@ -2,10 +2,10 @@
 //! and its restart, and the invariants of its requests.
 
 use super::super::accept;
+use super::super::app::{self, Deed};
 use super::super::digest::log::{Engine, Op};
-use super::app::{self, Deed};
+use super::end::RAW;
 use super::host::Done;
-use super::net::RAW;
 use super::{Fault, Rng, Scenario, World};
 use super::{Life, ServerInputKind};
 use mcp_proto::Era;
@@ -25,13 +25,13 @@ pub(super) fn configure(mut config: ServerConfig, scenario: &Scenario, rng: &mut
     config.store = true;
     config.retry = scenario.settings.retry;
     config.stream_after = scenario.settings.stream_after;
-    config.keep_alive = Some(Duration::from_secs([5, 15][rng.below(2) as usize]));
+    config.keep_alive = Some(Duration::from_secs(rng.of(&[5, 15])));
     let limits = &mut config.limits.server;
     limits.page_size = 3;
     limits.ask_timeout = Duration::from_secs(60);
-    limits.max_running_requests = [8, 64][rng.below(2) as usize];
-    limits.max_sessions = [4, 16][rng.below(2) as usize];
-    limits.max_streams = [4, 64][rng.below(2) as usize];
+    limits.max_running_requests = rng.of(&[8, 64]);
+    limits.max_sessions = rng.of(&[4, 16]);
+    limits.max_streams = rng.of(&[4, 64]);
     // With 4, up to 4 clients of one principal may be alive, and each must get its session in the
     // end.
     limits.client_shares = if limits.max_sessions == 16 && scenario.seed.is_multiple_of(2) { 2 } else { 1 };
@@ -41,7 +41,7 @@ pub(super) fn configure(mut config: ServerConfig, scenario: &Scenario, rng: &mut
     limits.session_start = Duration::from_secs(20);
     limits.history_events = scenario.settings.history_events;
     limits.history_bytes = scenario.settings.history_bytes;
-    limits.history_keep = Duration::from_secs([5, 60][rng.below(2) as usize]);
+    limits.history_keep = Duration::from_secs(rng.of(&[5, 60]));
     limits.admit_timeout = Duration::from_secs(5);
     limits.handler_deadline = scenario.settings.handler_deadline;
     limits.max_queued_events = usize::MAX;
@@ -50,59 +50,63 @@ pub(super) fn configure(mut config: ServerConfig, scenario: &Scenario, rng: &mut
 
 impl World {
     pub(super) fn count_server(&mut self, kind: ServerInputKind) {
-        *self.report.server_pairs.entry((self.life, kind)).or_default() += 1;
+        *self.report.server_pairs.entry((self.end.life, kind)).or_default() += 1;
     }
 
     /// Applies an input to the server, and carries out its outputs.
-    pub(super) fn tell_server(&mut self, input: WiredServerInput) {
+    pub(super) fn apply_to_server(&mut self, input: WiredServerInput) {
         self.count_server(ServerInputKind::of(&input));
-        self.trace(|| format!("server {:?} <- {input:?}", self.life));
-        if self.life == Life::Serving && matches!(input, Input::Command(ServerCommand::Shutdown(_))) {
-            self.life = Life::Draining;
-            self.watch.shut_down();
-            self.drain_until = self.now + Duration::from_secs(300);
+        self.trace(|| format!("server {:?} <- {input:?}", self.end.life));
+        if self.end.life == Life::Serving && matches!(input, Input::Command(ServerCommand::Shutdown(_))) {
+            self.end.life = Life::Draining;
+            self.end.watch.shut_down();
+            self.end.drain_until = self.net.now + Duration::from_secs(300);
         }
-        self.log.server(self.now, &input);
-        let _ = self.server.apply(self.now, input);
+        self.log.server(self.net.now, &input);
+        let _ = self.end.server.apply(self.net.now, input);
         self.drain_server();
     }
 
     pub(super) fn drain_server(&mut self) {
-        while let Some(action) = self.server.poll_output() {
+        while let Some(action) = self.end.server.poll_output() {
             self.trace(|| format!("server -> {action:?}"));
-            assert!(self.life != Life::Ended, "{action:?} after the end of the server");
+            assert!(self.end.life != Life::Ended, "{action:?} after the end of the server");
             match action {
                 Action::Open(..) | Action::Notice(..) => panic!("a server emits no {action:?}"),
-                Action::Read(channel, reads) => self.server_reads(channel, reads),
+                Action::Read(channel, reads) => {
+                    if let Some(n) = self.net.link_at(channel) {
+                        self.net.links[n].reads[1] = reads;
+                    }
+                }
                 Action::Write(channel, bytes) => self.server_writes(channel, bytes),
-                Action::Close(channel, how) => self.server_closes(channel, how),
+                Action::Close(channel, how) => self.close_at_server(channel, how),
                 Action::Event(event) => self.server_event(event),
             }
         }
-        self.watch.settle();
-        for task in std::mem::take(&mut self.cancelled) {
+        self.end.watch.settle();
+        for task in std::mem::take(&mut self.end.cancelled) {
             // A disconnect cancels nothing in a session, and no client cancels a request of
             // another.
-            if let (Some(session), None) = (task.context.session, self.config.limits.server.handler_deadline) {
-                let may = self.life != Life::Serving || self.watch.may_cancel(session, task.mark);
+            if let (Some(session), None) = (task.context.session, self.end.config.limits.server.handler_deadline) {
+                let may = self.end.life != Life::Serving || self.end.watch.may_cancel(session, task.mark);
                 assert!(may, "{:?} was cancelled without an event", task.mark);
             }
-            self.late.extend(task.into_late_answer());
-            self.late.truncate(20);
+            self.end.late.extend(task.into_late_answer());
+            self.end.late.truncate(20);
         }
     }
 
     fn server_event(&mut self, event: Event) {
-        self.watch.told(&event);
+        self.end.watch.told(&event);
         match event {
             Event::Request(responder, incoming) => self.request(responder, incoming),
-            Event::Cancelled(key) => self.cancelled.extend(self.tasks.remove(&key)),
+            Event::Cancelled(key) => self.end.cancelled.extend(self.end.tasks.remove(&key)),
             Event::Admit(token, head) => self.ask_to_admit(token, &head.expect("a request over HTTP")),
             Event::SessionOpened(_) => self.report.sessions += 1,
             Event::SessionEnded(_, why) => self.report.idled += u64::from(why == SessionEnd::Idle),
             Event::Terminated => {
-                assert!(self.tasks.is_empty(), "tasks that were not cancelled: {:?}", self.tasks.keys());
-                self.life = Life::Ended;
+                assert!(self.end.tasks.is_empty(), "tasks that were not cancelled: {:?}", self.end.tasks.keys());
+                self.end.life = Life::Ended;
             }
             _ => {}
         }
@@ -112,17 +116,17 @@ impl World {
 
     fn request(&mut self, responder: Responder, incoming: Incoming) {
         let key = responder.key();
-        self.runs += 1;
+        self.end.runs += 1;
         self.report.handled += 1;
-        match app::take(&self.router, responder, incoming, self.runs, self.now) {
+        match app::take(&self.end.router, responder, incoming, self.end.runs, self.net.now) {
             Ok(task) => {
                 self.check_asker(&task);
-                *self.handed.entry((task.mark.tag, task.round)).or_default() += 1;
+                *self.end.handed.entry((task.mark.tag, task.round)).or_default() += 1;
                 let done = Done { mark: task.mark, said: Vec::new(), answered: false, delivered: false };
-                self.done.insert(self.runs, done);
-                assert!(self.tasks.insert(key, task).is_none(), "a key was used twice");
+                self.end.done.insert(self.end.runs, done);
+                assert!(self.end.tasks.insert(key, task).is_none(), "a key was used twice");
             }
-            Err(answer) => self.tell_server(Input::Command(ServerCommand::Respond(answer))),
+            Err(answer) => self.apply_to_server(Input::Command(ServerCommand::Respond(answer))),
         }
     }
 
@@ -132,59 +136,59 @@ impl World {
         let principal = if task.mark.host >= RAW {
             Some(RAW)
         } else {
-            self.hosts.iter().find(|host| host.number == task.mark.host).map(|host| host.principal)
+            self.clients.iter().find(|host| host.number == task.mark.host).map(|host| host.own.principal)
         };
-        if let Some(principal) = principal.filter(|_| self.scenario.settings.admit) {
+        if let Some(principal) = principal.filter(|_| self.end.scenario.settings.admit) {
             let expected = Some(Principal(principal.to_string()));
             assert_eq!(context.principal, expected, "{:?} on behalf of another", task.mark);
         }
         if let Some(session) = context.session {
-            let owner = self.watch.owner(session).map(|session| session.peer.number);
+            let owner = self.end.watch.owner(session).map(|session| session.peer.number);
             assert_eq!(owner, Some(task.mark.host), "{:?} in the session of another", task.mark);
         }
         assert!(context.http.is_some(), "a request over HTTP has a head");
     }
 
     pub(super) fn act(&mut self, key: RequestKey) {
-        let Some(task) = self.tasks.get_mut(&key) else { return };
+        let Some(task) = self.end.tasks.get_mut(&key) else { return };
         let mark = task.mark;
-        match task.act(self.now) {
+        match task.act(self.net.now) {
             Deed::Note(key, note, number) => {
-                self.log.push(Engine::Server, self.now, || Op::Act(key.number()));
+                self.log.push(Engine::Server, self.net.now, || Op::Act(key.number()));
                 let closes = matches!(note, Note::CloseStream(_));
                 self.count_server(ServerInputKind::Notify);
                 self.trace(|| format!("{mark:?} notes {note:?}"));
-                let told = self.server.notify(self.now, key, note).is_ok();
+                let told = self.end.server.notify(self.net.now, key, note).is_ok();
                 if told && closes {
-                    self.chaos.count(Fault::CloseStream);
+                    self.net.chaos.count(Fault::CloseStream);
                 }
                 let said = number.filter(|_| told);
-                self.done.get_mut(&mark.run).expect("it runs").said.extend(said);
+                self.end.done.get_mut(&mark.run).expect("it runs").said.extend(said);
                 self.drain_server();
             }
             Deed::Answer(responder, outcome) => {
-                if self.chaos.hit(Fault::SlowHandler, 400) {
+                if self.net.chaos.hit(Fault::SlowHandler, 400) {
                     return self.dawdle(key, *responder);
                 }
-                self.log.push(Engine::Server, self.now, || Op::Act(key.number()));
-                let task = self.tasks.remove(&key).expect("as above");
-                self.done.get_mut(&mark.run).expect("it runs").answered = !task.asks();
+                self.log.push(Engine::Server, self.net.now, || Op::Act(key.number()));
+                let task = self.end.tasks.remove(&key).expect("as above");
+                self.end.done.get_mut(&mark.run).expect("it runs").answered = !task.asks();
                 let answer = responder.write(outcome);
-                self.tell_server(Input::Command(ServerCommand::Respond(answer)));
+                self.apply_to_server(Input::Command(ServerCommand::Respond(answer)));
             }
         }
     }
 
     fn dawdle(&mut self, key: RequestKey, responder: Responder) {
-        let until = self.now + Duration::from_secs(20 + self.rng.below(60));
-        if let Some(task) = self.tasks.get_mut(&key) {
+        let until = self.net.now + Duration::from_secs(20 + self.below(60));
+        if let Some(task) = self.end.tasks.get_mut(&key) {
             task.resume(responder, until);
         }
     }
 
     /// After a disconnect a request of 2026-07-28 is cancelled, and one of a session continues.
     pub(super) fn check_disconnected(&self, channel: ConnectionId) {
-        for task in self.tasks.values() {
+        for task in self.end.tasks.values() {
             let here = task.exchange().is_some_and(|exchange| exchange.connection() == channel.0);
             let modern = task.context.version.era() == Era::Modern;
             assert!(!here || !modern, "{:?} goes on without a client", task.mark);
@@ -201,100 +205,100 @@ impl World {
             .and_then(|value| value.split('.').next());
         // A session was lost, and another is not to be had.
         let anew = head.headers.get("Mcp-Session-Id").or(head.headers.get("MCP-Protocol-Version")).is_none();
-        let is_closed = anew && self.now < self.closed_until && self.chaos.rate > 0;
+        let is_closed = anew && self.net.now < self.end.closed_until && self.net.chaos.rate > 0;
         let admission = match principal {
-            Some(_) if is_closed && self.rng.per_mille(700) => {
-                self.chaos.count(Fault::Forbidden);
+            Some(_) if is_closed && self.per_mille(700) => {
+                self.net.chaos.count(Fault::Forbidden);
                 Admission::Forbidden(None)
             }
-            Some(_) if self.chaos.hit(Fault::Unauthorized, 130) => {
+            Some(_) if self.net.chaos.hit(Fault::Unauthorized, 130) => {
                 Admission::Unauthorized("Bearer error=\"invalid_token\"".into())
             }
-            Some(_) if self.chaos.hit(Fault::Forbidden, 120) => Admission::Forbidden(None),
+            Some(_) if self.net.chaos.hit(Fault::Forbidden, 120) => Admission::Forbidden(None),
             Some(principal) => Admission::Accept(Some(Principal(principal.into()))),
             None => Admission::Unauthorized("Bearer realm=\"sim\"".into()),
         };
-        let after = match self.rng.below(3) {
-            _ if self.chaos.hit(Fault::AdmitLate, 120) => 6_000 + self.rng.below(6_000),
-            0 => self.rng.below(500),
+        let after = match self.below(3) {
+            _ if self.net.chaos.hit(Fault::AdmitLate, 120) => 6_000 + self.below(6_000),
+            0 => self.below(500),
             _ => 0,
         };
-        self.admits.push((self.now + Duration::from_millis(after), token, admission));
+        self.end.admits.push((self.net.now + Duration::from_millis(after), token, admission));
     }
 
     pub(super) fn admit(&mut self, n: usize) {
-        let (_, token, admission) = self.admits.swap_remove(n);
-        self.tell_server(Input::Command(ServerCommand::Admit(token.key(), admission)));
+        let (_, token, admission) = self.end.admits.swap_remove(n);
+        self.apply_to_server(Input::Command(ServerCommand::Admit(token.key(), admission)));
     }
 
     // ---- its life
 
     pub(super) fn publish(&mut self) {
-        self.tell_server(Input::Command(ServerCommand::Publish(Change::Tools)));
+        self.apply_to_server(Input::Command(ServerCommand::Publish(Change::Tools)));
     }
 
     /// It is gone without a word.
     pub(super) fn crash(&mut self) {
-        if self.up.is_some() {
+        if self.end.up.is_some() {
             return;
         }
-        self.chaos.count(Fault::Crash);
+        self.net.chaos.count(Fault::Crash);
         self.log_server_stats();
-        self.log.push(Engine::Server, self.now, || Op::Crash);
+        self.log.push(Engine::Server, self.net.now, || Op::Crash);
         // The clients receive the rest of its output after it has ended.
-        self.server = WiredServer::new(Arc::clone(&self.config), [0; 32], self.now);
-        self.server.shutdown(self.now, Duration::ZERO);
-        while self.server.poll_output().is_some() {}
-        self.life = Life::Ended;
+        self.end.server = WiredServer::new(Arc::clone(&self.end.config), [0; 32], self.net.now);
+        self.end.server.shutdown(self.net.now, Duration::ZERO);
+        while self.end.server.poll_output().is_some() {}
+        self.end.life = Life::Ended;
         self.forget_server();
-        while !self.links.is_empty() {
+        while !self.net.links.is_empty() {
             self.cut(0, Closed::Reset, Closed::Reset);
         }
-        self.up = Some(self.now + Duration::from_millis(self.rng.below(5_000)));
+        self.end.up = Some(self.net.now + Duration::from_millis(self.below(5_000)));
     }
 
     /// It ends in order.
     pub(super) fn restart(&mut self) {
-        if self.up.is_some() {
+        if self.end.up.is_some() {
             return;
         }
-        self.chaos.count(Fault::Restart);
-        let grace = Duration::from_millis([0, 500, 5_000][self.rng.below(3) as usize]);
-        self.tell_server(Input::Command(ServerCommand::Shutdown(grace)));
-        self.up = Some(self.now + grace + Duration::from_millis(self.rng.below(5_000)));
+        self.net.chaos.count(Fault::Restart);
+        let grace = Duration::from_millis(self.of(&[0, 500, 5_000]));
+        self.apply_to_server(Input::Command(ServerCommand::Shutdown(grace)));
+        self.end.up = Some(self.net.now + grace + Duration::from_millis(self.below(5_000)));
         self.burst_at_server();
     }
 
     /// Starts another server at its address.
     pub(super) fn come_up(&mut self) {
-        if self.life == Life::Draining {
+        if self.end.life == Life::Draining {
             // A client still reads the last output.
-            assert!(self.now < self.drain_until, "it does not end: {:?}", self.server);
-            self.up = Some(self.now + Duration::from_secs(1));
+            assert!(self.net.now < self.end.drain_until, "it does not end: {:?}", self.end.server);
+            self.end.up = Some(self.net.now + Duration::from_secs(1));
             return self.spurious_at_server();
         }
-        self.up = None;
+        self.end.up = None;
         self.burst_at_server();
         self.check_server_at_rest();
-        let seed = self.rng.seed();
-        self.log.push(Engine::Server, self.now, || Op::Server(seed));
-        self.server = WiredServer::new(Arc::clone(&self.config), seed, self.now);
-        if self.rng.per_mille(800) {
-            self.closed_until = self.now + Duration::from_secs(30);
+        let seed = self.rng().seed();
+        self.log.push(Engine::Server, self.net.now, || Op::Server(seed));
+        self.end.server = WiredServer::new(Arc::clone(&self.end.config), seed, self.net.now);
+        if self.per_mille(800) {
+            self.end.closed_until = self.net.now + Duration::from_secs(30);
         }
-        self.life = Life::Serving;
+        self.end.life = Life::Serving;
         self.forget_server();
     }
 
     fn forget_server(&mut self) {
-        self.tasks.clear();
-        self.late.clear();
-        self.admits.clear();
-        self.watch.restarted();
+        self.end.tasks.clear();
+        self.end.late.clear();
+        self.end.admits.clear();
+        self.end.watch.restarted();
     }
 
     fn burst_at_server(&mut self) {
-        for _ in 0..self.rng.below(8) {
+        for _ in 0..self.below(8) {
             self.spurious_at_server();
         }
     }
@@ -302,20 +306,20 @@ impl World {
     /// Applies an input that no correct driver sends to a server.
     pub(super) fn spurious_at_server(&mut self) {
         let channel = ConnectionId(1_000_000);
-        let input = match self.rng.below(9) {
+        let input = match self.below(9) {
             0 => Input::Event(channel, IoEvent::Read("late\r\n".into())),
             1 => Input::Event(channel, IoEvent::ReadClosed),
             2 => Input::Event(channel, IoEvent::Written(7)),
             3 => Input::Event(channel, IoEvent::Closed(Closed::Reset)),
-            4 => match self.late.pop_front() {
+            4 => match self.end.late.pop_front() {
                 Some(answer) => {
-                    self.log.push(Engine::Server, self.now, || Op::Late(answer.key().number()));
+                    self.log.push(Engine::Server, self.net.now, || Op::Late(answer.key().number()));
                     Input::Command(ServerCommand::Respond(answer))
                 }
                 None => Input::Tick,
             },
             5 => {
-                self.log.push(Engine::Server, self.now, || Op::StrayNote);
+                self.log.push(Engine::Server, self.net.now, || Op::StrayNote);
                 Input::Command(ServerCommand::Notify(
                     RequestKey::new(9999),
                     Note::Progress(mcp_proto::Progress::new(1.0)),
@@ -323,23 +327,23 @@ impl World {
             }
             6 => {
                 // A principal that was never admitted.
-                self.tell_server(Input::Command(ServerCommand::Revoke(Principal("absent".into()))));
+                self.apply_to_server(Input::Command(ServerCommand::Revoke(Principal("absent".into()))));
                 Input::Command(ServerCommand::Admit(AdmitKey::new(9999), Admission::Accept(None)))
             }
-            7 if self.life != Life::Serving => Input::Command(ServerCommand::Shutdown(Duration::from_secs(5))),
-            7 | 8 if self.rng.per_mille(500) => {
+            7 if self.end.life != Life::Serving => Input::Command(ServerCommand::Shutdown(Duration::from_secs(5))),
+            7 | 8 if self.per_mille(500) => {
                 self.count_server(ServerInputKind::Accept);
-                let accepted = self.life == Life::Serving;
+                let accepted = self.end.life == Life::Serving;
                 if !accepted {
                     let kind = mcp_proto::wired::Kind::HttpServer;
-                    self.log.push(Engine::Server, self.now, || Op::Accept);
-                    assert_eq!(accept(&mut self.server, self.now, kind), None, "it accepts no more");
+                    self.log.push(Engine::Server, self.net.now, || Op::Accept);
+                    assert_eq!(accept(&mut self.end.server, self.net.now, kind), None, "it accepts no more");
                 }
                 return;
             }
-            _ if self.life == Life::Serving => Input::Tick,
+            _ if self.end.life == Life::Serving => Input::Tick,
             _ => Input::Command(ServerCommand::Publish(Change::Tools)),
         };
-        self.tell_server(input);
+        self.apply_to_server(input);
     }
 }

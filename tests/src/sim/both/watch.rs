@@ -2,10 +2,10 @@
 //! whether it is permitted. It sees bytes, and the reported storage. It does not depend on the
 //! engine or the applications.
 
+use super::super::app::Mark;
 use super::super::web::tap::Serves;
 use super::super::web::wire::{Event, Head, Heard, Request, Requests, Responses};
 use super::Scenario;
-use super::app::Mark;
 use mcp_proto::Instant;
 use mcp_proto::exchange::ConnectionId;
 use mcp_proto::input::SessionKey;

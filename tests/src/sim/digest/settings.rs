@@ -1,7 +1,7 @@
 //! The worlds whose runs are recorded, as their replays see them.
 
 use super::bare::Bare;
-use super::log::{Engine, Entry, Op};
+use super::log::{Engine, Entry, Log, Op};
 use super::pair;
 use crate::sim::rng::Rng;
 use crate::sim::{app, both, duplex, web};
@@ -19,11 +19,13 @@ pub(super) fn record_duplex(seed: u64) -> Vec<Entry> {
 }
 
 pub(super) fn record_web(seed: u64) -> Vec<Entry> {
-    web::record(&web::Scenario::from_seed(seed))
+    let mut world = web::Web::<web::Model>::begin(&web::Scenario::from_seed(seed), false, Log::on());
+    world.run();
+    world.log.take()
 }
 
 pub(super) fn record_both(seed: u64) -> Vec<Entry> {
-    let mut world = both::World::logged(&both::Scenario::from_seed(seed));
+    let mut world = both::World::begin(&both::Scenario::from_seed(seed), false, Log::on());
     world.run();
     world.log.take()
 }

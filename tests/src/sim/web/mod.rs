@@ -3,29 +3,30 @@
 //! of its [`Scenario`].
 //!
 //! The invariants are in `tap` (the bytes on the connections) and in `run` (the events of the
-//! application and the runs of the server). [`net::Web`] also works without random faults and
+//! application and the runs of the server). [`Web`] also works without random faults and
 //! without the model, to measure a client against a server of a few lines.
 
 pub mod model;
-pub mod net;
 mod run;
+pub mod site;
 pub mod stub;
 pub mod tap;
 pub mod wire;
 
 pub use model::{Flavour, Model};
-pub use net::{Conn, Net, Site, Web};
+pub use site::{Conn, Site, Web};
 pub use stub::{Stub, Turn};
 pub use tap::Tap;
 
+pub(super) use run::configure;
+
 use super::campaign::{self, Violation};
-use super::digest::log::Entry;
+use super::digest::log::Log;
 use super::report::Report;
 use super::rng::Rng;
 use super::scenario::{self, Less};
+use mcp_proto::Era;
 use mcp_proto::client::{ListenerStart, Policy, Repeat, Resume, SseDecode, State};
-use mcp_proto::{ClientConfig, Era};
-use run::Run;
 use std::time::Duration;
 
 /// Everything that determines a run.
@@ -97,7 +98,7 @@ impl scenario::Settings for Settings {
     }
 
     fn attempt(scenario: &Scenario, trace: bool) -> Result<Report, Violation> {
-        campaign::attempt(|| Run::new(scenario, trace), Run::run, Run::drawn)
+        campaign::attempt(|| Web::<Model>::begin(scenario, trace, Log::default()), Web::<Model>::run, Web::drawn)
     }
 }
 
@@ -125,14 +126,4 @@ impl Flavour {
             beats: rng.per_mille(700),
         }
     }
-}
-
-/// The configuration of the client of a scenario.
-pub(super) fn configure(scenario: &Scenario) -> ClientConfig {
-    run::configure(scenario)
-}
-
-/// Runs one scenario to its end, and returns the inputs of its client.
-pub(super) fn record(scenario: &Scenario) -> Vec<Entry> {
-    Run::record(scenario)
 }

@@ -1,7 +1,8 @@
 //! A server of a few lines: it negotiates 2025-11-25 with a session. A closure of the test makes
 //! all other responses.
 
-use super::net::{Conn, Net, Site};
+use super::super::net::Net;
+use super::site::{Conn, Site};
 use super::wire::{self, Request};
 use bytes::Bytes;
 use mcp_proto::Instant;

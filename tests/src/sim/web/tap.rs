@@ -5,10 +5,9 @@ mod stream;
 
 pub use stream::{Serves, Stream};
 
-use super::super::report::InputKind;
 use super::wire::{Event, Head, Heard, Request, Requests, Responses};
-use mcp_proto::client::{self, Resume, State, Target};
-use mcp_proto::exchange::{Action, ConnectionId, Origin, Shutdown};
+use mcp_proto::client::{self, Resume, Target};
+use mcp_proto::exchange::{Action, ConnectionId, IoEvent, Origin, Shutdown};
 use mcp_proto::input::{CallId, ClientCommand, Input, WiredClientInput};
 use mcp_proto::{ClientConfig, Instant};
 use serde_json::Value;
@@ -63,12 +62,6 @@ pub struct Tap {
     pub log: Vec<Sent>,
     /// Every stream.
     pub streams: Vec<Stream>,
-    /// The inputs of the client in each state.
-    pub pairs: BTreeMap<(State, InputKind), u64>,
-    /// Bytes that were received and written.
-    pub bytes: (u64, u64),
-    /// Connections that the client asked to open.
-    pub opened: u64,
     /// The fields of every request, by name, with their required value.
     pub fields: Vec<(String, String)>,
     target: String,
@@ -106,9 +99,6 @@ impl Tap {
             answered: Vec::new(),
             looked: 0,
             ends_of_calls: Vec::new(),
-            pairs: BTreeMap::new(),
-            bytes: (0, 0),
-            opened: 0,
             fields: config.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.into())).collect(),
             target: target.path.clone(),
             now: Instant::ZERO,
@@ -155,10 +145,15 @@ impl Tap {
         }
     }
 
-    pub(in crate::sim) fn input(&mut self, now: Instant, state: State, input: &WiredClientInput) {
+    /// Keeps an input of the client.
+    pub(in crate::sim) fn input(&mut self, now: Instant, input: &WiredClientInput) {
         self.now = now;
-        *self.pairs.entry((state, InputKind::of(input))).or_default() += 1;
         self.closing |= *input == Input::Command(ClientCommand::Close);
+        match input {
+            Input::Event(channel, IoEvent::Read(bytes)) => self.heard(*channel, bytes),
+            Input::Event(channel, IoEvent::ReadClosed | IoEvent::Closed(_)) => self.ended(*channel),
+            _ => {}
+        }
     }
 
     /// From now on every request has these credentials. A client that closes has no open challenge,
@@ -173,13 +168,11 @@ impl Tap {
         match action {
             Action::Open(channel, _) => {
                 assert!(!self.closing || self.ends < 2, "a connection after the end");
-                self.opened += 1;
                 let (requests, responses) = (Requests::default(), Responses::default());
                 let line = Line { requests, responses, opened: self.now, carried: 0, open: None };
                 assert!(self.lines.insert(*channel, line).is_none(), "{channel:?} is used twice");
             }
             Action::Write(channel, bytes) => {
-                self.bytes.1 += bytes.len() as u64;
                 let line = self.lines.get_mut(channel).expect("a channel that was opened");
                 for request in line.requests.read(bytes) {
                     self.request(*channel, request);
@@ -378,8 +371,7 @@ impl Tap {
 
     // ---- the input of the client
 
-    pub(in crate::sim) fn heard(&mut self, channel: ConnectionId, bytes: &[u8]) {
-        self.bytes.0 += bytes.len() as u64;
+    fn heard(&mut self, channel: ConnectionId, bytes: &[u8]) {
         let Some(line) = self.lines.get_mut(&channel) else { return };
         let Some(open) = &mut line.open else { return };
         self.log[open.sent].heard += bytes.len();
@@ -393,7 +385,7 @@ impl Tap {
     }
 
     /// The connection has ended, by whichever side.
-    pub(in crate::sim) fn ended(&mut self, channel: ConnectionId) {
+    fn ended(&mut self, channel: ConnectionId) {
         let Some(line) = self.lines.get_mut(&channel) else { return };
         if line.carried == 0 {
             let waits = |stream: &&mut Stream| stream.over.is_some() || stream.again.is_some();

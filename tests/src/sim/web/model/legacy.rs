@@ -3,7 +3,8 @@
 
 use super::{Job, Model, Place, Session};
 use crate::sim::fault::Fault;
-use crate::sim::web::net::{Conn, Net};
+use crate::sim::net::Net;
+use crate::sim::web::site::Conn;
 use crate::sim::web::wire::{self, Request};
 use serde_json::{Value, json};
 use std::time::Duration;

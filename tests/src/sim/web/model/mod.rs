@@ -7,9 +7,12 @@ mod spoil;
 
 use super::super::app::Work;
 use super::super::fault::Fault;
-use super::net::{Conn, Net, Site};
+use super::super::net::Net;
+use super::Scenario;
+use super::site::{Conn, Site, Web};
 use super::wire::{self, Request};
 use bytes::Bytes;
+use mcp_proto::client::Event;
 use mcp_proto::{Era, Instant};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -46,6 +49,8 @@ pub struct Flavour {
 /// A server and all that it remembers.
 #[derive(Debug)]
 pub struct Model {
+    /// The run that it is part of.
+    pub scenario: Scenario,
     /// How it behaves.
     pub flavour: Flavour,
     /// How often the tool was run: by tag and round.
@@ -162,6 +167,10 @@ impl Site for Model {
         self.later.keys().next().map(|(at, _)| *at)
     }
 
+    fn event(web: &mut Web<Self>, event: Event) {
+        web.check(&event);
+    }
+
     fn wake(&mut self, net: &mut Net) {
         let Some((_, job)) = self.later.pop_first() else { return };
         match job {
@@ -180,14 +189,15 @@ impl Site for Model {
 }
 
 impl Model {
-    /// A server that behaves like this, whose tools change now and then.
-    pub fn new(flavour: Flavour) -> Self {
+    /// The server of a scenario, whose tools change now and then.
+    pub fn new(scenario: &Scenario) -> Self {
         let mut model = Self {
-            flavour,
+            scenario: scenario.clone(),
+            flavour: scenario.settings.flavour.clone(),
             runs: BTreeMap::new(),
             changes: Vec::new(),
             token: None,
-            wants_tokens: false,
+            wants_tokens: scenario.settings.authorize,
             tokens: 0,
             lost: 0,
             sessions: BTreeMap::new(),

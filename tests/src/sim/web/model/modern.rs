@@ -3,7 +3,8 @@
 
 use super::{Model, Place};
 use crate::sim::fault::Fault;
-use crate::sim::web::net::{Conn, Net};
+use crate::sim::net::Net;
+use crate::sim::web::site::Conn;
 use crate::sim::web::wire::{self, Request};
 use serde_json::{Value, json};
 

@@ -2,7 +2,8 @@
 
 use super::{Job, Model, Session};
 use crate::sim::fault::Fault;
-use crate::sim::web::net::{Conn, Net};
+use crate::sim::net::Net;
+use crate::sim::web::site::Conn;
 use crate::sim::web::wire;
 use mcp_proto::Era;
 use serde_json::{Value, json};
