@@ -15,7 +15,7 @@ fn recordings(first: u64, runs: u64, redaction: Redaction) -> Vec<Vec<u8>> {
     for seed in first..first + runs {
         let mut world = World::taped(&Scenario::from_seed(seed), redaction);
         world.run();
-        recordings.extend((0..world.clients()).map(|client| world.tape(client)));
+        recordings.extend((0..world.clients.len()).map(|client| world.tape(client)));
     }
     recordings
 }

@@ -41,7 +41,7 @@ fn each(check: impl Fn(&World, usize)) {
     for seed in 100..160 {
         let mut world = World::recorded(&Scenario { capacity: 1 << 20, ..Scenario::from_seed(seed) });
         world.run();
-        for client in 0..world.clients() {
+        for client in 0..world.clients.len() {
             check(&world, client);
             said += world.refeed(client, true, |input| vec![input.clone()]).0.len();
         }

@@ -1,7 +1,8 @@
 //! Replay files: recorded clients, and failed runs of the simulator.
 
 use crate::sim::Report;
-use crate::sim::duplex::{Scenario, World};
+use crate::sim::duplex::{Scenario, Settings};
+use crate::sim::scenario::Settings as _;
 use mcp_proto::record;
 
 /// Any bytes are read as a replay file or refused. A valid file is written back unchanged, as a
@@ -26,5 +27,5 @@ pub fn check(data: &[u8]) {
 }
 
 fn run(scenario: &Scenario) -> Report {
-    World::new(scenario, false).run()
+    Settings::attempt(scenario, false).unwrap_or_else(|violation| panic!("{violation}"))
 }

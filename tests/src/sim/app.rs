@@ -1,14 +1,14 @@
-//! The applications of a run: a tool that does what its arguments say, marks that identify each of
-//! its messages anywhere, and the records of the clients about their calls.
+//! The application of a server: a tool that does what its arguments say, and marks that identify
+//! each of its messages anywhere.
 
 use mcp_proto::exchange::ExchangeId;
-use mcp_proto::input::{Answer, CallId, Note, RequestKey};
+use mcp_proto::input::{Answer, Note, RequestKey};
 use mcp_proto::model::elicitation::{ElicitRequest, ElicitResult};
 use mcp_proto::model::tools::{CallToolResult, Tool};
 use mcp_proto::route::{Cx, Routed, ToolError};
 use mcp_proto::rpc::Object;
 use mcp_proto::server::{Context, Incoming, Responder};
-use mcp_proto::{CallError, Handler, Instant, Outcome, Progress, Router, tool};
+use mcp_proto::{Handler, Instant, Outcome, Progress, Router, tool};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -233,21 +233,4 @@ impl Task {
     pub const fn asks(&self) -> bool {
         matches!(self.answer, Outcome::NeedInput { .. })
     }
-}
-
-/// The record of a client about a call.
-#[derive(Debug)]
-pub struct Made {
-    /// The call.
-    pub call: CallId,
-    /// The tag that its answer must carry; `None` for a list.
-    pub tag: Option<u64>,
-    /// Whether its answer takes a moment and asks nothing.
-    pub brief: bool,
-    /// Whether its request was sent: then it cannot outlive the server.
-    pub sent: bool,
-    /// The last progress seen.
-    pub progress: f64,
-    /// How it ended.
-    pub ended: Option<Result<(), CallError>>,
 }

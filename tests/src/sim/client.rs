@@ -1,7 +1,7 @@
 //! A client of a world and its application: its calls, its questions, and the invariants of its
 //! events.
 
-use super::report::Report;
+use super::report::{Report, Transcript};
 use super::web::Tap;
 use mcp_proto::client::{ClientConfig, Event, State, Target, Termination};
 use mcp_proto::error::Refused;
@@ -78,6 +78,8 @@ pub struct Client<X> {
     pub closing: bool,
     /// How it ended.
     pub ended: Option<Termination>,
+    /// Its outputs, if they are kept.
+    pub said: Option<Transcript>,
     /// Questions that were neither answered nor withdrawn.
     open_questions: BTreeSet<InputKey>,
     /// Tracked notifications that have not ended.
@@ -105,6 +107,7 @@ impl<X> Client<X> {
             changed: None,
             closing: false,
             ended: None,
+            said: None,
             open_questions: BTreeSet::new(),
             notes: BTreeSet::new(),
             seen: Seen::default(),
@@ -160,6 +163,9 @@ impl<X> Client<X> {
             Action::Notice(_, ConnectionNotice::Closing(_)) => self.seen.steps_reported += 1,
             Action::Notice(_, ConnectionNotice::Closed(_)) => self.seen.closed += 1,
             Action::Read(..) | Action::Event(_) => {}
+        }
+        if let Some(said) = &mut self.said {
+            said.push(&action);
         }
         if let Some(tap) = &mut self.tap {
             tap.action(&action);

@@ -65,7 +65,10 @@ pub trait Ends: Sized {
         world.cut(link, Closed::Aborted, Closed::Reset);
     }
     /// Checks invariants after each step.
-    fn look(_world: &mut World<Self>) {}
+    fn look(world: &mut World<Self>) {
+        let now = world.net.now;
+        world.clients.iter_mut().for_each(|client| client.look(now));
+    }
 
     // ---- the network
 
@@ -98,7 +101,9 @@ pub trait Ends: Sized {
         Some(world.net.chaos.hit(faults[usize::from(up)], chance))
     }
     /// Returns whether bytes to the server find a link dead.
-    fn is_dead(world: &mut World<Self>, link: usize) -> bool;
+    fn is_dead(world: &mut World<Self>, link: usize) -> bool {
+        world.net.links[link].doomed
+    }
     /// Returns how many bytes still arrive on a connection that is reset.
     fn survivors(world: &mut World<Self>, _up: bool, bytes: usize) -> usize {
         world.net.chaos.rng.below(bytes as u64 + 1) as usize
@@ -507,6 +512,13 @@ impl<E: Ends> World<E> {
     }
 
     // ---- how they end
+
+    /// The server reads from a connection, or does not.
+    pub(super) fn read_at_server(&mut self, at_server: ConnectionId, reads: bool) {
+        if let Some(n) = self.net.link_at(at_server) {
+            self.net.links[n].reads[1] = reads;
+        }
+    }
 
     /// The server ends a connection.
     pub(super) fn close_at_server(&mut self, at_server: ConnectionId, how: Shutdown) {

@@ -146,10 +146,6 @@ impl Ends for Both {
         world.look();
     }
 
-    fn is_dead(world: &mut World, n: usize) -> bool {
-        world.net.links[n].doomed
-    }
-
     fn taken(world: &mut World, n: usize, up: bool, bytes: usize) {
         let link = &mut world.net.links[n];
         if !up {

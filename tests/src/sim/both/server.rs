@@ -73,11 +73,7 @@ impl World {
             assert!(self.end.life != Life::Ended, "{action:?} after the end of the server");
             match action {
                 Action::Open(..) | Action::Notice(..) => panic!("a server emits no {action:?}"),
-                Action::Read(channel, reads) => {
-                    if let Some(n) = self.net.link_at(channel) {
-                        self.net.links[n].reads[1] = reads;
-                    }
-                }
+                Action::Read(channel, reads) => self.read_at_server(channel, reads),
                 Action::Write(channel, bytes) => self.server_writes(channel, bytes),
                 Action::Close(channel, how) => self.close_at_server(channel, how),
                 Action::Event(event) => self.server_event(event),

@@ -3,7 +3,7 @@
 
 use mcp_proto::Instant;
 use mcp_proto::call::{CallOptions, RawCall};
-use mcp_proto::exchange::{Closed, ExitStatus, Headers, IoEvent, Peer};
+use mcp_proto::exchange::{Closed, ConnectionId, ExitStatus, Headers, IoEvent, Peer};
 use mcp_proto::input::{
     Admission, AdmitKey, AuthKey, Authorization, CallId, ClientCommand, Input, InputAnswer, InputKey, Principal,
     ServerCommand, WiredClientInput, WiredServerInput,
@@ -148,6 +148,25 @@ pub enum AdmissionOp {
     Forbidden(Option<String>),
 }
 
+impl Entry {
+    /// Returns the time.
+    pub const fn at(&self) -> Instant {
+        Instant::new(Duration::from_nanos(self.1))
+    }
+}
+
+impl Op {
+    /// Returns the input, if it is one of a client.
+    pub fn of_client(&self) -> Option<WiredClientInput> {
+        match self {
+            Self::Wire(connection, wire) => Some(Input::Event(ConnectionId(*connection), wire.wire())),
+            Self::Command(command) => Some(Input::Command(command.command())),
+            Self::Tick => Some(Input::Tick),
+            _ => None,
+        }
+    }
+}
+
 /// The inputs of a run that is recorded; of any other run, nothing.
 #[derive(Debug, Default)]
 pub struct Log(Option<Vec<Entry>>);
@@ -188,6 +207,12 @@ impl Log {
             Input::Command(ServerCommand::Shutdown(grace)) => Op::Shutdown(millis(*grace)),
         };
         self.push(Engine::Server, at, || op);
+    }
+
+    /// Returns the inputs of a client, with their times.
+    pub fn of_client(&self, number: u64) -> impl Iterator<Item = (Instant, WiredClientInput)> {
+        let entries = self.0.iter().flatten().filter(move |Entry(engine, ..)| *engine == Engine::Client(number));
+        entries.filter_map(|entry| Some((entry.at(), entry.2.of_client()?)))
     }
 
     /// Returns the entries.

@@ -6,8 +6,8 @@ use super::apart::Apart;
 use super::log::{Engine, Entry, Op};
 use super::said::Said;
 use super::settings::Setting;
-use mcp_proto::exchange::{Action, ConnectionId, IoEvent};
-use mcp_proto::input::{Answer, ClientCommand, Input, Note, RequestKey, ServerCommand, WiredServerInput};
+use mcp_proto::exchange::{Action, ConnectionId};
+use mcp_proto::input::{Answer, Input, Note, RequestKey, ServerCommand, WiredServerInput};
 use mcp_proto::server::Event;
 use mcp_proto::wired::{WiredClient, WiredServer};
 use mcp_proto::{Instant, Progress};
@@ -52,7 +52,7 @@ impl<'a> Replay<'a> {
     /// # Panics
     /// If it counted something else than the engine of the run.
     pub fn tell(&mut self, entry: &Entry) -> Said {
-        let (now, mut said) = (Instant::ZERO + Duration::from_nanos(entry.1), Said::default());
+        let (now, mut said) = (entry.at(), Said::default());
         match entry.0 {
             // Seam B is that of the server.
             Engine::Client(_) if self.seam == Seam::B => {}
@@ -68,13 +68,7 @@ impl<'a> Replay<'a> {
             self.clients.insert(number, WiredClient::new(config, *seed, now));
         }
         let Some(client) = self.clients.get_mut(&number) else { return };
-        let input = match op {
-            Op::Wire(connection, wire) => Some(Input::Event(ConnectionId(*connection), wire.wire())),
-            Op::Command(command) => Some(Input::<_, IoEvent, ClientCommand>::Command(command.command())),
-            Op::Tick => Some(Input::Tick),
-            _ => None,
-        };
-        if let Some(input) = input {
+        if let Some(input) = op.of_client() {
             let _ = client.apply(now, input);
         }
         while let Some(action) = client.poll_output() {

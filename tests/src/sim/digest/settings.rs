@@ -5,15 +5,12 @@ use super::log::{Engine, Entry, Log, Op};
 use super::pair;
 use crate::sim::rng::Rng;
 use crate::sim::{app, both, duplex, web};
-use mcp_proto::exchange::ConnectionId;
-use mcp_proto::input::Input;
 use mcp_proto::wired::Kind;
-use mcp_proto::{ClientConfig, Instant, Router, ServerConfig};
+use mcp_proto::{ClientConfig, Router, ServerConfig};
 use std::sync::Arc;
-use std::time::Duration;
 
 pub(super) fn record_duplex(seed: u64) -> Vec<Entry> {
-    let mut world = duplex::World::logged(&duplex::Scenario::from_seed(seed));
+    let mut world = duplex::World::begin(&duplex::Scenario::from_seed(seed), false, Log::on());
     world.run();
     world.log.take()
 }
@@ -66,18 +63,15 @@ impl Setting {
 /// Passes the inputs of its run to a client at seam B.
 pub(super) fn replay_pair(entries: &[Entry], mut each: impl FnMut(usize, &mut dyn Iterator<Item = String>)) {
     let mut client: Option<Bare> = None;
-    for (n, Entry(engine, at, op)) in entries.iter().enumerate() {
-        assert_eq!(*engine, Engine::Client(0), "there is one engine");
-        let now = Instant::ZERO + Duration::from_nanos(*at);
+    for (n, entry) in entries.iter().enumerate() {
+        let Entry(Engine::Client(0), _, op) = entry else { panic!("there is one engine") };
         if let Op::Client { rng, seed } = op {
-            client = Some(Bare::new(Arc::new(pair::configure(&mut Rng::new(*rng))), *seed, now));
+            let config = pair::configure(&mut Rng::new(*rng));
+            client = Some(Bare::new(Arc::new(config), *seed, entry.at()));
         }
         let Some(client) = &mut client else { continue };
-        match op {
-            Op::Wire(exchange, wire) => client.tell(now, Input::Event(ConnectionId(*exchange), wire.wire())),
-            Op::Command(command) => client.tell(now, Input::Command(command.command())),
-            Op::Tick => client.tell(now, Input::Tick),
-            _ => {}
+        if let Some(input) = op.of_client() {
+            client.tell(entry.at(), input);
         }
         while client.next_deed().is_some() {}
         each(n, &mut client.take_said().into_lines());

@@ -1,16 +1,15 @@
 //! Clients and a server over lines or HTTP. On lines, messages are lost, repeated and damaged as
 //! well, and the program exits.
 
-mod links;
-mod recorded;
-mod rest;
-mod spurious;
-mod world;
+mod end;
+mod run;
 
-pub use world::World;
+pub use end::Duplex;
+pub use run::Side;
 
 use super::app;
 use super::campaign::{self, Violation};
+use super::digest::log::Log;
 use super::report::Report;
 use super::rng::Rng;
 use super::scenario::{self, Less};
@@ -19,6 +18,9 @@ use mcp_proto::exchange::Program;
 use mcp_proto::wired::Kind;
 use mcp_proto::{ClientConfig, Router, ServerConfig};
 use std::time::Duration;
+
+/// A server, its clients, and their links.
+pub type World = super::world::World<Duplex>;
 
 /// Everything that determines a run.
 pub type Scenario = scenario::Scenario<Settings>;
@@ -77,7 +79,7 @@ impl scenario::Settings for Settings {
     }
 
     fn attempt(scenario: &Scenario, trace: bool) -> Result<Report, Violation> {
-        campaign::attempt(|| World::new(scenario, trace), World::run, World::drawn)
+        campaign::attempt(|| World::begin(scenario, trace, Log::default()), World::run, World::drawn)
     }
 
     fn lines(&self) -> Vec<(&'static str, String)> {

@@ -88,10 +88,6 @@ impl<S: Site> Ends for S {
         web.cut(link, Closed::Aborted, Closed::Reset);
     }
 
-    fn look(web: &mut Web<S>) {
-        web.clients[0].look(web.net.now);
-    }
-
     /// A connection that has carried a request is found dead by the next one.
     fn is_dead(web: &mut Web<S>, n: usize) -> bool {
         let link = &web.net.links[n];
