@@ -3,7 +3,7 @@
 
 use super::script::Script;
 use super::talk;
-use crate::sim::app::{self, Deed, Task};
+use crate::sim::app::{self, Application};
 use crate::sim::{accept, is_of_refused};
 use bytes::Bytes;
 use mcp_proto::exchange::{
@@ -14,7 +14,7 @@ use mcp_proto::input::{Input, Note, RequestKey, ServerCommand};
 use mcp_proto::limits::FrameLimits;
 use mcp_proto::server::Event;
 use mcp_proto::wired::WiredServer;
-use mcp_proto::{Instant, Router, ServerConfig};
+use mcp_proto::{Instant, ServerConfig};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,11 +88,10 @@ struct Channel {
 
 struct Run {
     engine: WiredServer,
-    router: Router,
+    app: Application,
     config: Arc<ServerConfig>,
     now: Instant,
     channels: BTreeMap<ConnectionId, Channel>,
-    tasks: BTreeMap<RequestKey, Task>,
     keys: BTreeSet<RequestKey>,
     terminated: bool,
     aborted: Vec<ConnectionId>,
@@ -104,15 +103,14 @@ struct Run {
 
 impl Run {
     fn new(script: &mut Script<'_>) -> Self {
-        let router = app::router();
-        let config = Arc::new(config(script, router.config()));
+        let app = Application::new(app::router());
+        let config = Arc::new(config(script, app.router.config()));
         let mut run = Self {
             engine: WiredServer::new(config.clone(), [7; 32], Instant::ZERO),
-            router,
+            app,
             config,
             now: Instant::ZERO,
             channels: BTreeMap::new(),
-            tasks: BTreeMap::new(),
             keys: BTreeSet::new(),
             terminated: false,
             aborted: Vec::new(),
@@ -188,7 +186,7 @@ impl Run {
         }
         assert!(self.terminated, "it never ends: {:?}", self.engine);
         assert_eq!((self.engine.running(), self.engine.poll_timeout()), (0, None));
-        assert!(self.tasks.is_empty(), "requests that were not cancelled: {:?}", self.tasks.keys());
+        assert!(self.app.tasks.is_empty(), "requests that were not cancelled: {:?}", self.app.tasks.keys());
         assert_eq!(accept(&mut self.engine, self.now, Kind::Lines), None);
         for wire in [IoEvent::Read(Bytes::from_static(b"{}\n")), IoEvent::ReadClosed, IoEvent::Closed(Closed::Eof)] {
             self.handle_event(ConnectionId(1), wire);
@@ -201,25 +199,20 @@ impl Run {
     /// One of the tasks makes its next step.
     fn act(&mut self, script: &mut Script<'_>) {
         let n = script.below(3);
-        if let Some(key) = self.tasks.keys().nth(n).copied() {
+        if let Some(key) = self.app.tasks.keys().nth(n).copied() {
             self.does(key);
         }
     }
 
     fn drive_tasks(&mut self) {
-        while let Some(key) = self.tasks.keys().next().copied() {
+        while let Some(key) = self.app.tasks.keys().next().copied() {
             self.does(key);
         }
     }
 
     fn does(&mut self, key: RequestKey) {
-        let Some(task) = self.tasks.get_mut(&key) else { return };
-        match task.act(self.now) {
-            Deed::Note(key, note, _) => self.tell(Input::Command(ServerCommand::Notify(key, note))),
-            Deed::Answer(responder, outcome) => {
-                self.tasks.remove(&key);
-                self.tell(Input::Command(ServerCommand::Respond(responder.write(outcome))));
-            }
+        if let Some(command) = self.app.act(key, self.now) {
+            self.tell(Input::Command(command));
         }
     }
 
@@ -345,13 +338,12 @@ impl Run {
             Event::Request(responder, incoming) => {
                 let key = responder.key();
                 assert!(self.keys.insert(key), "{key:?} is handed out twice");
-                match app::take(&self.router, responder, incoming, 0, self.now) {
-                    Ok(task) => drop(self.tasks.insert(key, task)),
-                    Err(answer) => self.engine.respond(self.now, answer),
+                if let Some(answer) = self.app.request(responder, incoming, self.now) {
+                    let _ = self.engine.command(self.now, answer);
                 }
             }
             Event::Cancelled(key) => {
-                assert!(self.tasks.remove(&key).is_some(), "{key:?} does not run");
+                assert!(self.app.tasks.remove(&key).is_some(), "{key:?} does not run");
             }
             Event::Terminated => self.terminated = true,
             _ => {}

@@ -2,7 +2,7 @@
 //! each of its messages anywhere.
 
 use mcp_proto::exchange::ExchangeId;
-use mcp_proto::input::{Answer, Note, RequestKey};
+use mcp_proto::input::{Answer, Note, RequestKey, ServerCommand};
 use mcp_proto::model::elicitation::{ElicitRequest, ElicitResult};
 use mcp_proto::model::tools::{CallToolResult, Tool};
 use mcp_proto::route::{Cx, Routed, ToolError};
@@ -10,7 +10,7 @@ use mcp_proto::rpc::Object;
 use mcp_proto::server::{Context, Incoming, Responder};
 use mcp_proto::{Handler, Instant, Outcome, Progress, Router, tool};
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 /// The marker of every secret.
@@ -136,8 +136,51 @@ pub struct Task {
     pause: Duration,
 }
 
-/// Takes a request: answered at once, or a task. `run` is the number of the run that it may be.
-pub fn take(router: &Router, responder: Responder, incoming: Incoming, run: u64, now: Instant) -> Result<Task, Answer> {
+/// The application of a server: its tools, and the requests that it works on.
+pub struct Application {
+    /// The tools.
+    pub router: Router,
+    /// The requests.
+    pub tasks: BTreeMap<RequestKey, Task>,
+    /// How often each call was handed out in each round.
+    pub handed: BTreeMap<(u64, usize), u32>,
+    /// The number of the latest run of a handler.
+    pub runs: u64,
+}
+
+impl Application {
+    /// An application with these tools.
+    pub const fn new(router: Router) -> Self {
+        Self { router, tasks: BTreeMap::new(), handed: BTreeMap::new(), runs: 0 }
+    }
+
+    /// Takes a request as the next run. Returns the answer, if there is one at once.
+    pub fn request(&mut self, responder: Responder, incoming: Incoming, now: Instant) -> Option<ServerCommand> {
+        let key = responder.key();
+        self.runs += 1;
+        match take(&self.router, responder, incoming, self.runs, now) {
+            Ok(task) => {
+                *self.handed.entry((task.mark.tag, task.round)).or_default() += 1;
+                assert!(self.tasks.insert(key, task).is_none(), "a key was used twice");
+                None
+            }
+            Err(answer) => Some(ServerCommand::Respond(answer)),
+        }
+    }
+
+    /// Lets a task do the next thing. Returns what it sends.
+    pub fn act(&mut self, key: RequestKey, now: Instant) -> Option<ServerCommand> {
+        Some(match self.tasks.get_mut(&key)?.act(now) {
+            Deed::Note(key, note, _) => ServerCommand::Notify(key, note),
+            Deed::Answer(responder, outcome) => {
+                self.tasks.remove(&key);
+                ServerCommand::Respond(responder.write(outcome))
+            }
+        })
+    }
+}
+
+fn take(router: &Router, responder: Responder, incoming: Incoming, run: u64, now: Instant) -> Result<Task, Answer> {
     match router.route(responder, incoming) {
         Routed::Answer(answer) => Err(answer),
         Routed::Handle { invocation, responder, .. } => {
@@ -193,6 +236,11 @@ fn outcome(cx: &Cx, work: &Work, mark: Mark) -> Outcome {
         Ok::<_, ToolError>(CallToolResult::text(name + &"x".repeat(work.padding)))
     };
     cx.outcome(done())
+}
+
+/// Returns progress of a request that does not exist.
+pub fn stray_note() -> ServerCommand {
+    ServerCommand::Notify(RequestKey::new(9999), Note::Progress(Progress::new(1.0)))
 }
 
 /// Returns the response of a client to an input request of its call.

@@ -269,6 +269,14 @@ impl<X> Client<X> {
         }
     }
 
+    /// Compares the ends of its calls with how often they were handed out in each round.
+    pub(super) fn check_runs(&self, handed: &BTreeMap<(u64, usize), u32>) {
+        let ran = self.unsent.iter().find(|tag| handed.contains_key(&(**tag, 0)));
+        assert_eq!(ran, None, "a call ran, and its end says that it certainly did not");
+        let twice = handed.iter().find(|((tag, _), n)| self.once.contains(tag) && **n > 1);
+        assert_eq!(twice, None, "a call ran twice");
+    }
+
     /// Checks that no state is left, and that the counters of the engine equal the observations.
     pub(super) fn check_rest(&self) {
         assert!(self.ended.is_some(), "client {} never ended: {:?}", self.number, self.state());

@@ -1,7 +1,7 @@
 //! The world of one run: its server, its clients, and the malicious peer.
 
 use super::super::accept;
-use super::super::app::{self, Task};
+use super::super::app::{self, Application, Task};
 use super::super::client::Client;
 use super::super::digest::log::{Engine, Log, Op};
 use super::super::net::{Link, Net, Odds};
@@ -10,12 +10,12 @@ use super::host::{Done, Host};
 use super::watch::{Peer, Watch};
 use super::{Fault, Life, Rng, Scenario, ServerInputKind, World};
 use bytes::Bytes;
+use mcp_proto::Instant;
 use mcp_proto::client::{Event, State};
 use mcp_proto::exchange::{Closed, ConnectionId, IoEvent};
 use mcp_proto::input::{Admission, AdmitToken, Answer, Input, RequestKey};
 use mcp_proto::server::ServerConfig;
 use mcp_proto::wired::{Kind, WiredClient, WiredServer};
-use mcp_proto::{Instant, Router};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -46,16 +46,13 @@ pub struct Both {
     /// The time by which a server that shuts down must have ended.
     pub(super) drain_until: Instant,
     pub(super) config: Arc<ServerConfig>,
-    pub(super) router: Router,
-    pub(super) tasks: BTreeMap<RequestKey, Task>,
+    pub(super) app: Application,
     /// Late responses to cancelled requests.
     pub(super) late: VecDeque<Answer>,
     pub(super) cancelled: Vec<Task>,
     pub(super) admits: Vec<(Instant, AdmitToken, Admission)>,
-    pub(super) runs: u64,
+    /// What each run of a handler did.
     pub(super) done: BTreeMap<u64, Done>,
-    /// How often each call was handed out in each round.
-    pub(super) handed: BTreeMap<(u64, usize), u32>,
     pub(super) watch: Watch,
     /// The number of the latest client.
     pub(super) numbers: u64,
@@ -80,7 +77,7 @@ impl Ends for Both {
     fn steps(world: &World) -> [Vec<(Instant, Step)>; 2] {
         let end = &world.end;
         let mut steps: Vec<_> = end.server.poll_timeout().map(|at| (at, Step::Tick)).into_iter().collect();
-        steps.extend(end.tasks.iter().map(|(key, task)| (task.next, Step::Task(*key))));
+        steps.extend(end.app.tasks.iter().map(|(key, task)| (task.next, Step::Task(*key))));
         steps.extend(end.admits.iter().enumerate().map(|(n, (at, ..))| (*at, Step::Admit(n))));
         steps.extend(end.up.map(|at| (at, Step::Start)));
         [Vec::new(), steps]
@@ -160,8 +157,8 @@ impl World {
     /// A world at its beginning; `trace` prints what happens.
     pub(in crate::sim) fn begin(scenario: &Scenario, trace: bool, mut log: Log) -> Self {
         let mut rng = Rng::new(scenario.seed);
-        let router = app::marked_router();
-        let config = Arc::new(super::server::configure(router.config(), scenario, &mut rng));
+        let app = Application::new(app::marked_router());
+        let config = Arc::new(super::server::configure(app.router.config(), scenario, &mut rng));
         let net = Net::new(scenario.chaos(Rng::new(rng.draw())), scenario.capacity);
         let seed = rng.seed();
         log.push(Engine::Server, Instant::ZERO, || Op::Server(seed));
@@ -174,14 +171,11 @@ impl World {
             drain_until: Instant::ZERO,
             watch: Watch::new(scenario, config.limits.server.history_keep),
             config,
-            router,
-            tasks: BTreeMap::new(),
+            app,
             late: VecDeque::new(),
             cancelled: Vec::new(),
             admits: Vec::new(),
-            runs: 0,
             done: BTreeMap::new(),
-            handed: BTreeMap::new(),
             numbers: 0,
             raw_channel: 0,
         };

@@ -180,7 +180,7 @@ impl World {
     /// The id of a request of a client that runs, if there is one.
     fn some_request(&mut self) -> Value {
         let running: Vec<u64> =
-            self.end.tasks.values().filter(|task| task.mark.host != RAW).map(|task| task.mark.tag).collect();
+            self.end.app.tasks.values().filter(|task| task.mark.host != RAW).map(|task| task.mark.tag).collect();
         let tag = running.get(self.below(running.len() as u64) as usize);
         let works = self.end.watch.sessions.values().flat_map(|session| &session.works);
         let id = works.filter(|(_, of)| Some(*of) == tag).map(|(id, _)| id.clone()).next();

@@ -120,19 +120,12 @@ impl World {
     /// Nothing is left of anything.
     pub(super) fn check_rest(&mut self) {
         self.clients.iter().for_each(|host| host.check_rest());
-        assert!(self.end.tasks.is_empty(), "tasks that were not cancelled: {:?}", self.end.tasks.keys());
+        assert!(self.end.app.tasks.is_empty(), "tasks that were not cancelled: {:?}", self.end.app.tasks.keys());
         assert!(self.net.links.is_empty() && self.net.opening.is_empty(), "connections that were not closed");
         assert_eq!(self.end.life, Life::Serving);
         assert_eq!(self.end.watch.open_sessions(), 0, "sessions without a user");
         self.check_server_at_rest();
-        for host in &self.clients {
-            for tag in &host.unsent {
-                let ran = self.end.handed.contains_key(&(*tag, 0));
-                assert!(!ran, "the call {tag} ran, and its end says that it certainly did not");
-            }
-            let twice = self.end.handed.iter().find(|((tag, _), n)| host.once.contains(tag) && **n > 1);
-            assert_eq!(twice, None, "a call ran twice");
-        }
+        self.clients.iter().for_each(|client| client.check_runs(&self.end.app.handed));
         self.apply_to_server(Input::Command(ServerCommand::Shutdown(Duration::from_secs(1))));
         assert_eq!(self.end.life, Life::Ended, "nothing runs, and it does not end");
     }

@@ -2,7 +2,7 @@
 //! and its restart, and the invariants of its requests.
 
 use super::super::accept;
-use super::super::app::{self, Deed};
+use super::super::app::{Deed, Task, stray_note};
 use super::super::digest::log::{Engine, Op};
 use super::end::RAW;
 use super::host::Done;
@@ -96,12 +96,16 @@ impl World {
         self.end.watch.told(&event);
         match event {
             Event::Request(responder, incoming) => self.request(responder, incoming),
-            Event::Cancelled(key) => self.end.cancelled.extend(self.end.tasks.remove(&key)),
+            Event::Cancelled(key) => self.end.cancelled.extend(self.end.app.tasks.remove(&key)),
             Event::Admit(token, head) => self.ask_to_admit(token, &head.expect("a request over HTTP")),
             Event::SessionOpened(_) => self.report.sessions += 1,
             Event::SessionEnded(_, why) => self.report.idled += u64::from(why == SessionEnd::Idle),
             Event::Terminated => {
-                assert!(self.end.tasks.is_empty(), "tasks that were not cancelled: {:?}", self.end.tasks.keys());
+                assert!(
+                    self.end.app.tasks.is_empty(),
+                    "tasks that were not cancelled: {:?}",
+                    self.end.app.tasks.keys()
+                );
                 self.end.life = Life::Ended;
             }
             _ => {}
@@ -112,22 +116,18 @@ impl World {
 
     fn request(&mut self, responder: Responder, incoming: Incoming) {
         let key = responder.key();
-        self.end.runs += 1;
         self.report.handled += 1;
-        match app::take(&self.end.router, responder, incoming, self.end.runs, self.net.now) {
-            Ok(task) => {
-                self.check_asker(&task);
-                *self.end.handed.entry((task.mark.tag, task.round)).or_default() += 1;
-                let done = Done { mark: task.mark, said: Vec::new(), answered: false, delivered: false };
-                self.end.done.insert(self.end.runs, done);
-                assert!(self.end.tasks.insert(key, task).is_none(), "a key was used twice");
-            }
-            Err(answer) => self.apply_to_server(Input::Command(ServerCommand::Respond(answer))),
+        if let Some(answer) = self.end.app.request(responder, incoming, self.net.now) {
+            return self.apply_to_server(Input::Command(answer));
         }
+        let task = &self.end.app.tasks[&key];
+        self.check_asker(task);
+        let done = Done { mark: task.mark, said: Vec::new(), answered: false, delivered: false };
+        self.end.done.insert(task.mark.run, done);
     }
 
     /// A request has the peer that sent it.
-    fn check_asker(&self, task: &app::Task) {
+    fn check_asker(&self, task: &Task) {
         let context = &task.context;
         let principal = if task.mark.host >= RAW {
             Some(RAW)
@@ -146,7 +146,7 @@ impl World {
     }
 
     pub(super) fn act(&mut self, key: RequestKey) {
-        let Some(task) = self.end.tasks.get_mut(&key) else { return };
+        let Some(task) = self.end.app.tasks.get_mut(&key) else { return };
         let mark = task.mark;
         match task.act(self.net.now) {
             Deed::Note(key, note, number) => {
@@ -167,7 +167,7 @@ impl World {
                     return self.dawdle(key, *responder);
                 }
                 self.log.push(Engine::Server, self.net.now, || Op::Act(key.number()));
-                let task = self.end.tasks.remove(&key).expect("as above");
+                let task = self.end.app.tasks.remove(&key).expect("as above");
                 self.end.done.get_mut(&mark.run).expect("it runs").answered = !task.asks();
                 let answer = responder.write(outcome);
                 self.apply_to_server(Input::Command(ServerCommand::Respond(answer)));
@@ -177,14 +177,14 @@ impl World {
 
     fn dawdle(&mut self, key: RequestKey, responder: Responder) {
         let until = self.net.now + Duration::from_secs(20 + self.below(60));
-        if let Some(task) = self.end.tasks.get_mut(&key) {
+        if let Some(task) = self.end.app.tasks.get_mut(&key) {
             task.resume(responder, until);
         }
     }
 
     /// After a disconnect a request of 2026-07-28 is cancelled, and one of a session continues.
     pub(super) fn check_disconnected(&self, channel: ConnectionId) {
-        for task in self.end.tasks.values() {
+        for task in self.end.app.tasks.values() {
             let here = task.exchange().is_some_and(|exchange| exchange.connection() == channel.0);
             let modern = task.context.version.era() == Era::Modern;
             assert!(!here || !modern, "{:?} goes on without a client", task.mark);
@@ -287,7 +287,7 @@ impl World {
     }
 
     fn forget_server(&mut self) {
-        self.end.tasks.clear();
+        self.end.app.tasks.clear();
         self.end.late.clear();
         self.end.admits.clear();
         self.end.watch.restarted();
@@ -316,10 +316,7 @@ impl World {
             },
             5 => {
                 self.log.push(Engine::Server, self.net.now, || Op::StrayNote);
-                Input::Command(ServerCommand::Notify(
-                    RequestKey::new(9999),
-                    Note::Progress(mcp_proto::Progress::new(1.0)),
-                ))
+                Input::Command(stray_note())
             }
             6 => {
                 // A principal that was never admitted.

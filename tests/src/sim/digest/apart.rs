@@ -5,7 +5,7 @@ use super::super::is_refused;
 use super::said::Said;
 use mcp_proto::Instant;
 use mcp_proto::exchange::{Closed, IoEvent};
-use mcp_proto::input::{AdmitToken, Input, Note, RequestKey, ServerCommand, WiredServerInput};
+use mcp_proto::input::{AdmitToken, Input, ServerCommand, WiredServerInput};
 use mcp_proto::server::{Event, ServerConfig};
 use mcp_proto::wired::{Connection, Kind, Mail, SharedServer};
 use std::collections::{BTreeMap, VecDeque};
@@ -67,7 +67,7 @@ impl Apart {
                 self.server.handle_timeout(now);
             }
             Input::Command(ServerCommand::Respond(answer)) => self.server.respond(now, answer),
-            Input::Command(ServerCommand::Notify(key, note)) => self.notify(now, key, note),
+            Input::Command(ServerCommand::Notify(key, note)) => _ = self.server.notify(now, key, note),
             Input::Command(ServerCommand::Publish(change)) => self.server.publish(now, change),
             Input::Command(ServerCommand::Revoke(principal)) => self.server.revoke(now, &principal),
             Input::Command(ServerCommand::Admit(key, admission)) => {
@@ -77,12 +77,6 @@ impl Apart {
             }
             Input::Command(ServerCommand::Shutdown(grace)) => self.server.shutdown(now, grace),
         }
-        self.settle_all(now);
-    }
-
-    /// Sends a notification on a request.
-    pub fn notify(&mut self, now: Instant, key: RequestKey, note: Note) {
-        let _ = self.server.notify(now, key, note);
         self.settle_all(now);
     }
 

@@ -77,17 +77,17 @@ impl World {
     /// Passes its entries to engines of this build. `each` gets the outputs after each.
     fn replay(self, seed: u64, entries: &[Entry], each: impl FnMut(usize, &mut dyn Iterator<Item = String>)) {
         match self {
-            Self::Duplex => replay(&Setting::duplex(seed), Seam::A, entries, each),
-            Self::Web => replay(&Setting::web(seed), Seam::A, entries, each),
-            Self::Both => replay(&Setting::both(seed), Seam::A, entries, each),
-            Self::BothB => replay(&Setting::both(seed), Seam::B, entries, each),
+            Self::Duplex => replay(Setting::duplex(seed), Seam::A, entries, each),
+            Self::Web => replay(Setting::web(seed), Seam::A, entries, each),
+            Self::Both => replay(Setting::both(seed), Seam::A, entries, each),
+            Self::BothB => replay(Setting::both(seed), Seam::B, entries, each),
             Self::Pair => settings::replay_pair(entries, each),
         }
     }
 }
 
 fn replay(
-    setting: &Setting,
+    setting: Setting,
     seam: Seam,
     entries: &[Entry],
     mut each: impl FnMut(usize, &mut dyn Iterator<Item = String>),

@@ -3,15 +3,17 @@
 use super::super::accept;
 use super::bare::{Bare, Deed};
 use super::log::{Engine, Entry, Log, Op};
-use crate::sim::app::{self, Mark, Task, Work};
+use crate::sim::app::{self, Application, Mark, Work};
 use crate::sim::rng::Rng;
 use mcp_proto::client::{Event, ListenerStart, Policy, Restart};
 use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, Program, Shutdown};
-use mcp_proto::input::{CallId, ClientCommand, Input, InputAnswer, InputKey, RequestKey, WiredClientInput};
+use mcp_proto::input::{
+    CallId, ClientCommand, Input, InputAnswer, InputKey, RequestKey, ServerCommand, WiredClientInput,
+};
 use mcp_proto::model::elicitation::ElicitResult;
 use mcp_proto::rpc::Object;
 use mcp_proto::wired::WiredServer;
-use mcp_proto::{ClientConfig, Instant, Router, server, tools};
+use mcp_proto::{ClientConfig, Instant, server, tools};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,9 +52,7 @@ struct Pair {
     now: Instant,
     client: Bare,
     server: WiredServer,
-    router: Router,
-    tasks: BTreeMap<RequestKey, Task>,
-    runs: u64,
+    app: Application,
     calls: u64,
     /// Questions that wait for an answer, and the call of each.
     questions: Vec<(InputKey, u64)>,
@@ -72,16 +72,14 @@ pub fn record(seed: u64) -> Vec<Entry> {
     let state = rng.draw();
     let (client_seed, server_seed) = (rng.seed(), rng.seed());
     let config = Arc::new(configure(&mut Rng::new(state)));
-    let router = app::marked_router();
+    let app = Application::new(app::marked_router());
     let mut log = Log::on();
     log.push(Engine::Client(0), Instant::ZERO, || Op::Client { rng: state, seed: client_seed });
     let mut pair = Pair {
         now: Instant::ZERO,
         client: Bare::new(config, client_seed, Instant::ZERO),
-        server: WiredServer::new(Arc::new(router.config()), server_seed, Instant::ZERO),
-        router,
-        tasks: BTreeMap::new(),
-        runs: 0,
+        server: WiredServer::new(Arc::new(app.router.config()), server_seed, Instant::ZERO),
+        app,
         calls: 0,
         questions: Vec::new(),
         at_server: BTreeMap::new(),
@@ -198,7 +196,11 @@ impl Pair {
                 let _ = self.server.apply(self.now, Input::Event(connection, wire));
                 self.drain_server();
             }
-            Delivery::Task(key) => self.act(key),
+            Delivery::Task(key) => {
+                let command = self.app.act(key, self.now);
+                self.command(key, command);
+                self.drain_server();
+            }
         }
     }
 
@@ -257,17 +259,10 @@ impl Pair {
                 }
                 Action::Event(server::Event::Request(responder, incoming)) => {
                     let key = responder.key();
-                    self.runs += 1;
-                    match app::take(&self.router, responder, incoming, self.runs, self.now) {
-                        Ok(task) => {
-                            self.sequence += 1;
-                            self.deliveries.insert((task.next, self.sequence), Delivery::Task(key));
-                            self.tasks.insert(key, task);
-                        }
-                        Err(answer) => self.server.respond(self.now, answer),
-                    }
+                    let answer = self.app.request(responder, incoming, self.now);
+                    self.command(key, answer);
                 }
-                Action::Event(server::Event::Cancelled(key)) => drop(self.tasks.remove(&key)),
+                Action::Event(server::Event::Cancelled(key)) => drop(self.app.tasks.remove(&key)),
                 Action::Event(_) | Action::Open(..) | Action::Read(..) | Action::Notice(..) => {}
             }
         }
@@ -277,20 +272,14 @@ impl Pair {
         self.at_server.iter().find(|(_, at)| **at == connection).map(|(exchange, _)| *exchange)
     }
 
-    fn act(&mut self, key: RequestKey) {
-        let Some(task) = self.tasks.get_mut(&key) else { return };
-        match task.act(self.now) {
-            app::Deed::Note(key, note, _) => {
-                let next = task.next;
-                let _ = self.server.notify(self.now, key, note);
-                self.sequence += 1;
-                self.deliveries.insert((next, self.sequence), Delivery::Task(key));
-            }
-            app::Deed::Answer(responder, outcome) => {
-                self.tasks.remove(&key);
-                self.server.respond(self.now, responder.write(outcome));
-            }
+    /// Executes a command of the application for a request, which then has its next turn.
+    fn command(&mut self, key: RequestKey, command: Option<ServerCommand>) {
+        if let Some(task) = self.app.tasks.get(&key) {
+            self.sequence += 1;
+            self.deliveries.insert((task.next, self.sequence), Delivery::Task(key));
         }
-        self.drain_server();
+        if let Some(command) = command {
+            let _ = self.server.command(self.now, command);
+        }
     }
 }

@@ -1,16 +1,16 @@
 //! Engines that get the inputs of those of a run again.
 
-use super::super::app::{self, Deed, Task};
+use super::super::app::{Task, stray_note};
 use super::super::{accept, is_of_refused};
 use super::apart::Apart;
 use super::log::{Engine, Entry, Op};
 use super::said::Said;
 use super::settings::Setting;
+use mcp_proto::Instant;
 use mcp_proto::exchange::{Action, ConnectionId};
-use mcp_proto::input::{Answer, Input, Note, RequestKey, ServerCommand, WiredServerInput};
+use mcp_proto::input::{Answer, Input, RequestKey, ServerCommand, WiredServerInput};
 use mcp_proto::server::Event;
 use mcp_proto::wired::{WiredClient, WiredServer};
-use mcp_proto::{Instant, Progress};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,21 +30,18 @@ enum Serving {
 }
 
 /// The engines of a run.
-pub struct Replay<'a> {
-    setting: &'a Setting,
+pub struct Replay {
+    setting: Setting,
     seam: Seam,
     clients: BTreeMap<u64, WiredClient>,
     server: Option<Serving>,
-    tasks: BTreeMap<RequestKey, Task>,
     late: BTreeMap<RequestKey, Answer>,
-    runs: u64,
 }
 
-impl<'a> Replay<'a> {
+impl Replay {
     /// No engine yet.
-    pub fn new(setting: &'a Setting, seam: Seam) -> Self {
-        let (clients, tasks, late) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { setting, seam, clients, server: None, tasks, late, runs: 0 }
+    pub const fn new(setting: Setting, seam: Seam) -> Self {
+        Self { setting, seam, clients: BTreeMap::new(), server: None, late: BTreeMap::new() }
     }
 
     /// Applies an input to an engine, and returns its outputs.
@@ -102,13 +99,17 @@ impl<'a> Replay<'a> {
                 };
                 said.accepted(accepted);
             }
-            Op::Act(key) => self.act(now, RequestKey::new(*key)),
+            Op::Act(key) => {
+                if let Some(command) = self.setting.app.act(RequestKey::new(*key), now) {
+                    self.input(now, Input::Command(command));
+                }
+            }
             Op::Late(key) => {
                 if let Some(answer) = self.late.remove(&RequestKey::new(*key)) {
                     self.input(now, Input::Command(ServerCommand::Respond(answer)));
                 }
             }
-            Op::StrayNote => self.note(now, RequestKey::new(9999), Note::Progress(Progress::new(1.0))),
+            Op::StrayNote => self.input(now, Input::Command(stray_note())),
             Op::Wire(connection, wire) => self.input(now, Input::Event(ConnectionId(*connection), wire.wire())),
             Op::Tick => self.input(now, Input::Tick),
             Op::Publish => self.input(now, Input::Command(ServerCommand::Publish(mcp_proto::input::Change::Tools))),
@@ -129,7 +130,7 @@ impl<'a> Replay<'a> {
     }
 
     fn forget(&mut self) {
-        self.tasks.clear();
+        self.setting.app.tasks.clear();
         self.late.clear();
     }
 
@@ -138,25 +139,6 @@ impl<'a> Replay<'a> {
             Some(Serving::Whole(server)) => drop(server.apply(now, input)),
             Some(Serving::Apart(server)) => server.input(now, input),
             None => {}
-        }
-    }
-
-    fn note(&mut self, now: Instant, key: RequestKey, note: Note) {
-        match &mut self.server {
-            Some(Serving::Whole(server)) => drop(server.notify(now, key, note)),
-            Some(Serving::Apart(server)) => server.notify(now, key, note),
-            None => {}
-        }
-    }
-
-    fn act(&mut self, now: Instant, key: RequestKey) {
-        let Some(task) = self.tasks.get_mut(&key) else { return };
-        match task.act(now) {
-            Deed::Note(key, note, _) => self.note(now, key, note),
-            Deed::Answer(responder, outcome) => {
-                self.tasks.remove(&key);
-                self.input(now, Input::Command(ServerCommand::Respond(responder.write(outcome))));
-            }
         }
     }
 
@@ -184,15 +166,12 @@ impl<'a> Replay<'a> {
             };
             match event {
                 Event::Request(responder, incoming) => {
-                    let key = responder.key();
-                    self.runs += 1;
-                    match app::take(&self.setting.router, responder, incoming, self.runs, now) {
-                        Ok(task) => _ = self.tasks.insert(key, task),
-                        Err(answer) => self.input(now, Input::Command(ServerCommand::Respond(answer))),
+                    if let Some(answer) = self.setting.app.request(responder, incoming, now) {
+                        self.input(now, Input::Command(answer));
                     }
                 }
                 Event::Cancelled(key) => {
-                    let late = self.tasks.remove(&key).and_then(Task::into_late_answer);
+                    let late = self.setting.app.tasks.remove(&key).and_then(Task::into_late_answer);
                     self.late.extend(late.map(|answer| (key, answer)));
                 }
                 _ => {}

@@ -3,10 +3,11 @@
 use super::bare::Bare;
 use super::log::{Engine, Entry, Log, Op};
 use super::pair;
+use crate::sim::app::{self, Application};
 use crate::sim::rng::Rng;
-use crate::sim::{app, both, duplex, web};
+use crate::sim::{both, duplex, web};
 use mcp_proto::wired::Kind;
-use mcp_proto::{ClientConfig, Router, ServerConfig};
+use mcp_proto::{ClientConfig, ServerConfig};
 use std::sync::Arc;
 
 pub(super) fn record_duplex(seed: u64) -> Vec<Entry> {
@@ -36,14 +37,14 @@ pub struct Setting {
     /// What its connections carry.
     pub kind: Kind,
     /// Its application.
-    pub router: Router,
+    pub app: Application,
 }
 
 impl Setting {
     pub(super) fn duplex(seed: u64) -> Self {
         let settings = duplex::Scenario::from_seed(seed).settings;
-        let (router, kind) = (app::router(), settings.kind());
-        Self { server: Arc::new(duplex::server(&router)), kind, router, client: Box::new(move |_| settings.client()) }
+        let (app, kind) = (Application::new(app::router()), settings.kind());
+        Self { server: Arc::new(duplex::server(&app.router)), kind, app, client: Box::new(move |_| settings.client()) }
     }
 
     /// The server of these runs is a model and no engine.
@@ -53,10 +54,10 @@ impl Setting {
     }
 
     pub(super) fn both(seed: u64) -> Self {
-        let (router, scenario) = (app::marked_router(), both::Scenario::from_seed(seed));
-        let server = Arc::new(both::configure_server(router.config(), &scenario, &mut Rng::new(seed)));
+        let (app, scenario) = (Application::new(app::marked_router()), both::Scenario::from_seed(seed));
+        let server = Arc::new(both::configure_server(app.router.config(), &scenario, &mut Rng::new(seed)));
         let client = Box::new(move |rng| both::configure_client(&scenario, &mut Rng::new(rng)));
-        Self { client, server, kind: Kind::HttpServer, router }
+        Self { client, server, kind: Kind::HttpServer, app }
     }
 }
 

@@ -2,7 +2,7 @@
 //! program exits.
 
 use super::super::accept;
-use super::super::app::{self, Deed, Task};
+use super::super::app::Application;
 use super::super::client::Client;
 use super::super::digest::log::{Engine, Op};
 use super::super::fault::Fault;
@@ -12,10 +12,9 @@ use super::{Scenario, Side, Transport, World};
 use bytes::Bytes;
 use mcp_proto::client::{Event, State, Termination, Timer};
 use mcp_proto::exchange::{Action, Closed, ConnectionId, ExitStatus, IoEvent, Shutdown};
-use mcp_proto::input::{Input, RequestKey};
+use mcp_proto::input::{Input, RequestKey, ServerCommand};
 use mcp_proto::wired::{WiredServer, WiredTimer};
-use mcp_proto::{CallError, Instant, Router, server};
-use std::collections::{BTreeMap, BTreeSet};
+use mcp_proto::{CallError, Instant, server};
 use std::time::Duration;
 
 /// A step of the server or of an application.
@@ -32,12 +31,9 @@ pub enum Step {
 pub struct Duplex {
     pub(super) scenario: Scenario,
     pub(super) server: WiredServer,
-    pub(super) router: Router,
-    pub(super) tasks: BTreeMap<RequestKey, Task>,
+    pub(super) app: Application,
     /// Whether it has ended.
     pub(super) is_over: bool,
-    /// Tags of calls that the server's application was given.
-    pub(super) ran: BTreeSet<u64>,
 }
 
 impl Ends for Duplex {
@@ -56,7 +52,7 @@ impl Ends for Duplex {
     fn steps(world: &World) -> [Vec<(Instant, Step)>; 2] {
         let first = world.has_operations().then_some((world.next_operation, Step::Operation));
         let tick = world.end.server.poll_timeout().map(|at| (at, Step::Tick));
-        let tasks = world.end.tasks.iter().map(|(key, task)| (task.next, Step::Task(*key)));
+        let tasks = world.end.app.tasks.iter().map(|(key, task)| (task.next, Step::Task(*key)));
         [first.into_iter().collect(), tick.into_iter().chain(tasks).collect()]
     }
 
@@ -70,7 +66,12 @@ impl Ends for Duplex {
                 world.end.server.handle_timeout(world.net.now);
                 world.drain_server();
             }
-            Step::Task(key) => world.act(key),
+            Step::Task(key) => {
+                world.log.push(Engine::Server, world.net.now, || Op::Act(key.number()));
+                let command = world.end.app.act(key, world.net.now);
+                world.command(command);
+                world.drain_server();
+            }
         }
     }
 
@@ -227,19 +228,10 @@ impl World {
         }
     }
 
-    fn act(&mut self, key: RequestKey) {
-        let Some(task) = self.end.tasks.get_mut(&key) else { return };
-        self.log.push(Engine::Server, self.net.now, || Op::Act(key.number()));
-        match task.act(self.net.now) {
-            Deed::Note(key, note, _) => {
-                let _ = self.end.server.notify(self.net.now, key, note);
-            }
-            Deed::Answer(responder, outcome) => {
-                self.end.tasks.remove(&key);
-                self.end.server.respond(self.net.now, responder.write(outcome));
-            }
+    fn command(&mut self, command: Option<ServerCommand>) {
+        if let Some(command) = command {
+            let _ = self.end.server.command(self.net.now, command);
         }
-        self.drain_server();
     }
 
     /// Ends the server within a second.
@@ -263,16 +255,10 @@ impl World {
                 }
                 Action::Close(channel, how) => self.close_at_server(channel, how),
                 Action::Event(server::Event::Request(responder, incoming)) => {
-                    let key = responder.key();
-                    match app::take(&self.end.router, responder, incoming, 0, self.net.now) {
-                        Ok(task) => {
-                            self.end.ran.insert(task.mark.tag);
-                            assert!(self.end.tasks.insert(key, task).is_none(), "a key was used twice");
-                        }
-                        Err(answer) => self.end.server.respond(self.net.now, answer),
-                    }
+                    let answer = self.end.app.request(responder, incoming, self.net.now);
+                    self.command(answer);
                 }
-                Action::Event(server::Event::Cancelled(key)) => drop(self.end.tasks.remove(&key)),
+                Action::Event(server::Event::Cancelled(key)) => drop(self.end.app.tasks.remove(&key)),
                 Action::Event(server::Event::Terminated) => self.end.is_over = true,
                 Action::Event(_) => {}
             }

@@ -1,6 +1,6 @@
 //! A run: the operations of the applications, inputs that nothing expects, and the end.
 
-use super::super::app::{self, Work};
+use super::super::app::{self, Application, Work};
 use super::super::client::{Client, late, some_answer, stray, stray_answer};
 use super::super::digest::log::{Engine, Log, Op};
 use super::super::net::Net;
@@ -15,7 +15,7 @@ use mcp_proto::record::{Recorder, Redaction};
 use mcp_proto::rpc::Object;
 use mcp_proto::wired::{WiredClient, WiredServer};
 use mcp_proto::{Instant, tools};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -48,16 +48,14 @@ impl World {
     fn with(scenario: &Scenario, trace: bool, mut log: Log, outputs: bool, redaction: Option<Redaction>) -> Self {
         let mut chaos = scenario.chaos(Rng::new(scenario.seed));
         chaos.grain = 100;
-        let router = app::router();
+        let app = Application::new(app::router());
         let seed = chaos.rng.seed();
         log.push(Engine::Server, Instant::ZERO, || Op::Server(seed));
         let end = Duplex {
             scenario: scenario.clone(),
-            server: WiredServer::new(Arc::new(super::server(&router)), seed, Instant::ZERO),
-            router,
-            tasks: BTreeMap::new(),
+            server: WiredServer::new(Arc::new(super::server(&app.router)), seed, Instant::ZERO),
+            app,
             is_over: false,
-            ran: BTreeSet::new(),
         };
         let mut world = Self::new(end, Net::new(chaos, scenario.capacity), None, &scenario.less, trace, log);
         for number in 0..scenario.settings.clients as u64 {
@@ -237,13 +235,12 @@ impl World {
     fn check_rest(&self) {
         for client in &self.clients {
             client.check_rest();
-            let ran = client.unsent.intersection(&self.end.ran).next();
-            assert_eq!(ran, None, "a call ran, and its end says that it certainly did not");
+            client.check_runs(&self.end.app.handed);
         }
         assert!(self.end.is_over, "the server never ended");
         assert_eq!(self.end.server.poll_timeout(), None, "the server waits after its end");
         assert_eq!(self.end.server.running(), 0);
-        assert!(self.end.tasks.is_empty(), "tasks that were not cancelled: {:?}", self.end.tasks.keys());
+        assert!(self.end.app.tasks.is_empty(), "tasks that were not cancelled: {:?}", self.end.app.tasks.keys());
         assert!(self.net.is_empty(), "links that were not closed");
     }
 }
