@@ -6,11 +6,11 @@
 //!
 //! * *Fronts*, with feature `os`: [`Client`], [`Server`] and [`Gateway`] are handles of the
 //!   application, which wait with wakers on any runtime. Each comes with a [`Driving`] for the loop
-//!   of its driver, and each connection is a [`DrivenConnection`], in the same loop, in a task or in
-//!   threads of its own. An HTTP library gets an [`Exchange`] for each request.
+//!   of its driver, and each connection is a [`DrivenConnection`], in the same loop, in a task or
+//!   in threads of its own. An HTTP library gets an [`Exchange`] for each request.
 //! * *Roles:* [`ClientCore`], [`ServerCore`] and [`Exchanges`] are the same without a lock, a clock
 //!   and callbacks: values go in, tasks come out.
-//! * *Parts*, of which the others consist.
+//! * *Parts*, for the two others.
 //!
 //! The parts:
 //!
