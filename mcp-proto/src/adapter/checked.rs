@@ -5,6 +5,7 @@ mod client;
 mod connection;
 mod rules;
 mod server;
+mod shared;
 mod watch;
 
 use crate::exchange::{ConnectionId, IoEvent};
@@ -19,9 +20,11 @@ use watch::Watch;
 /// A driver that omits a report can wait forever, and the engine ignores a report that is wrong.
 /// `Checked` panics at the call that breaks the rule, or at the first call after its time limit.
 ///
-/// It wraps a [`WiredClient`], a [`WiredServer`], or the [`Connection`] that a task owns, and has
-/// their methods. A driver that uses it also in production creates it with [`off`](Self::off),
-/// which checks nothing.
+/// It wraps a [`WiredClient`], a [`WiredServer`], or a [`SharedServer`] and each [`Connection`] that
+/// a task owns, and has their methods. A driver that uses it also in production creates it with
+/// [`off`](Self::off), which checks nothing. A driver of a [`Driving`](super::Driving) sets
+/// `checked` in its [`ClientOptions`](super::ClientOptions) or
+/// [`ServerOptions`](super::ServerOptions).
 ///
 /// ```should_panic
 /// use mcp_proto::adapter::Checked;
@@ -78,6 +81,7 @@ use watch::Watch;
 /// A computer that sleeps, or a thread that is stopped in a debugger, breaks the rules with a time.
 ///
 /// [`Connection`]: crate::wired::Connection
+/// [`SharedServer`]: crate::wired::SharedServer
 /// [`WiredClient`]: crate::wired::WiredClient
 /// [`WiredServer`]: crate::wired::WiredServer
 #[derive(Debug)]
@@ -103,11 +107,21 @@ impl<E: Checkable> Checked<E> {
         Self { engine, watch: None }
     }
 
+    /// Returns the engine with checks if they are `on`.
+    pub(super) fn when(on: bool, engine: E) -> Self {
+        if on { Self::new(engine) } else { Self::off(engine) }
+    }
+
     /// Returns when to call `handle_timeout`: for the engine, or because the driver breaks a rule
     /// if it does nothing until then.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let rule = self.watch.as_ref().and_then(|watch| watch.poll_timeout());
         earliest(self.engine.next_timeout(), rule)
+    }
+
+    /// Ends the checks, since no driver is left.
+    pub(super) fn stop(&mut self) {
+        self.watch = None;
     }
 
     /// Carries out a command.
@@ -145,6 +159,13 @@ impl<E: Checkable> Checked<E> {
         if let Some(watch) = &mut self.watch {
             watch.armed(self.engine.next_timeout());
         }
+    }
+}
+
+/// The engine without checks, as [`off`](Checked::off) returns it.
+impl<E: Checkable> From<E> for Checked<E> {
+    fn from(engine: E) -> Self {
+        Self::off(engine)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::asking::{Asking, ClientLink, Questions};
 use super::calls::{Calls, Collected, Noted};
+use super::checked::Checked;
 use super::question::{Question, ReplyKey};
 use super::running::Cancelled;
 use crate::call::{Call, Calling, Method};
@@ -23,7 +24,7 @@ use core::task::Waker;
 ///
 /// [`Client`](super::Client) is this behind a lock.
 pub struct ClientCore {
-    engine: WiredClient,
+    engine: Checked<WiredClient>,
     calls: Calls<Option<Waker>>,
     questions: Questions,
     link: ClientLink,
@@ -62,9 +63,9 @@ pub struct ReplacedWaker(#[expect(dead_code, reason = "it is only dropped")] Opt
 impl ClientCore {
     /// Creates a client. Callbacks send their answers through `link`, which leads to
     /// [`command`](Self::command).
-    pub fn new(engine: WiredClient, link: ClientLink) -> Self {
+    pub fn new(engine: impl Into<Checked<WiredClient>>, link: ClientLink) -> Self {
         let (calls, questions) = (Calls::default(), Questions::default());
-        Self { engine, calls, questions, link, tasks: VecDeque::new() }
+        Self { engine: engine.into(), calls, questions, link, tasks: VecDeque::new() }
     }
 
     /// Returns the engine.
@@ -157,6 +158,7 @@ impl ClientCore {
         if self.calls.terminated().is_some() {
             return;
         }
+        self.engine.stop();
         self.engine.close(now);
         let aborted = || IoEvent::Closed(Closed::Aborted);
         open.into_iter().for_each(|id| self.engine.handle_io(now, id, aborted()));

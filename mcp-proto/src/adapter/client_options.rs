@@ -1,6 +1,7 @@
 //! The options of a client, which are the same in every driver.
 
 use super::asking::Asking;
+use super::checked::Checked;
 use super::job::{Job, Promise};
 use super::question::{Question, Reply, ReplyToken};
 use crate::client::{BadHeader, ClientConfig, Event};
@@ -36,6 +37,7 @@ pub struct ClientOptions {
     event: Option<ClientEventCallback>,
     notice: Option<NoticeCallback>,
     stderr: Stderr,
+    checked: bool,
     #[cfg(feature = "record")]
     recorder: Option<Recorder>,
 }
@@ -223,8 +225,19 @@ impl ClientOptions {
         self
     }
 
+    /// Makes the engine panic when the driver breaks a rule, for the tests of a driver: see
+    /// [`Checked`].
+    pub fn checked(mut self) -> Self {
+        self.checked = true;
+        self
+    }
+
     /// For a driver: creates the engine, with the changes of the configuration.
-    pub fn create(&mut self, mut config: ClientConfig, seed: [u8; 32], now: Instant) -> WiredClient {
+    pub fn create(&mut self, config: ClientConfig, seed: [u8; 32], now: Instant) -> Checked<WiredClient> {
+        Checked::when(self.checked, self.create_unchecked(config, seed, now))
+    }
+
+    pub(crate) fn create_unchecked(&mut self, mut config: ClientConfig, seed: [u8; 32], now: Instant) -> WiredClient {
         self.changes.drain(..).for_each(|change| change(&mut config));
         let config = Arc::new(config);
         #[cfg(feature = "record")]

@@ -16,6 +16,7 @@ use core::future::Future;
 #[must_use]
 pub struct ServerOptions {
     threads: usize,
+    checked: bool,
     /// Behind a lock only to be `Sync`: the driver takes it.
     event: Mutex<Option<EventCallback>>,
     message: Option<MessageHook>,
@@ -61,7 +62,7 @@ enum AdmitCallback {
 
 impl Default for ServerOptions {
     fn default() -> Self {
-        Self { threads: 256, event: Mutex::new(None), message: None, admit: None, spawn: None }
+        Self { threads: 256, checked: false, event: Mutex::new(None), message: None, admit: None, spawn: None }
     }
 }
 
@@ -153,6 +154,18 @@ impl ServerOptions {
     pub fn on_executor(mut self, spawn: impl Fn(BoxFuture<()>) + Send + Sync + 'static) -> Self {
         self.spawn = Some(Arc::new(spawn));
         self
+    }
+
+    /// Makes the engine panic when the driver breaks a rule, for the tests of a driver: see
+    /// [`Checked`](super::Checked).
+    pub fn checked(mut self) -> Self {
+        self.checked = true;
+        self
+    }
+
+    /// Returns whether the engine panics when the driver breaks a rule.
+    pub const fn is_checked(&self) -> bool {
+        self.checked
     }
 
     /// Returns the maximum number of threads that run handlers.

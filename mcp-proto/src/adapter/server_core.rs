@@ -1,6 +1,7 @@
 //! A server without a lock and without waiting: its engine, the callbacks that run, and the tasks
 //! of its driver.
 
+use super::checked::Checked;
 use super::job::Link;
 use super::running::{Cancelled, Running};
 use super::work::Work;
@@ -24,7 +25,7 @@ use core::time::Duration;
 /// [`Server`](super::Server) is this behind a lock.
 #[derive(Debug)]
 pub struct ServerCore {
-    engine: SharedServer,
+    engine: Checked<SharedServer>,
     tasks: ServerTasks,
     /// The wakers of the open connections, by number.
     connections: BTreeMap<u64, Option<Waker>>,
@@ -50,8 +51,8 @@ pub enum ServerTask {
 impl ServerCore {
     /// Creates a server without connections. Callbacks send their commands through `link`, which
     /// leads to [`command`](Self::command).
-    pub fn new(engine: SharedServer, link: Link) -> Self {
-        Self { engine, tasks: ServerTasks::new(link), connections: BTreeMap::new() }
+    pub fn new(engine: impl Into<Checked<SharedServer>>, link: Link) -> Self {
+        Self { engine: engine.into(), tasks: ServerTasks::new(link), connections: BTreeMap::new() }
     }
 
     /// Returns the connection for an accepted socket or pipe pair: see [`SharedServer::accept`].
@@ -125,6 +126,7 @@ impl ServerCore {
     /// Ends everything at once: cancels the callbacks, and wakes the drivers of all connections,
     /// which abort them.
     pub fn abandon(&mut self) {
+        self.engine.stop();
         self.tasks.cancel_all();
         let woken = self.take_wakers();
         self.tasks.queue.extend(woken.into_iter().map(ServerTask::Wake));

@@ -69,7 +69,7 @@ impl Link {
         for_server.configure(&mut served);
         let on_server_event = for_server.take_event();
         Self {
-            client: for_client.create(config, [1; 32], now),
+            client: for_client.create_unchecked(config, [1; 32], now),
             server: WiredServer::new(Arc::new(served), [2; 32], now),
             network: Network::default(),
             callbacks: Callbacks::new(router, for_server, for_client.take_callbacks()),

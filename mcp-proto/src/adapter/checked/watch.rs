@@ -151,7 +151,7 @@ impl Watch {
     }
 
     /// More outputs may follow one that was taken.
-    fn took_output(&mut self, has_more: bool) {
+    pub(super) fn took_output(&mut self, has_more: bool) {
         self.outputs = self.outputs.filter(|_| has_more).map(|_| self.now);
     }
 

@@ -3,6 +3,7 @@
 use super::Task;
 use super::client::ClientShared;
 use super::server::{Exchanged, ServerShared};
+use crate::adapter::checked::Checked;
 use crate::adapter::ending::Signal;
 use crate::adapter::os::Clock;
 use crate::adapter::transfer::{Transfer, TransferOutput};
@@ -39,7 +40,7 @@ enum ConnectionEnd {
 
 struct Served {
     shared: Arc<ServerShared>,
-    connection: Connection,
+    connection: Checked<Connection>,
     /// An event was passed on and not parsed.
     pending: bool,
     /// The server has aborted it.
@@ -68,7 +69,7 @@ impl DrivenConnection {
         Self { transfer: Transfer::opening(endpoint), end: ConnectionEnd::Client(shared, id), has_task: false }
     }
 
-    pub(super) fn server(shared: Arc<ServerShared>, connection: Connection, transfer: Transfer) -> Self {
+    pub(super) fn server(shared: Arc<ServerShared>, connection: Checked<Connection>, transfer: Transfer) -> Self {
         let served = Served { shared, connection, pending: false, aborted: false, delayed: false, left: false };
         Self { transfer, end: ConnectionEnd::Server(Box::new(served)), has_task: false }
     }
@@ -183,7 +184,7 @@ impl Served {
                     }
                     None if !self.exchange(transfer, now, waker, has_task) => {
                         if transfer.is_closed() {
-                            self.leave();
+                            self.leave(true);
                         }
                         return Turned::Done;
                     }
@@ -227,18 +228,19 @@ impl Drop for DrivenConnection {
         match &mut self.end {
             ConnectionEnd::Client(shared, id) if !self.transfer.is_closed() => shared.dropped(*id),
             ConnectionEnd::Client(..) => {}
-            ConnectionEnd::Server(served) => served.leave(),
+            ConnectionEnd::Server(served) => served.leave(self.transfer.is_closed()),
         }
     }
 }
 
 impl Served {
-    fn leave(&mut self) {
+    fn leave(&mut self, is_closed: bool) {
         if core::mem::replace(&mut self.left, true) {
             return;
         }
-        // Ignored if the connection has closed.
-        self.connection.handle_io(self.shared.clock.now(), IoEvent::Closed(Closed::Aborted));
+        if !is_closed {
+            self.connection.handle_io(self.shared.clock.now(), IoEvent::Closed(Closed::Aborted));
+        }
         loop {
             let turn = self.connection.take_turn();
             let is_empty = turn.is_empty();

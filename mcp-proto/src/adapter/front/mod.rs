@@ -8,6 +8,8 @@ mod connection;
 mod events;
 mod gateway;
 mod server;
+#[cfg(all(test, not(shuttle)))]
+mod tests;
 
 pub use client::{Client, Closer, Elements, Pending, PendingNotification};
 pub use connection::{DrivenConnection, Turned};

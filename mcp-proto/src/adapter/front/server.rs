@@ -4,6 +4,7 @@ use super::backlog::{Backlog, Next};
 use super::connection::DrivenConnection;
 use super::events::deliver;
 use super::{Delay, Driving, Events, Role, Routing, RoutingKind, Task, first};
+use crate::adapter::checked::Checked;
 use crate::adapter::job::{Job, Link};
 use crate::adapter::options::ServerOptions;
 use crate::adapter::os::{Clock, seed};
@@ -225,6 +226,7 @@ impl ServerShared {
         let linger = config.limits.frame.linger_timeout;
         let max = (config.limits.server.max_queued_events, config.limits.server.max_queued_event_bytes);
         let engine = SharedServer::new(Arc::new(config), seed()?, clock.now());
+        let engine = Checked::when(options.is_checked(), engine);
         let backlog = Backlog::new(options.take_event(), max);
         Ok(Arc::new_cyclic(|this: &Weak<Self>| {
             let this = this.clone();
@@ -288,6 +290,7 @@ impl ServerShared {
             Kind::Lines if is_pair => Transfer::given(),
             _ => Transfer::accepted(),
         };
+        let connection = Checked::when(self.options.is_checked(), connection);
         DrivenConnection::server(Arc::clone(self), connection, transfer)
     }
 

@@ -1,0 +1,92 @@
+//! The checked server that many tasks share.
+
+use super::rules::Rules;
+use super::{Checkable, Checked};
+use crate::error::Refused;
+use crate::exchange::Peer;
+use crate::input::*;
+use crate::server::Event;
+use crate::time::Instant;
+use crate::wired::{Connection, Kind, SharedServer, Turn, TurnReply};
+use core::time::Duration;
+
+impl Checkable for SharedServer {
+    fn connection(&self) -> Option<Rules> {
+        None
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        self.poll_timeout()
+    }
+}
+
+impl Checked<SharedServer> {
+    /// As [`SharedServer::accept`]. The connection has no checks: wrap it as well.
+    #[track_caller]
+    pub fn accept(&mut self, now: Instant, kind: Kind, peer: Peer) -> Connection {
+        self.act(now, |server| server.accept(now, kind, peer))
+    }
+
+    /// As [`SharedServer::exchange`].
+    #[track_caller]
+    pub fn exchange(&mut self, now: Instant, turn: Turn) -> TurnReply {
+        self.act(now, |server| server.exchange(now, turn))
+    }
+
+    /// As [`SharedServer::poll_woken`].
+    pub fn poll_woken(&mut self) -> Option<u64> {
+        let woken = self.engine.poll_woken();
+        if let Some(watch) = &mut self.watch {
+            watch.took_output(woken.is_some());
+        }
+        woken
+    }
+
+    /// As [`SharedServer::poll_event`].
+    pub fn poll_event(&mut self) -> Option<Event> {
+        let event = self.engine.poll_event();
+        if let Some(watch) = &mut self.watch {
+            // Connections may wait for their turn.
+            watch.took_output(true);
+            if let Some(Event::Terminated) = event {
+                watch.terminated();
+            }
+        }
+        event
+    }
+
+    /// As [`SharedServer::command`].
+    ///
+    /// # Errors
+    /// [`Refused`] with the command.
+    #[track_caller]
+    pub fn command(&mut self, now: Instant, command: ServerCommand) -> Result<Applied, Refused<ServerCommand>> {
+        self.act(now, |server| server.command(now, command))
+    }
+
+    /// As [`SharedServer::publish`].
+    #[track_caller]
+    pub fn publish(&mut self, now: Instant, change: Change) {
+        self.act(now, |server| server.publish(now, change));
+    }
+
+    /// As [`SharedServer::revoke`].
+    #[track_caller]
+    pub fn revoke(&mut self, now: Instant, principal: &Principal) {
+        self.act(now, |server| server.revoke(now, principal));
+    }
+
+    /// As [`SharedServer::shutdown`].
+    #[track_caller]
+    pub fn shutdown(&mut self, now: Instant, grace: Duration) {
+        self.act(now, |server| server.shutdown(now, grace));
+    }
+
+    /// As [`SharedServer::handle_timeout`].
+    #[track_caller]
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.check_timeout(now);
+        self.engine.handle_timeout(now);
+        self.arm();
+    }
+}

@@ -1,0 +1,88 @@
+use super::{DrivenConnection, Driving, Server, Task, Turned};
+use crate::adapter::{Client, ClientOptions, ServerOptions};
+use crate::client::ClientConfig;
+use crate::exchange::Peer;
+use crate::route::Router;
+use crate::wired::Kind;
+use alloc::boxed::Box;
+use alloc::string::String;
+use bytes::Bytes;
+use core::future::pending;
+use core::task::Waker;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+const PING: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+
+fn server(options: ServerOptions) -> (Server, Driving) {
+    let router = Router::new("calc", "1.0");
+    Server::begin(router, options, |_| Box::pin(pending())).expect("the system has random bytes")
+}
+
+/// Takes turns, and carries out the tasks of the connection and of its engine.
+fn drive(connection: &mut DrivenConnection, driving: &Driving) {
+    while connection.turn(Waker::noop()) != Turned::Done {}
+    while let Some(task) = connection.next_task().or_else(|| driving.next_task_of_command()) {
+        if let Task::Route(routing) = task {
+            drop(routing);
+        }
+    }
+}
+
+fn text_of_panic(f: impl FnOnce()) -> String {
+    let panic = catch_unwind(AssertUnwindSafe(f)).expect_err("it panics");
+    *panic.downcast::<String>().expect("a text")
+}
+
+/// Answers a ping, and says that more was written than there is.
+fn writes_too_much(options: ServerOptions) {
+    let (server, driving) = server(options);
+    let mut connection = server.accept(Kind::Lines, Peer::default(), false);
+    connection.transfer().read(Ok(Bytes::from_static(PING)));
+    drive(&mut connection, &driving);
+    assert!(connection.transfer().step().is_some(), "the response");
+    connection.transfer().wrote(Ok(4000));
+    drive(&mut connection, &driving);
+}
+
+#[test]
+fn checked_server_panics_when_its_driver_breaks_a_rule() {
+    let text = text_of_panic(|| writes_too_much(ServerOptions::new().checked()));
+    assert!(text.starts_with("connection 1: 4000 bytes written of "), "{text}");
+}
+
+#[test]
+fn server_without_checks_ignores_a_wrong_report() {
+    writes_too_much(ServerOptions::new());
+}
+
+#[test]
+fn checked_client_panics_when_its_driver_breaks_a_rule() {
+    let (_client, driving) =
+        Client::begin(ClientConfig::given(), ClientOptions::new().checked(), |_| Box::pin(pending()))
+            .expect("the system has random bytes");
+    let Some(Task::Open(mut connection, _)) = driving.next_task() else { panic!("it opens its connection") };
+    let now = connection.clock().now();
+    assert!(connection.transfer().opened(now, Peer::default(), false));
+    drive(&mut connection, &driving);
+    assert!(connection.transfer().step().is_some(), "the first request");
+    connection.transfer().wrote(Ok(4000));
+    let text = text_of_panic(|| drive(&mut connection, &driving));
+    assert!(text.starts_with("connection 1: 4000 bytes written of "), "{text}");
+}
+
+#[test]
+fn end_of_a_checked_connection_breaks_no_rule() {
+    let (server, driving) = server(ServerOptions::new().checked());
+    let mut left = server.accept(Kind::Lines, Peer::default(), false);
+    drive(&mut left, &driving);
+    drop(left);
+    let mut ended = server.accept(Kind::Lines, Peer::default(), false);
+    ended.transfer().read(Ok(Bytes::new()));
+    drive(&mut ended, &driving);
+    while ended.transfer().step().is_some() {
+        ended.transfer().wrote(Ok(0));
+        drive(&mut ended, &driving);
+    }
+    assert!(ended.transfer().is_closed());
+    drop(ended);
+}
