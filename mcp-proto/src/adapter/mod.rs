@@ -30,6 +30,7 @@
 //!   system.
 //!
 //! Nothing else here opens, reads or waits. An application needs nothing of this module.
+#![cfg_attr(feature = "os", doc = include_str!("porting.md"))]
 
 #[cfg(feature = "std")]
 mod accepting;
