@@ -20,8 +20,8 @@ use watch::Watch;
 /// A driver that omits a report can wait forever, and the engine ignores a report that is wrong.
 /// `Checked` panics at the call that breaks the rule, or at the first call after its time limit.
 ///
-/// It wraps a [`WiredClient`], a [`WiredServer`], or a [`SharedServer`] and each [`Connection`] that
-/// a task owns, and has their methods. A driver that uses it also in production creates it with
+/// It wraps a [`WiredClient`], a [`WiredServer`], or a [`SharedServer`] and each [`Connection`] of
+/// it, and has their methods. A driver that uses it also in production creates it with
 /// [`off`](Self::off), which checks nothing. A driver of a [`Driving`](super::Driving) sets
 /// `checked` in its [`ClientOptions`](super::ClientOptions) or
 /// [`ServerOptions`](super::ServerOptions).
