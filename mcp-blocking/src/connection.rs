@@ -24,7 +24,7 @@ use std::task::{Wake, Waker};
 
 pub(crate) struct ConnectionThreads {
     number: u64,
-    state: Mutex<State>,
+    state: Mutex<ConnectionState>,
     changes: Mutex<Changes>,
     changed: Condvar,
     driver: Weak<Driver>,
@@ -38,7 +38,7 @@ struct Changes {
     waiting: usize,
 }
 
-struct State {
+struct ConnectionState {
     connection: DrivenConnection,
     resource: Resource,
     /// The deadline that the driver knows.
@@ -48,7 +48,7 @@ struct State {
     closed: bool,
 }
 
-impl State {
+impl ConnectionState {
     /// Returns what readers wait for: whether to read, and whether the connection is being opened.
     fn waited_for(&mut self) -> (bool, bool) {
         (self.connection.wants_read(), self.connection.transfer().is_opening())
@@ -85,7 +85,7 @@ impl Wake for ConnectionThreads {
 
 impl ConnectionThreads {
     pub(crate) fn new(number: u64, connection: DrivenConnection, driver: Weak<Driver>) -> Self {
-        let state = State { connection, resource: Resource::Other, due: None, threads: 0, closed: false };
+        let state = ConnectionState { connection, resource: Resource::Other, due: None, threads: 0, closed: false };
         Self { number, state: Mutex::new(state), changes: Mutex::default(), changed: Condvar::new(), driver }
     }
 

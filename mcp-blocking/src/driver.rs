@@ -19,7 +19,7 @@ use std::time::Duration;
 
 pub(crate) struct Driver {
     driving: Driving,
-    state: Mutex<State>,
+    state: Mutex<DriverState>,
     /// Wakes the driver's thread.
     ticks: Condvar,
     /// Signals that a connection has closed.
@@ -29,7 +29,7 @@ pub(crate) struct Driver {
 }
 
 #[derive(Default)]
-struct State {
+struct DriverState {
     connections: BTreeMap<u64, Arc<ConnectionThreads>>,
     last: u64,
     /// The deadlines of connections.
@@ -100,7 +100,7 @@ impl Driver {
         open_timeout: Duration,
         given: Option<Given>,
     ) -> Arc<Self> {
-        let state = Mutex::new(State { given, ..State::default() });
+        let state = Mutex::new(DriverState { given, ..DriverState::default() });
         Arc::new(Self { driving, state, ticks: Condvar::new(), closed: Condvar::new(), callbacks, open_timeout })
     }
 
@@ -206,7 +206,7 @@ impl Driver {
         threads
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, DriverState> {
         lock(&self.state)
     }
 }

@@ -433,14 +433,14 @@ impl fmt::Debug for Headers {
     /// Shows the values of the fields of a request that are known to hold no credential, and masks
     /// those of all others.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Shown(self, Side::Request).fmt(f)
+        ShownHeaders(self, Side::Request).fmt(f)
     }
 }
 
 /// Header fields of one side, for `Debug`.
-struct Shown<'a>(&'a Headers, Side);
+struct ShownHeaders<'a>(&'a Headers, Side);
 
-impl fmt::Debug for Shown<'_> {
+impl fmt::Debug for ShownHeaders<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(headers, side) = *self;
         f.debug_map().entries(headers.iter().map(|(name, value)| (name, HeaderField { name, value, side }))).finish()
@@ -490,7 +490,7 @@ pub struct ResponseHead {
 impl fmt::Debug for ResponseHead {
     /// Shows the values of the standard fields that never hold a credential.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let headers = Shown(&self.headers, Side::Response);
+        let headers = ShownHeaders(&self.headers, Side::Response);
         f.debug_struct("ResponseHead").field("status", &self.status).field("headers", &headers).finish()
     }
 }

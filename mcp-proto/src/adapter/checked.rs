@@ -12,7 +12,7 @@ use crate::exchange::{ConnectionId, IoEvent};
 use crate::time::{Instant, earliest};
 use alloc::boxed::Box;
 use core::ops::Deref;
-use rules::Rules;
+use rules::ConnectionRules;
 use watch::Watch;
 
 /// An engine that panics when its driver breaks a rule, for the tests of drivers.
@@ -181,7 +181,7 @@ impl<E> Deref for Checked<E> {
 /// An engine that can be checked.
 pub trait Checkable {
     /// Returns the rules for the connection that exists already.
-    fn connection(&self) -> Option<Rules>;
+    fn connection(&self) -> Option<ConnectionRules>;
 
     /// Returns the next timer of the engine.
     fn next_timeout(&self) -> Option<Instant>;

@@ -32,7 +32,7 @@ use core::future::Future;
 #[derive(Default)]
 #[must_use]
 pub struct ClientOptions {
-    changes: Vec<Change>,
+    changes: Vec<ConfigChange>,
     callbacks: ClientCallbacks,
     event: Option<ClientEventCallback>,
     notice: Option<NoticeCallback>,
@@ -42,7 +42,7 @@ pub struct ClientOptions {
     recorder: Option<Recorder>,
 }
 
-type Change = Box<dyn FnOnce(&mut ClientConfig) + Send>;
+type ConfigChange = Box<dyn FnOnce(&mut ClientConfig) + Send>;
 
 /// The callback for events of a client.
 pub type ClientEventCallback = Box<dyn FnMut(Event) + Send>;

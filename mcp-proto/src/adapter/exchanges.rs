@@ -48,7 +48,7 @@ pub enum Part {
 #[derive(Debug)]
 struct OpenExchange {
     decoder: BodyDecoder,
-    reading: Reading,
+    reading: BodyReading,
     parts: VecDeque<Part>,
     /// Bytes in `parts`, and those that were taken last and may not be written yet.
     unsent: usize,
@@ -58,7 +58,7 @@ struct OpenExchange {
 
 /// What becomes of the body of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Reading {
+enum BodyReading {
     /// It is kept until the request is admitted.
     Held,
     /// It is passed to the engine.
@@ -70,14 +70,14 @@ enum Reading {
 impl OpenExchange {
     fn new(head: &RequestHead, engine: &Server) -> Self {
         let config = engine.config();
-        let reading = if config.admit { Reading::Held } else { Reading::Wanted };
+        let reading = if config.admit { BodyReading::Held } else { BodyReading::Wanted };
         let decoder = BodyDecoder::of_request(head, &config.limits.frame);
         Self { decoder, reading, parts: VecDeque::new(), unsent: 0, taken: 0, waker: None }
     }
 
     /// Returns the next item of the body for the engine.
     fn next_item(&mut self) -> Option<Inbound> {
-        if self.reading != Reading::Wanted {
+        if self.reading != BodyReading::Wanted {
             return None;
         }
         let item = match self.decoder.poll_item() {
@@ -88,13 +88,13 @@ impl OpenExchange {
             }
         };
         if matches!(item, Inbound::End | Inbound::Reject(_)) {
-            self.reading = Reading::Over;
+            self.reading = BodyReading::Over;
         }
         Some(item)
     }
 
     fn wants_body(&self) -> bool {
-        self.reading != Reading::Over && self.parts.is_empty()
+        self.reading != BodyReading::Over && self.parts.is_empty()
     }
 }
 
@@ -146,7 +146,7 @@ impl Exchanges {
     pub fn poll_wants_body(&mut self, id: ExchangeId, waker: &Waker) -> (Option<bool>, Option<Waker>) {
         match self.open.get_mut(&id) {
             None => (Some(false), None),
-            Some(open) if open.reading == Reading::Held && open.parts.is_empty() => {
+            Some(open) if open.reading == BodyReading::Held && open.parts.is_empty() => {
                 (None, open.waker.replace(waker.clone()))
             }
             Some(open) => (Some(open.wants_body()), None),
@@ -239,7 +239,7 @@ impl Exchanges {
 
     /// Feeds the decoder of a body. Returns whether more of the body is wanted.
     fn read(&mut self, now: Instant, id: ExchangeId, feed: impl FnOnce(&mut BodyDecoder)) -> bool {
-        let Some(open) = self.open.get_mut(&id).filter(|open| open.reading != Reading::Over) else { return false };
+        let Some(open) = self.open.get_mut(&id).filter(|open| open.reading != BodyReading::Over) else { return false };
         feed(&mut open.decoder);
         self.pass_on(now, id);
         self.run(now);
@@ -267,8 +267,8 @@ impl Exchanges {
         while let Some(output) = self.engine.poll_output() {
             match output {
                 Output::Send(id, Outbound::Continue) => {
-                    if let Some(open) = self.open.get_mut(&id).filter(|open| open.reading == Reading::Held) {
-                        open.reading = Reading::Wanted;
+                    if let Some(open) = self.open.get_mut(&id).filter(|open| open.reading == BodyReading::Held) {
+                        open.reading = BodyReading::Wanted;
                         self.tasks.queue.extend(open.waker.take().map(ServerTask::Wake));
                         admitted.push(id);
                     }

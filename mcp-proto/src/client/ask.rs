@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 
 /// The open questions: those that the application has not answered.
 #[derive(Debug, Default)]
-pub(super) struct Questions {
+pub(super) struct ServerQuestions {
     open: BTreeMap<InputKey, Asked>,
     last: u64,
 }
@@ -41,7 +41,7 @@ enum Asker {
     Call(CallId),
 }
 
-impl Questions {
+impl ServerQuestions {
     pub(super) fn len(&self) -> usize {
         self.open.len()
     }

@@ -32,7 +32,7 @@ pub(super) struct CallState {
     pub(super) repeated: bool,
     /// Whether any request of the call may have reached the server, regardless of the latest one.
     pub(super) reached: bool,
-    pub(super) clock: Clock,
+    pub(super) clock: CallClock,
     /// The limit of the total time. The timeout error reports it.
     pub(super) total: Option<Duration>,
     /// The last progress of the current request.
@@ -86,7 +86,7 @@ impl CallState {
 
 /// The clock of a call. It runs towards a deadline, is held with time left, or has no limit.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Clock {
+pub(super) enum CallClock {
     Unlimited,
     Running { limit: Duration, until: Instant },
     Still { limit: Duration, left: Duration },
@@ -101,7 +101,7 @@ impl CallTable {
         let total = raw.options.max_total.or(resets.then_some(env.config.max_total));
         env.timers.set(Timer::Total(call), total.map(|total| env.now + total));
         let limit = raw.options.timeout.unwrap_or(env.config.timeout);
-        let clock = limit.map_or(Clock::Unlimited, |limit| Clock::Still { limit, left: limit });
+        let clock = limit.map_or(CallClock::Unlimited, |limit| CallClock::Still { limit, left: limit });
         let state = CallState {
             raw,
             owner,
@@ -233,18 +233,23 @@ impl CallTable {
     }
 
     /// Changes the clock of a call and its timer.
-    pub(super) fn set_clock(&mut self, env: &mut Env, call: CallId, change: impl FnOnce(Clock, Instant) -> Clock) {
+    pub(super) fn set_clock(
+        &mut self,
+        env: &mut Env,
+        call: CallId,
+        change: impl FnOnce(CallClock, Instant) -> CallClock,
+    ) {
         let Some(state) = self.map.get_mut(&call) else { return };
         state.clock = change(state.clock, env.now);
         let until = match state.clock {
-            Clock::Running { until, .. } => Some(until),
-            Clock::Unlimited | Clock::Still { .. } => None,
+            CallClock::Running { until, .. } => Some(until),
+            CallClock::Unlimited | CallClock::Still { .. } => None,
         };
         env.timers.set(Timer::Call(call), until);
     }
 }
 
-impl Clock {
+impl CallClock {
     pub(super) fn run(self, now: Instant) -> Self {
         match self {
             Self::Still { limit, left } => Self::Running { limit, until: now + left },

@@ -1,6 +1,6 @@
 //! Calls, from the command to the one event that ends each, and their clocks.
 
-use super::call_table::{CallOwner, CallStage, CallState, CallTable, Clock, InputState, size};
+use super::call_table::{CallClock, CallOwner, CallStage, CallState, CallTable, InputState, size};
 use super::ids::Purpose;
 use super::phase::Phase;
 use super::{Client, Event, Termination, Timer, pings};
@@ -179,7 +179,7 @@ impl Client {
     pub(super) fn on_call_timeout(&mut self, call: CallId, timer: Timer) {
         let Some(state) = self.calls.get(call) else { return };
         let after = match (timer, state.clock) {
-            (Timer::Call(_), Clock::Running { limit, .. } | Clock::Still { limit, .. }) => limit,
+            (Timer::Call(_), CallClock::Running { limit, .. } | CallClock::Still { limit, .. }) => limit,
             _ => state.total.unwrap_or_default(),
         };
         let (awaited, sent) = self.whereabouts(state);
@@ -245,7 +245,7 @@ impl Client {
         let tell = state.raw.options.progress && progress.progress > state.told;
         state.told = state.told.max(progress.progress);
         if self.calls.get(call).is_some_and(|state| CallTable::resets(&self.env, state)) {
-            self.calls.set_clock(&mut self.env, call, Clock::restart);
+            self.calls.set_clock(&mut self.env, call, CallClock::restart);
         }
         if tell {
             self.env.event(Event::Progress { call, progress });
@@ -272,7 +272,7 @@ impl Client {
     /// it otherwise.
     pub(super) fn update_clock(&mut self, call: CallId) {
         let held = self.questions.owes_answer(call) || self.waits_for_credentials(call);
-        self.calls.set_clock(&mut self.env, call, if held { Clock::hold } else { Clock::run });
+        self.calls.set_clock(&mut self.env, call, if held { CallClock::hold } else { CallClock::run });
     }
 
     /// Updates the clock of every call, as [`update_clock`](Self::update_clock) does for one. Most

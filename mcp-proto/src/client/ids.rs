@@ -15,7 +15,7 @@ pub(super) struct Ids {
     policy: IdPolicy,
     origin_unix: Duration,
     last: u64,
-    pending: BTreeMap<Id, Pending>,
+    pending: BTreeMap<Id, PendingRequest>,
     retired: VecDeque<Id>,
     retired_index: BTreeSet<Id>,
     max_retired: usize,
@@ -24,7 +24,7 @@ pub(super) struct Ids {
 
 /// A request that waits for its response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Pending {
+pub(super) struct PendingRequest {
     pub(super) purpose: Purpose,
     pub(super) exchange: ExchangeId,
 }
@@ -46,7 +46,7 @@ pub(super) enum Purpose {
 pub(super) enum Match {
     /// The request is pending. `deviating`: the id arrived as a string, for the first time.
     Pending {
-        pending: Pending,
+        pending: PendingRequest,
         deviating: bool,
     },
     /// The request was pending before.
@@ -82,14 +82,14 @@ impl Ids {
                 Id::Text(self.last.to_string())
             }
         };
-        self.pending.insert(id.clone(), Pending { purpose, exchange });
+        self.pending.insert(id.clone(), PendingRequest { purpose, exchange });
         id
     }
 
     /// Finds the request to which a response on `exchange` belongs. With `lenient`, a string that
     /// is the decimal of a pending integer matches it, unless a pending string id is equal to it.
     pub(super) fn find(&mut self, id: &Id, exchange: ExchangeId, lenient: bool) -> (Id, Match) {
-        let on_exchange = |pending: &&Pending| pending.exchange == exchange;
+        let on_exchange = |pending: &&PendingRequest| pending.exchange == exchange;
         if let Some(pending) = self.pending.get(id).filter(on_exchange) {
             return (id.clone(), Match::Pending { pending: *pending, deviating: false });
         }
@@ -108,7 +108,9 @@ impl Ids {
     /// is given, only a request on it matches.
     pub(super) fn call(&self, token: &Id, exchange: Option<ExchangeId>) -> Option<CallId> {
         match self.pending.get(token)? {
-            Pending { purpose: Purpose::Call(call), exchange: on } if exchange.is_none_or(|x| x == *on) => Some(*call),
+            PendingRequest { purpose: Purpose::Call(call), exchange: on } if exchange.is_none_or(|x| x == *on) => {
+                Some(*call)
+            }
             _ => None,
         }
     }
@@ -153,7 +155,7 @@ impl Ids {
     /// Retires every pending ping, as [`retire`](Self::retire) does. A ping that was sent for
     /// another reason may be pending beside the periodic one.
     pub(super) fn retire_pings(&mut self) {
-        let is_ping = |(_, pending): &(&Id, &Pending)| pending.purpose == Purpose::Ping;
+        let is_ping = |(_, pending): &(&Id, &PendingRequest)| pending.purpose == Purpose::Ping;
         while let Some(id) = self.pending.iter().find(is_ping).map(|(id, _)| id.clone()) {
             self.retire(&id);
         }

@@ -58,7 +58,7 @@ use alloc::borrow::ToOwned;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use ask::Questions;
+use ask::ServerQuestions;
 use call_table::CallTable;
 use core::time::Duration;
 use env::Env;
@@ -296,7 +296,7 @@ pub struct Client {
     env: Env,
     calls: CallTable,
     notifications: Notifications,
-    questions: Questions,
+    questions: ServerQuestions,
     link: Link,
     restarts: Restarts,
     starting: Starting,
@@ -314,7 +314,7 @@ impl Client {
             env: Env::new(config, seed, now),
             calls: CallTable::default(),
             notifications: Notifications::default(),
-            questions: Questions::default(),
+            questions: ServerQuestions::default(),
             restarts: Restarts::default(),
             starting: Starting::default(),
             pings: Pings::default(),

@@ -1,7 +1,7 @@
 //! Decodes the body of an HTTP request or response, without its transfer coding.
 
 use super::input::{BOM, ByteQueue};
-use super::sse::Events;
+use super::sse::EventDecoder;
 use crate::exchange::{Headers, Inbound, RequestHead, ResponseHead};
 use crate::limits::FrameLimits;
 use crate::rpc;
@@ -56,7 +56,7 @@ pub struct BodyDecoder {
 enum BodyContent {
     /// The JSON text so far, and the HTTP message that it is from.
     Json(Vec<u8>, JsonOrigin),
-    Events(Box<Events>),
+    Events(Box<EventDecoder>),
     Other,
 }
 
@@ -87,7 +87,7 @@ impl BodyDecoder {
         let content = match media_type(&head.headers) {
             Media::Json if (200..300).contains(&head.status) => BodyContent::Json(Vec::new(), JsonOrigin::Success),
             Media::Json => BodyContent::Json(Vec::new(), JsonOrigin::Failure),
-            Media::EventStream => BodyContent::Events(Box::new(Events::new(limits))),
+            Media::EventStream => BodyContent::Events(Box::new(EventDecoder::new(limits))),
             Media::Other => BodyContent::Other,
         };
         Self::new(content, limits.max_response_body, limits)

@@ -81,7 +81,7 @@ pub(super) fn event_head(id: Option<&str>, retry: Option<Duration>) -> Vec<u8> {
 /// The decoder of one stream. It holds only what the event needs. Comments and unknown fields use
 /// no memory.
 #[derive(Debug)]
-pub(super) struct Events {
+pub(super) struct EventDecoder {
     limits: FrameLimits,
     at: At,
     /// The last byte was a CR that ended a line. An LF after it belongs to the same line end.
@@ -140,7 +140,7 @@ const MARK: &[u8] = b"\xEF\xBB\xBF";
 #[derive(Debug)]
 pub(super) struct TooLong;
 
-impl Events {
+impl EventDecoder {
     pub(super) fn new(limits: &FrameLimits) -> Self {
         Self {
             limits: limits.clone(),

@@ -35,7 +35,7 @@ enum Quote {
 
 /// What a byte is.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Part {
+pub(super) enum ChunkPart {
     Framing,
     Data,
     /// The last byte before the trailer fields.
@@ -58,7 +58,7 @@ impl ChunkFraming {
         Self { max_blanks: 16, ..Self::of_request() }
     }
 
-    pub(super) fn step(&mut self, byte: u8) -> Part {
+    pub(super) fn step(&mut self, byte: u8) -> ChunkPart {
         let next = match (self.at, byte) {
             (ChunkState::Size, b'\r') if self.digits > 0 => ChunkState::SizeEnd,
             (ChunkState::Size, b';') if self.digits > 0 => ChunkState::Extension(Quote::None),
@@ -72,33 +72,33 @@ impl ChunkFraming {
                     self.digits += 1;
                     ChunkState::Size
                 }
-                _ => return Part::Broken,
+                _ => return ChunkPart::Broken,
             },
             (ChunkState::Extension(Quote::None), b'\r') => ChunkState::SizeEnd,
-            (ChunkState::Extension(_), _) if byte != b'\t' && byte.is_ascii_control() => return Part::Broken,
+            (ChunkState::Extension(_), _) if byte != b'\t' && byte.is_ascii_control() => return ChunkPart::Broken,
             (ChunkState::Extension(quote), _) => ChunkState::Extension(match (quote, byte) {
                 (Quote::None, b'"') | (Quote::Escape, _) => Quote::Open,
                 (Quote::Open, b'"') => Quote::None,
                 (Quote::Open, b'\\') => Quote::Escape,
                 (quote, _) => quote,
             }),
-            (ChunkState::SizeEnd, b'\n') if self.size == 0 => return Part::Last,
+            (ChunkState::SizeEnd, b'\n') if self.size == 0 => return ChunkPart::Last,
             (ChunkState::SizeEnd, b'\n') => ChunkState::Data,
             (ChunkState::Data, _) => {
                 self.size -= 1;
                 if self.size == 0 {
                     self.at = ChunkState::DataEnd;
                 }
-                return Part::Data;
+                return ChunkPart::Data;
             }
             (ChunkState::DataEnd, b'\r') => ChunkState::DataLf,
             (ChunkState::DataLf, b'\n') => {
                 (self.digits, self.blanks) = (0, 0);
                 ChunkState::Size
             }
-            (ChunkState::SizeEnd | ChunkState::DataEnd | ChunkState::DataLf, _) => return Part::Broken,
+            (ChunkState::SizeEnd | ChunkState::DataEnd | ChunkState::DataLf, _) => return ChunkPart::Broken,
         };
         self.at = next;
-        Part::Framing
+        ChunkPart::Framing
     }
 }

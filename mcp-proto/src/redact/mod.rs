@@ -34,7 +34,7 @@ mod tests;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use chunks::{ChunkFraming, Part};
+use chunks::{ChunkFraming, ChunkPart};
 use core::fmt;
 use head::{Head, HeadStep};
 use text::Text;
@@ -192,13 +192,13 @@ impl Redactor {
                 self.text.step(byte)
             }
             Framing::Chunked(chunks) => match chunks.step(byte) {
-                Part::Framing => byte,
-                Part::Data => self.text.step(byte),
-                Part::Last => {
+                ChunkPart::Framing => byte,
+                ChunkPart::Data => self.text.step(byte),
+                ChunkPart::Last => {
                     self.framing = Framing::Head(Box::new(Head::trailer()));
                     byte
                 }
-                Part::Broken => self.lose(byte),
+                ChunkPart::Broken => self.lose(byte),
             },
             Framing::Lost if matches!(byte, b'\r' | b'\n') => byte,
             Framing::Lost => MASK,

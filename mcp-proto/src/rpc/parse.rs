@@ -92,12 +92,12 @@ fn read(bytes: &Bytes, max_depth: u32, max_batch: Option<usize>) -> Result<Docum
 #[derive(Default)]
 struct Found {
     outer: Envelope,
-    batch: Option<Elements>,
+    batch: Option<BatchElements>,
 }
 
 /// The elements of an array, as many as may be kept, and their total number.
 #[derive(Default)]
-struct Elements {
+struct BatchElements {
     elements: Vec<(Range<usize>, Envelope)>,
     count: usize,
 }
@@ -240,7 +240,7 @@ impl Scan<'_> {
             return self.envelope(&mut found.outer);
         }
         self.at += 1;
-        let batch = found.batch.insert(Elements::default());
+        let batch = found.batch.insert(BatchElements::default());
         while self.element(batch.count == 0)? {
             let mut envelope = Envelope::default();
             let range = self.envelope(&mut envelope)?;

@@ -6,7 +6,7 @@ use super::client::Bound;
 use super::env::Env;
 use super::keys::{ReplyTo, SessionRef, Timer};
 use super::requests::Requests;
-use super::running::{Asking, RequestStage};
+use super::running::{OpenQuestions, RequestStage};
 use super::session::QuestionState;
 use super::transport::HttpState;
 use super::{ExchangeId, weight};
@@ -18,7 +18,7 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-impl Asking {
+impl OpenQuestions {
     /// Closes the engine's requests in the table of their session.
     pub(super) fn settle(&self, env: &mut Env, http: &mut HttpState, reply_to: ReplyTo) {
         if let Some(session) = reply_to.session_mut(env, http) {
@@ -59,7 +59,7 @@ impl Requests {
             running.size -= freed;
             env.shares.give_back(running.client, Bound::RunningBytes, freed);
         }
-        let mut asking = Asking { open: BTreeMap::new(), state, until: timeout };
+        let mut asking = OpenQuestions { open: BTreeMap::new(), state, until: timeout };
         let mut messages = Vec::with_capacity(questions.len());
         if let Some(session) = reply_to.session_mut(env, http) {
             for question in questions {

@@ -7,7 +7,7 @@ use super::event::Event;
 use super::keys::Timer;
 use super::load::size;
 use super::shares::{Full, Shares};
-use super::transport::{Duplex, Exchange, Http};
+use super::transport::{Duplex, Http, ServedExchange};
 use super::{Output, ServerConfig};
 use crate::error::DiagnosticKind;
 use crate::event_queue::EventQueue;
@@ -22,7 +22,7 @@ pub(super) struct Env {
     pub(super) config: Arc<ServerConfig>,
     /// The time of the latest input.
     pub(super) now: Instant,
-    pub(super) exchanges: BTreeMap<ExchangeId, Exchange>,
+    pub(super) exchanges: BTreeMap<ExchangeId, ServedExchange>,
     pub(super) queue: EventQueue<Output>,
     pub(super) timers: Timers<Timer>,
     /// The amount of the shared limits that each client uses.
@@ -55,7 +55,7 @@ impl Env {
 
     /// Removes an exchange that is over. Returns it: the caller handles its requests, its
     /// subscriptions and its stream.
-    pub(super) fn close(&mut self, x: ExchangeId) -> Option<Exchange> {
+    pub(super) fn close(&mut self, x: ExchangeId) -> Option<ServedExchange> {
         let exchange = self.exchanges.remove(&x)?;
         if let Some(key) = exchange.binding.waits_for_admission()
             && self.forget_admission(x, key)

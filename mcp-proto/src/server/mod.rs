@@ -77,7 +77,7 @@ use load::{Load, size};
 use requests::Requests;
 use responder::Shared;
 use shares::Full;
-use transport::{Binding, Duplex, Exchange, Http, HttpState};
+use transport::{Binding, Duplex, Http, HttpState, ServedExchange};
 
 /// The server engine. See the [module](self) for how a driver uses it.
 ///
@@ -365,7 +365,7 @@ impl Server {
         }
         let client = self.env.shares.take(&client, Bound::Exchanges, 1);
         let (listens, load) = (BTreeSet::new(), Load::default());
-        self.env.exchanges.insert(x, Exchange { peer, client, binding, listens, load });
+        self.env.exchanges.insert(x, ServedExchange { peer, client, binding, listens, load });
         true
     }
 

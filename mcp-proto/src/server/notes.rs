@@ -3,7 +3,7 @@
 
 use super::env::Env;
 use super::requests::Requests;
-use super::running::Running;
+use super::running::ServedRequest;
 use super::transport::HttpState;
 use crate::input::RequestKey;
 use crate::model::lifecycle::{ServerCapabilities, meta};
@@ -43,7 +43,7 @@ fn is_allowed(method: &str, version: ProtocolVersion, declared: &ServerCapabilit
     }
 }
 
-impl Running {
+impl ServedRequest {
     /// Returns the level at which a request wants log messages: `_meta` of 2026-07-28.
     pub(super) fn log_level_in(version: ProtocolVersion, request: &Object) -> Option<LogLevel> {
         request.get(meta::LOG_LEVEL).filter(|_| version.era() == Era::Modern).and_then(LogLevel::read)

@@ -33,7 +33,7 @@ use super::era::AdmittedRequest;
 use super::keys::{ReplyTo, SessionRef, Timer};
 use super::responder::{Responder, Shared, may_ask};
 use super::response::{ErrorReply, SerializedResponse};
-use super::running::{Entry, RequestStage, Running};
+use super::running::{Entry, RequestStage, ServedRequest};
 use super::seal::Inputs;
 use super::shares::Full;
 use super::transport::HttpState;
@@ -55,7 +55,7 @@ use core::time::Duration;
 /// The running requests.
 pub(super) struct Requests {
     shared: Arc<Shared>,
-    table: BTreeMap<RequestKey, Running>,
+    table: BTreeMap<RequestKey, ServedRequest>,
     next_key: u64,
 }
 
@@ -74,16 +74,16 @@ impl Requests {
         self.table.is_empty()
     }
 
-    pub(super) fn get(&self, key: RequestKey) -> Option<&Running> {
+    pub(super) fn get(&self, key: RequestKey) -> Option<&ServedRequest> {
         self.table.get(&key)
     }
 
-    pub(super) fn get_mut(&mut self, key: RequestKey) -> Option<&mut Running> {
+    pub(super) fn get_mut(&mut self, key: RequestKey) -> Option<&mut ServedRequest> {
         self.table.get_mut(&key)
     }
 
     /// Returns the running requests, the oldest first.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (RequestKey, &Running)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (RequestKey, &ServedRequest)> {
         self.table.iter().map(|(key, running)| (*key, running))
     }
 
@@ -172,7 +172,7 @@ impl Requests {
         let entry = (version.era() == Era::Legacy)
             .then(|| Box::new(Entry { incoming: incoming.clone(), inputs: Inputs::new(), rounds: 0 }));
         let key = self.mint_key();
-        let running = Running {
+        let running = ServedRequest {
             exchange: x,
             client,
             reply_to,
@@ -180,7 +180,7 @@ impl Requests {
             version,
             batch,
             token,
-            log_level: Running::log_level_in(version, &incoming.meta),
+            log_level: ServedRequest::log_level_in(version, &incoming.meta),
             progress: None,
             held: None,
             since: env.now,
@@ -289,7 +289,7 @@ impl Requests {
     }
 
     /// Removes a request from every table.
-    fn forget(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey) -> Option<Running> {
+    fn forget(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey) -> Option<ServedRequest> {
         let running = self.table.remove(&key)?;
         env.shares.give_back(running.client, Bound::RunningBytes, running.size);
         env.shares.give_back(running.client, Bound::Requests, 1);
@@ -420,7 +420,7 @@ impl Requests {
     }
 
     /// Returns a request whose handler runs.
-    fn in_handler(&mut self, key: RequestKey) -> Option<&mut Running> {
+    fn in_handler(&mut self, key: RequestKey) -> Option<&mut ServedRequest> {
         self.table.get_mut(&key).filter(|running| matches!(running.stage, RequestStage::Handler))
     }
 

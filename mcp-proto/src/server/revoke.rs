@@ -2,8 +2,8 @@
 
 use super::env::Env;
 use super::requests::Requests;
-use super::running::Running;
-use super::transport::{Binding, Duplex, Exchange, Http};
+use super::running::ServedRequest;
+use super::transport::{Binding, Duplex, Http, ServedExchange};
 use super::{Server, SessionEnd};
 use crate::exchange::ExchangeId;
 use crate::input::{Principal, RequestKey, ServerCommand, ServerInput};
@@ -35,7 +35,7 @@ impl Server {
         self.http.sessions_of(principal).into_iter().for_each(|session| self.end_session(session, SessionEnd::Revoked));
         let running = self.requests.of_principal(&self.env, principal);
         running.into_iter().for_each(|key| self.requests.end_request(&mut self.env, &mut self.http, key, REVOKED));
-        let is_of = |exchange: &Exchange| exchange.binding.principal() == Some(principal);
+        let is_of = |exchange: &ServedExchange| exchange.binding.principal() == Some(principal);
         let open: Vec<ExchangeId> =
             self.env.exchanges.iter().filter(|(_, exchange)| is_of(exchange)).map(|(x, _)| *x).collect();
         open.into_iter().for_each(|x| self.revoke_exchange(x));
@@ -61,7 +61,7 @@ impl Requests {
     }
 }
 
-impl Running {
+impl ServedRequest {
     /// Returns the principal of a request. A legacy request may have outlived the exchange that
     /// brought it.
     fn principal<'a>(&'a self, env: &'a Env) -> Option<&'a Principal> {

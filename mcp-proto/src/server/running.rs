@@ -21,7 +21,7 @@ use core::time::Duration;
 
 /// A request that the application handles, or that waits for its client.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(super) struct ServedRequest {
     /// The exchange that brought it. It may be over.
     pub(super) exchange: ExchangeId,
     /// The client that its place and its bytes count for.
@@ -50,7 +50,7 @@ pub(super) struct Running {
     pub(super) size: usize,
 }
 
-impl Running {
+impl ServedRequest {
     /// Returns the request, if it is a legacy one.
     pub(super) fn request(&self) -> Option<&Incoming> {
         self.entry.as_ref().map(|entry| &entry.incoming)
@@ -87,12 +87,12 @@ pub(super) enum RequestStage {
     /// The application has its responder.
     Handler,
     /// The client has to respond to requests of the engine.
-    Asking(Asking),
+    Asking(OpenQuestions),
 }
 
 /// The engine's requests of one round.
 #[derive(Debug, Default)]
-pub(super) struct Asking {
+pub(super) struct OpenQuestions {
     /// Those without a response: the id on the wire, and the name.
     pub(super) open: BTreeMap<i64, String>,
     /// The state that the handler receives again.
@@ -101,7 +101,7 @@ pub(super) struct Asking {
     pub(super) until: Instant,
 }
 
-impl Asking {
+impl OpenQuestions {
     /// Closes the open questions in the table of their session.
     pub(super) fn close_in(&self, session: &mut Session) {
         self.ids().for_each(|id| {

@@ -4,9 +4,9 @@
 //! these modules copy it.
 
 use super::responder::{Responder, may_ask};
-use super::running::{Entry, Running};
+use super::running::{Entry, ServedRequest};
 use super::seal::Inputs;
-use super::transport::Exchange;
+use super::transport::ServedExchange;
 use super::{Incoming, RequestState, client};
 use crate::exchange::RequestHead;
 use crate::input::RequestKey;
@@ -24,7 +24,7 @@ const SPARE: usize = 2;
 /// The memory of the tables for each request, regardless of its content: its entries, and the event
 /// for the application.
 const TABLES: usize = SPARE
-    * (size_of::<(RequestKey, Running)>() + size_of::<(Id, RequestKey)>() + size_of::<RequestKey>())
+    * (size_of::<(RequestKey, ServedRequest)>() + size_of::<(Id, RequestKey)>() + size_of::<RequestKey>())
     + size_of::<Responder>()
     + size_of::<Incoming>()
     + SPARE * client::ENTRY;
@@ -32,16 +32,16 @@ const TABLES: usize = SPARE
 /// Additional memory of the first request: a node of each table, which has room for eleven entries,
 /// and a few queues.
 pub(super) const FIRST: usize = 11
-    * (size_of::<(RequestKey, Running)>()
+    * (size_of::<(RequestKey, ServedRequest)>()
         + size_of::<(Id, RequestKey)>()
         + size_of::<RequestKey>()
-        + size_of::<Exchange>()
+        + size_of::<ServedExchange>()
         + client::ENTRY)
     + 4096;
 
 /// The memory of an HTTP exchange beside the head of its request. Its one entry in each table
 /// occupies a separate node.
-const EXCHANGE: usize = SPARE * size_of::<Exchange>() + 512;
+const EXCHANGE: usize = SPARE * size_of::<ServedExchange>() + 512;
 
 /// Returns the memory of a running request, in bytes. `lasts`: its context belongs to a session or
 /// a connection, which counts the context.

@@ -2,7 +2,7 @@
 //! thread of the test, when the link lets it.
 
 use super::lock;
-use super::log::{Log, Side};
+use super::log::{LinkSide, Log};
 use crate::adapter::{
     AsyncJob, ClientCallbacks, ClientLink, Job, Mailbox, Question, Questions, ReplyKey, ReplyToken, Running,
     ServerOptions, Work,
@@ -44,7 +44,7 @@ pub(super) struct Callbacks {
     delayed: BTreeMap<(Instant, u64), (RequestKey, Work)>,
     /// The method and the tool of each request that is not answered.
     names: BTreeMap<RequestKey, String>,
-    tasks: BTreeMap<u64, Task>,
+    tasks: BTreeMap<u64, CallbackTask>,
     woken: Arc<Mutex<VecDeque<u64>>>,
     next: u64,
     /// The latest instant, and the number of polls at it.
@@ -52,7 +52,7 @@ pub(super) struct Callbacks {
 }
 
 /// A future that has not completed.
-struct Task {
+struct CallbackTask {
     job: AsyncJob,
     waker: Waker,
 }
@@ -105,7 +105,7 @@ impl Callbacks {
         let key = responder.key();
         let work = self.running.begin(&self.mailbox.link(), responder, incoming);
         if self.delay > Duration::ZERO {
-            log.note(now, Side::Server, format_args!("{name} waits {:?}", self.delay));
+            log.note(now, LinkSide::Server, format_args!("{name} waits {:?}", self.delay));
         }
         self.next += 1;
         self.delayed.insert((now + self.delay, self.next), (key, work));
@@ -115,7 +115,7 @@ impl Callbacks {
     /// Stops the handler of a request.
     pub(super) fn cancel(&mut self, now: Instant, key: RequestKey, log: &mut Log) {
         if let Some(name) = self.names.get(&key) {
-            log.note(now, Side::Server, format_args!("{name} is cancelled"));
+            log.note(now, LinkSide::Server, format_args!("{name} is cancelled"));
         }
         self.running.cancel(key).wake();
         self.delayed.retain(|_, (of, _)| *of != key);
@@ -176,7 +176,7 @@ impl Callbacks {
             } else if let Some(entry) = self.delayed.first_entry().filter(|entry| entry.key().0 <= now) {
                 let (key, work) = entry.remove();
                 if let Some(name) = self.names.get(&key) {
-                    log.note(now, Side::Server, format_args!("{name} begins"));
+                    log.note(now, LinkSide::Server, format_args!("{name} begins"));
                 }
                 let job = work.route(&self.router, &self.options);
                 self.begin(job);
@@ -203,7 +203,7 @@ impl Callbacks {
                 self.next += 1;
                 let waker = Waker::from(Arc::new(TaskWaker { task: self.next, woken: Arc::clone(&self.woken) }));
                 waker.wake_by_ref();
-                self.tasks.insert(self.next, Task { job, waker });
+                self.tasks.insert(self.next, CallbackTask { job, waker });
             }
             None => {}
         }

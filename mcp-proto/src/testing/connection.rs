@@ -1,8 +1,8 @@
 //! One connection in memory: a [`Transfer`] at each end, as in a driver of sockets, and two pipes
 //! in place of the operating system.
 
-use super::log::{Log, Shown, Side};
-use super::pipe::{Content, Pipe};
+use super::log::{LinkSide, Log, LogRedactor};
+use super::pipe::{Pipe, PipeContent};
 use crate::adapter::{Signal, Step, Transfer, TransferOutput};
 use crate::exchange::{Closed, ConnectionId, Endpoint, ExitStatus, IoEvent, Peer};
 use crate::frame::Kind;
@@ -26,19 +26,19 @@ pub(super) struct Path {
 
 impl Path {
     /// Returns whether bytes from this side stop.
-    fn is_stalled(&self, from: Side) -> bool {
+    fn is_stalled(&self, from: LinkSide) -> bool {
         self.stalled[from as usize]
     }
 }
 
 /// One connection of the client.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct LinkConnection {
     kind: Kind,
     /// The client, as the server sees it.
     peer: Peer,
     is_program: bool,
-    opening: Option<Opening>,
+    opening: Option<OpeningConnection>,
     client: End,
     /// `None` until the server accepts it, and if it never does.
     server: Option<End>,
@@ -48,7 +48,7 @@ pub(super) struct Connection {
 
 /// A connection that is not open yet.
 #[derive(Clone, Copy, Debug)]
-struct Opening {
+struct OpeningConnection {
     at: Instant,
     /// Whether both directions must work: a pipe is open from the start.
     is_remote: bool,
@@ -61,8 +61,8 @@ struct End {
     transfer: Transfer,
     is_closed: bool,
     /// The text of what it wrote, and of what it read.
-    written: Shown,
-    read: Shown,
+    written: LogRedactor,
+    read: LogRedactor,
 }
 
 /// What happens to a connection next.
@@ -71,16 +71,16 @@ pub(super) enum ConnectionEvent {
     /// The server accepts it.
     Accept(Kind, Peer),
     /// Report this to the engine of one side.
-    Io(Side, ConnectionId, IoEvent),
+    Io(LinkSide, ConnectionId, IoEvent),
 }
 
 impl End {
     fn new(id: ConnectionId, transfer: Transfer) -> Self {
-        Self { id, transfer, is_closed: false, written: Shown::default(), read: Shown::default() }
+        Self { id, transfer, is_closed: false, written: LogRedactor::default(), read: LogRedactor::default() }
     }
 }
 
-impl Connection {
+impl LinkConnection {
     /// Returns the connection that a client opens to this endpoint.
     pub(super) fn new(now: Instant, id: ConnectionId, endpoint: &Endpoint, path: Path) -> Self {
         let port = FIRST_PORT.wrapping_add(id.0 as u16);
@@ -94,7 +94,7 @@ impl Connection {
             kind,
             peer,
             is_program: matches!(endpoint, Endpoint::Program(_)),
-            opening: Some(Opening { at, is_remote }),
+            opening: Some(OpeningConnection { at, is_remote }),
             client: End::new(id, Transfer::opening(endpoint)),
             server: None,
             to_server: Pipe::default(),
@@ -108,15 +108,15 @@ impl Connection {
     }
 
     /// Returns the id of the connection at this side.
-    pub(super) fn id(&self, side: Side) -> Option<ConnectionId> {
+    pub(super) fn id(&self, side: LinkSide) -> Option<ConnectionId> {
         match side {
-            Side::Client => Some(self.client.id),
-            Side::Server => self.server.as_ref().map(|end| end.id),
+            LinkSide::Client => Some(self.client.id),
+            LinkSide::Server => self.server.as_ref().map(|end| end.id),
         }
     }
 
     /// Carries out an action of the engine of this side.
-    pub(super) fn act(&mut self, now: Instant, side: Side, output: ConnectionOutput, log: &mut Log) {
+    pub(super) fn act(&mut self, now: Instant, side: LinkSide, output: ConnectionOutput, log: &mut Log) {
         let id = self.client.id;
         let (Some(end), ..) = self.parts(side) else { return };
         match &output {
@@ -142,7 +142,7 @@ impl Connection {
                 }
             }
             let mut moved = false;
-            for side in [Side::Client, Side::Server] {
+            for side in [LinkSide::Client, LinkSide::Server] {
                 if let Some(event) = self.poll_output(now, side, path) {
                     let id = self.id(side)?;
                     return Some(ConnectionEvent::Io(side, id, event));
@@ -160,7 +160,7 @@ impl Connection {
     pub(super) fn cut(self) -> impl Iterator<Item = ConnectionEvent> {
         let killed = Closed::Exited(ExitStatus::killed(9));
         let why = if self.is_program { killed } else { Closed::Reset };
-        let ends = [(Side::Client, Some(self.client), why), (Side::Server, self.server, Closed::Reset)];
+        let ends = [(LinkSide::Client, Some(self.client), why), (LinkSide::Server, self.server, Closed::Reset)];
         ends.into_iter().filter_map(|(side, end, why)| {
             let end = end.filter(|end| !end.is_closed)?;
             Some(ConnectionEvent::Io(side, end.id, IoEvent::Closed(why)))
@@ -175,12 +175,12 @@ impl Connection {
     /// Returns when the next thing happens by itself.
     pub(super) fn poll_timeout(&self, path: Path) -> Option<Instant> {
         let opening = self.opening.filter(|opening| opening.is_possible(path)).map(|opening| opening.at);
-        let ends = [(Side::Client, Some(&self.client)), (Side::Server, self.server.as_ref())];
+        let ends = [(LinkSide::Client, Some(&self.client)), (LinkSide::Server, self.server.as_ref())];
         let ends = ends.into_iter().filter_map(|(side, end)| {
             let end = end.filter(|end| !end.is_closed)?;
             let (incoming, from) = match side {
-                Side::Client => (&self.to_client, Side::Server),
-                Side::Server => (&self.to_server, Side::Client),
+                LinkSide::Client => (&self.to_client, LinkSide::Server),
+                LinkSide::Server => (&self.to_server, LinkSide::Client),
             };
             let arrival = incoming.peek().filter(|(_, content)| !path.is_stalled(from) && end.takes(content));
             earliest(arrival.map(|(at, _)| at), end.transfer.poll_timeout())
@@ -189,14 +189,14 @@ impl Connection {
     }
 
     /// Returns this end, the pipe to the other one, and the pipe from it.
-    fn parts(&mut self, side: Side) -> (Option<&mut End>, &mut Pipe, &mut Pipe) {
+    fn parts(&mut self, side: LinkSide) -> (Option<&mut End>, &mut Pipe, &mut Pipe) {
         match side {
-            Side::Client => (Some(&mut self.client), &mut self.to_server, &mut self.to_client),
-            Side::Server => (self.server.as_mut(), &mut self.to_client, &mut self.to_server),
+            LinkSide::Client => (Some(&mut self.client), &mut self.to_server, &mut self.to_client),
+            LinkSide::Server => (self.server.as_mut(), &mut self.to_client, &mut self.to_server),
         }
     }
 
-    fn poll_output(&mut self, now: Instant, side: Side, path: Path) -> Option<IoEvent> {
+    fn poll_output(&mut self, now: Instant, side: LinkSide, path: Path) -> Option<IoEvent> {
         let (end, outgoing, _) = self.parts(side);
         let end = end?;
         loop {
@@ -217,7 +217,7 @@ impl Connection {
     }
 
     /// Moves bytes of this end into its pipe, as many as fit. Returns whether anything has changed.
-    fn write(&mut self, now: Instant, side: Side, path: Path) -> bool {
+    fn write(&mut self, now: Instant, side: LinkSide, path: Path) -> bool {
         let (Some(end), outgoing, _) = self.parts(side) else { return false };
         let arrival = now + path.latency;
         let wrote = match end.transfer.step() {
@@ -228,12 +228,12 @@ impl Connection {
                 if n == 0 {
                     return false;
                 }
-                outgoing.write(now, arrival, Content::Bytes(Bytes::copy_from_slice(&piece[..n])));
+                outgoing.write(now, arrival, PipeContent::Bytes(Bytes::copy_from_slice(&piece[..n])));
                 n
             }
             Some(Step::Flush) => 0,
             Some(Step::End) => {
-                outgoing.write(now, arrival, Content::End);
+                outgoing.write(now, arrival, PipeContent::End);
                 0
             }
             None => return false,
@@ -243,7 +243,7 @@ impl Connection {
     }
 
     /// Passes what has arrived to this end. Returns whether anything has.
-    fn read(&mut self, now: Instant, side: Side, path: Path, log: &mut Log) -> bool {
+    fn read(&mut self, now: Instant, side: LinkSide, path: Path, log: &mut Log) -> bool {
         let id = self.client.id;
         let (Some(end), _, incoming) = self.parts(side) else { return false };
         let has_arrived = incoming.peek().is_some_and(|(arrival, content)| arrival <= now && end.takes(content));
@@ -252,15 +252,15 @@ impl Connection {
         }
         let Some(part) = incoming.read() else { return false };
         let read = match part.content {
-            Content::Bytes(bytes) => {
+            PipeContent::Bytes(bytes) => {
                 // What arrives at the instant of its writing is in the log already.
                 for line in end.read.lines(&bytes).iter().filter(|_| part.written < now) {
                     log.read(now, side, id, line);
                 }
                 Ok(bytes)
             }
-            Content::End => Ok(Bytes::new()),
-            Content::Reset => Err(io::ErrorKind::ConnectionReset.into()),
+            PipeContent::End => Ok(Bytes::new()),
+            PipeContent::Reset => Err(io::ErrorKind::ConnectionReset.into()),
         };
         end.transfer.read(read);
         true
@@ -280,15 +280,15 @@ impl Connection {
 
 impl End {
     /// Returns whether it reads this.
-    fn takes(&self, content: &Content) -> bool {
+    fn takes(&self, content: &PipeContent) -> bool {
         match content {
-            Content::Bytes(_) | Content::End => self.transfer.wants_read(),
-            Content::Reset => self.transfer.reads(),
+            PipeContent::Bytes(_) | PipeContent::End => self.transfer.wants_read(),
+            PipeContent::Reset => self.transfer.reads(),
         }
     }
 }
 
-impl Opening {
+impl OpeningConnection {
     fn is_possible(self, path: Path) -> bool {
         !self.is_remote || path.stalled == [false; 2]
     }

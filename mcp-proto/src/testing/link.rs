@@ -2,7 +2,7 @@
 
 use super::callbacks::{Callbacks, Command};
 use super::connection::ConnectionEvent;
-use super::log::{Log, Side, client_event, server_event};
+use super::log::{LinkSide, Log, client_event, server_event};
 use super::network::Network;
 use super::options::{Flow, LinkOptions};
 use super::time::Time;
@@ -95,7 +95,7 @@ impl Link {
     /// As [`WiredClient::call`].
     pub fn call<M: Method>(&mut self, call: Call<M>) -> Result<Calling<M>, Refused<Call<M>>> {
         let calling = self.client.call(self.now(), call)?;
-        self.log.note(self.now(), Side::Client, format_args!("call {} is made", calling.id().0));
+        self.log.note(self.now(), LinkSide::Client, format_args!("call {} is made", calling.id().0));
         self.settle();
         Ok(calling)
     }
@@ -148,7 +148,7 @@ impl Link {
     }
 
     /// Returns when the next thing happens by itself: a timer, an arrival, the beginning of a
-    /// handler, or the end of a [`Delay`](super::Delay). `None` if nothing does.
+    /// handler, or the end of a [`After`](super::Delay). `None` if nothing does.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let engines = earliest(self.client.poll_timeout(), self.server.poll_timeout());
         let outside = earliest(self.network.poll_timeout(), self.time.poll_timeout());
@@ -294,8 +294,8 @@ impl Link {
             self.log.connection(now, side, connection, format_args!("closed: {why}"));
         }
         match side {
-            Side::Client => self.client.handle_io(now, id, event),
-            Side::Server => self.server.handle_io(now, id, event),
+            LinkSide::Client => self.client.handle_io(now, id, event),
+            LinkSide::Server => self.server.handle_io(now, id, event),
         }
     }
 
@@ -304,13 +304,15 @@ impl Link {
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         if is_due(self.client.poll_timeout()) {
             match self.client.timeout_reason() {
-                Some(WiredTimer::Engine(timer)) => self.log.note(now, Side::Client, format_args!("timer: {timer:?}")),
-                Some(WiredTimer::Connection(id)) => self.log.connection(now, Side::Client, id, "timer"),
+                Some(WiredTimer::Engine(timer)) => {
+                    self.log.note(now, LinkSide::Client, format_args!("timer: {timer:?}"))
+                }
+                Some(WiredTimer::Connection(id)) => self.log.connection(now, LinkSide::Client, id, "timer"),
                 None => {}
             }
             self.client.handle_timeout(now);
         } else if is_due(self.server.poll_timeout()) {
-            self.log.note(now, Side::Server, "timer");
+            self.log.note(now, LinkSide::Server, "timer");
             self.server.handle_timeout(now);
         } else {
             return false;
@@ -321,7 +323,7 @@ impl Link {
     fn client_action(&mut self, now: Instant, action: Action<client::Event>) {
         let (id, output) = match action {
             Action::Open(id, endpoint) => {
-                self.log.connection(now, Side::Client, id, "open");
+                self.log.connection(now, LinkSide::Client, id, "open");
                 return self.network.open(now, id, &endpoint);
             }
             Action::Write(id, bytes) => (id, ConnectionOutput::Write(bytes)),
@@ -335,7 +337,7 @@ impl Link {
             }
             Action::Event(event) => return self.client_event(now, event),
         };
-        self.network.act(now, Side::Client, id, output, &mut self.log);
+        self.network.act(now, LinkSide::Client, id, output, &mut self.log);
     }
 
     fn server_action(&mut self, now: Instant, action: Action<server::Event>) {
@@ -347,11 +349,11 @@ impl Link {
             Action::Open(..) | Action::Notice(..) => return,
             Action::Event(event) => return self.server_event(now, event),
         };
-        self.network.act(now, Side::Server, id, output, &mut self.log);
+        self.network.act(now, LinkSide::Server, id, output, &mut self.log);
     }
 
     fn client_event(&mut self, now: Instant, event: client::Event) {
-        self.log.note(now, Side::Client, client_event(&event));
+        self.log.note(now, LinkSide::Client, client_event(&event));
         let event = if self.callbacks.answers(&event) {
             match Question::of(event) {
                 Ok((token, question)) => return self.callbacks.ask(token, question),
@@ -381,7 +383,7 @@ impl Link {
         match &event {
             server::Event::Request(..) | server::Event::Admit(..) => {}
             server::Event::Cancelled(key) => self.callbacks.cancel(now, *key, &mut self.log),
-            event => self.log.note(now, Side::Server, server_event(event)),
+            event => self.log.note(now, LinkSide::Server, server_event(event)),
         }
         match event {
             server::Event::Request(responder, incoming) => {

@@ -37,12 +37,12 @@ pub struct Log(Vec<String>);
 
 /// One of the two sides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Side {
+pub(super) enum LinkSide {
     Client,
     Server,
 }
 
-impl Side {
+impl LinkSide {
     pub(super) const fn other(self) -> Self {
         match self {
             Self::Client => Self::Server,
@@ -65,23 +65,23 @@ impl Log {
     }
 
     /// Adds what happened at one side.
-    pub(super) fn note(&mut self, now: Instant, side: Side, what: impl fmt::Display) {
+    pub(super) fn note(&mut self, now: Instant, side: LinkSide, what: impl fmt::Display) {
         self.add(now, side.name(), what);
     }
 
     /// Adds what happened to a connection at one side.
-    pub(super) fn connection(&mut self, now: Instant, side: Side, id: ConnectionId, what: impl fmt::Display) {
+    pub(super) fn connection(&mut self, now: Instant, side: LinkSide, id: ConnectionId, what: impl fmt::Display) {
         self.add(now, side.name(), format_args!("[{}] {what}", id.0));
     }
 
     /// Adds what one side wrote.
-    pub(super) fn write(&mut self, now: Instant, from: Side, id: ConnectionId, what: &str) {
+    pub(super) fn write(&mut self, now: Instant, from: LinkSide, id: ConnectionId, what: &str) {
         let ends = format!("{} -> {}", from.name(), from.other().name());
         self.add(now, &ends, format_args!("[{}] {what}", id.0));
     }
 
     /// Adds what arrived at one side.
-    pub(super) fn read(&mut self, now: Instant, at: Side, id: ConnectionId, what: &str) {
+    pub(super) fn read(&mut self, now: Instant, at: LinkSide, id: ConnectionId, what: &str) {
         let reader = format!("{} reads", at.name());
         self.add(now, &reader, format_args!("[{}] {what}", id.0));
     }
@@ -113,9 +113,9 @@ impl fmt::Debug for Log {
 
 /// The text of the bytes of one direction.
 #[derive(Debug, Default)]
-pub(super) struct Shown(Redactor);
+pub(super) struct LogRedactor(Redactor);
 
-impl Shown {
+impl LogRedactor {
     /// Returns a line for each message in these bytes, which follow the ones before: all that one
     /// engine wrote at once. An HTTP head is a part of the first line. A message that was split is
     /// shown as its size.

@@ -47,7 +47,7 @@ mod tests;
 pub use link::Link;
 pub use log::Log;
 pub use options::{Flow, LinkOptions};
-pub use time::{Delay, Time};
+pub use time::{After, Time};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

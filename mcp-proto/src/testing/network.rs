@@ -1,7 +1,7 @@
 //! All connections between the two sides. It moves bytes and decides nothing.
 
-use super::connection::{Connection, ConnectionEvent, Path};
-use super::log::{Log, Side};
+use super::connection::{ConnectionEvent, LinkConnection, Path};
+use super::log::{LinkSide, Log};
 use crate::exchange::{ConnectionId, Endpoint};
 use crate::time::{Instant, earliest};
 use crate::wired::ConnectionOutput;
@@ -11,7 +11,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 #[derive(Debug, Default)]
 pub(super) struct Network {
     pub(super) path: Path,
-    connections: BTreeMap<ConnectionId, Connection>,
+    connections: BTreeMap<ConnectionId, LinkConnection>,
     /// The client's id for each id of the server.
     accepted: BTreeMap<ConnectionId, ConnectionId>,
     /// The last events of connections that were cut, with the client's id.
@@ -21,7 +21,7 @@ pub(super) struct Network {
 impl Network {
     /// Begins to open a connection.
     pub(super) fn open(&mut self, now: Instant, id: ConnectionId, endpoint: &Endpoint) {
-        self.connections.insert(id, Connection::new(now, id, endpoint, self.path));
+        self.connections.insert(id, LinkConnection::new(now, id, endpoint, self.path));
     }
 
     /// Adds the server's end of the connection that the client calls `client`.
@@ -33,10 +33,17 @@ impl Network {
     }
 
     /// Carries out an action of the engine of one side. Does nothing if the connection is closed.
-    pub(super) fn act(&mut self, now: Instant, side: Side, id: ConnectionId, output: ConnectionOutput, log: &mut Log) {
+    pub(super) fn act(
+        &mut self,
+        now: Instant,
+        side: LinkSide,
+        id: ConnectionId,
+        output: ConnectionOutput,
+        log: &mut Log,
+    ) {
         let client = match side {
-            Side::Client => Some(id),
-            Side::Server => self.accepted.get(&id).copied(),
+            LinkSide::Client => Some(id),
+            LinkSide::Server => self.accepted.get(&id).copied(),
         };
         if let Some(connection) = client.and_then(|client| self.connections.get_mut(&client)) {
             connection.act(now, side, output, log);
@@ -55,8 +62,8 @@ impl Network {
             .iter_mut()
             .find_map(|(id, connection)| connection.step(now, path, log).map(|event| (*id, event)));
         if let Some((id, _)) = &found
-            && self.connections.get(id).is_some_and(Connection::is_over)
-            && let Some(server) = self.connections.remove(id).and_then(|connection| connection.id(Side::Server))
+            && self.connections.get(id).is_some_and(LinkConnection::is_over)
+            && let Some(server) = self.connections.remove(id).and_then(|connection| connection.id(LinkSide::Server))
         {
             self.accepted.remove(&server);
         }

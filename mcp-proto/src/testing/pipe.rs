@@ -11,7 +11,7 @@ pub(super) const CAPACITY: usize = 64 << 10;
 /// One direction of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Pipe {
-    parts: VecDeque<Part>,
+    parts: VecDeque<PipePart>,
     /// Unread bytes.
     held: usize,
     /// Whether the writer has ended this direction.
@@ -20,14 +20,14 @@ pub(super) struct Pipe {
 
 /// What was written, with the instant of the writing and that of the arrival.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct PipePart {
     pub(super) written: Instant,
     arrival: Instant,
-    pub(super) content: Content,
+    pub(super) content: PipeContent,
 }
 
 #[derive(Debug)]
-pub(super) enum Content {
+pub(super) enum PipeContent {
     Bytes(Bytes),
     /// The writer sends nothing more.
     End,
@@ -41,35 +41,35 @@ impl Pipe {
         CAPACITY.saturating_sub(self.held)
     }
 
-    pub(super) fn write(&mut self, written: Instant, arrival: Instant, content: Content) {
-        self.has_ended |= !matches!(content, Content::Bytes(_));
+    pub(super) fn write(&mut self, written: Instant, arrival: Instant, content: PipeContent) {
+        self.has_ended |= !matches!(content, PipeContent::Bytes(_));
         self.held += size(&content);
-        self.parts.push_back(Part { written, arrival, content });
+        self.parts.push_back(PipePart { written, arrival, content });
     }
 
     /// Ends this direction, unless it has ended.
     pub(super) fn reset(&mut self, written: Instant, arrival: Instant) {
         if !self.has_ended {
-            self.write(written, arrival, Content::Reset);
+            self.write(written, arrival, PipeContent::Reset);
         }
     }
 
     /// Returns the instant at which the next part arrives, and its content. Parts never overtake
     /// each other: one with a shorter latency waits for those before it.
-    pub(super) fn peek(&self) -> Option<(Instant, &Content)> {
+    pub(super) fn peek(&self) -> Option<(Instant, &PipeContent)> {
         self.parts.front().map(|part| (part.arrival, &part.content))
     }
 
-    pub(super) fn read(&mut self) -> Option<Part> {
+    pub(super) fn read(&mut self) -> Option<PipePart> {
         let part = self.parts.pop_front()?;
         self.held -= size(&part.content);
         Some(part)
     }
 }
 
-fn size(content: &Content) -> usize {
+fn size(content: &PipeContent) -> usize {
     match content {
-        Content::Bytes(bytes) => bytes.len(),
-        Content::End | Content::Reset => 0,
+        PipeContent::Bytes(bytes) => bytes.len(),
+        PipeContent::End | PipeContent::Reset => 0,
     }
 }

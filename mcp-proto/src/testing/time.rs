@@ -58,10 +58,10 @@ impl Time {
     }
 
     /// Returns a future that completes once the link has reached the instant `wait` from now.
-    pub fn after(&self, wait: Duration) -> Delay {
+    pub fn after(&self, wait: Duration) -> After {
         let mut state = lock(&self.0);
         state.next += 1;
-        Delay { time: self.clone(), key: (state.now + wait, state.next) }
+        After { time: self.clone(), key: (state.now + wait, state.next) }
     }
 
     /// Returns the first deadline of a pending delay.
@@ -90,13 +90,13 @@ impl fmt::Debug for Time {
 
 /// A future of [`Time::after`]. Dropping it is harmless.
 #[must_use = "futures do nothing unless polled"]
-pub struct Delay {
+pub struct After {
     time: Time,
     /// The deadline, and a number that no other delay has.
     key: (Instant, u64),
 }
 
-impl Future for Delay {
+impl Future for After {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -112,7 +112,7 @@ impl Future for Delay {
     }
 }
 
-impl Drop for Delay {
+impl Drop for After {
     fn drop(&mut self) {
         let waker = lock(&self.time.0).waiting.remove(&self.key);
         // Outside of the lock, as above.
@@ -120,8 +120,8 @@ impl Drop for Delay {
     }
 }
 
-impl fmt::Debug for Delay {
+impl fmt::Debug for After {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Delay").field("until", &self.key.0).finish_non_exhaustive()
+        f.debug_struct("After").field("until", &self.key.0).finish_non_exhaustive()
     }
 }

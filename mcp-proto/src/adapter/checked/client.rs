@@ -1,6 +1,6 @@
 //! The checked client.
 
-use super::rules::Rules;
+use super::rules::ConnectionRules;
 use super::{Checkable, Checked};
 use crate::call::{Call, Calling, Method};
 use crate::client::Event;
@@ -13,8 +13,8 @@ use crate::wired::{Tape, WiredClient};
 use alloc::boxed::Box;
 
 impl Checkable for WiredClient {
-    fn connection(&self) -> Option<Rules> {
-        self.given().map(|id| Rules::open(id, false))
+    fn connection(&self) -> Option<ConnectionRules> {
+        self.given().map(|id| ConnectionRules::open(id, false))
     }
 
     fn next_timeout(&self) -> Option<Instant> {

@@ -1,6 +1,6 @@
 //! The checked connection of a server that many tasks share.
 
-use super::rules::Rules;
+use super::rules::ConnectionRules;
 use super::{Checkable, Checked};
 use crate::error::Diagnostic;
 use crate::exchange::{ConnectionId, ExchangeEvent, ExchangeId, IoEvent, Outbound};
@@ -8,9 +8,9 @@ use crate::time::Instant;
 use crate::wired::{Connection, ConnectionOutput, Turn, TurnReply};
 
 impl Checkable for Connection {
-    fn connection(&self) -> Option<Rules> {
+    fn connection(&self) -> Option<ConnectionRules> {
         let id = ConnectionId(self.number());
-        let rules = if self.is_open() { Rules::open } else { Rules::opening };
+        let rules = if self.is_open() { ConnectionRules::open } else { ConnectionRules::opening };
         Some(rules(id, self.is_program()))
     }
 

@@ -91,7 +91,7 @@ impl Display for Age {
 
 /// What the driver has done with one connection.
 #[derive(Debug)]
-pub struct Rules {
+pub struct ConnectionRules {
     id: ConnectionId,
     /// A program ends by its exit, and not with its two directions.
     is_program: bool,
@@ -108,7 +108,7 @@ pub struct Rules {
     closing: Option<(Instant, Rule)>,
 }
 
-impl Rules {
+impl ConnectionRules {
     /// Returns the rules for a connection that the driver is to open.
     pub(super) const fn opening(id: ConnectionId, is_program: bool) -> Self {
         Self {

@@ -1,6 +1,6 @@
 //! The checked server.
 
-use super::rules::Rules;
+use super::rules::ConnectionRules;
 use super::{Checkable, Checked};
 use crate::error::Refused;
 use crate::exchange::{Action, ConnectionId, IoEvent, Peer};
@@ -11,7 +11,7 @@ use crate::wired::{Kind, WiredServer};
 use core::time::Duration;
 
 impl Checkable for WiredServer {
-    fn connection(&self) -> Option<Rules> {
+    fn connection(&self) -> Option<ConnectionRules> {
         None
     }
 
@@ -42,7 +42,7 @@ impl Checked<WiredServer> {
     pub fn accept(&mut self, now: Instant, kind: Kind, peer: Peer) -> ConnectionId {
         let id = self.act(now, |server| server.accept(now, kind, peer));
         if let Some(watch) = &mut self.watch {
-            watch.add(Rules::open(id, false));
+            watch.add(ConnectionRules::open(id, false));
         }
         id
     }

@@ -1,6 +1,6 @@
 //! The checked server that many tasks share.
 
-use super::rules::Rules;
+use super::rules::ConnectionRules;
 use super::{Checkable, Checked};
 use crate::error::Refused;
 use crate::exchange::Peer;
@@ -11,7 +11,7 @@ use crate::wired::{Connection, Kind, SharedServer, Turn, TurnReply};
 use core::time::Duration;
 
 impl Checkable for SharedServer {
-    fn connection(&self) -> Option<Rules> {
+    fn connection(&self) -> Option<ConnectionRules> {
         None
     }
 

@@ -1,7 +1,7 @@
 //! A correct driver breaks no rule, and each rule catches its error in the same driver.
 
 use super::Checked;
-use super::rules::{Rule, Rules};
+use super::rules::{ConnectionRules, Rule};
 use super::watch::Watch;
 use crate::client::{ClientConfig, Event};
 use crate::error::CallError;
@@ -309,7 +309,7 @@ fn outputs(client: &mut Checked<WiredClient>) -> usize {
 
 #[test]
 fn text_has_the_bytes_that_were_not_written_before() {
-    let mut rules = Rules::open(ConnectionId(3), false);
+    let mut rules = ConnectionRules::open(ConnectionId(3), false);
     rules.write(52);
     rules.event(Instant::ZERO, &IoEvent::Written(40));
     let text = panic_of(|| rules.event(Instant::ZERO, &IoEvent::Written(40)));
@@ -392,7 +392,7 @@ fn rules_with_a_time_have_a_timer() {
 
 #[test]
 fn one_read_may_be_under_way() {
-    let mut rules = Rules::open(ConnectionId(1), false);
+    let mut rules = ConnectionRules::open(ConnectionId(1), false);
     let read = || IoEvent::Read(Bytes::from_static(b"{}"));
     for _ in 0..2 {
         rules.read(false);
@@ -456,7 +456,7 @@ fn timer_that_the_engine_arms_again_is_not_late() {
 
 #[test]
 fn failed_write_may_end_without_a_half_close() {
-    let mut rules = Rules::open(ConnectionId(1), false);
+    let mut rules = ConnectionRules::open(ConnectionId(1), false);
     rules.write(12);
     rules.event(Instant::ZERO, &IoEvent::Written(12));
     rules.event(Instant::ZERO, &IoEvent::ReadClosed);

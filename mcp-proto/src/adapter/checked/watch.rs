@@ -1,6 +1,6 @@
 //! What a driver has done with one engine: its connections, and its time. No engine, no clock.
 
-use super::rules::{Age, PATIENCE, Rule, Rules, broken, name};
+use super::rules::{Age, ConnectionRules, PATIENCE, Rule, broken, name};
 use crate::exchange::{Action, ConnectionId, Endpoint, IoEvent, Shutdown};
 use crate::time::{Instant, Timers, earliest};
 use crate::wired::ConnectionOutput;
@@ -20,7 +20,7 @@ pub(super) struct Watch {
     outputs: Option<Instant>,
     /// Since when events of a connection wait for a turn.
     turn: Option<(Instant, ConnectionId)>,
-    connections: BTreeMap<ConnectionId, Rules>,
+    connections: BTreeMap<ConnectionId, ConnectionRules>,
     /// The deadlines of the connections that must report `Closed`.
     deadlines: Timers<ConnectionId>,
     /// The connections that closed last.
@@ -107,7 +107,7 @@ impl Watch {
     }
 
     /// Notes a connection that is open, or is to be opened.
-    pub(super) fn add(&mut self, rules: Rules) {
+    pub(super) fn add(&mut self, rules: ConnectionRules) {
         self.connections.insert(rules.id(), rules);
     }
 
@@ -115,7 +115,7 @@ impl Watch {
     pub(super) fn took_action<E>(&mut self, action: Option<&Action<E>>) {
         match action {
             Some(Action::Open(id, endpoint)) => {
-                self.add(Rules::opening(*id, matches!(endpoint, Endpoint::Program(_))));
+                self.add(ConnectionRules::opening(*id, matches!(endpoint, Endpoint::Program(_))));
             }
             Some(Action::Write(id, bytes)) => self.write(*id, bytes.len()),
             Some(Action::Read(id, reads)) => self.read(*id, *reads),

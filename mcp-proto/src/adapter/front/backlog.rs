@@ -40,7 +40,7 @@ pub(super) struct Later {
 
 /// A task for the driver, or for the driver of a connection.
 #[expect(clippy::large_enum_variant, reason = "it is moved once")]
-pub(super) enum Next {
+pub(super) enum NextTask {
     Route(Work),
     Deliver,
 }
@@ -97,10 +97,10 @@ impl Backlog {
         self.attention.poll(has_task, waker)
     }
 
-    pub(super) fn next(&mut self) -> Option<Next> {
+    pub(super) fn next(&mut self) -> Option<NextTask> {
         match self.work.pop_front() {
-            Some(work) => Some(Next::Route(work)),
-            None => self.events.claim().then_some(Next::Deliver),
+            Some(work) => Some(NextTask::Route(work)),
+            None => self.events.claim().then_some(NextTask::Deliver),
         }
     }
 

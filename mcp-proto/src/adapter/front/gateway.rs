@@ -1,6 +1,6 @@
 //! The handle of a server behind an HTTP library.
 
-use super::backlog::{Backlog, Next};
+use super::backlog::{Backlog, NextTask};
 use super::events::deliver;
 use super::{Driving, Events, Role, Routing, RoutingKind, Task};
 use crate::adapter::exchanges::{Exchanges, Part};
@@ -260,8 +260,8 @@ impl GatewayShared {
     pub(super) fn next_task_of_exchange(self: &Arc<Self>) -> Option<Task> {
         let next = self.lock().backlog.next()?;
         Some(match next {
-            Next::Route(work) => Task::Route(Routing(RoutingKind::Gateway(work, Arc::clone(self)))),
-            Next::Deliver => Task::Deliver(Events::new(Role::Gateway(Arc::clone(self)))),
+            NextTask::Route(work) => Task::Route(Routing(RoutingKind::Gateway(work, Arc::clone(self)))),
+            NextTask::Deliver => Task::Deliver(Events::new(Role::Gateway(Arc::clone(self)))),
         })
     }
 

@@ -21,7 +21,7 @@ use super::client_options::ClientCallbacks;
 use super::job::Job;
 use super::os::Clock;
 use super::work::Work;
-use crate::exchange::Endpoint;
+use crate::exchange::{ConnectionId, Endpoint};
 use crate::route::BoxFuture;
 use crate::time::Instant;
 use alloc::sync::Arc;
@@ -52,6 +52,13 @@ pub enum Task {
     Deliver(Events),
     /// It has ended: nothing follows.
     Ended,
+}
+
+impl Task {
+    /// Returns the task of a client that opens a connection.
+    fn open(shared: Arc<ClientShared>, id: ConnectionId, endpoint: Endpoint) -> Self {
+        Self::Open(DrivenConnection::client(shared, id, &endpoint), endpoint)
+    }
 }
 
 /// A request, an admission or a question on its way to a callback of the application. Dropping it

@@ -1,6 +1,6 @@
 //! The handle of a server, and what its driver and its connections share.
 
-use super::backlog::{Backlog, Next};
+use super::backlog::{Backlog, NextTask};
 use super::connection::DrivenConnection;
 use super::events::deliver;
 use super::{Delay, Driving, Events, Role, Routing, RoutingKind, Task, first};
@@ -390,8 +390,8 @@ impl ServerShared {
     pub(super) fn next_task_of_connection(self: &Arc<Self>) -> Option<Task> {
         let next = self.lock().backlog.next()?;
         Some(match next {
-            Next::Route(work) => Task::Route(Routing(RoutingKind::Server(work, Arc::clone(self)))),
-            Next::Deliver => Task::Deliver(Events::new(Role::Server(Arc::clone(self)))),
+            NextTask::Route(work) => Task::Route(Routing(RoutingKind::Server(work, Arc::clone(self)))),
+            NextTask::Deliver => Task::Deliver(Events::new(Role::Server(Arc::clone(self)))),
         })
     }
 

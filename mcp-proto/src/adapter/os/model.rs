@@ -5,7 +5,7 @@ use core::cell::RefCell;
 use core::task::Waker;
 use core::time::Duration;
 
-struct Time {
+struct ModelTime {
     /// What [`Duration::ZERO`] is for the system.
     epoch: std::time::Instant,
     now: Duration,
@@ -16,10 +16,10 @@ struct Time {
 std::thread_local! {
     /// All threads of a schedule are one thread of the real system. Never borrowed across a point
     /// at which the checker may switch.
-    static TIME: RefCell<Time> = RefCell::new(Time::new());
+    static TIME: RefCell<ModelTime> = RefCell::new(ModelTime::new());
 }
 
-impl Time {
+impl ModelTime {
     fn new() -> Self {
         Self { epoch: std::time::Instant::now(), now: Duration::ZERO, last: 0, timers: BTreeMap::new() }
     }
@@ -51,7 +51,7 @@ impl Drop for ModelTimer {
 
 /// Begins at time zero, without timers.
 pub fn begin() {
-    let before = TIME.replace(Time::new());
+    let before = TIME.replace(ModelTime::new());
     drop(before);
 }
 

@@ -41,9 +41,9 @@ pub fn block_on_for<F: Future>(limit: Duration, future: F) -> Option<F::Output> 
 }
 
 /// Wakes a parked thread.
-struct Parked(Thread);
+struct ParkedThread(Thread);
 
-impl Wake for Parked {
+impl Wake for ParkedThread {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
     }
@@ -51,7 +51,7 @@ impl Wake for Parked {
 
 /// Returns the waker of this thread.
 fn parked() -> Waker {
-    Waker::from(Arc::new(Parked(thread::current())))
+    Waker::from(Arc::new(ParkedThread(thread::current())))
 }
 
 #[cfg(not(shuttle))]

@@ -19,7 +19,7 @@ pub(in super::super) struct ClientCodec {
     _support: HttpSupport,
     limits: Arc<FrameLimits>,
     input: ByteQueue,
-    reading: Reading,
+    reading: ResponseReading,
     eof: bool,
     broken: Option<String>,
     keep_alive: bool,
@@ -28,7 +28,7 @@ pub(in super::super) struct ClientCodec {
 }
 
 #[derive(Debug)]
-enum Reading {
+enum ResponseReading {
     /// No request is in flight.
     Idle,
     Head {
@@ -51,7 +51,7 @@ impl ClientCodec {
             _support: support,
             limits,
             input: ByteQueue::default(),
-            reading: Reading::Idle,
+            reading: ResponseReading::Idle,
             eof: false,
             broken: None,
             keep_alive: true,
@@ -76,31 +76,33 @@ impl ClientCodec {
     pub(in super::super) fn buffered(&self) -> usize {
         self.input.held()
             + match &self.reading {
-                Reading::Idle => 0,
-                Reading::Head { gather, .. } => gather.buffered(),
-                Reading::Body(framed) => framed.buffered(),
+                ResponseReading::Idle => 0,
+                ResponseReading::Head { gather, .. } => gather.buffered(),
+                ResponseReading::Body(framed) => framed.buffered(),
             }
     }
 
     /// Returns the number of content bytes of the current body that were read since the last call.
     pub(in super::super) fn take_content(&mut self) -> usize {
         match &mut self.reading {
-            Reading::Body(framed) => framed.take_content(),
+            ResponseReading::Body(framed) => framed.take_content(),
             _ => 0,
         }
     }
 
     pub(in super::super) fn at_boundary(&self) -> bool {
         match &self.reading {
-            Reading::Idle => self.input.is_empty(),
-            Reading::Head { gather, interim, .. } => *interim == 0 && gather.is_empty() && self.input.is_empty(),
-            Reading::Body(_) => false,
+            ResponseReading::Idle => self.input.is_empty(),
+            ResponseReading::Head { gather, interim, .. } => {
+                *interim == 0 && gather.is_empty() && self.input.is_empty()
+            }
+            ResponseReading::Body(_) => false,
         }
     }
 
     /// Bytes after a response belong to no exchange. Such a connection carries no further exchange.
     pub(in super::super) fn keep_alive(&self) -> bool {
-        let stray = matches!(self.reading, Reading::Idle) && !self.input.is_empty();
+        let stray = matches!(self.reading, ResponseReading::Idle) && !self.input.is_empty();
         self.keep_alive && !stray && !self.eof && self.broken.is_none()
     }
 
@@ -110,28 +112,30 @@ impl ClientCodec {
                 return None;
             }
             match &mut self.reading {
-                Reading::Idle if self.input.is_empty() => return None,
-                Reading::Idle => return self.fail("bytes that no request asked for".into()),
-                Reading::Head { gather, head_only, interim } => match gather.poll(&mut self.input, &self.limits) {
-                    Ok(Some(head)) => {
-                        let (head_only, interim) = (*head_only, *interim);
-                        match self.begin(&head, head_only, interim) {
-                            Ok(Some(response)) => return Some(Inbound::Response(response)),
-                            Ok(None) => {}
-                            Err(why) => return self.fail(why),
+                ResponseReading::Idle if self.input.is_empty() => return None,
+                ResponseReading::Idle => return self.fail("bytes that no request asked for".into()),
+                ResponseReading::Head { gather, head_only, interim } => {
+                    match gather.poll(&mut self.input, &self.limits) {
+                        Ok(Some(head)) => {
+                            let (head_only, interim) = (*head_only, *interim);
+                            match self.begin(&head, head_only, interim) {
+                                Ok(Some(response)) => return Some(Inbound::Response(response)),
+                                Ok(None) => {}
+                                Err(why) => return self.fail(why),
+                            }
                         }
+                        // A server of another protocol may wait for us after a line of its own.
+                        Ok(None) | Err(_) if !gather.begins_with(HTTP) => return self.fail(NOT_HTTP.into()),
+                        Ok(None) if self.eof && !self.at_boundary() => {
+                            return self.fail("the response head is cut short".into());
+                        }
+                        Ok(None) => return None,
+                        Err(BadRequest { why, .. }) => return self.fail(why.into()),
                     }
-                    // A server of another protocol may wait for us after a line of its own.
-                    Ok(None) | Err(_) if !gather.begins_with(HTTP) => return self.fail(NOT_HTTP.into()),
-                    Ok(None) if self.eof && !self.at_boundary() => {
-                        return self.fail("the response head is cut short".into());
-                    }
-                    Ok(None) => return None,
-                    Err(BadRequest { why, .. }) => return self.fail(why.into()),
-                },
-                Reading::Body(framed) => match framed.poll_item(&mut self.input, self.eof) {
+                }
+                ResponseReading::Body(framed) => match framed.poll_item(&mut self.input, self.eof) {
                     Ok(Some(Inbound::End)) => {
-                        self.reading = Reading::Idle;
+                        self.reading = ResponseReading::Idle;
                         return Some(Inbound::End);
                     }
                     Ok(item) => return item,
@@ -156,7 +160,7 @@ impl ClientCodec {
                 if interim > self.limits.max_head {
                     return Err("too many interim responses".into());
                 }
-                self.reading = Reading::Head { gather: Gather::default(), head_only, interim };
+                self.reading = ResponseReading::Head { gather: Gather::default(), head_only, interim };
                 return Ok(None);
             }
             200..1000 => {}
@@ -178,13 +182,13 @@ impl ClientCodec {
         {
             return Err("the body is larger than the limit".into());
         }
-        self.reading = Reading::Body(Box::new(Framed::new(length, body)));
+        self.reading = ResponseReading::Body(Box::new(Framed::new(length, body)));
         Ok(Some(response))
     }
 
     fn fail(&mut self, why: String) -> Option<Inbound> {
         self.input.clear();
-        self.reading = Reading::Idle;
+        self.reading = ResponseReading::Idle;
         self.broken = Some(why);
         None
     }
@@ -210,7 +214,7 @@ impl ClientCodec {
         if self.broken.is_some() {
             return;
         }
-        if !self.at_boundary() || !matches!(self.reading, Reading::Idle) {
+        if !self.at_boundary() || !matches!(self.reading, ResponseReading::Idle) {
             // Any bytes that are there would count as the response to this request.
             self.fail("a request on a connection that is not free".into());
             return;
@@ -234,7 +238,8 @@ impl ClientCodec {
             self.last = true;
         }
         writer.finish(out, body);
-        self.reading = Reading::Head { gather: Gather::default(), head_only: request.method == "HEAD", interim: 0 };
+        self.reading =
+            ResponseReading::Head { gather: Gather::default(), head_only: request.method == "HEAD", interim: 0 };
     }
 }
 

@@ -24,7 +24,7 @@ pub(in super::super) struct ServerCodec {
     _support: HttpSupport,
     limits: Arc<FrameLimits>,
     input: ByteQueue,
-    reading: Reading,
+    reading: RequestReading,
     eof: bool,
     broken: Option<String>,
     /// The current request is HTTP/1.0, which has no chunks.
@@ -42,7 +42,7 @@ pub(in super::super) struct ServerCodec {
 }
 
 #[derive(Debug)]
-enum Reading {
+enum RequestReading {
     Head(Gather),
     Body(Box<Framed>),
     /// After a `Reject`: no byte that follows can be trusted.
@@ -67,7 +67,7 @@ impl ServerCodec {
             _support: support,
             limits,
             input: ByteQueue::default(),
-            reading: Reading::Head(Gather::default()),
+            reading: RequestReading::Head(Gather::default()),
             eof: false,
             broken: None,
             old: false,
@@ -93,7 +93,7 @@ impl ServerCodec {
     }
 
     pub(in super::super) fn bytes(&mut self, bytes: Bytes) {
-        if !self.eof && self.broken.is_none() && !matches!(self.reading, Reading::Nothing) {
+        if !self.eof && self.broken.is_none() && !matches!(self.reading, RequestReading::Nothing) {
             self.input.push(bytes);
         }
     }
@@ -109,52 +109,52 @@ impl ServerCodec {
     pub(in super::super) fn buffered(&self) -> usize {
         self.input.held()
             + match &self.reading {
-                Reading::Head(gather) => gather.buffered(),
-                Reading::Body(framed) => framed.buffered(),
-                Reading::Nothing => 0,
+                RequestReading::Head(gather) => gather.buffered(),
+                RequestReading::Body(framed) => framed.buffered(),
+                RequestReading::Nothing => 0,
             }
     }
 
     /// Returns the number of content bytes of the current body that were read since the last call.
     pub(in super::super) fn take_content(&mut self) -> usize {
         match &mut self.reading {
-            Reading::Body(framed) => framed.take_content(),
+            RequestReading::Body(framed) => framed.take_content(),
             _ => 0,
         }
     }
 
     pub(in super::super) fn at_boundary(&self) -> bool {
         match &self.reading {
-            Reading::Head(gather) => gather.is_blank() && self.input.is_empty(),
-            Reading::Body(_) => false,
-            Reading::Nothing => true,
+            RequestReading::Head(gather) => gather.is_blank() && self.input.is_empty(),
+            RequestReading::Body(_) => false,
+            RequestReading::Nothing => true,
         }
     }
 
     pub(in super::super) fn keep_alive(&self) -> bool {
-        self.keep_alive && !self.eof && self.broken.is_none() && !matches!(self.reading, Reading::Nothing)
+        self.keep_alive && !self.eof && self.broken.is_none() && !matches!(self.reading, RequestReading::Nothing)
     }
 
     pub(in super::super) fn poll_item(&mut self, out: &mut VecDeque<Bytes>) -> Option<Inbound> {
         if self.broken.is_some() {
             return None;
         }
-        if matches!(self.reading, Reading::Body(_)) && !self.held {
+        if matches!(self.reading, RequestReading::Body(_)) && !self.held {
             // Not before: a server that responds to the head alone does not read the body.
             self.ask(out);
         }
         match &mut self.reading {
-            Reading::Nothing => None,
-            Reading::Body(_) if self.held => None,
-            Reading::Head(gather) => match gather.poll_request(&mut self.input, &self.limits) {
+            RequestReading::Nothing => None,
+            RequestReading::Body(_) if self.held => None,
+            RequestReading::Head(gather) => match gather.poll_request(&mut self.input, &self.limits) {
                 Ok(Some(head)) => Some(self.begin(&head).unwrap_or_else(|defect| self.reject(defect))),
                 Ok(None) if self.eof && !self.at_boundary() => self.cut("the request head is cut short"),
                 Ok(None) => None,
                 Err(defect) => Some(self.give_up(defect)),
             },
-            Reading::Body(framed) => match framed.poll_item(&mut self.input, self.eof) {
+            RequestReading::Body(framed) => match framed.poll_item(&mut self.input, self.eof) {
                 Ok(Some(Inbound::End)) => {
-                    self.reading = Reading::Head(Gather::default());
+                    self.reading = RequestReading::Head(Gather::default());
                     Some(Inbound::End)
                 }
                 Ok(item) => item,
@@ -201,7 +201,7 @@ impl ServerCodec {
         // For an empty body, the type does not matter.
         let body =
             if empty { BodyDecoder::none(&self.limits) } else { BodyDecoder::of_request(&request, &self.limits) };
-        self.reading = Reading::Body(Box::new(Framed::new(length, body)));
+        self.reading = RequestReading::Body(Box::new(Framed::new(length, body)));
         self.held = self.holding;
         Ok(Inbound::Request(request))
     }
@@ -216,7 +216,7 @@ impl ServerCodec {
     /// Rejects the request that was received in part. If its head is incomplete, nothing is known
     /// of it.
     pub(in super::super) fn give_up(&mut self, defect: BadRequest) -> Inbound {
-        if matches!(self.reading, Reading::Head(_)) {
+        if matches!(self.reading, RequestReading::Head(_)) {
             (self.old, self.head_only) = (false, false);
         }
         self.reject(defect)
@@ -224,7 +224,7 @@ impl ServerCodec {
 
     fn reject(&mut self, defect: BadRequest) -> Inbound {
         self.input.clear();
-        self.reading = Reading::Nothing;
+        self.reading = RequestReading::Nothing;
         self.keep_alive = false;
         self.held = false;
         Inbound::Reject(defect)
@@ -232,7 +232,7 @@ impl ServerCodec {
 
     fn cut(&mut self, why: &str) -> Option<Inbound> {
         self.input.clear();
-        self.reading = Reading::Nothing;
+        self.reading = RequestReading::Nothing;
         self.broken = Some(why.into());
         None
     }
@@ -280,8 +280,8 @@ impl ServerCodec {
 
     fn respond(&mut self, response: &ResponseHead, body: exchange::Body, out: &mut VecDeque<Bytes>) {
         let unread = match &self.reading {
-            Reading::Head(_) => false,
-            Reading::Body(_) | Reading::Nothing => true,
+            RequestReading::Head(_) => false,
+            RequestReading::Body(_) | RequestReading::Nothing => true,
         };
         self.expects = false;
         if unread || self.eof || head::has_token(&response.headers, "connection", "close") {

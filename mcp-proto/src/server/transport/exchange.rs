@@ -11,7 +11,7 @@ use alloc::collections::BTreeSet;
 
 /// An open exchange.
 #[derive(Debug)]
-pub(in crate::server) struct Exchange {
+pub(in crate::server) struct ServedExchange {
     pub(in crate::server) peer: Peer,
     /// The client at its other end.
     pub(in crate::server) client: ClientKey,

@@ -6,6 +6,6 @@ mod exchange;
 mod http;
 
 pub(super) use duplex::{Admitted, Duplex};
-pub(super) use exchange::{Binding, Exchange};
+pub(super) use exchange::{Binding, ServedExchange};
 pub(crate) use http::unavailable;
 pub(super) use http::{Http, HttpState, ResponseStream};

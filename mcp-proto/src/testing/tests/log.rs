@@ -1,7 +1,7 @@
 //! The log: its form, and that equal tests have equal logs.
 
 use super::{all_configs, link, over_http, router};
-use crate::testing::log::Shown;
+use crate::testing::log::LogRedactor;
 use crate::testing::{Flow, Link, LinkOptions, Log, Time};
 use crate::{ClientConfig, tools};
 use alloc::format;
@@ -91,7 +91,7 @@ fn secrets_and_long_messages_are_not_shown() {
 }
 
 fn shown(text: &str) -> Vec<String> {
-    Shown::default().lines(text.as_bytes())
+    LogRedactor::default().lines(text.as_bytes())
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn each_message_has_a_line() {
     let chunk = format!("{:x}\r\n{event}\r\n", event.len());
     assert_eq!(shown(stream), ["200 OK"]);
     assert_eq!(shown(&format!("{stream}{chunk}{chunk}")), ["200 OK result of #1", "result of #1"]);
-    let mut later = Shown::default();
+    let mut later = LogRedactor::default();
     drop(later.lines(stream.as_bytes()));
     assert_eq!(later.lines(b"3\r\n:\r\n\r\n"), ["comment"]);
     assert_eq!(later.lines(b"9\r\nid: 1\r\n\r\n\r\n"), ["empty event"]);

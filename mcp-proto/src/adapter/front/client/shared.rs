@@ -1,6 +1,5 @@
 //! What the handles, the driver and the connections of one client share.
 
-use super::super::connection::DrivenConnection;
 use super::super::events::{WaitingEvents, deliver};
 use super::super::{Attention, Delay, Events, Role, Routing, RoutingKind, Task};
 use crate::adapter::ConnectError;
@@ -291,9 +290,7 @@ impl ClientShared {
             return None;
         }
         match state.tasks.pop_front() {
-            Some(ClientTask::Open(id, endpoint)) => {
-                Some(Task::Open(DrivenConnection::client(Arc::clone(self), id, &endpoint), endpoint))
-            }
+            Some(ClientTask::Open(id, endpoint)) => Some(Task::open(Arc::clone(self), id, endpoint)),
             Some(ClientTask::Ask(asking)) => {
                 let callbacks = state.callbacks.clone().unwrap_or_default();
                 Some(Task::Route(Routing(RoutingKind::Client(asking, callbacks))))

@@ -4,8 +4,8 @@
 //! requests wait for it. It repeats no request twice for the same status, so there is no loop.
 
 use super::exchange_end::ExchangeEnd;
-use super::exchanges::Exchanges;
-use super::{DeferredStep, ExchangeStage, HttpExchange, HttpLink, Role};
+use super::exchanges::HttpExchanges;
+use super::{DeferredStep, ExchangeRole, ExchangeStage, HttpExchange, HttpLink};
 use crate::client::env::Env;
 use crate::client::headers;
 use crate::client::ids::Purpose;
@@ -79,7 +79,7 @@ impl HttpExchange {
     }
 }
 
-impl Exchanges {
+impl HttpExchanges {
     /// Returns the exchanges that wait for the answer to this challenge.
     fn parked(&self, key: AuthKey) -> Vec<ExchangeId> {
         let waits = |http: &HttpExchange| http.stage == ExchangeStage::Parked(key);
@@ -133,7 +133,7 @@ impl HttpLink {
             403 => http.hints().www_authenticate.iter().any(|hint| hint.contains("insufficient_scope")),
             _ => false,
         };
-        let waits = !matches!(http.role, Role::Answered | Role::Delete);
+        let waits = !matches!(http.role, ExchangeRole::Answered | ExchangeRole::Delete);
         env.config.authorize && answerable && waits && !http.tried.has(http.status())
     }
 
@@ -141,17 +141,17 @@ impl HttpLink {
     /// the application obtains them.
     fn hold(&mut self, exchange: ExchangeId) -> Parked {
         match self.exchanges.get(exchange).map(|http| http.role.clone()) {
-            Some(Role::Request(_, purpose)) => {
+            Some(ExchangeRole::Request(_, purpose)) => {
                 if matches!(purpose, Purpose::Discover | Purpose::Initialize) {
                     self.hold_all(exchange);
                 }
                 Parked::Request(purpose)
             }
-            Some(Role::Response) => {
+            Some(ExchangeRole::Response) => {
                 self.hold_all(exchange);
                 Parked::Response
             }
-            Some(Role::Listener) => Parked::Listener,
+            Some(ExchangeRole::Listener) => Parked::Listener,
             _ => Parked::Other,
         }
     }
@@ -197,13 +197,13 @@ impl HttpLink {
         let Some(http) = self.exchanges.get(again) else { return };
         let (role, is_attempt) = (http.role.clone(), http.is_get());
         match role {
-            Role::Request(_, purpose) => self.events.push_back(LinkEvent::Resumed(purpose)),
-            Role::Listener => self.listener = Some(again),
+            ExchangeRole::Request(_, purpose) => self.events.push_back(LinkEvent::Resumed(purpose)),
+            ExchangeRole::Listener => self.listener = Some(again),
             _ => {}
         }
         // A request without a timer of the client, and a resumed response, must not be silent
         // forever.
-        let has_timer = matches!(role, Role::Request(_, purpose) if purpose != Purpose::Listen);
+        let has_timer = matches!(role, ExchangeRole::Request(_, purpose) if purpose != Purpose::Listen);
         if is_attempt || !has_timer {
             self.limit_attempt(env, again);
         }

@@ -1,7 +1,7 @@
 //! Tracks whether a request may have been sent, according to the driver's reports about its
 //! connection. A request that never had a connection certainly did not run.
 
-use super::exchanges::Exchanges;
+use super::exchanges::HttpExchanges;
 use super::{ExchangeStage, HttpExchange, HttpLink};
 use crate::client::env::Env;
 use crate::error::Awaited;
@@ -29,7 +29,7 @@ impl HttpExchange {
     }
 }
 
-impl Exchanges {
+impl HttpExchanges {
     /// Notes that the exchange waits for a connection. Ignored after an earlier report.
     pub(super) fn on_waiting(&mut self, exchange: ExchangeId) {
         if let Some(http) = self.get_mut(exchange)

@@ -2,8 +2,8 @@
 //! and era (2025-11-25 transports; 2026-07-28 streamable-http). Every branch ends or repeats the
 //! request that waited for the exchange.
 
-use super::stream::Next;
-use super::{ExchangeStage, HttpExchange, HttpLink, Role, tells_of_era};
+use super::stream::NextRound;
+use super::{ExchangeRole, ExchangeStage, HttpExchange, HttpLink, tells_of_era};
 use crate::client::State;
 use crate::client::env::Env;
 use crate::client::ids::Purpose;
@@ -42,14 +42,16 @@ impl HttpLink {
         }
         let Some(http) = self.exchanges.get(exchange) else { return };
         match http.role.clone() {
-            Role::Initialized | Role::Notification(_) | Role::Cancelled => self.on_message_end(env, exchange, over),
+            ExchangeRole::Initialized | ExchangeRole::Notification(_) | ExchangeRole::Cancelled => {
+                self.on_message_end(env, exchange, over)
+            }
             _ if is_closing => {
                 self.exchanges.remove(exchange);
             }
-            Role::Request(id, purpose) => self.on_request_end(env, exchange, id, purpose, over),
-            Role::Listener => self.on_listener_exchange_end(env, exchange, over),
-            Role::Response => self.on_message_end(env, exchange, over),
-            Role::Answered | Role::Delete => {
+            ExchangeRole::Request(id, purpose) => self.on_request_end(env, exchange, id, purpose, over),
+            ExchangeRole::Listener => self.on_listener_exchange_end(env, exchange, over),
+            ExchangeRole::Response => self.on_message_end(env, exchange, over),
+            ExchangeRole::Answered | ExchangeRole::Delete => {
                 self.exchanges.remove(exchange);
             }
         }
@@ -60,8 +62,8 @@ impl HttpLink {
         self.end_timers(env, exchange);
         let Some(http) = self.exchanges.get(exchange) else { return };
         match http.role.clone() {
-            Role::Listener => self.on_listener_end(env, exchange, end, None),
-            Role::Request(id, Purpose::Listen) => {
+            ExchangeRole::Listener => self.on_listener_end(env, exchange, end, None),
+            ExchangeRole::Request(id, Purpose::Listen) => {
                 self.exchanges.remove(exchange);
                 env.ids.retire(&id);
                 self.subscription_ended(SubscriptionEnd::Ended(end, None));
@@ -86,7 +88,8 @@ impl HttpLink {
                 };
                 // A GET without a cursor would open a listener.
                 let goes_on = goes_on && http.stream.cursor.is_some();
-                if goes_on && matches!(self.schedule_resume(env, exchange, end.clone(), at_least), Next::Scheduled) {
+                if goes_on && matches!(self.schedule_resume(env, exchange, end.clone(), at_least), NextRound::Scheduled)
+                {
                     return;
                 }
                 if let Some(http) = self.exchanges.remove(exchange) {
@@ -135,7 +138,7 @@ impl HttpLink {
 
     /// Handles a complete HTTP response that lacks the JSON-RPC response.
     pub(super) fn on_no_response(&mut self, env: &mut Env, http: HttpExchange, end: StreamEnd, is_lost: bool) {
-        let Role::Request(id, purpose) = http.role.clone() else { return };
+        let ExchangeRole::Request(id, purpose) = http.role.clone() else { return };
         if let Purpose::Call(call) = purpose {
             let error = call_error(http, id.clone(), end);
             return self.events.push_back(LinkEvent::CallEnded { call, id, is_lost, error });

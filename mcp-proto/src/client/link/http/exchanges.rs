@@ -8,13 +8,13 @@ use alloc::vec::Vec;
 /// The HTTP exchanges of a client that have not ended, and those that will be repeated. Each id is
 /// used once.
 #[derive(Debug, Default)]
-pub(super) struct Exchanges {
+pub(super) struct HttpExchanges {
     open: BTreeMap<ExchangeId, HttpExchange>,
     /// The latest id.
     last: u64,
 }
 
-impl Exchanges {
+impl HttpExchanges {
     /// Returns a new id.
     pub(super) fn mint(&mut self) -> ExchangeId {
         self.last += 1;

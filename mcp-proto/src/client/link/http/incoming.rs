@@ -2,7 +2,7 @@
 //! that they belong to. `exchange_end.rs` interprets the end of an exchange.
 
 use super::exchange_end::ExchangeEnd;
-use super::{DeferredStep, ExchangeStage, HttpExchange, HttpLink, Role, auth, success, tells_of_era};
+use super::{DeferredStep, ExchangeRole, ExchangeStage, HttpExchange, HttpLink, auth, success, tells_of_era};
 use crate::client::env::Env;
 use crate::client::ids::{Match, Purpose};
 use crate::client::link::event::LinkEvent;
@@ -74,7 +74,7 @@ impl HttpLink {
                 }
             }
             Inbound::Event(SseEvent { id, retry, data }) => {
-                if let (Role::Request(_, Purpose::Listen), Some(retry)) = (&http.role, retry) {
+                if let (ExchangeRole::Request(_, Purpose::Listen), Some(retry)) = (&http.role, retry) {
                     self.events.push_back(LinkEvent::SubscriptionRetry(retry));
                 }
                 self.note_event(env, exchange, id.as_deref(), retry, &data);
@@ -105,18 +105,18 @@ impl HttpLink {
         }
         if http.is_stream() {
             http.stream.on_open(now);
-            if matches!(http.role, Role::Listener | Role::Request(..)) {
+            if matches!(http.role, ExchangeRole::Listener | ExchangeRole::Request(..)) {
                 env.timers.set(Timer::Answer(exchange), None);
             }
         }
         self.note_offer(exchange);
-        if self.exchanges.get(exchange).is_some_and(|http| http.role == Role::Listener) {
+        if self.exchanges.get(exchange).is_some_and(|http| http.role == ExchangeRole::Listener) {
             self.on_listener_head(env, exchange);
         }
         let Some(http) = self.exchanges.get(exchange) else { return };
         if http.is_other_type() {
             self.finish(env, exchange);
-        } else if http.is_decided() && http.role != Role::Delete {
+        } else if http.is_decided() && http.role != ExchangeRole::Delete {
             let until = env.now + env.config.limits.client.drain_time;
             env.timers.set(Timer::Answer(exchange), Some(until));
         }
@@ -174,10 +174,10 @@ impl HttpLink {
             Some(found) => !matches!(found, Match::Pending { .. }),
             None => http.is_get(),
         };
-        let is_handshake = matches!(http.role, Role::Request(_, Purpose::Discover | Purpose::Initialize));
+        let is_handshake = matches!(http.role, ExchangeRole::Request(_, Purpose::Discover | Purpose::Initialize));
         let says_more = matches!(status, 401 | 403) || is_handshake && !tells_of_era(status);
         match http.role.clone() {
-            Role::Request(id, purpose) if !gone && !names_other && !says_more => {
+            ExchangeRole::Request(id, purpose) if !gone && !names_other && !says_more => {
                 self.events.push_back(LinkEvent::Refused(exchange, id, purpose, error));
             }
             _ => http.error = Some(error),
@@ -204,10 +204,10 @@ impl HttpLink {
         let time = env.config.limits.client.drain_time;
         let until = env.now + time;
         let Some(http) = self.exchanges.get_mut(exchange) else { return };
-        if !matches!(http.role, Role::Request(..)) {
+        if !matches!(http.role, ExchangeRole::Request(..)) {
             return;
         }
-        http.role = Role::Answered;
+        http.role = ExchangeRole::Answered;
         env.timers.set(Timer::Answer(exchange), None);
         env.timers.set(Timer::Idle(exchange), None);
         if time.is_zero() {

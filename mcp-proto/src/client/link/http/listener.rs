@@ -4,8 +4,8 @@
 //! it. Then they continue without it. No failure of the listener ever ends a call.
 
 use super::exchange_end::ExchangeEnd;
-use super::stream::Next;
-use super::{HttpExchange, HttpLink, HttpRequest, Reported, Role};
+use super::stream::NextRound;
+use super::{ExchangeRole, HttpExchange, HttpLink, HttpRequest, Reported};
 use crate::client::env::Env;
 use crate::client::link::event::LinkEvent;
 use crate::client::{Event, ListenerEnd, ListenerStart, ListenerTime, Timer};
@@ -43,7 +43,7 @@ impl HttpLink {
         let limit = self.listener_time(env);
         env.timers.set(Timer::Answer(exchange), limit.map(|limit| env.now + limit));
         let headers = self.bare_headers(env);
-        self.begin_http(env, exchange, HttpExchange::new(Role::Listener, HttpRequest::get(headers, None)));
+        self.begin_http(env, exchange, HttpExchange::new(ExchangeRole::Listener, HttpRequest::get(headers, None)));
     }
 
     fn listener_time(&self, env: &Env) -> Option<Duration> {
@@ -122,7 +122,7 @@ impl HttpLink {
             ListenerEnd::Ignore if was_open => self.leave_listener(env),
             ListenerEnd::Stop if was_open => self.give_up_listener(env, exchange, end, false),
             ListenerEnd::Resume | ListenerEnd::Stop | ListenerEnd::Ignore => {
-                if let Next::Over = self.schedule_resume(env, exchange, end.clone(), at_least) {
+                if let NextRound::Over = self.schedule_resume(env, exchange, end.clone(), at_least) {
                     self.give_up_listener(env, exchange, end, env.config.watch_tools);
                 }
             }

@@ -3,7 +3,7 @@
 //! has a limited time for its delivery after the client has closed.
 
 use super::exchange_end::ExchangeEnd;
-use super::{HttpExchange, HttpLink, HttpRequest, Role, metadata, success};
+use super::{ExchangeRole, HttpExchange, HttpLink, HttpRequest, metadata, success};
 use crate::client::env::Env;
 use crate::client::link::event::LinkEvent;
 use crate::client::{State, Timer};
@@ -27,11 +27,11 @@ impl HttpLink {
     ) {
         let Some(version) = env.version() else { return };
         let role = match method {
-            "notifications/initialized" => Role::Initialized,
-            "notifications/cancelled" => Role::Cancelled,
-            _ => Role::Notification(id),
+            "notifications/initialized" => ExchangeRole::Initialized,
+            "notifications/cancelled" => ExchangeRole::Cancelled,
+            _ => ExchangeRole::Notification(id),
         };
-        if role == Role::Cancelled && self.has_many(env, &role) {
+        if role == ExchangeRole::Cancelled && self.has_many(env, &role) {
             return env.diagnose(DiagnosticKind::DroppedNotification, "the server has not accepted those before it");
         }
         self.post_message(env, role, metadata(version, method, params), body);
@@ -39,25 +39,25 @@ impl HttpLink {
 
     /// Posts the response to a request of the server.
     pub(in crate::client) fn post_response(&mut self, env: &mut Env, body: Bytes) {
-        if self.has_many(env, &Role::Response) {
+        if self.has_many(env, &ExchangeRole::Response) {
             return env.diagnose(DiagnosticKind::DroppedResponse, "the server has not taken those before it");
         }
-        self.post_message(env, Role::Response, self.bare_headers(env), body);
+        self.post_message(env, ExchangeRole::Response, self.bare_headers(env), body);
     }
 
     /// Returns whether the number of open exchanges with this role has reached the maximum number
     /// of calls. A server that accepts none of them must not fill the memory of its client.
-    fn has_many(&self, env: &Env, role: &Role) -> bool {
+    fn has_many(&self, env: &Env, role: &ExchangeRole) -> bool {
         self.exchanges.iter().filter(|(_, http)| http.role == *role).count()
             >= env.config.limits.client.max_calls.max(1)
     }
 
     /// Posts a message whose response is only a status.
-    fn post_message(&mut self, env: &mut Env, role: Role, headers: Headers, body: Bytes) {
+    fn post_message(&mut self, env: &mut Env, role: ExchangeRole, headers: Headers, body: Bytes) {
         let exchange = self.exchanges.mint();
         env.timers.set(Timer::Answer(exchange), env.config.timeout.map(|limit| env.now + limit));
         // Sending it twice is harmless. A server that never receives it reports no changes.
-        let repeatable = role == Role::Initialized;
+        let repeatable = role == ExchangeRole::Initialized;
         self.begin_http(env, exchange, HttpExchange::new(role, HttpRequest::post(headers, body, repeatable)));
     }
 
@@ -81,14 +81,14 @@ impl HttpLink {
         };
         if let Some(why) = failure {
             let kind = match http.role {
-                Role::Response => DiagnosticKind::DroppedResponse,
+                ExchangeRole::Response => DiagnosticKind::DroppedResponse,
                 _ => DiagnosticKind::DroppedNotification,
             };
             env.diagnose(kind, why);
         }
         match http.role {
-            Role::Notification(Some(id)) => self.events.push_back(LinkEvent::NotificationEnded(id, outcome)),
-            Role::Initialized if !is_closing => self.on_initialized_taken(env),
+            ExchangeRole::Notification(Some(id)) => self.events.push_back(LinkEvent::NotificationEnded(id, outcome)),
+            ExchangeRole::Initialized if !is_closing => self.on_initialized_taken(env),
             _ => {}
         }
     }
@@ -127,7 +127,7 @@ impl HttpLink {
         if http.is_notification() {
             env.diagnose(DiagnosticKind::DroppedNotification, error.to_string());
         }
-        if let Role::Notification(Some(id)) = http.role {
+        if let ExchangeRole::Notification(Some(id)) = http.role {
             self.events.push_back(LinkEvent::NotificationEnded(id, Err(error)));
         }
     }

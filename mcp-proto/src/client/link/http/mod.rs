@@ -35,7 +35,7 @@ use auth::Challenges;
 use bytes::Bytes;
 use connection::ConnectionReport;
 use core::time::Duration;
-use exchanges::Exchanges;
+use exchanges::HttpExchanges;
 use repeats::EventKey;
 use session::SessionState;
 use stream::Stream;
@@ -44,7 +44,7 @@ use stream::Stream;
 #[derive(Debug)]
 pub(in crate::client) struct HttpLink {
     target: HttpTarget,
-    exchanges: Exchanges,
+    exchanges: HttpExchanges,
     event_key: EventKey,
     session: SessionState,
     challenges: Challenges,
@@ -89,7 +89,7 @@ impl HttpLink {
     pub(super) fn new(target: HttpTarget, seed: [u8; 32]) -> Self {
         Self {
             target,
-            exchanges: Exchanges::default(),
+            exchanges: HttpExchanges::default(),
             event_key: EventKey::new(&Seed::new(seed)),
             session: SessionState::default(),
             challenges: Challenges::default(),
@@ -227,7 +227,7 @@ impl HttpLink {
 /// An HTTP exchange that has not ended, or one that has ended and will be repeated.
 #[derive(Debug)]
 pub(in crate::client) struct HttpExchange {
-    role: Role,
+    role: ExchangeRole,
     stage: ExchangeStage,
     sent: HttpRequest,
     connection: ConnectionReport,
@@ -253,7 +253,7 @@ pub(in crate::client) struct HttpExchange {
 
 /// The purpose of an exchange.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Role {
+pub(super) enum ExchangeRole {
     /// A request that awaits its response. The exchange is its POST, or a GET that resumes the
     /// response.
     Request(Id, Purpose),
@@ -314,7 +314,7 @@ impl HttpRequest {
 }
 
 impl HttpExchange {
-    fn new(role: Role, sent: HttpRequest) -> Self {
+    fn new(role: ExchangeRole, sent: HttpRequest) -> Self {
         Self {
             role,
             stage: ExchangeStage::Live,
@@ -341,22 +341,22 @@ impl HttpExchange {
 
     /// Returns whether the exchange starts even if the maximum number of connections is open.
     const fn is_urgent(&self) -> bool {
-        matches!(self.role, Role::Response | Role::Cancelled | Role::Delete)
+        matches!(self.role, ExchangeRole::Response | ExchangeRole::Cancelled | ExchangeRole::Delete)
     }
 
     /// Returns whether the exchange ends a session.
     pub(in crate::client) fn is_delete(&self) -> bool {
-        self.role == Role::Delete
+        self.role == ExchangeRole::Delete
     }
 
     /// Returns whether the exchange carries a notification.
     const fn is_notification(&self) -> bool {
-        matches!(self.role, Role::Notification(_) | Role::Cancelled | Role::Initialized)
+        matches!(self.role, ExchangeRole::Notification(_) | ExchangeRole::Cancelled | ExchangeRole::Initialized)
     }
 
     /// Returns whether the exchange belongs to a request that awaits its response.
     pub(in crate::client) const fn awaits_answer(&self) -> bool {
-        matches!(self.role, Role::Request(..))
+        matches!(self.role, ExchangeRole::Request(..))
     }
 
     /// Returns whether the exchange requests a stream, or resumes one.
@@ -385,7 +385,7 @@ impl HttpExchange {
 
     /// Returns whether the client needs the body of a successful response.
     const fn wants_body(&self) -> bool {
-        matches!(self.role, Role::Request(..) | Role::Listener)
+        matches!(self.role, ExchangeRole::Request(..) | ExchangeRole::Listener)
     }
 
     /// Returns whether a successful response has an unusable media type. A response without a media
@@ -410,7 +410,7 @@ impl HttpExchange {
     /// Returns the call of the exchange.
     pub(in crate::client) fn call(&self) -> Option<CallId> {
         match self.role {
-            Role::Request(_, Purpose::Call(call)) => Some(call),
+            ExchangeRole::Request(_, Purpose::Call(call)) => Some(call),
             _ => None,
         }
     }
@@ -418,7 +418,7 @@ impl HttpExchange {
     /// Returns whether the data is the response to the request of the exchange.
     fn is_answer(&self, data: &Data) -> bool {
         match (&self.role, data) {
-            (Role::Request(own, _), Data::Message(Message::Response(Response { id, .. }))) => id == own,
+            (ExchangeRole::Request(own, _), Data::Message(Message::Response(Response { id, .. }))) => id == own,
             _ => false,
         }
     }
@@ -454,7 +454,7 @@ impl HttpLink {
         self.begin_http(
             env,
             exchange,
-            HttpExchange::new(Role::Request(id, purpose), HttpRequest::post(headers, message, repeatable)),
+            HttpExchange::new(ExchangeRole::Request(id, purpose), HttpRequest::post(headers, message, repeatable)),
         );
     }
 
@@ -468,7 +468,7 @@ impl HttpLink {
     /// fields.
     fn begin_http(&mut self, env: &mut Env, exchange: ExchangeId, mut http: HttpExchange) {
         let target = &self.target;
-        let is_initialize = matches!(http.role, Role::Request(_, Purpose::Initialize));
+        let is_initialize = matches!(http.role, ExchangeRole::Request(_, Purpose::Initialize));
         let session = self.session.id().filter(|_| !is_initialize);
         let mut headers = Headers::new().with("Host", target.authority());
         let own = headers::own(&env.config.headers);
@@ -498,7 +498,7 @@ impl HttpLink {
         let http = self.exchanges.remove(old)?;
         let exchange = self.exchanges.mint();
         let HttpExchange { role, sent: before, tried, any_message, last_defect, stream, .. } = http;
-        if let Role::Request(id, _) = &role {
+        if let ExchangeRole::Request(id, _) = &role {
             env.ids.move_to(id, exchange);
         }
         let again = HttpExchange::new(role, sent.unwrap_or(before));

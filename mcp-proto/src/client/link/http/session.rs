@@ -4,7 +4,7 @@
 //! a session that it no longer needs with DELETE. 2026-07-28 has no sessions, and the client
 //! ignores an id that such a server sends.
 
-use super::{HttpExchange, HttpLink, HttpRequest, Reported, Role, metadata, success};
+use super::{ExchangeRole, HttpExchange, HttpLink, HttpRequest, Reported, metadata, success};
 use crate::client::Timer;
 use crate::client::env::Env;
 use crate::client::ids::Purpose;
@@ -54,7 +54,7 @@ impl HttpLink {
     /// response. Other responses are ignored.
     pub(super) fn note_offer(&mut self, exchange: ExchangeId) {
         let Some(http) = self.exchanges.get(exchange) else { return };
-        if matches!(http.role, Role::Request(_, Purpose::Initialize)) {
+        if matches!(http.role, ExchangeRole::Request(_, Purpose::Initialize)) {
             let head = http.head.as_ref().filter(|head| success(head.status));
             self.session.offered = head.and_then(|head| head.headers.get(SESSION)).map(ToOwned::to_owned);
         }
@@ -92,14 +92,14 @@ impl HttpLink {
         let error = http.to_error();
         let (mut request, mut notification) = (None, None);
         match http.role {
-            Role::Request(id, purpose) => {
+            ExchangeRole::Request(id, purpose) => {
                 env.ids.retire(&id);
                 request = Some((id, purpose));
             }
-            Role::Response => env.diagnose(DiagnosticKind::DroppedResponse, "HTTP 404: the session has ended"),
+            ExchangeRole::Response => env.diagnose(DiagnosticKind::DroppedResponse, "HTTP 404: the session has ended"),
             role => {
                 env.diagnose(DiagnosticKind::DroppedNotification, "HTTP 404: the session has ended");
-                if let Role::Notification(id) = role {
+                if let ExchangeRole::Notification(id) = role {
                     notification = id;
                 }
             }
@@ -124,11 +124,11 @@ impl HttpLink {
     /// Ends an exchange of a session that has ended. Returns its purpose.
     pub(in crate::client) fn discard(&mut self, env: &mut Env, exchange: ExchangeId) -> Discarded {
         let role = self.exchanges.get(exchange).map(|http| http.role.clone());
-        let unsent = matches!(&role, Some(Role::Request(id, _)) if self.is_unsent(env, id));
+        let unsent = matches!(&role, Some(ExchangeRole::Request(id, _)) if self.is_unsent(env, id));
         self.drop_exchange_since(env, exchange, CallError::SessionEnded);
         match role {
-            Some(Role::Request(id, Purpose::Call(call))) => Discarded::Call { call, id, unsent },
-            Some(Role::Response) => Discarded::Response,
+            Some(ExchangeRole::Request(id, Purpose::Call(call))) => Discarded::Call { call, id, unsent },
+            Some(ExchangeRole::Response) => Discarded::Response,
             _ => Discarded::Other,
         }
     }
@@ -145,7 +145,7 @@ impl HttpLink {
         let exchange = self.exchanges.mint();
         let headers = metadata(version, "", None);
         let sent = HttpRequest { method: "DELETE", headers, body: Bytes::new(), repeatable: true };
-        self.begin_http(env, exchange, HttpExchange::new(Role::Delete, sent));
+        self.begin_http(env, exchange, HttpExchange::new(ExchangeRole::Delete, sent));
         let limit = env.config.limits.client.session_end_time;
         env.timers.set(Timer::Drain(exchange), Some(env.now + limit));
         true

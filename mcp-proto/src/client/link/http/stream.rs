@@ -4,7 +4,7 @@
 //! of one stream for another.
 
 use super::repeats::{EventKey, Novelty, Repeats};
-use super::{ExchangeStage, HttpExchange, HttpLink, HttpRequest, Role, retry_after, success};
+use super::{ExchangeRole, ExchangeStage, HttpExchange, HttpLink, HttpRequest, retry_after, success};
 use crate::client::backoff::{Backoff, Brought, LONG, Round, Serves};
 use crate::client::env::Env;
 use crate::client::ids::Purpose;
@@ -102,7 +102,7 @@ fn delivers(data: &Data) -> bool {
 }
 
 /// The consequence of the end of a stream, or of an attempt to resume it.
-pub(super) enum Next {
+pub(super) enum NextRound {
     /// The client resumes the stream after a delay. The timer is armed.
     Scheduled,
     /// The client does not resume the stream.
@@ -116,8 +116,8 @@ impl HttpLink {
         let now = env.now;
         let Some(http) = self.exchanges.get_mut(exchange).filter(|http| http.stream.is_open()) else { return };
         match http.role {
-            Role::Listener => http.stream.advance(),
-            Role::Request(_, Purpose::Listen) => {}
+            ExchangeRole::Listener => http.stream.advance(),
+            ExchangeRole::Request(_, Purpose::Listen) => {}
             _ => return,
         }
         env.timers.set(Timer::Idle(exchange), idle.map(|idle| now + idle));
@@ -198,22 +198,22 @@ impl HttpLink {
         exchange: ExchangeId,
         cause: StreamEnd,
         at_least: Option<Duration>,
-    ) -> Next {
+    ) -> NextRound {
         let (random, now, policy) = (env.seed.next_u64(), env.now, env.config.resume);
-        let Some(http) = self.exchanges.get_mut(exchange) else { return Next::Over };
-        let serves = if http.role == Role::Listener { Serves::Listener } else { Serves::Request };
+        let Some(http) = self.exchanges.get_mut(exchange) else { return NextRound::Over };
+        let serves = if http.role == ExchangeRole::Listener { Serves::Listener } else { Serves::Request };
         let round = http.stream.round(now, serves, at_least);
-        let Some((attempt, wait)) = http.stream.backoff.next(policy, round, random) else { return Next::Over };
+        let Some((attempt, wait)) = http.stream.backoff.next(policy, round, random) else { return NextRound::Over };
         http.stage = ExchangeStage::AwaitingResume;
         let stream = match &http.role {
-            Role::Listener => StreamOf::Listener,
-            Role::Request(_, Purpose::Call(call)) => StreamOf::Call(*call),
+            ExchangeRole::Listener => StreamOf::Listener,
+            ExchangeRole::Request(_, Purpose::Call(call)) => StreamOf::Call(*call),
             _ => StreamOf::Own,
         };
         let last_event = http.stream.cursor.clone();
         env.timers.set(Timer::Resume(exchange), Some(now + wait));
         env.event(Event::Reconnecting { stream, attempt, wait, cause, last_event });
-        Next::Scheduled
+        NextRound::Scheduled
     }
 
     /// Schedules a fresh series of attempts for a stream that was given up.
@@ -230,7 +230,7 @@ impl HttpLink {
         let headers = self.bare_headers(env);
         let Some(http) = self.exchanges.get(exchange) else { return };
         let sent = HttpRequest::get(headers, http.stream.cursor.as_deref());
-        let is_listener = http.role == Role::Listener;
+        let is_listener = http.role == ExchangeRole::Listener;
         let Some(exchange) = self.begin_again(env, exchange, Some(sent)) else { return };
         if is_listener {
             self.listener = Some(exchange);

@@ -10,7 +10,7 @@ use crate::server::client::ClientIdentity;
 use crate::server::env::Env;
 use crate::server::keys::{ReplyTo, SessionRef, Timer};
 use crate::server::requests::Requests;
-use crate::server::running::{RequestStage, Running};
+use crate::server::running::{RequestStage, ServedRequest};
 
 impl HttpState {
     /// Returns whether no exchange whose client is there carries the stream of a request or the
@@ -30,7 +30,7 @@ impl HttpState {
 
     /// Returns whether a request waits for a client that is away, or its client can neither resume
     /// nor cancel it, since it belongs to no session.
-    fn is_unheard(&self, env: &Env, running: &Running) -> bool {
+    fn is_unheard(&self, env: &Env, running: &ServedRequest) -> bool {
         let ReplyTo::Stream(stream) = running.reply_to else { return false };
         let is_lost = self.stream(stream).is_some_and(|stream| stream.session().is_none() && stream.is_lost());
         is_lost || matches!(running.stage, RequestStage::Asking(_)) && self.is_away(env, running.reply_to)
@@ -40,7 +40,7 @@ impl HttpState {
 impl Requests {
     /// Returns the number of running handlers whose client has left and cannot resume.
     pub(in crate::server) fn unheard(&self, http: &HttpState) -> usize {
-        let is_unheard = |(_, running): &(RequestKey, &Running)| match (running.reply_to, &running.stage) {
+        let is_unheard = |(_, running): &(RequestKey, &ServedRequest)| match (running.reply_to, &running.stage) {
             (ReplyTo::Stream(stream), RequestStage::Handler) => {
                 http.stream(stream).is_some_and(ResponseStream::is_lost)
             }
