@@ -148,7 +148,7 @@ impl Link {
     }
 
     /// Returns when the next thing happens by itself: a timer, an arrival, the beginning of a
-    /// handler, or the end of a [`After`](super::Delay). `None` if nothing does.
+    /// handler, or the end of an [`After`](super::After). `None` if nothing does.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let engines = earliest(self.client.poll_timeout(), self.server.poll_timeout());
         let outside = earliest(self.network.poll_timeout(), self.time.poll_timeout());
