@@ -108,6 +108,7 @@ impl<E: Checkable> Checked<E> {
     }
 
     /// Returns the engine with checks if they are `on`.
+    #[cfg(feature = "std")]
     pub(super) fn when(on: bool, engine: E) -> Self {
         if on { Self::new(engine) } else { Self::off(engine) }
     }
@@ -120,6 +121,7 @@ impl<E: Checkable> Checked<E> {
     }
 
     /// Ends the checks, since no driver is left.
+    #[cfg(feature = "std")]
     pub(super) fn stop(&mut self) {
         self.watch = None;
     }
