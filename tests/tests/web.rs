@@ -97,7 +97,7 @@ fn runs_over_http_under_faults_keep_the_invariants() {
 // covers: B-100
 #[test]
 fn seeds_of_former_http_failures_keep_the_invariants() {
-    for seed in [953313684, 960175273, 12605451643678] {
+    for seed in [953313684, 960175273, 12605451643678, 173547373281203] {
         Scenario::from_seed(seed).run(&mut Report::default(), false);
     }
 }

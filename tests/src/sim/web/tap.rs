@@ -359,6 +359,8 @@ impl Tap {
                 if !stream_log.check_wait(now, self.resume) {
                     // It was given up and is tried from the beginning, which counts as an attempt.
                     (stream_log.empty, stream_log.fruitless, stream_log.short) = (0, 0, 0);
+                } else if stream_log.may_have_been_given_up(now) {
+                    stream_log.short = 0;
                 }
                 stream_log.fruitless += 1;
                 stream_log.attempts += 1;

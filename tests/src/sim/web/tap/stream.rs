@@ -130,4 +130,11 @@ impl Stream {
         }
         !(over || self.refused)
     }
+
+    /// Returns whether the client may have given up the listener before this attempt. It does not
+    /// report that again until the listener is open, and the last round may be the invisible one.
+    pub(super) fn may_have_been_given_up(&self, now: Instant) -> bool {
+        let waited = self.over.map_or(0, |over| (now - over).as_millis() as u64);
+        self.serves == Serves::Listener && self.unseen && waited >= CEILINGS.2
+    }
 }
