@@ -158,7 +158,10 @@ impl Fault {
             None => (format!("{folder}/src/lib.rs"), format!("{folder}/src")),
             Some(test) => {
                 let (alone, within) = (format!("{folder}/tests/{test}.rs"), format!("{folder}/tests/{test}"));
-                (if exists(&alone) { alone } else { format!("{within}/main.rs") }, within)
+                match exists(&alone) {
+                    true => (alone, format!("{folder}/tests")),
+                    false => (format!("{within}/main.rs"), within),
+                }
             }
         };
         let modules = self.filter().rsplit_once("::").map_or("", |(modules, _)| modules);
@@ -224,15 +227,18 @@ mod tests {
             "mcp-proto/src/rpc/mod.rs",
             "mcp-proto/src/rpc/tests.rs",
             "tests/tests/web.rs",
-            "mcp-smol/tests/adapter/unix.rs",
+            "tests/tests/suite/mod.rs",
+            "tests/tests/suite/unix.rs",
+            "tests/tests/own/unix.rs",
         ];
         let of = |test| fault(test).test_file(|path| tree.contains(&path)).unwrap();
         assert_eq!(of("-p mcp-proto --lib rpc::tests::x"), "mcp-proto/src/rpc/tests.rs");
         assert_eq!(of("-p mcp-proto --lib rpc::inner::x"), "mcp-proto/src/rpc/mod.rs");
         assert_eq!(of("-p mcp-proto --lib x"), "mcp-proto/src/lib.rs");
         assert_eq!(of("-p mcp-tests --test web x"), "tests/tests/web.rs");
-        assert_eq!(of("-p mcp-smol --test adapter unix::x"), "mcp-smol/tests/adapter/unix.rs");
-        assert_eq!(of("-p mcp-smol --test adapter x"), "mcp-smol/tests/adapter/main.rs");
+        assert_eq!(of("-p mcp-tests --test web suite::unix::x"), "tests/tests/suite/unix.rs");
+        assert_eq!(of("-p mcp-tests --test own unix::x"), "tests/tests/own/unix.rs");
+        assert_eq!(of("-p mcp-tests --test own x"), "tests/tests/own/main.rs");
         let files = fault("-p mcp-tests --test web x").files(|path| tree.contains(&path));
         assert_eq!(files, ["a.rs", "tests/tests/web.rs", "tests/planted/n.fault"]);
     }
