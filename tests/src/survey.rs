@@ -103,7 +103,7 @@ fn sizes(root: &Path, crates: &[(&str, Vec<Source>)]) -> Vec<Row> {
             modules.iter().filter(|(_, size)| **size > 0).map(|(module, size)| format!("{module} {size}")).collect();
         rows.push((format!("its modules, {name}"), each.join(", ")));
     }
-    let folders = ["tests/tests", "tests/examples", "mcp-proto/tests", "mcp-smol/tests", "mcp-blocking/tests"];
+    let folders = ["tests/tests", "tests/examples", "mcp-proto/tests"];
     in_tests += folders.iter().flat_map(|folder| under(root, folder)).map(|source| code(&source, true)).sum::<usize>();
     rows.push(("lines of code of tests (modules for tests, `tests/` of each crate)".into(), in_tests.to_string()));
     rows

@@ -1,17 +1,12 @@
 //! Web servers that stall, and calls without a timeout: each wait ends by its own timer.
 
-use crate::calc::Text;
-use crate::common::run;
-use mcp_proto::exchange::{Closed, Sent};
+use super::raw::{DISCOVERED, json, read_message};
+use super::*;
 use mcp_proto::limits::FrameLimits;
-use mcp_smol::{CallError, Client, ClientOptions, connect_driven, tools};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufReader, Write};
+use std::net::TcpListener;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
-use std::time::Duration;
-
-const DISCOVERED: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}}"#;
 
 /// How a server stalls at a call.
 #[derive(Clone, Copy)]
@@ -31,12 +26,11 @@ fn server(stop: Stop) -> (String, Sender<()>) {
     thread::spawn(move || {
         let (mut stream, _) = listener.accept().expect("a connection");
         let mut requests = BufReader::new(stream.try_clone().expect("a clone"));
-        read(&mut requests);
-        let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length";
-        let discovered = format!("{head}: {}\r\n\r\n{DISCOVERED}", DISCOVERED.len());
-        stream.write_all(discovered.as_bytes()).expect("written");
+        read_message(&mut requests).expect("a request");
+        let discovered = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{DISCOVERED}}}"#);
+        stream.write_all(json("200 OK", &discovered).as_bytes()).expect("written");
         if let Stop::After(text) = stop {
-            read(&mut requests);
+            read_message(&mut requests).expect("a request");
             stream.write_all(text.as_bytes()).expect("written");
         }
         // Fails when the test is over.
@@ -45,36 +39,22 @@ fn server(stop: Stop) -> (String, Sender<()>) {
     (url, alive)
 }
 
-fn read(requests: &mut BufReader<TcpStream>) {
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        assert!(requests.read_line(&mut head).expect("readable") > 0, "the end");
-    }
-    let head = head.to_lowercase();
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length:")).expect("a length");
-    let mut body = vec![0; length.trim().parse().expect("a number")];
-    requests.read_exact(&mut body).expect("a body");
-}
-
 /// Creates a client without a timeout, with a limit for one of its waits.
 fn patient(url: String, set: fn(&mut FrameLimits)) -> Client {
     let config = ClientOptions::new().set(move |config| {
         config.timeout = None;
         set(&mut config.limits.frame);
     });
-    let (client, driver) = connect_driven(url, config).expect("a target");
-    smol::spawn(driver).detach();
-    client
+    connect_with(url, config).wait().expect("connected")
 }
 
 fn ends(stop: Stop, text: usize, set: fn(&mut FrameLimits)) {
-    run(async move {
-        let (url, _alive) = server(stop);
-        let client = patient(url, set);
-        let call = tools::call("echo").arguments(&Text { text: "x".repeat(text) });
-        let ended = client.call(call).await.expect_err("no answer");
-        assert_eq!(ended, CallError::Closed { sent: Sent::Maybe, why: Closed::Timeout });
-    });
+    let _limit = limit();
+    let (url, _alive) = server(stop);
+    let client = patient(url, set);
+    let call = tools::call("echo").arguments(&Text { text: "x".repeat(text) });
+    let ended = client.call(call).wait().expect_err("no answer");
+    assert_eq!(ended, CallError::Closed { sent: Sent::Maybe, why: Closed::Timeout });
 }
 
 /// Long enough for `server/discover` on a busy machine, which it applies to as well.
