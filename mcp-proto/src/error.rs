@@ -60,6 +60,7 @@ impl<T: fmt::Debug> core::error::Error for Refused<T> {
 
 /// Why a command was refused.
 #[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Refusal {
     /// A limit is reached. Retry when a call has ended or bytes were written.
@@ -100,6 +101,7 @@ impl core::error::Error for Refusal {}
 /// Why a call failed. Every call ends with exactly one result or error. Its `Display` has
 /// [escapes](self#text-of-a-peer).
 #[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum CallError {
     /// The server responded with this error. The engine never creates one itself.
@@ -130,6 +132,7 @@ pub enum CallError {
     /// failed.
     NoResponse {
         /// The id of the request.
+        #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]
         id: Id,
         /// Attempts to resume the stream of the response since it last delivered a message.
         attempts: u32,
@@ -184,6 +187,7 @@ pub enum CallError {
 
 /// The wait of a call that timed out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Awaited {
     /// The end of negotiation, or of a restart of the server.
@@ -273,6 +277,7 @@ impl From<DecodeError> for CallError {
 
 /// How an event stream, or an attempt to resume it, ended.
 #[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum StreamEnd {
     /// The server ended the stream.
@@ -305,6 +310,7 @@ impl fmt::Display for StreamEnd {
 
 /// Why negotiation failed. Its `Display` has [escapes](self#text-of-a-peer).
 #[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub struct NegotiationError {
     /// The step that failed.
     pub stage: Stage,
@@ -321,6 +327,7 @@ pub struct NegotiationError {
 
 /// How a process, or the connection to a Unix socket, ended before negotiation had succeeded.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub struct StartFailure {
     /// The step during which it ended.
     pub stage: Stage,
@@ -330,6 +337,7 @@ pub struct StartFailure {
 
 /// The step of a negotiation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub enum Stage {
     /// The connection was being opened.
     Connect,
@@ -341,6 +349,7 @@ pub enum Stage {
 
 /// The cause of a failed negotiation.
 #[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum NegotiationCause {
     /// The server responded with an error.

@@ -232,6 +232,7 @@ pub enum Start {
 
 /// Whether any byte of an exchange or a request can have reached the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub enum Sent {
     /// No byte. It is safe to repeat the request.
     No,

@@ -127,6 +127,7 @@ fn text(os: &OsStr) -> Result<String, NotUnicode> {
 /// A command, an argument, a path or a variable is not Unicode, and a [`Program`] cannot represent
 /// it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub struct NotUnicode;
 
 impl fmt::Display for NotUnicode {

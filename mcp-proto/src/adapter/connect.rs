@@ -10,6 +10,7 @@ use core::fmt;
 /// A client could not connect. Nothing is left open. Its `Display` has
 /// [escapes](crate::error#text-of-a-peer).
 #[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum ConnectError {
     /// The URL is not that of a server.

@@ -88,6 +88,7 @@ impl HttpTarget {
 
 /// A URL that is not one of a server, or any URL without the feature `http`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub struct BadUrl;
 
 impl core::fmt::Display for BadUrl {

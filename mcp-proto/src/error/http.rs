@@ -12,6 +12,7 @@ use core::time::Duration;
 /// A response whose HTTP status is not a success, with the reason that it states (RFC 9110 section
 /// 15). Its `Display` shows the reason with [escapes](crate::error#text-of-a-peer).
 #[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct HttpError {
     /// The status.
@@ -28,11 +29,13 @@ pub struct HttpError {
     /// it is a date.
     pub retry_after: Option<Duration>,
     /// The first bytes of the body, at most 8 KiB.
+    #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]
     pub body_head: Bytes,
 }
 
 /// The header fields of a response that concern authorization.
 #[derive(Clone, PartialEq, Eq, Debug, Default, PartialOrd, Ord)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub struct AuthHints {
     /// The `WWW-Authenticate` fields, in order (RFC 9110 section 11.6.1).
     pub www_authenticate: Vec<String>,

@@ -6,7 +6,7 @@ use crate::client::HttpTarget;
 use crate::exchange::Origin;
 use crate::hook::MessageHook;
 use crate::input::Key;
-use crate::rpc::{DecodeError, EncodeError, Object, RawJson};
+use crate::rpc::{DecodeError, EncodeError, Id, Object, RawJson};
 use crate::time::Instant;
 use crate::version::{ProtocolVersion, Versions};
 use alloc::string::String;
@@ -56,6 +56,31 @@ impl Value for Instant {
             return Err(DecodeError::new("too far ahead"));
         }
         Ok(Self::new(since))
+    }
+}
+
+/// The form of an id.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum IdForm {
+    Int(i64),
+    Text(String),
+}
+
+impl Value for Id {
+    type Form = IdForm;
+
+    fn form(&self) -> IdForm {
+        match self {
+            Self::Int(number) => IdForm::Int(*number),
+            Self::Text(text) => IdForm::Text(text.clone()),
+        }
+    }
+
+    fn read(form: IdForm) -> Result<Self, DecodeError> {
+        Ok(match form {
+            IdForm::Int(number) => Self::Int(number),
+            IdForm::Text(text) => Self::Text(text),
+        })
     }
 }
 

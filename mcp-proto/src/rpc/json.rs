@@ -227,6 +227,7 @@ impl core::error::Error for EncodeError {}
 
 /// JSON without the expected shape. Its `Display` has [escapes](crate::error#text-of-a-peer).
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub struct DecodeError(String);
 
 impl DecodeError {
