@@ -5,15 +5,22 @@
 
 mod client;
 mod engine;
+mod flow;
 mod rows;
-mod server;
+pub(crate) mod server;
+mod shim;
 mod web;
 
-pub use rows::{ROWS, Row};
+
+pub use rows::Row;
 pub use server::SERVER;
 pub use web::WEB;
 
+/// The tables of rows with programs and with engines, in their order.
+pub const PROGRAMS: &[&[Row]] = &[rows::ROWS, flow::ROWS];
+
 use crate::orphans::Adapter;
+use shim::{Shim, Verdict};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -34,10 +41,15 @@ pub struct Shown {
     pub peak: u64,
     /// Time from the start of the host.
     pub took: Duration,
+    /// Whether the shim has what the row needs. If not, nothing was checked.
+    pub offered: bool,
 }
 
 impl fmt::Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.offered {
+            return write!(f, "{:>7} {:>8.2}  not offered: {}", "", self.took.as_secs_f64(), self.outcome);
+        }
         write!(f, "{:>7.1} {:>8.2}  {}", self.peak as f64 / 1024.0, self.took.as_secs_f64(), self.outcome)
     }
 }
@@ -49,6 +61,8 @@ pub enum Host {
     Driver(Adapter),
     /// An engine alone, in this process.
     Engine,
+    /// A driver behind a shim.
+    Shim,
 }
 
 impl Host {
@@ -57,6 +71,7 @@ impl Host {
         match self {
             Self::Driver(adapter) => adapter.name(),
             Self::Engine => "engine",
+            Self::Shim => "shim",
         }
     }
 }
@@ -85,9 +100,27 @@ impl Row {
     /// # Errors
     /// The fault: the outcome, the memory, or that it does not end.
     pub fn show(&self, hostile: &Path, host: Host, size: u64) -> Result<Shown, String> {
+        self.show_in(hostile, host, size, None)
+    }
+
+    /// Runs it in a new process of the program `hostile`, against the driver behind this shim.
+    ///
+    /// # Errors
+    /// As [`show`](Self::show), and a shim that hangs, ends early or breaks the rules for its
+    /// lines.
+    pub fn show_shim(&self, hostile: &Path, command: &str, size: u64) -> Result<Shown, String> {
+        self.show_in(hostile, Host::Shim, size, Some(command))
+    }
+
+    /// Whether it runs against a driver.
+    pub fn is_for_drivers(&self) -> bool {
+        self.hosts.iter().any(|host| matches!(host, Host::Driver(_)))
+    }
+
+    fn show_in(&self, hostile: &Path, host: Host, size: u64, shim: Option<&str>) -> Result<Shown, String> {
         let began = Instant::now();
         let mut command = Command::new(hostile);
-        command.args(["row", self.name, host.name(), &size.to_string()]);
+        command.args(["row", self.name, host.name(), &size.to_string()]).args(shim);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut running = command.spawn().map_err(|e| e.to_string())?;
         let output = running.stdout.take();
@@ -107,11 +140,14 @@ impl Row {
         let Some((peak, outcome)) = said.trim_end().split_once('\t').filter(|_| status.success()) else {
             return Err(format!("{status}: {}", said.trim_end()));
         };
+        if peak == NOT_OFFERED {
+            return Ok(Shown { outcome: outcome.to_string(), peak: 0, took, offered: false });
+        }
         let peak = peak.parse().map_err(|_| format!("{peak} is no number"))?;
         if peak > self.peak << 10 {
             return Err(format!("{outcome}; but it took {peak} KiB, more than {} MiB", self.peak));
         }
-        Ok(Shown { outcome: outcome.to_string(), peak, took })
+        Ok(Shown { outcome: outcome.to_string(), peak, took, offered: true })
     }
 
     /// Runs it in this process. Returns the text that [`show`](Self::show) reads.
@@ -120,7 +156,20 @@ impl Row {
     /// The fault.
     pub fn run(&self, bench: &Bench) -> Result<String, String> {
         let outcome = (self.run)(bench)?;
-        Ok(format!("{}\t{}", peak()?, outcome.replace(['\n', '\t'], " ")))
+        Ok(format!("{}\t{}", peak("/proc/self/status")?, line(&outcome)))
+    }
+
+    /// Runs it in this process, through a shim. Returns the text that [`show`](Self::show) reads.
+    ///
+    /// # Errors
+    /// The fault of the driver or of the shim.
+    pub fn run_shim(&self, bench: &Bench, command: &str) -> Result<String, String> {
+        Shim::start(command)?;
+        let outcome = (self.run)(bench);
+        match shim::running().map(|shim| shim.finish()).ok_or("there is no shim")?? {
+            Verdict::NotOffered(what) => Ok(format!("{NOT_OFFERED}\t{}", line(&what))),
+            Verdict::Ran(peak) => outcome.map(|outcome| format!("{peak}\t{}", line(&outcome))),
+        }
     }
 }
 
@@ -151,9 +200,17 @@ pub fn failures(tables: &[&[Row]], names: &[&str], hostile: &Path, size: u64, at
     })
 }
 
-/// Returns the peak of this process's resident memory so far, in KiB.
-fn peak() -> Result<u64, String> {
-    let status = std::fs::read_to_string("/proc/self/status").map_err(|e| e.to_string())?;
+/// In place of the peak of a row that was not run.
+const NOT_OFFERED: &str = "not offered";
+
+/// Returns a text as one field of a line.
+fn line(text: &str) -> String {
+    text.replace(['\n', '\t'], " ")
+}
+
+/// Returns the peak of a process's resident memory so far, in KiB. `status` is its file.
+fn peak(status: &str) -> Result<u64, String> {
+    let status = std::fs::read_to_string(status).map_err(|e| e.to_string())?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;
     line.trim().trim_end_matches(" kB").parse().map_err(|_| format!("{line} is no size"))
 }

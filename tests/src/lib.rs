@@ -16,6 +16,7 @@ pub mod peer;
 pub mod planted;
 pub mod poll_loop;
 pub mod prose;
+pub mod shim;
 pub mod sim;
 pub mod soak;
 pub mod sources;

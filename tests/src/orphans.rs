@@ -304,7 +304,7 @@ impl Drop for Pids {
 }
 
 /// Returns the state and the parent of an existing process.
-fn state(pid: i32) -> Option<(char, i32)> {
+pub(crate) fn state(pid: i32) -> Option<(char, i32)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat.rsplit(')').next()?.split_whitespace();
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))

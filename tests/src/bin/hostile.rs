@@ -2,9 +2,12 @@
 //! `hostile server` for web clients, `hostile orphans` for remaining processes. `--size BYTES` is
 //! the size of a gibibyte, `--only TEXT` selects rows. Build the other programs of this package
 //! first: it starts them.
+//!
+//! `hostile --driver COMMAND` runs all rows of drivers against a driver that is not of this
+//! repository. COMMAND starts its shim: see `tests/hostile.md`.
 #![forbid(unsafe_code)]
 
-use mcp_tests::hostile::{Bench, Host, ROWS, Row, SERVER, Shown, WEB};
+use mcp_tests::hostile::{Bench, Host, PROGRAMS, Row, SERVER, Shown, WEB};
 use mcp_tests::orphans::groups;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -35,13 +38,17 @@ fn run(args: &[String]) -> Result<bool, String> {
     let only = value("--only").map_or("", String::as_str);
     match args.first().map(String::as_str) {
         Some("row") => {
-            let [_, name, host, size] = args else { return Err("row NAME HOST SIZE".into()) };
-            one(name, host, size.parse().map_err(|_| "that is no size")?)
+            let [_, name, host, size, shim @ ..] = args else { return Err("row NAME HOST SIZE [SHIM]".into()) };
+            one(name, host, size.parse().map_err(|_| "that is no size")?, shim.first())
         }
         Some("orphans") => orphans(only),
-        Some("web") => table(&WEB.concat(), size, only, WORKERS),
-        Some("server") => table(&SERVER.concat(), size, only, WORKERS),
-        _ => table(ROWS, size, only, 1),
+        Some("web") => table(&WEB.concat(), size, only, WORKERS, None),
+        Some("server") => table(&SERVER.concat(), size, only, WORKERS, None),
+        Some("--driver") => {
+            let shim = value("--driver").ok_or("--driver COMMAND")?;
+            table(&[PROGRAMS, WEB, SERVER].concat().concat(), size, only, WORKERS, Some(shim))
+        }
+        _ => table(&PROGRAMS.concat(), size, only, 1, None),
     }
 }
 
@@ -50,20 +57,30 @@ fn beside(name: &str) -> Result<PathBuf, String> {
     Ok(env::current_exe().map_err(|e: io::Error| e.to_string())?.with_file_name(name))
 }
 
-fn one(name: &str, host: &str, size: u64) -> Result<bool, String> {
-    let mut rows = ROWS.iter().chain(WEB.iter().chain(SERVER).copied().flatten());
+fn one(name: &str, host: &str, size: u64, shim: Option<&String>) -> Result<bool, String> {
+    let mut rows = PROGRAMS.iter().chain(WEB).chain(SERVER).copied().flatten();
     let row = rows.find(|row| row.name == name).ok_or("there is no such row")?;
-    let host = row.hosts.iter().find(|one| one.name() == host).ok_or("it does not meet this row")?;
-    let said = row.run(&Bench { host: *host, child: beside("misbehaving")?, size });
+    let bench = |host| Ok::<_, String>(Bench { host, child: beside("misbehaving")?, size });
+    let said = match shim {
+        Some(shim) => row.run_shim(&bench(Host::Shim)?, shim),
+        None => {
+            let host = row.hosts.iter().find(|one| one.name() == host).ok_or("it does not meet this row")?;
+            row.run(&bench(*host)?)
+        }
+    };
     println!("{}", said.as_deref().unwrap_or_else(|e| e));
     Ok(said.is_ok())
 }
 
-/// Prints a line for each row and host. As many run at once as there are workers.
-fn table(rows: &[Row], size: u64, only: &str, workers: usize) -> Result<bool, String> {
+/// Prints a line for each row and host, or for each row of drivers and this shim. As many run at
+/// once as there are workers.
+fn table(rows: &[Row], size: u64, only: &str, workers: usize, shim: Option<&String>) -> Result<bool, String> {
     let this = env::current_exe().map_err(|e| e.to_string())?;
     let rows = rows.iter().filter(|row| row.name.contains(only));
-    let cases: Vec<(&Row, Host)> = rows.flat_map(|row| row.hosts.iter().map(move |host| (row, *host))).collect();
+    let cases: Vec<(&Row, Host)> = match shim {
+        Some(_) => rows.filter(|row| row.is_for_drivers()).map(|row| (row, Host::Shim)).collect(),
+        None => rows.flat_map(|row| row.hosts.iter().map(move |host| (row, *host))).collect(),
+    };
     let width = cases.iter().map(|(row, _)| row.name.len() + 2).max().unwrap_or(20);
     println!("{:<width$}{:<9}{:>7} {:>8}  outcome", "peer or bytes", "host", "MiB", "s");
     let (next, told) = (AtomicUsize::new(0), Mutex::new(Told { width, ..Told::default() }));
@@ -71,14 +88,18 @@ fn table(rows: &[Row], size: u64, only: &str, workers: usize) -> Result<bool, St
         for _ in 0..workers {
             scope.spawn(|| {
                 while let Some((at, (row, host))) = take(&next, &cases) {
-                    let shown = row.show(&this, *host, size);
+                    let shown = match shim {
+                        Some(shim) => row.show_shim(&this, shim, size),
+                        None => row.show(&this, *host, size),
+                    };
                     told.lock().unwrap_or_else(PoisonError::into_inner).tell(at, row.name, *host, shown);
                 }
             });
         }
     });
-    let Told { passed, failed, .. } = told.into_inner().unwrap_or_else(PoisonError::into_inner);
-    println!("hostile: {passed} passed, {failed} failed");
+    let Told { passed, failed, absent, .. } = told.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let absent = if shim.is_some() { format!(", {absent} not offered") } else { String::new() };
+    println!("hostile: {passed} passed, {failed} failed{absent}");
     Ok(failed == 0 && passed > 0)
 }
 
@@ -93,6 +114,8 @@ struct Told {
     width: usize,
     passed: usize,
     failed: usize,
+    /// Those that the shim does not offer.
+    absent: usize,
     printed: usize,
     waiting: BTreeMap<usize, String>,
 }
@@ -100,7 +123,8 @@ struct Told {
 impl Told {
     fn tell(&mut self, at: usize, name: &str, host: Host, shown: Result<Shown, String>) {
         let (count, text) = match shown {
-            Ok(shown) => (&mut self.passed, shown.to_string()),
+            Ok(shown) if shown.offered => (&mut self.passed, shown.to_string()),
+            Ok(shown) => (&mut self.absent, shown.to_string()),
             Err(why) => (&mut self.failed, format!("FAILED: {why}")),
         };
         *count += 1;

@@ -16,8 +16,8 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, exit};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -105,9 +105,12 @@ fn serve_badly(args: &[String]) -> io::Result<()> {
     if style.utf16 {
         output.raw(|pipe| pipe.write_all(b"\xff\xfe"))?;
     }
-    let deaf = Arc::new(AtomicBool::new(false));
-    let input = Input { pipe: io::stdin().as_fd().try_clone_to_owned()?.into(), deaf: Arc::clone(&deaf) };
-    let router = router(&output, deaf);
+    let ears = Arc::new(Ears::default());
+    let pipe = io::stdin().as_fd().try_clone_to_owned()?.into();
+    // The only descriptor of this pipe, too.
+    rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
+    let router = router(&output, &ears);
+    let input = Input { pipe: Some(pipe), ears };
     let router =
         if has("--no-version") { router.configure(|config| config.versions = Versions::new([])) } else { router };
     serve(router, input, output)
@@ -126,8 +129,9 @@ struct Amount {
 #[derive(Deserialize)]
 struct Nothing {}
 
-fn router(output: &Output, deaf: Arc<AtomicBool>) -> Router {
+fn router(output: &Output, ears: &Arc<Ears>) -> Router {
     let [line, many, close] = [(); 3].map(|()| output.clone());
+    let [deaf, rest, heard, shut] = [(); 4].map(|()| Arc::clone(ears));
     let done = |done: io::Result<()>| done.map(|()| "done").map_err(ToolError::from);
     Router::new("misbehaving", "1.0")
         .tool(tool("pid").describe("the process that serves"), |_, _: Nothing| Ok(std::process::id()))
@@ -165,7 +169,22 @@ fn router(output: &Output, deaf: Arc<AtomicBool>) -> Router {
             ))
         })
         .tool(tool("deaf").describe("reads no more"), move |_, _: Nothing| {
-            deaf.store(true, Ordering::SeqCst);
+            deaf.state.store(DEAF, Ordering::SeqCst);
+            Ok("done")
+        })
+        .tool(tool("measure").describe("the length of its text"), |_, Echo { text }: Echo| Ok(text.len().to_string()))
+        .tool(tool("rest").describe("reads nothing for a second"), move |_, _: Nothing| {
+            rest.state.store(RESTS, Ordering::SeqCst);
+            Ok("done")
+        })
+        .tool(tool("heard").describe("that many notifications custom/N/, in their order"), {
+            move |_, Amount { amount }: Amount| Ok(heard.heard(amount).join(" "))
+        })
+        .tool(tool("shut").describe("closes its input, and answers then"), move |_, _: Nothing| {
+            // It is closed by now: see `Input`.
+            drop(shut.wait_for(|ears| ears.is_shut));
+            // The write of the next request fails meanwhile.
+            thread::park_timeout(Duration::from_millis(300));
             Ok("done")
         })
         .tool(tool("close").describe("closes its output and lives on"), move |_, _: Nothing| {
@@ -186,18 +205,100 @@ fn fill(to: &mut impl Write, pattern: &[u8], amount: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// How this program reads.
+#[derive(Default)]
+struct Ears {
+    state: AtomicU8,
+    heard: Mutex<Heard>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Heard {
+    /// The notifications `custom/N/`.
+    notes: Vec<String>,
+    /// The end of a line that is not read yet.
+    line: Vec<u8>,
+    is_shut: bool,
+}
+
+/// Reads no more.
+const DEAF: u8 = 1;
+/// Reads no more for a second.
+const RESTS: u8 = 2;
+/// Closes the input with the next read.
+const SHUT: u8 = 3;
+
+impl Ears {
+    /// Waits for a while until this holds.
+    fn wait_for(&self, is_so: impl Fn(&Heard) -> bool) -> MutexGuard<'_, Heard> {
+        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.changed.wait_timeout_while(heard, Duration::from_secs(10), |heard| !is_so(heard));
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Heard)) {
+        change(&mut self.heard.lock().unwrap_or_else(PoisonError::into_inner));
+        self.changed.notify_all();
+    }
+
+    fn heard(&self, amount: u64) -> Vec<String> {
+        self.wait_for(|heard| heard.notes.len() as u64 >= amount).notes.clone()
+    }
+}
+
+impl Heard {
+    /// Notes the numbers in these bytes. Returns whether there is a call of `shut`.
+    fn hear(&mut self, bytes: &[u8]) -> bool {
+        let mut shuts = false;
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            // A large request is not kept.
+            if self.line.len() < 1 << 10 {
+                self.line.extend_from_slice(part);
+            }
+            if part.ends_with(b"\n") {
+                let line = String::from_utf8_lossy(&std::mem::take(&mut self.line)).into_owned();
+                let number = line.split_once("\"custom/").and_then(|(_, rest)| rest.split('/').next());
+                self.notes.extend(number.map(str::to_owned));
+                shuts |= line.contains("\"shut\"");
+            }
+        }
+        shuts
+    }
+}
+
 /// Standard input, while it is needed.
 struct Input {
-    pipe: File,
-    deaf: Arc<AtomicBool>,
+    pipe: Option<File>,
+    ears: Arc<Ears>,
 }
 
 impl Read for Input {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.deaf.load(Ordering::SeqCst) {
-            stay();
+        match self.ears.state.swap(0, Ordering::SeqCst) {
+            DEAF => stay(),
+            RESTS => thread::park_timeout(Duration::from_secs(1)),
+            SHUT => self.shut(),
+            _ => {}
         }
-        self.pipe.read(buffer)
+        let Some(pipe) = &mut self.pipe else { return Ok(0) };
+        let n = pipe.read(buffer)?;
+        let mut shuts = false;
+        self.ears.change(|heard| shuts = heard.hear(&buffer[..n]));
+        if shuts {
+            // Before the handler runs, which may be after the next request.
+            self.ears.state.store(SHUT, Ordering::SeqCst);
+        }
+        Ok(n)
+    }
+}
+
+impl Input {
+    /// Closes the pipe, without an end of the input for the server.
+    fn shut(&mut self) -> ! {
+        drop(self.pipe.take());
+        self.ears.change(|heard| heard.is_shut = true);
+        stay()
     }
 }
 

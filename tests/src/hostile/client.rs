@@ -1,14 +1,16 @@
 //! A common interface of the clients of the three drivers, and counters of their events.
 
-use super::{Bench, Host};
+use super::{Bench, Host, shim};
 use crate::orphans::Adapter;
 use crate::poll_loop::PollLoop;
+use crate::shim::Told;
 use mcp_proto::adapter::ConnectError;
 use mcp_proto::client::{Event, Policy};
 use mcp_proto::exchange::ConnectionNotice;
 use mcp_proto::process::Stderr;
 use mcp_proto::rpc::Object;
 use mcp_proto::tools::CallTool;
+use mcp_proto::call::Calling;
 use mcp_proto::{Call, CallError, CallToolResult, ClientConfig, Method, Program, Refusal};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,6 +27,8 @@ enum Driver {
     Smol(mcp_smol::Client, smol::Task<()>),
     /// Whether the application takes its events.
     Loop(Box<PollLoop>, bool),
+    /// It has this number.
+    Shim(&'static shim::Shim, u64),
 }
 
 /// The counted events of a client.
@@ -35,7 +39,7 @@ pub(super) struct Seen(Arc<Mutex<Counts>>);
 pub(super) struct Counts {
     pub(super) notes: u64,
     /// By their codes.
-    pub(super) diagnostics: BTreeMap<&'static str, u64>,
+    pub(super) diagnostics: BTreeMap<String, u64>,
     pub(super) lost_notes: u64,
     pub(super) lost_diagnostics: u64,
     /// Connections and pipes that were closed.
@@ -55,7 +59,7 @@ impl Seen {
         let mut counts = self.counts();
         match event {
             Event::Notification { .. } => counts.notes += 1,
-            Event::Diagnostic(diagnostic) => *counts.diagnostics.entry(diagnostic.kind.code()).or_default() += 1,
+            Event::Diagnostic(diagnostic) => *counts.diagnostics.entry(diagnostic.kind.code().into()).or_default() += 1,
             Event::Lost { notifications, diagnostics } => {
                 counts.lost_notes += notifications;
                 counts.lost_diagnostics += diagnostics;
@@ -63,6 +67,23 @@ impl Seen {
             Event::Reconnecting { wait, .. } => counts.waits.push(*wait),
             Event::ListenerLost { .. } => counts.lost_listeners += 1,
             _ => {}
+        }
+    }
+
+    /// Counts an event that a shim reports.
+    pub(super) fn told(&self, event: Told) {
+        let mut counts = self.counts();
+        match event {
+            Told::Notification => counts.notes += 1,
+            Told::Diagnostic(code) => *counts.diagnostics.entry(code).or_default() += 1,
+            Told::Lost { notifications, diagnostics } => {
+                counts.lost_notes += notifications;
+                counts.lost_diagnostics += diagnostics;
+            }
+            Told::Reconnecting { wait_ms } => counts.waits.push(Duration::from_millis(wait_ms)),
+            Told::ListenerLost => counts.lost_listeners += 1,
+            Told::Closed => counts.closed += 1,
+            Told::Stderr(_) => {}
         }
     }
 
@@ -80,6 +101,16 @@ impl Seen {
 pub(super) enum Place {
     Program(Program),
     Url(String),
+}
+
+impl Place {
+    /// Returns the configuration of a client of this server.
+    fn config(self) -> Result<ClientConfig, ConnectError> {
+        match self {
+            Self::Program(program) => Ok(ClientConfig::program(program)),
+            Self::Url(url) => ClientConfig::url(&url).map_err(ConnectError::Url),
+        }
+    }
 }
 
 /// The setup of a client.
@@ -158,10 +189,7 @@ impl Bench {
                 Driver::Smol(client, driver)
             }
             Host::Driver(Adapter::Loop) => {
-                let mut config = match place {
-                    Place::Program(program) => ClientConfig::program(program),
-                    Place::Url(url) => ClientConfig::url(&url).map_err(ConnectError::Url)?,
-                };
+                let mut config = place.config()?;
                 configure(&mut config);
                 let mut client = Box::new(PollLoop::new(config).map_err(|e| system(&e))?);
                 loop {
@@ -173,6 +201,12 @@ impl Bench {
                     }
                 }
                 Driver::Loop(client, listens)
+            }
+            Host::Shim => {
+                let shim = shim::running().ok_or_else(|| ConnectError::System("there is no shim".into()))?;
+                let mut config = place.config()?;
+                configure(&mut config);
+                Driver::Shim(shim, shim.connect(config, setup.stderr, listens.then_some(seen))?)
             }
             Host::Engine => return Err(ConnectError::System("an engine starts no programs".into())),
         };
@@ -197,11 +231,12 @@ impl Client {
             Driver::Smol(client, _) => smol::block_on(client.call(call)),
             Driver::Loop(client, true) => run(client, call, &self.seen),
             Driver::Loop(client, false) => client.call(call),
+            Driver::Shim(shim, client) => shim.end(shim.begin(*client, call)),
         }
     }
 
     /// Makes a call while the application takes no event, unless that blocks the client itself, as
-    /// with smol.
+    /// with smol. A shim always takes them.
     pub(super) fn call_unheard(&mut self, call: Call<CallTool>) -> Result<CallToolResult, CallError> {
         match &mut self.driver {
             Driver::Blocking(client) => {
@@ -209,7 +244,7 @@ impl Client {
                 client.call(call)
             }
             Driver::Loop(client, _) => client.call(call),
-            Driver::Smol(..) => self.call(call),
+            Driver::Smol(..) | Driver::Shim(..) => self.call(call),
         }
     }
 
@@ -226,6 +261,49 @@ impl Client {
                 smol::block_on(smol::future::zip(client.call(first), client.call(second))).into()
             }
             Driver::Loop(client, _) => run_both(client, [first, second], &self.seen),
+            Driver::Shim(shim, client) => {
+                let [first, second] = [first, second].map(|call| shim.begin(*client, call));
+                [shim.end(first), shim.end(second)]
+            }
+        }
+    }
+
+    /// Makes a call, waits until `is_sent` returns, and cancels the call.
+    pub(super) fn call_and_cancel(
+        &mut self,
+        call: Call<CallTool>,
+        is_sent: impl FnOnce(),
+    ) -> Result<CallToolResult, CallError> {
+        match &mut self.driver {
+            Driver::Blocking(client) => {
+                let pending = client.start(call);
+                is_sent();
+                pending.cancel(None);
+                pending.wait()
+            }
+            Driver::Smol(client, _) => {
+                let pending = client.start(call);
+                is_sent();
+                pending.cancel(None);
+                smol::block_on(pending)
+            }
+            Driver::Loop(client, _) => {
+                let now = client.now();
+                let calling =
+                    client.engine.call(now, call).map_err(|refused| CallError::Refused(refused.why))?;
+                // One turn writes a small request on a connection that is open.
+                client.turn().expect("poll works");
+                is_sent();
+                let now = client.now();
+                client.engine.cancel(now, calling.id(), None);
+                ended(client, calling, &self.seen)
+            }
+            Driver::Shim(shim, client) => {
+                let call = shim.begin(*client, call);
+                is_sent();
+                shim.cancel(*client, call);
+                shim.end(call)
+            }
         }
     }
 
@@ -238,6 +316,7 @@ impl Client {
                 let now = client.now();
                 client.engine.notify(now, method, Object::new()).map_err(|refused| refused.why)
             }
+            Driver::Shim(shim, client) => shim.notify(*client, method),
         }
     }
 
@@ -251,6 +330,7 @@ impl Client {
                 driver.await;
             }),
             Driver::Loop(mut client, _) => client.close().map_err(|e| e.to_string())?,
+            Driver::Shim(shim, client) => shim.close(client)?,
         }
         Ok(began.elapsed())
     }
@@ -287,6 +367,11 @@ fn run_both(client: &mut PollLoop, calls: [Call<CallTool>; 2], seen: &Seen) -> [
 fn run<M: Method>(client: &mut PollLoop, call: Call<M>, seen: &Seen) -> Result<M::Output, CallError> {
     let now = client.now();
     let calling = client.engine.call(now, call).map_err(|refused| CallError::Refused(refused.why))?;
+    ended(client, calling, seen)
+}
+
+/// Runs the loop until the end of a call, and takes every event meanwhile.
+fn ended<M: Method>(client: &mut PollLoop, calling: Calling<M>, seen: &Seen) -> Result<M::Output, CallError> {
     loop {
         match client.next_event() {
             Some(Event::Ended { call, outcome }) if call == calling.id() => return calling.finish(outcome),

@@ -9,16 +9,21 @@ mod bodies;
 mod doors;
 mod ends;
 mod floods;
+mod flow;
 mod heads;
 mod lengths;
 mod link;
 mod paces;
 mod parts;
 mod replays;
+mod served;
 mod sessions;
 mod shares;
 mod site;
 mod tools;
+
+pub(crate) use served::service;
+pub(crate) use tools::{free, state};
 
 use super::Row;
 
@@ -34,18 +39,19 @@ pub const SERVER: &[&[Row]] = &[
     sessions::ROWS,
     replays::ROWS,
     shares::ROWS,
+    flow::ROWS,
 ];
 
 #[cfg(test)]
 mod tests {
-    use crate::hostile::{ROWS, SERVER, WEB};
+    use crate::hostile::{PROGRAMS, SERVER, WEB};
     use std::collections::BTreeSet;
 
     /// Rows are looked up by name.
     #[test]
     fn rows_have_different_names() {
         let mut seen = BTreeSet::new();
-        for row in ROWS.iter().chain(WEB.iter().chain(SERVER).copied().flatten()) {
+        for row in PROGRAMS.iter().chain(WEB).chain(SERVER).copied().flatten() {
             assert!(seen.insert(row.name), "{:?} stands twice", row.name);
         }
     }

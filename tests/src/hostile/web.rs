@@ -6,6 +6,7 @@
 
 mod answers;
 mod doors;
+mod flow;
 mod links;
 mod parts;
 mod sessions;
@@ -15,4 +16,4 @@ mod streams;
 use super::Row;
 
 /// The tables of rows, in their order.
-pub const WEB: &[&[Row]] = &[answers::ROWS, statuses::ROWS, links::ROWS, doors::ROWS, streams::ROWS, sessions::ROWS];
+pub const WEB: &[&[Row]] = &[answers::ROWS, statuses::ROWS, links::ROWS, doors::ROWS, streams::ROWS, sessions::ROWS, flow::ROWS];

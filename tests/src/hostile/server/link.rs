@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 /// Bytes of one write of endless data.
 const BLOCK: usize = 64 << 10;
 
+/// Time without progress after which a server counts as one that accepts no more.
+const FULL: Duration = Duration::from_millis(500);
+
 /// Maximum size of a response: these clients request no larger one.
 const LONGEST: usize = 64 << 20;
 
@@ -89,6 +92,21 @@ impl Link {
     /// of it was written.
     pub(super) fn say(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes);
+    }
+
+    /// Writes this until the server accepts no more of it for some time. Returns the number of bytes.
+    pub(super) fn fill(&mut self, bytes: &[u8]) -> Result<usize, String> {
+        self.stream.set_write_timeout(Some(FULL)).map_err(|e| e.to_string())?;
+        let mut taken = 0;
+        while taken < bytes.len() {
+            match self.stream.write(&bytes[taken..]) {
+                Ok(n) => taken += n,
+                Err(e) if e.kind() == ErrorKind::WouldBlock => break,
+                Err(e) => return Err(format!("after {taken} bytes: {e}")),
+            }
+        }
+        self.stream.set_write_timeout(None).map_err(|e| e.to_string())?;
+        Ok(taken)
     }
 
     /// Writes this repeatedly on a new thread, for this number of bytes or as long as the peer

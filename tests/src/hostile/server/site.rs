@@ -2,32 +2,27 @@
 
 use super::ask::Ask;
 use super::link::{Answer, Link};
-use super::tools::{self, Tool};
+use super::served::{admit, in_a_task, linger, on_a_thread, on_the_loop};
+use super::tools;
 use crate::hostile::rows::{expect, soon};
-use crate::hostile::{Bench, Host};
+use crate::hostile::{Bench, Host, shim};
 use crate::orphans::Adapter;
 use crate::poll_loop::{self, Hooks};
+use crate::shim::Options;
 use crate::stub::SOON;
 use mcp_proto::adapter::ServerOptions;
 use mcp_proto::exchange::RequestHead;
-use mcp_proto::input::{Admission, Principal};
+use mcp_proto::input::Admission;
 use mcp_proto::model::lifecycle::Implementation;
-use mcp_proto::route::Cx;
 use mcp_proto::server::Event;
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::WiredServer;
-use mcp_proto::{Handler, ServerConfig};
+use mcp_proto::ServerConfig;
 use serde_json::{Value, json};
 use std::cell::Cell;
-use std::future::{Future, poll_fn};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Mutex, PoisonError};
-use std::task::Poll;
 use std::thread::{self, ThreadId};
-use std::time::Duration;
-
-/// The delay before an unfinished tool is called again.
-const AGAIN: Duration = Duration::from_millis(5);
 
 /// A running server. Dropping it stops it, except for the loop, which ends with the process.
 pub(super) struct Site {
@@ -44,6 +39,16 @@ enum Server {
     Smol(mcp_smol::Server),
     /// It runs on this thread.
     Loop(ThreadId),
+    /// It has this number in the shim.
+    Shim(u64),
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let (Self::Shim(number), Some(shim)) = (&self, shim::running()) {
+            shim.stop(*number);
+        }
+    }
 }
 
 impl Bench {
@@ -108,6 +113,12 @@ impl Bench {
                 let running = thread::spawn(move || poll_loop::serve_http_with(&router, listener, usize::MAX, hooks));
                 (address, Server::Loop(running.thread().id()))
             }
+            Host::Shim => {
+                let shim = shim::running().ok_or("there is no shim")?;
+                let options = Options::of(change, admit.is_some()).filter(|_| told.is_none());
+                let (number, address) = shim.serve(options)?;
+                (address, Server::Shim(number))
+            }
             Host::Engine => return Err("an engine listens nowhere".into()),
         };
         let mut config = ServerConfig::new(Implementation::new("", ""));
@@ -128,70 +139,6 @@ fn watch(server: &WiredServer) {
     let mut loops = LOOPS.lock().unwrap_or_else(PoisonError::into_inner);
     loops.retain(|(thread, _)| *thread != here);
     loops.push((here, server.stats()));
-}
-
-/// Admits every client that names its principal, except one.
-fn admit(head: &RequestHead) -> Admission {
-    match head.headers.get("Authorization").and_then(|value| value.strip_prefix("Bearer ")) {
-        None => Admission::Unauthorized("Bearer realm=\"target\"".into()),
-        Some("stranger") => Admission::Forbidden(None),
-        Some(name) => Admission::Accept(Some(Principal(name.into()))),
-    }
-}
-
-/// A refused client reads the response at once, so the server needs no linger time.
-fn linger(config: &mut ServerConfig) {
-    config.limits.frame.linger_timeout = Duration::from_millis(300);
-}
-
-fn on_a_thread(tool: Tool) -> Handler {
-    Handler::sync(move |cx| {
-        loop {
-            match tool(cx) {
-                Some(outcome) => return outcome,
-                None => thread::park_timeout(AGAIN),
-            }
-        }
-    })
-}
-
-/// A task waits for the time of its executor. The loop polls its tasks again by itself.
-fn in_a_task(tool: Tool) -> Handler {
-    task(tool, || smol::Timer::after(AGAIN))
-}
-
-fn on_the_loop(tool: Tool) -> Handler {
-    task(tool, || {
-        let mut polled = false;
-        poll_fn(move |_| if std::mem::replace(&mut polled, true) { Poll::Ready(()) } else { Poll::Pending })
-    })
-}
-
-fn task<F: Future + Send + 'static>(tool: Tool, again: fn() -> F) -> Handler {
-    /// A cancelled task is dropped.
-    struct Running(Option<Cx>);
-    impl Running {
-        fn is_done(&mut self) {
-            self.0.take();
-        }
-    }
-    impl Drop for Running {
-        fn drop(&mut self) {
-            self.0.as_ref().inspect(|cx| tools::dropped(cx));
-        }
-    }
-    Handler::future(move |cx| {
-        let mut running = Running(Some(cx.clone()));
-        async move {
-            loop {
-                if let Some(outcome) = tool(&cx) {
-                    running.is_done();
-                    return outcome;
-                }
-                again().await;
-            }
-        }
-    })
 }
 
 impl Site {
@@ -231,6 +178,7 @@ impl Site {
     /// Returns the numbers of open connections and of running requests.
     pub(super) fn holds(&self) -> (usize, usize) {
         let stats = match &self.server {
+            Server::Shim(number) => return shim::running().map_or((0, 0), |shim| shim.stats(*number)),
             Server::Blocking(server) => server.stats(),
             Server::Smol(server) => server.stats(),
             Server::Loop(running) => {

@@ -1,5 +1,7 @@
 //! The tools of the tested server: the same functions on each driver.
 
+use crate::hostile::shim;
+use crate::shim::Tools;
 use mcp_proto::model::elicitation::{ElicitRequest, ElicitResult};
 use mcp_proto::route::Cx;
 use mcp_proto::rpc::Object;
@@ -10,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A tool. `None`: it must be called again soon.
-pub(super) type Tool = fn(&Cx) -> Option<Outcome>;
+pub(crate) type Tool = fn(&Cx) -> Option<Outcome>;
 
 const TOOLS: &[(&str, Tool)] =
     &[("echo", echo), ("mark", mark), ("big", big), ("wait", wait), ("tell", tell), ("ask", ask)];
@@ -28,29 +30,43 @@ struct Waits {
     left: BTreeSet<String>,
 }
 
-pub(super) fn router(wrap: fn(Tool) -> Handler, change: fn(&mut ServerConfig)) -> Router {
+pub(super) fn router(wrap: fn(Tool) -> Handler, change: impl FnOnce(&mut ServerConfig)) -> Router {
     let empty = Router::new("target", "1.0").configure(change);
     TOOLS.iter().fold(empty, |router, (name, function)| router.add(tool(name), wrap(*function)))
 }
 
 /// The number of runs of `mark`.
 pub(super) fn marks() -> usize {
-    MARKS.load(Ordering::SeqCst)
+    seen().marks
 }
 
 /// Whether this call of `wait` has begun.
 pub(super) fn has_begun(tag: &str) -> bool {
-    waits().begun.contains(tag)
+    seen().begun.contains(tag)
 }
 
 /// Whether this call of `wait` was cancelled before its release.
 pub(super) fn was_stopped(tag: &str) -> bool {
-    waits().left.contains(tag)
+    seen().left.contains(tag)
 }
 
 /// Releases this call of `wait`.
-pub(super) fn free(tag: &str) {
-    waits().freed.insert(tag.into());
+pub(crate) fn free(tag: &str) {
+    match shim::running() {
+        Some(shim) => shim.free(tag),
+        None => drop(waits().freed.insert(tag.into())),
+    }
+}
+
+/// The state of the tools, which run in this process or in a shim.
+fn seen() -> Tools {
+    shim::running().map_or_else(state, |shim| shim.tools())
+}
+
+/// The state of the tools of this process.
+pub(crate) fn state() -> Tools {
+    let waits = waits();
+    Tools { marks: MARKS.load(Ordering::SeqCst), begun: waits.begun.clone(), left: waits.left.clone() }
 }
 
 /// The driver has dropped this call, since it was cancelled.

@@ -189,7 +189,7 @@ fn answers(bench: &Bench, steps: Vec<Step>) -> Result<String, String> {
     let answer = client.call(tools::call("bad"));
     expect(answer.is_ok(), || format!("the call ends with {answer:?}"))?;
     good(&mut client)?;
-    let told: Vec<&str> = client.seen.counts().diagnostics.keys().copied().collect();
+    let told: Vec<String> = client.seen.counts().diagnostics.keys().cloned().collect();
     expect(told.is_empty(), || format!("{told:?}"))?;
     client.close()?;
     Ok("understood".into())

@@ -317,7 +317,7 @@ fn accepted(bench: &Bench) -> Result<String, String> {
     let_go(&stub, &mut client)?;
     let seen = client.seen.clone();
     client.close()?;
-    let told: Vec<&str> = seen.counts().diagnostics.keys().copied().collect();
+    let told: Vec<String> = seen.counts().diagnostics.keys().cloned().collect();
     expect(told.is_empty(), || format!("{told:?}"))?;
     Ok(format!("{count} of them, none remarked on; calls go on"))
 }
