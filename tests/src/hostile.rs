@@ -11,7 +11,6 @@ pub(crate) mod server;
 mod shim;
 mod web;
 
-
 pub use rows::Row;
 pub use server::SERVER;
 pub use web::WEB;
@@ -179,18 +178,49 @@ impl Row {
 /// # Panics
 /// If there is no row with a name.
 pub fn failures(tables: &[&[Row]], names: &[&str], hostile: &Path, size: u64, at_once: usize) -> Vec<String> {
+    let rows = named(tables, names);
+    let cases: Vec<_> = rows.into_iter().flat_map(|row| row.hosts.iter().map(move |host| (row, *host))).collect();
+    each(&cases, at_once, |(row, host)| {
+        let why = row.show(hostile, *host, size).err()?;
+        Some(format!("{}, {}: {why}", row.name, host.name()))
+    })
+}
+
+/// Runs the rows with these names against the driver behind a shim, in the same way. A row that the
+/// shim does not offer has a fault.
+///
+/// # Panics
+/// If there is no row with a name.
+pub fn shim_failures(
+    tables: &[&[Row]],
+    names: &[&str],
+    hostile: &Path,
+    shim: &str,
+    size: u64,
+    at_once: usize,
+) -> Vec<String> {
+    each(&named(tables, names), at_once, |row| match row.show_shim(hostile, shim, size) {
+        Ok(shown) if shown.offered => None,
+        Ok(shown) => Some(format!("{}: not offered: {}", row.name, shown.outcome)),
+        Err(why) => Some(format!("{}: {why}", row.name)),
+    })
+}
+
+fn named<'a>(tables: &[&'a [Row]], names: &[&str]) -> Vec<&'a Row> {
     let find = |name: &&str| {
         let mut all = tables.iter().copied().flatten();
         all.find(|row| row.name == *name).unwrap_or_else(|| panic!("there is no row {name:?}"))
     };
-    let cases: Vec<_> = names.iter().map(find).flat_map(|row| row.hosts.iter().map(move |host| (row, *host))).collect();
+    names.iter().map(find).collect()
+}
+
+/// Checks cases, some at once. Returns the faults.
+fn each<T: Sync>(cases: &[T], at_once: usize, check: impl Fn(&T) -> Option<String> + Sync) -> Vec<String> {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut failed = Vec::new();
-        while let Some((row, host)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if let Err(why) = row.show(hostile, *host, size) {
-                failed.push(format!("{}, {}: {why}", row.name, host.name()));
-            }
+        while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+            failed.extend(check(case));
         }
         failed
     };

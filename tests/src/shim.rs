@@ -176,7 +176,9 @@ impl<D: Driver> Shim<D> {
         match line.command {
             Command::Notify { client, method } => {
                 let done = find(&self.clients, client).and_then(|client| {
-                    self.driver.notify(&client, &method).map_err(|why| Not::Failed(call_failure(&CallError::Refused(why))))
+                    self.driver
+                        .notify(&client, &method)
+                        .map_err(|why| Not::Failed(call_failure(&CallError::Refused(why))))
                 });
                 say(id, done.map(|()| Done::Notified));
             }

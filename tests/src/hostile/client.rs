@@ -5,12 +5,12 @@ use crate::orphans::Adapter;
 use crate::poll_loop::PollLoop;
 use crate::shim::Told;
 use mcp_proto::adapter::ConnectError;
+use mcp_proto::call::Calling;
 use mcp_proto::client::{Event, Policy};
 use mcp_proto::exchange::ConnectionNotice;
 use mcp_proto::process::Stderr;
 use mcp_proto::rpc::Object;
 use mcp_proto::tools::CallTool;
-use mcp_proto::call::Calling;
 use mcp_proto::{Call, CallError, CallToolResult, ClientConfig, Method, Program, Refusal};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -289,8 +289,7 @@ impl Client {
             }
             Driver::Loop(client, _) => {
                 let now = client.now();
-                let calling =
-                    client.engine.call(now, call).map_err(|refused| CallError::Refused(refused.why))?;
+                let calling = client.engine.call(now, call).map_err(|refused| CallError::Refused(refused.why))?;
                 // One turn writes a small request on a connection that is open.
                 client.turn().expect("poll works");
                 is_sent();

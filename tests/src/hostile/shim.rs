@@ -44,6 +44,8 @@ pub(super) struct Shim {
     lines: Mutex<Option<Sender<String>>>,
     next: AtomicU64,
     shared: Arc<Shared>,
+    /// Maximum time of a command.
+    bound: Duration,
 }
 
 #[derive(Default)]
@@ -143,6 +145,10 @@ impl Shim {
     pub(super) fn start(command: &str) -> Result<(), String> {
         // What the shim leaves behind becomes a child of this process.
         process::set_child_subreaper(Some(process::getpid())).map_err(|e| e.to_string())?;
+        RUNNING.set(Arc::new(Self::spawn(command, BOUND)?)).map_err(|_| "a row has one shim".to_owned())
+    }
+
+    fn spawn(command: &str, bound: Duration) -> Result<Self, String> {
         let mut shell = std::process::Command::new("/bin/sh");
         shell.args(["-c", &format!("exec {command}")]).process_group(0);
         shell.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -154,8 +160,7 @@ impl Shim {
         let listening = Arc::clone(&shared);
         thread::spawn(move || listening.listen(output));
         let (lines, pid) = (Mutex::new(Some(writer(input))), Pid::from_child(&child));
-        let shim = Self { child: Mutex::new(child), pid, lines, next: AtomicU64::new(1), shared };
-        RUNNING.set(Arc::new(shim)).map_err(|_| "a row has one shim".to_owned())
+        Ok(Self { child: Mutex::new(child), pid, lines, next: AtomicU64::new(1), shared, bound })
     }
 
     /// Returns a number that was never returned before.
@@ -180,11 +185,11 @@ impl Shim {
     /// Waits for the result of a command. `None` if the row cannot go on: the verdict says why.
     fn wait(&self, id: u64) -> Option<Reply> {
         let waits = |state: &mut State| !state.results.contains_key(&id) && !state.is_over();
-        let waited = self.shared.changed.wait_timeout_while(self.shared.state(), BOUND, waits);
+        let waited = self.shared.changed.wait_timeout_while(self.shared.state(), self.bound, waits);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
         let reply = state.results.remove(&id);
         if reply.is_none() && !state.is_over() {
-            state.fail(format!("the shim does not answer command {id} within {} s", BOUND.as_secs()));
+            state.fail(format!("the shim does not answer command {id} within {} s", self.bound.as_secs()));
         }
         if reply.is_none() && state.ended {
             state.fail("the shim ended before its input did".into());
@@ -217,7 +222,12 @@ impl Shim {
     }
 
     /// Connects a client, and waits for the end of negotiation. Returns its number.
-    pub(super) fn connect(&self, config: ClientConfig, stderr: Stderr, seen: Option<&Seen>) -> Result<u64, ConnectError> {
+    pub(super) fn connect(
+        &self,
+        config: ClientConfig,
+        stderr: Stderr,
+        seen: Option<&Seen>,
+    ) -> Result<u64, ConnectError> {
         let client = self.number();
         let to = match &stderr {
             Stderr::Inherit => StderrTo::Inherit,
@@ -300,12 +310,14 @@ impl Shim {
         }
     }
 
-    /// Starts a server. Returns its number and its address. `None`: the options have no form.
-    pub(super) fn serve(&self, options: Option<Options>) -> Result<(u64, SocketAddr), String> {
-        let Some(options) = options else {
-            self.not_offered("such options of a server");
-            return Err(self.other(None));
-        };
+    /// The row needs what no shim has. Returns the error with which it ends.
+    pub(super) fn lacks(&self, what: &str) -> String {
+        self.not_offered(what);
+        self.other(None)
+    }
+
+    /// Starts a server. Returns its number and its address.
+    pub(super) fn serve(&self, options: Options) -> Result<(u64, SocketAddr), String> {
         let server = self.number();
         match self.ask(Command::Serve { server, options: Box::new(options) }) {
             Some(Reply::Done(Done::Listening(address))) => Ok((server, address)),
@@ -377,7 +389,7 @@ impl Shim {
             return Err(format!("the shim ended with {how}"));
         }
         if !left.is_empty() {
-            return Err(format!("the shim has ended, and {} processes that it started have not", left.len()));
+            return Err(format!("the shim has ended, but not all that it started: {} still run", left.len()));
         }
         peak.map(Verdict::Ran)
     }
@@ -436,4 +448,44 @@ fn children() -> Vec<Pid> {
     let names = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.file_name());
     let pids = names.filter_map(|name| name.to_str()?.parse().ok());
     pids.filter(|pid| state(*pid).is_some_and(|(_, parent)| parent == this)).filter_map(Pid::from_raw).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the fault of a shim that gets one command.
+    fn fault(command: &str) -> String {
+        let shim = Shim::spawn(command, Duration::from_secs(1)).expect("a shell");
+        assert!(shim.ask(Command::Tools).is_none(), "{command} answers");
+        let _ = process::kill_process_group(shim.pid, Signal::KILL);
+        shim.exited().expect("it was killed");
+        let fault = shim.shared.state().fault.take();
+        fault.unwrap_or_default()
+    }
+
+    #[test]
+    fn shim_that_does_not_answer_is_named() {
+        assert_eq!(fault("sleep 1000"), "the shim does not answer command 1 within 1 s");
+    }
+
+    #[test]
+    fn shim_that_ends_early_is_named() {
+        assert_eq!(fault("true"), "the shim ended before its input did");
+        assert_eq!(fault("no-such-shim"), "the shim ended before its input did");
+    }
+
+    #[test]
+    fn line_that_is_no_result_is_quoted() {
+        assert!(fault("echo hello").starts_with(r#"the shim wrote a line that is no result: "hello""#));
+        let other = r#"the shim wrote an event of client 7, which there is not"#;
+        assert_eq!(fault(r#"echo '{"client":7,"event":"notification"}'"#), other);
+    }
+
+    #[test]
+    fn result_of_another_command_is_a_fault() {
+        let shim = Shim::spawn(r#"echo '{"id":1,"done":"freed"}'"#, Duration::from_secs(1)).expect("a shell");
+        shim.tools();
+        assert_eq!(shim.shared.state().fault.as_deref(), Some("the shim returned Freed for another command"));
+    }
 }

@@ -16,4 +16,5 @@ mod streams;
 use super::Row;
 
 /// The tables of rows, in their order.
-pub const WEB: &[&[Row]] = &[answers::ROWS, statuses::ROWS, links::ROWS, doors::ROWS, streams::ROWS, sessions::ROWS, flow::ROWS];
+pub const WEB: &[&[Row]] =
+    &[answers::ROWS, statuses::ROWS, links::ROWS, doors::ROWS, streams::ROWS, sessions::ROWS, flow::ROWS];

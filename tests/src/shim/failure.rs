@@ -1,13 +1,13 @@
 //! The errors of a client as JSON: a `kind`, and the fields that a row checks.
 
 use bytes::Bytes;
+use mcp_proto::CallError;
 use mcp_proto::adapter::ConnectError;
 use mcp_proto::error::{
     Awaited, HttpError, NegotiationCause, NegotiationError, Refusal, Stage, StartFailure, StreamEnd,
 };
 use mcp_proto::exchange::{Closed, Sent};
 use mcp_proto::rpc::{DecodeError, EncodeError, ErrorObject, Id};
-use mcp_proto::CallError;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 

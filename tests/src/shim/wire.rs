@@ -1,9 +1,9 @@
 //! The lines between `hostile --driver` and a shim: `hostile.md` describes them.
 
 use super::failure::{CallFailure, ConnectFailure};
-use mcp_proto::server::{Hosts, ServerConfig, Sessions};
 use mcp_proto::limits::Limits;
 use mcp_proto::model::lifecycle::Implementation;
+use mcp_proto::server::{Hosts, ServerConfig, Sessions};
 use mcp_proto::tools::CallTool;
 use mcp_proto::version::{ProtocolVersion, Versions};
 use mcp_proto::{Call, CallToolResult, ClientConfig};
@@ -215,8 +215,13 @@ pub(crate) struct Tools {
 pub(crate) enum Told {
     Notification,
     Diagnostic(String),
-    Lost { notifications: u64, diagnostics: u64 },
-    Reconnecting { wait_ms: u64 },
+    Lost {
+        notifications: u64,
+        diagnostics: u64,
+    },
+    Reconnecting {
+        wait_ms: u64,
+    },
     ListenerLost,
     /// A connection was closed.
     Closed,

@@ -83,8 +83,7 @@ fn task<F: Future + Send + 'static>(tool: Tool, again: fn() -> F) -> Handler {
 pub(crate) fn service(options: Options) -> Service {
     let mut serving = ServerOptions::new();
     if options.admit {
-        serving = serving
-            .on_admit_async(|head, _| ready(head.map_or(Admission::Forbidden(None), |head| admit(&head))));
+        serving = serving.on_admit_async(|head, _| ready(head.map_or(Admission::Forbidden(None), |head| admit(&head))));
     }
     let router = tools::router(in_a_task, |_| {}).configure(|config| options.set(config)).configure(linger);
     (router, serving).into()

@@ -10,6 +10,7 @@ use crate::orphans::Adapter;
 use crate::poll_loop::{self, Hooks};
 use crate::shim::Options;
 use crate::stub::SOON;
+use mcp_proto::ServerConfig;
 use mcp_proto::adapter::ServerOptions;
 use mcp_proto::exchange::RequestHead;
 use mcp_proto::input::Admission;
@@ -17,7 +18,6 @@ use mcp_proto::model::lifecycle::Implementation;
 use mcp_proto::server::Event;
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::WiredServer;
-use mcp_proto::ServerConfig;
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::net::{SocketAddr, TcpListener};
@@ -115,8 +115,11 @@ impl Bench {
             }
             Host::Shim => {
                 let shim = shim::running().ok_or("there is no shim")?;
-                let options = Options::of(change, admit.is_some()).filter(|_| told.is_none());
-                let (number, address) = shim.serve(options)?;
+                if told.is_some() {
+                    return Err(shim.lacks("events of a server"));
+                }
+                let options = Options::of(change, admit.is_some());
+                let (number, address) = shim.serve(options.ok_or_else(|| shim.lacks("such a configuration"))?)?;
                 (address, Server::Shim(number))
             }
             Host::Engine => return Err("an engine listens nowhere".into()),
