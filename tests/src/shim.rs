@@ -8,7 +8,7 @@ mod failure;
 mod wire;
 
 pub(crate) use failure::{CallFailure, ConnectFailure};
-pub(crate) use wire::{Command, Done, Line, Options, Said, StderrTo, Told, ToolCall, Tools};
+pub(crate) use wire::{Command, Done, EventLine, Line, Options, Output, StderrTo, ToolCall, Tools};
 
 use crate::hostile::server as served;
 use mcp_proto::adapter::{ClientOptions, ConnectError, Service};
@@ -165,44 +165,44 @@ enum Not {
     Offered(String),
 }
 
-fn not_offered<T>(what: &str) -> Result<T, Not> {
-    Err(Not::Offered(what.into()))
-}
-
 impl<D: Driver> Shim<D> {
-    /// Carries out a command. A notification and a cancellation are carried out in order.
+    /// Carries out a command: a notification and a cancellation at once, so that their order is
+    /// kept, and any other in a task.
     fn take(self: &Arc<Self>, line: Line) {
         let id = line.id;
         match line.command {
-            Command::Notify { client, method } => {
-                let done = find(&self.clients, client).and_then(|client| {
-                    self.driver
-                        .notify(&client, &method)
-                        .map_err(|why| Not::Failed(call_failure(&CallError::Refused(why))))
-                });
-                say(id, done.map(|()| Done::Notified));
-            }
-            Command::Cancel { client, call } => {
-                let done = find(&self.clients, client).map(|client| {
-                    let id = lock(&self.calls).get(&call).copied();
-                    id.into_iter().for_each(|id| self.driver.cancel(&client, id));
-                });
-                say(id, done.map(|()| Done::Cancelled));
-            }
+            Command::Notify { client, method } => reply(id, self.notify(client, &method)),
+            Command::Cancel { client, call } => reply(id, self.cancel(client, call)),
             command => {
                 let shim = Arc::clone(self);
                 self.driver.spawn(Box::pin(async move {
                     let done = shim.carry_out(id, command).await;
-                    say(id, done);
+                    reply(id, done);
                 }));
             }
         }
     }
 
+    fn notify(&self, client: u64, method: &str) -> Result<Done, Not> {
+        let client = find(&self.clients, client)?;
+        let refused = |why| Not::Failed(call_failure(&CallError::Refused(why)));
+        self.driver.notify(&client, method).map_err(refused)?;
+        Ok(Done::Notified)
+    }
+
+    fn cancel(&self, client: u64, call: u64) -> Result<Done, Not> {
+        let client = find(&self.clients, client)?;
+        let call = lock(&self.calls).get(&call).copied();
+        if let Some(call) = call {
+            self.driver.cancel(&client, call);
+        }
+        Ok(Done::Cancelled)
+    }
+
     async fn carry_out(&self, id: u64, command: Command) -> Result<Done, Not> {
         match command {
-            Command::Connect { .. } if !D::CLIENT => not_offered("a client"),
-            Command::Serve { .. } if !D::SERVER => not_offered("a server"),
+            Command::Connect { .. } if !D::CLIENT => Err(Not::Offered("a client".into())),
+            Command::Serve { .. } if !D::SERVER => Err(Not::Offered("a server".into())),
             Command::Connect { client, config, stderr, events } => {
                 let (target, options) = (config.target.clone(), options(client, *config, stderr, events));
                 let connected = self.driver.connect(target, options).await;
@@ -223,6 +223,13 @@ impl<D: Driver> Shim<D> {
                 }
                 Ok(Done::Closed)
             }
+            other => self.serve(other).await,
+        }
+    }
+
+    /// Carries out a command about a server.
+    async fn serve(&self, command: Command) -> Result<Done, Not> {
+        match command {
             Command::Serve { server, options } => {
                 let begun = self.driver.serve(served::service(*options)).await;
                 let (running, address) = begun.map_err(|e| Not::Failed(e.to_string().into()))?;
@@ -240,12 +247,12 @@ impl<D: Driver> Shim<D> {
                 }
                 Ok(Done::Stopped)
             }
-            Command::Tools => Ok(Done::Tools(served::state())),
             Command::Free { tag } => {
                 served::free(&tag);
                 Ok(Done::Freed)
             }
-            Command::Notify { .. } | Command::Cancel { .. } => unreachable!("they are carried out in order"),
+            Command::Tools => Ok(Done::Tools(served::state())),
+            other => Err(Not::Failed(format!("{other:?} is no command of a server").into())),
         }
     }
 }
@@ -260,52 +267,52 @@ fn options(client: u64, config: ClientConfig, stderr: StderrTo, events: bool) ->
     let stderr = match stderr {
         StderrTo::Inherit => Stderr::Inherit,
         StderrTo::Discard => Stderr::Discard,
-        StderrTo::Lines => Stderr::Lines(Arc::new(move |line| tell(client, Told::Stderr(line.into())))),
+        StderrTo::Lines => Stderr::Lines(Arc::new(move |line| emit(client, EventLine::Stderr(line.into())))),
     };
     let options = ClientOptions::new().stderr(stderr).set(move |own| *own = config);
     if !events {
         return options;
     }
-    options.on_event(move |event| told(&event).into_iter().for_each(|event| tell(client, event))).on_notice(
+    options.on_event(move |event| form(&event).into_iter().for_each(|event| emit(client, event))).on_notice(
         move |_, notice| {
             if matches!(notice, ConnectionNotice::Closed(_)) {
-                tell(client, Told::Closed);
+                emit(client, EventLine::Closed);
             }
         },
     )
 }
 
 /// Returns the form of an event that a row may count.
-fn told(event: &Event) -> Option<Told> {
+fn form(event: &Event) -> Option<EventLine> {
     Some(match event {
-        Event::Notification { .. } => Told::Notification,
-        Event::Diagnostic(diagnostic) => Told::Diagnostic(diagnostic.kind.code().into()),
+        Event::Notification { .. } => EventLine::Notification,
+        Event::Diagnostic(diagnostic) => EventLine::Diagnostic(diagnostic.kind.code().into()),
         Event::Lost { notifications, diagnostics } => {
-            Told::Lost { notifications: *notifications, diagnostics: *diagnostics }
+            EventLine::Lost { notifications: *notifications, diagnostics: *diagnostics }
         }
         Event::Reconnecting { wait, .. } => {
-            Told::Reconnecting { wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX) }
+            EventLine::Reconnecting { wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX) }
         }
-        Event::ListenerLost { .. } => Told::ListenerLost,
+        Event::ListenerLost { .. } => EventLine::ListenerLost,
         _ => return None,
     })
 }
 
-fn tell(client: u64, event: Told) {
-    write(&Said::Told { client, event });
+fn emit(client: u64, event: EventLine) {
+    write(&Output::Event { client, event });
 }
 
-fn say(id: u64, done: Result<Done, Not>) {
+fn reply(id: u64, done: Result<Done, Not>) {
     write(&match done {
-        Ok(done) => Said::Done { id, done },
-        Err(Not::Failed(error)) => Said::Failed { id, error },
-        Err(Not::Offered(not_offered)) => Said::NotOffered { id, not_offered },
+        Ok(done) => Output::Done { id, done },
+        Err(Not::Failed(error)) => Output::Failed { id, error },
+        Err(Not::Offered(not_offered)) => Output::NotOffered { id, not_offered },
     });
 }
 
 /// Writes a line. If it is not read, the end of standard input follows.
-fn write(said: &Said) {
-    let mut line = serde_json::to_string(said).unwrap_or_default();
+fn write(output: &Output) {
+    let mut line = serde_json::to_string(output).unwrap_or_default();
     line.push('\n');
     let mut out = io::stdout().lock();
     let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());

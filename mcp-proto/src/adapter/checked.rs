@@ -78,6 +78,8 @@ use watch::Watch;
 /// * The exit of a program that was not aborted.
 /// * A task that drops its [`Connection`] before `Closed`, or before the last turn.
 ///
+/// The program `hostile --driver` of this repository has peers that reveal most of them.
+///
 /// A computer that sleeps, or a thread that is stopped in a debugger, breaks the rules with a time.
 ///
 /// [`Connection`]: crate::wired::Connection

@@ -3,7 +3,7 @@
 use super::{Bench, Host, shim};
 use crate::orphans::Adapter;
 use crate::poll_loop::PollLoop;
-use crate::shim::Told;
+use crate::shim::EventLine;
 use mcp_proto::adapter::ConnectError;
 use mcp_proto::call::Calling;
 use mcp_proto::client::{Event, Policy};
@@ -71,19 +71,19 @@ impl Seen {
     }
 
     /// Counts an event that a shim reports.
-    pub(super) fn told(&self, event: Told) {
+    pub(super) fn told(&self, event: EventLine) {
         let mut counts = self.counts();
         match event {
-            Told::Notification => counts.notes += 1,
-            Told::Diagnostic(code) => *counts.diagnostics.entry(code).or_default() += 1,
-            Told::Lost { notifications, diagnostics } => {
+            EventLine::Notification => counts.notes += 1,
+            EventLine::Diagnostic(code) => *counts.diagnostics.entry(code).or_default() += 1,
+            EventLine::Lost { notifications, diagnostics } => {
                 counts.lost_notes += notifications;
                 counts.lost_diagnostics += diagnostics;
             }
-            Told::Reconnecting { wait_ms } => counts.waits.push(Duration::from_millis(wait_ms)),
-            Told::ListenerLost => counts.lost_listeners += 1,
-            Told::Closed => counts.closed += 1,
-            Told::Stderr(_) => {}
+            EventLine::Reconnecting { wait_ms } => counts.waits.push(Duration::from_millis(wait_ms)),
+            EventLine::ListenerLost => counts.lost_listeners += 1,
+            EventLine::Closed => counts.closed += 1,
+            EventLine::Stderr(_) => {}
         }
     }
 

@@ -2,7 +2,9 @@
 
 use super::client::Seen;
 use crate::orphans::state;
-use crate::shim::{CallFailure, Command, ConnectFailure, Done, Line, Options, Said, StderrTo, Told, ToolCall, Tools};
+use crate::shim::{
+    CallFailure, Command, ConnectFailure, Done, EventLine, Line, Options, Output, StderrTo, ToolCall, Tools,
+};
 use mcp_proto::adapter::ConnectError;
 use mcp_proto::exchange::{Closed, Sent};
 use mcp_proto::process::Stderr;
@@ -113,15 +115,15 @@ impl Shared {
 }
 
 impl State {
-    fn take(&mut self, said: Result<Said, String>) {
+    fn take(&mut self, said: Result<Output, String>) {
         match said {
-            Ok(Said::Done { id, done }) => drop(self.results.insert(id, Reply::Done(done))),
-            Ok(Said::Failed { id, error }) => drop(self.results.insert(id, Reply::Failed(error))),
-            Ok(Said::NotOffered { not_offered, .. }) => {
+            Ok(Output::Done { id, done }) => drop(self.results.insert(id, Reply::Done(done))),
+            Ok(Output::Failed { id, error }) => drop(self.results.insert(id, Reply::Failed(error))),
+            Ok(Output::NotOffered { not_offered, .. }) => {
                 self.not_offered.get_or_insert(not_offered);
             }
-            Ok(Said::Told { client, event }) => match (self.clients.get(&client), event) {
-                (Some((_, Stderr::Lines(told))), Told::Stderr(line)) => told(&line),
+            Ok(Output::Event { client, event }) => match (self.clients.get(&client), event) {
+                (Some((_, Stderr::Lines(told))), EventLine::Stderr(line)) => told(&line),
                 (Some((seen, _)), event) => seen.told(event),
                 (None, _) => self.fail(format!("the shim wrote an event of client {client}, which there is not")),
             },

@@ -450,3 +450,81 @@ impl NegotiationFailure {
         Ok(NegotiationError { stage: self.stage.into(), cause, after: Duration::from_millis(self.after_ms), first })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcp_proto::exchange::ExitStatus;
+
+    fn http() -> Box<HttpError> {
+        let mut error = HttpError::new(401);
+        error.error = Some(ErrorObject::new(-32600, "who is it?"));
+        error.auth.www_authenticate.push("Bearer".into());
+        error.location = Some("http://127.0.0.1/".into());
+        error.retry_after = Some(Duration::from_secs(1));
+        error.body_head = Bytes::from_static(b"no");
+        Box::new(error)
+    }
+
+    fn negotiation(cause: NegotiationCause) -> NegotiationError {
+        let first = StartFailure { stage: Stage::Discover, why: Closed::Exited(ExitStatus::exited(1)) };
+        let after = Duration::from_millis(20);
+        NegotiationError { stage: Stage::Initialize, cause, after, first: Some(Box::new(first)) }
+    }
+
+    /// Returns what the reader of a line gets.
+    fn read<T: Serialize + for<'a> Deserialize<'a>>(failure: &T) -> T {
+        serde_json::from_str(&serde_json::to_string(failure).expect("it has a form")).expect("it is read")
+    }
+
+    #[test]
+    fn failed_calls_keep_their_fields() {
+        let rpc = ErrorObject::new(-32602, "no such tool").with_data(true.into());
+        let late = Duration::from_millis(300);
+        let errors = [
+            CallError::Rpc(rpc.clone()),
+            CallError::Timeout { after: late, sent: Sent::No, awaited: Awaited::Connection },
+            CallError::Cancelled { reason: Some("enough".into()) },
+            CallError::Closed { sent: Sent::Maybe, why: Closed::Broken("no head".into()) },
+            CallError::NoResponse { id: Id::Int(3), attempts: 2, any_message: true, cause: StreamEnd::Status(500) },
+            CallError::Http(http()),
+            CallError::ContentType { status: 200, content_type: None },
+            CallError::SessionEnded,
+            CallError::Decode(DecodeError::new("no object")),
+            CallError::Negotiation(negotiation(NegotiationCause::Timeout(late))),
+            CallError::Input(rpc),
+            CallError::TooManyRounds(10),
+            CallError::TooManyPages(1000),
+            CallError::Refused(Refusal::Full),
+            CallError::Denied { sent: Sent::Maybe, reason: "secret".into() },
+        ];
+        for error in errors {
+            assert_eq!(read(&CallFailure::from(&error)).error(), Ok(error));
+        }
+    }
+
+    #[test]
+    fn failed_connections_keep_their_fields() {
+        let causes = [
+            NegotiationCause::Rpc(ErrorObject::new(-32600, "no")),
+            NegotiationCause::Http(http()),
+            NegotiationCause::Decode(DecodeError::new("no object")),
+            NegotiationCause::StartTimeout(Duration::from_secs(60)),
+            NegotiationCause::Closed(Closed::Exited(ExitStatus::killed(9).with_stderr("why"))),
+            NegotiationCause::NoMutualVersion(vec!["2020-01-01".into()]),
+            NegotiationCause::Denied("secret".into()),
+        ];
+        let others = [ConnectError::Closed(Closed::Refused), ConnectError::System("no pipe".into())];
+        for error in causes.map(|cause| ConnectError::Negotiation(negotiation(cause))).into_iter().chain(others) {
+            assert_eq!(read(&ConnectFailure::from(&error)).error(), Ok(error));
+        }
+    }
+
+    #[test]
+    fn error_without_a_form_is_reported() {
+        let error = CallError::Refused(Refusal::Unencodable(EncodeError::new("x")));
+        assert!(CallFailure::from(&error).error().is_ok());
+        let other = CallFailure::Other { text: "a new kind".into() };
+        assert_eq!(other.error(), Err("an error of an unknown kind: a new kind".into()));
+    }
+}

@@ -105,7 +105,7 @@ pub(crate) struct Options {
     /// `optional`, `required` or `off`.
     sessions: String,
     hosts: HostNames,
-    versions: Vec<ProtocolVersion>,
+    versions: Vec<String>,
     stream_after_ms: u64,
     limits: Limits,
     /// Whether only clients with `Authorization: Bearer NAME` are admitted.
@@ -140,7 +140,7 @@ impl Options {
                 Hosts::Only(names) => HostNames::Only(names.clone()),
                 _ => HostNames::Loopback,
             },
-            versions: wanted.versions.newest_first().collect(),
+            versions: wanted.versions.newest_first().map(|version| version.as_str().into()).collect(),
             stream_after_ms: u64::try_from(wanted.stream_after.as_millis()).ok()?,
             limits: wanted.limits.clone(),
             admit,
@@ -162,7 +162,7 @@ impl Options {
             HostNames::Any => Hosts::Any,
             HostNames::Only(names) => Hosts::Only(names.clone()),
         };
-        config.versions = Versions::new(self.versions.iter().copied());
+        config.versions = Versions::new(self.versions.iter().filter_map(|name| ProtocolVersion::parse(name)));
         config.stream_after = Duration::from_millis(self.stream_after_ms);
         config.limits = self.limits.clone();
     }
@@ -171,7 +171,7 @@ impl Options {
 /// A line of a shim: the result of a command, or an event of a client.
 #[derive(Serialize, Deserialize, Debug)]
 #[serde(untagged)]
-pub(crate) enum Said {
+pub(crate) enum Output {
     /// A command is carried out.
     Done { id: u64, done: Done },
     /// A command has failed.
@@ -179,7 +179,7 @@ pub(crate) enum Said {
     /// The shim does not offer the command.
     NotOffered { id: u64, not_offered: String },
     /// Something happened.
-    Told { client: u64, event: Told },
+    Event { client: u64, event: EventLine },
 }
 
 /// What a command returns.
@@ -212,7 +212,7 @@ pub(crate) struct Tools {
 /// An event of a client.
 #[derive(Serialize, Deserialize, Debug)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Told {
+pub(crate) enum EventLine {
     Notification,
     Diagnostic(String),
     Lost {
@@ -244,4 +244,62 @@ pub(crate) fn call_failure(error: &mcp_proto::CallError) -> Value {
 /// The error of a connection, as a value.
 pub(crate) fn connect_failure(error: &mcp_proto::adapter::ConnectError) -> Value {
     serde_json::to_value(ConnectFailure::from(error)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcp_proto::server::ServerConfig;
+    use mcp_proto::tools;
+    use serde_json::json;
+
+    /// The lines of the documentation after this mark.
+    fn documented(mark: &str) -> Vec<String> {
+        let config =
+            serde_json::to_string(&ClientConfig::url("http://127.0.0.1:1/mcp").expect("a URL")).expect("a form");
+        let limits = serde_json::to_string(&Limits::default()).expect("a form");
+        let lines = include_str!("../../hostile.md").lines().filter_map(|line| line.strip_prefix(mark));
+        let fill = |line: &str| {
+            let line = line.replace(r#""config":{…}"#, &format!(r#""config":{config}"#));
+            line.replace(r#""limits":{…}"#, &format!(r#""limits":{limits}"#))
+        };
+        lines.map(fill).collect()
+    }
+
+    #[test]
+    fn documented_lines_are_understood() {
+        let (commands, outputs) = (documented("> "), documented("< "));
+        assert!(commands.len() >= 10 && outputs.len() >= 20, "{} and {}", commands.len(), outputs.len());
+        for line in commands {
+            let read: Line = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{line}: {e}"));
+            let again: Value = serde_json::to_value(&read).expect("a form");
+            assert_eq!(again, serde_json::from_str::<Value>(&line).expect("JSON"), "{line}");
+        }
+        for line in outputs {
+            let read: Output = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{line}: {e}"));
+            if let Output::Failed { error, .. } = read {
+                serde_json::from_value::<CallFailure>(error).unwrap_or_else(|e| panic!("{line}: {e}"));
+            }
+        }
+    }
+
+    #[test]
+    fn calls_keep_their_options() {
+        let call =
+            || tools::call("echo").arguments(&json!({"text": "hi"})).timeout(Duration::from_millis(300)).repeatable();
+        let read = ToolCall::of(call()).expect("it has a form").call();
+        assert_eq!(read.into_raw(), call().into_raw());
+        assert!(ToolCall::of(tools::call("echo").timeout(None)).is_none(), "it has no form");
+    }
+
+    #[test]
+    fn option_without_a_form_is_noticed() {
+        let known = |config: &mut ServerConfig| {
+            config.limits.server.max_sessions = 3;
+            config.hosts = Hosts::Only(vec!["a".into()]);
+            config.sessions = Sessions::Off;
+        };
+        assert!(Options::of(known, false).is_some());
+        assert!(Options::of(|config| config.cors = true, false).is_none());
+    }
 }

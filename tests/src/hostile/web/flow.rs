@@ -16,15 +16,15 @@ pub(super) const ROWS: &[Row] = &[
 /// A request whose bytes are not reported as written counts as one that the server does not read.
 fn takes_longer(bench: &Bench) -> Result<String, String> {
     let stub = stub(|ask| {
-        let late = || [Step::Wait(Duration::from_secs(2))].into_iter().chain(good_modern(ask)).collect();
+        let late = || [Step::Wait(Duration::from_secs(4))].into_iter().chain(good_modern(ask)).collect();
         (ask.what == "tools/call late").then(late)
     })?;
-    let stall = |config: &mut mcp_proto::ClientConfig| config.limits.frame.write_stall = Duration::from_secs(1);
+    let stall = |config: &mut mcp_proto::ClientConfig| config.limits.frame.write_stall = Duration::from_secs(2);
     let mut client = bench.visit(&stub, changed(stall))?;
     answered(&mut client, "late")?;
     good(&mut client)?;
     client.close()?;
-    Ok("answered after 2 s, with a limit of 1 s for writes".into())
+    Ok("answered after 4 s, with a limit of 2 s for writes".into())
 }
 
 /// The client ends the connection of the call, and no other.
