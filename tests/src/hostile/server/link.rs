@@ -94,7 +94,8 @@ impl Link {
         let _ = self.stream.write_all(bytes);
     }
 
-    /// Writes this until the server accepts no more of it for some time. Returns the number of bytes.
+    /// Writes this until the server accepts no more of it for some time. Returns the number of
+    /// bytes.
     pub(super) fn fill(&mut self, bytes: &[u8]) -> Result<usize, String> {
         self.stream.set_write_timeout(Some(FULL)).map_err(|e| e.to_string())?;
         let mut taken = 0;
