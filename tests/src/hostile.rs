@@ -164,11 +164,14 @@ impl Row {
     /// The fault of the driver or of the shim.
     pub fn run_shim(&self, bench: &Bench, command: &str) -> Result<String, String> {
         Shim::start(command)?;
+        let shim = shim::running().ok_or("there is no shim")?;
         let outcome = (self.run)(bench);
-        match shim::running().map(|shim| shim.finish()).ok_or("there is no shim")?? {
-            Verdict::NotOffered(what) => Ok(format!("{NOT_OFFERED}\t{}", line(&what))),
-            Verdict::Ran(peak) => outcome.map(|outcome| format!("{peak}\t{}", line(&outcome))),
-        }
+        let ran = match shim.finish() {
+            Ok(Verdict::NotOffered(what)) => Ok(format!("{NOT_OFFERED}\t{}", line(&what))),
+            Ok(Verdict::Ran(peak)) => outcome.map(|outcome| format!("{peak}\t{}", line(&outcome))),
+            Err(why) => Err(why),
+        };
+        ran.map_err(|why| shim.explain(&why))
     }
 }
 

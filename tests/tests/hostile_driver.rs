@@ -63,7 +63,7 @@ fn server_reads_on_after_it_has_stopped() {
 }
 
 #[test]
-fn cancelled_call_ends_its_connection() {
+fn aborted_connection_is_closed() {
     rows(&["a call is cancelled while it waits"]);
 }
 
@@ -129,8 +129,8 @@ fn faults_of_the_shim_itself_fail_its_row() {
     let failed = |shim: &str| through(shim, &["CRLF"]).concat();
     let ends = failed("true");
     assert!(ends.contains("the shim ended before its input did (exit status: 0)"), "{ends}");
-    let dies = failed("sh -c 'read line; kill -9 $$'");
-    assert!(dies.contains("signal: 9"), "{dies}");
+    let dies = failed("sh -c 'read line; echo about to die >&2; kill -9 $$'");
+    assert!(dies.contains("signal: 9") && dies.contains("its standard error: about to die"), "{dies}");
     let babbles = failed("cat");
     assert!(babbles.contains("the shim wrote a line that is no result"), "{babbles}");
     let leaves = failed(&format!("sh -c 'sleep 1000 & exec {SHIM} --adapter smol'"));

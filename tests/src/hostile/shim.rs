@@ -15,10 +15,10 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -30,6 +30,9 @@ const BOUND: Duration = Duration::from_secs(90);
 
 /// Maximum time from the end of its input to the exit of a shim and of all that it has started.
 const END: Duration = Duration::from_secs(20);
+
+/// Bytes of the standard error of a shim that are kept.
+const TAIL: usize = 1 << 10;
 
 /// The shim of this process, which runs one row.
 static RUNNING: OnceLock<Arc<Shim>> = OnceLock::new();
@@ -68,6 +71,10 @@ struct State {
     not_offered: Option<String>,
     /// Its output has ended.
     ended: bool,
+    /// The end of its standard error.
+    stderr: Vec<u8>,
+    /// Its standard error has ended.
+    is_silent: bool,
 }
 
 /// The result of a command.
@@ -112,6 +119,21 @@ impl Shared {
         }
         self.change(|state| state.ended = true);
     }
+
+    /// Reads the standard error of the shim, and keeps its end.
+    fn listen_to_errors(&self, mut errors: ChildStderr) {
+        let mut buffer = [0; 16 << 10];
+        while let Ok(n) = errors.read(&mut buffer)
+            && n > 0
+        {
+            self.change(|state| {
+                state.stderr.extend_from_slice(&buffer[..n]);
+                let excess = state.stderr.len().saturating_sub(TAIL);
+                state.stderr.drain(..excess);
+            });
+        }
+        self.change(|state| state.is_silent = true);
+    }
 }
 
 impl State {
@@ -153,14 +175,14 @@ impl Shim {
     fn spawn(command: &str, bound: Duration) -> Result<Self, String> {
         let mut shell = std::process::Command::new("/bin/sh");
         shell.args(["-c", &format!("exec {command}")]).process_group(0);
-        shell.stdin(Stdio::piped()).stdout(Stdio::piped());
+        shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = shell.spawn().map_err(|e| format!("the shim does not start: {e}"))?;
-        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            unreachable!("both were asked to be pipes")
-        };
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(input), Some(output), Some(errors)) = pipes else { unreachable!("all were asked to be pipes") };
         let shared = Arc::<Shared>::default();
-        let listening = Arc::clone(&shared);
-        thread::spawn(move || listening.listen(output));
+        let [to_output, to_errors] = [(); 2].map(|()| Arc::clone(&shared));
+        thread::spawn(move || to_output.listen(output));
+        thread::spawn(move || to_errors.listen_to_errors(errors));
         let (lines, pid) = (Mutex::new(Some(writer(input))), Pid::from_child(&child));
         Ok(Self { child: Mutex::new(child), pid, lines, next: AtomicU64::new(1), shared, bound })
     }
@@ -396,6 +418,18 @@ impl Shim {
         peak.map(Verdict::Ran)
     }
 
+    /// Returns the reason of a failure with the end of the standard error of a shim that has ended,
+    /// which may have the panic that is the cause.
+    pub(super) fn explain(&self, why: &str) -> String {
+        let waits = |state: &mut State| !state.is_silent;
+        let waited = self.shared.changed.wait_timeout_while(self.shared.state(), Duration::from_secs(1), waits);
+        let state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        match String::from_utf8_lossy(&state.stderr).trim() {
+            "" => why.to_owned(),
+            errors => format!("{why}; its standard error: {}", errors.replace('\n', " | ")),
+        }
+    }
+
     /// Waits for the end of the shim. Returns how it ended.
     fn exited(&self) -> Result<String, String> {
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
@@ -475,6 +509,14 @@ mod tests {
     fn shim_that_ends_early_is_named() {
         assert_eq!(fault("true"), "the shim ended before its input did");
         assert_eq!(fault("no-such-shim"), "the shim ended before its input did");
+    }
+
+    #[test]
+    fn standard_error_explains_a_failure() {
+        let shim = Shim::spawn("sh -c 'echo oh >&2; echo no >&2'", Duration::from_secs(1)).expect("a shell");
+        assert_eq!(shim.explain("it fails"), "it fails; its standard error: oh | no");
+        let shim = Shim::spawn("true", Duration::from_secs(1)).expect("a shell");
+        assert_eq!(shim.explain("it fails"), "it fails");
     }
 
     #[test]
