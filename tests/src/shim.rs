@@ -104,7 +104,7 @@ pub trait Driver: Send + Sync + 'static {
     }
 }
 
-/// Receives the id of a call, so that a later command can cancel it.
+/// Receives the id of a call, so that a later command can cancel it. Dropping it forgets the id.
 #[derive(Debug)]
 pub struct Started {
     command: u64,
@@ -131,7 +131,7 @@ impl Drop for Started {
 /// # Errors
 /// Standard input cannot be read, or a line is no command.
 pub fn run<D: Driver>(driver: D) -> io::Result<()> {
-    let shim = Arc::new(Shim { driver, clients: Mutex::default(), servers: Mutex::default(), calls: Arc::default() });
+    let shim = Arc::new(Shim::new(driver));
     for line in io::stdin().lock().lines() {
         let line: Line = serde_json::from_str(&line?)?;
         shim.take(line);
@@ -166,6 +166,10 @@ enum Not {
 }
 
 impl<D: Driver> Shim<D> {
+    fn new(driver: D) -> Self {
+        Self { driver, clients: Mutex::default(), servers: Mutex::default(), calls: Arc::default() }
+    }
+
     /// Carries out a command: a notification and a cancellation at once, so that their order is
     /// kept, and any other in a task.
     fn take(self: &Arc<Self>, line: Line) {
@@ -316,4 +320,43 @@ fn write(output: &Output) {
     line.push('\n');
     let mut out = io::stdout().lock();
     let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcp_proto::adapter::block_on;
+
+    /// A driver without a role, with the defaults of both.
+    struct Neither;
+
+    impl Driver for Neither {
+        const CLIENT: bool = false;
+        const SERVER: bool = false;
+        type Client = ();
+        type Server = ();
+
+        fn spawn(&self, task: BoxFuture<()>) {
+            block_on(task);
+        }
+    }
+
+    #[test]
+    fn role_that_is_off_is_not_offered() {
+        let shim = Shim::new(Neither);
+        let config = Box::new(ClientConfig::given());
+        let connect = Command::Connect { client: 1, config, stderr: StderrTo::Inherit, events: false };
+        let options = Box::new(Options::of(|_| {}, false).expect("they have a form"));
+        for (command, role) in [(connect, "a client"), (Command::Serve { server: 2, options }, "a server")] {
+            let done = block_on(shim.carry_out(1, command));
+            assert!(matches!(&done, Err(Not::Offered(what)) if what == role), "{role}");
+        }
+    }
+
+    #[test]
+    fn command_for_an_unknown_number_fails() {
+        let shim = Shim::new(Neither);
+        let done = block_on(shim.carry_out(1, Command::Stats { server: 7 }));
+        assert!(matches!(&done, Err(Not::Failed(why)) if why == "there is no number 7"));
+    }
 }

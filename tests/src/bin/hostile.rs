@@ -4,7 +4,8 @@
 //! first: it starts them.
 //!
 //! `hostile --driver COMMAND` runs all rows of drivers against a driver that is not of this
-//! repository. COMMAND starts its shim: see `tests/hostile.md`.
+//! repository, `hostile web --driver COMMAND` and `hostile server --driver COMMAND` those tables.
+//! COMMAND starts its shim: see `tests/hostile.md`.
 #![forbid(unsafe_code)]
 
 use mcp_tests::hostile::{Bench, Host, PROGRAMS, Row, SERVER, Shown, WEB};
@@ -36,18 +37,17 @@ fn run(args: &[String]) -> Result<bool, String> {
     let value = |flag: &str| args.iter().skip_while(|arg| *arg != flag).nth(1);
     let size = value("--size").map_or(Ok(1 << 30), |size| size.parse()).map_err(|_| "that is no size")?;
     let only = value("--only").map_or("", String::as_str);
+    let shim = value("--driver");
     match args.first().map(String::as_str) {
+        _ if shim.is_none() && args.iter().any(|arg| arg == "--driver") => Err("--driver COMMAND".into()),
         Some("row") => {
             let [_, name, host, size, shim @ ..] = args else { return Err("row NAME HOST SIZE [SHIM]".into()) };
             one(name, host, size.parse().map_err(|_| "that is no size")?, shim.first())
         }
         Some("orphans") => orphans(only),
-        Some("web") => table(&WEB.concat(), size, only, WORKERS, None),
-        Some("server") => table(&SERVER.concat(), size, only, WORKERS, None),
-        Some("--driver") => {
-            let shim = value("--driver").ok_or("--driver COMMAND")?;
-            table(&[PROGRAMS, WEB, SERVER].concat().concat(), size, only, WORKERS, Some(shim))
-        }
+        Some("web") => table(&WEB.concat(), size, only, WORKERS, shim),
+        Some("server") => table(&SERVER.concat(), size, only, WORKERS, shim),
+        _ if shim.is_some() => table(&[PROGRAMS, WEB, SERVER].concat().concat(), size, only, WORKERS, shim),
         _ => table(&PROGRAMS.concat(), size, only, 1, None),
     }
 }
