@@ -4,10 +4,8 @@
 //! JSON value per line. `tests/hostile.md` describes the lines. A shim in Rust implements
 //! [`Driver`] and calls [`run`]: see the program `shim`, which does so for both adapters.
 
-mod failure;
 mod wire;
 
-pub(crate) use failure::{CallFailure, ConnectFailure};
 pub(crate) use wire::{Command, Done, EventLine, Line, Options, Output, StderrTo, ToolCall, Tools};
 
 use crate::hostile::server as served;
@@ -26,7 +24,7 @@ use std::future::{Future, ready};
 use std::io::{self, BufRead, ErrorKind, Write};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use wire::{call_failure, connect_failure};
+use wire::error_form;
 
 /// What a shim needs of a driver. Every command is a task of its own, so that calls run at the same
 /// time. A driver for one role keeps the defaults of the other, and turns that role off.
@@ -189,7 +187,7 @@ impl<D: Driver> Shim<D> {
 
     fn notify(&self, client: u64, method: &str) -> Result<Done, Not> {
         let client = find(&self.clients, client)?;
-        let refused = |why| Not::Failed(call_failure(&CallError::Refused(why)));
+        let refused = |why| Not::Failed(error_form(&CallError::Refused(why)));
         self.driver.notify(&client, method).map_err(refused)?;
         Ok(Done::Notified)
     }
@@ -210,7 +208,7 @@ impl<D: Driver> Shim<D> {
             Command::Connect { client, config, stderr, events } => {
                 let (target, options) = (config.target.clone(), options(client, *config, stderr, events));
                 let connected = self.driver.connect(target, options).await;
-                let connected = connected.map_err(|e| Not::Failed(connect_failure(&e)))?;
+                let connected = connected.map_err(|e| Not::Failed(error_form(&e)))?;
                 lock(&self.clients).insert(client, Arc::new(connected));
                 Ok(Done::Connected)
             }
@@ -218,7 +216,7 @@ impl<D: Driver> Shim<D> {
                 let client = find(&self.clients, client)?;
                 let started = Started { command: id, calls: Arc::clone(&self.calls) };
                 let ended = self.driver.call(client, call.call(), started).await;
-                ended.map(|result| Done::result(&result)).map_err(|e| Not::Failed(call_failure(&e)))
+                ended.map(|result| Done::result(&result)).map_err(|e| Not::Failed(error_form(&e)))
             }
             Command::Close { client } => {
                 let client = lock(&self.clients).remove(&client);

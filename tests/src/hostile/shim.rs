@@ -2,9 +2,7 @@
 
 use super::client::Seen;
 use crate::orphans::state;
-use crate::shim::{
-    CallFailure, Command, ConnectFailure, Done, EventLine, Line, Options, Output, StderrTo, ToolCall, Tools,
-};
+use crate::shim::{Command, Done, EventLine, Line, Options, Output, StderrTo, ToolCall, Tools};
 use mcp_proto::adapter::ConnectError;
 use mcp_proto::exchange::{Closed, Sent};
 use mcp_proto::process::Stderr;
@@ -262,10 +260,8 @@ impl Shim {
         let connect = Command::Connect { client, config: Box::new(config), stderr: to, events: seen.is_some() };
         match self.ask(connect) {
             Some(Reply::Done(Done::Connected)) => Ok(client),
-            Some(Reply::Failed(error)) => match serde_json::from_value::<ConnectFailure>(error.clone()) {
-                Ok(failure) => Err(failure.error().unwrap_or_else(ConnectError::System)),
-                Err(_) => Err(ConnectError::System(self.other(Some(Reply::Failed(error))))),
-            },
+            Some(Reply::Failed(error)) => Err(serde_json::from_value(error.clone())
+                .unwrap_or_else(|_| ConnectError::System(self.other(Some(Reply::Failed(error)))))),
             other => Err(ConnectError::System(self.other(other))),
         }
     }
@@ -297,10 +293,7 @@ impl Shim {
 
     /// Returns the error of a call.
     fn failure(&self, error: Value) -> CallError {
-        match serde_json::from_value::<CallFailure>(error.clone()) {
-            Ok(failure) => failure.error().unwrap_or_else(lost),
-            Err(_) => lost(self.other(Some(Reply::Failed(error)))),
-        }
+        serde_json::from_value(error.clone()).unwrap_or_else(|_| lost(self.other(Some(Reply::Failed(error)))))
     }
 
     /// Cancels a call.

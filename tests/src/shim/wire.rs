@@ -1,6 +1,5 @@
 //! The lines between `hostile --driver` and a shim: `hostile.md` describes them.
 
-use super::failure::{CallFailure, ConnectFailure};
 use mcp_proto::limits::Limits;
 use mcp_proto::model::lifecycle::Implementation;
 use mcp_proto::server::{Hosts, ServerConfig, Sessions};
@@ -236,21 +235,16 @@ impl Done {
     }
 }
 
-/// The error of a command, as a value.
-pub(crate) fn call_failure(error: &mcp_proto::CallError) -> Value {
-    serde_json::to_value(CallFailure::from(error)).unwrap_or_default()
-}
-
-/// The error of a connection, as a value.
-pub(crate) fn connect_failure(error: &mcp_proto::adapter::ConnectError) -> Value {
-    serde_json::to_value(ConnectFailure::from(error)).unwrap_or_default()
+/// Returns the error of a command, as a value.
+pub(crate) fn error_form(error: &impl Serialize) -> Value {
+    serde_json::to_value(error).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use mcp_proto::server::ServerConfig;
-    use mcp_proto::tools;
+    use mcp_proto::{CallError, tools};
     use serde_json::json;
 
     /// The lines of the documentation after this mark.
@@ -278,7 +272,7 @@ mod tests {
         for line in outputs {
             let read: Output = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{line}: {e}"));
             if let Output::Failed { error, .. } = read {
-                serde_json::from_value::<CallFailure>(error).unwrap_or_else(|e| panic!("{line}: {e}"));
+                serde_json::from_value::<CallError>(error).unwrap_or_else(|e| panic!("{line}: {e}"));
             }
         }
     }
