@@ -2,7 +2,7 @@
 
 mod shared;
 
-pub(super) use shared::ClientShared;
+pub(super) use shared::{ClientShared, Exchanged};
 
 use super::{Delay, Driving, Role, first};
 use crate::adapter::ConnectError;

@@ -1,7 +1,7 @@
 //! One connection of a client or of a server, for its driver.
 
 use super::Task;
-use super::client::ClientShared;
+use super::client::{self, ClientShared};
 use super::server::{Exchanged, ServerShared};
 use crate::adapter::checked::Checked;
 use crate::adapter::ending::Signal;
@@ -34,8 +34,15 @@ pub struct DrivenConnection {
 }
 
 enum ConnectionEnd {
-    Client(Arc<ClientShared>, ConnectionId),
+    Client(Opened),
     Server(Box<Served>),
+}
+
+struct Opened {
+    shared: Arc<ClientShared>,
+    id: ConnectionId,
+    /// The client has ended at once.
+    aborted: bool,
 }
 
 struct Served {
@@ -66,7 +73,8 @@ pub enum Turned {
 
 impl DrivenConnection {
     pub(super) fn client(shared: Arc<ClientShared>, id: ConnectionId, endpoint: &Endpoint) -> Self {
-        Self { transfer: Transfer::opening(endpoint), end: ConnectionEnd::Client(shared, id), has_task: false }
+        let opened = Opened { shared, id, aborted: false };
+        Self { transfer: Transfer::opening(endpoint), end: ConnectionEnd::Client(opened), has_task: false }
     }
 
     pub(super) fn server(shared: Arc<ServerShared>, connection: Checked<Connection>, transfer: Transfer) -> Self {
@@ -77,7 +85,7 @@ impl DrivenConnection {
     /// Returns the clock of the engine.
     pub fn clock(&self) -> Clock {
         match &self.end {
-            ConnectionEnd::Client(shared, _) => shared.clock,
+            ConnectionEnd::Client(opened) => opened.shared.clock,
             ConnectionEnd::Server(served) => served.shared.clock,
         }
     }
@@ -91,7 +99,7 @@ impl DrivenConnection {
     /// Returns the destination of a program's standard error. By default it is inherited.
     pub fn stderr(&self) -> Stderr {
         match &self.end {
-            ConnectionEnd::Client(shared, _) => shared.stderr(),
+            ConnectionEnd::Client(opened) => opened.shared.stderr(),
             ConnectionEnd::Server(_) => Stderr::default(),
         }
     }
@@ -100,9 +108,7 @@ impl DrivenConnection {
     /// engine wakes `waker` when it has more. Wakes other tasks: hold no lock that a waker takes.
     pub fn turn(&mut self, waker: &Waker) -> Turned {
         match &mut self.end {
-            ConnectionEnd::Client(shared, id) => {
-                client_turn(&mut self.transfer, shared, *id, waker, &mut self.has_task)
-            }
+            ConnectionEnd::Client(opened) => opened.turn(&mut self.transfer, waker, &mut self.has_task),
             ConnectionEnd::Server(served) => served.turn(&mut self.transfer, waker, &mut self.has_task),
         }
     }
@@ -133,7 +139,7 @@ impl DrivenConnection {
             return None;
         }
         let task = match &self.end {
-            ConnectionEnd::Client(shared, _) => shared.next_task_of_connection(),
+            ConnectionEnd::Client(opened) => opened.shared.next_task_of_connection(),
             ConnectionEnd::Server(served) => served.shared.next_task_of_connection(),
         };
         self.has_task = task.is_some();
@@ -141,27 +147,29 @@ impl DrivenConnection {
     }
 }
 
-fn client_turn(
-    transfer: &mut Transfer,
-    shared: &ClientShared,
-    id: ConnectionId,
-    waker: &Waker,
-    has_task: &mut bool,
-) -> Turned {
-    loop {
-        let now = shared.clock.now();
-        let event = match transfer.poll_output(now) {
-            Some(TransferOutput::Signal(signal)) => return Turned::Signal(signal),
-            Some(TransferOutput::Event(event)) => Some(event),
-            None => None,
-        };
-        let is_quiet = event.is_none();
-        let (outputs, has_more) = shared.exchange(id, event, waker);
-        *has_task |= has_more;
-        if is_quiet && outputs.is_empty() {
-            return Turned::Done;
+impl Opened {
+    fn turn(&mut self, transfer: &mut Transfer, waker: &Waker, has_task: &mut bool) -> Turned {
+        loop {
+            let now = self.shared.clock.now();
+            let event = match transfer.poll_output(now) {
+                Some(TransferOutput::Signal(signal)) => return Turned::Signal(signal),
+                Some(TransferOutput::Event(event)) => Some(event),
+                None => None,
+            };
+            let mut quiet = event.is_none();
+            let client::Exchanged { outputs, stopped, has_task: has_more } =
+                self.shared.exchange(self.id, event, waker);
+            *has_task |= has_more;
+            quiet &= outputs.is_empty();
+            outputs.into_iter().for_each(|output| transfer.act(now, output));
+            if stopped && !core::mem::replace(&mut self.aborted, true) {
+                quiet = false;
+                transfer.act(now, ConnectionOutput::Close(Shutdown::Abort));
+            }
+            if quiet {
+                return Turned::Done;
+            }
         }
-        outputs.into_iter().for_each(|output| transfer.act(now, output));
     }
 }
 
@@ -226,7 +234,7 @@ impl Served {
 impl Drop for DrivenConnection {
     fn drop(&mut self) {
         match &mut self.end {
-            ConnectionEnd::Client(shared, id) if !self.transfer.is_closed() => shared.dropped(*id),
+            ConnectionEnd::Client(opened) if !self.transfer.is_closed() => opened.shared.dropped(opened.id),
             ConnectionEnd::Client(..) => {}
             ConnectionEnd::Server(served) => served.leave(self.transfer.is_closed()),
         }
@@ -257,8 +265,67 @@ impl Served {
 impl core::fmt::Debug for ConnectionEnd {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::Client(_, id) => f.debug_tuple("Client").field(id).finish(),
+            Self::Client(opened) => f.debug_tuple("Client").field(&opened.id).finish(),
             Self::Server(served) => f.debug_tuple("Server").field(&served.connection.number()).finish(),
+        }
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+    use crate::adapter::{Client, ClientOptions, block_on};
+    use crate::client::ClientConfig;
+    use crate::exchange::{Peer, Program};
+    use crate::tools;
+    use alloc::vec::Vec;
+    use core::future::pending;
+    use core::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes turns until the engine has nothing left. Returns the signals.
+    fn signals(connection: &mut DrivenConnection, waker: &Waker) -> Vec<Signal> {
+        let signal = || match connection.turn(waker) {
+            Turned::Signal(signal) => Some(signal),
+            _ => None,
+        };
+        core::iter::from_fn(signal).collect()
+    }
+
+    #[test]
+    fn connections_of_a_client_without_a_driver_are_aborted() {
+        let program = ClientConfig::program(Program::new("server"));
+        for (config, is_program) in [(program, true), (ClientConfig::unix("/server.sock"), false)] {
+            let (client, driving) =
+                Client::begin(config, ClientOptions::new(), |_| Box::pin(pending())).expect("a seed");
+            let call = client.start(tools::call("never"));
+            let Some(Task::Open(mut connection, _)) = driving.next_task() else { panic!("nothing to open") };
+            let count = Arc::new(Count::default());
+            let waker = Waker::from(Arc::clone(&count));
+            let now = connection.clock().now();
+            assert!(connection.transfer().opened(now, Peer::default(), false));
+            assert_eq!(signals(&mut connection, &waker), []);
+            let woken = count.0.load(Ordering::Relaxed);
+            drop(driving);
+            assert_eq!(count.0.load(Ordering::Relaxed), woken + 1, "its driver is woken");
+            block_on(call).expect_err("the client has ended");
+            if is_program {
+                assert_eq!(signals(&mut connection, &waker), [Signal::Kill]);
+                let now = connection.clock().now();
+                connection.transfer().exited(now, crate::exchange::ExitStatus::default());
+                assert_eq!(signals(&mut connection, &waker), [Signal::KillGroup]);
+            }
+            assert_eq!(signals(&mut connection, &waker), []);
+            assert!(connection.transfer().is_closed());
         }
     }
 }

@@ -157,7 +157,8 @@ impl fmt::Debug for Events {
 /// [`handle_timeout`](Self::handle_timeout). Each connection is driven apart, in the same loop, in
 /// a task or in threads of its own: see [`DrivenConnection`].
 ///
-/// Dropping it ends everything at once: calls end with an error, and callbacks are cancelled.
+/// Dropping it ends everything at once: calls end with an error, callbacks are cancelled, and the
+/// drivers of connections are woken to abort them.
 #[derive(Debug)]
 #[must_use = "nothing happens without a driver"]
 pub struct Driving(Role);

@@ -70,6 +70,15 @@ struct Outputs {
     waker: Option<Waker>,
 }
 
+/// The result of the second step of a turn.
+pub(in crate::adapter::front) struct Exchanged {
+    pub(in crate::adapter::front) outputs: VecDeque<ConnectionOutput>,
+    /// The connection has to be aborted.
+    pub(in crate::adapter::front) stopped: bool,
+    /// There is a task, which the driver of the connection carries out.
+    pub(in crate::adapter::front) has_task: bool,
+}
+
 /// What to do once the lock is released.
 #[derive(Default)]
 struct Later {
@@ -270,12 +279,14 @@ impl ClientShared {
             (state.abandoned, state.begun) = (true, true);
             let connections = take(&mut state.connections);
             state.core.abandon(now, connections.keys().copied());
+            // Their drivers abort them.
+            state.later.connections.extend(connections.into_values().filter_map(|connection| connection.waker));
             state.sort();
             state.later.milestone = true;
             let options = (state.callbacks.take(), take(&mut state.stderr), state.on_drop.take());
             // Somebody may still deliver the last events of a client that has ended.
             let callback = if had_ended { state.events.finish() } else { state.events.clear() };
-            (connections, take(&mut state.tasks), callback, options)
+            (take(&mut state.tasks), callback, options)
         });
         // Outside of the lock: they may hold the client.
         drop(kept);
@@ -299,15 +310,15 @@ impl ClientShared {
         }
     }
 
-    /// Reports what happened to a connection, and returns the outputs for it, and whether there is
-    /// a task. Registers the waker of its driver.
+    /// The second step of a turn: reports what happened to a connection, and returns the outputs
+    /// for it. Registers the waker of its driver.
     pub(in crate::adapter::front) fn exchange(
         &self,
         id: ConnectionId,
         event: Option<IoEvent>,
         waker: &Waker,
-    ) -> (VecDeque<ConnectionOutput>, bool) {
-        let ((outputs, before), has_task) = self.change(false, |state, now| {
+    ) -> Exchanged {
+        let ((outputs, stopped, before), has_task) = self.change(false, |state, now| {
             // The driver of this connection is awake.
             let connection = state.connections.get_mut(&id);
             let mut before = connection.and_then(|connection| connection.waker.take());
@@ -318,16 +329,18 @@ impl ClientShared {
                 state.core.handle_io(now, id, event);
                 state.sort();
             }
-            let Some(connection) = state.connections.get_mut(&id) else { return (VecDeque::new(), before) };
+            let Some(connection) = state.connections.get_mut(&id) else {
+                return (VecDeque::new(), state.abandoned, before);
+            };
             match &before {
                 Some(known) if known.will_wake(waker) => connection.waker = before.take(),
                 _ => connection.waker = Some(waker.clone()),
             }
-            (take(&mut connection.queue), before)
+            (take(&mut connection.queue), false, before)
         });
         // Outside of the lock: it may be the last waker of a task that holds a client.
         drop(before);
-        (outputs, has_task)
+        Exchanged { outputs, stopped, has_task }
     }
 
     /// Reports that the driver has dropped a connection.
