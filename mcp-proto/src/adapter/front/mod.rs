@@ -154,8 +154,9 @@ impl fmt::Debug for Events {
 ///
 /// The loop carries out tasks until there are none, then sleeps until
 /// [`poll_timeout`](Self::poll_timeout), or until [`woken`](Self::woken) ends, and calls
-/// [`handle_timeout`](Self::handle_timeout). Each connection is driven apart, in the same loop, in
-/// a task or in threads of its own: see [`DrivenConnection`].
+/// [`handle_timeout`](Self::handle_timeout). [`run`](Self::run) is that loop as a future. Each
+/// connection is driven apart, in the same loop, in a task or in threads of its own: see
+/// [`DrivenConnection`].
 ///
 /// Dropping it ends everything at once: calls end with an error, callbacks are cancelled, and the
 /// drivers of connections are woken to abort them.
@@ -232,6 +233,27 @@ impl Driving {
     /// Waits as [`poll_woken`](Self::poll_woken) says.
     pub async fn woken(&self) {
         poll_fn(|cx| self.poll_woken(cx)).await;
+    }
+
+    /// Drives until the end, for a runtime with tasks: passes each task to `carry_out`, which
+    /// spawns what takes time, and waits with `delay` for the next timer. Dropping the future drops
+    /// this.
+    pub async fn run(self, delay: Delay, mut carry_out: impl FnMut(Task)) {
+        loop {
+            while let Some(task) = self.next_task() {
+                if matches!(task, Task::Ended) {
+                    return;
+                }
+                carry_out(task);
+            }
+            // In each round: a command may have moved the deadline without a task, and `woken`
+            // compares the deadline with this one.
+            match self.poll_timeout() {
+                Some(due) => first(self.woken(), delay(self.clock().until(Some(due)))).await,
+                None => self.woken().await,
+            }
+            self.handle_timeout();
+        }
     }
 
     /// Ends everything at once, as dropping this does.

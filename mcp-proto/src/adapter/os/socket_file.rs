@@ -13,10 +13,10 @@ use std::fs;
 use std::io::{self, ErrorKind};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use std::os::fd::AsRawFd;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -80,18 +80,20 @@ impl Drop for SocketFile {
     }
 }
 
-/// Returns the process that connected, if the system reports it: Linux and Android do.
+/// Returns the process that connected to this Unix socket, if the system reports it: Linux and
+/// Android do.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub fn peer_credentials(socket: &UnixStream) -> Option<Credentials> {
+pub fn peer_credentials(socket: impl AsFd) -> Option<Credentials> {
     let peer = net::sockopt::socket_peercred(socket).ok()?;
     // The system reports 0 for a process that this one cannot see.
     let pid = u32::try_from(peer.pid.as_raw_pid()).ok().filter(|pid| *pid != 0);
     Some(Credentials { pid, uid: peer.uid.as_raw(), gid: peer.gid.as_raw() })
 }
 
-/// Returns the process that connected, if the system reports it: Linux and Android do.
+/// Returns the process that connected to this Unix socket, if the system reports it: Linux and
+/// Android do.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub fn peer_credentials(_: &UnixStream) -> Option<Credentials> {
+pub fn peer_credentials(_: impl AsFd) -> Option<Credentials> {
     None
 }
 
