@@ -16,18 +16,17 @@ mod server;
 pub use server::{Hooks, serve_http, serve_http_with, serve_stdio};
 
 use channel::Channel;
-use mcp_proto::adapter::{Checked, EventQueue};
+use mcp_proto::adapter::{Checked, Clock, EventQueue, seed};
 use mcp_proto::call::RawResult;
 use mcp_proto::client::Event;
-use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, Peer, Sent, Shutdown};
+use mcp_proto::exchange::{Action, Closed, ConnectionId, Sent};
 use mcp_proto::input::CallId;
-use mcp_proto::wired::WiredClient;
+use mcp_proto::wired::{ConnectionOutput, WiredClient};
 use mcp_proto::{Call, CallError, ClientConfig, Instant, Method};
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A client and its loop.
 pub struct PollLoop {
@@ -68,7 +67,7 @@ impl PollLoop {
 
     fn start(mut config: ClientConfig, given: Option<[OwnedFd; 2]>) -> io::Result<Self> {
         let clock = Clock::start();
-        config.origin_unix = clock.origin_unix;
+        config.origin_unix = clock.unix();
         let events =
             EventQueue::new(config.limits.client.max_queued_events, config.limits.client.max_queued_event_bytes);
         let engine = Checked::new(WiredClient::new(Arc::new(config), seed()?, clock.now()));
@@ -140,43 +139,25 @@ impl PollLoop {
             while let Some(action) = self.engine.poll_output() {
                 self.act(action);
             }
-            let ended = |(id, channel): (&ConnectionId, &mut Channel)| channel.closed().map(|why| (*id, why));
-            let Some((id, why)) = self.channels.iter_mut().find_map(ended) else { break };
-            self.channels.remove(&id);
-            self.engine.handle_io(self.now(), id, IoEvent::Closed(why));
+            if !channel::report(&mut self.channels, self.clock.now(), |now, id, event| {
+                self.engine.handle_io(now, id, event);
+            }) {
+                break;
+            }
         }
     }
 
     fn act(&mut self, action: Action<Event>) {
         match action {
-            Action::Open(id, endpoint) => match Channel::open(&endpoint, &mut self.given) {
-                Ok(channel) => {
-                    let open = channel.is_open();
-                    self.channels.insert(id, channel);
-                    if open {
-                        self.engine.handle_io(self.now(), id, IoEvent::Opened(Peer::default()));
-                    }
-                }
-                Err(why) => self.engine.handle_io(self.now(), id, IoEvent::Closed(why)),
-            },
-            // The end of the connection was reported, so earlier actions for it are void.
-            Action::Write(id, bytes) => {
-                if let Some(channel) = self.channels.get_mut(&id) {
-                    channel.write(bytes);
-                }
+            Action::Open(id, endpoint) => {
+                let channel = Channel::open(self.now(), &endpoint, &mut self.given);
+                self.channels.insert(id, channel);
             }
-            Action::Read(id, reads) => {
-                if let Some(channel) = self.channels.get_mut(&id) {
-                    channel.set_reading(reads);
-                }
-            }
+            Action::Write(id, bytes) => self.pass_on(id, ConnectionOutput::Write(bytes)),
+            Action::Read(id, reads) => self.pass_on(id, ConnectionOutput::Read(reads)),
+            Action::Close(id, how) => self.pass_on(id, ConnectionOutput::Close(how)),
             // For an application that shows how its connections end.
             Action::Notice(..) => {}
-            Action::Close(id, how) => {
-                if let Some(channel) = self.channels.get_mut(&id) {
-                    channel.close(how);
-                }
-            }
             Action::Event(event) => {
                 self.news = true;
                 self.ended |= matches!(event, Event::Terminated(_));
@@ -190,43 +171,29 @@ impl PollLoop {
         }
     }
 
+    /// Passes an output to its channel. If the end of the connection was reported, it is void.
+    fn pass_on(&mut self, id: ConnectionId, output: ConnectionOutput) {
+        let now = self.now();
+        if let Some(channel) = self.channels.get_mut(&id) {
+            channel.act(now, output);
+        }
+    }
+
     /// Sleeps until a channel is ready or a timer is due, and reports what happened.
     fn wait(&mut self) -> io::Result<()> {
-        let sleep = self.engine.poll_timeout().map(|at| at - self.now());
-        for id in channel::wait(&self.channels, None, sleep)? {
-            let events = self.channels.get_mut(&id).map(Channel::transfer);
-            for event in events.into_iter().flatten() {
-                self.engine.handle_io(self.now(), id, event);
+        let now = self.now();
+        let due = self.channels.values().filter_map(Channel::poll_timeout).chain(self.engine.poll_timeout()).min();
+        for id in channel::wait(&mut self.channels, None, due.map(|at| at - now))? {
+            let now = self.now();
+            if let Some(channel) = self.channels.get_mut(&id) {
+                channel.transfer(now);
             }
         }
+        channel::report(&mut self.channels, self.clock.now(), |now, id, event| self.engine.handle_io(now, id, event));
         // Last, so that a response in time wins over the timer. Does nothing if none is due.
         self.engine.handle_timeout(self.now());
         Ok(())
     }
-}
-
-/// The clock of one engine: the time since its start, and the calendar time of its start.
-struct Clock {
-    origin: std::time::Instant,
-    origin_unix: Duration,
-}
-
-impl Clock {
-    fn start() -> Self {
-        let origin_unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { origin: std::time::Instant::now(), origin_unix }
-    }
-
-    fn now(&self) -> Instant {
-        Instant::new(self.origin.elapsed())
-    }
-}
-
-/// Returns 32 unguessable bytes.
-fn seed() -> io::Result<[u8; 32]> {
-    let mut seed = [0; 32];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut seed)?;
-    Ok(seed)
 }
 
 fn lost(e: &io::Error) -> CallError {

@@ -2,13 +2,12 @@
 //! plain functions that run on the loop.
 
 use super::channel::{self, Channel};
-use super::{Clock, seed};
 use mcp_proto::Router;
-use mcp_proto::adapter::{AsyncJob, Checked, Job, Mailbox, Running, ServerOptions, Work};
-use mcp_proto::exchange::{Action, ConnectionId, IoEvent, Peer, RequestHead};
+use mcp_proto::adapter::{AsyncJob, Checked, Clock, Job, Mailbox, Running, ServerOptions, Work, seed};
+use mcp_proto::exchange::{Action, ConnectionId, Peer, RequestHead};
 use mcp_proto::input::Admission;
 use mcp_proto::server::Event;
-use mcp_proto::wired::{Kind, WiredServer};
+use mcp_proto::wired::{ConnectionOutput, Kind, WiredServer};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
@@ -91,7 +90,7 @@ impl<'a> ServeLoop<'a> {
     fn new(router: &'a Router, listener: Option<TcpListener>, left: usize) -> io::Result<Self> {
         let clock = Clock::start();
         let mut config = router.config();
-        config.origin_unix = clock.origin_unix;
+        config.origin_unix = clock.unix();
         let engine = Checked::new(WiredServer::new(Arc::new(config), seed()?, clock.now()));
         Ok(Self {
             engine,
@@ -133,31 +132,20 @@ impl<'a> ServeLoop<'a> {
                 self.act(action);
                 continue;
             }
-            let ended = |(id, channel): (&ConnectionId, &mut Channel)| channel.closed().map(|why| (*id, why));
-            let Some((id, why)) = self.channels.iter_mut().find_map(ended) else { break };
-            self.channels.remove(&id);
-            self.engine.handle_io(self.clock.now(), id, IoEvent::Closed(why));
+            if !channel::report(&mut self.channels, self.clock.now(), |now, id, event| {
+                self.engine.handle_io(now, id, event);
+            }) {
+                break;
+            }
         }
     }
 
     fn act(&mut self, action: Action<Event>) {
         match action {
             Action::Open(..) | Action::Notice(..) => unreachable!("a server opens nothing"),
-            Action::Read(id, reads) => {
-                if let Some(channel) = self.channels.get_mut(&id) {
-                    channel.set_reading(reads);
-                }
-            }
-            Action::Write(id, bytes) => {
-                if let Some(channel) = self.channels.get_mut(&id) {
-                    channel.write(bytes);
-                }
-            }
-            Action::Close(id, how) => {
-                if let Some(channel) = self.channels.get_mut(&id) {
-                    channel.close(how);
-                }
-            }
+            Action::Write(id, bytes) => self.pass_on(id, ConnectionOutput::Write(bytes)),
+            Action::Read(id, reads) => self.pass_on(id, ConnectionOutput::Read(reads)),
+            Action::Close(id, how) => self.pass_on(id, ConnectionOutput::Close(how)),
             Action::Event(Event::Request(responder, incoming)) => {
                 let work = self.running.begin(&self.mailbox.link(), responder, incoming);
                 self.work(work);
@@ -173,6 +161,13 @@ impl<'a> ServeLoop<'a> {
             }
             // Notifications and diagnostics: a server would log them here.
             Action::Event(_) => {}
+        }
+    }
+
+    fn pass_on(&mut self, id: ConnectionId, output: ConnectionOutput) {
+        let now = self.clock.now();
+        if let Some(channel) = self.channels.get_mut(&id) {
+            channel.act(now, output);
         }
     }
 
@@ -193,12 +188,12 @@ impl<'a> ServeLoop<'a> {
         let timer = self.engine.poll_timeout().map(|at| at - self.clock.now());
         let sleep = if self.jobs.is_empty() { timer } else { Some(timer.unwrap_or(AGAIN).min(AGAIN)) };
         let listener = self.listener.as_ref().filter(|_| self.left > 0);
-        for id in channel::wait(&self.channels, listener, sleep)? {
-            let events = self.channels.get_mut(&id).map(Channel::transfer);
-            for event in events.into_iter().flatten() {
-                self.engine.handle_io(self.clock.now(), id, event);
+        for id in channel::wait(&mut self.channels, listener, sleep)? {
+            if let Some(channel) = self.channels.get_mut(&id) {
+                channel.transfer(self.clock.now());
             }
         }
+        channel::report(&mut self.channels, self.clock.now(), |now, id, event| self.engine.handle_io(now, id, event));
         while self.left > 0
             && let Some(Ok((socket, address))) = self.listener.as_ref().map(TcpListener::accept)
         {
@@ -211,7 +206,7 @@ impl<'a> ServeLoop<'a> {
 
     /// Serves an open channel. A server without room lets its connection refuse the client.
     fn accept(&mut self, kind: Kind, pair: [OwnedFd; 2], peer: Peer) -> io::Result<()> {
-        let channel = if kind == Kind::HttpServer { Channel::accepted(pair)? } else { Channel::of(pair)? };
+        let channel = if kind == Kind::HttpServer { Channel::accepted(pair)? } else { Channel::given(pair)? };
         self.channels.insert(self.engine.accept(self.clock.now(), kind, peer), channel);
         Ok(())
     }
