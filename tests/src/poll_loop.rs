@@ -25,7 +25,7 @@ use mcp_proto::wired::{ConnectionOutput, WiredClient};
 use mcp_proto::{Call, CallError, ClientConfig, Instant, Method};
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 /// A client and its loop.
@@ -183,7 +183,7 @@ impl PollLoop {
     fn wait(&mut self) -> io::Result<()> {
         let now = self.now();
         let due = self.channels.values().filter_map(Channel::poll_timeout).chain(self.engine.poll_timeout()).min();
-        for id in channel::wait(&mut self.channels, None, due.map(|at| at - now))? {
+        for id in channel::wait(&mut self.channels, None::<BorrowedFd<'_>>, due.map(|at| at - now))? {
             let now = self.now();
             if let Some(channel) = self.channels.get_mut(&id) {
                 channel.transfer(now);

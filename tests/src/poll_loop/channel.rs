@@ -13,8 +13,8 @@ use rustix::net::{self, AddressFamily, SocketType};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
-use std::os::fd::{AsFd, OwnedFd};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use std::vec;
@@ -219,11 +219,11 @@ pub(super) fn report(
     any
 }
 
-/// Sleeps until a channel is ready, a client connects to the listener, or the time is over. Returns
-/// the ready channels.
-pub(super) fn wait(
+/// Sleeps until a channel or one of the `others` is ready, or the time is over. Returns the ready
+/// channels.
+pub(super) fn wait<'a>(
     channels: &mut BTreeMap<ConnectionId, Channel>,
-    listener: Option<&TcpListener>,
+    others: impl IntoIterator<Item = BorrowedFd<'a>>,
     sleep: Option<Duration>,
 ) -> io::Result<Vec<ConnectionId>> {
     // From here on a step is in progress if there is one.
@@ -235,7 +235,7 @@ pub(super) fn wait(
         fds.extend(channel.interest());
         ids.resize(fds.len(), *id);
     }
-    fds.extend(listener.map(|listener| PollFd::new(listener, PollFlags::IN)));
+    fds.extend(others.into_iter().map(|other| PollFd::from_borrowed_fd(other, PollFlags::IN)));
     let unseen = |(id, channel): (&ConnectionId, &Channel)| {
         (channel.transfer.is_running() && channel.exit.is_none()).then_some(*id)
     };

@@ -10,13 +10,13 @@ use mcp_proto::server::Event;
 use mcp_proto::wired::{ConnectionOutput, Kind, WiredServer};
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::io;
+use std::io::{self, Read, Write};
 use std::net::TcpListener;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::task::{Context, Poll, Wake, Waker};
 
 /// Callbacks of a loop that serves HTTP. Both run on the loop.
 #[derive(Clone, Copy)]
@@ -33,9 +33,6 @@ impl Default for Hooks {
         Self { admit: |_| Admission::Accept(None), watch: |_| {} }
     }
 }
-
-/// Delay before a pending handler is polled again: this loop has no wakers.
-const AGAIN: Duration = Duration::from_millis(5);
 
 /// Serves the program that started this one, until its end.
 ///
@@ -80,6 +77,9 @@ struct ServeLoop<'a> {
     options: ServerOptions,
     /// Pending handlers.
     jobs: Vec<AsyncJob>,
+    /// Wakes the loop, and the descriptor that is readable then.
+    waker: Waker,
+    woken: UnixStream,
     listener: Option<TcpListener>,
     /// Connections still to be accepted.
     left: usize,
@@ -92,6 +92,9 @@ impl<'a> ServeLoop<'a> {
         let mut config = router.config();
         config.origin_unix = clock.unix();
         let engine = Checked::new(WiredServer::new(Arc::new(config), seed()?, clock.now()));
+        let (woken, wakes) = UnixStream::pair()?;
+        woken.set_nonblocking(true)?;
+        wakes.set_nonblocking(true)?;
         Ok(Self {
             engine,
             router,
@@ -101,6 +104,8 @@ impl<'a> ServeLoop<'a> {
             mailbox: Mailbox::default(),
             options: ServerOptions::new(),
             jobs: Vec::new(),
+            waker: Waker::from(Arc::new(LoopWaker(wakes))),
+            woken,
             listener,
             left,
             hooks: Hooks::default(),
@@ -172,23 +177,26 @@ impl<'a> ServeLoop<'a> {
     }
 
     fn poll_jobs(&mut self) {
-        self.jobs = std::mem::take(&mut self.jobs).into_iter().filter_map(pending).collect();
+        // Before the handlers run: one that wakes the loop now is polled again.
+        while matches!((&self.woken).read(&mut [0; 64]), Ok(1..)) {}
+        let jobs = std::mem::take(&mut self.jobs);
+        self.jobs = jobs.into_iter().filter_map(|job| pending(job, &self.waker)).collect();
     }
 
     /// Runs a handler: a future until it is pending, anything else to its end.
     fn work(&mut self, work: Work) {
         match work.route(self.router, &self.options) {
             Some(Job::Sync(job)) => job.run(),
-            Some(Job::Async(job)) => self.jobs.extend(pending(job)),
+            Some(Job::Async(job)) => self.jobs.extend(pending(job, &self.waker)),
             None => {}
         }
     }
 
     fn wait(&mut self) -> io::Result<()> {
-        let timer = self.engine.poll_timeout().map(|at| at - self.clock.now());
-        let sleep = if self.jobs.is_empty() { timer } else { Some(timer.unwrap_or(AGAIN).min(AGAIN)) };
+        let sleep = self.engine.poll_timeout().map(|at| at - self.clock.now());
         let listener = self.listener.as_ref().filter(|_| self.left > 0);
-        for id in channel::wait(&mut self.channels, listener, sleep)? {
+        let others = [Some(self.woken.as_fd()), listener.map(AsFd::as_fd)];
+        for id in channel::wait(&mut self.channels, others.into_iter().flatten(), sleep)? {
             if let Some(channel) = self.channels.get_mut(&id) {
                 channel.transfer(self.clock.now());
             }
@@ -212,9 +220,19 @@ impl<'a> ServeLoop<'a> {
     }
 }
 
+/// Ends the sleep of the loop.
+struct LoopWaker(UnixStream);
+
+impl Wake for LoopWaker {
+    fn wake(self: Arc<Self>) {
+        // If there is no room, the loop is about to wake.
+        let _ = (&self.0).write(&[1]);
+    }
+}
+
 /// Polls a handler. Returns it if it is still pending; a result is passed on when it is dropped.
-fn pending(mut job: AsyncJob) -> Option<AsyncJob> {
-    match Pin::new(&mut job).poll(&mut Context::from_waker(Waker::noop())) {
+fn pending(mut job: AsyncJob, waker: &Waker) -> Option<AsyncJob> {
+    match Pin::new(&mut job).poll(&mut Context::from_waker(waker)) {
         Poll::Pending => Some(job),
         Poll::Ready(_) => None,
     }

@@ -7,8 +7,7 @@ use mcp_proto::exchange::RequestHead;
 use mcp_proto::input::{Admission, Principal};
 use mcp_proto::route::Cx;
 use mcp_proto::{Handler, ServerConfig};
-use std::future::{Future, poll_fn, ready};
-use std::task::Poll;
+use std::future::{Future, ready};
 use std::thread;
 use std::time::Duration;
 
@@ -40,16 +39,9 @@ pub(super) fn on_a_thread(tool: Tool) -> Handler {
     })
 }
 
-/// A task waits for the time of its executor. The loop polls its tasks again by itself.
+/// A task waits for the time of its executor.
 pub(super) fn in_a_task(tool: Tool) -> Handler {
     task(tool, || smol::Timer::after(AGAIN))
-}
-
-pub(super) fn on_the_loop(tool: Tool) -> Handler {
-    task(tool, || {
-        let mut polled = false;
-        poll_fn(move |_| if std::mem::replace(&mut polled, true) { Poll::Ready(()) } else { Poll::Pending })
-    })
 }
 
 fn task<F: Future + Send + 'static>(tool: Tool, again: fn() -> F) -> Handler {

@@ -2,7 +2,7 @@
 
 use super::ask::Ask;
 use super::link::{Answer, Link};
-use super::served::{admit, in_a_task, linger, on_a_thread, on_the_loop};
+use super::served::{admit, in_a_task, linger, on_a_thread};
 use super::tools;
 use crate::hostile::rows::{expect, soon};
 use crate::hostile::{Bench, Host, shim};
@@ -104,7 +104,7 @@ impl Bench {
             }
             Host::Driver(Adapter::Loop) if told.is_some() => return Err("the loop has no callback for events".into()),
             Host::Driver(Adapter::Loop) => {
-                let router = tools::router(on_the_loop, change).configure(linger);
+                let router = tools::router(in_a_task, change).configure(linger);
                 let listener = TcpListener::bind(nowhere).map_err(|e| e.to_string())?;
                 let address = listener.local_addr().map_err(|e| e.to_string())?;
                 let hooks = Hooks { watch, ..Hooks::default() };
