@@ -1,12 +1,14 @@
-//! The engine on one thread with `poll(2)`, without an executor: the loop is `mcp_tests::poll_loop`,
-//! and this program shows it.
+//! The engine on one thread with `poll(2)`, without an executor: the loop is
+//! `mcp_tests::poll_loop`, and this program shows it.
 //!
 //! ```text
-//! cargo run --example poll -- npx -y @modelcontextprotocol/server-everything   a client of a command,
-//! cargo run --example poll -- http://127.0.0.1:8000/mcp                        or of a URL
-//! cargo run --example poll -- --serve                    a server on standard input and output,
-//! cargo run --example poll -- --serve 127.0.0.1:8000     or over HTTP
+//! poll npx -y @modelcontextprotocol/server-everything   a client of a command,
+//! poll http://127.0.0.1:8000/mcp                        or of a URL
+//! poll --serve                    a server on standard input and output,
+//! poll --serve 127.0.0.1:8000     or over HTTP
 //! ```
+//!
+//! `cargo run --example poll -- ARGUMENTS` starts it.
 //!
 //! The client lists the tools, and calls those that only read and need no argument.
 #![forbid(unsafe_code)]

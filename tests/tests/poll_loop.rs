@@ -279,8 +279,8 @@ fn one_connection_carries_json_and_streams_in_turn() {
     let (mut server, config) = serve_http("1");
     let mut client = start(config);
     assert_eq!(greet(&mut client), (MODERN.to_string(), 8));
-    // Each response fits one write. Otherwise its last bytes may follow the result, and the next call
-    // opens another connection.
+    // Each response fits one write. Otherwise its last bytes may follow the result, and the next
+    // call opens another connection.
     for n in 1..13 {
         assert_eq!(text(&mut client, "add", &json!({"a": n, "b": n})), (n + n).to_string());
         let count = tools::call("count").arguments(&json!({"to": n})).progress();

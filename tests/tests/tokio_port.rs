@@ -334,7 +334,8 @@ fn descendant_that_holds_the_output_ends_with_the_client() {
                     (Duration::from_millis(200), Duration::from_millis(200));
             };
             let (client, driver) = driver::connect(program, options().set(quick)).expect("a target");
-            // A program that forks has exited: then its descendants end, whether it was ready or not.
+            // A program that forks has exited. Its descendants then end, whether it was ready or
+            // not.
             let _ = client.ready().await;
             let began = Instant::now();
             client.close().await;

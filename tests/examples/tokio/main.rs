@@ -1,13 +1,15 @@
 //! The engine on tokio: the port is `driver` and `streams`, and this program shows it.
 //!
 //! ```text
-//! cargo run --example tokio -- npx -y @modelcontextprotocol/server-everything   a client of a command,
-//! cargo run --example tokio -- http://127.0.0.1:8000/mcp                        of a URL,
-//! cargo run --example tokio -- ./mcp.sock                                       or of a Unix socket
-//! cargo run --example tokio -- --serve                     a server on standard input and output,
-//! cargo run --example tokio -- --serve 127.0.0.1:8000      over HTTP,
-//! cargo run --example tokio -- --serve ./mcp.sock          or on a Unix socket
+//! tokio npx -y @modelcontextprotocol/server-everything   a client of a command,
+//! tokio http://127.0.0.1:8000/mcp                        of a URL,
+//! tokio ./mcp.sock                                       or of a Unix socket
+//! tokio --serve                     a server on standard input and output,
+//! tokio --serve 127.0.0.1:8000      over HTTP,
+//! tokio --serve ./mcp.sock          or on a Unix socket
 //! ```
+//!
+//! `cargo run --example tokio -- ARGUMENTS` starts it.
 //!
 //! The client lists the tools, and calls those that only read and need no argument.
 #![forbid(unsafe_code)]

@@ -19,7 +19,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use std::vec;
 
-/// Interval at which a program is checked of which the system cannot tell the exit.
+/// Interval at which a program is checked if the system provides no descriptor for its exit.
 const EXIT_LOOK: Duration = Duration::from_millis(5);
 
 /// Maximum size of a read, in bytes.

@@ -374,20 +374,28 @@ fn program_may_outlive_its_directions() {
 #[test]
 fn rules_with_a_time_have_a_timer() {
     let at = Instant::from_millis;
-    let mut client = client();
-    let Some(Action::Open(id, _)) = client.poll_output() else { panic!("the connection is opened first") };
-    outputs(&mut client);
-    client.close(at(100));
-    assert_eq!(client.poll_timeout(), Some(at(2_100)), "for the outputs");
-    let aborts = from_fn(|| client.poll_output()).any(|action| action == Action::Close(id, Shutdown::Abort));
-    assert!(aborts);
-    assert_eq!(client.poll_timeout(), Some(at(2_100)), "for `Closed`");
-    client.handle_timeout(at(2_099));
-    outputs(&mut client);
-    let text = panic_of(|| client.handle_timeout(at(2_100)));
-    assert_eq!(text, "connection 1: closed 2.0 s ago by us and no `Closed`");
-    let text = panic_of(|| client.handle_io(at(2_200), id, IoEvent::Closed(Closed::Aborted)));
-    assert_eq!(text, "connection 1: closed 2.1 s ago by us and no `Closed`", "too late");
+    for is_late in [false, true] {
+        let mut client = client();
+        let Some(Action::Open(id, _)) = client.poll_output() else { panic!("the connection is opened first") };
+        outputs(&mut client);
+        client.close(at(100));
+        assert_eq!(client.poll_timeout(), Some(at(2_100)), "for the outputs");
+        let aborts = from_fn(|| client.poll_output()).any(|action| action == Action::Close(id, Shutdown::Abort));
+        assert!(aborts);
+        assert_eq!(client.poll_timeout(), Some(at(2_100)), "for `Closed`");
+        client.handle_timeout(at(2_099));
+        outputs(&mut client);
+        let closed = || IoEvent::Closed(Closed::Aborted);
+        if is_late {
+            let text = panic_of(|| client.handle_io(at(2_200), id, closed()));
+            assert_eq!(text, "connection 1: closed 2.1 s ago by us and no `Closed`", "too late");
+            continue;
+        }
+        let text = panic_of(|| client.handle_timeout(at(2_100)));
+        assert_eq!(text, "connection 1: closed 2.0 s ago by us and no `Closed`");
+        // In a drop, a second panic would abort the process.
+        client.handle_io(at(2_200), id, closed());
+    }
 }
 
 #[test]
