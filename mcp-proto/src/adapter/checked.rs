@@ -139,22 +139,26 @@ impl<E: Checkable> Checked<E> {
 
     #[track_caller]
     fn check_input(&mut self, now: Instant) {
-        if let Some(watch) = &mut self.watch {
+        // A panic ends the checks: a second one, in a drop, would abort the process.
+        if let Some(mut watch) = self.watch.take() {
             watch.input(now);
+            self.watch = Some(watch);
         }
     }
 
     #[track_caller]
     fn check_event(&mut self, now: Instant, id: ConnectionId, event: &IoEvent) {
-        if let Some(watch) = &mut self.watch {
+        if let Some(mut watch) = self.watch.take() {
             watch.event(now, id, event);
+            self.watch = Some(watch);
         }
     }
 
     #[track_caller]
     fn check_timeout(&mut self, now: Instant) {
-        if let Some(watch) = &mut self.watch {
+        if let Some(mut watch) = self.watch.take() {
             watch.timeout(now);
+            self.watch = Some(watch);
         }
     }
 

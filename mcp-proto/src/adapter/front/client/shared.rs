@@ -319,9 +319,13 @@ impl ClientShared {
         waker: &Waker,
     ) -> Exchanged {
         let ((outputs, stopped, before), has_task) = self.change(false, |state, now| {
+            // The client does not know the connection any more: it has closed, or the client has
+            // ended at once.
+            let Some(connection) = state.connections.get_mut(&id) else {
+                return (VecDeque::new(), state.abandoned, None);
+            };
             // The driver of this connection is awake.
-            let connection = state.connections.get_mut(&id);
-            let mut before = connection.and_then(|connection| connection.waker.take());
+            let mut before = connection.waker.take();
             if let Some(event) = event {
                 if matches!(event, IoEvent::Closed(_)) {
                     state.connections.remove(&id);
@@ -329,9 +333,7 @@ impl ClientShared {
                 state.core.handle_io(now, id, event);
                 state.sort();
             }
-            let Some(connection) = state.connections.get_mut(&id) else {
-                return (VecDeque::new(), state.abandoned, before);
-            };
+            let Some(connection) = state.connections.get_mut(&id) else { return (VecDeque::new(), false, before) };
             match &before {
                 Some(known) if known.will_wake(waker) => connection.waker = before.take(),
                 _ => connection.waker = Some(waker.clone()),
