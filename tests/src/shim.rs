@@ -4,8 +4,10 @@
 //! JSON value per line. `tests/hostile.md` describes the lines. A shim in Rust implements
 //! [`Driver`] and calls [`run`]: see the program `shim`, which does so for both adapters.
 
+mod fronts;
 mod wire;
 
+pub use fronts::{Fronts, Port};
 pub(crate) use wire::{Command, Done, EventLine, Line, Options, Output, StderrTo, ToolCall, Tools};
 
 use crate::hostile::server as served;

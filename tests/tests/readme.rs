@@ -43,3 +43,11 @@ fn table_of_limits_equals_that_of_the_code() {
     }
     assert_eq!(readme.matches("| `").count() - readme.matches("| `mcp").count(), rows, "and has no other rows");
 }
+
+#[test]
+fn driver_of_the_porting_guide_is_the_example() {
+    let guide = include_str!("../../mcp-proto/src/adapter/porting.md");
+    let example = guide.split("```standalone_crate\n").nth(1).expect("an example");
+    let driver = example.split("\n// The rest uses the driver.").next().expect("a driver");
+    assert_eq!(driver, include_str!("../examples/threads/driver.rs"));
+}

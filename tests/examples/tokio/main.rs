@@ -7,6 +7,7 @@
 //! tokio --serve                     a server on standard input and output,
 //! tokio --serve 127.0.0.1:8000      over HTTP,
 //! tokio --serve ./mcp.sock          or on a Unix socket
+//! tokio --shim                      for `hostile --driver`
 //! ```
 //!
 //! `cargo run --example tokio -- ARGUMENTS` starts it.
@@ -15,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod driver;
+mod shim;
 mod streams;
 
 use mcp_proto::adapter::{ClientOptions, ConnectError, IntoTarget, TakenStdio, Target};
@@ -31,6 +33,7 @@ fn main() -> Done {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let done = match words.split_first() {
         Some((flag, place)) if flag == "--serve" => runtime.block_on(serve(place.first().map(String::as_str))),
+        Some((flag, _)) if flag == "--shim" => runtime.block_on(shim()),
         Some((command, args)) => runtime.block_on(run(command, args)),
         None => Err("usage: tokio COMMAND... | URL | SOCKET | --serve [ADDRESS | SOCKET]".into()),
     };
@@ -82,4 +85,10 @@ async fn serve(place: Option<&str>) -> Done {
     }
     server.wait().await;
     Ok(())
+}
+
+/// Reads the commands on a thread that may block.
+async fn shim() -> Done {
+    let port = shim::Tokio(tokio::runtime::Handle::current());
+    Ok(tokio::task::spawn_blocking(|| mcp_tests::shim::run(mcp_tests::shim::Fronts(port))).await??)
 }
