@@ -9,7 +9,7 @@ use crate::exchange::{
 };
 use crate::frame::{self, BodyDecoder};
 use crate::input::{Change, Principal, ServerCommand};
-use crate::server::{Output, Server};
+use crate::server::{Event, Output, Server};
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -29,19 +29,23 @@ pub struct Exchanges {
     tasks: ServerTasks,
     open: BTreeMap<ExchangeId, OpenExchange>,
     last: u64,
+    /// The engine has ended, or nothing drives it any more.
+    ended: bool,
 }
 
-/// A part of a response, in order.
+/// A part of a response, in order. [`Cut`](Self::Cut) can come at any time, also first.
 #[derive(Clone, PartialEq, Debug)]
 #[must_use]
 pub enum Part {
-    /// The head, which comes first. With a body: the response is complete, and nothing follows.
+    /// The head, before any other part but `Cut`. With a body: the response is complete, and
+    /// nothing follows.
     Head(ResponseHead, Option<Bytes>),
     /// Bytes of an event stream. Write them at once.
     Bytes(Bytes),
     /// The stream has ended in order. Nothing follows.
     End,
-    /// The response is cut off: reset the stream, or close the connection. Nothing follows.
+    /// The response is cut off, or there is none: reset the stream, or close the connection.
+    /// Nothing follows.
     Cut,
 }
 
@@ -102,7 +106,7 @@ impl Exchanges {
     /// Creates a server without exchanges. Callbacks send their commands through `link`, which
     /// leads to [`command`](Self::command).
     pub fn new(engine: Server, link: Link) -> Self {
-        Self { engine, tasks: ServerTasks::new(link), open: BTreeMap::new(), last: 0 }
+        Self { engine, tasks: ServerTasks::new(link), open: BTreeMap::new(), last: 0, ended: false }
     }
 
     /// Returns the engine.
@@ -111,10 +115,14 @@ impl Exchanges {
     }
 
     /// Begins the exchange of a request, whose body follows. The target is as received; the
-    /// `:authority` of HTTP/2 is a field `Host`.
+    /// `:authority` of HTTP/2 is a field `Host`. After the end of the server the only part is
+    /// [`Part::Cut`].
     pub fn begin(&mut self, now: Instant, peer: Peer, head: RequestHead) -> ExchangeId {
         self.last += 1;
         let id = ExchangeId(self.last);
+        if self.ended {
+            return id;
+        }
         self.open.insert(id, OpenExchange::new(&head, &self.engine));
         self.engine.handle_event(now, id, ExchangeEvent::From(peer));
         self.engine.handle_event(now, id, ExchangeEvent::Inbound(Inbound::Request(head)));
@@ -209,6 +217,7 @@ impl Exchanges {
 
     /// Ends everything at once: cancels the callbacks, and cuts every response.
     pub fn abandon(&mut self) {
+        self.ended = true;
         self.tasks.cancel_all();
         for open in self.open.values_mut() {
             open.parts.push_back(Part::Cut);
@@ -275,7 +284,10 @@ impl Exchanges {
                 }
                 Output::Send(id, outbound) => self.push(id, part(outbound)),
                 Output::Abort(id) => self.push(id, Some(Part::Cut)),
-                Output::Event(event) => self.tasks.push(event),
+                Output::Event(event) => {
+                    self.ended |= matches!(event, Event::Terminated);
+                    self.tasks.push(event);
+                }
             }
         }
         admitted

@@ -29,7 +29,8 @@
 //!   standard streams, the file of a Unix socket. It is the only part of this crate that calls the
 //!   system.
 //!
-//! Nothing else here opens, reads or waits. An application needs nothing of this module.
+//! Nothing else here opens, reads or waits. An application on an adapter needs nothing of this
+//! module; one with an HTTP library of its own needs [`Gateway`].
 #![cfg_attr(feature = "os", doc = include_str!("porting.md"))]
 
 #[cfg(feature = "std")]

@@ -105,6 +105,12 @@ impl Pieces {
         slices
     }
 
+    /// Returns the pieces, for a write that owns what it writes until it is complete. They share
+    /// their bytes with this.
+    pub fn iter(&self) -> impl Iterator<Item = Bytes> + '_ {
+        self.0.iter().cloned()
+    }
+
     /// Removes `n` written bytes.
     pub fn advance(&mut self, mut n: usize) {
         while let Some(piece) = self.0.front_mut() {
@@ -120,13 +126,22 @@ impl Pieces {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(feature = "std")]
     use alloc::vec::Vec;
 
     fn queue(pieces: &[&'static str]) -> WriteQueue {
         let mut queue = WriteQueue::default();
         pieces.iter().for_each(|piece| queue.push(Bytes::from_static(piece.as_bytes())));
         queue
+    }
+
+    #[test]
+    fn pieces_can_be_owned_by_a_write() {
+        let mut queue = queue(&["one", "two"]);
+        let Some(Step::Write(mut pieces)) = queue.next_step() else { panic!("nothing to write") };
+        pieces.advance(2);
+        assert_eq!(pieces.iter().collect::<Vec<_>>(), ["e", "two"]);
+        pieces.advance(4);
+        assert_eq!(pieces.iter().count(), 0);
     }
 
     // covers: S2-09

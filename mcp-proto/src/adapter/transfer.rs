@@ -263,7 +263,9 @@ impl Transfer {
     }
 
     /// Returns the next step of the writer, for a driver that writes elsewhere. The one before is
-    /// complete. `None` if there is none for now: call it again after any change.
+    /// complete: report each write of it with [`wrote`](Self::wrote), also a partial one, and call
+    /// this again once its [`Pieces`](super::Pieces) are empty. `None` if there is none for now:
+    /// call it again after any change.
     pub fn take_step(&mut self) -> Option<Step> {
         self.writer = WriteState::Waits;
         if !self.writes() {

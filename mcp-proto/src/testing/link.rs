@@ -201,7 +201,8 @@ impl Link {
     }
 
     /// Breaks every connection. What is under way is lost, and both sides see a reset. A
-    /// [program](ClientConfig::program) is killed by signal 9. New connections can be opened.
+    /// [program](ClientConfig::program) is killed by signal 9. A client of a program, a socket or a
+    /// URL connects again; one of [`ClientConfig::given`] has ended.
     pub fn cut(&mut self) {
         self.log.test(self.now(), "cuts every connection");
         self.network.cut();

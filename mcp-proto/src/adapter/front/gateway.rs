@@ -27,18 +27,36 @@ use std::io;
 /// A server behind an HTTP library, which accepts, reads and writes: seam B. Cheap to clone.
 /// Dropping the last clone ends everything at once.
 ///
-/// For each request call [`begin`](Self::begin), pass the body to the [`Exchange`], and write the
-/// parts that it returns. Something must drive the [`Driving`]: a task of its own runs the
-/// callbacks.
+/// For each request call [`begin_exchange`](Self::begin_exchange), pass the body to the
+/// [`Exchange`], and write the parts that it returns. Something must drive the [`Driving`]: a task
+/// or a thread of its own, which passes the callbacks to others.
+///
+/// The library has to meet the conditions that [`exchange`](crate::exchange) lists for a server.
+/// Above all it must notice a client that disconnects during the response, and drop the exchange:
+/// look for its switch for half-closed connections, and test it with a call that is cancelled.
 ///
 /// ```
 /// use mcp_proto::adapter::{Gateway, Job, Part, ServerOptions, Task, block_on};
 /// use mcp_proto::exchange::{Headers, Peer, RequestHead};
-/// use mcp_proto::{Router, tool};
+/// use mcp_proto::{Progress, Router, tool};
+/// use std::future::pending;
+/// use std::thread;
 ///
 /// # fn main() -> std::io::Result<()> {
-/// let router = Router::new("clock", "1.0").tool(tool("tick"), |_cx, ()| Ok("tock"));
+/// let router = Router::new("clock", "1.0").tool(tool("tick"), |cx, ()| {
+///     let _ = cx.progress(Progress::new(1.0));
+///     Ok("tock")
+/// });
 /// let (gateway, driving) = Gateway::begin(router, ServerOptions::new())?;
+/// // Its driver: a loop without timers suffices here. With a runtime, give `run` its timer.
+/// let carry_out = |task| match task {
+///     Task::Route(routing) => drop(thread::spawn(|| {
+///         routing.route().into_iter().for_each(Job::block);
+///     })),
+///     Task::Deliver(events) => drop(thread::spawn(|| events.deliver())),
+///     Task::Open(..) | Task::Ended => {} // A gateway opens nothing.
+/// };
+/// thread::spawn(move || block_on(driving.run(|_| pending(), carry_out)));
 /// // The library has received a request.
 /// let mut headers = Headers::new();
 /// for (name, value) in [
@@ -55,22 +73,27 @@ use std::io;
 /// let mut exchange = gateway.begin_exchange(Peer::default(), head);
 /// exchange.body(
 ///     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tick","_meta":{
-///     "io.modelcontextprotocol/protocolVersion":"2026-07-28",
+///     "progressToken":7,"io.modelcontextprotocol/protocolVersion":"2026-07-28",
 ///     "io.modelcontextprotocol/clientCapabilities":{}}}}"#
 ///         .into(),
 /// );
 /// exchange.end();
-/// // Its driver runs the callbacks.
-/// while let Some(task) = driving.next_task() {
-///     match task {
-///         Task::Route(routing) => routing.route().into_iter().for_each(Job::block),
-///         Task::Deliver(events) => events.deliver(),
-///         Task::Open(..) | Task::Ended => {}
+/// let (mut status, mut written) = (0, Vec::new());
+/// loop {
+///     match block_on(exchange.part()) {
+///         Part::Head(head, None) => status = head.status, // a stream begins: write the head
+///         Part::Head(head, Some(body)) => {
+///             (status, written) = (head.status, body.to_vec());
+///             break; // the whole response
+///         }
+///         Part::Bytes(bytes) => written.extend(bytes), // write and flush them
+///         Part::End => break,
+///         Part::Cut => panic!("close the connection: the response is not complete"),
 ///     }
 /// }
-/// let Part::Head(head, Some(body)) = block_on(exchange.part()) else { panic!("no response") };
-/// assert_eq!(head.status, 200);
-/// assert!(String::from_utf8_lossy(&body).contains("tock"));
+/// assert_eq!(status, 200);
+/// let written = String::from_utf8_lossy(&written);
+/// assert!(written.contains("notifications/progress") && written.contains("tock"));
 /// # Ok(())
 /// # }
 /// ```
@@ -88,7 +111,8 @@ impl Drop for GatewayOwner {
 
 impl Gateway {
     /// Creates a gateway, and what its driver drives. The library has chosen the path, so every
-    /// path is served.
+    /// path is served. It accepts connections and has threads, so [`ServerOptions::threads`] and
+    /// [`ServerOptions::on_executor`] have an effect only if the driver reads them.
     ///
     /// # Errors
     /// The operating system provides no random bytes.
@@ -99,7 +123,9 @@ impl Gateway {
     }
 
     /// Begins the exchange of a request, whose body follows. The target is as received; the
-    /// `:authority` of HTTP/2 is a field `Host`.
+    /// `:authority` of HTTP/2 is a field `Host`. A field value that is not UTF-8 may be replaced:
+    /// no field of the protocol has one. After the end of the gateway the response is
+    /// [`Part::Cut`].
     pub fn begin_exchange(&self, peer: Peer, head: RequestHead) -> Exchange {
         let shared = Arc::clone(&self.0.0);
         let id = shared.with(|state, now| state.exchanges.begin(now, peer, head));
@@ -116,7 +142,7 @@ impl Gateway {
         self.0.0.with(|state, now| state.exchanges.revoke(now, principal));
     }
 
-    /// Accepts nothing more, gives running requests `grace` to end, then ends every response.
+    /// Accepts nothing more (503), gives running requests `grace` to end, then ends every response.
     /// Returns when the engine has ended. Needs a running driver.
     pub async fn stop(&self, grace: Duration) {
         let shared = &self.0.0;
@@ -157,7 +183,8 @@ impl Exchange {
         self.shared.with(|state, now| state.exchanges.body(now, self.id, bytes))
     }
 
-    /// Reports the end of the body.
+    /// Reports the end of the body, also if there was none. Without effect if no more was wanted.
+    /// If the body is truncated, drop the exchange instead.
     pub fn end(&mut self) {
         self.shared.with(|state, now| state.exchanges.end(now, self.id));
     }

@@ -34,8 +34,10 @@ use core::time::Duration;
 use gateway::GatewayShared;
 use server::ServerShared;
 
-/// Returns a future that ends after a time: the timer of the runtime. It bounds what a peer or the
-/// application could otherwise delay for any time.
+/// Returns a future that ends after a time: the timer of the runtime. It bounds
+/// [`Server::stop`] and [`Closer::exit`], which a connection that nothing drives, or a callback,
+/// could otherwise delay for any time. A driver on threads has no such future: it returns one that
+/// never ends, and bounds both with [`block_on_for`](super::block_on_for).
 pub type Delay = fn(Duration) -> BoxFuture<()>;
 
 /// What a driver does next.
@@ -238,7 +240,10 @@ impl Driving {
     /// Drives until the end, for a runtime with tasks: passes each task to `carry_out`, which
     /// spawns what takes time, and waits with `delay` for the next timer. Dropping the future drops
     /// this.
-    pub async fn run(self, delay: Delay, mut carry_out: impl FnMut(Task)) {
+    pub async fn run<F>(self, delay: impl Fn(Duration) -> F, mut carry_out: impl FnMut(Task))
+    where
+        F: Future<Output = ()>,
+    {
         loop {
             while let Some(task) = self.next_task() {
                 if matches!(task, Task::Ended) {

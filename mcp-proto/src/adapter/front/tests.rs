@@ -1,14 +1,16 @@
 use super::{DrivenConnection, Driving, Server, Task, Turned};
-use crate::adapter::{Client, ClientOptions, ServerOptions};
+use crate::adapter::{Client, ClientOptions, Gateway, Part, ServerOptions, block_on_for};
 use crate::client::ClientConfig;
-use crate::exchange::Peer;
+use crate::exchange::{Headers, Peer, RequestHead};
 use crate::route::Router;
 use crate::wired::Kind;
 use alloc::boxed::Box;
 use alloc::string::String;
 use bytes::Bytes;
-use core::future::pending;
-use core::task::Waker;
+use core::future::{Future, pending};
+use core::pin::pin;
+use core::task::{Context, Waker};
+use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 const PING: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
@@ -85,4 +87,31 @@ fn end_of_a_checked_connection_breaks_no_rule() {
     }
     assert!(ended.transfer().is_closed());
     drop(ended);
+}
+
+/// Begins an exchange, and returns whether its body is wanted, before and after some of it, and the
+/// first part of its response.
+fn late_exchange(gateway: &Gateway) -> (bool, bool, Part) {
+    let head = RequestHead { method: "POST".into(), target: "/mcp".into(), headers: Headers::new() };
+    let mut exchange = gateway.begin_exchange(Peer::default(), head);
+    let soon = Duration::from_secs(20);
+    let wants = block_on_for(soon, exchange.wants_body()).expect("it is decided");
+    let more = exchange.body(Bytes::from_static(b"{}"));
+    exchange.end();
+    (wants, more, block_on_for(soon, exchange.part()).expect("a part"))
+}
+
+#[test]
+fn exchange_after_the_end_of_its_gateway_is_cut() {
+    let (gateway, driving) = Gateway::begin(Router::new("calc", "1.0"), ServerOptions::new()).expect("a seed");
+    let mut stop = pin!(gateway.stop(Duration::ZERO));
+    let mut cx = Context::from_waker(Waker::noop());
+    while stop.as_mut().poll(&mut cx).is_pending() {
+        driving.handle_timeout();
+        while driving.next_task().is_some() {}
+    }
+    assert_eq!(late_exchange(&gateway), (false, false, Part::Cut), "stopped");
+    let (gateway, driving) = Gateway::begin(Router::new("calc", "1.0"), ServerOptions::new()).expect("a seed");
+    drop(driving);
+    assert_eq!(late_exchange(&gateway), (false, false, Part::Cut), "without a driver");
 }
