@@ -46,7 +46,8 @@ pub fn serve_stdio(service: impl Into<Service>) -> io::Result<()> {
     serve(service, reader, writer)
 }
 
-/// Serves a reader and a writer until the input has ended and all requests are answered.
+/// Serves a reader and a writer until the input has ended and all requests are answered. Then waits
+/// up to a second for the handlers that were cancelled.
 ///
 /// # Errors
 /// The error of the operating system if it provides no random bytes or no thread.
@@ -56,7 +57,12 @@ pub fn serve(
     writer: impl Write + Send + 'static,
 ) -> io::Result<()> {
     let Service { router, options } = service.into();
-    Server::new(router, options)?.serve((reader, writer), Peer::default())
+    let server = Server::new(router, options)?;
+    let served = server.serve((reader, writer), Peer::default());
+    server.0.server.end();
+    // A handler that was cancelled may be between two looks at it, and `main` may end next.
+    block_on_for(END, server.0.server.callbacks_ended());
+    served
 }
 
 /// Serves HTTP at an address, for clients of every revision, on the path

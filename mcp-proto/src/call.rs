@@ -96,8 +96,8 @@ impl<M: Method> Call<M> {
 
     /// Sets the maximum time from the call to its response. `None` is no limit. The time includes
     /// the wait before the request is sent, for the start of the server or for an HTTP connection.
-    /// Progress does not begin it anew, unless [`reset_on_progress`](Self::reset_on_progress) is
-    /// on. Default: [`ClientConfig::timeout`](crate::client::ClientConfig).
+    /// Progress does not extend it, unless [`reset_on_progress`](Self::reset_on_progress) is on.
+    /// Default: [`ClientConfig::timeout`](crate::client::ClientConfig).
     #[must_use]
     pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.raw.options.timeout = Some(timeout.into());

@@ -38,6 +38,9 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+/// Maximum time that the end of [`serve`] waits for handlers that were cancelled.
+const END: Duration = Duration::from_secs(1);
+
 /// Time that a stop waits for handlers after everything else has ended.
 const MARGIN: Duration = Duration::from_secs(2);
 
@@ -57,8 +60,8 @@ pub async fn serve_stdio(service: impl Into<Service>) -> io::Result<()> {
 }
 
 /// Serves a reader and a writer until the input ends and all requests are answered, or the
-/// connection fails. Handlers run in this future. The blocking pool parses and routes requests over
-/// 32 KiB.
+/// connection fails. Then waits up to a second for the handlers that were cancelled. Handlers run in
+/// this future. The blocking pool parses and routes requests over 32 KiB.
 ///
 /// # Errors
 /// The operating system provides no random bytes. A disconnect of the client is not an error:
@@ -74,7 +77,12 @@ pub async fn serve(
     let (server, driving) = adapter::Server::begin(router, options, delay)?;
     let jobs = Jobs::new(Arc::new(move |task| executor.spawn(task).detach()));
     let connection = connect(&server, &jobs, Kind::Lines, (reader, writer).into(), Peer::default());
-    inside.run(or(connection, drive(driving, jobs))).await;
+    let served = async {
+        or(connection, drive(driving, jobs)).await;
+        // A handler that was cancelled may be between two looks at it, and `main` may end next.
+        or(server.callbacks_ended(), after(END)).await;
+    };
+    inside.run(served).await;
     Ok(())
 }
 

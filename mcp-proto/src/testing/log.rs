@@ -26,7 +26,7 @@ const LONGEST: usize = 100;
 ///        0.000 ms  client -> server  [1] tools/call #2 {"name":"hello"}
 ///        0.000 ms  server            tools/call hello waits 60s
 ///     5000.000 ms  client            timer: Call(CallId(1))
-///     5000.000 ms  client -> server  [1] notifications/cancelled {"requestId":2,"reason":"timed out"}
+///     5000.000 ms  client -> server  [1] notifications/cancelled {"reason":"timed out", …
 ///     5000.000 ms  client            call 1 failed: no response within 5000 ms
 /// ```
 ///

@@ -10,6 +10,7 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::thread::{scope, spawn};
 
 /// Set in the child that serves.
@@ -431,6 +432,32 @@ fn server_returns_at_eof_after_writing_all_responses() {
     assert_eq!(lines.next(), None);
     serving.join().expect("no panic").expect("no error");
     seen.wait(|counts| counts.cancelled == 1);
+}
+
+#[test]
+fn end_of_a_server_lets_a_cancelled_handler_end() {
+    let _limit = limit();
+    let (mut ours, theirs) = UnixStream::pair().expect("a pair");
+    let ended = Arc::new(AtomicBool::new(false));
+    let ((begin, begun), told) = (mpsc::channel(), Arc::clone(&ended));
+    let router = Router::new("s", "1").tool(tool("poll"), move |cx, ()| {
+        begin.send(()).expect("the test waits");
+        while !cx.is_cancelled() {
+            std::thread::park_timeout(Duration::from_millis(200));
+        }
+        told.store(true, Ordering::SeqCst);
+        Ok("late")
+    });
+    let (input, output) = pair(theirs);
+    let serving = spawn(move || serve(router, input, output).wait());
+    let call = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"poll","arguments":{}}}"#;
+    write!(ours, "{INITIALIZE}\n{call}\n").expect("written");
+    begun.recv_timeout(BOUND).expect("the handler has begun");
+    let cancelled = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}"#;
+    writeln!(ours, "{cancelled}").expect("written");
+    ours.shutdown(Shutdown::Write).expect("ended");
+    serving.join().expect("no panic").expect("no error");
+    assert!(ended.load(Ordering::SeqCst), "the handler was cut off");
 }
 
 // covers: CUST-B-001, CUST-B-005
