@@ -81,6 +81,7 @@ pub use mcp_proto::client::{
 pub use mcp_proto::error::{HttpError, StreamEnd};
 pub use mcp_proto::exchange::{Credentials, Group, Inherit, Peer, RequestHead, UnixSocket};
 pub use mcp_proto::input::{Admission, Change, Principal, SessionKey};
+pub use mcp_proto::model::elicitation::{Choice, Field, FieldKind};
 pub use mcp_proto::process::Stderr;
 #[cfg(feature = "record")]
 pub use mcp_proto::record::{Recorder, Redaction};

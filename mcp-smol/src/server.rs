@@ -60,8 +60,8 @@ pub async fn serve_stdio(service: impl Into<Service>) -> io::Result<()> {
 }
 
 /// Serves a reader and a writer until the input ends and all requests are answered, or the
-/// connection fails. Then waits up to a second for the handlers that were cancelled. Handlers run in
-/// this future. The blocking pool parses and routes requests over 32 KiB.
+/// connection fails. Then waits up to a second for the handlers that were cancelled. Handlers run
+/// in this future. The blocking pool parses and routes requests over 32 KiB.
 ///
 /// # Errors
 /// The operating system provides no random bytes. A disconnect of the client is not an error:
