@@ -16,9 +16,9 @@ fn streaming() -> (Server, mpsc::Receiver<String>, mpsc::Sender<()>, Arc<Seen>) 
     let (router, seen) = router();
     let router = router
         .tools_change()
-        .tool(tool("wait"), move |_cx, (): ()| {
+        .tool(tool("wait"), move |cx, (): ()| {
             gate.lock().expect("no panic").recv_timeout(BOUND).expect("opened");
-            Ok("waited")
+            Ok(if cx.is_cancelled() { "cancelled" } else { "waited" })
         })
         .configure(|config| (config.stream_after, config.store) = (Duration::ZERO, true));
     let serving = ServerOptions::new().on_event(move |event| {
