@@ -6,8 +6,11 @@ use crate::time::Instant;
 use core::time::Duration;
 
 /// Time after the exit of a program in which the rest of its output is read. A process that the
-/// program started can hold the output open, but cannot delay the end of the connection.
-pub const DRAIN: Duration = Duration::from_millis(500);
+/// program started can hold the output open, but cannot delay the end of the connection. It is half
+/// of the time that the engine waits for the exit after the end of the output
+/// ([`exit_grace`](crate::limits::ClientLimits::exit_grace)): a busy machine must not decide
+/// whether a call ends with the exit or without it.
+pub const DRAIN: Duration = Duration::from_millis(250);
 
 /// Time in which a killed program has to exit. After it, the connection ends without the program.
 pub const VANISH: Duration = Duration::from_secs(1);
