@@ -7,7 +7,9 @@ use crate::transport::Stream;
 use mcp_proto::Router;
 #[cfg(feature = "http")]
 use mcp_proto::adapter::not_bound;
-use mcp_proto::adapter::{self, AcceptRetry, Listening, ServerOptions, Service, TakenStdio, block_on, block_on_for};
+use mcp_proto::adapter::{
+    self, AcceptRetry, CALLBACK_GRACE, Listening, ServerOptions, Service, TakenStdio, block_on, block_on_for,
+};
 #[cfg(unix)]
 use mcp_proto::adapter::{SocketFile, peer_credentials};
 use mcp_proto::exchange::Peer;
@@ -47,7 +49,7 @@ pub fn serve_stdio(service: impl Into<Service>) -> io::Result<()> {
 }
 
 /// Serves a reader and a writer until the input has ended and all requests are answered. Then waits
-/// up to a second for the handlers that were cancelled.
+/// up to two seconds for the handlers that were cancelled.
 ///
 /// # Errors
 /// The error of the operating system if it provides no random bytes or no thread.
@@ -60,8 +62,7 @@ pub fn serve(
     let server = Server::new(router, options)?;
     let served = server.serve((reader, writer), Peer::default());
     server.0.server.end();
-    // A handler that was cancelled may be between two looks at it, and `main` may end next.
-    block_on_for(END, server.0.server.callbacks_ended());
+    block_on_for(CALLBACK_GRACE, server.0.server.callbacks_ended());
     served
 }
 

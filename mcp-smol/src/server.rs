@@ -12,7 +12,9 @@ use async_io::Async;
 use mcp_proto::Router;
 #[cfg(feature = "http")]
 use mcp_proto::adapter::not_bound;
-use mcp_proto::adapter::{self, AcceptRetry, Driving, Listening, ServerOptions, Service, Spawn, TakenStdio, Task};
+use mcp_proto::adapter::{
+    self, AcceptRetry, CALLBACK_GRACE, Driving, Listening, ServerOptions, Service, Spawn, TakenStdio, Task,
+};
 #[cfg(unix)]
 use mcp_proto::adapter::{SocketFile, peer_credentials};
 use mcp_proto::exchange::Peer;
@@ -38,12 +40,6 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-/// Maximum time that the end of [`serve`] waits for handlers that were cancelled.
-const END: Duration = Duration::from_secs(1);
-
-/// Time that a stop waits for handlers after everything else has ended.
-const MARGIN: Duration = Duration::from_secs(2);
-
 /// Serves standard input and output until the input has ended and all requests are answered, or the
 /// client has disconnected.
 ///
@@ -60,8 +56,8 @@ pub async fn serve_stdio(service: impl Into<Service>) -> io::Result<()> {
 }
 
 /// Serves a reader and a writer until the input ends and all requests are answered, or the
-/// connection fails. Then waits up to a second for the handlers that were cancelled. Handlers run
-/// in this future. The blocking pool parses and routes requests over 32 KiB.
+/// connection fails. Then waits up to two seconds for the handlers that were cancelled. Handlers
+/// run in this future. The blocking pool parses and routes requests over 32 KiB.
 ///
 /// # Errors
 /// The operating system provides no random bytes. A disconnect of the client is not an error:
@@ -79,8 +75,7 @@ pub async fn serve(
     let connection = connect(&server, &jobs, Kind::Lines, (reader, writer).into(), Peer::default());
     let served = async {
         or(connection, drive(driving, jobs)).await;
-        // A handler that was cancelled may be between two looks at it, and `main` may end next.
-        or(server.callbacks_ended(), after(END)).await;
+        or(server.callbacks_ended(), after(CALLBACK_GRACE)).await;
     };
     inside.run(served).await;
     Ok(())
@@ -247,7 +242,7 @@ impl Server {
     pub async fn stop(&self, grace: Duration) {
         self.server.stop(grace).await;
         // The executor drops the cancelled handlers. One that never yields can block it.
-        or(self.server.callbacks_ended(), after(MARGIN)).await;
+        or(self.server.callbacks_ended(), after(CALLBACK_GRACE)).await;
     }
 
     /// Serves the connections of a listener until the server accepts no more.

@@ -99,8 +99,8 @@ pub use ending::{DRAIN, Ending, Signal, VANISH};
 pub use exchanges::{Exchanges, Part};
 #[cfg(feature = "os")]
 pub use front::{
-    Client, Closer, Delay, DrivenConnection, Driving, Elements, Events, Exchange, Gateway, Listening, Pending,
-    PendingNotification, Routing, Server, Task, Turned,
+    CALLBACK_GRACE, Client, Closer, Delay, DrivenConnection, Driving, Elements, Events, Exchange, Gateway, Listening,
+    Pending, PendingNotification, Routing, Server, Task, Turned,
 };
 #[cfg(feature = "std")]
 pub use job::{AsyncJob, Finished, Job, JobKind, Link, SyncJob};

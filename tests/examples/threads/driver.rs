@@ -9,7 +9,7 @@ use std::net::{self, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::task::{Wake, Waker};
-use std::thread::{sleep, spawn};
+use std::thread::{park_timeout, spawn};
 use std::time::Duration;
 
 /// Runs a client or a server until it has ended.
@@ -266,7 +266,7 @@ fn listen(server: &Server, listener: &TcpListener) -> io::Result<()> {
             }
             Err(e) => {
                 if let AcceptRetry::After(rest) = AcceptRetry::of(&e) {
-                    sleep(rest);
+                    park_timeout(rest);
                 }
             }
         }

@@ -140,7 +140,7 @@ fn asking(router: Router) -> Router {
             match cx.elicit("who", ElicitRequest::form("who are you?").text("name"))? {
                 result @ ElicitResult::Accept(_) => {
                     let form: Option<Form> = result.content()?;
-                    Ok(form.map_or_else(|| "nobody".into(), |form| format!("hello {}", form.name)))
+                    Ok(form.map_or_else(|| "no name".into(), |form| format!("hello {}", form.name)))
                 }
                 other => Err(ToolError::Failed(format!("{other:?}"))),
             }

@@ -233,7 +233,7 @@ fn handler_sees_the_credentials_of_its_peer() {
 /// principal of a request.
 fn guarded(dir: &Dir, options: ServerOptions) -> Server {
     let router = Router::new("guarded", "1").tool(tool("who"), |cx, (): ()| {
-        Ok(cx.context().principal.as_ref().map_or("nobody".to_owned(), |who| who.as_str().to_owned()))
+        Ok(cx.context().principal.as_ref().map_or("anonymous".to_owned(), |who| who.as_str().to_owned()))
     });
     let router = router.configure(|config| config.limits.server.admit_timeout = Duration::from_secs(2));
     serve_unix((router, options), dir.socket()).wait().expect("served")
@@ -318,7 +318,7 @@ fn unread_before_admission(is_async: bool) {
 #[test]
 fn connect_without_listener_fails_at_once() {
     let _limit = limit();
-    let dir = Dir::new("nobody");
+    let dir = Dir::new("anonymous");
     let failed = connect(at(&dir.socket())).wait().expect_err("nothing listens");
     assert!(failed.to_string().contains("socket"), "{failed}");
     drop(UnixListener::bind(dir.socket()).expect("bound"));

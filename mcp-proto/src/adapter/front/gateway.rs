@@ -111,8 +111,8 @@ impl Drop for GatewayOwner {
 
 impl Gateway {
     /// Creates a gateway, and what its driver drives. The library has chosen the path, so every
-    /// path is served. It accepts connections and has threads, so [`ServerOptions::threads`] and
-    /// [`ServerOptions::on_executor`] have an effect only if the driver reads them.
+    /// path is served. The driver runs the callbacks: [`ServerOptions::threads`] and
+    /// [`ServerOptions::on_executor`] have an effect only if it reads them.
     ///
     /// # Errors
     /// The operating system provides no random bytes.

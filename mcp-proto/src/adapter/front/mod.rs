@@ -14,7 +14,7 @@ mod tests;
 pub use client::{Client, Closer, Elements, Pending, PendingNotification};
 pub use connection::{DrivenConnection, Turned};
 pub use gateway::{Exchange, Gateway};
-pub use server::{Listening, Server};
+pub use server::{CALLBACK_GRACE, Listening, Server};
 
 use super::asking::Asking;
 use super::client_options::ClientCallbacks;

@@ -50,6 +50,10 @@ impl Drop for Owned {
     }
 }
 
+/// Maximum time to wait for cancelled callbacks at the end of a server, for an adapter: a handler
+/// on a thread may be between two looks at its cancellation, and `main` may end next.
+pub const CALLBACK_GRACE: Duration = Duration::from_secs(2);
+
 impl Server {
     /// Creates a server without connections, and what its driver drives: timers, and callbacks that
     /// no connection has caused. `delay` bounds [`stop`](Self::stop).
@@ -128,7 +132,7 @@ impl Server {
     }
 
     /// Waits until no handler and no admission runs. One that ignores its cancellation can run for
-    /// any time.
+    /// any time: wait at most for [`CALLBACK_GRACE`].
     pub async fn callbacks_ended(&self) {
         let shared = self.shared();
         shared.watchers.watch(|| shared.lock().core.has_no_callback().then_some(())).await;

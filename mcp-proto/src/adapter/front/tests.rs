@@ -20,13 +20,11 @@ fn server(options: ServerOptions) -> (Server, Driving) {
     Server::begin(router, options, |_| Box::pin(pending())).expect("the system has random bytes")
 }
 
-/// Takes turns, and carries out the tasks of the connection and of its engine.
+/// Takes turns, and drops the tasks of the connection and of its engine.
 fn drive(connection: &mut DrivenConnection, driving: &Driving) {
     while connection.turn(Waker::noop()) != Turned::Done {}
     while let Some(task) = connection.next_task().or_else(|| driving.next_task_of_command()) {
-        if let Task::Route(routing) = task {
-            drop(routing);
-        }
+        drop(task);
     }
 }
 
