@@ -226,7 +226,8 @@ fn pings(bench: &Bench) -> Result<String, String> {
         good(&mut client)?;
         let answered = stub.times("response") as u64;
         let dropped = client.seen.of("dropped-response") + client.seen.counts().lost_diagnostics;
-        if answered + dropped == count {
+        // Notices of connections count as diagnostics when they are lost.
+        if answered + dropped >= count {
             break (answered, dropped);
         }
         expect(Instant::now() < end, || format!("of {count} {answered} are answered and {dropped} told as dropped"))?;
@@ -234,9 +235,12 @@ fn pings(bench: &Bench) -> Result<String, String> {
     let least = count.min(ClientLimits::default().max_calls as u64);
     expect(answered >= least, || format!("{answered} of {count} are answered"))?;
     client.close()?;
-    // Twice the limit of calls, and the listener.
+    // Twice the limit of calls, and the listener: 33. The pings arrive in several reads. If all of
+    // one are answered before the next, the pool closes most idle connections and opens others: up
+    // to 81 were seen with threads. One for each answer would be a thousand.
     let connections = stub.connections();
-    expect(connections <= 40, || format!("{connections} connections"))?;
+    expect(connections <= 200, || format!("{connections} connections"))?;
+    expect(answered + dropped <= count + 4 * connections as u64, || format!("{answered} and {dropped} of {count}"))?;
     Ok(format!("{answered} are answered on {connections} connections, {dropped} dropped; calls are answered meanwhile"))
 }
 
