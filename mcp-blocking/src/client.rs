@@ -220,7 +220,8 @@ impl fmt::Debug for Closer {
     }
 }
 
-/// A pending call. Dropping it cancels the call.
+/// A pending call. Dropping it cancels the call. It keeps the client open, as the client itself
+/// does.
 #[must_use = "a call that is not waited for is cancelled"]
 pub struct Pending<M: Method, F = fn(Progress)> {
     pending: adapter::Pending<M, F>,

@@ -34,7 +34,9 @@ use std::time::Duration;
 /// Maximum time that dropping a server waits for its listeners and connections to end.
 const END: Duration = Duration::from_secs(1);
 
-/// Serves standard input and output until the input has ended and all requests are answered.
+/// Serves standard input and output until the input has ended and all requests are answered. A
+/// request that is not answered 1 s after the end of the input
+/// ([`end_grace`](mcp_proto::limits::ServerLimits::end_grace)) is cancelled and gets no response.
 ///
 /// The server owns both streams while it runs: any other reader of standard input gets its end, and
 /// printed text goes to standard error.
@@ -48,8 +50,9 @@ pub fn serve_stdio(service: impl Into<Service>) -> io::Result<()> {
     serve(service, reader, writer)
 }
 
-/// Serves a reader and a writer until the input has ended and all requests are answered. Then waits
-/// up to two seconds for the handlers that were cancelled.
+/// Serves a reader and a writer until the input has ended and all requests are answered, or
+/// cancelled as with [`serve_stdio`]. Then waits up to two seconds for the handlers that were
+/// cancelled.
 ///
 /// # Errors
 /// The error of the operating system if it provides no random bytes or no thread.

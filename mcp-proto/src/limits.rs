@@ -172,8 +172,8 @@ pub struct ServerLimits {
     /// that exchange only. Default 30 s.
     pub write_stall: Duration,
     /// Maximum time for running requests after the client has closed its side of a duplex
-    /// connection. Then the server cancels them. Default 1 s, less than a client gives a program to
-    /// exit.
+    /// connection. Then the server cancels them and does not answer them. Default 1 s, less than a
+    /// client gives a program to exit.
     pub end_grace: Duration,
     /// Maximum number of open requests for input of one request. The server answers a handler that
     /// makes more at once with an error. Default 16.

@@ -41,7 +41,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 /// Serves standard input and output until the input has ended and all requests are answered, or the
-/// client has disconnected.
+/// client has disconnected. A request that is not answered 1 s after the end of the input
+/// ([`end_grace`](mcp_proto::limits::ServerLimits::end_grace)) is cancelled and gets no response.
 ///
 /// The server owns both streams while it runs: any other reader of standard input gets its end, and
 /// printed text goes to standard error.
@@ -55,9 +56,10 @@ pub async fn serve_stdio(service: impl Into<Service>) -> io::Result<()> {
     serve(service, reader, writer).await
 }
 
-/// Serves a reader and a writer until the input ends and all requests are answered, or the
-/// connection fails. Then waits up to two seconds for the handlers that were cancelled. Handlers
-/// run in this future. The blocking pool parses and routes requests over 32 KiB.
+/// Serves a reader and a writer until the input ends and all requests are answered, or cancelled as
+/// with [`serve_stdio`], or the connection fails. Then waits up to two seconds for the handlers
+/// that were cancelled. Handlers run in this future. The blocking pool parses and routes requests
+/// over 32 KiB.
 ///
 /// # Errors
 /// The operating system provides no random bytes. A disconnect of the client is not an error:

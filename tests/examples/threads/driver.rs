@@ -12,24 +12,6 @@ use std::task::{Wake, Waker};
 use std::thread::{park_timeout, spawn};
 use std::time::Duration;
 
-/// Runs a client or a server until it has ended.
-fn drive(driving: Driving) {
-    loop {
-        while let Some(task) = driving.next_task() {
-            if matches!(task, Task::Ended) {
-                return;
-            }
-            carry_out(task);
-        }
-        let wait = driving.clock().until(driving.poll_timeout());
-        if wait.is_zero() {
-            driving.handle_timeout();
-        } else {
-            block_on_for(wait, driving.woken());
-        }
-    }
-}
-
 /// Starts a thread for each task. The limits of the engine bound their number.
 fn carry_out(task: Task) {
     match task {

@@ -19,14 +19,14 @@ impl Port for Threads {
 
     fn connect(&self, config: ClientConfig, options: ClientOptions) -> Result<Client, ConnectError> {
         let (client, driving) = Client::begin(config, options, |_| Box::pin(pending()))?;
-        spawn(move || drive(driving));
+        spawn(move || driving.block(carry_out));
         Ok(client)
     }
 
     async fn serve(&self, service: Service) -> io::Result<(Server, SocketAddr)> {
         let Service { router, options } = service;
         let (server, driving) = Server::begin(router, options, |_| Box::pin(pending()))?;
-        spawn(move || drive(driving));
+        spawn(move || driving.block(carry_out));
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let (address, serving) = (listener.local_addr()?, server.clone());
         spawn(move || listen(&serving, &listener));

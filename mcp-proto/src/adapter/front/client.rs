@@ -237,6 +237,7 @@ impl fmt::Debug for Closer {
 }
 
 /// A pending call: a future of its end. Dropping it earlier cancels the call, also on the server.
+/// It keeps the client open, as the client itself does.
 #[must_use = "dropping it cancels the call"]
 pub struct Pending<M: Method, F = fn(Progress)> {
     client: Client,

@@ -33,13 +33,14 @@ use std::io;
 ///
 /// The library has to meet the conditions that [`exchange`](crate::exchange) lists for a server.
 /// Above all it must notice a client that disconnects during the response, and drop the exchange:
-/// look for its switch for half-closed connections, and test it with a call that is cancelled.
+/// look for its switch for half-closed connections, and test it with a call of 2026-07-28 that is
+/// cancelled. A disconnect cancels no request of an earlier revision: bound those with
+/// [`handler_deadline`](crate::limits::ServerLimits::handler_deadline).
 ///
 /// ```
 /// use mcp_proto::adapter::{Gateway, Job, Part, ServerOptions, Task, block_on};
 /// use mcp_proto::exchange::{Headers, Peer, RequestHead};
 /// use mcp_proto::{Progress, Router, tool};
-/// use std::future::pending;
 /// use std::thread;
 ///
 /// # fn main() -> std::io::Result<()> {
@@ -48,7 +49,7 @@ use std::io;
 ///     Ok("tock")
 /// });
 /// let (gateway, driving) = Gateway::begin(router, ServerOptions::new())?;
-/// // Its driver: a loop without timers suffices here. With a runtime, give `run` its timer.
+/// // Its driver: a thread. A task of a runtime gives `Driving::run` the timer of the runtime.
 /// let carry_out = |task| match task {
 ///     Task::Route(routing) => drop(thread::spawn(|| {
 ///         routing.route().into_iter().for_each(Job::block);
@@ -56,7 +57,7 @@ use std::io;
 ///     Task::Deliver(events) => drop(thread::spawn(|| events.deliver())),
 ///     Task::Open(..) | Task::Ended => {} // A gateway opens nothing.
 /// };
-/// thread::spawn(move || block_on(driving.run(|_| pending(), carry_out)));
+/// thread::spawn(move || driving.block(carry_out));
 /// // The library has received a request.
 /// let mut headers = Headers::new();
 /// for (name, value) in [

@@ -19,7 +19,7 @@ pub use server::{CALLBACK_GRACE, Listening, Server};
 use super::asking::Asking;
 use super::client_options::ClientCallbacks;
 use super::job::Job;
-use super::os::Clock;
+use super::os::{Clock, block_on_for};
 use super::work::Work;
 use crate::exchange::{ConnectionId, Endpoint};
 use crate::route::BoxFuture;
@@ -43,7 +43,6 @@ pub type Delay = fn(Duration) -> BoxFuture<()>;
 /// What a driver does next.
 #[derive(Debug)]
 #[must_use]
-#[expect(clippy::large_enum_variant, reason = "most are requests; a box would be one allocation more for each")]
 pub enum Task {
     /// Open this connection, report that to its [`transfer`](DrivenConnection::transfer), and drive
     /// it to its end.
@@ -156,9 +155,9 @@ impl fmt::Debug for Events {
 ///
 /// The loop carries out tasks until there are none, then sleeps until
 /// [`poll_timeout`](Self::poll_timeout), or until [`woken`](Self::woken) ends, and calls
-/// [`handle_timeout`](Self::handle_timeout). [`run`](Self::run) is that loop as a future. Each
-/// connection is driven apart, in the same loop, in a task or in threads of its own: see
-/// [`DrivenConnection`].
+/// [`handle_timeout`](Self::handle_timeout). [`run`](Self::run) is that loop as a future, and
+/// [`block`](Self::block) runs it on a thread. Each connection is driven apart, in the same loop,
+/// in a task or in threads of its own: see [`DrivenConnection`].
 ///
 /// Dropping it ends everything at once: calls end with an error, callbacks are cancelled, and the
 /// drivers of connections are woken to abort them.
@@ -257,6 +256,21 @@ impl Driving {
                 Some(due) => first(self.woken(), delay(self.clock().until(Some(due)))).await,
                 None => self.woken().await,
             }
+            self.handle_timeout();
+        }
+    }
+
+    /// Drives until the end on this thread: passes each task to `carry_out`, which starts a thread
+    /// for what takes time.
+    pub fn block(self, mut carry_out: impl FnMut(Task)) {
+        loop {
+            while let Some(task) = self.next_task() {
+                if matches!(task, Task::Ended) {
+                    return;
+                }
+                carry_out(task);
+            }
+            block_on_for(self.clock().until(self.poll_timeout()), self.woken());
             self.handle_timeout();
         }
     }
