@@ -5,6 +5,7 @@
 
 pub mod api;
 pub mod conformance;
+pub mod cost;
 pub mod fuzz;
 pub mod hostile;
 pub mod interop;

@@ -194,7 +194,7 @@ impl Client {
         if !matches!(&*method, "tools/call" | "prompts/get" | "resources/read") {
             return Err(DecodeError::new(format!("`input_required` is no answer to {method}")).into());
         }
-        let state = result.get("requestState").filter(|state| state.kind() != JsonKind::Null).cloned();
+        let state = result.get("requestState").filter(|state| state.kind() != JsonKind::Null);
         if state.as_ref().is_some_and(|state| state.kind() != JsonKind::String) {
             return Err(DecodeError::new("`requestState` is not a string").into());
         }
@@ -208,10 +208,11 @@ impl Client {
         }
         let mut questions = Vec::new();
         for (name, request) in requests.iter() {
-            let request = Object::read(request)?;
+            let request = Object::read(&request)?;
             let method: String = request.required("method")?;
-            let question = read_question(&mut self.env, &method, request.get("params")).map_err(CallError::Input)?;
-            questions.push((name.to_string(), question));
+            let question =
+                read_question(&mut self.env, &method, request.get("params").as_ref()).map_err(CallError::Input)?;
+            questions.push((name.into_owned(), question));
         }
         Ok((questions, state))
     }

@@ -280,5 +280,5 @@ fn round_delay(round: u32) -> Duration {
 }
 
 pub(super) fn size(params: &Object) -> usize {
-    params.iter().map(|(key, value)| key.len() + value.as_bytes().len()).sum()
+    params.slices().map(|(key, value)| key.len() + value.len()).sum()
 }

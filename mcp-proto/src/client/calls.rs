@@ -88,7 +88,7 @@ impl Client {
                 let mut responses = Object::new();
                 for (name, question) in questions {
                     if let InputState::Answered(result) = question {
-                        responses.set(&name, result.into());
+                        responses.set(&name, result);
                     }
                 }
                 state.round = Object::new().with("inputResponses", responses).with_opt("requestState", remembered);
@@ -97,9 +97,7 @@ impl Client {
             CallStage::Queued | CallStage::Sent(_) => {}
             CallStage::Mismatched(_) => {}
         }
-        for (key, value) in state.round.iter() {
-            params.set(key, value.clone());
-        }
+        params = params.with_all(&state.round);
         if let Err(e) = self.catalogue.headers(&self.env, &method, &params, version) {
             return self.end(call, Err(CallError::Refused(Refusal::Unencodable(e))));
         }

@@ -8,7 +8,7 @@ use super::{CancelSignal, Client, Target, Termination};
 use crate::exchange::{Closed, Endpoint, ExchangeId};
 use crate::input::NotificationId;
 use crate::model::lifecycle::meta;
-use crate::rpc::{self, Id, Object, RawJson};
+use crate::rpc::{self, Id, Object};
 use crate::version::{Era, ProtocolVersion};
 
 impl Client {
@@ -52,18 +52,16 @@ impl Client {
     fn with_meta(&self, mut params: Object, id: &Id, purpose: Purpose, version: ProtocolVersion) -> Option<Object> {
         let mut member = params.remove(meta::META).and_then(|meta| Object::read(&meta).ok()).unwrap_or_default();
         if version.era() == Era::Modern {
-            for (key, value) in self.env.modern_meta(version).iter() {
-                member.set(key, value.clone());
-            }
+            member = member.with_all(&self.env.modern_meta(version));
         }
         member.remove(meta::PROGRESS_TOKEN);
         if let Purpose::Call(call) = purpose
             && self.calls.wants_token(&self.env, call)
         {
-            member.set(meta::PROGRESS_TOKEN, RawJson::from(id));
+            member.set(meta::PROGRESS_TOKEN, id);
         }
         if !member.is_empty() {
-            params.set(meta::META, member.into());
+            params.set(meta::META, member);
         }
         (!params.is_empty()).then_some(params)
     }

@@ -135,7 +135,7 @@ impl Content {
             Self::Image { data, mime_type, other } => (media("image", data, mime_type), other),
             Self::Audio { data, mime_type, other } => (media("audio", data, mime_type), other),
             Self::Resource { resource, other } => {
-                (Object::new().with("type", "resource").with("resource", resource.clone()), other)
+                (Object::new().with("type", "resource").with("resource", resource), other)
             }
             Self::ResourceLink { uri, name, other } => {
                 let link = Object::new().with("type", "resource_link");
@@ -143,7 +143,7 @@ impl Content {
             }
             Self::Unknown(object) => return object.clone(),
         };
-        other.iter().fold(object, |object, (key, value)| object.with(key, value.clone()))
+        object.with_all(other)
     }
 }
 

@@ -134,8 +134,8 @@ impl ElicitRequest {
         if field.required {
             required.push(field.name.clone());
         }
-        properties.set(&field.name, field.write().into());
-        schema.set("properties", properties.into());
+        properties.set(&field.name, field.write());
+        schema.set("properties", properties);
         schema.remove("required");
         if !required.is_empty() {
             schema.set("required", strings(&required));
@@ -183,7 +183,7 @@ impl ElicitRequest {
         let required: Vec<String> = schema.optional("required")?.unwrap_or_default();
         let required: BTreeSet<&str> = required.iter().map(String::as_str).collect();
         let properties = schema.optional_object("properties")?.unwrap_or_default();
-        properties.iter().map(|(name, field)| Field::read(name, field, required.contains(name))).collect()
+        properties.iter().map(|(name, field)| Field::read(&name, &field, required.contains(&*name))).collect()
     }
 
     /// Returns the initial content of the form: each default that is valid for its field. Empty if
@@ -205,14 +205,14 @@ impl ElicitRequest {
     pub fn fill(&self, content: Object) -> Object {
         let schema = Object::read(&self.schema).unwrap_or_default();
         let properties = schema.optional_object("properties").ok().flatten().unwrap_or_default();
-        let given: BTreeSet<&str> = content.iter().map(|(name, _)| name).collect();
+        let given: BTreeSet<_> = content.slices().map(|(name, _)| name).collect();
         // A field that cannot be decoded has no default, and does not affect the others.
         let omitted = properties.iter().filter(|(name, _)| !given.contains(name)).filter_map(|(name, field)| {
-            let field = Field::read(name, field, false).ok()?;
+            let field = Field::read(&name, &field, false).ok()?;
             let default = field.default.filter(|default| is_value(default) && field.kind.accepts(default).is_ok())?;
             Some((field.name, default))
         });
-        content.iter().map(|(name, value)| (String::from(name), value.clone())).chain(omitted).collect()
+        content.iter().map(|(name, value)| (name.into_owned(), value)).chain(omitted).collect()
     }
 
     /// Checks content against the form: required fields, types, options and bounds. Formats are not
@@ -221,7 +221,7 @@ impl ElicitRequest {
     /// # Errors
     /// [`DecodeError`] with the name of the field.
     pub fn check(&self, content: &Object) -> Result<(), DecodeError> {
-        let content: BTreeMap<&str, &RawJson> = content.iter().collect();
+        let content: BTreeMap<_, _> = content.iter().collect();
         for field in self.fields()? {
             match content.get(field.name.as_str()) {
                 Some(value) => {
@@ -245,7 +245,7 @@ impl ElicitRequest {
             return Err(DecodeError::new("`mode`: only `form` is supported"));
         }
         params.object("requestedSchema")?;
-        let schema = params.get("requestedSchema").cloned().unwrap_or_else(RawJson::empty_object);
+        let schema = params.get("requestedSchema").unwrap_or_else(RawJson::empty_object);
         Ok(Self { message: params.required("message")?, schema })
     }
 
@@ -424,7 +424,7 @@ impl Field {
             title: schema.optional("title")?,
             description: schema.optional("description")?,
             required,
-            default: schema.get("default").cloned(),
+            default: schema.get("default"),
             kind: FieldKind::read(json, &schema)?,
         })
     }

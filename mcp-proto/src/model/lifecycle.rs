@@ -1,6 +1,6 @@
 //! The identity and the capabilities of both sides: `initialize` and `server/discover`.
 
-use crate::rpc::{DecodeError, Object, RawJson};
+use crate::rpc::{DecodeError, Object};
 use crate::version::ProtocolVersion;
 use alloc::string::String;
 
@@ -40,10 +40,7 @@ impl Implementation {
         if version.rules().titles {
             object = object.with_opt("title", self.title.as_deref());
         }
-        for (key, value) in self.other.iter() {
-            object.set(key, value.clone());
-        }
-        object
+        object.with_all(&self.other)
     }
 }
 
@@ -82,7 +79,7 @@ impl ClientCapabilities {
     /// Returns whether the client supports forms: `elicitation` is present, and is empty or has
     /// `form`.
     pub fn elicits_forms(&self) -> bool {
-        self.elicitation.as_ref().is_some_and(|modes| modes.get("form").is_some() || modes.get("url").is_none())
+        self.elicitation.as_ref().is_some_and(|modes| modes.contains("form") || !modes.contains("url"))
     }
 
     /// Returns whether the client has the capability of this name.
@@ -91,7 +88,7 @@ impl ClientCapabilities {
             "elicitation" => self.elicits_forms(),
             "sampling" => self.sampling.is_some(),
             "roots" => self.roots.is_some(),
-            other => self.other.get(other).is_some(),
+            other => self.other.contains(other),
         }
     }
 
@@ -99,11 +96,11 @@ impl ClientCapabilities {
         let mut object = self.other.clone();
         if let (Some(modes), true) = (&self.elicitation, version.rules().elicitation) {
             let modes = if version.rules().elicitation_modes { modes.clone() } else { Object::new() };
-            object.set("elicitation", modes.into());
+            object.set("elicitation", modes);
         }
         for (key, value) in [("sampling", &self.sampling), ("roots", &self.roots)] {
             if let Some(value) = value {
-                object.set(key, value.to_json());
+                object.set(key, value);
             }
         }
         object
@@ -158,7 +155,7 @@ impl ServerCapabilities {
     pub(crate) fn write(&self) -> Object {
         let mut object = self.other.clone();
         if let Some(tools) = &self.tools {
-            object.set("tools", tools.to_json());
+            object.set("tools", tools);
         }
         object
     }
@@ -234,15 +231,15 @@ impl CacheHints {
 
     /// Adds the hints that the result lacks.
     pub(crate) fn add_to(&self, result: &mut Object) {
-        if result.get("ttlMs").is_none() {
-            result.set("ttlMs", RawJson::from(self.ttl_ms));
+        if !result.contains("ttlMs") {
+            result.set("ttlMs", self.ttl_ms);
         }
-        if result.get("cacheScope").is_none() {
+        if !result.contains("cacheScope") {
             let scope = match self.scope {
                 CacheScope::Public => "public",
                 CacheScope::Private => "private",
             };
-            result.set("cacheScope", scope.into());
+            result.set("cacheScope", scope);
         }
     }
 }

@@ -209,9 +209,9 @@ impl Tool {
         let json = schema.into_schema().expect("an input schema is a JSON object");
         let object = Object::read(&json).unwrap_or_default();
         self.input_schema = match object.get("type") {
-            None => object.iter().fold(Object::new().with("type", "object"), |o, (k, v)| o.with(k, v.clone())).into(),
+            None => Object::new().with("type", "object").with_all(&object).into(),
             Some(kind) => {
-                assert!(*kind == "object".into(), "the type of an input schema is \"object\"");
+                assert!(kind == "object".into(), "the type of an input schema is \"object\"");
                 json
             }
         };
@@ -246,9 +246,9 @@ impl Tool {
             description: object.optional("description")?,
             input_schema: object
                 .object("inputSchema")
-                .map(|_| object.get("inputSchema").cloned())?
+                .map(|_| object.get("inputSchema"))?
                 .unwrap_or_else(RawJson::empty_object),
-            output_schema: object.optional_object("outputSchema")?.and_then(|_| object.get("outputSchema").cloned()),
+            output_schema: object.optional_object("outputSchema")?.and_then(|_| object.get("outputSchema")),
             annotations: Annotations::read(object.optional_object("annotations")?.unwrap_or_default())?,
             other: Object::new(),
         };
@@ -275,7 +275,7 @@ impl Tool {
     /// Returns its annotated arguments.
     pub(crate) fn mirror(&self) -> Result<Mirror, BadTool> {
         let schema = Object::read(&self.input_schema);
-        let mirror = match schema.is_ok_and(|schema| schema.get("type") == Some(&"object".into())) {
+        let mirror = match schema.is_ok_and(|schema| schema.str("type").as_deref() == Some("object")) {
             true => mirror::read(&self.input_schema),
             false => Err("the type of its input schema is not \"object\"".into()),
         };
@@ -290,22 +290,22 @@ impl Tool {
             object = object.with_opt("title", self.title.as_deref());
         }
         object = object.with_opt("description", self.description.as_deref());
-        object.set("inputSchema", self.input_schema.clone());
+        object.set("inputSchema", &self.input_schema);
         if let Some(schema) = self.output_schema_in(version) {
-            object.set("outputSchema", schema.clone());
+            object.set("outputSchema", schema);
         }
         let annotations = self.annotations.write();
         if rules.tool_annotations && !annotations.is_empty() {
-            object.set("annotations", annotations.into());
+            object.set("annotations", annotations);
         }
-        self.other.iter().fold(object, |object, (key, value)| object.with(key, value.clone()))
+        object.with_all(&self.other)
     }
 
     /// Returns the output schema, if this revision can represent it.
     pub(crate) fn output_schema_in(&self, version: ProtocolVersion) -> Option<&RawJson> {
         let rules = version.rules();
         let is_object =
-            |schema: &RawJson| Object::read(schema).is_ok_and(|schema| schema.get("type") == Some(&"object".into()));
+            |schema: &RawJson| Object::read(schema).is_ok_and(|schema| schema.str("type").as_deref() == Some("object"));
         self.output_schema.as_ref().filter(|schema| rules.titles && (rules.any_structured || is_object(schema)))
     }
 
@@ -441,14 +441,14 @@ impl CallToolResult {
 
     /// Encodes the result.
     pub fn write(&self) -> Object {
-        let content: Vec<RawJson> = self.content.iter().map(|block| block.write().to_json()).collect();
+        let content: Vec<Object> = self.content.iter().map(Content::write).collect();
         let mut object = Object::new().with("content", content);
         if let Some(structured) = &self.structured {
-            object.set("structuredContent", structured.clone());
+            object.set("structuredContent", structured);
         }
         if self.is_error {
-            object.set("isError", true.into());
+            object.set("isError", true);
         }
-        self.other.iter().fold(object, |object, (key, value)| object.with(key, value.clone()))
+        object.with_all(&self.other)
     }
 }

@@ -39,9 +39,10 @@ pub fn tool(name: &str) -> Tool {
 /// The tools and methods of a server, with their handlers. It belongs to no runtime: every driver
 /// serves it.
 ///
-/// A handler is a function of a [`Cx`] and the arguments, which are decoded from JSON, and returns
-/// a `Result<_, ToolError>`. Only the type of the arguments must be written. `?` converts a text,
-/// an I/O error and an error of the protocol into a [`ToolError`]. A panic answers with an error.
+/// A handler is a function of a [`Cx`] and the arguments, and returns a `Result<_, ToolError>`. The
+/// arguments are decoded from a JSON object: a struct, a map, or `()` for none. Only their type
+/// must be written. `?` converts a text, an I/O error and an error of the protocol into a
+/// [`ToolError`]. A panic answers with an error.
 ///
 /// ```
 /// # #[cfg(feature = "std")] {
@@ -53,9 +54,14 @@ pub fn tool(name: &str) -> Tool {
 ///     b: i64,
 /// }
 ///
+/// #[derive(serde::Deserialize)]
+/// struct File {
+///     path: String,
+/// }
+///
 /// let router = Router::new("calc", "1.0")
 ///     .tool(tool("add"), |_cx, add: Add| Ok(add.a.checked_add(add.b).ok_or("too large")?))
-///     .tool(tool("size"), |_cx, path: String| Ok(Json(std::fs::metadata(path)?.len())))
+///     .tool(tool("size"), |_cx, file: File| Ok(Json(std::fs::metadata(file.path)?.len())))
 ///     .tool_async(tool("later"), |cx, add: Add| async move {
 ///         std::future::ready(()).await; // of any executor
 ///         if cx.is_cancelled() { Err("cancelled".into()) } else { Ok(add.a + add.b) }
@@ -68,10 +74,15 @@ pub fn tool(name: &str) -> Tool {
 ///
 /// ```
 /// # use mcp_proto::{Router, tool};
+/// #[derive(serde::Deserialize)]
+/// struct Guest {
+///     name: String,
+/// }
+///
 /// let greeting = String::from("hello");
-/// let greet = move |_cx, name: String| {
+/// let greet = move |_cx, guest: Guest| {
 ///     let greeting = greeting.clone();
-///     async move { Ok(format!("{greeting}, {name}")) }
+///     async move { Ok(format!("{greeting}, {}", guest.name)) }
 /// };
 /// let router = Router::new("greeter", "1.0").tool_async(tool("greet"), greet);
 /// # drop(router);
@@ -148,7 +159,7 @@ impl Router {
     #[must_use]
     pub fn tools_change(mut self) -> Self {
         let tools = self.config.capabilities.tools.get_or_insert_with(Object::new);
-        tools.set("listChanged", true.into());
+        tools.set("listChanged", true);
         self
     }
 
@@ -328,15 +339,14 @@ impl Router {
         let start = match incoming.params.get("cursor") {
             None => 0,
             Some(cursor) if cursor.kind() == JsonKind::Null => 0,
-            Some(cursor) => self.after(cursor).ok_or_else(|| invalid("the cursor is not valid"))?,
+            Some(cursor) => self.after(&cursor).ok_or_else(|| invalid("the cursor is not valid"))?,
         };
         let size = responder.config().limits.server.page_size.max(1);
         let rest = self.tools.get(start..).unwrap_or_default();
-        let page: Vec<RawJson> =
-            rest.iter().take(size).map(|offered| offered.tool.write(responder.version()).into()).collect();
+        let page: Vec<Object> = rest.iter().take(size).map(|offered| offered.tool.write(responder.version())).collect();
         let mut result = Object::new().with("tools", page);
         if let (true, Some(last)) = (rest.len() > size, rest.get(size - 1)) {
-            result.set("nextCursor", URL_SAFE_NO_PAD.encode(&last.tool.name).as_str().into());
+            result.set("nextCursor", URL_SAFE_NO_PAD.encode(&last.tool.name).as_str());
         }
         Ok(result)
     }
@@ -357,7 +367,7 @@ impl Router {
         let arguments = match incoming.params.get("arguments") {
             None => RawJson::empty_object(),
             Some(arguments) if arguments.kind() == JsonKind::Null => RawJson::empty_object(),
-            Some(arguments) if arguments.kind() == JsonKind::Object => arguments.clone(),
+            Some(arguments) if arguments.kind() == JsonKind::Object => arguments,
             Some(_) => return Err(invalid("`arguments` is not an object")),
         };
         Ok(Resolved::Tool(offered, arguments))

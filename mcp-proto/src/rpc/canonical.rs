@@ -14,10 +14,10 @@ use core::ops::Range;
 pub(crate) fn canonical(object: &Object) -> Vec<u8> {
     let mut text = Canonical(Vec::new());
     let mut members = Vec::new();
-    for (key, value) in object.iter() {
+    for (key, value) in object.slices() {
         let start = text.0.len();
-        let key = text.key(key);
-        text.value(&mut Scan::new(value.as_bytes(), MAX_DEPTH));
+        let key = text.key(&key);
+        text.value(&mut Scan::new(value, MAX_DEPTH));
         members.push(Member { key, range: start..text.0.len() });
     }
     text.sort(members);

@@ -1,7 +1,7 @@
 //! JSON that was validated once and is then carried as bytes.
 
 use super::grammar::{self, MAX_DEPTH, Scan};
-use super::scalar::{unescape, write_string};
+use super::value::Write;
 use super::{Id, InvalidKind, InvalidMessage};
 use crate::peer_text::Visible;
 use alloc::string::{String, ToString};
@@ -62,6 +62,13 @@ impl RawJson {
         serde_json::from_slice(&self.0).map_err(|e| DecodeError::new(e.to_string()))
     }
 
+    /// Writes a value.
+    fn of(value: &(impl Write + ?Sized)) -> Self {
+        let mut text = Vec::with_capacity(value.json_len());
+        value.write_json(&mut text);
+        Self(text.into())
+    }
+
     /// Wraps bytes that are known to meet the requirements of this type.
     pub(crate) fn trusted(bytes: Bytes) -> Self {
         // Except for the depth: a validated value may be part of a larger one. Its reader checks
@@ -112,21 +119,6 @@ impl RawJson {
         Id::read(&self.0)
     }
 
-    /// Visits the members of a JSON object, with unescaped keys. Does nothing for any other value.
-    pub(super) fn members(&self, mut each: impl FnMut(String, Self)) {
-        let bytes = self.to_bytes();
-        let mut scan = Scan::new(&bytes, MAX_DEPTH);
-        if !scan.open(b'{') {
-            return;
-        }
-        let mut first = true;
-        while let Ok(Some(key)) = scan.member(first) {
-            first = false;
-            let (Ok(value), Some(key)) = (scan.skip(), unescape(&bytes[key])) else { return };
-            each(key, Self::trusted(bytes.slice(value)));
-        }
-    }
-
     /// Returns the elements of a JSON array. Empty for any other value.
     pub(super) fn elements(&self) -> Vec<Self> {
         let bytes = self.to_bytes();
@@ -171,30 +163,31 @@ impl From<bool> for RawJson {
 
 impl From<i64> for RawJson {
     fn from(value: i64) -> Self {
-        Self(value.to_string().into())
+        Self::of(&value)
     }
 }
 
 impl From<u64> for RawJson {
     fn from(value: u64) -> Self {
-        Self(value.to_string().into())
+        Self::of(&value)
     }
 }
 
 impl From<&str> for RawJson {
     fn from(value: &str) -> Self {
-        let mut out = Vec::with_capacity(value.len() + 2);
-        write_string(&mut out, value);
-        Self(out.into())
+        Self::of(value)
     }
 }
 
 impl From<&Id> for RawJson {
     fn from(id: &Id) -> Self {
-        match id {
-            Id::Int(n) => Self::from(*n),
-            Id::Text(s) => Self::from(s.as_str()),
-        }
+        Self::of(id)
+    }
+}
+
+impl From<Vec<RawJson>> for RawJson {
+    fn from(elements: Vec<RawJson>) -> Self {
+        Self::of(&elements)
     }
 }
 

@@ -1,21 +1,64 @@
 //! A JSON object with its members: params, results and the typed model are decoded from it and
 //! encoded to it.
 
-use super::scalar::write_string;
+use super::grammar::{MAX_DEPTH, Scan};
+use super::members::{Member, Members};
+use super::parse::LARGE;
+use super::scalar::{read_str, write_string};
+use super::value::{JsonValue, Slice};
 use super::{DecodeError, EncodeError, Id, JsonKind, RawJson};
+use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
+use bytes::Bytes;
 use core::fmt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The members of a JSON object, in order. Values share the bytes that they were parsed from, and
-/// unknown members are kept unchanged. The last value of a repeated key counts, as in most JSON
-/// parsers.
-#[derive(Clone, PartialEq, Default)]
-pub struct Object {
-    members: Vec<(String, RawJson)>,
+/// The members of a JSON object, in order: one JSON text, and the position of each member in it. An
+/// object that was read shares the bytes that it was parsed from, and keeps unknown members
+/// unchanged. The last value of a repeated key counts, as in most JSON parsers. Cloning shares
+/// everything until one of them is changed.
+#[derive(Clone, Default)]
+pub struct Object(Option<Arc<Inner>>);
+
+/// An object that is not empty.
+#[derive(Clone, Default)]
+struct Inner {
+    text: Text,
+    members: Members,
+    /// Whether a key may have escapes in the text.
+    has_escapes: bool,
+}
+
+/// The text of an object.
+#[derive(Clone)]
+enum Text {
+    /// Written here: the members, in order, without white space.
+    Own(Vec<u8>),
+    /// The same in shared bytes.
+    Shared(Bytes),
+    /// Shared bytes that hold more than the members: white space, escapes in a key, a repeated key,
+    /// or a member that was removed.
+    Sparse(Bytes),
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Self::Own(Vec::new())
+    }
+}
+
+impl Text {
+    /// Returns the capacity of a text that is not shared.
+    fn own_capacity(&self) -> usize {
+        match self {
+            Self::Own(text) => text.capacity(),
+            Self::Shared(_) | Self::Sparse(_) => 0,
+        }
+    }
 }
 
 /// A value that converts to a JSON object: any value that serde serialises as one, and JSON text,
@@ -62,10 +105,17 @@ impl fmt::Debug for Object {
     }
 }
 
+impl PartialEq for Object {
+    /// Compares the keys and the texts of the values, in order.
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.slices().eq(other.slices())
+    }
+}
+
 impl Object {
     /// `{}`.
     pub const fn new() -> Self {
-        Self { members: Vec::new() }
+        Self(None)
     }
 
     /// Reads the members of an object.
@@ -76,9 +126,7 @@ impl Object {
         if json.kind() != JsonKind::Object {
             return Err(DecodeError::new("expected an object"));
         }
-        let mut members = Vec::new();
-        json.members(|key, value| members.push((key, value)));
-        Ok(members.into_iter().collect())
+        Ok(Self(Inner::read(json.to_bytes()).map(Arc::new)))
     }
 
     /// Reads the members of an object that may be absent.
@@ -100,58 +148,98 @@ impl Object {
 
     /// Returns the object as JSON text.
     pub fn to_json(&self) -> RawJson {
-        let mut out = Vec::new();
-        self.write_to(&mut out);
-        RawJson::trusted(out.into())
+        match self.0.as_deref() {
+            None => RawJson::empty_object(),
+            Some(Inner { text: Text::Shared(text), .. }) => RawJson::trusted(text.clone()),
+            Some(inner) => {
+                let mut out = Vec::with_capacity(inner.text_len());
+                inner.write_to(&mut out);
+                RawJson::trusted(out.into())
+            }
+        }
     }
 
     /// Appends the object as JSON text.
     pub(super) fn write_to(&self, out: &mut Vec<u8>) {
-        out.push(b'{');
-        for (n, (key, value)) in self.iter().enumerate() {
-            if n > 0 {
-                out.push(b',');
-            }
-            write_string(out, key);
-            out.push(b':');
-            out.extend_from_slice(value.as_bytes());
+        match self.0.as_deref() {
+            None => out.extend_from_slice(b"{}"),
+            Some(inner) => inner.write_to(out),
         }
-        out.push(b'}');
+    }
+
+    /// Returns the length of the text that [`write_to`](Self::write_to) appends. Escapes in keys
+    /// may make it a little longer or shorter.
+    pub(super) fn text_len(&self) -> usize {
+        self.0.as_deref().map_or(2, Inner::text_len)
     }
 
     /// Sets a member. An existing one keeps its position.
-    pub fn set(&mut self, key: &str, value: RawJson) {
-        match self.members.iter_mut().find(|(k, _)| k == key) {
-            Some(member) => member.1 = value,
-            None => self.members.push((key.into(), value)),
-        }
+    pub fn set(&mut self, key: &str, value: impl JsonValue) {
+        Arc::make_mut(self.0.get_or_insert_default()).set(key, &value);
     }
 
     /// Like [`set`](Self::set), for chaining.
     #[must_use]
-    pub fn with(mut self, key: &str, value: impl Into<RawJson>) -> Self {
-        self.set(key, value.into());
+    pub fn with(mut self, key: &str, value: impl JsonValue) -> Self {
+        self.set(key, value);
         self
     }
 
     /// Like [`with`](Self::with) if there is a value. An absent option is omitted, never `null`.
     #[must_use]
-    pub fn with_opt(self, key: &str, value: Option<impl Into<RawJson>>) -> Self {
+    pub fn with_opt(self, key: &str, value: Option<impl JsonValue>) -> Self {
         match value {
             Some(value) => self.with(key, value),
             None => self,
         }
     }
 
+    /// Sets each member of `other`, in order.
+    #[must_use]
+    pub fn with_all(mut self, other: &Self) -> Self {
+        other.slices().for_each(|(key, value)| self.set(&key, Slice(value)));
+        self
+    }
+
     /// Removes and returns a member.
     pub fn remove(&mut self, key: &str) -> Option<RawJson> {
-        let at = self.members.iter().position(|(k, _)| k == key)?;
-        Some(self.members.remove(at).1)
+        let inner = self.0.as_ref()?;
+        let at = inner.position(key)?;
+        let value = inner.value(inner.members.as_slice()[at]);
+        if self.len() == 1 {
+            self.0 = None;
+        } else if let Some(inner) = &mut self.0 {
+            Arc::make_mut(inner).remove(at);
+        }
+        Some(value)
     }
 
     /// Returns a member unchanged. `null` is a value, not an absence.
-    pub fn get(&self, key: &str) -> Option<&RawJson> {
-        self.members.iter().find(|(k, _)| k == key).map(|(_, value)| value)
+    pub fn get(&self, key: &str) -> Option<RawJson> {
+        let inner = self.0.as_ref()?;
+        inner.find(key).map(|member| inner.value(member))
+    }
+
+    /// Returns whether there is a member with this key.
+    pub fn contains(&self, key: &str) -> bool {
+        self.slice(key).is_some()
+    }
+
+    /// Returns the type of a member.
+    pub fn kind(&self, key: &str) -> Option<JsonKind> {
+        self.slice(key).map(|value| JsonKind::of(value.first().copied()))
+    }
+
+    /// Returns a member that is a string. `None` for any other value, and for a string with a lone
+    /// surrogate.
+    pub fn str(&self, key: &str) -> Option<Cow<'_, str>> {
+        self.slice(key).and_then(read_str)
+    }
+
+    /// Returns a member that is an id or a progress token: a string or a 64-bit integer. `None` for
+    /// any other value.
+    pub fn id(&self, key: &str) -> Option<Id> {
+        self.slice(key).and_then(Id::read)
     }
 
     /// Decodes a required member.
@@ -159,8 +247,7 @@ impl Object {
     /// # Errors
     /// [`DecodeError`] with the key, if the member is absent or has another type.
     pub fn required<T: DeserializeOwned>(&self, key: &str) -> Result<T, DecodeError> {
-        let value = self.get(key).ok_or_else(|| DecodeError::new(format!("`{key}` is missing")))?;
-        value.decode().map_err(|e| DecodeError::new(format!("`{key}`: {e}")))
+        decode(key, self.slice(key).ok_or_else(|| missing(key))?)
     }
 
     /// Decodes a member that may be absent or `null`.
@@ -168,12 +255,7 @@ impl Object {
     /// # Errors
     /// [`DecodeError`] with the key, if the member has another type.
     pub fn optional<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, DecodeError> {
-        match self.get(key) {
-            Some(value) if value.kind() != JsonKind::Null => {
-                value.decode().map(Some).map_err(|e| DecodeError::new(format!("`{key}`: {e}")))
-            }
-            _ => Ok(None),
-        }
+        self.slice(key).filter(|value| *value != b"null").map(|value| decode(key, value)).transpose()
     }
 
     /// Returns a required member that is an object.
@@ -181,7 +263,7 @@ impl Object {
     /// # Errors
     /// [`DecodeError`] with the key.
     pub fn object(&self, key: &str) -> Result<Self, DecodeError> {
-        self.optional_object(key)?.ok_or_else(|| DecodeError::new(format!("`{key}` is missing")))
+        self.optional_object(key)?.ok_or_else(|| missing(key))
     }
 
     /// Returns a member that is an object, absent or `null`.
@@ -189,12 +271,8 @@ impl Object {
     /// # Errors
     /// [`DecodeError`] with the key.
     pub fn optional_object(&self, key: &str) -> Result<Option<Self>, DecodeError> {
-        match self.get(key) {
-            Some(value) if value.kind() != JsonKind::Null => {
-                Self::read(value).map(Some).map_err(|e| DecodeError::new(format!("`{key}`: {e}")))
-            }
-            _ => Ok(None),
-        }
+        let value = self.get(key).filter(|value| value.kind() != JsonKind::Null);
+        value.map(|value| Self::read(&value).map_err(|e| in_member(key, &e))).transpose()
     }
 
     /// Returns the elements of a required member that is an array.
@@ -202,7 +280,7 @@ impl Object {
     /// # Errors
     /// [`DecodeError`] with the key.
     pub fn array(&self, key: &str) -> Result<Vec<RawJson>, DecodeError> {
-        self.optional_array(key)?.ok_or_else(|| DecodeError::new(format!("`{key}` is missing")))
+        self.optional_array(key)?.ok_or_else(|| missing(key))
     }
 
     /// Returns the elements of a member that is an array, absent or `null`.
@@ -210,118 +288,254 @@ impl Object {
     /// # Errors
     /// [`DecodeError`] with the key.
     pub fn optional_array(&self, key: &str) -> Result<Option<Vec<RawJson>>, DecodeError> {
-        match self.get(key) {
-            Some(value) if value.kind() == JsonKind::Array => Ok(Some(value.elements())),
-            Some(value) if value.kind() != JsonKind::Null => {
-                Err(DecodeError::new(format!("`{key}`: expected an array")))
-            }
-            _ => Ok(None),
+        match self.kind(key) {
+            Some(JsonKind::Array) => Ok(self.get(key).map(|value| value.elements())),
+            Some(JsonKind::Null) | None => Ok(None),
+            Some(_) => Err(in_member(key, &"expected an array")),
         }
     }
 
-    /// Returns a member that is an id or a progress token: a string or a 64-bit integer. `None` for
-    /// any other value.
-    pub fn id(&self, key: &str) -> Option<Id> {
-        self.get(key).and_then(RawJson::id)
-    }
-
     /// Returns the members, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &RawJson)> {
-        self.members.iter().map(|(key, value)| (key.as_str(), value))
+    pub fn iter(&self) -> impl Iterator<Item = (Cow<'_, str>, RawJson)> {
+        let inner = self.0.as_deref();
+        inner.into_iter().flat_map(|inner| inner.iter().map(|member| (member.name(inner.bytes()), inner.value(member))))
     }
 
-    /// Returns the bytes on the heap, without the texts of the values, which are shared with the
-    /// parsed text.
-    pub(crate) fn heap_size(&self) -> usize {
-        let keys: usize = self.members.iter().map(|(key, _)| key.capacity()).sum();
-        self.members.capacity() * size_of::<(String, RawJson)>() + keys
-    }
-
-    /// Returns the bytes on the heap of a clone, without the texts of the values.
-    pub(crate) fn clone_size(&self) -> usize {
-        self.members.iter().map(|(key, _)| size_of::<(String, RawJson)>() + key.len()).sum()
+    /// Returns the members with the texts of their values.
+    pub(crate) fn slices(&self) -> impl Iterator<Item = (Cow<'_, str>, &[u8])> {
+        self.0.as_deref().into_iter().flat_map(Inner::slices)
     }
 
     /// Returns the number of members.
     pub fn len(&self) -> usize {
-        self.members.len()
+        self.0.as_ref().map_or(0, |inner| inner.members.as_slice().len())
     }
 
     /// Returns whether there are no members.
-    pub fn is_empty(&self) -> bool {
-        self.members.is_empty()
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Returns the bytes on the heap, without a text that is shared with a message. Clones share
+    /// them.
+    pub(crate) fn heap_size(&self) -> usize {
+        self.0.as_ref().map_or(0, |inner| {
+            size_of::<Inner>() + 2 * size_of::<usize>() + inner.members.heap_size() + inner.text.own_capacity()
+        })
+    }
+
+    /// Returns whether it keeps alive the text that it was read from.
+    pub(crate) fn shares_text(&self) -> bool {
+        self.0.as_ref().is_some_and(|inner| !matches!(inner.text, Text::Own(_)))
+    }
+
+    fn slice(&self, key: &str) -> Option<&[u8]> {
+        let inner = self.0.as_ref()?;
+        inner.find(key).map(|member| &inner.bytes()[member.value()])
     }
 }
 
-impl FromIterator<(String, RawJson)> for Object {
-    /// Takes O(n log n): an object of a peer may have a million members.
-    fn from_iter<I: IntoIterator<Item = (String, RawJson)>>(members: I) -> Self {
-        let mut members: Vec<_> = members.into_iter().collect();
-        let mut by_key: Vec<usize> = (0..members.len()).collect();
-        by_key.sort_by(|a, b| members[*a].0.cmp(&members[*b].0));
-        let mut repeated = alloc::vec![false; members.len()];
-        // The sort is stable, so the first of equal keys is first. It keeps its position and gets
-        // the value of the last.
-        let mut first = by_key.first().copied().unwrap_or_default();
-        for &here in by_key.iter().skip(1) {
-            if members[first].0 == members[here].0 {
-                members[first].1 = members[here].1.clone();
-                repeated[here] = true;
-            } else {
-                first = here;
+impl Inner {
+    /// Reads an object from a text that is one. `None` if it is empty.
+    fn read(text: Bytes) -> Option<Self> {
+        let mut scan = Scan::new(&text, MAX_DEPTH);
+        scan.open(b'{');
+        let (mut members, mut has_escapes, mut is_dense) = (Members::default(), false, true);
+        // The position of the next key, if there is no white space.
+        let mut next = 1;
+        while let Ok(Some(key)) = scan.member(next == 1) {
+            let Ok(value) = scan.skip() else { break };
+            is_dense &= key.start == next + 1 && value.start == key.end + 2;
+            has_escapes |= text[key.clone()].contains(&b'\\');
+            next = value.end + 1;
+            members.push(Member::new(key, value));
+        }
+        let count = members.as_slice().len();
+        members.drop_repeated(&text, has_escapes);
+        is_dense &= !has_escapes && next == text.len() && members.as_slice().len() == count;
+        let text = if is_dense { Text::Shared(text) } else { Text::Sparse(text) };
+        (count > 0).then_some(Self { text, members, has_escapes })
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match &self.text {
+            Text::Own(text) => text,
+            Text::Shared(text) | Text::Sparse(text) => text,
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Member> {
+        self.members.as_slice().iter().copied()
+    }
+
+    fn slices(&self) -> impl Iterator<Item = (Cow<'_, str>, &[u8])> {
+        self.iter().map(|member| (member.name(self.bytes()), &self.bytes()[member.value()]))
+    }
+
+    fn position(&self, key: &str) -> Option<usize> {
+        let text = self.bytes();
+        self.iter().position(|member| match self.has_escapes {
+            true => member.name(text) == key,
+            false => &text[member.key()] == key.as_bytes(),
+        })
+    }
+
+    fn find(&self, key: &str) -> Option<Member> {
+        self.position(key).map(|at| self.members.as_slice()[at])
+    }
+
+    fn value(&self, member: Member) -> RawJson {
+        RawJson::trusted(match &self.text {
+            Text::Own(text) => Bytes::copy_from_slice(&text[member.value()]),
+            Text::Shared(text) | Text::Sparse(text) => text.slice(member.value()),
+        })
+    }
+
+    fn write_to(&self, out: &mut Vec<u8>) {
+        match &self.text {
+            Text::Own(text) => out.extend_from_slice(text),
+            Text::Shared(text) => out.extend_from_slice(text),
+            Text::Sparse(_) => {
+                let mut open = b'{';
+                for (key, value) in self.slices() {
+                    out.push(core::mem::replace(&mut open, b','));
+                    write_string(out, &key);
+                    out.push(b':');
+                    out.extend_from_slice(value);
+                }
+                out.push(b'}');
             }
         }
-        let mut repeated = repeated.into_iter();
-        members.retain(|_| !repeated.next().unwrap_or(false));
-        Self { members }
+    }
+
+    fn text_len(&self) -> usize {
+        match &self.text {
+            Text::Own(text) => text.len(),
+            Text::Shared(text) => text.len(),
+            Text::Sparse(_) => {
+                self.iter().map(|member| member.key().len() + member.value().len() + 4).sum::<usize>() + 1
+            }
+        }
+    }
+
+    fn set(&mut self, key: &str, value: &impl JsonValue) {
+        let existing = self.position(key);
+        self.has_escapes |= existing.is_none() && key.bytes().any(|byte| byte < 0x20 || matches!(byte, b'"' | b'\\'));
+        self.edit(|text, members| match existing {
+            None => members.push(push(text, key, value)),
+            Some(at) => {
+                let old = members.as_slice()[at].value();
+                let rest = text.split_off(old.end);
+                text.truncate(old.start);
+                value.write_json(text);
+                let new = old.start..text.len();
+                text.extend_from_slice(&rest);
+                members.as_mut_slice().iter_mut().for_each(|member| member.shift(&old, new.len()));
+                members.as_mut_slice()[at].set_value(new);
+            }
+        });
+    }
+
+    /// Removes one of several members.
+    fn remove(&mut self, at: usize) {
+        let removed = self.members.remove(at);
+        match core::mem::take(&mut self.text) {
+            Text::Own(mut text) => {
+                // With its quotes and one comma: the one after it if it was the first.
+                let old = match at {
+                    0 => 1..removed.value().end + 1,
+                    _ => removed.key().start - 2..removed.value().end,
+                };
+                text.drain(old.clone());
+                self.members.as_mut_slice().iter_mut().for_each(|member| member.shift(&old, 0));
+                self.text = Text::Own(text);
+            }
+            Text::Shared(text) | Text::Sparse(text) => {
+                let len = text.len();
+                self.text = Text::Sparse(text);
+                if len > LARGE && self.text_len() < len / 4 {
+                    self.edit(|_, _| {});
+                }
+            }
+        }
+    }
+
+    /// Changes the text and the positions, after copying a text that is shared.
+    fn edit(&mut self, change: impl FnOnce(&mut Vec<u8>, &mut Members)) {
+        let mut text = match core::mem::take(&mut self.text) {
+            Text::Own(text) => text,
+            Text::Shared(text) => text.into(),
+            Text::Sparse(old) => {
+                let mut text = Vec::new();
+                for member in self.members.as_mut_slice() {
+                    *member = push(&mut text, &member.name(&old), &Slice(&old[member.value()]));
+                }
+                text
+            }
+        };
+        change(&mut text, &mut self.members);
+        self.text = Text::Own(text);
+    }
+}
+
+/// Appends a member to the text of an object. Returns its position.
+fn push(text: &mut Vec<u8>, key: &str, value: &impl JsonValue) -> Member {
+    let more = key.len() + value.json_len() + 5;
+    match text.pop() {
+        None => {
+            // Most objects that are written are small.
+            text.reserve_exact(more.max(64));
+            text.push(b'{');
+        }
+        Some(_) => {
+            text.reserve(more);
+            text.push(b',');
+        }
+    }
+    let start = text.len() + 1;
+    write_string(text, key);
+    let key = start..text.len() - 1;
+    text.push(b':');
+    let start = text.len();
+    value.write_json(text);
+    let value = start..text.len();
+    text.push(b'}');
+    Member::new(key, value)
+}
+
+fn decode<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, DecodeError> {
+    serde_json::from_slice(value).map_err(|e| in_member(key, &e))
+}
+
+fn missing(key: &str) -> DecodeError {
+    DecodeError::new(format!("`{key}` is missing"))
+}
+
+fn in_member(key: &str, why: &dyn fmt::Display) -> DecodeError {
+    DecodeError::new(format!("`{key}`: {why}"))
+}
+
+impl FromIterator<(String, RawJson)> for Object {
+    /// As for a text with these members.
+    fn from_iter<I: IntoIterator<Item = (String, RawJson)>>(members: I) -> Self {
+        let mut text = Vec::new();
+        for (key, value) in members {
+            push(&mut text, &key, &value);
+        }
+        Self(Inner::read(text.into()).map(Arc::new))
     }
 }
 
 impl From<Object> for RawJson {
     fn from(object: Object) -> Self {
-        object.to_json()
-    }
-}
-
-impl From<Vec<RawJson>> for RawJson {
-    fn from(elements: Vec<RawJson>) -> Self {
-        let mut out = alloc::vec![b'['];
-        for (n, element) in elements.iter().enumerate() {
-            if n > 0 {
-                out.push(b',');
-            }
-            out.extend_from_slice(element.as_bytes());
+        match object.0.map(Arc::try_unwrap) {
+            None => Self::empty_object(),
+            Some(Ok(Inner { text: Text::Own(text), .. })) => Self::trusted(text.into()),
+            Some(Ok(inner)) => Object(Some(Arc::new(inner))).to_json(),
+            Some(Err(shared)) => Object(Some(shared)).to_json(),
         }
-        out.push(b']');
-        RawJson::trusted(out.into())
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn object(text: &str) -> Object {
-        Object::read(&RawJson::parse(text.as_bytes().to_vec()).unwrap()).unwrap()
-    }
-
-    // covers: B-292
-    #[test]
-    fn repeated_key_keeps_last_value_at_first_position() {
-        let cases = [
-            (r#"{"b":1,"a":2,"b":3,"c":4,"a":5,"b":6}"#, r#"{"b":6,"a":5,"c":4}"#),
-            (r#"{"a":1,"a":2}"#, r#"{"a":2}"#),
-            (r#"{"z":1,"y":2}"#, r#"{"z":1,"y":2}"#),
-            ("{}", "{}"),
-        ];
-        for (text, expected) in cases {
-            assert_eq!(object(text).to_json().as_str(), expected);
-        }
-    }
-
-    #[test]
-    fn object_of_a_million_members_is_read_in_linear_time() {
-        let members: Vec<String> = (0..1_000_000).map(|n| format!("\"{}\":0", n / 2)).collect();
-        assert_eq!(object(&format!("{{{}}}", members.join(","))).len(), 500_000);
-    }
-}
+mod tests;

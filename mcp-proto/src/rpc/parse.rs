@@ -14,7 +14,9 @@
 
 use super::grammar::{Scan, add_fault, utf8_prefix};
 use super::scalar::{read_integer, read_string, unescape};
-use super::{ErrorObject, Id, InvalidKind, InvalidMessage, Message, Notification, Payload, RawJson, Request, Response};
+use super::{
+    ErrorObject, Id, InvalidKind, InvalidMessage, Message, Notification, Object, Payload, RawJson, Request, Response,
+};
 use crate::limits::FrameLimits;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -103,7 +105,7 @@ struct BatchElements {
 }
 
 /// Maximum size of a text that is kept alive for any part of it.
-const LARGE: usize = 4 << 10;
+pub(super) const LARGE: usize = 4 << 10;
 
 /// The ranges of the envelope's members in the text.
 #[derive(Default)]
@@ -221,14 +223,9 @@ fn raw_part(text: &Bytes, range: &Range<usize>) -> RawJson {
 }
 
 fn read_error(json: &RawJson) -> Option<ErrorObject> {
-    let (mut code, mut message, mut data) = (None, None, None);
-    json.members(|key, value| match key.as_str() {
-        "code" => code = read_integer(value.as_bytes()),
-        "message" => message = read_string(value.as_bytes()),
-        "data" => data = Some(value),
-        _ => {}
-    });
-    Some(ErrorObject { code: code?, message: message?, data })
+    let error = Object::read(json).ok()?;
+    let code = read_integer(error.get("code")?.as_bytes())?;
+    Some(ErrorObject { code, message: error.str("message")?.into_owned(), data: error.get("data") })
 }
 
 impl Scan<'_> {

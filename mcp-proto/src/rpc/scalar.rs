@@ -1,5 +1,6 @@
 //! JSON strings and integers (RFC 8259), read from validated text and written.
 
+use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -7,6 +8,15 @@ use alloc::vec::Vec;
 /// surrogate.
 pub(super) fn read_string(value: &[u8]) -> Option<String> {
     unescape(value.strip_prefix(b"\"")?.strip_suffix(b"\"")?)
+}
+
+/// Like [`read_string`]. Borrows a text without escapes.
+pub(super) fn read_str(value: &[u8]) -> Option<Cow<'_, str>> {
+    let raw = value.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    match memchr::memchr(b'\\', raw) {
+        Some(_) => unescape(raw).map(Cow::Owned),
+        None => core::str::from_utf8(raw).ok().map(Cow::Borrowed),
+    }
 }
 
 /// Returns a validated JSON number as an integer: any 64-bit integer, and an integer up to 2^53 in
@@ -80,6 +90,22 @@ pub(super) fn unescape(raw: &[u8]) -> Option<String> {
 /// Parses four hexadecimal digits.
 fn hex(digits: &[u8]) -> Option<u16> {
     digits.iter().try_fold(0, |n, &d| Some(n << 4 | u16::try_from(char::from(d).to_digit(16)?).ok()?))
+}
+
+/// Appends an integer.
+pub(super) fn write_integer(out: &mut Vec<u8>, is_negative: bool, mut magnitude: u64) {
+    // The digits, from the last to the first, and a sign.
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    while at == digits.len() || magnitude > 0 {
+        at -= 1;
+        digits[at] = b'0' + (magnitude % 10) as u8;
+        magnitude /= 10;
+    }
+    if is_negative {
+        out.push(b'-');
+    }
+    out.extend_from_slice(&digits[at..]);
 }
 
 /// Appends a JSON string. Escapes only what RFC 8259 section 7 requires.

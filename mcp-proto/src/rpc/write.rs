@@ -1,28 +1,29 @@
 //! Messages to bytes. Each message is written once into one buffer, without a newline.
 
 use super::scalar::write_string;
+use super::value::Write;
 use super::{ErrorObject, Id, Message, Object, Payload, RawJson};
 use alloc::vec::Vec;
 use bytes::Bytes;
 
 /// Writes a request. Omits absent `params`.
 pub fn request(id: &Id, method: &str, params: Option<&Object>) -> Bytes {
-    let mut out = open(params.map_or(0, size));
+    let mut out = open(params.map_or(0, Object::text_len));
     out.extend_from_slice(b",\"id\":");
-    write_id(&mut out, id);
+    id.write_json(&mut out);
     close_with_method(out, method, params)
 }
 
 /// Writes a notification. Omits absent `params`.
 pub fn notification(method: &str, params: Option<&Object>) -> Bytes {
-    close_with_method(open(params.map_or(0, size)), method, params)
+    close_with_method(open(params.map_or(0, Object::text_len)), method, params)
 }
 
 /// Writes a response with a result.
 pub fn result_response(id: &Id, result: &Object) -> Bytes {
-    let mut out = open(size(result));
+    let mut out = open(result.text_len());
     out.extend_from_slice(b",\"id\":");
-    write_id(&mut out, id);
+    id.write_json(&mut out);
     out.extend_from_slice(b",\"result\":");
     result.write_to(&mut out);
     out.push(b'}');
@@ -34,7 +35,7 @@ pub fn error_response(id: Option<&Id>, error: &ErrorObject) -> Bytes {
     let mut out = open(error.data.as_ref().map_or(0, |data| data.as_bytes().len()) + error.message.len());
     if let Some(id) = id {
         out.extend_from_slice(b",\"id\":");
-        write_id(&mut out, id);
+        id.write_json(&mut out);
     }
     out.extend_from_slice(b",\"error\":");
     let fields = Object::new()
@@ -84,7 +85,7 @@ fn envelope(message: &Message) -> (Vec<u8>, Option<&RawJson>) {
             Payload::Result(result) => {
                 let mut out = open(0);
                 out.extend_from_slice(b",\"id\":");
-                write_id(&mut out, &response.id);
+                response.id.write_json(&mut out);
                 out.extend_from_slice(b",\"result\":");
                 return (out, Some(result));
             }
@@ -94,7 +95,7 @@ fn envelope(message: &Message) -> (Vec<u8>, Option<&RawJson>) {
     let mut out = open(0);
     if let Some(id) = id {
         out.extend_from_slice(b",\"id\":");
-        write_id(&mut out, id);
+        id.write_json(&mut out);
     }
     out.extend_from_slice(b",\"method\":");
     write_string(&mut out, method);
@@ -117,12 +118,4 @@ fn close_with_method(mut out: Vec<u8>, method: &str, params: Option<&Object>) ->
     }
     out.push(b'}');
     out.into()
-}
-
-fn size(object: &Object) -> usize {
-    object.iter().map(|(key, value)| key.len() + value.as_bytes().len() + 4).sum()
-}
-
-fn write_id(out: &mut Vec<u8>, id: &Id) {
-    out.extend_from_slice(RawJson::from(id).as_bytes());
 }

@@ -78,14 +78,13 @@ impl Parts {
     /// Returns whether the request names its revision, which makes it modern whatever its method
     /// is.
     pub(super) fn is_modern(&self) -> bool {
-        self.meta.get(meta::PROTOCOL_VERSION).is_some()
+        self.meta.contains(meta::PROTOCOL_VERSION)
     }
 
     /// Returns whether the request has a part of the metadata that 2026-07-28 demands, without its
     /// revision.
     pub(super) fn is_half_modern(&self) -> bool {
-        !self.is_modern()
-            && [meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO].iter().any(|key| self.meta.get(key).is_some())
+        !self.is_modern() && [meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO].iter().any(|key| self.meta.contains(key))
     }
 
     /// Returns the revision that the request names. An error unless all metadata that 2026-07-28
@@ -190,9 +189,9 @@ impl Parts {
         let mut inputs = Inputs::new();
         for (name, response) in responses.iter() {
             if response.kind() != JsonKind::Object {
-                return Err(ErrorReply::params(format!("`inputResponses`: `{}` is not an object", excerpt(name))));
+                return Err(ErrorReply::params(format!("`inputResponses`: `{}` is not an object", excerpt(&name))));
             }
-            inputs.insert(name.into(), Ok(response.clone()));
+            inputs.insert(name.into_owned(), Ok(response));
         }
         Ok((inputs, state.map(RequestState::Sealed)))
     }
@@ -235,9 +234,9 @@ impl ServerConfig {
         let version = self.versions.mutual(Era::Legacy, &[&requested]).unwrap_or(newest);
         let max = self.limits.server.max_client_data;
         // A missing or malformed `clientInfo` is no error: nothing depends on it.
-        let info = params.get("clientInfo").filter(|info| info.as_bytes().len() <= max).map(RawJson::detached);
+        let info = params.get("clientInfo").filter(|info| info.as_bytes().len() <= max).map(|info| info.detached());
         let client = info.as_ref().and_then(|info| Implementation::read(Object::read(info).ok()?).ok());
-        let capabilities = params.get("capabilities").map(RawJson::detached);
+        let capabilities = params.get("capabilities").map(|value| value.detached());
         let said: usize = [&info, &capabilities].into_iter().flatten().map(|value| value.as_bytes().len()).sum();
         if said > max {
             return Err(ErrorReply::params("the client says more of itself than is kept"));

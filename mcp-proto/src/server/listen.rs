@@ -193,7 +193,7 @@ impl Listens {
             .map_err(|full| full.reject("the server has no room for the stream"))?;
         let mut honoured = Object::new();
         if tools {
-            honoured.set(TOOLS_FILTER, true.into());
+            honoured.set(TOOLS_FILTER, true);
         }
         let params = Object::new().with(meta::META, subscription(&id)).with("notifications", honoured);
         let key = requests.mint_key();

@@ -46,7 +46,7 @@ fn is_allowed(method: &str, version: ProtocolVersion, declared: &ServerCapabilit
 impl ServedRequest {
     /// Returns the level at which a request wants log messages: `_meta` of 2026-07-28.
     pub(super) fn log_level_in(version: ProtocolVersion, request: &Object) -> Option<LogLevel> {
-        request.get(meta::LOG_LEVEL).filter(|_| version.era() == Era::Modern).and_then(LogLevel::read)
+        request.get(meta::LOG_LEVEL).filter(|_| version.era() == Era::Modern).and_then(|level| LogLevel::read(&level))
     }
 
     /// Returns whether its handler may send this notification.
@@ -59,7 +59,7 @@ impl ServedRequest {
     /// names the level. Before, the session has it, and a client that has set none receives every
     /// message.
     fn is_logged(&self, env: &Env, http: &HttpState, message: &Object) -> bool {
-        let Some(level) = message.get("level").and_then(LogLevel::read) else { return false };
+        let Some(level) = message.get("level").and_then(|level| LogLevel::read(&level)) else { return false };
         match self.version.era() {
             Era::Modern => self.log_level.is_some_and(|least| level >= least),
             Era::Legacy => {
@@ -75,7 +75,7 @@ impl Requests {
     pub(super) fn keep_log_level(&self, env: &mut Env, http: &mut HttpState, key: RequestKey) {
         let Some(running) = self.get(key) else { return };
         let Some(request) = running.request().filter(|request| request.method == SET_LEVEL) else { return };
-        let Some(level) = request.params.get("level").and_then(LogLevel::read) else { return };
+        let Some(level) = request.params.get("level").and_then(|level| LogLevel::read(&level)) else { return };
         let reply_to = running.reply_to;
         if let Some(session) = reply_to.session_mut(env, http) {
             session.set_log_level(level);

@@ -48,19 +48,19 @@ impl Shared {
             result.remove("resultType");
             return result;
         }
-        let own_kind = result.get("resultType").cloned();
+        let own_kind = result.get("resultType");
         let is_complete = own_kind.as_ref().map_or(kind == "complete", |own| *own == "complete".into());
         if let Some(hints) = self.cache_hints(method).filter(|_| is_complete) {
             hints.add_to(&mut result);
         }
         if own_kind.is_none() {
-            result.set("resultType", kind.into());
+            result.set("resultType", kind);
         }
         let mut meta = result.optional_object(meta::META).ok().flatten().unwrap_or_default();
-        if meta.get(meta::SERVER_INFO).is_none() {
-            meta.set(meta::SERVER_INFO, self.server_info.clone());
+        if !meta.contains(meta::SERVER_INFO) {
+            meta.set(meta::SERVER_INFO, &self.server_info);
         }
-        result.set(meta::META, meta.into());
+        result.set(meta::META, meta);
         result
     }
 
@@ -264,7 +264,7 @@ impl Responder {
 
     /// Returns the size of the params that a state is bound to, in bytes.
     fn params_size(&self) -> usize {
-        self.params.iter().map(|(key, value)| key.len() + value.as_bytes().len()).sum()
+        self.params.slices().map(|(key, value)| key.len() + value.len()).sum()
     }
 
     /// Returns the nonce of the round in which this request asks. No request of any engine asks
@@ -284,9 +284,9 @@ impl Responder {
     /// the schema of its tool promises. A client that validates results treats such a result as a
     /// protocol error, and its model would receive nothing of it.
     fn lacks_structure(&self, result: &Object) -> bool {
-        let is_complete = result.get("resultType").is_none_or(|kind| *kind == "complete".into());
-        let is_error = result.get("isError").is_some_and(|is_error| *is_error == true.into());
-        self.expects_structure && is_complete && !is_error && result.get("structuredContent").is_none()
+        let is_complete = result.get("resultType").is_none_or(|kind| kind == "complete".into());
+        let is_error = result.get("isError").is_some_and(|is_error| is_error == true.into());
+        self.expects_structure && is_complete && !is_error && !result.contains("structuredContent")
     }
 
     /// Returns the result as an error of the tool. Its content stays in it.
@@ -369,7 +369,7 @@ impl Responder {
                 self.error(ErrorObject::new(code::INTERNAL_ERROR, why), Some(diagnostic))
             }
             InputRefusal::Missing(capabilities) => {
-                let names: Vec<&str> = capabilities.iter().map(|(name, _)| name).collect();
+                let names: Vec<_> = capabilities.slices().map(|(name, _)| name).collect();
                 let text = format!("the client lacks the capability: {}", names.join(", "));
                 let diagnostic = Diagnostic::new(DiagnosticKind::MissingCapability, text.as_str());
                 if self.version.era() == Era::Modern {
@@ -408,7 +408,7 @@ impl Responder {
         let mut questions = Object::new();
         for (name, request) in requests {
             let question = Object::new().with("method", request.method()).with_opt("params", request.params());
-            questions.set(name, question.into());
+            questions.set(name, question);
         }
         let questions = (!questions.is_empty()).then_some(questions);
         let result = Object::new().with_opt("inputRequests", questions).with("requestState", sealed.as_str());
@@ -430,7 +430,7 @@ fn required_capabilities(requests: &[&InputRequest]) -> Object {
             InputRequest::Elicitation(_) => Object::new().with("form", Object::new()),
             _ => Object::new(),
         };
-        required.set(request.capability(), options.into());
+        required.set(request.capability(), options);
     }
     required
 }

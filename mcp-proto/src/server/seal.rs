@@ -119,17 +119,17 @@ impl Memory {
         let object = Object::read(json)?;
         let mut inputs = Inputs::new();
         for (name, result) in object.object("results")?.iter() {
-            inputs.insert(name.into(), Ok(result.clone()));
+            inputs.insert(name.into_owned(), Ok(result));
         }
         for (name, error) in object.object("errors")?.iter() {
-            inputs.insert(name.into(), Err(read_error(&Object::read(error)?)?));
+            inputs.insert(name.into_owned(), Err(read_error(&Object::read(&error)?)?));
         }
         Ok(Self {
             nonce: object.required("nonce")?,
             rounds: object.required("rounds")?,
             asked: object.required("asked")?,
             inputs,
-            state: object.get("state").cloned(),
+            state: object.get("state"),
         })
     }
 }
@@ -140,11 +140,7 @@ fn write_error(error: &ErrorObject) -> Object {
 }
 
 fn read_error(object: &Object) -> Result<ErrorObject, DecodeError> {
-    Ok(ErrorObject {
-        code: object.required("code")?,
-        message: object.required("message")?,
-        data: object.get("data").cloned(),
-    })
+    Ok(ErrorObject { code: object.required("code")?, message: object.required("message")?, data: object.get("data") })
 }
 
 #[cfg(test)]

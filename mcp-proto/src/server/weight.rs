@@ -3,7 +3,7 @@
 //! follow `running.rs`, the tables of `requests.rs` and `responder.rs`. A value counts as often as
 //! these modules copy it.
 
-use super::responder::{Responder, may_ask};
+use super::responder::Responder;
 use super::running::{Entry, ServedRequest};
 use super::seal::Inputs;
 use super::transport::ServedExchange;
@@ -47,7 +47,6 @@ const EXCHANGE: usize = SPARE * size_of::<ServedExchange>() + 512;
 /// a connection, which counts the context.
 pub(super) fn of_request(request: &Request, token: Option<&Id>, incoming: &Incoming, lasts: bool) -> usize {
     let context = &incoming.context;
-    let text = request.params.as_ref().map_or(0, |params| params.as_bytes().len() + SHARED);
     let head = context.http.as_ref().map_or(0, |head| of_head(head) + EXCHANGE);
     let declared = match lasts {
         true => 0,
@@ -59,12 +58,12 @@ pub(super) fn of_request(request: &Request, token: Option<&Id>, incoming: &Incom
     let (params, meta) = (&incoming.params, &incoming.meta);
     let inputs = of_inputs(&incoming.inputs);
     let objects = params.heap_size() + meta.heap_size();
+    let shares_text = params.shares_text() || meta.shares_text() || !incoming.inputs.is_empty();
+    let text = request.params.as_ref().filter(|_| shares_text).map_or(0, |text| text.as_bytes().len() + SHARED);
     let handed = method + caller + objects + inputs + of_state(incoming.state.as_ref());
     let kept = match context.version.era() {
-        // The next round needs these copies.
-        Era::Legacy => size_of::<Entry>() + method + caller + params.clone_size() + meta.clone_size(),
-        // A sealed state is bound to the params.
-        Era::Modern if may_ask(&incoming.method) => params.clone_size(),
+        // The next round needs these copies. It shares the params.
+        Era::Legacy => size_of::<Entry>() + method + caller,
         Era::Modern => 0,
     };
     let responder = method + caller + inputs;

@@ -163,7 +163,7 @@ fn asking(router: Router) -> Router {
 }
 
 fn sampling() -> InputRequest {
-    InputRequest::Sampling(Object::new().with("messages", Vec::new()).with("maxTokens", 1_i64))
+    InputRequest::Sampling(Object::new().with("messages", RawJson::from(Vec::new())).with("maxTokens", 1_i64))
 }
 
 /// Adds the tools that end when they are told to.

@@ -29,7 +29,7 @@ fn responses_in_any_order_reach_their_calls() {
     }
     for (n, call) in calls.iter().enumerate() {
         let result = rig.outcome(*call).as_ref().unwrap();
-        assert_eq!(Object::read(&result.json).unwrap().get("n"), Some(&(n as i64).into()));
+        assert_eq!(Object::read(&result.json).unwrap().get("n"), Some((n as i64).into()));
     }
     rig.echo();
     assert!(!ids.contains(&rig.last_id()));
@@ -382,7 +382,7 @@ fn results_are_decoded_leniently_and_without_loss() {
     assert_eq!(result.first_text(), Some("a\u{0}b"));
     assert_eq!(result.structured, Some(RawJson::null()), "null is not absent");
     assert_eq!(result.content.len(), 2);
-    assert_eq!(result.other.get("extra"), Some(&1i64.into()));
+    assert_eq!(result.other.get("extra"), Some(1i64.into()));
     let outcome = rig.outcome(failing.id()).clone();
     let failed = failing.finish(outcome).unwrap();
     assert!(failed.is_error, "a tool's own failure is a result, for the model");
@@ -477,7 +477,7 @@ fn unknown_metadata_is_passed_on_unchanged() {
     rig.answer(&rig.last_id(), json!({"content": [block], "_meta": odd}));
     let outcome = rig.outcome(calling.id()).clone();
     let result = calling.finish(outcome).unwrap();
-    let same = |meta: Option<&RawJson>| serde_json::from_slice::<Value>(meta.unwrap().as_bytes()).unwrap() == odd;
+    let same = |meta: Option<RawJson>| serde_json::from_slice::<Value>(meta.unwrap().as_bytes()).unwrap() == odd;
     assert!(same(result.other.get("_meta")));
     assert!(same(result.content[0].write().get("_meta")));
 

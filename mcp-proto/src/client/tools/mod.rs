@@ -59,7 +59,7 @@ impl Tools {
             let valid = Object::read(&json).ok().and_then(|tool| {
                 let name: String = tool.optional("name").ok().flatten()?;
                 let mirror = match tool.get("inputSchema").filter(|_| mirrored) {
-                    Some(schema) => mirror::read(schema),
+                    Some(schema) => mirror::read(&schema),
                     None => Ok(Mirror::default()),
                 };
                 Some((name, mirror, is_repeatable(&tool)))
@@ -76,7 +76,7 @@ impl Tools {
             kept.push(json);
         }
         if kept.len() < count {
-            object.set("tools", kept.into());
+            object.set("tools", kept);
             page.without = Some(object.to_json());
         }
         page
@@ -153,7 +153,7 @@ impl Tools {
 
 fn is_repeatable(tool: &Object) -> bool {
     let annotations = tool.optional_object("annotations").ok().flatten().unwrap_or_default();
-    ["readOnlyHint", "idempotentHint"].iter().any(|hint| annotations.get(hint) == Some(&true.into()))
+    ["readOnlyHint", "idempotentHint"].iter().any(|hint| annotations.get(hint) == Some(true.into()))
 }
 
 /// Returns the bytes of the names in a mirror, and of the tables that hold them.

@@ -27,12 +27,10 @@ impl Mirror {
         tell: &mut dyn FnMut(Annotated<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         // There may be many arguments. Each is visited once.
-        let mut there: BTreeMap<&str, &RawJson> = BTreeMap::new();
-        there.extend(
-            arguments.iter().filter(|(name, value)| value.kind() != JsonKind::Null && self.inner.contains_key(*name)),
-        );
+        let annotated = arguments.iter().filter(|(name, _)| self.inner.contains_key(&**name));
+        let there: BTreeMap<_, _> = annotated.filter(|(_, value)| value.kind() != JsonKind::Null).collect();
         for (argument, inner) in &self.inner {
-            let value = there.get(argument.as_str()).copied();
+            let value = there.get(argument.as_str());
             if let Some(header) = &inner.header {
                 tell(Annotated { header, argument, value })?;
             }

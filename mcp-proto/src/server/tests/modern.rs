@@ -65,7 +65,7 @@ fn unknown_metadata_reaches_the_handler_unchanged() {
 fn result_metadata_has_only_reserved_keys() {
     let mut bench = Bench::new().open(A);
     let meta = result(&bench.say(A, &modern("1", "server/discover", ""))[0]).object("_meta").unwrap();
-    let keys: Vec<&str> = meta.iter().map(|(key, _)| key).collect();
+    let keys: Vec<_> = meta.iter().map(|(key, _)| key).collect();
     assert_eq!(keys, ["io.modelcontextprotocol/serverInfo"]);
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use mcp_proto::rpc::Object;
-use mcp_proto::{Handler, Outcome, RawJson};
+use mcp_proto::{Handler, Outcome};
 
 use super::{Options, Over, router, tools};
 
@@ -30,7 +30,7 @@ fn every_tool_is_described_on_the_first_page() {
     let config = router.config();
     assert!(all.len() <= config.limits.server.page_size);
     let declared = config.capabilities.tools.expect("tools are declared");
-    assert_eq!(declared.get("listChanged"), Some(&RawJson::from(true)));
+    assert_eq!(declared.get("listChanged"), Some(true.into()));
 }
 
 #[test]
@@ -40,11 +40,11 @@ fn a_property_of_one_tool_is_also_in_a_header() {
         let schema = Object::read(&fixture.tool.input_schema).expect("an object");
         let properties = schema.optional_object("properties").expect("an object, if any").unwrap_or_default();
         for (name, property) in properties.iter() {
-            let property = Object::read(property).expect("an object");
+            let property = Object::read(&property).expect("an object");
             if property.get("x-mcp-header").is_some() {
                 found.push((
                     fixture.tool.name.clone(),
-                    name.to_owned(),
+                    name.into_owned(),
                     property.required::<String>("type").expect("typed"),
                 ));
             }

@@ -85,7 +85,7 @@ impl Offer {
     fn configure(&self, config: &mut ServerConfig) {
         config.limits.server.page_size = PAGE;
         for capability in ["resources", "prompts"] {
-            config.capabilities.other.set(capability, Object::new().into());
+            config.capabilities.other.set(capability, Object::new());
         }
         if let Some(versions) = &self.versions {
             config.versions = versions.clone();

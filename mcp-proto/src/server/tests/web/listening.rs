@@ -24,7 +24,7 @@ fn note(text: &str) -> (String, Option<RawJson>, Option<Object>) {
     let crate::rpc::Message::Notification(note) = message(text) else { panic!("{text}") };
     let params = Object::read_opt(note.params.as_ref()).unwrap();
     let meta = params.optional_object("_meta").unwrap().unwrap_or_default();
-    (note.method, meta.get(ID).cloned(), params.optional_object("notifications").unwrap())
+    (note.method, meta.get(ID), params.optional_object("notifications").unwrap())
 }
 
 fn publish(site: &mut Site) {
@@ -57,7 +57,7 @@ fn subscription_is_acknowledged_notified_and_ended() {
         let closing = result(event(&said[0]).1);
         assert_eq!(closing.required::<String>("resultType").unwrap(), "complete");
         let meta = closing.optional_object("_meta").unwrap().unwrap();
-        assert_eq!(meta.get(ID).cloned().unwrap(), RawJson::parse(id.as_bytes().to_vec()).unwrap());
+        assert_eq!(meta.get(ID).unwrap(), RawJson::parse(id.as_bytes().to_vec()).unwrap());
         assert_eq!(said[1..], ["end"]);
         assert!(site.bench.server.is_terminated());
     }

@@ -402,7 +402,7 @@ fn missing_session() -> ErrorReply {
 /// The error for a revision other than that of the session.
 fn other_version(named: ProtocolVersion, agreed: ProtocolVersion) -> ErrorReply {
     let text = format!("the session speaks {}, and the request names {}", agreed.as_str(), named.as_str());
-    let data = Object::new().with("supported", alloc::vec![agreed.as_str().into()]).with("requested", named.as_str());
+    let data = Object::new().with("supported", alloc::vec![agreed.as_str()]).with("requested", named.as_str());
     let mut rejection = ErrorReply::new(DiagnosticKind::UnsupportedVersion, code::UNSUPPORTED_VERSION, text);
     rejection.error.data = Some(data.into());
     ErrorReply { status: Some(400), ..rejection }

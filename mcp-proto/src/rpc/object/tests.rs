@@ -1,0 +1,159 @@
+use super::*;
+use proptest::prelude::*;
+
+fn object(text: &str) -> Object {
+    Object::read(&RawJson::parse(text.as_bytes().to_vec()).unwrap()).unwrap()
+}
+
+// covers: B-292
+#[test]
+fn repeated_key_keeps_last_value_at_first_position() {
+    let cases = [
+        (r#"{"b":1,"a":2,"b":3,"c":4,"a":5,"b":6}"#, r#"{"b":6,"a":5,"c":4}"#),
+        (r#"{"a":1,"a":2}"#, r#"{"a":2}"#),
+        (r#"{"a":1,"\u0061":2}"#, r#"{"a":2}"#),
+        (r#"{"z":1,"y":2}"#, r#"{"z":1,"y":2}"#),
+        ("{}", "{}"),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(object(text).to_json().as_str(), expected);
+    }
+    // More than are compared with each other.
+    let many: Vec<String> = (0..100).map(|n| format!("\"{}\":{n}", n % 40)).collect();
+    let expected: Vec<String> = (0..40).map(|n| format!("\"{n}\":{}", if n < 20 { n + 80 } else { n + 40 })).collect();
+    assert_eq!(object(&format!("{{{}}}", many.join(","))).to_json().as_str(), format!("{{{}}}", expected.join(",")));
+}
+
+#[test]
+fn object_of_a_million_members_is_read_in_linear_time() {
+    let members: Vec<String> = (0..1_000_000).map(|n| format!("\"{}\":0", n / 2)).collect();
+    assert_eq!(object(&format!("{{{}}}", members.join(","))).len(), 500_000);
+}
+
+#[test]
+fn object_is_written_without_space_between_members() {
+    let cases = [
+        (" { \"a\" : 1 , \"b\" : [ 2 ] } ", r#"{"a":1,"b":[ 2 ]}"#),
+        (r#"{"a":1 }"#, r#"{"a":1}"#),
+        (r#"{"\u0061\/\"":1}"#, r#"{"a/\"":1}"#),
+        ("{ }", "{}"),
+    ];
+    for (text, expected) in cases {
+        let read = object(text);
+        assert_eq!(read.to_json().as_str(), expected);
+        assert_eq!(RawJson::from(read.clone()).as_str(), expected);
+        // A change copies the text.
+        assert_eq!(read.with("z", true), object(expected).with("z", true));
+    }
+    assert_eq!(object(r#"{"\u0061\n":1}"#).get("a\n"), Some(1_i64.into()));
+    assert_eq!(Object::new().with("a\"", 1_i64).with("b", 2_i64).remove("a\""), Some(1_i64.into()));
+}
+
+#[test]
+fn values_are_written_as_json() {
+    let inner = Object::new().with("x", i64::MIN);
+    let written = Object::new()
+        .with("text", "a\n\"")
+        .with("max", u64::MAX)
+        .with("none", Object::new())
+        .with("inner", &inner)
+        .with("list", alloc::vec![inner.clone(), inner])
+        .with("id", Id::from("7"))
+        .with_opt("absent", None::<bool>)
+        .with("raw", RawJson::null());
+    let expected = r#"{"text":"a\n\"","max":18446744073709551615,"none":{},"inner":{"x":-9223372036854775808},"list":[{"x":-9223372036854775808},{"x":-9223372036854775808}],"id":"7","raw":null}"#;
+    assert_eq!(written.to_json().as_str(), expected);
+    assert_eq!(written.str("text").as_deref(), Some("a\n\""));
+    assert_eq!((written.str("max"), written.kind("raw"), written.kind("absent")), (None, Some(JsonKind::Null), None));
+    assert_eq!(written, object(expected));
+}
+
+// covers: B-187
+#[test]
+fn what_is_left_of_a_large_object_does_not_keep_its_text() {
+    let text =
+        RawJson::parse(format!(r#"{{"large":"{}","small":1,"key":2}}"#, "x".repeat(LARGE)).into_bytes()).unwrap();
+    let mut read = Object::read(&text).unwrap();
+    let inner = |object: &Object| object.0.clone().unwrap();
+    assert!(matches!(&inner(&read).text, Text::Shared(_)));
+    read.remove("large");
+    assert!(matches!(&inner(&read).text, Text::Own(text) if text.len() < 64), "{read:?}");
+    assert_eq!(read.to_json().as_str(), r#"{"small":1,"key":2}"#);
+    for key in ["small", "key"] {
+        read.remove(key);
+    }
+    assert_eq!(read.heap_size(), 0);
+}
+
+/// What may happen to an object.
+#[derive(Clone, Debug)]
+enum Step {
+    Set(String, RawJson),
+    Remove(String),
+    Merge(String),
+}
+
+fn key() -> impl Strategy<Value = String> {
+    prop::sample::select(["a", "b", "ab", "", "a\"", "\\", "\n", "é"].map(String::from).to_vec())
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let value = prop::sample::select(["1", "null", "\"}\"", "[ {\"a\" :2}]", "{\"b\":\"\\\"\"}"].to_vec());
+    let value = value.prop_map(|text| RawJson::parse(text).unwrap());
+    prop_oneof![
+        (key(), value).prop_map(|(key, value)| Step::Set(key, value)),
+        key().prop_map(Step::Remove),
+        prop::sample::select(TEXTS).prop_map(|text| Step::Merge(text.to_owned())),
+    ]
+}
+
+const TEXTS: &[&str] = &[
+    "{}",
+    r#"{"a":1,"b":2,"":3}"#,
+    r#"{ "b" : {"c" : []}, "\u0061":"x","a\"":null}"#,
+    r#"{"a":1,"b":2,"a":3}"#,
+    r#"{"\\":1,"\n":"\n"}"#,
+];
+
+proptest! {
+    /// A list of keys and values, changed in the simplest way, has the same members.
+    #[test]
+    fn object_behaves_like_a_list_of_members(
+        start in prop::sample::select(TEXTS),
+        steps in prop::collection::vec(step(), 0..12),
+    ) {
+        let mut real = object(start);
+        let mut model: Vec<(String, RawJson)> = real.iter().map(|(key, value)| (key.into_owned(), value)).collect();
+        let set = |model: &mut Vec<(String, RawJson)>, key: &str, value: RawJson| {
+            match model.iter_mut().find(|(other, _)| other == key) {
+                Some(member) => member.1 = value,
+                None => model.push((key.to_owned(), value)),
+            }
+        };
+        for step in steps {
+            match step {
+                Step::Set(key, value) => {
+                    real.set(&key, &value);
+                    set(&mut model, &key, value);
+                }
+                Step::Remove(key) => {
+                    let at = model.iter().position(|(other, _)| *other == key);
+                    prop_assert_eq!(real.remove(&key), at.map(|at| model.remove(at).1));
+                }
+                Step::Merge(text) => {
+                    let other = object(&text);
+                    real = real.with_all(&other);
+                    other.iter().for_each(|(key, value)| set(&mut model, &key, value));
+                }
+            }
+            let members: Vec<_> = real.iter().map(|(key, value)| (key.into_owned(), value)).collect();
+            prop_assert_eq!(&members, &model);
+            let collected: Object = model.iter().cloned().collect();
+            prop_assert_eq!(real.to_json(), collected.to_json());
+            prop_assert_eq!(&real, &Object::read(&real.to_json()).unwrap());
+            for (key, value) in &model {
+                prop_assert_eq!(real.get(key), Some(value.clone()));
+            }
+        }
+    }
+}

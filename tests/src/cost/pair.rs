@@ -1,0 +1,232 @@
+//! A client and a server that exchange bytes in memory.
+
+use super::{Heap, Meter};
+use bytes::Bytes;
+use mcp_proto::call::RawResult;
+use mcp_proto::client::{self, Policy};
+use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, Peer, Shutdown};
+use mcp_proto::route::{Cx, Routed};
+use mcp_proto::server::{self, Sessions};
+use mcp_proto::tools::CallTool;
+use mcp_proto::wired::{Kind, WiredClient, WiredServer};
+use mcp_proto::{CallError, CallToolResult, Calling, ClientConfig, Instant, Router, tool, tools};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How the two are connected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Transport {
+    /// Lines, as over stdio.
+    Lines,
+    /// Streamable HTTP.
+    Http,
+}
+
+/// The revisions of the protocol.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Era {
+    /// 2026-07-28.
+    Modern,
+    /// 2025-11-25; over HTTP in a session.
+    Legacy,
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Lines => "stdio",
+            Self::Http => "HTTP",
+        })
+    }
+}
+
+impl fmt::Display for Era {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Modern => "2026-07-28",
+            Self::Legacy => "2025-11-25",
+        })
+    }
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct Echo {
+    text: String,
+}
+
+/// A client and a server of one tool, which returns its argument of 64 bytes.
+pub struct Pair {
+    client: WiredClient,
+    server: WiredServer,
+    router: Router,
+    now: Instant,
+    kind: Kind,
+    echo: Echo,
+    /// The server's end of each connection of the client, and the reverse.
+    to_server: BTreeMap<ConnectionId, ConnectionId>,
+    to_client: BTreeMap<ConnectionId, ConnectionId>,
+    /// Bytes under way, with the connection at their receiver.
+    requests: Vec<(ConnectionId, Bytes)>,
+    responses: Vec<(ConnectionId, Bytes)>,
+    outcome: Option<Result<RawResult, CallError>>,
+    meter: Meter,
+    /// Allocations of the client and of the server.
+    heaps: [Heap; 2],
+}
+
+/// Which side makes the allocations.
+#[derive(Clone, Copy)]
+enum Side {
+    Client,
+    Server,
+}
+
+impl Pair {
+    /// Creates both. The first call connects them.
+    pub fn new(transport: Transport, era: Era, meter: Meter) -> Self {
+        let mut router =
+            Router::new("cost", "1").tool_inline(tool("echo").describe("Echo"), |_cx, echo: Echo| Ok(echo.text));
+        if (transport, era) == (Transport::Http, Era::Modern) {
+            router = router.configure(|config| config.sessions = Sessions::Off);
+        }
+        let (mut config, kind) = match transport {
+            Transport::Lines => (ClientConfig::given(), Kind::Lines),
+            Transport::Http => (ClientConfig::url("http://127.0.0.1:8000/mcp").expect("it is a url"), Kind::HttpServer),
+        };
+        config.policy = if era == Era::Legacy { Policy::Legacy } else { Policy::Modern };
+        Self {
+            client: WiredClient::new(Arc::new(config), [1; 32], Instant::ZERO),
+            server: WiredServer::new(Arc::new(router.config()), [2; 32], Instant::ZERO),
+            router,
+            now: Instant::ZERO,
+            kind,
+            echo: Echo { text: "the same words again ".chars().cycle().take(64).collect() },
+            to_server: BTreeMap::new(),
+            to_client: BTreeMap::new(),
+            requests: Vec::new(),
+            responses: Vec::new(),
+            outcome: None,
+            meter,
+            heaps: [Heap::default(); 2],
+        }
+    }
+
+    /// Sets both counters to zero.
+    pub fn reset(&mut self) {
+        self.heaps = [Heap::default(); 2];
+    }
+
+    /// Returns the allocations of the client since the last [`reset`](Self::reset).
+    pub fn client_heap(&self) -> Heap {
+        self.heaps[Side::Client as usize]
+    }
+
+    /// Returns the allocations of the server.
+    pub fn server_heap(&self) -> Heap {
+        self.heaps[Side::Server as usize]
+    }
+
+    /// Makes one call, and checks its result.
+    pub fn call(&mut self) {
+        self.now = self.now + Duration::from_micros(50);
+        let calling = self.counted(Side::Client, Self::start);
+        while self.outcome.is_none() {
+            self.client_turn();
+            self.server_turn();
+        }
+        let outcome = self.outcome.take().expect("the call has ended");
+        let result = self.counted(Side::Client, |_| finish(calling, outcome));
+        assert_eq!(result.first_text(), Some(self.echo.text.as_str()));
+    }
+
+    #[inline(never)]
+    fn start(&mut self) -> Calling<CallTool> {
+        self.client.call(self.now, tools::call("echo").arguments(&self.echo)).expect("there is room")
+    }
+
+    /// Adds the allocations of `work` to those of `side`.
+    fn counted<T>(&mut self, side: Side, work: impl FnOnce(&mut Self) -> T) -> T {
+        let before = (self.meter)();
+        let done = work(self);
+        let (after, heap) = ((self.meter)(), &mut self.heaps[side as usize]);
+        heap.count += after.count - before.count;
+        heap.bytes += after.bytes - before.bytes;
+        done
+    }
+
+    /// Passes the bytes that have arrived to the client, and carries out its actions.
+    fn client_turn(&mut self) {
+        for (connection, bytes) in std::mem::take(&mut self.responses) {
+            self.counted(Side::Client, |pair| client_io(pair, connection, IoEvent::Read(bytes)));
+        }
+        while let Some(action) = self.counted(Side::Client, |pair| pair.client.poll_output()) {
+            match action {
+                Action::Open(connection, _) => {
+                    let peer = Peer::tcp(([127, 0, 0, 1], 50_000).into());
+                    let accepted = self.server.accept(self.now, self.kind, peer.clone());
+                    self.to_server.insert(connection, accepted);
+                    self.to_client.insert(accepted, connection);
+                    client_io(self, connection, IoEvent::Opened(peer));
+                }
+                Action::Write(connection, bytes) => {
+                    let written = IoEvent::Written(bytes.len());
+                    self.counted(Side::Client, |pair| client_io(pair, connection, written));
+                    // As a socket does, the other side gets bytes of its own.
+                    self.requests.push((self.to_server[&connection], Bytes::copy_from_slice(&bytes)));
+                }
+                Action::Close(connection, Shutdown::WriteHalf) => {
+                    self.server.handle_io(self.now, self.to_server[&connection], IoEvent::ReadClosed);
+                }
+                Action::Close(connection, _) => client_io(self, connection, IoEvent::Closed(Closed::Aborted)),
+                Action::Event(client::Event::Ended { outcome, .. }) => self.outcome = Some(outcome),
+                Action::Read(..) | Action::Notice(..) | Action::Event(_) => {}
+            }
+        }
+    }
+
+    /// The same for the server, whose handler runs in between.
+    fn server_turn(&mut self) {
+        for (connection, bytes) in std::mem::take(&mut self.requests) {
+            self.counted(Side::Server, |pair| server_io(pair, connection, IoEvent::Read(bytes)));
+        }
+        while let Some(action) = self.counted(Side::Server, |pair| pair.server.poll_output()) {
+            match action {
+                Action::Write(connection, bytes) => {
+                    let written = IoEvent::Written(bytes.len());
+                    self.counted(Side::Server, |pair| server_io(pair, connection, written));
+                    self.responses.push((self.to_client[&connection], Bytes::copy_from_slice(&bytes)));
+                }
+                Action::Event(server::Event::Request(responder, incoming)) => {
+                    self.counted(Side::Server, |pair| {
+                        let answer = match pair.router.route(responder, incoming) {
+                            Routed::Answer(answer) => answer,
+                            Routed::Handle { handler, invocation, responder } => {
+                                responder.write(handler.call(&Cx::detached(invocation)).expect("no future"))
+                            }
+                        };
+                        pair.server.respond(pair.now, answer);
+                    });
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[inline(never)]
+fn client_io(pair: &mut Pair, connection: ConnectionId, event: IoEvent) {
+    pair.client.handle_io(pair.now, connection, event);
+}
+
+#[inline(never)]
+fn server_io(pair: &mut Pair, connection: ConnectionId, event: IoEvent) {
+    pair.server.handle_io(pair.now, connection, event);
+}
+
+#[inline(never)]
+fn finish(calling: Calling<CallTool>, outcome: Result<RawResult, CallError>) -> CallToolResult {
+    calling.finish(outcome).expect("the call succeeds")
+}

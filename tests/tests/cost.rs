@@ -1,0 +1,41 @@
+#![forbid(unsafe_code)]
+//! What a call costs, compared with a kept table.
+
+use mcp_tests::cost::{Heap, table};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use std::alloc::System;
+use std::env;
+use std::path::Path;
+use std::process::Command;
+
+#[global_allocator]
+static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+fn heap() -> Heap {
+    let stats = HEAP.stats();
+    let bytes = stats.bytes_allocated;
+    Heap { count: stats.allocations + stats.reallocations, bytes }
+}
+
+fn compiler() -> String {
+    let printed = Command::new("rustc").arg("-vV").output().expect("there is a compiler").stdout;
+    let printed = String::from_utf8(printed).expect("it prints text");
+    let line = |key: &str| printed.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default().to_owned();
+    format!("# {} {}", line("release: "), line("host: "))
+}
+
+/// Another compiler or another target may allocate in another way, and lay out types differently.
+#[test]
+fn costs_are_those_of_the_kept_table() {
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("cost.txt");
+    let now = format!("{}\n{}", compiler(), table(heap));
+    if env::var_os("UPDATE").is_some() {
+        std::fs::write(&kept, &now).expect("it can be written");
+    }
+    let then = std::fs::read_to_string(&kept).unwrap_or_default();
+    if then.lines().next() == now.lines().next() {
+        assert_eq!(now, then, "UPDATE=1 writes the new table");
+    } else {
+        println!("{now}");
+    }
+}
