@@ -80,7 +80,7 @@ impl Write for Sending {
 pub(crate) fn connect(origin: &Origin, limit: Duration, clock: &Clock) -> Result<Socket, Closed> {
     without_tls(origin)?;
     let began = clock.now();
-    let addresses = (origin.host.as_str(), origin.port).to_socket_addrs().map_err(|_| Closed::Unresolved)?;
+    let addresses = (&*origin.host, origin.port).to_socket_addrs().map_err(|_| Closed::Unresolved)?;
     dial(addresses, limit, || clock.now().since(began)).map(|socket| Socket::Tcp(socket.into()))
 }
 

@@ -3,9 +3,11 @@
 //! library carry: messages and parts. No state, no clock, no codec.
 #![cfg_attr(feature = "http", doc = include_str!("exchange/seam_b.md"))]
 
+mod headers;
 mod peer;
 mod program;
 
+pub use headers::Headers;
 pub use peer::{Credentials, Peer, PeerKind};
 pub use program::{Group, Inherit, Program};
 
@@ -13,6 +15,7 @@ use crate::peer_text::Visible;
 use crate::redact::{HeaderField, Side, Url};
 use crate::rpc::{Document, Id, InvalidMessage, Message};
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::fmt;
@@ -265,7 +268,7 @@ pub struct Origin {
     /// Whether the scheme is `https`.
     pub tls: bool,
     /// The host: a name, an IPv4 address, or an IPv6 address without its brackets.
-    pub host: String,
+    pub host: Arc<str>,
     /// The port.
     pub port: u16,
 }
@@ -381,60 +384,6 @@ impl fmt::Display for ExitStatus {
             (None, None) => f.write_str("the program ended")?,
         }
         self.last_words().map_or(Ok(()), |last| write!(f, "; last line of its standard error: {}", Visible(last)))
-    }
-}
-
-/// Header fields, in order. Look-ups ignore the case of names (RFC 9110 section 5.1), `==` does
-/// not.
-#[derive(Clone, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
-pub struct Headers(Vec<(String, String)>);
-
-impl Headers {
-    /// No fields.
-    pub const fn new() -> Self {
-        Self(Vec::new())
-    }
-
-    /// Adds a field.
-    #[must_use]
-    pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
-        self.push(name, value);
-        self
-    }
-
-    /// Adds a field.
-    pub fn push(&mut self, name: &str, value: impl Into<String>) {
-        self.0.push((name.into(), value.into()));
-    }
-
-    /// Returns the value of the first field of this name.
-    pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str())
-    }
-
-    /// Returns the values of all fields of this name.
-    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter(move |(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str())
-    }
-
-    /// Returns the bytes that the fields hold on the heap.
-    pub(crate) fn heap_size(&self) -> usize {
-        let texts: usize = self.0.iter().map(|(name, value)| name.capacity() + value.capacity()).sum();
-        self.0.capacity() * size_of::<(String, String)>() + texts
-    }
-
-    /// Returns all fields, as names and values.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(n, v)| (n.as_str(), v.as_str()))
-    }
-}
-
-impl fmt::Debug for Headers {
-    /// Shows the values of the fields of a request that are known to hold no credential, and masks
-    /// those of all others.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        ShownHeaders(self, Side::Request).fmt(f)
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 pub(crate) async fn connect(origin: Origin, limit: Duration) -> Result<Opened, Closed> {
     without_tls(&origin)?;
     let clock = Clock::start();
-    let addresses = smol::net::resolve((origin.host.as_str(), origin.port)).await.map_err(|_| Closed::Unresolved)?;
+    let addresses = smol::net::resolve((&*origin.host, origin.port)).await.map_err(|_| Closed::Unresolved)?;
     let (stream, address) = dial(addresses, limit, || clock.now().since_origin()).await?;
     Ok(Opened { stream: stream.into(), process: None, peer: Peer::tcp(address) })
 }

@@ -67,10 +67,14 @@ const FRAGILE: [&str; 6] = ["RawValue", "flatten", "untagged", "tag", "content",
 
 /// The attributes for recordings: externally tagged derives, and fields that `record` writes. The
 /// types of the protocol are decoded without them.
-const RECORDED: [(&str, &[&str]); 3] = [
+const RECORDED: [(&str, &[&str]); 4] = [
     ("#[cfg_attr(feature = \"\", derive(serde::Serialize, serde::Deserialize))]", &["record"]),
     ("#[cfg_attr(feature = \"\", derive(serde::Serialize))]", &["record"]),
     ("#[cfg_attr(feature = \"\", serde(with = \"\"))]", &["record", "crate::record::value"]),
+    (
+        "#[cfg_attr(feature = \"\", serde(from = \"\", into = \"\"))]",
+        &["record", "Vec<(String, String)>", "Vec<(String, String)>"],
+    ),
 ];
 
 /// Parts of the core that only the core may use.

@@ -291,8 +291,10 @@ enum ResultType {
 /// Returns the kind of a result. A missing kind counts as complete (an older server). An unknown
 /// kind makes the response invalid.
 fn result_type(json: &RawJson) -> Result<ResultType, DecodeError> {
-    if json.kind() != crate::rpc::JsonKind::Object {
-        return Ok(ResultType::Complete);
+    match json.member("resultType") {
+        None => return Ok(ResultType::Complete),
+        Some(kind) if kind.as_str() == "\"complete\"" => return Ok(ResultType::Complete),
+        Some(_) => {}
     }
     let object = Object::read(json)?;
     match object.optional::<String>("resultType")?.as_deref() {

@@ -26,6 +26,8 @@ pub(super) struct Env {
     pub(super) ids: Ids,
     pub(super) seed: Seed,
     pub(super) out: EventQueue<Output>,
+    /// The latest [`modern_meta`](Self::modern_meta).
+    modern_meta: Option<(ProtocolVersion, Object)>,
 }
 
 impl Env {
@@ -39,6 +41,7 @@ impl Env {
             phase: Phase::Terminated,
             timers: Timers::new(),
             seed: Seed::new(seed),
+            modern_meta: None,
         }
     }
 
@@ -87,11 +90,17 @@ impl Env {
     }
 
     /// Returns the members of `_meta` that every request of a modern revision carries.
-    pub(super) fn modern_meta(&self, version: ProtocolVersion) -> Object {
-        Object::new()
-            .with(meta::PROTOCOL_VERSION, version.as_str())
-            .with(meta::CLIENT_INFO, self.config.info.write(version))
-            .with(meta::CLIENT_CAPABILITIES, self.config.capabilities.write(version))
+    pub(super) fn modern_meta(&mut self, version: ProtocolVersion) -> Object {
+        match &self.modern_meta {
+            Some((of, meta)) if *of == version => meta.clone(),
+            _ => {
+                let meta = Object::new()
+                    .with(meta::PROTOCOL_VERSION, version.as_str())
+                    .with(meta::CLIENT_INFO, self.config.info.write(version))
+                    .with(meta::CLIENT_CAPABILITIES, self.config.capabilities.write(version));
+                self.modern_meta.insert((version, meta)).1.clone()
+            }
+        }
     }
 
     /// Returns the newest revision of an era that the policy and the configuration allow.

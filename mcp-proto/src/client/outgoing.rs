@@ -22,17 +22,20 @@ impl Client {
     ) -> Id {
         let exchange = self.link.next_exchange();
         let id = self.env.ids.mint(self.env.now, purpose, exchange);
-        let params = self.with_meta(params, &id, purpose, version);
-        let message = rpc::request(&id, method, params.as_ref());
-        let fields = params.as_ref().map(|params| self.catalogue.headers(&self.env, method, params, version));
+        let (params, meta) = self.split_meta(params, &id, purpose, version);
+        let message = match meta.is_empty() {
+            true => rpc::request(&id, method, (!params.is_empty()).then_some(&params)),
+            false => rpc::request_with_meta(&id, method, &params, &meta),
+        };
+        let fields = self.catalogue.headers(&self.env, method, &params, version);
         let request = OutgoingRequest {
             id: id.clone(),
             purpose,
             method,
-            params: params.as_ref(),
+            params: &params,
             message,
             version,
-            fields: fields.and_then(Result::ok).unwrap_or_default(),
+            fields: fields.unwrap_or_default(),
             repeatable: match purpose {
                 // A duplex link never repeats a request: the tool need not be looked up.
                 Purpose::Call(call) => {
@@ -46,24 +49,29 @@ impl Client {
         id
     }
 
-    /// Returns the params of a request with the `_meta` members that the era demands, and with the
-    /// progress token if the call requests progress. These members replace those of the
-    /// application.
-    fn with_meta(&self, mut params: Object, id: &Id, purpose: Purpose, version: ProtocolVersion) -> Option<Object> {
-        let mut member = params.remove(meta::META).and_then(|meta| Object::read(&meta).ok()).unwrap_or_default();
-        if version.era() == Era::Modern {
-            member = member.with_all(&self.env.modern_meta(version));
-        }
+    /// Returns the params of a request without `_meta`, and its `_meta`: with the members that the
+    /// era demands, and with the progress token if the call requests progress. These members
+    /// replace those of the application.
+    fn split_meta(
+        &mut self,
+        mut params: Object,
+        id: &Id,
+        purpose: Purpose,
+        version: ProtocolVersion,
+    ) -> (Object, Object) {
+        let own = params.remove(meta::META).and_then(|meta| Object::read(&meta).ok()).unwrap_or_default();
+        let mut member = match version.era() {
+            Era::Legacy => own,
+            Era::Modern if own.is_empty() => self.env.modern_meta(version),
+            Era::Modern => own.with_all(&self.env.modern_meta(version)),
+        };
         member.remove(meta::PROGRESS_TOKEN);
         if let Purpose::Call(call) = purpose
             && self.calls.wants_token(&self.env, call)
         {
             member.set(meta::PROGRESS_TOKEN, id);
         }
-        if !member.is_empty() {
-            params.set(meta::META, member);
-        }
-        (!params.is_empty()).then_some(params)
+        (params, member)
     }
 
     /// Sends a notification. With an `id`, the client reports its delivery.

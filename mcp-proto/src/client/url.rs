@@ -4,7 +4,7 @@ use crate::exchange::Origin;
 use crate::http_support::HttpSupport;
 use crate::redact::Url;
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 
 /// A parsed `http:` or `https:` URL. Its `Debug` shows no secret of the query.
 #[derive(Clone, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl HttpTarget {
     /// Returns the value of `Host`. It omits the default port of the scheme (RFC 9110 section 7.2).
     pub(super) fn authority(&self) -> String {
         let Origin { tls, host, port } = &self.origin;
-        let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+        let host = if host.contains(':') { format!("[{host}]") } else { host.to_string() };
         match (tls, port) {
             (false, 80) | (true, 443) => host,
             (_, port) => format!("{host}:{port}"),

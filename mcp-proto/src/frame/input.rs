@@ -18,7 +18,9 @@ const OVERHEAD: usize = 64;
 /// The queue of bytes. It scans and copies each byte at most once.
 #[derive(Debug, Default)]
 pub(super) struct ByteQueue {
-    buffers: VecDeque<Buffer>,
+    /// The next buffer. Most are consumed before another arrives.
+    front: Option<Buffer>,
+    more: VecDeque<Buffer>,
     held: usize,
 }
 
@@ -34,7 +36,11 @@ impl ByteQueue {
         if !bytes.is_empty() {
             let whole = bytes.len();
             self.held += whole + OVERHEAD;
-            self.buffers.push_back(Buffer { rest: bytes, whole });
+            let buffer = Buffer { rest: bytes, whole };
+            match self.front {
+                None => self.front = Some(buffer),
+                Some(_) => self.more.push_back(buffer),
+            }
         }
     }
 
@@ -44,7 +50,7 @@ impl ByteQueue {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.buffers.is_empty()
+        self.front.is_none()
     }
 
     pub(super) fn clear(&mut self) {
@@ -53,12 +59,12 @@ impl ByteQueue {
 
     /// Returns the next bytes. Never empty. More may follow.
     pub(super) fn front(&self) -> Option<&[u8]> {
-        self.buffers.front().map(|buffer| &*buffer.rest)
+        self.front.as_ref().map(|buffer| &*buffer.rest)
     }
 
     /// Skips `count` bytes, at most those of [`front`](Self::front).
     pub(super) fn skip(&mut self, count: usize) {
-        if let Some(buffer) = self.buffers.front_mut() {
+        if let Some(buffer) = &mut self.front {
             buffer.rest.advance(count.min(buffer.rest.len()));
             self.tidy();
         }
@@ -67,10 +73,15 @@ impl ByteQueue {
     /// Takes `count` bytes, at most those of [`front`](Self::front). The result keeps alive at most
     /// twice its length.
     pub(super) fn take(&mut self, count: usize) -> Bytes {
-        let Some(buffer) = self.buffers.front_mut() else { return Bytes::new() };
-        let taken = buffer.rest.split_to(count.min(buffer.rest.len()));
-        let shared = taken.len() >= LARGE && buffer.whole <= 2 * taken.len();
-        let taken = if shared { taken } else { Bytes::copy_from_slice(&taken) };
+        let Some(buffer) = &mut self.front else { return Bytes::new() };
+        let count = count.min(buffer.rest.len());
+        let taken = if count >= LARGE && buffer.whole <= 2 * count {
+            buffer.rest.split_to(count)
+        } else {
+            let copy = Bytes::copy_from_slice(&buffer.rest[..count]);
+            buffer.rest.advance(count);
+            copy
+        };
         self.tidy();
         taken
     }
@@ -96,14 +107,14 @@ impl ByteQueue {
     }
 
     fn tidy(&mut self) {
-        if let Some(buffer) = self.buffers.front()
+        if let Some(buffer) = &self.front
             && buffer.rest.is_empty()
         {
             self.held -= buffer.whole + OVERHEAD;
-            self.buffers.pop_front();
-        }
-        if self.buffers.is_empty() {
-            self.clear();
+            self.front = self.more.pop_front();
+            if self.front.is_none() {
+                self.more = VecDeque::new();
+            }
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Content blocks.
 
-use crate::rpc::{DecodeError, Object, RawJson};
+use crate::rpc::{DecodeError, Object, RawJson, Write};
 use crate::version::ProtocolVersion;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 /// One block of content. `other` keeps the members that a variant does not name (`annotations`,
 /// `_meta`, …).
@@ -87,44 +88,43 @@ impl Content {
     /// error.
     pub fn read(json: &RawJson) -> Result<Self, DecodeError> {
         let mut object = Object::read(json)?;
-        let kind: String = object.required("type")?;
-        Ok(match kind.as_str() {
-            "text" => {
-                let text = object.required("text")?;
-                let _ = (object.remove("type"), object.remove("text"));
-                Self::Text { text, other: object }
-            }
-            "image" | "audio" => {
-                let (data, mime_type) = (object.required("data")?, object.required("mimeType")?);
-                let _ = (object.remove("type"), object.remove("data"), object.remove("mimeType"));
-                if kind == "image" {
-                    Self::Image { data, mime_type, other: object }
-                } else {
-                    Self::Audio { data, mime_type, other: object }
-                }
-            }
-            "resource" => {
+        // The variant without its fields: taking them changes the object.
+        let kind = match &*object.required_str("type")? {
+            "text" => Self::text(""),
+            "image" => Self::image("", ""),
+            "audio" => Self::audio("", ""),
+            "resource" => Self::Resource { resource: Object::new(), other: Object::new() },
+            "resource_link" => Self::ResourceLink { uri: String::new(), name: String::new(), other: Object::new() },
+            _ => return Ok(Self::Unknown(object)),
+        };
+        object.remove("type");
+        let mut take = |key: &str| -> Result<String, DecodeError> {
+            let text = object.required(key)?;
+            object.remove(key);
+            Ok(text)
+        };
+        Ok(match kind {
+            Self::Text { .. } => Self::Text { text: take("text")?, other: object },
+            Self::Image { .. } => Self::Image { data: take("data")?, mime_type: take("mimeType")?, other: object },
+            Self::Audio { .. } => Self::Audio { data: take("data")?, mime_type: take("mimeType")?, other: object },
+            Self::Resource { .. } => {
                 let resource = object.object("resource")?;
-                let _ = (object.remove("type"), object.remove("resource"));
+                object.remove("resource");
                 Self::Resource { resource, other: object }
             }
-            "resource_link" => {
-                let (uri, name) = (object.required("uri")?, object.required("name")?);
-                let _ = (object.remove("type"), object.remove("uri"), object.remove("name"));
-                Self::ResourceLink { uri, name, other: object }
-            }
-            _ => Self::Unknown(object),
+            Self::ResourceLink { .. } => Self::ResourceLink { uri: take("uri")?, name: take("name")?, other: object },
+            Self::Unknown(_) => Self::Unknown(object),
         })
     }
 
     /// Returns the block in a form that this revision can represent.
     #[must_use]
-    pub fn lower(&self, version: ProtocolVersion) -> Self {
+    pub fn lower(self, version: ProtocolVersion) -> Self {
         let rules = version.rules();
         match self {
             Self::Audio { mime_type, .. } if !rules.audio => Self::text(format!("[audio: {mime_type}]")),
             Self::ResourceLink { uri, name, .. } if !rules.resource_links => Self::text(format!("[{name}: {uri}]")),
-            other => other.clone(),
+            other => other,
         }
     }
 
@@ -146,6 +146,32 @@ impl Content {
         object.with_all(other)
     }
 }
+
+impl Write for Content {
+    fn write_json(&self, out: &mut Vec<u8>) {
+        match self {
+            // The most frequent block, without an object for it.
+            Self::Text { text, other } if other.is_empty() => {
+                out.extend_from_slice(TEXT);
+                text.write_json(out);
+                out.push(b'}');
+            }
+            _ => self.write().write_json(out),
+        }
+    }
+
+    fn json_len(&self) -> usize {
+        match self {
+            Self::Text { text, .. } => TEXT.len() + text.json_len() + 1,
+            Self::Image { data, .. } | Self::Audio { data, .. } => data.json_len(),
+            Self::Resource { resource, .. } => resource.json_len(),
+            Self::ResourceLink { uri, .. } => uri.json_len(),
+            Self::Unknown(object) => object.json_len(),
+        }
+    }
+}
+
+const TEXT: &[u8] = b"{\"type\":\"text\",\"text\":";
 
 fn media(kind: &str, data: &str, mime_type: &str) -> Object {
     Object::new().with("type", kind).with("data", data).with("mimeType", mime_type)

@@ -4,8 +4,9 @@
 //! knows no tool and no connection.
 
 use crate::rpc::Object;
+use alloc::borrow::Cow;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -42,8 +43,8 @@ pub(crate) fn name_key(method: &str) -> Option<&'static str> {
 
 /// Returns the value of `Mcp-Name` for this request. `None` if the method has none, or the params
 /// lack it.
-pub(crate) fn name_of(method: &str, params: &Object) -> Option<String> {
-    params.optional(name_key(method)?).ok().flatten()
+pub(crate) fn name_of<'a>(method: &str, params: &'a Object) -> Option<Cow<'a, str>> {
+    params.str(name_key(method)?)
 }
 
 /// Returns whether this is a valid session id: visible ASCII (2025-11-25 transports, session
@@ -55,10 +56,13 @@ pub(crate) fn is_session_id(text: &str) -> bool {
 
 /// Encodes a value for a header field: unchanged if it is visible ASCII without blanks at its ends,
 /// otherwise in Base64 with markers. A plain value that looks like that form is encoded too.
-pub(crate) fn encode(value: &str) -> String {
+pub(crate) fn encode(value: &str) -> Cow<'_, str> {
     let plain = value.bytes().all(|b| (0x20..0x7f).contains(&b)) && value.trim() == value;
     let looks_encoded = value.starts_with(BEFORE) && value.ends_with(AFTER);
-    if plain && !looks_encoded { value.to_string() } else { format!("{BEFORE}{}{AFTER}", STANDARD.encode(value)) }
+    match plain && !looks_encoded {
+        true => Cow::Borrowed(value),
+        false => Cow::Owned(format!("{BEFORE}{}{AFTER}", STANDARD.encode(value))),
+    }
 }
 
 /// Returns the value of a field without the white space around it.
@@ -76,13 +80,13 @@ pub(crate) fn plain(value: &str) -> Result<&str, &'static str> {
 ///
 /// # Errors
 /// As in [`plain`].
-pub(crate) fn decode(value: &str) -> Result<String, &'static str> {
+pub(crate) fn decode(value: &str) -> Result<Cow<'_, str>, &'static str> {
     let value = plain(value)?;
     match value.strip_prefix(BEFORE).and_then(|rest| rest.strip_suffix(AFTER)) {
-        None => Ok(value.into()),
+        None => Ok(Cow::Borrowed(value)),
         Some(coded) => {
             let bytes = STANDARD.decode(coded).map_err(|_| "is not the Base64 that it says it is")?;
-            String::from_utf8(bytes).map_err(|_| "is Base64 of what is not UTF-8")
+            String::from_utf8(bytes).map(Cow::Owned).map_err(|_| "is Base64 of what is not UTF-8")
         }
     }
 }
@@ -187,8 +191,8 @@ mod tests {
         fn every_value_round_trips_as_a_valid_field(value in any::<String>()) {
             let header = encode(&value);
             prop_assert!(header.bytes().all(|byte| (0x20..0x7f).contains(&byte)));
-            prop_assert_eq!(header.trim(), header.as_str());
-            prop_assert_eq!(decode(&header), Ok(value));
+            prop_assert_eq!(header.trim(), &*header);
+            prop_assert_eq!(decode(&header), Ok(value.as_str().into()));
         }
     }
 }

@@ -5,7 +5,7 @@ use super::lifecycle::CacheHints;
 use super::mirror::{self, Mirror};
 use crate::call::{Call, Method, Paged, RawResult};
 use crate::peer_text::Visible;
-use crate::rpc::{DecodeError, EncodeError, JsonKind, Object, RawJson, ToObject};
+use crate::rpc::{DecodeError, EncodeError, JsonKind, Object, RawJson, ToObject, Write};
 use crate::version::ProtocolVersion;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -414,8 +414,14 @@ impl CallToolResult {
     /// [`DecodeError`] if it does not have this shape.
     pub fn read(json: &RawJson) -> Result<Self, DecodeError> {
         let mut other = Object::read(json)?;
-        let content = other.optional_array("content")?.unwrap_or_default();
-        let content = content.iter().map(Content::read).collect::<Result<_, _>>()?;
+        let content = match other.kind("content") {
+            Some(JsonKind::Array) => {
+                let blocks = other.get("content").into_iter().flat_map(|content| content.elements());
+                blocks.map(|block| Content::read(&block)).collect::<Result<_, _>>()?
+            }
+            Some(JsonKind::Null) | None => Vec::new(),
+            Some(_) => return Err(DecodeError::new("`content`: expected an array")),
+        };
         let is_error = other.optional("isError")?.unwrap_or(false);
         let structured = other.remove("structuredContent");
         for key in ["content", "isError", "resultType"] {
@@ -427,22 +433,23 @@ impl CallToolResult {
     /// Returns the result in a form that this revision can represent. Structured content that it
     /// cannot represent becomes a block of text if there is none.
     #[must_use]
-    pub fn lower(&self, version: ProtocolVersion) -> Self {
+    pub fn lower(self, version: ProtocolVersion) -> Self {
         let rules = version.rules();
-        let mut content: Vec<_> = self.content.iter().map(|block| block.lower(version)).collect();
+        let mut content: Vec<_> = self.content.into_iter().map(|block| block.lower(version)).collect();
         let object = |json: &RawJson| json.kind() == JsonKind::Object;
         let carries = |json: &RawJson| rules.any_structured || (rules.titles && object(json));
         if let (Some(json), true) = (&self.structured, content.is_empty()) {
             content.push(Content::text(json.as_str()));
         }
-        let structured = self.structured.clone().filter(carries);
-        Self { content, structured, is_error: self.is_error, other: self.other.clone() }
+        Self { content, structured: self.structured.filter(carries), is_error: self.is_error, other: self.other }
     }
 
     /// Encodes the result.
     pub fn write(&self) -> Object {
-        let content: Vec<Object> = self.content.iter().map(Content::write).collect();
-        let mut object = Object::new().with("content", content);
+        // For the key, and for what a server adds.
+        const ROOM: usize = 256;
+
+        let mut object = Object::with_room(self.content.json_len() + ROOM).with("content", &self.content);
         if let Some(structured) = &self.structured {
             object.set("structuredContent", structured);
         }

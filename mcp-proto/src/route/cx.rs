@@ -288,16 +288,16 @@ impl Cx {
     pub fn outcome(&self, output: impl IntoOutput) -> Outcome {
         let result = output.into_output();
         match (result, self.invocation.is_tool) {
-            (Ok(result), true) => self.complete(&result),
+            (Ok(result), true) => self.complete(result),
             (Ok(result), false) => method_result(result),
             (Err(ToolError::Ask { requests, state }), _) => Outcome::NeedInput { requests, state },
-            (Err(ToolError::Failed(text)), true) => self.complete(&CallToolResult::error(text)),
+            (Err(ToolError::Failed(text)), true) => self.complete(CallToolResult::error(text)),
             (Err(ToolError::Failed(text)), false) => Outcome::Error(ErrorObject::new(code::INTERNAL_ERROR, text)),
             (Err(ToolError::Protocol(error)), _) => Outcome::Error(error),
         }
     }
 
-    fn complete(&self, result: &CallToolResult) -> Outcome {
+    fn complete(&self, result: CallToolResult) -> Outcome {
         Outcome::Complete(result.lower(self.context().version).write())
     }
 

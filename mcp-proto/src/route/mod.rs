@@ -327,7 +327,7 @@ impl Router {
     fn agree(&self, incoming: &Incoming) -> Result<(), ErrorObject> {
         let Incoming { method, params, context, .. } = incoming;
         let Some(head) = context.http.as_ref().filter(|_| context.version.era() == Era::Modern) else { return Ok(()) };
-        let name = params.optional::<String>("name").ok().flatten().filter(|_| method == "tools/call");
+        let name = params.str("name").filter(|_| method == "tools/call");
         match name.and_then(|name| self.offered(&name)) {
             Some(offered) => mirrored::check(&offered.mirror, params, head),
             None => Ok(()),
@@ -362,7 +362,7 @@ impl Router {
     /// Returns the handler of a call and its arguments. A call of an unknown tool is an error in
     /// every revision.
     fn find(&self, incoming: &Incoming) -> Result<Resolved<'_>, ErrorObject> {
-        let name: String = incoming.params.required("name").map_err(|e| invalid(&format!("{e}")))?;
+        let name = incoming.params.required_str("name").map_err(|e| invalid(&format!("{e}")))?;
         let offered = self.offered(&name).ok_or_else(|| invalid(&format!("Unknown tool: {name}")))?;
         let arguments = match incoming.params.get("arguments") {
             None => RawJson::empty_object(),

@@ -149,6 +149,20 @@ impl<T: IntoOutput, E: Into<ToolError>> IntoOutput for Result<T, E> {
     }
 }
 
+impl IntoOutput for String {
+    /// One block of text.
+    fn into_output(self) -> Result<CallToolResult, ToolError> {
+        Ok(CallToolResult::text(self))
+    }
+}
+
+impl IntoOutput for &str {
+    /// One block of text.
+    fn into_output(self) -> Result<CallToolResult, ToolError> {
+        Ok(CallToolResult::text(self))
+    }
+}
+
 macro_rules! as_text {
     ($($type:ty),*) => {$(
         impl IntoOutput for $type {
@@ -160,4 +174,4 @@ macro_rules! as_text {
     )*};
 }
 
-as_text!(String, &str, bool, i8, i16, i32, i64, u8, u16, u32, u64, usize, isize, f32, f64);
+as_text!(bool, i8, i16, i32, i64, u8, u16, u32, u64, usize, isize, f32, f64);

@@ -1,6 +1,7 @@
 //! JSON that was validated once and is then carried as bytes.
 
 use super::grammar::{self, MAX_DEPTH, Scan};
+use super::members::Member;
 use super::value::Write;
 use super::{Id, InvalidKind, InvalidMessage};
 use crate::peer_text::Visible;
@@ -37,8 +38,8 @@ impl RawJson {
     /// JSON; serialize it compactly).
     pub fn parse(bytes: impl Into<Bytes>) -> Result<Self, InvalidMessage> {
         let bytes = bytes.into();
-        let value = grammar::value(&bytes).map_err(|kind| InvalidMessage::new(kind, &bytes))?;
-        let value = bytes.slice(value);
+        let range = grammar::value(&bytes).map_err(|kind| InvalidMessage::new(kind, &bytes))?;
+        let value = if range.len() == bytes.len() { bytes.clone() } else { bytes.slice(range) };
         if memchr::memchr2(b'\r', b'\n', &value).is_some() {
             return Err(InvalidMessage::new(InvalidKind::Syntax, &bytes));
         }
@@ -119,20 +120,38 @@ impl RawJson {
         Id::read(&self.0)
     }
 
-    /// Returns the elements of a JSON array. Empty for any other value.
-    pub(super) fn elements(&self) -> Vec<Self> {
-        let bytes = self.to_bytes();
-        let mut scan = Scan::new(&bytes, MAX_DEPTH);
-        let mut found = Vec::new();
-        let mut first = true;
-        if scan.open(b'[') {
-            while let Ok(true) = scan.element(first) {
-                first = false;
-                let Ok(value) = scan.skip() else { break };
-                found.push(Self::trusted(bytes.slice(value)));
+    /// Returns a member of a JSON object. `None` for any other value.
+    pub(crate) fn member(&self, key: &str) -> Option<Self> {
+        let mut scan = Scan::new(&self.0, MAX_DEPTH);
+        let (mut found, mut first) = (None, true);
+        if !scan.open(b'{') {
+            return None;
+        }
+        while let Ok(Some(range)) = scan.member(first) {
+            first = false;
+            let Ok(value) = scan.skip() else { break };
+            let member = Member::new(range, value.clone());
+            if member.name(&self.0) == key {
+                found = Some(value);
             }
         }
-        found
+        found.map(|value| Self::trusted(self.0.slice(value)))
+    }
+
+    /// Returns the elements of a JSON array. Empty for any other value.
+    pub(crate) fn elements(&self) -> impl Iterator<Item = Self> + use<> {
+        let (bytes, mut next) = (self.to_bytes(), None);
+        core::iter::from_fn(move || {
+            let mut scan = Scan::new(&bytes, MAX_DEPTH);
+            match next {
+                Some(at) => scan.at = at,
+                None => scan.open(b'[').then_some(())?,
+            }
+            scan.element(next.is_none()).ok()?.then_some(())?;
+            let value = scan.skip().ok()?;
+            next = Some(scan.at);
+            Some(Self::trusted(bytes.slice(value)))
+        })
     }
 
     /// Returns the type of the value.

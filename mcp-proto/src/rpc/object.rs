@@ -118,6 +118,12 @@ impl Object {
         Self(None)
     }
 
+    /// Creates an object with room for a text of this length, for one that gets at least one
+    /// member.
+    pub(crate) fn with_room(len: usize) -> Self {
+        Self(Some(Arc::new(Inner { text: Text::Own(Vec::with_capacity(len)), ..Inner::default() })))
+    }
+
     /// Reads the members of an object.
     ///
     /// # Errors
@@ -148,15 +154,7 @@ impl Object {
 
     /// Returns the object as JSON text.
     pub fn to_json(&self) -> RawJson {
-        match self.0.as_deref() {
-            None => RawJson::empty_object(),
-            Some(Inner { text: Text::Shared(text), .. }) => RawJson::trusted(text.clone()),
-            Some(inner) => {
-                let mut out = Vec::with_capacity(inner.text_len());
-                inner.write_to(&mut out);
-                RawJson::trusted(out.into())
-            }
-        }
+        self.0.as_deref().map_or_else(RawJson::empty_object, Inner::to_json)
     }
 
     /// Appends the object as JSON text.
@@ -250,6 +248,14 @@ impl Object {
         decode(key, self.slice(key).ok_or_else(|| missing(key))?)
     }
 
+    /// Returns a required member that is a string.
+    ///
+    /// # Errors
+    /// [`DecodeError`] with the key, if the member is absent or has another type.
+    pub fn required_str(&self, key: &str) -> Result<Cow<'_, str>, DecodeError> {
+        self.str(key).map_or_else(|| self.required(key).map(Cow::Owned), Ok)
+    }
+
     /// Decodes a member that may be absent or `null`.
     ///
     /// # Errors
@@ -289,7 +295,7 @@ impl Object {
     /// [`DecodeError`] with the key.
     pub fn optional_array(&self, key: &str) -> Result<Option<Vec<RawJson>>, DecodeError> {
         match self.kind(key) {
-            Some(JsonKind::Array) => Ok(self.get(key).map(|value| value.elements())),
+            Some(JsonKind::Array) => Ok(self.get(key).map(|value| value.elements().collect())),
             Some(JsonKind::Null) | None => Ok(None),
             Some(_) => Err(in_member(key, &"expected an array")),
         }
@@ -389,6 +395,15 @@ impl Inner {
             Text::Own(text) => Bytes::copy_from_slice(&text[member.value()]),
             Text::Shared(text) | Text::Sparse(text) => text.slice(member.value()),
         })
+    }
+
+    fn to_json(&self) -> RawJson {
+        if let Text::Shared(text) = &self.text {
+            return RawJson::trusted(text.clone());
+        }
+        let mut out = Vec::with_capacity(self.text_len());
+        self.write_to(&mut out);
+        RawJson::trusted(out.into())
     }
 
     fn write_to(&self, out: &mut Vec<u8>) {
@@ -531,8 +546,9 @@ impl From<Object> for RawJson {
         match object.0.map(Arc::try_unwrap) {
             None => Self::empty_object(),
             Some(Ok(Inner { text: Text::Own(text), .. })) => Self::trusted(text.into()),
-            Some(Ok(inner)) => Object(Some(Arc::new(inner))).to_json(),
-            Some(Err(shared)) => Object(Some(shared)).to_json(),
+            Some(Ok(Inner { text: Text::Shared(text), .. })) => Self::trusted(text),
+            Some(Ok(inner)) => inner.to_json(),
+            Some(Err(shared)) => shared.to_json(),
         }
     }
 }

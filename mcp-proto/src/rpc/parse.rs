@@ -13,7 +13,7 @@
 //! Keys outside the envelope are ignored, even if they repeat. So are the `params` of a response.
 
 use super::grammar::{Scan, add_fault, utf8_prefix};
-use super::scalar::{read_integer, read_string, unescape};
+use super::scalar::{read_integer, read_str, read_string, unescape};
 use super::{
     ErrorObject, Id, InvalidKind, InvalidMessage, Message, Notification, Object, Payload, RawJson, Request, Response,
 };
@@ -166,7 +166,7 @@ impl Envelope {
         if self.duplicate {
             return Err(InvalidKind::DuplicateKey);
         }
-        if self.jsonrpc.as_ref().and_then(|range| read_string(&text[range.clone()])).as_deref() != Some("2.0") {
+        if self.jsonrpc.as_ref().and_then(|range| read_str(&text[range.clone()])).as_deref() != Some("2.0") {
             return Err(InvalidKind::NotJsonRpc);
         }
         Ok(())

@@ -93,7 +93,7 @@ fn hex(digits: &[u8]) -> Option<u16> {
 }
 
 /// Appends an integer.
-pub(super) fn write_integer(out: &mut Vec<u8>, is_negative: bool, mut magnitude: u64) {
+pub(crate) fn write_integer(out: &mut Vec<u8>, is_negative: bool, mut magnitude: u64) {
     // The digits, from the last to the first, and a sign.
     let mut digits = [0; 20];
     let mut at = digits.len();

@@ -16,7 +16,7 @@ pub trait Write {
     /// Appends the text.
     fn write_json(&self, out: &mut Vec<u8>);
 
-    /// Returns about the length of the text.
+    /// Returns the length of the text, or a little less.
     fn json_len(&self) -> usize;
 }
 
@@ -79,7 +79,7 @@ impl Write for bool {
     }
 
     fn json_len(&self) -> usize {
-        5
+        5 - usize::from(*self)
     }
 }
 
@@ -89,7 +89,7 @@ impl Write for i64 {
     }
 
     fn json_len(&self) -> usize {
-        20
+        usize::from(*self < 0) + self.unsigned_abs().json_len()
     }
 }
 
@@ -99,7 +99,7 @@ impl Write for u64 {
     }
 
     fn json_len(&self) -> usize {
-        20
+        self.checked_ilog10().unwrap_or(0) as usize + 1
     }
 }
 
@@ -132,7 +132,8 @@ impl<T: Write> Write for [T] {
     }
 
     fn json_len(&self) -> usize {
-        self.iter().map(|element| element.json_len() + 1).sum::<usize>() + 2
+        let commas = self.len().saturating_sub(1);
+        self.iter().map(Write::json_len).sum::<usize>() + commas + 2
     }
 }
 

@@ -1,48 +1,65 @@
 //! Messages to bytes. Each message is written once into one buffer, without a newline.
 
-use super::scalar::write_string;
 use super::value::Write;
 use super::{ErrorObject, Id, Message, Object, Payload, RawJson};
 use alloc::vec::Vec;
 use bytes::Bytes;
 
+const ID: &[u8] = b",\"id\":";
+const METHOD: &[u8] = b",\"method\":";
+const PARAMS: &[u8] = b",\"params\":";
+const RESULT: &[u8] = b",\"result\":";
+const ERROR: &[u8] = b",\"error\":";
+
 /// Writes a request. Omits absent `params`.
 pub fn request(id: &Id, method: &str, params: Option<&Object>) -> Bytes {
-    let mut out = open(params.map_or(0, Object::text_len));
-    out.extend_from_slice(b",\"id\":");
-    id.write_json(&mut out);
+    let mut out = open(ID.len() + id.json_len() + method_len(method, params));
+    push(&mut out, ID, id);
     close_with_method(out, method, params)
+}
+
+/// Writes a request whose params have one more member, `_meta`, at their end.
+pub(crate) fn request_with_meta(id: &Id, method: &str, params: &Object, meta: &Object) -> Bytes {
+    const META: &[u8] = b"\"_meta\":";
+    let meta_len = META.len() + meta.json_len() + usize::from(!params.is_empty());
+    let mut out = open(ID.len() + id.json_len() + method_len(method, Some(params)) + meta_len);
+    push(&mut out, ID, id);
+    push(&mut out, METHOD, method);
+    push(&mut out, PARAMS, params);
+    out.pop();
+    if !params.is_empty() {
+        out.push(b',');
+    }
+    push(&mut out, META, meta);
+    out.extend_from_slice(b"}}");
+    out.into()
 }
 
 /// Writes a notification. Omits absent `params`.
 pub fn notification(method: &str, params: Option<&Object>) -> Bytes {
-    close_with_method(open(params.map_or(0, Object::text_len)), method, params)
+    close_with_method(open(method_len(method, params)), method, params)
 }
 
 /// Writes a response with a result.
 pub fn result_response(id: &Id, result: &Object) -> Bytes {
-    let mut out = open(result.text_len());
-    out.extend_from_slice(b",\"id\":");
-    id.write_json(&mut out);
-    out.extend_from_slice(b",\"result\":");
-    result.write_to(&mut out);
+    let mut out = open(ID.len() + id.json_len() + RESULT.len() + result.json_len());
+    push(&mut out, ID, id);
+    push(&mut out, RESULT, result);
     out.push(b'}');
     out.into()
 }
 
 /// Writes a response with an error. It has no id if the id of the request could not be parsed.
 pub fn error_response(id: Option<&Id>, error: &ErrorObject) -> Bytes {
-    let mut out = open(error.data.as_ref().map_or(0, |data| data.as_bytes().len()) + error.message.len());
-    if let Some(id) = id {
-        out.extend_from_slice(b",\"id\":");
-        id.write_json(&mut out);
-    }
-    out.extend_from_slice(b",\"error\":");
     let fields = Object::new()
         .with("code", error.code)
         .with("message", error.message.as_str())
-        .with_opt("data", error.data.clone());
-    fields.write_to(&mut out);
+        .with_opt("data", error.data.as_ref());
+    let mut out = open(id.map_or(0, |id| ID.len() + id.json_len()) + ERROR.len() + fields.json_len());
+    if let Some(id) = id {
+        push(&mut out, ID, id);
+    }
+    push(&mut out, ERROR, &fields);
     out.push(b'}');
     out.into()
 }
@@ -84,9 +101,8 @@ fn envelope(message: &Message) -> (Vec<u8>, Option<&RawJson>) {
             Payload::Error(error) => return (error_response(Some(&response.id), error).into(), None),
             Payload::Result(result) => {
                 let mut out = open(0);
-                out.extend_from_slice(b",\"id\":");
-                response.id.write_json(&mut out);
-                out.extend_from_slice(b",\"result\":");
+                push(&mut out, ID, &response.id);
+                out.extend_from_slice(RESULT);
                 return (out, Some(result));
             }
         },
@@ -94,27 +110,35 @@ fn envelope(message: &Message) -> (Vec<u8>, Option<&RawJson>) {
     };
     let mut out = open(0);
     if let Some(id) = id {
-        out.extend_from_slice(b",\"id\":");
-        id.write_json(&mut out);
+        push(&mut out, ID, id);
     }
-    out.extend_from_slice(b",\"method\":");
-    write_string(&mut out, method);
-    out.extend_from_slice(if params.is_some() { b",\"params\":" } else { b"}" });
+    push(&mut out, METHOD, method.as_str());
+    out.extend_from_slice(if params.is_some() { PARAMS } else { b"}" });
     (out, params)
 }
 
-fn open(size: usize) -> Vec<u8> {
-    let mut out = Vec::with_capacity(size + 96);
-    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\"");
+/// Begins a message with room for this number of bytes and its last bracket. A buffer without
+/// further room becomes [`Bytes`] as it is.
+fn open(len: usize) -> Vec<u8> {
+    const OPEN: &[u8] = b"{\"jsonrpc\":\"2.0\"";
+    let mut out = Vec::with_capacity(OPEN.len() + len + 1);
+    out.extend_from_slice(OPEN);
     out
 }
 
+fn push(out: &mut Vec<u8>, key: &[u8], value: &(impl Write + ?Sized)) {
+    out.extend_from_slice(key);
+    value.write_json(out);
+}
+
+fn method_len(method: &str, params: Option<&Object>) -> usize {
+    METHOD.len() + method.json_len() + params.map_or(0, |params| PARAMS.len() + params.json_len())
+}
+
 fn close_with_method(mut out: Vec<u8>, method: &str, params: Option<&Object>) -> Bytes {
-    out.extend_from_slice(b",\"method\":");
-    write_string(&mut out, method);
+    push(&mut out, METHOD, method);
     if let Some(params) = params {
-        out.extend_from_slice(b",\"params\":");
-        params.write_to(&mut out);
+        push(&mut out, PARAMS, params);
     }
     out.push(b'}');
     out.into()

@@ -1,6 +1,7 @@
 //! The parameters of a request by era, and the results of the requests that the engine serves
 //! itself.
 
+use super::incoming::Declaration;
 use super::responder::may_ask;
 use super::response::ErrorReply;
 use super::seal::Inputs;
@@ -12,6 +13,7 @@ use crate::input::{Principal, SessionKey};
 use crate::model::lifecycle::{ClientCapabilities, Implementation, meta};
 use crate::rpc::{ErrorObject, Id, JsonKind, Object, RawJson, Request, code};
 use crate::version::{Era, ProtocolVersion};
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
@@ -36,7 +38,7 @@ impl Transport {
 /// The client of a request, as far as the transport knows it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Caller {
-    pub(super) peer: Peer,
+    pub(super) peer: Arc<Peer>,
     pub(super) http: Option<Arc<RequestHead>>,
     pub(super) principal: Option<Principal>,
     pub(super) session: Option<SessionKey>,
@@ -89,10 +91,10 @@ impl Parts {
 
     /// Returns the revision that the request names. An error unless all metadata that 2026-07-28
     /// demands is there.
-    pub(super) fn named_version(&self) -> Result<String, ErrorReply> {
+    pub(super) fn named_version(&self) -> Result<Cow<'_, str>, ErrorReply> {
         let version = self
             .meta
-            .required::<String>(meta::PROTOCOL_VERSION)
+            .required_str(meta::PROTOCOL_VERSION)
             .map_err(|e| ErrorReply::metadata(format!("`_meta`: {e}")))?;
         self.meta.object(meta::CLIENT_CAPABILITIES).map_err(|e| ErrorReply::metadata(format!("`_meta`: {e}")))?;
         Ok(version)
@@ -121,8 +123,6 @@ impl Parts {
         takes_unasked: bool,
     ) -> Result<AdmittedRequest, ErrorReply> {
         let token = self.progress_token()?;
-        let capabilities = self.meta.optional_object(meta::CLIENT_CAPABILITIES).ok().flatten().unwrap_or_default();
-        let client = self.meta.optional_object(meta::CLIENT_INFO).ok().flatten();
         let (mut inputs, mut state, mut fault, mut unasked) = (Inputs::new(), None, None, false);
         if may_ask(&request.method) {
             match self.take_inputs() {
@@ -136,8 +136,7 @@ impl Parts {
         }
         let context = Context {
             version,
-            client: client.and_then(|client| Implementation::read(client).ok()).map(Arc::new),
-            capabilities: ClientCapabilities::read(&capabilities).into(),
+            declared: Declaration::Here(self.meta.clone()),
             peer: caller.peer,
             http: caller.http,
             principal: caller.principal,
@@ -147,7 +146,7 @@ impl Parts {
         let Self { params, meta } = self;
         let method = request.method.clone();
         let incoming = Incoming { method, params, meta, context, inputs, state, nonce: None };
-        let size = weight::of_request(&request, token.as_ref(), &incoming, false);
+        let size = weight::of_request(&request, token.as_ref(), &incoming);
         Ok(AdmittedRequest { id: request.id, incoming, token, fault, unasked, size })
     }
 
@@ -161,8 +160,10 @@ impl Parts {
         let token = self.progress_token()?;
         let context = Context {
             version: negotiated.version,
-            client: negotiated.client.clone(),
-            capabilities: negotiated.capabilities.clone(),
+            declared: Declaration::Before {
+                client: negotiated.client.clone(),
+                capabilities: Arc::clone(&negotiated.capabilities),
+            },
             peer: caller.peer,
             http: caller.http,
             principal: caller.principal,
@@ -172,7 +173,7 @@ impl Parts {
         let Self { params, meta } = self;
         let method = request.method.clone();
         let incoming = Incoming { method, params, meta, context, inputs: Inputs::new(), state: None, nonce: None };
-        let size = weight::of_request(&request, token.as_ref(), &incoming, true);
+        let size = weight::of_request(&request, token.as_ref(), &incoming);
         Ok(AdmittedRequest { id: request.id, incoming, token, fault: None, unasked: false, size })
     }
 

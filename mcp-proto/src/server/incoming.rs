@@ -2,7 +2,7 @@
 
 use crate::exchange::{Peer, RequestHead};
 use crate::input::{Principal, SessionKey};
-use crate::model::lifecycle::{ClientCapabilities, Implementation};
+use crate::model::lifecycle::{ClientCapabilities, Implementation, meta};
 use crate::rpc::{ErrorObject, Object, RawJson};
 use crate::version::ProtocolVersion;
 use alloc::collections::BTreeMap;
@@ -44,15 +44,9 @@ pub struct Incoming {
 pub struct Context {
     /// The revision of the request.
     pub version: ProtocolVersion,
-    /// The name and version that the client declared. For people: do not base decisions on it.
-    pub client: Option<Arc<Implementation>>,
-    /// The capabilities that the client declared: for this request (modern), or for its connection
-    /// or session (legacy). Empty if a legacy request is served without a session. All requests
-    /// with the same declaration share it, since a client may send a large declaration once, and
-    /// many requests.
-    pub capabilities: Arc<ClientCapabilities>,
+    pub(super) declared: Declaration,
     /// The peer of the exchange.
-    pub peer: Peer,
+    pub peer: Arc<Peer>,
     /// The head of the HTTP request that carried it. `None` on every other transport.
     pub http: Option<Arc<RequestHead>>,
     /// The principal that the application gave when it admitted the HTTP request or the connection.
@@ -62,6 +56,49 @@ pub struct Context {
     pub session: Option<SessionKey>,
     /// Whether the client requested progress.
     pub wants_progress: bool,
+}
+
+impl Context {
+    /// Returns the name and version that the client declared. For people: do not base decisions on
+    /// it.
+    pub fn client(&self) -> Option<Arc<Implementation>> {
+        match &self.declared {
+            Declaration::Here(meta) => {
+                let info = meta.optional_object(meta::CLIENT_INFO).ok().flatten()?;
+                Implementation::read(info).ok().map(Arc::new)
+            }
+            Declaration::Before { client, .. } => client.clone(),
+        }
+    }
+
+    /// Returns the capabilities that the client declared: for this request (modern), or for its
+    /// connection or session (legacy). Empty if a legacy request is served without a session.
+    pub fn capabilities(&self) -> Arc<ClientCapabilities> {
+        self.declared.capabilities()
+    }
+}
+
+/// Where the client has declared its name and its capabilities. Nothing of a modern declaration is
+/// decoded before the handler asks for it.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Declaration {
+    /// In the `_meta` of the request (modern).
+    Here(Object),
+    /// For its connection or session (legacy). All requests share it, since a client may send a
+    /// large declaration once, and many requests.
+    Before { client: Option<Arc<Implementation>>, capabilities: Arc<ClientCapabilities> },
+}
+
+impl Declaration {
+    pub(super) fn capabilities(&self) -> Arc<ClientCapabilities> {
+        match self {
+            Self::Here(meta) => {
+                let declared = meta.optional_object(meta::CLIENT_CAPABILITIES).ok().flatten().unwrap_or_default();
+                Arc::new(ClientCapabilities::read(&declared))
+            }
+            Self::Before { capabilities, .. } => Arc::clone(capabilities),
+        }
+    }
 }
 
 /// The state that a request brings.

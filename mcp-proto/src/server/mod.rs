@@ -365,7 +365,7 @@ impl Server {
         }
         let client = self.env.shares.take(&client, Bound::Exchanges, 1);
         let (listens, load) = (BTreeSet::new(), Load::default());
-        self.env.exchanges.insert(x, ServedExchange { peer, client, binding, listens, load });
+        self.env.exchanges.insert(x, ServedExchange { peer: Arc::new(peer), client, binding, listens, load });
         true
     }
 

@@ -224,7 +224,7 @@ impl Requests {
             version: running.version,
             method: incoming.method.clone(),
             params: if seals { incoming.params.clone() } else { Object::new() },
-            capabilities: incoming.context.capabilities.clone(),
+            declared: incoming.context.declared.clone(),
             principal: incoming.context.principal.clone(),
             rounds,
             inputs: incoming.inputs.clone(),

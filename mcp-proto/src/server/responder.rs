@@ -3,13 +3,13 @@
 
 use super::ServerConfig;
 use super::client::ClientKey;
-use super::incoming::{Incoming, RequestState};
+use super::incoming::{Declaration, Incoming, RequestState};
 use super::seal::{self, Inputs, Memory};
 use crate::error::{Diagnostic, DiagnosticKind};
 use crate::exchange::ExchangeId;
 use crate::input::{Answer, Answered, InputRequest, LegacyInputRequest, Outcome, Principal, RequestKey};
 use crate::model::content::Content;
-use crate::model::lifecycle::{CacheHints, ClientCapabilities, Implementation, meta};
+use crate::model::lifecycle::{CacheHints, meta};
 use crate::model::tools::CallToolResult;
 use crate::rpc::{ErrorObject, Id, Object, RawJson, code, error_response, result_response};
 use crate::version::{Era, ProtocolVersion};
@@ -31,14 +31,15 @@ pub(super) struct Shared {
     pub(super) seal_key: [u8; 32],
     /// The key of the nonces of sealed states.
     nonce_key: [u8; 32],
-    /// The [`Implementation`] of the server as 2026-07-28 writes it.
-    pub(super) server_info: RawJson,
+    /// The `_meta` that every result of 2026-07-28 has: the name and version of the server.
+    pub(super) result_meta: Object,
 }
 
 impl Shared {
     pub(super) fn new(config: Arc<ServerConfig>, seal_key: [u8; 32], nonce_key: [u8; 32]) -> Self {
-        let server_info = write_info(&config.info);
-        Self { config, seal_key, nonce_key, server_info }
+        let info = config.info.write(ProtocolVersion::V2026_07_28);
+        let result_meta = Object::new().with(meta::SERVER_INFO, info);
+        Self { config, seal_key, nonce_key, result_meta }
     }
 
     /// Completes a result as its revision demands. On 2026-07-28 it gets `resultType`, the server's
@@ -56,11 +57,11 @@ impl Shared {
         if own_kind.is_none() {
             result.set("resultType", kind);
         }
-        let mut meta = result.optional_object(meta::META).ok().flatten().unwrap_or_default();
-        if !meta.contains(meta::SERVER_INFO) {
-            meta.set(meta::SERVER_INFO, &self.server_info);
+        match result.optional_object(meta::META).ok().flatten() {
+            Some(meta) if meta.contains(meta::SERVER_INFO) => result.set(meta::META, meta),
+            Some(meta) => result.set(meta::META, meta.with_all(&self.result_meta)),
+            None => result.set(meta::META, &self.result_meta),
         }
-        result.set(meta::META, meta);
         result
     }
 
@@ -85,10 +86,6 @@ impl fmt::Debug for Shared {
     }
 }
 
-fn write_info(info: &Implementation) -> RawJson {
-    info.write(ProtocolVersion::V2026_07_28).to_json()
-}
-
 /// The right to answer one request, once. It belongs to the engine that created it: another engine
 /// ignores its answer.
 #[derive(PartialEq, Debug)]
@@ -102,7 +99,7 @@ pub struct Responder {
     pub(super) method: String,
     /// The params that a sealed state is bound to. Empty if no state can be sealed.
     pub(super) params: Object,
-    pub(super) capabilities: Arc<ClientCapabilities>,
+    pub(super) declared: Declaration,
     /// The principal of the request, which a sealed state is bound to.
     pub(super) principal: Option<Principal>,
     /// Number of rounds in which the request has asked.
@@ -359,7 +356,7 @@ impl Responder {
 
     fn can_ask(&self, request: &InputRequest) -> bool {
         let exists = !matches!(request, InputRequest::Elicitation(_)) || self.version.rules().elicitation;
-        exists && self.capabilities.has(request.capability())
+        exists && self.declared.capabilities().has(request.capability())
     }
 
     fn refused(self, refusal: InputRefusal) -> Answer {

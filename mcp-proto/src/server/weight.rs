@@ -43,17 +43,13 @@ pub(super) const FIRST: usize = 11
 /// occupies a separate node.
 const EXCHANGE: usize = SPARE * size_of::<ServedExchange>() + 512;
 
-/// Returns the memory of a running request, in bytes. `lasts`: its context belongs to a session or
-/// a connection, which counts the context.
-pub(super) fn of_request(request: &Request, token: Option<&Id>, incoming: &Incoming, lasts: bool) -> usize {
+/// Returns the memory of a running request, in bytes. What its client has declared is a part of its
+/// `_meta`, or its session or connection counts it.
+pub(super) fn of_request(request: &Request, token: Option<&Id>, incoming: &Incoming) -> usize {
     let context = &incoming.context;
     let head = context.http.as_ref().map_or(0, |head| of_head(head) + EXCHANGE);
-    let declared = match lasts {
-        true => 0,
-        false => of_declared(context.client.as_deref(), &context.capabilities),
-    };
-    let caller = context.peer.name.as_ref().map_or(0, String::capacity)
-        + context.principal.as_ref().map_or(0, |principal| principal.0.capacity());
+    // The exchange has its peer, and requests share it.
+    let caller = context.principal.as_ref().map_or(0, |principal| principal.0.capacity());
     let method = incoming.method.capacity();
     let (params, meta) = (&incoming.params, &incoming.meta);
     let inputs = of_inputs(&incoming.inputs);
@@ -69,7 +65,7 @@ pub(super) fn of_request(request: &Request, token: Option<&Id>, incoming: &Incom
     let responder = method + caller + inputs;
     // The server keeps the id as received, and copies it twice.
     let ids = of_id(&request.id) + 2 * request.id.size() + token.map_or(0, of_id);
-    let all = TABLES + ids + text + head + declared + handed + kept + responder;
+    let all = TABLES + ids + text + head + handed + kept + responder;
     // The allocator may round up the requested size.
     all + all / 32
 }

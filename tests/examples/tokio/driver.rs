@@ -321,7 +321,7 @@ async fn open(endpoint: Endpoint, limit: Duration, stderr: Stderr, given: Option
 async fn dial(origin: &Origin, limit: Duration) -> Result<Io, Closed> {
     without_tls(origin)?;
     let clock = Clock::start();
-    let addresses = lookup_host((origin.host.as_str(), origin.port)).await.map_err(|_| Closed::Unresolved)?;
+    let addresses = lookup_host((&*origin.host, origin.port)).await.map_err(|_| Closed::Unresolved)?;
     let mut attempts = Attempts::new(addresses, limit);
     while let Some((address, patience)) = attempts.next(clock.now().since_origin()) {
         let why = match timeout(patience, TcpStream::connect(address)).await {

@@ -83,8 +83,7 @@ impl Channel {
                 without_tls(origin)?;
                 // The only blocking call here. A loop for more than one server has its own
                 // resolver.
-                let addresses =
-                    (origin.host.as_str(), origin.port).to_socket_addrs().map_err(|_| Closed::Unresolved)?;
+                let addresses = (&*origin.host, origin.port).to_socket_addrs().map_err(|_| Closed::Unresolved)?;
                 let addresses = addresses.collect::<Vec<_>>().into_iter();
                 self.connecting = Some(Connecting::next(addresses, Closed::Unresolved)?);
                 return Ok(());

@@ -36,7 +36,8 @@ pub(super) struct OutgoingRequest<'a> {
     pub(super) id: Id,
     pub(super) purpose: Purpose,
     pub(super) method: &'a str,
-    pub(super) params: Option<&'a Object>,
+    /// Without `_meta`.
+    pub(super) params: &'a Object,
     /// The whole message.
     pub(super) message: Bytes,
     pub(super) version: ProtocolVersion,

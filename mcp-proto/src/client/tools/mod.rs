@@ -107,7 +107,7 @@ impl Tools {
                     let why = "is no string, boolean or safe integer, and the server wants it in the header";
                     EncodeError::new(format!("the argument `{argument}` {why} {field}"))
                 })?;
-                fields.push((field, encode(&text)));
+                fields.push((field, encode(&text).into_owned()));
                 Ok(())
             })?;
         }
@@ -120,8 +120,7 @@ impl Tools {
     }
 
     fn called(&self, params: &Object) -> Option<&Known> {
-        let name: String = params.optional("name").ok().flatten()?;
-        self.known.get(&name)
+        self.known.get(&*params.str("name")?)
     }
 
     fn keep(&mut self, name: String, mirror: Mirror, repeatable: bool, max: usize) {

@@ -9,7 +9,7 @@ use crate::limits::FrameLimits;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::sync::Arc;
 use bytes::Bytes;
 
@@ -226,7 +226,7 @@ impl ClientCodec {
             return;
         }
         if !body.is_empty() || matches!(request.method.as_str(), "POST" | "PUT" | "PATCH") {
-            writer.field("content-length", &body.len().to_string());
+            writer.length(body.len());
         }
         if request.headers.get("accept-encoding").is_none() {
             // Without it, a server may use any coding (RFC 9110 section 12.5.3), and this crate

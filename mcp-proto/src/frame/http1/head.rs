@@ -5,6 +5,8 @@ use super::super::conn::write;
 use super::ByteQueue;
 use crate::exchange::{BadRequest, Headers, is_token};
 use crate::limits::FrameLimits;
+use crate::rpc::write_integer;
+use alloc::borrow::Cow;
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
@@ -72,6 +74,11 @@ impl Gather {
         first: (usize, BadRequest),
         max_head: usize,
     ) -> Result<Option<Vec<u8>>, BadRequest> {
+        if self.head.is_empty()
+            && let Some(end) = input.front().and_then(|front| memchr::memmem::find(front, b"\r\n\r\n"))
+        {
+            self.head.reserve_exact((end + 4).min(max_head));
+        }
         loop {
             let max = if self.line == 0 { first.0 } else { max_head };
             match input.line(&mut self.head, max) {
@@ -96,6 +103,17 @@ impl Gather {
     }
 }
 
+/// Number of fields that a head may have without memory for more.
+const FEW: usize = 24;
+
+/// Returns room for the fields of a head: for a few, and for the maximum number if it may have more
+/// lines than that, or if fewer are allowed.
+fn room<'a>(head: &[u8], limits: &FrameLimits) -> ([httparse::Header<'a>; FEW], Option<Vec<httparse::Header<'a>>>) {
+    let max = limits.max_headers;
+    let has_many = max < FEW || memchr::memchr_iter(b'\n', head).count() > FEW;
+    ([httparse::EMPTY_HEADER; FEW], has_many.then(|| alloc::vec![httparse::EMPTY_HEADER; max]))
+}
+
 /// The first line of a request.
 pub(super) struct RequestLine {
     pub(super) method: String,
@@ -105,8 +123,8 @@ pub(super) struct RequestLine {
 }
 
 pub(super) fn read_request(head: &[u8], limits: &FrameLimits) -> Result<(RequestLine, Headers), BadRequest> {
-    let mut fields = alloc::vec![httparse::EMPTY_HEADER; limits.max_headers];
-    let mut request = httparse::Request::new(&mut fields);
+    let (mut few, mut many) = room(head, limits);
+    let mut request = httparse::Request::new(many.as_deref_mut().unwrap_or(&mut few));
     match request.parse(head) {
         Ok(httparse::Status::Complete(end)) if end == head.len() => {}
         Ok(_) => return Err(defect(400, "the head is not a request")),
@@ -165,8 +183,8 @@ pub(super) fn path_of(line: &RequestLine, headers: &Headers) -> Result<String, B
 
 /// Returns the status, whether the response is HTTP/1.0, and the fields.
 pub(super) fn read_response(head: &[u8], limits: &FrameLimits) -> Result<(u16, bool, Headers), BadRequest> {
-    let mut fields = alloc::vec![httparse::EMPTY_HEADER; limits.max_headers];
-    let mut response = httparse::Response::new(&mut fields);
+    let (mut few, mut many) = room(head, limits);
+    let mut response = httparse::Response::new(many.as_deref_mut().unwrap_or(&mut few));
     match response.parse(head) {
         Ok(httparse::Status::Complete(end)) if end == head.len() => {}
         Ok(_) => return Err(defect(400, "the head is not a response")),
@@ -215,6 +233,13 @@ impl Writer {
         for part in [name, ": ", value, "\r\n"] {
             self.0.extend_from_slice(part.as_bytes());
         }
+    }
+
+    /// Adds the length of the body.
+    pub(super) fn length(&mut self, len: usize) {
+        self.0.extend_from_slice(b"content-length: ");
+        write_integer(&mut self.0, false, len as u64);
+        self.0.extend_from_slice(b"\r\n");
     }
 
     /// Adds the fields of the engine, without those that the codec sets. `None` if one of them
@@ -267,11 +292,12 @@ fn read_fault(e: httparse::Error) -> BadRequest {
 
 /// A value that is not UTF-8 is Latin-1, as it was historically (RFC 9110 section 5.5).
 fn headers(fields: &[httparse::Header<'_>]) -> Headers {
-    let mut headers = Headers::new();
+    let len = fields.iter().map(|field| field.name.len() + field.value.len()).sum();
+    let mut headers = Headers::with_room(fields.len(), len);
     for field in fields {
         let value = match core::str::from_utf8(field.value) {
-            Ok(value) => value.trim_matches([' ', '\t']).into(),
-            Err(_) => field.value.iter().map(|&byte| char::from(byte)).collect::<String>(),
+            Ok(value) => Cow::Borrowed(value.trim_matches([' ', '\t'])),
+            Err(_) => Cow::Owned(field.value.iter().map(|&byte| char::from(byte)).collect::<String>()),
         };
         headers.push(field.name, value);
     }

@@ -12,7 +12,7 @@ use crate::limits::FrameLimits;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -319,7 +319,7 @@ impl ServerCodec {
         self.stream = ResponseFraming::None;
         match body {
             exchange::Body::Full(body) if !bodiless => {
-                writer.field("content-length", &body.len().to_string());
+                writer.length(body.len());
                 if !self.head_only {
                     return body;
                 }

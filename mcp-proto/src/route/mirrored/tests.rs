@@ -315,8 +315,8 @@ proptest! {
             .with_opt("dry", dry);
         let fields = [
             ("Mcp-Param-Region", region.as_deref().map(encode)),
-            ("Mcp-Param-Count", count.map(|n| n.to_string())),
-            ("Mcp-Param-Dry", dry.map(|b| b.to_string())),
+            ("Mcp-Param-Count", count.map(|n| n.to_string().into())),
+            ("Mcp-Param-Dry", dry.map(|b| b.to_string().into())),
         ];
         let fields: Vec<_> = fields.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))).collect();
         prop_assert_eq!(called(arguments.to_json().as_str(), &fields), Ok(()));

@@ -56,7 +56,7 @@ fn connection_is_served_once_it_is_admitted() {
     for id in ["1", "2"] {
         let (responder, incoming) = bench.request(A, &legacy(id, "tools/call", r#"{"name":"t"}"#));
         assert_eq!(incoming.context.principal, Some(Principal("ada".into())));
-        assert_eq!(incoming.context.peer, peer());
+        assert_eq!(*incoming.context.peer, peer());
         bench.complete(responder, "{}");
     }
     assert!(bench.at_rest());

@@ -22,7 +22,7 @@ fn supported_revision_is_accepted() {
         assert!(result.get("resultType").is_none() && result.get("_meta").is_none());
         let (_, incoming) = bench.request(A, CALL);
         assert_eq!(incoming.context.version.as_str(), version);
-        assert_eq!(incoming.context.client.unwrap().name, "c");
+        assert_eq!(incoming.context.client().unwrap().name, "c");
     }
 }
 
@@ -87,7 +87,7 @@ fn second_initialize_is_refused() {
     assert_eq!(error(&said[0]).code, -32600);
     let (_, incoming) = bench.request(A, CALL);
     assert_eq!(incoming.context.version, ProtocolVersion::V2024_11_05);
-    assert!(incoming.context.capabilities.roots.is_none());
+    assert!(incoming.context.capabilities().roots.is_none());
 }
 
 // covers: B-044, B-046, B-047, RPC-B-009, RPC-B-003, S2-42, S2-01
@@ -138,7 +138,7 @@ fn equal_ids_on_two_exchanges_are_independent() {
     let (a, for_a) = bench.request(A, CALL);
     let (b, for_b) = bench.request(B, CALL);
     assert_ne!(a.key(), b.key());
-    assert!(for_a.context.capabilities.roots.is_some() && for_b.context.capabilities.roots.is_none());
+    assert!(for_a.context.capabilities().roots.is_some() && for_b.context.capabilities().roots.is_none());
     // Cancels the second request, so that a lookup by id alone would find the first one.
     bench.item(B, read(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#));
     assert_eq!(bench.events(), [Event::Cancelled(b.key())]);

@@ -134,14 +134,14 @@ fn requests_share_no_metadata() {
         A,
         &first.replace(r#""_meta":{"#, r#""_meta":{"io.modelcontextprotocol/clientInfo":{"name":"n","version":"1"},"#),
     );
-    assert_eq!(first.context.client.unwrap().name, "n");
-    assert!(first.context.capabilities.elicits_forms());
+    assert_eq!(first.context.client().unwrap().name, "n");
+    assert!(first.context.capabilities().elicits_forms());
     let (_, second) = bench.request(A, &modern("2", "tools/call", ""));
     assert_eq!(second.context.version, ProtocolVersion::V2026_07_28);
-    assert!(second.context.client.is_none() && *second.context.capabilities == ClientCapabilities::default());
+    assert!(second.context.client().is_none() && *second.context.capabilities() == ClientCapabilities::default());
     let (_, third) = bench.request(A, &legacy("3", "tools/call", "{}"));
     assert_eq!(third.context.version, ProtocolVersion::V2025_06_18);
-    assert!(third.context.capabilities.roots.is_some());
+    assert!(third.context.capabilities().roots.is_some());
 }
 
 // covers: RPC-B-035, RPC-B-037, X-07, X-08

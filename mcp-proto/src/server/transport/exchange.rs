@@ -8,11 +8,12 @@ use crate::server::client::ClientKey;
 use crate::server::load::Load;
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
 
 /// An open exchange.
 #[derive(Debug)]
 pub(in crate::server) struct ServedExchange {
-    pub(in crate::server) peer: Peer,
+    pub(in crate::server) peer: Arc<Peer>,
     /// The client at its other end.
     pub(in crate::server) client: ClientKey,
     pub(in crate::server) binding: Binding,

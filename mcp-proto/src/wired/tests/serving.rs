@@ -143,7 +143,7 @@ fn admission_and_handler_see_the_peer_of_each_request() {
                     raw.server.admit(raw.now, token, Admission::Accept(None));
                 }
                 Action::Event(Event::Request(responder, incoming)) => {
-                    seen.push(incoming.context.peer);
+                    seen.push(Peer::clone(&incoming.context.peer));
                     raw.server.respond(raw.now, responder.write(Outcome::Complete(Object::new())));
                 }
                 Action::Write(channel, bytes) => raw.server.handle_io(raw.now, channel, IoEvent::Written(bytes.len())),

@@ -229,7 +229,7 @@ fn rounds() -> Vec<Fixture> {
         fixture("test_input_required_result_capabilities", "Asks whatever the client can be asked", |cx| {
             let user = ("user_name".to_owned(), InputRequest::Elicitation(name()));
             let mut questions = vec![user, model("greeting", "Greet."), roots()];
-            questions.retain(|(_, question)| cx.context().capabilities.has(question.capability()));
+            questions.retain(|(_, question)| cx.context().capabilities().has(question.capability()));
             said(format!("Answered: {}", result(&cx.ask(questions)?)))
         }),
     ]

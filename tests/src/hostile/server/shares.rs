@@ -85,7 +85,10 @@ fn junk(bench: &Bench) -> Result<String, String> {
     let site = bench.site(|_| {})?;
     let (plain, junk, small) = (nested(large, false)?, nested(large, true)?, nested(250 << 10, true)?);
     let (honest, refused) = (cost(&site, &plain, None)?, cost(&site, &junk, INVALID)?);
-    expect(refused < 3 * honest, || format!("{refused:?} to refuse it, {honest:?} without a state"))?;
+    // Behind a shim, the server is another process, and these are the microseconds of this one.
+    // Walking the arguments once for each of their levels takes seconds.
+    let most = 3 * honest + Duration::from_millis(20);
+    expect(refused < most, || format!("{refused:?} to refuse it, {honest:?} without a state"))?;
     let over = AtomicBool::new(false);
     let (served, slowest) = thread::scope(|scope| {
         let beside = scope.spawn(|| beside(&site, &over));

@@ -92,7 +92,11 @@ impl Tap {
         let Target::Http(target) = &config.target else { panic!("a client of a URL") };
         let origin = target.origin.clone();
         Self {
-            authority: if origin.port == 80 { origin.host.clone() } else { format!("{}:{}", origin.host, origin.port) },
+            authority: if origin.port == 80 {
+                origin.host.to_string()
+            } else {
+                format!("{}:{}", origin.host, origin.port)
+            },
             origin,
             log: Vec::new(),
             streams: Vec::new(),

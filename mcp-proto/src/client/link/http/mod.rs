@@ -44,6 +44,8 @@ use stream::Stream;
 #[derive(Debug)]
 pub(in crate::client) struct HttpLink {
     target: HttpTarget,
+    /// The value of `Host`.
+    authority: String,
     exchanges: HttpExchanges,
     event_key: EventKey,
     session: SessionState,
@@ -88,6 +90,7 @@ impl HttpLink {
     /// Creates the link to a server.
     pub(super) fn new(target: HttpTarget, seed: [u8; 32]) -> Self {
         Self {
+            authority: target.authority(),
             target,
             exchanges: HttpExchanges::default(),
             event_key: EventKey::new(&Seed::new(seed)),
@@ -444,7 +447,7 @@ impl HttpLink {
         let OutgoingRequest { id, purpose, method, params, message, version, fields, repeatable } = request;
         let mut headers = match purpose {
             Purpose::Initialize => Headers::new(),
-            _ => metadata(version, method, params),
+            _ => metadata(version, method, Some(params)),
         };
         for (name, value) in fields {
             headers.push(&name, value);
@@ -470,7 +473,8 @@ impl HttpLink {
         let target = &self.target;
         let is_initialize = matches!(http.role, ExchangeRole::Request(_, Purpose::Initialize));
         let session = self.session.id().filter(|_| !is_initialize);
-        let mut headers = Headers::new().with("Host", target.authority());
+        // Room for what most requests have.
+        let mut headers = Headers::with_room(12, 512).with("Host", &self.authority);
         let own = headers::own(&env.config.headers);
         for (name, value) in own.filter(|(name, _)| self.challenges.credentials().get(name).is_none()) {
             headers.push(name, value);
@@ -524,7 +528,8 @@ impl HttpLink {
 /// Returns the header fields that describe the message. `Mcp-Method` and `Mcp-Name` exist from
 /// 2026-07-28 on.
 fn metadata(version: ProtocolVersion, method: &str, params: Option<&Object>) -> Headers {
-    let mut fields = Headers::new().with(VERSION, version.as_str());
+    // Room for the fields of `post`, too.
+    let mut fields = Headers::with_room(6, 256).with(VERSION, version.as_str());
     if version.era() == Era::Modern {
         fields.push(METHOD, encode(method));
         if let Some(name) = params.and_then(|params| name_of(method, params)) {

@@ -527,7 +527,7 @@ fn peer_applies_to_one_request() {
         let x = site.post(Headers::new().with("MCP-Protocol-Version", "2025-11-25"), &call(1));
         let (responder, incoming) = site.handed();
         site.complete(responder, "{}");
-        (x, incoming.context.peer)
+        (x, Peer::clone(&incoming.context.peer))
     };
     let (x, peer) = ask(&mut site);
     assert_eq!(peer, Peer::default(), "nothing was told");
