@@ -7,8 +7,7 @@
 //! standard error of a program. A terminal interprets some characters in them, and a line end
 //! forges an entry of a log. Every `Display` of this crate therefore writes control characters (C0,
 //! DEL, C1), line ends (U+2028 and U+2029 included) and bidirectional controls as escapes, such as
-//! `\n` and `\u{9b}`. Fields hold the text as received. Escape it before you print a field by
-//! itself.
+//! `\n` and `\u{9b}`. Fields hold the text as received. Print a field by itself with [`escaped`].
 
 mod diagnostic;
 mod excerpt;
@@ -29,6 +28,15 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
+
+/// Returns the [text of a peer](self#text-of-a-peer) with escapes, to print it.
+///
+/// ```
+/// assert_eq!(mcp_proto::error::escaped("a\u{1b}[2J").to_string(), r"a\u{1b}[2J");
+/// ```
+pub fn escaped(text: &str) -> impl fmt::Display {
+    Visible(text)
+}
 
 /// A refused command. Nothing has changed, and `value` is the input.
 #[derive(Clone, PartialEq, Debug)]

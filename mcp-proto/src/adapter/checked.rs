@@ -8,6 +8,7 @@ mod server;
 mod shared;
 mod watch;
 
+use super::is_unwinding;
 use crate::exchange::{ConnectionId, IoEvent};
 use crate::time::{Instant, earliest};
 use alloc::boxed::Box;
@@ -52,6 +53,7 @@ use watch::Watch;
 /// | calls `handle_timeout` at `poll_timeout` | ``a timer was due 2.1 s ago and no `handle_timeout` `` | 2 s |
 /// | takes the outputs after every input, until there are none | ``an input 2.1 s ago and no `poll_output` `` | 2 s |
 /// | of a [`Connection`]: takes a turn after every event and timeout | `connection 3: an event 2.1 s ago and no turn` | 2 s |
+/// | of a [`SharedServer`]: takes a turn of each connection that it wakes | `connection 3: woken 2.1 s ago and no turn` | 2 s |
 /// | reports events only of connections that it was to open, or accepted | ``connection 3: `Read`, and no such connection`` | at once |
 /// | reports `Closed` once, as the last event | ``connection 3: `Read` after `Closed` `` | at once |
 /// | reports `Opened` before all other events but `Closed` | ``connection 3: `Read` before `Opened` `` | at once |
@@ -98,7 +100,7 @@ impl<E: Checkable> Checked<E> {
     pub fn new(engine: E) -> Self {
         let mut watch = Watch::new();
         if let Some(rules) = engine.connection() {
-            watch.add(rules);
+            watch.add_single(rules);
         }
         watch.armed(engine.next_timeout());
         Self { engine, watch: Some(Box::new(watch)) }
@@ -139,8 +141,7 @@ impl<E: Checkable> Checked<E> {
 
     #[track_caller]
     fn check_input(&mut self, now: Instant) {
-        // A panic ends the checks: a second one, in a drop, would abort the process.
-        if let Some(mut watch) = self.watch.take() {
+        if let Some(mut watch) = self.take_watch() {
             watch.input(now);
             self.watch = Some(watch);
         }
@@ -148,7 +149,7 @@ impl<E: Checkable> Checked<E> {
 
     #[track_caller]
     fn check_event(&mut self, now: Instant, id: ConnectionId, event: &IoEvent) {
-        if let Some(mut watch) = self.watch.take() {
+        if let Some(mut watch) = self.take_watch() {
             watch.event(now, id, event);
             self.watch = Some(watch);
         }
@@ -156,10 +157,17 @@ impl<E: Checkable> Checked<E> {
 
     #[track_caller]
     fn check_timeout(&mut self, now: Instant) {
-        if let Some(mut watch) = self.watch.take() {
+        if let Some(mut watch) = self.take_watch() {
             watch.timeout(now);
             self.watch = Some(watch);
         }
+    }
+
+    /// Takes the checks, to put them back if no rule is broken: a second panic, in a drop, would
+    /// abort the process. For the same reason there are none while the thread unwinds, since a
+    /// driver drops its other connections then.
+    fn take_watch(&mut self) -> Option<Box<Watch>> {
+        self.watch.take().filter(|_| !is_unwinding())
     }
 
     /// Notes the next timer of the engine, after any change of it.

@@ -131,5 +131,14 @@ pub use transfer::{Transfer, TransferOutput};
 #[cfg(feature = "std")]
 pub use work::Work;
 
+#[cfg(feature = "os")]
+use os::is_unwinding;
+
+/// Without the feature `os`, it is not known whether the thread unwinds.
+#[cfg(not(feature = "os"))]
+const fn is_unwinding() -> bool {
+    false
+}
+
 #[cfg(all(test, feature = "std", not(shuttle)))]
 mod tests;

@@ -96,6 +96,9 @@ impl From<std::io::Error> for ToolError {
 
 /// A return value of a handler. There is no blanket implementation for `Serialize`: a `Result` is
 /// serializable, and an error would be sent as a success.
+#[diagnostic::on_unimplemented(
+    note = "return `()`, a text, a number, `Content`, `CallToolResult`, or data in `Json(..)`"
+)]
 pub trait IntoOutput {
     /// Converts it to the result of a tool.
     ///

@@ -89,7 +89,7 @@ impl Link {
         self.time.now()
     }
 
-    /// Makes a call.
+    /// Makes a call. For its progress, call [`Call::progress`] and look at the events.
     ///
     /// # Errors
     /// As [`WiredClient::call`].

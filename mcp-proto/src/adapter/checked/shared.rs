@@ -3,7 +3,7 @@
 use super::rules::ConnectionRules;
 use super::{Checkable, Checked};
 use crate::error::Refused;
-use crate::exchange::Peer;
+use crate::exchange::{ConnectionId, Peer};
 use crate::input::*;
 use crate::server::Event;
 use crate::time::Instant;
@@ -30,6 +30,9 @@ impl Checked<SharedServer> {
     /// As [`SharedServer::exchange`].
     #[track_caller]
     pub fn exchange(&mut self, now: Instant, turn: Turn) -> TurnReply {
+        if let Some(watch) = &mut self.watch {
+            watch.exchanged(ConnectionId(turn.connection()));
+        }
         self.act(now, |server| server.exchange(now, turn))
     }
 
@@ -38,6 +41,7 @@ impl Checked<SharedServer> {
         let woken = self.engine.poll_woken();
         if let Some(watch) = &mut self.watch {
             watch.took_output(woken.is_some());
+            woken.into_iter().for_each(|number| watch.woken(ConnectionId(number)));
         }
         woken
     }

@@ -6,9 +6,10 @@ use super::watch::Watch;
 use crate::client::{ClientConfig, Event};
 use crate::error::CallError;
 use crate::exchange::*;
+use crate::model::lifecycle::Implementation;
 use crate::server::ServerConfig;
 use crate::time::Instant;
-use crate::wired::{Connection, ConnectionOutput, Kind, WiredClient};
+use crate::wired::{Connection, ConnectionOutput, Kind, SharedServer, WiredClient};
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use bytes::Bytes;
@@ -20,11 +21,12 @@ use world::{Loop, Serves, Tasks, World};
 mod world;
 
 /// All rules.
-const ALL: [Rule; 15] = [
+const ALL: [Rule; 16] = [
     Rule::TimeBack,
     Rule::Timer,
     Rule::Outputs,
     Rule::Turn,
+    Rule::Woken,
     Rule::Unknown,
     Rule::AfterClosed,
     Rule::BeforeOpened,
@@ -55,6 +57,7 @@ fn broken(rule: Rule) -> String {
         Rule::TimeBack => later_call(World::new(Kind::Lines, client)),
         Rule::Timer | Rule::Outputs => timed_out_call(World::new(Kind::Lines, client)),
         Rule::Turn => World::<Tasks>::new(Kind::HttpServer, server).run(10_000),
+        Rule::Woken => ignored_waker(),
         Rule::Unknown | Rule::OpenedTwice | Rule::Written => World::<Loop>::new(Kind::Lines, client).run(1_000),
         Rule::AfterClosed | Rule::BothEnded => end_of_client(World::new(Kind::Lines, client)),
         Rule::BeforeOpened | Rule::AfterReadClosed | Rule::EmptyRead => {
@@ -142,6 +145,33 @@ fn outputs_that_are_left_are_caught() {
 #[test]
 fn missing_turn_is_caught() {
     assert_eq!(broken(Rule::Turn), "connection 1: an event 2.0 s ago and no turn");
+}
+
+/// A connection takes no turn although the server has woken its driver.
+fn ignored_waker() {
+    let config = ServerConfig::new(Implementation::new("s", "1"));
+    let mut server = Checked::new(SharedServer::new(Arc::new(config), [1; 32], Instant::ZERO));
+    let mut connection = server.accept(Instant::ZERO, Kind::Lines, Peer::default());
+    loop {
+        let turn = connection.take_turn();
+        let is_empty = turn.is_empty();
+        let reply = server.exchange(Instant::ZERO, turn);
+        if is_empty && reply.is_empty() {
+            break;
+        }
+        connection.apply(Instant::ZERO, reply);
+    }
+    server.shutdown(Instant::ZERO, Duration::ZERO);
+    assert_eq!((server.poll_woken(), server.poll_woken()), (Some(1), None));
+    while server.poll_event().is_some() {}
+    assert_eq!(server.poll_woken(), None);
+    let due = server.poll_timeout().expect("a turn is due");
+    server.handle_timeout(due);
+}
+
+#[test]
+fn ignored_waker_is_caught() {
+    assert_eq!(broken(Rule::Woken), "connection 1: woken 2.0 s ago and no turn");
 }
 
 #[test]

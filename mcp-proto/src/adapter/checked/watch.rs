@@ -20,6 +20,10 @@ pub(super) struct Watch {
     outputs: Option<Instant>,
     /// Since when events of a connection wait for a turn.
     turn: Option<(Instant, ConnectionId)>,
+    /// Until when a connection that the engine has woken takes a turn.
+    woken: Timers<ConnectionId>,
+    /// The connection, if it is only one.
+    single: Option<ConnectionId>,
     connections: BTreeMap<ConnectionId, ConnectionRules>,
     /// The deadlines of the connections that must report `Closed`.
     deadlines: Timers<ConnectionId>,
@@ -36,6 +40,8 @@ impl Watch {
             due: None,
             outputs: None,
             turn: None,
+            woken: Timers::new(),
+            single: None,
             connections: BTreeMap::new(),
             deadlines: Timers::new(),
             closed: VecDeque::new(),
@@ -53,10 +59,13 @@ impl Watch {
         if let Some((since, id)) = self.turn {
             self.check(Some(since), Rule::Turn, Some(id));
         }
+        if let Some((due, id)) = self.woken.next().filter(|(due, _)| now >= *due) {
+            broken(Rule::Woken, Some(id), &[&Age(now - due + PATIENCE)]);
+        }
         if self.terminated {
             return;
         }
-        self.check(self.due.map(|(due, known)| due.max(known)), Rule::Timer, None);
+        self.check(self.due.map(|(due, known)| due.max(known)), Rule::Timer, self.single);
         self.check(self.outputs, Rule::Outputs, None);
         if let Some((_, id)) = self.deadlines.next()
             && let Some(rules) = self.connections.get(&id)
@@ -106,6 +115,22 @@ impl Watch {
         self.turn = self.turn.filter(|_| !is_whole).map(|(_, id)| (self.now, id));
     }
 
+    /// Notes that the driver of a connection was woken.
+    pub(super) fn woken(&mut self, id: ConnectionId) {
+        self.woken.set(id, Some(self.now + PATIENCE));
+    }
+
+    /// Notes a turn of a connection of a server.
+    pub(super) fn exchanged(&mut self, id: ConnectionId) {
+        self.woken.set(id, None);
+    }
+
+    /// Notes the only connection.
+    pub(super) fn add_single(&mut self, rules: ConnectionRules) {
+        self.single = Some(rules.id());
+        self.add(rules);
+    }
+
     /// Notes a connection that is open, or is to be opened.
     pub(super) fn add(&mut self, rules: ConnectionRules) {
         self.connections.insert(rules.id(), rules);
@@ -146,8 +171,8 @@ impl Watch {
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let turn = self.turn.map(|(since, _)| since);
         let waits = earliest(self.outputs, turn).map(|since| since + PATIENCE);
-        let closing = self.deadlines.next().map(|(at, _)| at);
-        earliest(waits, closing)
+        let [closing, woken] = [&self.deadlines, &self.woken].map(|timers| timers.next().map(|(at, _)| at));
+        earliest(waits, earliest(closing, woken))
     }
 
     /// More outputs may follow one that was taken.

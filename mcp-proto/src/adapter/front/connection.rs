@@ -278,9 +278,13 @@ mod tests {
     use crate::client::ClientConfig;
     use crate::exchange::{Peer, Program};
     use crate::tools;
+    use crate::wired::Kind;
+    use alloc::string::String;
     use alloc::vec::Vec;
+    use bytes::Bytes;
     use core::future::pending;
     use core::sync::atomic::{AtomicUsize, Ordering};
+    use std::panic::catch_unwind;
     use std::task::Wake;
 
     #[derive(Default)]
@@ -327,5 +331,32 @@ mod tests {
             assert_eq!(signals(&mut connection, &waker), []);
             assert!(connection.transfer().is_closed());
         }
+    }
+
+    /// A driver of one thread owns all its connections. If one of them breaks a rule, the others
+    /// are dropped, and their rules are broken too.
+    #[test]
+    fn broken_rule_aborts_no_process_that_drops_other_connections() {
+        struct Owner(Vec<Checked<Connection>>);
+        impl Drop for Owner {
+            fn drop(&mut self) {
+                for connection in &mut self.0 {
+                    connection.handle_io(Instant::from_millis(9_000), IoEvent::Closed(Closed::Aborted));
+                }
+            }
+        }
+        let panic = catch_unwind(|| {
+            let connection = |number| {
+                let connection =
+                    Connection::server(number, Kind::Lines, Peer::default(), &Default::default(), Instant::ZERO);
+                let mut connection = Checked::new(connection);
+                connection.handle_io(Instant::ZERO, IoEvent::Read(Bytes::from_static(b"{")));
+                connection
+            };
+            let mut owner = Owner((1..=2).map(connection).collect());
+            owner.0[0].handle_io(Instant::from_millis(2_500), IoEvent::ReadClosed);
+        });
+        let text = panic.expect_err("a rule is broken");
+        assert_eq!(text.downcast_ref::<String>().unwrap(), "connection 1: an event 2.5 s ago and no turn");
     }
 }

@@ -37,7 +37,8 @@ use server::ServerShared;
 /// Returns a future that ends after a time: the timer of the runtime. It bounds
 /// [`Server::stop`] and [`Closer::exit`], which a connection that nothing drives, or a callback,
 /// could otherwise delay for any time. A driver on threads has no such future: it returns one that
-/// never ends, and bounds both with [`block_on_for`](super::block_on_for).
+/// never ends, and bounds both with [`block_on_for`](super::block_on_for). A loop with timers of
+/// its own reaches them by a thread-local variable.
 pub type Delay = fn(Duration) -> BoxFuture<()>;
 
 /// What a driver does next.

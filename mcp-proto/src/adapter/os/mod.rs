@@ -18,6 +18,7 @@ mod stdio;
 
 pub use clock::{Clock, seed};
 pub(super) use park::exit;
+pub(super) use park::is_unwinding;
 pub use park::{block_on, block_on_for};
 pub use process::{ChildProcess, Spawned};
 #[cfg(unix)]

@@ -40,6 +40,11 @@ pub fn block_on_for<F: Future>(limit: Duration, future: F) -> Option<F::Output> 
     }
 }
 
+/// Returns whether this thread unwinds after a panic.
+pub(in crate::adapter) fn is_unwinding() -> bool {
+    thread::panicking()
+}
+
 /// Wakes a parked thread.
 struct ParkedThread(Thread);
 

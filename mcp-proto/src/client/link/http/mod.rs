@@ -30,6 +30,7 @@ use crate::version::{Era, ProtocolVersion};
 use alloc::borrow::ToOwned;
 use alloc::collections::VecDeque;
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use auth::Challenges;
 use bytes::Bytes;
