@@ -177,8 +177,8 @@ impl Transfer {
     }
 
     /// Reports the result of the step in progress: of a write, the number of bytes that were
-    /// accepted, of any other step `Ok(0)`. The next [`step`](Self::step) begins after them. Ignores
-    /// errors after which the step is repeated: `WouldBlock` and `Interrupted`.
+    /// accepted, of any other step `Ok(0)`. The next [`step`](Self::step) begins behind them.
+    /// Ignores errors after which the step is repeated: `WouldBlock` and `Interrupted`.
     pub fn wrote(&mut self, wrote: io::Result<usize>) {
         let writer = self.writer;
         let Some(ending) = self.ending() else { return };
