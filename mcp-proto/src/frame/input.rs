@@ -1,6 +1,7 @@
 //! Bytes that were read and are not parsed: a queue of the received buffers, consumed from the
 //! front.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::{Buf, Bytes};
@@ -20,9 +21,13 @@ const OVERHEAD: usize = 64;
 pub(super) struct ByteQueue {
     /// The next buffer. Most are consumed before another arrives.
     front: Option<Buffer>,
-    more: VecDeque<Buffer>,
+    more: Option<Box<More>>,
     held: usize,
 }
+
+/// The other buffers, which an idle connection has no room for.
+#[derive(Debug, Default)]
+struct More(VecDeque<Buffer>);
 
 #[derive(Debug)]
 struct Buffer {
@@ -39,7 +44,7 @@ impl ByteQueue {
             let buffer = Buffer { rest: bytes, whole };
             match self.front {
                 None => self.front = Some(buffer),
-                Some(_) => self.more.push_back(buffer),
+                Some(_) => self.more.get_or_insert_default().0.push_back(buffer),
             }
         }
     }
@@ -111,9 +116,9 @@ impl ByteQueue {
             && buffer.rest.is_empty()
         {
             self.held -= buffer.whole + OVERHEAD;
-            self.front = self.more.pop_front();
+            self.front = self.more.as_mut().and_then(|more| more.0.pop_front());
             if self.front.is_none() {
-                self.more = VecDeque::new();
+                self.more = None;
             }
         }
     }
