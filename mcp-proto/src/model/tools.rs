@@ -5,7 +5,7 @@ use super::lifecycle::CacheHints;
 use super::mirror::{self, Mirror};
 use crate::call::{Call, Method, Paged, RawResult};
 use crate::peer_text::Visible;
-use crate::rpc::{DecodeError, EncodeError, JsonKind, Object, RawJson, ToObject, Write};
+use crate::rpc::{DecodeError, EncodeError, JsonKind, Object, RawJson, ToObject};
 use crate::version::ProtocolVersion;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -446,10 +446,10 @@ impl CallToolResult {
 
     /// Encodes the result.
     pub fn write(&self) -> Object {
-        // For the key, and for what a server adds.
-        const ROOM: usize = 256;
+        // For what a server adds.
+        const ROOM: usize = 240;
 
-        let mut object = Object::with_room(self.content.json_len() + ROOM).with("content", &self.content);
+        let mut object = Object::with_room(ROOM, "content", &self.content);
         if let Some(structured) = &self.structured {
             object.set("structuredContent", structured);
         }

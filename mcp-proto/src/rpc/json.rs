@@ -39,11 +39,10 @@ impl RawJson {
     pub fn parse(bytes: impl Into<Bytes>) -> Result<Self, InvalidMessage> {
         let bytes = bytes.into();
         let range = grammar::value(&bytes).map_err(|kind| InvalidMessage::new(kind, &bytes))?;
-        let value = if range.len() == bytes.len() { bytes.clone() } else { bytes.slice(range) };
-        if memchr::memchr2(b'\r', b'\n', &value).is_some() {
+        if memchr::memchr2(b'\r', b'\n', &bytes[range.clone()]).is_some() {
             return Err(InvalidMessage::new(InvalidKind::Syntax, &bytes));
         }
-        Ok(Self(value))
+        Ok(Self(if range.len() == bytes.len() { bytes } else { bytes.slice(range) }))
     }
 
     /// Serializes `value`, once.

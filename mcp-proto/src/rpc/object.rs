@@ -118,10 +118,12 @@ impl Object {
         Self(None)
     }
 
-    /// Creates an object with room for a text of this length, for one that gets at least one
-    /// member.
-    pub(crate) fn with_room(len: usize) -> Self {
-        Self(Some(Arc::new(Inner { text: Text::Own(Vec::with_capacity(len)), ..Inner::default() })))
+    /// Creates an object with this member, and room for this number of bytes after it.
+    pub(crate) fn with_room(room: usize, key: &str, value: impl JsonValue) -> Self {
+        let text = Vec::with_capacity(key.len() + value.json_len() + 5 + room);
+        let mut inner = Inner { text: Text::Own(text), ..Inner::default() };
+        inner.set(key, &value);
+        Self(Some(Arc::new(inner)))
     }
 
     /// Reads the members of an object.
