@@ -6,6 +6,10 @@ mod pair;
 
 pub use pair::{Era, Pair, Transport};
 
+use bytes::Bytes;
+use mcp_proto::exchange::{Headers, ResponseHead};
+use mcp_proto::frame::BodyDecoder;
+use mcp_proto::limits::FrameLimits;
 use mcp_proto::rpc::{Id, Object, RawJson};
 use mcp_proto::{client, server, wired};
 use std::fmt::Write;
@@ -45,10 +49,34 @@ pub fn table(meter: Meter) -> String {
             }
         }
     }
+    for chunk in [16 << 10, 1] {
+        let heap = events(meter, chunk);
+        let each = |total: usize| total as f64 / COUNT as f64;
+        let row = format!("server-sent event, reads of {chunk} bytes");
+        _ = writeln!(table, "{row:<40} {:>8.2} allocations {:>8.0} bytes", each(heap.count), each(heap.bytes));
+    }
     for (name, size) in SIZES {
         _ = writeln!(table, "{name:<40} {size:>8} bytes");
     }
     table
+}
+
+/// Returns the allocations of decoding events of a stream, each with a notification.
+fn events(meter: Meter, chunk: usize) -> Heap {
+    let headers = Headers::new().with("Content-Type", "text/event-stream");
+    let mut decoder = BodyDecoder::of_response(&ResponseHead { status: 200, headers }, &FrameLimits::default());
+    let message = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}"#;
+    let stream: String = (0..COUNT).map(|n| format!("event: message\nid: {n}\ndata: {message}\n\n")).collect();
+    let stream = Bytes::from(stream);
+    let before = meter();
+    let mut count = 0;
+    for start in (0..stream.len()).step_by(chunk) {
+        decoder.bytes(stream.slice(start..stream.len().min(start + chunk)));
+        count += std::iter::from_fn(|| decoder.poll_item()).count() as u64;
+    }
+    let after = meter();
+    assert_eq!(count, COUNT);
+    Heap { count: after.count - before.count, bytes: after.bytes - before.bytes }
 }
 
 /// The sizes of what is moved or kept for each request.

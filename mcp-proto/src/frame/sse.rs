@@ -2,7 +2,7 @@
 //! CR and CRLF end a line however they are split; data lines are joined by LF; an unfinished event
 //! is discarded. [`Events::poll`] documents the differences.
 
-use super::input::ByteQueue;
+use super::input::{ByteQueue, LARGE};
 use crate::exchange::{Data, Inbound, SseEvent};
 use crate::limits::FrameLimits;
 use crate::rpc;
@@ -173,7 +173,10 @@ impl EventDecoder {
             }
             let end = memchr::memchr2(b'\r', b'\n', front);
             let count = end.unwrap_or(front.len());
-            self.part(&front[..count])?;
+            match self.at {
+                At::Name(_, 0) if end.is_some() => self.whole(&front[..count])?,
+                _ => self.part(&front[..count])?,
+            }
             self.cr = end.is_some_and(|at| front[at] == b'\r');
             input.skip(count + usize::from(end.is_some()));
             if end.is_some()
@@ -190,6 +193,24 @@ impl EventDecoder {
     pub(super) fn end(&mut self) -> Option<Inbound> {
         let retry = self.retry.take()?;
         Some(Inbound::Event(SseEvent { id: None, retry: Some(retry), data: Data::None }))
+    }
+
+    /// Handles a whole line without its end: the common case.
+    fn whole(&mut self, line: &[u8]) -> Result<(), TooLong> {
+        let colon = line.iter().take(LONGEST + 1).position(|byte| *byte == b':');
+        self.at = match colon.map(|at| (at, FieldName::parse(&line[..at]))) {
+            Some((0, _)) => At::Comment,
+            Some((at, Some(field))) => {
+                let value = &line[at + 1..];
+                self.begin(field)?;
+                self.hold(field, value.strip_prefix(b" ").unwrap_or(value))?;
+                At::Value(field)
+            }
+            Some((_, None)) => At::Unknown,
+            // A name without a value.
+            None => return self.part(line),
+        };
+        Ok(())
     }
 
     /// Handles a part of a line without its end.
@@ -286,12 +307,19 @@ impl EventDecoder {
     }
 
     fn end_field(&mut self, field: FieldName) {
-        let value = mem::take(&mut self.value);
         match field {
             FieldName::Data => {}
-            FieldName::Event => self.event = value,
-            FieldName::Id if memchr::memchr(0, &value).is_some() => return,
-            FieldName::Id => self.id = Some(value),
+            FieldName::Event => {
+                mem::swap(&mut self.event, &mut self.value);
+                keep_small(&mut self.value);
+            }
+            FieldName::Id => {
+                let value = mem::take(&mut self.value);
+                if memchr::memchr(0, &value).is_some() {
+                    return;
+                }
+                self.id = Some(value);
+            }
             FieldName::Retry => match self.number {
                 Number::Digits(millis) => self.retry = Some(Duration::from_millis(millis)),
                 Number::Empty | Number::Invalid => return,
@@ -301,7 +329,6 @@ impl EventDecoder {
     }
 
     fn dispatch(&mut self) -> Option<Inbound> {
-        let event = mem::take(&mut self.event);
         let data = Bytes::from(self.data.take().unwrap_or_default());
         let (id, retry) = (self.id.take().map(text), self.retry.take());
         if !mem::take(&mut self.any) {
@@ -309,11 +336,12 @@ impl EventDecoder {
         }
         let data = if data.is_empty() {
             Data::None
-        } else if !matches!(&event[..], b"" | b"message") {
-            Data::Other { event: text(event), data }
+        } else if !matches!(&self.event[..], b"" | b"message") {
+            Data::Other { event: text(mem::take(&mut self.event)), data }
         } else {
             rpc::parse_batch_or_message(data, &self.limits).into()
         };
+        keep_small(&mut self.event);
         Some(Inbound::Event(SseEvent { id, retry, data }))
     }
 }
@@ -342,6 +370,14 @@ impl FieldName {
             b"retry" => Some(Self::Retry),
             _ => None,
         }
+    }
+}
+
+/// Empties a buffer. A small one keeps its memory for the next event.
+fn keep_small(buffer: &mut Vec<u8>) {
+    match buffer.capacity() {
+        0..=LARGE => buffer.clear(),
+        _ => *buffer = Vec::new(),
     }
 }
 
