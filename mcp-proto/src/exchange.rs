@@ -14,6 +14,7 @@ pub use program::{Group, Inherit, Program};
 use crate::peer_text::Visible;
 use crate::redact::{HeaderField, Side, Url};
 use crate::rpc::{Document, Id, InvalidMessage, Message};
+use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -153,7 +154,7 @@ pub enum ExchangeEvent {
     /// HTTP, server only: the peer that sends the next HTTP request. Report it directly before the
     /// [`Inbound::Request`] of the exchange, since the server remembers only the latest one. Omit
     /// it if nothing is known of the peer.
-    From(Peer),
+    From(Arc<Peer>),
     /// The peer sent this part.
     Inbound(Inbound),
     /// The number of bytes that the engine has sent on this exchange and the driver has not written
@@ -406,7 +407,7 @@ pub(crate) fn is_token(text: &str) -> bool {
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct RequestHead {
     /// The method, case preserved.
-    pub method: String,
+    pub method: Cow<'static, str>,
     /// The request target. A client writes it unchanged. On a server it is the path and the query
     /// as received; for a target in absolute form (RFC 9112 section 3.2.2), those of the target,
     /// whose host equals the `Host` field; or `*`, for `OPTIONS` only. Never empty, visible ASCII

@@ -42,7 +42,7 @@ enum Part {
 /// Makes one request and reports its events, until it has ended or is aborted. `ureq` blocks while
 /// it reads, so each request has a thread.
 fn fetch(agent: &Agent, url: &str, head: &RequestHead, body: &[u8], mut tell: impl FnMut(Part) -> bool) {
-    let mut request = Request::builder().method(head.method.as_str()).uri(url);
+    let mut request = Request::builder().method(&*head.method).uri(url);
     // The library sets the host and the length of the body.
     for (name, value) in head.headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("host")) {
         request = request.header(name, value);

@@ -122,7 +122,7 @@ impl Web {
         let x = ExchangeId(state.next);
         state.open.insert(x, Open { say, unsent: 0, ended: false });
         // Under one lock with its head: no input of another request may come between.
-        state.engine.handle_event(self.now(), x, ExchangeEvent::From(peer));
+        state.engine.handle_event(self.now(), x, ExchangeEvent::From(peer.into()));
         state.engine.handle_event(self.now(), x, ExchangeEvent::Inbound(Inbound::Request(head)));
         self.carry_out(state);
         (Exchange { web: Arc::clone(self), x, over: false }, heard)
@@ -336,7 +336,7 @@ fn head_of(parts: &hyper::http::request::Parts) -> RequestHead {
         };
         headers.push(name.as_str(), text);
     }
-    RequestHead { method: parts.method.to_string(), target: parts.uri.to_string(), headers }
+    RequestHead { method: parts.method.to_string().into(), target: parts.uri.to_string(), headers }
 }
 
 /// The body of a response: complete, or in events over time. The library drops it when the client

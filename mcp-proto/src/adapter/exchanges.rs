@@ -12,6 +12,7 @@ use crate::input::{Change, Principal, ServerCommand};
 use crate::server::{Event, Output, Server};
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::mem::take;
@@ -124,7 +125,7 @@ impl Exchanges {
             return id;
         }
         self.open.insert(id, OpenExchange::new(&head, &self.engine));
-        self.engine.handle_event(now, id, ExchangeEvent::From(peer));
+        self.engine.handle_event(now, id, ExchangeEvent::From(Arc::new(peer)));
         self.engine.handle_event(now, id, ExchangeEvent::Inbound(Inbound::Request(head)));
         self.run(now);
         id

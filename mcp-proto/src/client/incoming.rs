@@ -9,6 +9,7 @@ use crate::error::{CallError, DiagnosticKind, NegotiationCause, Stage, StreamEnd
 use crate::exchange::{Closed, ExchangeId, Sent};
 use crate::input::{AuthToken, CallId};
 use crate::rpc::{self, DecodeError, Id, InvalidKind, InvalidMessage, Message, Object, Payload, RawJson};
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -284,9 +285,9 @@ impl Client {
         }
     }
 
-    fn on_notification(&mut self, exchange: ExchangeId, method: String, params: Option<RawJson>) {
+    fn on_notification(&mut self, exchange: ExchangeId, method: Cow<'static, str>, params: Option<RawJson>) {
         let read = || Object::read_opt(params.as_ref()).unwrap_or_default();
-        match (method.as_str(), self.env.state()) {
+        match (&*method, self.env.state()) {
             ("notifications/progress", _) => self.on_progress(exchange, &read()),
             ("notifications/cancelled", _) => self.on_cancelled(exchange, &read()),
             (method, State::Ready) if self.on_subscribed(exchange, method, &read()) => {}

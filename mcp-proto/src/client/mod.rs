@@ -54,6 +54,7 @@ use crate::model::Progress;
 use crate::model::lifecycle::ServerInfo;
 use crate::rpc::{Object, RawJson};
 use crate::time::Instant;
+use alloc::borrow::Cow;
 use alloc::borrow::ToOwned;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -184,7 +185,7 @@ pub enum Event {
     /// A notification that belongs to no call.
     Notification {
         /// Its method.
-        method: String,
+        method: Cow<'static, str>,
         /// Its params.
         params: Option<RawJson>,
     },

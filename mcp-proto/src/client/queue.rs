@@ -6,7 +6,7 @@ use crate::error::Diagnostic;
 use crate::event_queue::{EVENT, EventQueue, Weigh, Weight};
 use crate::exchange::{ExchangeId, Outbound, Start};
 use crate::rpc::RawJson;
-use alloc::string::String;
+use alloc::borrow::Cow;
 
 impl EventQueue<Output> {
     pub(super) fn start(&mut self, exchange: ExchangeId, start: Start) {
@@ -25,7 +25,7 @@ impl EventQueue<Output> {
         self.push(Output::Event(event));
     }
 
-    pub(super) fn notification(&mut self, method: String, params: Option<RawJson>) {
+    pub(super) fn notification(&mut self, method: Cow<'static, str>, params: Option<RawJson>) {
         // The queue holds and counts the params without the rest of their message.
         let params = params.as_ref().map(RawJson::detached);
         self.event(Event::Notification { method, params });

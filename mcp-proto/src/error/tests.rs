@@ -118,7 +118,7 @@ fn hooked(text: &str) -> String {
     });
     let params = Object::new().with("text", text).into();
     hook.incoming(crate::exchange::Inbound::Message(Message::Notification(Notification {
-        method: text.into(),
+        method: text.to_string().into(),
         params: Some(params),
     })));
     seen.lock().unwrap().clone()

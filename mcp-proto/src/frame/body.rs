@@ -1,6 +1,6 @@
 //! Decodes the body of an HTTP request or response, without its transfer coding.
 
-use super::input::{BOM, ByteQueue};
+use super::input::{BOM, ByteQueue, LARGE};
 use super::sse::EventDecoder;
 use crate::exchange::{Headers, Inbound, RequestHead, ResponseHead};
 use crate::limits::FrameLimits;
@@ -8,6 +8,7 @@ use crate::rpc;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::mem;
@@ -43,7 +44,7 @@ use core::mem;
 pub struct BodyDecoder {
     input: ByteQueue,
     content: BodyContent,
-    limits: FrameLimits,
+    limits: Arc<FrameLimits>,
     /// Bytes that may still arrive. An event stream has a limit for each event instead.
     room: usize,
     ended: bool,
@@ -55,9 +56,16 @@ pub struct BodyDecoder {
 #[derive(Debug)]
 enum BodyContent {
     /// The JSON text so far, and the HTTP message that it is from.
-    Json(Vec<u8>, JsonOrigin),
+    Json(JsonText, JsonOrigin),
     Events(Box<EventDecoder>),
     Other,
+}
+
+/// A text that arrives in pieces. A large one that arrives in one piece is not copied.
+#[derive(Debug, Default)]
+struct JsonText {
+    whole: Bytes,
+    joined: Vec<u8>,
 }
 
 /// The HTTP message that a JSON text is from. It decides how a text that is no JSON-RPC message is
@@ -73,8 +81,13 @@ impl BodyDecoder {
     /// Creates a decoder for the body of this request, which may have at most
     /// [`FrameLimits::max_request_body`] bytes.
     pub fn of_request(head: &RequestHead, limits: &FrameLimits) -> Self {
+        Self::request(head, &Arc::new(limits.clone()))
+    }
+
+    /// Like [`of_request`](Self::of_request), with limits that are not copied.
+    pub(super) fn request(head: &RequestHead, limits: &Arc<FrameLimits>) -> Self {
         let content = match media_type(&head.headers) {
-            Media::Json => BodyContent::Json(Vec::new(), JsonOrigin::Request),
+            Media::Json => BodyContent::Json(JsonText::default(), JsonOrigin::Request),
             _ => BodyContent::Other,
         };
         Self::new(content, limits.max_request_body, limits)
@@ -84,22 +97,30 @@ impl BodyDecoder {
     /// [`FrameLimits::max_response_body`] bytes. An event stream has no maximum, but each event has
     /// at most [`FrameLimits::max_event`] bytes.
     pub fn of_response(head: &ResponseHead, limits: &FrameLimits) -> Self {
+        Self::response(head, &Arc::new(limits.clone()))
+    }
+
+    /// Like [`of_response`](Self::of_response), with limits that are not copied.
+    pub(super) fn response(head: &ResponseHead, limits: &Arc<FrameLimits>) -> Self {
         let content = match media_type(&head.headers) {
-            Media::Json if (200..300).contains(&head.status) => BodyContent::Json(Vec::new(), JsonOrigin::Success),
-            Media::Json => BodyContent::Json(Vec::new(), JsonOrigin::Failure),
-            Media::EventStream => BodyContent::Events(Box::new(EventDecoder::new(limits))),
+            Media::Json => {
+                let is_success = (200..300).contains(&head.status);
+                let origin = if is_success { JsonOrigin::Success } else { JsonOrigin::Failure };
+                BodyContent::Json(JsonText::default(), origin)
+            }
+            Media::EventStream => BodyContent::Events(Box::new(EventDecoder::new(Arc::clone(limits)))),
             Media::Other => BodyContent::Other,
         };
         Self::new(content, limits.max_response_body, limits)
     }
 
     /// Creates a decoder for an absent body, whatever the type.
-    pub(super) fn none(limits: &FrameLimits) -> Self {
+    pub(super) fn none(limits: &Arc<FrameLimits>) -> Self {
         Self::new(BodyContent::Other, 0, limits)
     }
 
-    fn new(content: BodyContent, room: usize, limits: &FrameLimits) -> Self {
-        let limits = limits.clone();
+    fn new(content: BodyContent, room: usize, limits: &Arc<FrameLimits>) -> Self {
+        let limits = Arc::clone(limits);
         Self { input: ByteQueue::default(), content, limits, room, ended: false, done: false, broken: None }
     }
 
@@ -108,7 +129,20 @@ impl BodyDecoder {
         matches!(self.content, BodyContent::Events(_))
     }
 
-    /// Adds the next bytes. Drops them after [`end`](Self::end) and once [`broken`](Self::broken).
+    /// Returns the message of a body that is JSON, small, and whole in `text`, which is not empty.
+    /// `None` for any other body: then nothing has happened.
+    pub(super) fn whole(&mut self, text: &[u8]) -> Option<Inbound> {
+        let BodyContent::Json(held, origin) = &mut self.content else { return None };
+        if text.len() >= LARGE || text.len() > self.room || !held.is_empty() || !self.input.is_empty() {
+            return None;
+        }
+        let origin = mem::replace(origin, JsonOrigin::Success);
+        self.room = 0;
+        let json = text.strip_prefix(BOM).unwrap_or(text);
+        Some(self.item(rpc::parse_small(json, &self.limits), origin, || Bytes::copy_from_slice(text)))
+    }
+
+    /// Adds the next bytes. Large ones may be kept alive instead of being copied. Drops them after [`end`](Self::end) and once [`broken`](Self::broken).
     pub fn bytes(&mut self, bytes: Bytes) {
         if !self.ended && self.broken.is_none() {
             self.input.push(bytes);
@@ -146,8 +180,7 @@ impl BodyDecoder {
                         return self.too_long();
                     }
                     self.room -= count;
-                    text.extend_from_slice(front);
-                    self.input.skip(count);
+                    text.push(&mut self.input);
                 }
                 None
             }
@@ -179,7 +212,7 @@ impl BodyDecoder {
             BodyContent::Events(events) => events.end(),
             BodyContent::Json(text, kind) => {
                 let (text, kind) = (mem::take(text), mem::replace(kind, JsonOrigin::Success));
-                self.json(text.into(), kind)
+                self.json(text.into_bytes(), kind)
             }
             BodyContent::Other => None,
         }
@@ -193,7 +226,7 @@ impl BodyDecoder {
     /// Returns the number of bytes that are held and not parsed.
     pub fn buffered(&self) -> usize {
         let held = match &self.content {
-            BodyContent::Json(text, _) => text.capacity(),
+            BodyContent::Json(text, _) => text.whole.len() + text.joined.capacity(),
             BodyContent::Events(events) => events.buffered(),
             BodyContent::Other => 0,
         };
@@ -204,10 +237,20 @@ impl BodyDecoder {
         if text.is_empty() && kind != JsonOrigin::Request {
             return None;
         }
-        let json = text.slice(if text.starts_with(BOM) { BOM.len() } else { 0 }..);
-        match Inbound::from(rpc::parse_batch_or_message(json, &self.limits)) {
-            Inbound::Invalid(_) if kind == JsonOrigin::Failure => Some(Inbound::Body(text)),
-            item => Some(item),
+        let json = if text.starts_with(BOM) { text.slice(BOM.len()..) } else { text.clone() };
+        Some(self.item(rpc::parse_batch_or_message(json, &self.limits), kind, || text))
+    }
+
+    /// Returns the part for a JSON text that was parsed.
+    fn item(
+        &self,
+        parsed: Result<rpc::Document, rpc::InvalidMessage>,
+        origin: JsonOrigin,
+        text: impl FnOnce() -> Bytes,
+    ) -> Inbound {
+        match Inbound::from(parsed) {
+            Inbound::Invalid(_) if origin == JsonOrigin::Failure => Inbound::Body(text()),
+            item => item,
         }
     }
 
@@ -220,6 +263,29 @@ impl BodyDecoder {
         self.content = BodyContent::Other;
         self.broken = Some(why);
         None
+    }
+}
+
+impl JsonText {
+    fn is_empty(&self) -> bool {
+        self.whole.is_empty() && self.joined.is_empty()
+    }
+
+    /// Moves the next buffer of a queue to the end of the text.
+    fn push(&mut self, input: &mut ByteQueue) {
+        let Some(front) = input.front() else { return };
+        let count = front.len();
+        if self.is_empty() && count >= LARGE {
+            self.whole = input.take(count);
+            return;
+        }
+        self.joined.extend_from_slice(&mem::take(&mut self.whole));
+        self.joined.extend_from_slice(front);
+        input.skip(count);
+    }
+
+    fn into_bytes(self) -> Bytes {
+        if self.whole.is_empty() { self.joined.into() } else { self.whole }
     }
 }
 

@@ -131,7 +131,12 @@ impl Lines {
     /// The common case, which saves a copy: one buffer contains the line with its LF and no leading
     /// white space.
     fn whole(&mut self, count: usize) -> Inbound {
-        let trimmed = self.input.front().map_or(0, |front| front[..count].trim_ascii_end().len());
+        let line = self.input.front().map_or(&[][..], |front| front[..count].trim_ascii_end());
+        let (trimmed, parsed) = (line.len(), (line.len() < LARGE).then(|| rpc::parse_small(line, &self.limits)));
+        if let Some(parsed) = parsed {
+            self.input.skip(count);
+            return parsed.into();
+        }
         let line = self.input.take(trimmed);
         self.input.skip(count - trimmed);
         rpc::parse_batch_or_message(line, &self.limits).into()
@@ -145,9 +150,12 @@ impl Lines {
         if text.is_empty() {
             return None;
         }
+        if text.len() < LARGE {
+            return Some(rpc::parse_small(text, &self.limits).into());
+        }
         // A growing buffer at most doubles, so it is proportional to the line. But the line may be
         // mostly white space.
-        let shared = text.len() >= LARGE && line.len() <= text.len() + LARGE / 2;
+        let shared = line.len() <= text.len() + LARGE / 2;
         let text = if shared { line.slice_ref(text) } else { Bytes::copy_from_slice(text) };
         Some(rpc::parse_batch_or_message(text, &self.limits).into())
     }

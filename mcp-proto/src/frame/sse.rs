@@ -1,12 +1,13 @@
 //! Server-sent events (WHATWG HTML section 9.2): one byte-order mark at the start is ignored; LF,
 //! CR and CRLF end a line however they are split; data lines are joined by LF; an unfinished event
-//! is discarded. [`Events::poll`] documents the differences.
+//! is discarded. [`EventDecoder::poll`] documents the differences.
 
 use super::input::{ByteQueue, LARGE};
 use crate::exchange::{Data, Inbound, SseEvent};
 use crate::limits::FrameLimits;
 use crate::rpc;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::mem;
@@ -82,7 +83,7 @@ pub(super) fn event_head(id: Option<&str>, retry: Option<Duration>) -> Vec<u8> {
 /// no memory.
 #[derive(Debug)]
 pub(super) struct EventDecoder {
-    limits: FrameLimits,
+    limits: Arc<FrameLimits>,
     at: At,
     /// The last byte was a CR that ended a line. An LF after it belongs to the same line end.
     cr: bool,
@@ -94,7 +95,9 @@ pub(super) struct EventDecoder {
     id: Option<Vec<u8>>,
     retry: Option<Duration>,
     /// The data lines, joined by LF. The last one may be incomplete.
-    data: Option<Vec<u8>>,
+    data: Vec<u8>,
+    /// There is a data line.
+    has_data: bool,
     /// A known field has occurred since the last event.
     any: bool,
 }
@@ -136,14 +139,20 @@ const LONGEST: usize = 5;
 
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
+/// Size of the smallest buffer, in bytes, so that single bytes do not grow it again and again.
+const SMALLEST: usize = 64;
+
+/// Maximum size of a buffer that an idle stream keeps, in bytes.
+const KEPT: usize = 512;
+
 /// The event exceeds the limit.
 #[derive(Debug)]
 pub(super) struct TooLong;
 
 impl EventDecoder {
-    pub(super) fn new(limits: &FrameLimits) -> Self {
+    pub(super) fn new(limits: Arc<FrameLimits>) -> Self {
         Self {
-            limits: limits.clone(),
+            limits,
             at: At::Mark(0),
             cr: false,
             value: Vec::new(),
@@ -151,14 +160,15 @@ impl EventDecoder {
             event: Vec::new(),
             id: None,
             retry: None,
-            data: None,
+            data: Vec::new(),
+            has_data: false,
             any: false,
         }
     }
 
     pub(super) fn buffered(&self) -> usize {
-        let optional = [&self.id, &self.data].into_iter().flatten();
-        self.value.capacity() + self.event.capacity() + optional.map(Vec::capacity).sum::<usize>()
+        let id = self.id.as_ref().map_or(0, Vec::capacity);
+        self.value.capacity() + self.event.capacity() + self.data.capacity() + id
     }
 
     /// Returns the next event or comment. There are three differences from WHATWG. An event without
@@ -252,11 +262,8 @@ impl EventDecoder {
     /// The name of a field is complete.
     fn begin(&mut self, field: FieldName) -> Result<(), TooLong> {
         match field {
-            FieldName::Data if self.data.is_some() => self.hold(field, b"\n"),
-            FieldName::Data => {
-                self.data = Some(Vec::new());
-                Ok(())
-            }
+            FieldName::Data if mem::replace(&mut self.has_data, true) => self.hold(field, b"\n"),
+            FieldName::Data => Ok(()),
             FieldName::Event | FieldName::Id => Ok(()),
             FieldName::Retry => {
                 self.number = Number::Empty;
@@ -271,20 +278,21 @@ impl EventDecoder {
             self.number = part.iter().fold(self.number, Number::and);
             return Ok(());
         }
-        let optional = [&self.id, &self.data].into_iter().flatten();
-        let held = self.value.len() + self.event.len() + optional.map(Vec::len).sum::<usize>();
+        let id = self.id.as_ref().map_or(0, Vec::len);
+        let held = self.value.len() + self.event.len() + self.data.len() + id;
         let room = self.limits.max_event.saturating_sub(held);
         if part.len() > room {
             return Err(TooLong);
         }
-        let buffer = match (field, &mut self.data) {
-            (FieldName::Data, Some(data)) => data,
-            _ => &mut self.value,
+        let buffer = match field {
+            FieldName::Data => &mut self.data,
+            FieldName::Event | FieldName::Id | FieldName::Retry => &mut self.value,
         };
         let needed = buffer.len() + part.len();
         if needed > buffer.capacity() {
             let most = buffer.len() + room;
-            buffer.reserve_exact(needed.max(buffer.capacity() * 2).min(most) - buffer.len());
+            let target = needed.max(buffer.capacity() * 2).max(SMALLEST);
+            buffer.reserve_exact(target.min(most) - buffer.len());
         }
         buffer.extend_from_slice(part);
         Ok(())
@@ -329,18 +337,22 @@ impl EventDecoder {
     }
 
     fn dispatch(&mut self) -> Option<Inbound> {
-        let data = Bytes::from(self.data.take().unwrap_or_default());
+        self.has_data = false;
         let (id, retry) = (self.id.take().map(text), self.retry.take());
+        // Without a known field, there is neither data nor an event name.
         if !mem::take(&mut self.any) {
             return None;
         }
-        let data = if data.is_empty() {
+        let data = if self.data.is_empty() {
             Data::None
         } else if !matches!(&self.event[..], b"" | b"message") {
-            Data::Other { event: text(mem::take(&mut self.event)), data }
+            Data::Other { event: text(mem::take(&mut self.event)), data: mem::take(&mut self.data).into() }
+        } else if self.data.len() < LARGE {
+            rpc::parse_small(&self.data, &self.limits).into()
         } else {
-            rpc::parse_batch_or_message(data, &self.limits).into()
+            rpc::parse_batch_or_message(mem::take(&mut self.data).into(), &self.limits).into()
         };
+        keep_small(&mut self.data);
         keep_small(&mut self.event);
         Some(Inbound::Event(SseEvent { id, retry, data }))
     }
@@ -376,7 +388,7 @@ impl FieldName {
 /// Empties a buffer. A small one keeps its memory for the next event.
 fn keep_small(buffer: &mut Vec<u8>) {
     match buffer.capacity() {
-        0..=LARGE => buffer.clear(),
+        0..=KEPT => buffer.clear(),
         _ => *buffer = Vec::new(),
     }
 }

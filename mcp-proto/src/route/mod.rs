@@ -314,7 +314,7 @@ impl Router {
     fn look_up(&self, responder: &Responder, incoming: &Incoming) -> Result<Resolved<'_>, ErrorObject> {
         self.agree(incoming)?;
         let has_tools = responder.config().capabilities.tools.is_some() || !self.tools.is_empty();
-        match (self.methods.get(&incoming.method), incoming.method.as_str()) {
+        match (self.methods.get(&*incoming.method), &*incoming.method) {
             (Some(handler), _) => Ok(Resolved::Method(handler)),
             (None, "tools/list") if has_tools => self.list(responder, incoming).map(Resolved::Result),
             (None, "tools/call") if has_tools => self.find(incoming),

@@ -3,7 +3,7 @@
 use super::grammar::{self, MAX_DEPTH, Scan};
 use super::members::Member;
 use super::value::Write;
-use super::{Id, InvalidKind, InvalidMessage};
+use super::{Id, InvalidKind, InvalidMessage, LARGE};
 use crate::peer_text::Visible;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -101,6 +101,12 @@ impl RawJson {
     /// Returns a copy that does not share bytes, for values that outlive their message.
     pub(crate) fn detached(&self) -> Self {
         Self(Bytes::copy_from_slice(&self.0))
+    }
+
+    /// Returns a value that shares no text with the message that it was parsed from.
+    pub(crate) fn alone(&self) -> Self {
+        // The parser has copied a small one.
+        if self.0.len() < LARGE { self.clone() } else { self.detached() }
     }
 
     /// `null`.

@@ -2,6 +2,7 @@
 
 use super::{Id, InvalidMessage, RawJson};
 use crate::peer_text::Visible;
+use alloc::borrow::Cow;
 use alloc::string::String;
 use core::fmt;
 
@@ -25,7 +26,7 @@ pub struct Request {
     /// Its id.
     pub id: Id,
     /// Its method, unescaped.
-    pub method: String,
+    pub method: Cow<'static, str>,
     /// Its params, a JSON object. `None` if absent or `null`.
     pub params: Option<RawJson>,
 }
@@ -34,7 +35,7 @@ pub struct Request {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Notification {
     /// Its method, unescaped.
-    pub method: String,
+    pub method: Cow<'static, str>,
     /// Its params, a JSON object. `None` if absent or `null`.
     pub params: Option<RawJson>,
 }

@@ -1,7 +1,7 @@
 //! The JSON-RPC 2.0 envelope as MCP uses it: ids, messages, errors, and raw JSON that was validated
 //! once. One pass of this crate parses a message ([`parse`]). serde is used only below `params`,
-//! `result` and `data`, for the types of the application. This module knows no method, no revision,
-//! and not where the bytes come from.
+//! `result` and `data`, for the types of the application. This module gives no method a meaning,
+//! and knows no revision and not where the bytes come from.
 
 mod canonical;
 pub mod code;
@@ -11,6 +11,7 @@ mod invalid;
 mod json;
 mod members;
 mod message;
+mod method;
 mod object;
 mod parse;
 mod scalar;
@@ -28,6 +29,7 @@ pub use json::{DecodeError, EncodeError, JsonKind, RawJson};
 pub use message::{ErrorObject, Message, Notification, Payload, Request, Response};
 pub use object::{Object, ToObject};
 pub use parse::{Document, parse, parse_batch_or_message};
+pub(crate) use parse::{LARGE, parse_small};
 pub(crate) use scalar::write_integer;
 pub use value::JsonValue;
 pub(crate) use value::Write;

@@ -13,7 +13,8 @@
 //! Keys outside the envelope are ignored, even if they repeat. So are the `params` of a response.
 
 use super::grammar::{Scan, add_fault, utf8_prefix};
-use super::scalar::{read_integer, read_str, read_string, unescape};
+use super::method::read_method;
+use super::scalar::{read_integer, read_str, unescape};
 use super::{
     ErrorObject, Id, InvalidKind, InvalidMessage, Message, Notification, Object, Payload, RawJson, Request, Response,
 };
@@ -22,13 +23,14 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::ops::Range;
 
-/// Parses one message. White space around it is allowed. Its parts share `bytes`, unless there is a
-/// CR or LF between its tokens: then the message is copied without them.
+/// Parses one message. White space around it is allowed. A part of at least 4 KiB, and at least a
+/// quarter of the message, shares `bytes`; any other is a copy, so that nothing small keeps a large
+/// buffer alive. If there is a CR or LF between the tokens, the message is copied without them.
 ///
 /// # Errors
 /// A [`InvalidMessage`]. An array is [`InvalidKind::UnexpectedBatch`] (or `EmptyBatch`).
 pub fn parse(bytes: Bytes, max_depth: u32) -> Result<Message, InvalidMessage> {
-    match read(&bytes, max_depth, None)? {
+    match read(Text::Shared(&bytes), max_depth, None)? {
         Document::Message(message) => Ok(message),
         Document::Batch(_) => Err(InvalidMessage::new(InvalidKind::UnexpectedBatch, &bytes)),
     }
@@ -41,7 +43,12 @@ pub fn parse(bytes: Bytes, max_depth: u32) -> Result<Message, InvalidMessage> {
 /// # Errors
 /// A [`InvalidMessage`] for the whole text.
 pub fn parse_batch_or_message(bytes: Bytes, limits: &FrameLimits) -> Result<Document, InvalidMessage> {
-    read(&bytes, limits.max_depth, Some(limits.max_batch))
+    read(Text::Shared(&bytes), limits.max_depth, Some(limits.max_batch))
+}
+
+/// Like [`parse_batch_or_message`]. Copies every part, so it is for small messages.
+pub(crate) fn parse_small(bytes: &[u8], limits: &FrameLimits) -> Result<Document, InvalidMessage> {
+    read(Text::Borrowed(bytes), limits.max_depth, Some(limits.max_batch))
 }
 
 /// The content of a whole text.
@@ -54,7 +61,8 @@ pub enum Document {
 }
 
 /// With `max_batch` as `None`, an array is not allowed, and none of its elements is kept.
-fn read(bytes: &Bytes, max_depth: u32, max_batch: Option<usize>) -> Result<Document, InvalidMessage> {
+fn read(source: Text<'_>, max_depth: u32, max_batch: Option<usize>) -> Result<Document, InvalidMessage> {
+    let bytes = source.as_bytes();
     let (text, cut) = utf8_prefix(bytes);
     let mut scan = Scan::new(text, max_depth);
     let mut found = Found::default();
@@ -66,10 +74,10 @@ fn read(bytes: &Bytes, max_depth: u32, max_batch: Option<usize>) -> Result<Docum
     if memchr::memchr2(b'\r', b'\n', &bytes[range.clone()]).is_some() {
         // Strings contain neither, so all of them are between tokens.
         let compact: Vec<u8> = bytes[range].iter().copied().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
-        return read(&compact.into(), max_depth, max_batch);
+        return read(Text::Shared(&compact.into()), max_depth, max_batch);
     }
     match found.batch {
-        None => match found.outer.classify(bytes) {
+        None => match found.outer.classify(source) {
             Ok(message) => Ok(Document::Message(message)),
             Err(kind) => Err(found.outer.defect(kind, bytes, bytes)),
         },
@@ -80,13 +88,39 @@ fn read(bytes: &Bytes, max_depth: u32, max_batch: Option<usize>) -> Result<Docum
                 (count, Some(max)) if count > max => InvalidKind::BatchTooLong,
                 _ => {
                     let element = |(range, envelope): (Range<usize>, Envelope)| {
-                        envelope.classify(bytes).map_err(|kind| envelope.defect(kind, bytes, &bytes[range]))
+                        envelope.classify(source).map_err(|kind| envelope.defect(kind, bytes, &bytes[range]))
                     };
                     return Ok(Document::Batch(batch.elements.into_iter().map(element).collect()));
                 }
             };
             Err(InvalidMessage::new(kind, bytes))
         }
+    }
+}
+
+/// The text of a message, validated.
+#[derive(Clone, Copy)]
+enum Text<'a> {
+    Shared(&'a Bytes),
+    Borrowed(&'a [u8]),
+}
+
+impl<'a> Text<'a> {
+    fn as_bytes(self) -> &'a [u8] {
+        match self {
+            Self::Shared(bytes) => bytes,
+            Self::Borrowed(bytes) => bytes,
+        }
+    }
+
+    /// Returns a value of the text. A small one is copied, so that a long-running request keeps
+    /// alive only the bytes that it counts.
+    fn part(self, range: &Range<usize>) -> RawJson {
+        let part = match self {
+            Self::Shared(text) if range.len() >= LARGE.max(text.len() / 4) => text.slice(range.clone()),
+            _ => Bytes::copy_from_slice(&self.as_bytes()[range.clone()]),
+        };
+        RawJson::trusted(part)
     }
 }
 
@@ -104,8 +138,8 @@ struct BatchElements {
     count: usize,
 }
 
-/// Maximum size of a text that is kept alive for any part of it.
-pub(super) const LARGE: usize = 4 << 10;
+/// Minimum size of a part that may keep the text around it alive.
+pub(crate) const LARGE: usize = 4 << 10;
 
 /// The ranges of the envelope's members in the text.
 #[derive(Default)]
@@ -172,14 +206,15 @@ impl Envelope {
         Ok(())
     }
 
-    fn classify(&self, text: &Bytes) -> Result<Message, InvalidKind> {
+    fn classify(&self, source: Text<'_>) -> Result<Message, InvalidKind> {
+        let text = source.as_bytes();
         self.check(text)?;
-        let raw = |range| raw_part(text, range);
+        let raw = |range| source.part(range);
         let id = self.id.as_ref().map(|range| &text[range.clone()]);
         let legal = |id: &[u8]| Id::read(id).ok_or(InvalidKind::BadId);
         match (&self.method, &self.result, &self.error) {
             (Some(method), None, None) => {
-                let method = read_string(&text[method.clone()]).ok_or(InvalidKind::BadMethod)?;
+                let method = read_method(&text[method.clone()]).ok_or(InvalidKind::BadMethod)?;
                 let id = id.map(legal).transpose()?;
                 let params = match &self.params {
                     Some(range) if text[range.start] == b'{' => Some(raw(range)),
@@ -212,14 +247,6 @@ impl Envelope {
         let id = self.id.as_ref().and_then(|range| Id::read(&text[range.clone()]));
         InvalidMessage { id, has_method: self.has_method, ..InvalidMessage::new(kind, shown) }
     }
-}
-
-/// Returns a value of a validated text. A small part of a large text is copied, so that a
-/// long-running request keeps alive only the bytes that it counts.
-fn raw_part(text: &Bytes, range: &Range<usize>) -> RawJson {
-    let is_small = text.len() > LARGE && range.len() < text.len() / 4;
-    let part = if is_small { Bytes::copy_from_slice(&text[range.clone()]) } else { text.slice(range.clone()) };
-    RawJson::trusted(part)
 }
 
 fn read_error(json: &RawJson) -> Option<ErrorObject> {

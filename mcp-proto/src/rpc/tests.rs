@@ -20,7 +20,7 @@ fn raw(text: &str) -> RawJson {
 }
 
 fn request_of(id: impl Into<Id>, method: &str, params: Option<&str>) -> Message {
-    Message::Request(Request { id: id.into(), method: method.into(), params: params.map(raw) })
+    Message::Request(Request { id: id.into(), method: method.to_string().into(), params: params.map(raw) })
 }
 
 fn result_of(id: impl Into<Id>, result: &str) -> Message {
@@ -32,7 +32,7 @@ fn error_of(id: impl Into<Id>, error: ErrorObject) -> Message {
 }
 
 fn notification_of(method: &str, params: Option<&str>) -> Message {
-    Message::Notification(Notification { method: method.into(), params: params.map(raw) })
+    Message::Notification(Notification { method: method.to_string().into(), params: params.map(raw) })
 }
 
 // covers: RPC-B-001, RPC-B-003, RPC-B-011, RPC-B-012, RPC-B-013, RPC-B-014, RPC-B-015, RPC-B-016,
@@ -149,7 +149,7 @@ fn lone_surrogate_affects_only_its_batch_element() {
     let kinds: Vec<Result<String, InvalidKind>> = elements
         .into_iter()
         .map(|element| match element {
-            Ok(Message::Notification(note)) => Ok(note.method),
+            Ok(Message::Notification(note)) => Ok(note.method.into_owned()),
             Ok(other) => panic!("{other:?}"),
             Err(defect) => Err(defect.kind),
         })
@@ -371,15 +371,24 @@ fn only_line_breaks_between_tokens_are_removed() {
     assert_eq!(RawJson::parse("\r\n {} \n").unwrap().as_str(), "{}");
 }
 
+// covers: B-009
 #[test]
-fn parts_share_the_bytes_of_the_text() {
-    let text = Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"x":[{"y":1}]}}"#);
-    let within = |part: &[u8]| text.as_ptr_range().contains(&part.as_ptr());
-    let Ok(Message::Request(request)) = parse(text.clone(), 128) else { panic!() };
-    let params = request.params.unwrap();
-    assert!(within(params.as_bytes()));
-    let elements = Object::read(&params).unwrap().array("x").unwrap();
-    assert!(within(elements[0].as_bytes()));
+fn only_a_large_part_shares_the_bytes_of_the_text() {
+    // The size of the params, and of what is around them.
+    for (size, around, shares) in [(100, 0, false), (3 << 10, 0, false), (4 << 10, 0, true), (5 << 10, 20 << 10, false)]
+    {
+        let (x, y) = ("x".repeat(size), "y".repeat(around));
+        let text =
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"x":[{{"y":"{x}"}}]}},"around":"{y}"}}"#);
+        let text = Bytes::from(text);
+        let within = |part: &[u8]| text.as_ptr_range().contains(&part.as_ptr());
+        let Ok(Message::Request(request)) = parse(text.clone(), 128) else { panic!("{size}") };
+        let params = request.params.unwrap();
+        assert_eq!(within(params.as_bytes()), shares, "{size} {around}");
+        let range = params.as_bytes().as_ptr_range();
+        let elements = Object::read(&params).unwrap().array("x").unwrap();
+        assert!(range.contains(&elements[0].as_bytes().as_ptr()), "a value shares the text of its object");
+    }
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn envelope(message: &Message) -> (Vec<u8>, Option<&RawJson>) {
     if let Some(id) = id {
         push(&mut out, ID, id);
     }
-    push(&mut out, METHOD, method.as_str());
+    push(&mut out, METHOD, &**method);
     out.extend_from_slice(if params.is_some() { PARAMS } else { b"}" });
     (out, params)
 }

@@ -92,7 +92,7 @@ impl Server {
         request: Request,
         parts: Parts,
     ) -> Result<Modern, ErrorReply> {
-        match request.method.as_str() {
+        match &*request.method {
             method @ ("initialize" | "ping") => Err(ErrorReply::method(method)),
             method @ "server/discover" => {
                 let result = self.shared.config.discover(over);
@@ -111,7 +111,7 @@ impl Server {
     /// The second column of the matrix.
     pub(super) fn dispatch_open(&self, request: &Request, parts: Parts) -> Result<Open, ErrorReply> {
         let serves_legacy = self.shared.config.serves_legacy();
-        match request.method.as_str() {
+        match &*request.method {
             "initialize" if self.life != Life::Serving => Err(ErrorReply::full("the server is shutting down")),
             "initialize" => Ok(Open::Initialize(parts.params)),
             "ping" if serves_legacy => Ok(Open::Pong),
@@ -132,7 +132,7 @@ impl Server {
         request: Request,
         parts: Parts,
     ) -> Result<Legacy, ErrorReply> {
-        match request.method.as_str() {
+        match &*request.method {
             "initialize" if context.in_batch => {
                 Err(invalid(DiagnosticKind::UnexpectedBatch, "`initialize` must not be part of a batch"))
             }
@@ -211,7 +211,7 @@ impl Server {
         notification: Notification,
     ) {
         let Notification { method, params } = notification;
-        match method.as_str() {
+        match &*method {
             "notifications/initialized" => {
                 if let Some(session) = session {
                     self.listens.session_is_ready(&mut self.env, &mut self.http, session);

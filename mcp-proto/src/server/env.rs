@@ -195,6 +195,6 @@ impl Env {
             return Caller { peer, http: Some(head), principal, session: None };
         }
         let principal = exchange.binding.duplex().and_then(Duplex::principal).cloned();
-        Caller { peer, principal, ..Caller::default() }
+        Caller { peer, http: None, principal, session: None }
     }
 }

@@ -66,7 +66,7 @@ pub(super) struct Parts {
 impl Parts {
     /// Reads them. They share no text with the message, so what they hold is known.
     pub(super) fn of(request: &Request) -> Result<Self, ErrorReply> {
-        let text = request.params.as_ref().map(RawJson::detached);
+        let text = request.params.as_ref().map(RawJson::alone);
         let mut params =
             Object::read_opt(text.as_ref()).map_err(|_| ErrorReply::metadata("the params are not an object"))?;
         let meta = match params.remove(meta::META) {

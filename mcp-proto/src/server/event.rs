@@ -6,6 +6,7 @@ use crate::error::Diagnostic;
 use crate::exchange::{ExchangeId, Outbound, RequestHead};
 use crate::input::{AdmitKey, AdmitToken, RequestKey, SessionKey};
 use crate::rpc::RawJson;
+use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::sync::Arc;
 use bytes::Bytes;
@@ -47,7 +48,7 @@ pub enum Event {
         /// The exchange on which it arrived.
         exchange: ExchangeId,
         /// Its method.
-        method: String,
+        method: Cow<'static, str>,
         /// Its params.
         params: Option<RawJson>,
     },

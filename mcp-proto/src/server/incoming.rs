@@ -5,6 +5,7 @@ use crate::input::{Principal, SessionKey};
 use crate::model::lifecycle::{ClientCapabilities, Implementation, meta};
 use crate::rpc::{ErrorObject, Object, RawJson};
 use crate::version::ProtocolVersion;
+use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -14,7 +15,7 @@ use alloc::sync::Arc;
 #[non_exhaustive]
 pub struct Incoming {
     /// The method.
-    pub method: String,
+    pub method: Cow<'static, str>,
     /// The params without `_meta`, `inputResponses` and `requestState`.
     pub params: Object,
     /// The `_meta` member.

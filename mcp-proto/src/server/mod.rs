@@ -350,7 +350,7 @@ impl Server {
     }
 
     /// Adds an exchange, if the limits allow it.
-    fn enter(&mut self, x: ExchangeId, peer: Peer, binding: Binding) -> bool {
+    fn enter(&mut self, x: ExchangeId, peer: Arc<Peer>, binding: Binding) -> bool {
         if self.env.exchanges.len() >= self.shared.config.limits.server.max_exchanges {
             self.http.let_go_of_untold(&mut self.env);
         }
@@ -365,7 +365,7 @@ impl Server {
         }
         let client = self.env.shares.take(&client, Bound::Exchanges, 1);
         let (listens, load) = (BTreeSet::new(), Load::default());
-        self.env.exchanges.insert(x, ServedExchange { peer: Arc::new(peer), client, binding, listens, load });
+        self.env.exchanges.insert(x, ServedExchange { peer, client, binding, listens, load });
         true
     }
 

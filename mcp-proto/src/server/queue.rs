@@ -5,10 +5,10 @@ use crate::error::{Diagnostic, DiagnosticKind, excerpt};
 use crate::event_queue::{EventQueue, Weigh, Weight};
 use crate::exchange::ExchangeId;
 use crate::rpc::RawJson;
-use alloc::string::String;
+use alloc::borrow::Cow;
 
 impl EventQueue<Output> {
-    pub(super) fn notification(&mut self, exchange: ExchangeId, method: String, params: Option<&RawJson>) {
+    pub(super) fn notification(&mut self, exchange: ExchangeId, method: Cow<'static, str>, params: Option<&RawJson>) {
         // The queue holds the params without the rest of their message, and counts them.
         let params = params.map(RawJson::detached);
         self.push(Output::Event(Event::Notification { exchange, method, params }));

@@ -13,6 +13,7 @@ use crate::model::lifecycle::{CacheHints, meta};
 use crate::model::tools::CallToolResult;
 use crate::rpc::{ErrorObject, Id, Object, RawJson, code, error_response, result_response};
 use crate::version::{Era, ProtocolVersion};
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -96,7 +97,7 @@ pub struct Responder {
     pub(super) client: ClientKey,
     pub(super) id: Id,
     pub(super) version: ProtocolVersion,
-    pub(super) method: String,
+    pub(super) method: Cow<'static, str>,
     /// The params that a sealed state is bound to. Empty if no state can be sealed.
     pub(super) params: Object,
     pub(super) declared: Declaration,

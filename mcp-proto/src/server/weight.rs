@@ -13,6 +13,7 @@ use crate::input::RequestKey;
 use crate::model::lifecycle::{ClientCapabilities, Implementation};
 use crate::rpc::{ErrorObject, Id, Object, RawJson, Request};
 use crate::version::Era;
+use alloc::borrow::Cow;
 use alloc::string::String;
 
 /// The memory of shared bytes beside their content.
@@ -50,7 +51,7 @@ pub(super) fn of_request(request: &Request, token: Option<&Id>, incoming: &Incom
     let head = context.http.as_ref().map_or(0, |head| of_head(head) + EXCHANGE);
     // The exchange has its peer, and requests share it.
     let caller = context.principal.as_ref().map_or(0, |principal| principal.0.capacity());
-    let method = incoming.method.capacity();
+    let method = if let Cow::Owned(method) = &incoming.method { method.capacity() } else { 0 };
     let (params, meta) = (&incoming.params, &incoming.meta);
     let inputs = of_inputs(&incoming.inputs);
     let objects = params.heap_size() + meta.heap_size();
@@ -107,7 +108,8 @@ fn of_state(state: Option<&RequestState>) -> usize {
 }
 
 fn of_head(head: &RequestHead) -> usize {
-    SHARED + size_of::<RequestHead>() + head.method.capacity() + head.target.capacity() + head.headers.heap_size()
+    let method = if let Cow::Owned(method) = &head.method { method.capacity() } else { 0 };
+    SHARED + size_of::<RequestHead>() + method + head.target.capacity() + head.headers.heap_size()
 }
 
 /// Returns the memory of a client's declaration, in bytes, without its text.

@@ -101,7 +101,7 @@ impl Callbacks {
     /// Begins a request, after the delay.
     pub(super) fn handle(&mut self, now: Instant, responder: Responder, incoming: Incoming, log: &mut Log) {
         let tool = incoming.params.optional::<String>("name").ok().flatten();
-        let name = tool.map_or(incoming.method.clone(), |tool| format!("{} {tool}", incoming.method));
+        let name = tool.map_or(incoming.method.to_string(), |tool| format!("{} {tool}", incoming.method));
         let key = responder.key();
         let work = self.running.begin(&self.mailbox.link(), responder, incoming);
         if self.delay > Duration::ZERO {

@@ -12,7 +12,6 @@ use crate::hook::MessageHook;
 use crate::limits::FrameLimits;
 use crate::stats::Traffic;
 use crate::time::Instant;
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use bytes::Bytes;
@@ -48,7 +47,7 @@ pub struct Connection {
     limits: Arc<FrameLimits>,
     now: Instant,
     /// Server: the peer, if anything is known of it.
-    peer: Option<Box<Peer>>,
+    peer: Option<Arc<Peer>>,
     exchange: Option<ExchangeId>,
     /// HTTP server: the previous exchange, if the engine has sent its response and the driver has
     /// not yet written it.
@@ -143,7 +142,7 @@ impl Connection {
     pub fn server(number: u64, kind: Kind, peer: Peer, limits: &FrameLimits, now: Instant) -> Self {
         let mut connection = Self::new(number, kind, ConnectionRole::DuplexServer, limits, now);
         connection.open = true;
-        connection.peer = (peer != Peer::default()).then(|| Box::new(peer.clone()));
+        connection.peer = (peer != Peer::default()).then(|| Arc::new(peer.clone()));
         if connection.role == ConnectionRole::HttpServer {
             connection.arm(limits.head_timeout, Due::Head);
         } else {

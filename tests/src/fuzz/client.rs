@@ -414,7 +414,7 @@ impl Run {
         while let Some(item) = channel.reads.poll_item() {
             match item {
                 Inbound::Message(Message::Request(request)) => {
-                    self.asked.push(Asked { channel: id, id: request.id, method: request.method });
+                    self.asked.push(Asked { channel: id, id: request.id, method: request.method.into_owned() });
                 }
                 Inbound::End => {
                     let head = ResponseHead { status: 200, headers: Headers::new() };

@@ -115,7 +115,7 @@ impl Ours {
     fn read(method: &str, pieces: impl IntoIterator<Item = Bytes>) -> Self {
         let mut conn = Conn::new(Kind::HttpClient, &FrameLimits::default());
         let headers = Headers::new().with("Host", "a");
-        let head = RequestHead { method: method.into(), target: "/".into(), headers };
+        let head = RequestHead { method: method.to_owned().into(), target: "/".into(), headers };
         conn.encode(Outbound::Request { head, body: Bytes::new() });
         let mut items = Vec::new();
         for piece in pieces {

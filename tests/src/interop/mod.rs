@@ -271,7 +271,7 @@ impl Ear {
     fn event(&self, event: Event) {
         let mut heard = self.lock();
         match event {
-            Event::Notification { method, .. } => *heard.notifications.entry(method).or_default() += 1,
+            Event::Notification { method, .. } => *heard.notifications.entry(method.into_owned()).or_default() += 1,
             Event::ToolsChanged => heard.tools_changed += 1,
             Event::Reconnecting { .. } => heard.reconnected += 1,
             Event::ListenerLost { cause, again } => heard.lost = Some(format!("lost: {cause}, again {again:?}")),

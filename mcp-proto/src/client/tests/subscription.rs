@@ -164,7 +164,7 @@ fn subscription_of_the_application_is_independent() {
         .events
         .iter()
         .filter_map(|event| match event {
-            Event::Notification { method, .. } => Some(method.as_str()),
+            Event::Notification { method, .. } => Some(&**method),
             _ => None,
         })
         .collect();

@@ -1,17 +1,17 @@
 //! The client side: one request out and its response in, then the next.
 
-use super::head::{self, Gather, Writer};
+use super::head::{self, Gather, OwnFields};
 use super::length::{Declared, Length, declared};
 use super::{BodyDecoder, BodyError, ByteQueue, Framed};
 use crate::exchange::{BadRequest, Inbound, Outbound, RequestHead, ResponseHead, is_token};
 use crate::http_support::HttpSupport;
 use crate::limits::FrameLimits;
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use bytes::Bytes;
+use core::mem;
 
 /// The codec of a connection of a client.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ enum ResponseReading {
         /// Bytes of the interim responses so far. The final response is still due.
         interim: usize,
     },
-    Body(Box<Framed>),
+    Body(Framed),
 }
 
 /// The beginning of every response.
@@ -115,22 +115,31 @@ impl ClientCodec {
                 ResponseReading::Idle if self.input.is_empty() => return None,
                 ResponseReading::Idle => return self.fail("bytes that no request asked for".into()),
                 ResponseReading::Head { gather, head_only, interim } => {
-                    match gather.poll(&mut self.input, &self.limits) {
-                        Ok(Some(head)) => {
-                            let (head_only, interim) = (*head_only, *interim);
-                            match self.begin(&head, head_only, interim) {
-                                Ok(Some(response)) => return Some(Inbound::Response(response)),
-                                Ok(None) => {}
-                                Err(why) => return self.fail(why),
+                    let (head_only, interim) = (*head_only, *interim);
+                    let begun = match gather.whole_response(&self.input, &self.limits) {
+                        Some(len) => {
+                            let mut input = mem::take(&mut self.input);
+                            let head = input.front().and_then(|front| front.get(..len)).unwrap_or_default();
+                            let begun = self.begin(head, head_only, interim);
+                            input.skip(len);
+                            self.input = input;
+                            begun
+                        }
+                        None => match gather.poll(&mut self.input, &self.limits) {
+                            Ok(Some(head)) => self.begin(&head, head_only, interim),
+                            // A server of another protocol may wait for us after a line of its own.
+                            Ok(None) | Err(_) if !gather.begins_with(HTTP) => return self.fail(NOT_HTTP.into()),
+                            Ok(None) if self.eof && !self.at_boundary() => {
+                                return self.fail("the response head is cut short".into());
                             }
-                        }
-                        // A server of another protocol may wait for us after a line of its own.
-                        Ok(None) | Err(_) if !gather.begins_with(HTTP) => return self.fail(NOT_HTTP.into()),
-                        Ok(None) if self.eof && !self.at_boundary() => {
-                            return self.fail("the response head is cut short".into());
-                        }
-                        Ok(None) => return None,
-                        Err(BadRequest { why, .. }) => return self.fail(why.into()),
+                            Ok(None) => return None,
+                            Err(BadRequest { why, .. }) => return self.fail(why.into()),
+                        },
+                    };
+                    match begun {
+                        Ok(Some(response)) => return Some(Inbound::Response(response)),
+                        Ok(None) => {}
+                        Err(why) => return self.fail(why),
                     }
                 }
                 ResponseReading::Body(framed) => match framed.poll_item(&mut self.input, self.eof) {
@@ -175,14 +184,14 @@ impl ClientCodec {
         }
         let response = ResponseHead { status, headers };
         let body =
-            if bodiless { BodyDecoder::none(&self.limits) } else { BodyDecoder::of_response(&response, &self.limits) };
+            if bodiless { BodyDecoder::none(&self.limits) } else { BodyDecoder::response(&response, &self.limits) };
         if let Length::Known(length) = length
             && !body.is_event_stream()
             && length > self.limits.max_response_body as u64
         {
             return Err("the body is larger than the limit".into());
         }
-        self.reading = ResponseReading::Body(Box::new(Framed::new(length, body)));
+        self.reading = ResponseReading::Body(Framed::new(length, body));
         Ok(Some(response))
     }
 
@@ -220,24 +229,25 @@ impl ClientCodec {
             return;
         }
         let legal = is_token(&request.method) && head::is_target(&request.target);
-        let mut writer = Writer::new(&[&request.method, " ", &request.target, " HTTP/1.1"]);
-        if !legal || writer.fields(&request.headers).is_none() || request.headers.all("host").count() != 1 {
+        if !legal || !head::can_be_written(&request.headers) || request.headers.all("host").count() != 1 {
             self.fail("the request head cannot be written".into());
             return;
         }
-        if !body.is_empty() || matches!(request.method.as_str(), "POST" | "PUT" | "PATCH") {
-            writer.length(body.len());
+        let mut own = OwnFields::default();
+        if !body.is_empty() || matches!(&*request.method, "POST" | "PUT" | "PATCH") {
+            own.length = Some(body.len());
         }
         if request.headers.get("accept-encoding").is_none() {
             // Without it, a server may use any coding (RFC 9110 section 12.5.3), and this crate
             // supports none.
-            writer.field("accept-encoding", "identity");
+            own.coding = "accept-encoding: identity\r\n";
         }
         if head::has_token(&request.headers, "connection", "close") {
-            writer.field("connection", "close");
+            own.connection = head::CLOSE;
             self.last = true;
         }
-        writer.finish(out, body);
+        let first_line = [&*request.method, " ", &request.target, " HTTP/1.1"];
+        head::write_head(out, &first_line, &request.headers, &own, body);
         self.reading =
             ResponseReading::Head { gather: Gather::default(), head_only: request.method == "HEAD", interim: 0 };
     }

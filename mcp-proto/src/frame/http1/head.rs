@@ -2,6 +2,7 @@
 //! accepts and this crate does not.
 
 use super::super::conn::write;
+use super::super::input::LARGE;
 use super::ByteQueue;
 use crate::exchange::{BadRequest, Headers, is_token};
 use crate::limits::FrameLimits;
@@ -50,6 +51,33 @@ impl Gather {
         self.head == b"\r" || self.head[..there] == start[..there]
     }
 
+    /// Returns the length of a request head that is the next bytes of `input`, within the limits:
+    /// the common case, which saves a copy. `None` for any other; [`poll_request`] judges it.
+    ///
+    /// [`poll_request`]: Self::poll_request
+    pub(super) fn whole_request(&self, input: &ByteQueue, limits: &FrameLimits) -> Option<usize> {
+        self.whole(input, longest_line(limits), limits.max_head)
+    }
+
+    /// Like [`whole_request`](Self::whole_request), for a response head.
+    pub(super) fn whole_response(&self, input: &ByteQueue, limits: &FrameLimits) -> Option<usize> {
+        self.whole(input, limits.max_head, limits.max_head)
+    }
+
+    fn whole(&self, input: &ByteQueue, max_line: usize, max_head: usize) -> Option<usize> {
+        let front = input.front().filter(|_| self.head.is_empty())?;
+        let mut start = 0;
+        for end in memchr::memchr_iter(b'\n', front).map(|at| at + 1) {
+            let max = if start == 0 { max_line } else { max_head };
+            match &front[start..end] {
+                b"\r\n" if start > 0 && end <= max => return Some(end),
+                [_, .., b'\r', b'\n'] if end <= max => start = end,
+                _ => return None,
+            }
+        }
+        None
+    }
+
     /// Returns the bytes of a request head, up to and including its empty line. Rejects a first
     /// line that is too long for any permitted target.
     pub(super) fn poll_request(
@@ -57,8 +85,7 @@ impl Gather {
         input: &mut ByteQueue,
         limits: &FrameLimits,
     ) -> Result<Option<Vec<u8>>, BadRequest> {
-        let longest = limits.max_target.saturating_add(AROUND_TARGET).min(limits.max_head);
-        self.gather(input, (longest, defect(414, LONG_TARGET)), limits.max_head)
+        self.gather(input, (longest_line(limits), defect(414, LONG_TARGET)), limits.max_head)
     }
 
     /// Returns the bytes of a response head, up to and including its empty line.
@@ -74,11 +101,6 @@ impl Gather {
         first: (usize, BadRequest),
         max_head: usize,
     ) -> Result<Option<Vec<u8>>, BadRequest> {
-        if self.head.is_empty()
-            && let Some(end) = input.front().and_then(|front| memchr::memmem::find(front, b"\r\n\r\n"))
-        {
-            self.head.reserve_exact((end + 4).min(max_head));
-        }
         loop {
             let max = if self.line == 0 { first.0 } else { max_head };
             match input.line(&mut self.head, max) {
@@ -103,6 +125,11 @@ impl Gather {
     }
 }
 
+/// Maximum length of the first line of a request with any permitted target.
+fn longest_line(limits: &FrameLimits) -> usize {
+    limits.max_target.saturating_add(AROUND_TARGET).min(limits.max_head)
+}
+
 /// Number of fields that a head may have without memory for more.
 const FEW: usize = 24;
 
@@ -114,9 +141,12 @@ fn room<'a>(head: &[u8], limits: &FrameLimits) -> ([httparse::Header<'a>; FEW], 
     ([httparse::EMPTY_HEADER; FEW], has_many.then(|| alloc::vec![httparse::EMPTY_HEADER; max]))
 }
 
+/// Methods whose names are not copied.
+const COMMON: [&str; 5] = ["POST", "GET", "DELETE", "OPTIONS", "HEAD"];
+
 /// The first line of a request.
 pub(super) struct RequestLine {
-    pub(super) method: String,
+    pub(super) method: Cow<'static, str>,
     pub(super) target: String,
     /// HTTP/1.0.
     pub(super) old: bool,
@@ -137,7 +167,11 @@ pub(super) fn read_request(head: &[u8], limits: &FrameLimits) -> Result<(Request
     if target.len() > limits.max_target {
         return Err(defect(414, LONG_TARGET));
     }
-    let line = RequestLine { method: method.into(), target: target.into(), old: version == 0 };
+    let method = match COMMON.into_iter().find(|common| *common == method) {
+        Some(common) => Cow::Borrowed(common),
+        None => Cow::Owned(method.into()),
+    };
+    let line = RequestLine { method, target: target.into(), old: version == 0 };
     Ok((line, headers(request.headers)))
 }
 
@@ -153,7 +187,7 @@ fn names_version(head: &[u8]) -> bool {
 /// Returns the path and query of the target. A request names one host. A target in absolute form is
 /// accepted only with a matching `Host` (RFC 9112 section 3.2.2): if they differ, two readers may
 /// disagree about the host.
-pub(super) fn path_of(line: &RequestLine, headers: &Headers) -> Result<String, BadRequest> {
+pub(super) fn path_of(line: RequestLine, headers: &Headers) -> Result<String, BadRequest> {
     let mut hosts = headers.all("host");
     let host = match (hosts.next(), hosts.next()) {
         (_, Some(_)) => return Err(defect(400, "there is more than one host")),
@@ -168,7 +202,7 @@ pub(super) fn path_of(line: &RequestLine, headers: &Headers) -> Result<String, B
         return Err(defect(400, "the request target is not legal"));
     }
     if target.starts_with('/') || target == "*" && line.method == "OPTIONS" {
-        return Ok(target.into());
+        return Ok(line.target);
     }
     let absolute = target
         .split_once("://")
@@ -217,50 +251,55 @@ pub(super) fn persists(headers: &Headers, old: bool) -> bool {
     !has_token(headers, "connection", "close") && (!old || has_token(headers, "connection", "keep-alive"))
 }
 
-/// A head that is being written.
-pub(super) struct Writer(Vec<u8>);
+/// The fields that the codec adds to a head: the length of the body, and whole lines.
+#[derive(Default)]
+pub(super) struct OwnFields {
+    pub(super) length: Option<usize>,
+    pub(super) coding: &'static str,
+    pub(super) connection: &'static str,
+}
 
-impl Writer {
-    pub(super) fn new(first_line: &[&str]) -> Self {
-        let mut out = Vec::with_capacity(256);
-        first_line.iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
-        out.extend_from_slice(b"\r\n");
-        Self(out)
-    }
+pub(super) const CLOSE: &str = "connection: close\r\n";
 
-    /// Adds one field that is known to be valid.
-    pub(super) fn field(&mut self, name: &str, value: &str) {
-        for part in [name, ": ", value, "\r\n"] {
-            self.0.extend_from_slice(part.as_bytes());
-        }
-    }
+/// Returns whether no field could inject a line.
+pub(super) fn can_be_written(headers: &Headers) -> bool {
+    let is_clean = |value: &str| value.bytes().all(|byte| byte == b'\t' || !byte.is_ascii_control());
+    headers.iter().all(|(name, value)| is_token(name) && is_clean(value))
+}
 
-    /// Adds the length of the body.
-    pub(super) fn length(&mut self, len: usize) {
-        self.0.extend_from_slice(b"content-length: ");
-        write_integer(&mut self.0, false, len as u64);
-        self.0.extend_from_slice(b"\r\n");
+/// Writes a head, without the given fields that the codec sets, and the body. It needs one piece of
+/// memory of the exact size.
+pub(super) fn write_head(
+    out: &mut VecDeque<Bytes>,
+    first_line: &[&str],
+    headers: &Headers,
+    own: &OwnFields,
+    body: Bytes,
+) {
+    let given = || headers.iter().filter(|(name, _)| !is_set_by_codec(name));
+    let parts = || {
+        let fields = given().flat_map(|(name, value)| ["\r\n", name, ": ", value]);
+        first_line.iter().copied().chain(fields).chain(["\r\n"])
+    };
+    let length = own.length.map_or(0, |len| LENGTH.len() + len.checked_ilog10().unwrap_or(0) as usize + 3);
+    let lines = [own.coding, own.connection, "\r\n"];
+    let small = if body.len() < LARGE { body.len() } else { 0 };
+    let len: usize = parts().chain(lines).map(str::len).sum();
+    let mut head = Vec::with_capacity(len + length + small);
+    parts().for_each(|part| head.extend_from_slice(part.as_bytes()));
+    if let Some(len) = own.length {
+        head.extend_from_slice(LENGTH.as_bytes());
+        write_integer(&mut head, false, len as u64);
+        head.extend_from_slice(b"\r\n");
     }
+    lines.iter().for_each(|line| head.extend_from_slice(line.as_bytes()));
+    write(out, head, body, b"");
+}
 
-    /// Adds the fields of the engine, without those that the codec sets. `None` if one of them
-    /// could inject a line.
-    pub(super) fn fields(&mut self, headers: &Headers) -> Option<()> {
-        for (name, value) in headers.iter() {
-            if !is_token(name) || value.bytes().any(|byte| byte != b'\t' && byte.is_ascii_control()) {
-                return None;
-            }
-            let ours = ["content-length", "transfer-encoding", "connection"];
-            if !ours.iter().any(|own| name.eq_ignore_ascii_case(own)) {
-                self.field(name, value);
-            }
-        }
-        Some(())
-    }
+const LENGTH: &str = "content-length: ";
 
-    pub(super) fn finish(mut self, out: &mut VecDeque<Bytes>, body: Bytes) {
-        self.0.extend_from_slice(b"\r\n");
-        write(out, self.0, body, b"");
-    }
+fn is_set_by_codec(name: &str) -> bool {
+    ["content-length", "transfer-encoding", "connection"].iter().any(|own| name.eq_ignore_ascii_case(own))
 }
 
 /// Returns whether a line, including its CR LF, is one valid field.

@@ -130,6 +130,14 @@ impl Length {
         }
     }
 
+    /// Returns the rest of the body, if its length is known and it is the next bytes.
+    pub(super) fn whole<'a>(&self, input: &'a ByteQueue) -> Option<&'a [u8]> {
+        match self {
+            Self::Known(left @ 1..) => input.front()?.get(..usize::try_from(*left).ok()?),
+            Self::Known(0) | Self::Chunked(_) | Self::Close => None,
+        }
+    }
+
     /// Returns the next piece. The text of an error is for people.
     pub(super) fn next(&mut self, input: &mut ByteQueue, eof: bool) -> Result<Piece, &'static str> {
         match self {

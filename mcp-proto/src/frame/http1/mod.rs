@@ -63,6 +63,15 @@ impl Framed {
             if let Some(why) = self.body.broken() {
                 return Err(BodyError::Limit(why.clone()));
             }
+            if let Some(text) = self.length.whole(input)
+                && let Some(item) = self.body.whole(text)
+            {
+                let count = text.len();
+                self.content += count;
+                input.skip(count);
+                self.length = Length::Known(0);
+                return Ok(Some(item));
+            }
             match self.length.next(input, eof).map_err(BodyError::Framing)? {
                 length::Piece::Data(bytes) => {
                     self.content += bytes.len();

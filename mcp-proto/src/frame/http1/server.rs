@@ -1,15 +1,14 @@
 //! The server side: request heads and bodies in, responses out.
 
-use super::head::{self, Gather, Writer, defect};
+use super::head::{self, Gather, OwnFields, defect};
 use super::length::{Declared, Length, declared};
 use super::{BodyDecoder, BodyError, ByteQueue, Framed};
-use crate::exchange::{self, BadRequest, Inbound, Outbound, RequestHead, ResponseHead};
+use crate::exchange::{self, BadRequest, Headers, Inbound, Outbound, RequestHead, ResponseHead};
 use crate::frame::conn::write;
 use crate::frame::input::LARGE;
 use crate::frame::sse;
 use crate::http_support::HttpSupport;
 use crate::limits::FrameLimits;
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
@@ -44,7 +43,7 @@ pub(in super::super) struct ServerCodec {
 #[derive(Debug)]
 enum RequestReading {
     Head(Gather),
-    Body(Box<Framed>),
+    Body(Framed),
     /// After a `Reject`: no byte that follows can be trusted.
     Nothing,
 }
@@ -146,12 +145,16 @@ impl ServerCodec {
         match &mut self.reading {
             RequestReading::Nothing => None,
             RequestReading::Body(_) if self.held => None,
-            RequestReading::Head(gather) => match gather.poll_request(&mut self.input, &self.limits) {
-                Ok(Some(head)) => Some(self.begin(&head).unwrap_or_else(|defect| self.reject(defect))),
-                Ok(None) if self.eof && !self.at_boundary() => self.cut("the request head is cut short"),
-                Ok(None) => None,
-                Err(defect) => Some(self.give_up(defect)),
-            },
+            RequestReading::Head(gather) => {
+                if let Some(len) = gather.whole_request(&self.input, &self.limits) {
+                    let mut input = mem::take(&mut self.input);
+                    let begun = self.begin(input.front().and_then(|front| front.get(..len)).unwrap_or_default());
+                    input.skip(len);
+                    self.input = input;
+                    return Some(begun.unwrap_or_else(|defect| self.reject(defect)));
+                }
+                self.poll_head()
+            }
             RequestReading::Body(framed) => match framed.poll_item(&mut self.input, self.eof) {
                 Ok(Some(Inbound::End)) => {
                     self.reading = RequestReading::Head(Gather::default());
@@ -165,23 +168,35 @@ impl ServerCodec {
         }
     }
 
+    /// Parses a head that arrives in pieces, or is wrong.
+    fn poll_head(&mut self) -> Option<Inbound> {
+        let RequestReading::Head(gather) = &mut self.reading else { return None };
+        match gather.poll_request(&mut self.input, &self.limits) {
+            Ok(Some(head)) => Some(self.begin(&head).unwrap_or_else(|defect| self.reject(defect))),
+            Ok(None) if self.eof && !self.at_boundary() => self.cut("the request head is cut short"),
+            Ok(None) => None,
+            Err(defect) => Some(self.give_up(defect)),
+        }
+    }
+
     fn begin(&mut self, bytes: &[u8]) -> Result<Inbound, BadRequest> {
         (self.old, self.head_only) = (false, false);
         let (line, headers) = head::read_request(bytes, &self.limits)?;
-        self.old = line.old;
-        self.head_only = line.method == "HEAD";
-        self.keep_alive = head::persists(&headers, line.old);
-        let target = head::path_of(&line, &headers)?;
+        let (old, method) = (line.old, line.method.clone());
+        self.old = old;
+        self.head_only = method == "HEAD";
+        self.keep_alive = head::persists(&headers, old);
+        let target = head::path_of(line, &headers)?;
         if head::content_coding(&headers).is_some() {
             return Err(defect(415, "the body has a content-encoding"));
         }
-        let length = match declared(&headers, line.old) {
+        let length = match declared(&headers, old) {
             Declared::Known(length) if length > self.limits.max_request_body as u64 => {
                 return Err(defect(413, "the body is larger than the limit"));
             }
             Declared::Known(length) => Length::Known(length),
             Declared::Chunked => Length::chunked_request(),
-            Declared::Nothing if matches!(line.method.as_str(), "POST" | "PUT" | "PATCH") => {
+            Declared::Nothing if matches!(&*method, "POST" | "PUT" | "PATCH") => {
                 return Err(defect(411, "the length of the body is missing"));
             }
             Declared::Nothing => Length::Known(0),
@@ -190,18 +205,17 @@ impl ServerCodec {
             Declared::Invalid(why) => return Err(defect(400, why)),
         };
         self.expects = false;
-        for expectation in head::members(&headers, "expect").filter(|_| !line.old) {
+        for expectation in head::members(&headers, "expect").filter(|_| !old) {
             if !expectation.eq_ignore_ascii_case("100-continue") {
                 return Err(defect(417, "the expectation is not known"));
             }
             self.expects = !matches!(length, Length::Known(0));
         }
-        let request = RequestHead { method: line.method, target, headers };
+        let request = RequestHead { method, target, headers };
         let empty = matches!(length, Length::Known(0)) && request.method != "POST";
         // For an empty body, the type does not matter.
-        let body =
-            if empty { BodyDecoder::none(&self.limits) } else { BodyDecoder::of_request(&request, &self.limits) };
-        self.reading = RequestReading::Body(Box::new(Framed::new(length, body)));
+        let body = if empty { BodyDecoder::none(&self.limits) } else { BodyDecoder::request(&request, &self.limits) };
+        self.reading = RequestReading::Body(Framed::new(length, body));
         self.held = self.holding;
         Ok(Inbound::Request(request))
     }
@@ -291,42 +305,43 @@ impl ServerCodec {
         if streams && self.old {
             self.keep_alive = false;
         }
-        let mut writer = Writer::new(&["HTTP/1.1 ", &format!("{:03}", response.status), " ", reason(response.status)]);
-        if writer.fields(&response.headers).is_none() || !(200..1000).contains(&response.status) {
+        if !head::can_be_written(&response.headers) || !(200..1000).contains(&response.status) {
             self.keep_alive = false;
             // The events of that response must not be written.
             self.stream = if streams { ResponseFraming::Silent } else { ResponseFraming::None };
-            let mut writer = Writer::new(&["HTTP/1.1 500 ", reason(500)]);
-            writer.field("content-length", "0");
-            writer.field("connection", "close");
-            return writer.finish(out, Bytes::new());
+            let own = OwnFields { length: Some(0), connection: head::CLOSE, ..OwnFields::default() };
+            return head::write_head(out, &["HTTP/1.1 500 ", reason(500)], &Headers::new(), &own, Bytes::new());
         }
         let bodiless = matches!(response.status, 204 | 304);
-        let full = self.declare_body(body, bodiless, &mut writer);
+        let mut own = OwnFields::default();
+        let full = self.declare_body(body, bodiless, &mut own);
         match (self.keep_alive, self.old) {
-            (false, _) => writer.field("connection", "close"),
+            (false, _) => own.connection = head::CLOSE,
             // It is the default of HTTP/1.1, but some proxies keep an idle stream open only if they
             // see it.
-            (true, old) if old || streams => writer.field("connection", "keep-alive"),
+            (true, old) if old || streams => own.connection = "connection: keep-alive\r\n",
             (true, _) => {}
         }
-        writer.finish(out, full);
+        let digits = [100, 10, 1].map(|place| b'0' + (response.status / place % 10) as u8);
+        let status = core::str::from_utf8(&digits).unwrap_or_default();
+        let first_line = ["HTTP/1.1 ", status, " ", reason(response.status)];
+        head::write_head(out, &first_line, &response.headers, &own, full);
     }
 
-    /// Writes the field for the length of the body, and sets the framing of its parts. Returns the
+    /// Sets the field for the length of the body, and the framing of its parts. Returns the
     /// bytes of a body that is complete already.
-    fn declare_body(&mut self, body: exchange::Body, bodiless: bool, writer: &mut Writer) -> Bytes {
+    fn declare_body(&mut self, body: exchange::Body, bodiless: bool, own: &mut OwnFields) -> Bytes {
         self.stream = ResponseFraming::None;
         match body {
             exchange::Body::Full(body) if !bodiless => {
-                writer.length(body.len());
+                own.length = Some(body.len());
                 if !self.head_only {
                     return body;
                 }
             }
             exchange::Body::Full(_) => {}
             exchange::Body::Stream if !bodiless && !self.old => {
-                writer.field("transfer-encoding", "chunked");
+                own.coding = "transfer-encoding: chunked\r\n";
                 self.stream = if self.head_only { ResponseFraming::Silent } else { ResponseFraming::Chunked };
             }
             exchange::Body::Stream if bodiless || self.head_only => self.stream = ResponseFraming::Silent,

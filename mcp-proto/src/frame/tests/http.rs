@@ -25,7 +25,7 @@ pub(super) fn get() -> Outbound {
 }
 
 pub(super) fn request(method: &str, target: &str, headers: &[(&str, &str)]) -> Inbound {
-    Inbound::Request(RequestHead { method: method.into(), target: target.into(), headers: fields(headers) })
+    Inbound::Request(RequestHead { method: method.to_owned().into(), target: target.into(), headers: fields(headers) })
 }
 
 pub(super) fn fields(headers: &[(&str, &str)]) -> Headers {

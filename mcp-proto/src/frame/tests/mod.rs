@@ -84,7 +84,7 @@ fn poll(conn: &mut Conn, items: &mut Vec<Inbound>) {
 }
 
 fn note(method: &str) -> Message {
-    Message::Notification(Notification { method: method.into(), params: None })
+    Message::Notification(Notification { method: method.to_string().into(), params: None })
 }
 
 fn note_text(method: &str) -> String {

@@ -64,7 +64,7 @@ fn misplaced_part_is_refused_and_not_written() {
 // covers: B-166
 #[test]
 fn requests_are_written_with_their_length() {
-    let head = |method: &str, headers| RequestHead { method: method.into(), target: "/mcp".into(), headers };
+    let head = |method: &str, headers| RequestHead { method: method.to_owned().into(), target: "/mcp".into(), headers };
     let mut conn = Conn::new(Kind::HttpClient, &limits());
     let headers = Headers::new().with("host", "h:1").with("Content-Length", "9").with("a", "b\tc é");
     conn.encode(Outbound::Request { head: head("POST", headers), body: "{}".into() });

@@ -8,7 +8,8 @@ use proptest::prelude::*;
 
 /// Returns the request that a client has sent.
 fn asked(method: &str) -> Outbound {
-    let head = RequestHead { method: method.into(), target: "/".into(), headers: Headers::new().with("host", "h") };
+    let head =
+        RequestHead { method: method.to_owned().into(), target: "/".into(), headers: Headers::new().with("host", "h") };
     Outbound::Request { head, body: Bytes::new() }
 }
 

@@ -14,7 +14,7 @@ fn server(cors: bool, hosts: Hosts) -> Bench {
 
 fn request(method: &str, fields: &[(&str, &str)]) -> RequestHead {
     let headers = fields.iter().fold(Headers::new(), |headers, (name, value)| headers.with(name, *value));
-    RequestHead { method: method.into(), target: "/mcp".into(), headers }
+    RequestHead { method: method.to_owned().into(), target: "/mcp".into(), headers }
 }
 
 /// The preflight request of a browser before a page calls a tool.

@@ -24,7 +24,7 @@ fn asked_by(peer: &Peer, hosts: &Hosts, target: &str, fields: &[(&str, &str)]) -
         .with("MCP-Protocol-Version", "2026-07-28")
         .with("Mcp-Method", "server/discover");
     let headers = fields.iter().fold(headers, |headers, (name, value)| headers.with(name, *value));
-    bench.handle_event(A, ExchangeEvent::From(peer.clone()));
+    bench.handle_event(A, ExchangeEvent::From(peer.clone().into()));
     bench.item(A, Inbound::Request(RequestHead { method: "POST".into(), target: target.into(), headers }));
     bench.item(A, read(&modern("1", "server/discover", "")));
     bench.item(A, Inbound::End);

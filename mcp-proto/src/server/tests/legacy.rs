@@ -235,7 +235,7 @@ fn notifications_get_no_response_and_end_nothing() {
         assert!(bench.say(A, line).is_empty(), "{line}");
     }
     bench.item(A, read(r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#));
-    let method = "notifications/roots/list_changed".to_string();
+    let method = "notifications/roots/list_changed".into();
     assert_eq!(bench.events(), [Event::Notification { exchange: A, method, params: None }]);
 }
 

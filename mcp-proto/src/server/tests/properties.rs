@@ -53,12 +53,16 @@ fn exchange_event() -> impl Strategy<Value = ExchangeEvent> {
             .with("MCP-Protocol-Version", "2026-07-28")
             .with("Mcp-Method", "tools/call")
             .with("Mcp-Name", "t");
-        ExchangeEvent::Inbound(Inbound::Request(RequestHead { method: method.into(), target: "/mcp".into(), headers }))
+        ExchangeEvent::Inbound(Inbound::Request(RequestHead {
+            method: method.to_owned().into(),
+            target: "/mcp".into(),
+            headers,
+        }))
     };
     prop_oneof![
         4 => Just(ExchangeEvent::Opened(Peer::default())),
         2 => Just(ExchangeEvent::Opened(Peer::unix(None))),
-        1 => Just(ExchangeEvent::From(Peer::tcp(([192, 0, 2, 1], 50_000).into()))),
+        1 => Just(ExchangeEvent::From(Arc::new(Peer::tcp(([192, 0, 2, 1], 50_000).into())))),
         20 => line().prop_map(|line| ExchangeEvent::Inbound(read(&line))),
         2 => prop_oneof![Just("POST"), Just("GET")].prop_map(request),
         1 => Just(ExchangeEvent::Inbound(Inbound::End)),

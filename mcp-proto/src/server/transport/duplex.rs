@@ -25,6 +25,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 
@@ -35,7 +36,7 @@ impl Server {
         }
         let binding = Binding::Duplex(Box::new(Duplex::new(self.listens.changes())));
         let asked = self.shared.config.asks_about(&peer).then(|| peer.clone());
-        if self.life != Life::Serving || !self.enter(x, peer, binding) {
+        if self.life != Life::Serving || !self.enter(x, Arc::new(peer), binding) {
             return self.env.queue.push(Output::Abort(x));
         }
         let Some(peer) = asked else { return self.env.await_handshake(x) };

@@ -5,8 +5,9 @@
 //! after the previous response is written, and never once its client has closed.
 
 use super::{Connection, ConnectionRole, Due, RateFloor};
-use crate::exchange::{BadRequest, Closed, ExchangeEvent, ExchangeId, Inbound, Peer, Sent};
+use crate::exchange::{BadRequest, Closed, ExchangeEvent, ExchangeId, Inbound, Sent};
 use crate::wired::room::{MemoryBudget, Reservation};
+use alloc::sync::Arc;
 
 impl Connection {
     /// For an engine that admits requests and connections. The connection reads no further than the
@@ -68,7 +69,7 @@ impl Connection {
                 let exchange = self.mint();
                 self.await_body();
                 if let (Inbound::Request(_), Some(peer)) = (&item, &self.peer) {
-                    self.events.push_back((exchange, ExchangeEvent::From(Peer::clone(peer))));
+                    self.events.push_back((exchange, ExchangeEvent::From(Arc::clone(peer))));
                 }
                 self.item(exchange, item);
                 true

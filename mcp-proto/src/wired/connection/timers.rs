@@ -6,6 +6,7 @@
 
 use super::{Connection, ConnectionOutput, ConnectionRole, ResponseProgress};
 use crate::exchange::{Closed, ResponseHead, Shutdown};
+use crate::frame::{Media, media_type};
 use crate::time::Instant;
 use core::time::Duration;
 
@@ -151,7 +152,7 @@ impl Connection {
         if self.role != ConnectionRole::HttpClient {
             return;
         }
-        if is_event_stream(head, self) {
+        if media_type(&head.headers) == Media::EventStream {
             self.answer = ResponseProgress::Stream;
             self.timer = None;
         } else {
@@ -159,8 +160,4 @@ impl Connection {
             self.arm(self.limits.body_timeout, Due::Body);
         }
     }
-}
-
-fn is_event_stream(head: &ResponseHead, connection: &Connection) -> bool {
-    crate::frame::BodyDecoder::of_response(head, &connection.limits).is_event_stream()
 }

@@ -87,7 +87,7 @@ fn last_post(http: &Http) -> Post {
 fn bare((_, head, body, repeatable): &Post) -> (String, Vec<(String, String)>, Value, bool) {
     let fields = head.headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("authorization"));
     let fields = fields.map(|(name, value)| (name.to_string(), value.to_string())).collect();
-    (head.method.clone(), fields, body.clone(), *repeatable)
+    (head.method.to_string(), fields, body.clone(), *repeatable)
 }
 
 fn credentials(post: &Post) -> Vec<String> {

@@ -22,7 +22,7 @@ impl Http {
     }
 
     fn last_method(&self) -> String {
-        self.posts().pop().expect("something was started").1.method
+        self.posts().pop().expect("something was started").1.method.into_owned()
     }
 }
 

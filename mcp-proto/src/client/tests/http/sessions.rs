@@ -7,7 +7,7 @@ fn wire(post: &(ExchangeId, RequestHead, Value, bool)) -> (String, String, Value
     let (_, head, body, _) = post;
     let mut body = body.clone();
     body.as_object_mut().map(|body| body.remove("id"));
-    (head.method.clone(), format!("{:?}", head.headers.iter().collect::<Vec<_>>()), body)
+    (head.method.to_string(), format!("{:?}", head.headers.iter().collect::<Vec<_>>()), body)
 }
 
 // covers: VER-C-031, B-197, B-203, S3-48, S0-02

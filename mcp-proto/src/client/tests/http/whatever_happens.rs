@@ -303,7 +303,7 @@ impl Run {
                     _ => {}
                 }
             }
-            Serve::Well | Serve::Round(_) | Serve::Batch => match (head.method.as_str(), method) {
+            Serve::Well | Serve::Round(_) | Serve::Batch => match (&*head.method, method) {
                 ("GET", _) if is_new => rig.stream(exchange),
                 ("GET", _) if *id == Value::Null => self.end(exchange),
                 ("GET", _) => {

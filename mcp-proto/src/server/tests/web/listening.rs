@@ -24,7 +24,7 @@ fn note(text: &str) -> (String, Option<RawJson>, Option<Object>) {
     let crate::rpc::Message::Notification(note) = message(text) else { panic!("{text}") };
     let params = Object::read_opt(note.params.as_ref()).unwrap();
     let meta = params.optional_object("_meta").unwrap().unwrap_or_default();
-    (note.method, meta.get(ID), params.optional_object("notifications").unwrap())
+    (note.method.into_owned(), meta.get(ID), params.optional_object("notifications").unwrap())
 }
 
 fn publish(site: &mut Site) {

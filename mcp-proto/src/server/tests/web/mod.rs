@@ -53,9 +53,12 @@ impl Site {
         self.last += 1;
         let x = ExchangeId(self.last);
         if self.peer != Peer::default() {
-            self.bench.handle_event(x, ExchangeEvent::From(self.peer.clone()));
+            self.bench.handle_event(x, ExchangeEvent::From(self.peer.clone().into()));
         }
-        self.bench.item(x, Inbound::Request(RequestHead { method: method.into(), target: "/mcp".into(), headers }));
+        self.bench.item(
+            x,
+            Inbound::Request(RequestHead { method: method.to_owned().into(), target: "/mcp".into(), headers }),
+        );
         self.take();
         x
     }

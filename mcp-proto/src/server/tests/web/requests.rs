@@ -532,11 +532,11 @@ fn peer_applies_to_one_request() {
     let (x, peer) = ask(&mut site);
     assert_eq!(peer, Peer::default(), "nothing was told");
     let next = ExchangeId(x.0 + 1);
-    site.bench.handle_event(next, ExchangeEvent::From(ann.clone()));
+    site.bench.handle_event(next, ExchangeEvent::From(ann.clone().into()));
     assert_eq!(ask(&mut site), (next, ann.clone()));
     assert_eq!(ask(&mut site).1, Peer::default());
     // An exchange without a request.
-    site.bench.handle_event(ExchangeId(99), ExchangeEvent::From(ann));
+    site.bench.handle_event(ExchangeId(99), ExchangeEvent::From(ann.into()));
     assert_eq!(ask(&mut site).1, Peer::default());
 }
 

@@ -25,7 +25,7 @@ pub(in crate::server) use streams::ResponseStream;
 
 use super::Binding;
 use crate::error::DiagnosticKind;
-use crate::exchange::{ExchangeId, Headers, Inbound, Outbound, RequestHead};
+use crate::exchange::{ExchangeId, Headers, Inbound, Outbound, Peer, RequestHead};
 use crate::http_support::HttpSupport;
 use crate::input::Admission;
 use crate::rpc::{ErrorObject, code};
@@ -58,7 +58,7 @@ impl Server {
         let head = http.head.clone();
         let peer = self.http.sender.take_if(|(of, _)| *of == x).map(|(_, peer)| peer).unwrap_or_default();
         self.env.unread.remove(&x);
-        if !self.enter(x, peer.clone(), Binding::Http(http)) {
+        if !self.enter(x, Arc::clone(&peer), Binding::Http(http)) {
             self.env.leave_unread(x);
             let response = self.shared.config.for_page(&head, unavailable("the server is busy"));
             return self.env.queue.push(Output::Send(x, response));
@@ -76,7 +76,7 @@ impl Server {
         }
         if self.shared.config.admit {
             let key = self.requests.mint_admit_key();
-            self.env.ask_admission(x, key, peer, Some(head));
+            self.env.ask_admission(x, key, Peer::clone(&peer), Some(head));
             if let Some(http) = self.env.http(x) {
                 http.stage = ResponseStage::Admitting { key, early: None };
             }
@@ -168,7 +168,7 @@ impl Server {
     fn http_request(&mut self, x: ExchangeId, head: &RequestHead, accepts: Accepts, item: Inbound) {
         let is_older = self.shared.config.serves_legacy() && !names_modern(head);
         let has_sessions = is_older && self.shared.config.sessions != Sessions::Off;
-        match head.method.as_str() {
+        match &*head.method {
             "POST" if !is_json(head) => {
                 self.env.refuse(x, 415, Headers::new(), "the content type must be application/json")
             }

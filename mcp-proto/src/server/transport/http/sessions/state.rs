@@ -10,6 +10,7 @@ use crate::server::transport::http::history::History;
 use crate::server::transport::http::streams::ResponseStream;
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// What outlives an HTTP exchange: sessions and streams.
@@ -27,7 +28,7 @@ pub(in crate::server) struct HttpState {
     /// The exchanges that carry a session's own stream, and the clients that they count for.
     pub(in super::super) own: BTreeMap<ExchangeId, ClientKey>,
     /// The peer of the request that comes next.
-    pub(in crate::server) sender: Option<(ExchangeId, Peer)>,
+    pub(in crate::server) sender: Option<(ExchangeId, Arc<Peer>)>,
 }
 
 /// The session of a legacy HTTP client, in the table of sessions.
