@@ -43,6 +43,7 @@ impl Headers {
 
     /// Adds a field.
     pub fn push(&mut self, name: &str, value: impl AsRef<str>) {
+        self.text.reserve(name.len() + value.as_ref().len());
         self.text.push_str(name);
         let name = self.text.len();
         self.text.push_str(value.as_ref());
@@ -51,12 +52,13 @@ impl Headers {
 
     /// Returns the value of the first field of this name.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+        self.find(name, 0).map(|at| self.value(at))
     }
 
     /// Returns the values of all fields of this name.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.iter().filter(move |(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+        let found = core::iter::successors(self.find(name, 0), |at| self.find(name, at + 1));
+        found.map(|at| self.value(at))
     }
 
     /// Returns all fields, as names and values.
@@ -67,6 +69,24 @@ impl Headers {
             start = field.value;
             (name, &self.text[field.name..field.value])
         })
+    }
+
+    /// Returns the position of a field of this name, from this position on.
+    fn find(&self, name: &str, from: usize) -> Option<usize> {
+        let is_it = |at: &usize| {
+            let (start, end) = (self.start(*at), self.fields[*at].name);
+            end - start == name.len() && self.text.as_bytes()[start..end].eq_ignore_ascii_case(name.as_bytes())
+        };
+        (from..self.fields.len()).find(is_it)
+    }
+
+    /// Returns where the name of a field begins.
+    fn start(&self, at: usize) -> usize {
+        at.checked_sub(1).map_or(0, |before| self.fields[before].value)
+    }
+
+    fn value(&self, at: usize) -> &str {
+        &self.text[self.fields[at].name..self.fields[at].value]
     }
 
     /// Returns the bytes that the fields hold on the heap.

@@ -37,6 +37,16 @@ pub(super) fn add_fault<T>(outcome: Result<T, InvalidKind>, cut: Option<InvalidK
     }
 }
 
+/// Returns the position in `run` of the first control character of `chunk`, one of its parts.
+fn control(chunk: &[u8], run: &[u8]) -> Option<usize> {
+    // Without an early exit, the compiler compares many bytes at a time.
+    let has_control = chunk.iter().fold(false, |found, byte| found | (*byte < 0x20));
+    has_control.then(|| run.iter().position(|byte| *byte < 0x20)).flatten()
+}
+
+/// Length of a string above which it is searched in larger steps, in bytes.
+const SHORT: usize = 64;
+
 /// A pass over a text that is known to be UTF-8.
 pub(super) struct Scan<'a> {
     pub(super) text: &'a [u8],
@@ -45,11 +55,13 @@ pub(super) struct Scan<'a> {
     pub(super) max_depth: u32,
     /// Whether a lone surrogate was found.
     pub(super) lone: bool,
+    /// Whether a key or a checked string had an escape.
+    pub(super) escaped: bool,
 }
 
 impl<'a> Scan<'a> {
     pub(super) fn new(text: &'a [u8], max_depth: u32) -> Self {
-        Self { text, at: 0, max_depth: max_depth.min(MAX_DEPTH), lone: false }
+        Self { text, at: 0, max_depth: max_depth.min(MAX_DEPTH), lone: false, escaped: false }
     }
 
     /// Parses any value at `outer` levels of nesting. Open brackets are kept as bits, so that the
@@ -127,7 +139,7 @@ impl<'a> Scan<'a> {
         let mut depth: u32 = 0;
         loop {
             match self.byte()? {
-                b'"' => _ = self.string()?,
+                b'"' => self.skip_string()?,
                 b'{' | b'[' => {
                     depth += 1;
                     self.at += 1;
@@ -149,6 +161,18 @@ impl<'a> Scan<'a> {
             }
             if depth == 0 {
                 return Ok(start..self.at);
+            }
+        }
+    }
+
+    fn skip_string(&mut self) -> Result<(), InvalidKind> {
+        loop {
+            // Behind the first quote, or behind an escaped character.
+            self.at += 1;
+            let rest = self.text.get(self.at..).unwrap_or_default();
+            self.at += memchr::memchr2(b'"', b'\\', rest).ok_or(InvalidKind::Truncated)? + 1;
+            if self.text[self.at - 1] == b'"' {
+                return Ok(());
             }
         }
     }
@@ -210,6 +234,7 @@ impl<'a> Scan<'a> {
             match self.byte()? {
                 b'"' => break,
                 b'\\' => {
+                    self.escaped = true;
                     let escape = self.at;
                     self.at += 1;
                     match self.byte()? {
@@ -234,12 +259,14 @@ impl<'a> Scan<'a> {
         Ok(start..self.at - 1)
     }
 
-    /// Skips to the next quote, backslash or control character, eight bytes at a time.
+    /// Skips to the next quote, backslash or control character, eight bytes at a time. Most strings
+    /// are short.
     fn plain(&mut self) {
         const ONES: u64 = u64::MAX / 0xFF;
         const HIGHS: u64 = ONES << 7;
         let mut rest = &self.text[self.at..];
-        while let Some((word, after)) = rest.split_first_chunk() {
+        for _ in 0..SHORT / 8 {
+            let Some((word, after)) = rest.split_first_chunk() else { break };
             let word = u64::from_le_bytes(*word);
             let (quote, slash) = (word ^ (ONES * b'"' as u64), word ^ (ONES * b'\\' as u64));
             // A byte below its bound borrows, which sets its high bit. Only bytes after the first
@@ -252,8 +279,9 @@ impl<'a> Scan<'a> {
             }
             rest = after;
         }
-        let plain = rest.iter().take_while(|&&byte| byte >= 0x20 && byte != b'"' && byte != b'\\').count();
-        self.at = self.text.len() - rest.len() + plain;
+        self.at = self.text.len() - rest.len();
+        let run = &rest[..memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len())];
+        self.at += run.chunks(SHORT).find_map(|chunk| control(chunk, run)).unwrap_or(run.len());
     }
 
     /// Parses the four digits of a `\u`.

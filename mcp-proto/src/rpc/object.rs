@@ -348,16 +348,17 @@ impl Inner {
     fn read(text: Bytes) -> Option<Self> {
         let mut scan = Scan::new(&text, MAX_DEPTH);
         scan.open(b'{');
-        let (mut members, mut has_escapes, mut is_dense) = (Members::default(), false, true);
+        let (mut members, mut is_dense) = (Members::default(), true);
         // The position of the next key, if there is no white space.
         let mut next = 1;
         while let Ok(Some(key)) = scan.member(next == 1) {
             let Ok(value) = scan.skip() else { break };
             is_dense &= key.start == next + 1 && value.start == key.end + 2;
-            has_escapes |= text[key.clone()].contains(&b'\\');
             next = value.end + 1;
             members.push(Member::new(key, value));
         }
+        // Values are skipped, so only keys count.
+        let has_escapes = scan.escaped;
         let count = members.as_slice().len();
         members.drop_repeated(&text, has_escapes);
         is_dense &= !has_escapes && next == text.len() && members.as_slice().len() == count;

@@ -168,13 +168,6 @@ impl Envelope {
     /// Returns the slot for a key of the envelope. Escapes in the key are decoded: `"\u006dethod"`
     /// is `method`.
     fn slot(&mut self, key: &[u8]) -> Option<&mut Option<Range<usize>>> {
-        let decoded;
-        let key = if key.contains(&b'\\') {
-            decoded = unescape(key)?;
-            decoded.as_bytes()
-        } else {
-            key
-        };
         match key {
             b"jsonrpc" => Some(&mut self.jsonrpc),
             b"id" => Some(&mut self.id),
@@ -185,6 +178,10 @@ impl Envelope {
             b"params" => Some(&mut self.params),
             b"result" => Some(&mut self.result),
             b"error" => Some(&mut self.error),
+            _ if key.contains(&b'\\') => {
+                let decoded = unescape(key).filter(|decoded| !decoded.contains('\\'))?;
+                self.slot(decoded.as_bytes())
+            }
             _ => None,
         }
     }
@@ -291,13 +288,12 @@ impl Scan<'_> {
             let mut first = true;
             while let Some(key) = self.member(first)? {
                 first = false;
-                let key = &self.text[key];
-                let slot = found.slot(key).map(|slot| slot.is_some());
+                let slot = found.slot(&self.text[key]);
                 let value = self.value(1)?;
-                match (slot, found.slot(key)) {
-                    (Some(false), Some(slot)) => *slot = Some(value),
-                    (Some(true), _) => found.duplicate = true,
-                    _ => {}
+                match slot {
+                    Some(slot @ None) => *slot = Some(value),
+                    Some(Some(_)) => found.duplicate = true,
+                    None => {}
                 }
             }
         } else {
