@@ -135,6 +135,7 @@ pub mod route;
 pub mod rpc;
 pub mod seed;
 pub mod server;
+mod short_queue;
 pub mod stats;
 #[cfg(feature = "testing")]
 pub mod testing;

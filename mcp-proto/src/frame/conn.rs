@@ -6,7 +6,7 @@ use super::line::Lines;
 use crate::exchange::{BadRequest, Inbound, Outbound};
 use crate::http_support::HttpSupport;
 use crate::limits::FrameLimits;
-use alloc::collections::VecDeque;
+use crate::short_queue::ShortQueue;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -34,7 +34,7 @@ pub enum Kind {
 pub struct Conn {
     kind: Kind,
     codec: Codec,
-    written: VecDeque<Bytes>,
+    written: ShortQueue<Bytes>,
     refused: Option<&'static str>,
 }
 
@@ -63,7 +63,7 @@ impl Conn {
             (Kind::HttpServer, Some(support)) => Codec::Server(http1::ServerCodec::new(limits, support)),
             (Kind::HttpClient | Kind::HttpServer, None) => Codec::Unsupported(UNSUPPORTED.into()),
         };
-        Self { kind, codec, written: VecDeque::new(), refused: None }
+        Self { kind, codec, written: ShortQueue::new(), refused: None }
     }
 
     /// Sets whether the codec waits for [`Outbound::Continue`] before it parses. On an HTTP server
@@ -263,7 +263,7 @@ impl Conn {
 
 /// Writes a payload and the framing around it: a small one in one piece, so that the driver needs
 /// one write; a large one without a copy.
-pub(super) fn write(out: &mut VecDeque<Bytes>, mut before: Vec<u8>, payload: Bytes, after: &'static [u8]) {
+pub(super) fn write(out: &mut ShortQueue<Bytes>, mut before: Vec<u8>, payload: Bytes, after: &'static [u8]) {
     if payload.len() < LARGE {
         before.reserve_exact(payload.len() + after.len());
         before.extend_from_slice(&payload);

@@ -1,8 +1,7 @@
 //! Bytes that were read and are not parsed: a queue of the received buffers, consumed from the
 //! front.
 
-use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use crate::short_queue::ShortQueue;
 use alloc::vec::Vec;
 use bytes::{Buf, Bytes};
 
@@ -19,15 +18,10 @@ const OVERHEAD: usize = 64;
 /// The queue of bytes. It scans and copies each byte at most once.
 #[derive(Debug, Default)]
 pub(super) struct ByteQueue {
-    /// The next buffer. Most are consumed before another arrives.
-    front: Option<Buffer>,
-    more: Option<Box<More>>,
+    /// Most buffers are consumed before another arrives.
+    buffers: ShortQueue<Buffer>,
     held: usize,
 }
-
-/// The other buffers, which an idle connection has no room for.
-#[derive(Debug, Default)]
-struct More(VecDeque<Buffer>);
 
 #[derive(Debug)]
 struct Buffer {
@@ -41,11 +35,7 @@ impl ByteQueue {
         if !bytes.is_empty() {
             let whole = bytes.len();
             self.held += whole + OVERHEAD;
-            let buffer = Buffer { rest: bytes, whole };
-            match self.front {
-                None => self.front = Some(buffer),
-                Some(_) => self.more.get_or_insert_default().0.push_back(buffer),
-            }
+            self.buffers.push_back(Buffer { rest: bytes, whole });
         }
     }
 
@@ -55,7 +45,7 @@ impl ByteQueue {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.front.is_none()
+        self.buffers.is_empty()
     }
 
     pub(super) fn clear(&mut self) {
@@ -64,12 +54,12 @@ impl ByteQueue {
 
     /// Returns the next bytes. Never empty. More may follow.
     pub(super) fn front(&self) -> Option<&[u8]> {
-        self.front.as_ref().map(|buffer| &*buffer.rest)
+        self.buffers.front().map(|buffer| &*buffer.rest)
     }
 
     /// Skips `count` bytes, at most those of [`front`](Self::front).
     pub(super) fn skip(&mut self, count: usize) {
-        if let Some(buffer) = &mut self.front {
+        if let Some(buffer) = self.buffers.front_mut() {
             buffer.rest.advance(count.min(buffer.rest.len()));
             self.tidy();
         }
@@ -78,7 +68,7 @@ impl ByteQueue {
     /// Takes `count` bytes, at most those of [`front`](Self::front). The result keeps alive at most
     /// twice its length.
     pub(super) fn take(&mut self, count: usize) -> Bytes {
-        let Some(buffer) = &mut self.front else { return Bytes::new() };
+        let Some(buffer) = self.buffers.front_mut() else { return Bytes::new() };
         let count = count.min(buffer.rest.len());
         let taken = if count >= LARGE && buffer.whole <= 2 * count {
             buffer.rest.split_to(count)
@@ -112,13 +102,13 @@ impl ByteQueue {
     }
 
     fn tidy(&mut self) {
-        if let Some(buffer) = &self.front
+        if let Some(buffer) = self.buffers.front()
             && buffer.rest.is_empty()
         {
             self.held -= buffer.whole + OVERHEAD;
-            self.front = self.more.as_mut().and_then(|more| more.0.pop_front());
-            if self.front.is_none() {
-                self.more = None;
+            self.buffers.pop_front();
+            if self.buffers.is_empty() {
+                self.buffers.shrink();
             }
         }
     }

@@ -11,7 +11,7 @@ use super::transport::{Duplex, Http, ServedExchange};
 use super::{Output, ServerConfig};
 use crate::error::DiagnosticKind;
 use crate::event_queue::EventQueue;
-use crate::exchange::{ExchangeId, Outbound};
+use crate::exchange::{ExchangeId, Outbound, RequestHead};
 use crate::input::{AdmitKey, Principal, SessionKey};
 use crate::time::{Instant, Timers};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -34,6 +34,8 @@ pub(super) struct Env {
     /// Exchanges that were answered before their request body was read. The engine ignores the body
     /// until it ends.
     pub(super) unread: BTreeSet<ExchangeId>,
+    /// The head of a request once nobody needs it.
+    pub(super) dropped_head: Arc<RequestHead>,
 }
 
 impl Env {
@@ -50,6 +52,7 @@ impl Env {
             admitting: BTreeMap::new(),
             watchers: BTreeSet::new(),
             unread: BTreeSet::new(),
+            dropped_head: Arc::default(),
         }
     }
 

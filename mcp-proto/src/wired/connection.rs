@@ -10,6 +10,7 @@ use crate::exchange::*;
 use crate::frame::{Conn, Kind};
 use crate::hook::MessageHook;
 use crate::limits::FrameLimits;
+use crate::short_queue::ShortQueue;
 use crate::stats::Traffic;
 use crate::time::Instant;
 use alloc::collections::VecDeque;
@@ -68,8 +69,8 @@ pub struct Connection {
     told_eof: bool,
     gone: Option<Closed>,
     ending: Option<Shutdown>,
-    events: VecDeque<(ExchangeId, ExchangeEvent)>,
-    outputs: VecDeque<ConnectionOutput>,
+    events: ShortQueue<(ExchangeId, ExchangeEvent)>,
+    outputs: ShortQueue<ConnectionOutput>,
     diagnostics: VecDeque<Diagnostic>,
     /// Framed bytes that the driver has not reported as written.
     unsent: usize,
@@ -129,8 +130,10 @@ impl Connection {
     /// is not open after [`FrameLimits::open_timeout`], its exchange fails and the connection is
     /// closed.
     pub fn client(kind: Kind, program: bool, limits: &FrameLimits, now: Instant) -> Self {
+        let limits = Arc::new(limits.clone());
+        let open_timeout = limits.open_timeout;
         let mut connection = Self::new(0, kind, ConnectionRole::DuplexClient { program }, limits, now);
-        connection.timer = Some((now + limits.open_timeout, Due::Connect));
+        connection.timer = Some((now + open_timeout, Due::Connect));
         connection
     }
 
@@ -140,11 +143,17 @@ impl Connection {
     /// [`ExchangeEvent::From`] with `peer`, unless nothing is known of the peer
     /// ([`Peer::default`]). Two connections of one server must not have the same number.
     pub fn server(number: u64, kind: Kind, peer: Peer, limits: &FrameLimits, now: Instant) -> Self {
+        Self::accepted(number, kind, peer, Arc::new(limits.clone()), now)
+    }
+
+    /// Like [`server`](Self::server), with limits that are not copied.
+    pub(super) fn accepted(number: u64, kind: Kind, peer: Peer, limits: Arc<FrameLimits>, now: Instant) -> Self {
+        let head_timeout = limits.head_timeout;
         let mut connection = Self::new(number, kind, ConnectionRole::DuplexServer, limits, now);
         connection.open = true;
         connection.peer = (peer != Peer::default()).then(|| Arc::new(peer.clone()));
         if connection.role == ConnectionRole::HttpServer {
-            connection.arm(limits.head_timeout, Due::Head);
+            connection.arm(head_timeout, Due::Head);
         } else {
             let exchange = connection.mint();
             connection.events.push_back((exchange, ExchangeEvent::Opened(peer)));
@@ -152,13 +161,12 @@ impl Connection {
         connection
     }
 
-    fn new(number: u64, kind: Kind, duplex: ConnectionRole, limits: &FrameLimits, now: Instant) -> Self {
+    fn new(number: u64, kind: Kind, duplex: ConnectionRole, limits: Arc<FrameLimits>, now: Instant) -> Self {
         let role = match kind {
             Kind::Lines => duplex,
             Kind::HttpClient => ConnectionRole::HttpClient,
             Kind::HttpServer => ConnectionRole::HttpServer,
         };
-        let limits = Arc::new(limits.clone());
         Self {
             number,
             sequence: 0,
@@ -180,8 +188,8 @@ impl Connection {
             told_eof: false,
             gone: None,
             ending: None,
-            events: VecDeque::new(),
-            outputs: VecDeque::new(),
+            events: ShortQueue::new(),
+            outputs: ShortQueue::new(),
             diagnostics: VecDeque::new(),
             unsent: 0,
             taken: 0,
@@ -255,6 +263,10 @@ impl Connection {
         let mut said = Traffic::default();
         tally::said(&mut said, &outgoing);
         let last = matches!(outgoing, Outbound::End | Outbound::Response { body: Body::Full(_), .. });
+        if matches!(outgoing, Outbound::Response { body: Body::Stream, .. }) {
+            // A stream may stay open for hours without an event.
+            self.events.shrink();
+        }
         let held = self.conn.is_held();
         self.conn.encode(outgoing);
         if let Some(why) = self.conn.take_refused() {

@@ -5,12 +5,14 @@ use super::Connection;
 use super::deadlines::Deadlines;
 use crate::exchange::{ConnectionId, ExchangeEvent, ExchangeId, IoEvent};
 use crate::time::Instant;
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 
 /// Connections, each with what its owner keeps for it.
 #[derive(Debug)]
 pub(super) struct Connections<T> {
-    entries: BTreeMap<ConnectionId, ConnectionEntry<T>>,
+    /// Boxed, since a node of the map is half empty.
+    entries: BTreeMap<ConnectionId, Box<ConnectionEntry<T>>>,
     deadlines: Deadlines,
     /// Connections that changed since the engine handled their events.
     changed: BTreeSet<ConnectionId>,
@@ -30,7 +32,7 @@ impl<T> Connections<T> {
 
     /// Adds a connection, as changed.
     pub(super) fn insert(&mut self, id: ConnectionId, connection: Connection, data: T) {
-        self.entries.insert(id, ConnectionEntry { connection, data });
+        self.entries.insert(id, Box::new(ConnectionEntry { connection, data }));
         self.changed.insert(id);
     }
 
@@ -41,7 +43,7 @@ impl<T> Connections<T> {
     }
 
     pub(super) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut ConnectionEntry<T>> {
-        self.entries.get_mut(&id)
+        self.entries.get_mut(&id).map(|entry| &mut **entry)
     }
 
     /// Returns a connection to change it.
@@ -74,7 +76,8 @@ impl<T> Connections<T> {
 
     /// Updates the timer of a connection.
     pub(super) fn arm(&mut self, id: ConnectionId) {
-        let Some(ConnectionEntry { connection, .. }) = self.entries.get(&id) else { return };
+        let Some(entry) = self.entries.get(&id) else { return };
+        let connection = &entry.connection;
         self.deadlines.set(id, connection.poll_timeout().filter(|_| !connection.is_closed()));
     }
 
@@ -99,7 +102,7 @@ impl<T> Connections<T> {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &ConnectionEntry<T>> {
-        self.entries.values()
+        self.entries.values().map(|entry| &**entry)
     }
 
     pub(super) fn ids(&self) -> impl Iterator<Item = ConnectionId> + use<'_, T> {

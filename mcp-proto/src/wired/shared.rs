@@ -11,6 +11,7 @@ use crate::event_queue::EventQueue;
 use crate::exchange::*;
 use crate::frame::Kind;
 use crate::input::*;
+use crate::limits::FrameLimits;
 use crate::server::{Event, Output, Server, ServerConfig};
 use crate::stats::{ServerStats, Traffic};
 use crate::time::Instant;
@@ -61,6 +62,8 @@ const MAX_REFUSING: usize = 64;
 pub struct SharedServer {
     server: Server,
     config: Arc<ServerConfig>,
+    /// The limits of the configuration, which all connections share.
+    frame_limits: Arc<FrameLimits>,
     room: MemoryBudget,
     counts: ConnectionCounts,
     connections: BTreeMap<u64, ConnectionMail>,
@@ -115,6 +118,7 @@ impl SharedServer {
             connections: BTreeMap::new(),
             woken: VecDeque::new(),
             events: EventQueue::new(limits.max_queued_events, limits.max_queued_event_bytes),
+            frame_limits: Arc::new(config.limits.frame.clone()),
             config,
             tally: Counters::default(),
             next: 0,
@@ -135,7 +139,7 @@ impl SharedServer {
     /// connection that refuses like any other.
     pub fn accept(&mut self, now: Instant, kind: Kind, mut peer: Peer) -> Connection {
         self.advance(now);
-        let limits = &self.config.limits.frame;
+        let limits = Arc::clone(&self.frame_limits);
         if self.server.is_shutting_down() || !self.counts.open(self.next + 1, &peer) {
             let responds = self.refused.1 < MAX_REFUSING && matches!(self.phase, ServerPhase::Running);
             let number = FIRST_REFUSED + self.refused.0;
@@ -146,7 +150,7 @@ impl SharedServer {
         self.next += 1;
         self.connections.insert(self.next, ConnectionMail::default());
         peer.connection = Some(self.next);
-        let connection = Connection::server(self.next, kind, peer, limits, self.now);
+        let connection = Connection::accepted(self.next, kind, peer, limits, self.now);
         connection.with_hook(self.config.on_message.clone()).holding(self.config.admit).within(&self.room)
     }
 

@@ -6,7 +6,7 @@ use super::{BodyDecoder, BodyError, ByteQueue, Framed};
 use crate::exchange::{BadRequest, Inbound, Outbound, RequestHead, ResponseHead, is_token};
 use crate::http_support::HttpSupport;
 use crate::limits::FrameLimits;
-use alloc::collections::VecDeque;
+use crate::short_queue::ShortQueue;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -206,7 +206,7 @@ impl ClientCodec {
     pub(in super::super) fn encode(
         &mut self,
         outgoing: Outbound,
-        out: &mut VecDeque<Bytes>,
+        out: &mut ShortQueue<Bytes>,
     ) -> Result<(), &'static str> {
         match outgoing {
             Outbound::Request { head, body } => self.request(&head, body, out),
@@ -219,7 +219,7 @@ impl ClientCodec {
         Ok(())
     }
 
-    fn request(&mut self, request: &RequestHead, body: Bytes, out: &mut VecDeque<Bytes>) {
+    fn request(&mut self, request: &RequestHead, body: Bytes, out: &mut ShortQueue<Bytes>) {
         if self.broken.is_some() {
             return;
         }

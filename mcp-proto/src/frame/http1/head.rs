@@ -7,8 +7,8 @@ use super::ByteQueue;
 use crate::exchange::{BadRequest, Headers, is_token};
 use crate::limits::FrameLimits;
 use crate::rpc::write_integer;
+use crate::short_queue::ShortQueue;
 use alloc::borrow::Cow;
-use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -270,7 +270,7 @@ pub(super) fn can_be_written(headers: &Headers) -> bool {
 /// Writes a head, without the given fields that the codec sets, and the body. It needs one piece of
 /// memory of the exact size.
 pub(super) fn write_head(
-    out: &mut VecDeque<Bytes>,
+    out: &mut ShortQueue<Bytes>,
     first_line: &[&str],
     headers: &Headers,
     own: &OwnFields,

@@ -9,7 +9,7 @@ use crate::frame::input::LARGE;
 use crate::frame::sse;
 use crate::http_support::HttpSupport;
 use crate::limits::FrameLimits;
-use alloc::collections::VecDeque;
+use crate::short_queue::ShortQueue;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -134,7 +134,7 @@ impl ServerCodec {
         self.keep_alive && !self.eof && self.broken.is_none() && !matches!(self.reading, RequestReading::Nothing)
     }
 
-    pub(in super::super) fn poll_item(&mut self, out: &mut VecDeque<Bytes>) -> Option<Inbound> {
+    pub(in super::super) fn poll_item(&mut self, out: &mut ShortQueue<Bytes>) -> Option<Inbound> {
         if self.broken.is_some() {
             return None;
         }
@@ -221,7 +221,7 @@ impl ServerCodec {
     }
 
     /// Sends `100 Continue` to a client that waits for it (RFC 9110 section 10.1.1).
-    fn ask(&mut self, out: &mut VecDeque<Bytes>) {
+    fn ask(&mut self, out: &mut ShortQueue<Bytes>) {
         if mem::take(&mut self.expects) {
             out.push_back(Bytes::from_static(b"HTTP/1.1 100 Continue\r\n\r\n"));
         }
@@ -255,7 +255,7 @@ impl ServerCodec {
     pub(in super::super) fn encode(
         &mut self,
         outgoing: Outbound,
-        out: &mut VecDeque<Bytes>,
+        out: &mut ShortQueue<Bytes>,
     ) -> Result<(), &'static str> {
         match outgoing {
             Outbound::Response { .. } if self.stream != ResponseFraming::None => {
@@ -292,7 +292,7 @@ impl ServerCodec {
         Ok(())
     }
 
-    fn respond(&mut self, response: &ResponseHead, body: exchange::Body, out: &mut VecDeque<Bytes>) {
+    fn respond(&mut self, response: &ResponseHead, body: exchange::Body, out: &mut ShortQueue<Bytes>) {
         let unread = match &self.reading {
             RequestReading::Head(_) => false,
             RequestReading::Body(_) | RequestReading::Nothing => true,
@@ -351,7 +351,7 @@ impl ServerCodec {
     }
 
     /// Writes the parts as one chunk.
-    fn chunk(&self, parts: &[Bytes], out: &mut VecDeque<Bytes>) {
+    fn chunk(&self, parts: &[Bytes], out: &mut ShortQueue<Bytes>) {
         let chunked = match self.stream {
             ResponseFraming::None | ResponseFraming::Silent => return,
             ResponseFraming::Chunked => true,

@@ -4,6 +4,7 @@ use super::{Connection, ConnectionRole, Due};
 use crate::frame::Kind;
 use crate::limits::FrameLimits;
 use crate::time::Instant;
+use alloc::sync::Arc;
 
 impl Connection {
     /// Returns a connection that refuses its client. If it `responds`, it sends a whole response
@@ -15,15 +16,16 @@ impl Connection {
         number: u64,
         kind: Kind,
         responds: bool,
-        limits: &FrameLimits,
+        limits: Arc<FrameLimits>,
         now: Instant,
     ) -> Self {
+        let linger_timeout = limits.linger_timeout;
         let mut connection = Self::new(number, kind, ConnectionRole::DuplexServer, limits, now);
         connection.open = true;
         if responds && connection.role == ConnectionRole::HttpServer {
             connection.respond_unavailable();
             connection.half_close();
-            connection.arm(limits.linger_timeout, Due::Linger);
+            connection.arm(linger_timeout, Due::Linger);
         } else {
             connection.abort_channel();
         }

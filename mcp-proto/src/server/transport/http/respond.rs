@@ -151,8 +151,9 @@ impl Env {
 
     /// Drops the head of a request whose response is a stream that stays open.
     pub(in crate::server) fn drop_head(&mut self, x: ExchangeId) {
+        let dropped = Arc::clone(&self.dropped_head);
         if let Some(http) = self.http(x) {
-            http.head = Arc::default();
+            http.head = dropped;
         }
     }
 

@@ -86,7 +86,7 @@ impl HttpState {
             client,
         };
         self.names.insert(session.digest, key);
-        self.sessions.insert(key, session);
+        self.sessions.insert(key, Box::new(session));
         if env.timers.get(Timer::Sweep).is_none() {
             env.timers.set(Timer::Sweep, Some(env.now + env.config.limits.server.session_sweep));
         }

@@ -170,7 +170,7 @@ impl HttpState {
     fn keep_event(&mut self, env: &mut Env, key: StreamKey, data: &Bytes) -> Option<(u64, String)> {
         let stream = self.streams.get_mut(&key)?;
         let session_key = stream.session?;
-        let SessionEntry { history, client, .. } = self.sessions.get_mut(&session_key)?;
+        let SessionEntry { history, client, .. } = &mut **self.sessions.get_mut(&session_key)?;
         let is_too_large = data.len() > env.config.limits.server.history_bytes;
         let number = if is_too_large {
             // A client that has this event has missed nothing; one that resumes before it has.

@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 #[derive(Debug)]
 pub(in crate::server) struct HttpState {
     pub(super) seed: Seed,
-    pub(in super::super) sessions: BTreeMap<SessionKey, SessionEntry>,
+    pub(in super::super) sessions: BTreeMap<SessionKey, Box<SessionEntry>>,
     /// By the digest of the id, so that the time of a lookup reveals nothing about the ids.
     pub(super) names: BTreeMap<[u8; 32], SessionKey>,
     pub(super) last_session: u64,
@@ -69,11 +69,11 @@ impl HttpState {
     }
 
     pub(in crate::server) fn http_session(&self, key: SessionKey) -> Option<&SessionEntry> {
-        self.sessions.get(&key)
+        self.sessions.get(&key).map(|session| &**session)
     }
 
     pub(in crate::server) fn http_session_mut(&mut self, key: SessionKey) -> Option<&mut SessionEntry> {
-        self.sessions.get_mut(&key)
+        self.sessions.get_mut(&key).map(|session| &mut **session)
     }
 
     pub(in crate::server) fn stream(&self, key: StreamKey) -> Option<&ResponseStream> {
