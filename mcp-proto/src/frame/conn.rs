@@ -208,6 +208,14 @@ impl Conn {
         self.refused.take()
     }
 
+    /// Returns whether an HTTP server is inside the stream of a response.
+    pub(crate) fn is_streaming(&self) -> bool {
+        match &self.codec {
+            Codec::Lines(_) | Codec::Client(_) | Codec::Unsupported(_) => false,
+            Codec::Server(server) => server.is_streaming(),
+        }
+    }
+
     /// Returns the next framed bytes to write.
     pub fn poll_write(&mut self) -> Option<Bytes> {
         self.written.pop_front()

@@ -263,10 +263,6 @@ impl Connection {
         let mut said = Traffic::default();
         tally::said(&mut said, &outgoing);
         let last = matches!(outgoing, Outbound::End | Outbound::Response { body: Body::Full(_), .. });
-        if matches!(outgoing, Outbound::Response { body: Body::Stream, .. }) {
-            // A stream may stay open for hours without an event.
-            self.events.shrink();
-        }
         let held = self.conn.is_held();
         self.conn.encode(outgoing);
         if let Some(why) = self.conn.take_refused() {
@@ -332,6 +328,10 @@ impl Connection {
         let event = self.events.pop_front();
         if event.is_none() {
             self.backlog = 0;
+            if self.conn.is_streaming() {
+                // A stream may stay open for hours without an event.
+                self.events.shrink();
+            }
         }
         event
     }

@@ -130,6 +130,10 @@ impl ServerCodec {
         }
     }
 
+    pub(in super::super) fn is_streaming(&self) -> bool {
+        self.stream != ResponseFraming::None
+    }
+
     pub(in super::super) fn keep_alive(&self) -> bool {
         self.keep_alive && !self.eof && self.broken.is_none() && !matches!(self.reading, RequestReading::Nothing)
     }
