@@ -24,8 +24,6 @@ pub struct Made {
     pub tag: Option<u64>,
     at: Instant,
     limit: Option<Duration>,
-    /// Whether its timeout may have been paused.
-    held: bool,
     /// Whether its request was sent: then it cannot outlive the server.
     sent: bool,
     progress: f64,
@@ -62,6 +60,8 @@ pub struct Client<X> {
     pub asleep: Instant,
     /// Its calls.
     pub made: BTreeMap<CallId, Made>,
+    /// Those that have not ended, and were never held up by a question.
+    timed: BTreeSet<CallId>,
     /// Tags of calls that run.
     pub alive: BTreeSet<u64>,
     /// Tags of calls that may run once only.
@@ -99,6 +99,7 @@ impl<X> Client<X> {
             own,
             asleep: Instant::ZERO,
             made: BTreeMap::new(),
+            timed: BTreeSet::new(),
             alive: BTreeSet::new(),
             once: BTreeSet::new(),
             unsent: BTreeSet::new(),
@@ -178,7 +179,8 @@ impl<X> Client<X> {
     pub(super) fn made(&mut self, now: Instant, call: CallId, tag: Option<u64>, limit: Option<Duration>) {
         let held = !self.open_questions.is_empty() || !self.challenges.is_empty();
         let sent = self.state() == State::Ready;
-        let made = Made { tag, at: now, limit, held, sent, progress: f64::NEG_INFINITY, ended: false };
+        let made = Made { tag, at: now, limit, sent, progress: f64::NEG_INFINITY, ended: false };
+        self.timed.extend((!held && limit.is_some()).then_some(call));
         assert!(self.made.insert(call, made).is_none(), "{call:?} twice");
     }
 
@@ -213,6 +215,7 @@ impl<X> Client<X> {
                 let made = self.made.get_mut(call).expect("the end of a call that was made");
                 assert!(!made.ended, "{call:?} ended twice");
                 made.ended = true;
+                self.timed.remove(call);
                 if let (Err(CallError::Timeout { .. }), Some(limit)) = (outcome, made.limit) {
                     assert!(now >= made.at + limit, "{call:?} timed out early");
                 }
@@ -235,12 +238,12 @@ impl<X> Client<X> {
             Event::InputNeeded { token, .. } => {
                 assert!(self.open_questions.insert(token.key()), "asked twice");
                 self.questions.push(token.key());
-                self.made.values_mut().for_each(|made| made.held = true);
+                self.timed.clear();
             }
             Event::InputWithdrawn(key) => assert!(self.open_questions.remove(key), "withdrawn twice"),
             Event::AuthNeeded { token, challenge, .. } => {
                 self.challenges.push((token.key(), challenge.clone()));
-                self.made.values_mut().for_each(|made| made.held = true);
+                self.timed.clear();
             }
             Event::ToolsChanged => self.changed = Some(now),
             Event::Diagnostic(_) => self.seen.diagnostics += 1,
@@ -263,7 +266,8 @@ impl<X> Client<X> {
         if let Some(tap) = &mut self.tap {
             tap.look(&self.alive);
         }
-        for (call, made) in self.made.iter().filter(|(_, made)| !made.ended && !made.held) {
+        for call in &self.timed {
+            let made = &self.made[call];
             let is_overdue = made.limit.is_some_and(|limit| now > (made.at + limit).max(self.asleep));
             assert!(!is_overdue, "{call:?} outlives its timeout");
         }

@@ -160,6 +160,27 @@ pub struct World<E: Ends> {
     trace: bool,
 }
 
+/// The steps that may come next.
+struct Options<S> {
+    now: Instant,
+    first: Option<Instant>,
+    steps: Vec<Step<S>>,
+}
+
+impl<S> Options<S> {
+    /// Adds a step, unless another one comes before it.
+    fn add(&mut self, at: Instant, step: Step<S>) {
+        let at = at.max(self.now);
+        if self.first.is_none_or(|first| at < first) {
+            self.first = Some(at);
+            self.steps.clear();
+        }
+        if self.first == Some(at) {
+            self.steps.push(step);
+        }
+    }
+}
+
 impl<E: Ends> World<E> {
     /// A world without clients, for a test.
     pub fn bare(end: E, net: Net) -> Self {
@@ -228,18 +249,22 @@ impl<E: Ends> World<E> {
 
     // ---- what happens next
 
-    fn options(&self) -> Vec<(Instant, Step<E::Step>)> {
+    /// Returns the earliest time at which something happens, and all steps at that time.
+    fn options(&self) -> (Option<Instant>, Vec<Step<E::Step>>) {
+        let mut options = Options { now: self.net.now, first: None, steps: Vec::new() };
         let awake = |owner| self.client_of(owner).map_or(Instant::ZERO, |n| self.clients[n].asleep);
         let [first, last] = E::steps(self).map(|steps| steps.into_iter().map(|(at, step)| (at, Step::Own(step))));
-        let mut options: Vec<_> = first.collect();
+        first.for_each(|(at, step)| options.add(at, step));
         for (n, (at, owner, ..)) in self.net.opening.iter().enumerate() {
-            options.push(((*at).max(awake(*owner)), Step::Open(n)));
+            options.add((*at).max(awake(*owner)), Step::Open(n));
         }
         for (n, (at, owner, ..)) in self.net.closing.iter().enumerate() {
-            options.push(((*at).max(awake(*owner)), Step::Closed(n)));
+            options.add((*at).max(awake(*owner)), Step::Closed(n));
         }
         for (n, link) in self.net.links.iter().enumerate() {
-            options.extend(link.until.as_ref().map(|(at, _)| (*at, Step::End(n))));
+            if let Some((at, _)) = &link.until {
+                options.add(*at, Step::End(n));
+            }
             if link.frozen {
                 continue;
             }
@@ -254,30 +279,30 @@ impl<E: Ends> World<E> {
                 // The order decides which step a seed draws.
                 moves.swap(1, 2);
             }
-            options.extend(moves.into_iter().flatten());
+            moves.into_iter().flatten().for_each(|(at, step)| options.add(at, step));
         }
         for (n, client) in self.clients.iter().enumerate() {
-            options.extend(E::timer(self, client).map(|at| (at.max(client.asleep), Step::Client(n))));
+            if let Some(at) = E::timer(self, client) {
+                options.add(at.max(client.asleep), Step::Client(n));
+            }
         }
-        options.extend(last);
-        options
+        last.for_each(|(at, step)| options.add(at, step));
+        (options.first, options.steps)
     }
 
     /// Returns when the next thing happens.
     pub fn next(&self) -> Option<Instant> {
-        self.options().into_iter().map(|(at, _)| at.max(self.net.now)).min()
+        self.options().0
     }
 
     /// Executes the next step if it is due by then. Of all steps at the earliest time, a random one
     /// comes first.
     pub fn step(&mut self, until: Instant) -> bool {
-        let mut options = self.options();
-        let first = options.iter().map(|(at, _)| (*at).max(self.net.now)).min();
+        let (first, mut options) = self.options();
         let Some(first) = first.filter(|at| *at <= until) else { return false };
-        options.retain(|(at, _)| *at <= first);
         self.net.now = first;
         let chosen = self.net.chaos.rng.below(options.len() as u64) as usize;
-        match options.swap_remove(chosen).1 {
+        match options.swap_remove(chosen) {
             Step::Open(n) => self.open(n),
             Step::Closed(n) => {
                 let (_, owner, channel, why) = self.net.closing.swap_remove(n);

@@ -69,9 +69,28 @@ impl Requests {
 
 /// The lines of a head, and how long it is with the empty line.
 fn head(text: &[u8]) -> Option<(Vec<String>, usize)> {
-    let end = text.windows(4).position(|four| four == b"\r\n\r\n")?;
-    let lines = String::from_utf8_lossy(&text[..end]).split("\r\n").map(String::from).collect();
-    Some((lines, end + 4))
+    let mut lines = Vec::new();
+    let mut at = 0;
+    loop {
+        let end = at + line_end(&text[at..])?;
+        if end == at && at > 0 {
+            return Some((lines, end + 2));
+        }
+        lines.push(String::from_utf8_lossy(&text[at..end]).into_owned());
+        at = end + 2;
+    }
+}
+
+/// Where the first line ends.
+fn line_end(text: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        at += text.get(at..)?.iter().position(|byte| *byte == b'\r')?;
+        if text.get(at + 1) == Some(&b'\n') {
+            return Some(at);
+        }
+        at += 1;
+    }
 }
 
 fn fields(lines: &[String]) -> Vec<(String, String)> {
@@ -276,7 +295,7 @@ impl Responses {
     }
 
     fn line(&mut self) -> Option<String> {
-        let end = self.text.windows(2).position(|two| two == b"\r\n")?;
+        let end = line_end(&self.text)?;
         let line = String::from_utf8_lossy(&self.text[..end]).into_owned();
         self.text.drain(..end + 2);
         Some(line)
@@ -293,7 +312,7 @@ impl Responses {
     }
 }
 
-/// Reads events, a byte at a time.
+/// Reads events.
 #[derive(Debug, Default)]
 struct Events {
     line: Vec<u8>,
@@ -305,19 +324,19 @@ struct Events {
 impl Events {
     fn read(&mut self, bytes: &[u8]) -> Vec<Event> {
         let mut all = Vec::new();
-        for byte in bytes {
-            match byte {
-                b'\n' if std::mem::take(&mut self.cr) => {}
-                b'\r' | b'\n' => {
-                    self.cr = *byte == b'\r';
-                    let line = String::from_utf8_lossy(&std::mem::take(&mut self.line)).into_owned();
-                    all.extend(self.field(&line));
-                }
-                _ => {
-                    self.cr = false;
-                    self.line.push(*byte);
-                }
+        for part in bytes.split_inclusive(|byte| matches!(byte, b'\r' | b'\n')) {
+            let Some((end @ (b'\r' | b'\n'), text)) = part.split_last() else {
+                self.cr = false;
+                self.line.extend_from_slice(part);
+                continue;
+            };
+            let follows_cr = std::mem::replace(&mut self.cr, *end == b'\r');
+            if follows_cr && part == b"\n" {
+                continue;
             }
+            self.line.extend_from_slice(text);
+            let line = std::mem::take(&mut self.line);
+            all.extend(self.field(&String::from_utf8_lossy(&line)));
         }
         all
     }
