@@ -267,7 +267,16 @@ impl Transfer {
     /// complete: report each write of it with [`wrote`](Self::wrote), also a partial one, and call
     /// this again once its [`Pieces`](super::Pieces) are empty. `None` if there is none for now:
     /// call it again after any change.
+    ///
+    /// A driver may do both, with [`step`](Self::step) what does not wait, and the rest elsewhere:
+    /// of a step that [`step`](Self::step) has begun, this returns what is left. Until it is
+    /// complete, [`step`](Self::step) returns nothing.
     pub fn take_step(&mut self) -> Option<Step> {
+        if self.writer != WriteState::Waits
+            && let Some(rest) = self.step.take()
+        {
+            return Some(rest);
+        }
         self.writer = WriteState::Waits;
         if !self.writes() {
             return None;

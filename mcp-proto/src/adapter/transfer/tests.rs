@@ -61,6 +61,35 @@ fn exit(code: i32, stderr: &str) -> TransferOutput {
     TransferOutput::Event(IoEvent::Closed(Closed::Exited(ExitStatus::exited(code).with_stderr(stderr))))
 }
 
+// covers: S2-09
+#[test]
+fn rest_of_a_step_is_taken_elsewhere_and_stays_in_order() {
+    let mut transfer = socket();
+    let text = |step: Option<Step>| match step {
+        Some(Step::Write(pieces)) => pieces.iter().map(|piece| piece.to_vec()).collect::<Vec<_>>().concat(),
+        other => panic!("{other:?}"),
+    };
+    write(&mut transfer, "first");
+    assert!(matches!(transfer.step(), Some(Step::Write(_))));
+    transfer.wrote(Ok(2));
+    write(&mut transfer, "second");
+    assert_eq!(text(transfer.take_step()), b"rst");
+    assert!(transfer.step().is_none() && transfer.is_writing(), "the step is elsewhere");
+    transfer.wrote(Ok(3));
+    assert!(transfer.step().is_none(), "nobody has said that it is complete");
+    assert_eq!(text(transfer.take_step()), b"second");
+    transfer.wrote(Ok(6));
+    assert!(matches!(transfer.take_step(), Some(Step::Flush)));
+    transfer.wrote(Ok(0));
+    assert!(transfer.take_step().is_none());
+    // From here on, either may go on.
+    write(&mut transfer, "third");
+    assert!(matches!(transfer.step(), Some(Step::Write(_))));
+    close(&mut transfer, Shutdown::WriteHalf);
+    write_all(&mut transfer);
+    assert!(!transfer.writes());
+}
+
 #[test]
 fn socket_closes_once_both_directions_have_ended() {
     for reads_first in [true, false] {
