@@ -7,11 +7,13 @@ use crate::adapter::checked::Checked;
 use crate::adapter::ending::Signal;
 use crate::adapter::os::Clock;
 use crate::adapter::transfer::{Transfer, TransferOutput};
+use crate::adapter::work::Work;
 use crate::exchange::{Closed, ConnectionId, Endpoint, IoEvent, Shutdown};
 use crate::process::Stderr;
 use crate::time::Instant;
 use crate::wired::{Connection, ConnectionOutput};
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use core::task::Waker;
 
@@ -54,6 +56,8 @@ struct Served {
     aborted: bool,
     /// It has read something while the application was behind with its events.
     delayed: bool,
+    /// The requests of the latest turns, which are to be routed.
+    work: VecDeque<Work>,
     /// The server has forgotten it.
     left: bool,
 }
@@ -78,7 +82,8 @@ impl DrivenConnection {
     }
 
     pub(super) fn server(shared: Arc<ServerShared>, connection: Checked<Connection>, transfer: Transfer) -> Self {
-        let served = Served { shared, connection, pending: false, aborted: false, delayed: false, left: false };
+        let work = VecDeque::new();
+        let served = Served { shared, connection, pending: false, aborted: false, delayed: false, work, left: false };
         Self { transfer, end: ConnectionEnd::Server(Box::new(served)), has_task: false }
     }
 
@@ -138,9 +143,12 @@ impl DrivenConnection {
         if !self.has_task {
             return None;
         }
-        let task = match &self.end {
+        let task = match &mut self.end {
             ConnectionEnd::Client(opened) => opened.shared.next_task_of_connection(),
-            ConnectionEnd::Server(served) => served.shared.next_task_of_connection(),
+            ConnectionEnd::Server(served) => match served.work.pop_front() {
+                Some(work) => Some(served.shared.route_task(work)),
+                None => served.shared.next_delivery(),
+            },
         };
         self.has_task = task.is_some();
         task
@@ -211,8 +219,9 @@ impl Served {
         loop {
             let turn = self.connection.take_turn();
             let is_empty = turn.is_empty();
-            let Exchanged { reply, stopped, has_task: has_more } = self.shared.exchange(turn, Some(waker));
-            *has_task |= has_more;
+            let Exchanged { reply, stopped, mut work, has_task: has_more } = self.shared.exchange(turn, Some(waker));
+            *has_task |= has_more || !work.is_empty();
+            self.work.append(&mut work);
             let mut quiet = is_empty && reply.is_empty();
             self.connection.apply(now, reply);
             if stopped && !core::mem::replace(&mut self.aborted, true) {

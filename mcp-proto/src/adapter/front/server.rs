@@ -8,7 +8,7 @@ use crate::adapter::checked::Checked;
 use crate::adapter::job::{Job, Link};
 use crate::adapter::options::ServerOptions;
 use crate::adapter::os::{Clock, seed};
-use crate::adapter::server_core::ServerCore;
+use crate::adapter::server_core::{ServerCore, ServerTask};
 use crate::adapter::sync::{Mutex, MutexGuard, lock};
 use crate::adapter::transfer::Transfer;
 use crate::adapter::watch::Watchers;
@@ -21,6 +21,7 @@ use crate::stats::ServerStats;
 use crate::time::Instant;
 use crate::wired::{Kind, SharedServer, Turn, TurnReply};
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::fmt;
@@ -194,7 +195,10 @@ pub(super) struct Exchanged {
     pub(super) reply: TurnReply,
     /// The connection has to be aborted.
     pub(super) stopped: bool,
-    /// There is a task, which the driver of the connection carries out.
+    /// The requests that the turn has caused, which the driver of the connection routes: their
+    /// inline handlers run on the thread that has read them.
+    pub(super) work: VecDeque<Work>,
+    /// There may be events to deliver, which the driver of the connection does.
     pub(super) has_task: bool,
 }
 
@@ -265,16 +269,25 @@ impl ServerShared {
     /// Changes the state, and wakes those that wait for what has changed. With `tasks`, wakes the
     /// driver for new tasks; otherwise the caller carries them out.
     fn with<T>(&self, tasks: bool, change: impl FnOnce(&mut ServerState, Instant) -> T) -> T {
-        self.change(tasks, change).0
+        self.change(tasks, None, change).0
     }
 
-    /// As [`with`](Self::with). Also returns whether there is a task.
-    fn change<T>(&self, tasks: bool, change: impl FnOnce(&mut ServerState, Instant) -> T) -> (T, bool) {
+    /// As [`with`](Self::with). Also returns whether there is a task. Requests go to `work`, if the
+    /// caller routes them.
+    fn change<T>(
+        &self,
+        tasks: bool,
+        mut work: Option<&mut VecDeque<Work>>,
+        change: impl FnOnce(&mut ServerState, Instant) -> T,
+    ) -> (T, bool) {
         let mut guard = self.lock();
         let changed = change(&mut guard, self.clock.now());
         let state = &mut *guard;
         while let Some(task) = state.core.next_task() {
-            state.backlog.push(task);
+            match (task, &mut work) {
+                (ServerTask::Work(caused), Some(work)) => work.push_back(caused),
+                (task, _) => state.backlog.push(task),
+            }
         }
         let later = state.backlog.finish(state.core.poll_timeout(), tasks);
         if state.backlog.events.is_behind() {
@@ -386,16 +399,28 @@ impl ServerShared {
     /// The second step of a turn.
     pub(super) fn exchange(&self, turn: Turn, waker: Option<&Waker>) -> Exchanged {
         let change = |state: &mut ServerState, now| (state.core.exchange(now, turn, waker), state.backlog.stopped);
-        let (((reply, before), stopped), has_task) = self.change(false, change);
+        let mut work = VecDeque::new();
+        let (((reply, before), stopped), has_task) = self.change(false, Some(&mut work), change);
         // Outside of the lock: it may be the last waker of a task that holds a server.
         drop(before);
-        Exchanged { reply, stopped, has_task }
+        Exchanged { reply, stopped, work, has_task }
+    }
+
+    /// Returns the task that routes a request of a connection.
+    pub(super) fn route_task(self: &Arc<Self>, work: Work) -> Task {
+        Task::Route(Routing(RoutingKind::Server(work, Arc::clone(self))))
+    }
+
+    /// Returns the events that wait for the application, if nobody delivers them.
+    pub(super) fn next_delivery(self: &Arc<Self>) -> Option<Task> {
+        let claimed = self.lock().backlog.events.claim();
+        claimed.then(|| Task::Deliver(Events::new(Role::Server(Arc::clone(self)))))
     }
 
     pub(super) fn next_task_of_connection(self: &Arc<Self>) -> Option<Task> {
         let next = self.lock().backlog.next()?;
         Some(match next {
-            NextTask::Route(work) => Task::Route(Routing(RoutingKind::Server(work, Arc::clone(self)))),
+            NextTask::Route(work) => self.route_task(work),
             NextTask::Deliver => Task::Deliver(Events::new(Role::Server(Arc::clone(self)))),
         })
     }
