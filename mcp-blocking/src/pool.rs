@@ -32,7 +32,11 @@ struct Queue<T> {
     /// Jobs of clients that have reached their share.
     held: BTreeMap<u64, VecDeque<T>>,
     threads: usize,
+    /// Threads that wait for a job.
     idle: usize,
+    /// A thread was woken or started, and has not looked yet. It wakes the next one if there are
+    /// more jobs: so there is one wake-up at a time, and none if the threads at work are fast enough.
+    calling: bool,
     closed: bool,
 }
 
@@ -81,7 +85,7 @@ impl<T: Send + 'static> Pool<T> {
         work: impl Fn(T) + Send + Sync + 'static,
     ) -> Self {
         let (jobs, taken, held) = (VecDeque::new(), BTreeMap::new(), BTreeMap::new());
-        let queue = Mutex::new(Queue { jobs, taken, held, threads: 0, idle: 0, closed: false });
+        let queue = Mutex::new(Queue { jobs, taken, held, threads: 0, idle: 0, calling: false, closed: false });
         let (max, share) = (max.max(1), share.max(1));
         let inner = Inner { name, max, share, work: Box::new(work), queue, wake: Condvar::new() };
         Self { inner: Arc::new(inner) }
@@ -108,22 +112,16 @@ impl<T: Send + 'static> Pool<T> {
         if !queue.push(client, job, self.inner.share) {
             return Ok(());
         }
-        if queue.jobs.len() <= queue.idle {
-            self.inner.wake.notify_one();
-        } else if queue.threads < self.inner.max {
-            let inner = Arc::clone(&self.inner);
-            match sync::spawn(self.inner.name, move || inner.run()) {
-                Ok(()) => queue.threads += 1,
-                // The existing threads will run it.
-                Err(_) if queue.threads > 0 => {}
-                Err(_) => {
-                    let job = queue.jobs.pop_back();
-                    queue.release(client);
-                    return job.map_or(Ok(()), |(_, job)| Err(job));
-                }
+        match self.inner.call(queue) {
+            Ok(()) => Ok(()),
+            // The existing threads will run it.
+            Err(queue) if queue.threads > 0 => Ok(()),
+            Err(mut queue) => {
+                let job = queue.jobs.pop_back();
+                queue.release(client);
+                job.map_or(Ok(()), |(_, job)| Err(job))
             }
         }
-        Ok(())
     }
 
     /// Drops the waiting jobs that `keep` rejects.
@@ -154,11 +152,41 @@ impl<T> Inner<T> {
         lock(&self.queue)
     }
 
-    fn run(&self) {
+    /// Calls a thread for the waiting jobs, unless one is on its way, or all are at work.
+    ///
+    /// # Errors
+    /// The lock, if no thread can be started.
+    fn call<'a>(self: &'a Arc<Self>, mut queue: MutexGuard<'a, Queue<T>>) -> Result<(), MutexGuard<'a, Queue<T>>>
+    where
+        T: Send + 'static,
+    {
+        if queue.jobs.is_empty() || queue.calling {
+            return Ok(());
+        }
+        if queue.idle > 0 {
+            queue.calling = true;
+            drop(queue);
+            self.wake.notify_one();
+        } else if queue.threads < self.max {
+            let inner = Arc::clone(self);
+            if sync::spawn(self.name, move || inner.run()).is_err() {
+                return Err(queue);
+            }
+            (queue.calling, queue.threads) = (true, queue.threads + 1);
+        }
+        Ok(())
+    }
+
+    fn run(self: Arc<Self>)
+    where
+        T: Send + 'static,
+    {
         let mut queue = self.lock();
+        queue.calling = false;
         loop {
             if let Some((client, job)) = queue.jobs.pop_front() {
-                drop(queue);
+                // Without another thread, this one runs the next job after this one.
+                drop(self.call(queue));
                 // Guards inside of the job report a panic. Here it must only not end the thread.
                 drop(catch_unwind(AssertUnwindSafe(|| (self.work)(job))));
                 queue = self.lock();
@@ -172,6 +200,7 @@ impl<T> Inner<T> {
             let (woken, waited) = self.wake.wait_timeout(queue, IDLE).unwrap_or_else(PoisonError::into_inner);
             queue = woken;
             queue.idle -= 1;
+            queue.calling = false;
             if waited.timed_out() && queue.jobs.is_empty() {
                 break;
             }
