@@ -6,23 +6,27 @@ use mcp_proto::adapter::Step;
 use std::io::{self, ErrorKind};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Size of the first read, and of all reads if there is never more to read, in bytes.
+/// Size of a read while little arrives, in bytes: on the stack, so that an idle connection holds no
+/// buffer.
 const READ: usize = 4 << 10;
-/// Maximum size of a read, in bytes: the capacity of a pipe.
+/// Size of a read after one that was full, in bytes: the capacity of a pipe.
 const MOST: usize = 64 << 10;
 
 /// Reads until the stream has ended. `report` gets the result of each read, and returns whether to
 /// read on.
 pub(crate) fn read(mut reader: Reader, mut report: impl FnMut(io::Result<Bytes>) -> bool) {
-    let mut buffer = vec![0; READ];
+    let (mut small, mut large) = ([0; READ], Vec::new());
     loop {
-        let read = guarded(|| reader.read(&mut buffer));
+        let buffer = if large.is_empty() { &mut small[..] } else { &mut large[..] };
+        let read = guarded(|| reader.read(buffer));
         let n = read.as_ref().map_or(0, |n| *n);
+        let is_full = n == buffer.len();
         if !report(read.map(|n| Bytes::copy_from_slice(buffer.get(..n).unwrap_or_default()))) {
             return;
         }
-        if n == buffer.len() && n < MOST {
-            buffer.resize(4 * n, 0);
+        match is_full {
+            true => large.resize(MOST, 0),
+            false => large = Vec::new(),
         }
     }
 }
