@@ -1,26 +1,51 @@
-//! The threads of one connection: one reads, one writes, and of a program one waits for its exit
-//! and one reads its standard error.
+//! One connection: its turns, which any thread may take, and the threads that it starts.
 //!
-//! Reading and writing never wait for each other, so two full pipes cannot deadlock. A thread that
-//! is stuck in the operating system holds only its own end of the stream; the connection ends
-//! without it.
+//! # Turns
+//!
+//! A turn passes what happened to the engine, and its outputs to the stream: it writes what the
+//! system accepts at once. Nothing waits, reads or blocks under the lock of a connection, so two
+//! full pipes cannot deadlock.
+//!
+//! | what happens | who takes the turn |
+//! |---|---|
+//! | a thread of the connection has something to report | that thread, with its report |
+//! | it has run the callbacks of the requests of that turn | that thread, once: their answers leave in one write |
+//! | the engine wakes the connection, and the lock is free | the thread that causes it: a caller, a handler |
+//! | the same, in a turn of this connection | the holder of the lock, after it |
+//! | the same, in a turn of another connection | the thread of the driver |
+//! | a timer is due | the thread of the driver |
+//!
+//! A wake-up never waits for the lock: it notes that a turn is due, and whoever releases the lock
+//! looks.
+//!
+//! # Threads
+//!
+//! One reads, and of a program one waits for its exit and one reads its standard error. Another one
+//! writes what the system does not accept at once: see [`writing`]. A thread that is stuck in the
+//! operating system holds only its own end of the stream; the connection ends without it.
+
+mod threads;
+mod writing;
 
 use crate::driver::Driver;
+use crate::here::{self, Here};
 use crate::os::{self, ChildProcess};
 use crate::socket::{self, Socket};
 use crate::stream;
-use crate::sync::{self, Condvar, Mutex, lock, wait};
-use crate::transport::{Given, Reader, Stream};
-use bytes::Bytes;
+use crate::sync::{self, Condvar, Mutex, MutexGuard, lock, try_lock, wait};
+use crate::transport::{Given, Reader, Stream, Writer};
 use mcp_proto::Instant;
-use mcp_proto::adapter::{DrivenConnection, StderrReader, Step, Transfer, Turned, not_opened};
+use mcp_proto::adapter::{DrivenConnection, StderrReader, Task, Transfer, Turned, not_opened};
 use mcp_proto::exchange::{Closed, Endpoint, Peer, Shutdown};
 use mcp_proto::wired::ConnectionOutput;
 use std::io;
+use std::mem::replace;
 use std::net;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
+use threads::Place;
+use writing::{Rest, Writing};
 
 pub(crate) struct ConnectionThreads {
     number: u64,
@@ -30,9 +55,12 @@ pub(crate) struct ConnectionThreads {
     driver: Weak<Driver>,
 }
 
-/// What a thread of a connection may wait for.
+/// What is known without the lock of the connection.
 #[derive(Default)]
 struct Changes {
+    /// A turn is to be taken.
+    due: bool,
+    /// Counts what threads of the connection may wait for.
     count: u64,
     /// Threads that wait for the next one.
     waiting: usize,
@@ -41,6 +69,9 @@ struct Changes {
 struct ConnectionState {
     connection: DrivenConnection,
     resource: Resource,
+    writing: Writing,
+    /// The reading thread waits until the engine accepts more.
+    reader_waits: bool,
     /// The deadline that the driver knows.
     due: Option<Instant>,
     threads: usize,
@@ -49,9 +80,13 @@ struct ConnectionState {
 }
 
 impl ConnectionState {
-    /// Returns what readers wait for: whether to read, and whether the connection is being opened.
-    fn waited_for(&mut self) -> (bool, bool) {
-        (self.connection.wants_read(), self.connection.transfer().is_opening())
+    /// Returns what the reading thread does next. `None` if it has to wait.
+    fn reads(&mut self) -> Option<bool> {
+        let transfer = self.connection.transfer();
+        match transfer.reads() || transfer.is_opening() {
+            true => self.connection.wants_read().then_some(true),
+            false => Some(false),
+        }
     }
 }
 
@@ -71,21 +106,30 @@ struct Opened {
     errors: Option<(Reader, StderrReader)>,
 }
 
-/// The engine has something for the connection: a thread that waits takes a turn. If all are in the
-/// operating system, or have ended, the driver's thread does.
+/// The engine has something for the connection: this thread takes a turn. The application may wake
+/// it under a lock of its own, so the requests of that turn are left to the driver's thread.
 impl Wake for ConnectionThreads {
     fn wake(self: Arc<Self>) {
-        if self.change() == 0
-            && let Some(driver) = self.driver.upgrade()
-        {
-            driver.take_turn_of(self.number);
+        lock(&self.changes).due = true;
+        match here::for_wake_of(&*self) {
+            Here::Free => self.catch_up(),
+            Here::Later => {}
+            Here::Locked => self.driver.upgrade().into_iter().for_each(|driver| driver.take_turn_of(self.number)),
         }
     }
 }
 
 impl ConnectionThreads {
     pub(crate) fn new(number: u64, connection: DrivenConnection, driver: Weak<Driver>) -> Self {
-        let state = ConnectionState { connection, resource: Resource::Other, due: None, threads: 0, closed: false };
+        let state = ConnectionState {
+            connection,
+            resource: Resource::Other,
+            writing: Writing::default(),
+            reader_waits: false,
+            due: None,
+            threads: 0,
+            closed: false,
+        };
         Self { number, state: Mutex::new(state), changes: Mutex::default(), changed: Condvar::new(), driver }
     }
 
@@ -95,9 +139,8 @@ impl ConnectionThreads {
 
     /// Opens the connection on a new thread, since resolving a name or connecting may be slow.
     pub(crate) fn open(self: &Arc<Self>, driver: &Arc<Driver>, endpoint: Endpoint, given: Option<Given>) {
-        // From here on the engine can wake the driver for it: the thread may be stuck.
-        self.turn(driver);
-        if lock(&self.state).closed {
+        // From here on the engine can wake it: the thread may be stuck.
+        if !self.report(driver, |_| {}) {
             return;
         }
         let (this, home) = (Arc::clone(self), Arc::clone(driver));
@@ -108,15 +151,18 @@ impl ConnectionThreads {
 
     /// Serves an open connection.
     pub(crate) fn serve(self: &Arc<Self>, driver: &Arc<Driver>, stream: Stream) -> io::Result<()> {
-        let Stream { reader, writer, socket } = stream;
-        lock(&self.state).resource = socket.map_or(Resource::Other, Resource::Socket);
-        self.turn(driver);
-        // The server has no room for this client, and sends it no response.
-        if lock(&self.state).closed {
+        let Stream { reader, writer, direct, socket } = stream;
+        let mut state = lock(&self.state);
+        state.resource = socket.map_or(Resource::Other, Resource::Socket);
+        let writer = state.writing.begin(writer, direct);
+        drop(state);
+        // Otherwise the server has no room for this client, and sends it no response.
+        if !self.report(driver, |_| {}) {
             return Ok(());
         }
-        let at = Place::new(self, driver);
-        self.thread(driver, "mcp-writer", move || stream::write(writer, || at.next_step(), |wrote| at.wrote(wrote)))?;
+        if let Some(writer) = writer {
+            self.start_writing(driver, writer)?;
+        }
         let at = Place::new(self, driver);
         self.thread(driver, "mcp-reader", move || at.read(reader))
     }
@@ -128,38 +174,98 @@ impl ConnectionThreads {
     }
 
     /// Waits until no thread reports anything.
-    pub(crate) fn wait_report(&self) {
-        drop(lock(&self.state));
+    pub(crate) fn wait_report(self: &Arc<Self>) {
+        self.with(|_| {});
     }
 
-    /// Passes what happened to the engine, and its outputs to the threads.
+    /// Takes a turn on the thread of the driver.
     pub(crate) fn turn(self: &Arc<Self>, driver: &Arc<Driver>) {
-        self.report(driver, |_| {});
+        lock(&self.changes).due = true;
+        while let Some(state) = self.begin_turn() {
+            let tasks = self.take_turn(driver, state, |_| {}, false);
+            tasks.into_iter().for_each(|task| driver.carry_out(task));
+        }
     }
 
-    fn report(self: &Arc<Self>, driver: &Arc<Driver>, change: impl FnOnce(&mut Transfer)) {
-        let waker = Waker::from(Arc::clone(self));
-        let mut state = lock(&self.state);
-        let before = state.waited_for();
+    /// Reports something on a thread of the connection, and carries out what follows from it.
+    /// Returns whether the connection still exists.
+    fn report(self: &Arc<Self>, driver: &Arc<Driver>, change: impl FnOnce(&mut Transfer)) -> bool {
+        let mut tasks = self.take_turn(driver, lock(&self.state), change, true);
+        loop {
+            let serves = !tasks.is_empty();
+            let mark = here::serving(&**self);
+            tasks.into_iter().for_each(|task| driver.serve_task(task));
+            drop(mark);
+            let state = if serves { Some(lock(&self.state)) } else { self.begin_turn() };
+            let Some(state) = state else { break };
+            tasks = self.take_turn(driver, state, |_| {}, true);
+        }
+        self.with(|state| !state.closed)
+    }
+
+    /// Looks at the state, or changes what needs no turn.
+    fn with<T>(self: &Arc<Self>, look: impl FnOnce(&mut ConnectionState) -> T) -> T {
+        let seen = look(&mut lock(&self.state));
+        // Meanwhile a wake-up could not take the lock.
+        self.catch_up();
+        seen
+    }
+
+    /// Takes the turns that are due, unless another thread does.
+    fn catch_up(self: &Arc<Self>) {
+        while let Some(state) = self.begin_turn() {
+            let Some(driver) = self.driver.upgrade() else { return };
+            let tasks = self.take_turn(&driver, state, |_| {}, false);
+            tasks.into_iter().for_each(|task| driver.carry_out_elsewhere(task));
+        }
+    }
+
+    /// Begins a turn if one is due. `None` also if another thread holds the lock: it looks after
+    /// that.
+    fn begin_turn(&self) -> Option<MutexGuard<'_, ConnectionState>> {
+        let is_due = lock(&self.changes).due;
+        is_due.then(|| try_lock(&self.state)).flatten()
+    }
+
+    /// Takes a turn: passes what happened to the engine, and its outputs to the stream and to the
+    /// threads. Returns its tasks. With `returns`, the caller carries them out and takes another
+    /// turn, which writes their results together with what this one has to write.
+    fn take_turn(
+        self: &Arc<Self>,
+        driver: &Arc<Driver>,
+        mut guard: MutexGuard<'_, ConnectionState>,
+        change: impl FnOnce(&mut Transfer),
+        returns: bool,
+    ) -> Vec<Task> {
+        lock(&self.changes).due = false;
+        let (waker, mark, state) = (Waker::from(Arc::clone(self)), here::in_turn(&**self), &mut *guard);
+        let was_opening = state.connection.transfer().is_opening();
         change(state.connection.transfer());
+        let (mut tasks, mut rest) = (Vec::new(), Rest::Nothing);
         loop {
             match state.connection.turn(&waker) {
-                Turned::Done => break,
+                Turned::Done => {
+                    tasks.extend(std::iter::from_fn(|| state.connection.next_task()));
+                    if returns && !tasks.is_empty() {
+                        break;
+                    }
+                    if !state.writing.write_now(state.connection.transfer()) {
+                        rest = state.writing.rest(state.connection.transfer());
+                        break;
+                    }
+                }
                 Turned::Signal(signal) => {
                     if let Resource::Program(process) = &state.resource {
                         process.signal(signal);
                     }
                 }
-                // This thread serves only this connection.
+                // A message is read on the thread of its connection.
                 Turned::Long => {}
             }
         }
-        let tasks: Vec<_> = std::iter::from_fn(|| state.connection.next_task()).collect();
         let due = state.connection.poll_timeout();
         driver.set_due(self.number, &mut state.due, due);
-        let is_closed = state.connection.transfer().is_closed();
-        let closes = is_closed && !std::mem::replace(&mut state.closed, true);
-        let wakes = closes || state.connection.transfer().has_waiting_step() || before != state.waited_for();
+        let closes = state.connection.transfer().is_closed() && !replace(&mut state.closed, true);
         if closes {
             if let Resource::Socket(socket) = &state.resource {
                 socket.shutdown(net::Shutdown::Both);
@@ -167,11 +273,17 @@ impl ConnectionThreads {
             let due = state.due.take();
             driver.closed(self.number, due, state.threads);
         }
-        drop(state);
-        if wakes {
+        let has_opened = was_opening && !state.connection.transfer().is_opening();
+        let reads = state.reader_waits && state.reads().is_some();
+        state.reader_waits &= !reads;
+        drop((guard, mark));
+        if has_opened || reads || matches!(rest, Rest::Wake) {
             self.change();
         }
-        tasks.into_iter().for_each(|task| driver.carry_out(task));
+        if let Rest::Start(writer) = rest {
+            self.start_writing_later(driver, writer);
+        }
+        tasks
     }
 
     /// Runs `body` on a thread that counts as one of the connection, unless the connection has
@@ -182,12 +294,13 @@ impl ConnectionThreads {
         name: &str,
         body: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
-        let (at, mut state) = (Place::new(self, driver), lock(&self.state));
-        if state.closed {
+        let at = Place::new(self, driver);
+        if !self.with(|state| {
+            state.threads += usize::from(!state.closed);
+            !state.closed
+        }) {
             return Ok(());
         }
-        state.threads += 1;
-        drop(state);
         let here = at.clone();
         let started = sync::spawn(name, move || {
             // A stream of the application may panic when it is dropped.
@@ -197,28 +310,47 @@ impl ConnectionThreads {
         started.inspect_err(|_| at.ended(false))
     }
 
+    fn start_writing(self: &Arc<Self>, driver: &Arc<Driver>, writer: Writer) -> io::Result<()> {
+        let at = Place::new(self, driver);
+        self.thread(driver, "mcp-writer", move || stream::write(writer, || at.next_step(), |wrote| at.wrote(wrote)))
+    }
+
+    /// Starts the writing thread when the stream does not accept everything at once.
+    fn start_writing_later(self: &Arc<Self>, driver: &Arc<Driver>, writer: Writer) {
+        if self.start_writing(driver, writer).is_err() {
+            let now = driver.clock().now();
+            lock(&self.state).connection.transfer().act(now, ConnectionOutput::Close(Shutdown::Abort));
+            driver.take_turn_of(self.number);
+        }
+    }
+
     /// Opens the connection and serves it. For a program this thread waits for the exit, otherwise
     /// it is the reading thread.
     fn run(self: Arc<Self>, driver: Arc<Driver>, endpoint: Endpoint, given: Option<Given>) {
-        let stderr = lock(&self.state).connection.stderr();
+        let stderr = self.with(|state| state.connection.stderr());
         let Opened { stream, program: process, errors } = match connect(&driver, endpoint, given, &stderr) {
             Ok(opened) => opened,
-            Err(why) => return self.report(&driver, |transfer| transfer.not_opened(why)),
+            Err(why) => {
+                self.report(&driver, |transfer| transfer.not_opened(why));
+                return;
+            }
         };
         drop(stderr);
-        let Stream { reader, writer, socket } = stream;
-        let mut state = lock(&self.state);
-        if state.closed {
-            // Aborted in the meantime: dropping what was opened closes it, which may run code of
-            // the application.
-            return drop(state);
-        }
-        state.resource = match (&process, socket) {
-            (Some(process), _) => Resource::Program(Arc::clone(process)),
-            (None, Some(socket)) => Resource::Socket(socket),
-            (None, None) => Resource::Other,
-        };
-        drop(state);
+        let Stream { reader, writer, direct, socket } = stream;
+        let writer = self.with(|state| {
+            if state.closed {
+                return Err((writer, direct));
+            }
+            state.resource = match (&process, socket) {
+                (Some(process), _) => Resource::Program(Arc::clone(process)),
+                (None, Some(socket)) => Resource::Socket(socket),
+                (None, None) => Resource::Other,
+            };
+            Ok(state.writing.begin(writer, direct))
+        });
+        // Aborted in the meantime: dropping what was opened closes it, which may run code of the
+        // application.
+        let Ok(writer) = writer else { return };
         let at = Place::new(&self, &driver);
         let (has_stderr, mut reader) = (errors.is_some(), Some(reader));
         let started = self.start(&driver, writer, errors, process.as_ref().and_then(|_| reader.take()));
@@ -239,7 +371,7 @@ impl ConnectionThreads {
     fn start(
         self: &Arc<Self>,
         driver: &Arc<Driver>,
-        writer: crate::transport::Writer,
+        writer: Option<Writer>,
         errors: Option<(Reader, StderrReader)>,
         reader: Option<Reader>,
     ) -> io::Result<()> {
@@ -251,16 +383,18 @@ impl ConnectionThreads {
             let at = Place::new(self, driver);
             self.thread(driver, "mcp-reader", move || at.read(reader))?;
         }
-        let at = Place::new(self, driver);
-        self.thread(driver, "mcp-writer", move || stream::write(writer, || at.next_step(), |wrote| at.wrote(wrote)))
+        writer.map_or(Ok(()), |writer| self.start_writing(driver, writer))
     }
 
-    /// Wakes the threads that wait. Returns their number.
-    fn change(&self) -> usize {
+    /// Lets the threads that wait look again.
+    fn change(&self) {
         let mut changes = lock(&self.changes);
         changes.count += 1;
-        self.changed.notify_all();
-        changes.waiting
+        let waiting = changes.waiting;
+        drop(changes);
+        if waiting > 0 {
+            self.changed.notify_all();
+        }
     }
 
     fn changes(&self) -> u64 {
@@ -277,135 +411,6 @@ impl ConnectionThreads {
     }
 }
 
-/// The way of a thread to its connection. It holds nothing of the client or the server, which may
-/// end while the thread is stuck in the operating system.
-#[derive(Clone)]
-struct Place {
-    connection: Weak<ConnectionThreads>,
-    driver: Weak<Driver>,
-}
-
-impl Place {
-    fn new(connection: &Arc<ConnectionThreads>, driver: &Arc<Driver>) -> Self {
-        Self { connection: Arc::downgrade(connection), driver: Arc::downgrade(driver) }
-    }
-
-    fn get(&self) -> Option<(Arc<ConnectionThreads>, Arc<Driver>)> {
-        self.connection.upgrade().zip(self.driver.upgrade())
-    }
-
-    /// Reports what happened. Returns whether the connection still exists.
-    fn report(&self, change: impl FnOnce(&mut Transfer)) -> bool {
-        let Some((connection, driver)) = self.get() else { return false };
-        connection.report(&driver, change);
-        !lock(&connection.state).closed
-    }
-
-    /// Reads the connection to its end.
-    fn read(&self, reader: Reader) {
-        // Nothing is read of a connection that waits for its admission.
-        if self.wait_wanted() {
-            stream::read(reader, |read| self.report(|transfer| transfer.read(read)) && self.wait_wanted());
-        }
-    }
-
-    /// Waits until the engine accepts more. Returns false if nothing more is read.
-    fn wait_wanted(&self) -> bool {
-        loop {
-            let Some(connection) = self.connection.upgrade() else { return false };
-            let seen = connection.changes();
-            let mut state = lock(&connection.state);
-            let transfer = state.connection.transfer();
-            if !(transfer.reads() || transfer.is_opening()) {
-                return false;
-            }
-            if state.connection.wants_read() {
-                return true;
-            }
-            drop(state);
-            connection.wait_past(seen);
-            // A change may be a wake-up of the engine.
-            if !self.report(|_| {}) {
-                return false;
-            }
-        }
-    }
-
-    /// Waits until the connection is open, or was given up.
-    fn wait_opened(&self) {
-        while let Some(connection) = self.connection.upgrade() {
-            let seen = connection.changes();
-            if !lock(&connection.state).connection.transfer().is_opening() {
-                return;
-            }
-            connection.wait_past(seen);
-        }
-    }
-
-    /// Waits for the next step of the writer. `None` if nothing more is written.
-    fn next_step(&self) -> Option<Step> {
-        loop {
-            let (connection, driver) = self.get()?;
-            let seen = connection.changes();
-            connection.turn(&driver);
-            drop(driver);
-            let mut state = lock(&connection.state);
-            if let Some(step) = state.connection.transfer().take_step() {
-                return Some(step);
-            }
-            // Until it is open, the writer waits as well.
-            if state.closed || !(state.connection.transfer().writes() || state.connection.transfer().is_opening()) {
-                return None;
-            }
-            drop(state);
-            connection.wait_past(seen);
-        }
-    }
-
-    fn wrote(&self, wrote: io::Result<usize>) -> bool {
-        let Some((connection, driver)) = self.get() else { return false };
-        connection.report(&driver, |transfer| transfer.wrote(wrote));
-        lock(&connection.state).connection.transfer().writes()
-    }
-
-    /// Waits for the exit of a program.
-    fn wait_exited(&self, process: &ChildProcess) {
-        let status = process.wait_exited();
-        if let Some((connection, driver)) = self.get() {
-            let now = driver.clock().now();
-            connection.report(&driver, |transfer| transfer.exited(now, status));
-        }
-    }
-
-    /// Reads the standard error of a program to its end. Calls the function of the application
-    /// without a lock, so that the function may wait for the end of this program.
-    fn read_stderr(&self, errors: Reader, mut lines: StderrReader) {
-        self.wait_opened();
-        stream::read(errors, |read| {
-            let bytes: Bytes = read.unwrap_or_default();
-            lines.push(&bytes);
-            self.report(|transfer| transfer.stderr(Ok(&bytes)));
-            !bytes.is_empty()
-        });
-    }
-
-    fn ended(&self, panicked: bool) {
-        let Some((connection, driver)) = self.get() else {
-            // The connection has closed, so the driver counts this thread.
-            return self.driver.upgrade().into_iter().for_each(|driver| driver.detached_ended());
-        };
-        if panicked {
-            connection.report(&driver, |transfer| transfer.read(Err(io::ErrorKind::BrokenPipe.into())));
-        }
-        let mut state = lock(&connection.state);
-        state.threads -= 1;
-        if state.closed {
-            drop(state);
-            driver.detached_ended();
-        }
-    }
-}
-
 fn connect(
     driver: &Driver,
     endpoint: Endpoint,
@@ -418,16 +423,14 @@ fn connect(
         Endpoint::Program(program) => {
             let started = os::spawn(&program, stderr).map_err(|e| not_opened(&program.command, &e))?;
             let errors = started.errors.zip(StderrReader::new(stderr));
-            let stream = Stream { reader: started.reader, writer: started.writer, socket: None };
-            Ok(Opened { stream, program: Some(Arc::new(started.process)), errors })
+            Ok(Opened { stream: Stream::of(started.ends), program: Some(Arc::new(started.process)), errors })
         }
         Endpoint::Origin(origin) => stream(socket::connect(&origin, driver.open_timeout(), &driver.clock())?.into()),
         #[cfg(unix)]
         Endpoint::Unix(path) => stream(socket::connect_unix(&path)?.into()),
         Endpoint::Given => {
             let given = given.ok_or_else(|| unreachable(&"a channel that was given cannot be opened again"))?;
-            let (reader, writer) = (given.0)().map_err(|e| unreachable(&e))?;
-            stream(Stream { reader, writer, socket: None })
+            stream(Stream::of((given.0)().map_err(|e| unreachable(&e))?))
         }
         #[cfg(not(unix))]
         _ => Err(unreachable(&"this build cannot open such a channel")),

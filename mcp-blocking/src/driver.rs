@@ -1,8 +1,8 @@
 //! The driver of a client or of a server: a thread for timers and for tasks that no connection has
 //! caused, the threads of each connection, and a bounded number of threads for callbacks.
 //!
-//! Nothing waits, reads or writes under a lock. The lock of a connection is taken before that of
-//! the engine, and no other lock is held meanwhile.
+//! Nothing waits or reads under a lock, nor writes in a way that could wait. The lock of a
+//! connection is taken before that of the engine, and no other lock is held meanwhile.
 
 use crate::connection::ConnectionThreads;
 use crate::pool::Pool;
@@ -13,8 +13,9 @@ use mcp_proto::adapter::{Clock, DrivenConnection, Driving, Events, Job, JobKind,
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::mem::take;
+use std::pin::Pin;
 use std::sync::{Arc, Weak};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 pub(crate) struct Driver {
@@ -36,11 +37,15 @@ struct DriverState {
     due: BTreeSet<(Instant, u64)>,
     /// Connections that need a turn.
     turns: BTreeSet<u64>,
+    /// Requests that were read on threads which could not route them.
+    left: Vec<Routing>,
     given: Option<Given>,
     /// Threads of connections that have closed.
     detached: usize,
     /// The driver's thread has to look.
     woken: bool,
+    /// It sleeps until it is woken.
+    sleeps: bool,
     /// Jobs in a queue were cancelled.
     prunes: bool,
 }
@@ -163,25 +168,52 @@ impl Driver {
                 let given = self.lock().given.take();
                 self.add(connection).open(self, endpoint, given);
             }
-            Task::Route(routing) => self.route(routing),
+            Task::Route(routing) => self.route(routing, false),
             // If no thread can be started, they wait for the next event.
             Task::Deliver(events) => drop(self.callbacks.events.submit(events)),
             Task::Ended => {}
         }
     }
 
+    /// Carries out a task of a turn on the thread that took it, a thread of the connection. An async
+    /// handler is polled here first.
+    pub(crate) fn serve_task(self: &Arc<Self>, task: Task) {
+        match task {
+            Task::Route(routing) => self.route(routing, true),
+            task => self.carry_out(task),
+        }
+    }
+
+    /// Carries out a task of a turn on a thread of the application, which may hold any lock of its
+    /// own: leaves requests to the driver's thread, since routing one may run a handler.
+    pub(crate) fn carry_out_elsewhere(self: &Arc<Self>, task: Task) {
+        match task {
+            Task::Route(routing) if !routing.is_question() => {
+                let mut state = self.lock();
+                state.left.push(routing);
+                self.wake_up(state);
+            }
+            task => self.carry_out(task),
+        }
+    }
+
     /// Routes a request or an admission, and passes its callback to a thread, or to the executor of
-    /// the application.
-    fn route(self: &Arc<Self>, routing: Routing) {
+    /// the application. With `polls`, polls an async handler once before that.
+    fn route(self: &Arc<Self>, routing: Routing, polls: bool) {
         let callbacks = &self.callbacks;
         if routing.is_question() {
             // Without a thread it is dropped, which answers.
             return drop(callbacks.others.submit(Callback::Route(Box::new(routing))));
         }
         let Some(job) = routing.route() else { return };
-        let refused = match (job, &callbacks.spawn) {
+        let job = match (job, &callbacks.spawn) {
             (Job::Async(job), Some(spawn)) => return spawn(Box::pin(async { drop(job.await) })),
-            (job, _) => {
+            (job @ Job::Async(_), None) if polls && matches!(job.kind(), JobKind::Handler(_)) => poll_once(job),
+            (job, _) => Some(job),
+        };
+        let refused = match job {
+            None => return,
+            Some(job) => {
                 job.wake_on_cancel(&Waker::from(Arc::new(Prune(Arc::downgrade(self)))));
                 match job.kind() {
                     JobKind::Handler(client) => {
@@ -213,9 +245,15 @@ impl Driver {
 
 /// For the threads of connections.
 impl Driver {
-    /// Records the deadline of a connection.
+    /// Records the deadline of a connection, unless it is later than a known one: the driver looks
+    /// again at that time. Deadlines move with every message, and this takes the lock of the
+    /// driver.
     pub(crate) fn set_due(&self, number: u64, known: &mut Option<Instant>, due: Option<Instant>) {
-        if *known == due {
+        let is_known = match (*known, due) {
+            (Some(known), due) => due.is_none_or(|due| known <= due) && self.clock().now() < known,
+            (None, due) => due.is_none(),
+        };
+        if is_known {
             return;
         }
         let mut state = self.lock();
@@ -226,8 +264,7 @@ impl Driver {
         state.due.extend(due.map(|due| (due, number)));
         *known = due;
         if due.is_some_and(|due| first.is_none_or(|first| due < first)) {
-            state.woken = true;
-            self.ticks.notify_all();
+            self.wake_up(state);
         }
     }
 
@@ -235,8 +272,7 @@ impl Driver {
     pub(crate) fn take_turn_of(&self, number: u64) {
         let mut state = self.lock();
         state.turns.insert(number);
-        state.woken = true;
-        self.ticks.notify_all();
+        self.wake_up(state);
     }
 
     /// Removes a connection that has closed. `threads` of it remain.
@@ -270,9 +306,10 @@ impl Driver {
                 }
                 self.carry_out(task);
             }
-            let (turns, prunes) = self.take_turns();
+            let (turns, left, prunes) = self.take_turns();
             // None of them is kept while this thread sleeps.
             turns.into_iter().for_each(|connection| connection.turn(&self));
+            left.into_iter().for_each(|routing| self.route(routing, false));
             if prunes {
                 self.callbacks.handlers.retain(Callback::is_wanted);
                 self.callbacks.others.retain(Callback::is_wanted);
@@ -286,14 +323,14 @@ impl Driver {
         }
     }
 
-    /// Returns the connections that need a turn, or whose timers are due, and whether jobs in a
-    /// queue were cancelled.
-    fn take_turns(&self) -> (Vec<Arc<ConnectionThreads>>, bool) {
+    /// Returns the connections that need a turn, or whose timers are due, the requests that were left,
+    /// and whether jobs in a queue were cancelled.
+    fn take_turns(&self) -> (Vec<Arc<ConnectionThreads>>, Vec<Routing>, bool) {
         let (mut state, now) = (self.lock(), self.clock().now());
         let mut turns = take(&mut state.turns);
         turns.extend(state.due.iter().take_while(|(at, _)| *at <= now).map(|(_, number)| *number));
         let turns = turns.iter().filter_map(|number| state.connections.get(number).cloned()).collect();
-        (turns, take(&mut state.prunes))
+        (turns, take(&mut state.left), take(&mut state.prunes))
     }
 
     /// Sleeps until a timer is due, or until it is woken.
@@ -303,24 +340,53 @@ impl Driver {
             let connections = state.due.first().map(|(at, _)| *at);
             let next = engine.into_iter().chain(connections).min();
             let limit = next.map(|next| next.since(self.clock().now()));
+            state.sleeps = true;
             state = wait(&self.ticks, state, limit);
+            state.sleeps = false;
         }
         state.woken = false;
+    }
+
+    /// Lets the driver's thread look again.
+    fn wake_up(&self, mut state: MutexGuard<'_, DriverState>) {
+        state.woken = true;
+        let sleeps = state.sleeps;
+        drop(state);
+        // A signal is a system call, also if nobody waits for it.
+        if sleeps {
+            self.ticks.notify_all();
+        }
     }
 
     /// The engine has ended: drops what it does not need any more.
     fn end(&self) {
         self.callbacks.handlers.retain(Callback::is_wanted);
         self.callbacks.others.retain(Callback::is_wanted);
-        let given = self.lock().given.take();
-        drop(given);
+        let mut state = self.lock();
+        let kept = (state.given.take(), take(&mut state.left));
+        drop(state);
+        // Outside of the lock.
+        drop(kept);
     }
 }
 
 impl Wake for Driver {
     fn wake(self: Arc<Self>) {
-        self.lock().woken = true;
-        self.ticks.notify_all();
+        self.wake_up(self.lock());
+    }
+}
+
+/// Polls an async job for the first time. Returns it if it has not ended: a thread that is parked
+/// while it waits polls it again, so that this waker wakes nobody.
+fn poll_once(job: Job) -> Option<Job> {
+    let Job::Async(mut job) = job else { return Some(job) };
+    match Pin::new(&mut job).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Pending => Some(Job::Async(job)),
+        // Dropping the result sends it.
+        Poll::Ready(finished) => {
+            drop(finished);
+            None
+        }
     }
 }
 

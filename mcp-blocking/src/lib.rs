@@ -38,14 +38,26 @@
 //!
 //! # Threads
 //!
-//! A client has one thread for timers, two for each connection (one reads, one writes), one that
-//! waits for the exit of a program, and one for each callback that answers the server. A server has
-//! one thread for timers, one that accepts, two for each connection, and one for each running
-//! handler, at most [`ServerOptions::threads`]. It has at most as many again for
-//! [`ServerOptions::on_admit`]. Connections beyond
-//! [`max_exchanges`](mcp_proto::limits::ServerLimits::max_exchanges) have two threads each while
-//! they are refused, at most 64 connections at a time. A client that does not read blocks only the
-//! threads of its own connection. No thread polls.
+//! A client has one thread for timers, one or two for each connection, one that waits for the exit
+//! of a program, and one for each callback that answers the server. A server has one thread for
+//! timers, one that accepts, one or two for each connection, and one for each running handler, at
+//! most [`ServerOptions::threads`]. It has at most as many again for [`ServerOptions::on_admit`].
+//! Connections beyond [`max_exchanges`](mcp_proto::limits::ServerLimits::max_exchanges) have their
+//! threads too while they are refused, at most 64 connections at a time. A client that does not
+//! read blocks only the threads of its own connection. No thread polls.
+//!
+//! The thread of a connection reads. Whoever has bytes for a connection writes them, a caller, a
+//! handler or that thread, if this does not wait: on a socket, and on Linux also on a pipe. A second
+//! thread is started when a peer does not read what it is sent, and for a stream that can only be
+//! waited for. Reading and writing never wait for each other.
+//!
+//! A function of [`Router::tool_inline`] runs on the thread that read its request, and an async
+//! handler is polled there first: neither must block there, since nothing else of that connection is
+//! read meanwhile. If an async handler is not ready then, a thread for handlers takes it over and is
+//! parked while it waits; [`ServerOptions::on_executor`] runs it on an executor instead, from its
+//! beginning. Any other handler runs on a thread for handlers. A request that had to wait, for its
+//! admission or behind another one, is routed on the thread for timers, and an async handler begins
+//! on a thread for handlers.
 //!
 //! The callbacks for events run on one thread of their own, in order, and may block: events beyond
 //! the limits of the engine are counted. A callback that answers the server may call the same
@@ -59,7 +71,9 @@
 
 mod client;
 mod connection;
+mod direct;
 mod driver;
+mod here;
 mod os;
 mod pool;
 mod server;

@@ -1,43 +1,47 @@
 //! The operating system: pipes and programs. The model checker replaces it.
 
-use crate::transport::{Reader, Writer};
+use crate::transport::{Ends, Reader};
 #[cfg(not(all(test, shuttle)))]
 pub(crate) use mcp_proto::adapter::ChildProcess;
 
 #[cfg(all(test, shuttle))]
-pub(crate) use crate::tests::os::{ChildProcess, pipe, spawn};
+pub(crate) use crate::tests::os::{ChildProcess, pipes, spawn};
 #[cfg(not(all(test, shuttle)))]
-pub(crate) use system::{pipe, spawn};
+pub(crate) use system::{pipes, spawn};
 
 /// A started program, with this side of its pipes.
 pub(crate) struct Started {
     pub(crate) process: ChildProcess,
-    pub(crate) reader: Reader,
-    pub(crate) writer: Writer,
+    pub(crate) ends: Ends,
     /// Its standard error, unless it is inherited.
     pub(crate) errors: Option<Reader>,
 }
 
 #[cfg(not(all(test, shuttle)))]
 mod system {
-    use super::{ChildProcess, Reader, Started, Writer};
+    use super::{ChildProcess, Ends, Reader, Started};
     use crate::Stderr;
+    use crate::direct;
     use mcp_proto::exchange::Program;
-    use std::io;
+    use std::io::{self, PipeReader, PipeWriter};
 
     pub(crate) fn spawn(program: &Program, stderr: &Stderr) -> io::Result<Started> {
         let spawned = ChildProcess::spawn(program, stderr)?;
+        let direct = direct::of(&spawned.stdin);
         Ok(Started {
             process: spawned.process,
-            reader: Box::new(spawned.stdout),
-            writer: Box::new(spawned.stdin),
+            ends: Ends { reader: Box::new(spawned.stdout), writer: Box::new(spawned.stdin), direct },
             errors: spawned.stderr.map(|errors| Box::new(errors) as Reader),
         })
     }
 
-    /// Creates a pipe within this process.
-    pub(crate) fn pipe() -> io::Result<(Reader, Writer)> {
-        let (reader, writer) = io::pipe()?;
-        Ok((Box::new(reader), Box::new(writer)))
+    /// Creates two connected pairs of pipes within this process.
+    pub(crate) fn pipes() -> io::Result<(Ends, Ends)> {
+        let ((here, to_here), (there, to_there)) = (io::pipe()?, io::pipe()?);
+        let ends = |reader: PipeReader, writer: PipeWriter| {
+            let direct = direct::of(&writer);
+            Ends { reader: Box::new(reader), writer: Box::new(writer), direct }
+        };
+        Ok((ends(here, to_there), ends(there, to_here)))
     }
 }

@@ -1,9 +1,10 @@
 //! Servers: the connections of the application and of listeners, standard input and output, and a
 //! pair of streams.
 
+use crate::direct;
 use crate::driver::{Callbacks, Driver};
 use crate::sync::{self, Mutex, lock};
-use crate::transport::Stream;
+use crate::transport::{Ends, Stream};
 use mcp_proto::Router;
 #[cfg(feature = "http")]
 use mcp_proto::adapter::not_bound;
@@ -47,7 +48,9 @@ const END: Duration = Duration::from_secs(1);
 pub fn serve_stdio(service: impl Into<Service>) -> io::Result<()> {
     let taken = TakenStdio::take()?;
     let (reader, writer) = taken.streams()?;
-    serve(service, reader, writer)
+    let direct = direct::of(&writer);
+    let ends = Ends { reader: Box::new(reader), writer: Box::new(writer), direct };
+    serve_stream(service, Stream::of(ends))
 }
 
 /// Serves a reader and a writer until the input has ended and all requests are answered, or
@@ -61,9 +64,13 @@ pub fn serve(
     reader: impl Read + Send + 'static,
     writer: impl Write + Send + 'static,
 ) -> io::Result<()> {
+    serve_stream(service, (reader, writer).into())
+}
+
+pub(crate) fn serve_stream(service: impl Into<Service>, stream: Stream) -> io::Result<()> {
     let Service { router, options } = service.into();
     let server = Server::new(router, options)?;
-    let served = server.serve((reader, writer), Peer::default());
+    let served = server.serve(stream, Peer::default());
     server.0.server.end();
     block_on_for(CALLBACK_GRACE, server.0.server.callbacks_ended());
     served
@@ -99,7 +106,7 @@ pub fn serve_unix(service: impl Into<Service>, path: impl AsRef<Path>) -> io::Re
 
 /// A server. It serves the connections of its listeners, and those that it is given. All
 /// connections share one engine, so a session can continue on a different connection. It has its
-/// own threads: two for each connection, and there are at most
+/// own threads: one or two for each connection, and there are at most
 /// [`max_exchanges`](mcp_proto::limits::ServerLimits::max_exchanges) connections.
 ///
 /// Cheap to clone. Dropping the last clone ends everything at once.
@@ -226,8 +233,8 @@ impl Server {
         })
     }
 
-    /// Serves one connection with newline-delimited messages on two threads, and returns at its
-    /// end.
+    /// Serves one connection with newline-delimited messages on threads of its own, and returns at
+    /// its end.
     ///
     /// # Errors
     /// No thread can be started. A disconnect of the client is not an error.
@@ -235,7 +242,7 @@ impl Server {
         self.serve_connection(Kind::Lines, stream.into(), peer)
     }
 
-    /// Serves one HTTP connection on two threads, and returns at its end. Beyond
+    /// Serves one HTTP connection on threads of its own, and returns at its end. Beyond
     /// [`max_exchanges`](mcp_proto::limits::ServerLimits::max_exchanges) connections, and during a
     /// shutdown, the connection is refused with a response.
     ///

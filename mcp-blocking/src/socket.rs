@@ -1,5 +1,7 @@
 //! TCP and Unix domain sockets.
 
+#[cfg(unix)]
+use crate::direct::{WriteNow, send_now};
 use crate::transport::{Reader, Writer};
 use mcp_proto::adapter::{Attempts, Clock, not_opened, without_tls};
 use mcp_proto::exchange::Closed;
@@ -34,6 +36,16 @@ impl Socket {
             Self::Tcp(ref socket) => drop(socket.shutdown(how)),
             #[cfg(unix)]
             Self::Unix(ref socket) => drop(socket.shutdown(how)),
+        }
+    }
+}
+
+#[cfg(unix)]
+impl WriteNow for Socket {
+    fn write_now(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(socket) => send_now(socket, pieces),
+            Self::Unix(socket) => send_now(socket, pieces),
         }
     }
 }

@@ -2,7 +2,7 @@
 //! when a scenario requests it; the rest of this crate does not notice.
 
 use std::io;
-use std::sync::PoisonError;
+use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
 
 #[cfg(all(test, shuttle))]
@@ -10,17 +10,26 @@ pub(crate) use crate::tests::os::Condvar;
 #[cfg(all(test, shuttle))]
 pub(crate) use shuttle::{
     sync::{Mutex, MutexGuard},
-    thread,
+    thread, thread_local,
 };
 #[cfg(not(all(test, shuttle)))]
 pub(crate) use std::{
     sync::{Condvar, Mutex, MutexGuard},
-    thread,
+    thread, thread_local,
 };
 
 /// Locks. Ignores poisoning: every change is complete before anything that may panic.
 pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Locks, unless another thread holds the lock. Never waits.
+pub(crate) fn try_lock<T: ?Sized>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
 }
 
 /// Waits for a signal, for at most `limit`. May wake up spuriously.

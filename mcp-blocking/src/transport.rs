@@ -1,6 +1,8 @@
 //! The connections that an application gives to a client or to a server.
 
 use crate::Service;
+use crate::direct::Direct;
+use crate::server::serve_stream;
 use crate::socket::Socket;
 use mcp_proto::Router;
 use mcp_proto::adapter::{ConnectError, IntoTarget, Target};
@@ -23,8 +25,31 @@ pub(crate) type Writer = Box<dyn Write + Send>;
 pub struct Stream {
     pub(crate) reader: Reader,
     pub(crate) writer: Writer,
+    /// To write without waiting, if possible.
+    pub(crate) direct: Option<Direct>,
     /// To wake its threads.
     pub(crate) socket: Option<Socket>,
+}
+
+/// The two ends of a stream that is no socket.
+pub(crate) struct Ends {
+    pub(crate) reader: Reader,
+    pub(crate) writer: Writer,
+    pub(crate) direct: Option<Direct>,
+}
+
+impl Ends {
+    /// Returns the ends of a stream of the application, which may do anything.
+    fn foreign(reader: impl Read + Send + 'static, writer: impl Write + Send + 'static) -> Self {
+        Self { reader: Box::new(reader), writer: Box::new(writer), direct: None }
+    }
+}
+
+impl Stream {
+    pub(crate) fn of(ends: Ends) -> Self {
+        let Ends { reader, writer, direct } = ends;
+        Self { reader, writer, direct, socket: None }
+    }
 }
 
 impl From<TcpStream> for Stream {
@@ -43,13 +68,17 @@ impl From<UnixStream> for Stream {
 impl From<Socket> for Stream {
     fn from(socket: Socket) -> Self {
         let (reader, writer) = socket.ends();
-        Self { reader, writer, socket: Some(socket) }
+        #[cfg(unix)]
+        let direct: Option<Direct> = Some(Box::new(socket.clone()));
+        #[cfg(not(unix))]
+        let direct = None;
+        Self { reader, writer, direct, socket: Some(socket) }
     }
 }
 
 impl<R: Read + Send + 'static, W: Write + Send + 'static> From<(R, W)> for Stream {
     fn from((reader, writer): (R, W)) -> Self {
-        Self { reader: Box::new(reader), writer: Box::new(writer), socket: None }
+        Self::of(Ends::foreign(reader, writer))
     }
 }
 
@@ -60,7 +89,7 @@ impl fmt::Debug for Stream {
 }
 
 /// A target that the engine does not open: creates the two ends of its connection.
-pub struct Given(pub(crate) Box<dyn FnOnce() -> io::Result<(Reader, Writer)> + Send>);
+pub struct Given(pub(crate) Box<dyn FnOnce() -> io::Result<Ends> + Send>);
 
 impl fmt::Debug for Given {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -72,7 +101,7 @@ impl fmt::Debug for Given {
 /// forever occupies that thread, not the client.
 impl<R: Read + Send + 'static, W: Write + Send + 'static> IntoTarget<Given> for (R, W) {
     fn into_target(self) -> Result<Target<Given>, ConnectError> {
-        Ok(Target::given(Given(Box::new(move || Ok((Box::new(self.0) as Reader, Box::new(self.1) as Writer))))))
+        Ok(Target::given(Given(Box::new(move || Ok(Ends::foreign(self.0, self.1))))))
     }
 }
 
@@ -87,10 +116,9 @@ impl IntoTarget<Given> for Router {
 impl IntoTarget<Given> for Service {
     fn into_target(self) -> Result<Target<Given>, ConnectError> {
         Ok(Target::given(Given(Box::new(move || {
-            let (from_server, to_client) = crate::os::pipe()?;
-            let (from_client, to_server) = crate::os::pipe()?;
-            crate::sync::spawn("mcp-router", move || drop(crate::serve(self, from_client, to_client)))?;
-            Ok((from_server, to_server))
+            let (client, server) = crate::os::pipes()?;
+            crate::sync::spawn("mcp-router", move || drop(serve_stream(self, Stream::of(server))))?;
+            Ok(client)
         }))))
     }
 }

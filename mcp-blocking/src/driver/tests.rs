@@ -1,13 +1,15 @@
 //! Behaviour of waiting work that is not visible from outside.
 
 use super::*;
+use crate::direct::{Direct, WriteNow};
 use mcp_proto::adapter::{Server, ServerOptions, block_on};
 use mcp_proto::exchange::Peer;
 use mcp_proto::wired::Kind;
 use mcp_proto::{Router, tool};
 use std::future::pending;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, IoSlice, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 
 const BOUND: Duration = Duration::from_secs(20);
@@ -177,4 +179,122 @@ fn stopped_server_requests_no_further_admission() {
     drop(narrow);
     // The asking thread has ended, and has not asked again.
     assert_eq!(asked.recv_timeout(BOUND), Err(mpsc::RecvTimeoutError::Disconnected));
+}
+
+fn thread_name() -> String {
+    std::thread::current().name().unwrap_or_default().to_owned()
+}
+
+// covers: B-131
+#[test]
+fn handlers_run_where_their_kind_says() {
+    let (told, names) = mpsc::channel();
+    let told = || {
+        let told = Mutex::new(told.clone());
+        move |what: &str| lock(&told).send((what.to_owned(), thread_name())).expect("heard")
+    };
+    let (inline, blocking, first, later) = (told(), told(), told(), Arc::new(told()));
+    let router = Router::new("kinds", "1")
+        .tool_inline(tool("inline"), move |_cx, (): ()| {
+            inline("inline");
+            Ok(())
+        })
+        .tool(tool("blocking"), move |_cx, (): ()| {
+            blocking("blocking");
+            Ok(())
+        })
+        .tool_async(tool("ready"), move |_cx, (): ()| {
+            first("ready");
+            async { Ok(()) }
+        })
+        .tool_async(tool("later"), move |_cx, (): ()| {
+            let (told, mut polled) = (Arc::clone(&later), false);
+            std::future::poll_fn(move |cx| {
+                told("later");
+                if std::mem::replace(&mut polled, true) {
+                    return Poll::Ready(Ok(()));
+                }
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            })
+        });
+    let narrow = Narrow::new(router, ServerOptions::new());
+    let mut client = narrow.connect(Kind::Lines);
+    for (id, name) in [(1, "inline"), (2, "blocking"), (3, "ready"), (4, "later")] {
+        line(&mut client, id, "tools/call", &format!(r#""name":"{name}","arguments":{{}}"#));
+    }
+    let mut seen: Vec<_> = (0..5).map(|_| names.recv_timeout(BOUND).expect("told")).collect();
+    seen.sort();
+    let seen: Vec<_> = seen.iter().map(|(what, thread)| (what.as_str(), thread.as_str())).collect();
+    assert_eq!(
+        seen,
+        [
+            ("blocking", "mcp-handler"),
+            ("inline", "mcp-reader"),
+            ("later", "mcp-handler"),
+            ("later", "mcp-reader"),
+            ("ready", "mcp-reader"),
+        ]
+    );
+    drop(client);
+    narrow.stop();
+}
+
+// covers: B-131
+#[test]
+fn answers_of_one_read_leave_in_one_write() {
+    const CALLS: u32 = 12;
+    let router = Router::new("batch", "1").tool_inline(tool("stuck"), |_cx, (): ()| Ok("done"));
+    let narrow = Narrow::new(router, ServerOptions::new());
+    let (client, stream) = UnixStream::pair().expect("a pair");
+    // All of them are there before the server reads.
+    let mut calls = client.try_clone().expect("a descriptor");
+    (1..=CALLS).for_each(|id| call(&mut calls, id));
+    let writes = Arc::new(AtomicU32::new(0));
+    let mut stream = Stream::from(stream);
+    stream.direct = stream.direct.map(|direct| Box::new(Counted(direct, Arc::clone(&writes))) as Direct);
+    let connection = narrow.server.accept(Kind::Lines, Peer::default(), false);
+    narrow.driver.serve(connection, stream).expect("a thread");
+    let mut answers = BufReader::new(&client).lines();
+    (1..=CALLS).for_each(|_| assert!(answers.next().expect("an answer").expect("a line").contains("done")));
+    assert_eq!(writes.load(Ordering::SeqCst), 1);
+    drop((calls, client));
+    narrow.stop();
+}
+
+/// Counts the writes to a stream.
+struct Counted(Direct, Arc<AtomicU32>);
+
+impl WriteNow for Counted {
+    fn write_now(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.write_now(pieces)
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Text {
+    text: String,
+}
+
+// covers: B-131, S2-09
+#[test]
+fn inline_handlers_and_full_streams_do_not_deadlock() {
+    const SIZE: usize = 1 << 20;
+    let router = Router::new("large", "1").tool_inline(tool("echo"), |_cx, echo: Text| Ok(echo.text));
+    let narrow = Narrow::new(router, ServerOptions::new());
+    let client = narrow.connect(Kind::Lines);
+    let mut writer = client.try_clone().expect("a descriptor");
+    // The peer writes everything before it reads anything: the answers fill their direction
+    // meanwhile, and the server has to read on.
+    for id in 1..=4 {
+        let text = "x".repeat(SIZE);
+        line(&mut writer, id, "tools/call", &format!(r#""name":"echo","arguments":{{"text":"{text}"}}"#));
+    }
+    let mut answers = BufReader::new(&client).lines();
+    (1..=4).for_each(|_| assert!(answers.next().expect("an answer").expect("a line").len() > SIZE));
+    drop((writer, client));
+    // The thread that wrote what was too much ends with its connection.
+    until(|| narrow.server.stats().channels == 0 && narrow.driver.detached() == 0);
+    narrow.stop();
 }

@@ -6,13 +6,14 @@
 
 use super::world::{Held, Proc, WORLD, World};
 use crate::Stderr;
+use crate::direct::{Direct, WriteNow};
 use crate::os::Started;
 use crate::sync::{Mutex, MutexGuard, lock};
-use crate::transport::{Reader, Writer};
+use crate::transport::{Ends, Reader};
 use mcp_proto::adapter::Signal;
 use mcp_proto::exchange::{ExitStatus, Program};
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::sync::{Arc, LockResult, PoisonError};
 use std::time::Duration;
 
@@ -99,6 +100,27 @@ impl Pipe {
         self.changed.notify_all();
     }
 
+    /// Writes what the pipe accepts. While it is full, `full` waits, or fails.
+    fn write<'a>(
+        &'a self,
+        bytes: impl Iterator<Item = u8>,
+        full: impl Fn(MutexGuard<'a, PipeState>) -> io::Result<MutexGuard<'a, PipeState>>,
+    ) -> io::Result<usize> {
+        let mut state = lock(&self.state);
+        while state.bytes.len() >= self.capacity && state.readable && state.writable {
+            state = full(state)?;
+        }
+        if !state.readable || !state.writable {
+            return Err(ErrorKind::BrokenPipe.into());
+        }
+        let before = state.bytes.len();
+        state.bytes.extend(bytes.take(self.capacity - before));
+        let n = state.bytes.len() - before;
+        drop(state);
+        self.changed.notify_all();
+        Ok(n)
+    }
+
     fn wait<'a>(&self, state: MutexGuard<'a, PipeState>) -> MutexGuard<'a, PipeState> {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
@@ -135,22 +157,21 @@ impl Read for ReadEnd {
 
 impl Write for WriteEnd {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut state = lock(&self.0.state);
-        while state.bytes.len() >= self.0.capacity && state.readable && state.writable {
-            state = self.0.wait(state);
-        }
-        if !state.readable || !state.writable {
-            return Err(ErrorKind::BrokenPipe.into());
-        }
-        let n = bytes.len().min(self.0.capacity - state.bytes.len());
-        state.bytes.extend(&bytes[..n]);
-        drop(state);
-        self.0.changed.notify_all();
-        Ok(n)
+        self.0.write(bytes.iter().copied(), |state| Ok(self.0.wait(state)))
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// The writing end of a pipe, as its description without waiting sees it. The pipe closes with
+/// [`WriteEnd`]: a test that leaves this one behind would not notice.
+struct WriteNowEnd(Arc<Pipe>);
+
+impl WriteNow for WriteNowEnd {
+    fn write_now(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.0.write(pieces.iter().flat_map(|piece| piece.iter().copied()), |_| Err(ErrorKind::WouldBlock.into()))
     }
 }
 
@@ -166,9 +187,16 @@ impl Drop for WriteEnd {
     }
 }
 
-pub(crate) fn pipe() -> io::Result<(Reader, Writer)> {
-    let (reader, writer) = Pipe::ends();
-    Ok((Box::new(reader), Box::new(writer)))
+/// Creates two connected pairs of pipes.
+pub(crate) fn pipes() -> io::Result<(Ends, Ends)> {
+    let ((here, to_here), (there, to_there)) = (Pipe::ends(), Pipe::ends());
+    Ok((ends(here, to_there), ends(there, to_here)))
+}
+
+/// Returns the two ends of a stream that can be written without waiting.
+pub(crate) fn ends(reader: ReadEnd, writer: WriteEnd) -> Ends {
+    let direct: Direct = Box::new(WriteNowEnd(writer.pipe()));
+    Ends { reader: Box::new(reader), writer: Box::new(writer), direct: Some(direct) }
 }
 
 /// A program that runs as a thread.
@@ -187,7 +215,7 @@ pub(crate) fn spawn(program: &Program, stderr: &Stderr) -> io::Result<Started> {
     })?;
     let errors = (!matches!(stderr, Stderr::Inherit)).then(|| Box::new(from_errors) as Reader);
     let process = ChildProcess(process);
-    Ok(Started { process, reader: Box::new(from_output), writer: Box::new(to_input), errors })
+    Ok(Started { process, ends: ends(from_output, to_input), errors })
 }
 
 impl ChildProcess {

@@ -1,8 +1,9 @@
 //! The programs of the model.
 
+use super::os::ends;
 use super::router;
 use super::world::{Held, World};
-use crate::{Router, tool};
+use crate::{Router, Stream, tool};
 use mcp_proto::exchange::ExitStatus;
 use std::io::{BufRead, BufReader, Write};
 
@@ -76,5 +77,5 @@ pub(super) fn leaving(until: impl Fn() + Send + Sync + Clone + 'static) {
 
 fn serve(router: Router, held: Held) -> i32 {
     let Held { input, output, errors: _errors, process: _process } = held;
-    crate::serve(router, input, output).map_or(1, |()| 0)
+    crate::server::serve_stream(router, Stream::of(ends(input, output))).map_or(1, |()| 0)
 }

@@ -2,6 +2,8 @@
 //! system allows it.
 
 use std::io::{self, Read, Write};
+#[cfg(unix)]
+use std::os::fd::AsFd;
 
 /// The standard streams, owned by this value while it lives: a handler that prints, or a program
 /// that it starts, must not write into the protocol or read from it. Dropping it restores them. On
@@ -36,7 +38,7 @@ impl TakenStdio {
     ///
     /// # Errors
     /// No descriptor is left.
-    pub fn streams(&self) -> io::Result<(impl Read + Send + use<>, impl Write + Send + use<>)> {
+    pub fn streams(&self) -> io::Result<(impl Read + AsFd + Send + use<>, impl Write + AsFd + Send + use<>)> {
         Ok((self.input.try_clone()?, self.output.try_clone()?))
     }
 }
