@@ -56,10 +56,12 @@ pub(crate) struct ConnectionThreads {
 }
 
 /// What is known without the lock of the connection.
-#[derive(Default)]
 struct Changes {
     /// A turn is to be taken.
     due: bool,
+    /// What the reading thread does next, since the latest turn: whether it reads, or ends. `None`
+    /// while it waits.
+    reads: Option<bool>,
     /// Counts what threads of the connection may wait for.
     count: u64,
     /// Threads that wait for the next one.
@@ -70,8 +72,6 @@ struct ConnectionState {
     connection: DrivenConnection,
     resource: Resource,
     writing: Writing,
-    /// The reading thread waits until the engine accepts more.
-    reader_waits: bool,
     /// The deadline that the driver knows.
     due: Option<Instant>,
     threads: usize,
@@ -80,7 +80,7 @@ struct ConnectionState {
 }
 
 impl ConnectionState {
-    /// Returns what the reading thread does next. `None` if it has to wait.
+    /// Returns what the reading thread does next: see [`Changes::reads`].
     fn reads(&mut self) -> Option<bool> {
         let transfer = self.connection.transfer();
         match transfer.reads() || transfer.is_opening() {
@@ -125,12 +125,12 @@ impl ConnectionThreads {
             connection,
             resource: Resource::Other,
             writing: Writing::default(),
-            reader_waits: false,
             due: None,
             threads: 0,
             closed: false,
         };
-        Self { number, state: Mutex::new(state), changes: Mutex::default(), changed: Condvar::new(), driver }
+        let changes = Mutex::new(Changes { due: false, reads: None, count: 0, waiting: 0 });
+        Self { number, state: Mutex::new(state), changes, changed: Condvar::new(), driver }
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -140,7 +140,8 @@ impl ConnectionThreads {
     /// Opens the connection on a new thread, since resolving a name or connecting may be slow.
     pub(crate) fn open(self: &Arc<Self>, driver: &Arc<Driver>, endpoint: Endpoint, given: Option<Given>) {
         // From here on the engine can wake it: the thread may be stuck.
-        if !self.report(driver, |_| {}) {
+        self.report(driver, |_| {});
+        if self.with(|state| state.closed) {
             return;
         }
         let (this, home) = (Arc::clone(self), Arc::clone(driver));
@@ -156,8 +157,9 @@ impl ConnectionThreads {
         state.resource = socket.map_or(Resource::Other, Resource::Socket);
         let writer = state.writing.begin(writer, direct);
         drop(state);
-        // Otherwise the server has no room for this client, and sends it no response.
-        if !self.report(driver, |_| {}) {
+        self.report(driver, |_| {});
+        // The server has no room for this client, and sends it no response.
+        if self.with(|state| state.closed) {
             return Ok(());
         }
         if let Some(writer) = writer {
@@ -188,19 +190,16 @@ impl ConnectionThreads {
     }
 
     /// Reports something on a thread of the connection, and carries out what follows from it.
-    /// Returns whether the connection still exists.
-    fn report(self: &Arc<Self>, driver: &Arc<Driver>, change: impl FnOnce(&mut Transfer)) -> bool {
-        let mut tasks = self.take_turn(driver, lock(&self.state), change, true);
-        loop {
-            let serves = !tasks.is_empty();
-            let mark = here::serving(&**self);
-            tasks.into_iter().for_each(|task| driver.serve_task(task));
-            drop(mark);
-            let state = if serves { Some(lock(&self.state)) } else { self.begin_turn() };
-            let Some(state) = state else { break };
-            tasks = self.take_turn(driver, state, |_| {}, true);
+    fn report(self: &Arc<Self>, driver: &Arc<Driver>, change: impl FnOnce(&mut Transfer)) {
+        let mut next = Some(self.take_turn(driver, lock(&self.state), change, true));
+        while let Some(tasks) = next {
+            if !tasks.is_empty() {
+                let _mark = here::serving(&**self);
+                tasks.into_iter().for_each(|task| driver.serve_task(task));
+                lock(&self.changes).due = true;
+            }
+            next = self.begin_turn().map(|state| self.take_turn(driver, state, |_| {}, true));
         }
-        self.with(|state| !state.closed)
     }
 
     /// Looks at the state, or changes what needs no turn.
@@ -274,12 +273,8 @@ impl ConnectionThreads {
             driver.closed(self.number, due, state.threads);
         }
         let has_opened = was_opening && !state.connection.transfer().is_opening();
-        let reads = state.reader_waits && state.reads().is_some();
-        state.reader_waits &= !reads;
+        self.change(has_opened || matches!(rest, Rest::Wake), state.reads());
         drop((guard, mark));
-        if has_opened || reads || matches!(rest, Rest::Wake) {
-            self.change();
-        }
         if let Rest::Start(writer) = rest {
             self.start_writing_later(driver, writer);
         }
@@ -386,13 +381,17 @@ impl ConnectionThreads {
         writer.map_or(Ok(()), |writer| self.start_writing(driver, writer))
     }
 
-    /// Lets the threads that wait look again.
-    fn change(&self) {
+    /// Tells the threads that wait what has changed. Call it under the lock of the connection, so
+    /// that the latest turn has the last word.
+    fn change(&self, looks: bool, reads: Option<bool>) {
         let mut changes = lock(&self.changes);
-        changes.count += 1;
-        let waiting = changes.waiting;
+        let looks = looks || changes.reads.is_none() && reads.is_some();
+        changes.reads = reads;
+        changes.count += u64::from(looks);
+        let wakes = looks && changes.waiting > 0;
         drop(changes);
-        if waiting > 0 {
+        // A signal is a system call, also if nobody waits for it.
+        if wakes {
             self.changed.notify_all();
         }
     }
@@ -402,12 +401,19 @@ impl ConnectionThreads {
     }
 
     fn wait_past(&self, seen: u64) {
+        self.wait_until(|changes| (changes.count != seen).then_some(()));
+    }
+
+    fn wait_until<T>(&self, mut look: impl FnMut(&Changes) -> Option<T>) -> T {
         let mut changes = lock(&self.changes);
-        changes.waiting += 1;
-        while changes.count == seen {
+        loop {
+            if let Some(seen) = look(&changes) {
+                return seen;
+            }
+            changes.waiting += 1;
             changes = wait(&self.changed, changes, None);
+            changes.waiting -= 1;
         }
-        changes.waiting -= 1;
     }
 }
 

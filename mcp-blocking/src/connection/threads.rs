@@ -27,34 +27,26 @@ impl Place {
         self.connection.upgrade().zip(self.driver.upgrade())
     }
 
-    /// Reports what happened. Returns whether the connection still exists.
-    fn report(&self, change: impl FnOnce(&mut Transfer)) -> bool {
-        self.get().is_some_and(|(connection, driver)| connection.report(&driver, change))
+    fn report(&self, change: impl FnOnce(&mut Transfer)) {
+        if let Some((connection, driver)) = self.get() {
+            connection.report(&driver, change);
+        }
     }
 
     /// Reads the connection to its end.
     pub(super) fn read(&self, reader: Reader) {
         // Nothing is read of a connection that waits for its admission.
         if self.wait_wanted() {
-            stream::read(reader, |read| self.report(|transfer| transfer.read(read)) && self.wait_wanted());
+            stream::read(reader, |read| {
+                self.report(|transfer| transfer.read(read));
+                self.wait_wanted()
+            });
         }
     }
 
     /// Waits until the engine accepts more. Returns false if nothing more is read.
     fn wait_wanted(&self) -> bool {
-        loop {
-            let Some(connection) = self.connection.upgrade() else { return false };
-            let seen = connection.changes();
-            let reads = connection.with(|state| {
-                let reads = state.reads();
-                state.reader_waits = reads.is_none();
-                reads
-            });
-            if let Some(reads) = reads {
-                return reads;
-            }
-            connection.wait_past(seen);
-        }
+        self.connection.upgrade().is_some_and(|connection| connection.wait_until(|changes| changes.reads))
     }
 
     /// Waits until the connection is open, or was given up.
@@ -86,11 +78,9 @@ impl Place {
 
     /// Reports a write. Returns whether more may be written.
     pub(super) fn wrote(&self, wrote: io::Result<usize>) -> bool {
-        self.report(|transfer| transfer.wrote(wrote))
-            && self
-                .connection
-                .upgrade()
-                .is_some_and(|connection| connection.with(|state| state.connection.transfer().writes()))
+        self.report(|transfer| transfer.wrote(wrote));
+        let connection = self.connection.upgrade();
+        connection.is_some_and(|connection| connection.with(|state| state.connection.transfer().writes()))
     }
 
     /// Waits for the exit of a program.
