@@ -14,6 +14,7 @@ mod world;
 use crate::{ClientOptions, Router, tool};
 use mcp_proto::client::Policy;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
+use std::task::Poll;
 use std::time::Duration;
 use world::World;
 
@@ -76,7 +77,22 @@ struct Text {
 }
 
 fn router() -> Router {
-    Router::new("model", "1").tool(tool("echo"), |_cx, echo: Text| Ok(echo.text))
+    Router::new("model", "1")
+        .tool(tool("echo"), |_cx, echo: Text| Ok(echo.text))
+        .tool_inline(tool("inline"), |_cx, echo: Text| Ok(echo.text))
+        .tool_async(tool("later"), |_cx, echo: Text| {
+            let (mut text, mut polls) = (Some(echo.text), 0);
+            std::future::poll_fn(move |cx| {
+                polls += 1;
+                match text.take_if(|_| polls > 2) {
+                    Some(text) => Poll::Ready(Ok(text)),
+                    None => {
+                        cx.waker().wake_by_ref();
+                        Poll::Pending
+                    }
+                }
+            })
+        })
 }
 
 fn config() -> ClientOptions {

@@ -81,6 +81,28 @@ fn calls_of_many_threads_end_once_over_pipes_of_a_message() {
     check(2000, 4096, || calls_from_three_threads("short"));
 }
 
+// covers: B-131, B-066, B-277
+#[test]
+fn every_kind_of_handler_answers_once_in_every_schedule() {
+    for capacity in [8, 4096] {
+        check(500, capacity, || {
+            programs::server();
+            let client = connected("server");
+            let start = |tool| client.start(tools::call(tool).arguments(&Text { text: "x".into() }));
+            let threads = ["inline", "later", "echo"].map(|tool| {
+                let pending = start(tool);
+                thread::spawn(move || assert_eq!(pending.wait().expect("an answer").first_text(), Some("x")))
+            });
+            let cancelled = start("later");
+            cancelled.cancel(None);
+            let ended = cancelled.wait();
+            assert!(matches!(ended, Ok(_) | Err(CallError::Cancelled { .. })), "{ended:?}");
+            threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+            assert_eq!(client.close(), Termination::Requested);
+        });
+    }
+}
+
 // covers: B-141, B-066, B-137
 #[test]
 fn exiting_program_ends_every_call_once() {
