@@ -11,12 +11,12 @@
 //! | a thread of the connection has something to report | that thread, with its report |
 //! | it has run the callbacks of the requests of that turn | that thread, once: their answers leave in one write |
 //! | the engine wakes the connection, and the lock is free | the thread that causes it: a caller, a handler |
-//! | the same, in a turn of this connection | the holder of the lock, after it |
+//! | the same, and a thread holds the lock | that thread, once it has released it |
 //! | the same, in a turn of another connection | the thread of the driver |
 //! | a timer is due | the thread of the driver |
 //!
-//! A wake-up never waits for the lock: it notes that a turn is due, and whoever releases the lock
-//! looks.
+//! A wake-up never waits for the lock: it notes that a turn is due, and the thread that releases
+//! the lock looks.
 //!
 //! # Threads
 //!
@@ -46,6 +46,10 @@ use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
 use threads::Place;
 use writing::{Rest, Writing};
+
+/// Maximum number of turns that a wake-up takes while others keep waking the connection: it may be
+/// on a thread of the application, which has other work. The thread of the driver goes on.
+const MOST_TURNS: usize = 16;
 
 pub(crate) struct ConnectionThreads {
     number: u64,
@@ -212,11 +216,13 @@ impl ConnectionThreads {
 
     /// Takes the turns that are due, unless another thread does.
     fn catch_up(self: &Arc<Self>) {
-        while let Some(state) = self.begin_turn() {
+        for _ in 0..MOST_TURNS {
+            let Some(state) = self.begin_turn() else { return };
             let Some(driver) = self.driver.upgrade() else { return };
             let tasks = self.take_turn(&driver, state, |_| {}, false);
             tasks.into_iter().for_each(|task| driver.carry_out_elsewhere(task));
         }
+        self.driver.upgrade().into_iter().for_each(|driver| driver.take_turn_of(self.number));
     }
 
     /// Begins a turn if one is due. `None` also if another thread holds the lock: it looks after
@@ -390,7 +396,7 @@ impl ConnectionThreads {
         changes.count += u64::from(looks);
         let wakes = looks && changes.waiting > 0;
         drop(changes);
-        // A signal is a system call, also if nobody waits for it.
+        // A signal is a system call, also if no thread waits for it.
         if wakes {
             self.changed.notify_all();
         }

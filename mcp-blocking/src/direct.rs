@@ -1,4 +1,4 @@
-//! Writing without waiting, so that whoever has bytes for a connection writes them at once.
+//! Writing without waiting, so that the thread that has bytes for a connection writes them at once.
 //!
 //! The descriptor of a stream may be shared with other processes, and so is its mode. So it stays a
 //! blocking one, for the thread that writes what is left.

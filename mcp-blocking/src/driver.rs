@@ -175,8 +175,8 @@ impl Driver {
         }
     }
 
-    /// Carries out a task of a turn on the thread that took it, a thread of the connection. An async
-    /// handler is polled here first.
+    /// Carries out a task of a turn on the thread that took it, a thread of the connection. An
+    /// async handler is polled here first.
     pub(crate) fn serve_task(self: &Arc<Self>, task: Task) {
         match task {
             Task::Route(routing) => self.route(routing, true),
@@ -323,8 +323,8 @@ impl Driver {
         }
     }
 
-    /// Returns the connections that need a turn, or whose timers are due, the requests that were left,
-    /// and whether jobs in a queue were cancelled.
+    /// Returns the connections that need a turn, or whose timers are due, the requests that were
+    /// left, and whether jobs in a queue were cancelled.
     fn take_turns(&self) -> (Vec<Arc<ConnectionThreads>>, Vec<Routing>, bool) {
         let (mut state, now) = (self.lock(), self.clock().now());
         let mut turns = take(&mut state.turns);
@@ -352,7 +352,7 @@ impl Driver {
         state.woken = true;
         let sleeps = state.sleeps;
         drop(state);
-        // A signal is a system call, also if nobody waits for it.
+        // A signal is a system call, also if no thread waits for it.
         if sleeps {
             self.ticks.notify_all();
         }
@@ -377,7 +377,7 @@ impl Wake for Driver {
 }
 
 /// Polls an async job for the first time. Returns it if it has not ended: a thread that is parked
-/// while it waits polls it again, so that this waker wakes nobody.
+/// while it waits polls it again, so that this waker wakes nothing.
 fn poll_once(job: Job) -> Option<Job> {
     let Job::Async(mut job) = job else { return Some(job) };
     match Pin::new(&mut job).poll(&mut Context::from_waker(Waker::noop())) {

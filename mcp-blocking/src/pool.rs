@@ -35,7 +35,8 @@ struct Queue<T> {
     /// Threads that wait for a job.
     idle: usize,
     /// A thread was woken or started, and has not looked yet. It wakes the next one if there are
-    /// more jobs: so there is one wake-up at a time, and none if the threads at work are fast enough.
+    /// more jobs: so there is one wake-up at a time, and none if the threads at work are fast
+    /// enough.
     calling: bool,
     closed: bool,
 }

@@ -1,14 +1,15 @@
-//! Who writes: whoever takes a turn, what the system accepts at once. Another thread, which is
-//! started when it is needed, waits in the operating system and writes the rest.
+//! Who writes: the thread that takes a turn, what the system accepts at once. Another thread, which
+//! is started when it is needed, waits in the operating system and writes the rest.
 //!
 //! | stream | bytes to write | some are left | the end |
 //! |---|---|---|---|
 //! | `Thread`: it cannot be written at once | the thread is woken | the thread continues | the thread drops it |
 //! | `Direct`, without a thread | written in the turn | the thread is started | dropped in the turn |
 //! | `Direct`, the thread waits | written in the turn | the thread is woken | the thread is woken, and drops it |
-//! | `Direct`, the thread has a step | nobody else writes | the thread continues | the thread drops it |
+//! | `Direct`, the thread has a step | no other thread writes | the thread continues | the thread drops it |
 //!
-//! The last row is the order of the bytes: while the thread has a step, [`Transfer::step`] has none.
+//! The last row keeps the order of the bytes: while the thread has a step, [`Transfer::step`] has
+//! none.
 
 use crate::direct::Direct;
 use crate::transport::Writer;

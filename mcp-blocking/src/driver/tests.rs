@@ -293,8 +293,11 @@ fn inline_handlers_and_full_streams_do_not_deadlock() {
     }
     let mut answers = BufReader::new(&client).lines();
     (1..=4).for_each(|_| assert!(answers.next().expect("an answer").expect("a line").len() > SIZE));
-    drop((writer, client));
-    // The thread that wrote what was too much ends with its connection.
+    // The thread that wrote what was too much ends with its connection, also after a write of
+    // another thread has failed.
+    client.shutdown(std::net::Shutdown::Read).expect("open");
+    line(&mut writer, 5, "tools/call", r#""name":"echo","arguments":{"text":"x"}"#);
     until(|| narrow.server.stats().channels == 0 && narrow.driver.detached() == 0);
+    drop((writer, client));
     narrow.stop();
 }

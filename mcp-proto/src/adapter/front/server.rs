@@ -411,7 +411,7 @@ impl ServerShared {
         Task::Route(Routing(RoutingKind::Server(work, Arc::clone(self))))
     }
 
-    /// Returns the events that wait for the application, if nobody delivers them.
+    /// Returns the events that wait for the application, unless a thread delivers them.
     pub(super) fn next_delivery(self: &Arc<Self>) -> Option<Task> {
         let claimed = self.lock().backlog.events.claim();
         claimed.then(|| Task::Deliver(Events::new(Role::Server(Arc::clone(self)))))
