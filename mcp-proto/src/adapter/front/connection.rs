@@ -157,25 +157,23 @@ impl DrivenConnection {
 
 impl Opened {
     fn turn(&mut self, transfer: &mut Transfer, waker: &Waker, has_task: &mut bool) -> Turned {
+        let mut exchanged = false;
         loop {
             let now = self.shared.clock.now();
             let event = match transfer.poll_output(now) {
                 Some(TransferOutput::Signal(signal)) => return Turned::Signal(signal),
                 Some(TransferOutput::Event(event)) => Some(event),
+                // The engine has given everything, and wakes `waker` when it has more.
+                None if exchanged => return Turned::Done,
                 None => None,
             };
-            let mut quiet = event.is_none();
             let client::Exchanged { outputs, stopped, has_task: has_more } =
                 self.shared.exchange(self.id, event, waker);
+            exchanged = true;
             *has_task |= has_more;
-            quiet &= outputs.is_empty();
             outputs.into_iter().for_each(|output| transfer.act(now, output));
             if stopped && !core::mem::replace(&mut self.aborted, true) {
-                quiet = false;
                 transfer.act(now, ConnectionOutput::Close(Shutdown::Abort));
-            }
-            if quiet {
-                return Turned::Done;
             }
         }
     }
@@ -187,6 +185,7 @@ impl Served {
         if self.connection.poll_timeout().is_some_and(|due| due <= now) {
             self.connection.handle_timeout(now);
         }
+        let mut exchanged = false;
         loop {
             if !core::mem::take(&mut self.pending) {
                 match transfer.poll_output(now) {
@@ -198,24 +197,29 @@ impl Served {
                             return Turned::Long;
                         }
                     }
-                    None if !self.exchange(transfer, now, waker, has_task) => {
+                    // The engine has given everything, and wakes `waker` when it has more.
+                    None if exchanged => {
                         if transfer.is_closed() {
                             self.leave(true);
                         }
                         return Turned::Done;
                     }
-                    None => continue,
+                    None => {
+                        self.exchange(transfer, now, waker, has_task);
+                        exchanged = true;
+                        continue;
+                    }
                 }
             }
             // Before the next event: bytes become events of exchanges only when these are taken.
             self.exchange(transfer, now, waker, has_task);
+            exchanged = true;
             self.delayed = self.shared.is_behind();
         }
     }
 
-    /// Takes turns of the engine until one is empty. Returns whether anything happened.
-    fn exchange(&mut self, transfer: &mut Transfer, now: Instant, waker: &Waker, has_task: &mut bool) -> bool {
-        let mut moved = false;
+    /// Takes turns of the engine until one is empty.
+    fn exchange(&mut self, transfer: &mut Transfer, now: Instant, waker: &Waker, has_task: &mut bool) {
         loop {
             let turn = self.connection.take_turn();
             let is_empty = turn.is_empty();
@@ -233,9 +237,8 @@ impl Served {
                 transfer.act(now, output);
             }
             if quiet {
-                return moved;
+                return;
             }
-            moved = true;
         }
     }
 }
