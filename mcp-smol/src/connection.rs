@@ -49,7 +49,7 @@ fn turn(transport: &mut Transport, cx: &mut Context<'_>) -> Turn {
             Poll::Ready(Moved::Read) => read = true,
             Poll::Ready(Moved::Other) => {}
             Poll::Pending if transport.is_closed() => return Turn::Over,
-            Poll::Pending if read => return Turn::Again,
+            Poll::Pending if read && transport.may_have_more() => return Turn::Again,
             Poll::Pending => return Turn::Rest,
         }
     }

@@ -45,8 +45,9 @@
 //! [`Server`], with one task for each connection and each pending handler, unless
 //! [`ServerOptions::on_executor`] names another one. [`connect_driven`] returns a [`Driver`] to
 //! spawn anywhere, and [`serve`] is a plain future that runs its handlers. No socket or pipe has a
-//! thread. The blocking pool of smol resolves names, reads and writes standard input and output,
-//! which may be files, and parses messages over 32 KiB, so that other tasks do not wait for them.
+//! thread. The blocking pool of smol resolves names, reads and writes standard input and output
+//! (on Linux only if they are neither pipes nor sockets), and parses messages over 32 KiB, so that
+//! other tasks do not wait for them.
 //!
 //! **To cancel is to drop.** The future of a call may be dropped at any time, and the client then
 //! cancels the request. Every other future may be dropped too: none holds protocol state across an
@@ -68,8 +69,10 @@ mod connection;
 mod dial;
 mod driver;
 mod jobs;
+mod pace;
 mod process;
 mod server;
+mod source;
 mod spawned;
 mod stdio;
 mod stream;

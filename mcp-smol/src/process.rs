@@ -8,7 +8,11 @@ use mcp_proto::exchange::{Closed, ExitStatus, Peer, Program};
 use smol::Task;
 use smol::future::Future;
 use smol::io::AsyncRead;
+#[cfg(unix)]
+use std::fs::File;
 use std::io;
+#[cfg(unix)]
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::process::{ChildStderr, ChildStdin, ChildStdout};
 use std::sync::Arc;
@@ -27,7 +31,7 @@ pub(crate) struct Process {
 enum Watch {
     /// A process descriptor.
     #[cfg(target_os = "linux")]
-    Descriptor(async_io::Async<std::os::fd::OwnedFd>),
+    Descriptor(async_io::Async<OwnedFd>),
     /// A waiting thread of the blocking pool, on systems without such descriptors.
     Thread(Task<ExitStatus>),
     /// It has exited.
@@ -90,7 +94,7 @@ impl Process {
         let mut buffer = [0; 4 << 10];
         for _ in 0..16 {
             let Some((pipe, lines)) = &mut self.stderr else { return };
-            let Poll::Ready(read) = Pin::new(pipe).poll_read(cx, &mut buffer) else { return };
+            let Poll::Ready(read) = Pin::new(&mut pipe.stream).poll_read(cx, &mut buffer) else { return };
             let bytes = &buffer[..read.unwrap_or(0)];
             transfer.stderr(Ok(bytes));
             lines.push(bytes);
@@ -122,23 +126,25 @@ impl Watch {
     }
 }
 
+/// These ends of the pipes are ours alone: no other process sees that they do not block.
 #[cfg(unix)]
 fn pipes(stdout: ChildStdout, stdin: ChildStdin) -> io::Result<(Reader, Writer)> {
-    Ok((Box::new(async_io::Async::new(stdout)?), Box::new(async_io::Async::new(stdin)?)))
+    let stdout = Reader::of_system(Arc::new(async_io::Async::new(File::from(OwnedFd::from(stdout)))?));
+    Ok((stdout, Box::new(async_io::Async::new(stdin)?)))
 }
 
 #[cfg(unix)]
 fn errors(stderr: ChildStderr) -> io::Result<Reader> {
-    Ok(Box::new(async_io::Async::new(stderr)?))
+    Ok(Reader::of_system(Arc::new(async_io::Async::new(File::from(OwnedFd::from(stderr)))?)))
 }
 
 /// Threads of the blocking pool read and write, since Windows pipes cannot be polled.
 #[cfg(not(unix))]
 fn pipes(stdout: ChildStdout, stdin: ChildStdin) -> io::Result<(Reader, Writer)> {
-    Ok((Box::new(smol::Unblock::new(stdout)), Box::new(smol::Unblock::new(stdin))))
+    Ok((Reader::new(smol::Unblock::new(stdout)), Box::new(smol::Unblock::new(stdin))))
 }
 
 #[cfg(not(unix))]
 fn errors(stderr: ChildStderr) -> io::Result<Reader> {
-    Ok(Box::new(smol::Unblock::new(stderr)))
+    Ok(Reader::new(smol::Unblock::new(stderr)))
 }

@@ -4,7 +4,7 @@
 use crate::clock::{Alarm, after, delay};
 use crate::connection::ConnectionTask;
 use crate::jobs::Jobs;
-use crate::stdio::streams;
+use crate::stdio::stream;
 use crate::stream::Stream;
 use crate::sync::{Mutex, lock};
 use crate::transport::Transport;
@@ -52,8 +52,7 @@ use std::time::Duration;
 /// of the client is not an error.
 pub async fn serve_stdio(service: impl Into<Service>) -> io::Result<()> {
     let taken = TakenStdio::take()?;
-    let (reader, writer) = streams(&taken)?;
-    serve(service, reader, writer).await
+    serve_pair(service.into(), stream(&taken)?).await
 }
 
 /// Serves a reader and a writer until the input ends and all requests are answered, or cancelled as
@@ -69,12 +68,23 @@ pub async fn serve(
     reader: impl AsyncRead + Send + Unpin + 'static,
     writer: impl AsyncWrite + Send + Unpin + 'static,
 ) -> io::Result<()> {
+    serve_pair(service.into(), (reader, writer).into()).await
+}
+
+/// Serves a pair of streams: see [`serve`].
+async fn serve_pair(service: Service, stream: Stream) -> io::Result<()> {
     let inside = Arc::new(Executor::new());
-    let executor = inside.clone();
-    let Service { router, options } = service.into();
-    let (server, driving) = adapter::Server::begin(router, options, delay)?;
-    let jobs = Jobs::new(Arc::new(move |task| executor.spawn(task).detach()));
-    let connection = connect(&server, &jobs, Kind::Lines, (reader, writer).into(), Peer::default());
+    // Weak, since its tasks hold this.
+    let executor = Arc::downgrade(&inside);
+    let (server, driving) = adapter::Server::begin(service.router, service.options, delay)?;
+    let jobs = Jobs::new(Arc::new(move |task| {
+        if let Some(executor) = executor.upgrade() {
+            executor.spawn(task).detach();
+        }
+    }));
+    // A task, so that its next turn follows at once: between two polls of this future, smol asks
+    // the system for events.
+    let connection = inside.spawn(connect(&server, &jobs, Kind::Lines, stream, Peer::default()));
     let served = async {
         or(connection, drive(driving, jobs)).await;
         or(server.callbacks_ended(), after(CALLBACK_GRACE)).await;

@@ -1,5 +1,9 @@
 //! The standard streams of a server, as asynchronous ones.
 
+#[cfg(target_os = "linux")]
+mod linux;
+
+use crate::stream::{Reader, Stream, Writer};
 use mcp_proto::adapter::TakenStdio;
 use smol::Unblock;
 use std::io;
@@ -8,11 +12,18 @@ use std::io;
 /// written only when they nearly are.
 const PIPE: usize = 64 << 10;
 
-/// Returns both streams. Threads of the blocking pool read and write them, since either may be a
-/// file or a terminal, which cannot be polled.
-pub(crate) fn streams(
-    taken: &TakenStdio,
-) -> io::Result<(Unblock<impl io::Read + Send + use<>>, Unblock<impl io::Write + Send + use<>>)> {
+/// Returns both streams. On Linux, a pipe or a socket is polled. Otherwise threads of the blocking
+/// pool read and write: either stream may be a file or a terminal, which cannot be polled.
+pub(crate) fn stream(taken: &TakenStdio) -> io::Result<Stream> {
     let (input, output) = taken.streams()?;
-    Ok((Unblock::with_capacity(PIPE, input), Unblock::with_capacity(PIPE, output)))
+    #[cfg(target_os = "linux")]
+    let (reader, writer) = {
+        let (stdin, stdout) = taken.descriptors();
+        (linux::reader(stdin), linux::writer(stdout))
+    };
+    #[cfg(not(target_os = "linux"))]
+    let (reader, writer) = (None, None);
+    let reader = reader.unwrap_or_else(|| Reader::new(Unblock::with_capacity(PIPE, input)));
+    let writer = writer.unwrap_or_else(|| Box::new(Unblock::with_capacity(PIPE, output)) as Writer);
+    Ok(Stream { reader, writer, is_pair: true })
 }

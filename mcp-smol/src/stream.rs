@@ -1,6 +1,8 @@
 //! The connections that an application gives to a client or to a server.
 
 use crate::Service;
+use crate::source::{End, Half, Readiness};
+use async_io::Async;
 use mcp_proto::Router;
 use mcp_proto::adapter::{ConnectError, IntoTarget, Target};
 use smol::io::{AsyncRead, AsyncWrite};
@@ -8,11 +10,39 @@ use smol::net::TcpStream;
 #[cfg(unix)]
 use smol::net::unix::UnixStream;
 use std::fmt;
+use std::io::{Read, Write};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
 /// The reading half.
-pub(crate) type Reader = Box<dyn AsyncRead + Send + Unpin>;
+pub(crate) struct Reader {
+    pub(crate) stream: Box<dyn AsyncRead + Send + Unpin>,
+    /// `None` for a stream of the application: only a read tells.
+    readiness: Option<Arc<dyn Readiness>>,
+}
+
 /// The writing half.
 pub(crate) type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+
+impl Reader {
+    /// Returns the reader of a stream of the application.
+    pub(crate) fn new(stream: impl AsyncRead + Send + Unpin + 'static) -> Self {
+        Self { stream: Box::new(stream), readiness: None }
+    }
+
+    /// Returns the reader of a stream of the operating system.
+    pub(crate) fn of_system<T: Send + Sync + 'static>(source: Arc<Async<T>>) -> Self
+    where
+        for<'a> &'a T: Read,
+    {
+        Self { readiness: Some(source.clone()), stream: Box::new(Half(source)) }
+    }
+
+    /// Waits until there is something to read, if that is known. Otherwise ready.
+    pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.readiness.as_ref().map_or(Poll::Ready(()), |readiness| readiness.poll_readable(cx))
+    }
+}
 
 /// An open connection: a TCP or Unix domain socket, or a `(reader, writer)` pair. For a TLS stream
 /// use `smol::io::split`.
@@ -22,16 +52,26 @@ pub struct Stream {
     pub(crate) is_pair: bool,
 }
 
+impl Stream {
+    /// Returns the stream of a socket.
+    fn of_socket<T: End + Send + Sync + 'static>(socket: Arc<Async<T>>) -> Self
+    where
+        for<'a> &'a T: Read + Write,
+    {
+        Self { reader: Reader::of_system(socket.clone()), writer: Box::new(Half(socket)), is_pair: false }
+    }
+}
+
 impl From<TcpStream> for Stream {
     fn from(socket: TcpStream) -> Self {
-        Self { is_pair: false, ..Self::from((socket.clone(), socket)) }
+        Self::of_socket(socket.into())
     }
 }
 
 #[cfg(unix)]
 impl From<UnixStream> for Stream {
     fn from(socket: UnixStream) -> Self {
-        Self { is_pair: false, ..Self::from((socket.clone(), socket)) }
+        Self::of_socket(socket.into())
     }
 }
 
@@ -41,7 +81,7 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     fn from((reader, writer): (R, W)) -> Self {
-        Self { reader: Box::new(reader), writer: Box::new(writer), is_pair: true }
+        Self { reader: Reader::new(reader), writer: Box::new(writer), is_pair: true }
     }
 }
 

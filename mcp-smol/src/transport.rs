@@ -3,6 +3,7 @@
 
 use crate::clock::Alarm;
 use crate::jobs::Jobs;
+use crate::pace::Pace;
 use crate::process::Process;
 use crate::stream::{Reader, Stream, Writer};
 use bytes::Bytes;
@@ -13,6 +14,7 @@ use mcp_proto::adapter::{DrivenConnection, Step, Turned};
 use mcp_proto::exchange::{Closed, Endpoint, Peer};
 use smol::future::Future;
 use smol::io::{AsyncRead, AsyncWrite};
+use std::cell::Cell;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
@@ -21,10 +23,14 @@ use std::time::Duration;
 /// A connection that is being opened.
 type Opening = Pin<Box<dyn Future<Output = Result<Opened, Closed>> + Send>>;
 
-/// Size of the first read, and of all reads if there is never more to read, in bytes.
-const READ: usize = 4 << 10;
 /// Maximum size of a read, in bytes: the capacity of a Linux pipe.
 const MOST: usize = 64 << 10;
+
+thread_local! {
+    /// What this thread reads into, empty before its first read. Bytes are copied out at once: a
+    /// buffer of its own would be most of what an idle connection holds.
+    static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 /// An open connection.
 pub(crate) struct Opened {
@@ -43,7 +49,7 @@ pub(crate) struct Transport {
     connection: DrivenConnection,
     jobs: Option<Jobs>,
     alarm: Alarm,
-    buffer: Vec<u8>,
+    pace: Pace,
 }
 
 /// What has happened to a connection.
@@ -54,6 +60,14 @@ pub(crate) enum Moved {
     Other,
     /// The next turn is slow: see [`Transport::take_turn`].
     Long,
+}
+
+/// What the writer has done.
+#[derive(PartialEq, Eq)]
+enum Wrote {
+    Bytes,
+    Flush,
+    End,
 }
 
 impl Transport {
@@ -77,7 +91,7 @@ impl Transport {
 
     fn new(connection: DrivenConnection) -> Self {
         let (opening, reader, writer, process) = (None, None, None, None);
-        Self { opening, reader, writer, process, connection, jobs: None, alarm: Alarm::new(), buffer: Vec::new() }
+        Self { opening, reader, writer, process, connection, jobs: None, alarm: Alarm::new(), pace: Pace::new() }
     }
 
     /// Kills the program at once.
@@ -95,10 +109,16 @@ impl Transport {
     pub(crate) fn take_turn(&mut self, waker: &Waker) -> Turned {
         loop {
             let turned = self.connection.turn(waker);
-            if let Some(jobs) = &self.jobs {
-                std::iter::from_fn(|| self.connection.next_task()).for_each(|task| jobs.run(task));
+            let mut has_run = false;
+            while let Some(jobs) = &self.jobs
+                && let Some(task) = self.connection.next_task()
+            {
+                jobs.run(task);
+                has_run = true;
             }
             match turned {
+                // Most callbacks complete at once.
+                Turned::Done if has_run => {}
                 Turned::Signal(signal) => self.process.iter().for_each(|process| process.signal(signal)),
                 turned => return turned,
             }
@@ -124,9 +144,15 @@ impl Transport {
         let transfer = self.connection.transfer();
         self.reader.take_if(|_| !transfer.reads());
         self.writer.take_if(|_| !transfer.writes());
-        if let Poll::Ready(wrote) = self.poll_write(cx) {
+        while let Poll::Ready((step, wrote)) = self.poll_write(cx) {
+            let is_flushed = step == Wrote::Flush && wrote.is_ok();
+            if step == Wrote::Bytes {
+                self.pace.wrote();
+            }
             self.connection.transfer().wrote(wrote);
-            return Poll::Ready(Moved::Wrote);
+            if !is_flushed {
+                return Poll::Ready(Moved::Wrote);
+            }
         }
         if let Some(process) = &mut self.process {
             process.poll_stderr(cx, self.connection.transfer());
@@ -135,9 +161,10 @@ impl Transport {
                 return Poll::Ready(Moved::Other);
             }
         }
-        if may_read
-            && self.connection.wants_read()
-            && let Poll::Ready(read) = self.poll_read(cx)
+        if self.connection.wants_read()
+            && self.reader.as_ref().is_some_and(|reader| self.pace.is_due(reader, cx.waker()))
+            && may_read
+            && let Poll::Ready(read) = self.poll_read()
         {
             self.connection.transfer().read(read);
             return Poll::Ready(Moved::Read);
@@ -155,29 +182,39 @@ impl Transport {
         self.connection.transfer().opened(clock.now(), peer, stderr);
     }
 
-    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<(Wrote, io::Result<usize>)> {
         let (Some(writer), Some(step)) = (&mut self.writer, self.connection.transfer().step()) else {
             return Poll::Pending;
         };
         let writer = Pin::new(writer);
         match step {
-            Step::Write(pieces) => writer.poll_write_vectored(cx, &pieces.slices()),
-            Step::Flush => writer.poll_flush(cx).map_ok(|()| 0),
-            Step::End => writer.poll_close(cx).map_ok(|()| 0),
+            Step::Write(pieces) => writer.poll_write_vectored(cx, &pieces.slices()).map(|wrote| (Wrote::Bytes, wrote)),
+            Step::Flush => writer.poll_flush(cx).map(|flushed| (Wrote::Flush, flushed.map(|()| 0))),
+            Step::End => writer.poll_close(cx).map(|closed| (Wrote::End, closed.map(|()| 0))),
         }
     }
 
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
+    fn poll_read(&mut self) -> Poll<io::Result<Bytes>> {
         let Some(reader) = &mut self.reader else { return Poll::Pending };
-        if self.buffer.is_empty() {
-            self.buffer.resize(READ, 0);
+        // Taken, since the stream of an application may run code that reads something else.
+        let mut buffer = BUFFER.try_with(Cell::take).unwrap_or_default();
+        buffer.resize(MOST, 0);
+        let bell = self.pace.bell();
+        let read = Pin::new(&mut reader.stream).poll_read(&mut Context::from_waker(&bell), &mut buffer);
+        match &read {
+            Poll::Ready(Ok(n)) => self.pace.read(*n < MOST),
+            Poll::Ready(Err(_)) => {}
+            Poll::Pending => self.pace.blocked(),
         }
-        let n = ready!(Pin::new(reader).poll_read(cx, &mut self.buffer))?;
-        let bytes = Bytes::copy_from_slice(&self.buffer[..n]);
-        if n == self.buffer.len() && n < MOST {
-            self.buffer.resize(4 * n, 0);
-        }
-        Poll::Ready(Ok(bytes))
+        let read = read.map_ok(|n| Bytes::copy_from_slice(&buffer[..n]));
+        // Fails while the thread ends.
+        let _ = BUFFER.try_with(|kept| kept.set(buffer));
+        read
+    }
+
+    /// Returns whether something may be left to read: nothing wakes the task for it.
+    pub(crate) fn may_have_more(&self) -> bool {
+        self.reader.is_some() && self.pace.may_have_more()
     }
 }
 
