@@ -19,6 +19,7 @@ mod server_http;
 mod sessions;
 mod shutdown;
 mod stalls;
+mod standard;
 mod starts;
 mod stderr;
 mod unix;

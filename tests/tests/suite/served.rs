@@ -18,7 +18,7 @@ const CHILD: &str = "MCP_TEST_CHILD";
 
 /// Returns this test program as a server on its standard streams: it runs only the test that serves
 /// in a child. The test harness first writes a line, which is an invalid message for a client.
-fn child() -> Program {
+pub(super) fn child() -> Program {
     let this = std::env::current_exe().expect("a path");
     let this = Program::new(this.to_str().expect("unicode"));
     this.args(only("suite::served::server_program_responds_and_exits_at_eof")).env(CHILD, "1")
