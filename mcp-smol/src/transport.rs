@@ -45,7 +45,7 @@ pub(crate) struct Transport {
     reader: Option<Reader>,
     writer: Option<Writer>,
     /// Dropped before the connection, so that the program has ended when the client learns of it.
-    process: Option<Process>,
+    process: Option<Box<Process>>,
     connection: DrivenConnection,
     jobs: Option<Jobs>,
     alarm: Alarm,
@@ -178,7 +178,8 @@ impl Transport {
     fn opened(&mut self, opened: Opened, clock: Clock) {
         let Opened { stream, process, peer } = opened;
         let stderr = process.as_ref().is_some_and(Process::reads_stderr);
-        (self.reader, self.writer, self.process) = (Some(stream.reader), Some(stream.writer), process);
+        (self.reader, self.writer) = (Some(stream.reader), Some(stream.writer));
+        self.process = process.map(Box::new);
         self.connection.transfer().opened(clock.now(), peer, stderr);
     }
 

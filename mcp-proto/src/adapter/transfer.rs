@@ -132,7 +132,7 @@ impl Transfer {
         if aborted {
             self.abort(now);
         } else {
-            self.outputs.push_back(TransferOutput::Event(IoEvent::Opened(peer)));
+            self.report(TransferOutput::Event(IoEvent::Opened(peer)));
         }
         !aborted
     }
@@ -152,7 +152,7 @@ impl Transfer {
             ConnectionOutput::Close(Shutdown::WriteHalf) => self.queue.finish(),
             ConnectionOutput::Close(Shutdown::Terminate) => {
                 if self.is_running() {
-                    self.outputs.push_back(TransferOutput::Signal(Signal::Terminate));
+                    self.report(TransferOutput::Signal(Signal::Terminate));
                 }
             }
             ConnectionOutput::Close(Shutdown::Abort) => self.abort(now),
@@ -173,7 +173,7 @@ impl Transfer {
             Err(_) if ending.read_failed() => IoEvent::ReadClosed,
             Err(_) => return self.stop_writing(),
         };
-        self.outputs.push_back(TransferOutput::Event(event));
+        self.report(TransferOutput::Event(event));
     }
 
     /// Reports the result of the step in progress: of a write, the number of bytes that were
@@ -196,11 +196,11 @@ impl Transfer {
             }
             (Ok(_), WriteState::Flushes) => self.writer = WriteState::Waits,
             (Ok(n), WriteState::Writes) => {
-                self.outputs.push_back(TransferOutput::Event(IoEvent::Written(n)));
+                self.report(TransferOutput::Event(IoEvent::Written(n)));
                 if let Some(Step::Write(pieces)) = &mut self.step {
                     pieces.advance(n);
                     if pieces.is_empty() {
-                        self.writer = WriteState::Waits;
+                        (self.step, self.writer) = (None, WriteState::Waits);
                     }
                 }
             }
@@ -319,7 +319,7 @@ impl Transfer {
         let why = match why {
             Closed::Exited(status) => {
                 let closed = IoEvent::Closed(Closed::Exited(status.with_stderr(self.tail.text())));
-                self.outputs.push_back(TransferOutput::Event(closed));
+                self.report(TransferOutput::Event(closed));
                 return Some(TransferOutput::Signal(Signal::KillGroup));
             }
             why => why,
@@ -341,13 +341,19 @@ impl Transfer {
         matches!(self.phase, TransferPhase::Over) && self.outputs.is_empty()
     }
 
+    /// Adds an output. Most connections never have two at a time, and keep the room of one.
+    fn report(&mut self, output: TransferOutput) {
+        self.outputs.reserve_exact(1);
+        self.outputs.push_back(output);
+    }
+
     fn abort(&mut self, now: Instant) {
         match &mut self.phase {
             TransferPhase::Opening { aborted, .. } => *aborted = true,
             TransferPhase::Open(ending) => {
                 ending.abort(now);
                 if ending.is_running() {
-                    self.outputs.push_back(TransferOutput::Signal(Signal::Kill));
+                    self.report(TransferOutput::Signal(Signal::Kill));
                 }
             }
             TransferPhase::NotOpened(_) | TransferPhase::Over => return,
