@@ -45,7 +45,7 @@ fn kind(stream: BorrowedFd<'_>) -> Option<Kind> {
 }
 
 /// Opens a pipe once more, for operations that do not block. `None` if the system refuses: there is
-/// no `/proc`, another user made the pipe, or no reader is left.
+/// no `/proc`, another user made the pipe, or a named pipe has no reader.
 fn reopened(stream: BorrowedFd<'_>, access: OFlags) -> Option<Async<File>> {
     // Opening could give a right that the descriptor does not have.
     let has = fcntl_getfl(stream).ok()? & OFlags::RWMODE;
@@ -101,6 +101,7 @@ impl End for Socket {
 #[cfg(all(test, not(shuttle)))]
 mod tests {
     use super::*;
+    use rustix::fs::{CWD, mknodat};
     use std::os::unix::net::UnixStream;
 
     // covers: B-143
@@ -118,7 +119,18 @@ mod tests {
         assert!(reader(file.as_fd()).is_none() && writer(file.as_fd()).is_none());
         let (from, to) = io::pipe().expect("a pipe");
         assert!(reader(to.as_fd()).is_none() && writer(from.as_fd()).is_none(), "the wrong end");
+    }
+
+    // covers: B-143
+    #[test]
+    fn named_pipe_without_a_reader_is_left_to_a_thread() {
+        let path = std::env::temp_dir().join(format!("mcp-smol-named-{}", std::process::id()));
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe");
+        let from = open(&path, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).expect("a reader");
+        let to = File::options().write(true).open(&path).expect("a writer");
+        std::fs::remove_file(path).expect("a pipe");
+        assert!(writer(to.as_fd()).is_some());
         drop(from);
-        assert!(writer(to.as_fd()).is_none(), "no reader is left");
+        assert!(writer(to.as_fd()).is_none());
     }
 }
