@@ -2,8 +2,6 @@
 
 use async_io::Async;
 use smol::io::{AsyncRead, AsyncWrite};
-#[cfg(unix)]
-use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, TcpStream};
 #[cfg(unix)]
@@ -41,14 +39,6 @@ impl End for TcpStream {
 impl End for UnixStream {
     fn end(&self) -> io::Result<()> {
         self.shutdown(Shutdown::Write)
-    }
-}
-
-/// A pipe, whose end is that nothing holds it open.
-#[cfg(unix)]
-impl End for File {
-    fn end(&self) -> io::Result<()> {
-        Ok(())
     }
 }
 

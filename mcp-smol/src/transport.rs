@@ -62,14 +62,6 @@ pub(crate) enum Moved {
     Long,
 }
 
-/// What the writer has done.
-#[derive(PartialEq, Eq)]
-enum Wrote {
-    Bytes,
-    Flush,
-    End,
-}
-
 impl Transport {
     /// Opens a connection, within `limit`, when it is polled. `given` is what the application has
     /// provided.
@@ -144,9 +136,11 @@ impl Transport {
         let transfer = self.connection.transfer();
         self.reader.take_if(|_| !transfer.reads());
         self.writer.take_if(|_| !transfer.writes());
-        while let Poll::Ready((step, wrote)) = self.poll_write(cx) {
-            let is_flushed = step == Wrote::Flush && wrote.is_ok();
-            if step == Wrote::Bytes {
+        loop {
+            let flushes = matches!(self.connection.transfer().step(), Some(Step::Flush));
+            let Poll::Ready(wrote) = self.poll_write(cx) else { break };
+            let is_flushed = flushes && wrote.is_ok();
+            if matches!(wrote, Ok(1..)) {
                 self.pace.wrote();
             }
             self.connection.transfer().wrote(wrote);
@@ -183,15 +177,15 @@ impl Transport {
         self.connection.transfer().opened(clock.now(), peer, stderr);
     }
 
-    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<(Wrote, io::Result<usize>)> {
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let (Some(writer), Some(step)) = (&mut self.writer, self.connection.transfer().step()) else {
             return Poll::Pending;
         };
         let writer = Pin::new(writer);
         match step {
-            Step::Write(pieces) => writer.poll_write_vectored(cx, &pieces.slices()).map(|wrote| (Wrote::Bytes, wrote)),
-            Step::Flush => writer.poll_flush(cx).map(|flushed| (Wrote::Flush, flushed.map(|()| 0))),
-            Step::End => writer.poll_close(cx).map(|closed| (Wrote::End, closed.map(|()| 0))),
+            Step::Write(pieces) => writer.poll_write_vectored(cx, &pieces.slices()),
+            Step::Flush => writer.poll_flush(cx).map_ok(|()| 0),
+            Step::End => writer.poll_close(cx).map_ok(|()| 0),
         }
     }
 

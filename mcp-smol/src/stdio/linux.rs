@@ -17,31 +17,23 @@ use std::sync::Arc;
 /// Returns the reader of standard input. `None` if a thread has to read it.
 pub(super) fn reader(stdin: BorrowedFd<'_>) -> Option<Reader> {
     Some(match kind(stdin)? {
-        Kind::Pipe => Reader::of_system(Arc::new(reopened(stdin, OFlags::RDONLY)?)),
-        Kind::Socket => Reader::of_system(Arc::new(socket(stdin)?)),
+        FileType::Fifo => Reader::of_system(Arc::new(reopened(stdin, OFlags::RDONLY)?)),
+        FileType::Socket => Reader::of_system(Arc::new(socket(stdin)?)),
+        _ => return None,
     })
 }
 
 /// Returns the writer of standard output. `None` if a thread has to write it.
 pub(super) fn writer(stdout: BorrowedFd<'_>) -> Option<Writer> {
     Some(match kind(stdout)? {
-        Kind::Pipe => Box::new(Half(Arc::new(reopened(stdout, OFlags::WRONLY)?))),
-        Kind::Socket => Box::new(Half(Arc::new(socket(stdout)?))),
+        FileType::Fifo => Box::new(reopened(stdout, OFlags::WRONLY)?),
+        FileType::Socket => Box::new(Half(Arc::new(socket(stdout)?))),
+        _ => return None,
     })
 }
 
-enum Kind {
-    Pipe,
-    Socket,
-}
-
-/// Returns what a stream is. `None` for anything that cannot be polled, or is unknown.
-fn kind(stream: BorrowedFd<'_>) -> Option<Kind> {
-    match FileType::from_raw_mode(fstat(stream).ok()?.st_mode) {
-        FileType::Fifo => Some(Kind::Pipe),
-        FileType::Socket => Some(Kind::Socket),
-        _ => None,
-    }
+fn kind(stream: BorrowedFd<'_>) -> Option<FileType> {
+    Some(FileType::from_raw_mode(fstat(stream).ok()?.st_mode))
 }
 
 /// Opens a pipe once more, for operations that do not block. `None` if the system refuses: there is
