@@ -4,7 +4,7 @@
 use crate::stream::Reader;
 use crate::sync::{Mutex, lock};
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Wake, Waker};
 
 /// Decides when to read from one stream.
 ///
@@ -83,9 +83,11 @@ impl Pace {
         }
         if self.waits && !self.is_armed {
             let bell = self.bell();
-            match reader.poll_readable(&mut Context::from_waker(&bell)) {
-                Poll::Ready(()) => (self.waits, self.hits) = (false, 0),
-                Poll::Pending => self.is_armed = true,
+            let poll = || reader.poll_readable(&mut Context::from_waker(&bell));
+            // async-io reports the event that rang once more, whose bytes were read.
+            match poll().is_ready() && poll().is_ready() {
+                true => (self.waits, self.hits) = (false, 0),
+                false => self.is_armed = true,
             }
         }
         !self.waits
