@@ -2,10 +2,13 @@
 //! socket or a thread, counted for each side. The numbers are exact, so a busy machine does not
 //! change them.
 
+mod held;
 mod pair;
+pub mod raw;
 
 pub use pair::{Era, Pair, Transport};
 
+use crate::load;
 use bytes::Bytes;
 use mcp_proto::exchange::{Headers, ResponseHead};
 use mcp_proto::frame::BodyDecoder;
@@ -77,6 +80,27 @@ fn events(meter: Meter, chunk: usize) -> Heap {
     let after = meter();
     assert_eq!(count, COUNT);
     Heap { count: after.count - before.count, bytes: after.bytes - before.bytes }
+}
+
+/// Calls in flight on a client whose heap is measured.
+const IN_FLIGHT: [usize; 2] = [1000, 10_000];
+
+/// Returns a line for each thing that an engine holds between two inputs: its heap. `used`: the
+/// bytes of the heap of this process that are in use.
+///
+/// # Panics
+/// If one stays when it is gone.
+pub fn held(used: fn() -> usize) -> String {
+    let mut table = String::new();
+    for (name, bytes) in load::heap::held(used) {
+        let bytes = bytes.unwrap_or_else(|why| panic!("{name}: {why}"));
+        _ = writeln!(table, "{:<40} {bytes:>8} bytes", format!("heap of a {name}"));
+    }
+    for count in IN_FLIGHT {
+        let row = format!("heap of each of {count} calls in flight");
+        _ = writeln!(table, "{row:<40} {:>8} bytes", held::calls_in_flight(count, used));
+    }
+    table
 }
 
 /// The sizes of what is moved or kept for each request.

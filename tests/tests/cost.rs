@@ -1,7 +1,7 @@
 #![forbid(unsafe_code)]
 //! What a call costs, compared with a kept table.
 
-use mcp_tests::cost::{Heap, table};
+use mcp_tests::cost::{Heap, held, table};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use std::alloc::System;
 use std::env;
@@ -17,6 +17,11 @@ fn heap() -> Heap {
     Heap { count: stats.allocations + stats.reallocations, bytes }
 }
 
+fn used() -> usize {
+    let stats = HEAP.stats();
+    stats.bytes_allocated.wrapping_sub(stats.bytes_deallocated)
+}
+
 fn compiler() -> String {
     let printed = Command::new("rustc").arg("-vV").output().expect("there is a compiler").stdout;
     let printed = String::from_utf8(printed).expect("it prints text");
@@ -28,7 +33,7 @@ fn compiler() -> String {
 #[test]
 fn costs_are_those_of_the_kept_table() {
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("cost.txt");
-    let now = format!("{}\n{}", compiler(), table(heap));
+    let now = format!("{}\n{}{}", compiler(), table(heap), held(used));
     if env::var_os("UPDATE").is_some() {
         std::fs::write(&kept, &now).expect("it can be written");
     }

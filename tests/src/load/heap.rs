@@ -46,36 +46,59 @@ const ROWS: &[Row] = &[
 /// # Errors
 /// What takes more than it may, or stays when it is gone.
 pub fn table(meter: Meter) -> Vec<(&'static str, Result<String, String>)> {
-    let mut lines: Vec<_> = ROWS.iter().map(|row| (row.name, row.measure(meter))).collect();
+    let mut lines: Vec<_> = ROWS.iter().map(|row| (row.name, row.line(meter.used))).collect();
     lines.push(("allocations of one call", calls(meter)));
     lines
 }
 
+/// Returns the bytes that each of a thousand takes, for every row.
+///
+/// # Errors
+/// What stays when it is gone.
+pub fn held(used: fn() -> usize) -> Vec<(&'static str, Result<i64, String>)> {
+    ROWS.iter().map(|row| (row.name, row.measure(used).map(|held| held.each))).collect()
+}
+
+/// The heap that something takes.
+struct Held {
+    /// Bytes of each.
+    each: i64,
+    /// Bytes of each that are kept for the next.
+    kept: i64,
+}
+
 impl Row {
-    fn measure(&self, meter: Meter) -> Result<String, String> {
-        let used = || (meter.used)() as i64;
+    fn line(&self, used: fn() -> usize) -> Result<String, String> {
+        let Held { each, kept } = self.measure(used)?;
+        if each > self.most {
+            return Err(format!("{each} bytes each, more than {}", self.most));
+        }
+        Ok(format!("{each:>8} bytes each: {kept} are kept for the next, and none is lost"))
+    }
+
+    fn measure(&self, heap: fn() -> usize) -> Result<Held, String> {
+        let used = || heap() as i64;
         let mut engine = Engine::new();
         let mut open = Vec::with_capacity(COUNT);
         // Whatever is made once is made by the first.
-        self.come_and_go(meter, &mut engine, &mut open, 1);
+        self.come_and_go(heap, &mut engine, &mut open, 1);
         let before = used();
-        let during = self.come_and_go(meter, &mut engine, &mut open, COUNT);
+        let during = self.come_and_go(heap, &mut engine, &mut open, COUNT);
         // Queues that grew for this number are kept. A second time nothing may stay.
         let after = used();
-        self.come_and_go(meter, &mut engine, &mut open, COUNT);
+        self.come_and_go(heap, &mut engine, &mut open, COUNT);
         let each = |bytes: i64| bytes / COUNT as i64;
         let (each, kept, left) = (each(during - before), each(after - before), each(used() - after));
-        match each {
-            _ if left != 0 => Err(format!("{left} bytes of each stay")),
-            _ if each > self.most => Err(format!("{each} bytes each, more than {}", self.most)),
-            _ => Ok(format!("{each:>8} bytes each: {kept} are kept for the next, and none is lost")),
+        if left != 0 {
+            return Err(format!("{left} bytes of each stay"));
         }
+        Ok(Held { each, kept })
     }
 
     /// Makes this number of them, and ends them. Returns the heap in use meanwhile.
-    fn come_and_go(&self, meter: Meter, engine: &mut Engine, open: &mut Vec<ConnectionId>, count: usize) -> i64 {
+    fn come_and_go(&self, used: fn() -> usize, engine: &mut Engine, open: &mut Vec<ConnectionId>, count: usize) -> i64 {
         (0..count as u64).for_each(|n| open.push((self.make)(engine, n)));
-        let during = (meter.used)() as i64;
+        let during = used() as i64;
         open.drain(..).for_each(|channel| engine.close(channel));
         engine.pass(Duration::from_secs(24 * 3600));
         during
