@@ -3,10 +3,17 @@
 //! change them.
 
 mod held;
+pub mod instructions;
+mod kept;
 mod pair;
+pub mod programs;
 pub mod raw;
+mod row;
+pub mod syscalls;
 
+pub use kept::Kept;
 pub use pair::{Era, Pair, Transport};
+pub use row::{Goal, Row};
 
 use crate::load;
 use bytes::Bytes;
@@ -16,6 +23,7 @@ use mcp_proto::limits::FrameLimits;
 use mcp_proto::rpc::{Id, Object, RawJson};
 use mcp_proto::{client, server, wired};
 use std::fmt::Write;
+use std::process::Command;
 
 /// Calls before a measurement, so that every queue has its size.
 const WARM: u64 = 64;
@@ -35,11 +43,23 @@ pub struct Heap {
 /// Returns the allocations of this process so far.
 pub type Meter = fn() -> Heap;
 
+/// Returns the compiler and the target, as a comment in a kept table. Others may allocate in
+/// another way, and lay out types differently.
+///
+/// # Panics
+/// If there is no compiler.
+pub fn compiler() -> String {
+    let printed = Command::new("rustc").arg("-vV").output().expect("there is a compiler").stdout;
+    let printed = String::from_utf8(printed).expect("it prints text");
+    let line = |key: &str| printed.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default().to_owned();
+    format!("# {} {}", line("release: "), line("host: "))
+}
+
 /// Returns a table with a line for each number.
 pub fn table(meter: Meter) -> String {
     let mut table = String::new();
-    for transport in [Transport::Lines, Transport::Http] {
-        for era in [Era::Modern, Era::Legacy] {
+    for transport in Transport::ALL {
+        for era in Era::ALL {
             let mut pair = Pair::new(transport, era, meter);
             (0..WARM).for_each(|_| pair.call());
             pair.reset();

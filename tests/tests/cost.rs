@@ -1,12 +1,11 @@
 #![forbid(unsafe_code)]
 //! What a call costs, compared with a kept table.
 
-use mcp_tests::cost::{Heap, held, table};
+use mcp_tests::cost::{Heap, compiler, held, table};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use std::alloc::System;
 use std::env;
 use std::path::Path;
-use std::process::Command;
 
 #[global_allocator]
 static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -22,14 +21,6 @@ fn used() -> usize {
     stats.bytes_allocated.wrapping_sub(stats.bytes_deallocated)
 }
 
-fn compiler() -> String {
-    let printed = Command::new("rustc").arg("-vV").output().expect("there is a compiler").stdout;
-    let printed = String::from_utf8(printed).expect("it prints text");
-    let line = |key: &str| printed.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default().to_owned();
-    format!("# {} {}", line("release: "), line("host: "))
-}
-
-/// Another compiler or another target may allocate in another way, and lay out types differently.
 #[test]
 fn costs_are_those_of_the_kept_table() {
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("cost.txt");

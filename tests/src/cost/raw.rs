@@ -114,39 +114,27 @@ fn connection(stream: TcpStream) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes this number of calls over lines, `inflight` at a time: all responses of a read are
-/// replaced with one write.
+/// Makes this number of calls over lines, `inflight` at a time: they are written at once when all
+/// before them are answered, so that the bursts do not depend on the speed of either side.
 ///
 /// # Errors
 /// As of the system. The server ends.
 pub fn drive_stdio(to: &mut ChildStdin, from: ChildStdout, inflight: usize, calls: usize) -> Result<(), Failure> {
     let mut from = BufReader::with_capacity(BLOCK, from);
-    let (mut line, mut requests) = (String::new(), String::new());
-    let mut made = 0;
-    let mut make = |requests: &mut String| {
-        if made < calls {
-            *requests += &call(made, 64);
-            requests.push('\n');
-            made += 1;
+    let mut line = String::new();
+    for first in (0..calls).step_by(inflight) {
+        let requests: String = (first..first + inflight).map(|id| call(id, 64) + "\n").collect();
+        to.write_all(requests.as_bytes())?;
+        for _ in 0..inflight {
+            line.clear();
+            from.read_line(&mut line)?;
+            check(&line)?;
         }
-    };
-    (0..inflight).for_each(|_| make(&mut requests));
-    for _ in 0..calls {
-        // What one read brought is used up.
-        if !from.buffer().contains(&b'\n') && !requests.is_empty() {
-            to.write_all(requests.as_bytes())?;
-            requests.clear();
-        }
-        line.clear();
-        if from.read_line(&mut line)? == 0 || !line.contains("the same words") {
-            return Err(format!("this is no echo: {line:?}").into());
-        }
-        make(&mut requests);
     }
     Ok(())
 }
 
-/// Makes this number of calls over HTTP, with a connection for each of those in flight.
+/// The same over HTTP, with a connection for each call of a burst.
 ///
 /// # Errors
 /// As of the system. The server ends.
@@ -155,20 +143,23 @@ pub fn drive_http(address: SocketAddr, inflight: usize, calls: usize) -> Result<
     for _ in 0..inflight {
         connections.push(Conn::new(TcpStream::connect(address)?)?);
     }
-    for (at, connection) in connections.iter_mut().enumerate() {
-        connection.write(&post(&call(at, 64)))?;
-    }
-    for at in 0..calls {
-        let connection = &mut connections[at % inflight];
-        let body = connection.message()?.ok_or("the server closes the connection")?;
-        if !String::from_utf8_lossy(&body).contains("the same words") {
-            return Err(format!("this is no echo: {}", String::from_utf8_lossy(&body)).into());
+    for first in (0..calls).step_by(inflight) {
+        for (at, connection) in connections.iter_mut().enumerate() {
+            connection.write(&post(&call(first + at, 64)))?;
         }
-        if at + inflight < calls {
-            connection.write(&post(&call(at + inflight, 64)))?;
+        for connection in &mut connections {
+            let body = connection.message()?.ok_or("the server closes the connection")?;
+            check(&String::from_utf8_lossy(&body))?;
         }
     }
     Ok(())
+}
+
+fn check(response: &str) -> Result<(), Failure> {
+    match response.contains("the same words") {
+        true => Ok(()),
+        false => Err(format!("this is no echo: {response:?}").into()),
+    }
 }
 
 /// A connection over HTTP, on which messages have a length.
@@ -198,8 +189,9 @@ impl Conn {
             }
         }
         let fields = head.lines().filter_map(|line| line.split_once(':'));
-        let length = fields.filter(|(name, _)| name.eq_ignore_ascii_case("content-length")).map(|(_, length)| length);
-        let length: usize = length.last().ok_or_else(|| format!("no length in {head:?}"))?.trim().parse()?;
+        let mut length =
+            fields.filter(|(name, _)| name.eq_ignore_ascii_case("content-length")).map(|(_, length)| length);
+        let length: usize = length.next_back().ok_or_else(|| format!("no length in {head:?}"))?.trim().parse()?;
         let mut body = vec![0; length];
         self.input.read_exact(&mut body)?;
         Ok(Some(body))

@@ -10,6 +10,8 @@
 //!     [--client default|tuned]
 //! ```
 //!
+//! With `--calls N`, a client makes about this number of calls, however long they take.
+//!
 //! A server has one tool, `echo`, which returns its argument `text`. A client calls it with a
 //! constant number of concurrent calls for some time after a short warm-up, checks each response,
 //! and prints one line that begins with `REPORT`.
@@ -110,6 +112,7 @@ impl Drive {
 struct Clock {
     warm: Instant,
     length: Duration,
+    calls: usize,
     server: Option<u32>,
     began: Option<Began>,
     latencies: Vec<Duration>,
@@ -125,9 +128,11 @@ struct Began {
 impl Clock {
     fn start(drive: &Drive) -> Self {
         let warm_up = (drive.length / 5).clamp(Duration::from_millis(50), Duration::from_millis(500));
+        let (warm_up, length) = if drive.calls.is_some() { Default::default() } else { (warm_up, drive.length) };
         Self {
             warm: Instant::now() + warm_up,
-            length: drive.length,
+            length,
+            calls: drive.calls.unwrap_or_default(),
             server: drive.server(),
             began: None,
             // Enough for most runs, so that it does not grow during one.
@@ -141,7 +146,7 @@ impl Clock {
         match &self.began {
             Some(began) => {
                 self.latencies.push(now - call);
-                now - began.at < self.length
+                now - began.at < self.length || self.latencies.len() < self.calls
             }
             None => {
                 if now >= self.warm {

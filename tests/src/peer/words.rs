@@ -43,6 +43,8 @@ pub struct Drive {
     pub inflight: usize,
     /// The duration, after the warm-up.
     pub length: Duration,
+    /// The number of calls that ends it earlier, without a warm-up.
+    pub calls: Option<usize>,
     /// Number of echoed characters.
     pub payload: usize,
     /// The server.
@@ -81,6 +83,7 @@ impl Task {
                 },
                 inflight: number(value("inflight"), 1_usize)?.max(1),
                 length: Duration::try_from_secs_f64(number(value("secs"), 1.0)?)?,
+                calls: value("calls").map(|calls| number(Some(calls), 1)).transpose()?,
                 payload: number(value("payload"), 64)?,
                 to,
             }))
@@ -162,7 +165,9 @@ mod tests {
         let line = "drive http --url http://h/mcp --server-pid 7 --client ''";
         let Task::Drive(drive) = read(line).unwrap() else { panic!("it is to drive") };
         assert_eq!(drive.to, To::Url { url: "http://h/mcp".into(), pid: 7, tuned: false });
-        assert_eq!((drive.era, drive.inflight, drive.payload), (Era::Legacy, 1, 64));
+        assert_eq!((drive.era, drive.inflight, drive.payload, drive.calls), (Era::Legacy, 1, 64, None));
+        let Task::Drive(drive) = read("drive stdio --calls 500 -- server").unwrap() else { panic!("it is to drive") };
+        assert_eq!(drive.calls, Some(500));
     }
 
     #[test]

@@ -1,0 +1,52 @@
+//! What a call costs, in numbers that a busy machine does not change, and beside others.
+//!
+//! ```text
+//! cost                  prints every row that needs only this tree, each as a line of JSON
+//! cost instructions     compares the instructions of a call with `instructions.txt` (valgrind)
+//! cost syscalls         the same for its system calls with `syscalls.txt` (strace)
+//! ```
+//!
+//! `UPDATE=1` writes the table that is compared.
+#![forbid(unsafe_code)]
+
+use mcp_tests::cost::{instructions, programs, raw, syscalls};
+use mcp_tests::peer::Failure;
+use std::env;
+use std::path::Path;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(why) => {
+            eprintln!("cost: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<bool, Failure> {
+    let this = env::current_exe()?;
+    let args: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words[..] {
+        [] => tree(&this)?,
+        ["instructions"] => return instructions::kept()?.compare(&instructions::rows(&this)?),
+        ["syscalls"] => return syscalls::kept().compare(&syscalls::rows(&this)?),
+        // What this program starts of itself.
+        ["calls", transport, era, count] => instructions::calls(transport, era, count)?,
+        ["answer"] => raw::serve_stdio()?,
+        _ => return Err("cost [instructions | syscalls]".into()),
+    }
+    Ok(true)
+}
+
+/// The rows that need only this tree.
+fn tree(this: &Path) -> Result<(), Failure> {
+    let heap = programs::built(this, "cost-heap")?;
+    programs::heap(&heap)?.iter().for_each(|row| println!("{row}"));
+    instructions::rows(this)?.iter().for_each(|row| println!("{row}"));
+    syscalls::rows(this)?.iter().for_each(|row| println!("{row}"));
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! The programs that `cost` starts.
+
+use super::{Goal, Row};
+use crate::peer::Failure;
+use crate::sources;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Compiles a program of this package, so that it is not of an older tree, in the profile of this
+/// program, and returns its path.
+///
+/// # Errors
+/// It does not compile.
+pub fn built(this: &Path, name: &str) -> Result<PathBuf, Failure> {
+    let folder = this.parent().ok_or("this program is nowhere")?;
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--quiet", "-p", "mcp-tests", "--bin", name]).current_dir(sources::root());
+    if folder.ends_with("release") {
+        cargo.arg("--release");
+    }
+    if !cargo.status()?.success() {
+        return Err(format!("{name} does not compile").into());
+    }
+    Ok(folder.join(name))
+}
+
+/// Runs `cost-heap`, and returns its numbers.
+///
+/// # Errors
+/// It fails.
+pub fn heap(program: &Path) -> Result<Vec<Row>, Failure> {
+    let output = Command::new(program).output()?;
+    if !output.status.success() {
+        return Err(format!("{}: {}", program.display(), String::from_utf8_lossy(&output.stderr)).into());
+    }
+    let table = String::from_utf8(output.stdout)?;
+    Ok(table.lines().flat_map(numbers).collect())
+}
+
+/// Returns the numbers of a line, which has a name, then numbers, each with its unit.
+fn numbers(line: &str) -> Vec<Row> {
+    let (name, numbers) = line.split_once("  ").unwrap_or((line, ""));
+    let words: Vec<&str> = numbers.split_whitespace().collect();
+    let number = |pair: &[&str]| {
+        let value = pair.first()?.parse().ok()?;
+        let unit = pair.get(1)?;
+        Some(Row::new(format!("{name}, {unit}"), value, goal(name, unit)))
+    };
+    words.chunks(2).filter_map(number).collect()
+}
+
+fn goal(name: &str, unit: &str) -> Option<Goal> {
+    let bound = match (name, unit) {
+        (_, "allocations") if name.starts_with("call over") => 15.0,
+        ("heap of a connection that says nothing" | "heap of a connection that has asked once", _) => 3072.0,
+        ("heap of a session with its stream" | "heap of a subscription", _) => 4096.0,
+        ("heap of a session" | "heap of each of 10000 calls in flight", _) => 1024.0,
+        _ => return None,
+    };
+    Some(Goal::AtMost(bound))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_a_row_for_each_number() {
+        let rows = numbers("call over stdio, client           14.17 allocations     2468 bytes");
+        assert_eq!(rows[0], Row::new("call over stdio, client, allocations", 14.17, Goal::AtMost(15.0)));
+        assert_eq!(rows[1], Row::new("call over stdio, client, bytes", 2468.0, None));
+        assert_eq!(rows.len(), 2);
+    }
+}

@@ -1,0 +1,179 @@
+//! System calls of a call, counted by strace in a program that serves or calls: the difference
+//! between two runs of different lengths.
+//!
+//! strace makes a program slow, so that more arrives at once for it than otherwise, and a pause is
+//! a longer one. The numbers vary a little, and bounds are kept instead.
+
+use super::{Goal, Kept, Row, programs, raw};
+use crate::load::Adapter;
+use crate::peer::Failure;
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::{env, fs, process};
+
+/// Calls of the two runs: whole bursts of 64.
+const RUNS: [usize; 2] = [640, 3200];
+
+/// What is counted.
+#[derive(Clone, Copy)]
+struct Case {
+    name: &'static str,
+    http: bool,
+    inflight: usize,
+    /// The variables of the client. A server otherwise.
+    client: Option<&'static [(&'static str, &'static str)]>,
+    goal: Option<f64>,
+}
+
+const fn case(
+    name: &'static str,
+    http: bool,
+    inflight: usize,
+    client: Option<&'static [(&'static str, &'static str)]>,
+    goal: Option<f64>,
+) -> Case {
+    Case { name, http, inflight, client, goal }
+}
+
+/// A client that does everything on the thread of the caller.
+const ONE_THREAD: Option<&[(&str, &str)]> = Some(&[("RT", "current"), ("CALLS", "window")]);
+
+/// A client with a thread for each call.
+const THREADS: Option<&[(&str, &str)]> = Some(&[]);
+
+const CASES: [Case; 10] = [
+    case("stdio server, 1 in flight", false, 1, None, Some(2.2)),
+    case("stdio server, 64 in flight", false, 64, None, Some(0.3)),
+    case("stdio client, 1 in flight", false, 1, ONE_THREAD, Some(2.2)),
+    case("stdio client, 64 in flight", false, 64, ONE_THREAD, Some(0.3)),
+    case("stdio client, 64 threads", false, 64, THREADS, Some(2.5)),
+    case("HTTP server, 1 in flight", true, 1, None, Some(3.2)),
+    case("HTTP server, 64 in flight", true, 64, None, None),
+    case("HTTP client, 1 in flight", true, 1, ONE_THREAD, Some(3.2)),
+    case("HTTP client, 64 in flight", true, 64, ONE_THREAD, None),
+    case("HTTP client, 64 threads", true, 64, THREADS, Some(2.5)),
+];
+
+/// Returns a row for each case and adapter. `cost`: the program that serves standard input and
+/// output when its argument is `answer`.
+///
+/// # Errors
+/// There is no strace. A peer fails.
+pub fn rows(cost: &Path) -> Result<Vec<Row>, Failure> {
+    let mut rows = Vec::new();
+    for adapter in Adapter::ALL {
+        let peer = programs::built(cost, &format!("peer-{}", adapter.name()))?;
+        for case in CASES.iter().filter(|case| case.has(adapter)) {
+            let run = |calls| case.count(&peer, cost, calls).map_err(|why| format!("{}: {why}", case.name));
+            let each = (run(RUNS[1])? - run(RUNS[0])?) / (RUNS[1] - RUNS[0]) as f64;
+            let row = format!("system calls a call, {}, {}", adapter.name(), case.name);
+            rows.push(Row::new(row, each, case.goal.map(Goal::AtMost)));
+        }
+    }
+    Ok(rows)
+}
+
+/// Returns the kept table. What is kept is the goal where it is reached, and otherwise half as much
+/// again: threads that wake each other do so in another number of calls each time.
+pub fn kept() -> Kept {
+    Kept {
+        file: "syscalls.txt",
+        head: "# the most system calls of a call".into(),
+        agrees: |now, kept| now <= kept,
+        keep: |row| match row.goal {
+            Some(Goal::AtMost(bound)) if row.value <= bound => bound,
+            _ => (row.value * 1.5).ceil(),
+        },
+    }
+}
+
+impl Case {
+    /// Only threads have a thread for each call.
+    fn has(&self, adapter: Adapter) -> bool {
+        adapter == Adapter::Blocking || self.client.is_none_or(|variables| !variables.is_empty())
+    }
+
+    /// Returns the system calls of a whole run.
+    fn count(&self, peer: &Path, cost: &Path, calls: usize) -> Result<f64, Failure> {
+        let file = env::temp_dir().join(format!("mcp-cost-{}.txt", process::id()));
+        let mut strace = Command::new("strace");
+        // All threads, but no program that the peer starts. A signal ends it at any time.
+        strace.args(["-f", "-b", "execve", "-c", "-I", "2", "-o"]).arg(&file).arg(peer);
+        match (self.client, self.http) {
+            (None, false) => serve_stdio(strace, self.inflight, calls)?,
+            (None, true) => serve_http(strace, self.inflight, calls)?,
+            (Some(variables), http) => {
+                strace.envs(variables.iter().copied());
+                strace.args(["drive", if http { "http" } else { "stdio" }, "--era", "modern", "--client", "tuned"]);
+                strace.args(["--inflight", &self.inflight.to_string(), "--calls", &calls.to_string()]);
+                drive(strace, http, cost)?;
+            }
+        }
+        let counted = fs::read_to_string(&file)?;
+        fs::remove_file(&file)?;
+        total(&counted).ok_or_else(|| format!("strace counts nothing: {counted}").into())
+    }
+}
+
+/// Returns the number of calls in the last line of a count: share, seconds, microseconds each, and
+/// calls, then perhaps errors.
+fn total(counted: &str) -> Option<f64> {
+    let line = counted.lines().find(|line| line.ends_with(" total"))?;
+    line.split_whitespace().nth(3)?.parse().ok()
+}
+
+fn start(strace: &mut Command) -> Result<Child, Failure> {
+    Ok(strace.spawn().map_err(|e| format!("strace: {e}"))?)
+}
+
+fn serve_stdio(mut strace: Command, inflight: usize, calls: usize) -> Result<(), Failure> {
+    let mut server = start(strace.args(["serve", "stdio"]).stdin(Stdio::piped()).stdout(Stdio::piped()))?;
+    let (Some(mut to), Some(from)) = (server.stdin.take(), server.stdout.take()) else { return Err("no pipe".into()) };
+    raw::drive_stdio(&mut to, from, inflight, calls)?;
+    drop(to);
+    server.wait()?;
+    Ok(())
+}
+
+fn serve_http(mut strace: Command, inflight: usize, calls: usize) -> Result<(), Failure> {
+    let mut server = start(strace.args(["serve", "http"]).stdin(Stdio::null()).stdout(Stdio::piped()))?;
+    let from = server.stdout.take().ok_or("no pipe")?;
+    let mut line = String::new();
+    BufReader::new(from).read_line(&mut line)?;
+    let address = line.trim().strip_prefix("LISTENING ").ok_or("the server does not listen")?.parse()?;
+    let driven = raw::drive_http(address, inflight, calls);
+    // strace ends the server as well.
+    kill_process(Pid::from_child(&server), Signal::TERM)?;
+    server.wait()?;
+    driven
+}
+
+fn drive(mut strace: Command, http: bool, cost: &Path) -> Result<(), Failure> {
+    if http {
+        strace.args(["--url", &format!("http://{}/mcp", raw::serve_http()?)]);
+    } else {
+        strace.arg("--").arg(cost).arg("answer");
+    }
+    match start(strace.stdout(Stdio::null()))?.wait()? {
+        status if status.success() => Ok(()),
+        status => Err(format!("the client ends with {status}").into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_total_of_a_count_is_in_its_last_line() {
+        let counted = "\
+            % time     seconds  usecs/call     calls    errors syscall\n\
+             53.41    0.222013         433       512       118 futex\n\
+            100.00    0.415666          44      9263      1592 total\n";
+        assert_eq!(total(counted), Some(9263.0));
+        assert_eq!(total("100.00    0.4          44      17           total"), Some(17.0));
+        assert_eq!(total(""), None);
+    }
+}
