@@ -1,9 +1,7 @@
 //! `mcp-blocking` as a peer.
 
 use super::{Clock, Drive, Echo, Failure, Report, Style, Task, To};
-use mcp_blocking::{
-    Client, ClientOptions, IntoCall, Program, Router, connect_with, serve_http, serve_stdio, tool, tools,
-};
+use mcp_blocking::{Client, ClientOptions, IntoCall, Program, Router, connect_with, serve_http, serve_stdio, tools};
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -23,8 +21,7 @@ pub fn run(task: Task) -> Result<(), Failure> {
 }
 
 fn router() -> Router {
-    Router::new("peer-blocking", env!("CARGO_PKG_VERSION"))
-        .tool(tool("echo").describe("Echo"), |_cx, echo: Echo| Ok(echo.text))
+    super::router("peer-blocking", "pool")
 }
 
 fn serve(style: Style) -> Result<(), Failure> {

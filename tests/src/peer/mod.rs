@@ -18,6 +18,8 @@
 //!
 //! Environment variables select how a program uses the crates. `RT=current`: the client of
 //! `peer-smol` runs its driver on the thread of the calls, not on the global executor.
+//! `HANDLER=inline|async|pool`: how a server runs its tool; by default `async` in `peer-smol`, and
+//! `pool` in `peer-blocking`, which has no other than `inline` besides.
 //! `CALLS=window`: the client of `peer-blocking` makes its calls from one thread, which waits for
 //! the oldest, not from a thread for each.
 
@@ -30,11 +32,11 @@ pub use words::{Drive, Era, Style, Task, To};
 
 use mcp_proto::client::Policy;
 use mcp_proto::server::Sessions;
-use mcp_proto::{ClientConfig, ServerConfig};
+use mcp_proto::{ClientConfig, Router, ServerConfig, tool};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use std::{env, fmt};
 use usage::Usage;
 
 /// The error of the programs.
@@ -55,9 +57,20 @@ impl Echo {
     }
 }
 
+/// Returns the tools of a server. `usual`: how the handler runs without a variable that selects it.
+fn router(name: &str, usual: &str) -> Router {
+    let router = Router::new(name, env!("CARGO_PKG_VERSION"));
+    let tool = tool("echo").describe("Echo");
+    match env::var("HANDLER").as_deref().unwrap_or(usual) {
+        "inline" => router.tool_inline(tool, |_cx, echo: Echo| Ok(echo.text)),
+        "async" => router.tool_async(tool, |_cx, echo: Echo| async move { Ok(echo.text) }),
+        _ => router.tool(tool, |_cx, echo: Echo| Ok(echo.text)),
+    }
+}
+
 /// The `main` of a peer.
 pub fn main(run: fn(Task) -> Result<(), Failure>) -> ExitCode {
-    match Task::read(std::env::args().skip(1)).and_then(run) {
+    match Task::read(env::args().skip(1)).and_then(run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("peer: {why}");

@@ -1,7 +1,7 @@
 //! `mcp-smol` as a peer.
 
 use super::{Clock, Drive, Echo, Failure, Report, Style, Task, To};
-use mcp_smol::{Client, ClientOptions, Program, Router, connect_driven, serve_http, serve_stdio, tool, tools};
+use mcp_smol::{Client, ClientOptions, Program, Router, connect_driven, serve_http, serve_stdio, tools};
 use smol::LocalExecutor;
 use std::cell::RefCell;
 use std::env;
@@ -22,8 +22,7 @@ pub fn run(task: Task) -> Result<(), Failure> {
 }
 
 fn router() -> Router {
-    Router::new("peer-smol", env!("CARGO_PKG_VERSION"))
-        .tool_async(tool("echo").describe("Echo"), |_cx, echo: Echo| async move { Ok(echo.text) })
+    super::router("peer-smol", "async")
 }
 
 async fn serve(style: Style) -> Result<(), Failure> {
