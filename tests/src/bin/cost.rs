@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cost                  prints every row that needs only this tree, each as a line of JSON
+//! cost codec            prints only the rows about reading messages, which are measured in time
 //! cost instructions     compares the instructions of a call with `instructions.txt` (valgrind)
 //! cost syscalls         the same for its system calls with `syscalls.txt` (strace)
 //! ```
@@ -9,7 +10,7 @@
 //! `UPDATE=1` writes the table that is compared.
 #![forbid(unsafe_code)]
 
-use mcp_tests::cost::{instructions, programs, raw, syscalls};
+use mcp_tests::cost::{codec, instructions, programs, raw, syscalls};
 use mcp_tests::peer::Failure;
 use std::env;
 use std::path::Path;
@@ -32,12 +33,13 @@ fn run() -> Result<bool, Failure> {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words[..] {
         [] => tree(&this)?,
+        ["codec"] => codec::rows().iter().for_each(|row| println!("{row}")),
         ["instructions"] => return instructions::kept()?.compare(&instructions::rows(&this)?),
         ["syscalls"] => return syscalls::kept().compare(&syscalls::rows(&this)?),
         // What this program starts of itself.
         ["calls", transport, era, count] => instructions::calls(transport, era, count)?,
         ["answer"] => raw::serve_stdio()?,
-        _ => return Err("cost [instructions | syscalls]".into()),
+        _ => return Err("cost [codec | instructions | syscalls]".into()),
     }
     Ok(true)
 }
@@ -48,5 +50,6 @@ fn tree(this: &Path) -> Result<(), Failure> {
     programs::heap(&heap)?.iter().for_each(|row| println!("{row}"));
     instructions::rows(this)?.iter().for_each(|row| println!("{row}"));
     syscalls::rows(this)?.iter().for_each(|row| println!("{row}"));
+    codec::rows().iter().for_each(|row| println!("{row}"));
     Ok(())
 }
