@@ -9,6 +9,7 @@ mod kept;
 mod pair;
 pub mod programs;
 pub mod raw;
+pub mod resting;
 mod row;
 pub mod syscalls;
 

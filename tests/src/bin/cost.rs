@@ -10,7 +10,7 @@
 //! `UPDATE=1` writes the table that is compared.
 #![forbid(unsafe_code)]
 
-use mcp_tests::cost::{codec, instructions, programs, raw, syscalls};
+use mcp_tests::cost::{codec, instructions, programs, raw, resting, syscalls};
 use mcp_tests::peer::Failure;
 use std::env;
 use std::path::Path;
@@ -48,6 +48,8 @@ fn run() -> Result<bool, Failure> {
 fn tree(this: &Path) -> Result<(), Failure> {
     let heap = programs::built(this, "cost-heap")?;
     programs::heap(&heap)?.iter().for_each(|row| println!("{row}"));
+    programs::crates()?.iter().for_each(|row| println!("{row}"));
+    resting::rows(this)?.iter().for_each(|row| println!("{row}"));
     instructions::rows(this)?.iter().for_each(|row| println!("{row}"));
     syscalls::rows(this)?.iter().for_each(|row| println!("{row}"));
     codec::rows().iter().for_each(|row| println!("{row}"));

@@ -3,6 +3,7 @@
 use super::{Goal, Row};
 use crate::peer::Failure;
 use crate::sources;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -22,6 +23,23 @@ pub fn built(this: &Path, name: &str) -> Result<PathBuf, Failure> {
         return Err(format!("{name} does not compile").into());
     }
     Ok(folder.join(name))
+}
+
+/// Returns the crates that each adapter needs at least, itself and the core included.
+///
+/// # Errors
+/// cargo fails.
+pub fn crates() -> Result<Vec<Row>, Failure> {
+    let mut rows = Vec::new();
+    for (name, most) in [("mcp-blocking", 20.0), ("mcp-smol", 45.0)] {
+        let mut cargo = Command::new("cargo");
+        cargo.args(["tree", "-p", name, "--no-default-features", "-e", "normal", "--prefix", "none"]);
+        let output = cargo.current_dir(sources::root()).output()?;
+        let tree = String::from_utf8(output.stdout)?;
+        let crates: BTreeSet<&str> = tree.lines().map(|line| line.split(" (").next().unwrap_or(line)).collect();
+        rows.push(Row::new(format!("crates of {name} without features"), crates.len() as f64, Goal::AtMost(most)));
+    }
+    Ok(rows)
 }
 
 /// Runs `cost-heap`, and returns its numbers.

@@ -51,11 +51,13 @@ pub enum Setup {
     Principals,
     /// The same, with bounds that are soon reached.
     Small,
+    /// Without admission, and with room for very many from one address.
+    Many,
 }
 
 impl Setup {
     /// All.
-    pub const ALL: [Self; 3] = [Self::Plain, Self::Principals, Self::Small];
+    pub const ALL: [Self; 4] = [Self::Plain, Self::Principals, Self::Small, Self::Many];
 
     /// Its name, as the arguments of a program have it.
     pub const fn name(self) -> &'static str {
@@ -63,6 +65,7 @@ impl Setup {
             Self::Plain => "plain",
             Self::Principals => "principals",
             Self::Small => "small",
+            Self::Many => "many",
         }
     }
 }
@@ -123,10 +126,14 @@ impl Scale {
     };
 
     /// Descriptors that one process needs: of a server on threads each connection takes three.
-    const fn descriptors(&self) -> u64 {
+    const fn descriptors(&self, adapter: Adapter) -> u64 {
+        let each = match adapter {
+            Adapter::Blocking => 3,
+            Adapter::Smol => 1,
+        };
         let most = if self.half_open > self.resting { self.half_open } else { self.resting };
         // A share of all connections beside the others.
-        3 * (most + self.others + self.callers + self.readers + 1024) as u64 + 100
+        each * (most + self.others + self.callers + self.readers + 1024) as u64 + 100
     }
 }
 
@@ -169,7 +176,7 @@ impl Scene {
     /// # Errors
     /// The faults.
     pub fn show(&self, load: &Path, adapter: Adapter, scale: &Scale) -> Result<String, String> {
-        descriptors(scale.descriptors())?;
+        descriptors(scale.descriptors(adapter))?;
         let began = Instant::now();
         let setup = match (self.principals, scale.timed) {
             (false, _) => Setup::Plain,
@@ -189,6 +196,18 @@ impl Scene {
         let (heap, resident, left) = (each(heap), each(resident), each(left));
         let peak = peak as f64 / 1024.0;
         Ok(format!("{count:>6}{heap:>9}{resident:>9}{left:>7}{peak:>9.1}{took:>7.1}  {outcome}"))
+    }
+
+    /// Runs it likewise, whatever memory it takes, and returns the heap of each item, in bytes.
+    ///
+    /// # Errors
+    /// The faults.
+    pub fn heap(&self, load: &Path, adapter: Adapter, scale: &Scale) -> Result<i64, String> {
+        descriptors(scale.descriptors(adapter))?;
+        let mut child = Child::start(load, adapter, scale.patience, Setup::Many)?;
+        let shown = (self.run)(&mut child, scale)?;
+        child.end()?;
+        shown.heap.ok_or_else(|| "the heap is not known".into())
     }
 
     /// The heads of the columns.

@@ -35,7 +35,7 @@ pub fn serve(adapter: Adapter, patience: Duration, setup: Setup, heap: fn() -> u
             let router = router(patience, setup, |tool| Handler::sync(move |cx| run(cx, tool)));
             let router = router.add(tool("wait"), Handler::sync(wait));
             let mut serving = ServerOptions::new();
-            if setup != Setup::Plain {
+            if matches!(setup, Setup::Principals | Setup::Small) {
                 serving = serving.on_admit(|head, _| admission(head));
             }
             let server = blocking::serve_http((router, serving), "127.0.0.1:0")?;
@@ -48,7 +48,7 @@ pub fn serve(adapter: Adapter, patience: Duration, setup: Setup, heap: fn() -> u
             let router = router(patience, setup, |tool| Handler::future(move |cx| ready(run(&cx, tool))));
             let router = router.add(tool("wait"), Handler::future(|_| pending()));
             let mut options = ServerOptions::new();
-            if setup != Setup::Plain {
+            if matches!(setup, Setup::Principals | Setup::Small) {
                 options = options.on_admit_async(|head, _| ready(admission(head.as_deref())));
             }
             let server = smol::block_on(mcp_smol::serve_http((router, options), "127.0.0.1:0"))?;
@@ -86,6 +86,11 @@ fn router(patience: Duration, setup: Setup, handler: impl Fn(Tool) -> Handler) -
         if setup == Setup::Principals {
             // A thousand calls at once, beside the share of one client.
             config.limits.server.max_running_requests = 2048;
+        }
+        if setup == Setup::Many {
+            let limits = &mut config.limits.server;
+            (limits.max_exchanges, limits.max_streams) = (1 << 17, 1 << 17);
+            limits.max_streams_per_client = 1 << 17;
         }
         if setup == Setup::Small {
             let limits = &mut config.limits.server;
