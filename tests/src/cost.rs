@@ -2,6 +2,7 @@
 //! socket or a thread, counted for each side. The numbers are exact, so a busy machine does not
 //! change them.
 
+pub mod anchors;
 pub mod codec;
 mod held;
 pub mod instructions;

@@ -5,11 +5,15 @@
 //! cost codec            prints only the rows about reading messages, which are measured in time
 //! cost instructions     compares the instructions of a call with `instructions.txt` (valgrind)
 //! cost syscalls         the same for its system calls with `syscalls.txt` (strace)
+//! cost --anchors DIR    prints rows beside a floor and another implementation, whose programs are
+//!                       those of a built copy of the anchors. `--rounds N`, `--secs S`, and
+//!                       `--only TEXT` of the names of setups
 //! ```
 //!
 //! `UPDATE=1` writes the table that is compared.
 #![forbid(unsafe_code)]
 
+use mcp_tests::cost::anchors::{self, Options};
 use mcp_tests::cost::{codec, instructions, programs, raw, resting, syscalls};
 use mcp_tests::peer::Failure;
 use std::env;
@@ -36,10 +40,11 @@ fn run() -> Result<bool, Failure> {
         ["codec"] => codec::rows().iter().for_each(|row| println!("{row}")),
         ["instructions"] => return instructions::kept()?.compare(&instructions::rows(&this)?),
         ["syscalls"] => return syscalls::kept().compare(&syscalls::rows(&this)?),
+        ["--anchors", anchors, ref rest @ ..] => beside(&this, anchors, rest)?,
         // What this program starts of itself.
         ["calls", transport, era, count] => instructions::calls(transport, era, count)?,
         ["answer"] => raw::serve_stdio()?,
-        _ => return Err("cost [codec | instructions | syscalls]".into()),
+        _ => return Err("cost [codec | instructions | syscalls | --anchors DIR]".into()),
     }
     Ok(true)
 }
@@ -54,4 +59,17 @@ fn tree(this: &Path) -> Result<(), Failure> {
     syscalls::rows(this)?.iter().for_each(|row| println!("{row}"));
     codec::rows().iter().for_each(|row| println!("{row}"));
     Ok(())
+}
+
+fn beside(this: &Path, anchors: &str, rest: &[&str]) -> Result<(), Failure> {
+    let mut options = Options { anchors: anchors.into(), rounds: 5, secs: "0.5".into(), only: String::new() };
+    for option in rest.chunks(2) {
+        match option {
+            ["--rounds", rounds] => options.rounds = rounds.parse()?,
+            ["--secs", secs] => options.secs = (*secs).into(),
+            ["--only", only] => options.only = (*only).into(),
+            other => return Err(format!("{other:?} is no option").into()),
+        }
+    }
+    anchors::print(this, &options)
 }
