@@ -7,6 +7,8 @@ use crate::stream::{Reader, Stream, Writer};
 use mcp_proto::adapter::TakenStdio;
 use smol::Unblock;
 use std::io;
+#[cfg(target_os = "linux")]
+use std::os::fd::AsFd;
 
 /// Buffer between the blocking thread and the engine, in bytes: small, so that bytes count as
 /// written only when they nearly are.
@@ -17,10 +19,7 @@ const PIPE: usize = 64 << 10;
 pub(crate) fn stream(taken: &TakenStdio) -> io::Result<Stream> {
     let (input, output) = taken.streams()?;
     #[cfg(target_os = "linux")]
-    let (reader, writer) = {
-        let (stdin, stdout) = taken.descriptors();
-        (linux::reader(stdin), linux::writer(stdout))
-    };
+    let (reader, writer) = (linux::reader(input.as_fd()), linux::writer(output.as_fd()));
     #[cfg(not(target_os = "linux"))]
     let (reader, writer) = (None, None);
     let reader = reader.unwrap_or_else(|| Reader::new(Unblock::with_capacity(PIPE, input)));

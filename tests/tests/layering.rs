@@ -6,8 +6,9 @@ use mcp_tests::sources::{Line, Source, below, has_word};
 use std::collections::BTreeSet;
 
 /// The modules of the core, each using only those before it.
-const ORDER: [&str; 26] = [
+const ORDER: [&str; 27] = [
     "time",
+    "short_queue",
     "seed",
     "limits",
     "peer_text",

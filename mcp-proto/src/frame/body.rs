@@ -142,7 +142,8 @@ impl BodyDecoder {
         Some(self.item(rpc::parse_small(json, &self.limits), origin, || Bytes::copy_from_slice(text)))
     }
 
-    /// Adds the next bytes. Large ones may be kept alive instead of being copied. Drops them after [`end`](Self::end) and once [`broken`](Self::broken).
+    /// Adds the next bytes. Large ones may be kept alive instead of being copied. Drops them after
+    /// [`end`](Self::end) and once [`broken`](Self::broken).
     pub fn bytes(&mut self, bytes: Bytes) {
         if !self.ended && self.broken.is_none() {
             self.input.push(bytes);

@@ -34,7 +34,7 @@ pub(super) struct Env {
     /// Exchanges that were answered before their request body was read. The engine ignores the body
     /// until it ends.
     pub(super) unread: BTreeSet<ExchangeId>,
-    /// The head of a request once nobody needs it.
+    /// The head of a request that is not needed any more.
     pub(super) dropped_head: Arc<RequestHead>,
 }
 

@@ -130,10 +130,9 @@ impl Connection {
     /// is not open after [`FrameLimits::open_timeout`], its exchange fails and the connection is
     /// closed.
     pub fn client(kind: Kind, program: bool, limits: &FrameLimits, now: Instant) -> Self {
-        let limits = Arc::new(limits.clone());
-        let open_timeout = limits.open_timeout;
-        let mut connection = Self::new(0, kind, ConnectionRole::DuplexClient { program }, limits, now);
-        connection.timer = Some((now + open_timeout, Due::Connect));
+        let role = ConnectionRole::DuplexClient { program };
+        let mut connection = Self::new(0, kind, role, Arc::new(limits.clone()), now);
+        connection.timer = Some((now + limits.open_timeout, Due::Connect));
         connection
     }
 
@@ -148,12 +147,11 @@ impl Connection {
 
     /// Like [`server`](Self::server), with limits that are not copied.
     pub(super) fn accepted(number: u64, kind: Kind, peer: Peer, limits: Arc<FrameLimits>, now: Instant) -> Self {
-        let head_timeout = limits.head_timeout;
         let mut connection = Self::new(number, kind, ConnectionRole::DuplexServer, limits, now);
         connection.open = true;
         connection.peer = (peer != Peer::default()).then(|| Arc::new(peer.clone()));
         if connection.role == ConnectionRole::HttpServer {
-            connection.arm(head_timeout, Due::Head);
+            connection.arm(connection.limits.head_timeout, Due::Head);
         } else {
             let exchange = connection.mint();
             connection.events.push_back((exchange, ExchangeEvent::Opened(peer)));

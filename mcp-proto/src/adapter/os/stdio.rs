@@ -3,7 +3,7 @@
 
 use std::io::{self, Read, Write};
 #[cfg(unix)]
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 
 /// The standard streams, owned by this value while it lives: a handler that prints, or a program
 /// that it starts, must not write into the protocol or read from it. Dropping it restores them. On
@@ -34,19 +34,13 @@ impl TakenStdio {
         Ok(taken)
     }
 
-    /// Returns a reader and a writer of the streams.
+    /// Returns a reader and a writer of the streams. Other processes may share the open files of
+    /// their descriptors: do not change whether they block.
     ///
     /// # Errors
     /// No descriptor is left.
     pub fn streams(&self) -> io::Result<(impl Read + AsFd + Send + use<>, impl Write + AsFd + Send + use<>)> {
         Ok((self.input.try_clone()?, self.output.try_clone()?))
-    }
-
-    /// Returns the descriptors of the input and of the output, for a driver that asks the system
-    /// what they are. Their open files may be shared with other processes: do not change whether
-    /// they block.
-    pub fn descriptors(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>) {
-        (self.input.as_fd(), self.output.as_fd())
     }
 }
 
