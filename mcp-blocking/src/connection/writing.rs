@@ -65,6 +65,7 @@ impl Writing {
             match &wrote {
                 Ok(n) => written += n,
                 Err(e) if e.kind() == ErrorKind::WouldBlock => break,
+                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
                 Err(_) => {}
             }
             transfer.wrote(wrote);

@@ -215,7 +215,8 @@ impl Router {
     }
 
     /// Like [`tool`](Self::tool), for a function that returns a future. Cancelling the request
-    /// drops the future.
+    /// drops the future. A driver may poll it first on the thread that reads its connection, so
+    /// neither the function nor the future may block.
     ///
     /// # Panics
     /// As [`tool`](Self::tool).
