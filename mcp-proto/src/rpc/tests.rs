@@ -5,6 +5,7 @@ use super::*;
 use crate::exchange::Inbound;
 use crate::limits::FrameLimits;
 use alloc::borrow::ToOwned;
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -401,6 +402,21 @@ fn object_keys_are_decoded_and_the_last_duplicate_counts() {
     let array = Object::new().with("x", raw(r#"[ 1 , [2,3] ,"]" ]"#)).array("x").unwrap();
     assert_eq!(array.iter().map(RawJson::as_str).collect::<Vec<_>>(), ["1", "[2,3]", "\"]\""]);
     assert_eq!(Object::new().with("x", raw("[]")).array("x").unwrap(), []);
+}
+
+// covers: RPC-B-001
+#[test]
+fn long_strings_are_judged_at_every_position() {
+    for at in 0..200 {
+        for part in ["\u{1}", "\n", "\\n", "\\\"", "\\u0041", "\\x", "é", "\"", "\u{7f}"] {
+            let text = format!(r#"{{"a":"{}{part}{}","b":[1]}}"#, "x".repeat(at), "y".repeat(200 - at));
+            let model: Option<BTreeMap<String, serde_json::Value>> = serde_json::from_str(&text).ok();
+            let object = RawJson::parse(text.clone()).ok().map(|json| Object::read(&json).unwrap());
+            let members =
+                object.map(|all| all.iter().map(|(key, one)| (key.into_owned(), one.decode().unwrap())).collect());
+            assert_eq!(members, model, "{text}");
+        }
+    }
 }
 
 // covers: STDIO-B-002, B-127, B-292
