@@ -37,15 +37,36 @@ pub(super) fn add_fault<T>(outcome: Result<T, InvalidKind>, cut: Option<InvalidK
     }
 }
 
-/// Returns the position in `run` of the first control character of `chunk`, one of its parts.
-fn control(chunk: &[u8], run: &[u8]) -> Option<usize> {
-    // Without an early exit, the compiler compares many bytes at a time.
-    let has_control = chunk.iter().fold(false, |found, byte| found | (*byte < 0x20));
-    has_control.then(|| run.iter().position(|byte| *byte < 0x20)).flatten()
-}
-
 /// Length of a string above which it is searched in larger steps, in bytes.
 const SHORT: usize = 64;
+
+/// Returns the number of bytes before the next quote, backslash or control character: those that
+/// end a string, or need an escape in one.
+pub(super) fn plain(text: &[u8]) -> usize {
+    const ONES: u64 = u64::MAX / 0xFF;
+    const HIGHS: u64 = ONES << 7;
+    let mut rest = text;
+    // Most strings are short.
+    for _ in 0..SHORT / 8 {
+        let Some((word, after)) = rest.split_first_chunk() else { break };
+        let word = u64::from_le_bytes(*word);
+        let (quote, slash) = (word ^ (ONES * b'"' as u64), word ^ (ONES * b'\\' as u64));
+        // A byte below its bound borrows, which sets its high bit. Only bytes after the first match
+        // can match falsely.
+        let low = word.wrapping_sub(ONES * 0x20) & !word;
+        let hits = (low | quote.wrapping_sub(ONES) & !quote | slash.wrapping_sub(ONES) & !slash) & HIGHS;
+        if hits != 0 {
+            return text.len() - rest.len() + hits.trailing_zeros() as usize / 8;
+        }
+        rest = after;
+    }
+    let is_plain = |byte: &u8| *byte >= 0x20 && *byte != b'"' && *byte != b'\\';
+    // Without an early exit, the compiler compares many bytes at a time.
+    let is_clean = |block: &&[u8; SHORT]| block.iter().fold(true, |clean, byte| clean & is_plain(byte));
+    let clean = rest.as_chunks().0.iter().take_while(is_clean).count() * SHORT;
+    let rest = &rest[clean..];
+    text.len() - rest.len() + rest.iter().take_while(|byte| is_plain(byte)).count()
+}
 
 /// A pass over a text that is known to be UTF-8.
 pub(super) struct Scan<'a> {
@@ -230,7 +251,7 @@ impl<'a> Scan<'a> {
         // Where the second half of a surrogate pair must begin.
         let mut high = None;
         loop {
-            self.plain();
+            self.at += plain(&self.text[self.at..]);
             match self.byte()? {
                 b'"' => break,
                 b'\\' => {
@@ -257,31 +278,6 @@ impl<'a> Scan<'a> {
         self.lone |= high.is_some();
         self.at += 1;
         Ok(start..self.at - 1)
-    }
-
-    /// Skips to the next quote, backslash or control character, eight bytes at a time. Most strings
-    /// are short.
-    fn plain(&mut self) {
-        const ONES: u64 = u64::MAX / 0xFF;
-        const HIGHS: u64 = ONES << 7;
-        let mut rest = &self.text[self.at..];
-        for _ in 0..SHORT / 8 {
-            let Some((word, after)) = rest.split_first_chunk() else { break };
-            let word = u64::from_le_bytes(*word);
-            let (quote, slash) = (word ^ (ONES * b'"' as u64), word ^ (ONES * b'\\' as u64));
-            // A byte below its bound borrows, which sets its high bit. Only bytes after the first
-            // match can match falsely.
-            let low = word.wrapping_sub(ONES * 0x20) & !word;
-            let hits = (low | quote.wrapping_sub(ONES) & !quote | slash.wrapping_sub(ONES) & !slash) & HIGHS;
-            if hits != 0 {
-                self.at = self.text.len() - rest.len() + hits.trailing_zeros() as usize / 8;
-                return;
-            }
-            rest = after;
-        }
-        self.at = self.text.len() - rest.len();
-        let run = &rest[..memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len())];
-        self.at += run.chunks(SHORT).find_map(|chunk| control(chunk, run)).unwrap_or(run.len());
     }
 
     /// Parses the four digits of a `\u`.

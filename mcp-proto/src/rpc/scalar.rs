@@ -1,5 +1,6 @@
 //! JSON strings and integers (RFC 8259), read from validated text and written.
 
+use super::grammar::plain;
 use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -112,14 +113,12 @@ pub(crate) fn write_integer(out: &mut Vec<u8>, is_negative: bool, mut magnitude:
 pub(super) fn write_string(out: &mut Vec<u8>, text: &str) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     out.push(b'"');
-    let bytes = text.as_bytes();
-    let mut plain = 0;
-    for (at, &byte) in bytes.iter().enumerate() {
-        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
-            continue;
-        }
-        out.extend_from_slice(&bytes[plain..at]);
-        plain = at + 1;
+    let mut rest = text.as_bytes();
+    loop {
+        let (run, special) = rest.split_at(plain(rest));
+        out.extend_from_slice(run);
+        let Some((&byte, after)) = special.split_first() else { break };
+        rest = after;
         match byte {
             b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
             b'\n' => out.extend_from_slice(b"\\n"),
@@ -131,6 +130,5 @@ pub(super) fn write_string(out: &mut Vec<u8>, text: &str) {
             }
         }
     }
-    out.extend_from_slice(&bytes[plain..]);
     out.push(b'"');
 }

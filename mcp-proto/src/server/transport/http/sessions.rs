@@ -16,6 +16,7 @@ use crate::server::keys::{StreamKey, Timer};
 use crate::server::response::ErrorReply;
 use crate::server::session::{Negotiated, Session};
 use crate::server::{Event, Server, SessionEnd};
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -9,6 +9,7 @@ use crate::server::session::Session;
 use crate::server::transport::http::history::History;
 use crate::server::transport::http::streams::ResponseStream;
 use crate::time::Instant;
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
