@@ -1,8 +1,10 @@
 //! TCP and Unix domain sockets.
 
 #[cfg(unix)]
-use crate::direct::{WriteNow, send_now};
+use crate::direct::WriteNow;
 use crate::transport::{Reader, Writer};
+#[cfg(unix)]
+use mcp_proto::adapter::send_now;
 use mcp_proto::adapter::{Attempts, Clock, not_opened, without_tls};
 use mcp_proto::exchange::Closed;
 use mcp_proto::exchange::Origin;

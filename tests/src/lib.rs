@@ -27,6 +27,22 @@ pub mod trace;
 #[cfg(feature = "validate")]
 pub mod validate;
 
+use std::fmt::Display;
+use std::process::ExitCode;
+
+/// Returns the exit code of a program whose run has passed, has failed, or could not be made.
+/// Prints why it could not.
+pub fn exit_code(program: &str, run: Result<bool, impl Display>) -> ExitCode {
+    match run {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(why) => {
+            eprintln!("{program}: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// The examples of the README, compiled as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]

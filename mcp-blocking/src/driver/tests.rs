@@ -29,7 +29,11 @@ fn line(stream: &mut UnixStream, id: u32, method: &str, params: &str) {
 }
 
 fn call(stream: &mut UnixStream, id: u32) {
-    line(stream, id, "tools/call", r#""name":"stuck","arguments":{}"#);
+    call_tool(stream, id, "stuck", "{}");
+}
+
+fn call_tool(stream: &mut UnixStream, id: u32, name: &str, arguments: &str) {
+    line(stream, id, "tools/call", &format!(r#""name":"{name}","arguments":{arguments}"#));
 }
 
 fn cancel(stream: &mut UnixStream, id: u32) {
@@ -221,7 +225,7 @@ fn handlers_run_where_their_kind_says() {
     let narrow = Narrow::new(router, ServerOptions::new());
     let mut client = narrow.connect(Kind::Lines);
     for (id, name) in [(1, "inline"), (2, "blocking"), (3, "ready"), (4, "later")] {
-        line(&mut client, id, "tools/call", &format!(r#""name":"{name}","arguments":{{}}"#));
+        call_tool(&mut client, id, name, "{}");
     }
     let mut seen: Vec<_> = (0..5).map(|_| names.recv_timeout(BOUND).expect("told")).collect();
     seen.sort();
@@ -289,14 +293,14 @@ fn inline_handlers_and_full_streams_do_not_deadlock() {
     // meanwhile, and the server has to read on.
     for id in 1..=4 {
         let text = "x".repeat(SIZE);
-        line(&mut writer, id, "tools/call", &format!(r#""name":"echo","arguments":{{"text":"{text}"}}"#));
+        call_tool(&mut writer, id, "echo", &format!(r#"{{"text":"{text}"}}"#));
     }
     let mut answers = BufReader::new(&client).lines();
     (1..=4).for_each(|_| assert!(answers.next().expect("an answer").expect("a line").len() > SIZE));
     // The thread that wrote what was too much ends with its connection, also after a write of
     // another thread has failed.
     client.shutdown(std::net::Shutdown::Read).expect("open");
-    line(&mut writer, 5, "tools/call", r#""name":"echo","arguments":{"text":"x"}"#);
+    call_tool(&mut writer, 5, "echo", r#"{"text":"x"}"#);
     until(|| narrow.server.stats().channels == 0 && narrow.driver.detached() == 0);
     drop((writer, client));
     narrow.stop();

@@ -115,7 +115,7 @@ pub use os::model;
 #[cfg(feature = "os")]
 pub use os::{ChildProcess, Clock, Spawned, TakenStdio, block_on, block_on_for, seed};
 #[cfg(all(feature = "os", unix))]
-pub use os::{SocketFile, peer_credentials};
+pub use os::{NonBlocking, SocketFile, peer_credentials, send_now};
 pub use question::{Question, Reply, ReplyKey, ReplyToken};
 pub use queue::{Pieces, Step, WriteQueue};
 #[cfg(feature = "std")]

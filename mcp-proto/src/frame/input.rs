@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use bytes::{Buf, Bytes};
 
 /// Minimum length of a frame that may keep its buffer alive. A shorter one is copied out of it.
-pub(super) const LARGE: usize = 4 << 10;
+pub(super) use crate::rpc::LARGE;
 
 /// The byte-order mark in UTF-8.
 pub(super) const BOM: &[u8] = b"\xEF\xBB\xBF";

@@ -21,14 +21,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(why) => {
-            eprintln!("cost: {why}");
-            ExitCode::FAILURE
-        }
-    }
+    mcp_tests::exit_code("cost", run())
 }
 
 fn run() -> Result<bool, Failure> {

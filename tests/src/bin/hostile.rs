@@ -23,14 +23,7 @@ const WORKERS: usize = 4;
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
-    match run(&args) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(why) => {
-            eprintln!("hostile: {why}");
-            ExitCode::FAILURE
-        }
-    }
+    mcp_tests::exit_code("hostile", run(&args))
 }
 
 fn run(args: &[String]) -> Result<bool, String> {

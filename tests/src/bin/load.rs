@@ -35,14 +35,7 @@ fn main() -> ExitCode {
         [] => all(|_| true),
         _ => Err("load [engine | --only TEXT]".into()),
     };
-    match done {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(why) => {
-            eprintln!("load: {why}");
-            ExitCode::FAILURE
-        }
-    }
+    mcp_tests::exit_code("load", done)
 }
 
 fn serve(adapter: &str, patience: &str, setup: &str) -> Result<bool, String> {

@@ -30,14 +30,7 @@ const PROVED: &str = "tests/planted/PROVED";
 const OURS: [&str; 4] = ["mcp-proto", "mcp-smol", "mcp-blocking", "mcp-tests"];
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(why) => {
-            eprintln!("planted: {why}");
-            ExitCode::FAILURE
-        }
-    }
+    mcp_tests::exit_code("planted", run())
 }
 
 fn run() -> Result<bool, String> {

@@ -76,14 +76,7 @@ impl Options {
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     if let Some(("--digest", args)) = args.split_first().map(|(first, rest)| (first.as_str(), rest)) {
-        return match command::run(args) {
-            Ok(true) => ExitCode::SUCCESS,
-            Ok(false) => ExitCode::FAILURE,
-            Err(e) => {
-                eprintln!("{e}");
-                ExitCode::FAILURE
-            }
-        };
+        return mcp_tests::exit_code("replay", command::run(args));
     }
     let Some(options) = Options::read(std::env::args().skip(1)) else {
         eprintln!("{USAGE}");

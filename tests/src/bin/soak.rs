@@ -29,14 +29,7 @@ fn main() -> ExitCode {
         ["--calls", calls, "--only", only] => play(calls, only),
         _ => Err("soak [--calls N [--only TEXT]]".into()),
     };
-    match done {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(why) => {
-            eprintln!("soak: {why}");
-            ExitCode::FAILURE
-        }
-    }
+    mcp_tests::exit_code("soak", done)
 }
 
 fn play(calls: &str, only: &str) -> Result<bool, String> {

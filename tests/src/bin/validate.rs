@@ -11,14 +11,7 @@ use mcp_tests::sources;
 use mcp_tests::validate::{Schema, revision};
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(why) => {
-            eprintln!("validate: {why}");
-            ExitCode::FAILURE
-        }
-    }
+    mcp_tests::exit_code("validate", run())
 }
 
 fn run() -> Result<bool, String> {

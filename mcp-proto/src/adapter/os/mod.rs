@@ -10,6 +10,8 @@
 mod clock;
 #[cfg(shuttle)]
 pub mod model;
+#[cfg(unix)]
+mod nonblocking;
 mod park;
 mod process;
 #[cfg(unix)]
@@ -17,6 +19,8 @@ mod socket_file;
 mod stdio;
 
 pub use clock::{Clock, seed};
+#[cfg(unix)]
+pub use nonblocking::{NonBlocking, send_now};
 pub(super) use park::exit;
 pub(super) use park::is_unwinding;
 pub use park::{block_on, block_on_for};
