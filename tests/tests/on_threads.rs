@@ -231,12 +231,12 @@ const COUNTED: &str = "MCP_TEST_COUNTED";
 
 // covers: B-174
 #[test]
-fn server_reads_each_connection_on_one_thread_and_bounds_handlers() {
+fn connection_has_one_reading_thread_and_handlers_are_bounded() {
     let _limit = limit();
     if std::env::var_os(COUNTED).is_some() {
         return count_threads();
     }
-    let mut counted = limited_to(1024, "server_reads_each_connection_on_one_thread_and_bounds_handlers", COUNTED);
+    let mut counted = limited_to(1024, "connection_has_one_reading_thread_and_handlers_are_bounded", COUNTED);
     let counted = counted.output().expect("started");
     assert!(counted.status.success(), "{}", String::from_utf8_lossy(&counted.stdout));
 }

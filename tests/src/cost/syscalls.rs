@@ -99,10 +99,15 @@ pub fn kept() -> Kept {
         head: "# the most system calls of a call".into(),
         agrees: |now, kept| now <= kept,
         keep: |row| match row.goal {
-            Some(Goal::AtMost(bound)) if row.value <= bound => bound.max((row.value * 1.5).ceil()),
-            _ => (row.value * 2.5).ceil(),
+            Some(Goal::AtMost(bound)) if row.value <= bound => bound.max(tenths(row.value * 1.5)),
+            _ => tenths(row.value * 2.5),
         },
     }
+}
+
+/// Rounds up to tenths.
+fn tenths(value: f64) -> f64 {
+    (value * 10.0).ceil() / 10.0
 }
 
 impl Case {
