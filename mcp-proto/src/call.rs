@@ -25,7 +25,7 @@ pub trait Method {
     ///
     /// # Errors
     /// [`DecodeError`] if the result does not have the shape of this method.
-    fn decode(result: &RawResult) -> Result<Self::Output, DecodeError>;
+    fn decode(result: RawResult) -> Result<Self::Output, DecodeError>;
 }
 
 /// A method that returns a list in pages.
@@ -241,7 +241,7 @@ impl<M: Method> Calling<M> {
     /// # Errors
     /// The error of the call, or [`CallError::Decode`].
     pub fn finish(self, outcome: Result<RawResult, CallError>) -> Result<M::Output, CallError> {
-        M::decode(&outcome?).map_err(CallError::Decode)
+        M::decode(outcome?).map_err(CallError::Decode)
     }
 }
 
@@ -258,7 +258,7 @@ pub struct Ping;
 impl Method for Ping {
     type Output = ();
 
-    fn decode(_: &RawResult) -> Result<(), DecodeError> {
+    fn decode(_: RawResult) -> Result<(), DecodeError> {
         Ok(())
     }
 }
@@ -275,7 +275,7 @@ pub struct Custom<T>(PhantomData<fn() -> T>);
 impl<T: DeserializeOwned> Method for Custom<T> {
     type Output = T;
 
-    fn decode(result: &RawResult) -> Result<T, DecodeError> {
+    fn decode(result: RawResult) -> Result<T, DecodeError> {
         result.json.decode()
     }
 }

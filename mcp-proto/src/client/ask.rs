@@ -157,11 +157,11 @@ impl Client {
     /// Handles a result of the kind `input_required`.
     pub(super) fn on_input_required(&mut self, call: CallId, result: &Object) {
         match self.read_round(call, result) {
-            Ok((questions, Some(state))) if questions.is_empty() => {
+            Ok((questions, round)) if questions.is_empty() => {
                 self.calls.leave_request(&mut self.env, call);
-                self.calls.retry_later(&mut self.env, call, state);
+                self.calls.retry_later(&mut self.env, call, round);
             }
-            Ok((questions, state)) => {
+            Ok((questions, round)) => {
                 self.calls.leave_request(&mut self.env, call);
                 let mut open = Vec::new();
                 for (name, question) in questions {
@@ -169,7 +169,8 @@ impl Client {
                     open.push((name, InputState::Open(key)));
                 }
                 if let Some(entry) = self.calls.get_mut(call) {
-                    entry.stage = CallStage::Asking { questions: open, state };
+                    entry.stage = CallStage::Asking { questions: open };
+                    entry.round = round;
                 }
                 self.update_clock(call);
             }
@@ -177,15 +178,15 @@ impl Client {
         }
     }
 
-    /// Reads the questions and the state of a round, and counts the round.
-    #[expect(clippy::type_complexity, reason = "the two members of the result, read")]
+    /// Reads the questions of a round, and the params of the next request: its state. Counts the
+    /// round.
     fn read_round(
         &mut self,
         call: CallId,
         result: &Object,
-    ) -> Result<(Vec<(String, InputRequest)>, Option<rpc::RawJson>), CallError> {
+    ) -> Result<(Vec<(String, InputRequest)>, Object), CallError> {
         let max_rounds = self.env.config.limits.client.max_rounds;
-        let Some(entry) = self.calls.get_mut(call) else { return Ok((Vec::new(), None)) };
+        let Some(entry) = self.calls.get_mut(call) else { return Ok((Vec::new(), Object::new())) };
         let method = entry.raw.method.clone();
         entry.rounds += 1;
         if entry.rounds > max_rounds {
@@ -214,7 +215,7 @@ impl Client {
                 read_question(&mut self.env, &method, request.get("params").as_ref()).map_err(CallError::Input)?;
             questions.push((name.into_owned(), question));
         }
-        Ok((questions, state))
+        Ok((questions, Object::new().with_opt("requestState", state)))
     }
 
     pub(super) fn on_answer(&mut self, key: InputKey, answer: InputAnswer) {

@@ -4,8 +4,9 @@ use super::Timer;
 use super::env::Env;
 use crate::call::RawCall;
 use crate::input::{CallId, InputKey};
-use crate::rpc::{Id, Object, RawJson};
+use crate::rpc::{ErrorObject, Id, Object};
 use crate::time::Instant;
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -59,12 +60,12 @@ pub(super) enum CallStage {
     /// The client sent the request with this id.
     Sent(Id),
     /// The server asked for input. Each input request has a name and is open or answered.
-    Asking { questions: Vec<(String, InputState)>, state: Option<RawJson> },
+    Asking { questions: Vec<(String, InputState)> },
     /// The server asked the client to try again later. A timer is armed.
-    Waiting { state: RawJson },
+    Waiting,
     /// The server refused the request because of its header fields. The client sends it once more
     /// after it has fetched the list of tools again.
-    Mismatched(crate::rpc::ErrorObject),
+    Mismatched(Box<ErrorObject>),
 }
 
 /// The state of one input request of a round.
@@ -79,7 +80,7 @@ impl CallState {
     pub(super) const fn request(&self) -> Option<&Id> {
         match &self.stage {
             CallStage::Sent(id) => Some(id),
-            CallStage::Queued | CallStage::Asking { .. } | CallStage::Waiting { .. } | CallStage::Mismatched(_) => None,
+            CallStage::Queued | CallStage::Asking { .. } | CallStage::Waiting | CallStage::Mismatched(_) => None,
         }
     }
 }
@@ -224,10 +225,11 @@ impl CallTable {
     }
 
     /// Delays a call that the server asked to try again without a question.
-    pub(super) fn retry_later(&mut self, env: &mut Env, call: CallId, state: RawJson) {
+    pub(super) fn retry_later(&mut self, env: &mut Env, call: CallId, round: Object) {
         let Some(entry) = self.map.get_mut(&call) else { return };
         let delay = round_delay(entry.rounds);
-        entry.stage = CallStage::Waiting { state };
+        entry.stage = CallStage::Waiting;
+        entry.round = round;
         let jitter = env.seed.next_u64() % (delay.as_millis() as u64 / 4 + 1);
         env.timers.set(Timer::Round(call), Some(env.now + delay + Duration::from_millis(jitter)));
     }

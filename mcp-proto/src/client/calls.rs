@@ -10,7 +10,7 @@ use crate::exchange::{Closed, ExchangeId, Sent};
 use crate::input::CallId;
 use crate::model::Progress;
 use crate::model::lifecycle::meta;
-use crate::rpc::{DecodeError, Object, Payload, RawJson};
+use crate::rpc::{DecodeError, JsonKind, Object, Payload, RawJson};
 use crate::version::Era;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -84,18 +84,16 @@ impl Client {
         };
         let mut params = state.raw.params.clone().unwrap_or_default();
         match core::mem::replace(&mut state.stage, CallStage::Queued) {
-            CallStage::Asking { questions, state: remembered } => {
+            CallStage::Asking { questions } => {
                 let mut responses = Object::new();
                 for (name, question) in questions {
                     if let InputState::Answered(result) = question {
                         responses.set(&name, result);
                     }
                 }
-                state.round = Object::new().with("inputResponses", responses).with_opt("requestState", remembered);
+                state.round = Object::new().with("inputResponses", responses).with_all(&state.round);
             }
-            CallStage::Waiting { state: remembered } => state.round = Object::new().with("requestState", remembered),
-            CallStage::Queued | CallStage::Sent(_) => {}
-            CallStage::Mismatched(_) => {}
+            CallStage::Queued | CallStage::Sent(_) | CallStage::Waiting | CallStage::Mismatched(_) => {}
         }
         params = params.with_all(&state.round);
         if let Err(e) = self.catalogue.headers(&self.env, &method, &params, version) {
@@ -153,8 +151,7 @@ impl Client {
                     }
                 }
             }
-            CallStage::Queued | CallStage::Waiting { .. } => {}
-            CallStage::Mismatched(_) => {}
+            CallStage::Queued | CallStage::Waiting | CallStage::Mismatched(_) => {}
         }
         let reached = state.reached || state.rounds > 0;
         let outcome = outcome.map_err(|error| if reached { may_have_run(error) } else { error });
@@ -199,8 +196,9 @@ impl Client {
         match &state.stage {
             CallStage::Queued => (Awaited::Start, Sent::No),
             CallStage::Sent(id) => self.link.awaited(&self.env, id),
-            CallStage::Asking { .. } | CallStage::Waiting { .. } => (Awaited::Response, Sent::Maybe),
-            CallStage::Mismatched(_) => (Awaited::Response, Sent::Maybe),
+            CallStage::Asking { .. } | CallStage::Waiting | CallStage::Mismatched(_) => {
+                (Awaited::Response, Sent::Maybe)
+            }
         }
     }
 
@@ -291,16 +289,15 @@ enum ResultType {
 /// Returns the kind of a result. A missing kind counts as complete (an older server). An unknown
 /// kind makes the response invalid.
 fn result_type(json: &RawJson) -> Result<ResultType, DecodeError> {
-    match json.member("resultType") {
-        None => return Ok(ResultType::Complete),
-        Some(kind) if kind.as_str() == "\"complete\"" => return Ok(ResultType::Complete),
-        Some(_) => {}
-    }
-    let object = Object::read(json)?;
-    match object.optional::<String>("resultType")?.as_deref() {
-        None | Some("complete") => Ok(ResultType::Complete),
-        Some("input_required") => Ok(ResultType::InputRequired(object)),
-        Some(other) => Err(DecodeError::new(format!("unknown `resultType` {other}"))),
+    // A call of any method may return something else.
+    let Ok(object) = Object::read(json) else { return Ok(ResultType::Complete) };
+    match object.kind("resultType") {
+        None | Some(JsonKind::Null) => Ok(ResultType::Complete),
+        Some(_) => match &*object.required_str("resultType")? {
+            "complete" => Ok(ResultType::Complete),
+            "input_required" => Ok(ResultType::InputRequired(object)),
+            other => Err(DecodeError::new(format!("unknown `resultType` {other}"))),
+        },
     }
 }
 

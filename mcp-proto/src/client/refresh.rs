@@ -52,7 +52,7 @@ struct Cursors;
 impl Method for Cursors {
     type Output = Option<String>;
 
-    fn decode(result: &RawResult) -> Result<Option<String>, DecodeError> {
+    fn decode(result: RawResult) -> Result<Option<String>, DecodeError> {
         Object::read(&result.json)?.optional("nextCursor")
     }
 }
@@ -143,7 +143,7 @@ impl Client {
             return false;
         }
         self.calls.leave_request(&mut self.env, call);
-        self.calls.set_stage(call, CallStage::Mismatched(error.clone()));
+        self.calls.set_stage(call, CallStage::Mismatched(error.clone().into()));
         self.catalogue.waiting.insert(call);
         if self.catalogue.fetch.is_none() {
             self.fetch(Pages::new(Cursors::first(), self.env.config.limits.client.max_pages));
@@ -178,7 +178,7 @@ impl Client {
     }
 
     fn on_fetched(&mut self, mut pages: Pages<Cursors>, outcome: Result<RawResult, CallError>) {
-        let outcome = outcome.and_then(|result| Ok(Cursors::decode(&result)?)).and_then(|page| pages.fetched(Ok(page)));
+        let outcome = outcome.and_then(|result| Ok(Cursors::decode(result)?)).and_then(|page| pages.fetched(Ok(page)));
         match outcome {
             _ if self.catalogue.waiting.is_empty() => {}
             Ok(()) => self.fetch(pages),
@@ -187,7 +187,7 @@ impl Client {
                 for call in core::mem::take(&mut self.catalogue.waiting) {
                     let stage = self.calls.set_stage(call, CallStage::Queued);
                     if let Some(CallStage::Mismatched(error)) = stage {
-                        self.end(call, Err(CallError::Rpc(error)));
+                        self.end(call, Err(CallError::Rpc(*error)));
                     }
                 }
             }

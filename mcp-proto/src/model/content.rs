@@ -87,33 +87,28 @@ impl Content {
     /// [`DecodeError`] if a required member of its type is missing. An unknown type is not an
     /// error.
     pub fn read(json: &RawJson) -> Result<Self, DecodeError> {
-        let mut object = Object::read(json)?;
-        // The variant without its fields: taking them changes the object.
-        let kind = match &*object.required_str("type")? {
-            "text" => Self::text(""),
-            "image" => Self::image("", ""),
-            "audio" => Self::audio("", ""),
-            "resource" => Self::Resource { resource: Object::new(), other: Object::new() },
-            "resource_link" => Self::ResourceLink { uri: String::new(), name: String::new(), other: Object::new() },
-            _ => return Ok(Self::Unknown(object)),
-        };
-        object.remove("type");
-        let mut take = |key: &str| -> Result<String, DecodeError> {
-            let text = object.required(key)?;
-            object.remove(key);
-            Ok(text)
-        };
-        Ok(match kind {
-            Self::Text { .. } => Self::Text { text: take("text")?, other: object },
-            Self::Image { .. } => Self::Image { data: take("data")?, mime_type: take("mimeType")?, other: object },
-            Self::Audio { .. } => Self::Audio { data: take("data")?, mime_type: take("mimeType")?, other: object },
-            Self::Resource { .. } => {
-                let resource = object.object("resource")?;
-                object.remove("resource");
-                Self::Resource { resource, other: object }
+        let object = Object::read(json)?;
+        Ok(match &*object.required_str("type")? {
+            "text" => Self::Text { text: object.required("text")?, other: object.without(&["type", "text"]) },
+            "image" => Self::Image {
+                data: object.required("data")?,
+                mime_type: object.required("mimeType")?,
+                other: object.without(&["type", "data", "mimeType"]),
+            },
+            "audio" => Self::Audio {
+                data: object.required("data")?,
+                mime_type: object.required("mimeType")?,
+                other: object.without(&["type", "data", "mimeType"]),
+            },
+            "resource" => {
+                Self::Resource { resource: object.object("resource")?, other: object.without(&["type", "resource"]) }
             }
-            Self::ResourceLink { .. } => Self::ResourceLink { uri: take("uri")?, name: take("name")?, other: object },
-            Self::Unknown(_) => Self::Unknown(object),
+            "resource_link" => Self::ResourceLink {
+                uri: object.required("uri")?,
+                name: object.required("name")?,
+                other: object.without(&["type", "uri", "name"]),
+            },
+            _ => return Ok(Self::Unknown(object)),
         })
     }
 

@@ -26,13 +26,10 @@ impl Implementation {
         Self { name: name.into(), version: version.into(), title: None, other: Object::new() }
     }
 
-    pub(crate) fn read(mut object: Object) -> Result<Self, DecodeError> {
+    pub(crate) fn read(object: Object) -> Result<Self, DecodeError> {
         let (name, version) = (object.required("name")?, object.required("version")?);
         let title = object.optional("title")?;
-        for key in ["name", "version", "title"] {
-            object.remove(key);
-        }
-        Ok(Self { name, version, title, other: object })
+        Ok(Self { name, version, title, other: object.without(&["name", "version", "title"]) })
     }
 
     pub(crate) fn write(&self, version: ProtocolVersion) -> Object {
@@ -69,10 +66,7 @@ impl ClientCapabilities {
     /// Decodes the capabilities. A member that is not an object counts as absent.
     pub fn read(object: &Object) -> Self {
         let member = |key: &str| object.optional_object(key).ok().flatten();
-        let mut other = object.clone();
-        for key in ["elicitation", "sampling", "roots"] {
-            other.remove(key);
-        }
+        let other = object.clone().without(&["elicitation", "sampling", "roots"]);
         Self { elicitation: member("elicitation"), sampling: member("sampling"), roots: member("roots"), other }
     }
 

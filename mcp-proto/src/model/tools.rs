@@ -44,7 +44,7 @@ impl Call<CallTool> {
 impl Method for List {
     type Output = Page;
 
-    fn decode(result: &RawResult) -> Result<Page, DecodeError> {
+    fn decode(result: RawResult) -> Result<Page, DecodeError> {
         let object = Object::read(&result.json)?;
         let tools = object.array("tools")?;
         Ok(Page {
@@ -66,8 +66,8 @@ impl Paged for List {
 impl Method for CallTool {
     type Output = CallToolResult;
 
-    fn decode(result: &RawResult) -> Result<CallToolResult, DecodeError> {
-        CallToolResult::read(&result.json)
+    fn decode(result: RawResult) -> Result<CallToolResult, DecodeError> {
+        CallToolResult::from_object(Object::from_json(result.json)?)
     }
 }
 
@@ -123,15 +123,14 @@ pub struct Annotations {
 const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
 
 impl Annotations {
-    fn read(mut other: Object) -> Result<Self, DecodeError> {
-        let [read_only, destructive, idempotent, open_world] = HINTS.map(|key| other.optional(key));
-        HINTS.iter().for_each(|key| drop(other.remove(key)));
+    fn read(object: Object) -> Result<Self, DecodeError> {
+        let [read_only, destructive, idempotent, open_world] = HINTS.map(|key| object.optional(key));
         Ok(Self {
             read_only: read_only?,
             destructive: destructive?,
             idempotent: idempotent?,
             open_world: open_world?,
-            other,
+            other: object.without(&HINTS),
         })
     }
 
@@ -239,8 +238,8 @@ impl Tool {
     /// # Errors
     /// [`DecodeError`] if it has no name or no input schema.
     pub fn read(json: &RawJson) -> Result<Self, DecodeError> {
-        let mut object = Object::read(json)?;
-        let tool = Self {
+        let object = Object::read(json)?;
+        Ok(Self {
             name: object.required("name")?,
             title: object.optional("title")?,
             description: object.optional("description")?,
@@ -250,12 +249,8 @@ impl Tool {
                 .unwrap_or_else(RawJson::empty_object),
             output_schema: object.optional_object("outputSchema")?.and_then(|_| object.get("outputSchema")),
             annotations: Annotations::read(object.optional_object("annotations")?.unwrap_or_default())?,
-            other: Object::new(),
-        };
-        for key in ["name", "title", "description", "inputSchema", "outputSchema", "annotations"] {
-            object.remove(key);
-        }
-        Ok(Self { other: object, ..tool })
+            other: object.without(&["name", "title", "description", "inputSchema", "outputSchema", "annotations"]),
+        })
     }
 
     /// Checks that a server may offer this tool: its input schema is an object of `type`
@@ -413,20 +408,21 @@ impl CallToolResult {
     /// # Errors
     /// [`DecodeError`] if it does not have this shape.
     pub fn read(json: &RawJson) -> Result<Self, DecodeError> {
-        let mut other = Object::read(json)?;
-        let content = match other.kind("content") {
+        Self::from_object(Object::read(json)?)
+    }
+
+    fn from_object(object: Object) -> Result<Self, DecodeError> {
+        let content = match object.kind("content") {
             Some(JsonKind::Array) => {
-                let blocks = other.get("content").into_iter().flat_map(|content| content.elements());
+                let blocks = object.get("content").into_iter().flat_map(|content| content.elements());
                 blocks.map(|block| Content::read(&block)).collect::<Result<_, _>>()?
             }
             Some(JsonKind::Null) | None => Vec::new(),
             Some(_) => return Err(DecodeError::new("`content`: expected an array")),
         };
-        let is_error = other.optional("isError")?.unwrap_or(false);
-        let structured = other.remove("structuredContent");
-        for key in ["content", "isError", "resultType"] {
-            other.remove(key);
-        }
+        let is_error = object.optional("isError")?.unwrap_or(false);
+        let structured = object.get("structuredContent");
+        let other = object.without(&["content", "structuredContent", "isError", "resultType"]);
         Ok(Self { content, structured, is_error, other })
     }
 

@@ -9,11 +9,19 @@ pub(super) const MAX_DEPTH: u32 = 128;
 
 /// Returns the range of the one JSON value in `bytes`.
 pub(super) fn value(bytes: &[u8]) -> Result<Range<usize>, InvalidKind> {
+    whole(bytes, |scan| scan.value(0))
+}
+
+/// Reads a whole text.
+pub(super) fn whole<T>(
+    bytes: &[u8],
+    read: impl FnOnce(&mut Scan<'_>) -> Result<T, InvalidKind>,
+) -> Result<T, InvalidKind> {
     let (text, cut) = utf8_prefix(bytes);
     let mut scan = Scan::new(text, MAX_DEPTH);
-    let found = scan.value(0).and_then(|range| scan.end().map(|()| range));
-    let range = add_fault(found, cut)?;
-    if scan.lone { Err(InvalidKind::LoneSurrogate) } else { Ok(range) }
+    let found = read(&mut scan).and_then(|found| scan.end().map(|()| found));
+    let found = add_fault(found, cut)?;
+    if scan.lone { Err(InvalidKind::LoneSurrogate) } else { Ok(found) }
 }
 
 /// Returns the longest prefix that is UTF-8, and the fault of the bytes after it. A character that
@@ -60,12 +68,16 @@ pub(super) fn plain(text: &[u8]) -> usize {
         }
         rest = after;
     }
+    text.len() - rest.len() + plain_blocks(rest)
+}
+
+/// Like [`plain`], for the rest of a long string.
+fn plain_blocks(rest: &[u8]) -> usize {
     let is_plain = |byte: &u8| *byte >= 0x20 && *byte != b'"' && *byte != b'\\';
     // Without an early exit, the compiler compares many bytes at a time.
     let is_clean = |block: &&[u8; SHORT]| block.iter().fold(true, |clean, byte| clean & is_plain(byte));
     let clean = rest.as_chunks().0.iter().take_while(is_clean).count() * SHORT;
-    let rest = &rest[clean..];
-    text.len() - rest.len() + rest.iter().take_while(|byte| is_plain(byte)).count()
+    clean + rest[clean..].iter().take_while(|byte| is_plain(byte)).count()
 }
 
 /// A pass over a text that is known to be UTF-8.
@@ -76,13 +88,15 @@ pub(super) struct Scan<'a> {
     pub(super) max_depth: u32,
     /// Whether a lone surrogate was found.
     pub(super) lone: bool,
-    /// Whether a key or a checked string had an escape.
+    /// Whether the latest key or checked string has an escape.
     pub(super) escaped: bool,
+    /// Whether there was a CR or LF between tokens.
+    pub(super) breaks: bool,
 }
 
 impl<'a> Scan<'a> {
     pub(super) fn new(text: &'a [u8], max_depth: u32) -> Self {
-        Self { text, at: 0, max_depth: max_depth.min(MAX_DEPTH), lone: false, escaped: false }
+        Self { text, at: 0, max_depth: max_depth.min(MAX_DEPTH), lone: false, escaped: false, breaks: false }
     }
 
     /// Parses any value at `outer` levels of nesting. Open brackets are kept as bits, so that the
@@ -247,6 +261,7 @@ impl<'a> Scan<'a> {
     /// Parses a string from its first quote. Returns its range without the quotes.
     fn string(&mut self) -> Result<Range<usize>, InvalidKind> {
         self.at += 1;
+        self.escaped = false;
         let start = self.at;
         // Where the second half of a surrogate pair must begin.
         let mut high = None;
@@ -334,7 +349,8 @@ impl<'a> Scan<'a> {
     }
 
     pub(super) fn space(&mut self) {
-        while let Some(b' ' | b'\t' | b'\r' | b'\n') = self.text.get(self.at) {
+        while let Some(space @ (b' ' | b'\t' | b'\r' | b'\n')) = self.text.get(self.at) {
+            self.breaks |= matches!(space, b'\r' | b'\n');
             self.at += 1;
         }
     }

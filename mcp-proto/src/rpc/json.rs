@@ -1,22 +1,32 @@
 //! JSON that was validated once and is then carried as bytes.
 
 use super::grammar::{self, MAX_DEPTH, Scan};
-use super::members::Member;
+use super::members::Layout;
+use super::object::Inner;
 use super::value::Write;
 use super::{Id, InvalidKind, InvalidMessage, LARGE};
 use crate::peer_text::Visible;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::fmt;
+use core::hash::{Hash, Hasher};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// One JSON value as text: valid UTF-8 and valid JSON, nested at most 128 deep, without lone
 /// surrogates, and without CR and LF, so that it can be framed by line and by `data:` unchanged.
 /// Cloning shares the bytes.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct RawJson(Bytes);
+#[derive(Clone)]
+pub struct RawJson(Repr);
+
+#[derive(Clone)]
+enum Repr {
+    Text(Bytes),
+    /// An object whose members are known.
+    Object(Arc<Inner>),
+}
 
 /// The type of a JSON value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,7 +52,7 @@ impl RawJson {
         if memchr::memchr2(b'\r', b'\n', &bytes[range.clone()]).is_some() {
             return Err(InvalidMessage::new(InvalidKind::Syntax, &bytes));
         }
-        Ok(Self(if range.len() == bytes.len() { bytes } else { bytes.slice(range) }))
+        Ok(Self::of_text(if range.len() == bytes.len() { bytes } else { bytes.slice(range) }))
     }
 
     /// Serializes `value`, once.
@@ -50,8 +60,22 @@ impl RawJson {
     /// # Errors
     /// [`EncodeError`] if the `Serialize` of the value fails, or if it is nested deeper than 128.
     pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Self, EncodeError> {
-        let bytes = serde_json::to_vec(value).map_err(|e| EncodeError(e.to_string()))?;
-        Self::parse(bytes).map_err(|d| EncodeError(d.to_string()))
+        Self::parse(to_vec(value)?).map_err(|d| EncodeError(d.to_string()))
+    }
+
+    /// Like [`encode`](Self::encode). Finds the members of an object in the pass that checks it.
+    pub(super) fn encode_object<T: Serialize + ?Sized>(value: &T) -> Result<Self, EncodeError> {
+        let bytes = to_vec(value)?;
+        let mut layout = Layout::default();
+        let object = |scan: &mut Scan<'_>| match scan.text.first() == Some(&b'{') {
+            true => Ok(scan.members(&mut layout, usize::MAX, |scan| scan.value(1))? && !scan.breaks),
+            false => Ok(false),
+        };
+        match grammar::whole(&bytes, object) {
+            Ok(true) => Ok(Self::with_layout(bytes.into(), Some(layout))),
+            // Not an object, or not to be framed: it says which.
+            Ok(false) | Err(_) => Self::parse(bytes).map_err(|d| EncodeError(d.to_string())),
+        }
     }
 
     /// Decodes it as a `T`.
@@ -59,14 +83,42 @@ impl RawJson {
     /// # Errors
     /// [`DecodeError`] with the message of serde.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, DecodeError> {
-        serde_json::from_slice(&self.0).map_err(|e| DecodeError::new(e.to_string()))
+        serde_json::from_slice(self.as_bytes()).map_err(|e| DecodeError::new(e.to_string()))
     }
 
     /// Writes a value.
     fn of(value: &(impl Write + ?Sized)) -> Self {
         let mut text = Vec::with_capacity(value.json_len());
         value.write_json(&mut text);
-        Self(text.into())
+        Self::of_text(text.into())
+    }
+
+    const fn of_text(text: Bytes) -> Self {
+        Self(Repr::Text(text))
+    }
+
+    /// Wraps the text of a value, and what a pass over it has found if it is an object.
+    pub(super) fn with_layout(text: Bytes, layout: Option<Layout>) -> Self {
+        match layout.filter(|layout| !layout.is_empty()) {
+            Some(layout) => Self(Repr::Object(Arc::new(Inner::new(text, layout)))),
+            None => Self::trusted(text),
+        }
+    }
+
+    /// Returns the members, if they are known.
+    pub(super) const fn members(&self) -> Option<&Arc<Inner>> {
+        match &self.0 {
+            Repr::Text(_) => None,
+            Repr::Object(inner) => Some(inner),
+        }
+    }
+
+    /// Returns the members, if they are known, without sharing them.
+    pub(super) fn into_members(self) -> Result<Arc<Inner>, Self> {
+        match self.0 {
+            Repr::Text(text) => Err(Self::of_text(text)),
+            Repr::Object(inner) => Ok(inner),
+        }
     }
 
     /// Wraps bytes that are known to meet the requirements of this type.
@@ -80,67 +132,55 @@ impl RawJson {
             },
             "{bytes:?}"
         );
-        Self(bytes)
+        Self::of_text(bytes)
     }
 
     /// Returns the JSON text.
     pub fn as_str(&self) -> &str {
-        core::str::from_utf8(&self.0).unwrap_or_default()
+        core::str::from_utf8(self.as_bytes()).unwrap_or_default()
     }
 
     /// Returns the JSON text as bytes.
     pub fn as_bytes(&self) -> &[u8] {
-        &self.0
+        match &self.0 {
+            Repr::Text(text) => text,
+            Repr::Object(inner) => inner.bytes(),
+        }
     }
 
     /// Returns the JSON text as shared bytes.
     pub fn to_bytes(&self) -> Bytes {
-        self.0.clone()
+        match &self.0 {
+            Repr::Text(text) => text.clone(),
+            Repr::Object(inner) => inner.to_bytes(),
+        }
     }
 
     /// Returns a copy that does not share bytes, for values that outlive their message.
     pub(crate) fn detached(&self) -> Self {
-        Self(Bytes::copy_from_slice(&self.0))
+        Self::of_text(Bytes::copy_from_slice(self.as_bytes()))
     }
 
     /// Returns a value that shares no text with the message that it was parsed from.
-    pub(crate) fn alone(&self) -> Self {
+    pub(crate) fn alone(self) -> Self {
         // The parser has copied a small one.
-        if self.0.len() < LARGE { self.clone() } else { self.detached() }
+        if self.as_bytes().len() < LARGE { self } else { self.detached() }
     }
 
     /// `null`.
     pub const fn null() -> Self {
-        Self(Bytes::from_static(b"null"))
+        Self::of_text(Bytes::from_static(b"null"))
     }
 
     /// `{}`.
     pub const fn empty_object() -> Self {
-        Self(Bytes::from_static(b"{}"))
+        Self::of_text(Bytes::from_static(b"{}"))
     }
 
     /// Returns the value as an [`Id`]: a string, a 64-bit integer, or an integer up to
     /// 2^53 in any other notation (`42.0`). `None` for any other value.
     pub(crate) fn id(&self) -> Option<Id> {
-        Id::read(&self.0)
-    }
-
-    /// Returns a member of a JSON object. `None` for any other value.
-    pub(crate) fn member(&self, key: &str) -> Option<Self> {
-        let mut scan = Scan::new(&self.0, MAX_DEPTH);
-        let (mut found, mut first) = (None, true);
-        if !scan.open(b'{') {
-            return None;
-        }
-        while let Ok(Some(range)) = scan.member(first) {
-            first = false;
-            let Ok(value) = scan.skip() else { break };
-            let member = Member::new(range, value.clone());
-            if member.name(&self.0) == key {
-                found = Some(value);
-            }
-        }
-        found.map(|value| Self::trusted(self.0.slice(value)))
+        Id::read(self.as_bytes())
     }
 
     /// Returns the elements of a JSON array. Empty for any other value.
@@ -161,7 +201,22 @@ impl RawJson {
 
     /// Returns the type of the value.
     pub fn kind(&self) -> JsonKind {
-        JsonKind::of(self.0.first().copied())
+        JsonKind::of(self.as_bytes().first().copied())
+    }
+}
+
+impl PartialEq for RawJson {
+    /// Compares the texts.
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for RawJson {}
+
+impl Hash for RawJson {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_bytes().hash(state);
     }
 }
 
@@ -181,7 +236,7 @@ impl JsonKind {
 
 impl From<bool> for RawJson {
     fn from(value: bool) -> Self {
-        Self(Bytes::from_static(if value { b"true" } else { b"false" }))
+        Self::of_text(Bytes::from_static(if value { b"true" } else { b"false" }))
     }
 }
 
@@ -220,6 +275,10 @@ impl fmt::Debug for RawJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&Visible(self.as_str()), f)
     }
+}
+
+fn to_vec<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, EncodeError> {
+    serde_json::to_vec(value).map_err(|e| EncodeError(e.to_string()))
 }
 
 /// A value cannot be serialized as JSON.

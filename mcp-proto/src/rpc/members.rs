@@ -1,5 +1,7 @@
 //! The positions of the members of an object in its text.
 
+use super::InvalidKind;
+use super::grammar::Scan;
 use super::scalar::unescape;
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
@@ -45,6 +47,54 @@ impl Member {
         for at in self.key.iter_mut().chain(&mut self.value).filter(|at| **at >= old.end) {
             *at = *at - old.len() + new_len;
         }
+    }
+}
+
+/// What a pass over the text of an object finds.
+#[derive(Default)]
+pub(super) struct Layout {
+    /// In order, with repeated keys.
+    pub(super) members: Members,
+    /// Whether the text has only members, without white space.
+    pub(super) is_dense: bool,
+    /// Whether a key has escapes.
+    pub(super) has_escapes: bool,
+}
+
+impl Layout {
+    pub(super) fn is_empty(&self) -> bool {
+        self.members.as_slice().is_empty()
+    }
+}
+
+impl Scan<'_> {
+    /// Passes over an object, from its bracket on. Returns whether `layout` has what it found: not
+    /// if there are more than `max` members. Positions are those in the object. `value` passes over
+    /// a value.
+    pub(super) fn members(
+        &mut self,
+        layout: &mut Layout,
+        max: usize,
+        mut value: impl FnMut(&mut Self) -> Result<Range<usize>, InvalidKind>,
+    ) -> Result<bool, InvalidKind> {
+        let (start, mut count) = (self.at, 0);
+        *layout = Layout { is_dense: true, ..Layout::default() };
+        // The position of the next key, if there is no white space.
+        let mut next = start + 1;
+        self.at += 1;
+        while let Some(key) = self.member(count == 0)? {
+            layout.has_escapes |= self.escaped;
+            let value = value(self)?;
+            layout.is_dense &= key.start == next + 1 && value.start == key.end + 2;
+            next = value.end + 1;
+            count += 1;
+            if count <= max {
+                let here = |range: Range<usize>| range.start - start..range.end - start;
+                layout.members.push(Member::new(here(key), here(value)));
+            }
+        }
+        layout.is_dense &= next == self.at;
+        Ok(count <= max)
     }
 }
 

@@ -1,10 +1,11 @@
 //! A JSON object with its members: params, results and the typed model are decoded from it and
 //! encoded to it.
 
-use super::grammar::{MAX_DEPTH, Scan};
-use super::members::{Member, Members};
-use super::parse::LARGE;
-use super::scalar::{read_str, write_string};
+mod inner;
+
+pub(super) use inner::Inner;
+
+use super::scalar::read_str;
 use super::value::{JsonValue, Slice};
 use super::{DecodeError, EncodeError, Id, JsonKind, RawJson};
 use alloc::borrow::Cow;
@@ -12,7 +13,6 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use bytes::Bytes;
 use core::fmt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -23,43 +23,6 @@ use serde::de::DeserializeOwned;
 /// everything until one of them is changed.
 #[derive(Clone, Default)]
 pub struct Object(Option<Arc<Inner>>);
-
-/// An object that is not empty.
-#[derive(Clone, Default)]
-struct Inner {
-    text: Text,
-    members: Members,
-    /// Whether a key may have escapes in the text.
-    has_escapes: bool,
-}
-
-/// The text of an object.
-#[derive(Clone)]
-enum Text {
-    /// Written here: the members, in order, without white space.
-    Own(Vec<u8>),
-    /// The same in shared bytes.
-    Shared(Bytes),
-    /// Shared bytes that hold more than the members: white space, escapes in a key, a repeated key,
-    /// or a member that was removed.
-    Sparse(Bytes),
-}
-
-impl Default for Text {
-    fn default() -> Self {
-        Self::Own(Vec::new())
-    }
-}
-
-impl Text {
-    /// Returns the capacity of a text that is not shared.
-    fn own_capacity(&self) -> usize {
-        match self {
-            Self::Own(text) => text.capacity(),
-            Self::Shared(_) | Self::Sparse(_) => 0,
-        }
-    }
-}
 
 /// A value that converts to a JSON object: any value that serde serialises as one, and JSON text,
 /// whose members stay unchanged.
@@ -120,8 +83,7 @@ impl Object {
 
     /// Creates an object with this member, and room for this number of bytes after it.
     pub(crate) fn with_room(room: usize, key: &str, value: impl JsonValue) -> Self {
-        let text = Vec::with_capacity(key.len() + value.json_len() + 5 + room);
-        let mut inner = Inner { text: Text::Own(text), ..Inner::default() };
+        let mut inner = Inner::with_capacity(key.len() + value.json_len() + 5 + room);
         inner.set(key, &value);
         Self(Some(Arc::new(inner)))
     }
@@ -134,7 +96,16 @@ impl Object {
         if json.kind() != JsonKind::Object {
             return Err(DecodeError::new("expected an object"));
         }
-        Ok(Self(Inner::read(json.to_bytes()).map(Arc::new)))
+        Ok(Self(match json.members() {
+            Some(inner) => Some(Arc::clone(inner)),
+            None => Inner::read(json.to_bytes()).map(Arc::new),
+        }))
+    }
+
+    /// Like [`read`](Self::read), for a value that is not needed any more: changing the object
+    /// copies nothing that the value shares.
+    pub(crate) fn from_json(json: RawJson) -> Result<Self, DecodeError> {
+        json.into_members().map_or_else(|json| Self::read(&json), |inner| Ok(Self(Some(inner))))
     }
 
     /// Reads the members of an object that may be absent.
@@ -150,8 +121,7 @@ impl Object {
     /// # Errors
     /// [`EncodeError`] if it cannot be serialized or is not an object.
     pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Self, EncodeError> {
-        let json = RawJson::encode(value)?;
-        Self::read(&json).map_err(|_| EncodeError::new("not an object"))
+        Self::from_json(RawJson::encode_object(value)?).map_err(|_| EncodeError::new("not an object"))
     }
 
     /// Returns the object as JSON text.
@@ -205,13 +175,24 @@ impl Object {
     pub fn remove(&mut self, key: &str) -> Option<RawJson> {
         let inner = self.0.as_ref()?;
         let at = inner.position(key)?;
-        let value = inner.value(inner.members.as_slice()[at]);
+        let value = inner.value(inner.member(at));
         if self.len() == 1 {
             self.0 = None;
         } else if let Some(inner) = &mut self.0 {
             Arc::make_mut(inner).remove(at);
         }
         Some(value)
+    }
+
+    /// Returns it without these members.
+    pub(crate) fn without(self, keys: &[&str]) -> Self {
+        let Some(mut inner) = self.0 else { return self };
+        let Some(other) = inner.without(keys) else { return Self::new() };
+        match Arc::get_mut(&mut inner) {
+            Some(own) => *own = other,
+            None => inner = Arc::new(other),
+        }
+        Self(Some(inner))
     }
 
     /// Returns a member unchanged. `null` is a value, not an absence.
@@ -316,7 +297,7 @@ impl Object {
 
     /// Returns the number of members.
     pub fn len(&self) -> usize {
-        self.0.as_ref().map_or(0, |inner| inner.members.as_slice().len())
+        self.0.as_ref().map_or(0, |inner| inner.len())
     }
 
     /// Returns whether there are no members.
@@ -327,198 +308,18 @@ impl Object {
     /// Returns the bytes on the heap, without a text that is shared with a message. Clones share
     /// them.
     pub(crate) fn heap_size(&self) -> usize {
-        self.0.as_ref().map_or(0, |inner| {
-            size_of::<Inner>() + 2 * size_of::<usize>() + inner.members.heap_size() + inner.text.own_capacity()
-        })
+        self.0.as_ref().map_or(0, |inner| size_of::<Inner>() + 2 * size_of::<usize>() + inner.heap_size())
     }
 
     /// Returns whether it keeps alive the text that it was read from.
     pub(crate) fn shares_text(&self) -> bool {
-        self.0.as_ref().is_some_and(|inner| !matches!(inner.text, Text::Own(_)))
+        self.0.as_ref().is_some_and(|inner| inner.shares_text())
     }
 
     fn slice(&self, key: &str) -> Option<&[u8]> {
         let inner = self.0.as_ref()?;
         inner.find(key).map(|member| &inner.bytes()[member.value()])
     }
-}
-
-impl Inner {
-    /// Reads an object from a text that is one. `None` if it is empty.
-    fn read(text: Bytes) -> Option<Self> {
-        let mut scan = Scan::new(&text, MAX_DEPTH);
-        scan.open(b'{');
-        let (mut members, mut is_dense) = (Members::default(), true);
-        // The position of the next key, if there is no white space.
-        let mut next = 1;
-        while let Ok(Some(key)) = scan.member(next == 1) {
-            let Ok(value) = scan.skip() else { break };
-            is_dense &= key.start == next + 1 && value.start == key.end + 2;
-            next = value.end + 1;
-            members.push(Member::new(key, value));
-        }
-        // Values are skipped, so only keys count.
-        let has_escapes = scan.escaped;
-        let count = members.as_slice().len();
-        members.drop_repeated(&text, has_escapes);
-        is_dense &= !has_escapes && next == text.len() && members.as_slice().len() == count;
-        let text = if is_dense { Text::Shared(text) } else { Text::Sparse(text) };
-        (count > 0).then_some(Self { text, members, has_escapes })
-    }
-
-    fn bytes(&self) -> &[u8] {
-        match &self.text {
-            Text::Own(text) => text,
-            Text::Shared(text) | Text::Sparse(text) => text,
-        }
-    }
-
-    fn iter(&self) -> impl Iterator<Item = Member> {
-        self.members.as_slice().iter().copied()
-    }
-
-    fn slices(&self) -> impl Iterator<Item = (Cow<'_, str>, &[u8])> {
-        self.iter().map(|member| (member.name(self.bytes()), &self.bytes()[member.value()]))
-    }
-
-    fn position(&self, key: &str) -> Option<usize> {
-        let text = self.bytes();
-        self.iter().position(|member| match self.has_escapes {
-            true => member.name(text) == key,
-            false => &text[member.key()] == key.as_bytes(),
-        })
-    }
-
-    fn find(&self, key: &str) -> Option<Member> {
-        self.position(key).map(|at| self.members.as_slice()[at])
-    }
-
-    fn value(&self, member: Member) -> RawJson {
-        RawJson::trusted(match &self.text {
-            Text::Own(text) => Bytes::copy_from_slice(&text[member.value()]),
-            Text::Shared(text) | Text::Sparse(text) => text.slice(member.value()),
-        })
-    }
-
-    fn to_json(&self) -> RawJson {
-        if let Text::Shared(text) = &self.text {
-            return RawJson::trusted(text.clone());
-        }
-        let mut out = Vec::with_capacity(self.text_len());
-        self.write_to(&mut out);
-        RawJson::trusted(out.into())
-    }
-
-    fn write_to(&self, out: &mut Vec<u8>) {
-        match &self.text {
-            Text::Own(text) => out.extend_from_slice(text),
-            Text::Shared(text) => out.extend_from_slice(text),
-            Text::Sparse(_) => {
-                let mut open = b'{';
-                for (key, value) in self.slices() {
-                    out.push(core::mem::replace(&mut open, b','));
-                    write_string(out, &key);
-                    out.push(b':');
-                    out.extend_from_slice(value);
-                }
-                out.push(b'}');
-            }
-        }
-    }
-
-    fn text_len(&self) -> usize {
-        match &self.text {
-            Text::Own(text) => text.len(),
-            Text::Shared(text) => text.len(),
-            Text::Sparse(_) => {
-                self.iter().map(|member| member.key().len() + member.value().len() + 4).sum::<usize>() + 1
-            }
-        }
-    }
-
-    fn set(&mut self, key: &str, value: &impl JsonValue) {
-        let existing = self.position(key);
-        self.has_escapes |= existing.is_none() && key.bytes().any(|byte| byte < 0x20 || matches!(byte, b'"' | b'\\'));
-        self.edit(|text, members| match existing {
-            None => members.push(push(text, key, value)),
-            Some(at) => {
-                let old = members.as_slice()[at].value();
-                let rest = text.split_off(old.end);
-                text.truncate(old.start);
-                value.write_json(text);
-                let new = old.start..text.len();
-                text.extend_from_slice(&rest);
-                members.as_mut_slice().iter_mut().for_each(|member| member.shift(&old, new.len()));
-                members.as_mut_slice()[at].set_value(new);
-            }
-        });
-    }
-
-    /// Removes one of several members.
-    fn remove(&mut self, at: usize) {
-        let removed = self.members.remove(at);
-        match core::mem::take(&mut self.text) {
-            Text::Own(mut text) => {
-                // With its quotes and one comma: the one after it if it was the first.
-                let old = match at {
-                    0 => 1..removed.value().end + 1,
-                    _ => removed.key().start - 2..removed.value().end,
-                };
-                text.drain(old.clone());
-                self.members.as_mut_slice().iter_mut().for_each(|member| member.shift(&old, 0));
-                self.text = Text::Own(text);
-            }
-            Text::Shared(text) | Text::Sparse(text) => {
-                let len = text.len();
-                self.text = Text::Sparse(text);
-                if len > LARGE && self.text_len() < len / 4 {
-                    self.edit(|_, _| {});
-                }
-            }
-        }
-    }
-
-    /// Changes the text and the positions, after copying a text that is shared.
-    fn edit(&mut self, change: impl FnOnce(&mut Vec<u8>, &mut Members)) {
-        let mut text = match core::mem::take(&mut self.text) {
-            Text::Own(text) => text,
-            Text::Shared(text) => text.into(),
-            Text::Sparse(old) => {
-                let mut text = Vec::new();
-                for member in self.members.as_mut_slice() {
-                    *member = push(&mut text, &member.name(&old), &Slice(&old[member.value()]));
-                }
-                text
-            }
-        };
-        change(&mut text, &mut self.members);
-        self.text = Text::Own(text);
-    }
-}
-
-/// Appends a member to the text of an object. Returns its position.
-fn push(text: &mut Vec<u8>, key: &str, value: &impl JsonValue) -> Member {
-    let more = key.len() + value.json_len() + 5;
-    match text.pop() {
-        None => {
-            // Most objects that are written are small.
-            text.reserve_exact(more.max(64));
-            text.push(b'{');
-        }
-        Some(_) => {
-            text.reserve(more);
-            text.push(b',');
-        }
-    }
-    let start = text.len() + 1;
-    write_string(text, key);
-    let key = start..text.len() - 1;
-    text.push(b':');
-    let start = text.len();
-    value.write_json(text);
-    let value = start..text.len();
-    text.push(b'}');
-    Member::new(key, value)
 }
 
 fn decode<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, DecodeError> {
@@ -538,7 +339,7 @@ impl FromIterator<(String, RawJson)> for Object {
     fn from_iter<I: IntoIterator<Item = (String, RawJson)>>(members: I) -> Self {
         let mut text = Vec::new();
         for (key, value) in members {
-            push(&mut text, &key, &value);
+            inner::push(&mut text, &key, &value);
         }
         Self(Inner::read(text.into()).map(Arc::new))
     }
@@ -548,9 +349,7 @@ impl From<Object> for RawJson {
     fn from(object: Object) -> Self {
         match object.0.map(Arc::try_unwrap) {
             None => Self::empty_object(),
-            Some(Ok(Inner { text: Text::Own(text), .. })) => Self::trusted(text.into()),
-            Some(Ok(Inner { text: Text::Shared(text), .. })) => Self::trusted(text),
-            Some(Ok(inner)) => inner.to_json(),
+            Some(Ok(inner)) => inner.into_json(),
             Some(Err(shared)) => shared.to_json(),
         }
     }

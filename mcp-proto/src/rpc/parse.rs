@@ -13,6 +13,7 @@
 //! Keys outside the envelope are ignored, even if they repeat. So are the `params` of a response.
 
 use super::grammar::{Scan, add_fault, utf8_prefix};
+use super::members::Layout;
 use super::method::read_method;
 use super::scalar::{read_integer, read_str, unescape};
 use super::{
@@ -66,13 +67,15 @@ fn read(source: Text<'_>, max_depth: u32, max_batch: Option<usize>) -> Result<Do
     let (text, cut) = utf8_prefix(bytes);
     let mut scan = Scan::new(text, max_depth);
     let mut found = Found::default();
-    let outcome = scan.document(&mut found, max_batch.unwrap_or(0)).and_then(|range| scan.end().map(|()| range));
-    let range = match add_fault(outcome, cut) {
+    let outcome = scan.document(&mut found, max_batch.unwrap_or(0)).and_then(|range| {
+        let breaks = scan.breaks;
+        scan.end().map(|()| (range, breaks))
+    });
+    let (range, breaks) = match add_fault(outcome, cut) {
         Ok(range) => range,
         Err(kind) => return Err(found.outer.defect(kind, bytes, bytes)),
     };
-    if memchr::memchr2(b'\r', b'\n', &bytes[range.clone()]).is_some() {
-        // Strings contain neither, so all of them are between tokens.
+    if breaks {
         let compact: Vec<u8> = bytes[range].iter().copied().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
         return read(Text::Shared(&compact.into()), max_depth, max_batch);
     }
@@ -87,7 +90,7 @@ fn read(source: Text<'_>, max_depth: u32, max_batch: Option<usize>) -> Result<Do
                 (_, None) => InvalidKind::UnexpectedBatch,
                 (count, Some(max)) if count > max => InvalidKind::BatchTooLong,
                 _ => {
-                    let element = |(range, envelope): (Range<usize>, Envelope)| {
+                    let element = |(range, mut envelope): (Range<usize>, Envelope)| {
                         envelope.classify(source).map_err(|kind| envelope.defect(kind, bytes, &bytes[range]))
                     };
                     return Ok(Document::Batch(batch.elements.into_iter().map(element).collect()));
@@ -113,14 +116,13 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Returns a value of the text. A small one is copied, so that a long-running request keeps
+    /// Returns the text of a value. A small one is copied, so that a long-running request keeps
     /// alive only the bytes that it counts.
-    fn part(self, range: &Range<usize>) -> RawJson {
-        let part = match self {
+    fn part(self, range: &Range<usize>) -> Bytes {
+        match self {
             Self::Shared(text) if range.len() >= LARGE.max(text.len() / 4) => text.slice(range.clone()),
             _ => Bytes::copy_from_slice(&self.as_bytes()[range.clone()]),
-        };
-        RawJson::trusted(part)
+        }
     }
 }
 
@@ -141,6 +143,10 @@ struct BatchElements {
 /// Minimum size of a part that may keep the text around it alive.
 pub(crate) const LARGE: usize = 4 << 10;
 
+/// Maximum number of members of `params` or of a result that the pass over the message notes. A
+/// larger object is read again when it is used.
+const NOTED: usize = 16;
+
 /// The ranges of the envelope's members in the text.
 #[derive(Default)]
 struct Envelope {
@@ -151,6 +157,9 @@ struct Envelope {
     params: Option<Range<usize>>,
     result: Option<Range<usize>>,
     error: Option<Range<usize>>,
+    /// The start of the last value that is an object, and its members. `None` if they are too many.
+    noted: Option<usize>,
+    layout: Layout,
     has_method: bool,
     duplicate: bool,
     lone: bool,
@@ -203,10 +212,15 @@ impl Envelope {
         Ok(())
     }
 
-    fn classify(&self, source: Text<'_>) -> Result<Message, InvalidKind> {
+    fn classify(&mut self, source: Text<'_>) -> Result<Message, InvalidKind> {
         let text = source.as_bytes();
         self.check(text)?;
-        let raw = |range| source.part(range);
+        let (noted, layout) = (self.noted, &mut self.layout);
+        // A value with its members, for what is read next: the others may wait in a queue.
+        let mut object = |range: &Range<usize>| {
+            let layout = (noted == Some(range.start)).then(|| core::mem::take(layout));
+            RawJson::with_layout(source.part(range), layout)
+        };
         let id = self.id.as_ref().map(|range| &text[range.clone()]);
         let legal = |id: &[u8]| Id::read(id).ok_or(InvalidKind::BadId);
         match (&self.method, &self.result, &self.error) {
@@ -214,22 +228,25 @@ impl Envelope {
                 let method = read_method(&text[method.clone()]).ok_or(InvalidKind::BadMethod)?;
                 let id = id.map(legal).transpose()?;
                 let params = match &self.params {
-                    Some(range) if text[range.start] == b'{' => Some(raw(range)),
+                    Some(range) if text[range.start] == b'{' => Some(range),
                     Some(range) if text[range.start] != b'n' => return Err(InvalidKind::BadParams),
                     _ => None,
                 };
                 Ok(match id {
-                    Some(id) => Message::Request(Request { id, method, params }),
-                    None => Message::Notification(Notification { method, params }),
+                    Some(id) => Message::Request(Request { id, method, params: params.map(object) }),
+                    None => {
+                        let params = params.map(|range| RawJson::trusted(source.part(range)));
+                        Message::Notification(Notification { method, params })
+                    }
                 })
             }
             (None, Some(result), None) => {
                 let id = legal(id.ok_or(InvalidKind::MissingId)?)?;
-                Ok(Message::Response(Response { id, payload: Payload::Result(raw(result)) }))
+                Ok(Message::Response(Response { id, payload: Payload::Result(object(result)) }))
             }
             (None, None, Some(error)) => {
                 let id = id.filter(|id| *id != b"null").map(legal).transpose()?;
-                let error = read_error(&raw(error)).ok_or(InvalidKind::BadError)?;
+                let error = read_error(&object(error)).ok_or(InvalidKind::BadError)?;
                 Ok(match id {
                     Some(id) => Message::Response(Response { id, payload: Payload::Error(error) }),
                     None => Message::Error(error),
@@ -256,6 +273,7 @@ impl Scan<'_> {
     /// Parses the outermost value: its envelope, or the envelopes of at most `keep` elements.
     fn document(&mut self, found: &mut Found, keep: usize) -> Result<Range<usize>, InvalidKind> {
         self.space();
+        self.breaks = false;
         let start = self.at;
         if self.text.get(start) != Some(&b'[') {
             return self.envelope(&mut found.outer);
@@ -286,16 +304,25 @@ impl Scan<'_> {
         if found.kind == Outermost::Object && self.max_depth > 0 {
             self.at += 1;
             let mut first = true;
+            let (mut noted, mut layout) = (None, Layout::default());
             while let Some(key) = self.member(first)? {
                 first = false;
                 let slot = found.slot(&self.text[key]);
-                let value = self.value(1)?;
+                self.space();
+                let start = self.at;
+                if self.max_depth > 1 && self.text.get(start) == Some(&b'{') {
+                    let is_whole = self.members(&mut layout, NOTED, |scan| scan.value(2))?;
+                    noted = is_whole.then_some(start);
+                } else {
+                    self.value(1)?;
+                }
                 match slot {
-                    Some(slot @ None) => *slot = Some(value),
+                    Some(slot @ None) => *slot = Some(start..self.at),
                     Some(Some(_)) => found.duplicate = true,
                     None => {}
                 }
             }
+            (found.noted, found.layout) = (noted, layout);
         } else {
             self.value(0)?;
         }

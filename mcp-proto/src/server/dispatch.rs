@@ -232,9 +232,9 @@ impl Server {
 }
 
 impl Env {
-    /// Returns the params of a request. An id above the limit is an error; a progress token above
+    /// Takes the params of a request. An id above the limit is an error; a progress token above
     /// it is dropped and reported.
-    pub(super) fn parts(&mut self, request: &Request) -> Result<Parts, ErrorReply> {
+    pub(super) fn parts(&mut self, request: &mut Request) -> Result<Parts, ErrorReply> {
         let max = self.config.limits.frame.max_id;
         if request.id.size() > max {
             let rejection = ErrorReply::new(DiagnosticKind::LongId, code::INVALID_REQUEST, "the id is too long");

@@ -61,20 +61,24 @@ pub(super) struct AdmittedRequest {
 pub(super) struct Parts {
     pub(super) params: Object,
     pub(super) meta: Object,
+    /// The length of their text, in bytes.
+    pub(super) text: usize,
 }
 
 impl Parts {
-    /// Reads them. They share no text with the message, so what they hold is known.
-    pub(super) fn of(request: &Request) -> Result<Self, ErrorReply> {
-        let text = request.params.as_ref().map(RawJson::alone);
-        let mut params =
-            Object::read_opt(text.as_ref()).map_err(|_| ErrorReply::metadata("the params are not an object"))?;
+    /// Takes them. They share no text with the message, so what they hold is known.
+    pub(super) fn of(request: &mut Request) -> Result<Self, ErrorReply> {
+        let text = request.params.take().map(RawJson::alone);
+        let len = text.as_ref().map_or(0, |text| text.as_bytes().len());
+        let mut params = text
+            .map_or_else(|| Ok(Object::new()), Object::from_json)
+            .map_err(|_| ErrorReply::metadata("the params are not an object"))?;
         let meta = match params.remove(meta::META) {
             None => Object::new(),
             Some(value) if value.kind() == JsonKind::Null => Object::new(),
             Some(value) => Object::read(&value).map_err(|_| ErrorReply::metadata("`_meta` is not an object"))?,
         };
-        Ok(Self { params, meta })
+        Ok(Self { params, meta, text: len })
     }
 
     /// Returns whether the request names its revision, which makes it modern whatever its method
@@ -143,10 +147,10 @@ impl Parts {
             session: caller.session,
             wants_progress: token.is_some(),
         };
-        let Self { params, meta } = self;
+        let Self { params, meta, text } = self;
         let method = request.method.clone();
         let incoming = Incoming { method, params, meta, context, inputs, state, nonce: None };
-        let size = weight::of_request(&request, token.as_ref(), &incoming);
+        let size = weight::of_request(&request.id, token.as_ref(), text, &incoming);
         Ok(AdmittedRequest { id: request.id, incoming, token, fault, unasked, size })
     }
 
@@ -170,10 +174,10 @@ impl Parts {
             session: caller.session,
             wants_progress: token.is_some(),
         };
-        let Self { params, meta } = self;
+        let Self { params, meta, text } = self;
         let method = request.method.clone();
         let incoming = Incoming { method, params, meta, context, inputs: Inputs::new(), state: None, nonce: None };
-        let size = weight::of_request(&request, token.as_ref(), &incoming);
+        let size = weight::of_request(&request.id, token.as_ref(), text, &incoming);
         Ok(AdmittedRequest { id: request.id, incoming, token, fault: None, unasked: false, size })
     }
 

@@ -11,7 +11,7 @@ use super::{Incoming, RequestState, client};
 use crate::exchange::RequestHead;
 use crate::input::RequestKey;
 use crate::model::lifecycle::{ClientCapabilities, Implementation};
-use crate::rpc::{ErrorObject, Id, Object, RawJson, Request};
+use crate::rpc::{ErrorObject, Id, Object, RawJson};
 use crate::version::Era;
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -46,7 +46,7 @@ const EXCHANGE: usize = SPARE * size_of::<ServedExchange>() + 512;
 
 /// Returns the memory of a running request, in bytes. What its client has declared is a part of its
 /// `_meta`, or its session or connection counts it.
-pub(super) fn of_request(request: &Request, token: Option<&Id>, incoming: &Incoming) -> usize {
+pub(super) fn of_request(id: &Id, token: Option<&Id>, text: usize, incoming: &Incoming) -> usize {
     let context = &incoming.context;
     let head = context.http.as_ref().map_or(0, |head| of_head(head) + EXCHANGE);
     // The exchange has its peer, and requests share it.
@@ -56,7 +56,7 @@ pub(super) fn of_request(request: &Request, token: Option<&Id>, incoming: &Incom
     let inputs = of_inputs(&incoming.inputs);
     let objects = params.heap_size() + meta.heap_size();
     let shares_text = params.shares_text() || meta.shares_text() || !incoming.inputs.is_empty();
-    let text = request.params.as_ref().filter(|_| shares_text).map_or(0, |text| text.as_bytes().len() + SHARED);
+    let text = if shares_text { text + SHARED } else { 0 };
     let handed = method + caller + objects + inputs + of_state(incoming.state.as_ref());
     let kept = match context.version.era() {
         // The next round needs these copies. It shares the params.
@@ -65,7 +65,7 @@ pub(super) fn of_request(request: &Request, token: Option<&Id>, incoming: &Incom
     };
     let responder = method + caller + inputs;
     // The server keeps the id as received, and copies it twice.
-    let ids = of_id(&request.id) + 2 * request.id.size() + token.map_or(0, of_id);
+    let ids = of_id(id) + 2 * id.size() + token.map_or(0, of_id);
     let all = TABLES + ids + text + head + handed + kept + responder;
     // The allocator may round up the requested size.
     all + all / 32

@@ -1,4 +1,5 @@
 use super::*;
+use crate::rpc::{LARGE, Message, parse};
 use proptest::prelude::*;
 
 fn object(text: &str) -> Object {
@@ -75,9 +76,9 @@ fn what_is_left_of_a_large_object_does_not_keep_its_text() {
         RawJson::parse(format!(r#"{{"large":"{}","small":1,"key":2}}"#, "x".repeat(LARGE)).into_bytes()).unwrap();
     let mut read = Object::read(&text).unwrap();
     let inner = |object: &Object| object.0.clone().unwrap();
-    assert!(matches!(&inner(&read).text, Text::Shared(_)));
+    assert!(inner(&read).shares_text());
     read.remove("large");
-    assert!(matches!(&inner(&read).text, Text::Own(text) if text.len() < 64), "{read:?}");
+    assert!(!inner(&read).shares_text() && inner(&read).bytes().len() < 64, "{read:?}");
     assert_eq!(read.to_json().as_str(), r#"{"small":1,"key":2}"#);
     for key in ["small", "key"] {
         read.remove(key);
@@ -154,6 +155,42 @@ proptest! {
             for (key, value) in &model {
                 prop_assert_eq!(real.get(key), Some(value.clone()));
             }
+        }
+    }
+}
+
+// covers: B-187, B-292
+#[test]
+fn members_noted_with_a_message_are_those_of_its_params() {
+    let many: Vec<_> = (0..40).map(|at| format!(r#""k{at}":{{"in":[{at}]}}"#)).collect();
+    let texts = [
+        r#"{"a":1,"b":{"c":"}"},"d":[{"e":"]"}]}"#.to_owned(),
+        r#"{ "a" : 1 , "b":"x" }"#.to_owned(),
+        r#"{"a":1,"b":2,"a":3}"#.to_owned(),
+        r#"{"\u0061":"\n","a\"":1,"a":2}"#.to_owned(),
+        format!(r#"{{"large":"{}","small":1}}"#, "x".repeat(LARGE)),
+        format!("{{{}}}", many.join(",")),
+        "{}".to_owned(),
+    ];
+    for text in texts {
+        for message in [
+            format!(r#"{{"jsonrpc":"2.0","id":1,"other":{{"z":1}},"method":"m","params":{text}}}"#),
+            format!(r#"{{"params":{text},"id":1,"jsonrpc":"2.0","method":"m","other":{{"z":1}}}}"#),
+        ] {
+            let Ok(Message::Request(request)) = parse(message.into_bytes().into(), 64) else { panic!("{text}") };
+            let params = request.params.unwrap();
+            assert_eq!(params.as_str(), text);
+            let (noted, read) = (Object::read(&params).unwrap(), object(&text));
+            assert_eq!((noted.to_json(), noted.len()), (read.to_json(), read.len()));
+            assert_eq!(Object::from_json(params.clone()).unwrap(), noted);
+            for (key, _) in read.iter() {
+                assert_eq!(noted.get(&key), read.get(&key), "{key}");
+                let (mut changed, mut expected) = (noted.clone(), read.clone());
+                assert_eq!((changed.remove(&key), &changed), (expected.remove(&key), &expected));
+                assert_eq!(read.clone().without(&[&key]), expected);
+            }
+            // Changing an object changes no text that was read.
+            assert_eq!(params.as_str(), text);
         }
     }
 }

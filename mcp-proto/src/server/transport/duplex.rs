@@ -119,10 +119,15 @@ impl Server {
 
     /// The metadata decides whether a request is modern, otherwise the connection decides whether
     /// it is open or negotiated.
-    fn try_duplex_request(&mut self, x: ExchangeId, request: Request, batch: Option<u64>) -> Result<(), ErrorReply> {
+    fn try_duplex_request(
+        &mut self,
+        x: ExchangeId,
+        mut request: Request,
+        batch: Option<u64>,
+    ) -> Result<(), ErrorReply> {
         let (id, session) = (request.id.clone(), Some(SessionRef::Duplex(x)));
         check_id(self.env.duplex(x).map(|duplex| &duplex.session), &id)?;
-        let parts = self.env.parts(&request)?;
+        let parts = self.env.parts(&mut request)?;
         let context = RequestContext { exchange: x, session, in_batch: batch.is_some() };
         if parts.is_modern() {
             if batch.is_some() {

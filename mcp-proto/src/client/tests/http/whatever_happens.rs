@@ -433,7 +433,7 @@ impl Run {
                     prop_assert!(live.contains(&exchange) || armed(Timer::Resume(exchange)) || waits(call));
                 }
                 CallStage::Asking { .. } => prop_assert!(client.questions.owes_answer(call)),
-                CallStage::Waiting { .. } => prop_assert!(armed(Timer::Round(call))),
+                CallStage::Waiting => prop_assert!(armed(Timer::Round(call))),
                 CallStage::Mismatched(_) => prop_assert!(client.catalogue.running() > 0),
             }
             // Its timeout runs exactly while the server has to respond.

@@ -64,8 +64,8 @@ impl Server {
 
     /// Finds the column of the compatibility matrix for a request: by its metadata, then by its
     /// method, then by its header fields.
-    fn request(&mut self, x: ExchangeId, head: &RequestHead, request: Request) -> Result<(), ErrorReply> {
-        let parts = self.env.parts(&request)?;
+    fn request(&mut self, x: ExchangeId, head: &RequestHead, mut request: Request) -> Result<(), ErrorReply> {
+        let parts = self.env.parts(&mut request)?;
         if parts.is_modern() {
             return self.modern_request(x, head, request, parts);
         }
@@ -250,9 +250,9 @@ impl Server {
             }
             let session = under.session.map(SessionRef::Http);
             match self.on_element(x, session, element) {
-                Element::Request(request) => {
+                Element::Request(mut request) => {
                     let id = request.id.clone();
-                    let dispatch = self.env.parts(&request).and_then(|parts| match parts.is_modern() {
+                    let dispatch = self.env.parts(&mut request).and_then(|parts| match parts.is_modern() {
                         true => Err(no_batches()),
                         false => self.dispatch_under(x, &under, request, parts, true),
                     });
