@@ -116,7 +116,7 @@ impl Client {
                 Some(exchange) if !duplex.has_reached_server() && !is_program => self.drop_exchange(exchange),
                 Some(_) | None => duplex.send_end(&mut self.env),
             },
-            Link::Http(http) => {
+            Link::Http(_, http) => {
                 let requested = matches!(self.env.phase, Phase::Closing(Termination::Requested));
                 for exchange in http.ids() {
                     self.with_link(|link, env| {

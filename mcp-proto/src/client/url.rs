@@ -15,7 +15,13 @@ pub struct HttpTarget {
     pub path: String,
     /// The URL as it was given.
     pub original: String,
-    _support: HttpSupport,
+    support: HttpSupport,
+}
+
+impl HttpTarget {
+    pub(super) const fn support(&self) -> HttpSupport {
+        self.support
+    }
 }
 
 impl core::fmt::Debug for HttpTarget {
@@ -72,7 +78,7 @@ impl HttpTarget {
 impl HttpTarget {
     /// Returns the URL with these parts. `None` without the feature `http`.
     pub(crate) fn from_parts(origin: Origin, path: String, original: String) -> Option<Self> {
-        HttpSupport::get().map(|support| Self { origin, path, original, _support: support })
+        HttpSupport::get().map(|support| Self { origin, path, original, support })
     }
 
     /// Returns the value of `Host`. It omits the default port of the scheme (RFC 9110 section 7.2).

@@ -4,7 +4,7 @@ mod shared;
 
 pub(super) use shared::{ClientShared, Exchanged};
 
-use super::{Delay, Driving, Role, first};
+use super::{Delay, Driving, first};
 use crate::adapter::ConnectError;
 use crate::adapter::calls::Collected;
 use crate::adapter::client_options::ClientOptions;
@@ -45,7 +45,7 @@ impl Client {
     /// [`ConnectError::System`]: the operating system provides no random bytes.
     pub fn begin(config: ClientConfig, options: ClientOptions, delay: Delay) -> Result<(Self, Driving), ConnectError> {
         let shared = ClientShared::new(config, options, delay)?;
-        let driving = Driving(Role::Client(Arc::clone(&shared)));
+        let driving = Driving(Arc::clone(&shared) as _);
         Ok((Self { handle: Arc::new(Handle { shared }) }, driving))
     }
 

@@ -15,6 +15,7 @@ use crate::wired::{Connection, ConnectionOutput};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
+use core::fmt;
 use core::task::Waker;
 
 /// One connection of a client or of a server. Its driver reads and writes, in the task of the
@@ -30,14 +31,29 @@ use core::task::Waker;
 #[must_use = "a connection that is dropped is aborted"]
 pub struct DrivenConnection {
     transfer: Transfer,
-    end: ConnectionEnd,
+    end: Box<dyn ConnectionEnd>,
     /// There is a task that this connection may have caused.
     has_task: bool,
 }
 
-enum ConnectionEnd {
-    Client(Opened),
-    Server(Box<Served>),
+/// The engine at the end of a connection. A program that is only a client does not contain the code
+/// of servers.
+trait ConnectionEnd: fmt::Debug + Send + Sync {
+    fn clock(&self) -> Clock;
+    fn stderr(&self) -> Stderr {
+        Stderr::default()
+    }
+    fn turn(&mut self, transfer: &mut Transfer, waker: &Waker, has_task: &mut bool) -> Turned;
+    /// Returns whether the application is behind with the events of this connection.
+    fn is_behind(&self) -> bool {
+        false
+    }
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+    fn next_task(&mut self) -> Option<Task>;
+    /// The driver drops the connection.
+    fn leave(&mut self, is_closed: bool);
 }
 
 struct Opened {
@@ -78,21 +94,18 @@ pub enum Turned {
 impl DrivenConnection {
     pub(super) fn client(shared: Arc<ClientShared>, id: ConnectionId, endpoint: &Endpoint) -> Self {
         let opened = Opened { shared, id, aborted: false };
-        Self { transfer: Transfer::opening(endpoint), end: ConnectionEnd::Client(opened), has_task: false }
+        Self { transfer: Transfer::opening(endpoint), end: Box::new(opened), has_task: false }
     }
 
     pub(super) fn server(shared: Arc<ServerShared>, connection: Checked<Connection>, transfer: Transfer) -> Self {
         let work = VecDeque::new();
         let served = Served { shared, connection, pending: false, aborted: false, delayed: false, work, left: false };
-        Self { transfer, end: ConnectionEnd::Server(Box::new(served)), has_task: false }
+        Self { transfer, end: Box::new(served), has_task: false }
     }
 
     /// Returns the clock of the engine.
     pub fn clock(&self) -> Clock {
-        match &self.end {
-            ConnectionEnd::Client(opened) => opened.shared.clock,
-            ConnectionEnd::Server(served) => served.shared.clock,
-        }
+        self.end.clock()
     }
 
     /// Returns the transfer: report to it what happened, and ask it what to do. Take a turn after
@@ -103,38 +116,24 @@ impl DrivenConnection {
 
     /// Returns the destination of a program's standard error. By default it is inherited.
     pub fn stderr(&self) -> Stderr {
-        match &self.end {
-            ConnectionEnd::Client(opened) => opened.shared.stderr(),
-            ConnectionEnd::Server(_) => Stderr::default(),
-        }
+        self.end.stderr()
     }
 
     /// Passes what happened to the engine, and the outputs of the engine to the transfer. The
     /// engine wakes `waker` when it has more. Wakes other tasks: hold no lock that a waker takes.
     pub fn turn(&mut self, waker: &Waker) -> Turned {
-        match &mut self.end {
-            ConnectionEnd::Client(opened) => opened.turn(&mut self.transfer, waker, &mut self.has_task),
-            ConnectionEnd::Server(served) => served.turn(&mut self.transfer, waker, &mut self.has_task),
-        }
+        self.end.turn(&mut self.transfer, waker, &mut self.has_task)
     }
 
     /// Returns whether to read. Ask it after each turn.
     pub fn wants_read(&self) -> bool {
-        let is_behind = match &self.end {
-            ConnectionEnd::Client(..) => false,
-            // Each client that causes events waits, so that they never exceed their memory limit.
-            ConnectionEnd::Server(served) => served.delayed && served.shared.is_behind(),
-        };
-        self.transfer.wants_read() && !is_behind
+        // Each client that causes events waits, so that they never exceed their memory limit.
+        self.transfer.wants_read() && !self.end.is_behind()
     }
 
     /// Returns when to take a turn, even if nothing happens.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let own = match &self.end {
-            ConnectionEnd::Client(..) => None,
-            ConnectionEnd::Server(served) => served.connection.poll_timeout(),
-        };
-        crate::time::earliest(own, self.transfer.poll_timeout())
+        crate::time::earliest(self.end.poll_timeout(), self.transfer.poll_timeout())
     }
 
     /// Returns the next task that a turn has caused. Carry out all of them after each turn: a turn
@@ -143,19 +142,31 @@ impl DrivenConnection {
         if !self.has_task {
             return None;
         }
-        let task = match &mut self.end {
-            ConnectionEnd::Client(opened) => opened.shared.next_task_of_connection(),
-            ConnectionEnd::Server(served) => match served.work.pop_front() {
-                Some(work) => Some(served.shared.route_task(work)),
-                None => served.shared.next_delivery(),
-            },
-        };
+        let task = self.end.next_task();
         self.has_task = task.is_some();
         task
     }
 }
 
-impl Opened {
+impl ConnectionEnd for Opened {
+    fn clock(&self) -> Clock {
+        self.shared.clock
+    }
+
+    fn stderr(&self) -> Stderr {
+        self.shared.stderr()
+    }
+
+    fn next_task(&mut self) -> Option<Task> {
+        self.shared.next_task_of_connection()
+    }
+
+    fn leave(&mut self, is_closed: bool) {
+        if !is_closed {
+            self.shared.dropped(self.id);
+        }
+    }
+
     fn turn(&mut self, transfer: &mut Transfer, waker: &Waker, has_task: &mut bool) -> Turned {
         let mut exchanged = false;
         loop {
@@ -179,7 +190,26 @@ impl Opened {
     }
 }
 
-impl Served {
+impl ConnectionEnd for Served {
+    fn clock(&self) -> Clock {
+        self.shared.clock
+    }
+
+    fn is_behind(&self) -> bool {
+        self.delayed && self.shared.is_behind()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.connection.poll_timeout()
+    }
+
+    fn next_task(&mut self) -> Option<Task> {
+        match self.work.pop_front() {
+            Some(work) => Some(self.shared.route_task(work)),
+            None => self.shared.next_delivery(),
+        }
+    }
+
     fn turn(&mut self, transfer: &mut Transfer, waker: &Waker, has_task: &mut bool) -> Turned {
         let now = self.shared.clock.now();
         if self.connection.poll_timeout().is_some_and(|due| due <= now) {
@@ -218,6 +248,27 @@ impl Served {
         }
     }
 
+    fn leave(&mut self, is_closed: bool) {
+        if core::mem::replace(&mut self.left, true) {
+            return;
+        }
+        if !is_closed {
+            self.connection.handle_io(self.shared.clock.now(), IoEvent::Closed(Closed::Aborted));
+        }
+        loop {
+            let turn = self.connection.take_turn();
+            let is_empty = turn.is_empty();
+            let reply = self.shared.exchange(turn, None).reply;
+            if is_empty && reply.is_empty() {
+                break;
+            }
+            self.connection.apply(self.shared.clock.now(), reply);
+        }
+        self.shared.leave(self.connection.number());
+    }
+}
+
+impl Served {
     /// Takes turns of the engine until one is empty.
     fn exchange(&mut self, transfer: &mut Transfer, now: Instant, waker: &Waker, has_task: &mut bool) {
         loop {
@@ -245,41 +296,19 @@ impl Served {
 
 impl Drop for DrivenConnection {
     fn drop(&mut self) {
-        match &mut self.end {
-            ConnectionEnd::Client(opened) if !self.transfer.is_closed() => opened.shared.dropped(opened.id),
-            ConnectionEnd::Client(..) => {}
-            ConnectionEnd::Server(served) => served.leave(self.transfer.is_closed()),
-        }
+        self.end.leave(self.transfer.is_closed());
     }
 }
 
-impl Served {
-    fn leave(&mut self, is_closed: bool) {
-        if core::mem::replace(&mut self.left, true) {
-            return;
-        }
-        if !is_closed {
-            self.connection.handle_io(self.shared.clock.now(), IoEvent::Closed(Closed::Aborted));
-        }
-        loop {
-            let turn = self.connection.take_turn();
-            let is_empty = turn.is_empty();
-            let reply = self.shared.exchange(turn, None).reply;
-            if is_empty && reply.is_empty() {
-                break;
-            }
-            self.connection.apply(self.shared.clock.now(), reply);
-        }
-        self.shared.leave(self.connection.number());
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Client").field(&self.id).finish()
     }
 }
 
-impl core::fmt::Debug for ConnectionEnd {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::Client(opened) => f.debug_tuple("Client").field(&opened.id).finish(),
-            Self::Server(served) => f.debug_tuple("Server").field(&served.connection.number()).finish(),
-        }
+impl fmt::Debug for Served {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Server").field(&self.connection.number()).finish()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::backlog::{Backlog, NextTask};
 use super::events::deliver;
-use super::{Driving, Events, Role, Routing, RoutingKind, Task};
+use super::{Driving, Events, Role, Route, Routing, RoutingKind, Task};
 use crate::adapter::exchanges::{Exchanges, Part};
 use crate::adapter::job::{Job, Link};
 use crate::adapter::options::ServerOptions;
@@ -119,7 +119,7 @@ impl Gateway {
     /// The operating system provides no random bytes.
     pub fn begin(router: Router, options: ServerOptions) -> io::Result<(Self, Driving)> {
         let shared = GatewayShared::new(router, options)?;
-        let driving = Driving(Role::Gateway(Arc::clone(&shared)));
+        let driving = Driving(Arc::clone(&shared) as _);
         Ok((Self(Arc::new(GatewayOwner(shared))), driving))
     }
 
@@ -274,57 +274,77 @@ impl GatewayShared {
         changed
     }
 
-    pub(super) fn route(&self, work: Work) -> Option<Job> {
-        work.route(&self.router, &self.options)
-    }
-
-    pub(super) fn next_task(self: &Arc<Self>) -> Option<Task> {
-        let before = self.lock().backlog.attention.awake();
-        // Outside of the lock: it may be the last waker of a task that holds a gateway.
-        drop(before);
-        self.next_task_of_exchange().or_else(|| self.lock().backlog.next_end().then_some(Task::Ended))
-    }
-
-    pub(super) fn next_task_of_exchange(self: &Arc<Self>) -> Option<Task> {
+    fn next_task_of_exchange(self: &Arc<Self>) -> Option<Task> {
         let next = self.lock().backlog.next()?;
         Some(match next {
-            NextTask::Route(work) => Task::Route(Routing(RoutingKind::Gateway(work, Arc::clone(self)))),
-            NextTask::Deliver => Task::Deliver(Events::new(Role::Gateway(Arc::clone(self)))),
+            NextTask::Route(work) => Task::Route(Routing(RoutingKind::Work(work, Arc::clone(self) as _))),
+            NextTask::Deliver => Task::Deliver(Events::new(Arc::clone(self) as _)),
         })
     }
 
-    pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        let mut state = self.lock();
-        let due = state.exchanges.poll_timeout();
-        state.backlog.attention.look(due)
-    }
-
-    pub(super) fn handle_timeout(&self) {
-        self.with(|state, now| state.exchanges.handle_timeout(now));
-    }
-
-    pub(super) fn poll_woken(&self, waker: &Waker) -> Poll<()> {
-        let (polled, before) = self.lock().backlog.poll_woken(waker);
-        // Outside of the lock: it may be the last waker of a task that holds a gateway.
-        drop(before);
-        polled
-    }
-
-    pub(super) fn unclaim_events(&self) {
-        self.lock().backlog.events.unclaim();
-    }
-
-    pub(super) fn deliver(&self) {
-        deliver(|before| self.lock().backlog.events.next(before));
-    }
-
     /// Ends everything at once.
-    pub(super) fn end(&self, has_driver: bool) {
+    fn end(&self, has_driver: bool) {
         let callback = self.with(|state, _| {
             state.exchanges.abandon();
             state.backlog.stop(has_driver)
         });
         // Outside of the lock: it may hold the gateway.
         drop(callback);
+    }
+}
+
+impl Route for GatewayShared {
+    fn route(&self, work: Work) -> Option<Job> {
+        work.route(&self.router, &self.options)
+    }
+}
+
+impl Role for GatewayShared {
+    fn name(&self) -> &'static str {
+        "Gateway"
+    }
+
+    fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    fn next_task(self: Arc<Self>) -> Option<Task> {
+        let before = self.lock().backlog.attention.awake();
+        // Outside of the lock: it may be the last waker of a task that holds a gateway.
+        drop(before);
+        self.next_task_of_exchange().or_else(|| self.lock().backlog.next_end().then_some(Task::Ended))
+    }
+
+    fn next_task_of_command(self: Arc<Self>) -> Option<Task> {
+        self.next_task_of_exchange()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let mut state = self.lock();
+        let due = state.exchanges.poll_timeout();
+        state.backlog.attention.look(due)
+    }
+
+    fn handle_timeout(&self) {
+        self.with(|state, now| state.exchanges.handle_timeout(now));
+    }
+
+    fn poll_woken(&self, waker: &Waker) -> Poll<()> {
+        let (polled, before) = self.lock().backlog.poll_woken(waker);
+        // Outside of the lock: it may be the last waker of a task that holds a gateway.
+        drop(before);
+        polled
+    }
+
+    fn abandon(&self) {
+        self.end(false);
+    }
+
+    fn deliver(&self) {
+        deliver(|before| self.lock().backlog.events.next(before));
+    }
+
+    fn unclaim_events(&self) {
+        self.lock().backlog.events.unclaim();
     }
 }

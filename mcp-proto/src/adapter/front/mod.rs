@@ -31,8 +31,6 @@ use core::future::poll_fn;
 use core::pin::pin;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
-use gateway::GatewayShared;
-use server::ServerShared;
 
 /// Returns a future that ends after a time: the timer of the runtime. It bounds
 /// [`Server::stop`] and [`Closer::exit`], which a connection that nothing drives, or a callback,
@@ -69,24 +67,28 @@ impl Task {
 pub struct Routing(RoutingKind);
 
 enum RoutingKind {
-    Server(Work, Arc<ServerShared>),
-    Gateway(Work, Arc<GatewayShared>),
-    Client(Asking, Arc<ClientCallbacks>),
+    Work(Work, Arc<dyn Route>),
+    Asking(Asking, Arc<ClientCallbacks>),
+}
+
+/// Leads what the engine of a server hands out to its callback.
+trait Route: Send + Sync {
+    fn route(&self, work: Work) -> Option<Job>;
 }
 
 impl Routing {
     /// Returns whether this is a question of a server to a client: the callback may begin to block
     /// as soon as it is routed.
     pub fn is_question(&self) -> bool {
-        matches!(self.0, RoutingKind::Client(..))
+        matches!(self.0, RoutingKind::Asking(..))
     }
 
     /// Returns whether [`route`](Self::route) may take longer than about half a millisecond, so
     /// that an executor should not do it.
     pub fn takes_long(&self) -> bool {
         match &self.0 {
-            RoutingKind::Server(work, _) | RoutingKind::Gateway(work, _) => work.takes_long(),
-            RoutingKind::Client(..) => false,
+            RoutingKind::Work(work, _) => work.takes_long(),
+            RoutingKind::Asking(..) => false,
         }
     }
 
@@ -94,9 +96,8 @@ impl Routing {
     /// and may run code of the application: call it outside of every lock.
     pub fn route(self) -> Option<Job> {
         match self.0 {
-            RoutingKind::Server(work, server) => server.route(work),
-            RoutingKind::Gateway(work, gateway) => gateway.route(work),
-            RoutingKind::Client(asking, callbacks) => callbacks.route(asking),
+            RoutingKind::Work(work, server) => server.route(work),
+            RoutingKind::Asking(asking, callbacks) => callbacks.route(asking),
         }
     }
 }
@@ -104,8 +105,8 @@ impl Routing {
 impl fmt::Debug for Routing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            RoutingKind::Server(work, _) | RoutingKind::Gateway(work, _) => work.fmt(f),
-            RoutingKind::Client(asking, _) => asking.fmt(f),
+            RoutingKind::Work(work, _) => work.fmt(f),
+            RoutingKind::Asking(asking, _) => asking.fmt(f),
         }
     }
 }
@@ -114,22 +115,19 @@ impl fmt::Debug for Routing {
 #[must_use = "the application does not get them"]
 pub struct Events {
     /// `None` once they are delivered.
-    of: Option<Role>,
+    of: Option<Arc<dyn Role>>,
 }
 
 impl Events {
-    fn new(of: Role) -> Self {
+    fn new(of: Arc<dyn Role>) -> Self {
         Self { of: Some(of) }
     }
 
     /// Passes the waiting events to the callback of the application, in order, and those that are
     /// added meanwhile. A panic of the callback is caught.
     pub fn deliver(mut self) {
-        match self.of.take() {
-            Some(Role::Client(client)) => client.deliver(),
-            Some(Role::Server(server)) => server.deliver(),
-            Some(Role::Gateway(gateway)) => gateway.deliver(),
-            None => {}
+        if let Some(of) = self.of.take() {
+            of.deliver();
         }
     }
 }
@@ -137,11 +135,8 @@ impl Events {
 /// Somebody else has to deliver them.
 impl Drop for Events {
     fn drop(&mut self) {
-        match self.of.take() {
-            Some(Role::Client(client)) => client.unclaim_events(),
-            Some(Role::Server(server)) => server.unclaim_events(),
-            Some(Role::Gateway(gateway)) => gateway.unclaim_events(),
-            None => {}
+        if let Some(of) = self.of.take() {
+            of.unclaim_events();
         }
     }
 }
@@ -162,74 +157,61 @@ impl fmt::Debug for Events {
 ///
 /// Dropping it ends everything at once: calls end with an error, callbacks are cancelled, and the
 /// drivers of connections are woken to abort them.
-#[derive(Debug)]
 #[must_use = "nothing happens without a driver"]
-pub struct Driving(Role);
+pub struct Driving(Arc<dyn Role>);
 
-#[derive(Clone)]
-enum Role {
-    Client(Arc<ClientShared>),
-    Server(Arc<ServerShared>),
-    Gateway(Arc<GatewayShared>),
+/// A client, a server or a gateway, for its driver. A program that is only one of them does not
+/// contain the code of the others.
+trait Role: Send + Sync {
+    /// Its name for people.
+    fn name(&self) -> &'static str;
+    fn clock(&self) -> Clock;
+    /// Returns the next task for the driver of the engine.
+    fn next_task(self: Arc<Self>) -> Option<Task>;
+    /// Returns the next task for any other thread.
+    fn next_task_of_command(self: Arc<Self>) -> Option<Task>;
+    fn poll_timeout(&self) -> Option<Instant>;
+    fn handle_timeout(&self);
+    fn poll_woken(&self, waker: &Waker) -> Poll<()>;
+    /// Ends everything at once.
+    fn abandon(&self);
+    fn deliver(&self);
+    fn unclaim_events(&self);
 }
 
 impl Driving {
     /// Returns the clock of the engine.
     pub fn clock(&self) -> Clock {
-        match &self.0 {
-            Role::Client(client) => client.clock,
-            Role::Server(server) => server.clock,
-            Role::Gateway(gateway) => gateway.clock,
-        }
+        self.0.clock()
     }
 
     /// Returns the next task. `None` if there is none for now. From its first call on, a client
     /// connects.
     pub fn next_task(&self) -> Option<Task> {
-        match &self.0 {
-            Role::Client(client) => client.next_task(),
-            Role::Server(server) => server.next_task(),
-            Role::Gateway(gateway) => gateway.next_task(),
-        }
+        Arc::clone(&self.0).next_task()
     }
 
     /// As [`next_task`](Self::next_task), for a thread that has given a command and does not leave
     /// its tasks to the driver. Never [`Task::Ended`].
     pub fn next_task_of_command(&self) -> Option<Task> {
-        match &self.0 {
-            Role::Client(client) => client.next_task_of_connection(),
-            Role::Server(server) => server.next_task_of_connection(),
-            Role::Gateway(gateway) => gateway.next_task_of_exchange(),
-        }
+        Arc::clone(&self.0).next_task_of_command()
     }
 
     /// Returns when to call [`handle_timeout`](Self::handle_timeout). `None` if there is no timer.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        match &self.0 {
-            Role::Client(client) => client.poll_timeout(),
-            Role::Server(server) => server.poll_timeout(),
-            Role::Gateway(gateway) => gateway.poll_timeout(),
-        }
+        self.0.poll_timeout()
     }
 
     /// Fires the timers that are due. Does nothing if none is.
     pub fn handle_timeout(&self) {
-        match &self.0 {
-            Role::Client(client) => client.handle_timeout(),
-            Role::Server(server) => server.handle_timeout(),
-            Role::Gateway(gateway) => gateway.handle_timeout(),
-        }
+        self.0.handle_timeout();
     }
 
     /// Returns `Ready` if there may be a task, or if the deadline is earlier than the last one that
     /// [`poll_timeout`](Self::poll_timeout) returned. Otherwise wakes the task at that time. Only
     /// the last task that polled it is woken.
     pub fn poll_woken(&self, cx: &mut Context<'_>) -> Poll<()> {
-        match &self.0 {
-            Role::Client(client) => client.poll_woken(cx.waker()),
-            Role::Server(server) => server.poll_woken(cx.waker()),
-            Role::Gateway(gateway) => gateway.poll_woken(cx.waker()),
-        }
+        self.0.poll_woken(cx.waker())
     }
 
     /// Waits as [`poll_woken`](Self::poll_woken) says.
@@ -278,11 +260,7 @@ impl Driving {
 
     /// Ends everything at once, as dropping this does.
     pub fn abandon(&self) {
-        match &self.0 {
-            Role::Client(client) => client.abandon(),
-            Role::Server(server) => server.end(false),
-            Role::Gateway(gateway) => gateway.end(false),
-        }
+        self.0.abandon();
     }
 }
 
@@ -292,13 +270,9 @@ impl Drop for Driving {
     }
 }
 
-impl fmt::Debug for Role {
+impl fmt::Debug for Driving {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Client(_) => "Client",
-            Self::Server(_) => "Server",
-            Self::Gateway(_) => "Gateway",
-        })
+        f.debug_tuple("Driving").field(&self.0.name()).finish()
     }
 }
 

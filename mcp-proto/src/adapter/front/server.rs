@@ -3,7 +3,7 @@
 use super::backlog::{Backlog, NextTask};
 use super::connection::DrivenConnection;
 use super::events::deliver;
-use super::{Delay, Driving, Events, Role, Routing, RoutingKind, Task, first};
+use super::{Delay, Driving, Events, Role, Route, Routing, RoutingKind, Task, first};
 use crate::adapter::checked::Checked;
 use crate::adapter::job::{Job, Link};
 use crate::adapter::options::ServerOptions;
@@ -63,7 +63,7 @@ impl Server {
     /// The operating system provides no random bytes.
     pub fn begin(router: Router, options: ServerOptions, delay: Delay) -> io::Result<(Self, Driving)> {
         let shared = ServerShared::new(router, options, delay)?;
-        let driving = Driving(Role::Server(Arc::clone(&shared)));
+        let driving = Driving(Arc::clone(&shared) as _);
         Ok((Self(Arc::new(Owned(shared))), driving))
     }
 
@@ -312,10 +312,6 @@ impl ServerShared {
         DrivenConnection::server(Arc::clone(self), connection, transfer)
     }
 
-    pub(super) fn route(&self, work: Work) -> Option<Job> {
-        work.route(&self.router, &self.options)
-    }
-
     /// Accepts nothing more, and gives running requests `grace` to end.
     fn shut_down(&self, grace: Duration) {
         let close = self.with(true, |state, now| {
@@ -328,7 +324,7 @@ impl ServerShared {
     }
 
     /// Ends everything at once.
-    pub(super) fn end(&self, has_driver: bool) {
+    fn end(&self, has_driver: bool) {
         let (close, callback) = self.with(true, |state, _| {
             state.closing = true;
             state.core.abandon();
@@ -350,37 +346,58 @@ impl ServerShared {
     }
 }
 
-/// For the driver of the server.
-impl ServerShared {
-    pub(super) fn next_task(self: &Arc<Self>) -> Option<Task> {
+impl Route for ServerShared {
+    fn route(&self, work: Work) -> Option<Job> {
+        work.route(&self.router, &self.options)
+    }
+}
+
+impl Role for ServerShared {
+    fn name(&self) -> &'static str {
+        "Server"
+    }
+
+    fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    fn next_task(self: Arc<Self>) -> Option<Task> {
         let before = self.lock().backlog.attention.awake();
         // Outside of the lock: it may be the last waker of a task that holds a server.
         drop(before);
         self.next_task_of_connection().or_else(|| self.lock().backlog.next_end().then_some(Task::Ended))
     }
 
-    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+    fn next_task_of_command(self: Arc<Self>) -> Option<Task> {
+        self.next_task_of_connection()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
         let mut state = self.lock();
         let due = state.core.poll_timeout();
         state.backlog.attention.look(due)
     }
 
-    pub(super) fn handle_timeout(&self) {
+    fn handle_timeout(&self) {
         self.with(true, |state, now| state.core.handle_timeout(now));
     }
 
-    pub(super) fn poll_woken(&self, waker: &Waker) -> Poll<()> {
+    fn poll_woken(&self, waker: &Waker) -> Poll<()> {
         let (polled, before) = self.lock().backlog.poll_woken(waker);
         // Outside of the lock: it may be the last waker of a task that holds a server.
         drop(before);
         polled
     }
 
-    pub(super) fn unclaim_events(&self) {
+    fn abandon(&self) {
+        self.end(false);
+    }
+
+    fn unclaim_events(&self) {
         self.lock().backlog.events.unclaim();
     }
 
-    pub(super) fn deliver(&self) {
+    fn deliver(&self) {
         deliver(|before| {
             let (next, woken) = {
                 let mut state = self.lock();
@@ -408,20 +425,20 @@ impl ServerShared {
 
     /// Returns the task that routes a request of a connection.
     pub(super) fn route_task(self: &Arc<Self>, work: Work) -> Task {
-        Task::Route(Routing(RoutingKind::Server(work, Arc::clone(self))))
+        Task::Route(Routing(RoutingKind::Work(work, Arc::clone(self) as _)))
     }
 
     /// Returns the events that wait for the application, unless a thread delivers them.
     pub(super) fn next_delivery(self: &Arc<Self>) -> Option<Task> {
         let claimed = self.lock().backlog.events.claim();
-        claimed.then(|| Task::Deliver(Events::new(Role::Server(Arc::clone(self)))))
+        claimed.then(|| Task::Deliver(Events::new(Arc::clone(self) as _)))
     }
 
     pub(super) fn next_task_of_connection(self: &Arc<Self>) -> Option<Task> {
         let next = self.lock().backlog.next()?;
         Some(match next {
             NextTask::Route(work) => self.route_task(work),
-            NextTask::Deliver => Task::Deliver(Events::new(Role::Server(Arc::clone(self)))),
+            NextTask::Deliver => Task::Deliver(Events::new(Arc::clone(self) as _)),
         })
     }
 

@@ -15,6 +15,7 @@ use super::ids::Purpose;
 use super::{Target, Timer};
 use crate::error::Awaited;
 use crate::exchange::{Endpoint, ExchangeEvent, ExchangeId, Sent};
+use crate::http_support::HttpSupport;
 use crate::input::{CallId, NotificationId};
 use crate::rpc::{Id, Object};
 use crate::version::ProtocolVersion;
@@ -28,7 +29,8 @@ use bytes::Bytes;
 #[derive(Debug)]
 pub(super) enum Link {
     Duplex(DuplexLink),
-    Http(Box<HttpLink>),
+    /// Without HTTP, there is no value of this variant, and no code for it in the program.
+    Http(HttpSupport, Box<HttpLink>),
 }
 
 /// A request that a link sends.
@@ -51,7 +53,7 @@ impl Link {
     pub(super) fn new(target: &Target, seed: [u8; 32]) -> Self {
         match target {
             Target::Duplex(_) => Self::Duplex(DuplexLink::default()),
-            Target::Http(target) => Self::Http(Box::new(HttpLink::new(target.clone(), seed))),
+            Target::Http(target) => Self::Http(target.support(), Box::new(HttpLink::new(target.clone(), seed))),
         }
     }
 
@@ -59,14 +61,14 @@ impl Link {
     pub(super) fn http(&self) -> Option<&HttpLink> {
         match self {
             Self::Duplex(_) => None,
-            Self::Http(http) => Some(http),
+            Self::Http(_, http) => Some(http),
         }
     }
 
     pub(super) fn http_mut(&mut self) -> Option<&mut HttpLink> {
         match self {
             Self::Duplex(_) => None,
-            Self::Http(http) => Some(http),
+            Self::Http(_, http) => Some(http),
         }
     }
 
@@ -74,7 +76,7 @@ impl Link {
     pub(super) fn open(&mut self, env: &mut Env, endpoint: Endpoint) {
         match self {
             Self::Duplex(duplex) => duplex.open(env, endpoint),
-            Self::Http(_) => {}
+            Self::Http(..) => {}
         }
     }
 
@@ -82,7 +84,7 @@ impl Link {
     pub(super) fn duplex(&self) -> Option<ExchangeId> {
         match self {
             Self::Duplex(duplex) => duplex.exchange(),
-            Self::Http(_) => None,
+            Self::Http(..) => None,
         }
     }
 
@@ -91,13 +93,13 @@ impl Link {
     pub(super) fn handle(&mut self, env: &mut Env, exchange: ExchangeId, event: ExchangeEvent) {
         match self {
             Self::Duplex(duplex) => duplex.handle(env, exchange, event),
-            Self::Http(http) => http.handle(env, exchange, event),
+            Self::Http(_, http) => http.handle(env, exchange, event),
         }
     }
 
     /// Handles a timer of an exchange that is due.
     pub(super) fn on_timeout(&mut self, env: &mut Env, timer: Timer) {
-        if let Self::Http(http) = self {
+        if let Self::Http(_, http) = self {
             http.on_timeout(env, timer);
         }
     }
@@ -110,7 +112,7 @@ impl Link {
     fn events(&mut self) -> &mut VecDeque<LinkEvent> {
         match self {
             Self::Duplex(duplex) => duplex.events(),
-            Self::Http(http) => http.events(),
+            Self::Http(_, http) => http.events(),
         }
     }
 
@@ -119,7 +121,7 @@ impl Link {
     pub(super) fn step(&mut self, env: &mut Env) -> bool {
         match self {
             Self::Duplex(duplex) => duplex.step(env),
-            Self::Http(http) => http.step(env),
+            Self::Http(_, http) => http.step(env),
         }
     }
 
@@ -137,7 +139,7 @@ impl Link {
     pub(super) fn next_exchange(&mut self) -> ExchangeId {
         match self {
             Self::Duplex(duplex) => duplex.next_exchange(),
-            Self::Http(http) => http.mint(),
+            Self::Http(_, http) => http.mint(),
         }
     }
 
@@ -145,7 +147,7 @@ impl Link {
     pub(super) fn send_request(&mut self, env: &mut Env, exchange: ExchangeId, request: OutgoingRequest<'_>) {
         match self {
             Self::Duplex(duplex) => duplex.send(env, exchange, request.message),
-            Self::Http(http) => http.post_request(env, exchange, request),
+            Self::Http(_, http) => http.post_request(env, exchange, request),
         }
     }
 
@@ -163,7 +165,7 @@ impl Link {
                     duplex.send(env, exchange, message);
                 }
             }
-            Self::Http(http) => http.post_notification(env, method, params, message, id),
+            Self::Http(_, http) => http.post_notification(env, method, params, message, id),
         }
     }
 
@@ -171,14 +173,14 @@ impl Link {
     pub(super) fn send_response(&mut self, env: &mut Env, exchange: ExchangeId, message: Bytes) {
         match self {
             Self::Duplex(duplex) => duplex.send(env, exchange, message),
-            Self::Http(http) => http.post_response(env, message),
+            Self::Http(_, http) => http.post_response(env, message),
         }
     }
 
     /// Handles the response to the request of an exchange. The link reads what follows for a
     /// limited time.
     pub(super) fn answered(&mut self, env: &mut Env, exchange: ExchangeId) {
-        if let Self::Http(http) = self {
+        if let Self::Http(_, http) = self {
             http.answered(env, exchange);
         }
     }
@@ -188,7 +190,7 @@ impl Link {
     pub(super) fn drop_exchange(&mut self, env: &mut Env, exchange: ExchangeId) -> bool {
         match self {
             Self::Duplex(duplex) => duplex.exchange() == Some(exchange) && duplex.abort(env),
-            Self::Http(http) => {
+            Self::Http(_, http) => {
                 http.drop_exchange(env, exchange);
                 false
             }
@@ -197,7 +199,7 @@ impl Link {
 
     /// Ends the HTTP exchange of a request whose response is no longer needed.
     pub(super) fn abandon(&mut self, env: &mut Env, exchange: ExchangeId) {
-        if let Self::Http(http) = self {
+        if let Self::Http(_, http) = self {
             http.abandon(env, exchange);
         }
     }
@@ -206,7 +208,7 @@ impl Link {
     pub(super) fn is_empty(&self) -> bool {
         match self {
             Self::Duplex(duplex) => duplex.exchange().is_none(),
-            Self::Http(http) => http.is_empty(),
+            Self::Http(_, http) => http.is_empty(),
         }
     }
 
@@ -214,7 +216,7 @@ impl Link {
     pub(super) fn is_full(&self, env: &Env) -> bool {
         match self {
             Self::Duplex(duplex) => duplex.is_full(env),
-            Self::Http(_) => false,
+            Self::Http(..) => false,
         }
     }
 
@@ -223,7 +225,7 @@ impl Link {
     pub(super) fn has_many_exchanges(&self, env: &Env) -> bool {
         match self {
             Self::Duplex(_) => false,
-            Self::Http(http) => http.has_many_exchanges(env),
+            Self::Http(_, http) => http.has_many_exchanges(env),
         }
     }
 
@@ -231,7 +233,7 @@ impl Link {
     pub(super) fn has_reached_server(&self) -> bool {
         match self {
             Self::Duplex(duplex) => duplex.has_reached_server(),
-            Self::Http(http) => http.has_reached_server(),
+            Self::Http(_, http) => http.has_reached_server(),
         }
     }
 

@@ -217,9 +217,16 @@ impl ClientShared {
     }
 }
 
-/// For the driver of the client.
-impl ClientShared {
-    pub(in crate::adapter::front) fn next_task(self: &Arc<Self>) -> Option<Task> {
+impl Role for ClientShared {
+    fn name(&self) -> &'static str {
+        "Client"
+    }
+
+    fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    fn next_task(self: Arc<Self>) -> Option<Task> {
         let mut state = self.lock();
         let before = state.attention.awake();
         let begins = !state.begun && !state.abandoned;
@@ -244,17 +251,21 @@ impl ClientShared {
         })
     }
 
-    pub(in crate::adapter::front) fn poll_timeout(&self) -> Option<Instant> {
+    fn next_task_of_command(self: Arc<Self>) -> Option<Task> {
+        self.next_task_of_connection()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
         let mut state = self.lock();
         let due = state.core.poll_timeout();
         state.attention.look(due)
     }
 
-    pub(in crate::adapter::front) fn handle_timeout(&self) {
+    fn handle_timeout(&self) {
         self.with(|state, now| state.core.handle_timeout(now));
     }
 
-    pub(in crate::adapter::front) fn poll_woken(&self, waker: &Waker) -> Poll<()> {
+    fn poll_woken(&self, waker: &Waker) -> Poll<()> {
         let mut state = self.lock();
         let has_task = state.has_task();
         let (polled, before) = state.attention.poll(has_task, waker);
@@ -264,16 +275,16 @@ impl ClientShared {
         polled
     }
 
-    pub(in crate::adapter::front) fn deliver(&self) {
+    fn deliver(&self) {
         deliver(|before| self.lock().events.next(before));
     }
 
-    pub(in crate::adapter::front) fn unclaim_events(&self) {
+    fn unclaim_events(&self) {
         self.lock().events.unclaim();
     }
 
     /// Ends everything: the driver is gone.
-    pub(in crate::adapter::front) fn abandon(&self) {
+    fn abandon(&self) {
         let kept = self.with(|state, now| {
             let had_ended = state.core.terminated().is_some();
             (state.abandoned, state.begun) = (true, true);
@@ -304,9 +315,9 @@ impl ClientShared {
             Some(ClientTask::Open(id, endpoint)) => Some(Task::open(Arc::clone(self), id, endpoint)),
             Some(ClientTask::Ask(asking)) => {
                 let callbacks = state.callbacks.clone().unwrap_or_default();
-                Some(Task::Route(Routing(RoutingKind::Client(asking, callbacks))))
+                Some(Task::Route(Routing(RoutingKind::Asking(asking, callbacks))))
             }
-            _ => state.events.claim().then(|| Task::Deliver(Events::new(Role::Client(Arc::clone(self))))),
+            _ => state.events.claim().then(|| Task::Deliver(Events::new(Arc::clone(self) as _))),
         }
     }
 
