@@ -135,7 +135,9 @@ pub mod route;
 pub mod rpc;
 pub mod seed;
 pub mod server;
+mod short_map;
 mod short_queue;
+mod short_set;
 pub mod stats;
 #[cfg(feature = "testing")]
 pub mod testing;

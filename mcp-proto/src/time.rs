@@ -1,7 +1,10 @@
 //! Time as an engine sees it: a duration since an origin that the driver chose. This module has no
 //! `now()`, and must never have one.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+mod timers;
+
+pub(crate) use timers::Timers;
+
 use core::fmt;
 use core::ops::{Add, Sub};
 use core::time::Duration;
@@ -65,58 +68,6 @@ impl fmt::Debug for Instant {
     }
 }
 
-/// The armed timers of one engine, by name. Arming takes O(log n), and so does the lookup of the
-/// next deadline. Timers fire in the order of their deadlines.
-#[derive(Debug)]
-pub(crate) struct Timers<T> {
-    due: BTreeSet<(Instant, T)>,
-    at: BTreeMap<T, Instant>,
-}
-
-impl<T: Copy + Ord> Timers<T> {
-    pub(crate) const fn new() -> Self {
-        Self { due: BTreeSet::new(), at: BTreeMap::new() }
-    }
-
-    /// Arms the timer for `at`, replacing an earlier time, or disarms it.
-    pub(crate) fn set(&mut self, timer: T, at: Option<Instant>) {
-        let before = match at {
-            Some(at) => self.at.insert(timer, at),
-            None => self.at.remove(&timer),
-        };
-        if let Some(before) = before {
-            self.due.remove(&(before, timer));
-        }
-        if let Some(at) = at {
-            self.due.insert((at, timer));
-        }
-    }
-
-    /// Returns when the timer fires, if it is armed.
-    pub(crate) fn get(&self, timer: T) -> Option<Instant> {
-        self.at.get(&timer).copied()
-    }
-
-    /// Returns the next deadline and its timer.
-    pub(crate) fn next(&self) -> Option<(Instant, T)> {
-        self.due.first().copied()
-    }
-
-    /// Disarms and returns the first timer that is due.
-    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<T> {
-        let (at, timer) = self.next()?;
-        (at <= now).then(|| {
-            self.set(timer, None);
-            timer
-        })
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.due.clear();
-        self.at.clear();
-    }
-}
-
 /// Returns the earlier of two optional deadlines.
 pub(crate) fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     match (a, b) {
@@ -128,21 +79,6 @@ pub(crate) fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn timers_fire_by_deadline_and_rearming_replaces() {
-        let mut timers = Timers::new();
-        timers.set('a', Some(Instant::from_millis(30)));
-        timers.set('b', Some(Instant::from_millis(20)));
-        timers.set('a', Some(Instant::from_millis(10)));
-        timers.set('c', Some(Instant::from_millis(5)));
-        timers.set('c', None);
-        assert_eq!(timers.next(), Some((Instant::from_millis(10), 'a')));
-        assert_eq!(timers.pop_due(Instant::from_millis(9)), None);
-        assert_eq!(timers.pop_due(Instant::from_millis(20)), Some('a'));
-        assert_eq!(timers.pop_due(Instant::from_millis(20)), Some('b'));
-        assert_eq!(timers.next(), None);
-    }
 
     // covers: B-059
     #[test]

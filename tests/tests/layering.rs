@@ -8,7 +8,9 @@ use std::collections::BTreeSet;
 /// The modules of the core, each using only those before it.
 const ORDER: [&str; 27] = [
     "time",
+    "short_map",
     "short_queue",
+    "short_set",
     "seed",
     "limits",
     "peer_text",

@@ -13,6 +13,7 @@ use crate::error::DiagnosticKind;
 use crate::event_queue::EventQueue;
 use crate::exchange::{ExchangeId, Outbound, RequestHead};
 use crate::input::{AdmitKey, Principal, SessionKey};
+use crate::short_map::ShortMap;
 use crate::time::{Instant, Timers};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
@@ -22,7 +23,7 @@ pub(super) struct Env {
     pub(super) config: Arc<ServerConfig>,
     /// The time of the latest input.
     pub(super) now: Instant,
-    pub(super) exchanges: BTreeMap<ExchangeId, ServedExchange>,
+    pub(super) exchanges: ShortMap<ExchangeId, ServedExchange>,
     pub(super) queue: EventQueue<Output>,
     pub(super) timers: Timers<Timer>,
     /// The amount of the shared limits that each client uses.
@@ -45,7 +46,7 @@ impl Env {
         Self {
             config,
             now,
-            exchanges: BTreeMap::new(),
+            exchanges: ShortMap::new(),
             queue,
             timers: Timers::new(),
             shares: Shares::default(),

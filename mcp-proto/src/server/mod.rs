@@ -77,7 +77,7 @@ use load::{Load, size};
 use requests::Requests;
 use responder::Shared;
 use shares::Full;
-use transport::{Binding, Duplex, Http, HttpState, ServedExchange};
+use transport::{Binding, Http, HttpState, ServedExchange};
 
 /// The server engine. See the [module](self) for how a driver uses it.
 ///
@@ -373,8 +373,8 @@ impl Server {
     /// that can be resumed.
     fn drop_exchange(&mut self, x: ExchangeId) {
         let Some(exchange) = self.env.close(x) else { return };
-        for key in exchange.binding.duplex().into_iter().flat_map(Duplex::running) {
-            self.requests.cancel(&mut self.env, &mut self.http, *key, false);
+        for key in exchange.binding.duplex().into_iter().flat_map(|duplex| duplex.running().iter()) {
+            self.requests.cancel(&mut self.env, &mut self.http, key, false);
         }
         for key in exchange.listens {
             self.listens.forget(&mut self.env, &mut self.http, key);

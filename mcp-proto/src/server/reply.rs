@@ -11,8 +11,8 @@ use super::transport::{Duplex, HttpState, ResponseStream};
 use crate::error::Refusal;
 use crate::exchange::Outbound;
 use crate::input::RequestKey;
+use crate::short_set::ShortSet;
 use crate::version::ProtocolVersion;
-use alloc::collections::BTreeSet;
 use bytes::Bytes;
 use core::time::Duration;
 
@@ -64,7 +64,7 @@ impl ReplyTo {
     }
 
     /// Returns the running requests that are answered there.
-    pub(super) fn running<'a>(self, env: &'a Env, http: &'a HttpState) -> Option<&'a BTreeSet<RequestKey>> {
+    pub(super) fn running<'a>(self, env: &'a Env, http: &'a HttpState) -> Option<&'a ShortSet<RequestKey>> {
         match self {
             Self::Duplex(exchange) => Some(env.duplex(exchange)?.running()),
             Self::Stream(stream) => Some(http.stream(stream)?.running()),
@@ -75,7 +75,7 @@ impl ReplyTo {
         self,
         env: &'a mut Env,
         http: &'a mut HttpState,
-    ) -> Option<&'a mut BTreeSet<RequestKey>> {
+    ) -> Option<&'a mut ShortSet<RequestKey>> {
         match self {
             Self::Duplex(exchange) => Some(env.duplex_mut(exchange)?.running_mut()),
             Self::Stream(stream) => Some(http.stream_mut(stream)?.running_mut()),

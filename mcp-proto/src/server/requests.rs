@@ -43,9 +43,10 @@ use crate::exchange::ExchangeId;
 use crate::input::{Answer, Answered, Note, RequestKey};
 use crate::model::Progress;
 use crate::rpc::{ErrorObject, Object, RawJson, code, error_response, notification};
+use crate::short_map::ShortMap;
+use crate::short_set::ShortSet;
 use crate::version::Era;
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -55,14 +56,14 @@ use core::time::Duration;
 /// The running requests.
 pub(super) struct Requests {
     shared: Arc<Shared>,
-    table: BTreeMap<RequestKey, ServedRequest>,
+    table: ShortMap<RequestKey, ServedRequest>,
     next_key: u64,
 }
 
 impl Requests {
     /// `next_key`: the first key that it gives out.
     pub(super) const fn new(shared: Arc<Shared>, next_key: u64) -> Self {
-        Self { shared, table: BTreeMap::new(), next_key }
+        Self { shared, table: ShortMap::new(), next_key }
     }
 
     /// Returns the number of running requests.
@@ -101,7 +102,7 @@ impl Requests {
         let here = match session_ref {
             Some(session_ref) => session_ref.get(env, http).map_or(0, |session| session.running()),
             // Without a session, count the running requests of the batch.
-            None => ReplyTo::on(env, x).and_then(|reply_to| reply_to.running(env, http)).map_or(0, BTreeSet::len),
+            None => ReplyTo::on(env, x).and_then(|reply_to| reply_to.running(env, http)).map_or(0, ShortSet::len),
         };
         let backlog = env.unwritten(x);
         if backlog > limits.max_backlog {
@@ -447,7 +448,7 @@ impl Requests {
 
     /// Sends pending progress, as far as there is room.
     pub(super) fn send_held(&mut self, env: &mut Env, http: &mut HttpState, reply_to: ReplyTo) {
-        let waiting: Vec<RequestKey> = reply_to.running(env, http).into_iter().flatten().copied().collect();
+        let waiting: Vec<RequestKey> = reply_to.running(env, http).into_iter().flat_map(ShortSet::iter).collect();
         for key in waiting {
             let Some(held) = self.get(key).and_then(|running| running.held_size()) else { continue };
             if !reply_to.has_room(env, http, held) {

@@ -5,7 +5,7 @@ use super::client::{Bound, ClientIdentity, ClientKey, Held};
 use super::response::ErrorReply;
 use super::weight;
 use crate::limits::ServerLimits;
-use alloc::collections::BTreeMap;
+use crate::short_map::ShortMap;
 
 impl Bound {
     /// Returns the maximum of all clients together.
@@ -31,8 +31,8 @@ impl Bound {
 #[derive(Debug, Default)]
 pub(super) struct Shares {
     all: Held,
-    keys: BTreeMap<ClientIdentity, ClientKey>,
-    clients: BTreeMap<ClientKey, (ClientIdentity, Held)>,
+    keys: ShortMap<ClientIdentity, ClientKey>,
+    clients: ShortMap<ClientKey, (ClientIdentity, Held)>,
     last: u64,
 }
 

@@ -14,10 +14,10 @@ use crate::frame::Kind;
 use crate::hook::Denied;
 use crate::input::*;
 use crate::rpc::Object;
+use crate::short_map::ShortMap;
 use crate::stats::ClientStats;
 use crate::time::{Instant, earliest};
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -30,7 +30,7 @@ use alloc::vec::Vec;
 pub struct WiredClient {
     client: Client,
     connections: Connections<PooledConnection>,
-    routes: BTreeMap<ExchangeId, Route>,
+    routes: ShortMap<ExchangeId, Route>,
     pools: OriginPools,
     actions: EventQueue<Action<Event>>,
     /// Closed connections, to be reported after the effects on their calls.
@@ -111,7 +111,7 @@ impl WiredClient {
         let mut wired = Self {
             client: Client::new(config, seed, now),
             connections: Connections::new(),
-            routes: BTreeMap::new(),
+            routes: ShortMap::new(),
             pools,
             actions,
             closed: Vec::new(),

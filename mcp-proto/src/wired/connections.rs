@@ -2,20 +2,21 @@
 //! events that the engine has not handled. No engine and no pool.
 
 use super::Connection;
-use super::deadlines::Deadlines;
 use crate::exchange::{ConnectionId, ExchangeEvent, ExchangeId, IoEvent};
-use crate::time::Instant;
+use crate::short_map::ShortMap;
+use crate::short_set::ShortSet;
+use crate::time::{Instant, Timers};
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
 
 /// Connections, each with what its owner keeps for it.
 #[derive(Debug)]
 pub(super) struct Connections<T> {
     /// Boxed, since a node of the map is half empty.
-    entries: BTreeMap<ConnectionId, Box<ConnectionEntry<T>>>,
-    deadlines: Deadlines,
+    entries: ShortMap<ConnectionId, Box<ConnectionEntry<T>>>,
+    /// At most one for each connection.
+    deadlines: Timers<ConnectionId>,
     /// Connections that changed since the engine handled their events.
-    changed: BTreeSet<ConnectionId>,
+    changed: ShortSet<ConnectionId>,
 }
 
 /// One connection.
@@ -27,7 +28,7 @@ pub(super) struct ConnectionEntry<T> {
 
 impl<T> Connections<T> {
     pub(super) const fn new() -> Self {
-        Self { entries: BTreeMap::new(), deadlines: Deadlines::new(), changed: BTreeSet::new() }
+        Self { entries: ShortMap::new(), deadlines: Timers::new(), changed: ShortSet::new() }
     }
 
     /// Adds a connection, as changed.
@@ -62,7 +63,7 @@ impl<T> Connections<T> {
 
     /// Returns the first connection that changed.
     pub(super) fn changed(&self) -> Option<ConnectionId> {
-        self.changed.first().copied()
+        self.changed.first()
     }
 
     /// Takes the next event of a connection. After the last one the connection counts as unchanged.
@@ -83,8 +84,7 @@ impl<T> Connections<T> {
 
     /// Fires the timer that is due first, up to `now`. Returns whether there was one.
     pub(super) fn fire(&mut self, now: Instant, due: Instant) -> bool {
-        let Some(id) = self.deadlines.due(due) else { return false };
-        self.deadlines.set(id, None);
+        let Some(id) = self.deadlines.pop_due(due) else { return false };
         if let Some(entry) = self.change(id) {
             entry.connection.handle_timeout(now);
         }
@@ -93,12 +93,12 @@ impl<T> Connections<T> {
 
     /// Returns the earliest deadline.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.deadlines.first().map(|(at, _)| at)
+        self.deadlines.next().map(|(at, _)| at)
     }
 
     /// Returns the earliest deadline and its connection.
     pub(super) fn first_timeout(&self) -> Option<(Instant, ConnectionId)> {
-        self.deadlines.first()
+        self.deadlines.next()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &ConnectionEntry<T>> {

@@ -33,7 +33,6 @@ mod client;
 mod connection;
 mod connections;
 mod counts;
-mod deadlines;
 mod pool;
 mod room;
 mod server;

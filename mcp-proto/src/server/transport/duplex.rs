@@ -20,6 +20,7 @@ use crate::server::era::Transport;
 use crate::server::keys::{ReplyTo, SessionRef, Timer};
 use crate::server::response::{ErrorReply, SerializedResponse};
 use crate::server::{Life, Output, Server};
+use crate::short_set::ShortSet;
 use crate::version::ProtocolVersion;
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -86,7 +87,7 @@ impl Server {
     pub(in super::super) fn end_if_quiet(&mut self, reply_to: ReplyTo) {
         match reply_to {
             ReplyTo::Duplex(exchange) => {
-                let is_quiet = reply_to.running(&self.env, &self.http).is_some_and(BTreeSet::is_empty);
+                let is_quiet = reply_to.running(&self.env, &self.http).is_some_and(ShortSet::is_empty);
                 if is_quiet && self.env.duplex(exchange).is_some_and(Duplex::has_ended) {
                     self.end_duplex(exchange);
                 }

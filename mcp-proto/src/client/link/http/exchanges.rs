@@ -2,14 +2,14 @@
 
 use super::HttpExchange;
 use crate::exchange::ExchangeId;
-use alloc::collections::BTreeMap;
+use crate::short_map::ShortMap;
 use alloc::vec::Vec;
 
 /// The HTTP exchanges of a client that have not ended, and those that will be repeated. Each id is
 /// used once.
 #[derive(Debug, Default)]
 pub(super) struct HttpExchanges {
-    open: BTreeMap<ExchangeId, HttpExchange>,
+    open: ShortMap<ExchangeId, HttpExchange>,
     /// The latest id.
     last: u64,
 }

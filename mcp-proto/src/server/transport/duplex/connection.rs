@@ -4,8 +4,9 @@ use crate::exchange::Inbound;
 use crate::input::{AdmitKey, Principal, RequestKey};
 use crate::server::batch::Batch;
 use crate::server::session::Session;
+use crate::short_set::ShortSet;
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 
 /// The state of a duplex connection.
 #[derive(Debug)]
@@ -15,7 +16,7 @@ pub(in crate::server) struct Duplex {
     pub(super) batches: BTreeMap<u64, Batch>,
     pub(super) next_batch: u64,
     /// Its running requests.
-    running: BTreeSet<RequestKey>,
+    running: ShortSet<RequestKey>,
     /// Whether the client has closed its sending side.
     pub(super) ended: bool,
 }
@@ -23,7 +24,7 @@ pub(in crate::server) struct Duplex {
 impl Duplex {
     pub(super) fn new(told: u64) -> Self {
         let (session, admitted) = (Session::new(None, told), Admitted::As(None));
-        Self { session, admitted, batches: BTreeMap::new(), next_batch: 0, running: BTreeSet::new(), ended: false }
+        Self { session, admitted, batches: BTreeMap::new(), next_batch: 0, running: ShortSet::new(), ended: false }
     }
 
     /// Returns the key of its admission, while the application has not decided.
@@ -45,11 +46,11 @@ impl Duplex {
     }
 
     /// Returns its running requests.
-    pub(in crate::server) const fn running(&self) -> &BTreeSet<RequestKey> {
+    pub(in crate::server) const fn running(&self) -> &ShortSet<RequestKey> {
         &self.running
     }
 
-    pub(in crate::server) const fn running_mut(&mut self) -> &mut BTreeSet<RequestKey> {
+    pub(in crate::server) const fn running_mut(&mut self) -> &mut ShortSet<RequestKey> {
         &mut self.running
     }
 

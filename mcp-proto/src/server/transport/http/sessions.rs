@@ -124,12 +124,8 @@ impl Server {
     /// it is removed.
     pub(in crate::server) fn end_session(&mut self, key: SessionKey, why: SessionEnd) {
         for stream in self.http.streams_of(key) {
-            let running: Vec<RequestKey> = self
-                .http
-                .streams
-                .get(&stream)
-                .map(|stream| stream.running().iter().copied().collect())
-                .unwrap_or_default();
+            let running: Vec<RequestKey> =
+                self.http.streams.get(&stream).map(|stream| stream.running().iter().collect()).unwrap_or_default();
             running.into_iter().for_each(|request| {
                 self.requests.end_request(&mut self.env, &mut self.http, request, "the session has ended")
             });

@@ -22,8 +22,9 @@ use crate::server::env::Env;
 use crate::server::keys::{StreamKey, Timer};
 use crate::server::response::SerializedResponse;
 use crate::server::{Append, Event, Server};
+use crate::short_set::ShortSet;
 use crate::version::ProtocolVersion;
-use alloc::collections::{BTreeSet, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -65,7 +66,7 @@ impl HttpState {
             exchange,
             can_stream,
             streams: is_own,
-            running: BTreeSet::new(),
+            running: ShortSet::new(),
             batch: None,
             kept: VecDeque::new(),
             gone: None,
@@ -408,7 +409,7 @@ impl Server {
         stream.exchange = None;
         if !stream.is_legacy() {
             // Leaving is how a modern client cancels (2026-07-28 cancellation).
-            let running: Vec<RequestKey> = stream.running.iter().copied().collect();
+            let running: Vec<RequestKey> = stream.running.iter().collect();
             running.into_iter().for_each(|request| self.requests.cancel(&mut self.env, &mut self.http, request, false));
             return self.http.remove_stream(&mut self.env, key);
         }

@@ -8,6 +8,7 @@ use crate::server::keys::StreamKey;
 use crate::server::session::Session;
 use crate::server::transport::http::history::History;
 use crate::server::transport::http::streams::ResponseStream;
+use crate::short_map::ShortMap;
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -24,7 +25,7 @@ pub(in crate::server) struct HttpState {
     pub(super) last_session: u64,
     /// The time of the last sweep.
     pub(super) swept: Instant,
-    pub(in super::super) streams: BTreeMap<StreamKey, ResponseStream>,
+    pub(in super::super) streams: ShortMap<StreamKey, ResponseStream>,
     pub(in super::super) last_stream: u64,
     /// The exchanges that carry a session's own stream, and the clients that they count for.
     pub(in super::super) own: BTreeMap<ExchangeId, ClientKey>,
@@ -62,7 +63,7 @@ impl HttpState {
             names: BTreeMap::new(),
             last_session: 0,
             swept: Instant::ZERO,
-            streams: BTreeMap::new(),
+            streams: ShortMap::new(),
             last_stream: 0,
             own: BTreeMap::new(),
             sender: None,

@@ -3,8 +3,9 @@
 use crate::exchange::ExchangeId;
 use crate::input::{RequestKey, SessionKey};
 use crate::server::batch::Batch;
+use crate::short_set::ShortSet;
 use crate::version::{Era, ProtocolVersion};
-use alloc::collections::{BTreeSet, VecDeque};
+use alloc::collections::VecDeque;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -21,7 +22,7 @@ pub(in crate::server) struct ResponseStream {
     /// Whether it has begun as an event stream. Until then the response can be plain JSON.
     pub(super) streams: bool,
     /// The running requests that it answers.
-    pub(super) running: BTreeSet<RequestKey>,
+    pub(super) running: ShortSet<RequestKey>,
     /// The batch that it answers, until a message has to be sent before its array.
     pub(super) batch: Option<Batch>,
     /// The numbers of its kept events.
@@ -61,11 +62,11 @@ impl ResponseStream {
     }
 
     /// Returns the running requests that it answers.
-    pub(in crate::server) const fn running(&self) -> &BTreeSet<RequestKey> {
+    pub(in crate::server) const fn running(&self) -> &ShortSet<RequestKey> {
         &self.running
     }
 
-    pub(in crate::server) const fn running_mut(&mut self) -> &mut BTreeSet<RequestKey> {
+    pub(in crate::server) const fn running_mut(&mut self) -> &mut ShortSet<RequestKey> {
         &mut self.running
     }
 
