@@ -3,10 +3,12 @@
 //! library carry: messages and parts. No state, no clock, no codec.
 #![cfg_attr(feature = "http", doc = include_str!("exchange/seam_b.md"))]
 
+mod field;
 mod headers;
 mod peer;
 mod program;
 
+pub(crate) use field::{is_clean, is_token, members, trim_blanks};
 pub use headers::Headers;
 pub use peer::{Credentials, Peer, PeerKind};
 pub use program::{Group, Inherit, Program};
@@ -398,11 +400,6 @@ impl fmt::Debug for ShownHeaders<'_> {
     }
 }
 
-/// Returns whether `text` is a token (RFC 9110 section 5.6.2), as names of methods and fields are.
-pub(crate) fn is_token(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
-}
-
 /// The head of an HTTP request.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct RequestHead {
@@ -413,7 +410,7 @@ pub struct RequestHead {
     /// whose host equals the `Host` field; or `*`, for `OPTIONS` only. Never empty, visible ASCII
     /// without `#`, at most [`FrameLimits::max_target`](crate::limits::FrameLimits::max_target)
     /// bytes as received.
-    pub target: String,
+    pub target: Arc<str>,
     /// The fields.
     pub headers: Headers,
 }

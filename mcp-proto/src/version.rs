@@ -76,9 +76,11 @@ impl Era {
     /// Returns the era of a revision by its name. The revision need not be published yet: a date
     /// after all published ones belongs to the modern era.
     pub(crate) fn of_name(name: &str) -> Option<Self> {
-        let date = name.len() == 10 && name.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-        let later = date && ProtocolVersion::ALL.iter().all(|version| version.as_str() < name);
-        ProtocolVersion::parse(name).map(ProtocolVersion::era).or(later.then_some(Self::Modern))
+        let is_later = || {
+            let is_date = name.len() == 10 && name.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+            is_date && ProtocolVersion::ALL.iter().all(|version| version.as_str() < name)
+        };
+        ProtocolVersion::parse(name).map(ProtocolVersion::era).or_else(|| is_later().then_some(Self::Modern))
     }
 }
 

@@ -392,7 +392,7 @@ fn call_is_one_request_and_may_get_json() {
         let call = web.client.call(tools::call("hello"));
         web.rest();
         let (head, body) = web.requests.last().expect("it was sent");
-        assert_eq!((&*head.method, head.target.as_str()), ("POST", "/mcp"));
+        assert_eq!((&*head.method, &*head.target), ("POST", "/mcp"));
         for (name, value) in [
             ("content-type", "application/json"),
             ("accept", "application/json, text/event-stream"),

@@ -336,7 +336,7 @@ fn head_of(parts: &hyper::http::request::Parts) -> RequestHead {
         };
         headers.push(name.as_str(), text);
     }
-    RequestHead { method: parts.method.to_string().into(), target: parts.uri.to_string(), headers }
+    RequestHead { method: parts.method.to_string().into(), target: parts.uri.to_string().into(), headers }
 }
 
 /// The body of a response: complete, or in events over time. The library drops it when the client

@@ -300,13 +300,24 @@ pub(crate) enum Media {
 
 /// Media types compare without case and without their parameters (RFC 9110 section 8.3.1).
 pub(crate) fn media_type(headers: &Headers) -> Media {
-    let value = headers.get("content-type").unwrap_or_default();
-    let essence = value.split(';').next().unwrap_or_default().trim();
-    if essence.eq_ignore_ascii_case("application/json") {
-        Media::Json
-    } else if essence.eq_ignore_ascii_case("text/event-stream") {
-        Media::EventStream
-    } else {
-        Media::Other
+    media_of(headers.get("Content-Type").unwrap_or_default())
+}
+
+/// Returns the media type of one value of `Content-Type`.
+pub(crate) fn media_of(value: &str) -> Media {
+    match value {
+        // Most peers send these.
+        "application/json" => Media::Json,
+        "text/event-stream" => Media::EventStream,
+        value => {
+            let essence = value.split(';').next().unwrap_or_default().trim();
+            if essence.eq_ignore_ascii_case("application/json") {
+                Media::Json
+            } else if essence.eq_ignore_ascii_case("text/event-stream") {
+                Media::EventStream
+            } else {
+                Media::Other
+            }
+        }
     }
 }

@@ -14,6 +14,6 @@ mod sse;
 mod tests;
 
 pub use body::BodyDecoder;
-pub(crate) use body::{Media, media_type};
+pub(crate) use body::{Media, media_of, media_type};
 pub use conn::{Conn, Kind};
 pub use sse::{encode_comment, encode_event};

@@ -3,6 +3,7 @@
 //! encoding of their values. The legacy fields are the session and the last event id. This module
 //! knows no tool and no connection.
 
+use crate::exchange::trim_blanks;
 use crate::rpc::Object;
 use alloc::borrow::Cow;
 use alloc::format;
@@ -70,7 +71,7 @@ pub(crate) fn encode(value: &str) -> Cow<'_, str> {
 /// # Errors
 /// The reason why the value is invalid. The text continues the name of the field.
 pub(crate) fn plain(value: &str) -> Result<&str, &'static str> {
-    let value = value.trim_matches([' ', '\t']);
+    let value = trim_blanks(value);
     let legal = value.bytes().all(|byte| (0x20..0x7f).contains(&byte) || byte == b'\t');
     if legal { Ok(value) } else { Err("contains a character that a header field must not contain") }
 }

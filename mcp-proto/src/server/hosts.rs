@@ -1,6 +1,7 @@
 //! The hosts that an HTTP server answers to. The parser is strict: it rejects a name that two
 //! parsers could interpret as two hosts.
 
+use crate::exchange::trim_blanks;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -35,14 +36,14 @@ impl Hosts {
     /// `Host` field (RFC 9110 section 7.2).
     pub fn allows_host(&self, host: &str) -> bool {
         // Without a port it is that of the scheme, which only the end of the TLS connection knows.
-        self.allows(host.trim_matches([' ', '\t']), &[80, 443])
+        self.allows(trim_blanks(host), &[80, 443])
     }
 
     /// Returns whether a request may come from this origin: the value of its `Origin` field (RFC
     /// 6454 section 6.2). Its scheme is `http` or `https`. Only [`Any`](Self::Any) allows the
     /// origin of an app, and `null`, which hides the origin.
     pub fn allows_origin(&self, origin: &str) -> bool {
-        match origin.trim_matches([' ', '\t']).split_once("://") {
+        match trim_blanks(origin).split_once("://") {
             Some((scheme, host)) if scheme.eq_ignore_ascii_case("http") => self.allows(host, &[80]),
             Some((scheme, host)) if scheme.eq_ignore_ascii_case("https") => self.allows(host, &[443]),
             _ => *self == Self::Any,

@@ -109,7 +109,7 @@ fn of_state(state: Option<&RequestState>) -> usize {
 
 fn of_head(head: &RequestHead) -> usize {
     let method = if let Cow::Owned(method) = &head.method { method.capacity() } else { 0 };
-    SHARED + size_of::<RequestHead>() + method + head.target.capacity() + head.headers.heap_size()
+    SHARED + size_of::<RequestHead>() + method + SHARED + head.target.len() + head.headers.heap_size()
 }
 
 /// Returns the memory of a client's declaration, in bytes, without its text.

@@ -43,7 +43,7 @@ async fn exchange(State(gateway): State<Gateway>, peer: ConnectInfo<SocketAddr>,
     for (name, value) in &parts.headers {
         headers.push(name.as_str(), value.as_bytes().iter().map(|&byte| char::from(byte)).collect::<String>());
     }
-    let head = RequestHead { method: parts.method.to_string().into(), target: parts.uri.to_string(), headers };
+    let head = RequestHead { method: parts.method.to_string().into(), target: parts.uri.to_string().into(), headers };
     let mut exchange = gateway.begin_exchange(Peer::tcp(peer.0), head);
     // Until there is a response: then the rest of the body is not needed.
     let mut more = exchange.wants_body().await;

@@ -278,7 +278,7 @@ fn head_of(head: &hyper::http::request::Parts) -> RequestHead {
     let target = head.uri.path_and_query().map_or("/", |path| path.as_str());
     // It gives no path to a query directly after a host.
     let target = if target.starts_with('?') { format!("/{target}") } else { target.into() };
-    RequestHead { method: head.method.to_string().into(), target, headers: sorted(fields.collect()) }
+    RequestHead { method: head.method.to_string().into(), target: target.into(), headers: sorted(fields.collect()) }
 }
 
 /// A connection that delivers these bytes, and ends on request.

@@ -179,7 +179,7 @@ fn each_request_is_a_post_with_matching_headers() {
     let posts = http.posts();
     assert_eq!(posts.len(), 4);
     for (_, head, body, _) in &posts {
-        assert_eq!((&*head.method, head.target.as_str()), ("POST", "/mcp?x=1"));
+        assert_eq!((&*head.method, &*head.target), ("POST", "/mcp?x=1"));
         assert_eq!(head.headers.get("host"), Some("127.0.0.1:8000"));
         assert_eq!(head.headers.get("content-type"), Some("application/json"));
         assert_eq!(head.headers.get("accept"), Some("application/json, text/event-stream"));

@@ -1,6 +1,6 @@
 //! The client side: one request out and its response in, then the next.
 
-use super::head::{self, Gather, OwnFields};
+use super::head::{self, Gather, GivenFields, OwnFields};
 use super::length::{Declared, Length, declared};
 use super::{BodyDecoder, BodyError, ByteQueue, Framed};
 use crate::exchange::{BadRequest, Inbound, Outbound, RequestHead, ResponseHead, is_token};
@@ -229,10 +229,11 @@ impl ClientCodec {
             return;
         }
         let legal = is_token(&request.method) && head::is_target(&request.target);
-        if !legal || !head::can_be_written(&request.headers) || request.headers.all("host").count() != 1 {
+        let fields = GivenFields::new(&request.headers).filter(|_| legal && request.headers.all("Host").count() == 1);
+        let Some(fields) = fields else {
             self.fail("the request head cannot be written".into());
             return;
-        }
+        };
         let mut own = OwnFields::default();
         if !body.is_empty() || matches!(&*request.method, "POST" | "PUT" | "PATCH") {
             own.length = Some(body.len());
@@ -247,7 +248,7 @@ impl ClientCodec {
             self.last = true;
         }
         let first_line = [&*request.method, " ", &request.target, " HTTP/1.1"];
-        head::write_head(out, &first_line, &request.headers, &own, body);
+        head::write_head(out, &first_line, &fields, &own, body);
         self.reading =
             ResponseReading::Head { gather: Gather::default(), head_only: request.method == "HEAD", interim: 0 };
     }

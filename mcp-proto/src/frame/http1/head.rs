@@ -4,16 +4,18 @@
 use super::super::conn::write;
 use super::super::input::LARGE;
 use super::ByteQueue;
-use crate::exchange::{BadRequest, Headers, is_token};
+use crate::exchange::{self, BadRequest, Headers, is_clean, is_token, trim_blanks};
 use crate::limits::FrameLimits;
 use crate::rpc::write_integer;
 use crate::short_queue::ShortQueue;
 use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use core::mem;
+use core::mem::{self, MaybeUninit};
+use core::str::Utf8Error;
 
 /// Maximum number of bytes around the target in the first line: a method, the version, spaces and
 /// the line end.
@@ -133,12 +135,15 @@ fn longest_line(limits: &FrameLimits) -> usize {
 /// Number of fields that a head may have without memory for more.
 const FEW: usize = 24;
 
-/// Returns room for the fields of a head: for a few, and for the maximum number if it may have more
-/// lines than that, or if fewer are allowed.
-fn room<'a>(head: &[u8], limits: &FrameLimits) -> ([httparse::Header<'a>; FEW], Option<Vec<httparse::Header<'a>>>) {
+/// Room for a field of a head that is parsed.
+type Room<'a> = MaybeUninit<httparse::Header<'a>>;
+
+/// Returns room for the maximum number of fields, if the head may have more lines than a few, or if
+/// fewer are allowed.
+fn many<'a>(head: &[u8], limits: &FrameLimits) -> Option<Vec<Room<'a>>> {
     let max = limits.max_headers;
     let has_many = max < FEW || memchr::memchr_iter(b'\n', head).count() > FEW;
-    ([httparse::EMPTY_HEADER; FEW], has_many.then(|| alloc::vec![httparse::EMPTY_HEADER; max]))
+    has_many.then(|| alloc::vec![MaybeUninit::uninit(); max])
 }
 
 /// Methods whose names are not copied.
@@ -147,15 +152,16 @@ const COMMON: [&str; 5] = ["POST", "GET", "DELETE", "OPTIONS", "HEAD"];
 /// The first line of a request.
 pub(super) struct RequestLine {
     pub(super) method: Cow<'static, str>,
-    pub(super) target: String,
+    pub(super) target: Arc<str>,
     /// HTTP/1.0.
     pub(super) old: bool,
 }
 
 pub(super) fn read_request(head: &[u8], limits: &FrameLimits) -> Result<(RequestLine, Headers), BadRequest> {
-    let (mut few, mut many) = room(head, limits);
-    let mut request = httparse::Request::new(many.as_deref_mut().unwrap_or(&mut few));
-    match request.parse(head) {
+    let (mut few, mut many) = ([const { MaybeUninit::uninit() }; FEW], many(head, limits));
+    let room = many.as_deref_mut().unwrap_or(&mut few);
+    let mut request = httparse::Request::new(&mut []);
+    match httparse::ParserConfig::default().parse_request_with_uninit_headers(&mut request, head, room) {
         Ok(httparse::Status::Complete(end)) if end == head.len() => {}
         Ok(_) => return Err(defect(400, "the head is not a request")),
         Err(httparse::Error::Version) if !names_version(head) => return Err(defect(400, "the head is not HTTP")),
@@ -172,7 +178,7 @@ pub(super) fn read_request(head: &[u8], limits: &FrameLimits) -> Result<(Request
         None => Cow::Owned(method.into()),
     };
     let line = RequestLine { method, target: target.into(), old: version == 0 };
-    Ok((line, headers(request.headers)))
+    Ok((line, headers(head, request.headers)))
 }
 
 /// Returns whether the first line is that of an HTTP request, of any version.
@@ -187,8 +193,8 @@ fn names_version(head: &[u8]) -> bool {
 /// Returns the path and query of the target. A request names one host. A target in absolute form is
 /// accepted only with a matching `Host` (RFC 9112 section 3.2.2): if they differ, two readers may
 /// disagree about the host.
-pub(super) fn path_of(line: RequestLine, headers: &Headers) -> Result<String, BadRequest> {
-    let mut hosts = headers.all("host");
+pub(super) fn path_of(line: RequestLine, headers: &Headers) -> Result<Arc<str>, BadRequest> {
+    let mut hosts = headers.all("Host");
     let host = match (hosts.next(), hosts.next()) {
         (_, Some(_)) => return Err(defect(400, "there is more than one host")),
         (None, _) if !line.old => return Err(defect(400, "the host is missing")),
@@ -197,7 +203,7 @@ pub(super) fn path_of(line: RequestLine, headers: &Headers) -> Result<String, Ba
     if !host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(&byte)) {
         return Err(defect(400, "the host is not legal"));
     }
-    let target = line.target.as_str();
+    let target = &*line.target;
     if !is_target(target) {
         return Err(defect(400, "the request target is not legal"));
     }
@@ -212,14 +218,15 @@ pub(super) fn path_of(line: RequestLine, headers: &Headers) -> Result<String, Ba
     if authority.is_empty() || !authority.eq_ignore_ascii_case(host) {
         return Err(defect(400, "the request target and the host field name different hosts"));
     }
-    Ok(if path.starts_with('/') { path.into() } else { format!("/{path}") })
+    Ok(if path.starts_with('/') { path.into() } else { format!("/{path}").into() })
 }
 
 /// Returns the status, whether the response is HTTP/1.0, and the fields.
 pub(super) fn read_response(head: &[u8], limits: &FrameLimits) -> Result<(u16, bool, Headers), BadRequest> {
-    let (mut few, mut many) = room(head, limits);
-    let mut response = httparse::Response::new(many.as_deref_mut().unwrap_or(&mut few));
-    match response.parse(head) {
+    let (mut few, mut many) = ([const { MaybeUninit::uninit() }; FEW], many(head, limits));
+    let room = many.as_deref_mut().unwrap_or(&mut few);
+    let mut response = httparse::Response::new(&mut []);
+    match httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut response, head, room) {
         Ok(httparse::Status::Complete(end)) if end == head.len() => {}
         Ok(_) => return Err(defect(400, "the head is not a response")),
         Err(e) => return Err(read_fault(e)),
@@ -227,13 +234,12 @@ pub(super) fn read_response(head: &[u8], limits: &FrameLimits) -> Result<(u16, b
     let (Some(status), Some(version)) = (response.code, response.version) else {
         return Err(defect(400, "the head is not a response"));
     };
-    Ok((status, version == 0, headers(response.headers)))
+    Ok((status, version == 0, headers(head, response.headers)))
 }
 
-/// Returns the comma-separated members of all fields of this name. Only spaces and tabs around them
-/// are removed: another reader may consider other Unicode white space a part of a member.
+/// Returns the comma-separated members of all fields of this name.
 pub(super) fn members<'a>(headers: &'a Headers, name: &'a str) -> impl Iterator<Item = &'a str> {
-    headers.all(name).flat_map(|value| value.split(',')).map(|member| member.trim_matches([' ', '\t']))
+    headers.all(name).flat_map(exchange::members)
 }
 
 /// Returns whether one of the members of the field is `token`. Case does not matter.
@@ -261,10 +267,29 @@ pub(super) struct OwnFields {
 
 pub(super) const CLOSE: &str = "connection: close\r\n";
 
-/// Returns whether no field could inject a line.
-pub(super) fn can_be_written(headers: &Headers) -> bool {
-    let is_clean = |value: &str| value.bytes().all(|byte| byte == b'\t' || !byte.is_ascii_control());
-    headers.iter().all(|(name, value)| is_token(name) && is_clean(value))
+/// Fields that can be written.
+pub(super) struct GivenFields<'a> {
+    headers: &'a Headers,
+    /// The length of their lines, without those that the codec sets.
+    len: usize,
+}
+
+impl<'a> GivenFields<'a> {
+    pub(super) const NONE: GivenFields<'static> = GivenFields { headers: &Headers::new(), len: 0 };
+
+    /// Returns these fields. `None` if one of them could inject a line.
+    pub(super) fn new(headers: &'a Headers) -> Option<Self> {
+        let mut len = 0;
+        for (name, value) in headers.iter() {
+            if !is_token(name) || !is_clean(value) {
+                return None;
+            }
+            if !is_set_by_codec(name) {
+                len += name.len() + value.len() + ": \r\n".len();
+            }
+        }
+        Some(Self { headers, len })
+    }
 }
 
 /// Writes a head, without the given fields that the codec sets, and the body. It needs one piece of
@@ -272,21 +297,23 @@ pub(super) fn can_be_written(headers: &Headers) -> bool {
 pub(super) fn write_head(
     out: &mut ShortQueue<Bytes>,
     first_line: &[&str],
-    headers: &Headers,
+    given: &GivenFields<'_>,
     own: &OwnFields,
     body: Bytes,
 ) {
-    let given = || headers.iter().filter(|(name, _)| !is_set_by_codec(name));
-    let parts = || {
-        let fields = given().flat_map(|(name, value)| ["\r\n", name, ": ", value]);
-        first_line.iter().copied().chain(fields).chain(["\r\n"])
-    };
     let length = own.length.map_or(0, |len| LENGTH.len() + len.checked_ilog10().unwrap_or(0) as usize + 3);
     let lines = [own.coding, own.connection, "\r\n"];
     let small = if body.len() < LARGE { body.len() } else { 0 };
-    let len: usize = parts().chain(lines).map(str::len).sum();
-    let mut head = Vec::with_capacity(len + length + small);
-    parts().for_each(|part| head.extend_from_slice(part.as_bytes()));
+    let len: usize = first_line.iter().chain(&["\r\n"]).chain(&lines).map(|part| part.len()).sum();
+    let mut head = Vec::with_capacity(len + given.len + length + small);
+    first_line.iter().for_each(|part| head.extend_from_slice(part.as_bytes()));
+    head.extend_from_slice(b"\r\n");
+    for (name, value) in given.headers.iter().filter(|(name, _)| !is_set_by_codec(name)) {
+        head.extend_from_slice(name.as_bytes());
+        head.extend_from_slice(b": ");
+        head.extend_from_slice(value.as_bytes());
+        head.extend_from_slice(b"\r\n");
+    }
     if let Some(len) = own.length {
         head.extend_from_slice(LENGTH.as_bytes());
         write_integer(&mut head, false, len as u64);
@@ -299,7 +326,13 @@ pub(super) fn write_head(
 const LENGTH: &str = "content-length: ";
 
 fn is_set_by_codec(name: &str) -> bool {
-    ["content-length", "transfer-encoding", "connection"].iter().any(|own| name.eq_ignore_ascii_case(own))
+    let own = match name.len() {
+        10 => "connection",
+        14 => "content-length",
+        17 => "transfer-encoding",
+        _ => return false,
+    };
+    name.eq_ignore_ascii_case(own)
 }
 
 /// Returns whether a line, including its CR LF, is one valid field.
@@ -330,15 +363,35 @@ fn read_fault(e: httparse::Error) -> BadRequest {
 }
 
 /// A value that is not UTF-8 is Latin-1, as it was historically (RFC 9110 section 5.5).
-fn headers(fields: &[httparse::Header<'_>]) -> Headers {
+fn headers(head: &[u8], fields: &[httparse::Header<'_>]) -> Headers {
     let len = fields.iter().map(|field| field.name.len() + field.value.len()).sum();
     let mut headers = Headers::with_room(fields.len(), len);
+    let head = Text::of(head);
     for field in fields {
-        let value = match core::str::from_utf8(field.value) {
-            Ok(value) => Cow::Borrowed(value.trim_matches([' ', '\t'])),
+        let value = match head.part(field.value) {
+            Ok(value) => Cow::Borrowed(trim_blanks(value)),
             Err(_) => Cow::Owned(field.value.iter().map(|&byte| char::from(byte)).collect::<String>()),
         };
         headers.push(field.name, value);
     }
     headers
+}
+
+/// A head, as text if all of it is UTF-8: then its parts need no check of their own.
+struct Text<'a> {
+    text: &'a str,
+    start: usize,
+}
+
+impl<'a> Text<'a> {
+    fn of(head: &'a [u8]) -> Self {
+        Self { text: core::str::from_utf8(head).unwrap_or_default(), start: head.as_ptr().addr() }
+    }
+
+    /// Returns a part of the head, if it is UTF-8.
+    fn part(&self, part: &'a [u8]) -> Result<&'a str, Utf8Error> {
+        let start = part.as_ptr().addr().wrapping_sub(self.start);
+        let known = self.text.get(start..start.wrapping_add(part.len()));
+        known.map_or_else(|| core::str::from_utf8(part), Ok)
+    }
 }

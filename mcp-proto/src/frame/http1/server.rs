@@ -1,9 +1,9 @@
 //! The server side: request heads and bodies in, responses out.
 
-use super::head::{self, Gather, OwnFields, defect};
+use super::head::{self, Gather, GivenFields, OwnFields, defect};
 use super::length::{Declared, Length, declared};
 use super::{BodyDecoder, BodyError, ByteQueue, Framed};
-use crate::exchange::{self, BadRequest, Headers, Inbound, Outbound, RequestHead, ResponseHead};
+use crate::exchange::{self, BadRequest, Inbound, Outbound, RequestHead, ResponseHead};
 use crate::frame::conn::write;
 use crate::frame::input::LARGE;
 use crate::frame::sse;
@@ -309,13 +309,14 @@ impl ServerCodec {
         if streams && self.old {
             self.keep_alive = false;
         }
-        if !head::can_be_written(&response.headers) || !(200..1000).contains(&response.status) {
+        let fields = GivenFields::new(&response.headers).filter(|_| (200..1000).contains(&response.status));
+        let Some(fields) = fields else {
             self.keep_alive = false;
             // The events of that response must not be written.
             self.stream = if streams { ResponseFraming::Silent } else { ResponseFraming::None };
             let own = OwnFields { length: Some(0), connection: head::CLOSE, ..OwnFields::default() };
-            return head::write_head(out, &["HTTP/1.1 500 ", reason(500)], &Headers::new(), &own, Bytes::new());
-        }
+            return head::write_head(out, &["HTTP/1.1 500 ", reason(500)], &GivenFields::NONE, &own, Bytes::new());
+        };
         let bodiless = matches!(response.status, 204 | 304);
         let mut own = OwnFields::default();
         let full = self.declare_body(body, bodiless, &mut own);
@@ -329,7 +330,7 @@ impl ServerCodec {
         let digits = [100, 10, 1].map(|place| b'0' + (response.status / place % 10) as u8);
         let status = core::str::from_utf8(&digits).unwrap_or_default();
         let first_line = ["HTTP/1.1 ", status, " ", reason(response.status)];
-        head::write_head(out, &first_line, &response.headers, &own, full);
+        head::write_head(out, &first_line, &fields, &own, full);
     }
 
     /// Sets the field for the length of the body, and the framing of its parts. Returns the

@@ -569,7 +569,7 @@ proptest! {
     ) {
         let (target, name, value) = (format!("/{}", target.concat()), name.concat(), value.concat());
         let headers = Headers::new().with("host", "h").with(&name, value.clone());
-        let head = RequestHead { method: method.into(), target, headers };
+        let head = RequestHead { method: method.into(), target: target.into(), headers };
         let mut conn = Conn::new(Kind::HttpClient, &FrameLimits::default());
         conn.encode(Outbound::Request { head: head.clone(), body: body.into() });
         let bytes = written(&mut conn);

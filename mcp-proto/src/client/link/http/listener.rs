@@ -5,7 +5,7 @@
 
 use super::exchange_end::ExchangeEnd;
 use super::stream::NextRound;
-use super::{ExchangeRole, HttpExchange, HttpLink, HttpRequest, Reported};
+use super::{Described, ExchangeRole, HttpExchange, HttpLink, HttpRequest, Reported};
 use crate::client::env::Env;
 use crate::client::link::event::LinkEvent;
 use crate::client::{Event, ListenerEnd, ListenerStart, ListenerTime, Timer};
@@ -42,8 +42,8 @@ impl HttpLink {
         self.listener = Some(exchange);
         let limit = self.listener_time(env);
         env.timers.set(Timer::Answer(exchange), limit.map(|limit| env.now + limit));
-        let headers = self.bare_headers(env);
-        self.begin_http(env, exchange, HttpExchange::new(ExchangeRole::Listener, HttpRequest::get(headers, None)));
+        let http = HttpExchange::new(ExchangeRole::Listener, HttpRequest::get(env.version(), None));
+        self.begin_http(env, exchange, http, Some(Described::NOTHING));
     }
 
     fn listener_time(&self, env: &Env) -> Option<Duration> {

@@ -3,14 +3,15 @@
 //! has a limited time for its delivery after the client has closed.
 
 use super::exchange_end::ExchangeEnd;
-use super::{ExchangeRole, HttpExchange, HttpLink, HttpRequest, metadata, success};
+use super::{Described, ExchangeRole, HttpExchange, HttpLink, HttpRequest, success};
 use crate::client::env::Env;
 use crate::client::link::event::LinkEvent;
 use crate::client::{State, Timer};
 use crate::error::{CallError, DiagnosticKind};
-use crate::exchange::{Closed, ExchangeId, Headers, Inbound};
+use crate::exchange::{Closed, ExchangeId, Inbound};
 use crate::input::NotificationId;
 use crate::rpc::Object;
+use crate::version::ProtocolVersion;
 use alloc::boxed::Box;
 use alloc::string::ToString;
 use bytes::Bytes;
@@ -34,7 +35,7 @@ impl HttpLink {
         if role == ExchangeRole::Cancelled && self.has_many(env, &role) {
             return env.diagnose(DiagnosticKind::DroppedNotification, "the server has not accepted those before it");
         }
-        self.post_message(env, role, metadata(version, method, params), body);
+        self.post_message(env, role, Some(version), Described { method, params }, body);
     }
 
     /// Posts the response to a request of the server.
@@ -42,7 +43,7 @@ impl HttpLink {
         if self.has_many(env, &ExchangeRole::Response) {
             return env.diagnose(DiagnosticKind::DroppedResponse, "the server has not taken those before it");
         }
-        self.post_message(env, ExchangeRole::Response, self.bare_headers(env), body);
+        self.post_message(env, ExchangeRole::Response, env.version(), Described::NOTHING, body);
     }
 
     /// Returns whether the number of open exchanges with this role has reached the maximum number
@@ -53,12 +54,20 @@ impl HttpLink {
     }
 
     /// Posts a message whose response is only a status.
-    fn post_message(&mut self, env: &mut Env, role: ExchangeRole, headers: Headers, body: Bytes) {
+    fn post_message(
+        &mut self,
+        env: &mut Env,
+        role: ExchangeRole,
+        version: Option<ProtocolVersion>,
+        described: Described<'_>,
+        body: Bytes,
+    ) {
         let exchange = self.exchanges.mint();
         env.timers.set(Timer::Answer(exchange), env.config.timeout.map(|limit| env.now + limit));
         // Sending it twice is harmless. A server that never receives it reports no changes.
         let repeatable = role == ExchangeRole::Initialized;
-        self.begin_http(env, exchange, HttpExchange::new(role, HttpRequest::post(headers, body, repeatable)));
+        let sent = HttpRequest::post(version, body, repeatable);
+        self.begin_http(env, exchange, HttpExchange::new(role, sent), Some(described));
     }
 
     /// Handles the end of the exchange of a notification or response. The server has accepted it if

@@ -11,6 +11,7 @@ mod incoming;
 mod listener;
 mod message;
 mod repeats;
+mod request;
 mod session;
 mod stream;
 
@@ -18,19 +19,18 @@ use super::OutgoingRequest;
 use super::event::LinkEvent;
 use crate::client::env::Env;
 use crate::client::ids::Purpose;
-use crate::client::{HttpTarget, Timer, headers};
+use crate::client::{HttpTarget, Timer};
 use crate::error::{CallError, DiagnosticKind, HttpError};
-use crate::exchange::{Closed, Data, ExchangeEvent, ExchangeId, Headers, RequestHead, ResponseHead, Sent, Start};
+use crate::exchange::{Closed, Data, ExchangeEvent, ExchangeId, Origin, RequestHead, ResponseHead, Sent, Start};
 use crate::frame::{Media, media_type};
 use crate::input::{AuthKey, CallId, NotificationId};
-use crate::model::headers::{CURSOR, METHOD, NAME, SESSION, VERSION, encode, name_of};
-use crate::rpc::{ErrorObject, Id, InvalidMessage, Message, Object, Response};
+use crate::rpc::{ErrorObject, Id, InvalidMessage, Message, Response};
 use crate::seed::Seed;
-use crate::version::{Era, ProtocolVersion};
 use alloc::borrow::ToOwned;
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use auth::Challenges;
 use bytes::Bytes;
@@ -38,13 +38,16 @@ use connection::ConnectionReport;
 use core::time::Duration;
 use exchanges::HttpExchanges;
 use repeats::EventKey;
+use request::{CommonFields, Described, HttpRequest};
 use session::SessionState;
 use stream::Stream;
 
 /// The link over HTTP.
 #[derive(Debug)]
 pub(in crate::client) struct HttpLink {
-    target: HttpTarget,
+    origin: Origin,
+    /// The request target.
+    path: Arc<str>,
     /// The value of `Host`.
     authority: String,
     exchanges: HttpExchanges,
@@ -92,7 +95,8 @@ impl HttpLink {
     pub(super) fn new(target: HttpTarget, seed: [u8; 32]) -> Self {
         Self {
             authority: target.authority(),
-            target,
+            path: target.path.into(),
+            origin: target.origin,
             exchanges: HttpExchanges::default(),
             event_key: EventKey::new(&Seed::new(seed)),
             session: SessionState::default(),
@@ -289,34 +293,6 @@ enum ExchangeStage {
     Over,
 }
 
-/// The repeatable part of a request: everything that depends on neither session nor credentials.
-#[derive(Clone, Debug)]
-struct HttpRequest {
-    method: &'static str,
-    headers: Headers,
-    body: Bytes,
-    repeatable: bool,
-}
-
-impl HttpRequest {
-    /// Returns a POST of a message. It accepts both media types for the response, whatever the
-    /// message is.
-    fn post(headers: Headers, body: Bytes, repeatable: bool) -> Self {
-        let headers =
-            headers.with("Content-Type", "application/json").with("Accept", "application/json, text/event-stream");
-        Self { method: "POST", headers, body, repeatable }
-    }
-
-    /// Returns a GET of an event stream, from the event after `cursor` on.
-    fn get(headers: Headers, cursor: Option<&str>) -> Self {
-        let mut headers = headers.with("Accept", "text/event-stream");
-        if let Some(cursor) = cursor {
-            headers.push(CURSOR, cursor);
-        }
-        Self { method: "GET", headers, body: Bytes::new(), repeatable: true }
-    }
-}
-
 impl HttpExchange {
     fn new(role: ExchangeRole, sent: HttpRequest) -> Self {
         Self {
@@ -446,52 +422,39 @@ impl HttpLink {
     /// Posts a request.
     pub(super) fn post_request(&mut self, env: &mut Env, exchange: ExchangeId, request: OutgoingRequest<'_>) {
         let OutgoingRequest { id, purpose, method, params, message, version, fields, repeatable } = request;
-        let mut headers = match purpose {
-            Purpose::Initialize => Headers::new(),
-            _ => metadata(version, method, Some(params)),
-        };
-        for (name, value) in fields {
-            headers.push(&name, value);
-        }
+        let named = Some(version).filter(|_| purpose != Purpose::Initialize);
         let limit = if purpose == Purpose::Listen { env.config.timeout } else { None };
         env.timers.set(Timer::Answer(exchange), limit.map(|limit| env.now + limit));
-        self.begin_http(
-            env,
-            exchange,
-            HttpExchange::new(ExchangeRole::Request(id, purpose), HttpRequest::post(headers, message, repeatable)),
-        );
-    }
-
-    /// Returns the header fields of an HTTP request that carries neither a JSON-RPC request nor a
-    /// notification.
-    fn bare_headers(&self, env: &Env) -> Headers {
-        env.version().map_or_else(Headers::new, |version| metadata(version, "", None))
+        let sent = HttpRequest::post(named, message, repeatable).mirroring(fields);
+        let described = Described { method, params: Some(params) };
+        self.begin_http(env, exchange, HttpExchange::new(ExchangeRole::Request(id, purpose), sent), Some(described));
     }
 
     /// Starts an exchange. Every HTTP request starts here, so that each one has the common header
-    /// fields.
-    fn begin_http(&mut self, env: &mut Env, exchange: ExchangeId, mut http: HttpExchange) {
-        let target = &self.target;
+    /// fields. `described`: the message in its body; `None` if that is to be read.
+    fn begin_http(
+        &mut self,
+        env: &mut Env,
+        exchange: ExchangeId,
+        mut http: HttpExchange,
+        described: Option<Described<'_>>,
+    ) {
         let is_initialize = matches!(http.role, ExchangeRole::Request(_, Purpose::Initialize));
-        let session = self.session.id().filter(|_| !is_initialize);
-        // Room for what most requests have.
-        let mut headers = Headers::with_room(12, 512).with("Host", &self.authority);
-        let own = headers::own(&env.config.headers);
-        for (name, value) in own.filter(|(name, _)| self.challenges.credentials().get(name).is_none()) {
-            headers.push(name, value);
-        }
-        let fields = [self.challenges.credentials(), &http.sent.headers];
-        for (name, value) in fields.into_iter().flat_map(Headers::iter) {
-            headers.push(name, value);
-        }
-        if let Some(id) = session {
-            headers.push(SESSION, id);
-        }
+        let common = CommonFields {
+            authority: &self.authority,
+            own: &env.config.headers,
+            credentials: self.challenges.credentials(),
+            session: self.session.id().filter(|_| !is_initialize),
+        };
         http.stream.begin(env.now);
-        http.in_session = session.is_some();
+        http.in_session = common.session.is_some();
         http.credentials = self.challenges.answered();
-        let head = RequestHead { method: http.sent.method.into(), target: target.path.clone(), headers };
-        let (origin, body, repeatable) = (target.origin.clone(), http.sent.body.clone(), http.sent.repeatable);
+        let headers = match described {
+            Some(described) => http.sent.headers(&common, described),
+            None => http.sent.headers_again(&common),
+        };
+        let head = RequestHead { method: http.sent.method.into(), target: Arc::clone(&self.path), headers };
+        let (origin, body, repeatable) = (self.origin.clone(), http.sent.body.clone(), http.sent.repeatable);
         let urgent = http.is_urgent();
         self.exchanges.insert(exchange, http);
         env.out.start(exchange, Start::Http { origin, head, body, repeatable, urgent });
@@ -506,9 +469,11 @@ impl HttpLink {
         if let ExchangeRole::Request(id, _) = &role {
             env.ids.move_to(id, exchange);
         }
+        // A request in place of another one has no message.
+        let described = sent.is_some().then_some(Described::NOTHING);
         let again = HttpExchange::new(role, sent.unwrap_or(before));
         let again = HttpExchange { again: true, tried, any_message, last_defect, stream, ..again };
-        self.begin_http(env, exchange, again);
+        self.begin_http(env, exchange, again, described);
         Some(exchange)
     }
 
@@ -524,20 +489,6 @@ impl HttpLink {
         self.listener = None;
         self.challenges.clear();
     }
-}
-
-/// Returns the header fields that describe the message. `Mcp-Method` and `Mcp-Name` exist from
-/// 2026-07-28 on.
-fn metadata(version: ProtocolVersion, method: &str, params: Option<&Object>) -> Headers {
-    // Room for the fields of `post`, too.
-    let mut fields = Headers::with_room(6, 256).with(VERSION, version.as_str());
-    if version.era() == Era::Modern {
-        fields.push(METHOD, encode(method));
-        if let Some(name) = params.and_then(|params| name_of(method, params)) {
-            fields.push(NAME, encode(&name));
-        }
-    }
-    fields
 }
 
 /// Returns `Retry-After` in seconds (RFC 9110 section 10.2.3). The engine ignores a date, since it

@@ -4,7 +4,7 @@
 //! a session that it no longer needs with DELETE. 2026-07-28 has no sessions, and the client
 //! ignores an id that such a server sends.
 
-use super::{ExchangeRole, HttpExchange, HttpLink, HttpRequest, Reported, metadata, success};
+use super::{Described, ExchangeRole, HttpExchange, HttpLink, HttpRequest, Reported, success};
 use crate::client::Timer;
 use crate::client::env::Env;
 use crate::client::ids::Purpose;
@@ -18,7 +18,6 @@ use crate::version::ProtocolVersion;
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::string::String;
-use bytes::Bytes;
 use core::time::Duration;
 
 /// Maximum number of consecutive sessions that end without a response to a call.
@@ -143,9 +142,8 @@ impl HttpLink {
     pub(in crate::client) fn delete_session(&mut self, env: &mut Env) -> bool {
         let Some(version) = self.session.deletes.take() else { return false };
         let exchange = self.exchanges.mint();
-        let headers = metadata(version, "", None);
-        let sent = HttpRequest { method: "DELETE", headers, body: Bytes::new(), repeatable: true };
-        self.begin_http(env, exchange, HttpExchange::new(ExchangeRole::Delete, sent));
+        let http = HttpExchange::new(ExchangeRole::Delete, HttpRequest::delete(version));
+        self.begin_http(env, exchange, http, Some(Described::NOTHING));
         let limit = env.config.limits.client.session_end_time;
         env.timers.set(Timer::Drain(exchange), Some(env.now + limit));
         true

@@ -227,9 +227,8 @@ impl HttpLink {
 
     /// Resumes a stream after its delay.
     pub(in crate::client) fn on_resume(&mut self, env: &mut Env, exchange: ExchangeId) {
-        let headers = self.bare_headers(env);
         let Some(http) = self.exchanges.get(exchange) else { return };
-        let sent = HttpRequest::get(headers, http.stream.cursor.as_deref());
+        let sent = HttpRequest::get(env.version(), http.stream.cursor.as_deref());
         let is_listener = http.role == ExchangeRole::Listener;
         let Some(exchange) = self.begin_again(env, exchange, Some(sent)) else { return };
         if is_listener {

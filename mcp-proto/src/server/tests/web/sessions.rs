@@ -361,7 +361,7 @@ fn client_secrets_are_not_shown() {
         site.last += 1;
         let x = ExchangeId(site.last);
         let target = format!("/mcp?token={secret}");
-        site.bench.item(x, Inbound::Request(RequestHead { method: "POST".into(), target, headers }));
+        site.bench.item(x, Inbound::Request(RequestHead { method: "POST".into(), target: target.into(), headers }));
         site.take();
         let event = site.event();
         shown += &format!("{event:?}");

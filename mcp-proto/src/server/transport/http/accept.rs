@@ -9,16 +9,20 @@ pub(super) struct Accepts {
     pub(super) events: bool,
 }
 
+/// What most clients send.
+const COMMON: &str = "application/json, text/event-stream";
+
 impl Accepts {
     pub(super) fn of(headers: &Headers) -> Self {
-        let accepts = |kind: &str, sub: &str| match headers.get("accept") {
-            None => true,
-            Some(_) => {
-                let ranges = headers.all("accept").flat_map(|value| value.split(','));
-                // Of the ranges that cover the type the most specific counts.
-                let best = ranges.filter_map(|range| rank(range, kind, sub)).max_by_key(|(rank, _)| *rank);
-                best.is_some_and(|(_, is_wanted)| is_wanted)
-            }
+        let mut values = headers.all("Accept");
+        if let (None | Some(COMMON), None) = (values.next(), values.next()) {
+            return Self { json: true, events: true };
+        }
+        let accepts = |kind: &str, sub: &str| {
+            let ranges = headers.all("Accept").flat_map(|value| value.split(','));
+            // Of the ranges that cover the type the most specific counts.
+            let best = ranges.filter_map(|range| rank(range, kind, sub)).max_by_key(|(rank, _)| *rank);
+            best.is_some_and(|(_, is_wanted)| is_wanted)
         };
         Self { json: accepts("application", "json"), events: accepts("text", "event-stream") }
     }

@@ -1,7 +1,7 @@
 //! CORS (WHATWG Fetch): lets pages of other origins use the server, where the configuration allows
 //! it. No response allows credentials: a page with a token writes `Authorization` itself.
 
-use crate::exchange::{Headers, Outbound, RequestHead, is_token};
+use crate::exchange::{Headers, Outbound, RequestHead, is_token, members, trim_blanks};
 use crate::model::headers::PARAM;
 use crate::server::ServerConfig;
 use alloc::string::String;
@@ -29,8 +29,8 @@ impl ServerConfig {
             return None;
         }
         let mut allowed = String::from(FIELDS);
-        let asked = head.headers.all("Access-Control-Request-Headers").flat_map(|fields| fields.split(','));
-        for name in asked.map(|name| name.trim_matches([' ', '\t'])).filter(|name| is_token(name)) {
+        let asked = head.headers.all("Access-Control-Request-Headers").flat_map(members);
+        for name in asked.filter(|name| is_token(name)) {
             if name.get(..PARAM.len()).is_some_and(|start| start.eq_ignore_ascii_case(PARAM)) {
                 allowed.push_str(", ");
                 allowed.push_str(name);
@@ -67,7 +67,7 @@ impl ServerConfig {
 
 /// Returns the one origin of a request.
 fn origin(head: &RequestHead) -> Option<&str> {
-    let mut origins = head.headers.all("Origin").map(|origin| origin.trim_matches([' ', '\t']));
+    let mut origins = head.headers.all("Origin").map(trim_blanks);
     let origin = origins.next().filter(|_| origins.next().is_none())?;
     (!origin.is_empty() && origin.bytes().all(|byte| byte.is_ascii_graphic())).then_some(origin)
 }

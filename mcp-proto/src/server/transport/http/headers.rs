@@ -37,21 +37,29 @@ pub(super) fn check_headers(
 }
 
 fn check(head: &RequestHead, header: &'static str, body: &str) -> Result<(), ErrorReply> {
-    let absent = head.headers.get(header).is_none().then_some("is missing");
-    absent.or_else(|| fault(head, header, body)).map_or(Ok(()), |why| Err(wrong(header, why)))
+    let why = match faults(head, header, body).try_fold(0, |count, fault| fault.map_or(Ok(count + 1), Err)) {
+        Ok(0) => "is missing",
+        Ok(_) => return Ok(()),
+        Err(why) => why,
+    };
+    Err(wrong(header, why))
 }
 
 /// Returns whether any field of this name is malformed, or does not match the body. An absent
 /// header always matches.
 pub(super) fn differs(head: &RequestHead, header: &'static str, body: &str) -> bool {
-    fault(head, header, body).is_some()
+    faults(head, header, body).any(|fault| fault.is_some())
 }
 
 const DIFFERS: &str = "does not say what the body says";
 
-/// Returns the fault of the fields of this name. Each field counts.
-fn fault(head: &RequestHead, header: &'static str, body: &str) -> Option<&'static str> {
-    head.headers.all(header).find_map(|value| {
+/// Returns the fault of each field of this name, if it has one.
+fn faults<'a>(
+    head: &'a RequestHead,
+    header: &'static str,
+    body: &'a str,
+) -> impl Iterator<Item = Option<&'static str>> + 'a {
+    head.headers.all(header).map(move |value| {
         let same = match header {
             NAME => decode(value).map(|said| said == body),
             // Only the form in which a client sends the method is valid: an intermediary that reads

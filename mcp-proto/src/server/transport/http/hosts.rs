@@ -31,6 +31,9 @@ impl ServerConfig {
 /// Returns the host of a target in the absolute form. It counts before the field (RFC 9112 section
 /// 3.2.2).
 fn authority(target: &str) -> Option<&str> {
-    let (_, rest) = target.split_once("://").filter(|_| !target.starts_with('/'))?;
+    if target.starts_with('/') {
+        return None;
+    }
+    let (_, rest) = target.split_once("://")?;
     rest.split(['/', '?', '#']).next()
 }

@@ -26,6 +26,7 @@ pub(in crate::server) use streams::ResponseStream;
 use super::Binding;
 use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Headers, Inbound, Outbound, Peer, RequestHead};
+use crate::frame::{Media, media_of};
 use crate::http_support::HttpSupport;
 use crate::input::Admission;
 use crate::rpc::{ErrorObject, code};
@@ -253,9 +254,6 @@ impl Env {
 
 /// Returns whether the content type is JSON and nothing else. Parameters do not matter.
 fn is_json(head: &RequestHead) -> bool {
-    let is_json = |value: &str| {
-        value.split(';').next().is_some_and(|media| media.trim().eq_ignore_ascii_case("application/json"))
-    };
-    let mut claims = head.headers.all("Content-Type");
-    claims.next().is_some_and(is_json) && claims.all(is_json)
+    let mut claims = head.headers.all("Content-Type").map(media_of).peekable();
+    claims.peek().is_some() && claims.all(|media| media == Media::Json)
 }

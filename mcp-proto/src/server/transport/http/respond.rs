@@ -12,6 +12,13 @@ use alloc::sync::Arc;
 use bytes::Bytes;
 use core::time::Duration;
 
+/// The fields of a JSON response.
+const JSON: &[(&str, &str)] = &[("Content-Type", "application/json")];
+
+/// The fields of an event stream, which some proxies would hold back.
+const EVENTS: &[(&str, &str)] =
+    &[("Content-Type", "text/event-stream"), ("Cache-Control", "no-cache, no-transform"), ("X-Accel-Buffering", "no")];
+
 /// The `Retry-After` of a response without room, in seconds.
 const RETRY_AFTER: &str = "1";
 
@@ -94,7 +101,7 @@ impl Env {
     }
 
     pub(in crate::server) fn answer_json(&mut self, x: ExchangeId, status: u16, headers: Headers, body: Bytes) {
-        self.answer_with(x, status, headers.with("Content-Type", "application/json"), body);
+        self.answer_with(x, status, headers.with_fixed(JSON), body);
     }
 
     /// Sends a whole response, and removes the exchange.
@@ -127,10 +134,7 @@ impl Env {
     /// Begins an event stream. The caller sends the first byte of the body at once: some proxies
     /// hold the head back until then.
     pub(in crate::server) fn begin_events(&mut self, x: ExchangeId, headers: Headers) {
-        let headers = headers
-            .with("Content-Type", "text/event-stream")
-            .with("Cache-Control", "no-cache, no-transform")
-            .with("X-Accel-Buffering", "no");
+        let headers = headers.with_fixed(EVENTS);
         self.send(x, Outbound::Response { head: ResponseHead { status: 200, headers }, body: Body::Stream });
     }
 
@@ -185,7 +189,7 @@ pub(super) const fn status_of(code: Option<i64>) -> u16 {
 
 /// Returns an error response with a JSON-RPC error.
 fn error_answer(status: u16, headers: Headers, id: Option<&Id>, error: &ErrorObject) -> Outbound {
-    let head = ResponseHead { status, headers: headers.with("Content-Type", "application/json") };
+    let head = ResponseHead { status, headers: headers.with_fixed(JSON) };
     Outbound::Response { head, body: Body::Full(error_response(id, error)) }
 }
 
