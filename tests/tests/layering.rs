@@ -6,7 +6,7 @@ use mcp_tests::sources::{Line, Source, below, has_word};
 use std::collections::BTreeSet;
 
 /// The modules of the core, each using only those before it.
-const ORDER: [&str; 27] = [
+const ORDER: [&str; 29] = [
     "time",
     "short_map",
     "short_queue",

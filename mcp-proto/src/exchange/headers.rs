@@ -136,7 +136,7 @@ fn mark(name: &str) -> u64 {
     1 << ((name.len() + 8 * letter) % 64)
 }
 
-/// Where a field stands in the text: its value begins at the end of its name.
+/// The place of a field in the text: its value begins at the end of its name.
 struct Field {
     name: usize,
     value: usize,
