@@ -175,46 +175,35 @@ impl Row {
     }
 }
 
-/// Runs the rows with these names for each of their hosts, `at_once` at a time, since most of them
-/// wait for a time limit. `hostile` is the program. Returns a line for each fault.
+/// Returns the rows of the tables from `first` to `last`.
 ///
 /// # Panics
-/// If there is no row with a name.
-pub fn failures(tables: &[&[Row]], names: &[&str], hostile: &Path, size: u64, at_once: usize) -> Vec<String> {
-    let rows = named(tables, names);
-    let cases: Vec<_> = rows.into_iter().flat_map(|row| row.hosts.iter().map(move |host| (row, *host))).collect();
+/// If these are not the names of two rows in this order.
+pub fn range<'a>(tables: &[&'a [Row]], first: &str, last: &str) -> Vec<&'a Row> {
+    let rows: Vec<&Row> = tables.iter().copied().flatten().collect();
+    let place =
+        |name| rows.iter().position(|row| row.name == name).unwrap_or_else(|| panic!("there is no row {name:?}"));
+    rows[place(first)..=place(last)].to_vec()
+}
+
+/// Runs these rows for each of their hosts, `at_once` at a time, since most of them wait for a time
+/// limit. `hostile` is the program. Returns a line for each fault.
+pub fn failures(rows: &[&Row], hostile: &Path, size: u64, at_once: usize) -> Vec<String> {
+    let cases: Vec<_> = rows.iter().flat_map(|row| row.hosts.iter().map(move |host| (*row, *host))).collect();
     each(&cases, at_once, |(row, host)| {
         let why = row.show(hostile, *host, size).err()?;
         Some(format!("{}, {}: {why}", row.name, host.name()))
     })
 }
 
-/// Runs the rows with these names against the driver behind a shim, in the same way. A row that the
-/// shim does not offer has a fault.
-///
-/// # Panics
-/// If there is no row with a name.
-pub fn shim_failures(
-    tables: &[&[Row]],
-    names: &[&str],
-    hostile: &Path,
-    shim: &str,
-    size: u64,
-    at_once: usize,
-) -> Vec<String> {
-    each(&named(tables, names), at_once, |row| match row.show_shim(hostile, shim, size) {
+/// Runs these rows against the driver behind a shim, in the same way. A row that the shim does not
+/// offer has a fault.
+pub fn shim_failures(rows: &[&Row], hostile: &Path, shim: &str, size: u64, at_once: usize) -> Vec<String> {
+    each(rows, at_once, |row| match row.show_shim(hostile, shim, size) {
         Ok(shown) if shown.offered => None,
         Ok(shown) => Some(format!("{}: not offered: {}", row.name, shown.outcome)),
         Err(why) => Some(format!("{}: {why}", row.name)),
     })
-}
-
-fn named<'a>(tables: &[&'a [Row]], names: &[&str]) -> Vec<&'a Row> {
-    let find = |name: &&str| {
-        let mut all = tables.iter().copied().flatten();
-        all.find(|row| row.name == *name).unwrap_or_else(|| panic!("there is no row {name:?}"))
-    };
-    names.iter().map(find).collect()
 }
 
 /// Checks cases, some at once. Returns the faults.

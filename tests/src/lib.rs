@@ -3,6 +3,7 @@
 //! sources, the coverage of requirements, planted faults, peers of other SDKs, and a scripted web
 //! server.
 
+pub mod adapters;
 pub mod api;
 pub mod conformance;
 pub mod cost;

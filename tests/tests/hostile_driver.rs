@@ -2,7 +2,7 @@
 //! What no check of an engine sees of its driver, and the rows of `hostile --driver` through the
 //! shim of an adapter. `hostile --driver` runs all rows against any driver.
 
-use mcp_tests::hostile::{PROGRAMS, SERVER, WEB, failures, shim_failures};
+use mcp_tests::hostile::{PROGRAMS, Row, SERVER, WEB, failures, range, shim_failures};
 use std::path::Path;
 
 /// The test size of a gibibyte.
@@ -17,8 +17,7 @@ const SHIM: &str = env!("CARGO_BIN_EXE_shim");
 /// Checks these rows on the three drivers, and through the shim of one adapter.
 #[track_caller]
 fn rows(names: &[&str]) {
-    let tables = [PROGRAMS, WEB, SERVER].concat();
-    let failed = failures(&tables, names, Path::new(HOSTILE), SIZE, AT_ONCE);
+    let failed = failures(&named(names), Path::new(HOSTILE), SIZE, AT_ONCE);
     assert!(failed.is_empty(), "{}", failed.join("\n"));
     through_shim("smol", names);
 }
@@ -29,10 +28,14 @@ fn through_shim(adapter: &str, names: &[&str]) {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
+fn named(names: &[&str]) -> Vec<&'static Row> {
+    let tables = [PROGRAMS, WEB, SERVER].concat();
+    names.iter().flat_map(|name| range(&tables, name, name)).collect()
+}
+
 /// Returns the faults of these rows through a shim.
 fn through(shim: &str, names: &[&str]) -> Vec<String> {
-    let tables = [PROGRAMS, WEB, SERVER].concat();
-    shim_failures(&tables, names, Path::new(HOSTILE), shim, SIZE, AT_ONCE)
+    shim_failures(&named(names), Path::new(HOSTILE), shim, SIZE, AT_ONCE)
 }
 
 // ---- What no check of an engine sees ----

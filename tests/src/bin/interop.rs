@@ -20,15 +20,14 @@ use std::thread;
 use std::time::Instant;
 
 use mcp_proto::client::Policy;
+use mcp_tests::adapters::Adapter;
 use mcp_tests::interop::callers::{self, callers};
 use mcp_tests::interop::clients::{self, Client, Ours, Reach, clients};
 use mcp_tests::interop::servers::{Server, servers};
 use mcp_tests::interop::setup::{Installed, Which};
-use mcp_tests::interop::steps::{self, Connect};
-use mcp_tests::interop::{Mark, Row, Shows, blocking, setup, smol, web};
+use mcp_tests::interop::steps;
+use mcp_tests::interop::{Mark, Row, Shows, setup, web};
 
-/// The adapters by name.
-const ADAPTERS: [(&str, Connect); 2] = [("mcp-blocking", blocking::connect), ("mcp-smol", smol::connect)];
 /// Number of lines over HTTP that run at once.
 const AT_ONCE: usize = 3;
 
@@ -39,11 +38,11 @@ const NEWEST: [&str; 3] = ["client 2.", "server-everything", "mcp 2."];
 #[derive(Clone, Copy)]
 enum Plan<'a> {
     /// Our client connects to this server.
-    Reach(&'a Server, Policy, &'static str, (&'static str, Connect)),
+    Reach(&'a Server, Policy, &'static str, Adapter),
     /// This server refuses our client.
-    Refuse(&'a Server, Policy, (&'static str, Connect)),
+    Refuse(&'a Server, Policy, Adapter),
     /// This client connects to our server.
-    Meet(&'a Client, Reach, &'static str),
+    Meet(&'a Client, Reach, Adapter),
 }
 
 impl Plan<'_> {
@@ -74,16 +73,10 @@ impl Plan<'_> {
     fn run(self, installed: &Installed) -> Row {
         let began = Instant::now();
         let mut row = match (self, self.is_web()) {
-            (Self::Reach(server, policy, revision, (adapter, connect)), true) => {
-                web::run(server, policy, revision, adapter, connect)
-            }
-            (Self::Reach(server, policy, revision, (adapter, connect)), false) => {
-                steps::run(server, policy, revision, adapter, connect)
-            }
-            (Self::Refuse(server, policy, (adapter, connect)), true) => web::refuse(server, policy, adapter, connect),
-            (Self::Refuse(server, policy, (adapter, connect)), false) => {
-                steps::refuse(server, policy, adapter, connect)
-            }
+            (Self::Reach(server, policy, revision, adapter), true) => web::run(server, policy, revision, adapter),
+            (Self::Reach(server, policy, revision, adapter), false) => steps::run(server, policy, revision, adapter),
+            (Self::Refuse(server, policy, adapter), true) => web::refuse(server, policy, adapter),
+            (Self::Refuse(server, policy, adapter), false) => steps::refuse(server, policy, adapter),
             (Self::Meet(client, reached, adapter), true) => callers::run(client, reached, adapter, installed),
             (Self::Meet(client, reached, adapter), false) => clients::run(client, reached, adapter, installed),
         };
@@ -97,7 +90,7 @@ impl Plan<'_> {
 struct Chosen {
     steps: bool,
     newest: bool,
-    only: Option<&'static str>,
+    only: Option<Adapter>,
     words: String,
 }
 
@@ -109,8 +102,7 @@ impl Chosen {
                 "--steps" => chosen.steps = true,
                 "--newest" => chosen.newest = true,
                 "--adapter" => {
-                    let name = format!("mcp-{}", args.next().unwrap_or_default());
-                    let known = ADAPTERS.iter().map(|(known, _)| *known).find(|known| *known == name);
+                    let known = Adapter::named(&args.next().unwrap_or_default());
                     chosen.only = Some(known.ok_or("--adapter takes blocking or smol")?);
                 }
                 flag if flag.starts_with("--") => return Err(format!("unknown flag {flag}")),
@@ -119,10 +111,6 @@ impl Chosen {
         }
         chosen.words = words.join(" ");
         Ok(chosen)
-    }
-
-    fn adapter(&self, name: &str) -> bool {
-        self.only.is_none_or(|only| only == name)
     }
 
     fn peer(&self, name: &str) -> bool {
@@ -152,14 +140,13 @@ fn main() -> ExitCode {
     servers.extend(web::servers(&installed));
     clients.extend(callers(&installed));
     let mut plans = Vec::new();
-    let adapters: Vec<_> = ADAPTERS.into_iter().filter(|(name, _)| chosen.adapter(name)).collect();
+    let adapters: Vec<Adapter> =
+        Adapter::ALL.into_iter().filter(|adapter| chosen.only.is_none_or(|only| only == *adapter)).collect();
     for (server, adapter) in servers.iter().flat_map(|server| adapters.iter().map(move |adapter| (server, *adapter))) {
         plans.extend(server.reached.iter().map(|(policy, revision)| Plan::Reach(server, *policy, revision, adapter)));
         plans.extend(server.refuses.iter().map(|policy| Plan::Refuse(server, *policy, adapter)));
     }
-    for (client, (adapter, _)) in
-        clients.iter().flat_map(|client| adapters.iter().map(move |adapter| (client, *adapter)))
-    {
+    for (client, adapter) in clients.iter().flat_map(|client| adapters.iter().map(move |adapter| (client, *adapter))) {
         plans.extend(client.reached.iter().map(|reached| Plan::Meet(client, *reached, adapter)));
     }
     plans.retain(|plan| chosen.peer(&plan.name()));
@@ -234,7 +221,10 @@ fn print(how: &str, row: &Row, all: bool) {
     let time = row.time.as_secs_f64();
     println!(
         "{:<34} {:<7} {how:<8} {:<11} {:<13} {time:4.1} s  {result}",
-        row.peer, row.role, row.revision, row.adapter
+        row.peer,
+        row.role,
+        row.revision,
+        row.adapter.package()
     );
     if failed > 0 || all {
         for (step, mark) in &row.steps {

@@ -9,16 +9,18 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use mcp_proto::{ProtocolVersion, Versions};
+use mcp_tests::adapters::Adapter;
 use mcp_tests::interop::offer::Offer;
 
 fn main() -> ExitCode {
-    let (mut offer, mut report, mut port) = (Offer::default(), None, None);
+    let mut offer = Offer { adapter: Adapter::Blocking, versions: None, stateless: false };
+    let (mut report, mut port) = (None, None);
     let mut words = env::args_os().skip(1);
     while let Some(word) = words.next() {
         let mut next = || words.next().and_then(|word| word.into_string().ok());
         let known = match word.to_str() {
             Some("--smol") => {
-                offer.smol = true;
+                offer.adapter = Adapter::Smol;
                 true
             }
             Some("--legacy") => {

@@ -3,7 +3,8 @@
 //! scenes together. `soak serve ADAPTER` is the server over stdio.
 #![forbid(unsafe_code)]
 
-use mcp_tests::soak::{SCENES, blocking, smol};
+use mcp_tests::adapters::Adapter;
+use mcp_tests::soak::{SCENES, serve_pipe};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use std::alloc::System;
 use std::env;
@@ -22,8 +23,9 @@ fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match words[..] {
-        ["serve", "blocking"] => blocking::serve_pipe(used).map(|()| true),
-        ["serve", "smol"] => smol::serve_pipe(used).map(|()| true),
+        ["serve", name] => Adapter::named(name)
+            .ok_or_else(|| format!("there is no adapter {name}"))
+            .and_then(|adapter| serve_pipe(adapter, used).map(|()| true)),
         [] => play("100000", ""),
         ["--calls", calls] => play(calls, ""),
         ["--calls", calls, "--only", only] => play(calls, only),

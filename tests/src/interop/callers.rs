@@ -18,6 +18,7 @@ use super::servers::{LEGACY, MODERN};
 use super::setup::Installed;
 use super::web::SECOND;
 use super::{Deviation, Mark, Row, Shows, judge};
+use crate::adapters::Adapter;
 
 /// The further steps over HTTP, in order, before the last of [`STEPS`].
 const WEB: &[&str] = &["resumed", "cut", "changed again", "gone", "restarted", "changed still"];
@@ -82,14 +83,14 @@ pub fn callers(installed: &Installed) -> Vec<Client> {
 }
 
 /// Runs one client with our server over one adapter.
-pub fn run(client: &Client, reach: Reach, adapter: &'static str, installed: &Installed) -> Row {
+pub fn run(client: &Client, reach: Reach, adapter: Adapter, installed: &Installed) -> Row {
     let mut row = Row::new(client.name, "client", reach.revision, adapter);
     let mut note = |name: &str, result| {
         row.steps.push((name.to_owned(), judge(client.deviations, reach.revision, name, result)));
     };
     let mut server = vec![installed.server.clone().into(), "--http".into(), PORT.into()];
     server.extend(reach.ours.flags());
-    if adapter == "mcp-smol" {
+    if adapter == Adapter::Smol {
         server.push("--smol".into());
     }
     let mut listening = match Listening::start(&server, &[]) {

@@ -11,6 +11,7 @@ use super::processes::Watch;
 use super::servers::{LEGACY, MODERN};
 use super::setup::{Installed, programs};
 use super::{Deviation, Row, Shows, judge};
+use crate::adapters::Adapter;
 
 /// A client of another project.
 #[derive(Clone, Debug)]
@@ -179,7 +180,7 @@ pub fn clients(installed: &Installed) -> Vec<Client> {
 }
 
 /// Runs one client with our server over one adapter.
-pub fn run(client: &Client, reach: Reach, adapter: &'static str, installed: &Installed) -> Row {
+pub fn run(client: &Client, reach: Reach, adapter: Adapter, installed: &Installed) -> Row {
     let Reach { mode, revision, .. } = reach;
     let mut row = Row::new(client.name, "client", revision, adapter);
     let mut note = |name: &str, result| {
@@ -227,7 +228,7 @@ struct Ended {
 }
 
 /// Runs the program to its end.
-fn play(client: &Client, reach: Reach, adapter: &str, installed: &Installed) -> Result<Ended, String> {
+fn play(client: &Client, reach: Reach, adapter: Adapter, installed: &Installed) -> Result<Ended, String> {
     let file = |kind: &str| installed.scratch.join(format!("client.{kind}"));
     let told = |why: std::io::Error| why.to_string();
     for kind in ["stdout", "stderr", "report"] {
@@ -241,7 +242,7 @@ fn play(client: &Client, reach: Reach, adapter: &str, installed: &Installed) -> 
         .arg(&installed.server)
         .arg("--report")
         .arg(file("report"));
-    if adapter == "mcp-smol" {
+    if adapter == Adapter::Smol {
         command.arg("--smol");
     }
     command.args(reach.ours.flags());

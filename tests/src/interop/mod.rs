@@ -6,7 +6,6 @@
 //! [`servers`] is the table of servers for our client over stdio, [`web`] that over HTTP,
 //! [`clients`] that of clients for our server ([`offer`]).
 
-pub mod blocking;
 pub mod callers;
 pub mod clients;
 pub mod listening;
@@ -14,8 +13,8 @@ pub mod offer;
 pub mod processes;
 pub mod relay;
 pub mod servers;
+pub mod session;
 pub mod setup;
-pub mod smol;
 pub mod steps;
 #[cfg(test)]
 mod tests;
@@ -26,6 +25,7 @@ use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::adapters::Adapter;
 use mcp_proto::client::{Event, Policy, Verdict};
 use mcp_proto::{CallToolResult, ElicitResult, ErrorObject, Object, RawJson};
 use serde_json::{Value, json};
@@ -74,7 +74,7 @@ pub struct Row {
     /// The revision in use.
     pub revision: &'static str,
     /// Our adapter.
-    pub adapter: &'static str,
+    pub adapter: Adapter,
     /// The steps, in order.
     pub steps: Vec<(String, Mark)>,
     /// The standard error of the peer.
@@ -85,7 +85,7 @@ pub struct Row {
 
 impl Row {
     /// Creates a row without steps.
-    fn new(peer: &str, role: &'static str, revision: &'static str, adapter: &'static str) -> Self {
+    fn new(peer: &str, role: &'static str, revision: &'static str, adapter: Adapter) -> Self {
         Self {
             peer: peer.to_owned(),
             role,
@@ -163,42 +163,6 @@ pub struct Plan<'a> {
     pub verdict: Option<Verdict>,
     /// The root that the client declares.
     pub root: String,
-}
-
-/// A client of one adapter, connected to a peer. Every adapter runs the same steps.
-pub trait Session {
-    /// Returns the revision in use.
-    fn revision(&self) -> String;
-    /// Returns what the client found out about the server.
-    fn verdict(&self) -> Option<Verdict>;
-    /// Returns the names of all tools, from all pages.
-    fn tools(&mut self) -> Result<Vec<String>, String>;
-    /// Calls a tool, and reports progress as it arrives. A request to the user is accepted with
-    /// `form`, or declined without one.
-    fn call_told(
-        &mut self,
-        tool: &str,
-        arguments: &Value,
-        form: Option<&Value>,
-        told: &mut dyn FnMut(f64),
-    ) -> Result<Answer, String>;
-    /// Calls a tool.
-    fn call(&mut self, tool: &str, arguments: &Value, form: Option<&Value>) -> Result<Answer, String> {
-        self.call_told(tool, arguments, form, &mut |_| ())
-    }
-    /// Calls a tool with a timeout. `Ok` only if the call ended because of it.
-    fn time_out(&mut self, tool: &str, arguments: &Value, limit: Duration) -> Result<(), String>;
-    /// Starts all calls of a tool before it waits for the first. Returns the results in the order
-    /// of the arguments.
-    fn many(&mut self, tool: &str, arguments: &[Value]) -> Result<Vec<Answer>, String>;
-    /// Calls a tool, cancels the call, and waits for its end. `Ok` only if it ended as cancelled.
-    fn cancel(&mut self, tool: &str, arguments: &Value) -> Result<(), String>;
-    /// Checks that the server responds.
-    fn ping(&mut self) -> Result<(), String>;
-    /// Returns the events so far.
-    fn ear(&self) -> &Ear;
-    /// Closes the session. `Ok` only if nothing of it remains in this process.
-    fn close(self: Box<Self>) -> Result<(), String>;
 }
 
 /// The state that the callbacks of a session share with its steps. Clones share it too.

@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use super::listening::Listening;
 use super::processes::Watch;
 use super::servers::{LEGACY, MODERN, Server};
-use super::{Answer, Mark, Place, Plan, Row, Session, judge};
+use super::session::Session;
+use super::{Answer, Mark, Place, Plan, Row, judge};
+use crate::adapters::Adapter;
 
 /// Number of concurrent calls in [`Does::Many`].
 pub const MANY: usize = 100;
@@ -21,9 +23,6 @@ const LIMIT: Duration = Duration::from_millis(300);
 
 /// The error of a step that belongs to the other table.
 const PIPED: &str = "this server does not listen";
-
-/// How an adapter connects to a server.
-pub type Connect = fn(Plan<'_>) -> Result<Box<dyn Session>, String>;
 
 /// One step.
 #[derive(Clone, Debug)]
@@ -138,7 +137,7 @@ pub fn step(name: &'static str, does: Does) -> Step {
 }
 
 impl Step {
-    pub(super) fn run(&self, session: &mut dyn Session, web: Option<&mut Listening>) -> Result<String, String> {
+    pub(super) fn run(&self, session: &Session, web: Option<&mut Listening>) -> Result<String, String> {
         match &self.does {
             Does::Call(tool, arguments, expect) => {
                 expect.check(&session.call(tool, arguments, expect.form.as_ref())?)
@@ -197,9 +196,9 @@ impl Step {
 }
 
 /// Tries to connect to a server with a policy that it refuses.
-pub fn refuse(server: &Server, policy: Policy, adapter: &'static str, connect: Connect) -> Row {
+pub fn refuse(server: &Server, policy: Policy, adapter: Adapter) -> Row {
     let mut row = Row::new(server.name, "server", "none", adapter);
-    let refused = match plan(server, policy, MODERN).and_then(connect) {
+    let refused = match plan(server, policy, MODERN).and_then(|plan| Session::connect(adapter, plan)) {
         Ok(session) => Err(format!("it speaks {}", session.revision())),
         Err(why) => Ok(why),
     };
@@ -213,9 +212,9 @@ fn plan<'a>(server: &Server, policy: Policy, revision: &'a str) -> Result<Plan<'
 }
 
 /// Runs one server with one policy over one adapter.
-pub fn run(server: &Server, policy: Policy, revision: &'static str, adapter: &'static str, connect: Connect) -> Row {
+pub fn run(server: &Server, policy: Policy, revision: &'static str, adapter: Adapter) -> Row {
     let mut row = Row::new(server.name, "server", revision, adapter);
-    let mut session = match plan(server, policy, revision).and_then(connect) {
+    let session = match plan(server, policy, revision).and_then(|plan| Session::connect(adapter, plan)) {
         Ok(session) => session,
         Err(why) => {
             row.note(server, "connect", Err(why));
@@ -223,7 +222,7 @@ pub fn run(server: &Server, policy: Policy, revision: &'static str, adapter: &'s
         }
     };
     let watch = Watch::children();
-    talk(server, policy, revision, session.as_mut(), None, &mut row);
+    talk(server, policy, revision, &session, None, &mut row);
     let ear = session.ear().clone();
     complaints(server, &ear.diagnostics(), &mut row);
     row.close(server, session);
@@ -238,7 +237,7 @@ pub(super) fn talk(
     server: &Server,
     policy: Policy,
     revision: &str,
-    session: &mut dyn Session,
+    session: &Session,
     mut web: Option<&mut Listening>,
     row: &mut Row,
 ) {
@@ -286,7 +285,7 @@ impl Row {
     }
 
     /// Closes a session.
-    pub(super) fn close(&mut self, server: &Server, session: Box<dyn Session>) {
+    pub(super) fn close(&mut self, server: &Server, session: Session) {
         let closing = Instant::now();
         let closed = session.close();
         self.note(server, "close", closed.map(|()| format!("closed in {} ms", closing.elapsed().as_millis())));

@@ -10,9 +10,11 @@ use super::listening::{Listening, PORT};
 use super::processes::Watch;
 use super::relay::Relay;
 use super::servers::{LEGACY, MODERN, OFFERED, Server, everything, fit, offered};
+use super::session::Session;
 use super::setup::{Installed, programs};
-use super::steps::{Connect, Does, Expect, Step, call, complaints, step, talk};
-use super::{Deviation, Place, Plan, Row, Session, Shows};
+use super::steps::{Does, Expect, Step, call, complaints, step, talk};
+use super::{Deviation, Place, Plan, Row, Shows};
+use crate::adapters::Adapter;
 
 /// The properties of a server over HTTP.
 #[derive(Clone, Copy, Debug)]
@@ -307,11 +309,11 @@ struct Visit<'a> {
     web: &'a Web,
     policy: Policy,
     revision: &'static str,
-    connect: Connect,
+    adapter: Adapter,
 }
 
 /// Runs one server with one policy over one adapter.
-pub fn run(server: &Server, policy: Policy, revision: &'static str, adapter: &'static str, connect: Connect) -> Row {
+pub fn run(server: &Server, policy: Policy, revision: &'static str, adapter: Adapter) -> Row {
     let mut row = Row::new(server.name, "server", revision, adapter);
     let Some(web) = &server.web else { return row };
     let mut listening = match Listening::start(&server.command, &server.env) {
@@ -321,7 +323,7 @@ pub fn run(server: &Server, policy: Policy, revision: &'static str, adapter: &'s
             return row;
         }
     };
-    let visit = Visit { server, web, policy, revision, connect };
+    let visit = Visit { server, web, policy, revision, adapter };
     match visit.connect(listening.url(), None) {
         Ok(session) => visit.converse(session, &mut listening, &mut row),
         Err(why) => row.note(server, "connect", Err(why)),
@@ -331,7 +333,7 @@ pub fn run(server: &Server, policy: Policy, revision: &'static str, adapter: &'s
 }
 
 /// Tries to connect to a server with a policy that it refuses.
-pub fn refuse(server: &Server, policy: Policy, adapter: &'static str, connect: Connect) -> Row {
+pub fn refuse(server: &Server, policy: Policy, adapter: Adapter) -> Row {
     let mut row = Row::new(server.name, "server", "none", adapter);
     let mut listening = match Listening::start(&server.command, &server.env) {
         Ok(listening) => listening,
@@ -342,7 +344,7 @@ pub fn refuse(server: &Server, policy: Policy, adapter: &'static str, connect: C
     };
     let plan =
         Plan { place: Place::Url(listening.url()), policy, revision: MODERN, verdict: None, root: server.root() };
-    let refused = match connect(plan) {
+    let refused = match Session::connect(adapter, plan) {
         Ok(session) => Err(format!("it speaks {}", session.revision())),
         Err(why) => Ok(why),
     };
@@ -360,26 +362,26 @@ fn leave(server: &Server, listening: &mut Listening, row: &mut Row) {
 }
 
 impl Visit<'_> {
-    fn connect(&self, url: String, verdict: Option<Verdict>) -> Result<Box<dyn Session>, String> {
+    fn connect(&self, url: String, verdict: Option<Verdict>) -> Result<Session, String> {
         let (policy, revision, root) = (self.policy, self.revision, self.server.root());
-        (self.connect)(Plan { place: Place::Url(url), policy, revision, verdict, root })
+        Session::connect(self.adapter, Plan { place: Place::Url(url), policy, revision, verdict, root })
     }
 
     /// Takes all steps with a server, in several sessions.
-    fn converse(&self, mut session: Box<dyn Session>, listening: &mut Listening, row: &mut Row) {
+    fn converse(&self, session: Session, listening: &mut Listening, row: &mut Row) {
         let (server, mut sessions) = (self.server, usize::from(self.web.renews));
-        talk(server, self.policy, self.revision, session.as_mut(), Some(listening), row);
+        talk(server, self.policy, self.revision, &session, Some(listening), row);
         let (verdict, ear) = (session.verdict(), session.ear().clone());
         complaints(server, &ear.diagnostics(), row);
         match listening.restart() {
             Ok(()) => {
                 for step in (self.web.restarted)(self.web, self.revision) {
-                    let mut done = step.run(session.as_mut(), Some(&mut *listening));
+                    let mut done = step.run(&session, Some(&mut *listening));
                     // If another message first learns that the session has ended, the client cannot
                     // know whether a pending call has run. The caller decides, and these calls may
                     // run twice.
                     if done.as_ref().is_err_and(|why| *why == CallError::SessionEnded.to_string()) {
-                        done = step.run(session.as_mut(), Some(&mut *listening));
+                        done = step.run(&session, Some(&mut *listening));
                     }
                     row.note(server, step.name, done);
                 }
@@ -408,7 +410,7 @@ impl Visit<'_> {
     /// Connects with the findings of an earlier client, so that no unnecessary probe is made.
     fn connect_again(&self, url: String, verdict: Option<Verdict>) -> Result<String, String> {
         let known = verdict.ok_or("none")?;
-        let mut session = self.connect(url, Some(known))?;
+        let session = self.connect(url, Some(known))?;
         let (revision, listed, ear) = (session.revision(), session.tools(), session.ear().clone());
         session.close()?;
         listed?;
@@ -421,7 +423,7 @@ impl Visit<'_> {
     /// Makes a call through a relay, and cuts all connections at the first progress.
     fn cut(&self, cut: &Cut, listening: &Listening) -> Result<String, String> {
         let relay = Relay::to(listening.port()).map_err(|why| why.to_string())?;
-        let mut session = self.connect(relay.url(), None)?;
+        let session = self.connect(relay.url(), None)?;
         // The client learns which tools may be called twice.
         session.tools()?;
         let mut once = true;

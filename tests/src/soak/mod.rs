@@ -7,18 +7,21 @@
 //! the server is a separate process, and one server lives as long as the scene and reports its
 //! heap.
 
-pub mod blocking;
 mod meter;
-pub mod smol;
 
 pub use meter::Heap;
 
-use mcp_proto::ClientConfig;
+use crate::adapters::{Adapter, Client, Server};
+use mcp_proto::adapter::ClientOptions;
+use mcp_proto::client::{Policy, Restart};
+use mcp_proto::{CallError, Router, ToolError, tools};
 use meter::{Held, settle};
 use serde::{Deserialize, Serialize};
+use smol::Timer;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -37,15 +40,6 @@ const AGAIN: Duration = Duration::from_secs(10);
 const SLACK: i64 = 64 << 10;
 /// One in this many calls uses the connection that lives as long as the scene.
 const OF_LASTING: u64 = 20;
-
-/// The adapter of client and server.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Adapter {
-    /// `mcp-blocking`.
-    Blocking,
-    /// `mcp-smol`.
-    Smol,
-}
 
 /// The transport between the two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,30 +67,6 @@ pub const SCENES: [Scene; 4] = [
     Scene { adapter: Adapter::Smol, link: Link::Http },
 ];
 
-impl Adapter {
-    /// Returns its name in the arguments of the program.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Blocking => "blocking",
-            Self::Smol => "smol",
-        }
-    }
-
-    fn connect(self, to: To<'_>) -> Result<Box<dyn Client>, String> {
-        match self {
-            Self::Blocking => blocking::connect(to),
-            Self::Smol => smol::connect(to),
-        }
-    }
-
-    fn serve(self, address: SocketAddr) -> Result<Box<dyn Server>, String> {
-        match self {
-            Self::Blocking => blocking::serve(address),
-            Self::Smol => smol::serve(address),
-        }
-    }
-}
-
 impl fmt::Display for Scene {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:<9}{:<6}", self.adapter.name(), format!("{:?}", self.link).to_lowercase())
@@ -107,7 +77,7 @@ impl fmt::Display for Scene {
 #[derive(Clone, Copy, Debug)]
 enum To<'a> {
     /// The program `soak` as a server, which is restarted when it exits.
-    Program(&'a Path, Adapter),
+    Program(&'a Path),
     /// A server at this address. `true` uses a legacy session.
     Url(SocketAddr, bool),
 }
@@ -122,33 +92,111 @@ struct Echo {
 #[derive(Clone, Copy, Serialize, Deserialize, Debug)]
 struct Nothing {}
 
-/// Lets tables fill up within the first rounds, so that they do not grow after them.
-fn fill_soon(config: &mut ClientConfig) {
-    config.limits.client.max_retired = 64;
+/// Interval at which a tool checks whether its call was cancelled.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// The tools of every server.
+fn router(adapter: Adapter, heap: Heap) -> Router {
+    let router = Router::new("soak", env!("CARGO_PKG_VERSION"));
+    let router = adapter.add_tool(router, "echo", |_cx, echo: Echo| async move { Ok(echo.text) });
+    let router = adapter.add_tool(router, "wait", |cx, _: Nothing| async move {
+        while !cx.is_cancelled() {
+            Timer::after(LOOK).await;
+        }
+        Ok("cancelled")
+    });
+    let router = adapter.add_tool(router, "exit", |_cx, _: Nothing| exited());
+    adapter.add_tool(router, "held", move |_cx, _: Nothing| async move { Ok(heap().to_string()) })
 }
 
-/// A client of one adapter.
-trait Client: Send + Sync {
-    /// Calls `echo`, and returns its result.
-    fn echo(&self, text: &str) -> Result<String, String>;
+async fn exited() -> Result<String, ToolError> {
+    std::process::exit(0)
+}
+
+/// Serves over stdio until the end of its input.
+///
+/// # Errors
+/// A standard stream fails.
+pub fn serve_pipe(adapter: Adapter, heap: Heap) -> Result<(), String> {
+    adapter.serve_stdio(router(adapter, heap)).map_err(|why| why.to_string())
+}
+
+fn serve(adapter: Adapter, address: SocketAddr) -> Result<Server, String> {
+    adapter.serve_http(router(adapter, || 0), address).map_err(|why| format!("{address}: {why}"))
+}
+
+fn connect(adapter: Adapter, to: To<'_>) -> Result<Client, String> {
+    let client = match to {
+        To::Program(soak) => {
+            let mut command = Command::new(soak);
+            command.args(["serve", adapter.name()]);
+            let mut restart = Restart::default();
+            restart.waits.clear();
+            let options = ClientOptions::new().set(|config| {
+                // Lets tables fill up within the first rounds, so that they do not grow after them.
+                config.limits.client.max_retired = 64;
+                config.restart = Some(restart);
+            });
+            adapter.connect(command, options)
+        }
+        To::Url(address, in_session) => {
+            let policy = if in_session { Policy::Legacy } else { Policy::Modern };
+            let options = ClientOptions::new().set(move |config| config.policy = policy);
+            adapter.connect(format!("http://{address}/mcp"), options)
+        }
+    };
+    client.map_err(|why| why.to_string())
+}
+
+impl Client {
+    fn text(&self, tool: &str) -> Result<String, CallError> {
+        let result = self.call(tools::call(tool).arguments(&Nothing {}))?;
+        Ok(result.first_text().unwrap_or_default().to_owned())
+    }
+
+    /// Calls `echo`, and checks its result.
+    fn echo(&self, n: u64) -> Result<(), String> {
+        let echo = Echo { text: format!("the text of call {n}") };
+        let result = self.call(tools::call("echo").arguments(&echo)).map_err(|why| why.to_string())?;
+        match result.first_text().unwrap_or_default() {
+            same if same == echo.text => Ok(()),
+            other => Err(format!("{:?} came back as {other:?}", echo.text)),
+        }
+    }
+
     /// Calls `wait`, cancels the call, and waits for its end.
-    fn cancel(&self) -> Result<(), String>;
+    fn cancel(&self) -> Result<(), String> {
+        let call = self.start(tools::call("wait").arguments(&Nothing {}));
+        call.cancel(Some("enough"));
+        match call.wait() {
+            Err(CallError::Cancelled { .. }) => Ok(()),
+            other => Err(format!("a cancelled call ended with {other:?}")),
+        }
+    }
+
     /// Calls `wait` and drops the call.
-    fn forget(&self) -> Result<(), String>;
+    fn forget(&self) -> Result<(), String> {
+        drop(self.start(tools::call("wait").arguments(&Nothing {})));
+        Ok(())
+    }
+
     /// Calls `exit`, which has no response.
-    fn exit(&self) -> Result<(), String>;
+    fn exit(&self) -> Result<(), String> {
+        match self.text("exit") {
+            Err(CallError::Closed { .. }) => Ok(()),
+            other => Err(format!("the call that ends the server ended with {other:?}")),
+        }
+    }
+
     /// Calls `held`, which returns the heap of the server in bytes.
-    fn held(&self) -> Result<i64, String>;
-    /// Closes the client in order.
-    fn close(self: Box<Self>);
+    fn held(&self) -> Result<i64, String> {
+        let text = self.text("held").map_err(|why| why.to_string())?;
+        text.parse().map_err(|_| format!("{text:?} is no size"))
+    }
 }
 
-/// An HTTP server of one adapter.
-trait Server: Send + Sync {
-    fn address(&self) -> SocketAddr;
-    /// Stops it, with every connection and session.
-    fn stop(self: Box<Self>);
-}
+/// How long a server may take to stop.
+const GRACE: Duration = Duration::from_millis(100);
 
 /// The counts of a scene.
 #[derive(Default)]
@@ -178,7 +226,7 @@ impl Scene {
             run.round(round).map_err(|why| format!("round {round}: {why}"))?;
         }
         let after = run.held(settle(heap, Some(before)))?;
-        let Tally { calls, cancelled, repeated, clients, restarts } = run.end();
+        let Tally { calls, cancelled, repeated, clients, restarts } = run.end()?;
         let seconds = began.elapsed().as_secs_f64();
         let outcome = format!(
             "{calls} calls, {cancelled} cancelled, {clients} clients, {restarts} restarts, {repeated} made again; {before} before, {after} \
@@ -199,9 +247,9 @@ struct Run {
     scene: Scene,
     soak: PathBuf,
     /// Over HTTP.
-    server: Option<Box<dyn Server>>,
+    server: Option<Server>,
     /// Over stdio.
-    lasting: Option<Box<dyn Client>>,
+    lasting: Option<Client>,
     tally: Tally,
 }
 
@@ -209,8 +257,8 @@ impl Run {
     fn new(scene: Scene, soak: &Path) -> Result<Self, String> {
         let (adapter, soak) = (scene.adapter, soak.to_owned());
         let (server, lasting) = match scene.link {
-            Link::Stdio => (None, Some(adapter.connect(To::Program(&soak, adapter))?)),
-            Link::Http => (Some(adapter.serve(SocketAddr::from(([127, 0, 0, 1], 0)))?), None),
+            Link::Stdio => (None, Some(connect(adapter, To::Program(&soak))?)),
+            Link::Http => (Some(serve(adapter, SocketAddr::from(([127, 0, 0, 1], 0)))?), None),
         };
         Ok(Self { scene, soak, server, lasting, tally: Tally::default() })
     }
@@ -219,28 +267,27 @@ impl Run {
     fn round(&mut self, round: u64) -> Result<(), String> {
         let adapter = self.scene.adapter;
         let to = match &self.server {
-            None => To::Program(&self.soak, adapter),
+            None => To::Program(&self.soak),
             Some(server) => To::Url(server.address(), round % 2 == 1),
         };
-        let client = adapter.connect(to)?;
+        let client = connect(adapter, to)?;
         self.tally.clients += 1;
-        self.half(&*client, 0)?;
+        self.half(&client, 0)?;
         match self.server.take() {
             None => client.exit()?,
             Some(server) => {
                 let address = server.address();
-                server.stop();
-                self.server = Some(adapter.serve(address)?);
+                server.stop(GRACE);
+                self.server = Some(serve(adapter, address)?);
             }
         }
         self.tally.restarts += 1;
-        self.half(&*client, ROUND / 2)?;
-        client.close();
-        Ok(())
+        self.half(&client, ROUND / 2)?;
+        client.close().map(drop)
     }
 
     /// Makes half of the calls of a client, beginning with call number `first`.
-    fn half(&self, client: &dyn Client, first: u64) -> Result<(), String> {
+    fn half(&self, client: &Client, first: u64) -> Result<(), String> {
         let share = ROUND / 2 / CALLERS;
         let caller = |caller: u64| {
             let numbers = (0..share).map(|n| first + n * CALLERS + caller);
@@ -261,10 +308,10 @@ impl Run {
 
     /// Makes one call. With `early` the server may just have restarted, so that the call may have
     /// been sent to the previous one.
-    fn call(&self, client: &dyn Client, n: u64, early: bool) -> Result<(), String> {
+    fn call(&self, client: &Client, n: u64, early: bool) -> Result<(), String> {
         self.tally.calls.fetch_add(1, Ordering::Relaxed);
         if let Some(lasting) = self.lasting.as_ref().filter(|_| n.is_multiple_of(OF_LASTING)) {
-            return echo(&**lasting, n);
+            return lasting.echo(n);
         }
         match n % 10 {
             3 | 7 if !early => {
@@ -273,11 +320,11 @@ impl Run {
             }
             _ => {
                 let end = Instant::now() + AGAIN;
-                let mut done = echo(client, n);
+                let mut done = client.echo(n);
                 while early && done.is_err() && Instant::now() < end {
                     self.tally.repeated.fetch_add(1, Ordering::Relaxed);
                     thread::sleep(Duration::from_millis(5));
-                    done = echo(client, n);
+                    done = client.echo(n);
                 }
                 done
             }
@@ -292,21 +339,13 @@ impl Run {
         Ok(Held { server, ..held })
     }
 
-    fn end(self) -> Tally {
+    fn end(self) -> Result<Tally, String> {
         if let Some(client) = self.lasting {
-            client.close();
+            client.close()?;
         }
         if let Some(server) = self.server {
-            server.stop();
+            server.stop(GRACE);
         }
-        self.tally
-    }
-}
-
-fn echo(client: &dyn Client, n: u64) -> Result<(), String> {
-    let text = format!("the text of call {n}");
-    match client.echo(&text)? {
-        same if same == text => Ok(()),
-        other => Err(format!("{text:?} came back as {other:?}")),
+        Ok(self.tally)
     }
 }

@@ -40,9 +40,6 @@ pub(super) const ROWS: &[Row] = &[
     row("asks with a body of no type", DRIVERS, FLAT, |b| {
         met(b, Ask::mark().without("Content-Type").bytes(), &gets(&[415]))
     }),
-    row("asks with a body of two types", DRIVERS, FLAT, |b| {
-        met(b, Ask::mark().lines("Content-Type: text/plain\r\n").bytes(), &gets(&[400, 415]))
-    }),
     row("asks with a body of JSON, however that is written", DRIVERS, FLAT, |b| {
         let types = [
             "application/json; charset=utf-8",
@@ -66,6 +63,9 @@ pub(super) const ROWS: &[Row] = &[
             "text/html, */*;q=0.1",
         ];
         each_ask(b, &types, |kind| Ask::mark().set("Accept", kind), &keeps(&[200]))
+    }),
+    row("asks with a body of two types", DRIVERS, FLAT, |b| {
+        met(b, Ask::mark().lines("Content-Type: text/plain\r\n").bytes(), &gets(&[400, 415]))
     }),
     row("asks with a body that is no JSON", DRIVERS, FLAT, |b| {
         let bodies: [&[u8]; 20] = [

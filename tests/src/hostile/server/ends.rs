@@ -48,6 +48,21 @@ pub(super) const ROWS: &[Row] = &[
         site.at_rest()?;
         Ok("answered or cancelled, and closed".into())
     }),
+    row("breaks off in an answer of 8 MiB", DRIVERS, 120, |b| {
+        let site = b.site(|_| {})?;
+        for _ in 0..4 {
+            let mut link = site.visit()?;
+            link.say(&Ask::call("big").with("bytes", 8 << 20).bytes());
+            let answer = link.head()?;
+            expect(answer.status == 200, || format!("{answer} in place of 200"))?;
+            link.reset();
+            site.serves()?;
+        }
+        site.at_rest()?;
+        Ok("let go of".into())
+    }),
+    row("connects and breaks off, 1,000 times", DRIVERS, FLAT, |b| comes_and_goes(b, Link::reset)),
+    row("connects and leaves, 1,000 times", DRIVERS, FLAT, |b| comes_and_goes(b, drop)),
     row("ends its side while a call runs", DRIVERS, FLAT, |b| {
         let (site, link) = waiting(b)?;
         link.finish();
@@ -80,19 +95,6 @@ pub(super) const ROWS: &[Row] = &[
         expect(!was_stopped("call"), || "a disconnect is taken for a cancellation".into())?;
         Ok("it goes on".into())
     }),
-    row("breaks off in an answer of 8 MiB", DRIVERS, 120, |b| {
-        let site = b.site(|_| {})?;
-        for _ in 0..4 {
-            let mut link = site.visit()?;
-            link.say(&Ask::call("big").with("bytes", 8 << 20).bytes());
-            let answer = link.head()?;
-            expect(answer.status == 200, || format!("{answer} in place of 200"))?;
-            link.reset();
-            site.serves()?;
-        }
-        site.at_rest()?;
-        Ok("let go of".into())
-    }),
     row("breaks off in an event stream", DRIVERS, FLAT, |b| {
         let (site, link) = told(b)?;
         link.reset();
@@ -110,8 +112,6 @@ pub(super) const ROWS: &[Row] = &[
         site.at_rest()?;
         Ok("the call is stopped, and the connection closed".into())
     }),
-    row("connects and breaks off, 1,000 times", DRIVERS, FLAT, |b| comes_and_goes(b, Link::reset)),
-    row("connects and leaves, 1,000 times", DRIVERS, FLAT, |b| comes_and_goes(b, drop)),
 ];
 
 /// Maximum number of open connections: each takes some descriptors.

@@ -18,6 +18,21 @@ pub(super) const ROWS: &[Row] = &[
     row("asks 10,000 times in one write", DRIVERS, 64, |b| {
         pipelined(b, 10_000, |id| Ask::call("echo").with("text", "x").message(|m| m["id"] = id.into()), 200)
     }),
+    row("asks 10,000 times in one write and breaks off", DRIVERS, 64, |b| {
+        let site = b.site(|_| {})?;
+        let asks = Ask::call("echo").with("text", "x").bytes().repeat(10_000);
+        let mut link = site.visit()?;
+        let writing = link.say_beside(asks)?;
+        let answer = link.answer()?;
+        expect(answer.status == 200, || format!("{answer} in place of 200"))?;
+        link.reset();
+        // The connection breaks when its last descriptor, the writer's, is closed. It writes all of
+        // it, without reading the responses.
+        writing.join().map_err(|_| "the writer panics")?;
+        site.serves()?;
+        site.at_rest()?;
+        Ok("let go of".into())
+    }),
     row("asks 10,000 times in one write what there is not", DRIVERS, 64, |b| {
         pipelined(b, 10_000, |id| Ask::modern("x/y", None).message(|m| m["id"] = id.into()), 404)
     }),
@@ -38,21 +53,6 @@ pub(super) const ROWS: &[Row] = &[
             Ask::legacy_call(LEGACY, Some(&session), 1, "mark", &serde_json::json!({}))
         };
         pipelined(b, 10_000, guess, 404)
-    }),
-    row("asks 10,000 times in one write and breaks off", DRIVERS, 64, |b| {
-        let site = b.site(|_| {})?;
-        let asks = Ask::call("echo").with("text", "x").bytes().repeat(10_000);
-        let mut link = site.visit()?;
-        let writing = link.say_beside(asks)?;
-        let answer = link.answer()?;
-        expect(answer.status == 200, || format!("{answer} in place of 200"))?;
-        link.reset();
-        // The connection breaks when its last descriptor, the writer's, is closed. It writes all of
-        // it, without reading the responses.
-        writing.join().map_err(|_| "the writer panics")?;
-        site.serves()?;
-        site.at_rest()?;
-        Ok("let go of".into())
     }),
     row("more connections than there may be", DRIVERS, FLAT, connections),
     row("more calls at once than there may be", DRIVERS, FLAT, calls),

@@ -135,6 +135,13 @@ pub(super) const ROWS: &[Row] = &[
             ["/", "/mcp/", "/MCP", "/mcpx", "/x/../mcp", "/./mcp", "/mcp/..", "/%6dcp", "/mcp%00", "/mcp%2f", "/mcp;x"];
         each_ask(b, &paths, |path| Ask::mark().line(&format!("POST {path} HTTP/1.1")), &gets(&[404]))
     }),
+    row("asks for a tunnel", DRIVERS, FLAT, |b| {
+        let lines = ["CONNECT localhost:80 HTTP/1.1", "CONNECT evil.example:443 HTTP/1.1", "CONNECT /mcp HTTP/1.1"];
+        each_ask(b, &lines, |line| Ask::mark().line(line), &gets(&[400, 404, 405, 501]))
+    }),
+    row("asks for the options of everything", DRIVERS, FLAT, |b| {
+        met(b, "OPTIONS * HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", &gets(&[400, 404, 405]))
+    }),
     row("asks by another method", DRIVERS, FLAT, |b| {
         let methods = ["PUT", "PATCH", "BREW", "post", "Post", "OPTIONS", "TRACE", "PROPFIND", "POSTS", "QUERY"];
         let refused = keeps(&[405]).field("Allow", "POST");
@@ -142,13 +149,6 @@ pub(super) const ROWS: &[Row] = &[
     }),
     row("asks by HEAD", DRIVERS, FLAT, |b| {
         met(b, "HEAD /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n", &keeps(&[405]).field("Allow", "POST").bodiless())
-    }),
-    row("asks for a tunnel", DRIVERS, FLAT, |b| {
-        let lines = ["CONNECT localhost:80 HTTP/1.1", "CONNECT evil.example:443 HTTP/1.1", "CONNECT /mcp HTTP/1.1"];
-        each_ask(b, &lines, |line| Ask::mark().line(line), &gets(&[400, 404, 405, 501]))
-    }),
-    row("asks for the options of everything", DRIVERS, FLAT, |b| {
-        met(b, "OPTIONS * HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", &gets(&[400, 404, 405]))
     }),
     row("asks for an upgrade", DRIVERS, FLAT, |b| {
         let protocols = ["h2c", "websocket", "TLS/1.0", "HTTP/2.0, SHTTP/1.3"];

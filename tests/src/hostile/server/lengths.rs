@@ -28,11 +28,6 @@ pub(super) const ROWS: &[Row] = &[
         let lists = ["5, 6", "0, 5", "5,", ",5", "5;6", "5 6"];
         each_ask(b, &lists, |list| Ask::mark().unframed().set("Content-Length", list), &closes(&[400]))
     }),
-    row("repeats the same length", DRIVERS, FLAT, |b| {
-        let ask = Ask::mark();
-        let again = format!("Content-Length: {}\r\n", ask.content().len());
-        met(b, ask.lines(again).bytes(), &gets(&[200, 400]))
-    }),
     row("smuggles: a length that is no number", DRIVERS, FLAT, |b| {
         let lengths = ["+5", "-1", "0x5", "1e1", "5.0", "five", "\"5\"", "５", "5\u{a0}", "5\x0b", "1_0", ""];
         each_ask(b, &lengths, |length| Ask::mark().unframed().set("Content-Length", length), &closes(&[400]))
@@ -42,7 +37,6 @@ pub(super) const ROWS: &[Row] = &[
             ["18446744073709551615", "18446744073709551616", "99999999999999999999999999999999", "9223372036854775808"];
         each_ask(b, &lengths, |length| Ask::mark().unframed().set("Content-Length", length), &closes(&[400, 413]))
     }),
-    row("says no length", DRIVERS, FLAT, |b| met(b, Ask::mark().unframed().bytes(), &closes(&[411, 400]))),
     row("smuggles: an unknown transfer coding", DRIVERS, FLAT, |b| {
         let codings = [
             "gzip",
@@ -88,10 +82,6 @@ pub(super) const ROWS: &[Row] = &[
         ];
         each_ask(b, &lines, |line| Ask::mark().lines(line), &closes(&[400]))
     }),
-    row("asks in chunks, in HTTP/1.0", DRIVERS, FLAT, |b| {
-        met(b, Ask::mark().chunked().line("POST /mcp HTTP/1.0").bytes(), &closes(&[400]))
-    }),
-    row("asks in chunks", DRIVERS, FLAT, chunks),
     row("smuggles: the size of a chunk is no number", DRIVERS, FLAT, |b| {
         let sizes = ["x", "-1", "+1", "0x1", "1 1", " 1", "", "g", "1.0", "１", "\"1\"", "1\x0b"];
         let chunks = |size: &str| Ask::mark().chunks(format!("{size}\r\n{{\r\n0\r\n\r\n")).bytes();
@@ -101,12 +91,6 @@ pub(super) const ROWS: &[Row] = &[
         let sizes = ["10000000000000000", "ffffffffffffffff1", "100000000000000000000000000000001"];
         let chunks = |size: &str| Ask::mark().chunks(format!("{size}\r\n{{\r\n0\r\n\r\n")).bytes();
         each(b, |_| {}, sizes.map(|size| (size.to_string(), chunks(size))), &closes(&[400, 413]))
-    }),
-    row("promises a chunk of all there is", DRIVERS, FLAT, |b| {
-        let sizes = ["ffffffffffffffff", "7fffffffffffffff", "500000"];
-        let chunks = |size: &str| [Ask::mark().chunks(format!("{size}\r\n")).bytes(), vec![b' '; 1 << 10]].concat();
-        // Its excessive length may be refused before it is read.
-        each(b, short, sizes.map(|size| (size.to_string(), chunks(size))), &closes(&[400, 408, 413]))
     }),
     row("smuggles: a chunk that is longer than its size", DRIVERS, FLAT, |b| {
         let bodies =
@@ -133,31 +117,10 @@ pub(super) const ROWS: &[Row] = &[
         let codings = ["chunked, gzip", "chunked, identity", "identity", "gzip", "chunked, x"];
         each_ask(b, &codings, |coding| Ask::mark().chunked().set("Transfer-Encoding", coding), &closes(&[400]))
     }),
-    row("writes a chunk without end", DRIVERS, FLAT, |b| poured(b, "ffffffffffff\r\n", "        ")),
-    row("extends a chunk without end", DRIVERS, FLAT, |b| poured(b, "2;", "aaaaaaaa")),
-    row("extends chunks of one byte without end", DRIVERS, FLAT, |b| {
-        let part = format!("1;{}\r\n \r\n", "x".repeat(1000));
-        poured(b, "", &part)
-    }),
-    row("writes zeros before the size of a chunk, without end", DRIVERS, FLAT, |b| poured(b, "", "00000000")),
-    row("writes a trailer without end", DRIVERS, FLAT, |b| poured(b, "2\r\n{}\r\n0\r\nX: ", "aaaaaaaa")),
-    row("writes trailers without end", DRIVERS, FLAT, |b| poured(b, "2\r\n{}\r\n0\r\n", "X: yyyy\r\n")),
     row("smuggles: a trailer that is none", DRIVERS, FLAT, |b| {
         let trailers = ["X : y\r\n", " X: y\r\n", "X\r\n", "X: y\0\r\n", "POST /mcp HTTP/1.1\r\n", "X: y\r\n z\r\n"];
         let body = |trailer: &str| Ask::mark().chunks(format!("2\r\n{{}}\r\n0\r\n{trailer}\r\n")).bytes();
         each(b, |_| {}, trailers.map(|trailer| (trailer.to_string(), body(trailer))), &closes(&[400]))
-    }),
-    row("asks with trailers that would change everything", DRIVERS, FLAT, |b| {
-        let trailers =
-            "Content-Length: 5\r\nTransfer-Encoding: x\r\nHost: evil.example\r\nOrigin: https://evil.example\r\n";
-        let ask = Ask::mark();
-        let chunks =
-            format!("{:x}\r\n{}\r\n0\r\n{trailers}\r\n", ask.content().len(), String::from_utf8_lossy(&ask.content()));
-        met(b, ask.chunks(chunks).bytes(), &keeps(&[200]))
-    }),
-    row("asks with a body that is coded", DRIVERS, FLAT, |b| {
-        let codings = ["gzip", "deflate", "br", "x", "gzip, identity"];
-        each_ask(b, &codings, |coding| Ask::mark().set("Content-Encoding", coding), &gets(&[415]))
     }),
     row("smuggles: a request in a body that is not read", DRIVERS, FLAT, unread_bodies),
     row("smuggles: a request behind a refused body", DRIVERS, FLAT, behind_a_body),
@@ -178,6 +141,43 @@ pub(super) const ROWS: &[Row] = &[
             [Ask::call("echo").with("text", "x").set("Connection", "close").bytes(), Ask::mark().bytes()].concat(),
             &closes(&[200]),
         )
+    }),
+    row("repeats the same length", DRIVERS, FLAT, |b| {
+        let ask = Ask::mark();
+        let again = format!("Content-Length: {}\r\n", ask.content().len());
+        met(b, ask.lines(again).bytes(), &gets(&[200, 400]))
+    }),
+    row("says no length", DRIVERS, FLAT, |b| met(b, Ask::mark().unframed().bytes(), &closes(&[411, 400]))),
+    row("asks in chunks, in HTTP/1.0", DRIVERS, FLAT, |b| {
+        met(b, Ask::mark().chunked().line("POST /mcp HTTP/1.0").bytes(), &closes(&[400]))
+    }),
+    row("asks in chunks", DRIVERS, FLAT, chunks),
+    row("promises a chunk of all there is", DRIVERS, FLAT, |b| {
+        let sizes = ["ffffffffffffffff", "7fffffffffffffff", "500000"];
+        let chunks = |size: &str| [Ask::mark().chunks(format!("{size}\r\n")).bytes(), vec![b' '; 1 << 10]].concat();
+        // Its excessive length may be refused before it is read.
+        each(b, short, sizes.map(|size| (size.to_string(), chunks(size))), &closes(&[400, 408, 413]))
+    }),
+    row("writes a chunk without end", DRIVERS, FLAT, |b| poured(b, "ffffffffffff\r\n", "        ")),
+    row("extends a chunk without end", DRIVERS, FLAT, |b| poured(b, "2;", "aaaaaaaa")),
+    row("extends chunks of one byte without end", DRIVERS, FLAT, |b| {
+        let part = format!("1;{}\r\n \r\n", "x".repeat(1000));
+        poured(b, "", &part)
+    }),
+    row("writes zeros before the size of a chunk, without end", DRIVERS, FLAT, |b| poured(b, "", "00000000")),
+    row("writes a trailer without end", DRIVERS, FLAT, |b| poured(b, "2\r\n{}\r\n0\r\nX: ", "aaaaaaaa")),
+    row("writes trailers without end", DRIVERS, FLAT, |b| poured(b, "2\r\n{}\r\n0\r\n", "X: yyyy\r\n")),
+    row("asks with trailers that would change everything", DRIVERS, FLAT, |b| {
+        let trailers =
+            "Content-Length: 5\r\nTransfer-Encoding: x\r\nHost: evil.example\r\nOrigin: https://evil.example\r\n";
+        let ask = Ask::mark();
+        let chunks =
+            format!("{:x}\r\n{}\r\n0\r\n{trailers}\r\n", ask.content().len(), String::from_utf8_lossy(&ask.content()));
+        met(b, ask.chunks(chunks).bytes(), &keeps(&[200]))
+    }),
+    row("asks with a body that is coded", DRIVERS, FLAT, |b| {
+        let codings = ["gzip", "deflate", "br", "x", "gzip, identity"];
+        each_ask(b, &codings, |coding| Ask::mark().set("Content-Encoding", coding), &gets(&[415]))
     }),
 ];
 

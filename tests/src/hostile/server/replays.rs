@@ -38,6 +38,41 @@ pub(super) const ROWS: &[Row] = &[
         expect(answers(&told) == [6], || format!("the rest of the second is {told}"))?;
         Ok("the rest of that one, and nothing else".into())
     }),
+    row("comes back without a session", DRIVERS, FLAT, |b| {
+        let (site, session) = site(b)?;
+        let (link, event) = primed(&site, &session, 5, "call")?;
+        let get = |session| Ask::get(LEGACY, session).set("Last-Event-ID", &event);
+        got(&site, &get(None), &keeps(&[400]))?;
+        got(&site, &get(Some("guess")), &keeps(&[404]))?;
+        drop(link);
+        free("call");
+        site.serves_session(LEGACY, &session)?;
+        Ok("400 and 404".into())
+    }),
+    row("comes back 50 times at once", DRIVERS, FLAT, at_once),
+    row("comes back for a stream that is over, again and again", DRIVERS, FLAT, |b| {
+        let (site, session) = site(b)?;
+        let (link, event) = primed(&site, &session, 5, "call")?;
+        link.reset();
+        free("call");
+        for _ in 0..20 {
+            let told = rest(&site, &session, &event)?;
+            expect(answers(&told) == [5], || format!("the rest is {told}"))?;
+        }
+        site.at_rest()?;
+        Ok("the same each time".into())
+    }),
+    row("comes back to a session that has ended", DRIVERS, FLAT, |b| {
+        let (site, session) = site(b)?;
+        let (link, event) = primed(&site, &session, 5, "call")?;
+        got(&site, &Ask::delete(LEGACY, Some(&session)), &keeps(&[200, 204]))?;
+        got(&site, &back(&session, &event), &keeps(&[404]))?;
+        soon(|| was_stopped("call"));
+        expect(was_stopped("call"), || "the call of an ended session goes on".into())?;
+        drop(link);
+        site.at_rest()?;
+        Ok("404; the call is stopped".into())
+    }),
     row("comes back for what has not been said", DRIVERS, FLAT, |b| {
         let (site, session) = site(b)?;
         let (link, event) = primed(&site, &session, 5, "call")?;
@@ -74,41 +109,6 @@ pub(super) const ROWS: &[Row] = &[
         Ok("400, kept".into())
     }),
     row("comes back for what is not kept any more", DRIVERS, FLAT, purged),
-    row("comes back without a session", DRIVERS, FLAT, |b| {
-        let (site, session) = site(b)?;
-        let (link, event) = primed(&site, &session, 5, "call")?;
-        let get = |session| Ask::get(LEGACY, session).set("Last-Event-ID", &event);
-        got(&site, &get(None), &keeps(&[400]))?;
-        got(&site, &get(Some("guess")), &keeps(&[404]))?;
-        drop(link);
-        free("call");
-        site.serves_session(LEGACY, &session)?;
-        Ok("400 and 404".into())
-    }),
-    row("comes back 50 times at once", DRIVERS, FLAT, at_once),
-    row("comes back for a stream that is over, again and again", DRIVERS, FLAT, |b| {
-        let (site, session) = site(b)?;
-        let (link, event) = primed(&site, &session, 5, "call")?;
-        link.reset();
-        free("call");
-        for _ in 0..20 {
-            let told = rest(&site, &session, &event)?;
-            expect(answers(&told) == [5], || format!("the rest is {told}"))?;
-        }
-        site.at_rest()?;
-        Ok("the same each time".into())
-    }),
-    row("comes back to a session that has ended", DRIVERS, FLAT, |b| {
-        let (site, session) = site(b)?;
-        let (link, event) = primed(&site, &session, 5, "call")?;
-        got(&site, &Ask::delete(LEGACY, Some(&session)), &keeps(&[200, 204]))?;
-        got(&site, &back(&session, &event), &keeps(&[404]))?;
-        soon(|| was_stopped("call"));
-        expect(was_stopped("call"), || "the call of an ended session goes on".into())?;
-        drop(link);
-        site.at_rest()?;
-        Ok("404; the call is stopped".into())
-    }),
 ];
 
 /// A server that streams at once, and a session.

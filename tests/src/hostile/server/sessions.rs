@@ -21,11 +21,39 @@ pub(super) const ROWS: &[Row] = &[
     }),
     row("names a session of 60,000 bytes", DRIVERS, FLAT, |b| named(b, vec!["a".repeat(60_000)], &gets(&[400, 404]))),
     row("names two sessions", DRIVERS, FLAT, two_sessions),
-    row("names no session", DRIVERS, FLAT, no_session),
     row("opens a session, and an id of it tells nothing", DRIVERS, FLAT, ids),
+    row("names no session", DRIVERS, FLAT, no_session),
     row("ends a session twice", DRIVERS, FLAT, ends_twice),
+    row("names a revision that there is not", DRIVERS, FLAT, |b| {
+        let site = b.site(|_| {})?;
+        let session = site.session(LEGACY)?;
+        // The last two are served, but not in this session.
+        let none = ["1999-01-01", "2026-07-29", "2025-11-25x", "latest", "0", "2025-11-25, 2025-06-18"];
+        for revision in none.into_iter().chain(["2025-06-18", "2025-03-26"]) {
+            let ask = Ask::legacy_call(LEGACY, Some(&session), 3, "mark", &json!({}));
+            got(&site, &ask.set("MCP-Protocol-Version", revision), &keeps(&[400]))
+                .map_err(|why| format!("{revision}: {why}"))?;
+        }
+        site.serves_session(LEGACY, &session)?;
+        unmarked()?;
+        Ok("400, kept".into())
+    }),
     row("opens more sessions than there may be", DRIVERS, FLAT, opens_too_many),
     row("asks for sessions where there are none", DRIVERS, FLAT, no_sessions),
+    row("names a session and is of 2026-07-28", DRIVERS, FLAT, |b| {
+        // That revision has no sessions: the field has no meaning.
+        let site = b.site(|_| {})?;
+        let session = site.session(LEGACY)?;
+        for id in [session.as_str(), "guess", ""] {
+            let answer = site.asked(&Ask::call("echo").with("text", "x").set("Mcp-Session-Id", id))?;
+            let own = answer.field("Mcp-Session-Id");
+            expect(answer.status == 200 && own.is_none(), || format!("{id:?} is answered with {answer}"))?;
+        }
+        got(&site, &Ask::get("2026-07-28", Some(&session)), &keeps(&[405]).field("Allow", "POST"))?;
+        got(&site, &Ask::delete("2026-07-28", Some(&session)), &keeps(&[405]).field("Allow", "POST"))?;
+        site.serves_session(LEGACY, &session)?;
+        Ok("200 without one; GET and DELETE 405".into())
+    }),
     row("asks for the stream of a session without accepting one", DRIVERS, FLAT, |b| {
         let site = b.site(|_| {})?;
         let session = site.session(LEGACY)?;
@@ -42,34 +70,6 @@ pub(super) const ROWS: &[Row] = &[
         Ok("406, kept".into())
     }),
     row("asks for the stream of a session 100 times", DRIVERS, FLAT, streams),
-    row("names a revision that there is not", DRIVERS, FLAT, |b| {
-        let site = b.site(|_| {})?;
-        let session = site.session(LEGACY)?;
-        // The last two are served, but not in this session.
-        let none = ["1999-01-01", "2026-07-29", "2025-11-25x", "latest", "0", "2025-11-25, 2025-06-18"];
-        for revision in none.into_iter().chain(["2025-06-18", "2025-03-26"]) {
-            let ask = Ask::legacy_call(LEGACY, Some(&session), 3, "mark", &json!({}));
-            got(&site, &ask.set("MCP-Protocol-Version", revision), &keeps(&[400]))
-                .map_err(|why| format!("{revision}: {why}"))?;
-        }
-        site.serves_session(LEGACY, &session)?;
-        unmarked()?;
-        Ok("400, kept".into())
-    }),
-    row("names a session and is of 2026-07-28", DRIVERS, FLAT, |b| {
-        // That revision has no sessions: the field has no meaning.
-        let site = b.site(|_| {})?;
-        let session = site.session(LEGACY)?;
-        for id in [session.as_str(), "guess", ""] {
-            let answer = site.asked(&Ask::call("echo").with("text", "x").set("Mcp-Session-Id", id))?;
-            let own = answer.field("Mcp-Session-Id");
-            expect(answer.status == 200 && own.is_none(), || format!("{id:?} is answered with {answer}"))?;
-        }
-        got(&site, &Ask::get("2026-07-28", Some(&session)), &keeps(&[405]).field("Allow", "POST"))?;
-        got(&site, &Ask::delete("2026-07-28", Some(&session)), &keeps(&[405]).field("Allow", "POST"))?;
-        site.serves_session(LEGACY, &session)?;
-        Ok("200 without one; GET and DELETE 405".into())
-    }),
     row("uses the session of another principal", DRIVERS, FLAT, another_principal),
     row("says not who it is", DRIVERS, FLAT, |b| {
         let site = b.guarded_site(|_| {})?;

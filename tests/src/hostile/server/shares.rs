@@ -23,11 +23,11 @@ use std::time::Duration;
 
 pub(super) const ROWS: &[Row] = &[
     row("asks with a junk state and arguments in 120 arrays", DRIVERS, 96, junk),
+    row("answers what a handler has not asked", DRIVERS, FLAT, unasked),
     row("asks in sessions, and closes the connections before the questions are answered", DRIVERS, FLAT, gone),
     row("asks with a batch of 1,000 and without a session, 2025-03-26", DRIVERS, FLAT, batch),
     row("says 15 KiB of itself, again and again", DRIVERS, FLAT, much),
     row("has its answers kept in 60 sessions", DRIVERS, FLAT, histories),
-    row("answers what a handler has not asked", DRIVERS, FLAT, unasked),
     // The events are 16 MiB of it. The allocator keeps freed memory for each thread that has parsed
     // a message, and a busy machine has more of them: 50 to 97 MiB in all. Without a limit it would
     // be 894.

@@ -88,15 +88,15 @@ pub(super) const ROWS: &[Row] = &[
     row("an event of lines without end", DRIVERS, 64, |b| {
         raw(b, vec![say(EVENTS), endless("data: a line of an event that never ends\n")], "an event is larger")
     }),
+    row("the id of an event without end", DRIVERS, 64, |b| {
+        raw(b, vec![say(EVENTS), say("id:"), endless("9")], "an event is larger")
+    }),
     row("a field of an event without end", DRIVERS, 32, |b| {
         ends(b, vec![say(EVENTS), say("x"), endless("y")], impatient(), late)
     }),
     row("a comment without end", DRIVERS, 32, |b| ends(b, vec![say(EVENTS), endless(":")], impatient(), late)),
     row("a retry without end", DRIVERS, 32, |b| {
         ends(b, vec![say(EVENTS), say("retry:"), endless("9")], impatient(), late)
-    }),
-    row("the id of an event without end", DRIVERS, 64, |b| {
-        raw(b, vec![say(EVENTS), say("id:"), endless("9")], "an event is larger")
     }),
     row("comments without end", DRIVERS, 32, |b| ends(b, vec![say(EVENTS), endless(": \n")], impatient(), late)),
     row("events without data, without end", DRIVERS, 32, |b| {

@@ -22,7 +22,6 @@ pub(super) const ROWS: &[Row] = &[
             why.to_string().contains("text/html")
         })
     }),
-    row("a login page elsewhere", DRIVERS, 32, login),
     row("401 for everything", DRIVERS, 32, |b| {
         let fields = "WWW-Authenticate: Bearer resource_metadata=\"https://a.example/p\"\r\n";
         shut(b, vec![whole("401 Unauthorized", fields, "")], 1, |why| {
@@ -38,6 +37,7 @@ pub(super) const ROWS: &[Row] = &[
     row("an empty 200 for everything", DRIVERS, 32, |b| {
         shut(b, vec![whole("200 OK", "", "")], 2, |why| matches!(why.cause, NegotiationCause::Decode(_)))
     }),
+    row("a login page elsewhere", DRIVERS, 32, login),
     row("a head without end for everything", DRIVERS, 32, |b| {
         shut(b, vec![say("HTTP/1.1 200 OK\r\n"), endless("X-More: and more\r\n")], 2, |why| is_broken(why, "the head"))
     }),

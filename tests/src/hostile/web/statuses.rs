@@ -35,6 +35,7 @@ pub(super) const ROWS: &[Row] = &[
         let steps = vec![say("HTTP/1.1 500 Oh\r\nContent-Type: text/html\r\n\r\noh"), Step::Hold];
         ends(b, steps, super::parts::impatient(), super::parts::late)
     }),
+    row("503 to one call while another one waits", DRIVERS, 32, one_of_two),
     row("400 with a JSON-RPC error for the request", DRIVERS, 32, |b| {
         let body = r#"{"jsonrpc":"2.0","id":{id},"error":{"code":-32602,"message":"no such tool"}}"#;
         let is_so = |error: &CallError| {
@@ -59,7 +60,6 @@ pub(super) const ROWS: &[Row] = &[
         ends(b, vec![json(body)], modern(), is_so)
     }),
     row("answers with what a terminal would obey", DRIVERS, 32, obeyed),
-    row("503 to one call while another one waits", DRIVERS, 32, one_of_two),
     row("redirects to another origin, with credentials", DRIVERS, 32, |b| redirects(b, true)),
     row("redirects within the origin", DRIVERS, 32, |b| redirects(b, false)),
     row("the answer under another type", DRIVERS, 32, other_types),

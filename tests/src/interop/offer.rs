@@ -2,21 +2,28 @@
 //! this project writes with other SDKs offer the same tools, so that one list of steps applies to
 //! all.
 
-mod blocking;
-mod smol;
-
 use std::fs::OpenOptions;
+use std::future::ready;
 use std::io::{self, Write};
-use std::net::SocketAddr;
+use std::net::Ipv4Addr;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use mcp_proto::adapter::ServerOptions;
+use mcp_proto::input::Change;
 use mcp_proto::server::{Event, Sessions};
 use mcp_proto::{
-    Cx, Era, InputAnswer, InputRequest, Object, RawJson, Refusal, ServerConfig, Tool, ToolError, Versions, tool,
+    Cx, ElicitRequest, ElicitResult, Era, InputAnswer, InputRequest, IntoOutput, Json, Object, Progress, RawJson,
+    Refusal, Router, ServerConfig, Tool, ToolError, Versions, tool,
 };
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
+use smol::Timer;
+
+use crate::adapters::Adapter;
 
 /// Number of tools per page. The list has four pages.
 const PAGE: usize = 3;
@@ -31,10 +38,10 @@ const RETRY: Duration = Duration::from_millis(50);
 const AWAY: Duration = Duration::from_millis(300);
 
 /// The server to run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Offer {
-    /// Whether it uses the adapter for smol instead of threads.
-    pub smol: bool,
+    /// The adapter.
+    pub adapter: Adapter,
     /// The supported revisions. `None` supports all.
     pub versions: Option<Versions>,
     /// Whether it has no sessions over HTTP.
@@ -59,11 +66,7 @@ impl Offer {
             None => Ok(()),
         };
         tell("started")?;
-        if self.smol {
-            smol::serve(self)?
-        } else {
-            blocking::serve(self)?
-        }
+        self.adapter.serve_stdio(self.router())?;
         tell("ended")
     }
 
@@ -73,7 +76,45 @@ impl Offer {
     /// # Errors
     /// The error of the operating system.
     pub fn serve_http(&self, port: u16) -> io::Result<()> {
-        if self.smol { smol::serve_http(self, port) } else { blocking::serve_http(self, port) }
+        let options = ServerOptions::new().on_event(|event| tell(&event));
+        let server = self.adapter.serve_http((self.router(), options), (Ipv4Addr::LOCALHOST, port))?;
+        println!("LISTENING {}", server.address());
+        server.wait();
+        Ok(())
+    }
+
+    fn router(&self) -> Router {
+        let ended = Arc::new(AtomicUsize::new(0));
+        let cancelled = Arc::clone(&ended);
+        let router = Router::new("interop", env!("CARGO_PKG_VERSION")).tools_change();
+        Tools { adapter: self.adapter, router: router.configure(|config| self.configure(config)) }
+            .at_once(add(), |_, add: Add| Ok(Json(Sum { sum: add.a.checked_add(add.b).ok_or("too large")? })))
+            .at_once(echo(), |_, echo: Echo| Ok(echo.text))
+            .add(count(), counted)
+            .at_once(tool("greet"), |cx, _: Nothing| greet(&cx))
+            .at_once(tool("sample"), |cx, _: Nothing| said(&cx.ask(question())?))
+            .at_once(tool("roots"), |cx, _: Nothing| listed(&cx.ask(whereabouts())?))
+            .at_once(tool("fail"), |_, _: Nothing| Err::<String, _>(ToolError::from("this tool always fails")))
+            .add(tool("wait"), move |cx, _: Nothing| wait(cx, Ended(Arc::clone(&ended))))
+            .add(tool("cancelled"), move |_, _: Nothing| count_cancelled(Arc::clone(&cancelled)))
+            .at_once(tool("print"), |_, _: Nothing| {
+                println!("this is no message");
+                Ok("printed")
+            })
+            .at_once(tool("note"), |cx, _: Nothing| {
+                cx.notify("notifications/interop", Object::new().with("n", 1_i64)).map_err(|why| why.to_string())?;
+                Ok("noted")
+            })
+            .method("resources/list", |_: Nothing| resources())
+            .method("resources/templates/list", |_: Nothing| templates())
+            .method("resources/read", |read: Read| resource(&read))
+            .method("prompts/list", |_: Nothing| prompts())
+            .at_once(tool("change"), |cx, _: Nothing| {
+                cx.publish(Change::Tools);
+                Ok("changed")
+            })
+            .add(poll(), polled)
+            .router
     }
 
     /// Returns the revisions with `initialize`.
@@ -96,9 +137,93 @@ impl Offer {
     }
 }
 
-/// Prints the address of a server.
-fn listening(address: SocketAddr) {
-    println!("LISTENING {address}");
+/// A router whose handlers are of the kind of an adapter.
+struct Tools {
+    adapter: Adapter,
+    router: Router,
+}
+
+impl Tools {
+    fn add<A, O, R>(self, tool: Tool, handler: impl Fn(Cx, A) -> R + Send + Sync + 'static) -> Self
+    where
+        A: DeserializeOwned,
+        O: IntoOutput + 'static,
+        R: Future<Output = Result<O, ToolError>> + Send + 'static,
+    {
+        Self { router: self.adapter.add_tool(self.router, tool, handler), ..self }
+    }
+
+    /// Adds a tool that does not wait.
+    fn at_once<A, O>(self, tool: Tool, handler: impl Fn(Cx, A) -> Result<O, ToolError> + Send + Sync + 'static) -> Self
+    where
+        A: DeserializeOwned,
+        O: IntoOutput + Send + 'static,
+    {
+        self.add(tool, move |cx, arguments| ready(handler(cx, arguments)))
+    }
+
+    fn method<A: DeserializeOwned + 'static>(self, name: &str, result: fn(A) -> Value) -> Self {
+        let handler = move |_, params| ready(Ok(Json(result(params))));
+        Self { router: self.adapter.add_method(self.router, name, handler), ..self }
+    }
+}
+
+async fn counted(cx: Cx, count: Count) -> Result<String, ToolError> {
+    for step in 1..=count.steps {
+        let step = Progress::new(f64::from(step)).total(f64::from(count.steps));
+        cx.progress(step).map_err(|why| why.to_string())?;
+        Timer::after(Duration::from_millis(count.pause)).await;
+    }
+    Ok(format!("counted to {}", count.steps))
+}
+
+fn greet(cx: &Cx) -> Result<String, ToolError> {
+    match cx.elicit("name", ElicitRequest::form("What is your name?").text("name"))? {
+        answer @ ElicitResult::Accept(_) => {
+            let name = answer.content::<Name>()?.map(|form| form.name).unwrap_or_default();
+            Ok(format!("hello {name}"))
+        }
+        ElicitResult::Decline => Ok("no name: decline".to_owned()),
+        ElicitResult::Cancel => Ok("no name: cancel".to_owned()),
+    }
+}
+
+/// Counts the end of a cancelled handler: it returns, or its future is dropped.
+struct Ended(Arc<AtomicUsize>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+async fn wait(cx: Cx, _ended: Ended) -> Result<(), ToolError> {
+    while !cx.is_cancelled() {
+        Timer::after(LOOK).await;
+    }
+    Ok(())
+}
+
+async fn count_cancelled(cancelled: Arc<AtomicUsize>) -> Result<String, ToolError> {
+    for _ in 0..LOOKS {
+        if cancelled.load(Ordering::Relaxed) > 0 {
+            break;
+        }
+        Timer::after(LOOK).await;
+    }
+    Ok(format!("{} cancelled", cancelled.load(Ordering::Relaxed)))
+}
+
+async fn polled(cx: Cx, poll: Poll) -> Result<String, ToolError> {
+    let mut closed = 0;
+    for step in 1..=poll.times {
+        cx.progress(Progress::new(f64::from(step))).map_err(|why| why.to_string())?;
+        closed += u32::from(hang_up(&cx)?);
+        if step < poll.times {
+            Timer::after(AWAY).await;
+        }
+    }
+    Ok(format!("closed {closed} times"))
 }
 
 /// Prints an event of a server.
@@ -165,23 +290,23 @@ struct Read {
 
 /// Returns the results of the methods that the router serves raw, without the members that
 /// 2026-07-28 adds.
-fn resources() -> serde_json::Value {
+fn resources() -> Value {
     json!({ "resources": [{ "uri": "note://one", "name": "one" }] })
 }
 
-fn templates() -> serde_json::Value {
+fn templates() -> Value {
     json!({ "resourceTemplates": [{ "uriTemplate": "note://{name}", "name": "notes" }] })
 }
 
-fn resource(read: &Read) -> serde_json::Value {
+fn resource(read: &Read) -> Value {
     json!({ "contents": [{ "uri": read.uri, "text": "the first note" }] })
 }
 
-fn prompts() -> serde_json::Value {
+fn prompts() -> Value {
     json!({ "prompts": [{ "name": "greeting" }] })
 }
 
-fn described(name: &str, what: &str, properties: serde_json::Value) -> Tool {
+fn described(name: &str, what: &str, properties: Value) -> Tool {
     let required: Vec<&String> = properties.as_object().into_iter().flat_map(|object| object.keys()).collect();
     tool(name).describe(what).input_schema(json!({
         "type": "object", "properties": properties, "required": required,

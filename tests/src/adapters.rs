@@ -1,0 +1,343 @@
+//! Both adapters behind one interface, with the adapter as a value: a program that exists for each
+//! of them is written once.
+
+use mcp_proto::adapter::{ClientOptions, ConnectError, IntoTarget, Service};
+use mcp_proto::call::{IntoCall, Method};
+use mcp_proto::client::{Termination, Verdict};
+use mcp_proto::input::CallId;
+use mcp_proto::route::IntoOutput;
+use mcp_proto::stats::{ClientStats, ServerStats};
+use mcp_proto::{CallError, Cx, Object, Progress, Refusal, Router, ServerInfo, Tool, ToolError, tools};
+use serde::de::DeserializeOwned;
+use smol::future::FutureExt;
+use smol::{Timer, block_on};
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::Duration;
+
+/// Maximum time for a driver to end after its client.
+const SOON: Duration = Duration::from_secs(10);
+
+/// One of the two.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Adapter {
+    /// `mcp-blocking`.
+    Blocking,
+    /// `mcp-smol`.
+    Smol,
+}
+
+impl Adapter {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Blocking, Self::Smol];
+
+    /// Returns its name in the arguments of programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Blocking => "blocking",
+            Self::Smol => "smol",
+        }
+    }
+
+    /// Returns the name of its crate.
+    pub const fn package(self) -> &'static str {
+        match self {
+            Self::Blocking => "mcp-blocking",
+            Self::Smol => "mcp-smol",
+        }
+    }
+
+    /// Returns the adapter with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|adapter| adapter.name() == name)
+    }
+
+    /// Connects a client, and waits for the end of negotiation.
+    ///
+    /// # Errors
+    /// Why it cannot connect.
+    pub fn connect<T>(self, target: T, options: ClientOptions) -> Result<Client, ConnectError>
+    where
+        T: IntoTarget<mcp_blocking::Given> + IntoTarget<mcp_smol::Given>,
+    {
+        Ok(match self {
+            Self::Blocking => Client::Blocking(mcp_blocking::connect_with(target, options)?),
+            Self::Smol => Client::Smol(block_on(mcp_smol::connect_with(target, options))?, None),
+        })
+    }
+
+    /// The same. If the application can run the driver of such a client, it does, as a task.
+    ///
+    /// # Errors
+    /// Why it cannot connect.
+    pub fn connect_driven<T>(self, target: T, options: ClientOptions) -> Result<Client, ConnectError>
+    where
+        T: IntoTarget<mcp_blocking::Given> + IntoTarget<mcp_smol::Given>,
+    {
+        if self == Self::Blocking {
+            return self.connect(target, options);
+        }
+        let (client, driver) = mcp_smol::connect_driven(target, options)?;
+        let driver = smol::spawn(driver);
+        block_on(client.ready())?;
+        Ok(Client::Smol(client, Some(driver)))
+    }
+
+    /// Serves standard input and output until the client disconnects.
+    ///
+    /// # Errors
+    /// A standard stream fails.
+    pub fn serve_stdio(self, service: impl Into<Service>) -> io::Result<()> {
+        match self {
+            Self::Blocking => mcp_blocking::serve_stdio(service),
+            Self::Smol => block_on(mcp_smol::serve_stdio(service)),
+        }
+    }
+
+    /// Serves HTTP at this address.
+    ///
+    /// # Errors
+    /// It cannot listen.
+    pub fn serve_http(self, service: impl Into<Service>, address: impl ToSocketAddrs) -> io::Result<Server> {
+        let addresses: Vec<SocketAddr> = address.to_socket_addrs()?.collect();
+        Ok(match self {
+            Self::Blocking => Server::Blocking(mcp_blocking::serve_http(service, &addresses[..])?),
+            Self::Smol => Server::Smol(block_on(mcp_smol::serve_http(service, &addresses[..]))?),
+        })
+    }
+
+    /// Adds a tool to a router of this adapter, with the kind of handler that waits as the adapter
+    /// does: a function that blocks, or a future, which a cancellation drops.
+    pub fn add_tool<A, O, R>(
+        self,
+        router: Router,
+        tool: impl Into<Tool>,
+        handler: impl Fn(Cx, A) -> R + Send + Sync + 'static,
+    ) -> Router
+    where
+        A: DeserializeOwned,
+        O: IntoOutput + 'static,
+        R: Future<Output = Result<O, ToolError>> + Send + 'static,
+    {
+        match self {
+            Self::Blocking => router.tool(tool, move |cx, arguments| block_on(handler(cx.clone(), arguments))),
+            Self::Smol => router.tool_async(tool, handler),
+        }
+    }
+
+    /// The same, for a method.
+    pub fn add_method<A, O, R>(
+        self,
+        router: Router,
+        method: &str,
+        handler: impl Fn(Cx, A) -> R + Send + Sync + 'static,
+    ) -> Router
+    where
+        A: DeserializeOwned,
+        O: IntoOutput + 'static,
+        R: Future<Output = Result<O, ToolError>> + Send + 'static,
+    {
+        match self {
+            Self::Blocking => router.method(method, move |cx, params| block_on(handler(cx.clone(), params))),
+            Self::Smol => router.method_async(method, handler),
+        }
+    }
+}
+
+/// A client of either.
+pub enum Client {
+    /// Of `mcp-blocking`.
+    Blocking(mcp_blocking::Client),
+    /// Of `mcp-smol`, with its driver if that is a task of this program.
+    Smol(mcp_smol::Client, Option<smol::Task<()>>),
+}
+
+impl Client {
+    /// Makes a call, and waits for its result.
+    ///
+    /// # Errors
+    /// Why the call has none.
+    pub fn call<C: IntoCall>(&self, call: C) -> Result<<C::Method as Method>::Output, CallError> {
+        match self {
+            Self::Blocking(client) => client.call(call),
+            Self::Smol(client, _) => block_on(client.call(call)),
+        }
+    }
+
+    /// Begins a call.
+    pub fn start<C: IntoCall>(&self, call: C) -> Pending<C::Method, C::Told> {
+        match self {
+            Self::Blocking(client) => Pending::Blocking(client.start(call)),
+            Self::Smol(client, _) => Pending::Smol(client.start(call)),
+        }
+    }
+
+    /// Returns all tools, from all pages.
+    ///
+    /// # Errors
+    /// Why the call of a page has no result.
+    pub fn tools(&self) -> Result<Vec<Tool>, CallError> {
+        match self {
+            Self::Blocking(client) => client.pages(tools::list()).collect(),
+            Self::Smol(client, _) => block_on(client.pages(tools::list()).all()),
+        }
+    }
+
+    /// Sends a notification.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub fn notify(&self, method: &str, params: Object) -> Result<(), Refusal> {
+        match self {
+            Self::Blocking(client) => client.notify(method, params).map(drop),
+            Self::Smol(client, _) => client.notify(method, params).map(drop),
+        }
+    }
+
+    /// Returns what the server said of itself.
+    pub fn server(&self) -> Option<ServerInfo> {
+        match self {
+            Self::Blocking(client) => client.server(),
+            Self::Smol(client, _) => client.server(),
+        }
+    }
+
+    /// Returns what the client found out about the server.
+    pub fn verdict(&self) -> Option<Verdict> {
+        match self {
+            Self::Blocking(client) => client.verdict(),
+            Self::Smol(client, _) => client.verdict(),
+        }
+    }
+
+    /// Returns its counters.
+    pub fn stats(&self) -> ClientStats {
+        match self {
+            Self::Blocking(client) => client.stats(),
+            Self::Smol(client, _) => client.stats(),
+        }
+    }
+
+    /// Closes it in order.
+    ///
+    /// # Errors
+    /// What is left of it in this process.
+    pub fn close(self) -> Result<Termination, String> {
+        let (why, left) = match self {
+            Self::Blocking(client) => (client.close(), client.stats()),
+            Self::Smol(client, driver) => {
+                let why = block_on(client.close());
+                let left = client.stats();
+                drop(client);
+                if let Some(driver) = driver {
+                    within(SOON, driver).ok_or("the driver goes on")?;
+                }
+                (why, left)
+            }
+        };
+        if left.channels == 0 { Ok(why) } else { Err(format!("{why:?}, but {left:?}")) }
+    }
+}
+
+/// A call of either that was begun.
+pub enum Pending<M: Method, F = fn(Progress)> {
+    /// Of `mcp-blocking`.
+    Blocking(mcp_blocking::Pending<M, F>),
+    /// Of `mcp-smol`.
+    Smol(mcp_smol::Pending<M, F>),
+}
+
+impl<M: Method, F: FnMut(Progress)> Pending<M, F> {
+    /// Returns its id, if it was accepted.
+    pub fn id(&self) -> Option<CallId> {
+        match self {
+            Self::Blocking(call) => call.id(),
+            Self::Smol(call) => call.id(),
+        }
+    }
+
+    /// Cancels it.
+    pub fn cancel(&self, reason: Option<&str>) {
+        match self {
+            Self::Blocking(call) => call.cancel(reason),
+            Self::Smol(call) => call.cancel(reason),
+        }
+    }
+
+    /// Waits for its result.
+    ///
+    /// # Errors
+    /// Why it has none.
+    pub fn wait(self) -> Result<M::Output, CallError> {
+        match self {
+            Self::Blocking(call) => call.wait(),
+            Self::Smol(call) => block_on(call),
+        }
+    }
+
+    /// Waits for its result, at most for this time.
+    ///
+    /// # Errors
+    /// The call itself, if it has not ended.
+    pub fn wait_timeout(self, limit: Duration) -> Result<Result<M::Output, CallError>, Self> {
+        match self {
+            Self::Blocking(call) => call.wait_timeout(limit).map_err(Self::Blocking),
+            Self::Smol(mut call) => within(limit, &mut call).ok_or(Self::Smol(call)),
+        }
+    }
+}
+
+/// Waits for a future, at most for this time.
+fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {
+    let late = async {
+        Timer::after(limit).await;
+        None
+    };
+    block_on(async { Some(future.await) }.or(late))
+}
+
+/// A server of either that listens.
+pub enum Server {
+    /// Of `mcp-blocking`.
+    Blocking(mcp_blocking::Server),
+    /// Of `mcp-smol`.
+    Smol(mcp_smol::Server),
+}
+
+impl Server {
+    /// Returns its address.
+    ///
+    /// # Panics
+    /// If it has none.
+    pub fn address(&self) -> SocketAddr {
+        let address = match self {
+            Self::Blocking(server) => server.local_addr(),
+            Self::Smol(server) => server.local_addr(),
+        };
+        address.expect("an address")
+    }
+
+    /// Returns its counters.
+    pub fn stats(&self) -> ServerStats {
+        match self {
+            Self::Blocking(server) => server.stats(),
+            Self::Smol(server) => server.stats(),
+        }
+    }
+
+    /// Waits for its end.
+    pub fn wait(&self) {
+        match self {
+            Self::Blocking(server) => server.wait(),
+            Self::Smol(server) => block_on(server.wait()),
+        }
+    }
+
+    /// Stops it, with every connection and session.
+    pub fn stop(&self, grace: Duration) {
+        match self {
+            Self::Blocking(server) => server.stop(grace),
+            Self::Smol(server) => block_on(server.stop(grace)),
+        }
+    }
+}

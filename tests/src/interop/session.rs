@@ -1,0 +1,144 @@
+//! Our client, on either adapter.
+
+use std::future::ready;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_proto::adapter::{ClientOptions, ConnectError};
+use mcp_proto::client::Verdict;
+use mcp_proto::process::Stderr;
+use mcp_proto::{CallError, ping, tools};
+use serde_json::Value;
+
+use super::servers::versions;
+use super::{Answer, BEFORE_CANCEL, EXIT, Ear, Place, Plan, SOON};
+use crate::adapters::{Adapter, Client};
+
+/// A client that is connected to a peer.
+pub struct Session {
+    client: Client,
+    ear: Ear,
+}
+
+impl Session {
+    /// Connects to a server.
+    ///
+    /// # Errors
+    /// Why it cannot connect.
+    pub fn connect(adapter: Adapter, plan: Plan<'_>) -> Result<Self, String> {
+        let ear = Ear::new(&plan.root);
+        let [user, model, roots, events, lines] = [(); 5].map(|()| ear.clone());
+        let (policy, versions, verdict) = (plan.policy, versions(plan.revision), plan.verdict);
+        let options = ClientOptions::new()
+            .set(move |config| {
+                config.policy = policy;
+                config.versions = versions;
+                config.verdict = verdict;
+                config.watch_tools = true;
+                config.limits.frame.exit_timeout = EXIT;
+            })
+            .stderr(Stderr::Lines(Arc::new(move |line| lines.line(line))))
+            .on_event(move |event| events.event(event));
+        let options = match adapter {
+            Adapter::Blocking => options
+                .on_elicit(move |_| user.elicit())
+                .on_sample(move |question| model.sample(&question))
+                .on_roots(move || roots.roots()),
+            Adapter::Smol => options
+                .on_elicit_async(move |_| ready(user.elicit()))
+                .on_sample_async(move |question| ready(model.sample(&question)))
+                .on_roots_async(move || ready(roots.roots())),
+        };
+        let client = match plan.place {
+            Place::Program(command) => adapter.connect_driven(command, options),
+            Place::Url(url) => adapter.connect_driven(url, options),
+        };
+        Ok(Self { client: client.map_err(|why: ConnectError| why.to_string())?, ear })
+    }
+
+    /// Returns the revision in use.
+    pub fn revision(&self) -> String {
+        self.client.server().map(|server| server.version.to_string()).unwrap_or_default()
+    }
+
+    /// Returns what the client found out about the server.
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.client.verdict()
+    }
+
+    /// Returns the names of all tools, from all pages.
+    pub fn tools(&self) -> Result<Vec<String>, String> {
+        let tools = self.client.tools().map_err(|why| why.to_string())?;
+        Ok(tools.into_iter().map(|tool| tool.name).collect())
+    }
+
+    /// Calls a tool, and reports progress as it arrives. A request to the user is accepted with
+    /// `form`, or declined without one.
+    pub fn call_told(
+        &self,
+        tool: &str,
+        arguments: &Value,
+        form: Option<&Value>,
+        told: &mut dyn FnMut(f64),
+    ) -> Result<Answer, String> {
+        self.ear.begin(form)?;
+        let mut progress = Vec::new();
+        let call = tools::call(tool).arguments(arguments).on_progress(|step| {
+            progress.push(step.progress);
+            told(step.progress);
+        });
+        let result = self.client.call(call).map_err(|why| why.to_string())?;
+        Ok(Answer::new(&result, progress, self.ear.asked()))
+    }
+
+    /// Calls a tool.
+    pub fn call(&self, tool: &str, arguments: &Value, form: Option<&Value>) -> Result<Answer, String> {
+        self.call_told(tool, arguments, form, &mut |_| ())
+    }
+
+    /// Calls a tool with a timeout. `Ok` only if the call ended because of it.
+    pub fn time_out(&self, tool: &str, arguments: &Value, limit: Duration) -> Result<(), String> {
+        match self.client.call(tools::call(tool).arguments(arguments).timeout(limit)) {
+            Err(CallError::Timeout { .. }) => Ok(()),
+            other => Err(format!("it ended otherwise: {other:?}")),
+        }
+    }
+
+    /// Starts all calls of a tool before it waits for the first. Returns the results in the order
+    /// of the arguments.
+    pub fn many(&self, tool: &str, arguments: &[Value]) -> Result<Vec<Answer>, String> {
+        let begin = |arguments| self.client.start(tools::call(tool).arguments(arguments));
+        let begun: Vec<_> = arguments.iter().map(begin).collect();
+        let answers = begun.into_iter().map(|call| call.wait().map(|one| Answer::new(&one, Vec::new(), Vec::new())));
+        answers.collect::<Result<_, _>>().map_err(|why| why.to_string())
+    }
+
+    /// Calls a tool, cancels the call, and waits for its end. `Ok` only if it ended as cancelled.
+    pub fn cancel(&self, tool: &str, arguments: &Value) -> Result<(), String> {
+        let call = match self.client.start(tools::call(tool).arguments(arguments)).wait_timeout(BEFORE_CANCEL) {
+            Ok(ended) => return Err(format!("it ended before it was cancelled: {ended:?}")),
+            Err(call) => call,
+        };
+        call.cancel(Some("no longer needed"));
+        match call.wait_timeout(SOON) {
+            Ok(Err(CallError::Cancelled { .. })) => Ok(()),
+            Ok(other) => Err(format!("it ended otherwise: {other:?}")),
+            Err(_) => Err("it did not end".to_owned()),
+        }
+    }
+
+    /// Checks that the server responds.
+    pub fn ping(&self) -> Result<(), String> {
+        self.client.call(ping()).map(drop).map_err(|why| why.to_string())
+    }
+
+    /// Returns the events so far.
+    pub fn ear(&self) -> &Ear {
+        &self.ear
+    }
+
+    /// Closes the session. `Ok` only if nothing of it remains in this process.
+    pub fn close(self) -> Result<(), String> {
+        self.client.close().map(drop)
+    }
+}
