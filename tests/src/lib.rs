@@ -8,6 +8,7 @@ pub mod api;
 pub mod conformance;
 pub mod cost;
 pub mod fuzz;
+pub mod heap;
 pub mod hostile;
 pub mod interop;
 pub mod items;

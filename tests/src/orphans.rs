@@ -5,6 +5,7 @@ mod groups;
 
 pub use groups::{Group, groups};
 
+use crate::adapters;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use std::fmt;
 use std::io::{BufRead, BufReader};
@@ -28,23 +29,24 @@ const WATCH: Duration = Duration::from_millis(500);
 /// The driver of the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Adapter {
-    /// `mcp-blocking`.
-    Blocking,
-    /// `mcp-smol`.
-    Smol,
+    /// That of an adapter.
+    Of(adapters::Adapter),
     /// The bare loop.
     Loop,
 }
 
 impl Adapter {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Blocking, Self::Smol, Self::Loop];
+    pub const ALL: [Self; 3] = [Self::BLOCKING, Self::SMOL, Self::Loop];
+    /// That of `mcp-blocking`.
+    pub const BLOCKING: Self = Self::Of(adapters::Adapter::Blocking);
+    /// That of `mcp-smol`.
+    pub const SMOL: Self = Self::Of(adapters::Adapter::Smol);
 
     /// Returns its name in the arguments of the programs.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Blocking => "blocking",
-            Self::Smol => "smol",
+            Self::Of(adapter) => adapter.name(),
             Self::Loop => "loop",
         }
     }

@@ -2,23 +2,15 @@
 //! What a call costs, compared with a kept table.
 
 use mcp_tests::cost::{Heap, compiler, held, table};
-use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
-use std::alloc::System;
+use mcp_tests::heap::{COUNTED, Counted, bytes, made, used};
 use std::env;
 use std::path::Path;
 
 #[global_allocator]
-static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+static HEAP: Counted = COUNTED;
 
 fn heap() -> Heap {
-    let stats = HEAP.stats();
-    let bytes = stats.bytes_allocated;
-    Heap { count: stats.allocations + stats.reallocations, bytes }
-}
-
-fn used() -> usize {
-    let stats = HEAP.stats();
-    stats.bytes_allocated.wrapping_sub(stats.bytes_deallocated)
+    Heap { count: made(), bytes: bytes() }
 }
 
 #[test]

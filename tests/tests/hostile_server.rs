@@ -11,8 +11,8 @@ const SIZE: u64 = 64 << 20;
 /// The number of rows at once: most of them wait for some timeout.
 const AT_ONCE: usize = 9;
 
-/// Checks for these rows of the table that on every driver the client gets the required response, no other client suffers, and
-/// the memory is bounded.
+/// Checks for these rows of the table that on every driver the client gets the required response,
+/// no other client suffers, and the memory is bounded.
 #[track_caller]
 fn rows(first: &str, last: &str) {
     let failed = failures(&range(SERVER, first, last), Path::new(env!("CARGO_BIN_EXE_hostile")), SIZE, AT_ONCE);

@@ -31,7 +31,7 @@ fn interrupted(adapter: Adapter, end: &'static str, args: &'static [&'static str
 // covers: B-133
 #[test]
 fn host_interrupted_in_a_call_exits_with_130() {
-    for adapter in [Adapter::Blocking, Adapter::Smol] {
+    for adapter in [Adapter::BLOCKING, Adapter::SMOL] {
         for args in [&[], STUBBORN] {
             interrupted(adapter, "call", args);
         }
@@ -41,7 +41,7 @@ fn host_interrupted_in_a_call_exits_with_130() {
 // covers: B-133
 #[test]
 fn host_that_would_exit_at_once_on_an_error_exits_with_130() {
-    for adapter in [Adapter::Blocking, Adapter::Smol] {
+    for adapter in [Adapter::BLOCKING, Adapter::SMOL] {
         for args in [&[], STUBBORN] {
             interrupted(adapter, "call-exit", args);
         }
@@ -51,7 +51,7 @@ fn host_that_would_exit_at_once_on_an_error_exits_with_130() {
 // covers: B-133, B-135
 #[test]
 fn host_interrupted_while_it_connects_exits_with_130() {
-    for adapter in [Adapter::Blocking, Adapter::Smol] {
+    for adapter in [Adapter::BLOCKING, Adapter::SMOL] {
         for args in [MUTE, MUTE_AND_STUBBORN] {
             interrupted(adapter, "connect", args);
         }

@@ -2,7 +2,8 @@
 //! The scenes of `load` with small numbers: nothing is lost, and each scene runs.
 #![cfg(target_os = "linux")]
 
-use mcp_tests::load::{Adapter, SCENES, Scale};
+use mcp_tests::adapters::Adapter;
+use mcp_tests::load::{SCENES, Scale};
 use std::path::Path;
 use std::process::Command;
 

@@ -9,21 +9,15 @@ use mcp_proto::limits::Limits;
 use mcp_proto::rpc::parse_batch_or_message;
 use mcp_proto::server::{self, Server};
 use mcp_proto::{Implementation, Instant, ServerConfig};
-use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
-use std::alloc::System;
+use mcp_tests::heap::{COUNTED, Counted, used};
 use std::iter;
 use std::sync::Arc;
 
 #[global_allocator]
-static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+static HEAP: Counted = COUNTED;
 
 const NOW: Instant = Instant::ZERO;
 const X: ExchangeId = ExchangeId(1);
-
-fn used() -> usize {
-    let stats = HEAP.stats();
-    stats.bytes_allocated - stats.bytes_deallocated
-}
 
 fn item(text: String) -> Inbound {
     parse_batch_or_message(Bytes::from(text), &Limits::default().frame).into()

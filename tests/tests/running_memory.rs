@@ -8,17 +8,11 @@ use mcp_proto::limits::Limits;
 use mcp_proto::rpc::parse_batch_or_message;
 use mcp_proto::server::{Event, Incoming, Output, Responder};
 use mcp_proto::{Implementation, Instant, Server, ServerConfig};
-use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
-use std::alloc::System;
+use mcp_tests::heap::{COUNTED, Counted, used};
 use std::sync::Arc;
 
 #[global_allocator]
-static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
-
-fn used() -> usize {
-    let stats = HEAP.stats();
-    stats.bytes_allocated - stats.bytes_deallocated
-}
+static HEAP: Counted = COUNTED;
 
 /// The form in which the requests arrive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

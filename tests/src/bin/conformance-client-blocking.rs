@@ -5,8 +5,9 @@
 
 use std::process::ExitCode;
 
-use mcp_tests::conformance::{blocking, client};
+use mcp_tests::adapters::Adapter;
+use mcp_tests::conformance::client;
 
 fn main() -> ExitCode {
-    client::run(blocking::connect)
+    client::run(Adapter::Blocking)
 }

@@ -5,8 +5,9 @@
 
 use std::process::ExitCode;
 
-use mcp_tests::conformance::{client, smol};
+use mcp_tests::adapters::Adapter;
+use mcp_tests::conformance::client;
 
 fn main() -> ExitCode {
-    client::run(smol::connect)
+    client::run(Adapter::Smol)
 }

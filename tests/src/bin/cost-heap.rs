@@ -3,20 +3,13 @@
 #![forbid(unsafe_code)]
 
 use mcp_tests::cost::{Heap, held, table};
-use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
-use std::alloc::System;
+use mcp_tests::heap::{COUNTED, Counted, bytes, made, used};
 
 #[global_allocator]
-static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+static HEAP: Counted = COUNTED;
 
 fn heap() -> Heap {
-    let stats = HEAP.stats();
-    Heap { count: stats.allocations + stats.reallocations, bytes: stats.bytes_allocated }
-}
-
-fn used() -> usize {
-    let stats = HEAP.stats();
-    stats.bytes_allocated.wrapping_sub(stats.bytes_deallocated)
+    Heap { count: made(), bytes: bytes() }
 }
 
 fn main() {

@@ -5,8 +5,9 @@
 
 use std::process::ExitCode;
 
-use mcp_tests::conformance::server::{run, smol};
+use mcp_tests::adapters::Adapter;
+use mcp_tests::conformance::server::run;
 
 fn main() -> ExitCode {
-    run(smol::serve)
+    run(Adapter::Smol)
 }

@@ -3,27 +3,17 @@
 //! `engine` omits all of them.
 #![forbid(unsafe_code)]
 
+use mcp_tests::adapters::Adapter;
+use mcp_tests::heap::{COUNTED, Counted, made, used};
 use mcp_tests::load::heap::{Meter, table};
-use mcp_tests::load::{Adapter, SCENES, Scale, Scene, Setup, server};
-use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
-use std::alloc::System;
+use mcp_tests::load::{SCENES, Scale, Scene, Setup, server};
 use std::process::ExitCode;
 use std::time::Duration;
 use std::{env, io};
 
 /// Counts the heap of this process, also as a server.
 #[global_allocator]
-static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
-
-fn used() -> usize {
-    let stats = HEAP.stats();
-    stats.bytes_allocated.wrapping_sub(stats.bytes_deallocated)
-}
-
-fn made() -> usize {
-    let stats = HEAP.stats();
-    stats.allocations + stats.reallocations
-}
+static HEAP: Counted = COUNTED;
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
@@ -39,7 +29,7 @@ fn main() -> ExitCode {
 }
 
 fn serve(adapter: &str, patience: &str, setup: &str) -> Result<bool, String> {
-    let adapter = Adapter::ALL.into_iter().find(|one| one.name() == adapter).ok_or("there is no such adapter")?;
+    let adapter = Adapter::named(adapter).ok_or("there is no such adapter")?;
     let setup = Setup::ALL.into_iter().find(|one| one.name() == setup).ok_or("there is no such setup")?;
     let patience = patience.parse().map_err(|_| "that is no time in milliseconds")?;
     server::serve(adapter, Duration::from_millis(patience), setup, used).map_err(|e| e.to_string())?;

@@ -4,20 +4,14 @@
 #![forbid(unsafe_code)]
 
 use mcp_tests::adapters::Adapter;
+use mcp_tests::heap::{COUNTED, Counted, used};
 use mcp_tests::soak::{SCENES, serve_pipe};
-use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
-use std::alloc::System;
 use std::env;
 use std::process::ExitCode;
 
 /// Counts the heap of this process.
 #[global_allocator]
-static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
-
-fn used() -> usize {
-    let stats = HEAP.stats();
-    stats.bytes_allocated.wrapping_sub(stats.bytes_deallocated)
-}
+static HEAP: Counted = COUNTED;
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();

@@ -1,22 +1,23 @@
-//! A client for the suite: its input, its actions, and its end. An adapter adds how to connect and
-//! to wait.
+//! A client for the suite, on either adapter: its input, its actions, and its end.
 
+use std::future::ready;
 use std::process::{ExitCode, exit};
 use std::time::Duration;
 use std::{env, thread};
 
-use mcp_proto::call::Custom;
+use mcp_proto::adapter::{ClientOptions, ConnectError};
 use mcp_proto::client::{ClientConfig, Policy};
 use mcp_proto::{
-    Call, CallToolResult, ElicitRequest, ElicitResult, Era, Implementation, Object, ProtocolVersion, RawJson, Tool,
-    Versions, custom, tools,
+    Call, ElicitRequest, ElicitResult, Era, Implementation, Object, ProtocolVersion, RawJson, Tool, Versions, custom,
+    tools,
 };
 use serde_json::Value;
 
 use super::plan::{Plan, Step, plan};
+use crate::adapters::{Adapter, Client};
 
 /// A root that the client declares.
-pub const ROOT: &str = "file:///conformance";
+const ROOT: &str = "file:///conformance";
 /// Time after which the program exits by itself: the suite stops only the shell that started it,
 /// and waits for its output to close.
 const WATCHDOG: Duration = Duration::from_secs(25);
@@ -36,44 +37,14 @@ pub struct Task {
     pub plan: Plan,
 }
 
-/// A connected client.
-pub trait Session {
-    /// Returns the negotiated revision.
-    fn revision(&self) -> Option<ProtocolVersion>;
-
-    /// Returns all tools.
-    ///
-    /// # Errors
-    /// The failure.
-    fn tools(&mut self) -> Result<Vec<Tool>, String>;
-
-    /// Makes these calls at once, and waits for all of them.
-    ///
-    /// # Errors
-    /// The failure.
-    fn calls(&mut self, calls: Vec<Call<tools::CallTool>>) -> Result<Vec<CallToolResult>, String>;
-
-    /// Makes a request of any method.
-    ///
-    /// # Errors
-    /// The failure.
-    fn ask(&mut self, call: Call<Custom<Value>>) -> Result<Value, String>;
-
-    /// Closes the client in order.
-    ///
-    /// # Errors
-    /// What remains.
-    fn close(self: Box<Self>) -> Result<(), String>;
-}
-
 /// Carries out the plan. Returns the exit code, and writes the traffic to standard error.
-pub fn run(connect: impl FnOnce(&Task) -> Result<Box<dyn Session>, String>) -> ExitCode {
+pub fn run(adapter: Adapter) -> ExitCode {
     thread::spawn(|| {
         thread::sleep(WATCHDOG);
         eprintln!("not done after {} s", WATCHDOG.as_secs());
         exit(1);
     });
-    match Task::told().and_then(|task| task.perform(connect)) {
+    match Task::told().and_then(|task| task.perform(adapter)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("failed: {why}");
@@ -98,7 +69,7 @@ impl Task {
     }
 
     /// Configures the client.
-    pub fn configure(&self, config: &mut ClientConfig) {
+    fn configure(&self, config: &mut ClientConfig) {
         config.info = Implementation::new("conformance-client", env!("CARGO_PKG_VERSION"));
         config.timeout = Some(CALL);
         if self.fixed {
@@ -110,48 +81,70 @@ impl Task {
         }
     }
 
-    fn perform(&self, connect: impl FnOnce(&Self) -> Result<Box<dyn Session>, String>) -> Result<(), String> {
-        let mut session = connect(self)?;
-        if session.revision() != Some(self.revision) {
-            return Err(format!("agreed on {:?} in place of {}", session.revision(), self.revision));
+    fn connect(&self, adapter: Adapter) -> Result<Client, ConnectError> {
+        let (settings, form) = (self.clone(), self.plan.form.clone());
+        let options = ClientOptions::new()
+            .set(move |config| settings.configure(config))
+            .roots([ROOT])
+            .on_event(|event| eprintln!("{event:?}"))
+            .on_message(|message| {
+                eprintln!("{message:?}");
+                Ok(())
+            });
+        let options = match adapter {
+            Adapter::Blocking => options.on_elicit(move |question| fill(&form, &question)).on_sample(|_| Ok(model())),
+            Adapter::Smol => options
+                .on_elicit_async(move |question| ready(fill(&form, &question)))
+                .on_sample_async(|_| ready(Ok(model()))),
+        };
+        adapter.connect(self.url.as_str(), options)
+    }
+
+    fn perform(&self, adapter: Adapter) -> Result<(), String> {
+        let client = self.connect(adapter).map_err(|why| why.to_string())?;
+        let agreed = client.server().map(|server| server.version);
+        if agreed != Some(self.revision) {
+            return Err(format!("agreed on {agreed:?} in place of {}", self.revision));
         }
         let mut listed = Vec::new();
         for step in &self.plan.steps {
-            step.take(session.as_mut(), &mut listed).map_err(|why| format!("{step:?}: {why}"))?;
+            step.take(&client, &mut listed).map_err(|why| format!("{step:?}: {why}"))?;
         }
-        session.close()
+        client.close().map(drop)
     }
 }
 
 impl Step {
-    fn take(&self, session: &mut dyn Session, listed: &mut Vec<Tool>) -> Result<(), String> {
+    fn take(&self, client: &Client, listed: &mut Vec<Tool>) -> Result<(), String> {
         match self {
-            Self::List => *listed = session.tools()?,
+            Self::List => *listed = client.tools().map_err(|why| why.to_string())?,
             Self::Call(calls) => {
-                call(session, calls.iter().map(|(name, arguments)| tools::call(name).arguments(arguments)).collect())?;
+                call(client, calls.iter().map(|(name, arguments)| tools::call(name).arguments(arguments)).collect())?;
             }
             Self::CallListed(arguments) => {
                 for tool in listed.iter() {
-                    call(session, vec![tools::call(&tool.name).arguments(arguments)])?;
+                    call(client, vec![tools::call(&tool.name).arguments(arguments)])?;
                 }
             }
             Self::Echo { of, to, argument } => {
                 let tool = listed.iter().find(|tool| tool.name == *of).ok_or("the tool is not listed")?;
                 let arguments: RawJson = Object::new().with(argument, tool.input_schema.clone()).into();
-                call(session, vec![tools::call(to).param("arguments", Ok(arguments))])?;
+                call(client, vec![tools::call(to).param("arguments", Ok(arguments))])?;
             }
             Self::Ask(method, params) => {
-                session.ask(custom(*method, params).repeatable())?;
+                let result = client.call(custom::<Value>(*method, params).repeatable());
+                result.map_err(|why| why.to_string())?;
             }
         }
         Ok(())
     }
 }
 
-/// Makes these calls. A failed tool is a failure.
-fn call(session: &mut dyn Session, calls: Vec<Call<tools::CallTool>>) -> Result<(), String> {
-    let results = session.calls(calls)?;
-    match results.iter().find(|result| result.is_error) {
+/// Makes these calls at once, and waits for all of them. A failed tool is a failure.
+fn call(client: &Client, calls: Vec<Call<tools::CallTool>>) -> Result<(), String> {
+    let begun: Vec<_> = calls.into_iter().map(|call| client.start(call)).collect();
+    let results: Result<Vec<_>, _> = begun.into_iter().map(|call| call.wait()).collect();
+    match results.map_err(|why| why.to_string())?.iter().find(|result| result.is_error) {
         None => Ok(()),
         Some(result) => Err(format!("the tool failed: {:?}", result.first_text())),
     }
@@ -159,7 +152,7 @@ fn call(session: &mut dyn Session, calls: Vec<Call<tools::CallTool>>) -> Result<
 
 /// Returns the user's response to a form: the entered values of the fields that the form has, and
 /// the defaults of the others.
-pub fn fill(entered: &Value, question: &ElicitRequest) -> ElicitResult {
+pub(super) fn fill(entered: &Value, question: &ElicitRequest) -> ElicitResult {
     let Ok(fields) = question.fields() else { return ElicitResult::Decline };
     let mut content = Object::new();
     for field in fields {
@@ -172,7 +165,7 @@ pub fn fill(entered: &Value, question: &ElicitRequest) -> ElicitResult {
 }
 
 /// Returns the response of the language model to any request.
-pub fn model() -> Object {
+fn model() -> Object {
     let text = Object::new().with("type", "text").with("text", "forty-two");
     Object::new().with("role", "assistant").with("model", "none").with("content", text)
 }

@@ -5,7 +5,6 @@
 //! [`suite`] runs the suite, and [`checks`] compares its reports: for clients in [`clients`], for
 //! servers in [`servers`].
 
-pub mod blocking;
 pub mod checks;
 pub mod client;
 pub mod clients;
@@ -15,7 +14,6 @@ pub mod refusing;
 pub mod server;
 pub mod servers;
 pub mod setup;
-pub mod smol;
 pub mod started;
 pub mod suite;
 pub mod table;

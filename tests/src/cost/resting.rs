@@ -1,7 +1,8 @@
 //! The heap of what rests on a server over real sockets: that of the adapter and of the engine.
 
 use super::{Goal, Row, programs};
-use crate::load::{Adapter, SCENES, Scale};
+use crate::adapters::Adapter;
+use crate::load::{SCENES, Scale};
 use crate::peer::Failure;
 use std::path::Path;
 

@@ -6,7 +6,7 @@
 
 use super::codec::median;
 use super::{Goal, Kept, Row, programs, raw};
-use crate::load::Adapter;
+use crate::adapters::Adapter;
 use crate::peer::Failure;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};

@@ -1,10 +1,12 @@
 //! A common interface of the clients of the three drivers, and counters of their events.
 
+use super::rows::expect;
 use super::{Bench, Host, shim};
+use crate::adapters;
 use crate::orphans::Adapter;
 use crate::poll_loop::PollLoop;
 use crate::shim::EventLine;
-use mcp_proto::adapter::ConnectError;
+use mcp_proto::adapter::{ClientOptions, ConnectError};
 use mcp_proto::call::Calling;
 use mcp_proto::client::{Event, Policy};
 use mcp_proto::exchange::ConnectionNotice;
@@ -23,8 +25,7 @@ pub(super) struct Client {
 }
 
 enum Driver {
-    Blocking(mcp_blocking::Client),
-    Smol(mcp_smol::Client, smol::Task<()>),
+    Of(adapters::Client),
     /// Whether the application takes its events.
     Loop(Box<PollLoop>, bool),
     /// It has this number.
@@ -89,6 +90,12 @@ impl Seen {
 
     fn notice(&self, notice: &ConnectionNotice) {
         self.counts().closed += u64::from(matches!(notice, ConnectionNotice::Closed(_)));
+    }
+
+    /// Checks that there was no diagnostic.
+    pub(super) fn is_silent(&self) -> Result<(), String> {
+        let told: Vec<String> = self.counts().diagnostics.keys().cloned().collect();
+        expect(told.is_empty(), || format!("{told:?}"))
     }
 
     /// Returns the number of diagnostics with this code.
@@ -159,34 +166,18 @@ impl Bench {
             (setup.change)(config);
         };
         let driver = match self.host {
-            Host::Driver(Adapter::Blocking) => {
-                let mut config = mcp_blocking::ClientOptions::new().stderr(setup.stderr).set(configure);
+            Host::Driver(Adapter::Of(adapter)) => {
+                let mut options = ClientOptions::new().stderr(setup.stderr).set(configure);
                 if listens {
                     let noticed = told.clone();
-                    config = config
+                    options = options
                         .on_event(move |event| told.note(&event))
                         .on_notice(move |_, notice| noticed.notice(&notice));
                 }
-                Driver::Blocking(match place {
-                    Place::Program(program) => mcp_blocking::connect_with(program, config)?,
-                    Place::Url(url) => mcp_blocking::connect_with(url, config)?,
+                Driver::Of(match place {
+                    Place::Program(program) => adapter.connect_driven(program, options)?,
+                    Place::Url(url) => adapter.connect_driven(url, options)?,
                 })
-            }
-            Host::Driver(Adapter::Smol) => {
-                let mut config = mcp_smol::ClientOptions::new().stderr(setup.stderr).set(configure);
-                if listens {
-                    let noticed = told.clone();
-                    config = config
-                        .on_event(move |event| told.note(&event))
-                        .on_notice(move |_, notice| noticed.notice(&notice));
-                }
-                let (client, driver) = match place {
-                    Place::Program(program) => mcp_smol::connect_driven(program, config)?,
-                    Place::Url(url) => mcp_smol::connect_driven(url, config)?,
-                };
-                let driver = smol::spawn(driver);
-                smol::block_on(client.ready())?;
-                Driver::Smol(client, driver)
             }
             Host::Driver(Adapter::Loop) => {
                 let mut config = place.config()?;
@@ -227,8 +218,7 @@ pub(super) fn failed(why: &impl std::fmt::Display, seen: &Seen) -> String {
 impl Client {
     pub(super) fn call(&mut self, call: Call<CallTool>) -> Result<CallToolResult, CallError> {
         match &mut self.driver {
-            Driver::Blocking(client) => client.call(call),
-            Driver::Smol(client, _) => smol::block_on(client.call(call)),
+            Driver::Of(client) => client.call(call),
             Driver::Loop(client, true) => run(client, call, &self.seen),
             Driver::Loop(client, false) => client.call(call),
             Driver::Shim(shim, client) => shim.end(shim.begin(*client, call)),
@@ -239,12 +229,12 @@ impl Client {
     /// with smol. A shim always takes them.
     pub(super) fn call_unheard(&mut self, call: Call<CallTool>) -> Result<CallToolResult, CallError> {
         match &mut self.driver {
-            Driver::Blocking(client) => {
+            Driver::Of(adapters::Client::Blocking(client)) => {
                 let _rests = self.seen.counts();
                 client.call(call)
             }
             Driver::Loop(client, _) => client.call(call),
-            Driver::Smol(..) | Driver::Shim(..) => self.call(call),
+            Driver::Of(_) | Driver::Shim(..) => self.call(call),
         }
     }
 
@@ -252,13 +242,10 @@ impl Client {
     pub(super) fn call_both(&mut self, calls: [Call<CallTool>; 2]) -> [Result<CallToolResult, CallError>; 2] {
         let [first, second] = calls;
         match &mut self.driver {
-            Driver::Blocking(client) => {
+            Driver::Of(client) => {
                 let first = client.start(first);
                 let second = client.call(second);
                 [first.wait(), second]
-            }
-            Driver::Smol(client, _) => {
-                smol::block_on(smol::future::zip(client.call(first), client.call(second))).into()
             }
             Driver::Loop(client, _) => run_both(client, [first, second], &self.seen),
             Driver::Shim(shim, client) => {
@@ -275,17 +262,11 @@ impl Client {
         is_sent: impl FnOnce(),
     ) -> Result<CallToolResult, CallError> {
         match &mut self.driver {
-            Driver::Blocking(client) => {
+            Driver::Of(client) => {
                 let pending = client.start(call);
                 is_sent();
                 pending.cancel(None);
                 pending.wait()
-            }
-            Driver::Smol(client, _) => {
-                let pending = client.start(call);
-                is_sent();
-                pending.cancel(None);
-                smol::block_on(pending)
             }
             Driver::Loop(client, _) => {
                 let now = client.now();
@@ -309,8 +290,7 @@ impl Client {
     /// Sends a notification.
     pub(super) fn notify(&mut self, method: &str) -> Result<(), Refusal> {
         match &mut self.driver {
-            Driver::Blocking(client) => client.notify(method, Object::new()).map(drop),
-            Driver::Smol(client, _) => client.notify(method, Object::new()).map(drop),
+            Driver::Of(client) => client.notify(method, Object::new()),
             Driver::Loop(client, _) => {
                 let now = client.now();
                 client.engine.notify(now, method, Object::new()).map_err(|refused| refused.why)
@@ -319,15 +299,17 @@ impl Client {
         }
     }
 
+    /// Closes it, and returns its events.
+    pub(super) fn leave(self) -> Result<Seen, String> {
+        let seen = self.seen.clone();
+        self.close().map(|_| seen)
+    }
+
     /// Closes it, and returns the duration.
     pub(super) fn close(self) -> Result<Duration, String> {
         let began = Instant::now();
         match self.driver {
-            Driver::Blocking(client) => drop(client.close()),
-            Driver::Smol(client, driver) => smol::block_on(async {
-                client.close().await;
-                driver.await;
-            }),
+            Driver::Of(client) => drop(client.close()?),
             Driver::Loop(mut client, _) => client.close().map_err(|e| e.to_string())?,
             Driver::Shim(shim, client) => shim.close(client)?,
         }

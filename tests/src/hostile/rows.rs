@@ -27,11 +27,11 @@ pub struct Row {
 }
 
 pub(super) const DRIVERS: &[Host] = &[BLOCKING, SMOL, Host::Driver(Adapter::Loop)];
-/// The hosts that read standard error themselves.
-const READERS: &[Host] = &[BLOCKING, SMOL];
+/// The hosts that read standard error themselves, and report events of connections and of servers.
+pub(super) const READERS: &[Host] = &[BLOCKING, SMOL];
 const ENGINE: &[Host] = &[Host::Engine];
-const BLOCKING: Host = Host::Driver(Adapter::Blocking);
-const SMOL: Host = Host::Driver(Adapter::Smol);
+pub(super) const BLOCKING: Host = Host::Driver(Adapter::BLOCKING);
+pub(super) const SMOL: Host = Host::Driver(Adapter::SMOL);
 
 /// The messages, or bad lines, of a flood.
 const MILLION: u64 = 1_000_000;
@@ -148,8 +148,7 @@ fn long_line(bench: &Bench) -> Result<String, String> {
     let mut client = bench.start(&[], Setup::default())?;
     amount(&mut client, "line", bench.size)?;
     echo(&mut client)?;
-    let seen = client.seen.clone();
-    client.close()?;
+    let seen = client.leave()?;
     soon(|| seen.of("bad-message") == 1);
     let bad = seen.of("bad-message");
     expect(bad == 1, || format!("{bad} bad messages"))?;
@@ -161,8 +160,7 @@ fn notes(bench: &Bench) -> Result<String, String> {
     let mut client = bench.start(&[], Setup::default())?;
     amount(&mut client, "notes", count)?;
     echo(&mut client)?;
-    let seen = client.seen.clone();
-    client.close()?;
+    let seen = client.leave()?;
     // A separate thread reports them.
     let sum = || {
         let counts = seen.counts();
@@ -182,8 +180,7 @@ fn heavy_notes(bench: &Bench) -> Result<String, String> {
     let is_so = answer.as_ref().is_ok_and(|answer| answer.first_text() == Some("done"));
     expect(is_so, || format!("the call ends with {answer:?}"))?;
     echo(&mut client)?;
-    let seen = client.seen.clone();
-    client.close()?;
+    let seen = client.leave()?;
     let sum = || {
         let counts = seen.counts();
         counts.notes + counts.lost_notes
@@ -280,8 +277,7 @@ fn logs(bench: &Bench) -> Result<String, String> {
     let mut client = bench.start(&["--logs"], Setup::default())?;
     echo(&mut client)?;
     echo(&mut client)?;
-    let seen = client.seen.clone();
-    client.close()?;
+    let seen = client.leave()?;
     // The line after the last response may come too late.
     soon(|| seen.of("bad-message") >= 2);
     let bad = seen.of("bad-message");
@@ -292,10 +288,8 @@ fn logs(bench: &Bench) -> Result<String, String> {
 fn good(bench: &Bench, style: &str) -> Result<String, String> {
     let mut client = bench.start(&[style], Setup::default())?;
     echo(&mut client)?;
-    let seen = client.seen.clone();
-    client.close()?;
-    let told: Vec<String> = seen.counts().diagnostics.keys().cloned().collect();
-    expect(told.is_empty(), || format!("{told:?}"))?;
+    let seen = client.leave()?;
+    seen.is_silent()?;
     Ok("understood".into())
 }
 
@@ -351,8 +345,13 @@ pub(super) fn pid(client: &mut super::client::Client) -> Result<String, String> 
 
 /// Returns whether a program has ended, or ends soon.
 pub(super) fn gone(pid: &str) -> Result<(), String> {
-    soon(|| !fs::exists(format!("/proc/{pid}")).unwrap_or(true));
-    expect(!fs::exists(format!("/proc/{pid}")).unwrap_or(true), || format!("{pid} is still there"))
+    becomes(|| !fs::exists(format!("/proc/{pid}")).unwrap_or(true), || format!("{pid} is still there"))
+}
+
+/// Checks that this holds soon.
+pub(super) fn becomes(is_so: impl Fn() -> bool, what: impl FnOnce() -> String) -> Result<(), String> {
+    soon(&is_so);
+    expect(is_so(), what)
 }
 
 /// Waits for a while until this holds: a separate thread reports some events.

@@ -1,6 +1,7 @@
 //! The server of a scene: a process that prints its state on request.
 
-use super::{Adapter, Setup};
+use super::Setup;
+use crate::adapters::Adapter;
 use crate::peer::usage::Usage;
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;

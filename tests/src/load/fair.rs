@@ -8,7 +8,8 @@
 use super::child::Child;
 use super::raw::{self, SILENCE};
 use super::scenes::{MARGIN, at_rest, millis, shown};
-use super::{Adapter, Scale, Shown};
+use super::{Scale, Shown};
+use crate::adapters::Adapter;
 use mcp_proto::client::Policy;
 use mcp_proto::tools;
 use rustix::buffer::spare_capacity;

@@ -14,33 +14,12 @@ mod streams;
 
 pub use scenes::SCENES;
 
+use crate::adapters::Adapter;
 use child::Child;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
-
-/// Which adapter serves.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Adapter {
-    /// `mcp-blocking`.
-    Blocking,
-    /// `mcp-smol`.
-    Smol,
-}
-
-impl Adapter {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Blocking, Self::Smol];
-
-    /// Its name, as the arguments of a program have it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Blocking => "blocking",
-            Self::Smol => "smol",
-        }
-    }
-}
 
 /// How the server of a scene is set up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

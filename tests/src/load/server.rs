@@ -2,8 +2,8 @@
 //! standard output for each line on standard input: bytes of heap in use, connections, requests,
 //! calls of `echo`. At the end of its input it stops.
 
-use super::{Adapter, Setup};
-use mcp_blocking as blocking;
+use super::Setup;
+use crate::adapters::Adapter;
 use mcp_proto::adapter::ServerOptions;
 use mcp_proto::exchange::RequestHead;
 use mcp_proto::input::{Admission, Change, Principal};
@@ -15,6 +15,7 @@ use mcp_proto::{Handler, Object, Outcome, Progress, Router, ToolError, tool};
 use serde::Deserialize;
 use std::future::{pending, ready};
 use std::io::{self, BufRead, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -30,34 +31,29 @@ const GRACE: Duration = Duration::from_secs(1);
 /// # Errors
 /// It cannot listen, or a standard stream fails.
 pub fn serve(adapter: Adapter, patience: Duration, setup: Setup, heap: fn() -> usize) -> io::Result<()> {
-    match adapter {
+    let router = match adapter {
+        Adapter::Blocking => router(patience, setup, |tool| Handler::sync(move |cx| run(cx, tool))),
+        Adapter::Smol => router(patience, setup, |tool| Handler::future(move |cx| ready(run(&cx, tool)))),
+    };
+    let admits = matches!(setup, Setup::Principals | Setup::Small);
+    let (router, options) = match adapter {
         Adapter::Blocking => {
-            let router = router(patience, setup, |tool| Handler::sync(move |cx| run(cx, tool)));
-            let router = router.add(tool("wait"), Handler::sync(wait));
-            let mut serving = ServerOptions::new();
-            if matches!(setup, Setup::Principals | Setup::Small) {
-                serving = serving.on_admit(|head, _| admission(head));
-            }
-            let server = blocking::serve_http((router, serving), "127.0.0.1:0")?;
-            println!("LISTENING {}", server.local_addr().expect("an address"));
-            answer(heap, || server.stats())?;
-            server.stop(GRACE);
-            Ok(())
+            let options = ServerOptions::new();
+            let options = if admits { options.on_admit(|head, _| admission(head)) } else { options };
+            (router.add(tool("wait"), Handler::sync(wait)), options)
         }
         Adapter::Smol => {
-            let router = router(patience, setup, |tool| Handler::future(move |cx| ready(run(&cx, tool))));
-            let router = router.add(tool("wait"), Handler::future(|_| pending()));
-            let mut options = ServerOptions::new();
-            if matches!(setup, Setup::Principals | Setup::Small) {
-                options = options.on_admit_async(|head, _| ready(admission(head.as_deref())));
-            }
-            let server = smol::block_on(mcp_smol::serve_http((router, options), "127.0.0.1:0"))?;
-            println!("LISTENING {}", server.local_addr().expect("an address"));
-            answer(heap, || server.stats())?;
-            smol::block_on(server.stop(GRACE));
-            Ok(())
+            let options = ServerOptions::new();
+            let admit = |head: Option<Arc<RequestHead>>, _| ready(admission(head.as_deref()));
+            let options = if admits { options.on_admit_async(admit) } else { options };
+            (router.add(tool("wait"), Handler::future(|_| pending())), options)
         }
-    }
+    };
+    let server = adapter.serve_http((router, options), "127.0.0.1:0")?;
+    println!("LISTENING {}", server.address());
+    answer(heap, || server.stats())?;
+    server.stop(GRACE);
+    Ok(())
 }
 
 fn answer(heap: fn() -> usize, stats: impl Fn() -> ServerStats) -> io::Result<()> {

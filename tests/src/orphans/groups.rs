@@ -66,7 +66,7 @@ const UNWILLING: [Kind; 6] = [
     Kind { name: "says nothing, behind a shell", args: &["--mute", "--ignore-eof", "--ignore-term"], shell: true },
 ];
 
-const BOTH: [Adapter; 2] = [Adapter::Blocking, Adapter::Smol];
+const BOTH: [Adapter; 2] = [Adapter::BLOCKING, Adapter::SMOL];
 
 const fn kind(name: &'static str, args: &'static [&'static str]) -> Kind {
     Kind { name, args, shell: false }
@@ -86,16 +86,16 @@ pub fn groups() -> Vec<Group> {
         group("panic", cases(&Adapter::ALL, "panic", &CHILDREN), nothing),
         group("close", [living("close", &Adapter::ALL), living("close-waiting", &BOTH)].concat(), nothing),
         group("drop while a call waits", living("drop-waiting", &BOTH), nothing),
-        group("drop of the driver", living("driver", &[Adapter::Smol]), nothing),
-        group("drop of the runtime", living("runtime", &[Adapter::Smol]), nothing),
+        group("drop of the driver", living("driver", &[Adapter::SMOL]), nothing),
+        group("drop of the runtime", living("runtime", &[Adapter::SMOL]), nothing),
         group(
             "failed connection",
             with(
                 &["--stay"],
                 None,
                 [
-                    cases(&[Adapter::Blocking, Adapter::Loop], "return", &UNWILLING),
-                    cases(&[Adapter::Smol], "handshake", &UNWILLING),
+                    cases(&[Adapter::BLOCKING, Adapter::Loop], "return", &UNWILLING),
+                    cases(&[Adapter::SMOL], "handshake", &UNWILLING),
                 ]
                 .concat(),
             ),
@@ -103,12 +103,12 @@ pub fn groups() -> Vec<Group> {
         ),
         group(
             "dropped while connecting",
-            with(&["--stay"], None, cases(&[Adapter::Smol], "abandon", &UNWILLING[2..])),
+            with(&["--stay"], None, cases(&[Adapter::SMOL], "abandon", &UNWILLING[2..])),
             nothing,
         ),
         group("SIGKILL", with(&[], Some(Signalled::Kill), cases(&BOTH, "wait", deadly)), heedless),
         group("exit", cases(&BOTH, "exit", deadly), heedless),
-        group("return while a thread waits", cases(&[Adapter::Blocking], "return-waiting", deadly), heedless),
+        group("return while a thread waits", cases(&[Adapter::BLOCKING], "return-waiting", deadly), heedless),
         group("Ctrl-C", interrupted(&[]), heedless),
         group("Ctrl-C, one group", interrupted(&["--inherit"]), nothing),
         group("Ctrl-C, forwarded", interrupted(&["--forward"]), nothing),

@@ -1,16 +1,18 @@
-//! The server for the suite: [`tools`] has its tools, an adapter adds how to listen, to wait and to
-//! return.
+//! The server for the suite, on either adapter. [`tools`] has its tools.
 
-pub mod blocking;
-pub mod smol;
 pub mod tools;
 
 use std::env;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread::sleep;
 use std::time::Duration;
 
+use crate::adapters::Adapter;
+use crate::exit_code;
+use mcp_proto::adapter::ServerOptions;
 use mcp_proto::input::Change;
 use mcp_proto::{CallToolResult, Cx, Denied, Handler, Progress, Router, Tool, ToolError, WireMessage};
 
@@ -22,7 +24,7 @@ pub struct Fixture {
     /// The steps before the result, in order.
     pub steps: Vec<Step>,
     /// Returns the result.
-    pub end: fn(&Cx) -> Result<CallToolResult, ToolError>,
+    pub end: End,
 }
 
 /// A step of a handler before its result.
@@ -58,18 +60,12 @@ pub enum Over {
 
 /// Runs the program on an adapter, until it is killed or, over standard input, its client has
 /// disconnected.
-pub fn run(serve: impl FnOnce(Options) -> io::Result<()>) -> ExitCode {
+pub fn run(adapter: Adapter) -> ExitCode {
     let Some(options) = Options::read(env::args().skip(1)) else {
         eprintln!("usage: [--verbose] --http ADDR | --stdio");
         return ExitCode::from(2);
     };
-    match serve(options) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("failed: {why}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code("failed", options.serve(adapter).map(|()| true))
 }
 
 impl Options {
@@ -91,6 +87,24 @@ impl Options {
         }
         Some(Self { over: over?, verbose })
     }
+
+    fn serve(self, adapter: Adapter) -> io::Result<()> {
+        let router = router(match adapter {
+            Adapter::Blocking => on_a_thread,
+            Adapter::Smol => in_a_task,
+        });
+        let callbacks = ServerOptions::new();
+        let callbacks = if self.verbose { callbacks.on_message(tell) } else { callbacks };
+        match self.over {
+            Over::Stdio => adapter.serve_stdio((router, callbacks)),
+            Over::Http(address) => {
+                let server = adapter.serve_http((router, callbacks), address)?;
+                announce(server.address())?;
+                server.wait();
+                Ok(())
+            }
+        }
+    }
 }
 
 impl Step {
@@ -110,8 +124,31 @@ impl Step {
     }
 }
 
+/// Returns the result of a tool.
+pub type End = fn(&Cx) -> Result<CallToolResult, ToolError>;
+
+fn on_a_thread(steps: Vec<Step>, end: End) -> Handler {
+    Handler::sync(move |cx| {
+        steps.iter().filter_map(|step| step.take(cx)).for_each(sleep);
+        cx.outcome(end(cx))
+    })
+}
+
+fn in_a_task(steps: Vec<Step>, end: End) -> Handler {
+    let steps = Arc::new(steps);
+    Handler::future(move |cx| {
+        let steps = Arc::clone(&steps);
+        async move {
+            for pause in steps.iter().filter_map(|step| step.take(&cx)) {
+                smol::Timer::after(pause).await;
+            }
+            cx.outcome(end(&cx))
+        }
+    })
+}
+
 /// Creates a router with every tool. `handler` creates the handlers.
-fn router(handler: impl Fn(Vec<Step>, fn(&Cx) -> Result<CallToolResult, ToolError>) -> Handler) -> Router {
+fn router(handler: fn(Vec<Step>, End) -> Handler) -> Router {
     let router = Router::new("everything-server", env!("CARGO_PKG_VERSION"))
         .tools_change()
         // The suite sends answers with its first call

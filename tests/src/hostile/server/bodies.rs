@@ -2,9 +2,9 @@
 
 use super::ask::{Ask, BATCHES, LEGACY};
 use super::link::Answer;
-use super::parts::{DRIVERS, FLAT, closes, each, each_ask, gets, keeps, met, met_with, proper, shown};
+use super::parts::{FLAT, closes, each, each_ask, gets, keeps, met, met_with, proper, shown};
 use super::site::good;
-use crate::hostile::rows::{expect, row};
+use crate::hostile::rows::{DRIVERS, expect, row};
 use crate::hostile::{Bench, Row};
 use serde_json::{Value, json};
 
@@ -226,8 +226,7 @@ fn counted(bench: &Bench, part: &[u8]) -> Result<String, String> {
     refused.after(&answer, &mut link)?;
     link.leave();
     pouring.join().map_err(|_| "the writer panics")?;
-    site.serves()?;
-    site.at_rest()?;
+    site.is_well()?;
     Ok(format!("{}, closed", shown(&answer)))
 }
 
@@ -298,8 +297,7 @@ pub(super) fn answers(answer: &Answer) -> Result<Vec<Value>, String> {
 fn refused_batch(bench: &Bench, revision: &str, body: &str, refused: &super::parts::Gets) -> Result<String, String> {
     let site = bench.site(|_| {})?;
     let session = site.session(revision)?;
-    let mut link = site.visit()?;
-    link.say(&Ask::legacy(revision, Some(&session), &Value::Null).body(body).bytes());
+    let mut link = site.says(&Ask::legacy(revision, Some(&session), &Value::Null).body(body))?;
     let answer = refused.next(&mut link)?;
     good(&mut link)?;
     site.serves_session(revision, &session)?;

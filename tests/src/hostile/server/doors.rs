@@ -2,8 +2,8 @@
 
 use super::ask::{Ask, LEGACY};
 use super::link::Answer;
-use super::parts::{DRIVERS, FLAT, closes, each, each_ask, gets, keeps, met};
-use crate::hostile::rows::{expect, row};
+use super::parts::{FLAT, closes, each, each_ask, gets, keeps, met};
+use crate::hostile::rows::{DRIVERS, expect, row};
 use crate::hostile::{Bench, Row};
 use mcp_proto::ServerConfig;
 use mcp_proto::server::Hosts;

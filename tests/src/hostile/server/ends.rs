@@ -2,10 +2,10 @@
 
 use super::ask::{Ask, LEGACY};
 use super::link::Link;
-use super::parts::{DRIVERS, FLAT, proper};
+use super::parts::{FLAT, proper};
 use super::site::{Site, good};
 use super::tools::{self, free, has_begun, was_stopped};
-use crate::hostile::rows::{expect, row, soon};
+use crate::hostile::rows::{DRIVERS, becomes, expect, row};
 use crate::hostile::{Bench, Row};
 use serde_json::json;
 
@@ -24,8 +24,7 @@ pub(super) const ROWS: &[Row] = &[
         good(&mut link)?;
         link.finish();
         link.is_over()?;
-        site.serves()?;
-        site.at_rest()?;
+        site.is_well()?;
         Ok("closed without a word".into())
     }),
     row("ends its side behind a request", DRIVERS, FLAT, |b| {
@@ -33,8 +32,7 @@ pub(super) const ROWS: &[Row] = &[
         // The server may treat it as disconnected, since it looks the same. It must not keep it, or
         // send a part of a response.
         for _ in 0..50 {
-            let mut link = site.visit()?;
-            link.say(&Ask::call("echo").with("text", "x").bytes());
+            let mut link = site.says(&Ask::call("echo").with("text", "x"))?;
             link.finish();
             match link.answer() {
                 Ok(answer) => {
@@ -44,17 +42,14 @@ pub(super) const ROWS: &[Row] = &[
                 Err(why) => expect(why == "it ends without an answer", || why)?,
             }
         }
-        site.serves()?;
-        site.at_rest()?;
+        site.is_well()?;
         Ok("answered or cancelled, and closed".into())
     }),
     row("breaks off in an answer of 8 MiB", DRIVERS, 120, |b| {
         let site = b.site(|_| {})?;
         for _ in 0..4 {
-            let mut link = site.visit()?;
-            link.say(&Ask::call("big").with("bytes", 8 << 20).bytes());
-            let answer = link.head()?;
-            expect(answer.status == 200, || format!("{answer} in place of 200"))?;
+            let mut link = site.says(&Ask::call("big").with("bytes", 8 << 20))?;
+            link.opens()?;
             link.reset();
             site.serves()?;
         }
@@ -103,13 +98,11 @@ pub(super) const ROWS: &[Row] = &[
     row("ends its side in an event stream", DRIVERS, FLAT, |b| {
         let (site, link) = told(b)?;
         link.finish();
-        soon(|| was_stopped("call"));
-        expect(was_stopped("call"), || "the call goes on".into())?;
+        becomes(|| was_stopped("call"), || "the call goes on".into())?;
         let (mut link, limit) = (link, 64 << 20);
         let rest = link.rest()?.len();
         expect(rest < limit, || format!("{rest} more bytes"))?;
-        site.serves()?;
-        site.at_rest()?;
+        site.is_well()?;
         Ok("the call is stopped, and the connection closed".into())
     }),
 ];
@@ -170,8 +163,7 @@ fn breaks_at(bench: &Bench, bytes: &[u8]) -> Result<String, String> {
 /// A running call of 2026-07-28.
 fn waiting(bench: &Bench) -> Result<(Site, Link), String> {
     let site = bench.site(|_| {})?;
-    let mut link = site.visit()?;
-    link.say(&Ask::call("wait").with("tag", "call").bytes());
+    let link = site.says(&Ask::call("wait").with("tag", "call"))?;
     begun(&site)?;
     Ok((site, link))
 }
@@ -180,8 +172,7 @@ fn waiting(bench: &Bench) -> Result<(Site, Link), String> {
 fn waiting_in_a_session(bench: &Bench) -> Result<(Site, Link), String> {
     let site = bench.site(|config| config.stream_after = std::time::Duration::from_secs(60))?;
     let session = site.session(LEGACY)?;
-    let mut link = site.visit()?;
-    link.say(&Ask::legacy_call(LEGACY, Some(&session), 5, "wait", &json!({"tag": "call"})).bytes());
+    let link = site.says(&Ask::legacy_call(LEGACY, Some(&session), 5, "wait", &json!({"tag": "call"})))?;
     begun(&site)?;
     Ok((site, link))
 }
@@ -189,29 +180,24 @@ fn waiting_in_a_session(bench: &Bench) -> Result<(Site, Link), String> {
 /// A running call of 2026-07-28 that has sent progress.
 fn told(bench: &Bench) -> Result<(Site, Link), String> {
     let site = bench.site(|_| {})?;
-    let mut link = site.visit()?;
-    link.say(&Ask::call("tell").with("tag", "call").bytes());
-    let head = link.head()?;
-    expect(head.status == 200, || format!("{head} in place of 200"))?;
+    let mut link = site.says(&Ask::call("tell").with("tag", "call"))?;
+    link.opens()?;
     link.until("notifications/news")?;
     Ok((site, link))
 }
 
 fn begun(site: &Site) -> Result<(), String> {
-    soon(|| has_begun("call"));
-    expect(has_begun("call"), || "the call does not begin".into())?;
+    becomes(|| has_begun("call"), || "the call does not begin".into())?;
     site.serves()
 }
 
 /// The call was cancelled, and its connection is closed without a response.
 fn stopped(site: &Site, link: Option<Link>) -> Result<String, String> {
-    soon(|| was_stopped("call"));
-    expect(was_stopped("call"), || "the call goes on".into())?;
+    becomes(|| was_stopped("call"), || "the call goes on".into())?;
     if let Some(mut link) = link {
         link.is_over()?;
     }
-    site.serves()?;
-    site.at_rest()?;
+    site.is_well()?;
     Ok("the call is stopped".into())
 }
 

@@ -2,10 +2,10 @@
 //! than the limits.
 
 use super::ask::{Ask, LEGACY};
-use super::parts::{DRIVERS, FLAT, closes, gets, proper, shown};
+use super::parts::{FLAT, closes, gets, proper, shown};
 use super::site::{Site, good};
 use super::tools::{self, free, has_begun};
-use crate::hostile::rows::{expect, row, soon};
+use crate::hostile::rows::{DRIVERS, expect, row, soon};
 use crate::hostile::{Bench, Row};
 use serde_json::Value;
 use std::cell::RefCell;
@@ -23,14 +23,12 @@ pub(super) const ROWS: &[Row] = &[
         let asks = Ask::call("echo").with("text", "x").bytes().repeat(10_000);
         let mut link = site.visit()?;
         let writing = link.say_beside(asks)?;
-        let answer = link.answer()?;
-        expect(answer.status == 200, || format!("{answer} in place of 200"))?;
+        link.served()?;
         link.reset();
         // The connection breaks when its last descriptor, the writer's, is closed. It writes all of
         // it, without reading the responses.
         writing.join().map_err(|_| "the writer panics")?;
-        site.serves()?;
-        site.at_rest()?;
+        site.is_well()?;
         Ok("let go of".into())
     }),
     row("asks 10,000 times in one write what there is not", DRIVERS, 64, |b| {
@@ -83,8 +81,7 @@ fn garbage(bench: &Bench) -> Result<String, String> {
         refused.after(&answer, &mut link)?;
         expect(tools::marks() == before, || "what is behind the garbage has run".into())?;
     }
-    site.serves()?;
-    site.at_rest()?;
+    site.is_well()?;
     Ok("200, then 400, closed".into())
 }
 
@@ -155,8 +152,7 @@ fn connections(bench: &Bench) -> Result<String, String> {
     }
     let full = closes(&[503]).field("Retry-After", "");
     for _ in 0..20 {
-        let mut link = site.visit()?;
-        link.say(&Ask::mark().bytes());
+        let mut link = site.says(&Ask::mark())?;
         let answer = full.next(&mut link)?;
         full.after(&answer, &mut link)?;
         site.serves()?;
@@ -179,14 +175,12 @@ fn calls(bench: &Bench) -> Result<String, String> {
     let tags = ["a", "b", "c", "d"];
     let mut links = Vec::new();
     for tag in tags {
-        let mut link = site.visit()?;
-        link.say(&Ask::call("wait").with("tag", tag).bytes());
+        let link = site.says(&Ask::call("wait").with("tag", tag))?;
         soon(|| has_begun(tag));
         links.push(link);
     }
     let full = gets(&[503]).field("Retry-After", "").code(-32603);
-    let mut link = site.visit()?;
-    link.say(&Ask::mark().bytes());
+    let mut link = site.says(&Ask::mark())?;
     let answer = full.next(&mut link)?;
     expect(answer.json()?["id"] == 1, || format!("{answer} does not say whose it is"))?;
     for (tag, link) in tags.iter().zip(&mut links) {
@@ -209,18 +203,15 @@ fn listens(bench: &Bench) -> Result<String, String> {
     let ask = Ask::modern("subscriptions/listen", None)
         .message(|message| message["params"]["notifications"] = serde_json::json!({"toolsListChanged": true}));
     let listen = || {
-        let mut link = site.visit()?;
-        link.say(&ask.bytes());
-        let head = link.head()?;
-        expect(head.status == 200, || format!("{head} in place of 200"))?;
+        let mut link = site.says(&ask)?;
+        link.opens()?;
         link.until("acknowledged")?;
         Ok::<_, String>(link)
     };
     let mut links = (0..ROOM).map(|_| listen()).collect::<Result<Vec<_>, _>>()?;
     let full = gets(&[503]).field("Retry-After", "");
     for _ in 0..50 {
-        let mut link = site.visit()?;
-        link.say(&ask.bytes());
+        let mut link = site.says(&ask)?;
         full.next(&mut link)?;
         site.serves()?;
     }
@@ -232,7 +223,6 @@ fn listens(bench: &Bench) -> Result<String, String> {
     });
     expect(again.take().is_some(), || "there is no room again".into())?;
     drop(links);
-    site.serves()?;
-    site.at_rest()?;
+    site.is_well()?;
     Ok("503 and Retry-After; then there is room again".into())
 }

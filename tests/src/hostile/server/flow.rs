@@ -1,9 +1,8 @@
 //! What no check of an engine sees: whether a driver reads on after it has stopped.
 
 use super::ask::Ask;
-use super::parts::DRIVERS;
 use super::tools::{free, has_begun};
-use crate::hostile::rows::{expect, row, soon};
+use crate::hostile::rows::{DRIVERS, expect, row, soon};
 use crate::hostile::{Bench, Row};
 
 pub(super) const ROWS: &[Row] = &[row("asks 24 MiB behind a call that waits", DRIVERS, 96, waits)];
@@ -12,8 +11,7 @@ pub(super) const ROWS: &[Row] = &[row("asks 24 MiB behind a call that waits", DR
 fn waits(bench: &Bench) -> Result<String, String> {
     const ASKS: usize = 384;
     let site = bench.site(|_| {})?;
-    let mut link = site.visit()?;
-    link.say(&Ask::call("wait").with("tag", "first").bytes());
+    let mut link = site.says(&Ask::call("wait").with("tag", "first"))?;
     soon(|| has_begun("first"));
     let text = "x".repeat(64 << 10);
     let asks = Ask::call("echo").with("text", text.as_str()).bytes().repeat(ASKS);
@@ -31,7 +29,6 @@ fn waits(bench: &Bench) -> Result<String, String> {
     }
     rest.join().map_err(|_| "the writer panics")?;
     drop(link);
-    site.serves()?;
-    site.at_rest()?;
+    site.is_well()?;
     Ok(format!("{} MiB were taken before the first answer; then all are answered", taken >> 20))
 }

@@ -2,10 +2,10 @@
 //! request never runs.
 
 use super::ask::Ask;
-use super::parts::{DRIVERS, FLAT, closes, each, each_ask, gets, keeps, met, met_with, ran, short};
+use super::parts::{FLAT, closes, each, each_ask, gets, keeps, met, met_with, ran, short};
 use super::site::good;
 use super::tools;
-use crate::hostile::rows::{expect, row};
+use crate::hostile::rows::{DRIVERS, expect, row};
 use crate::hostile::{Bench, Row};
 use mcp_proto::ServerConfig;
 
@@ -184,8 +184,7 @@ pub(super) const ROWS: &[Row] = &[
 /// An endless chunked body is refused, and not held.
 fn poured(bench: &Bench, start: &str, part: &str) -> Result<String, String> {
     let site = bench.site(|_| {})?;
-    let mut link = site.visit()?;
-    link.say(&Ask::mark().chunks(start).bytes());
+    let mut link = site.says(&Ask::mark().chunks(start))?;
     let pouring = link.pour(part.as_bytes(), bench.size)?;
     let refused = closes(&[400, 413, 431]);
     let answer = refused.next(&mut link)?;
@@ -194,8 +193,7 @@ fn poured(bench: &Bench, start: &str, part: &str) -> Result<String, String> {
     link.leave();
     pouring.join().map_err(|_| "the writer panics")?;
     ran(0, &answer)?;
-    site.serves()?;
-    site.at_rest()?;
+    site.is_well()?;
     Ok(format!("{}, closed", super::parts::shown(&answer)))
 }
 
@@ -249,8 +247,7 @@ fn behind_a_body(bench: &Bench) -> Result<String, String> {
     expect(tools::marks() == 0, || "what is behind has run".into())?;
     // A body of exactly the limit is read, and the bytes after it are a request.
     let site = bench.site(small)?;
-    let mut link = site.visit()?;
-    link.say(&Ask::call("echo").body(" ".repeat(1 << 10)).bytes());
+    let mut link = site.says(&Ask::call("echo").body(" ".repeat(1 << 10)))?;
     let answer = keeps(&[400]).next(&mut link)?;
     good(&mut link)?;
     Ok(format!("{declared}; at the limit {} and kept", answer.status))

@@ -1,5 +1,6 @@
 //! A connection of a client that writes any bytes, and reads as a strict client would.
 
+use crate::hostile::rows::expect;
 use crate::stub::SOON;
 use rustix::net::sockopt::{set_socket_linger, set_socket_recv_buffer_size};
 use serde_json::Value;
@@ -193,6 +194,18 @@ impl Link {
             None => Err(format!("no field: {line:?}")),
         });
         Ok(Answer { status, fields: fields.collect::<Result<_, _>>()?, body: Vec::new() })
+    }
+
+    /// Reads the head of the next response, which is a success.
+    pub(super) fn opens(&mut self) -> Result<(), String> {
+        let head = self.head()?;
+        expect(head.status == 200, || format!("{head} in place of 200"))
+    }
+
+    /// Reads the next response completely, which is a success.
+    pub(super) fn served(&mut self) -> Result<(), String> {
+        let answer = self.answer()?;
+        expect(answer.status == 200, || format!("{answer} in place of 200"))
     }
 
     /// Reads the next chunk of a body. `None` after the last.

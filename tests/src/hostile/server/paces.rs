@@ -3,10 +3,10 @@
 
 use super::ask::Ask;
 use super::link::Link;
-use super::parts::{DRIVERS, FLAT, SHORT, closes, proper, short, shown};
+use super::parts::{FLAT, SHORT, closes, proper, short, shown};
 use super::site::{Site, good};
 use super::tools;
-use crate::hostile::rows::{expect, row, soon};
+use crate::hostile::rows::{DRIVERS, becomes, expect, row, soon};
 use crate::hostile::{Bench, Row};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -80,8 +80,7 @@ pub(super) const ROWS: &[Row] = &[
         good(&mut link)?;
         link.is_over()?;
         in_time(began)?;
-        site.serves()?;
-        site.at_rest()?;
+        site.is_well()?;
         Ok("closed without a word".into())
     }),
     // Two responses of 8 MiB exist at once, in several intermediate forms.
@@ -122,8 +121,7 @@ fn drips(bench: &Bench, start: &[u8], part: &'static [u8]) -> Result<String, Str
     let mut link = site.visit()?;
     link.say(start);
     if start.ends_with(b"}") {
-        let answer = link.answer()?;
-        expect(answer.status == 200, || format!("{answer} in place of 200"))?;
+        link.served()?;
     }
     let dripping = link.drip(part, Duration::from_millis(50))?;
     let told = ended(&site, &mut link, began)?;
@@ -147,8 +145,7 @@ fn ended(site: &Site, link: &mut Link, began: Instant) -> Result<String, String>
         }
     };
     in_time(began)?;
-    site.serves()?;
-    site.at_rest()?;
+    site.is_well()?;
     expect(tools::marks() == 0, || "half a call has run".into())?;
     Ok(told)
 }
@@ -166,8 +163,7 @@ fn never_reads(bench: &Bench) -> Result<String, String> {
     let site = bench.site(short)?;
     let mut links = Vec::new();
     for _ in 0..2 {
-        let mut link = site.visit()?;
-        link.say(&Ask::call("big").with("bytes", 8 << 20).bytes());
+        let link = site.says(&Ask::call("big").with("bytes", 8 << 20))?;
         links.push(link);
     }
     // The others are served until the limit has passed.
@@ -189,14 +185,11 @@ fn never_reads(bench: &Bench) -> Result<String, String> {
 /// The events are bounded, and the end of the stream ends the call.
 fn never_reads_events(bench: &Bench) -> Result<String, String> {
     let site = bench.site(short)?;
-    let mut link = site.visit()?;
-    link.say(&Ask::call("tell").with("tag", "told").bytes());
+    let mut link = site.says(&Ask::call("tell").with("tag", "told"))?;
     soon(|| tools::has_begun("told"));
     site.serves()?;
-    soon(|| tools::was_stopped("told"));
-    expect(tools::was_stopped("told"), || "the call goes on".into())?;
-    site.serves()?;
-    site.at_rest()?;
+    becomes(|| tools::was_stopped("told"), || "the call goes on".into())?;
+    site.is_well()?;
     let told = link.rest()?.len();
     Ok(format!("cut off, {} KiB were taken; the call is stopped", told >> 10))
 }
@@ -211,7 +204,6 @@ fn asks_and_never_reads(bench: &Bench) -> Result<String, String> {
     // It blocks until the connection is closed.
     let taken = pouring.join().map_err(|_| "the writer panics")?;
     expect(taken < 68 << 20, || format!("{taken} bytes are taken"))?;
-    site.serves()?;
-    site.at_rest()?;
+    site.is_well()?;
     Ok(format!("cut off, {} KiB were taken", taken >> 10))
 }

@@ -4,15 +4,11 @@ use super::ask::Ask;
 use super::link::{Answer, Link};
 use super::site::{Site, good};
 use super::tools;
+use crate::hostile::Bench;
 use crate::hostile::rows::expect;
-use crate::hostile::{Bench, Host};
-use crate::orphans::Adapter;
 use mcp_proto::ServerConfig;
 use serde_json::Value;
 use std::time::Duration;
-
-pub(super) const DRIVERS: &[Host] =
-    &[Host::Driver(Adapter::Blocking), Host::Driver(Adapter::Smol), Host::Driver(Adapter::Loop)];
 
 /// The maximum memory of server and client together, in MiB.
 pub(super) const FLAT: u64 = 40;

@@ -2,11 +2,11 @@
 
 use super::ask::{Ask, LEGACY};
 use super::link::Link;
-use super::parts::{DRIVERS, FLAT, gets, keeps};
+use super::parts::{FLAT, gets, keeps};
 use super::sessions::got;
 use super::site::Site;
 use super::tools::{free, has_begun, was_stopped};
-use crate::hostile::rows::{expect, row, soon};
+use crate::hostile::rows::{DRIVERS, becomes, expect, row, soon};
 use crate::hostile::{Bench, Row};
 use mcp_proto::ServerConfig;
 use serde_json::{Value, json};
@@ -67,8 +67,7 @@ pub(super) const ROWS: &[Row] = &[
         let (link, event) = primed(&site, &session, 5, "call")?;
         got(&site, &Ask::delete(LEGACY, Some(&session)), &keeps(&[200, 204]))?;
         got(&site, &back(&session, &event), &keeps(&[404]))?;
-        soon(|| was_stopped("call"));
-        expect(was_stopped("call"), || "the call of an ended session goes on".into())?;
+        becomes(|| was_stopped("call"), || "the call of an ended session goes on".into())?;
         drop(link);
         site.at_rest()?;
         Ok("404; the call is stopped".into())
@@ -129,10 +128,8 @@ fn primed(site: &Site, session: &str, id: i64, tag: &str) -> Result<(Link, Strin
 
 /// The same, of this call of `wait`.
 pub(super) fn primed_by(site: &Site, ask: &Ask, tag: &str) -> Result<(Link, String), String> {
-    let mut link = site.visit()?;
-    link.say(&ask.bytes());
-    let head = link.head()?;
-    expect(head.status == 200, || format!("{head} in place of 200"))?;
+    let mut link = site.says(&ask)?;
+    link.opens()?;
     let told = link.until("id:")?;
     let event = told.lines().find_map(|line| line.strip_prefix("id:")).unwrap_or_default().trim().to_string();
     expect(!event.is_empty(), || format!("no event id: {told}"))?;
@@ -166,10 +163,8 @@ fn purged(bench: &Bench) -> Result<String, String> {
         config.limits.server.history_events = 4;
     })?;
     let session = site.session(LEGACY)?;
-    let mut link = site.visit()?;
-    link.say(&Ask::legacy_call(LEGACY, Some(&session), 5, "tell", &json!({"tag": "call"})).bytes());
-    let head = link.head()?;
-    expect(head.status == 200, || format!("{head} in place of 200"))?;
+    let mut link = site.says(&Ask::legacy_call(LEGACY, Some(&session), 5, "tell", &json!({"tag": "call"})))?;
+    link.opens()?;
     let first = link.until("id:")?;
     let event = first.lines().find_map(|line| line.strip_prefix("id:")).unwrap_or_default().trim().to_string();
     for _ in 0..40 {
@@ -179,8 +174,7 @@ fn purged(bench: &Bench) -> Result<String, String> {
     got(&site, &back(&session, &event), &keeps(&[400]))?;
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5}});
     got(&site, &Ask::legacy(LEGACY, Some(&session), &cancel), &keeps(&[202]))?;
-    soon(|| was_stopped("call"));
-    expect(was_stopped("call"), || "the call is not cancelled".into())?;
+    becomes(|| was_stopped("call"), || "the call is not cancelled".into())?;
     site.serves_session(LEGACY, &session)?;
     site.at_rest()?;
     Ok("400, kept".into())
@@ -192,10 +186,8 @@ fn at_once(bench: &Bench) -> Result<String, String> {
     let (link, event) = primed(&site, &session, 5, "call")?;
     let mut links = vec![link];
     for _ in 0..50 {
-        let mut link = site.visit()?;
-        link.say(&back(&session, &event).bytes());
-        let head = link.head()?;
-        expect(head.status == 200, || format!("{head} in place of 200"))?;
+        let mut link = site.says(&back(&session, &event))?;
+        link.opens()?;
         links.push(link);
     }
     free("call");

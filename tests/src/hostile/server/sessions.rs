@@ -2,10 +2,10 @@
 
 use super::ask::{Ask, BATCHES, LEGACY};
 use super::link::{Answer, Link};
-use super::parts::{DRIVERS, FLAT, Gets, gets, keeps, proper, shown};
+use super::parts::{FLAT, Gets, gets, keeps, proper, shown};
 use super::site::{Site, good};
 use super::tools::{self, free, has_begun, was_stopped};
-use crate::hostile::rows::{expect, row, soon};
+use crate::hostile::rows::{DRIVERS, expect, row, soon};
 use crate::hostile::{Bench, Row};
 use mcp_proto::ServerConfig;
 use mcp_proto::server::Sessions;
@@ -62,8 +62,7 @@ pub(super) const ROWS: &[Row] = &[
             got(&site, &ask, &keeps(&[406, 400])).map_err(|why| format!("{accepted}: {why}"))?;
         }
         // A request without the field accepts any type.
-        let mut link = site.visit()?;
-        link.say(&Ask::get(LEGACY, Some(&session)).without("Accept").bytes());
+        let mut link = site.says(&Ask::get(LEGACY, Some(&session)).without("Accept"))?;
         let head = link.head()?;
         expect([200, 406].contains(&head.status), || format!("{head} without a field"))?;
         site.serves_session(LEGACY, &session)?;
@@ -84,8 +83,7 @@ pub(super) const ROWS: &[Row] = &[
         refused(&site, &Ask::mark().who("stranger"), &gets(&[403]))?;
         refused(&site, &Ask::mark().set("Host", "evil.example"), &gets(&[403]))?;
         unmarked()?;
-        site.serves()?;
-        site.at_rest()?;
+        site.is_well()?;
         Ok("401 and a challenge, or 403".into())
     }),
     row("answers the question of another session", DRIVERS, FLAT, answers_for_another),
@@ -105,8 +103,7 @@ pub(super) const ROWS: &[Row] = &[
 
 /// This request gets this, on a separate connection. A good client is served afterwards.
 pub(super) fn got(site: &Site, ask: &Ask, expected: &Gets) -> Result<Answer, String> {
-    let mut link = site.visit()?;
-    link.say(&ask.bytes());
+    let mut link = site.says(&ask)?;
     let answer = expected.next(&mut link)?;
     expected.after(&answer, &mut link)?;
     site.serves()?;
@@ -115,8 +112,7 @@ pub(super) fn got(site: &Site, ask: &Ask, expected: &Gets) -> Result<Answer, Str
 
 /// The same, with any end of the connection.
 fn refused(site: &Site, ask: &Ask, expected: &Gets) -> Result<(), String> {
-    let mut link = site.visit()?;
-    link.say(&ask.bytes());
+    let mut link = site.says(&ask)?;
     expected.next(&mut link).map_err(|why| format!("{ask:?}: {why}"))?;
     site.serves()
 }
@@ -294,10 +290,8 @@ fn streams(bench: &Bench) -> Result<String, String> {
     let site = bench.site(|_| {})?;
     let (session, other) = (site.session(LEGACY)?, site.session(LEGACY)?);
     let open = |session: &str| {
-        let mut link = site.visit()?;
-        link.say(&Ask::get(LEGACY, Some(session)).bytes());
-        let head = link.head()?;
-        expect(head.status == 200, || format!("{head} in place of 200"))?;
+        let mut link = site.says(&Ask::get(LEGACY, Some(session)))?;
+        link.opens()?;
         Ok::<Link, String>(link)
     };
     let apart = open(&other)?;
@@ -323,10 +317,8 @@ fn streams(bench: &Bench) -> Result<String, String> {
 /// Calls a tool with an input request in a session, and reads the stream up to that request.
 /// Returns the connection and the id of the request.
 pub(super) fn asking(site: &Site, session: &str, who: &str) -> Result<(Link, Value), String> {
-    let mut link = site.visit()?;
-    link.say(&Ask::legacy_call(LEGACY, Some(session), 9, "ask", &json!({})).who(who).bytes());
-    let head = link.head()?;
-    expect(head.status == 200, || format!("{head} in place of 200"))?;
+    let mut link = site.says(&Ask::legacy_call(LEGACY, Some(session), 9, "ask", &json!({})).who(who))?;
+    link.opens()?;
     let told = link.until("elicitation/create")?;
     let question = told.lines().filter_map(|line| line.strip_prefix("data:")).find(|data| data.contains("elicitation"));
     let question: Value = serde_json::from_str(question.unwrap_or_default()).map_err(|e| format!("{e}: {told}"))?;
@@ -352,8 +344,7 @@ fn answers_for_another(bench: &Bench) -> Result<String, String> {
 fn cancels_another(bench: &Bench) -> Result<String, String> {
     let site = bench.site(|_| {})?;
     let (victim, thief) = (site.session(LEGACY)?, site.session(LEGACY)?);
-    let mut link = site.visit()?;
-    link.say(&Ask::legacy_call(LEGACY, Some(&victim), 5, "wait", &json!({"tag": "call"})).bytes());
+    let mut link = site.says(&Ask::legacy_call(LEGACY, Some(&victim), 5, "wait", &json!({"tag": "call"})))?;
     soon(|| has_begun("call"));
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5}});
     got(&site, &Ask::legacy(LEGACY, Some(&thief), &cancel), &gets(&[202]))?;
@@ -371,8 +362,7 @@ fn cancels_another(bench: &Bench) -> Result<String, String> {
 fn one_id_twice(bench: &Bench) -> Result<String, String> {
     let site = bench.site(|_| {})?;
     let (session, other) = (site.session(LEGACY)?, site.session(LEGACY)?);
-    let mut link = site.visit()?;
-    link.say(&Ask::legacy_call(LEGACY, Some(&session), 5, "wait", &json!({"tag": "call"})).bytes());
+    let mut link = site.says(&Ask::legacy_call(LEGACY, Some(&session), 5, "wait", &json!({"tag": "call"})))?;
     soon(|| has_begun("call"));
     let second = site.asked(&Ask::legacy_call(LEGACY, Some(&session), 5, "mark", &json!({})))?;
     expect(second.json()?["error"]["code"].is_i64(), || format!("the second is answered with {second}"))?;

@@ -5,14 +5,13 @@ use super::ask::{Ask, BATCHES, LEGACY};
 use super::bodies::answers;
 use super::floods::beside;
 use super::link::Link;
-use super::parts::{DRIVERS, FLAT, gets};
+use super::parts::{FLAT, gets};
 use super::replays::{answers as answered, at_the_first, back, primed_by};
 use super::sessions::asking;
 use super::site::Site;
 use super::tools::{free, has_begun};
-use crate::hostile::rows::{expect, row, soon, spent};
-use crate::hostile::{Bench, Host, Row};
-use crate::orphans::Adapter;
+use crate::hostile::rows::{BLOCKING, DRIVERS, READERS, expect, row, soon, spent};
+use crate::hostile::{Bench, Row};
 use mcp_proto::server::Event;
 use rustix::time::ClockId;
 use serde_json::{Value, json};
@@ -31,11 +30,8 @@ pub(super) const ROWS: &[Row] = &[
     // The events are 16 MiB of it. The allocator keeps freed memory for each thread that has parsed
     // a message, and a busy machine has more of them: 50 to 97 MiB in all. Without a limit it would
     // be 894.
-    row("notifies by 4 MiB, 208 times", LISTENERS, 160, heavy),
+    row("notifies by 4 MiB, 208 times", READERS, 160, heavy),
 ];
-
-/// The drivers that report notifications to the application.
-const LISTENERS: &[Host] = &[Host::Driver(Adapter::Blocking), Host::Driver(Adapter::Smol)];
 
 /// A state of the right form without a valid seal.
 fn junk_state() -> String {
@@ -151,8 +147,7 @@ fn batch(bench: &Bench) -> Result<String, String> {
         json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
     };
     let calls = Value::Array((1..=ALL).map(call).collect());
-    let mut link = site.visit()?;
-    link.say(&Ask::legacy(BATCHES, None, &calls).set("MCP-Protocol-Version", BATCHES).bytes());
+    let mut link = site.says(&Ask::legacy(BATCHES, None, &calls).set("MCP-Protocol-Version", BATCHES))?;
     soon(|| has_begun("batch") && site.holds().1 >= RUN);
     let running = site.holds().1;
     expect(running == RUN, || format!("{running} of them run"))?;
@@ -185,8 +180,7 @@ fn much(bench: &Bench) -> Result<String, String> {
     let mut opened = Vec::new();
     let mut refused = 0;
     for _ in 0..40 {
-        let mut link = site.visit()?;
-        link.say(&much("greedy").bytes());
+        let mut link = site.says(&much("greedy"))?;
         let answer = gets(&[200, 503]).next(&mut link)?;
         match answer.field("Mcp-Session-Id") {
             Some(id) if answer.status == 200 => opened.push(id.to_string()),
@@ -203,8 +197,7 @@ fn much(bench: &Bench) -> Result<String, String> {
     site.asked(&Ask::delete(LEGACY, opened.first().map(String::as_str)).who("greedy"))?;
     let again = site.asked(&much("greedy"))?;
     expect(again.status == 200, || format!("there is no room again: {again}"))?;
-    let mut link = site.visit()?;
-    link.say(&much("greedy").bytes());
+    let mut link = site.says(&much("greedy"))?;
     full.next(&mut link)?;
     drop(link);
     site.at_rest()?;
@@ -281,8 +274,7 @@ fn unasked(bench: &Bench) -> Result<String, String> {
     let mine = site.asked(&ask(Some("mine"), Some(state)))?;
     let text = mine.json()?["result"]["content"][0]["text"].to_string();
     expect(text.contains("accepted") && text.contains("mine"), || format!("its own answer does not count: {mine}"))?;
-    site.serves()?;
-    site.at_rest()?;
+    site.is_well()?;
     Ok("it is asked; its answer to the question counts".into())
 }
 
@@ -306,7 +298,7 @@ fn told(event: &Event) {
 /// smol the server reports them at once.
 fn heavy(bench: &Bench) -> Result<String, String> {
     let count = bench.scaled(208);
-    let waits = bench.host == Host::Driver(Adapter::Blocking);
+    let waits = bench.host == BLOCKING;
     RESTS.store(waits, Ordering::SeqCst);
     let site = bench.told_site(|_| {}, told)?;
     let note = Ask::modern("notifications/x", None).message(|message| {

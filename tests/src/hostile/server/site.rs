@@ -4,6 +4,7 @@ use super::ask::Ask;
 use super::link::{Answer, Link};
 use super::served::{admit, in_a_task, linger, on_a_thread};
 use super::tools;
+use crate::adapters;
 use crate::hostile::rows::{expect, soon};
 use crate::hostile::{Bench, Host, shim};
 use crate::orphans::Adapter;
@@ -20,6 +21,7 @@ use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::WiredServer;
 use serde_json::{Value, json};
 use std::cell::Cell;
+use std::future::ready;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ThreadId};
@@ -35,8 +37,7 @@ pub(super) struct Site {
 }
 
 enum Server {
-    Blocking(mcp_blocking::Server),
-    Smol(mcp_smol::Server),
+    Of(adapters::Server),
     /// It runs on this thread.
     Loop(ThreadId),
     /// It has this number in the shim.
@@ -75,32 +76,28 @@ impl Bench {
     ) -> Result<Site, String> {
         let nowhere = "127.0.0.1:0";
         let (address, server) = match self.host {
-            Host::Driver(Adapter::Blocking) => {
-                let router = tools::router(on_a_thread, change).configure(linger);
-                let mut serving = ServerOptions::new();
-                if let Some(admit) = admit {
-                    serving = serving.on_admit(move |head, _| head.map_or(Admission::Forbidden(None), admit));
-                }
-                if let Some(told) = told {
-                    serving = serving.on_event(move |event| told(&event));
-                }
-                let server = mcp_blocking::serve_http((router, serving), nowhere).map_err(|e| e.to_string())?;
-                (server.local_addr().expect("an address"), Server::Blocking(server))
-            }
-            Host::Driver(Adapter::Smol) => {
-                let router = tools::router(in_a_task, change).configure(linger);
+            Host::Driver(Adapter::Of(adapter)) => {
                 let mut options = ServerOptions::new();
+                let tools = match adapter {
+                    adapters::Adapter::Blocking => on_a_thread,
+                    adapters::Adapter::Smol => in_a_task,
+                };
                 if let Some(admit) = admit {
-                    options = options.on_admit_async(move |head, _| {
-                        std::future::ready(head.map_or(Admission::Forbidden(None), |head| admit(&head)))
-                    });
+                    options = match adapter {
+                        adapters::Adapter::Blocking => {
+                            options.on_admit(move |head, _| head.map_or(Admission::Forbidden(None), admit))
+                        }
+                        adapters::Adapter::Smol => options.on_admit_async(move |head, _| {
+                            ready(head.map_or(Admission::Forbidden(None), |head| admit(&head)))
+                        }),
+                    };
                 }
                 if let Some(told) = told {
                     options = options.on_event(move |event| told(&event));
                 }
-                let server =
-                    smol::block_on(mcp_smol::serve_http((router, options), nowhere)).map_err(|e| e.to_string())?;
-                (server.local_addr().expect("an address"), Server::Smol(server))
+                let router = tools::router(tools, change).configure(linger);
+                let server = adapter.serve_http((router, options), nowhere).map_err(|e| e.to_string())?;
+                (server.address(), Server::Of(server))
             }
             Host::Driver(Adapter::Loop) if told.is_some() => return Err("the loop has no callback for events".into()),
             Host::Driver(Adapter::Loop) => {
@@ -150,6 +147,19 @@ impl Site {
         Link::to(self.address)
     }
 
+    /// A new connection, on which this was requested.
+    pub(super) fn says(&self, ask: &Ask) -> Result<Link, String> {
+        let mut link = self.visit()?;
+        link.say(&ask.bytes());
+        Ok(link)
+    }
+
+    /// Checks that its good client is served, and that nothing of any other is left.
+    pub(super) fn is_well(&self) -> Result<(), String> {
+        self.serves()?;
+        self.at_rest()
+    }
+
     /// Checks that its good client is served, on its kept connection.
     pub(super) fn serves(&self) -> Result<(), String> {
         let mut kept = self.good.lock().unwrap_or_else(PoisonError::into_inner);
@@ -182,8 +192,7 @@ impl Site {
     pub(super) fn holds(&self) -> (usize, usize) {
         let stats = match &self.server {
             Server::Shim(number) => return shim::running().map_or((0, 0), |shim| shim.stats(*number)),
-            Server::Blocking(server) => server.stats(),
-            Server::Smol(server) => server.stats(),
+            Server::Of(server) => server.stats(),
             Server::Loop(running) => {
                 let loops = LOOPS.lock().unwrap_or_else(PoisonError::into_inner);
                 loops.iter().find(|(thread, _)| thread == running).map(|(_, stats)| stats.clone()).unwrap_or_default()
@@ -194,9 +203,7 @@ impl Site {
 
     /// Sends a request on a new connection.
     pub(super) fn asked(&self, ask: &Ask) -> Result<Answer, String> {
-        let mut link = self.visit()?;
-        link.say(&ask.bytes());
-        link.answer()
+        self.says(ask)?.answer()
     }
 
     /// A new session of this revision: its id.

@@ -1,8 +1,8 @@
 //! Invalid responses to a call: heads, framings and bodies that are endless, meaningless, or
 //! against the rules.
 
-use super::parts::{DRIVERS, bad, broken, changed, closed, ends, good, impatient, late, let_go, modern};
-use crate::hostile::rows::{expect, row, soon};
+use super::parts::{bad, broken, changed, closed, connected, ends, good, impatient, late, let_go, modern};
+use crate::hostile::rows::{DRIVERS, expect, row, soon};
 use crate::hostile::{Bench, Row};
 use crate::stub::{EVENTS, Step, endless, json, say};
 use mcp_proto::exchange::Closed;
@@ -205,8 +205,7 @@ fn notes(bench: &Bench) -> Result<String, String> {
     let mut client = bench.visit(&stub, modern())?;
     client.call(tools::call("bad")).map_err(|e| format!("the call ends with {e}"))?;
     good(&mut client)?;
-    let seen = client.seen.clone();
-    client.close()?;
+    let seen = client.leave()?;
     let sum = || {
         let counts = seen.counts();
         counts.notes + counts.lost_notes
@@ -225,8 +224,7 @@ fn notes_after(bench: &Bench) -> Result<String, String> {
     client.call(tools::call("bad")).map_err(|e| format!("the call ends with {e}"))?;
     good(&mut client)?;
     let_go(&stub, &mut client)?;
-    let seen = client.seen.clone();
-    client.close()?;
+    let seen = client.leave()?;
     let notes = seen.counts().notes;
     expect(notes <= 64, || format!("{notes} are told"))?;
     Ok("the call is answered; the rest is let go of".into())
@@ -264,8 +262,7 @@ fn bytes_after(bench: &Bench) -> Result<String, String> {
     let mut client = bench.visit(&stub, modern())?;
     client.call(tools::call("bad")).map_err(|e| format!("the call ends with {e}"))?;
     good(&mut client)?;
-    let connections = stub.connections();
-    expect(connections == 2, || format!("{connections} connections"))?;
+    connected(&stub, 2)?;
     client.close()?;
     Ok("the call is answered; the next one has a connection of its own, and its own answer".into())
 }
@@ -275,8 +272,7 @@ fn bad_event(bench: &Bench) -> Result<String, String> {
     let stub = bad(vec![say(EVENTS), say("data: ?\n\n"), say(ANSWER), Step::Close])?;
     let mut client = bench.visit(&stub, modern())?;
     client.call(tools::call("bad")).map_err(|e| format!("the call ends with {e}"))?;
-    let seen = client.seen.clone();
-    client.close()?;
+    let seen = client.leave()?;
     soon(|| seen.of("bad-message") == 1);
     let bad = seen.of("bad-message");
     expect(bad == 1, || format!("{bad} bad messages"))?;

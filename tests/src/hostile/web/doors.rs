@@ -1,9 +1,9 @@
 //! Peers that are not a server: pages, other protocols, silence. Connecting fails, and the
 //! application gets the cause.
 
-use super::parts::{DRIVERS, LONG, legacy, modern, refused};
+use super::parts::{LONG, legacy, modern, refused};
 use crate::hostile::client::Setup;
-use crate::hostile::rows::{expect, row};
+use crate::hostile::rows::{DRIVERS, expect, row};
 use crate::hostile::{Bench, Row};
 use crate::stub::{EVENTS, Step, Stub, endless, json, say, whole};
 use mcp_proto::client::Policy;

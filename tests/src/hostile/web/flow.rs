@@ -1,8 +1,8 @@
 //! What no check of an engine sees: whether a driver reports what it has written, and whether it
 //! closes a connection that is aborted.
 
-use super::parts::{DRIVERS, answered, changed, good, let_go, modern, stub};
-use crate::hostile::rows::{expect, row};
+use super::parts::{answered, changed, good, let_go, modern, sent, stub};
+use crate::hostile::rows::{DRIVERS, expect, row};
 use crate::hostile::{Bench, Row};
 use crate::stub::{Step, good_modern};
 use mcp_proto::{CallError, tools};
@@ -39,8 +39,7 @@ fn cancelled(bench: &Bench) -> Result<String, String> {
     expect(matches!(ended, Err(CallError::Cancelled { .. })), || format!("the call ends with {ended:?}"))?;
     let_go(&stub, &mut client)?;
     good(&mut client)?;
-    let asked = stub.times("tools/call bad");
-    expect(asked == 1, || format!("the call was sent {asked} times"))?;
+    sent(&stub, "tools/call bad", 1)?;
     client.close()?;
     Ok("cancelled; its connection is closed, and calls are answered".into())
 }

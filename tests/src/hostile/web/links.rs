@@ -1,9 +1,8 @@
 //! Connections that stall, vanish or end at the wrong moment: before, within and after a response.
 
-use super::parts::{DRIVERS, answered, bad, closed, ends, fails, good, impatient, late, modern, stub};
-use crate::hostile::rows::{expect, row, soon};
-use crate::hostile::{Bench, Host, Row};
-use crate::orphans::Adapter;
+use super::parts::{answered, bad, closed, connected, ends, fails, good, impatient, late, modern, sent, stub};
+use crate::hostile::rows::{DRIVERS, READERS, expect, row, soon};
+use crate::hostile::{Bench, Row};
 use crate::stub::{Ask, EVENTS, Step, good_modern, say};
 use mcp_proto::exchange::Closed;
 use mcp_proto::tools;
@@ -41,15 +40,12 @@ pub(super) const ROWS: &[Row] = &[
     row("ends a used connection after the head, again and again", DRIVERS, 32, repeated_once),
     row("ends each connection after its answer, unannounced", DRIVERS, 32, |b| ends_each(b, Step::Close)),
     row("resets each connection after its answer", DRIVERS, 32, |b| ends_each(b, Step::Reset)),
-    row("ends an idle connection, then a call", TELLING, 32, |b| ends_idle(b, None)),
-    row("408 on an idle connection, then a call", TELLING, 32, |b| {
+    row("ends an idle connection, then a call", READERS, 32, |b| ends_idle(b, None)),
+    row("408 on an idle connection, then a call", READERS, 32, |b| {
         ends_idle(b, Some("HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"))
     }),
     row("ends new connections before a request", DRIVERS, 32, ends_new),
 ];
-
-/// The drivers that report the end of a connection between calls.
-const TELLING: &[Host] = &[Host::Driver(Adapter::Blocking), Host::Driver(Adapter::Smol)];
 
 const JSON: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
 
@@ -65,8 +61,7 @@ fn vanishes_idle(bench: &Bench) -> Result<String, String> {
     answered(&mut client, "last")?;
     let error = fails(&mut client, "good", late)?;
     answered(&mut client, "other")?;
-    let connections = stub.connections();
-    expect(connections == 2, || format!("{connections} connections"))?;
+    connected(&stub, 2)?;
     expect(stub.times("tools/call good") == 0, || "it is not the connection that vanished".into())?;
     client.close()?;
     Ok(format!("{error}; the next call has a connection of its own"))
@@ -111,8 +106,7 @@ fn ends_each(bench: &Bench, end: Step) -> Result<String, String> {
         let answer = client.call(tools::call("good").repeatable());
         expect(answer.is_ok(), || format!("the call ends with {answer:?}"))?;
     }
-    let asked = stub.times("tools/call good");
-    expect(asked == CALLS, || format!("answered {asked} times"))?;
+    sent(&stub, "tools/call good", CALLS)?;
     client.close()?;
     Ok(format!("{CALLS} calls are answered, each once"))
 }
@@ -131,8 +125,7 @@ fn ends_idle(bench: &Bench, says: Option<&'static str>) -> Result<String, String
         good(&mut client)?;
     }
     // The good ones leave their connections, and the last ones use them.
-    let connections = stub.connections();
-    expect(connections == 11, || format!("{connections} connections"))?;
+    connected(&stub, 11)?;
     client.close()?;
     Ok("each call is answered, on another connection".into())
 }

@@ -1,9 +1,8 @@
 //! The parts of the rows: a run with a stub, and the invariants after a failed call.
 
+use crate::hostile::Bench;
 use crate::hostile::client::{Client, Place, Seen, Setup, failed};
 use crate::hostile::rows::{expect, spent};
-use crate::hostile::{Bench, Host};
-use crate::orphans::Adapter;
 use crate::stub::{Ask, SOON, Step, Stub, good_legacy, good_modern};
 use mcp_proto::adapter::ConnectError;
 use mcp_proto::client::Policy;
@@ -13,9 +12,6 @@ use mcp_proto::{CallError, ClientConfig, tools};
 use rustix::time::ClockId;
 use std::error::Error;
 use std::time::{Duration, Instant};
-
-pub(super) const DRIVERS: &[Host] =
-    &[Host::Driver(Adapter::Blocking), Host::Driver(Adapter::Smol), Host::Driver(Adapter::Loop)];
 
 /// The timeout of a call that is never answered.
 pub(super) const PATIENCE: Duration = Duration::from_millis(300);
@@ -68,6 +64,18 @@ impl Bench {
     }
 }
 
+/// Checks how often the stub got such a request.
+pub(super) fn sent(stub: &Stub, what: &str, times: usize) -> Result<(), String> {
+    let sent = stub.times(what);
+    expect(sent == times, || format!("{what} was sent {sent} times"))
+}
+
+/// Checks how many connections the stub has accepted.
+pub(super) fn connected(stub: &Stub, count: usize) -> Result<(), String> {
+    let connections = stub.connections();
+    expect(connections == count, || format!("{connections} connections"))
+}
+
 /// Returns the error of a failed client of the stub, and its events.
 pub(super) fn refused(bench: &Bench, stub: &Stub, setup: Setup) -> Result<NegotiationError, String> {
     match bench.open(Place::Url(stub.url()), setup, &Seen::default()) {
@@ -90,8 +98,7 @@ pub(super) fn ends(
     let error = fails(&mut client, "bad", is_so)?;
     good(&mut client)?;
     let_go(&stub, &mut client)?;
-    let asked = stub.times("tools/call bad");
-    expect(asked == 1, || format!("the call was sent {asked} times"))?;
+    sent(&stub, "tools/call bad", 1)?;
     client.close()?;
     Ok(error)
 }

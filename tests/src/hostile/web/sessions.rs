@@ -1,8 +1,8 @@
 //! Sessions and listeners of the older revisions on servers that violate the rules.
 
-use super::parts::{DRIVERS, answered, fails, good, idle, legacy, old_stub};
+use super::parts::{answered, fails, good, idle, legacy, old_stub, sent};
 use crate::hostile::client::{Client, Setup};
-use crate::hostile::rows::{expect, row, soon};
+use crate::hostile::rows::{DRIVERS, becomes, expect, row};
 use crate::hostile::{Bench, Row};
 use crate::stub::{Ask, EVENTS, SESSION, SOON, Step, Stub, endless, good_legacy, say, whole};
 use mcp_proto::limits::ClientLimits;
@@ -63,10 +63,8 @@ fn initialized(bench: &Bench) -> Result<String, String> {
         let stub = old_stub(move |ask| (ask.what == "notifications/initialized").then(|| answer.clone()))?;
         let mut client = bench.visit(&stub, legacy())?;
         good(&mut client)?;
-        let seen = client.seen.clone();
-        client.close()?;
-        let told: Vec<String> = seen.counts().diagnostics.keys().cloned().collect();
-        expect(told.is_empty(), || format!("{told:?}"))?;
+        let seen = client.leave()?;
+        seen.is_silent()?;
     }
     Ok(format!("{count} of them, none remarked on; calls are answered"))
 }
@@ -134,10 +132,8 @@ fn refused_listeners(bench: &Bench) -> Result<String, String> {
             let mut client = bench.visit(&stub, legacy())?;
             let took = timed(&mut client)?;
             super::parts::let_go(&stub, &mut client)?;
-            let seen = client.seen.clone();
-            client.close()?;
-            let gets = stub.times("GET");
-            expect(gets == 1, || format!("{gets} GET"))?;
+            let seen = client.leave()?;
+            sent(&stub, "GET", 1)?;
             let lost = seen.counts().lost_listeners;
             expect(lost == 0, || "a listener is reported lost that never was".into())?;
             Ok(took)
@@ -290,13 +286,11 @@ fn sessions_end(bench: &Bench) -> Result<String, String> {
         old_stub(|ask| (ask.what == "tools/call bad").then(|| vec![whole("404 Not Found", "", "no such session")]))?;
     let mut client = bench.visit(&stub, Setup { timeout: None, ..legacy() })?;
     let error = fails(&mut client, "bad", |error| matches!(error, CallError::Http(e) if e.status == 404))?;
-    let asked = stub.times("tools/call bad");
-    expect(asked == 2, || format!("the call is made {asked} times"))?;
+    sent(&stub, "tools/call bad", 2)?;
     good(&mut client)?;
     idle(&stub)?;
     client.close()?;
-    let times = stub.times("initialize");
-    expect(times == 3, || format!("initialize {times} times"))?;
+    sent(&stub, "initialize", 3)?;
     Ok(format!("the call is made twice; {error}"))
 }
 
@@ -314,10 +308,8 @@ fn bad_ids(bench: &Bench) -> Result<String, String> {
         })?;
         let mut client = bench.visit(&stub, legacy())?;
         good(&mut client)?;
-        let seen = client.seen.clone();
-        client.close()?;
-        soon(|| seen.of("bad-session") == 1);
-        expect(seen.of("bad-session") == 1, || format!("{:?}", seen.counts().diagnostics))?;
+        let seen = client.leave()?;
+        becomes(|| seen.of("bad-session") == 1, || format!("{:?}", seen.counts().diagnostics))?;
         let named = stub.asks().iter().any(|ask| ask.field("mcp-session-id").is_some());
         expect(!named, || "it is named".into())?;
     }

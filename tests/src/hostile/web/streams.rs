@@ -1,9 +1,9 @@
 //! Streams of the older revisions that break off, and servers that never resume them: the number of
 //! attempts, and the result of the call.
 
-use super::parts::{DRIVERS, PATIENCE, answered, fails, good, idle, late, legacy, let_go, old_stub, text};
+use super::parts::{PATIENCE, answered, fails, good, idle, late, legacy, let_go, old_stub, sent, text};
 use crate::hostile::client::{Client, Setup};
-use crate::hostile::rows::{expect, row, soon};
+use crate::hostile::rows::{DRIVERS, expect, row, soon};
 use crate::hostile::{Bench, Row};
 use crate::stub::{Ask, EVENTS, SOON, Step, Stub, endless, good_legacy, say, whole};
 use mcp_proto::error::{Awaited, StreamEnd};
@@ -355,8 +355,7 @@ fn silent(bench: &Bench) -> Result<String, String> {
     let_go(&stub, &mut client)?;
     cancelled(&stub, &mut client)?;
     idle(&stub)?;
-    let count = stub.times("GET resumed");
-    expect(count == 1, || format!("{count} attempts"))?;
+    sent(&stub, "GET resumed", 1)?;
     client.close()?;
     Ok(format!("1 GET; {error}"))
 }
