@@ -125,56 +125,32 @@ pub fn clients(installed: &Installed) -> Vec<Client> {
         Reach { mode: "legacy", ours: Ours::Whole, revision: LEGACY },
     ];
     let legacy: &[_] = &[Reach { mode: "legacy", ours: Ours::Whole, revision: LEGACY }];
+    let client = |name, command, reached| Client {
+        name,
+        command,
+        reached,
+        probes: |_| false,
+        lacks: &[],
+        deviations: &[],
+        web: false,
+        faults: &[],
+    };
     vec![
         Client {
-            name: "client 2.4.0 (TypeScript)",
-            command: node("client2.mjs"),
-            reached: both,
             probes: |mode| mode != "legacy",
-            lacks: &[],
             deviations: &[(MODERN, "burst", BURST, Shows::AtTimes), (LEGACY, "burst", BURST, Shows::AtTimes)],
-            web: false,
-            faults: &[],
+            ..client("client 2.4.0 (TypeScript)", node("client2.mjs"), both)
         },
         Client {
-            name: "sdk 1.32.2 (TypeScript)",
-            command: node("client1.mjs"),
-            reached: legacy,
-            probes: |_| false,
-            lacks: &[],
             deviations: &[(LEGACY, "burst", BURST, Shows::AtTimes)],
-            web: false,
-            faults: &[],
+            ..client("sdk 1.32.2 (TypeScript)", node("client1.mjs"), legacy)
         },
+        client("mcp 2.3.0 (Python)", python(&installed.python2, "client2.py"), both),
+        client("mcp 1.30.0 (Python)", python(&installed.python1, "client1.py"), legacy),
         Client {
-            name: "mcp 2.3.0 (Python)",
-            command: python(&installed.python2, "client2.py"),
-            reached: both,
-            probes: |_| false,
-            lacks: &[],
-            deviations: &[],
-            web: false,
-            faults: &[],
-        },
-        Client {
-            name: "mcp 1.30.0 (Python)",
-            command: python(&installed.python1, "client1.py"),
-            reached: legacy,
-            probes: |_| false,
-            lacks: &[],
-            deviations: &[],
-            web: false,
-            faults: &[],
-        },
-        Client {
-            name: "rmcp 3.9.0 (Rust)",
-            command: vec![installed.rmcp.clone().into()],
-            reached: both,
-            probes: |_| false,
             lacks: &["no fault"],
             deviations: &[(LEGACY, "connect", OLDER, Shows::Always)],
-            web: false,
-            faults: &[],
+            ..client("rmcp 3.9.0 (Rust)", vec![installed.rmcp.clone().into()], both)
         },
     ]
 }

@@ -101,6 +101,9 @@ impl Server {
 /// Its tool continues to sleep, and nothing else ends the program at the end of its input.
 const TIMER: &str = "the timer of a call that was cancelled keeps it alive";
 
+/// The policies of a server that supports only legacy revisions.
+const LEGACY_ONLY: &[(Policy, &str)] = &[(Policy::Auto, LEGACY), (Policy::Legacy, LEGACY), (Policy::Legacy, OLDEST)];
+
 /// Returns the table.
 pub fn servers(installed: &Installed) -> Vec<Server> {
     let node = |package: &str| -> Vec<OsString> {
@@ -115,102 +118,65 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
         vec![interpreter.into(), programs().join("python").join(program).into()]
     };
     let folder = |name: &str| installed.scratch.join(name);
-    let legacy_only: &[_] = &[(Policy::Auto, LEGACY), (Policy::Legacy, LEGACY), (Policy::Legacy, OLDEST)];
     let both: &[_] =
         &[(Policy::Auto, MODERN), (Policy::Modern, MODERN), (Policy::Legacy, LEGACY), (Policy::Legacy, OLDEST)];
+    let server = |name, folder: &str, command| Server {
+        name,
+        command,
+        env: Vec::new(),
+        reached: LEGACY_ONLY,
+        refuses: &[Policy::Modern],
+        tools: OFFERED,
+        steps: |_, revision| unknown(revision),
+        deviations: &[],
+        faults: &[],
+        web: None,
+        folder: installed.scratch.join(folder),
+    };
     vec![
         Server {
-            name: "server-everything 2026.8.31",
-            command: with(node("server-everything"), Path::new("stdio")),
-            env: Vec::new(),
-            reached: legacy_only,
-            refuses: &[Policy::Modern],
             tools: &["echo", "get-sum", "trigger-sampling-request", "get-roots-list"],
             steps: everything,
             deviations: &[(LEGACY, "exit", TIMER, Shows::Always), (OLDEST, "exit", TIMER, Shows::Always)],
-            faults: &[],
-            web: None,
-            folder: folder("everything"),
+            ..server("server-everything 2026.8.31", "everything", with(node("server-everything"), Path::new("stdio")))
         },
         Server {
-            name: "server-filesystem 2026.8.31",
-            command: with(node("server-filesystem"), &folder("filesystem")),
-            env: Vec::new(),
-            reached: legacy_only,
-            refuses: &[Policy::Modern],
             tools: &["read_text_file", "write_file", "list_allowed_directories"],
             steps: filesystem,
-            deviations: &[],
-            faults: &[],
-            web: None,
-            folder: folder("filesystem"),
+            ..server(
+                "server-filesystem 2026.8.31",
+                "filesystem",
+                with(node("server-filesystem"), &folder("filesystem")),
+            )
         },
         Server {
-            name: "server-memory 2026.8.31",
-            command: node("server-memory"),
             env: vec![("MEMORY_FILE_PATH", folder("memory").join("graph.jsonl").into())],
-            reached: legacy_only,
-            refuses: &[Policy::Modern],
             tools: &["create_entities", "read_graph", "search_nodes"],
             steps: memory,
-            deviations: &[],
-            faults: &[],
-            web: None,
-            folder: folder("memory"),
+            ..server("server-memory 2026.8.31", "memory", node("server-memory"))
         },
         Server {
-            name: "mcp 2.3.0 (Python)",
-            command: python(&installed.python2, "server2.py"),
-            env: Vec::new(),
             reached: both,
             refuses: &[],
-            tools: OFFERED,
-            steps: |_, revision| {
-                let mut steps = offered(revision);
-                steps.push(call("unknown", "no-such-tool", json!({}), Expect::text("Unknown tool").fails()));
-                steps
-            },
-            deviations: &[],
-            faults: &[],
-            web: None,
-            folder: folder("python2"),
+            ..server("mcp 2.3.0 (Python)", "python2", python(&installed.python2, "server2.py"))
         },
         Server {
-            name: "mcp 1.30.0 (Python)",
-            command: python(&installed.python1, "server1.py"),
-            env: Vec::new(),
-            reached: legacy_only,
-            refuses: &[Policy::Modern],
-            tools: OFFERED,
-            steps: |_, revision| {
-                let mut steps = offered(revision);
-                steps.push(call("unknown", "no-such-tool", json!({}), Expect::text("Unknown tool").fails()));
-                steps
-            },
-            deviations: &[],
             faults: &[("late-answer", "it answers a call that was cancelled")],
-            web: None,
-            folder: folder("python1"),
+            ..server("mcp 1.30.0 (Python)", "python1", python(&installed.python1, "server1.py"))
         },
         Server {
-            name: "rmcp 3.9.0 (Rust)",
-            command: with(vec![installed.rmcp.clone().into()], Path::new("serve")),
-            env: Vec::new(),
             reached: both,
             refuses: &[],
-            tools: OFFERED,
             steps: |_, revision| {
                 let mut steps = offered(revision);
                 steps.push(step("unknown", Does::Refused("no-such-tool", json!({}), "no-such-tool")));
                 steps
             },
-            deviations: &[],
             faults: &[(
                 "listener-off",
                 "it declares that it tells of changed tools, and does not know the request for it",
             )],
-            web: None,
-            folder: folder("rmcp"),
+            ..server("rmcp 3.9.0 (Rust)", "rmcp", with(vec![installed.rmcp.clone().into()], Path::new("serve")))
         },
     ]
 }
@@ -218,6 +184,13 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
 /// The tools of the servers that this project writes with other SDKs.
 pub(super) const OFFERED: &[&str] =
     &["add", "echo", "count", "greet", "sample", "roots", "fail", "wait", "cancelled", "note"];
+
+/// Returns the steps of those in Python.
+fn unknown(revision: &str) -> Vec<Step> {
+    let mut steps = offered(revision);
+    steps.push(call("unknown", "no-such-tool", json!({}), Expect::text("Unknown tool").fails()));
+    steps
+}
 
 /// Removes the steps that a revision does not support.
 pub(super) fn fit(steps: &mut Vec<Step>, revision: &str) {

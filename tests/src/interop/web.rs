@@ -1,6 +1,7 @@
 //! The servers for our client over HTTP, with the steps of each.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use mcp_proto::CallError;
 use mcp_proto::client::{Policy, Verdict};
@@ -88,31 +89,18 @@ const SOME: &[(Policy, &str)] = &[(Policy::Auto, MODERN), (Policy::Legacy, LEGAC
 
 /// Returns the table.
 pub fn servers(installed: &Installed) -> Vec<Server> {
-    let python = |name: &'static str, program: &str, flags: &'static [&'static str]| {
-        let second = program == "web2.py";
-        let interpreter = if second { &installed.python2 } else { &installed.python1 };
-        let program = programs().join("python").join(program);
-        let words = [interpreter.into(), "-B".into(), program.into(), PORT.into()];
+    // A server that this project writes with another SDK.
+    let server = |name: &'static str, program: &[OsString], flags: &'static [&'static str]| {
         let has = |flag: &str| flags.contains(&flag);
         Server {
             name,
-            command: words.into_iter().chain(flags.iter().map(OsString::from)).collect(),
+            command: program.iter().cloned().chain([PORT.into()]).chain(flags.iter().map(OsString::from)).collect(),
             env: Vec::new(),
-            reached: match (second, flags) {
-                (true, []) => ALL,
-                (true, _) => SOME,
-                (false, []) => LEGACY_ALL,
-                (false, _) => LEGACY_SOME,
-            },
-            refuses: if second || !flags.is_empty() { &[] } else { &[Policy::Modern] },
+            reached: if flags.is_empty() { ALL } else { SOME },
+            refuses: &[],
             tools: OFFERED,
-            steps: if second { python } else { python1 },
-            deviations: match (second, has("--json"), has("--stateless")) {
-                (_, false, _) => &[],
-                (true, true, false) => DEAF,
-                (true, true, true) => DEAF_ALWAYS,
-                (false, true, _) => &[],
-            },
+            steps: python,
+            deviations: &[],
             faults: &[],
             folder: installed.scratch.join("web"),
             web: Some(Web {
@@ -126,30 +114,28 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
             }),
         }
     };
-    let rmcp = |name: &'static str, flags: &'static [&'static str]| {
-        let words = [installed.rmcp.clone().into(), "listen".into(), PORT.into()];
-        let has = |flag: &str| flags.contains(&flag);
-        Server {
-            name,
-            command: words.into_iter().chain(flags.iter().map(OsString::from)).collect(),
-            env: Vec::new(),
-            reached: if flags.is_empty() { ALL } else { SOME },
-            refuses: &[],
-            tools: OFFERED,
-            steps: rmcp,
-            deviations: &[],
-            faults: &[],
-            folder: installed.scratch.join("web"),
-            web: Some(Web {
-                sessions: !has("--stateless"),
-                renews: true,
-                json: has("--json"),
-                store: !has("--stateless"),
-                ended: "DELETE 20",
-                restarted: python_restarted,
-                cuts: python_cuts,
-            }),
-        }
+    let program = |interpreter: &PathBuf, program: &str| {
+        [interpreter.into(), "-B".into(), programs().join("python").join(program).into()]
+    };
+    let python = |name, flags: &'static [&'static str]| Server {
+        deviations: match flags {
+            ["--json"] => DEAF,
+            ["--stateless", "--json"] => DEAF_ALWAYS,
+            _ => &[],
+        },
+        ..server(name, &program(&installed.python2, "web2.py"), flags)
+    };
+    let older = |name, flags: &'static [&'static str]| Server {
+        reached: if flags.is_empty() { LEGACY_ALL } else { LEGACY_SOME },
+        refuses: if flags.is_empty() { &[Policy::Modern] } else { &[] },
+        steps: python1,
+        ..server(name, &program(&installed.python1, "web1.py"), flags)
+    };
+    let rmcp = |name, flags: &'static [&'static str]| {
+        let mut server = server(name, &[installed.rmcp.clone().into(), "listen".into()], flags);
+        server.steps = rmcp;
+        server.web = server.web.map(|web| Web { store: web.sessions, ended: "DELETE 20", ..web });
+        server
     };
     let everything_js = installed.modules.join("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
     vec![
@@ -157,12 +143,7 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
             name: "server-everything 2026.8.31, HTTP",
             command: vec![installed.node.clone().into(), everything_js.into(), "streamableHttp".into()],
             env: vec![("PORT", PORT.into())],
-            reached: &[
-                (Policy::Auto, LEGACY),
-                (Policy::Legacy, LEGACY),
-                (Policy::Legacy, SECOND),
-                (Policy::Legacy, FIRST),
-            ],
+            reached: LEGACY_ALL,
             refuses: &[Policy::Modern],
             tools: &["echo", "get-sum", "trigger-sampling-request", "get-roots-list"],
             steps: everything_web,
@@ -183,15 +164,15 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
                 cuts: everything_cuts,
             }),
         },
-        python("mcp 2.3.0 (Python), HTTP", "web2.py", &[]),
-        python("mcp 2.3.0 (Python), HTTP store", "web2.py", &["--store"]),
-        python("mcp 2.3.0 (Python), HTTP JSON", "web2.py", &["--json"]),
-        python("mcp 2.3.0 (Python), HTTP stateless", "web2.py", &["--stateless"]),
-        python("mcp 2.3.0 (Python), HTTP stateless JSON", "web2.py", &["--stateless", "--json"]),
-        python("mcp 1.30.0 (Python), HTTP", "web1.py", &[]),
-        python("mcp 1.30.0 (Python), HTTP store", "web1.py", &["--store"]),
-        python("mcp 1.30.0 (Python), HTTP JSON", "web1.py", &["--json"]),
-        python("mcp 1.30.0 (Python), HTTP stateless", "web1.py", &["--stateless"]),
+        python("mcp 2.3.0 (Python), HTTP", &[]),
+        python("mcp 2.3.0 (Python), HTTP store", &["--store"]),
+        python("mcp 2.3.0 (Python), HTTP JSON", &["--json"]),
+        python("mcp 2.3.0 (Python), HTTP stateless", &["--stateless"]),
+        python("mcp 2.3.0 (Python), HTTP stateless JSON", &["--stateless", "--json"]),
+        older("mcp 1.30.0 (Python), HTTP", &[]),
+        older("mcp 1.30.0 (Python), HTTP store", &["--store"]),
+        older("mcp 1.30.0 (Python), HTTP JSON", &["--json"]),
+        older("mcp 1.30.0 (Python), HTTP stateless", &["--stateless"]),
         rmcp("rmcp 3.9.0 (Rust), HTTP", &[]),
         rmcp("rmcp 3.9.0 (Rust), HTTP stateless", &["--stateless"]),
         rmcp("rmcp 3.9.0 (Rust), HTTP stateless JSON", &["--stateless", "--json"]),
