@@ -2,7 +2,7 @@
 //! writes, and what it reads after a write has failed.
 
 use super::client::Setup;
-use super::rows::{DRIVERS, call, expect, gone, pid, row};
+use super::rows::{DRIVERS, call, expect, gone, pid, row_on};
 use super::{Bench, Row};
 use mcp_proto::{CallError, tools};
 use serde_json::json;
@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 pub(super) const ROWS: &[Row] = &[
     // A request of 4 MiB exists in several forms.
-    row("reads requests of 40 MiB", DRIVERS, 96, large_requests),
-    row("hears 200 notifications after a rest", DRIVERS, 48, in_order),
-    row("closes its input and then answers", DRIVERS, 64, answers_late),
+    row_on("reads requests of 40 MiB", DRIVERS, 96, large_requests),
+    row_on("hears 200 notifications after a rest", DRIVERS, 48, in_order),
+    row_on("closes its input and then answers", DRIVERS, 64, answers_late),
 ];
 
 /// The size of one request.

@@ -48,50 +48,52 @@ const LONG: Duration = Duration::from_secs(30);
 
 /// The rows, in the order of the table.
 pub(super) const ROWS: &[Row] = &[
-    row("a line of 1 GiB", DRIVERS, 48, long_line),
-    row("1,000,000 notifications", DRIVERS, 32, notes),
-    row("208 notifications of 4 MiB, not taken", DRIVERS, 64, heavy_notes),
+    row_on("a line of 1 GiB", DRIVERS, 48, long_line),
+    row_on("1,000,000 notifications", DRIVERS, 32, notes),
+    row_on("208 notifications of 4 MiB, not taken", DRIVERS, 64, heavy_notes),
     // The buffer itself is 40 MB, and exists twice: in the making, and as given.
-    row("1,000,000 notifications in one read of a client", ENGINE, 140, |bench| timed(bench, engine::client_notes)),
-    row("1,000,000 notifications in one read of a server", ENGINE, 140, |bench| timed(bench, engine::server_notes)),
-    row("1,000,000 pings in one read of a server", ENGINE, 260, |bench| timed(bench, engine::server_pings)),
-    row("100,000 diagnostics, outputs not taken", ENGINE, 16, |bench| engine::client_nonsense(bench.scaled(NONSENSE))),
-    row("100,000 diagnostics, no listener", DRIVERS, 32, |bench| nonsense(bench, false)),
-    row("100,000 diagnostics, a listener", DRIVERS, 32, |bench| nonsense(bench, true)),
-    row("1 GiB to stderr, inherited", DRIVERS, 32, |bench| errors(bench, Stderr::Inherit)),
-    row("1 GiB to stderr, discarded", READERS, 32, |bench| errors(bench, Stderr::Discard)),
-    row("1 GiB to stderr, by lines", READERS, 32, lines),
-    row("never reads stdin", DRIVERS, 64, deaf),
-    row("closes stdout and lives on", DRIVERS, 32, closes),
-    row("logs to stdout", DRIVERS, 32, logs),
-    row("CRLF", DRIVERS, 32, |bench| good(bench, "--crlf")),
-    row("a byte-order mark", DRIVERS, 32, |bench| good(bench, "--bom")),
-    row("UTF-16", DRIVERS, 32, |bench| {
+    row_on("1,000,000 notifications in one read of a client", ENGINE, 140, |bench| timed(bench, engine::client_notes)),
+    row_on("1,000,000 notifications in one read of a server", ENGINE, 140, |bench| timed(bench, engine::server_notes)),
+    row_on("1,000,000 pings in one read of a server", ENGINE, 260, |bench| timed(bench, engine::server_pings)),
+    row_on("100,000 diagnostics, outputs not taken", ENGINE, 16, |bench| {
+        engine::client_nonsense(bench.scaled(NONSENSE))
+    }),
+    row_on("100,000 diagnostics, no listener", DRIVERS, 32, |bench| nonsense(bench, false)),
+    row_on("100,000 diagnostics, a listener", DRIVERS, 32, |bench| nonsense(bench, true)),
+    row_on("1 GiB to stderr, inherited", DRIVERS, 32, |bench| errors(bench, Stderr::Inherit)),
+    row_on("1 GiB to stderr, discarded", READERS, 32, |bench| errors(bench, Stderr::Discard)),
+    row_on("1 GiB to stderr, by lines", READERS, 32, lines),
+    row_on("never reads stdin", DRIVERS, 64, deaf),
+    row_on("closes stdout and lives on", DRIVERS, 32, closes),
+    row_on("logs to stdout", DRIVERS, 32, logs),
+    row_on("CRLF", DRIVERS, 32, |bench| good(bench, "--crlf")),
+    row_on("a byte-order mark", DRIVERS, 32, |bench| good(bench, "--bom")),
+    row_on("UTF-16", DRIVERS, 32, |bench| {
         let wait = Duration::from_secs(3);
         fails(bench, wait, &["--utf16"], &["initialize", "bad-message"])
     }),
-    row("never answers", DRIVERS, 32, |bench| {
+    row_on("never answers", DRIVERS, 32, |bench| {
         let wait = Duration::from_secs(1);
         fails(bench, wait, &["--mute"], &["initialize", "no response"])
     }),
-    row("agrees on no revision", DRIVERS, 32, |bench| fails(bench, LONG, &["--no-version"], &["initialize"])),
-    row("exits at once with a message", READERS, 32, |bench| {
+    row_on("agrees on no revision", DRIVERS, 32, |bench| fails(bench, LONG, &["--no-version"], &["initialize"])),
+    row_on("exits at once with a message", READERS, 32, |bench| {
         fails(bench, LONG, &["--exit", "cannot open the database"], &["code 3", "cannot open the database"])
     }),
-    row("exits with what a terminal would obey", READERS, 32, |bench| {
+    row_on("exits with what a terminal would obey", READERS, 32, |bench| {
         let failed = fails(bench, LONG, &["--exit", OBEYED], &["code 3", r"\u{1b}]0;owned", r"\u{9b}31m"])?;
         harmless(&failed).map(|()| failed)
     }),
-    row("crashes in a call", DRIVERS, 32, |bench| crashes(bench, &[])),
-    row("crashes, and a grandchild holds the pipe", DRIVERS, 32, |bench| crashes(bench, &["--grandchild"])),
-    row("does not exist", DRIVERS, 32, |bench| {
+    row_on("crashes in a call", DRIVERS, 32, |bench| crashes(bench, &[])),
+    row_on("crashes, and a grandchild holds the pipe", DRIVERS, 32, |bench| crashes(bench, &["--grandchild"])),
+    row_on("does not exist", DRIVERS, 32, |bench| {
         cannot_start(bench, "/no/such/program", &["/no/such/program", "No such file"])
     }),
-    row("is not executable", DRIVERS, 32, not_executable),
-    row("is a directory", DRIVERS, 32, |bench| cannot_start(bench, "/usr", &["/usr", "ermission denied"])),
+    row_on("is not executable", DRIVERS, 32, not_executable),
+    row_on("is a directory", DRIVERS, 32, |bench| cannot_start(bench, "/usr", &["/usr", "ermission denied"])),
 ];
 
-pub(super) const fn row(
+pub(super) const fn row_on(
     name: &'static str,
     hosts: &'static [Host],
     peak: u64,

@@ -2,23 +2,23 @@
 
 use super::ask::{Ask, BATCHES, LEGACY};
 use super::link::Answer;
-use super::parts::{FLAT, closes, each, each_ask, gets, keeps, met, met_with, proper, shown};
+use super::parts::{closes, each, each_ask, gets, keeps, met, met_with, proper, row, shown};
 use super::site::good;
-use crate::hostile::rows::{DRIVERS, expect, row};
+use crate::hostile::rows::expect;
 use crate::hostile::{Bench, Row};
 use serde_json::{Value, json};
 
 pub(super) const ROWS: &[Row] = &[
-    row("asks with a body over the limit", DRIVERS, FLAT, declared),
-    row("asks with a body over the limit, in chunks", DRIVERS, FLAT, |b| counted(b, &[b' '; 1 << 10])),
-    row("asks with a string without end, in chunks", DRIVERS, FLAT, |b| counted(b, &[b'x'; 1 << 10])),
-    row("asks with an array without end, in chunks", DRIVERS, FLAT, |b| counted(b, &[b'['; 1 << 10])),
-    row("asks with a body of just the limit", DRIVERS, FLAT, |b| {
+    row("asks with a body over the limit", declared),
+    row("asks with a body over the limit, in chunks", |b| counted(b, &[b' '; 1 << 10])),
+    row("asks with a string without end, in chunks", |b| counted(b, &[b'x'; 1 << 10])),
+    row("asks with an array without end, in chunks", |b| counted(b, &[b'['; 1 << 10])),
+    row("asks with a body of just the limit", |b| {
         let ask = Ask::mark();
         let body = [ask.content(), vec![b' '; (4 << 20) - ask.content().len()]].concat();
         met(b, ask.body(body).bytes(), &keeps(&[200]))
     }),
-    row("asks with a body of another type", DRIVERS, FLAT, |b| {
+    row("asks with a body of another type", |b| {
         let types = [
             "text/plain",
             "text/plain; charset=utf-8",
@@ -37,10 +37,8 @@ pub(super) const ROWS: &[Row] = &[
         ];
         each_ask(b, &types, |kind| Ask::mark().set("Content-Type", kind), &gets(&[415]))
     }),
-    row("asks with a body of no type", DRIVERS, FLAT, |b| {
-        met(b, Ask::mark().without("Content-Type").bytes(), &gets(&[415]))
-    }),
-    row("asks with a body of JSON, however that is written", DRIVERS, FLAT, |b| {
+    row("asks with a body of no type", |b| met(b, Ask::mark().without("Content-Type").bytes(), &gets(&[415]))),
+    row("asks with a body of JSON, however that is written", |b| {
         let types = [
             "application/json; charset=utf-8",
             "Application/JSON",
@@ -50,11 +48,11 @@ pub(super) const ROWS: &[Row] = &[
         ];
         each_ask(b, &types, |kind| Ask::mark().set("Content-Type", kind), &keeps(&[200]))
     }),
-    row("accepts what a server does not give", DRIVERS, FLAT, |b| {
+    row("accepts what a server does not give", |b| {
         let types = ["text/html", "application/xml", "image/*"];
         each_ask(b, &types, |kind| Ask::mark().set("Accept", kind), &keeps(&[406, 400]))
     }),
-    row("accepts what a server gives, however that is written", DRIVERS, FLAT, |b| {
+    row("accepts what a server gives, however that is written", |b| {
         let types = [
             "*/*",
             "application/*, text/*",
@@ -64,10 +62,10 @@ pub(super) const ROWS: &[Row] = &[
         ];
         each_ask(b, &types, |kind| Ask::mark().set("Accept", kind), &keeps(&[200]))
     }),
-    row("asks with a body of two types", DRIVERS, FLAT, |b| {
+    row("asks with a body of two types", |b| {
         met(b, Ask::mark().lines("Content-Type: text/plain\r\n").bytes(), &gets(&[400, 415]))
     }),
-    row("asks with a body that is no JSON", DRIVERS, FLAT, |b| {
+    row("asks with a body that is no JSON", |b| {
         let bodies: [&[u8]; 20] = [
             b"",
             b" ",
@@ -93,15 +91,15 @@ pub(super) const ROWS: &[Row] = &[
         let cases = bodies.map(|body| (String::from_utf8_lossy(body).into_owned(), Ask::mark().body(body).bytes()));
         each(b, |_| {}, cases, &keeps(&[400]).code(-32700))
     }),
-    row("asks with a bomb of arrays", DRIVERS, FLAT, |b| bomb(b, "[", "]")),
-    row("asks with a bomb of objects", DRIVERS, FLAT, |b| bomb(b, "{\"a\":", "}")),
-    row("asks with a bomb in the arguments", DRIVERS, FLAT, |b| {
+    row("asks with a bomb of arrays", |b| bomb(b, "[", "]")),
+    row("asks with a bomb of objects", |b| bomb(b, "{\"a\":", "}")),
+    row("asks with a bomb in the arguments", |b| {
         let text = Ask::mark().with("x", "BOMB").content();
         let bomb = "[".repeat(100_000) + &"]".repeat(100_000);
         let body = String::from_utf8_lossy(&text).replace("\"BOMB\"", &bomb);
         met(b, Ask::mark().body(body).bytes(), &keeps(&[400]))
     }),
-    row("asks with a body that is no message", DRIVERS, FLAT, |b| {
+    row("asks with a body that is no message", |b| {
         let bodies = [
             "{}",
             "1",
@@ -124,63 +122,57 @@ pub(super) const ROWS: &[Row] = &[
         ];
         each_ask(b, &bodies, |body| Ask::mark().body(body), &keeps(&[400]).code(-32600))
     }),
-    row("asks with params that are none", DRIVERS, FLAT, |b| {
+    row("asks with params that are none", |b| {
         let params = ["[]", "\"x\"", "1", "null", "{\"_meta\":[]}", "{\"_meta\":null}", "{\"_meta\":{}}"];
         let body =
             |params: &str| format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{params}}}");
         each_ask(b, &params, |params| Ask::mark().body(body(params)), &keeps(&[400]))
     }),
-    row("answers what was not asked", DRIVERS, FLAT, |b| {
+    row("answers what was not asked", |b| {
         let bodies = [
             "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}",
             "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"error\":{\"code\":1,\"message\":\"x\"}}",
         ];
         each_ask(b, &bodies, |body| Ask::mark().body(body), &keeps(&[400]))
     }),
-    row("asks with an id of 1 MiB", DRIVERS, FLAT, |b| {
+    row("asks with an id of 1 MiB", |b| {
         let long = "x".repeat(1 << 20);
         met(b, Ask::mark().message(|message| message["id"] = long.into()).bytes(), &gets(&[200, 400]))
     }),
-    row("asks by a method of 1 MiB", DRIVERS, FLAT, |b| {
+    row("asks by a method of 1 MiB", |b| {
         let long = "x".repeat(1 << 20);
         met(b, Ask::mark().message(|message| message["method"] = long.into()).bytes(), &keeps(&[400]).code(-32020))
     }),
-    row("asks by a method that there is not", DRIVERS, FLAT, |b| {
+    row("asks by a method that there is not", |b| {
         let methods = ["initialize", "ping", "logging/setLevel", "resources/subscribe", "x", "rpc.x", "tools/CALL"];
         each_ask(b, &methods, |method| Ask::modern(method, None), &keeps(&[404]).code(-32601))
     }),
-    row("asks with a batch", DRIVERS, FLAT, |b| {
+    row("asks with a batch", |b| {
         let one = String::from_utf8_lossy(&Ask::mark().content()).into_owned();
         let bodies = [format!("[{one}]"), format!("[{one},{one}]"), format!("[{one},1]"), format!(" [ {one} ] ")];
         let cases = bodies.map(|body| (body.clone(), Ask::mark().body(body).bytes()));
         each(b, |_| {}, cases, &keeps(&[400]).code(-32600))
     }),
-    row("asks with a batch of 100,000", DRIVERS, FLAT, |b| {
+    row("asks with a batch of 100,000", |b| {
         met(b, Ask::mark().body(short_batch(100_000)).bytes(), &keeps(&[400]).code(-32600))
     }),
-    row("asks with a batch, 2025-03-26", DRIVERS, FLAT, served_batch),
-    row("asks with a batch of 100,000, 2025-03-26", DRIVERS, FLAT, |b| {
+    row("asks with a batch, 2025-03-26", served_batch),
+    row("asks with a batch of 100,000, 2025-03-26", |b| {
         refused_batch(b, BATCHES, &short_batch(100_000), &keeps(&[400]).code(-32600))
     }),
-    row("asks with an empty batch, 2025-03-26", DRIVERS, FLAT, |b| {
-        refused_batch(b, BATCHES, "[]", &keeps(&[400]).code(-32600))
-    }),
-    row("asks with a batch, 2025-06-18", DRIVERS, FLAT, |b| {
-        refused_batch(b, "2025-06-18", &batch(2), &keeps(&[400]).code(-32600))
-    }),
-    row("asks with a batch, 2025-11-25", DRIVERS, FLAT, |b| {
-        refused_batch(b, LEGACY, &batch(2), &keeps(&[400]).code(-32600))
-    }),
-    row("asks with a batch of 100,000, 2025-11-25", DRIVERS, FLAT, |b| {
+    row("asks with an empty batch, 2025-03-26", |b| refused_batch(b, BATCHES, "[]", &keeps(&[400]).code(-32600))),
+    row("asks with a batch, 2025-06-18", |b| refused_batch(b, "2025-06-18", &batch(2), &keeps(&[400]).code(-32600))),
+    row("asks with a batch, 2025-11-25", |b| refused_batch(b, LEGACY, &batch(2), &keeps(&[400]).code(-32600))),
+    row("asks with a batch of 100,000, 2025-11-25", |b| {
         refused_batch(b, LEGACY, &short_batch(100_000), &keeps(&[400]).code(-32600))
     }),
-    row("asks to initialize in a batch", DRIVERS, FLAT, |b| {
+    row("asks to initialize in a batch", |b| {
         let first = String::from_utf8_lossy(&Ask::initialize(BATCHES).content()).into_owned();
         let bodies = [format!("[{first}]"), format!("[{first},{first}]")];
         let cases = bodies.map(|body| (body.clone(), Ask::initialize(BATCHES).body(body).bytes()));
         each(b, |_| {}, cases, &keeps(&[400]).code(-32600))
     }),
-    row("says in its head what its body does not say", DRIVERS, FLAT, |b| {
+    row("says in its head what its body does not say", |b| {
         let other = |name: &str, value: &str| (name.to_string(), Ask::mark().set(name, value).bytes());
         let lacks = |name: &str| (format!("no {name}"), Ask::mark().without(name).bytes());
         let twice = |name: &str, value: &str| {

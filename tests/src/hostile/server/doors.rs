@@ -2,17 +2,17 @@
 
 use super::ask::{Ask, LEGACY};
 use super::link::Answer;
-use super::parts::{FLAT, closes, each, each_ask, gets, keeps, met};
-use crate::hostile::rows::{DRIVERS, expect, row};
+use super::parts::{closes, each, each_ask, gets, keeps, met, row};
+use crate::hostile::rows::expect;
 use crate::hostile::{Bench, Row};
 use mcp_proto::ServerConfig;
 use mcp_proto::server::Hosts;
 
 pub(super) const ROWS: &[Row] = &[
-    row("names hosts that are none of ours", DRIVERS, FLAT, |b| {
+    row("names hosts that are none of ours", |b| {
         each_ask(b, STRANGERS, |host| Ask::mark().set("Host", host), &closes(&[400, 403]))
     }),
-    row("names this host, however that is written", DRIVERS, FLAT, |b| {
+    row("names this host, however that is written", |b| {
         let hosts = [
             "localhost",
             "LocalHost",
@@ -27,33 +27,33 @@ pub(super) const ROWS: &[Row] = &[
         ];
         each_ask(b, &hosts, |host| Ask::mark().set("Host", host), &keeps(&[200]))
     }),
-    row("names no host", DRIVERS, FLAT, |b| met(b, Ask::mark().without("Host").bytes(), &closes(&[400, 403]))),
-    row("names two hosts", DRIVERS, FLAT, |b| {
+    row("names no host", |b| met(b, Ask::mark().without("Host").bytes(), &closes(&[400, 403]))),
+    row("names two hosts", |b| {
         let others = ["localhost", "evil.example", ""];
         each_ask(b, &others, |other| Ask::mark().lines(format!("Host: {other}\r\n")), &closes(&[400, 403]))
     }),
-    row("comes from another site, and writes no body", DRIVERS, FLAT, |b| {
+    row("comes from another site, and writes no body", |b| {
         // It is refused by its head alone.
         let origin = Ask::mark().set("Origin", "https://evil.example");
         let host = Ask::mark().set("Host", "evil.example");
         let cases = [("Origin", origin), ("Host", host)].map(|(name, ask)| (name.to_string(), ask.head()));
         each(b, |_| {}, cases, &closes(&[403]))
     }),
-    row("names hosts beside a list", DRIVERS, FLAT, listed),
-    row("names any host, where any will do", DRIVERS, FLAT, |b| {
+    row("names hosts beside a list", listed),
+    row("names any host, where any will do", |b| {
         let any: fn(&mut ServerConfig) = |config| config.hosts = Hosts::Any;
         let named = ["evil.example", "localhost", "x:1"];
         let cases = named.map(|host| (host.to_string(), Ask::mark().set("Host", host).bytes()));
         each(b, any, cases, &keeps(&[200]))
     }),
-    row("comes from another site", DRIVERS, FLAT, |b| {
+    row("comes from another site", |b| {
         each_ask(b, FOREIGN, |origin| Ask::mark().set("Origin", origin), &closes(&[400, 403]))
     }),
-    row("comes from this machine", DRIVERS, FLAT, |b| {
+    row("comes from this machine", |b| {
         let origins = ["http://localhost", "http://localhost:3000", "https://127.0.0.1:8443", "http://[::1]:6274"];
         each_ask(b, &origins, |origin| Ask::mark().set("Origin", origin), &keeps(&[200]))
     }),
-    row("comes from two sites", DRIVERS, FLAT, |b| {
+    row("comes from two sites", |b| {
         let origins = ["https://evil.example", "null"];
         each_ask(
             b,
@@ -62,7 +62,7 @@ pub(super) const ROWS: &[Row] = &[
             &closes(&[400, 403]),
         )
     }),
-    row("comes from another site, by any method", DRIVERS, FLAT, |b| {
+    row("comes from another site, by any method", |b| {
         let asks = [
             ("GET", Ask::get(LEGACY, Some("x"))),
             ("DELETE", Ask::delete(LEGACY, Some("x"))),
@@ -74,7 +74,7 @@ pub(super) const ROWS: &[Row] = &[
         let cases = asks.map(|(name, ask)| (name.to_string(), ask.set("Origin", "https://evil.example").bytes()));
         each(b, |_| {}, cases, &gets(&[403, 404]))
     }),
-    row("asks for leave to come from another site", DRIVERS, FLAT, |b| {
+    row("asks for leave to come from another site", |b| {
         let origins = ["https://evil.example", "http://localhost:3000"];
         let preflight = |origin| {
             let ask = Ask::get(LEGACY, None).line("OPTIONS /mcp HTTP/1.1").set("Origin", origin);

@@ -2,23 +2,21 @@
 
 use super::ask::{Ask, LEGACY};
 use super::link::Link;
-use super::parts::{FLAT, proper};
+use super::parts::{proper, row};
 use super::site::{Site, good};
 use super::tools::{self, free, has_begun, was_stopped};
-use crate::hostile::rows::{DRIVERS, becomes, expect, row};
+use crate::hostile::rows::{DRIVERS, becomes, expect, row_on};
 use crate::hostile::{Bench, Row};
 use serde_json::json;
 
 pub(super) const ROWS: &[Row] = &[
-    row("ends its side at every byte of a request", DRIVERS, FLAT, |b| ends_at(b, &Ask::mark().bytes(), Link::finish)),
-    row("ends its side at every byte of a request in chunks", DRIVERS, FLAT, |b| {
+    row("ends its side at every byte of a request", |b| ends_at(b, &Ask::mark().bytes(), Link::finish)),
+    row("ends its side at every byte of a request in chunks", |b| {
         ends_at(b, &Ask::mark().chunked().bytes(), Link::finish)
     }),
-    row("breaks off at every byte of a request", DRIVERS, FLAT, |b| breaks_at(b, &Ask::mark().bytes())),
-    row("breaks off at every byte of a request in chunks", DRIVERS, FLAT, |b| {
-        breaks_at(b, &Ask::mark().chunked().bytes())
-    }),
-    row("ends its side between two requests", DRIVERS, FLAT, |b| {
+    row("breaks off at every byte of a request", |b| breaks_at(b, &Ask::mark().bytes())),
+    row("breaks off at every byte of a request in chunks", |b| breaks_at(b, &Ask::mark().chunked().bytes())),
+    row("ends its side between two requests", |b| {
         let site = b.site(|_| {})?;
         let mut link = site.visit()?;
         good(&mut link)?;
@@ -27,7 +25,7 @@ pub(super) const ROWS: &[Row] = &[
         site.is_well()?;
         Ok("closed without a word".into())
     }),
-    row("ends its side behind a request", DRIVERS, FLAT, |b| {
+    row("ends its side behind a request", |b| {
         let site = b.site(|_| {})?;
         // The server may treat it as disconnected, since it looks the same. It must not keep it, or
         // send a part of a response.
@@ -45,7 +43,7 @@ pub(super) const ROWS: &[Row] = &[
         site.is_well()?;
         Ok("answered or cancelled, and closed".into())
     }),
-    row("breaks off in an answer of 8 MiB", DRIVERS, 120, |b| {
+    row_on("breaks off in an answer of 8 MiB", DRIVERS, 120, |b| {
         let site = b.site(|_| {})?;
         for _ in 0..4 {
             let mut link = site.says(&Ask::call("big").with("bytes", 8 << 20))?;
@@ -56,19 +54,19 @@ pub(super) const ROWS: &[Row] = &[
         site.at_rest()?;
         Ok("let go of".into())
     }),
-    row("connects and breaks off, 1,000 times", DRIVERS, FLAT, |b| comes_and_goes(b, Link::reset)),
-    row("connects and leaves, 1,000 times", DRIVERS, FLAT, |b| comes_and_goes(b, drop)),
-    row("ends its side while a call runs", DRIVERS, FLAT, |b| {
+    row("connects and breaks off, 1,000 times", |b| comes_and_goes(b, Link::reset)),
+    row("connects and leaves, 1,000 times", |b| comes_and_goes(b, drop)),
+    row("ends its side while a call runs", |b| {
         let (site, link) = waiting(b)?;
         link.finish();
         stopped(&site, Some(link))
     }),
-    row("breaks off while a call runs", DRIVERS, FLAT, |b| {
+    row("breaks off while a call runs", |b| {
         let (site, link) = waiting(b)?;
         link.reset();
         stopped(&site, None)
     }),
-    row("ends its side while a call runs, 2025-11-25", DRIVERS, FLAT, |b| {
+    row("ends its side while a call runs, 2025-11-25", |b| {
         let (site, mut link) = waiting_in_a_session(b)?;
         link.finish();
         goes_on(&site)?;
@@ -81,7 +79,7 @@ pub(super) const ROWS: &[Row] = &[
         expect(!was_stopped("call"), || "a disconnect is taken for a cancellation".into())?;
         Ok("it goes on, and is answered".into())
     }),
-    row("breaks off while a call runs, 2025-11-25", DRIVERS, FLAT, |b| {
+    row("breaks off while a call runs, 2025-11-25", |b| {
         let (site, link) = waiting_in_a_session(b)?;
         link.reset();
         goes_on(&site)?;
@@ -90,12 +88,12 @@ pub(super) const ROWS: &[Row] = &[
         expect(!was_stopped("call"), || "a disconnect is taken for a cancellation".into())?;
         Ok("it goes on".into())
     }),
-    row("breaks off in an event stream", DRIVERS, FLAT, |b| {
+    row("breaks off in an event stream", |b| {
         let (site, link) = told(b)?;
         link.reset();
         stopped(&site, None)
     }),
-    row("ends its side in an event stream", DRIVERS, FLAT, |b| {
+    row("ends its side in an event stream", |b| {
         let (site, link) = told(b)?;
         link.finish();
         becomes(|| was_stopped("call"), || "the call goes on".into())?;

@@ -2,10 +2,10 @@
 //! than the limits.
 
 use super::ask::{Ask, LEGACY};
-use super::parts::{FLAT, closes, gets, proper, shown};
+use super::parts::{closes, gets, proper, row, shown};
 use super::site::{Site, good};
 use super::tools::{self, free, has_begun};
-use crate::hostile::rows::{DRIVERS, expect, row, soon};
+use crate::hostile::rows::{DRIVERS, expect, row_on, soon};
 use crate::hostile::{Bench, Row};
 use serde_json::Value;
 use std::cell::RefCell;
@@ -14,11 +14,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 pub(super) const ROWS: &[Row] = &[
-    row("asks, and garbage behind it", DRIVERS, FLAT, garbage),
-    row("asks 10,000 times in one write", DRIVERS, 64, |b| {
+    row("asks, and garbage behind it", garbage),
+    row_on("asks 10,000 times in one write", DRIVERS, 64, |b| {
         pipelined(b, 10_000, |id| Ask::call("echo").with("text", "x").message(|m| m["id"] = id.into()), 200)
     }),
-    row("asks 10,000 times in one write and breaks off", DRIVERS, 64, |b| {
+    row_on("asks 10,000 times in one write and breaks off", DRIVERS, 64, |b| {
         let site = b.site(|_| {})?;
         let asks = Ask::call("echo").with("text", "x").bytes().repeat(10_000);
         let mut link = site.visit()?;
@@ -31,30 +31,30 @@ pub(super) const ROWS: &[Row] = &[
         site.is_well()?;
         Ok("let go of".into())
     }),
-    row("asks 10,000 times in one write what there is not", DRIVERS, 64, |b| {
+    row_on("asks 10,000 times in one write what there is not", DRIVERS, 64, |b| {
         pipelined(b, 10_000, |id| Ask::modern("x/y", None).message(|m| m["id"] = id.into()), 404)
     }),
-    row("asks nonsense 10,000 times in one write", DRIVERS, 64, |b| {
+    row_on("asks nonsense 10,000 times in one write", DRIVERS, 64, |b| {
         pipelined(b, 10_000, |_| Ask::mark().body("{"), 400)
     }),
-    row("asks by another method 10,000 times in one write", DRIVERS, 64, |b| {
+    row_on("asks by another method 10,000 times in one write", DRIVERS, 64, |b| {
         pipelined(b, 10_000, |_| Ask::mark().line("PUT /mcp HTTP/1.1"), 405)
     }),
-    row("notifies 10,000 times in one write", DRIVERS, 64, |b| {
+    row_on("notifies 10,000 times in one write", DRIVERS, 64, |b| {
         let note =
             |_| Ask::modern("notifications/x", None).message(|m| drop(m.as_object_mut().map(|m| m.remove("id"))));
         pipelined(b, 10_000, note, 202)
     }),
-    row("guesses sessions 10,000 times in one write", DRIVERS, 64, |b| {
+    row_on("guesses sessions 10,000 times in one write", DRIVERS, 64, |b| {
         let guess = |id: u64| {
             let session = format!("{:032x}", id.wrapping_mul(0x9e37_79b9_7f4a_7c15));
             Ask::legacy_call(LEGACY, Some(&session), 1, "mark", &serde_json::json!({}))
         };
         pipelined(b, 10_000, guess, 404)
     }),
-    row("more connections than there may be", DRIVERS, FLAT, connections),
-    row("more calls at once than there may be", DRIVERS, FLAT, calls),
-    row("listens more often than there may be", DRIVERS, FLAT, listens),
+    row("more connections than there may be", connections),
+    row("more calls at once than there may be", calls),
+    row("listens more often than there may be", listens),
 ];
 
 /// Everything before it is answered, and nothing after it.

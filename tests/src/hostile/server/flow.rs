@@ -2,10 +2,10 @@
 
 use super::ask::Ask;
 use super::tools::{free, has_begun};
-use crate::hostile::rows::{DRIVERS, expect, row, soon};
+use crate::hostile::rows::{DRIVERS, expect, row_on, soon};
 use crate::hostile::{Bench, Row};
 
-pub(super) const ROWS: &[Row] = &[row("asks 24 MiB behind a call that waits", DRIVERS, 96, waits)];
+pub(super) const ROWS: &[Row] = &[row_on("asks 24 MiB behind a call that waits", DRIVERS, 96, waits)];
 
 /// The server stops reading when 1 MiB waits behind the call, and must read on when it has ended.
 fn waits(bench: &Bench) -> Result<String, String> {

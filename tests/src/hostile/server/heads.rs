@@ -1,45 +1,39 @@
 //! Heads that are too long, invalid, or of another protocol.
 
 use super::ask::Ask;
-use super::parts::{FLAT, Gets, closes, each, each_ask, gets, keeps, met, met_with, short};
+use super::parts::{Gets, closes, each, each_ask, gets, keeps, met, met_with, row, short};
 use super::tools;
-use crate::hostile::rows::{DRIVERS, expect, row};
+use crate::hostile::rows::expect;
 use crate::hostile::{Bench, Row};
 
 pub(super) const ROWS: &[Row] = &[
-    row("asks with headers without end", DRIVERS, FLAT, |b| poured(b, "POST /mcp HTTP/1.1\r\n", "X-A: b\r\n", &[431])),
-    row("asks with a header without end", DRIVERS, FLAT, |b| {
+    row("asks with headers without end", |b| poured(b, "POST /mcp HTTP/1.1\r\n", "X-A: b\r\n", &[431])),
+    row("asks with a header without end", |b| {
         poured(b, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-A: ", "aaaaaaaa", &[431])
     }),
-    row("asks with a name of a header without end", DRIVERS, FLAT, |b| {
+    row("asks with a name of a header without end", |b| {
         poured(b, "POST /mcp HTTP/1.1\r\nHost: localhost\r\n", "aaaaaaaa", &[431])
     }),
-    row("asks for a target without end", DRIVERS, FLAT, |b| poured(b, "POST /", "aaaaaaaa", &[414])),
-    row("asks by a method without end", DRIVERS, FLAT, |b| poured(b, "", "AAAAAAAA", &[400, 414, 431, 501])),
-    row("writes empty lines without end", DRIVERS, FLAT, empty_lines),
-    row("writes NUL without end", DRIVERS, FLAT, |b| poured(b, "", "\0\0\0\0", &[400, 414])),
-    row("asks with 100,000 headers", DRIVERS, FLAT, |b| {
+    row("asks for a target without end", |b| poured(b, "POST /", "aaaaaaaa", &[414])),
+    row("asks by a method without end", |b| poured(b, "", "AAAAAAAA", &[400, 414, 431, 501])),
+    row("writes empty lines without end", empty_lines),
+    row("writes NUL without end", |b| poured(b, "", "\0\0\0\0", &[400, 414])),
+    row("asks with 100,000 headers", |b| {
         met(b, Ask::mark().lines("X: y\r\n".repeat(100_000)).bytes(), &closes(&[431]))
     }),
     // Host, Accept, Content-Type, the three of the protocol and the length are seven.
-    row("asks with 101 headers", DRIVERS, FLAT, |b| {
-        met(b, Ask::mark().lines("X: y\r\n".repeat(94)).bytes(), &closes(&[431]))
-    }),
-    row("asks with 100 headers", DRIVERS, FLAT, |b| {
-        met(b, Ask::mark().lines("X: y\r\n".repeat(93)).bytes(), &keeps(&[200]))
-    }),
-    row("asks for a target of 60,000 bytes", DRIVERS, FLAT, |b| {
+    row("asks with 101 headers", |b| met(b, Ask::mark().lines("X: y\r\n".repeat(94)).bytes(), &closes(&[431]))),
+    row("asks with 100 headers", |b| met(b, Ask::mark().lines("X: y\r\n".repeat(93)).bytes(), &keeps(&[200]))),
+    row("asks for a target of 60,000 bytes", |b| {
         met(b, Ask::mark().line(&format!("POST /{} HTTP/1.1", "a".repeat(60_000))).bytes(), &gets(&[404, 414]))
     }),
-    row("asks after an empty line", DRIVERS, FLAT, |b| {
-        met(b, [b"\r\n", Ask::mark().bytes().as_slice()].concat(), &keeps(&[200]))
-    }),
-    row("asks in lines that end with LF", DRIVERS, FLAT, bare_feeds),
-    row("asks with a CR where none may be", DRIVERS, FLAT, |b| {
+    row("asks after an empty line", |b| met(b, [b"\r\n", Ask::mark().bytes().as_slice()].concat(), &keeps(&[200]))),
+    row("asks in lines that end with LF", bare_feeds),
+    row("asks with a CR where none may be", |b| {
         let lines = ["X-A: b\rX-B: c\r\n", "X-A: b\r\r\n", "X-A:\r b\r\n", "\rX-A: b\r\n", "X-A\r: b\r\n"];
         each_ask(b, &lines, |line| Ask::mark().lines(line), &closes(&[400]))
     }),
-    row("asks with fields that are none", DRIVERS, FLAT, |b| {
+    row("asks with fields that are none", |b| {
         let lines = [
             "X-A : b\r\n",
             "X-A\t: b\r\n",
@@ -58,14 +52,12 @@ pub(super) const ROWS: &[Row] = &[
         ];
         each_ask(b, &lines, |line| Ask::mark().lines(line), &closes(&[400]))
     }),
-    row("asks with white space before the first field", DRIVERS, FLAT, |b| {
+    row("asks with white space before the first field", |b| {
         let lines = ["POST /mcp HTTP/1.1\r\n X-A: b", "POST /mcp HTTP/1.1\r\n\tX-A: b", "POST /mcp HTTP/1.1\r\n "];
         each_ask(b, &lines, |line| Ask::mark().line(line), &closes(&[400]))
     }),
-    row("asks with a value in Latin-1", DRIVERS, FLAT, |b| {
-        met(b, Ask::mark().lines(b"X-A: caf\xe9\r\n").bytes(), &keeps(&[200]))
-    }),
-    row("asks by a first line that is none", DRIVERS, FLAT, |b| {
+    row("asks with a value in Latin-1", |b| met(b, Ask::mark().lines(b"X-A: caf\xe9\r\n").bytes(), &keeps(&[200]))),
+    row("asks by a first line that is none", |b| {
         let lines = [
             "POST  /mcp HTTP/1.1",
             "POST /mcp  HTTP/1.1",
@@ -87,17 +79,15 @@ pub(super) const ROWS: &[Row] = &[
         ];
         each_ask(b, &lines, |line| Ask::mark().line(line), &closes(&[400, 505]))
     }),
-    row("asks in another version of HTTP", DRIVERS, FLAT, |b| {
+    row("asks in another version of HTTP", |b| {
         let lines = ["POST /mcp HTTP/2.0", "POST /mcp HTTP/3.0", "POST /mcp HTTP/0.9"];
         each_ask(b, &lines, |line| Ask::mark().line(line), &closes(&[505, 400]))
     }),
-    row("asks in HTTP/1.0", DRIVERS, FLAT, |b| met(b, Ask::mark().line("POST /mcp HTTP/1.0").bytes(), &closes(&[200]))),
-    row("asks in HTTP/0.9", DRIVERS, FLAT, |b| met_with(b, short, "GET /mcp\r\n", &closes(&[400, 408, 505]))),
-    row("speaks HTTP/2", DRIVERS, FLAT, |b| {
-        met(b, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0", &closes(&[400, 505]))
-    }),
-    row("speaks TLS", DRIVERS, FLAT, |b| met_with(b, short, client_hello(), &closes(&[400, 408]))),
-    row("speaks another protocol", DRIVERS, FLAT, |b| {
+    row("asks in HTTP/1.0", |b| met(b, Ask::mark().line("POST /mcp HTTP/1.0").bytes(), &closes(&[200]))),
+    row("asks in HTTP/0.9", |b| met_with(b, short, "GET /mcp\r\n", &closes(&[400, 408, 505]))),
+    row("speaks HTTP/2", |b| met(b, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0", &closes(&[400, 505]))),
+    row("speaks TLS", |b| met_with(b, short, client_hello(), &closes(&[400, 408]))),
+    row("speaks another protocol", |b| {
         let greetings = [
             "SSH-2.0-OpenSSH_9.9\r\n\r\n",
             "EHLO there\r\n\r\n",
@@ -107,17 +97,17 @@ pub(super) const ROWS: &[Row] = &[
         ];
         each(b, |_| {}, greetings.map(|text| (text.to_string(), text)), &closes(&[400]))
     }),
-    row("asks for the target in full", DRIVERS, FLAT, |b| {
+    row("asks for the target in full", |b| {
         let hosts = ["localhost", "127.0.0.1:80", "LOCALHOST", "[::1]", "localhost:1"];
         let full = |host: &str| Ask::mark().line(&format!("POST http://{host}/mcp HTTP/1.1")).set("Host", host);
         each_ask(b, &hosts, full, &keeps(&[200]))
     }),
-    row("asks for the target in full, and names another host", DRIVERS, FLAT, |b| {
+    row("asks for the target in full, and names another host", |b| {
         let hosts = ["evil.example", "localhost:1", "127.0.0.1"];
         let full = |host| Ask::mark().line("POST http://localhost/mcp HTTP/1.1").set("Host", host);
         each_ask(b, &hosts, full, &gets(&[400, 403]))
     }),
-    row("asks for a target elsewhere", DRIVERS, FLAT, |b| {
+    row("asks for a target elsewhere", |b| {
         let targets = [
             "http://evil.example/mcp",
             "http://localhost@evil.example/mcp",
@@ -126,31 +116,31 @@ pub(super) const ROWS: &[Row] = &[
         ];
         each_ask(b, &targets, |target| Ask::mark().line(&format!("POST {target} HTTP/1.1")), &gets(&[400, 403]))
     }),
-    row("asks for a target that is none", DRIVERS, FLAT, |b| {
+    row("asks for a target that is none", |b| {
         let targets = ["localhost:80", "*", "mcp", "?", "#", "/mcp#part", "http:/mcp", "//localhost/mcp", "\\mcp"];
         each_ask(b, &targets, |target| Ask::mark().line(&format!("POST {target} HTTP/1.1")), &gets(&[400, 403, 404]))
     }),
-    row("asks for another path", DRIVERS, FLAT, |b| {
+    row("asks for another path", |b| {
         let paths =
             ["/", "/mcp/", "/MCP", "/mcpx", "/x/../mcp", "/./mcp", "/mcp/..", "/%6dcp", "/mcp%00", "/mcp%2f", "/mcp;x"];
         each_ask(b, &paths, |path| Ask::mark().line(&format!("POST {path} HTTP/1.1")), &gets(&[404]))
     }),
-    row("asks for a tunnel", DRIVERS, FLAT, |b| {
+    row("asks for a tunnel", |b| {
         let lines = ["CONNECT localhost:80 HTTP/1.1", "CONNECT evil.example:443 HTTP/1.1", "CONNECT /mcp HTTP/1.1"];
         each_ask(b, &lines, |line| Ask::mark().line(line), &gets(&[400, 404, 405, 501]))
     }),
-    row("asks for the options of everything", DRIVERS, FLAT, |b| {
+    row("asks for the options of everything", |b| {
         met(b, "OPTIONS * HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", &gets(&[400, 404, 405]))
     }),
-    row("asks by another method", DRIVERS, FLAT, |b| {
+    row("asks by another method", |b| {
         let methods = ["PUT", "PATCH", "BREW", "post", "Post", "OPTIONS", "TRACE", "PROPFIND", "POSTS", "QUERY"];
         let refused = keeps(&[405]).field("Allow", "POST");
         each_ask(b, &methods, |method| Ask::mark().line(&format!("{method} /mcp HTTP/1.1")), &refused)
     }),
-    row("asks by HEAD", DRIVERS, FLAT, |b| {
+    row("asks by HEAD", |b| {
         met(b, "HEAD /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n", &keeps(&[405]).field("Allow", "POST").bodiless())
     }),
-    row("asks for an upgrade", DRIVERS, FLAT, |b| {
+    row("asks for an upgrade", |b| {
         let protocols = ["h2c", "websocket", "TLS/1.0", "HTTP/2.0, SHTTP/1.3"];
         each_ask(
             b,
@@ -159,12 +149,12 @@ pub(super) const ROWS: &[Row] = &[
             &keeps(&[200]),
         )
     }),
-    row("asks and expects the unknown", DRIVERS, FLAT, |b| {
+    row("asks and expects the unknown", |b| {
         let expected = ["200-ok", "100-continue, 200-ok", "x", "100-continues", "100-continue; x=y"];
         each_ask(b, &expected, |expected| Ask::mark().set("Expect", expected), &gets(&[417]))
     }),
-    row("asks and expects to be told to go on", DRIVERS, FLAT, goes_on),
-    row("asks to close, in every way", DRIVERS, FLAT, |b| {
+    row("asks and expects to be told to go on", goes_on),
+    row("asks to close, in every way", |b| {
         let ways = ["close", "Close", "keep-alive, close", "close,keep-alive", "x, \tclose ,"];
         each_ask(b, &ways, |way| Ask::mark().set("Connection", way), &closes(&[200]))
     }),

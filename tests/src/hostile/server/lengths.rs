@@ -2,15 +2,15 @@
 //! request never runs.
 
 use super::ask::Ask;
-use super::parts::{FLAT, closes, each, each_ask, gets, keeps, met, met_with, ran, short};
+use super::parts::{closes, each, each_ask, gets, keeps, met, met_with, ran, row, short};
 use super::site::good;
 use super::tools;
-use crate::hostile::rows::{DRIVERS, expect, row};
+use crate::hostile::rows::expect;
 use crate::hostile::{Bench, Row};
 use mcp_proto::ServerConfig;
 
 pub(super) const ROWS: &[Row] = &[
-    row("smuggles: both lengths", DRIVERS, FLAT, |b| {
+    row("smuggles: both lengths", |b| {
         let ways = ["chunked", "Chunked", " chunked", "chunked ", "x", "identity", ""];
         let smuggled = [b"0\r\n\r\n", Ask::mark().bytes().as_slice()].concat();
         each_ask(
@@ -20,24 +20,24 @@ pub(super) const ROWS: &[Row] = &[
             &closes(&[400, 501]),
         )
     }),
-    row("smuggles: lengths that differ", DRIVERS, FLAT, |b| {
+    row("smuggles: lengths that differ", |b| {
         let ways = ["Content-Length: 5\r\n", "content-length: 0\r\n", "CONTENT-LENGTH: 00\r\n", "Content-Length:\r\n"];
         each_ask(b, &ways, |way| Ask::mark().lines(way), &closes(&[400]))
     }),
-    row("smuggles: a list of lengths", DRIVERS, FLAT, |b| {
+    row("smuggles: a list of lengths", |b| {
         let lists = ["5, 6", "0, 5", "5,", ",5", "5;6", "5 6"];
         each_ask(b, &lists, |list| Ask::mark().unframed().set("Content-Length", list), &closes(&[400]))
     }),
-    row("smuggles: a length that is no number", DRIVERS, FLAT, |b| {
+    row("smuggles: a length that is no number", |b| {
         let lengths = ["+5", "-1", "0x5", "1e1", "5.0", "five", "\"5\"", "５", "5\u{a0}", "5\x0b", "1_0", ""];
         each_ask(b, &lengths, |length| Ask::mark().unframed().set("Content-Length", length), &closes(&[400]))
     }),
-    row("smuggles: a length beyond all numbers", DRIVERS, FLAT, |b| {
+    row("smuggles: a length beyond all numbers", |b| {
         let lengths =
             ["18446744073709551615", "18446744073709551616", "99999999999999999999999999999999", "9223372036854775808"];
         each_ask(b, &lengths, |length| Ask::mark().unframed().set("Content-Length", length), &closes(&[400, 413]))
     }),
-    row("smuggles: an unknown transfer coding", DRIVERS, FLAT, |b| {
+    row("smuggles: an unknown transfer coding", |b| {
         let codings = [
             "gzip",
             "gzip, chunked",
@@ -60,7 +60,7 @@ pub(super) const ROWS: &[Row] = &[
             &closes(&[400, 411, 501]),
         )
     }),
-    row("smuggles: transfer codings in two fields", DRIVERS, FLAT, |b| {
+    row("smuggles: transfer codings in two fields", |b| {
         let others = ["chunked", "identity", "gzip", "x"];
         each_ask(
             b,
@@ -69,7 +69,7 @@ pub(super) const ROWS: &[Row] = &[
             &closes(&[400, 501]),
         )
     }),
-    row("smuggles: a transfer coding that is half hidden", DRIVERS, FLAT, |b| {
+    row("smuggles: a transfer coding that is half hidden", |b| {
         let lines = [
             "Transfer-Encoding : chunked\r\n",
             " Transfer-Encoding: chunked\r\n",
@@ -82,22 +82,22 @@ pub(super) const ROWS: &[Row] = &[
         ];
         each_ask(b, &lines, |line| Ask::mark().lines(line), &closes(&[400]))
     }),
-    row("smuggles: the size of a chunk is no number", DRIVERS, FLAT, |b| {
+    row("smuggles: the size of a chunk is no number", |b| {
         let sizes = ["x", "-1", "+1", "0x1", "1 1", " 1", "", "g", "1.0", "１", "\"1\"", "1\x0b"];
         let chunks = |size: &str| Ask::mark().chunks(format!("{size}\r\n{{\r\n0\r\n\r\n")).bytes();
         each(b, |_| {}, sizes.map(|size| (size.to_string(), chunks(size))), &closes(&[400]))
     }),
-    row("smuggles: the size of a chunk overflows", DRIVERS, FLAT, |b| {
+    row("smuggles: the size of a chunk overflows", |b| {
         let sizes = ["10000000000000000", "ffffffffffffffff1", "100000000000000000000000000000001"];
         let chunks = |size: &str| Ask::mark().chunks(format!("{size}\r\n{{\r\n0\r\n\r\n")).bytes();
         each(b, |_| {}, sizes.map(|size| (size.to_string(), chunks(size))), &closes(&[400, 413]))
     }),
-    row("smuggles: a chunk that is longer than its size", DRIVERS, FLAT, |b| {
+    row("smuggles: a chunk that is longer than its size", |b| {
         let bodies =
             ["1\r\n{}\r\n0\r\n\r\n", "1\r\n{0\r\n\r\n", "0\r\nPOST /mcp HTTP/1.1\r\n\r\n", "1\r\n{\r\r\n0\r\n\r\n"];
         each(b, |_| {}, bodies.map(|body| (body.to_string(), Ask::mark().chunks(body).bytes())), &closes(&[400]))
     }),
-    row("smuggles: lines of chunks that end with LF or CR", DRIVERS, FLAT, |b| {
+    row("smuggles: lines of chunks that end with LF or CR", |b| {
         let bodies = [
             "1\n{\r\n0\r\n\r\n",
             "1\r\n{\n0\r\n\r\n",
@@ -108,66 +108,66 @@ pub(super) const ROWS: &[Row] = &[
         ];
         each(b, |_| {}, bodies.map(|body| (body.to_string(), Ask::mark().chunks(body).bytes())), &closes(&[400]))
     }),
-    row("smuggles: blanks or an open string behind the size of a chunk", DRIVERS, FLAT, |b| {
+    row("smuggles: blanks or an open string behind the size of a chunk", |b| {
         let sizes = ["2 ", "2\t", "2 ;a", "2                 ", "2;a=\"b", "2;a=\"b\\\"", "00000000000000002"];
         let chunks = |size: &str| Ask::mark().chunks(format!("{size}\r\n{{}}\r\n0\r\n\r\n")).bytes();
         each(b, |_| {}, sizes.map(|size| (size.to_string(), chunks(size))), &closes(&[400]))
     }),
-    row("smuggles: a transfer coding after chunked", DRIVERS, FLAT, |b| {
+    row("smuggles: a transfer coding after chunked", |b| {
         let codings = ["chunked, gzip", "chunked, identity", "identity", "gzip", "chunked, x"];
         each_ask(b, &codings, |coding| Ask::mark().chunked().set("Transfer-Encoding", coding), &closes(&[400]))
     }),
-    row("smuggles: a trailer that is none", DRIVERS, FLAT, |b| {
+    row("smuggles: a trailer that is none", |b| {
         let trailers = ["X : y\r\n", " X: y\r\n", "X\r\n", "X: y\0\r\n", "POST /mcp HTTP/1.1\r\n", "X: y\r\n z\r\n"];
         let body = |trailer: &str| Ask::mark().chunks(format!("2\r\n{{}}\r\n0\r\n{trailer}\r\n")).bytes();
         each(b, |_| {}, trailers.map(|trailer| (trailer.to_string(), body(trailer))), &closes(&[400]))
     }),
-    row("smuggles: a request in a body that is not read", DRIVERS, FLAT, unread_bodies),
-    row("smuggles: a request behind a refused body", DRIVERS, FLAT, behind_a_body),
-    row("smuggles: a request behind a refused head", DRIVERS, FLAT, |b| {
+    row("smuggles: a request in a body that is not read", unread_bodies),
+    row("smuggles: a request behind a refused body", behind_a_body),
+    row("smuggles: a request behind a refused head", |b| {
         let lines = ["X-A : b\r\n", "X-A: b\r\n c\r\n", "X-A\0: b\r\n", "Host: localhost\r\n"];
         let twice = |line: &str| [Ask::call("echo").lines(line).bytes(), Ask::mark().bytes()].concat();
         each(b, |_| {}, lines.map(|line| (line.to_string(), twice(line))), &closes(&[400]))
     }),
-    row("smuggles: a request behind one of another site", DRIVERS, FLAT, |b| {
+    row("smuggles: a request behind one of another site", |b| {
         let strangers = ["Host", "Origin"];
         let twice =
             |field: &str| [Ask::call("echo").set(field, "http://evil.example").bytes(), Ask::mark().bytes()].concat();
         each(b, |_| {}, strangers.map(|field| (field.to_string(), twice(field))), &closes(&[403, 400]))
     }),
-    row("smuggles: a request behind one that closes", DRIVERS, FLAT, |b| {
+    row("smuggles: a request behind one that closes", |b| {
         met(
             b,
             [Ask::call("echo").with("text", "x").set("Connection", "close").bytes(), Ask::mark().bytes()].concat(),
             &closes(&[200]),
         )
     }),
-    row("repeats the same length", DRIVERS, FLAT, |b| {
+    row("repeats the same length", |b| {
         let ask = Ask::mark();
         let again = format!("Content-Length: {}\r\n", ask.content().len());
         met(b, ask.lines(again).bytes(), &gets(&[200, 400]))
     }),
-    row("says no length", DRIVERS, FLAT, |b| met(b, Ask::mark().unframed().bytes(), &closes(&[411, 400]))),
-    row("asks in chunks, in HTTP/1.0", DRIVERS, FLAT, |b| {
+    row("says no length", |b| met(b, Ask::mark().unframed().bytes(), &closes(&[411, 400]))),
+    row("asks in chunks, in HTTP/1.0", |b| {
         met(b, Ask::mark().chunked().line("POST /mcp HTTP/1.0").bytes(), &closes(&[400]))
     }),
-    row("asks in chunks", DRIVERS, FLAT, chunks),
-    row("promises a chunk of all there is", DRIVERS, FLAT, |b| {
+    row("asks in chunks", chunks),
+    row("promises a chunk of all there is", |b| {
         let sizes = ["ffffffffffffffff", "7fffffffffffffff", "500000"];
         let chunks = |size: &str| [Ask::mark().chunks(format!("{size}\r\n")).bytes(), vec![b' '; 1 << 10]].concat();
         // Its excessive length may be refused before it is read.
         each(b, short, sizes.map(|size| (size.to_string(), chunks(size))), &closes(&[400, 408, 413]))
     }),
-    row("writes a chunk without end", DRIVERS, FLAT, |b| poured(b, "ffffffffffff\r\n", "        ")),
-    row("extends a chunk without end", DRIVERS, FLAT, |b| poured(b, "2;", "aaaaaaaa")),
-    row("extends chunks of one byte without end", DRIVERS, FLAT, |b| {
+    row("writes a chunk without end", |b| poured(b, "ffffffffffff\r\n", "        ")),
+    row("extends a chunk without end", |b| poured(b, "2;", "aaaaaaaa")),
+    row("extends chunks of one byte without end", |b| {
         let part = format!("1;{}\r\n \r\n", "x".repeat(1000));
         poured(b, "", &part)
     }),
-    row("writes zeros before the size of a chunk, without end", DRIVERS, FLAT, |b| poured(b, "", "00000000")),
-    row("writes a trailer without end", DRIVERS, FLAT, |b| poured(b, "2\r\n{}\r\n0\r\nX: ", "aaaaaaaa")),
-    row("writes trailers without end", DRIVERS, FLAT, |b| poured(b, "2\r\n{}\r\n0\r\n", "X: yyyy\r\n")),
-    row("asks with trailers that would change everything", DRIVERS, FLAT, |b| {
+    row("writes zeros before the size of a chunk, without end", |b| poured(b, "", "00000000")),
+    row("writes a trailer without end", |b| poured(b, "2\r\n{}\r\n0\r\nX: ", "aaaaaaaa")),
+    row("writes trailers without end", |b| poured(b, "2\r\n{}\r\n0\r\n", "X: yyyy\r\n")),
+    row("asks with trailers that would change everything", |b| {
         let trailers =
             "Content-Length: 5\r\nTransfer-Encoding: x\r\nHost: evil.example\r\nOrigin: https://evil.example\r\n";
         let ask = Ask::mark();
@@ -175,7 +175,7 @@ pub(super) const ROWS: &[Row] = &[
             format!("{:x}\r\n{}\r\n0\r\n{trailers}\r\n", ask.content().len(), String::from_utf8_lossy(&ask.content()));
         met(b, ask.chunks(chunks).bytes(), &keeps(&[200]))
     }),
-    row("asks with a body that is coded", DRIVERS, FLAT, |b| {
+    row("asks with a body that is coded", |b| {
         let codings = ["gzip", "deflate", "br", "x", "gzip, identity"];
         each_ask(b, &codings, |coding| Ask::mark().set("Content-Encoding", coding), &gets(&[415]))
     }),

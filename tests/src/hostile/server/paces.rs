@@ -3,37 +3,37 @@
 
 use super::ask::Ask;
 use super::link::Link;
-use super::parts::{FLAT, SHORT, closes, proper, short, shown};
+use super::parts::{SHORT, closes, proper, row, short, shown};
 use super::site::{Site, good};
 use super::tools;
-use crate::hostile::rows::{DRIVERS, becomes, expect, row, soon};
+use crate::hostile::rows::{DRIVERS, becomes, expect, row_on, soon};
 use crate::hostile::{Bench, Row};
 use std::thread;
 use std::time::{Duration, Instant};
 
 pub(super) const ROWS: &[Row] = &[
-    row("connects and says nothing", DRIVERS, FLAT, |b| stalls(b, b"")),
-    row("says half a line and nothing more", DRIVERS, FLAT, |b| stalls(b, b"POST /mc")),
-    row("says half a head and nothing more", DRIVERS, FLAT, |b| {
+    row("connects and says nothing", |b| stalls(b, b"")),
+    row("says half a line and nothing more", |b| stalls(b, b"POST /mc")),
+    row("says half a head and nothing more", |b| {
         let head = Ask::mark().head();
         stalls(b, &head[..head.len() - 2])
     }),
-    row("says its head and never a body", DRIVERS, FLAT, |b| stalls(b, &Ask::mark().head())),
-    row("says half a body and nothing more", DRIVERS, FLAT, |b| {
+    row("says its head and never a body", |b| stalls(b, &Ask::mark().head())),
+    row("says half a body and nothing more", |b| {
         let all = Ask::mark().bytes();
         stalls(b, &all[..all.len() - 1])
     }),
-    row("says half a size of a chunk and nothing more", DRIVERS, FLAT, |b| stalls(b, &Ask::mark().chunks("1").bytes())),
-    row("says half a chunk and nothing more", DRIVERS, FLAT, |b| stalls(b, &Ask::mark().chunks("5\r\n{").bytes())),
-    row("never says the last chunk", DRIVERS, FLAT, |b| {
+    row("says half a size of a chunk and nothing more", |b| stalls(b, &Ask::mark().chunks("1").bytes())),
+    row("says half a chunk and nothing more", |b| stalls(b, &Ask::mark().chunks("5\r\n{").bytes())),
+    row("never says the last chunk", |b| {
         let all = Ask::mark().chunked().bytes();
         stalls(b, &all[..all.len() - 5])
     }),
-    row("never says the end of its trailer", DRIVERS, FLAT, |b| {
+    row("never says the end of its trailer", |b| {
         let all = Ask::mark().chunked().bytes();
         stalls(b, &[&all[..all.len() - 2], b"X: y\r\n"].concat())
     }),
-    row("does not continue after 100 Continue", DRIVERS, FLAT, |b| {
+    row("does not continue after 100 Continue", |b| {
         let site = b.site(short)?;
         let began = Instant::now();
         let mut link = site.visit()?;
@@ -42,24 +42,22 @@ pub(super) const ROWS: &[Row] = &[
         expect(told.status == 100, || format!("{told} in place of 100"))?;
         ended(&site, &mut link, began)
     }),
-    row("says its head by one byte in 50 ms", DRIVERS, FLAT, |b| drips(b, b"POST /mcp HTTP/1.1\r\nX-A: ", b"a")),
-    row("says a header in 50 ms", DRIVERS, FLAT, |b| drips(b, b"POST /mcp HTTP/1.1\r\n", b"X-A: b\r\n")),
-    row("says an empty line in 50 ms", DRIVERS, FLAT, |b| drips(b, b"", b"\r\n")),
-    row("says an empty line in 50 ms, after an answer", DRIVERS, FLAT, |b| {
+    row("says its head by one byte in 50 ms", |b| drips(b, b"POST /mcp HTTP/1.1\r\nX-A: ", b"a")),
+    row("says a header in 50 ms", |b| drips(b, b"POST /mcp HTTP/1.1\r\n", b"X-A: b\r\n")),
+    row("says an empty line in 50 ms", |b| drips(b, b"", b"\r\n")),
+    row("says an empty line in 50 ms, after an answer", |b| {
         drips(b, &Ask::call("echo").with("text", "x").bytes(), b"\r\n")
     }),
-    row("says its body by one byte in 50 ms", DRIVERS, FLAT, |b| {
+    row("says its body by one byte in 50 ms", |b| {
         drips(b, &Ask::mark().unframed().set("Content-Length", "10000").head(), b" ")
     }),
-    row("says its body in chunks of one byte in 50 ms", DRIVERS, FLAT, |b| {
-        drips(b, &Ask::mark().chunks("").head(), b"1\r\n \r\n")
-    }),
+    row("says its body in chunks of one byte in 50 ms", |b| drips(b, &Ask::mark().chunks("").head(), b"1\r\n \r\n")),
     // More than the minimum rate in total, with 20 bytes of content per second.
-    row("says its body in chunks of one byte with extensions in 50 ms", DRIVERS, FLAT, |b| {
+    row("says its body in chunks of one byte with extensions in 50 ms", |b| {
         let part = b"1;xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\r\n \r\n";
         drips(b, &Ask::mark().chunks("").head(), part)
     }),
-    row("says its body by 64 bytes in 10 ms", DRIVERS, FLAT, |b| {
+    row("says its body by 64 bytes in 10 ms", |b| {
         let site = b.site(short)?;
         let mut link = site.visit()?;
         let ask = Ask::mark();
@@ -73,7 +71,7 @@ pub(super) const ROWS: &[Row] = &[
         expect(answer.status == 200, || format!("{answer} in place of 200"))?;
         Ok("200: slow is no fault".into())
     }),
-    row("rests after an answer", DRIVERS, FLAT, |b| {
+    row("rests after an answer", |b| {
         let site = b.site(short)?;
         let began = Instant::now();
         let mut link = site.visit()?;
@@ -84,10 +82,10 @@ pub(super) const ROWS: &[Row] = &[
         Ok("closed without a word".into())
     }),
     // Two responses of 8 MiB exist at once, in several intermediate forms.
-    row("never reads a large answer", DRIVERS, 160, never_reads),
-    row("never reads an event stream", DRIVERS, 64, never_reads_events),
-    row("asks without end and never reads", DRIVERS, 64, asks_and_never_reads),
-    row("reads an answer of 8 MiB by 8 KiB in 2 ms", DRIVERS, 120, |b| {
+    row_on("never reads a large answer", DRIVERS, 160, never_reads),
+    row_on("never reads an event stream", DRIVERS, 64, never_reads_events),
+    row_on("asks without end and never reads", DRIVERS, 64, asks_and_never_reads),
+    row_on("reads an answer of 8 MiB by 8 KiB in 2 ms", DRIVERS, 120, |b| {
         let site = b.site(short)?;
         let mut link = site.visit()?;
         link.narrow()?;

@@ -4,8 +4,8 @@ use super::ask::Ask;
 use super::link::{Answer, Link};
 use super::site::{Site, good};
 use super::tools;
-use crate::hostile::Bench;
-use crate::hostile::rows::expect;
+use crate::hostile::rows::{DRIVERS, expect, row_on};
+use crate::hostile::{Bench, Row};
 use mcp_proto::ServerConfig;
 use serde_json::Value;
 use std::time::Duration;
@@ -15,6 +15,11 @@ pub(super) const FLAT: u64 = 40;
 
 /// The maximum pause of a client with short limits.
 pub(super) const SHORT: Duration = Duration::from_secs(1);
+
+/// A row for every driver.
+pub(super) const fn row(name: &'static str, run: fn(&Bench) -> Result<String, String>) -> Row {
+    row_on(name, DRIVERS, FLAT, run)
+}
 
 /// The required response.
 #[derive(Clone, Debug)]

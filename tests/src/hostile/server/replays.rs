@@ -2,18 +2,18 @@
 
 use super::ask::{Ask, LEGACY};
 use super::link::Link;
-use super::parts::{FLAT, gets, keeps};
+use super::parts::{gets, keeps, row};
 use super::sessions::got;
 use super::site::Site;
 use super::tools::{free, has_begun, was_stopped};
-use crate::hostile::rows::{DRIVERS, becomes, expect, row, soon};
+use crate::hostile::rows::{becomes, expect, soon};
 use crate::hostile::{Bench, Row};
 use mcp_proto::ServerConfig;
 use serde_json::{Value, json};
 use std::time::Duration;
 
 pub(super) const ROWS: &[Row] = &[
-    row("comes back for the stream of another session", DRIVERS, FLAT, |b| {
+    row("comes back for the stream of another session", |b| {
         let (site, session) = site(b)?;
         let other = site.session(LEGACY)?;
         let (link, event) = primed(&site, &session, 5, "call")?;
@@ -24,7 +24,7 @@ pub(super) const ROWS: &[Row] = &[
         expect(answers(&told) == [5], || format!("the rest is {told}"))?;
         Ok("400; its owner gets the rest".into())
     }),
-    row("comes back for one of two streams", DRIVERS, FLAT, |b| {
+    row("comes back for one of two streams", |b| {
         let (site, session) = site(b)?;
         let (first, event) = primed(&site, &session, 5, "first")?;
         let (second, other) = primed(&site, &session, 6, "second")?;
@@ -38,7 +38,7 @@ pub(super) const ROWS: &[Row] = &[
         expect(answers(&told) == [6], || format!("the rest of the second is {told}"))?;
         Ok("the rest of that one, and nothing else".into())
     }),
-    row("comes back without a session", DRIVERS, FLAT, |b| {
+    row("comes back without a session", |b| {
         let (site, session) = site(b)?;
         let (link, event) = primed(&site, &session, 5, "call")?;
         let get = |session| Ask::get(LEGACY, session).set("Last-Event-ID", &event);
@@ -49,8 +49,8 @@ pub(super) const ROWS: &[Row] = &[
         site.serves_session(LEGACY, &session)?;
         Ok("400 and 404".into())
     }),
-    row("comes back 50 times at once", DRIVERS, FLAT, at_once),
-    row("comes back for a stream that is over, again and again", DRIVERS, FLAT, |b| {
+    row("comes back 50 times at once", at_once),
+    row("comes back for a stream that is over, again and again", |b| {
         let (site, session) = site(b)?;
         let (link, event) = primed(&site, &session, 5, "call")?;
         link.reset();
@@ -62,7 +62,7 @@ pub(super) const ROWS: &[Row] = &[
         site.at_rest()?;
         Ok("the same each time".into())
     }),
-    row("comes back to a session that has ended", DRIVERS, FLAT, |b| {
+    row("comes back to a session that has ended", |b| {
         let (site, session) = site(b)?;
         let (link, event) = primed(&site, &session, 5, "call")?;
         got(&site, &Ask::delete(LEGACY, Some(&session)), &keeps(&[200, 204]))?;
@@ -72,7 +72,7 @@ pub(super) const ROWS: &[Row] = &[
         site.at_rest()?;
         Ok("404; the call is stopped".into())
     }),
-    row("comes back for what has not been said", DRIVERS, FLAT, |b| {
+    row("comes back for what has not been said", |b| {
         let (site, session) = site(b)?;
         let (link, event) = primed(&site, &session, 5, "call")?;
         let digits = event.trim_end_matches(|c: char| c.is_ascii_digit()).len();
@@ -84,7 +84,7 @@ pub(super) const ROWS: &[Row] = &[
         site.serves_session(LEGACY, &session)?;
         Ok("400, kept".into())
     }),
-    row("comes back for what is no event", DRIVERS, FLAT, |b| {
+    row("comes back for what is no event", |b| {
         let (site, session) = site(b)?;
         let (link, event) = primed(&site, &session, 5, "call")?;
         let near = [format!("{event}0"), format!(" {event} x"), event.to_uppercase(), format!("{event},{event}")];
@@ -99,7 +99,7 @@ pub(super) const ROWS: &[Row] = &[
         site.serves_session(LEGACY, &session)?;
         Ok("400, kept".into())
     }),
-    row("comes back for an event of 10 KiB", DRIVERS, FLAT, |b| {
+    row("comes back for an event of 10 KiB", |b| {
         let (site, session) = site(b)?;
         for id in ["x".repeat(10 << 10), "9".repeat(10 << 10), format!("s{}-1", "9".repeat(10 << 10))] {
             got(&site, &back(&session, &id), &keeps(&[400]))?;
@@ -107,7 +107,7 @@ pub(super) const ROWS: &[Row] = &[
         site.serves_session(LEGACY, &session)?;
         Ok("400, kept".into())
     }),
-    row("comes back for what is not kept any more", DRIVERS, FLAT, purged),
+    row("comes back for what is not kept any more", purged),
 ];
 
 /// A server that streams at once, and a session.

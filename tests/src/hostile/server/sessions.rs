@@ -2,10 +2,10 @@
 
 use super::ask::{Ask, BATCHES, LEGACY};
 use super::link::{Answer, Link};
-use super::parts::{FLAT, Gets, gets, keeps, proper, shown};
+use super::parts::{Gets, gets, keeps, proper, row, shown};
 use super::site::{Site, good};
 use super::tools::{self, free, has_begun, was_stopped};
-use crate::hostile::rows::{DRIVERS, expect, row, soon};
+use crate::hostile::rows::{expect, soon};
 use crate::hostile::{Bench, Row};
 use mcp_proto::ServerConfig;
 use mcp_proto::server::Sessions;
@@ -13,18 +13,18 @@ use mcp_proto::version::{ProtocolVersion, Versions};
 use serde_json::{Value, json};
 
 pub(super) const ROWS: &[Row] = &[
-    row("guesses a session", DRIVERS, FLAT, guesses),
-    row("names a session that cannot be", DRIVERS, FLAT, |b| {
+    row("guesses a session", guesses),
+    row("names a session that cannot be", |b| {
         let ids =
             ["", " ", "a b", "\u{e9}", "a,b", "\x7f", "\"x\"", "../../etc/passwd", "*", "%", "null", "undefined", "0"];
         named(b, ids.map(str::to_string).to_vec(), &gets(&[400, 404]))
     }),
-    row("names a session of 60,000 bytes", DRIVERS, FLAT, |b| named(b, vec!["a".repeat(60_000)], &gets(&[400, 404]))),
-    row("names two sessions", DRIVERS, FLAT, two_sessions),
-    row("opens a session, and an id of it tells nothing", DRIVERS, FLAT, ids),
-    row("names no session", DRIVERS, FLAT, no_session),
-    row("ends a session twice", DRIVERS, FLAT, ends_twice),
-    row("names a revision that there is not", DRIVERS, FLAT, |b| {
+    row("names a session of 60,000 bytes", |b| named(b, vec!["a".repeat(60_000)], &gets(&[400, 404]))),
+    row("names two sessions", two_sessions),
+    row("opens a session, and an id of it tells nothing", ids),
+    row("names no session", no_session),
+    row("ends a session twice", ends_twice),
+    row("names a revision that there is not", |b| {
         let site = b.site(|_| {})?;
         let session = site.session(LEGACY)?;
         // The last two are served, but not in this session.
@@ -38,9 +38,9 @@ pub(super) const ROWS: &[Row] = &[
         unmarked()?;
         Ok("400, kept".into())
     }),
-    row("opens more sessions than there may be", DRIVERS, FLAT, opens_too_many),
-    row("asks for sessions where there are none", DRIVERS, FLAT, no_sessions),
-    row("names a session and is of 2026-07-28", DRIVERS, FLAT, |b| {
+    row("opens more sessions than there may be", opens_too_many),
+    row("asks for sessions where there are none", no_sessions),
+    row("names a session and is of 2026-07-28", |b| {
         // That revision has no sessions: the field has no meaning.
         let site = b.site(|_| {})?;
         let session = site.session(LEGACY)?;
@@ -54,7 +54,7 @@ pub(super) const ROWS: &[Row] = &[
         site.serves_session(LEGACY, &session)?;
         Ok("200 without one; GET and DELETE 405".into())
     }),
-    row("asks for the stream of a session without accepting one", DRIVERS, FLAT, |b| {
+    row("asks for the stream of a session without accepting one", |b| {
         let site = b.site(|_| {})?;
         let session = site.session(LEGACY)?;
         for accepted in ["application/json", "text/html", "text/*;q=0, application/json", "text/event-streams"] {
@@ -68,9 +68,9 @@ pub(super) const ROWS: &[Row] = &[
         site.serves_session(LEGACY, &session)?;
         Ok("406, kept".into())
     }),
-    row("asks for the stream of a session 100 times", DRIVERS, FLAT, streams),
-    row("uses the session of another principal", DRIVERS, FLAT, another_principal),
-    row("says not who it is", DRIVERS, FLAT, |b| {
+    row("asks for the stream of a session 100 times", streams),
+    row("uses the session of another principal", another_principal),
+    row("says not who it is", |b| {
         let site = b.guarded_site(|_| {})?;
         let challenge = gets(&[401]).field("WWW-Authenticate", "Bearer");
         for ask in
@@ -86,10 +86,10 @@ pub(super) const ROWS: &[Row] = &[
         site.is_well()?;
         Ok("401 and a challenge, or 403".into())
     }),
-    row("answers the question of another session", DRIVERS, FLAT, answers_for_another),
-    row("cancels the call of another session", DRIVERS, FLAT, cancels_another),
-    row("asks twice under one id", DRIVERS, FLAT, one_id_twice),
-    row("answers without a request", DRIVERS, FLAT, |b| {
+    row("answers the question of another session", answers_for_another),
+    row("cancels the call of another session", cancels_another),
+    row("asks twice under one id", one_id_twice),
+    row("answers without a request", |b| {
         let site = b.site(|_| {})?;
         let session = site.session(LEGACY)?;
         for id in [json!(1), json!("x"), json!(999_999)] {

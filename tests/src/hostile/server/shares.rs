@@ -5,12 +5,12 @@ use super::ask::{Ask, BATCHES, LEGACY};
 use super::bodies::answers;
 use super::floods::beside;
 use super::link::Link;
-use super::parts::{FLAT, gets};
+use super::parts::{gets, row};
 use super::replays::{answers as answered, at_the_first, back, primed_by};
 use super::sessions::asking;
 use super::site::Site;
 use super::tools::{free, has_begun};
-use crate::hostile::rows::{BLOCKING, DRIVERS, READERS, expect, row, soon, spent};
+use crate::hostile::rows::{BLOCKING, DRIVERS, READERS, expect, row_on, soon, spent};
 use crate::hostile::{Bench, Row};
 use mcp_proto::server::Event;
 use rustix::time::ClockId;
@@ -21,16 +21,16 @@ use std::thread;
 use std::time::Duration;
 
 pub(super) const ROWS: &[Row] = &[
-    row("asks with a junk state and arguments in 120 arrays", DRIVERS, 96, junk),
-    row("answers what a handler has not asked", DRIVERS, FLAT, unasked),
-    row("asks in sessions, and closes the connections before the questions are answered", DRIVERS, FLAT, gone),
-    row("asks with a batch of 1,000 and without a session, 2025-03-26", DRIVERS, FLAT, batch),
-    row("says 15 KiB of itself, again and again", DRIVERS, FLAT, much),
-    row("has its answers kept in 60 sessions", DRIVERS, FLAT, histories),
+    row_on("asks with a junk state and arguments in 120 arrays", DRIVERS, 96, junk),
+    row("answers what a handler has not asked", unasked),
+    row("asks in sessions, and closes the connections before the questions are answered", gone),
+    row("asks with a batch of 1,000 and without a session, 2025-03-26", batch),
+    row("says 15 KiB of itself, again and again", much),
+    row("has its answers kept in 60 sessions", histories),
     // The events are 16 MiB of it. The allocator keeps freed memory for each thread that has parsed
     // a message, and a busy machine has more of them: 50 to 97 MiB in all. Without a limit it would
     // be 894.
-    row("notifies by 4 MiB, 208 times", READERS, 160, heavy),
+    row_on("notifies by 4 MiB, 208 times", READERS, 160, heavy),
 ];
 
 /// A state of the right form without a valid seal.

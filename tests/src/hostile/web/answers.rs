@@ -1,8 +1,8 @@
 //! Invalid responses to a call: heads, framings and bodies that are endless, meaningless, or
 //! against the rules.
 
-use super::parts::{bad, broken, changed, closed, connected, ends, good, impatient, late, let_go, modern};
-use crate::hostile::rows::{DRIVERS, expect, row, soon};
+use super::parts::{bad, broken, changed, closed, connected, ends, good, impatient, late, let_go, modern, row};
+use crate::hostile::rows::{DRIVERS, expect, row_on, soon};
 use crate::hostile::{Bench, Row};
 use crate::stub::{EVENTS, Step, endless, json, say};
 use mcp_proto::exchange::Closed;
@@ -10,140 +10,122 @@ use mcp_proto::{CallError, tools};
 use std::time::{Duration, Instant};
 
 pub(super) const ROWS: &[Row] = &[
-    row("a head without end", DRIVERS, 32, |b| raw(b, vec![say(OK), endless("X-More: and more\r\n")], "the head")),
-    row("a header without end", DRIVERS, 32, |b| raw(b, vec![say(OK), say("X-More: "), endless("more ")], "the head")),
-    row("100,000 headers", DRIVERS, 32, |b| {
-        raw(b, vec![say(OK), Step::Repeat("X: y\r\n", 100_000), say("\r\n")], "the head")
-    }),
-    row("101 headers", DRIVERS, 32, |b| {
-        raw(b, vec![say(OK), Step::Repeat("X: y\r\n", 101), say("\r\n")], "too many fields")
-    }),
-    row("interim responses without end", DRIVERS, 32, |b| {
+    row("a head without end", |b| raw(b, vec![say(OK), endless("X-More: and more\r\n")], "the head")),
+    row("a header without end", |b| raw(b, vec![say(OK), say("X-More: "), endless("more ")], "the head")),
+    row("100,000 headers", |b| raw(b, vec![say(OK), Step::Repeat("X: y\r\n", 100_000), say("\r\n")], "the head")),
+    row("101 headers", |b| raw(b, vec![say(OK), Step::Repeat("X: y\r\n", 101), say("\r\n")], "too many fields")),
+    row("interim responses without end", |b| {
         raw(b, vec![endless("HTTP/1.1 100 Continue\r\n\r\n")], "too many interim responses")
     }),
-    row("empty lines without end", DRIVERS, 32, |b| ends(b, vec![endless("\r\n")], impatient(), late)),
-    row("switches protocols", DRIVERS, 32, |b| raw(b, vec![say("HTTP/1.1 101 Up\r\nUpgrade: x\r\n\r\n")], "switched")),
-    row("a greeting of another protocol", DRIVERS, 32, |b| {
-        raw(b, vec![say("220 mail.example ESMTP\r\n"), Step::Hold], "not HTTP")
-    }),
-    row("an alert of TLS", DRIVERS, 32, |b| {
-        raw(b, vec![Step::Bytes(b"\x15\x03\x01\x00\x02\x02\x46"), Step::Close], "not HTTP")
-    }),
-    row("a status of 1000", DRIVERS, 32, |b| raw(b, vec![say("HTTP/1.1 1000 No\r\n\r\n")], "the head is not legal")),
-    row("a folded header", DRIVERS, 32, |b| raw(b, head("X: y\r\n z\r\nContent-Length: 0\r\n"), "not legal")),
-    row("both lengths", DRIVERS, 32, |b| {
+    row("empty lines without end", |b| ends(b, vec![endless("\r\n")], impatient(), late)),
+    row("switches protocols", |b| raw(b, vec![say("HTTP/1.1 101 Up\r\nUpgrade: x\r\n\r\n")], "switched")),
+    row("a greeting of another protocol", |b| raw(b, vec![say("220 mail.example ESMTP\r\n"), Step::Hold], "not HTTP")),
+    row("an alert of TLS", |b| raw(b, vec![Step::Bytes(b"\x15\x03\x01\x00\x02\x02\x46"), Step::Close], "not HTTP")),
+    row("a status of 1000", |b| raw(b, vec![say("HTTP/1.1 1000 No\r\n\r\n")], "the head is not legal")),
+    row("a folded header", |b| raw(b, head("X: y\r\n z\r\nContent-Length: 0\r\n"), "not legal")),
+    row("both lengths", |b| {
         raw(b, head("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"), "both a content-length")
     }),
-    row("lengths that differ", DRIVERS, 32, |b| {
+    row("lengths that differ", |b| {
         raw(b, head("Content-Length: 5\r\nContent-Length: 6\r\n"), "content-lengths differ")
     }),
-    row("a length that is no number", DRIVERS, 32, |b| {
-        raw(b, head("Content-Length: -1\r\n"), "the content-length is not a number")
-    }),
-    row("an unknown transfer coding", DRIVERS, 32, |b| {
+    row("a length that is no number", |b| raw(b, head("Content-Length: -1\r\n"), "the content-length is not a number")),
+    row("an unknown transfer coding", |b| {
         raw(b, head("Transfer-Encoding: gzip, chunked\r\n"), "transfer-encoding is not known")
     }),
-    row("an unknown content coding", DRIVERS, 32, |b| {
+    row("an unknown content coding", |b| {
         raw(
             b,
             head("Content-Type: application/json\r\nContent-Encoding: br\r\nContent-Length: 9\r\n"),
             "content-encoding",
         )
     }),
-    row("the size of a chunk overflows", DRIVERS, 32, |b| {
-        raw(b, chunked("FFFFFFFFFFFFFFFFF\r\n"), "the size of a chunk")
-    }),
-    row("the size of a chunk is no number", DRIVERS, 32, |b| raw(b, chunked("0x5\r\n"), "the size of a chunk")),
-    row("a chunk longer than its size", DRIVERS, 32, |b| raw(b, chunked("2\r\n{}{}\r\n"), "longer than its size")),
-    row("extensions of a chunk without end", DRIVERS, 32, |b| {
+    row("the size of a chunk overflows", |b| raw(b, chunked("FFFFFFFFFFFFFFFFF\r\n"), "the size of a chunk")),
+    row("the size of a chunk is no number", |b| raw(b, chunked("0x5\r\n"), "the size of a chunk")),
+    row("a chunk longer than its size", |b| raw(b, chunked("2\r\n{}{}\r\n"), "longer than its size")),
+    row("extensions of a chunk without end", |b| {
         raw(b, [chunked("2;"), vec![endless("x=y;")]].concat(), "the chunk extensions are too long")
     }),
-    row("extensions of chunks of one byte without end", DRIVERS, 32, |b| {
+    row("extensions of chunks of one byte without end", |b| {
         let part = "1;xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\r\n \r\n";
         raw(b, [chunked(""), vec![endless(part)]].concat(), "the chunk extensions are too long")
     }),
-    row("a trailer without end", DRIVERS, 32, |b| {
+    row("a trailer without end", |b| {
         raw(b, [chunked("2\r\n{}\r\n0\r\n"), vec![endless("X: y\r\n")]].concat(), "the trailer is too long")
     }),
     // One body of the maximum size may be held.
-    row("a chunk without end, JSON", DRIVERS, 64, |b| {
+    row_on("a chunk without end, JSON", DRIVERS, 64, |b| {
         raw(b, [chunked("FFFFFFFFFFFFFFFF\r\n"), vec![endless("[[[[[[[[")]].concat(), "larger than the limit")
     }),
-    row("chunks without end, JSON", DRIVERS, 64, |b| {
+    row_on("chunks without end, JSON", DRIVERS, 64, |b| {
         raw(
             b,
             [chunked(""), vec![endless("20\r\n[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\r\n")]].concat(),
             "larger than the limit",
         )
     }),
-    row("a body that says it is over the limit", DRIVERS, 32, |b| {
+    row("a body that says it is over the limit", |b| {
         raw(b, head("Content-Type: application/json\r\nContent-Length: 16777217\r\n"), "larger than the limit")
     }),
-    row("a body over the limit, without a length", DRIVERS, 64, |b| {
+    row_on("a body over the limit, without a length", DRIVERS, 64, |b| {
         raw(b, [head("Content-Type: application/json\r\n"), vec![endless(" ")]].concat(), "larger than the limit")
     }),
-    row("an event over the limit", DRIVERS, 64, |b| {
+    row_on("an event over the limit", DRIVERS, 64, |b| {
         raw(b, vec![say(EVENTS), say("data: "), endless("x")], "an event is larger")
     }),
-    row("an event of lines without end", DRIVERS, 64, |b| {
+    row_on("an event of lines without end", DRIVERS, 64, |b| {
         raw(b, vec![say(EVENTS), endless("data: a line of an event that never ends\n")], "an event is larger")
     }),
-    row("the id of an event without end", DRIVERS, 64, |b| {
+    row_on("the id of an event without end", DRIVERS, 64, |b| {
         raw(b, vec![say(EVENTS), say("id:"), endless("9")], "an event is larger")
     }),
-    row("a field of an event without end", DRIVERS, 32, |b| {
-        ends(b, vec![say(EVENTS), say("x"), endless("y")], impatient(), late)
-    }),
-    row("a comment without end", DRIVERS, 32, |b| ends(b, vec![say(EVENTS), endless(":")], impatient(), late)),
-    row("a retry without end", DRIVERS, 32, |b| {
-        ends(b, vec![say(EVENTS), say("retry:"), endless("9")], impatient(), late)
-    }),
-    row("comments without end", DRIVERS, 32, |b| ends(b, vec![say(EVENTS), endless(": \n")], impatient(), late)),
-    row("events without data, without end", DRIVERS, 32, |b| {
-        ends(b, vec![say(EVENTS), endless("event: x\n\n")], impatient(), late)
-    }),
-    row("other events without end", DRIVERS, 32, |b| {
+    row("a field of an event without end", |b| ends(b, vec![say(EVENTS), say("x"), endless("y")], impatient(), late)),
+    row("a comment without end", |b| ends(b, vec![say(EVENTS), endless(":")], impatient(), late)),
+    row("a retry without end", |b| ends(b, vec![say(EVENTS), say("retry:"), endless("9")], impatient(), late)),
+    row("comments without end", |b| ends(b, vec![say(EVENTS), endless(": \n")], impatient(), late)),
+    row("events without data, without end", |b| ends(b, vec![say(EVENTS), endless("event: x\n\n")], impatient(), late)),
+    row("other events without end", |b| {
         ends(b, vec![say(EVENTS), endless("event: x\ndata: y\n\n")], impatient(), late)
     }),
-    row("1,000,000 notifications in a stream", DRIVERS, 32, notes),
-    row("notifications without end after the answer", DRIVERS, 32, notes_after),
-    row("a stream that stays open after the answer", DRIVERS, 32, held_open),
-    row("a body cut short", DRIVERS, 32, |b| {
+    row("1,000,000 notifications in a stream", notes),
+    row("notifications without end after the answer", notes_after),
+    row("a stream that stays open after the answer", held_open),
+    row("a body cut short", |b| {
         cut(b, [head("Content-Type: application/json\r\nContent-Length: 9\r\n"), vec![say("{"), Step::Close]].concat())
     }),
-    row("chunks cut short", DRIVERS, 32, |b| cut(b, [chunked("2\r\n{"), vec![Step::Close]].concat())),
-    row("a head cut short", DRIVERS, 32, |b| cut(b, vec![say("HTTP/1.1 200 OK\r\nCont"), Step::Close])),
-    row("a reset in the body", DRIVERS, 32, |b| {
+    row("chunks cut short", |b| cut(b, [chunked("2\r\n{"), vec![Step::Close]].concat())),
+    row("a head cut short", |b| cut(b, vec![say("HTTP/1.1 200 OK\r\nCont"), Step::Close])),
+    row("a reset in the body", |b| {
         let steps =
             [head("Content-Type: application/json\r\nContent-Length: 9\r\n"), vec![say("{"), Step::Reset]].concat();
         ends(b, steps, modern(), closed(Closed::Reset))
     }),
-    row("bytes after the answer", DRIVERS, 32, bytes_after),
-    row("not JSON", DRIVERS, 32, |b| undecodable(b, vec![json("<!DOCTYPE html>")])),
-    row("JSON that is cut short", DRIVERS, 32, |b| undecodable(b, vec![json(r#"{"jsonrpc":"2.0","id":{id},"#)])),
-    row("JSON that is not UTF-8", DRIVERS, 32, |b| {
+    row("bytes after the answer", bytes_after),
+    row("not JSON", |b| undecodable(b, vec![json("<!DOCTYPE html>")])),
+    row("JSON that is cut short", |b| undecodable(b, vec![json(r#"{"jsonrpc":"2.0","id":{id},"#)])),
+    row("JSON that is not UTF-8", |b| {
         let fields = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 42\r\n\r\n";
         let body = Step::Bytes(b"{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"x\":\"\xff\xfe\"}}");
         undecodable(b, vec![say(fields), body, Step::Close])
     }),
-    row("JSON nested 100,000 deep", DRIVERS, 32, |b| {
+    row("JSON nested 100,000 deep", |b| {
         let steps =
             [head("Content-Type: application/json\r\nContent-Length: 100000\r\n"), vec![Step::Repeat("[", 100_000)]];
         undecodable(b, steps.concat())
     }),
-    row("JSON that is no message", DRIVERS, 32, |b| undecodable(b, vec![json(r#"{"result":"ok"}"#)])),
-    row("a result and an error", DRIVERS, 32, |b| {
+    row("JSON that is no message", |b| undecodable(b, vec![json(r#"{"result":"ok"}"#)])),
+    row("a result and an error", |b| {
         undecodable(b, vec![json(r#"{"jsonrpc":"2.0","id":{id},"result":{},"error":{"code":1,"message":"m"}}"#)])
     }),
-    row("an event that is not UTF-8", DRIVERS, 32, |b| {
+    row("an event that is not UTF-8", |b| {
         let event = Step::Bytes(b"data: {\"jsonrpc\":\"2.0\",\"method\":\"\xff\"}\n\n");
         undecodable(b, vec![say(EVENTS), event, Step::Close])
     }),
-    row("an event that is not JSON, then the answer", DRIVERS, 32, bad_event),
-    row("the answer by one byte in 2 ms", DRIVERS, 32, |b| {
+    row("an event that is not JSON, then the answer", bad_event),
+    row("the answer by one byte in 2 ms", |b| {
         answers(b, vec![Step::Drip(SLOW, Duration::from_millis(2)), Step::Close])
     }),
-    row("the answer in CR, LF and CR LF, after a mark", DRIVERS, 32, |b| {
+    row("the answer in CR, LF and CR LF, after a mark", |b| {
         let mixed = "\u{feff}: hello\r\nretry: 10\rdata: {\"jsonrpc\":\"2.0\",\"id\":{id},\rdata: \"result\":{\"content\":[]}}\n\r\n";
         answers(b, vec![say(EVENTS), say(mixed), Step::Close])
     }),

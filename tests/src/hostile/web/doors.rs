@@ -1,9 +1,9 @@
 //! Peers that are not a server: pages, other protocols, silence. Connecting fails, and the
 //! application gets the cause.
 
-use super::parts::{LONG, legacy, modern, refused};
+use super::parts::{LONG, legacy, modern, refused, row};
 use crate::hostile::client::Setup;
-use crate::hostile::rows::{DRIVERS, expect, row};
+use crate::hostile::rows::{DRIVERS, expect, row_on};
 use crate::hostile::{Bench, Row};
 use crate::stub::{EVENTS, Step, Stub, endless, json, say, whole};
 use mcp_proto::client::Policy;
@@ -12,53 +12,53 @@ use mcp_proto::exchange::Closed;
 use std::time::{Duration, Instant};
 
 pub(super) const ROWS: &[Row] = &[
-    row("a web page for everything", DRIVERS, 32, |b| {
+    row("a web page for everything", |b| {
         shut(b, vec![whole("200 OK", "Content-Type: text/html\r\n", "<p>welcome</p>")], 2, |why| {
             why.to_string().contains("text/html")
         })
     }),
-    row("a web page without end for everything", DRIVERS, 32, |b| {
+    row("a web page without end for everything", |b| {
         shut(b, vec![say("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"), endless("<p>hi</p>")], 2, |why| {
             why.to_string().contains("text/html")
         })
     }),
-    row("401 for everything", DRIVERS, 32, |b| {
+    row("401 for everything", |b| {
         let fields = "WWW-Authenticate: Bearer resource_metadata=\"https://a.example/p\"\r\n";
         shut(b, vec![whole("401 Unauthorized", fields, "")], 1, |why| {
             let text = "HTTP 401 [WWW-Authenticate: Bearer resource_metadata=\"https://a.example/p\"]";
             matches!(&why.cause, NegotiationCause::Http(e) if e.status == 401) && why.to_string().ends_with(text)
         })
     }),
-    row("404 for everything", DRIVERS, 32, |b| status(b, "404 Not Found", 404)),
-    row("500 for everything", DRIVERS, 32, |b| status(b, "500 Oh", 500)),
-    row("an empty object for everything", DRIVERS, 32, |b| {
+    row("404 for everything", |b| status(b, "404 Not Found", 404)),
+    row("500 for everything", |b| status(b, "500 Oh", 500)),
+    row("an empty object for everything", |b| {
         shut(b, vec![json("{}")], 2, |why| matches!(why.cause, NegotiationCause::Decode(_)))
     }),
-    row("an empty 200 for everything", DRIVERS, 32, |b| {
+    row("an empty 200 for everything", |b| {
         shut(b, vec![whole("200 OK", "", "")], 2, |why| matches!(why.cause, NegotiationCause::Decode(_)))
     }),
-    row("a login page elsewhere", DRIVERS, 32, login),
-    row("a head without end for everything", DRIVERS, 32, |b| {
+    row("a login page elsewhere", login),
+    row("a head without end for everything", |b| {
         shut(b, vec![say("HTTP/1.1 200 OK\r\n"), endless("X-More: and more\r\n")], 2, |why| is_broken(why, "the head"))
     }),
-    row("JSON without end for everything", DRIVERS, 64, |b| {
+    row_on("JSON without end for everything", DRIVERS, 64, |b| {
         let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n";
         shut(b, vec![say(head), endless("[")], 2, |why| is_broken(why, "larger than the limit"))
     }),
-    row("comments without end for everything", DRIVERS, 32, |b| {
+    row("comments without end for everything", |b| {
         silent(b, vec![say(EVENTS), endless(": hello\n")], |why| matches!(why.cause, NegotiationCause::Timeout(_)))
     }),
-    row("a gzipped answer to everything", DRIVERS, 32, |b| {
+    row("a gzipped answer to everything", |b| {
         let steps = vec![whole("200 OK", "Content-Type: application/json\r\nContent-Encoding: gzip\r\n", "zip")];
         shut(b, steps, 2, |why| is_broken(why, "content-encoding"))
     }),
-    row("hears everything and says nothing", DRIVERS, 32, |b| {
+    row("hears everything and says nothing", |b| {
         silent(b, vec![Step::Hold], |why| matches!(why.cause, NegotiationCause::Timeout(_)))
     }),
-    row("ends every connection", DRIVERS, 32, |b| {
+    row("ends every connection", |b| {
         shut(b, vec![Step::Close], 4, |why| why.cause == NegotiationCause::Closed(Closed::Eof))
     }),
-    row("speaks first", DRIVERS, 32, |b| {
+    row("speaks first", |b| {
         let stub = Stub::start(|_| vec![say("SSH-2.0-OpenSSH_9.9\r\n"), Step::Hold]).map_err(|e| e.to_string())?;
         let is_so =
             |why: &NegotiationError| matches!(why.cause, NegotiationCause::Closed(_) | NegotiationCause::Timeout(_));

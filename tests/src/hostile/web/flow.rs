@@ -1,17 +1,15 @@
 //! What no check of an engine sees: whether a driver reports what it has written, and whether it
 //! closes a connection that is aborted.
 
-use super::parts::{answered, changed, good, let_go, modern, sent, stub};
-use crate::hostile::rows::{DRIVERS, expect, row};
+use super::parts::{answered, changed, good, let_go, modern, row, sent, stub};
+use crate::hostile::rows::expect;
 use crate::hostile::{Bench, Row};
 use crate::stub::{Step, good_modern};
 use mcp_proto::{CallError, tools};
 use std::time::Duration;
 
-pub(super) const ROWS: &[Row] = &[
-    row("takes longer to answer than to read", DRIVERS, 32, takes_longer),
-    row("a call is cancelled while it waits", DRIVERS, 32, cancelled),
-];
+pub(super) const ROWS: &[Row] =
+    &[row("takes longer to answer than to read", takes_longer), row("a call is cancelled while it waits", cancelled)];
 
 /// A request whose bytes are not reported as written counts as one that the server does not read.
 fn takes_longer(bench: &Bench) -> Result<String, String> {

@@ -1,50 +1,42 @@
 //! Connections that stall, vanish or end at the wrong moment: before, within and after a response.
 
-use super::parts::{answered, bad, closed, connected, ends, fails, good, impatient, late, modern, sent, stub};
-use crate::hostile::rows::{DRIVERS, READERS, expect, row, soon};
+use super::parts::{answered, bad, closed, connected, ends, fails, good, impatient, late, modern, row, sent, stub};
+use crate::hostile::rows::{READERS, expect, row_on, soon};
 use crate::hostile::{Bench, Row};
 use crate::stub::{Ask, EVENTS, Step, good_modern, say};
 use mcp_proto::exchange::Closed;
 use mcp_proto::tools;
 
 pub(super) const ROWS: &[Row] = &[
-    row("reads the request and says nothing", DRIVERS, 32, |b| ends(b, vec![Step::Hold], impatient(), late)),
-    row("a head that stalls", DRIVERS, 32, |b| {
-        ends(b, vec![say("HTTP/1.1 200 OK\r\nContent-"), Step::Hold], impatient(), late)
-    }),
-    row("a body that never begins", DRIVERS, 32, |b| {
+    row("reads the request and says nothing", |b| ends(b, vec![Step::Hold], impatient(), late)),
+    row("a head that stalls", |b| ends(b, vec![say("HTTP/1.1 200 OK\r\nContent-"), Step::Hold], impatient(), late)),
+    row("a body that never begins", |b| {
         ends(b, vec![say(JSON), say("Content-Length: 9\r\n\r\n"), Step::Hold], impatient(), late)
     }),
-    row("a body that stalls", DRIVERS, 32, |b| {
+    row("a body that stalls", |b| {
         ends(b, vec![say(JSON), say("Content-Length: 9\r\n\r\n{"), Step::Hold], impatient(), late)
     }),
-    row("a chunk that stalls", DRIVERS, 32, |b| {
+    row("a chunk that stalls", |b| {
         ends(b, vec![say(JSON), say("Transfer-Encoding: chunked\r\n\r\n9\r\n{"), Step::Hold], impatient(), late)
     }),
-    row("an event that stalls", DRIVERS, 32, |b| {
-        ends(b, vec![say(EVENTS), say("data: {"), Step::Hold], impatient(), late)
-    }),
-    row("an interim response that stalls", DRIVERS, 32, |b| {
+    row("an event that stalls", |b| ends(b, vec![say(EVENTS), say("data: {"), Step::Hold], impatient(), late)),
+    row("an interim response that stalls", |b| {
         ends(b, vec![say("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"), Step::Hold], impatient(), late)
     }),
-    row("vanishes with the request", DRIVERS, 32, |b| ends(b, vec![Step::Vanish], impatient(), late)),
-    row("vanishes while the connection is idle", DRIVERS, 32, vanishes_idle),
-    row("ends the connection in place of an answer", DRIVERS, 32, |b| {
-        ends(b, vec![Step::Close], modern(), closed(Closed::Eof))
-    }),
-    row("resets the connection in place of an answer", DRIVERS, 32, |b| {
-        ends(b, vec![Step::Reset], modern(), closed(Closed::Reset))
-    }),
-    row("ends a used connection, a call that may be repeated", DRIVERS, 32, |b| repeated(b, Step::Close)),
-    row("resets a used connection, a call that may be repeated", DRIVERS, 32, |b| repeated(b, Step::Reset)),
-    row("ends a used connection after the head, again and again", DRIVERS, 32, repeated_once),
-    row("ends each connection after its answer, unannounced", DRIVERS, 32, |b| ends_each(b, Step::Close)),
-    row("resets each connection after its answer", DRIVERS, 32, |b| ends_each(b, Step::Reset)),
-    row("ends an idle connection, then a call", READERS, 32, |b| ends_idle(b, None)),
-    row("408 on an idle connection, then a call", READERS, 32, |b| {
+    row("vanishes with the request", |b| ends(b, vec![Step::Vanish], impatient(), late)),
+    row("vanishes while the connection is idle", vanishes_idle),
+    row("ends the connection in place of an answer", |b| ends(b, vec![Step::Close], modern(), closed(Closed::Eof))),
+    row("resets the connection in place of an answer", |b| ends(b, vec![Step::Reset], modern(), closed(Closed::Reset))),
+    row("ends a used connection, a call that may be repeated", |b| repeated(b, Step::Close)),
+    row("resets a used connection, a call that may be repeated", |b| repeated(b, Step::Reset)),
+    row("ends a used connection after the head, again and again", repeated_once),
+    row("ends each connection after its answer, unannounced", |b| ends_each(b, Step::Close)),
+    row("resets each connection after its answer", |b| ends_each(b, Step::Reset)),
+    row_on("ends an idle connection, then a call", READERS, 32, |b| ends_idle(b, None)),
+    row_on("408 on an idle connection, then a call", READERS, 32, |b| {
         ends_idle(b, Some("HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"))
     }),
-    row("ends new connections before a request", DRIVERS, 32, ends_new),
+    row("ends new connections before a request", ends_new),
 ];
 
 const JSON: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";

@@ -1,8 +1,8 @@
 //! The parts of the rows: a run with a stub, and the invariants after a failed call.
 
-use crate::hostile::Bench;
 use crate::hostile::client::{Client, Place, Seen, Setup, failed};
-use crate::hostile::rows::{expect, spent};
+use crate::hostile::rows::{DRIVERS, expect, row_on, spent};
+use crate::hostile::{Bench, Row};
 use crate::stub::{Ask, SOON, Step, Stub, good_legacy, good_modern};
 use mcp_proto::adapter::ConnectError;
 use mcp_proto::client::Policy;
@@ -12,6 +12,11 @@ use mcp_proto::{CallError, ClientConfig, tools};
 use rustix::time::ClockId;
 use std::error::Error;
 use std::time::{Duration, Instant};
+
+/// A row for every driver, with the usual memory.
+pub(super) const fn row(name: &'static str, run: fn(&Bench) -> Result<String, String>) -> Row {
+    row_on(name, DRIVERS, 32, run)
+}
 
 /// The timeout of a call that is never answered.
 pub(super) const PATIENCE: Duration = Duration::from_millis(300);

@@ -1,8 +1,8 @@
 //! Sessions and listeners of the older revisions on servers that violate the rules.
 
-use super::parts::{answered, fails, good, idle, legacy, old_stub, sent};
+use super::parts::{answered, fails, good, idle, legacy, old_stub, row, sent};
 use crate::hostile::client::{Client, Setup};
-use crate::hostile::rows::{DRIVERS, becomes, expect, row};
+use crate::hostile::rows::{DRIVERS, becomes, expect, row_on};
 use crate::hostile::{Bench, Row};
 use crate::stub::{Ask, EVENTS, SESSION, SOON, Step, Stub, endless, good_legacy, say, whole};
 use mcp_proto::limits::ClientLimits;
@@ -10,39 +10,35 @@ use mcp_proto::{CallError, ClientConfig};
 use std::time::{Duration, Instant};
 
 pub(super) const ROWS: &[Row] = &[
-    row("initialized answered by any 2xx with any body", DRIVERS, 32, initialized),
-    row("initialized never answered", DRIVERS, 32, |b| held(b, "notifications/initialized", vec![Step::Hold])),
-    row("no answer to the listener", DRIVERS, 32, |b| held(b, "GET", vec![Step::Hold])),
-    row("a listener whose head stalls", DRIVERS, 32, |b| {
-        held(b, "GET", vec![say("HTTP/1.1 200 OK\r\nContent-"), Step::Hold])
-    }),
-    row("listeners refused in every way", DRIVERS, 32, refused_listeners),
-    row("a redirected listener, with credentials and a session", DRIVERS, 32, |b| redirected(b, "GET")),
-    row("a redirected call, with credentials and a session", DRIVERS, 32, |b| redirected(b, "tools/call bad")),
-    row("a redirected DELETE, with credentials and a session", DRIVERS, 32, |b| redirected(b, "DELETE")),
-    row("a listener that ends again and again", DRIVERS, 32, |b| {
+    row("initialized answered by any 2xx with any body", initialized),
+    row("initialized never answered", |b| held(b, "notifications/initialized", vec![Step::Hold])),
+    row("no answer to the listener", |b| held(b, "GET", vec![Step::Hold])),
+    row("a listener whose head stalls", |b| held(b, "GET", vec![say("HTTP/1.1 200 OK\r\nContent-"), Step::Hold])),
+    row("listeners refused in every way", refused_listeners),
+    row("a redirected listener, with credentials and a session", |b| redirected(b, "GET")),
+    row("a redirected call, with credentials and a session", |b| redirected(b, "tools/call bad")),
+    row("a redirected DELETE, with credentials and a session", |b| redirected(b, "DELETE")),
+    row("a listener that ends again and again", |b| {
         ends_again(b, vec![say(EVENTS), say("retry: 50\n\n"), Step::Close])
     }),
-    row("a listener that is reset again and again", DRIVERS, 32, |b| {
+    row("a listener that is reset again and again", |b| {
         ends_again(b, vec![say(EVENTS), say("retry: 50\n\n"), Step::Wait(Duration::from_millis(20)), Step::Reset])
     }),
-    row("a listener with comments without end", DRIVERS, 64, |b| {
+    row_on("a listener with comments without end", DRIVERS, 64, |b| {
         goes_on(b, vec![say(EVENTS), endless(": hello\n")], |_| ())
     }),
-    row("a listener with an event over the limit", DRIVERS, 128, |b| {
+    row_on("a listener with an event over the limit", DRIVERS, 128, |b| {
         goes_on(b, vec![say(EVENTS), say("data: "), endless("x")], |_| ())
     }),
-    row("a listener with nonsense without end", DRIVERS, 32, |b| {
-        goes_on(b, vec![say(EVENTS), endless("data: ?\n\n")], |_| ())
-    }),
-    row("10,000 pings in a listener", DRIVERS, 64, pings),
-    row("a listener that vanishes", DRIVERS, 32, vanishes),
-    row("a session that has ended", DRIVERS, 32, session_ended),
-    row("sessions that end at once", DRIVERS, 32, sessions_end),
-    row("session ids that are none", DRIVERS, 32, bad_ids),
-    row("a DELETE that is never answered", DRIVERS, 32, |b| deleted(b, vec![Step::Hold])),
-    row("a DELETE that is refused", DRIVERS, 32, |b| deleted(b, vec![whole("405 No", "", "")])),
-    row("a DELETE answered without end", DRIVERS, 32, |b| {
+    row("a listener with nonsense without end", |b| goes_on(b, vec![say(EVENTS), endless("data: ?\n\n")], |_| ())),
+    row_on("10,000 pings in a listener", DRIVERS, 64, pings),
+    row("a listener that vanishes", vanishes),
+    row("a session that has ended", session_ended),
+    row("sessions that end at once", sessions_end),
+    row("session ids that are none", bad_ids),
+    row("a DELETE that is never answered", |b| deleted(b, vec![Step::Hold])),
+    row("a DELETE that is refused", |b| deleted(b, vec![whole("405 No", "", "")])),
+    row("a DELETE answered without end", |b| {
         deleted(b, vec![say("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"), endless("<p>bye</p>")])
     }),
 ];

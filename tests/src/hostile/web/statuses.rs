@@ -1,8 +1,8 @@
 //! Well-framed responses with the wrong content: statuses, redirects, types, and responses to
 //! notifications.
 
-use super::parts::{answered, changed, ends, fails, good, http, let_go, modern, refused, stub, text};
-use crate::hostile::rows::{DRIVERS, OBEYED, expect, harmless, row};
+use super::parts::{answered, changed, ends, fails, good, http, let_go, modern, refused, row, stub, text};
+use crate::hostile::rows::{OBEYED, expect, harmless};
 use crate::hostile::{Bench, Row};
 use crate::stub::{EVENTS, Step, Stub, endless, json, say, whole};
 use mcp_proto::error::StreamEnd;
@@ -10,19 +10,19 @@ use mcp_proto::{CallError, ClientConfig, tools};
 use std::time::Duration;
 
 pub(super) const ROWS: &[Row] = &[
-    row("every status of failure", DRIVERS, 32, failures),
-    row("401 with a challenge and an authorization server", DRIVERS, 32, |b| {
+    row("every status of failure", failures),
+    row("401 with a challenge and an authorization server", |b| {
         let fields = "WWW-Authenticate: Bearer realm=\"mcp\"\r\nMcp-Auth-Server: https://auth.example\r\n";
         let says =
             "HTTP 401: who is it? [WWW-Authenticate: Bearer realm=\"mcp\"; Mcp-Auth-Server: https://auth.example]";
         ends(b, vec![whole("401 Unauthorized", fields, "who is it?")], modern(), http(401, says))
     }),
-    row("403 with two challenges", DRIVERS, 32, |b| {
+    row("403 with two challenges", |b| {
         let fields = "WWW-Authenticate: Basic\r\nwww-authenticate: Bearer error=\"insufficient_scope\"\r\n";
         let says = "HTTP 403: no [WWW-Authenticate: Basic; WWW-Authenticate: Bearer error=\"insufficient_scope\"]";
         ends(b, vec![whole("403 Forbidden", fields, "no")], modern(), http(403, says))
     }),
-    row("500 with a page without end", DRIVERS, 32, |b| {
+    row("500 with a page without end", |b| {
         let steps = vec![say("HTTP/1.1 500 Oh\r\nContent-Type: text/html\r\n\r\n"), endless("<p>oh no</p>")];
         ends(
             b,
@@ -31,12 +31,12 @@ pub(super) const ROWS: &[Row] = &[
             |error| matches!(error, CallError::Http(e) if e.status == 500 && e.body_head.len() == 8 << 10),
         )
     }),
-    row("500 with a page that stalls", DRIVERS, 32, |b| {
+    row("500 with a page that stalls", |b| {
         let steps = vec![say("HTTP/1.1 500 Oh\r\nContent-Type: text/html\r\n\r\noh"), Step::Hold];
         ends(b, steps, super::parts::impatient(), super::parts::late)
     }),
-    row("503 to one call while another one waits", DRIVERS, 32, one_of_two),
-    row("400 with a JSON-RPC error for the request", DRIVERS, 32, |b| {
+    row("503 to one call while another one waits", one_of_two),
+    row("400 with a JSON-RPC error for the request", |b| {
         let body = r#"{"jsonrpc":"2.0","id":{id},"error":{"code":-32602,"message":"no such tool"}}"#;
         let is_so = |error: &CallError| {
             matches!(error, CallError::Rpc(e) if e.code == -32602)
@@ -44,7 +44,7 @@ pub(super) const ROWS: &[Row] = &[
         };
         ends(b, vec![whole("400 Bad Request", JSON, body)], modern(), is_so)
     }),
-    row("400 with a JSON-RPC error without an id", DRIVERS, 32, |b| {
+    row("400 with a JSON-RPC error without an id", |b| {
         let body = r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"no session"}}"#;
         ends(b, vec![whole("400 Bad Request", JSON, body)], modern(), |error| match error {
             CallError::Rpc(e) => e.code == -32600,
@@ -52,49 +52,47 @@ pub(super) const ROWS: &[Row] = &[
             _ => false,
         })
     }),
-    row("200 with a JSON-RPC error", DRIVERS, 32, |b| {
+    row("200 with a JSON-RPC error", |b| {
         let body = r#"{"jsonrpc":"2.0","id":{id},"error":{"code":-32000,"message":"out of paper"}}"#;
         let is_so = |error: &CallError| {
             matches!(error, CallError::Rpc(_)) && error.to_string() == "MCP error -32000: out of paper"
         };
         ends(b, vec![json(body)], modern(), is_so)
     }),
-    row("answers with what a terminal would obey", DRIVERS, 32, obeyed),
-    row("redirects to another origin, with credentials", DRIVERS, 32, |b| redirects(b, true)),
-    row("redirects within the origin", DRIVERS, 32, |b| redirects(b, false)),
-    row("the answer under another type", DRIVERS, 32, other_types),
-    row("events under another type", DRIVERS, 32, |b| {
+    row("answers with what a terminal would obey", obeyed),
+    row("redirects to another origin, with credentials", |b| redirects(b, true)),
+    row("redirects within the origin", |b| redirects(b, false)),
+    row("the answer under another type", other_types),
+    row("events under another type", |b| {
         let steps = vec![say("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"), endless(FORGED)];
         ends(b, steps, modern(), |error| no_type(error, 200, Some("text/html")))
     }),
-    row("types with parameters, in any case", DRIVERS, 32, good_types),
-    row("202 for a request", DRIVERS, 32, |b| {
+    row("types with parameters, in any case", good_types),
+    row("202 for a request", |b| {
         ends(b, vec![whole("202 Accepted", "", "")], modern(), |error| no_type(error, 202, None))
     }),
-    row("204 for a request", DRIVERS, 32, |b| {
+    row("204 for a request", |b| {
         ends(b, vec![say("HTTP/1.1 204 No Content\r\n\r\n")], modern(), |error| no_type(error, 204, None))
     }),
-    row("an empty 200", DRIVERS, 32, |b| {
-        ends(b, vec![whole("200 OK", "", "")], modern(), |error| no_type(error, 200, None))
-    }),
-    row("an empty 200 of JSON", DRIVERS, 32, |b| ends(b, vec![json("")], modern(), |error| no_type(error, 200, None))),
-    row("an event stream without an event", DRIVERS, 32, |b| {
+    row("an empty 200", |b| ends(b, vec![whole("200 OK", "", "")], modern(), |error| no_type(error, 200, None))),
+    row("an empty 200 of JSON", |b| ends(b, vec![json("")], modern(), |error| no_type(error, 200, None))),
+    row("an event stream without an event", |b| {
         let is_so = |error: &CallError| {
             unanswered(error, false) && error.to_string() == "No valid JSON-RPC response found in SSE stream"
         };
         ends(b, vec![say(EVENTS), Step::Close], modern(), is_so)
     }),
-    row("an event stream without the answer", DRIVERS, 32, |b| {
+    row("an event stream without the answer", |b| {
         let note = "data: {\"jsonrpc\":\"2.0\",\"method\":\"custom/tick\"}\n\n";
         let is_so =
             |error: &CallError| unanswered(error, true) && error.to_string() == "No response received for request ID 2";
         ends(b, vec![say(EVENTS), say(note), Step::Close], modern(), is_so)
     }),
-    row("the answer to another request", DRIVERS, 32, |b| {
+    row("the answer to another request", |b| {
         ends(b, vec![json(r#"{"jsonrpc":"2.0","id":99,"result":{"content":[]}}"#)], modern(), |e| unanswered(e, true))
     }),
-    row("notifications answered by any 2xx with any body", DRIVERS, 32, accepted),
-    row("notifications answered by failures", DRIVERS, 32, rejected),
+    row("notifications answered by any 2xx with any body", accepted),
+    row("notifications answered by failures", rejected),
 ];
 
 const JSON: &str = "Content-Type: application/json\r\n";

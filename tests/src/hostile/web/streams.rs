@@ -1,9 +1,9 @@
 //! Streams of the older revisions that break off, and servers that never resume them: the number of
 //! attempts, and the result of the call.
 
-use super::parts::{PATIENCE, answered, fails, good, idle, late, legacy, let_go, old_stub, sent, text};
+use super::parts::{PATIENCE, answered, fails, good, idle, late, legacy, let_go, old_stub, row, sent, text};
 use crate::hostile::client::{Client, Setup};
-use crate::hostile::rows::{DRIVERS, expect, row, soon};
+use crate::hostile::rows::{DRIVERS, expect, row_on, soon};
 use crate::hostile::{Bench, Row};
 use crate::stub::{Ask, EVENTS, SOON, Step, Stub, endless, good_legacy, say, whole};
 use mcp_proto::error::{Awaited, StreamEnd};
@@ -12,59 +12,53 @@ use mcp_proto::{CallError, tools};
 use std::time::{Duration, Instant};
 
 pub(super) const ROWS: &[Row] = &[
-    row("primes, and never sends anything again", DRIVERS, 32, |b| {
-        gives_up(b, vec![say(EVENTS), Step::Close], 2, StreamEnd::Ended)
-    }),
-    row("primes, and sends a new id for ever, retry: 50", DRIVERS, 32, |b| ids(b, 50, Duration::from_millis(50))),
-    row("primes, and sends a new id for ever, retry: 0", DRIVERS, 32, |b| ids(b, 0, Duration::from_millis(10))),
-    row("replays its first event for ever, retry: 0", DRIVERS, 32, |b| brings_nothing(b, "id: 1\n", NEWS)),
-    row("sends pings without an id for ever, retry: 0", DRIVERS, 32, |b| brings_nothing(b, "", PING)),
-    row("sends a new message for ever, retry: 0", DRIVERS, 32, news),
-    row("a listener that sends a ping and ends, for ever", DRIVERS, 32, |b| listens(b, PING)),
-    row("a listener that sends a new message and ends, for ever", DRIVERS, 32, |b| listens(b, NEWS)),
-    row("an event id of 4 KiB", DRIVERS, 32, long_id),
-    row("retry: 99999999999", DRIVERS, 32, |b| far(b, "99999999999", Duration::from_secs(300))),
-    row("a retry of 40 digits", DRIVERS, 32, |b| {
-        far(b, "9999999999999999999999999999999999999999", Duration::from_secs(300))
-    }),
-    row("a retry that is no number", DRIVERS, 32, |b| far(b, "-5", Duration::from_secs(1))),
-    row("goes on with a web page without end", DRIVERS, 32, |b| {
+    row("primes, and never sends anything again", |b| gives_up(b, vec![say(EVENTS), Step::Close], 2, StreamEnd::Ended)),
+    row("primes, and sends a new id for ever, retry: 50", |b| ids(b, 50, Duration::from_millis(50))),
+    row("primes, and sends a new id for ever, retry: 0", |b| ids(b, 0, Duration::from_millis(10))),
+    row("replays its first event for ever, retry: 0", |b| brings_nothing(b, "id: 1\n", NEWS)),
+    row("sends pings without an id for ever, retry: 0", |b| brings_nothing(b, "", PING)),
+    row("sends a new message for ever, retry: 0", news),
+    row("a listener that sends a ping and ends, for ever", |b| listens(b, PING)),
+    row("a listener that sends a new message and ends, for ever", |b| listens(b, NEWS)),
+    row("an event id of 4 KiB", long_id),
+    row("retry: 99999999999", |b| far(b, "99999999999", Duration::from_secs(300))),
+    row("a retry of 40 digits", |b| far(b, "9999999999999999999999999999999999999999", Duration::from_secs(300))),
+    row("a retry that is no number", |b| far(b, "-5", Duration::from_secs(1))),
+    row("goes on with a web page without end", |b| {
         let page = vec![say("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"), endless("<p>no events</p>")];
         gives_up(b, page, 1, StreamEnd::ContentType(Some("text/html".into())))
     }),
-    row("goes on with 405", DRIVERS, 32, |b| gives_up(b, vec![whole("405 No", "", "")], 1, StreamEnd::Status(405))),
-    row("goes on with 500", DRIVERS, 32, |b| gives_up(b, vec![whole("500 Oh", "", "")], 1, StreamEnd::Status(500))),
-    row("goes on with a redirect", DRIVERS, 32, |b| {
+    row("goes on with 405", |b| gives_up(b, vec![whole("405 No", "", "")], 1, StreamEnd::Status(405))),
+    row("goes on with 500", |b| gives_up(b, vec![whole("500 Oh", "", "")], 1, StreamEnd::Status(500))),
+    row("goes on with a redirect", |b| {
         gives_up(b, vec![whole("307 There", "Location: http://127.0.0.1:9/\r\n", "")], 1, StreamEnd::Status(307))
     }),
-    row("goes on with 503, for ever", DRIVERS, 32, |b| {
-        gives_up(b, vec![whole("503 Busy", "", "")], 2, StreamEnd::Status(503))
-    }),
-    row("goes on with an ended connection, for ever", DRIVERS, 32, |b| {
+    row("goes on with 503, for ever", |b| gives_up(b, vec![whole("503 Busy", "", "")], 2, StreamEnd::Status(503))),
+    row("goes on with an ended connection, for ever", |b| {
         gives_up(b, vec![Step::Close], 2, StreamEnd::Closed(Closed::Eof))
     }),
-    row("goes on with an event over the limit", DRIVERS, 64, |b| {
+    row_on("goes on with an event over the limit", DRIVERS, 64, |b| {
         let why = "an event is larger than 16777216 bytes".into();
         gives_up(b, vec![say(EVENTS), say("data: "), endless("x")], 2, StreamEnd::Closed(Closed::Broken(why)))
     }),
-    row("goes on after 503 and Retry-After", DRIVERS, 32, |b| {
+    row("goes on after 503 and Retry-After", |b| {
         resumes(b, vec![whole("503 Busy", "Retry-After: 1\r\n", "")], Duration::from_secs(1))
     }),
-    row("goes on after an ended connection", DRIVERS, 32, |b| resumes(b, vec![Step::Close], Duration::from_millis(50))),
-    row("goes on after a reset", DRIVERS, 32, |b| resumes(b, vec![Step::Reset], Duration::from_millis(50))),
-    row("goes on after a stream without an event", DRIVERS, 32, |b| {
+    row("goes on after an ended connection", |b| resumes(b, vec![Step::Close], Duration::from_millis(50))),
+    row("goes on after a reset", |b| resumes(b, vec![Step::Reset], Duration::from_millis(50))),
+    row("goes on after a stream without an event", |b| {
         resumes(b, vec![say(EVENTS), Step::Close], Duration::from_millis(50))
     }),
-    row("a primed stream that is reset in an event", DRIVERS, 32, |b| {
+    row("a primed stream that is reset in an event", |b| {
         resumes_from(b, vec![say(EVENTS), say(PRIMED), say("id: 2\ndata: {"), Step::Wait(TICK), Step::Reset])
     }),
-    row("a primed stream that is cut in a chunk", DRIVERS, 32, |b| {
+    row("a primed stream that is cut in a chunk", |b| {
         let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
         resumes_from(b, vec![say(head), say("17\r\nid: 1\nretry: 50\ndata:\n\n\r\n9"), Step::Close])
     }),
-    row("a stream that ends unprimed", DRIVERS, 32, unprimed),
-    row("a primed stream, goes on and says nothing", DRIVERS, 32, silent),
-    row("a call is over while its stream is awaited", DRIVERS, 32, forgotten),
+    row("a stream that ends unprimed", unprimed),
+    row("a primed stream, goes on and says nothing", silent),
+    row("a call is over while its stream is awaited", forgotten),
 ];
 
 const TICK: Duration = Duration::from_millis(20);
