@@ -27,6 +27,11 @@ pub enum Adapter {
     Smol,
 }
 
+/// A target that is the same for both.
+pub trait AnyTarget: IntoTarget<mcp_blocking::Given> + IntoTarget<mcp_smol::Given> {}
+
+impl<T: IntoTarget<mcp_blocking::Given> + IntoTarget<mcp_smol::Given>> AnyTarget for T {}
+
 impl Adapter {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Blocking, Self::Smol];
@@ -56,10 +61,7 @@ impl Adapter {
     ///
     /// # Errors
     /// Why it cannot connect.
-    pub fn connect<T>(self, target: T, options: ClientOptions) -> Result<Client, ConnectError>
-    where
-        T: IntoTarget<mcp_blocking::Given> + IntoTarget<mcp_smol::Given>,
-    {
+    pub fn connect(self, target: impl AnyTarget, options: ClientOptions) -> Result<Client, ConnectError> {
         Ok(match self {
             Self::Blocking => Client::Blocking(mcp_blocking::connect_with(target, options)?),
             Self::Smol => Client::Smol(block_on(mcp_smol::connect_with(target, options))?, None),
@@ -70,10 +72,7 @@ impl Adapter {
     ///
     /// # Errors
     /// Why it cannot connect.
-    pub fn connect_driven<T>(self, target: T, options: ClientOptions) -> Result<Client, ConnectError>
-    where
-        T: IntoTarget<mcp_blocking::Given> + IntoTarget<mcp_smol::Given>,
-    {
+    pub fn connect_driven(self, target: impl AnyTarget, options: ClientOptions) -> Result<Client, ConnectError> {
         if self == Self::Blocking {
             return self.connect(target, options);
         }

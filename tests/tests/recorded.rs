@@ -1,18 +1,25 @@
 #![forbid(unsafe_code)]
-//! Clients of both adapters, recorded with a real program, and replayed without it.
+//! Clients of both adapters, recorded with a real program and with a server that challenges them
+//! and breaks off, and replayed without it.
 
-use mcp_proto::client::{ClientConfig, Policy};
+use mcp_proto::adapter::ClientOptions;
+use mcp_proto::client::Policy;
 use mcp_proto::exchange::Program;
+use mcp_proto::input::Authorization;
 use mcp_proto::record::{Recorder, Redaction, Summary, read};
 use mcp_proto::rpc::Object;
-use mcp_proto::{Call, CallError, ElicitResult, tools};
+use mcp_proto::{Call, CallError, ElicitResult, Headers, tools};
+use mcp_tests::adapters::{Adapter, AnyTarget};
+use mcp_tests::stub::{EVENTS, SESSION, Step, Stub, good_legacy, say, whole};
 use serde_json::json;
 use std::cell::Cell;
 use std::fs::{self, File};
+use std::future::ready;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 const SERVER: &str = env!("CARGO_BIN_EXE_bare_server");
 const REPLAY: &str = env!("CARGO_BIN_EXE_replay");
@@ -47,10 +54,6 @@ fn program() -> Program {
     Program::new(SERVER).arg(format!("--token={SECRET}")).env("SECRET", SECRET)
 }
 
-fn set(policy: Policy) -> impl FnOnce(&mut ClientConfig) + Send + 'static {
-    move |config| config.policy = policy
-}
-
 /// A call with a secret in it, which is returned.
 fn echo() -> Call<tools::CallTool> {
     tools::call("echo").arguments(&json!({"text": format!("{{\"password\":\"{SECRET}\"}}"), "api_key": SECRET}))
@@ -64,48 +67,37 @@ fn accepted() -> ElicitResult {
     ElicitResult::Accept(Object::new().with("why", "because"))
 }
 
-/// Every input of a client with threads: results, progress, input requests, a cancelled call, a
-/// server that exits during a call.
-fn blocking(target: impl mcp_blocking::IntoTarget<mcp_blocking::Given>, policy: Policy, recorder: Recorder) {
-    let config = mcp_blocking::ClientOptions::new().set(set(policy)).on_elicit(|_| accepted()).record(recorder);
-    let client = mcp_blocking::connect_with(target, config).expect("it connects");
+/// Every input of a client: results, progress, input requests, a call that is cancelled or dropped,
+/// a server that exits during a call.
+fn session(adapter: Adapter, target: impl AnyTarget, policy: Policy, recorder: Recorder) {
+    let options = ClientOptions::new().set(move |config| config.policy = policy).record(recorder);
+    let options = match adapter {
+        Adapter::Blocking => options.on_elicit(|_| accepted()),
+        Adapter::Smol => options.on_elicit_async(|_| ready(accepted())),
+    };
+    let client = adapter.connect_driven(target, options).expect("it connects");
     assert!(client.call(echo()).expect("an answer").first_text().is_some_and(|text| text.contains(SECRET)));
     let mut steps = 0;
     client.call(count().on_progress(|_| steps += 1)).expect("an answer");
     assert_eq!(steps, 3);
     assert_eq!(client.call(tools::call("confirm")).expect("an answer").first_text(), Some("done"));
-    let id = Cell::new(None);
-    let stop = |_| client.cancel(id.get().expect("begun"), Some("enough"));
-    let pending = client.start(tools::call("wait").on_progress(stop));
-    id.set(pending.id());
-    assert!(matches!(pending.wait(), Err(CallError::Cancelled { .. })));
+    let begun = Cell::new(false);
+    let mut pending = client.start(tools::call("wait").on_progress(|_| begun.set(true)));
+    while !begun.get() {
+        match pending.wait_timeout(Duration::from_millis(10)) {
+            Ok(ended) => panic!("{ended:?}"),
+            Err(call) => pending = call,
+        }
+    }
+    match adapter {
+        Adapter::Blocking => {
+            pending.cancel(Some("enough"));
+            assert!(matches!(pending.wait(), Err(CallError::Cancelled { .. })));
+        }
+        Adapter::Smol => drop(pending),
+    }
     assert!(client.call(tools::call("exit")).is_err());
-    client.close();
-}
-
-/// The same on smol.
-fn smol(target: impl mcp_smol::IntoTarget<mcp_smol::Given>, policy: Policy, recorder: Recorder) {
-    let config = mcp_smol::ClientOptions::new()
-        .set(set(policy))
-        .on_elicit_async(|_| std::future::ready(accepted()))
-        .record(recorder);
-    let (client, driver) = mcp_smol::connect_driven(target, config).expect("it is made");
-    smol::block_on(async {
-        let driver = smol::spawn(driver);
-        assert!(client.call(echo()).await.expect("an answer").first_text().is_some_and(|text| text.contains(SECRET)));
-        let mut steps = 0;
-        client.call(count().on_progress(|_| steps += 1)).await.expect("an answer");
-        assert_eq!(steps, 3);
-        assert_eq!(client.call(tools::call("confirm")).await.expect("an answer").first_text(), Some("done"));
-        let (begun, wait) = smol::channel::unbounded();
-        let told = move |_| begun.try_send(()).expect("room");
-        let call = async { drop(client.call(tools::call("wait").on_progress(told)).await) };
-        // The call is dropped once it runs.
-        smol::future::or(call, async { wait.recv().await.expect("begun") }).await;
-        assert!(client.call(tools::call("exit")).await.is_err());
-        client.close().await;
-        driver.await;
-    });
+    client.close().expect("in order");
 }
 
 #[track_caller]
@@ -140,13 +132,13 @@ fn each(session: impl Fn(Policy, Recorder)) {
 // covers: S2-44
 #[test]
 fn client_with_threads_is_recorded_and_replayed() {
-    each(|policy, recorder| blocking(program(), policy, recorder));
+    each(|policy, recorder| session(Adapter::Blocking, program(), policy, recorder));
 }
 
 // covers: S2-44
 #[test]
 fn client_on_smol_is_recorded_and_replayed() {
-    each(|policy, recorder| smol(program(), policy, recorder));
+    each(|policy, recorder| session(Adapter::Smol, program(), policy, recorder));
 }
 
 /// A server behind a URL, with a secret in the URL.
@@ -168,8 +160,9 @@ fn over_http(session: impl Fn(String, Recorder)) {
 // covers: S2-44
 #[test]
 fn clients_of_a_server_behind_a_url_are_recorded_and_replayed() {
-    over_http(|url, recorder| blocking(url, Policy::Modern, recorder));
-    over_http(|url, recorder| smol(url, Policy::Modern, recorder));
+    for adapter in Adapter::ALL {
+        over_http(|url, recorder| session(adapter, url, Policy::Modern, recorder));
+    }
 }
 
 /// A file that is removed when dropped.
@@ -196,7 +189,8 @@ impl Drop for Scratch {
 #[test]
 fn program_replays_a_file_and_prints_the_first_difference() {
     let file = Scratch::new("recorded");
-    blocking(program(), Policy::Auto, Recorder::to(Redaction::Raw, File::create(&file.0).expect("a file")));
+    let recorder = Recorder::to(Redaction::Raw, File::create(&file.0).expect("a file"));
+    session(Adapter::Blocking, program(), Policy::Auto, recorder);
     let (done, said) = file.replay();
     assert!(done && said.contains("the same again"), "{said}");
 
@@ -232,7 +226,7 @@ fn full_disk_ends_the_recording_and_not_the_client() {
     for room in [0, 5000] {
         let events = Arc::<Mutex<Vec<String>>>::default();
         let heard = Arc::clone(&events);
-        let config = mcp_blocking::ClientOptions::new()
+        let config = ClientOptions::new()
             .on_event(move |event| heard.lock().expect("no panic").push(format!("{event:?}")))
             .record(Recorder::to(Redaction::Raw, Full(room)));
         let client = mcp_blocking::connect_with(program(), config).expect("it connects");
@@ -243,5 +237,55 @@ fn full_disk_ends_the_recording_and_not_the_client() {
         let events = events.lock().expect("no panic");
         let ended = events.iter().filter(|event| event.contains("RecordingEnded"));
         assert_eq!(ended.count(), 1, "{room} {events:?}");
+    }
+}
+
+const TOKEN: &str = "t0ken-of-a-client";
+
+/// A server of 2025-11-25 that requires a token, has a session, and closes the stream of a call
+/// once before it responds.
+fn challenging() -> Stub {
+    let stub = Stub::start(|ask| match ask.what.as_str() {
+        "open" => Vec::new(),
+        _ if ask.field("authorization").is_none_or(|value| !value.contains(TOKEN)) => {
+            vec![whole("401 Unauthorized", "WWW-Authenticate: Bearer\r\n", "")]
+        }
+        "GET resumed" => vec![
+            say(EVENTS),
+            say(
+                "id: 2\ndata: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"late\"}]}}\n\n",
+            ),
+            Step::Close,
+        ],
+        "tools/call x" => vec![say(EVENTS), say("id: 1\nretry: 10\ndata:\n\n"), Step::Close],
+        _ => good_legacy(ask),
+    });
+    stub.expect("a socket")
+}
+
+// covers: SHTTP-C-049, S2-44
+#[test]
+fn run_over_http_is_replayed_exactly_without_secrets() {
+    let stub = challenging();
+    for redaction in [Redaction::Raw, Redaction::Redacted] {
+        let file = Memory::default();
+        let config = ClientOptions::new()
+            .set(|config| config.policy = Policy::Legacy)
+            .on_authorize(|_| Authorization::Headers(Headers::new().with("Authorization", format!("Bearer {TOKEN}"))))
+            .record(file.recorder(redaction));
+        let client = Adapter::Blocking.connect(stub.url(), config).expect("it connects");
+        assert_eq!(client.call(tools::call("x")).expect("an answer").first_text(), Some("late"));
+        client.close().expect("in order");
+        let bytes = file.bytes();
+        let text = String::from_utf8(bytes.clone()).expect("text");
+        for secret in [SESSION, TOKEN] {
+            assert_eq!(text.contains(secret), redaction == Redaction::Raw, "{secret}");
+        }
+        for told in ["auth-needed", "reconnecting", "DELETE /mcp", "Last-Event-ID: 1"] {
+            assert!(text.contains(told), "{told}");
+        }
+        let recording = read(&bytes[..]).expect("a recording");
+        let summary = recording.replay().expect("the same, to the byte");
+        assert!(summary.complete, "{summary:?}");
     }
 }

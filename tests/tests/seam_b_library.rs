@@ -16,12 +16,13 @@ use mcp_proto::exchange::{
 use mcp_proto::input::CallId;
 use mcp_proto::rpc::Object;
 use mcp_proto::{CallError, CallToolResult, ElicitRequest, ElicitResult, InputAnswer, Instant, Progress, frame, tools};
+use mcp_tests::stub::{Ask, Step, Stub, good_legacy, say, whole};
 use std::collections::{BTreeMap, VecDeque};
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{self, Read};
+use std::net::TcpListener;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 use ureq::Agent;
@@ -377,76 +378,37 @@ fn refused_connection_reports_its_cause_and_nothing_sent() {
     assert_eq!(sent, Some(Sent::No));
 }
 
-/// A legacy server: a session, responses as streams, and a listener that stays open. Returns its
-/// address and the requests that it received.
-fn older() -> (std::net::SocketAddr, Arc<Mutex<Vec<String>>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("listens");
-    let address = listener.local_addr().expect("an address");
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let log = Arc::clone(&asked);
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let log = Arc::clone(&log);
-            thread::spawn(move || serve_older(stream.expect("a connection"), &log));
+/// A legacy server: a session, responses as streams, and a listener that stays open.
+fn older() -> Stub {
+    const CHUNKED: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let chunk = |text: &str| say(format!("{:x}\r\n{text}\r\n", text.len()));
+    let stub = Stub::start(move |ask| match ask.what.as_str() {
+        "server/discover" => vec![whole("400 Bad Request", "", "")],
+        "initialize" => {
+            let info = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"older","version":"1"}}"#;
+            let fields = "Content-Type: application/json\r\nMcp-Session-Id: s1\r\n";
+            vec![whole("200 OK", fields, format!(r#"{{"jsonrpc":"2.0","id":{{id}},"result":{info}}}"#))]
         }
+        "tools/call anything" => {
+            let note = r#"data: {"jsonrpc":"2.0","method":"custom/note"}"#;
+            let result = r#"{"content":[{"type":"text","text":"old"}]}"#;
+            let answer = format!(r#"data: {{"jsonrpc":"2.0","id":{},"result":{result}}}"#, ask.id);
+            vec![say(CHUNKED), chunk(&format!("{note}\n\n{answer}\n\n")), say("0\r\n\r\n")]
+        }
+        "GET" => {
+            let changed = r#"data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+            vec![say(CHUNKED), chunk(&format!("{changed}\n\n")), Step::Hold]
+        }
+        _ => good_legacy(ask),
     });
-    (address, asked)
-}
-
-fn serve_older(mut stream: TcpStream, log: &Mutex<Vec<String>>) -> io::Result<()> {
-    const JSON: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
-    const STREAM: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
-    let mut requests = BufReader::new(stream.try_clone()?);
-    loop {
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            if requests.read_line(&mut head)? == 0 {
-                return Ok(());
-            }
-        }
-        let head = head.to_lowercase();
-        let field = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-        let mut body = vec![0; field("content-length:").map_or(0, |length| length.parse().expect("a length"))];
-        requests.read_exact(&mut body)?;
-        let body = String::from_utf8(body).expect("unicode");
-        let part = |key: &str| body.split(key).nth(1).and_then(|rest| rest.split([',', '}', '"']).next());
-        let method = part(r#""method":""#).or(head.split(' ').next()).expect("a method").to_owned();
-        let session = field("mcp-session-id:").unwrap_or("none");
-        log.lock()
-            .expect("no panic")
-            .push(format!("{method} {session} {}", field("mcp-protocol-version:").unwrap_or("-")));
-        let answer = |result: &str| {
-            let id = part(r#""id":"#).expect("an id");
-            format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
-        };
-        match method.as_str() {
-            "initialize" => {
-                let answer = answer(
-                    r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"older","version":"1"}}"#,
-                );
-                write!(stream, "{JSON}Mcp-Session-Id: s1\r\nContent-Length: {}\r\n\r\n{answer}", answer.len())?;
-            }
-            "tools/call" => {
-                let note = r#"{"jsonrpc":"2.0","method":"custom/note"}"#;
-                let events =
-                    format!("data: {note}\n\ndata: {}\n\n", answer(r#"{"content":[{"type":"text","text":"old"}]}"#));
-                write!(stream, "{STREAM}{:x}\r\n{events}\r\n0\r\n\r\n", events.len())?;
-            }
-            "get" => {
-                let event = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n";
-                write!(stream, "{STREAM}{:x}\r\n{event}\r\n", event.len())?;
-            }
-            "notifications/initialized" => write!(stream, "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")?,
-            "delete" => write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")?,
-            _ => write!(stream, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")?,
-        }
-    }
+    stub.expect("a socket")
 }
 
 // covers: S0-37, S0-38, S0-39, S0-40, S0-51, S0-16, S0-17
 #[test]
 fn legacy_server_gets_session_listener_and_delete() {
-    let (address, asked) = older();
+    let stub = older();
+    let address = stub.url().trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
     let mut driver = Driver::new(config(address));
     let call = driver.begin(tools::call("anything"));
     let (mut notes, mut changed, mut result) = (0, 0, None);
@@ -462,16 +424,20 @@ fn legacy_server_gets_session_listener_and_delete() {
     assert_eq!(result.as_deref(), Some("old"));
     assert_eq!(driver.exchanges.len(), 1, "the listener is open");
     assert_eq!(driver.close(), Termination::Requested);
-    let asked = asked.lock().expect("no panic");
-    let after: Vec<&str> = asked.iter().map(String::as_str).skip_while(|line| *line != "initialize none -").collect();
+    let line = |ask: &Ask| {
+        let field = |name| ask.field(name).unwrap_or("-");
+        format!("{} {} {}", ask.what, field("mcp-session-id"), field("mcp-protocol-version"))
+    };
+    let asked: Vec<String> = stub.asks().iter().map(line).collect();
+    let after: Vec<&str> = asked.iter().map(String::as_str).skip_while(|line| *line != "initialize - -").collect();
     assert_eq!(
         after,
         [
-            "initialize none -",
+            "initialize - -",
             "notifications/initialized s1 2025-06-18",
-            "get s1 2025-06-18",
-            "tools/call s1 2025-06-18",
-            "delete s1 2025-06-18",
+            "GET s1 2025-06-18",
+            "tools/call anything s1 2025-06-18",
+            "DELETE s1 2025-06-18",
         ],
         "{asked:?}"
     );
