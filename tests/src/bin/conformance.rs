@@ -14,33 +14,29 @@ use std::time::Instant;
 use mcp_tests::conformance::setup::{ADAPTERS, install};
 use mcp_tests::conformance::table::Table;
 use mcp_tests::conformance::{clients, servers};
+use mcp_tests::exit_code;
 
 fn main() -> ExitCode {
+    exit_code("conformance", run())
+}
+
+fn run() -> Result<bool, String> {
     let began = Instant::now();
     let mut args = env::args().skip(1).peekable();
     let adapters = match args.next_if(|arg| arg == "--adapter").map(|_| args.next().unwrap_or_default()) {
-        None => Ok(ADAPTERS.to_vec()),
+        None => ADAPTERS.to_vec(),
         Some(name) => match ADAPTERS.iter().find(|known| **known == name) {
-            Some(known) => Ok(vec![*known]),
-            None => Err("--adapter takes blocking or smol".to_owned()),
+            Some(known) => vec![*known],
+            None => return Err("--adapter takes blocking or smol".to_owned()),
         },
     };
     let word = args.collect::<String>();
-    match adapters.and_then(install).and_then(|installed| {
-        println!("installed in {} s", began.elapsed().as_secs());
-        let mut table = Table::new(installed);
-        clients::run(&mut table, &word)?;
-        servers::run(&mut table, &word)?;
-        Ok(table)
-    }) {
-        Ok(table) => {
-            println!("took {} s", began.elapsed().as_secs());
-            println!("conformance: {} passed, {} failed", table.passed, table.failed);
-            if table.failed == 0 && table.passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-        }
-        Err(why) => {
-            eprintln!("conformance: {why}");
-            ExitCode::FAILURE
-        }
-    }
+    let installed = install(adapters)?;
+    println!("installed in {} s", began.elapsed().as_secs());
+    let mut table = Table::new(installed);
+    clients::run(&mut table, &word)?;
+    servers::run(&mut table, &word)?;
+    println!("took {} s", began.elapsed().as_secs());
+    println!("conformance: {} passed, {} failed", table.passed, table.failed);
+    Ok(table.failed == 0 && table.passed > 0)
 }

@@ -21,6 +21,7 @@ use std::time::Instant;
 
 use mcp_proto::client::Policy;
 use mcp_tests::adapters::Adapter;
+use mcp_tests::exit_code;
 use mcp_tests::interop::callers::{self, callers};
 use mcp_tests::interop::clients::{self, Client, Ours, Reach, clients};
 use mcp_tests::interop::servers::{Server, servers};
@@ -119,21 +120,13 @@ impl Chosen {
 }
 
 fn main() -> ExitCode {
-    let chosen = match Chosen::read(env::args().skip(1)) {
-        Ok(chosen) => chosen,
-        Err(why) => {
-            eprintln!("interop: {why}");
-            return ExitCode::FAILURE;
-        }
-    };
+    exit_code("interop", run())
+}
+
+fn run() -> Result<bool, String> {
+    let chosen = Chosen::read(env::args().skip(1))?;
     let began = Instant::now();
-    let installed = match setup::install(if chosen.newest { Which::Newest } else { Which::All }) {
-        Ok(installed) => installed,
-        Err(why) => {
-            eprintln!("interop: {why}");
-            return ExitCode::FAILURE;
-        }
-    };
+    let installed = setup::install(if chosen.newest { Which::Newest } else { Which::All })?;
     println!("installed in {} s", began.elapsed().as_secs());
     println!("{:<34} {:<7} {:<8} {:<11} {:<13} time    steps passed", "peer", "role", "how", "revision", "adapter");
     let (mut servers, mut clients) = (servers(&installed), clients(&installed));
@@ -197,7 +190,7 @@ fn main() -> ExitCode {
     let sum = rows.iter().map(Row::count).fold((0, stale), |sum, (passed, failed, _)| (sum.0 + passed, sum.1 + failed));
     println!("took {} s", began.elapsed().as_secs());
     println!("interop: {} passed, {} failed", sum.0, sum.1);
-    if sum.1 == 0 && sum.0 > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    Ok(sum.1 == 0 && sum.0 > 0)
 }
 
 /// Returns the known deviations in a row.

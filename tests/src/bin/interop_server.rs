@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use mcp_proto::{ProtocolVersion, Versions};
 use mcp_tests::adapters::Adapter;
+use mcp_tests::exit_code;
 use mcp_tests::interop::offer::Offer;
 
 fn main() -> ExitCode {
@@ -55,11 +56,5 @@ fn main() -> ExitCode {
         Some(port) => offer.serve_http(port),
         None => offer.serve(report.as_deref()),
     };
-    match served {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("interop_server: {why}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code("interop_server", served.map(|()| true))
 }

@@ -2,9 +2,10 @@
 //! stdio|http`. See [`mcp_tests::peer`].
 #![forbid(unsafe_code)]
 
+use mcp_tests::adapters::Adapter;
 use mcp_tests::peer;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    peer::main(peer::blocking::run)
+    peer::main(Adapter::Blocking)
 }

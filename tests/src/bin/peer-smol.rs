@@ -2,9 +2,10 @@
 //! [`mcp_tests::peer`].
 #![forbid(unsafe_code)]
 
+use mcp_tests::adapters::Adapter;
 use mcp_tests::peer;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    peer::main(peer::smol::run)
+    peer::main(Adapter::Smol)
 }

@@ -45,8 +45,8 @@ pub fn run(table: &mut Table, word: &str) -> Result<(), String> {
         table.show(&row, usize::from(faults.is_empty()), &faults, &leg.server.said());
     }
     if word.is_empty() {
-        let url = refusing::serve().map_err(|why| why.to_string())?;
-        REVISIONS.iter().for_each(|revision| refused(table, &listed, &url, revision));
+        let refusing = refusing::serve().map_err(|why| why.to_string())?;
+        REVISIONS.iter().for_each(|revision| refused(table, &listed, &refusing.url(), revision));
     }
     Ok(())
 }

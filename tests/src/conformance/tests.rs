@@ -187,7 +187,8 @@ fn only_expected_failures_may_fail() {
 
 #[test]
 fn refusing_server_refuses_every_request() {
-    let url = refusing::serve().expect("loopback");
+    let server = refusing::serve().expect("loopback");
+    let url = server.url();
     let address = url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/mcp")).expect("of this form");
     for body in [r#"{"jsonrpc":"2.0","id":7,"method":"tools/list"}"#, ""] {
         let mut connection = TcpStream::connect(address).expect("it listens");

@@ -261,11 +261,11 @@ impl Wake for Flag {
     }
 }
 
-/// A connection that answers requests, and ends on request.
-struct Stream {
-    rest: Bytes,
-    asked: bool,
-    ended: Rc<Cell<bool>>,
+/// A connection that delivers these bytes once it was asked, and ends on request.
+pub(super) struct Stream {
+    pub(super) rest: Bytes,
+    pub(super) asked: bool,
+    pub(super) ended: Rc<Cell<bool>>,
 }
 
 impl Read for Stream {

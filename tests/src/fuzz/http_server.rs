@@ -1,10 +1,9 @@
 //! Requests of HTTP/1.1, compared with another reader: the first byte chooses the cuts of the rest.
 
-use super::http_client::{Flag, collect, sorted, text};
+use super::http_client::{Flag, Stream, collect, sorted, text};
 use super::script::{Script, pieces};
 use bytes::Bytes;
 use hyper::body::{Body as _, Incoming};
-use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use mcp_proto::exchange::{self, Inbound, Outbound, RequestHead, ResponseHead};
@@ -13,7 +12,6 @@ use mcp_proto::limits::FrameLimits;
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
-use std::io;
 use std::mem::take;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -215,7 +213,7 @@ impl Theirs {
         let waker = Waker::from(woken.clone());
         let cx = &mut Context::from_waker(&waker);
         let ended = Rc::new(Cell::new(false));
-        let wire = Stream { rest: Bytes::copy_from_slice(bytes), ended: ended.clone() };
+        let wire = Stream { rest: Bytes::copy_from_slice(bytes), asked: true, ended: ended.clone() };
         let requests = Rc::new(RefCell::new(Vec::new()));
         let service = service_fn(|request: hyper::Request<Incoming>| {
             let requests = requests.clone();
@@ -279,36 +277,4 @@ fn head_of(head: &hyper::http::request::Parts) -> RequestHead {
     // It gives no path to a query directly after a host.
     let target = if target.starts_with('?') { format!("/{target}") } else { target.into() };
     RequestHead { method: head.method.to_string().into(), target: target.into(), headers: sorted(fields.collect()) }
-}
-
-/// A connection that delivers these bytes, and ends on request.
-struct Stream {
-    rest: Bytes,
-    ended: Rc<Cell<bool>>,
-}
-
-impl Read for Stream {
-    fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, mut buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
-        if self.rest.is_empty() {
-            // Zero bytes are the end.
-            return if self.ended.get() { Poll::Ready(Ok(())) } else { Poll::Pending };
-        }
-        let count = buf.remaining().min(self.rest.len());
-        buf.put_slice(&self.rest.split_to(count));
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl Write for Stream {
-    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Poll::Ready(Ok(buf.len()))
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
 }

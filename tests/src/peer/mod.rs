@@ -23,16 +23,20 @@
 //! `CALLS=window`: the client of `peer-blocking` makes its calls from one thread, which waits for
 //! the oldest, not from a thread for each.
 
-pub mod blocking;
-pub mod smol;
+mod blocking;
+mod smol;
 pub mod usage;
 mod words;
 
 pub use words::{Drive, Era, Style, Task, To};
 
+use crate::adapters::Adapter;
+use crate::exit_code;
+use mcp_proto::adapter::{ClientOptions, IntoTarget, Target};
 use mcp_proto::client::Policy;
+use mcp_proto::exchange::Program;
 use mcp_proto::server::Sessions;
-use mcp_proto::{ClientConfig, Router, ServerConfig, tool};
+use mcp_proto::{CallToolResult, Router, ServerConfig, tool};
 use serde::{Deserialize, Serialize};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -55,11 +59,20 @@ impl Echo {
     fn of(length: usize) -> Self {
         Self { text: "the same words again ".chars().cycle().take(length).collect() }
     }
+
+    /// Checks the response to it.
+    fn check(&self, result: &CallToolResult) -> Result<(), Failure> {
+        match result.first_text() {
+            Some(text) if text == self.text => Ok(()),
+            other => Err(format!("this is no echo: {other:?}").into()),
+        }
+    }
 }
 
-/// Returns the tools of a server. `usual`: how the handler runs without a variable that selects it.
-fn router(name: &str, usual: &str) -> Router {
-    let router = Router::new(name, env!("CARGO_PKG_VERSION"));
+/// Returns the tools of a server.
+fn router(adapter: Adapter) -> Router {
+    let usual = if adapter == Adapter::Smol { "async" } else { "pool" };
+    let router = Router::new(&format!("peer-{}", adapter.name()), env!("CARGO_PKG_VERSION"));
     let tool = tool("echo").describe("Echo");
     match env::var("HANDLER").as_deref().unwrap_or(usual) {
         "inline" => router.tool_inline(tool, |_cx, echo: Echo| Ok(echo.text)),
@@ -69,14 +82,26 @@ fn router(name: &str, usual: &str) -> Router {
 }
 
 /// The `main` of a peer.
-pub fn main(run: fn(Task) -> Result<(), Failure>) -> ExitCode {
-    match Task::read(env::args().skip(1)).and_then(run) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("peer: {why}");
-            ExitCode::FAILURE
+pub fn main(adapter: Adapter) -> ExitCode {
+    let task = Task::read(env::args().skip(1));
+    exit_code("peer", task.and_then(|task| run(adapter, task)).map(|()| true))
+}
+
+fn run(adapter: Adapter, task: Task) -> Result<(), Failure> {
+    match task {
+        Task::ServeStdio => adapter.serve_stdio(router(adapter))?,
+        Task::ServeHttp(style) => {
+            let router = router(adapter).configure(|config| style.configure(config));
+            let server = adapter.serve_http(router, "127.0.0.1:0")?;
+            println!("LISTENING {}", server.address());
+            server.wait();
+        }
+        Task::Drive(drive) => {
+            let busy = if adapter == Adapter::Smol { smol::busy } else { blocking::busy };
+            println!("{}", busy(&drive)?);
         }
     }
+    Ok(())
 }
 
 impl Style {
@@ -93,7 +118,18 @@ impl Style {
 }
 
 impl Drive {
-    fn configure(&self) -> impl FnOnce(&mut ClientConfig) + Send + 'static {
+    /// Returns its server.
+    fn target<S>(&self) -> Result<Target<S>, Failure> {
+        match &self.to {
+            To::Program(words) => {
+                let (command, args) = words.split_first().ok_or("no program is named")?;
+                Ok(Program::new(command).args(args).into_target()?)
+            }
+            To::Url { url, .. } => Ok(url.as_str().into_target()?),
+        }
+    }
+
+    fn options(&self) -> ClientOptions {
         let policy = match self.era {
             Era::Legacy => Policy::Legacy,
             Era::Modern => Policy::Modern,
@@ -102,13 +138,13 @@ impl Drive {
             To::Url { tuned: true, .. } => Some(self.inflight),
             _ => None,
         };
-        move |config| {
+        ClientOptions::new().set(move |config| {
             config.policy = policy;
             if let Some(connections) = connections {
                 config.limits.client.max_calls = config.limits.client.max_calls.max(connections);
                 config.limits.frame.max_connections_per_origin = connections;
             }
-        }
+        })
     }
 
     /// Returns the process of the server. For a program it is known once it was started.
