@@ -4,6 +4,7 @@
 //! JSON value per line. `tests/hostile.md` describes the lines. A shim in Rust implements
 //! [`Driver`] and calls [`run`]: see the program `shim`, which does so for both adapters.
 
+mod adapters;
 mod fronts;
 mod wire;
 
