@@ -12,7 +12,6 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use mcp_blocking::{Client, ClientOptions, connect_with};
-use mcp_proto::Handler;
 use mcp_proto::client::{self, Termination};
 use mcp_proto::error::Diagnostic;
 use mcp_proto::exchange::{
@@ -24,8 +23,8 @@ use mcp_proto::route::Routed;
 use mcp_proto::rpc::Object;
 use mcp_proto::server::{Event, Incoming, Output, Responder, Server};
 use mcp_proto::{
-    CallError, CallToolResult, Cx, ElicitRequest, ElicitResult, Instant, Outcome, Progress, ProtocolVersion, Refusal,
-    Router, ToolError, Versions, frame, tool, tools,
+    CallError, CallToolResult, Cx, ElicitRequest, ElicitResult, Instant, Progress, ProtocolVersion, Refusal, Router,
+    Versions, frame, tool, tools,
 };
 use smol::channel::{Receiver, Sender, unbounded};
 use smol::io::{AsyncRead, AsyncWrite};
@@ -434,56 +433,33 @@ struct Count {
     to: u32,
 }
 
-fn double(cx: &Cx) -> Outcome {
-    cx.outcome(cx.arguments().map(|count: Count| count.to * 2))
-}
-
-fn count(cx: &Cx) -> Outcome {
-    let counted = cx.arguments().map(|count: Count| {
-        for n in 1..=count.to {
-            let _ = cx.progress(Progress::new(n.into()));
-        }
-        count.to
-    });
-    cx.outcome(counted)
-}
-
-fn greet(cx: &Cx) -> Outcome {
-    let greeting = || {
-        let answer = cx.elicit("who", ElicitRequest::form("What is your name?").text("name"))?;
-        let ElicitResult::Accept(content) = answer else { return Ok("hello, stranger".to_string()) };
-        let name: String = content.required("name")?;
-        Ok::<_, ToolError>(format!("hello, {name}"))
-    };
-    cx.outcome(greeting())
-}
-
-fn wait(cx: &Cx) -> Outcome {
-    let _ = cx.progress(Progress::new(0.0));
-    let began = std::time::Instant::now();
-    while !cx.is_cancelled() && began.elapsed() < BOUND {
-        thread::park_timeout(Duration::from_millis(2));
-    }
-    cx.outcome("over")
-}
-
-fn who(cx: &Cx) -> Outcome {
-    cx.outcome(cx.context().peer.name.clone().unwrap_or_default())
-}
-
-fn change(cx: &Cx) -> Outcome {
-    cx.publish(Change::Tools);
-    cx.outcome("changed")
-}
-
 fn router() -> Router {
     Router::new("served", "1.0")
-        .add(tool("double"), Handler::sync(double))
-        .add(tool("count"), Handler::sync(count))
-        .add(tool("greet"), Handler::sync(greet))
-        .add(tool("wait"), Handler::sync(wait))
-        .add(tool("change"), Handler::sync(change))
-        .add(tool("who"), Handler::sync(who))
+        .tool(tool("double"), |_cx, Count { to }| Ok(to * 2))
+        .tool(tool("count"), |cx, Count { to }| {
+            for n in 1..=to {
+                let _ = cx.progress(Progress::new(n.into()));
+            }
+            Ok(to)
+        })
+        .tool(tool("greet"), |cx, ()| {
+            let answer = cx.elicit("who", ElicitRequest::form("What is your name?").text("name"))?;
+            let ElicitResult::Accept(content) = answer else { return Ok("hello, stranger".to_string()) };
+            Ok(format!("hello, {}", content.required::<String>("name")?))
+        })
+        .tool(tool("wait"), |cx, ()| {
+            let _ = cx.progress(Progress::new(0.0));
+            let began = std::time::Instant::now();
+            while !cx.is_cancelled() && began.elapsed() < BOUND {
+                thread::park_timeout(Duration::from_millis(2));
+            }
+            Ok("over")
+        })
+        .tool(tool("change"), |cx, ()| {
+            cx.publish(Change::Tools);
+            Ok("changed")
+        })
+        .tool(tool("who"), |cx, ()| Ok(cx.context().peer.name.clone().unwrap_or_default()))
         .tools_change()
 }
 
