@@ -45,6 +45,19 @@ pub fn exit_code(program: &str, run: Result<bool, impl Display>) -> ExitCode {
     }
 }
 
+/// Writes tests as a table: the name of each, and its check.
+#[macro_export]
+macro_rules! tests {
+    ($($name:ident => $check:expr;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                $check;
+            }
+        )*
+    };
+}
+
 /// The examples of the README, compiled as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]

@@ -3,6 +3,7 @@
 //! shim of an adapter. `hostile --driver` runs all rows against any driver.
 
 use mcp_tests::hostile::{PROGRAMS, Row, SERVER, WEB, failures, range, shim_failures};
+use mcp_tests::tests;
 use std::path::Path;
 
 /// The test size of a gibibyte.
@@ -38,36 +39,15 @@ fn through(shim: &str, names: &[&str]) -> Vec<String> {
     shim_failures(&named(names), Path::new(HOSTILE), shim, SIZE, AT_ONCE)
 }
 
-// ---- What no check of an engine sees ----
+tests! {
+    // ---- What no check of an engine sees ----
 
-#[test]
-fn written_bytes_are_reported_to_the_engine_of_a_program() {
-    rows(&["reads requests of 40 MiB"]);
-}
-
-#[test]
-fn written_bytes_are_reported_to_the_engine_over_http() {
-    rows(&["takes longer to answer than to read"]);
-}
-
-#[test]
-fn bytes_are_written_in_their_order() {
-    rows(&["hears 200 notifications after a rest"]);
-}
-
-#[test]
-fn response_is_read_after_a_write_has_failed() {
-    rows(&["closes its input and then answers"]);
-}
-
-#[test]
-fn server_reads_on_after_it_has_stopped() {
-    rows(&["asks 24 MiB behind a call that waits"]);
-}
-
-#[test]
-fn aborted_connection_is_closed() {
-    rows(&["a call is cancelled while it waits"]);
+    written_bytes_are_reported_to_the_engine_of_a_program => rows(&["reads requests of 40 MiB"]);
+    written_bytes_are_reported_to_the_engine_over_http => rows(&["takes longer to answer than to read"]);
+    bytes_are_written_in_their_order => rows(&["hears 200 notifications after a rest"]);
+    response_is_read_after_a_write_has_failed => rows(&["closes its input and then answers"]);
+    server_reads_on_after_it_has_stopped => rows(&["asks 24 MiB behind a call that waits"]);
+    aborted_connection_is_closed => rows(&["a call is cancelled while it waits"]);
 }
 
 // ---- Through a shim ----

@@ -4,6 +4,7 @@
 
 use mcp_tests::adapters::Adapter;
 use mcp_tests::load::{SCENES, Scale};
+use mcp_tests::tests;
 use std::path::Path;
 use std::process::Command;
 
@@ -17,36 +18,15 @@ fn scene(name: &str) {
     }
 }
 
-// covers: B-189
-#[test]
-fn incomplete_requests_time_out_and_others_are_served() {
-    scene("half-open connections");
-}
-
-#[test]
-fn idle_connections_are_kept_and_usable() {
-    scene("resting connections");
-}
-
-#[test]
-fn idle_sessions_begin_and_end_once() {
-    scene("resting sessions");
-}
-
-#[test]
-fn session_streams_deliver_each_change_once() {
-    scene("streams of sessions");
-}
-
-#[test]
-fn subscriptions_deliver_each_change_once() {
-    scene("subscriptions");
-}
-
-// covers: B-074
-#[test]
-fn readers_that_never_read_delay_only_themselves() {
-    scene("callers beside slow readers");
+tests! {
+    // covers: B-189
+    incomplete_requests_time_out_and_others_are_served => scene("half-open connections");
+    idle_connections_are_kept_and_usable => scene("resting connections");
+    idle_sessions_begin_and_end_once => scene("resting sessions");
+    session_streams_deliver_each_change_once => scene("streams of sessions");
+    subscriptions_deliver_each_change_once => scene("subscriptions");
+    // covers: B-074
+    readers_that_never_read_delay_only_themselves => scene("callers beside slow readers");
 }
 
 /// A separate process, whose heap no other test uses.
