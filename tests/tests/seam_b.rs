@@ -11,7 +11,6 @@
 //! until `poll_timeout` of each engine, and then calls its `handle_timeout`.
 
 use bytes::Bytes;
-use mcp_proto::Handler;
 use mcp_proto::call::RawResult;
 use mcp_proto::client::{self, Event};
 use mcp_proto::error::Awaited;
@@ -20,13 +19,13 @@ use mcp_proto::exchange::{
 };
 use mcp_proto::input::{CallId, InputKey, Note};
 use mcp_proto::model::lifecycle::Implementation;
-use mcp_proto::route::{Cx, Port, Routed};
+use mcp_proto::route::{Cx, Routed};
 use mcp_proto::rpc::Object;
 use mcp_proto::server::{self, Incoming, Responder};
 use mcp_proto::version::{ProtocolVersion, Versions};
 use mcp_proto::{
     CallError, Client, ClientConfig, ElicitRequest, ElicitResult, InputAnswer, Instant, Limits, Outcome, Progress,
-    Refusal, Router, Server, ServerConfig, ToolError, frame, tool, tools,
+    Router, Server, ServerConfig, frame, tool, tools,
 };
 use std::collections::BTreeMap;
 use std::mem;
@@ -165,7 +164,11 @@ struct HttpServer {
 impl HttpServer {
     fn new() -> Self {
         let router = Router::new("greeter", "1.0")
-            .add(tool("greet").describe("greets the user by name"), Handler::sync(greet))
+            .tool(tool("greet").describe("greets the user by name"), |cx, ()| {
+                let answer = cx.elicit("who", ElicitRequest::form("What is your name?").text("name"))?;
+                let ElicitResult::Accept(content) = answer else { return Ok("hello, stranger".to_string()) };
+                Ok(format!("hello, {}", content.required::<String>("name")?))
+            })
             .tool(tool("hello").describe("greets anybody"), |_cx, ()| Ok("hello"));
         let engine = Server::new(Arc::new(router.config()), [2; 32], NOW);
         Self { engine, router, parts: Vec::new(), waiting: Vec::new(), cancelled: 0 }
@@ -242,35 +245,13 @@ impl HttpServer {
         let answer = match self.router.route(responder, incoming) {
             Routed::Answer(answer) => answer,
             Routed::Handle { handler, invocation, responder } => {
-                responder.write(handler.call(&Cx::new(invocation, Arc::new(Silent))).expect("no future"))
+                // These handlers send no notification.
+                responder.write(handler.call(&Cx::detached(invocation)).expect("no future"))
             }
         };
         self.engine.respond(NOW, answer);
         self.carry_out();
     }
-}
-
-/// These handlers send no notification.
-struct Silent;
-
-impl Port for Silent {
-    fn note(&self, _: Note) -> Result<(), Refusal> {
-        Err(Refusal::NotWanted)
-    }
-
-    fn is_cancelled(&self) -> bool {
-        false
-    }
-}
-
-fn greet(cx: &Cx) -> Outcome {
-    let greeting = || {
-        let answer = cx.elicit("who", ElicitRequest::form("What is your name?").text("name"))?;
-        let ElicitResult::Accept(content) = answer else { return Ok("hello, stranger".to_string()) };
-        let name: String = content.required("name")?;
-        Ok::<_, ToolError>(format!("hello, {name}"))
-    };
-    cx.outcome(greeting())
 }
 
 // ---- Both, and the network between them. ----
