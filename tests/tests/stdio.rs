@@ -2,9 +2,11 @@
 //! The limits of a connection to a program: nothing before it begins, and the end of everything
 //! after a fatal error.
 
-use mcp_proto::client::Malformed;
+use mcp_proto::adapter::ClientOptions;
+use mcp_proto::client::{Malformed, Termination};
 use mcp_proto::exchange::{Closed, Sent};
 use mcp_proto::{CallError, ClientConfig, Program, tools};
+use mcp_tests::adapters::Adapter;
 use mcp_tests::poll_loop::PollLoop;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -28,7 +30,7 @@ fn gone(pids: &Path) -> bool {
 #[test]
 fn client_before_its_start_has_no_program_and_no_calls() {
     let (server, pids) = program("begin");
-    let (client, driver) = mcp_smol::connect_driven(server.clone(), mcp_smol::ClientOptions::new()).expect("a target");
+    let (client, driver) = mcp_smol::connect_driven(server.clone(), ClientOptions::new()).expect("a target");
     let bare = PollLoop::new(ClientConfig::program(server)).expect("there is randomness");
     assert!(client.server().is_none());
     assert!(bare.engine.client().server_info().is_none());
@@ -58,17 +60,11 @@ fn fatal_bad_bytes_end_the_client_and_the_program() {
     let nonsense = || tools::call("nonsense").arguments(&json!({"amount": 1}));
     let fatal = |config: &mut ClientConfig| config.compat.malformed = Malformed::Fatal;
 
-    let (server, pids) = program("blocking");
-    let client = mcp_blocking::connect_with(server, mcp_blocking::ClientOptions::new().set(fatal)).expect("hello");
-    broken(&client.call(nonsense()).expect_err("it is ended"));
-    assert!(matches!(client.close(), mcp_proto::client::Termination::Closed(Closed::Broken(_))));
-    until_gone(&pids);
-
-    let (server, pids) = program("smol");
-    let (client, driver) =
-        mcp_smol::connect_driven(server, mcp_smol::ClientOptions::new().set(fatal)).expect("a target");
-    let driver = smol::spawn(driver);
-    broken(&smol::block_on(client.call(nonsense())).expect_err("it is ended"));
-    smol::block_on(driver);
-    until_gone(&pids);
+    for adapter in Adapter::ALL {
+        let (server, pids) = program(adapter.name());
+        let client = adapter.connect_driven(server, ClientOptions::new().set(fatal)).expect("hello");
+        broken(&client.call(nonsense()).expect_err("it is ended"));
+        assert!(matches!(client.close(), Ok(Termination::Closed(Closed::Broken(_)))));
+        until_gone(&pids);
+    }
 }

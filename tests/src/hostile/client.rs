@@ -13,7 +13,7 @@ use mcp_proto::exchange::ConnectionNotice;
 use mcp_proto::process::Stderr;
 use mcp_proto::rpc::Object;
 use mcp_proto::tools::CallTool;
-use mcp_proto::{Call, CallError, CallToolResult, ClientConfig, Method, Program, Refusal};
+use mcp_proto::{Call, CallError, CallToolResult, ClientConfig, Program, Refusal};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -219,7 +219,11 @@ impl Client {
     pub(super) fn call(&mut self, call: Call<CallTool>) -> Result<CallToolResult, CallError> {
         match &mut self.driver {
             Driver::Of(client) => client.call(call),
-            Driver::Loop(client, true) => run(client, call, &self.seen),
+            Driver::Loop(client, true) => {
+                let calling = begin(client, call);
+                let [ended] = ends(client, [calling], &self.seen);
+                ended
+            }
             Driver::Loop(client, false) => client.call(call),
             Driver::Shim(shim, client) => shim.end(shim.begin(*client, call)),
         }
@@ -247,7 +251,10 @@ impl Client {
                 let second = client.call(second);
                 [first.wait(), second]
             }
-            Driver::Loop(client, _) => run_both(client, [first, second], &self.seen),
+            Driver::Loop(client, _) => {
+                let calls = [first, second].map(|call| begin(client, call));
+                ends(client, calls, &self.seen)
+            }
             Driver::Shim(shim, client) => {
                 let [first, second] = [first, second].map(|call| shim.begin(*client, call));
                 [shim.end(first), shim.end(second)]
@@ -269,14 +276,14 @@ impl Client {
                 pending.wait()
             }
             Driver::Loop(client, _) => {
-                let now = client.now();
-                let calling = client.engine.call(now, call).map_err(|refused| CallError::Refused(refused.why))?;
+                let calling = begin(client, call)?;
                 // One turn writes a small request on a connection that is open.
                 client.turn().expect("poll works");
                 is_sent();
                 let now = client.now();
                 client.engine.cancel(now, calling.id(), None);
-                ended(client, calling, &self.seen)
+                let [ended] = ends(client, [Ok(calling)], &self.seen);
+                ended
             }
             Driver::Shim(shim, client) => {
                 let call = shim.begin(*client, call);
@@ -317,13 +324,21 @@ impl Client {
     }
 }
 
-/// Makes two calls on the loop, and takes every event meanwhile.
-fn run_both(client: &mut PollLoop, calls: [Call<CallTool>; 2], seen: &Seen) -> [Result<CallToolResult, CallError>; 2] {
+/// Begins a call on the loop.
+fn begin(client: &mut PollLoop, call: Call<CallTool>) -> Result<Calling<CallTool>, CallError> {
     let now = client.now();
-    let calling = calls.map(|call| client.engine.call(now, call).map_err(|refused| CallError::Refused(refused.why)));
-    let mut ended = [None, None];
+    client.engine.call(now, call).map_err(|refused| CallError::Refused(refused.why))
+}
+
+/// Runs the loop until the end of these calls, and takes every event meanwhile.
+fn ends<const N: usize>(
+    client: &mut PollLoop,
+    calls: [Result<Calling<CallTool>, CallError>; N],
+    seen: &Seen,
+) -> [Result<CallToolResult, CallError>; N] {
+    let mut ended = [const { None }; N];
     let mut waiting = Vec::new();
-    for (at, calling) in calling.into_iter().enumerate() {
+    for (at, calling) in calls.into_iter().enumerate() {
         match calling {
             Ok(calling) => waiting.push((at, calling)),
             Err(refused) => ended[at] = Some(Err(refused)),
@@ -341,25 +356,5 @@ fn run_both(client: &mut PollLoop, calls: [Call<CallTool>; 2], seen: &Seen) -> [
             None => drop(client.turn().expect("poll works")),
         }
     }
-    ended.map(|ended| ended.expect("both have ended"))
-}
-
-/// Makes a call on the loop, and takes every event meanwhile.
-fn run<M: Method>(client: &mut PollLoop, call: Call<M>, seen: &Seen) -> Result<M::Output, CallError> {
-    let now = client.now();
-    let calling = client.engine.call(now, call).map_err(|refused| CallError::Refused(refused.why))?;
-    ended(client, calling, seen)
-}
-
-/// Runs the loop until the end of a call, and takes every event meanwhile.
-fn ended<M: Method>(client: &mut PollLoop, calling: Calling<M>, seen: &Seen) -> Result<M::Output, CallError> {
-    loop {
-        match client.next_event() {
-            Some(Event::Ended { call, outcome }) if call == calling.id() => return calling.finish(outcome),
-            Some(event) => seen.note(&event),
-            None => {
-                client.turn().expect("poll works");
-            }
-        }
-    }
+    ended.map(|ended| ended.expect("all have ended"))
 }

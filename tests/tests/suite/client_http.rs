@@ -1,6 +1,6 @@
 //! Clients over HTTP on loopback: of servers of the same crate, and of others written by hand.
 
-use super::raw::{CALLED, DISCOVERED, id_of, json, method_of, serving, stub};
+use super::raw::{CALLED, DISCOVERED, id_of, json, method_of, served, serving, stub};
 use super::*;
 use mcp_proto::Refusal;
 use mcp_proto::error::{NegotiationCause, Stage};
@@ -12,8 +12,7 @@ use std::thread::scope;
 #[test]
 fn url_responds_as_json_and_as_a_stream() {
     let _limit = limit();
-    let (server, _seen, url) = serving();
-    let client = connect(url.as_str()).wait().expect("connected");
+    let (server, _seen, client) = served();
     assert_eq!(add(&client).as_deref(), Ok("3"));
     let mut told = Vec::new();
     let count = tools::call("count").arguments(&Count { to: 5 }).on_progress(|progress| told.push(progress.progress));
@@ -29,8 +28,7 @@ fn url_responds_as_json_and_as_a_stream() {
 #[test]
 fn closing_an_http_client_leaves_no_thread_behind() {
     let _limit = limit();
-    let (_server, _seen, url) = serving();
-    let client = connect(url.as_str()).wait().expect("connected");
+    let (_server, _seen, client) = served();
     assert_eq!(add(&client).as_deref(), Ok("3"));
     // Its writing thread waits for more bytes when the client is closed.
     client.close().wait();
@@ -40,8 +38,7 @@ fn closing_an_http_client_leaves_no_thread_behind() {
 #[test]
 fn notifications_can_be_awaited_over_http_and_after_close() {
     let _limit = limit();
-    let (_server, _seen, url) = serving();
-    let client = connect(url.as_str()).wait().expect("connected");
+    let (_server, _seen, client) = served();
     client.notify("custom/told", Object::new()).expect("accepted").wait().expect("taken");
     drop(client.notify("custom/told", Object::new()).expect("accepted"));
     let late = client.notify("custom/told", Object::new()).expect("accepted");
@@ -118,8 +115,7 @@ fn client_uses_one_connection_for_sequential_calls() {
 #[test]
 fn sequential_calls_use_one_connection() {
     let _limit = limit();
-    let (server, _seen, url) = serving();
-    let client = connect(url.as_str()).wait().expect("connected");
+    let (server, _seen, client) = served();
     for n in 0..20 {
         let sum = client.call(tools::call("add").arguments(&Add { a: n, b: 1 })).wait();
         assert_eq!(text(sum), (n + 1).to_string());
@@ -132,8 +128,7 @@ fn sequential_calls_use_one_connection() {
 fn cancelling_a_call_closes_its_stream_and_stops_its_handler() {
     let _limit = limit();
     with_endless(|tool| {
-        let (_server, seen, url) = serving();
-        let client = connect(url.as_str()).wait().expect("connected");
+        let (_server, seen, client) = served();
         let (cancelled, dropped) = (client.start(tools::call(tool)), client.start(tools::call(tool)));
         seen.wait(|counts| counts.begun == 2);
         cancelled.cancel(None);

@@ -1,6 +1,6 @@
 //! Statistics and pings of a connection.
 
-use super::raw::serving;
+use super::raw::{served, serving};
 use super::*;
 
 // covers: PING-B-003
@@ -49,8 +49,7 @@ fn statistics_count_the_calls_of_a_client() {
 #[test]
 fn statistics_of_both_sides_agree_over_http() {
     let _limit = limit();
-    let (server, _seen, url) = serving();
-    let client = connect(url.as_str()).wait().expect("hello");
+    let (server, _seen, client) = served();
     for _ in 0..3 {
         assert_eq!(add(&client).as_deref(), Ok("3"));
     }

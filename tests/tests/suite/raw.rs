@@ -21,6 +21,12 @@ pub(crate) fn serving() -> (Server, Arc<Seen>, String) {
     (server, seen, url)
 }
 
+/// The same, with a connected client.
+pub(crate) fn served() -> (Server, Arc<Seen>, Client) {
+    let (server, seen, url) = serving();
+    (server, seen, connect(url).wait().expect("connected"))
+}
+
 /// Serves them with another configuration.
 pub(crate) fn limited(change: impl FnOnce(&mut ServerConfig)) -> (Server, Arc<Seen>) {
     let (router, seen) = router();

@@ -6,7 +6,7 @@ use super::raw::{
 };
 use super::*;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 use std::thread;
@@ -37,17 +37,6 @@ fn server_keeps_the_connection_and_responds_in_order() {
     assert!(!EVERY_PROGRESS || stream.matches("notifications/progress").count() == 3, "{stream}");
     let (_, body) = read_message(&mut answers).expect("an answer");
     assert!(body.contains(r#""id":4"#) && body.contains(r#""text":"4""#), "{body}");
-}
-
-#[test]
-fn non_http_bytes_get_a_400_and_a_close() {
-    let _limit = limit();
-    let (server, _seen, _url) = serving();
-    let mut stream = dial(&server);
-    say(&mut stream, "POST /mcp HTTP/1.1\r\nno field\r\n\r\n");
-    stream.shutdown(Shutdown::Write).expect("shut down");
-    let answer = rest(&mut stream);
-    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
 }
 
 // covers: B-189

@@ -1,6 +1,6 @@
 //! The end of a server: in order, at once, or without a free descriptor.
 
-use super::raw::{addition, answer, call, dial, large, limited, read_message, say, serving};
+use super::raw::{addition, answer, call, dial, large, limited, read_message, say, served, serving};
 use super::*;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -13,8 +13,7 @@ use std::thread::scope;
 fn stop_ends_everything_in_time() {
     let _limit = limit();
     with_endless(|tool| {
-        let (server, seen, url) = serving();
-        let client = connect(url.as_str()).wait().expect("connected");
+        let (server, seen, client) = served();
         let running = client.start(tools::call(tool));
         seen.wait(|counts| counts.begun == 1);
         // One sends nothing, and one never reads its response.
@@ -38,8 +37,7 @@ fn stop_ends_everything_in_time() {
 #[test]
 fn stop_lets_running_requests_end_then_closes_everything() {
     let _limit = limit();
-    let (server, seen, url) = serving();
-    let client = connect(url.as_str()).wait().expect("connected");
+    let (server, seen, client) = served();
     let meet = |to| client.start(tools::call("meet").arguments(&Count { to }));
     let first = meet(2);
     seen.wait(|counts| counts.met == 1);
@@ -82,9 +80,9 @@ fn stop_accepts_the_maximum_duration() {
 fn dropping_the_server_ends_its_listener_and_handlers() {
     let _limit = limit();
     with_endless(|tool| {
-        let (server, seen, url) = serving();
+        let (server, seen, client) = served();
         let address = server.local_addr().expect("an address");
-        let client = connect(url.as_str()).wait().expect("connected");
+
         let running = client.start(tools::call(tool));
         seen.wait(|counts| counts.begun == 1);
         drop(server);
