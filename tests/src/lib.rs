@@ -48,7 +48,7 @@ pub fn exit_code(program: &str, run: Result<bool, impl Display>) -> ExitCode {
 /// Writes tests as a table: the name of each, and its check.
 #[macro_export]
 macro_rules! tests {
-    ($($name:ident => $check:expr;)*) => {
+    ($(fn $name:ident => $check:expr;)*) => {
         $(
             #[test]
             fn $name() {

@@ -25,29 +25,29 @@ fn row(name: &str) {
 
 tests! {
     // covers: B-118, S0-31
-    line_over_the_limit_loses_only_that_line => row("a line of 1 GiB");
-    notifications_in_a_flood_are_reported_or_counted => row("1,000,000 notifications");
-    untaken_notifications_are_bounded_by_their_bytes => row("208 notifications of 4 MiB, not taken");
-    flood_in_one_read_takes_linear_time_and_bounded_memory =>
+    fn line_over_the_limit_loses_only_that_line => row("a line of 1 GiB");
+    fn notifications_in_a_flood_are_reported_or_counted => row("1,000,000 notifications");
+    fn untaken_notifications_are_bounded_by_their_bytes => row("208 notifications of 4 MiB, not taken");
+    fn flood_in_one_read_takes_linear_time_and_bounded_memory =>
         rows("1,000,000 notifications in one read of a client", "1,000,000 pings in one read of a server");
     // covers: S0-31, B-274
-    invalid_lines_in_a_flood_are_reported_or_counted =>
+    fn invalid_lines_in_a_flood_are_reported_or_counted =>
         rows("100,000 diagnostics, outputs not taken", "100,000 diagnostics, a listener");
     // covers: B-129, B-130, S2-07, STDIO-S-003, STDIO-C-004, STDIO-C-005
-    flood_on_standard_error_blocks_nothing => rows("1 GiB to stderr, inherited", "1 GiB to stderr, by lines");
+    fn flood_on_standard_error_blocks_nothing => rows("1 GiB to stderr, inherited", "1 GiB to stderr, by lines");
     // covers: B-138, S0-34
-    server_that_never_reads_is_ended_after_timeouts => row("never reads stdin");
+    fn server_that_never_reads_is_ended_after_timeouts => row("never reads stdin");
     // covers: B-141, S0-27, S0-33, S2-45
-    server_that_closes_its_output_ends_its_calls => row("closes stdout and lives on");
+    fn server_that_closes_its_output_ends_its_calls => row("closes stdout and lives on");
     // covers: B-120, S0-31
-    logs_among_the_messages_are_skipped => row("logs to stdout");
+    fn logs_among_the_messages_are_skipped => row("logs to stdout");
     // covers: B-122, B-127, S2-06, S2-11
-    other_line_ends_and_a_byte_order_mark_are_accepted => rows("CRLF", "a byte-order mark");
+    fn other_line_ends_and_a_byte_order_mark_are_accepted => rows("CRLF", "a byte-order mark");
     // covers: B-088, B-094
-    unreadable_output_fails_the_connection_with_its_cause => rows("UTF-16", "agrees on no revision");
+    fn unreadable_output_fails_the_connection_with_its_cause => rows("UTF-16", "agrees on no revision");
     // covers: B-087, B-141, S0-33
-    last_output_of_an_exited_program_is_quoted =>
+    fn last_output_of_an_exited_program_is_quoted =>
         rows("exits at once with a message", "crashes, and a grandchild holds the pipe");
     // covers: B-145, S2-04
-    failed_start_of_a_program_fails_the_connection_at_once => rows("does not exist", "is a directory");
+    fn failed_start_of_a_program_fails_the_connection_at_once => rows("does not exist", "is a directory");
 }

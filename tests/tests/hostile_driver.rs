@@ -42,12 +42,12 @@ fn through(shim: &str, names: &[&str]) -> Vec<String> {
 tests! {
     // ---- What no check of an engine sees ----
 
-    written_bytes_are_reported_to_the_engine_of_a_program => rows(&["reads requests of 40 MiB"]);
-    written_bytes_are_reported_to_the_engine_over_http => rows(&["takes longer to answer than to read"]);
-    bytes_are_written_in_their_order => rows(&["hears 200 notifications after a rest"]);
-    response_is_read_after_a_write_has_failed => rows(&["closes its input and then answers"]);
-    server_reads_on_after_it_has_stopped => rows(&["asks 24 MiB behind a call that waits"]);
-    aborted_connection_is_closed => rows(&["a call is cancelled while it waits"]);
+    fn written_bytes_are_reported_to_the_engine_of_a_program => rows(&["reads requests of 40 MiB"]);
+    fn written_bytes_are_reported_to_the_engine_over_http => rows(&["takes longer to answer than to read"]);
+    fn bytes_are_written_in_their_order => rows(&["hears 200 notifications after a rest"]);
+    fn response_is_read_after_a_write_has_failed => rows(&["closes its input and then answers"]);
+    fn server_reads_on_after_it_has_stopped => rows(&["asks 24 MiB behind a call that waits"]);
+    fn aborted_connection_is_closed => rows(&["a call is cancelled while it waits"]);
 }
 
 // ---- Through a shim ----

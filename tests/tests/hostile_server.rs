@@ -30,66 +30,67 @@ tests! {
     // ---- Heads and lengths ----
 
     // covers: B-178, B-110
-    head_over_the_limits_is_refused_without_memory =>
+    fn head_over_the_limits_is_refused_without_memory =>
         rows("asks with headers without end", "asks for a target of 60,000 bytes");
     // covers: B-178, B-170
-    invalid_request_is_refused_and_ends_its_connection => rows("asks after an empty line", "speaks another protocol");
-    request_targets_are_parsed_strictly => rows("asks for the target in full", "asks for the options of everything");
+    fn invalid_request_is_refused_and_ends_its_connection =>
+        rows("asks after an empty line", "speaks another protocol");
+    fn request_targets_are_parsed_strictly => rows("asks for the target in full", "asks for the options of everything");
     // covers: S2-20
-    methods_expectations_and_close_are_handled => rows("asks by another method", "asks to close, in every way");
-    smuggled_requests_never_run => rows("smuggles: both lengths", "smuggles: a request behind one that closes");
-    ambiguous_body_length_is_refused => rows("repeats the same length", "asks with a body that is coded");
+    fn methods_expectations_and_close_are_handled => rows("asks by another method", "asks to close, in every way");
+    fn smuggled_requests_never_run => rows("smuggles: both lengths", "smuggles: a request behind one that closes");
+    fn ambiguous_body_length_is_refused => rows("repeats the same length", "asks with a body that is coded");
 
     // ---- Bodies ----
 
     // covers: B-185
-    body_over_the_limit_is_refused_by_length_or_bytes =>
+    fn body_over_the_limit_is_refused_by_length_or_bytes =>
         rows("asks with a body over the limit", "asks with a body of just the limit");
     // covers: B-169, B-158
-    content_type_and_accept_are_checked =>
+    fn content_type_and_accept_are_checked =>
         rows("asks with a body of another type", "accepts what a server gives, however that is written");
     // covers: B-178, B-171
-    body_without_a_message_gets_an_error => rows("asks with a body that is no JSON", "asks by a method of 1 MiB");
+    fn body_without_a_message_gets_an_error => rows("asks with a body that is no JSON", "asks by a method of 1 MiB");
     // covers: HTTP-S-031
-    unknown_method_is_not_found => row("asks by a method that there is not");
+    fn unknown_method_is_not_found => row("asks by a method that there is not");
     // covers: HDR-S-003, HDR-S-009, HDR-S-010, HDR-S-011, HDR-S-012, HDR-S-013
-    head_that_contradicts_the_body_is_refused => row("says in its head what its body does not say");
+    fn head_that_contradicts_the_body_is_refused => row("says in its head what its body does not say");
     // covers: B-188
-    batches_exist_in_one_revision_and_are_bounded => rows("asks with a batch", "asks to initialize in a batch");
+    fn batches_exist_in_one_revision_and_are_bounded => rows("asks with a batch", "asks to initialize in a batch");
 
     // ---- Doors ----
 
     // covers: B-180, B-181, B-182, B-170
-    foreign_host_is_refused_before_its_body_is_read =>
+    fn foreign_host_is_refused_before_its_body_is_read =>
         rows("names hosts that are none of ours", "names any host, where any will do");
     // covers: B-180, B-183, S3-43, HTTP-S-002, HTTP-S-003, SHTTP-S-002, SHTTP-S-003
-    foreign_origin_is_refused_without_details =>
+    fn foreign_origin_is_refused_without_details =>
         rows("comes from another site", "asks for leave to come from another site");
 
     // ---- Paces ----
 
     // covers: B-189, B-174
-    slow_writer_is_disconnected => rows("connects and says nothing", "rests after an answer");
+    fn slow_writer_is_disconnected => rows("connects and says nothing", "rests after an answer");
     // covers: B-187, B-174
-    client_that_does_not_read_is_disconnected =>
+    fn client_that_does_not_read_is_disconnected =>
         rows("never reads a large answer", "reads an answer of 8 MiB by 8 KiB in 2 ms");
 
     // ---- Ends ----
 
     // covers: B-167
-    disconnect_at_any_byte_frees_only_its_own_resources =>
+    fn disconnect_at_any_byte_frees_only_its_own_resources =>
         rows("ends its side at every byte of a request", "connects and leaves, 1,000 times");
     // covers: B-222, HTTP-S-028, HTTP-S-029, SHTTP-S-028
-    disconnect_cancels_the_call_only_in_the_modern_era =>
+    fn disconnect_cancels_the_call_only_in_the_modern_era =>
         rows("ends its side while a call runs", "ends its side in an event stream");
 
     // ---- Floods ----
 
     // covers: B-110
-    flood_is_answered_in_order_and_delays_only_itself =>
+    fn flood_is_answered_in_order_and_delays_only_itself =>
         rows("asks, and garbage behind it", "asks 10,000 times in one write and breaks off");
     // covers: B-189
-    connections_and_calls_above_the_limit_are_refused => {
+    fn connections_and_calls_above_the_limit_are_refused => {
         rows("more connections than there may be", "listens more often than there may be");
         row("opens more sessions than there may be");
     };
@@ -97,30 +98,30 @@ tests! {
     // ---- Sessions ----
 
     // covers: S3-16, S3-17, S3-20, SHTTP-S-047, SHTTP-S-048, SHTTP-S-053, B-100
-    session_id_cannot_be_guessed => rows("guesses a session", "opens a session, and an id of it tells nothing");
+    fn session_id_cannot_be_guessed => rows("guesses a session", "opens a session, and an id of it tells nothing");
     // covers: S3-19, S3-22, S3-36, S3-42, SHTTP-S-051, SHTTP-S-053, B-100
-    session_is_required_and_ends_once => rows("names no session", "names a revision that there is not");
+    fn session_is_required_and_ends_once => rows("names no session", "names a revision that there is not");
     // covers: B-109, HTTP-S-034, HTTP-S-035
-    server_without_sessions_refuses_session_ids =>
+    fn server_without_sessions_refuses_session_ids =>
         rows("asks for sessions where there are none", "names a session and is of 2026-07-28");
-    session_has_one_own_stream =>
+    fn session_has_one_own_stream =>
         rows("asks for the stream of a session without accepting one", "asks for the stream of a session 100 times");
     // covers: B-048
-    sessions_are_isolated => rows("uses the session of another principal", "answers without a request");
+    fn sessions_are_isolated => rows("uses the session of another principal", "answers without a request");
 
     // ---- Replays ----
 
     // covers: S3-13, SHTTP-S-045, B-036
-    resumption_returns_the_rest_of_the_own_stream =>
+    fn resumption_returns_the_rest_of_the_own_stream =>
         rows("comes back for the stream of another session", "comes back to a session that has ended");
     // covers: B-038
-    resumption_of_an_unknown_stream_is_refused =>
+    fn resumption_of_an_unknown_stream_is_refused =>
         rows("comes back for what has not been said", "comes back for what is not kept any more");
 
     // ---- Shares ----
 
     // covers: MRTR-S-024
-    unsolicited_state_or_response_is_cheap_and_ignored =>
+    fn unsolicited_state_or_response_is_cheap_and_ignored =>
         rows("asks with a junk state and arguments in 120 arrays", "answers what a handler has not asked");
 }
 

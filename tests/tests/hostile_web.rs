@@ -29,108 +29,114 @@ fn row(name: &str) {
 tests! {
     // ---- Answers ----
 
-    head_over_the_limits_fails_its_call_without_memory => rows("a head without end", "empty lines without end");
-    invalid_http_fails_its_call_at_once => rows("switches protocols", "an unknown content coding");
-    invalid_chunks_fail_their_call_at_once => rows("the size of a chunk overflows", "a trailer without end");
+    fn head_over_the_limits_fails_its_call_without_memory => rows("a head without end", "empty lines without end");
+    fn invalid_http_fails_its_call_at_once => rows("switches protocols", "an unknown content coding");
+    fn invalid_chunks_fail_their_call_at_once => rows("the size of a chunk overflows", "a trailer without end");
     // covers: B-013, B-015
-    body_or_event_over_the_limit_fails_its_call => rows("a chunk without end, JSON", "the id of an event without end");
+    fn body_or_event_over_the_limit_fails_its_call =>
+        rows("a chunk without end, JSON", "the id of an event without end");
     // covers: HTTP-C-025, B-009
-    endless_meaningless_data_ends_with_the_call_timeout =>
+    fn endless_meaningless_data_ends_with_the_call_timeout =>
         rows("a field of an event without end", "other events without end");
     // covers: S0-20, S1-05
-    stream_is_read_until_its_response_and_then_closed =>
+    fn stream_is_read_until_its_response_and_then_closed =>
         rows("1,000,000 notifications in a stream", "a stream that stays open after the answer");
     // covers: B-014
-    truncated_response_fails_its_call_with_the_cause => rows("a body cut short", "bytes after the answer");
+    fn truncated_response_fails_its_call_with_the_cause => rows("a body cut short", "bytes after the answer");
     // covers: S0-49
-    malformed_response_fails_its_call_with_the_cause => rows("not JSON", "an event that is not UTF-8");
+    fn malformed_response_fails_its_call_with_the_cause => rows("not JSON", "an event that is not UTF-8");
     // covers: B-008
-    invalid_event_is_skipped_and_reported => row("an event that is not JSON, then the answer");
+    fn invalid_event_is_skipped_and_reported => row("an event that is not JSON, then the answer");
     // covers: S1-03, B-002, B-011
-    slow_or_unusual_response_is_accepted =>
+    fn slow_or_unusual_response_is_accepted =>
         rows("the answer by one byte in 2 ms", "the answer in CR, LF and CR LF, after a mark");
 
     // ---- Statuses ----
 
     // covers: S0-46, S0-47, S2-17, B-152
-    error_status_fails_only_its_call_with_its_details =>
+    fn error_status_fails_only_its_call_with_its_details =>
         rows("every status of failure", "503 to one call while another one waits");
-    server_text_in_errors_has_no_control_characters => row("answers with what a terminal would obey");
+    fn server_text_in_errors_has_no_control_characters => row("answers with what a terminal would obey");
     // covers: S0-48, B-151
-    json_rpc_error_counts_with_any_status =>
+    fn json_rpc_error_counts_with_any_status =>
         rows("400 with a JSON-RPC error for the request", "200 with a JSON-RPC error");
     // covers: B-156, B-157
-    redirect_is_an_error_and_is_not_followed =>
+    fn redirect_is_an_error_and_is_not_followed =>
         rows("redirects to another origin, with credentials", "redirects within the origin");
     // covers: B-024
-    response_of_another_type_is_not_read => rows("the answer under another type", "types with parameters, in any case");
+    fn response_of_another_type_is_not_read =>
+        rows("the answer under another type", "types with parameters, in any case");
     // covers: S0-19, B-028
-    empty_response_fails_its_call => rows("202 for a request", "the answer to another request");
+    fn empty_response_fails_its_call => rows("202 for a request", "the answer to another request");
     // covers: B-150
-    any_success_status_accepts_a_notification => {
+    fn any_success_status_accepts_a_notification => {
         row("notifications answered by any 2xx with any body");
         row("initialized answered by any 2xx with any body");
     };
     // covers: B-152
-    failed_notification_is_reported_and_ends_nothing => row("notifications answered by failures");
+    fn failed_notification_is_reported_and_ends_nothing => row("notifications answered by failures");
 
     // ---- Links ----
 
     // covers: S0-28, S0-42, B-155
-    stalled_response_ends_only_its_call_and_connection =>
+    fn stalled_response_ends_only_its_call_and_connection =>
         rows("reads the request and says nothing", "vanishes while the connection is idle");
     // covers: B-154
-    only_repeatable_calls_survive_a_lost_connection =>
+    fn only_repeatable_calls_survive_a_lost_connection =>
         rows("ends the connection in place of an answer", "ends new connections before a request");
 
     // ---- Doors ----
 
     // covers: B-024, S0-46, S0-47
-    other_peers_fail_the_connection_with_their_description =>
+    fn other_peers_fail_the_connection_with_their_description =>
         rows("a web page for everything", "an empty 200 for everything");
     // covers: B-156
-    login_page_is_not_followed => row("a login page elsewhere");
+    fn login_page_is_not_followed => row("a login page elsewhere");
     // covers: B-013, B-087
-    endless_or_silent_peer_fails_the_connection_soon => rows("a head without end for everything", "speaks first");
+    fn endless_or_silent_peer_fails_the_connection_soon => rows("a head without end for everything", "speaks first");
 
     // ---- Streams ----
 
     // covers: S1-01, S1-02, S1-08, S1-11, B-019, B-020, B-023
-    stream_without_resumption_fails_after_two_requests => row("primes, and never sends anything again");
+    fn stream_without_resumption_fails_after_two_requests => row("primes, and never sends anything again");
     // covers: S1-09, B-019, B-020, B-022, B-023
-    stream_with_only_new_ids_is_resumed_with_backoff => row("primes, and sends a new id for ever, retry: 50");
+    fn stream_with_only_new_ids_is_resumed_with_backoff => row("primes, and sends a new id for ever, retry: 50");
     // covers: B-020, B-022
-    retry_of_zero_is_raised_to_a_minimum => row("primes, and sends a new id for ever, retry: 0");
+    fn retry_of_zero_is_raised_to_a_minimum => row("primes, and sends a new id for ever, retry: 0");
     // covers: B-019, B-020, B-022
-    stream_without_new_events_fails_after_two_requests =>
+    fn stream_without_new_events_fails_after_two_requests =>
         rows("replays its first event for ever, retry: 0", "sends pings without an id for ever, retry: 0");
     // covers: B-019, B-020, B-022
-    stream_with_messages_is_resumed_once_a_second => row("sends a new message for ever, retry: 0");
+    fn stream_with_messages_is_resumed_once_a_second => row("sends a new message for ever, retry: 0");
     // covers: B-020, B-022, B-029
-    listener_cut_after_each_message_reopens_once_a_second =>
-        rows("a listener that sends a ping and ends, for ever", "a listener that sends a new message and ends, for ever");
+    fn listener_cut_after_each_message_reopens_once_a_second =>
+        rows(
+            "a listener that sends a ping and ends, for ever",
+            "a listener that sends a new message and ends, for ever",
+        );
     // covers: B-028
-    event_id_beyond_the_limit_is_not_sent_back => row("an event id of 4 KiB");
+    fn event_id_beyond_the_limit_is_not_sent_back => row("an event id of 4 KiB");
     // covers: S1-06, S1-13, B-022
-    excessive_retry_is_bounded => rows("retry: 99999999999", "a retry that is no number");
+    fn excessive_retry_is_bounded => rows("retry: 99999999999", "a retry that is no number");
     // covers: B-024
-    other_response_to_a_resumption_ends_the_call =>
+    fn other_response_to_a_resumption_ends_the_call =>
         rows("goes on with a web page without end", "goes on with a redirect");
     // covers: S1-08, B-019, B-026
-    temporary_failures_get_two_attempts => rows("goes on with 503, for ever", "goes on with an event over the limit");
+    fn temporary_failures_get_two_attempts =>
+        rows("goes on with 503, for ever", "goes on with an event over the limit");
     // covers: S1-01, S1-02, S1-09, B-023, B-026
-    stream_resumes_after_a_temporary_failure =>
+    fn stream_resumes_after_a_temporary_failure =>
         rows("goes on after 503 and Retry-After", "a primed stream that is cut in a chunk");
     // covers: S1-10, B-028
-    stream_without_an_event_id_is_not_resumed => row("a stream that ends unprimed");
+    fn stream_without_an_event_id_is_not_resumed => row("a stream that ends unprimed");
     // covers: B-027
-    stream_ends_with_its_call =>
+    fn stream_ends_with_its_call =>
         rows("a primed stream, goes on and says nothing", "a call is over while its stream is awaited");
 
     // ---- Sessions and listeners ----
 
     // covers: S0-52, S0-54
-    calls_wait_for_an_open_listener_at_most_a_second =>
+    fn calls_wait_for_an_open_listener_at_most_a_second =>
         rows("initialized never answered", "listeners refused in every way");
 }
 
@@ -145,17 +151,17 @@ fn neither_credentials_nor_the_session_leave_the_origin() {
 
 tests! {
     // covers: B-019, B-020
-    short_lived_listener_is_reopened_rarely =>
+    fn short_lived_listener_is_reopened_rarely =>
         rows("a listener that ends again and again", "a listener that is reset again and again");
     // covers: B-013, B-068
-    bad_listener_takes_no_memory_and_no_call_slot =>
+    fn bad_listener_takes_no_memory_and_no_call_slot =>
         rows("a listener with comments without end", "10,000 pings in a listener");
     // covers: B-029
-    vanished_listener_is_detected => row("a listener that vanishes");
+    fn vanished_listener_is_detected => row("a listener that vanishes");
     // covers: S3-20, S3-21
-    ended_session_is_replaced_once => rows("a session that has ended", "sessions that end at once");
-    invalid_session_id_is_not_used => row("session ids that are none");
+    fn ended_session_is_replaced_once => rows("a session that has ended", "sessions that end at once");
+    fn invalid_session_id_is_not_used => row("session ids that are none");
     // covers: S0-38, S0-41, S3-22
-    session_delete_is_bounded_and_its_failure_ignored =>
+    fn session_delete_is_bounded_and_its_failure_ignored =>
         rows("a DELETE that is never answered", "a DELETE answered without end");
 }

@@ -20,13 +20,13 @@ fn scene(name: &str) {
 
 tests! {
     // covers: B-189
-    incomplete_requests_time_out_and_others_are_served => scene("half-open connections");
-    idle_connections_are_kept_and_usable => scene("resting connections");
-    idle_sessions_begin_and_end_once => scene("resting sessions");
-    session_streams_deliver_each_change_once => scene("streams of sessions");
-    subscriptions_deliver_each_change_once => scene("subscriptions");
+    fn incomplete_requests_time_out_and_others_are_served => scene("half-open connections");
+    fn idle_connections_are_kept_and_usable => scene("resting connections");
+    fn idle_sessions_begin_and_end_once => scene("resting sessions");
+    fn session_streams_deliver_each_change_once => scene("streams of sessions");
+    fn subscriptions_deliver_each_change_once => scene("subscriptions");
     // covers: B-074
-    readers_that_never_read_delay_only_themselves => scene("callers beside slow readers");
+    fn readers_that_never_read_delay_only_themselves => scene("callers beside slow readers");
 }
 
 /// A separate process, whose heap no other test uses.

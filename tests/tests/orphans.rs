@@ -19,21 +19,21 @@ fn group(name: &str) -> Vec<(Case, Found)> {
 
 tests! {
     // covers: B-133, B-134, S2-08
-    no_process_is_left_by_a_host_that_returns => {
+    fn no_process_is_left_by_a_host_that_returns => {
         group("return");
         // The forwarding of Ctrl-C does not keep the client open.
         group("return, Ctrl-C forwarded");
     };
     // covers: B-133, B-134
-    no_process_is_left_by_a_host_that_fails => group("error");
+    fn no_process_is_left_by_a_host_that_fails => group("error");
     // covers: B-133, B-134
-    no_process_is_left_by_a_host_that_panics => group("panic");
+    fn no_process_is_left_by_a_host_that_panics => group("panic");
     // covers: B-133, B-134, B-137, B-138, S0-26
-    no_process_is_left_after_a_close => group("close");
+    fn no_process_is_left_after_a_close => group("close");
     // covers: B-133, B-137, B-139
-    no_process_is_left_after_a_drop_during_a_call => group("drop while a call waits");
+    fn no_process_is_left_after_a_drop_during_a_call => group("drop while a call waits");
     // covers: B-133, B-137, B-139
-    no_process_is_left_after_the_driver_was_dropped => {
+    fn no_process_is_left_after_the_driver_was_dropped => {
         group("drop of the driver");
         group("drop of the runtime");
     };

@@ -128,7 +128,7 @@ fn primed(site: &Site, session: &str, id: i64, tag: &str) -> Result<(Link, Strin
 
 /// The same, of this call of `wait`.
 pub(super) fn primed_by(site: &Site, ask: &Ask, tag: &str) -> Result<(Link, String), String> {
-    let mut link = site.says(&ask)?;
+    let mut link = site.says(ask)?;
     link.opens()?;
     let told = link.until("id:")?;
     let event = told.lines().find_map(|line| line.strip_prefix("id:")).unwrap_or_default().trim().to_string();

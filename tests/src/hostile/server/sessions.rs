@@ -103,7 +103,7 @@ pub(super) const ROWS: &[Row] = &[
 
 /// This request gets this, on a separate connection. A good client is served afterwards.
 pub(super) fn got(site: &Site, ask: &Ask, expected: &Gets) -> Result<Answer, String> {
-    let mut link = site.says(&ask)?;
+    let mut link = site.says(ask)?;
     let answer = expected.next(&mut link)?;
     expected.after(&answer, &mut link)?;
     site.serves()?;
@@ -112,7 +112,7 @@ pub(super) fn got(site: &Site, ask: &Ask, expected: &Gets) -> Result<Answer, Str
 
 /// The same, with any end of the connection.
 fn refused(site: &Site, ask: &Ask, expected: &Gets) -> Result<(), String> {
-    let mut link = site.says(&ask)?;
+    let mut link = site.says(ask)?;
     expected.next(&mut link).map_err(|why| format!("{ask:?}: {why}"))?;
     site.serves()
 }
