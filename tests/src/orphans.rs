@@ -6,6 +6,7 @@ mod groups;
 pub use groups::{Group, groups};
 
 use crate::adapters;
+use mcp_proto::Program;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use std::fmt;
 use std::io::{BufRead, BufReader};
@@ -112,7 +113,7 @@ impl Case {
         // Orphans become children of this process, and not of the init process, which may not reap
         // them.
         rustix::process::set_child_subreaper(Some(rustix::process::getpid())).map_err(|e| e.to_string())?;
-        let pids = Pids::new();
+        let pids = Pids::default();
         let lives_on = self.flags.contains(&"--stay");
         let mut running = Running::start(self.command(host, child, &pids))?;
         let mut began = Instant::now();
@@ -262,21 +263,30 @@ impl Drop for Running {
     }
 }
 
-/// The processes of a case, by the ids that they printed.
-struct Pids {
+/// The processes of `misbehaving`, by the ids that they write to a file. Dropping it kills them.
+#[derive(Debug)]
+pub struct Pids {
     file: PathBuf,
 }
 
-impl Pids {
-    fn new() -> Self {
+impl Default for Pids {
+    fn default() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("mcp-pids-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let file = std::env::temp_dir().join(name);
         let _ = std::fs::remove_file(&file);
         Self { file }
     }
+}
 
-    fn all(&self) -> Vec<i32> {
+impl Pids {
+    /// Returns a program that writes the ids of its processes.
+    pub fn of(&self, program: Program) -> Program {
+        program.env("PIDS", self.file.to_string_lossy())
+    }
+
+    /// Returns all ids.
+    pub fn all(&self) -> Vec<i32> {
         let text = std::fs::read_to_string(&self.file).unwrap_or_default();
         let mut pids: Vec<i32> = text.lines().filter_map(|line| line.parse().ok()).collect();
         pids.sort_unstable();
@@ -285,7 +295,7 @@ impl Pids {
     }
 
     /// Returns how many exist with a matching state and parent.
-    fn count(&self, is_so: impl Fn(char, i32) -> bool) -> usize {
+    pub fn count(&self, is_so: impl Fn(char, i32) -> bool) -> usize {
         self.all().into_iter().filter_map(state).filter(|(state, parent)| is_so(*state, *parent)).count()
     }
 

@@ -288,7 +288,7 @@ fn options(client: u64, config: ClientConfig, stderr: StderrTo, events: bool) ->
 }
 
 /// Returns the form of an event that a row may count.
-fn form(event: &Event) -> Option<EventLine> {
+pub(crate) fn form(event: &Event) -> Option<EventLine> {
     Some(match event {
         Event::Notification { .. } => EventLine::Notification,
         Event::Diagnostic(diagnostic) => EventLine::Diagnostic(diagnostic.kind.code().into()),

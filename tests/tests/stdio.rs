@@ -7,46 +7,38 @@ use mcp_proto::client::{Malformed, Termination};
 use mcp_proto::exchange::{Closed, Sent};
 use mcp_proto::{CallError, ClientConfig, Program, tools};
 use mcp_tests::adapters::Adapter;
+use mcp_tests::orphans::Pids;
 use mcp_tests::poll_loop::PollLoop;
 use serde_json::json;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A server that writes its process id to a file, and that file.
-fn program(name: &str) -> (Program, PathBuf) {
-    let pids = std::env::temp_dir().join(format!("mcp-stdio-{name}-{}", std::process::id()));
-    let _ = std::fs::remove_file(&pids);
-    let path = pids.to_str().expect("unicode");
-    (Program::new(env!("CARGO_BIN_EXE_misbehaving")).env("PIDS", path), pids)
-}
-
-/// Returns whether the process with that id has ended.
-fn gone(pids: &Path) -> bool {
-    let pid = std::fs::read_to_string(pids).expect("it ran");
-    !Path::new("/proc").join(pid.trim()).exists()
+/// A server, and its processes.
+fn program() -> (Program, Pids) {
+    let pids = Pids::default();
+    (pids.of(Program::new(env!("CARGO_BIN_EXE_misbehaving"))), pids)
 }
 
 // covers: S0-24
 #[test]
 fn client_before_its_start_has_no_program_and_no_calls() {
-    let (server, pids) = program("begin");
+    let (server, pids) = program();
     let (client, driver) = mcp_smol::connect_driven(server.clone(), ClientOptions::new()).expect("a target");
     let bare = PollLoop::new(ClientConfig::program(server)).expect("there is randomness");
     assert!(client.server().is_none());
     assert!(bare.engine.client().server_info().is_none());
     assert_eq!(bare.engine.client().running(), 0, "calls");
     drop((client, driver, bare));
-    assert!(!pids.exists(), "a program was started");
+    assert!(pids.all().is_empty(), "a program was started");
 }
 
 /// Waits for a while until a program has ended: it is reaped in the background.
-fn until_gone(pids: &Path) {
+fn until_gone(pids: &Pids) {
+    assert_eq!(pids.all().len(), 1, "it ran");
     let end = Instant::now() + Duration::from_secs(10);
-    while !gone(pids) {
+    while pids.count(|_, _| true) > 0 {
         assert!(Instant::now() < end, "it is still there");
         std::thread::park_timeout(Duration::from_millis(2));
     }
-    std::fs::remove_file(pids).expect("it was written");
 }
 
 fn broken(ended: &CallError) {
@@ -61,7 +53,7 @@ fn fatal_bad_bytes_end_the_client_and_the_program() {
     let fatal = |config: &mut ClientConfig| config.compat.malformed = Malformed::Fatal;
 
     for adapter in Adapter::ALL {
-        let (server, pids) = program(adapter.name());
+        let (server, pids) = program();
         let client = adapter.connect_driven(server, ClientOptions::new().set(fatal)).expect("hello");
         broken(&client.call(nonsense()).expect_err("it is ended"));
         assert!(matches!(client.close(), Ok(Termination::Closed(Closed::Broken(_)))));

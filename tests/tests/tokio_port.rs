@@ -15,10 +15,11 @@ use mcp_proto::process::Stderr;
 use mcp_proto::{
     CallError, CallToolResult, ElicitRequest, ElicitResult, Object, Progress, Router, ToolError, tool, tools,
 };
+use mcp_tests::orphans::Pids;
 use serde_json::json;
 use std::future::{Future, pending};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::thread;
@@ -263,48 +264,23 @@ fn target(place: impl mcp_proto::adapter::IntoTarget<Io>) -> Target<Io> {
 // ---- Programs ----
 
 fn misbehaving(args: &[&str]) -> (Program, Pids) {
-    let pids = Pids(unique("pids"));
-    let file = pids.0.to_str().expect("unicode");
-    (Program::new(env!("CARGO_BIN_EXE_misbehaving")).args(args.iter().copied()).env("PIDS", file), pids)
+    let pids = Pids::default();
+    (pids.of(Program::new(env!("CARGO_BIN_EXE_misbehaving")).args(args.iter().copied())), pids)
 }
 
-fn unique(name: &str) -> PathBuf {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    std::env::temp_dir().join(format!("mcp-tokio-{name}-{}-{count}", std::process::id()))
+/// Waits until all processes have ended. A dead orphan may wait to be reaped by another process.
+async fn end(pids: &Pids) {
+    let began = Instant::now();
+    while pids.count(|state, _| state != 'Z') > 0 {
+        assert!(began.elapsed() < Duration::from_secs(10), "a process is left");
+        tokio::task::yield_now().await;
+    }
 }
 
 fn socket(name: &str) -> PathBuf {
-    unique(name).with_extension("sock")
-}
-
-/// The file with the ids of the processes of a program.
-struct Pids(PathBuf);
-
-impl Pids {
-    fn all(&self) -> Vec<String> {
-        std::fs::read_to_string(&self.0).unwrap_or_default().lines().map(str::to_owned).collect()
-    }
-
-    /// Waits until all processes have ended. A dead orphan may wait to be reaped by another
-    /// process.
-    async fn end(&self) {
-        let runs = |pid: &String| {
-            let stat = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default();
-            stat.rsplit(')').next().is_some_and(|fields| !fields.is_empty() && !fields.starts_with(" Z"))
-        };
-        let began = Instant::now();
-        while self.all().iter().any(runs) {
-            assert!(began.elapsed() < Duration::from_secs(10), "a process is left");
-            tokio::task::yield_now().await;
-        }
-    }
-}
-
-impl Drop for Pids {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("mcp-tokio-{name}-{}-{count}.sock", std::process::id()))
 }
 
 #[test]
@@ -317,7 +293,7 @@ fn programs_in_their_own_way_are_understood_and_ended() {
             assert_eq!(first(client.call(tools::call("echo").arguments(&text)).await), text.text, "{args:?}");
             close(client, driver).await;
             assert_eq!(pids.all().len(), 1);
-            pids.end().await;
+            end(&pids).await;
         }
     });
 }
@@ -342,7 +318,7 @@ fn descendant_that_holds_the_output_ends_with_the_client() {
             driver.await.expect("no panic");
             assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
             assert!(pids.all().len() >= 2);
-            pids.end().await;
+            end(&pids).await;
         }
     });
 }
@@ -358,7 +334,7 @@ fn aborted_driver_kills_the_program_and_ends_the_calls() {
         assert!(driver.await.expect_err("aborted").is_cancelled());
         let ended = call.await;
         assert!(matches!(ended, Err(CallError::Closed { .. })), "{ended:?}");
-        pids.end().await;
+        end(&pids).await;
     });
 }
 
@@ -403,7 +379,7 @@ fn exited_program_is_started_again_by_the_engine() {
         assert_eq!(first(client.call(tools::call("echo").arguments(&json!({"text": "hi"}))).await), "hi");
         close(client, driver).await;
         assert_eq!(pids.all().len(), 2);
-        pids.end().await;
+        end(&pids).await;
     });
 }
 

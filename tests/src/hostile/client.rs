@@ -1,6 +1,6 @@
 //! A common interface of the clients of the three drivers, and counters of their events.
 
-use super::rows::expect;
+use super::rows::{expect, soon};
 use super::{Bench, Host, shim};
 use crate::adapters;
 use crate::orphans::Adapter;
@@ -57,21 +57,10 @@ impl Seen {
     }
 
     fn note(&self, event: &Event) {
-        let mut counts = self.counts();
-        match event {
-            Event::Notification { .. } => counts.notes += 1,
-            Event::Diagnostic(diagnostic) => *counts.diagnostics.entry(diagnostic.kind.code().into()).or_default() += 1,
-            Event::Lost { notifications, diagnostics } => {
-                counts.lost_notes += notifications;
-                counts.lost_diagnostics += diagnostics;
-            }
-            Event::Reconnecting { wait, .. } => counts.waits.push(*wait),
-            Event::ListenerLost { .. } => counts.lost_listeners += 1,
-            _ => {}
-        }
+        crate::shim::form(event).into_iter().for_each(|event| self.told(event));
     }
 
-    /// Counts an event that a shim reports.
+    /// Counts an event, as a shim reports it.
     pub(super) fn told(&self, event: EventLine) {
         let mut counts = self.counts();
         match event {
@@ -89,7 +78,22 @@ impl Seen {
     }
 
     fn notice(&self, notice: &ConnectionNotice) {
-        self.counts().closed += u64::from(matches!(notice, ConnectionNotice::Closed(_)));
+        if matches!(notice, ConnectionNotice::Closed(_)) {
+            self.told(EventLine::Closed);
+        }
+    }
+
+    /// Waits until this number of notifications was told, which a separate thread does, or lost.
+    /// Returns how many were told, and how many lost.
+    pub(super) fn notes(&self, count: u64) -> Result<(u64, u64), String> {
+        let both = || {
+            let counts = self.counts();
+            (counts.notes, counts.lost_notes)
+        };
+        let sum = || both().0 + both().1;
+        soon(|| sum() >= count);
+        expect(sum() == count, || format!("{} of {count}", sum()))?;
+        Ok(both())
     }
 
     /// Checks that there was no diagnostic.

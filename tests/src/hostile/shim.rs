@@ -223,6 +223,14 @@ impl Shim {
         self.wait(self.send(command))
     }
 
+    /// Sends a command that always succeeds, with this result.
+    fn does(&self, command: Command, is_so: fn(&Done) -> bool) {
+        match self.ask(command) {
+            Some(Reply::Done(done)) if is_so(&done) => {}
+            other => drop(self.other(other)),
+        }
+    }
+
     fn fail(&self, why: String) {
         self.shared.change(|state| state.fail(why));
     }
@@ -298,10 +306,7 @@ impl Shim {
 
     /// Cancels a call.
     pub(super) fn cancel(&self, client: u64, call: u64) {
-        let done = self.ask(Command::Cancel { client, call });
-        if !matches!(done, Some(Reply::Done(Done::Cancelled))) {
-            self.other(done);
-        }
+        self.does(Command::Cancel { client, call }, |done| matches!(done, Done::Cancelled));
     }
 
     /// Sends a notification.
@@ -356,10 +361,7 @@ impl Shim {
 
     /// Stops a server, and waits for its end.
     pub(super) fn stop(&self, server: u64) {
-        let done = self.ask(Command::Stop { server });
-        if !matches!(done, Some(Reply::Done(Done::Stopped))) {
-            self.other(done);
-        }
+        self.does(Command::Stop { server }, |done| matches!(done, Done::Stopped));
     }
 
     /// Returns the state of the tools.
@@ -375,10 +377,7 @@ impl Shim {
 
     /// Releases a call of the tool `wait`.
     pub(super) fn free(&self, tag: &str) {
-        let done = self.ask(Command::Free { tag: tag.into() });
-        if !matches!(done, Some(Reply::Done(Done::Freed))) {
-            self.other(done);
-        }
+        self.does(Command::Free { tag: tag.into() }, |done| matches!(done, Done::Freed));
     }
 
     /// The row is over: reads the peak, ends the input of the shim, and waits for its end and for

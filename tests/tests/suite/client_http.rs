@@ -1,9 +1,10 @@
 //! Clients over HTTP on loopback: of servers of the same crate, and of others written by hand.
 
-use super::raw::{CALLED, DISCOVERED, id_of, json, method_of, served, serving, stub};
+use super::raw::{CALLED, responds, result, served, serving};
 use super::*;
 use mcp_proto::Refusal;
 use mcp_proto::error::{NegotiationCause, Stage};
+use mcp_tests::stub::{Ask, Step, Stub, say, whole};
 use std::future::ready;
 use std::net::TcpListener;
 use std::thread::scope;
@@ -83,32 +84,24 @@ fn clients_with_equal_ids_get_their_own_responses() {
 #[test]
 fn client_uses_one_connection_for_sequential_calls() {
     let _limit = limit();
-    let methods = Arc::<Mutex<Vec<String>>>::default();
-    let told = Arc::clone(&methods);
-    let url = stub(move |head, body| {
-        let method = method_of(head);
-        let result = if method == "server/discover" { DISCOVERED } else { CALLED };
-        let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, id_of(body));
-        let mut methods = told.lock().expect("no panic");
-        methods.push(method.to_owned());
-        if methods.len() % 2 == 1 {
-            return json("200 OK", &answer);
+    let script = |ask: &Ask| match ask.what.as_str() {
+        "tools/call add" if ask.count.is_multiple_of(2) => {
+            // A call between the event and the last chunk would rightly open a second connection.
+            let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{CALLED}}}"#, ask.id);
+            let body = format!("data: {{\"jsonrpc\":\"2.0\",\"method\":\"custom/note\"}}\n\ndata: {answer}\n\n");
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked";
+            vec![say(format!("{head}\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n", body.len()))]
         }
-        // A call between the event and the last chunk would rightly open a second connection.
-        let body = format!("data: {{\"jsonrpc\":\"2.0\",\"method\":\"custom/note\"}}\n\ndata: {answer}\n\n");
-        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked";
-        format!("{head}\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n", body.len())
-    });
-    let client = connect(url.as_str()).wait().expect("connected");
+        _ => responds(ask),
+    };
+    let stub = Stub::start(script).expect("listens");
+    let client = connect(stub.url()).wait().expect("connected");
     for _ in 0..4 {
         assert_eq!(add(&client).as_deref(), Ok("3"));
     }
-    assert_eq!(client.stats().channels, 1);
+    assert_eq!((client.stats().channels, stub.connections()), (1, 1));
     client.close().wait();
-    assert_eq!(
-        *methods.lock().expect("no panic"),
-        ["server/discover", "tools/call", "tools/call", "tools/call", "tools/call"]
-    );
+    assert_eq!((stub.asks().len(), stub.times("server/discover"), stub.times("tools/call add")), (5, 1, 4));
 }
 
 // covers: S2-19, B-153
@@ -188,23 +181,13 @@ fn large_and_many_messages_pass_in_both_directions() {
     small.into_iter().for_each(|(n, sum)| assert_eq!(text(sum.wait()), (n + 1).to_string()));
 }
 
-/// A server that requires credentials: it responds with 401 without them, and otherwise with a
-/// matching result. Counts both.
-fn guarded_server() -> (String, Arc<Mutex<(u32, u32)>>) {
-    let counts = Arc::<Mutex<(u32, u32)>>::default();
-    let counted = Arc::clone(&counts);
-    let url = stub(move |head, body| {
-        let mut counts = counted.lock().expect("no panic");
-        if !head.contains("authorization: bearer good") {
-            counts.0 += 1;
-            let head = "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer realm=\"x\"";
-            return format!("{head}\r\nContent-Length: 0\r\n\r\n");
-        }
-        counts.1 += 1;
-        let result = if body.contains("server/discover") { DISCOVERED } else { CALLED };
-        json("200 OK", &format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, id_of(body)))
-    });
-    (url, counts)
+/// Starts a server that requires credentials: it responds with 401 without them.
+fn guarded_server() -> Stub {
+    let script = |ask: &Ask| match ask.field("authorization") {
+        None if ask.what != "open" => vec![whole("401 Unauthorized", "WWW-Authenticate: Bearer realm=\"x\"\r\n", "")],
+        _ => responds(ask),
+    };
+    Stub::start(script).expect("listens")
 }
 
 /// Sets a callback for credentials: one that blocks, or one that returns a future.
@@ -224,27 +207,29 @@ fn authorized(is_async: bool, answer: impl Fn(Challenge) -> Authorization + Send
 fn credentials_are_requested_once_and_the_request_repeated() {
     let _limit = limit();
     for is_async in [false, true] {
-        let (url, counts) = guarded_server();
+        let server = guarded_server();
         let asked = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&asked);
         let config = authorized(is_async, move |challenge| {
             heard.lock().expect("no panic").push((challenge.status, challenge.hints.www_authenticate));
             Authorization::Headers(Headers::new().with("Authorization", "Bearer good"))
         });
-        let client = connect_with(url.as_str(), config).wait().expect("connected");
+        let client = connect_with(server.url(), config).wait().expect("connected");
         assert_eq!(add(&client).as_deref(), Ok("3"));
         assert_eq!(add(&client).as_deref(), Ok("3"));
         client.close().wait();
         assert_eq!(*asked.lock().expect("no panic"), [(401, vec!["Bearer realm=\"x\"".to_owned()])]);
-        assert_eq!(*counts.lock().expect("no panic"), (1, 3));
+        let sent: Vec<_> = server.asks().iter().map(|ask| ask.field("authorization").map(str::to_owned)).collect();
+        let good = || Some("Bearer good".to_owned());
+        assert_eq!(sent, [None, good(), good(), good()]);
         // There are no credentials.
-        let refused = connect_with(url.as_str(), authorized(is_async, |_| Authorization::Refuse)).wait();
+        let refused = connect_with(server.url(), authorized(is_async, |_| Authorization::Refuse)).wait();
         let Err(ConnectError::Negotiation(e)) = refused else { panic!("{refused:?}") };
         let said = e.to_string();
         assert!(said.starts_with("server/discover failed after "), "{said}");
         assert!(said.ends_with(" ms: HTTP 401 [WWW-Authenticate: Bearer realm=\"x\"]"), "{said}");
         // Nor does a callback that panics provide any.
-        let panicked = connect_with(url.as_str(), authorized(is_async, |_| panic!("on purpose"))).wait();
+        let panicked = connect_with(server.url(), authorized(is_async, |_| panic!("on purpose"))).wait();
         assert!(matches!(panicked, Err(ConnectError::Negotiation(_))));
     }
 }
@@ -252,45 +237,37 @@ fn credentials_are_requested_once_and_the_request_repeated() {
 /// Answers for a server with one tool, whose argument `a` is mirrored: into `Mcp-Param-Old` as it
 /// is listed first, and into `Mcp-Param-New`, which it requires, as it is listed later. Every
 /// request must have the field of the application.
-fn renamed(head: &str, body: &str) -> String {
-    let id = id_of(body);
-    assert!(head.contains("\r\nx-user: josé\r\n"), "{head}");
-    let tool = |header: &str| {
-        let a = format!(r#"{{"type":"integer","x-mcp-header":"{header}"}}"#);
-        format!(
-            r#"{{"resultType":"complete","tools":[{{"name":"add","inputSchema":{{"type":"object","properties":{{"a":{a}}}}}}}],"ttlMs":0,"cacheScope":"private"}}"#
-        )
-    };
-    let result = match method_of(head) {
-        "server/discover" => DISCOVERED.to_owned(),
-        "tools/list" if id == "2" => tool("Old"),
-        "tools/list" => tool("New"),
-        _ if head.contains("\r\nmcp-param-new: 1\r\n") => CALLED.to_owned(),
-        _ => {
-            assert!(head.contains("\r\nmcp-param-old: 1\r\n"), "{head}");
-            let error = r#"{"code":-32020,"message":"HeaderMismatch"}"#;
-            return json("400 Bad Request", &format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#));
+fn renamed(ask: &Ask) -> Vec<Step> {
+    assert!(ask.what == "open" || ask.field("x-user") == Some("José"), "{ask:?}");
+    match ask.what.as_str() {
+        "tools/list" => {
+            let header = if ask.count == 0 { "Old" } else { "New" };
+            let a = format!(r#"{{"type":"integer","x-mcp-header":"{header}"}}"#);
+            vec![result(&format!(
+                r#"{{"resultType":"complete","tools":[{{"name":"add","inputSchema":{{"type":"object","properties":{{"a":{a}}}}}}}],"ttlMs":0,"cacheScope":"private"}}"#
+            ))]
         }
-    };
-    json("200 OK", &format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#))
+        "tools/call add" if ask.field("mcp-param-new") != Some("1") => {
+            assert_eq!(ask.field("mcp-param-old"), Some("1"), "{ask:?}");
+            let error = r#"{"jsonrpc":"2.0","id":{id},"error":{"code":-32020,"message":"HeaderMismatch"}}"#;
+            vec![whole("400 Bad Request", "Content-Type: application/json\r\n", error)]
+        }
+        _ => responds(ask),
+    }
 }
 
 // covers: HDR-C-016, HDR-C-040, B-217, S2-15
 #[test]
 fn arguments_and_application_fields_are_sent_in_the_header() {
     let _limit = limit();
-    let (methods, called) = mpsc::channel();
-    let url = stub(move |head, body| {
-        methods.send(method_of(head).to_owned()).expect("the test listens");
-        renamed(head, body)
-    });
+    let stub = Stub::start(renamed).expect("listens");
     assert!(ClientOptions::new().header("X-User", "a\r\nHost: b").is_err());
     let config = ClientOptions::new().header("X-User", "José").expect("a legal field");
-    let client = connect_with(url.as_str(), config).wait().expect("connected");
+    let client = connect_with(stub.url(), config).wait().expect("connected");
     let tools: Vec<_> = tools_of(&client).into_iter().map(|tool| tool.name).collect();
     assert_eq!(tools, ["add"]);
     assert_eq!(add(&client).as_deref(), Ok("3"));
     client.close().wait();
-    let methods: Vec<String> = called.try_iter().collect();
-    assert_eq!(methods, ["server/discover", "tools/list", "tools/call", "tools/list", "tools/call"]);
+    let asks: Vec<String> = stub.asks().into_iter().map(|ask| ask.what).collect();
+    assert_eq!(asks, ["server/discover", "tools/list", "tools/call add", "tools/list", "tools/call add"]);
 }

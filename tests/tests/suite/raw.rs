@@ -1,16 +1,14 @@
 //! HTTP by hand, for peers that do what no correct one does.
 
 use super::*;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use mcp_tests::stub::{self, Ask, Step};
+use std::io::{BufRead, Read, Write};
+use std::net::TcpStream;
 use std::sync::Arc;
-use std::thread::spawn;
 
 /// A request that is answered in every state.
 pub(crate) const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
 pub(crate) const PING: &str = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
-/// The result of `server/discover`.
-pub(crate) const DISCOVERED: &str = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}"#;
 /// The result of a call.
 pub(crate) const CALLED: &str = r#"{"resultType":"complete","content":[{"type":"text","text":"3"}]}"#;
 
@@ -141,40 +139,14 @@ pub(crate) fn read_message(stream: &mut impl BufRead) -> Option<(String, String)
     Some((head, String::from_utf8(body).expect("unicode")))
 }
 
-/// Starts a server by hand. It answers each request with what `answer` returns of its head, in
-/// lower case, and its body. Returns its URL.
-pub(crate) fn stub(answer: impl Fn(&str, &str) -> String + Send + Sync + 'static) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("listens");
-    let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
-    let answer = Arc::new(answer);
-    spawn(move || {
-        for stream in listener.incoming() {
-            let (mut stream, answer) = (BufReader::new(stream.expect("accepted")), Arc::clone(&answer));
-            spawn(move || {
-                while let Some((head, body)) = read_message(&mut stream) {
-                    // In one write.
-                    say(stream.get_mut(), &answer(&head, &body));
-                }
-            });
-        }
-    });
-    url
+/// Returns a response with this result.
+pub(crate) fn result(result: &str) -> Step {
+    stub::json(format!(r#"{{"jsonrpc":"2.0","id":{{id}},"result":{result}}}"#))
 }
 
-/// Returns the method of a request.
-pub(crate) fn method_of(head: &str) -> &str {
-    head.lines().find_map(|line| line.strip_prefix("mcp-method: ")).expect("a method")
-}
-
-/// Returns the id of a request.
-pub(crate) fn id_of(body: &str) -> &str {
-    body.split(r#""id":"#).nth(1).and_then(|rest| rest.split([',', '}']).next()).expect("an id")
-}
-
-/// Returns a response of this status with a JSON body.
-pub(crate) fn json(status: &str, body: &str) -> String {
-    let length = body.len();
-    format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}")
+/// Responds like a server of 2026-07-28 whose calls return 3.
+pub(crate) fn responds(ask: &Ask) -> Vec<Step> {
+    if ask.what.starts_with("tools/call") { vec![result(CALLED)] } else { stub::good_modern(ask) }
 }
 
 /// Returns a request of 2025-11-25.

@@ -1,12 +1,8 @@
 //! Web servers that stall, and calls without a timeout: each wait ends by its own timer.
 
-use super::raw::{DISCOVERED, json, read_message};
 use super::*;
 use mcp_proto::limits::FrameLimits;
-use std::io::{BufReader, Write};
-use std::net::TcpListener;
-use std::sync::mpsc::{Sender, channel};
-use std::thread;
+use mcp_tests::stub::{Ask, Step, Stub, good_modern, say};
 
 /// How a server stalls at a call.
 #[derive(Clone, Copy)]
@@ -17,26 +13,14 @@ enum Stop {
     After(&'static str),
 }
 
-/// Returns the URL of a server that responds to `server/discover`. It keeps its connections while
-/// the sender lives.
-fn server(stop: Stop) -> (String, Sender<()>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("listens");
-    let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
-    let (alive, ended) = channel();
-    thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("a connection");
-        let mut requests = BufReader::new(stream.try_clone().expect("a clone"));
-        read_message(&mut requests).expect("a request");
-        let discovered = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{DISCOVERED}}}"#);
-        stream.write_all(json("200 OK", &discovered).as_bytes()).expect("written");
-        if let Stop::After(text) = stop {
-            read_message(&mut requests).expect("a request");
-            stream.write_all(text.as_bytes()).expect("written");
-        }
-        // Fails when the test is over.
-        let _ = ended.recv();
-    });
-    (url, alive)
+/// Starts a server that responds to `server/discover`.
+fn server(stop: Stop) -> Stub {
+    let script = move |ask: &Ask| match (ask.what.as_str(), stop) {
+        ("server/discover", Stop::Deaf) => good_modern(ask).into_iter().chain([Step::Vanish]).collect(),
+        ("tools/call echo", Stop::After(text)) => vec![say(text), Step::Hold],
+        _ => good_modern(ask),
+    };
+    Stub::start(script).expect("listens")
 }
 
 /// Creates a client without a timeout, with a limit for one of its waits.
@@ -50,8 +34,8 @@ fn patient(url: String, set: fn(&mut FrameLimits)) -> Client {
 
 fn ends(stop: Stop, text: usize, set: fn(&mut FrameLimits)) {
     let _limit = limit();
-    let (url, _alive) = server(stop);
-    let client = patient(url, set);
+    let server = server(stop);
+    let client = patient(server.url(), set);
     let call = tools::call("echo").arguments(&Text { text: "x".repeat(text) });
     let ended = client.call(call).wait().expect_err("no answer");
     assert_eq!(ended, CallError::Closed { sent: Sent::Maybe, why: Closed::Timeout });

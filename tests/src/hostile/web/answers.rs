@@ -187,16 +187,8 @@ fn notes(bench: &Bench) -> Result<String, String> {
     let mut client = bench.visit(&stub, modern())?;
     client.call(tools::call("bad")).map_err(|e| format!("the call ends with {e}"))?;
     good(&mut client)?;
-    let seen = client.leave()?;
-    let sum = || {
-        let counts = seen.counts();
-        counts.notes + counts.lost_notes
-    };
-    // A separate thread reports them.
-    soon(|| sum() >= count);
-    expect(sum() == count, || format!("{} of them", sum()))?;
-    let counts = seen.counts();
-    Ok(format!("{} told, {} counted as lost; calls are answered", counts.notes, counts.lost_notes))
+    let (told, lost) = client.leave()?.notes(count)?;
+    Ok(format!("{told} told, {lost} counted as lost; calls are answered"))
 }
 
 /// Data after a response is read only for a limited time.
