@@ -66,6 +66,7 @@ impl Task {
 #[must_use = "dropping it answers with an error"]
 pub struct Routing(RoutingKind);
 
+#[expect(clippy::large_enum_variant, reason = "most are requests; a box for each would be one allocation more")]
 enum RoutingKind {
     Work(Work, Arc<dyn Route>),
     Asking(Asking, Arc<ClientCallbacks>),
