@@ -2,7 +2,7 @@
 
 use super::ask::{Ask, BATCHES, LEGACY};
 use super::link::Answer;
-use super::parts::{closes, each, each_ask, gets, keeps, met, met_with, proper, row, shown};
+use super::parts::{closes, each, each_ask, gets, keeps, met, met_with, pours, proper, row, shown};
 use super::site::good;
 use crate::hostile::rows::expect;
 use crate::hostile::{Bench, Row};
@@ -205,21 +205,10 @@ fn declared(bench: &Bench) -> Result<String, String> {
     met_with(bench, |config| config.limits.frame.max_request_body = 4 << 10, head((4 << 10) + 1), &closes(&[413]))
 }
 
-/// A body without a length is refused as soon as it is too long, and not held.
+/// A body without a length is refused as soon as it is too long.
 fn counted(bench: &Bench, part: &[u8]) -> Result<String, String> {
-    let site = bench.site(|_| {})?;
-    let mut link = site.visit()?;
     let chunk = [format!("{:x}\r\n", part.len()).as_bytes(), part, b"\r\n"].concat();
-    link.say(&Ask::mark().chunks("1\r\n \r\n").bytes());
-    let pouring = link.pour(&chunk, bench.size)?;
-    let refused = closes(&[413, 400]);
-    let answer = refused.next(&mut link)?;
-    site.serves()?;
-    refused.after(&answer, &mut link)?;
-    link.leave();
-    pouring.join().map_err(|_| "the writer panics")?;
-    site.is_well()?;
-    Ok(format!("{}, closed", shown(&answer)))
+    pours(bench, |_| {}, &Ask::mark().chunks("1\r\n \r\n").bytes(), &chunk, &[413, 400])
 }
 
 fn bomb(bench: &Bench, open: &str, close: &str) -> Result<String, String> {

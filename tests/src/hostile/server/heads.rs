@@ -1,7 +1,7 @@
 //! Heads that are too long, invalid, or of another protocol.
 
 use super::ask::Ask;
-use super::parts::{Gets, closes, each, each_ask, gets, keeps, met, met_with, row, short};
+use super::parts::{closes, each, each_ask, gets, keeps, met, met_with, pours, row, short};
 use super::tools;
 use crate::hostile::rows::expect;
 use crate::hostile::{Bench, Row};
@@ -160,21 +160,9 @@ pub(super) const ROWS: &[Row] = &[
     }),
 ];
 
-/// An endless head gets its response, and is not held.
+/// An endless head.
 fn poured(bench: &Bench, start: &str, part: &str, statuses: &'static [u16]) -> Result<String, String> {
-    let site = bench.site(short)?;
-    let mut link = site.visit()?;
-    link.say(start.as_bytes());
-    let pouring = link.pour(part.as_bytes(), bench.size)?;
-    let refused: Gets = closes(statuses);
-    let answer = refused.next(&mut link)?;
-    site.serves()?;
-    refused.after(&answer, &mut link)?;
-    link.leave();
-    let taken = pouring.join().map_err(|_| "the writer panics")?;
-    site.is_well()?;
-    // The rest, read so that the response arrives, is not held, and is bounded.
-    Ok(format!("{}, closed, after {} KiB at most", super::parts::shown(&answer), taken >> 10))
+    pours(bench, short, start.as_bytes(), part.as_bytes(), statuses)
 }
 
 /// No request was made, so no response is needed: the connection ends in time.

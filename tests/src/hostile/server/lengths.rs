@@ -2,7 +2,7 @@
 //! request never runs.
 
 use super::ask::Ask;
-use super::parts::{closes, each, each_ask, gets, keeps, met, met_with, ran, row, short};
+use super::parts::{closes, each, each_ask, gets, keeps, met, met_with, pours, row, short};
 use super::site::good;
 use super::tools;
 use crate::hostile::rows::expect;
@@ -181,20 +181,9 @@ pub(super) const ROWS: &[Row] = &[
     }),
 ];
 
-/// An endless chunked body is refused, and not held.
+/// An endless chunked body.
 fn poured(bench: &Bench, start: &str, part: &str) -> Result<String, String> {
-    let site = bench.site(|_| {})?;
-    let mut link = site.says(&Ask::mark().chunks(start))?;
-    let pouring = link.pour(part.as_bytes(), bench.size)?;
-    let refused = closes(&[400, 413, 431]);
-    let answer = refused.next(&mut link)?;
-    site.serves()?;
-    refused.after(&answer, &mut link)?;
-    link.leave();
-    pouring.join().map_err(|_| "the writer panics")?;
-    ran(0, &answer)?;
-    site.is_well()?;
-    Ok(format!("{}, closed", super::parts::shown(&answer)))
+    pours(bench, |_| {}, &Ask::mark().chunks(start).bytes(), part.as_bytes(), &[400, 413, 431])
 }
 
 /// The body in chunks of any size and any form.

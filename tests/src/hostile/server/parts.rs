@@ -181,6 +181,30 @@ fn meet(site: &Site, bytes: &[u8], gets: &Gets) -> Result<String, String> {
     Ok(format!("{}, {then}", shown(&answer)))
 }
 
+/// A client that writes this, and then the part without end, gets a response. The rest, read so
+/// that the response arrives, is not held, and is bounded.
+pub(super) fn pours(
+    bench: &Bench,
+    change: fn(&mut ServerConfig),
+    start: &[u8],
+    part: &[u8],
+    statuses: &'static [u16],
+) -> Result<String, String> {
+    let site = bench.site(change)?;
+    let mut link = site.visit()?;
+    link.say(start);
+    let pouring = link.pour(part, bench.size)?;
+    let refused = closes(statuses);
+    let answer = refused.next(&mut link)?;
+    site.serves()?;
+    refused.after(&answer, &mut link)?;
+    link.leave();
+    let taken = pouring.join().map_err(|_| "the writer panics")?;
+    ran(0, &answer)?;
+    site.is_well()?;
+    Ok(format!("{}, closed, after {} KiB at most", shown(&answer), taken >> 10))
+}
+
 /// Checks that the tool ran once with that response, and otherwise never.
 pub(super) fn ran(before: usize, answer: &Answer) -> Result<(), String> {
     let (ran, may) = (tools::marks() - before, usize::from(answer.status == 200));
