@@ -145,9 +145,19 @@ impl BodyDecoder {
     /// Adds the next bytes. Large ones may be kept alive instead of being copied. Drops them after
     /// [`end`](Self::end) and once [`broken`](Self::broken).
     pub fn bytes(&mut self, bytes: Bytes) {
-        if !self.ended && self.broken.is_none() {
-            self.input.push(bytes);
+        if self.ended || self.broken.is_some() {
+            return;
         }
+        if self.input.is_empty()
+            && let BodyContent::Events(events) = &mut self.content
+        {
+            match events.take_few(&bytes) {
+                Ok(true) => return,
+                Ok(false) => {}
+                Err(_) => return drop(self.large_event()),
+            }
+        }
+        self.input.push(bytes);
     }
 
     /// Reports the regular end of the body. Do not call it for a truncated body: drop the decoder
@@ -166,13 +176,13 @@ impl BodyDecoder {
 
     /// Returns the next part.
     pub fn poll_item(&mut self) -> Option<Inbound> {
-        if self.broken.is_some() {
+        if self.broken.is_some() || self.input.is_empty() && !self.ended {
             return None;
         }
         let item = match &mut self.content {
             BodyContent::Events(events) => match events.poll(&mut self.input) {
                 Ok(item) => item,
-                Err(_) => return self.fail(format!("an event is larger than {} bytes", self.limits.max_event)),
+                Err(_) => return self.large_event(),
             },
             BodyContent::Json(text, _) => {
                 while let Some(front) = self.input.front() {
@@ -257,6 +267,10 @@ impl BodyDecoder {
 
     fn too_long(&mut self) -> Option<Inbound> {
         self.fail("the body is larger than the limit".into())
+    }
+
+    fn large_event(&mut self) -> Option<Inbound> {
+        self.fail(format!("an event is larger than {} bytes", self.limits.max_event))
     }
 
     fn fail(&mut self, why: String) -> Option<Inbound> {

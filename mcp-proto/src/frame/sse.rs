@@ -139,6 +139,9 @@ const LONGEST: usize = 5;
 
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
+/// Number of bytes up to which a peer counts as one that sends single bytes.
+const FEW: usize = 8;
+
 /// Size of the smallest buffer, in bytes, so that single bytes do not grow it again and again.
 const SMALLEST: usize = 64;
 
@@ -196,6 +199,17 @@ impl EventDecoder {
             }
         }
         Ok(None)
+    }
+
+    /// Handles a few bytes that end no line, so that no event is complete. Returns false for any
+    /// others: then nothing has happened.
+    pub(super) fn take_few(&mut self, bytes: &[u8]) -> Result<bool, TooLong> {
+        let is_few = !bytes.is_empty() && bytes.len() <= FEW && !bytes.iter().any(|byte| matches!(byte, b'\r' | b'\n'));
+        if is_few {
+            self.cr = false;
+            self.part(bytes)?;
+        }
+        Ok(is_few)
     }
 
     /// Reports the end of the stream. The unfinished event is discarded, but a `retry` counts as
