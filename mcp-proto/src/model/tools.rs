@@ -21,7 +21,10 @@ pub fn list() -> Call<List> {
 
 /// Creates a call of the tool of this name.
 pub fn call(name: &str) -> Call<CallTool> {
-    Call::new("tools/call", Ok(Object::new().with("name", name)))
+    // For small arguments.
+    const ROOM: usize = 120;
+
+    Call::new("tools/call", Ok(Object::with_room(ROOM, "name", name)))
 }
 
 /// The method `tools/list`.
@@ -37,7 +40,7 @@ impl Call<CallTool> {
     /// object. They are serialized at once. The engine reports an error when the call is made.
     #[must_use]
     pub fn arguments<T: ToObject + ?Sized>(self, arguments: &T) -> Self {
-        self.param("arguments", arguments.to_object().map(RawJson::from))
+        self.param("arguments", arguments.to_object_json())
     }
 }
 

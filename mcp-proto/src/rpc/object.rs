@@ -41,11 +41,24 @@ pub trait ToObject {
     /// # Errors
     /// [`EncodeError`] if it cannot be serialized or is not an object.
     fn to_object(&self) -> Result<Object, EncodeError>;
+
+    /// Converts to the text of the object, whose members are not looked at.
+    ///
+    /// # Errors
+    /// [`EncodeError`] as for [`to_object`](Self::to_object).
+    fn to_object_json(&self) -> Result<RawJson, EncodeError> {
+        self.to_object().map(RawJson::from)
+    }
 }
 
 impl<T: Serialize + ?Sized> ToObject for T {
     fn to_object(&self) -> Result<Object, EncodeError> {
         Object::encode(self)
+    }
+
+    fn to_object_json(&self) -> Result<RawJson, EncodeError> {
+        let json = RawJson::encode(self)?;
+        if json.kind() == JsonKind::Object { Ok(json) } else { Err(EncodeError::new("not an object")) }
     }
 }
 

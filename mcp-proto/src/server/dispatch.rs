@@ -29,7 +29,6 @@ use crate::error::DiagnosticKind;
 use crate::model::lifecycle::meta;
 use crate::rpc::{Id, InvalidKind, InvalidMessage, Message, Notification, Object, Request, code};
 use crate::version::ProtocolVersion;
-use alloc::boxed::Box;
 use alloc::format;
 
 /// The origin of a request.
@@ -43,9 +42,13 @@ pub(super) struct RequestContext {
 }
 
 /// The handling of a modern request.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is taken apart at once; a box would be one allocation more a request"
+)]
 pub(super) enum Modern {
     /// The application answers the request.
-    Run(Box<AdmittedRequest>),
+    Run(AdmittedRequest),
     /// The engine responds with this result.
     Reply(Object),
     /// The request opens a subscription, with these params.
@@ -61,9 +64,13 @@ pub(super) enum Open {
 }
 
 /// The handling of a legacy request with a negotiated revision.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is taken apart at once; a box would be one allocation more a request"
+)]
 pub(super) enum Legacy {
     /// The application answers the request.
-    Run(Box<AdmittedRequest>),
+    Run(AdmittedRequest),
     /// The engine responds with an empty result.
     Pong,
 }
@@ -151,7 +158,7 @@ impl Server {
         &mut self,
         context: RequestContext,
         admit: impl FnOnce(Caller) -> Result<AdmittedRequest, ErrorReply>,
-    ) -> Result<Box<AdmittedRequest>, ErrorReply> {
+    ) -> Result<AdmittedRequest, ErrorReply> {
         let RequestContext { exchange, session, .. } = context;
         let http_session = session.and_then(SessionRef::http);
         let client = self.env.client_on(exchange, http_session);
@@ -163,7 +170,7 @@ impl Server {
         caller.session = http_session;
         let admitted = admit(caller)?;
         self.requests.make_room_for_size(&mut self.env, &mut self.http, &client, &admitted)?;
-        Ok(Box::new(admitted))
+        Ok(admitted)
     }
 
     /// Opens a subscription, if the server accepts requests.

@@ -139,7 +139,7 @@ impl Server {
             self.env.end_handshake(x);
             match dispatch {
                 Modern::Run(admitted) => {
-                    self.requests.run(&mut self.env, &mut self.http, ReplyTo::Duplex(x), x, *admitted, None)
+                    self.requests.run(&mut self.env, &mut self.http, ReplyTo::Duplex(x), x, admitted, None)
                 }
                 Modern::Reply(result) => self.reply(x, None, result_response(&id, &result)),
                 Modern::Listen(params) => self.listen(x, id, &params, version)?,
@@ -159,7 +159,7 @@ impl Server {
                 if let Some(open) = batch.and_then(|batch| self.env.open_batch(x, batch)) {
                     open.run();
                 }
-                self.requests.run(&mut self.env, &mut self.http, ReplyTo::Duplex(x), x, *admitted, batch);
+                self.requests.run(&mut self.env, &mut self.http, ReplyTo::Duplex(x), x, admitted, batch);
             }
             Legacy::Pong => self.reply(x, batch, result_response(&id, &Object::new())),
         }

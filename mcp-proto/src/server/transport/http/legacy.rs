@@ -89,7 +89,7 @@ impl Server {
         match self.dispatch_under(x, &under, request, parts, false) {
             Ok(Legacy::Run(admitted)) => {
                 let stream = self.http.open_stream(&mut self.env, x, under.session, under.negotiated.version, false);
-                self.requests.run(&mut self.env, &mut self.http, ReplyTo::Stream(stream), x, *admitted, None);
+                self.requests.run(&mut self.env, &mut self.http, ReplyTo::Stream(stream), x, admitted, None);
                 Ok(())
             }
             Ok(Legacy::Pong) => {
@@ -263,7 +263,7 @@ impl Server {
                                 self.http.open_stream(&mut self.env, x, under.session, version, true)
                             });
                             self.http.run_in_batch(key);
-                            self.requests.run(&mut self.env, &mut self.http, ReplyTo::Stream(key), x, *admitted, None);
+                            self.requests.run(&mut self.env, &mut self.http, ReplyTo::Stream(key), x, admitted, None);
                         }
                         Ok(Legacy::Pong) => answers.push(result_response(&id, &Object::new())),
                         Err(ErrorReply { error, kind, .. }) => {

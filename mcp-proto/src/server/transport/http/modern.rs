@@ -31,7 +31,7 @@ impl Server {
         match self.dispatch_modern(context, version, Transport::Http, request, parts)? {
             Modern::Run(admitted) => {
                 let reply_to = ReplyTo::open(&mut self.env, &mut self.http, x, version);
-                self.requests.run(&mut self.env, &mut self.http, reply_to, x, *admitted, None);
+                self.requests.run(&mut self.env, &mut self.http, reply_to, x, admitted, None);
             }
             Modern::Reply(result) => self.env.answer_one(x, Headers::new(), result_response(&id, &result)),
             Modern::Listen(_) if !self.env.takes_events(x) => {
