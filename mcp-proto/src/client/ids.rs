@@ -6,7 +6,7 @@ use crate::exchange::ExchangeId;
 use crate::input::CallId;
 use crate::rpc::Id;
 use crate::time::Instant;
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::ToString;
 use core::time::Duration;
 
@@ -16,8 +16,8 @@ pub(super) struct Ids {
     origin_unix: Duration,
     last: u64,
     pending: BTreeMap<Id, PendingRequest>,
+    /// The latest ones. Only a response that is late or unknown is looked up here.
     retired: VecDeque<Id>,
-    retired_index: BTreeSet<Id>,
     max_retired: usize,
     text_id_told: bool,
 }
@@ -62,7 +62,6 @@ impl Ids {
             last: 0,
             pending: BTreeMap::new(),
             retired: VecDeque::new(),
-            retired_index: BTreeSet::new(),
             max_retired,
             text_id_told: false,
         }
@@ -100,8 +99,7 @@ impl Ids {
             let deviating = !core::mem::replace(&mut self.text_id_told, true);
             return (Id::Int(number), Match::Pending { pending: *pending, deviating });
         }
-        let retired = self.retired_index.contains(id);
-        (id.clone(), if retired { Match::Retired } else { Match::Unknown })
+        (id.clone(), if self.retired.contains(id) { Match::Retired } else { Match::Unknown })
     }
 
     /// Returns the call whose request has this id, which is also its progress token. If `exchange`
@@ -133,14 +131,11 @@ impl Ids {
         if self.pending.remove(id).is_none() {
             return;
         }
-        if self.retired.len() >= self.max_retired
-            && let Some(oldest) = self.retired.pop_front()
-        {
-            self.retired_index.remove(&oldest);
+        if self.retired.len() >= self.max_retired {
+            self.retired.pop_front();
         }
         if self.max_retired > 0 {
             self.retired.push_back(id.clone());
-            self.retired_index.insert(id.clone());
         }
     }
 
