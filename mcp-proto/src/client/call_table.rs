@@ -5,9 +5,9 @@ use super::env::Env;
 use crate::call::RawCall;
 use crate::input::{CallId, InputKey};
 use crate::rpc::{ErrorObject, Id, Object};
+use crate::short_map::ShortMap;
 use crate::time::Instant;
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -15,7 +15,7 @@ use core::time::Duration;
 /// The calls that have not ended.
 #[derive(Debug, Default)]
 pub(super) struct CallTable {
-    map: BTreeMap<CallId, CallState>,
+    map: ShortMap<CallId, CallState>,
     last: u64,
 }
 
@@ -138,7 +138,7 @@ impl CallTable {
 
     /// Returns the oldest call.
     pub(super) fn first(&self) -> Option<(CallId, &CallState)> {
-        self.map.first_key_value().map(|(call, state)| (*call, state))
+        self.map.iter().next().map(|(call, state)| (*call, state))
     }
 
     /// Returns the calls, the oldest first.

@@ -5,9 +5,11 @@ use super::compat::IdPolicy;
 use crate::exchange::ExchangeId;
 use crate::input::CallId;
 use crate::rpc::Id;
+use crate::short_map::ShortMap;
 use crate::time::Instant;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::string::ToString;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 #[derive(Debug)]
@@ -15,7 +17,7 @@ pub(super) struct Ids {
     policy: IdPolicy,
     origin_unix: Duration,
     last: u64,
-    pending: BTreeMap<Id, PendingRequest>,
+    pending: ShortMap<Id, PendingRequest>,
     /// The latest ones. Only a response that is late or unknown is looked up here.
     retired: VecDeque<Id>,
     max_retired: usize,
@@ -60,7 +62,7 @@ impl Ids {
             policy,
             origin_unix,
             last: 0,
-            pending: BTreeMap::new(),
+            pending: ShortMap::new(),
             retired: VecDeque::new(),
             max_retired,
             text_id_told: false,
@@ -151,9 +153,8 @@ impl Ids {
     /// another reason may be pending beside the periodic one.
     pub(super) fn retire_pings(&mut self) {
         let is_ping = |(_, pending): &(&Id, &PendingRequest)| pending.purpose == Purpose::Ping;
-        while let Some(id) = self.pending.iter().find(is_ping).map(|(id, _)| id.clone()) {
-            self.retire(&id);
-        }
+        let pings: Vec<Id> = self.pending.iter().filter(is_ping).map(|(id, _)| id.clone()).collect();
+        pings.iter().for_each(|id| self.retire(id));
     }
 
     #[cfg(test)]
