@@ -1,8 +1,9 @@
 //! The handle of a client: connecting, calling, closing.
 
 use crate::driver::{Callbacks, Driver};
+use crate::here;
 use crate::transport::Given;
-use mcp_proto::adapter::{self, ClientOptions, ConnectError, IntoTarget, block_on, block_on_for};
+use mcp_proto::adapter::{self, ClientOptions, ConnectError, IntoTarget, block_on_for};
 use mcp_proto::call::{Method, Paged};
 use mcp_proto::client::{Termination, Verdict};
 use mcp_proto::input::CallId;
@@ -64,7 +65,7 @@ pub fn connecting(target: impl IntoTarget<Given>, options: ClientOptions) -> Res
 /// Closes a client, and waits for its end within the time limits of its shutdown. Whatever has not
 /// ended then is aborted without waiting for it.
 fn end(closer: &adapter::Closer, driver: &Arc<Driver>) -> Termination {
-    block_on_for(closer.end_time(), closer.close()).unwrap_or_else(|| {
+    driver.wait(None, Some(closer.end_time()), closer.close()).unwrap_or_else(|| {
         driver.abort();
         Termination::Requested
     })
@@ -83,7 +84,7 @@ impl Connecting {
     /// As [`connect`]; [`ConnectError::Closed`] if a [`Closer`] closed it.
     pub fn wait(self) -> Result<Client, ConnectError> {
         self.client.driver.begin().map_err(|e| ConnectError::Thread(e.to_string()))?;
-        block_on(self.client.client.ready())?;
+        self.client.driver.wait_for(None, self.client.client.ready())?;
         Ok(self.client)
     }
 
@@ -120,9 +121,9 @@ impl Client {
 
     /// Makes a call without waiting for its result.
     pub fn start<C: IntoCall>(&self, call: C) -> Pending<C::Method, C::Told> {
-        let pending = self.client.start(call);
+        let (pending, via) = here::noting_writes(|| self.client.start(call));
         self.driver.carry_out_all();
-        Pending { pending }
+        Pending { pending, via, driver: Arc::clone(&self.driver) }
     }
 
     /// Cancels a call, also on the server, even if another thread waits for it. Does nothing if it
@@ -133,7 +134,7 @@ impl Client {
 
     /// Returns the elements of a paged list. Each page is fetched when it is needed.
     pub fn pages<M: Paged>(&self, call: Call<M>) -> Elements<M> {
-        Elements { elements: self.client.pages(call) }
+        Elements { elements: self.client.pages(call), driver: Arc::clone(&self.driver) }
     }
 
     /// Queues a notification of a custom method and returns at once. [`PendingNotification::wait`]
@@ -144,7 +145,8 @@ impl Client {
     /// # Errors
     /// The reason why it was not sent.
     pub fn notify(&self, method: &str, params: Object) -> Result<PendingNotification, Refusal> {
-        Ok(PendingNotification { pending: self.client.notify(method, params)? })
+        let (pending, via) = here::noting_writes(|| self.client.notify(method, params));
+        Ok(PendingNotification { pending: pending?, via, driver: Arc::clone(&self.driver) })
     }
 
     /// Returns the description of the server, from its latest start.
@@ -225,6 +227,9 @@ impl fmt::Debug for Closer {
 #[must_use = "a call that is not waited for is cancelled"]
 pub struct Pending<M: Method, F = fn(Progress)> {
     pending: adapter::Pending<M, F>,
+    /// The connection to which the request was written at once.
+    via: Option<u64>,
+    driver: Arc<Driver>,
 }
 
 impl<M: Method, F: FnMut(Progress)> Pending<M, F> {
@@ -243,7 +248,7 @@ impl<M: Method, F: FnMut(Progress)> Pending<M, F> {
     /// # Errors
     /// [`CallError`].
     pub fn wait(self) -> Result<M::Output, CallError> {
-        block_on(self.pending)
+        self.driver.wait_for(self.via, self.pending)
     }
 
     /// Like [`wait`](Self::wait), for at most `limit`. The call continues after that.
@@ -251,7 +256,7 @@ impl<M: Method, F: FnMut(Progress)> Pending<M, F> {
     /// # Errors
     /// This call itself, if it has not ended.
     pub fn wait_timeout(mut self, limit: Duration) -> Result<Result<M::Output, CallError>, Self> {
-        block_on_for(limit, &mut self.pending).ok_or(self)
+        self.driver.wait(self.via, Some(limit), &mut self.pending).ok_or(self)
     }
 }
 
@@ -263,9 +268,10 @@ impl<M: Method, F> fmt::Debug for Pending<M, F> {
 
 /// The delivery of a notification, from [`Client::notify`]. Dropping it changes nothing, and it
 /// does not keep the client open.
-#[derive(Debug)]
 pub struct PendingNotification {
     pending: adapter::PendingNotification,
+    via: Option<u64>,
+    driver: Arc<Driver>,
 }
 
 impl PendingNotification {
@@ -275,7 +281,7 @@ impl PendingNotification {
     /// # Errors
     /// [`CallError`] if the client gave up first.
     pub fn wait(self) -> Result<(), CallError> {
-        block_on(self.pending)
+        self.driver.wait_for(self.via, self.pending)
     }
 
     /// Like [`wait`](Self::wait), for at most `limit`. The delivery continues after that.
@@ -283,20 +289,32 @@ impl PendingNotification {
     /// # Errors
     /// This value itself, if the notification is still being delivered.
     pub fn wait_timeout(mut self, limit: Duration) -> Result<Result<(), CallError>, Self> {
-        block_on_for(limit, &mut self.pending).ok_or(self)
+        self.driver.wait(self.via, Some(limit), &mut self.pending).ok_or(self)
+    }
+}
+
+impl fmt::Debug for PendingNotification {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.pending.fmt(f)
     }
 }
 
 /// The elements of a paged list. Ends after an error.
-#[derive(Debug)]
 pub struct Elements<M: Paged> {
     elements: adapter::Elements<M>,
+    driver: Arc<Driver>,
 }
 
 impl<M: Paged> Iterator for Elements<M> {
     type Item = Result<M::Element, CallError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        block_on(self.elements.next())
+        self.driver.wait_for(None, self.elements.next())
+    }
+}
+
+impl<M: Paged> fmt::Debug for Elements<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.elements.fmt(f)
     }
 }

@@ -20,10 +20,12 @@
 //!
 //! # Threads
 //!
-//! One reads, and of a program one waits for its exit and one reads its standard error. Another one
-//! writes what the system does not accept at once: see [`writing`]. A thread that is stuck in the
+//! One reads what no caller reads for itself: see [`reading`]. Of a program one waits for its exit
+//! and one reads its standard error. Another one writes what the system does not accept at once:
+//! see [`writing`]. A thread that is stuck in the
 //! operating system holds only its own end of the stream; the connection ends without it.
 
+mod reading;
 mod threads;
 mod writing;
 
@@ -38,12 +40,15 @@ use mcp_proto::Instant;
 use mcp_proto::adapter::{DrivenConnection, StderrReader, Task, Transfer, Turned, not_opened};
 use mcp_proto::exchange::{Closed, Endpoint, Peer, Shutdown};
 use mcp_proto::wired::ConnectionOutput;
+use reading::Reading;
+pub(crate) use reading::Wait;
 use std::io;
 use std::mem::replace;
 use std::net;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
+use std::time::Duration;
 use threads::Place;
 use writing::{Rest, Writing};
 
@@ -63,9 +68,11 @@ pub(crate) struct ConnectionThreads {
 struct Changes {
     /// A turn is to be taken.
     due: bool,
-    /// What the reading thread does next, since the latest turn: whether it reads, or ends. `None`
-    /// while it waits.
+    /// What the latest turn has left to read: whether to read, or that nothing more is read. `None`
+    /// while the engine accepts no input.
     reads: Option<bool>,
+    /// Who reads.
+    reading: Reading,
     /// Counts what threads of the connection may wait for.
     count: u64,
     /// Threads that wait for the next one.
@@ -84,7 +91,7 @@ struct ConnectionState {
 }
 
 impl ConnectionState {
-    /// Returns what the reading thread does next: see [`Changes::reads`].
+    /// Returns what there is to read: see [`Changes::reads`].
     fn reads(&mut self) -> Option<bool> {
         let transfer = self.connection.transfer();
         match transfer.reads() || transfer.is_opening() {
@@ -133,7 +140,8 @@ impl ConnectionThreads {
             threads: 0,
             closed: false,
         };
-        let changes = Mutex::new(Changes { due: false, reads: None, count: 0, waiting: 0 });
+        let changes =
+            Mutex::new(Changes { due: false, reads: None, reading: Reading::default(), count: 0, waiting: 0 });
         Self { number, state: Mutex::new(state), changes, changed: Condvar::new(), driver }
     }
 
@@ -156,7 +164,8 @@ impl ConnectionThreads {
 
     /// Serves an open connection.
     pub(crate) fn serve(self: &Arc<Self>, driver: &Arc<Driver>, stream: Stream) -> io::Result<()> {
-        let Stream { reader, writer, direct, socket } = stream;
+        // No caller waits for an answer, so only the thread reads.
+        let Stream { reader, polled: _, writer, direct, socket } = stream;
         let mut state = lock(&self.state);
         state.resource = socket.map_or(Resource::Other, Resource::Socket);
         let writer = state.writing.begin(writer, direct);
@@ -258,6 +267,7 @@ impl ConnectionThreads {
                         rest = state.writing.rest(state.connection.transfer());
                         break;
                     }
+                    here::wrote(self.number);
                 }
                 Turned::Signal(signal) => {
                     if let Resource::Program(process) = &state.resource {
@@ -337,11 +347,12 @@ impl ConnectionThreads {
             }
         };
         drop(stderr);
-        let Stream { reader, writer, direct, socket } = stream;
+        let Stream { reader, polled, writer, direct, socket } = stream;
         let writer = self.with(|state| {
             if state.closed {
                 return Err((writer, direct));
             }
+            lock(&self.changes).reading.begin(polled);
             state.resource = match (&process, socket) {
                 (Some(process), _) => Resource::Program(Arc::clone(process)),
                 (None, Some(socket)) => Resource::Socket(socket),
@@ -391,15 +402,17 @@ impl ConnectionThreads {
     /// that the latest turn has the last word.
     fn change(&self, looks: bool, reads: Option<bool>) {
         let mut changes = lock(&self.changes);
-        let looks = looks || changes.reads.is_none() && reads.is_some();
+        let looks = looks || changes.reads != reads && reads.is_some();
         changes.reads = reads;
         changes.count += u64::from(looks);
         let wakes = looks && changes.waiting > 0;
+        let caller = changes.reading.changed(reads);
         drop(changes);
         // A signal is a system call, also if no thread waits for it.
         if wakes {
             self.changed.notify_all();
         }
+        caller.into_iter().for_each(|caller| caller.wake());
     }
 
     fn changes(&self) -> u64 {
@@ -407,17 +420,19 @@ impl ConnectionThreads {
     }
 
     fn wait_past(&self, seen: u64) {
-        self.wait_until(|changes| (changes.count != seen).then_some(()));
+        self.wait_until(|changes| if changes.count == seen { Err(None) } else { Ok(()) });
     }
 
-    fn wait_until<T>(&self, mut look: impl FnMut(&Changes) -> Option<T>) -> T {
+    /// Waits until `look` returns a value. Its error is the time after which to look again.
+    fn wait_until<T>(&self, mut look: impl FnMut(&mut Changes) -> Result<T, Option<Duration>>) -> T {
         let mut changes = lock(&self.changes);
         loop {
-            if let Some(seen) = look(&changes) {
-                return seen;
-            }
+            let limit = match look(&mut changes) {
+                Ok(seen) => return seen,
+                Err(limit) => limit,
+            };
             changes.waiting += 1;
-            changes = wait(&self.changed, changes, None);
+            changes = wait(&self.changed, changes, limit);
             changes.waiting -= 1;
         }
     }

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::mem::take;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
@@ -27,6 +28,8 @@ pub(crate) struct Driver {
     closed: Condvar,
     callbacks: Callbacks,
     open_timeout: Duration,
+    /// Callers that wait without knowing the connection of their answer.
+    strangers: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -106,7 +109,8 @@ impl Driver {
         given: Option<Given>,
     ) -> Arc<Self> {
         let state = Mutex::new(DriverState { given, ..DriverState::default() });
-        Arc::new(Self { driving, state, ticks: Condvar::new(), closed: Condvar::new(), callbacks, open_timeout })
+        let (ticks, closed, strangers) = (Condvar::new(), Condvar::new(), AtomicUsize::new(0));
+        Arc::new(Self { driving, state, ticks, closed, callbacks, open_timeout, strangers })
     }
 
     /// Starts its thread.
@@ -240,6 +244,28 @@ impl Driver {
 
     fn lock(&self) -> MutexGuard<'_, DriverState> {
         lock(&self.state)
+    }
+}
+
+/// For callers that wait.
+impl Driver {
+    pub(crate) fn connection(&self, number: u64) -> Option<Arc<ConnectionThreads>> {
+        self.lock().connections.get(&number).cloned()
+    }
+
+    /// Runs the wait of a caller that does not know the connection of its answer: meanwhile a
+    /// thread reads each connection that no caller reads.
+    pub(crate) fn as_stranger(&self, wait: impl FnOnce()) {
+        self.strangers.fetch_add(1, Ordering::SeqCst);
+        let connections: Vec<_> = self.lock().connections.values().cloned().collect();
+        connections.iter().for_each(|connection| connection.call_reader());
+        drop(connections);
+        wait();
+        self.strangers.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn has_strangers(&self) -> bool {
+        self.strangers.load(Ordering::SeqCst) > 0
     }
 }
 

@@ -28,6 +28,20 @@ enum Busy {
 
 thread_local! {
     static BUSY: Cell<Busy> = const { Cell::new(Busy::No) };
+    /// The connection to which this thread has written.
+    static WROTE: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// Notes that this thread has written to a connection: the answer comes from there.
+pub(crate) fn wrote(connection: u64) {
+    WROTE.with(|wrote| wrote.set(Some(connection)));
+}
+
+/// Also returns the connection to which this thread has written in `action`.
+pub(crate) fn noting_writes<T>(action: impl FnOnce() -> T) -> (T, Option<u64>) {
+    let before = WROTE.with(|wrote| wrote.replace(None));
+    let done = action();
+    (done, WROTE.with(|wrote| wrote.replace(before)))
 }
 
 /// Marks this thread until it is dropped.

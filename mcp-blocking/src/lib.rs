@@ -46,10 +46,13 @@
 //! threads too while they are refused, at most 64 connections at a time. A client that does not
 //! read blocks only the threads of its own connection. No thread polls.
 //!
-//! The thread of a connection reads. The thread that has bytes for a connection writes them, a
-//! caller, a handler or the one that reads, if this does not wait: on a socket, and on Linux also
-//! on a pipe. A second thread is started when a peer does not read what it is sent, and for a
-//! stream that can only be waited for. Reading and writing never wait for each other.
+//! The thread of a connection reads. On Linux, a caller that waits for its answer reads a socket or
+//! a program itself, unless another caller does: it needs no other thread then, and what the server
+//! sends by itself in the first 10 ms after a call may be read at the end of that time. The thread
+//! that has bytes for a connection writes them, a caller, a handler or the one that reads, if this
+//! does not wait: on a socket, and on Linux also on a pipe. A second thread is started when a peer
+//! does not read what it is sent, and for a stream that can only be waited for. Reading and writing
+//! never wait for each other.
 //!
 //! A function of [`Router::tool_inline`] runs on the thread that read its request, and an async
 //! handler is polled there first: neither must block there, since nothing else of that connection
@@ -75,6 +78,7 @@ mod direct;
 mod driver;
 mod here;
 mod os;
+mod polled;
 mod pool;
 mod server;
 mod socket;
@@ -83,6 +87,7 @@ mod sync;
 #[cfg(all(test, shuttle))]
 mod tests;
 mod transport;
+mod waiting;
 
 pub use client::{
     Client, Closer, Connecting, Elements, Pending, PendingNotification, connect, connect_with, connecting,

@@ -21,16 +21,17 @@ pub(crate) struct Started {
 mod system {
     use super::{ChildProcess, Ends, Reader, Started};
     use crate::Stderr;
-    use crate::direct;
+    use crate::{direct, polled};
     use mcp_proto::exchange::Program;
     use std::io::{self, PipeReader, PipeWriter};
 
     pub(crate) fn spawn(program: &Program, stderr: &Stderr) -> io::Result<Started> {
         let spawned = ChildProcess::spawn(program, stderr)?;
         let direct = direct::of(&spawned.stdin);
+        let (reader, polled) = polled::pipe(spawned.stdout);
         Ok(Started {
             process: spawned.process,
-            ends: Ends { reader: Box::new(spawned.stdout), writer: Box::new(spawned.stdin), direct },
+            ends: Ends { reader, polled, writer: Box::new(spawned.stdin), direct },
             errors: spawned.stderr.map(|errors| Box::new(errors) as Reader),
         })
     }
@@ -39,8 +40,8 @@ mod system {
     pub(crate) fn pipes() -> io::Result<(Ends, Ends)> {
         let ((here, to_here), (there, to_there)) = (io::pipe()?, io::pipe()?);
         let ends = |reader: PipeReader, writer: PipeWriter| {
-            let direct = direct::of(&writer);
-            Ends { reader: Box::new(reader), writer: Box::new(writer), direct }
+            let (direct, (reader, polled)) = (direct::of(&writer), polled::pipe(reader));
+            Ends { reader, polled, writer: Box::new(writer), direct }
         };
         Ok((ends(here, to_there), ends(there, to_here)))
     }

@@ -49,7 +49,7 @@ pub fn serve_stdio(service: impl Into<Service>) -> io::Result<()> {
     let taken = TakenStdio::take()?;
     let (reader, writer) = taken.streams()?;
     let direct = direct::of(&writer);
-    let ends = Ends { reader: Box::new(reader), writer: Box::new(writer), direct };
+    let ends = Ends { reader: Box::new(reader), polled: None, writer: Box::new(writer), direct };
     serve_stream(service, Stream::of(ends))
 }
 

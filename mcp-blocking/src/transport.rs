@@ -2,6 +2,7 @@
 
 use crate::Service;
 use crate::direct::Direct;
+use crate::polled::{self, Polled};
 use crate::server::serve_stream;
 use crate::socket::Socket;
 use mcp_proto::Router;
@@ -24,6 +25,8 @@ pub(crate) type Writer = Box<dyn Write + Send>;
 /// proxy, or use `mcp-smol`.
 pub struct Stream {
     pub(crate) reader: Reader,
+    /// To read without being stuck, if possible.
+    pub(crate) polled: Option<Polled>,
     pub(crate) writer: Writer,
     /// To write without waiting, if possible.
     pub(crate) direct: Option<Direct>,
@@ -34,6 +37,7 @@ pub struct Stream {
 /// The two ends of a stream that is no socket.
 pub(crate) struct Ends {
     pub(crate) reader: Reader,
+    pub(crate) polled: Option<Polled>,
     pub(crate) writer: Writer,
     pub(crate) direct: Option<Direct>,
 }
@@ -41,14 +45,14 @@ pub(crate) struct Ends {
 impl Ends {
     /// Returns the ends of a stream of the application, which may do anything.
     fn foreign(reader: impl Read + Send + 'static, writer: impl Write + Send + 'static) -> Self {
-        Self { reader: Box::new(reader), writer: Box::new(writer), direct: None }
+        Self { reader: Box::new(reader), polled: None, writer: Box::new(writer), direct: None }
     }
 }
 
 impl Stream {
     pub(crate) fn of(ends: Ends) -> Self {
-        let Ends { reader, writer, direct } = ends;
-        Self { reader, writer, direct, socket: None }
+        let Ends { reader, polled, writer, direct } = ends;
+        Self { reader, polled, writer, direct, socket: None }
     }
 }
 
@@ -72,7 +76,7 @@ impl From<Socket> for Stream {
         let direct: Option<Direct> = Some(Box::new(socket.clone()));
         #[cfg(not(unix))]
         let direct = None;
-        Self { reader, writer, direct, socket: Some(socket) }
+        Self { reader, polled: polled::socket(&socket), writer, direct, socket: Some(socket) }
     }
 }
 

@@ -36,17 +36,19 @@ impl Place {
     /// Reads the connection to its end.
     pub(super) fn read(&self, reader: Reader) {
         // Nothing is read of a connection that waits for its admission.
-        if self.wait_wanted() {
+        if self.wait_read() {
             stream::read(reader, |read| {
-                self.report(|transfer| transfer.read(read));
-                self.wait_wanted()
+                if let Some((connection, driver)) = self.get() {
+                    connection.report_read(&driver, read);
+                }
+                self.wait_read()
             });
         }
     }
 
-    /// Waits until the engine accepts more. Returns false if nothing more is read.
-    fn wait_wanted(&self) -> bool {
-        self.connection.upgrade().is_some_and(|connection| connection.wait_until(|changes| changes.reads))
+    /// Waits until this thread may read. Returns false if nothing more is read.
+    fn wait_read(&self) -> bool {
+        self.connection.upgrade().is_some_and(|connection| connection.wait_read())
     }
 
     /// Waits until the connection is open, or was given up.

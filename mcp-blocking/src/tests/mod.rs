@@ -8,6 +8,7 @@
 
 pub(crate) mod os;
 mod programs;
+mod reading;
 mod scenarios;
 mod world;
 
@@ -80,6 +81,11 @@ fn router() -> Router {
     Router::new("model", "1")
         .tool(tool("echo"), |_cx, echo: Text| Ok(echo.text))
         .tool_inline(tool("inline"), |_cx, echo: Text| Ok(echo.text))
+        .tool_async(tool("never"), |_cx, ()| std::future::pending::<Result<String, _>>())
+        .tool(tool("progress"), |cx, echo: Text| {
+            drop(cx.progress(mcp_proto::Progress::new(1.0)));
+            Ok(echo.text)
+        })
         .tool_async(tool("later"), |_cx, echo: Text| {
             let (mut text, mut polls) = (Some(echo.text), 0);
             std::future::poll_fn(move |cx| {

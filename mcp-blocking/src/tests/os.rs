@@ -8,8 +8,10 @@ use super::world::{Held, Proc, WORLD, World};
 use crate::Stderr;
 use crate::direct::{Direct, WriteNow};
 use crate::os::Started;
+use crate::polled::{Polled, ReadNow};
 use crate::sync::{Mutex, MutexGuard, lock};
 use crate::transport::{Ends, Reader};
+use bytes::Bytes;
 use mcp_proto::adapter::Signal;
 use mcp_proto::exchange::{ExitStatus, Program};
 use std::collections::VecDeque;
@@ -71,6 +73,10 @@ struct PipeState {
     bytes: VecDeque<u8>,
     readable: bool,
     writable: bool,
+    /// A thread reads.
+    is_read: bool,
+    /// The caller that reads was woken.
+    woken: bool,
 }
 
 /// One end of a pipe. Dropping it closes it.
@@ -81,7 +87,7 @@ pub(crate) struct WriteEnd(Arc<Pipe>);
 
 impl Pipe {
     pub(crate) fn ends() -> (ReadEnd, WriteEnd) {
-        let state = PipeState { bytes: VecDeque::new(), readable: true, writable: true };
+        let state = PipeState { bytes: VecDeque::new(), readable: true, writable: true, is_read: false, woken: false };
         let capacity = WORLD.with_borrow(|world| world.capacity);
         let pipe = Arc::new(Self { state: Mutex::new(state), changed: Condvar::new(), capacity });
         (ReadEnd(Arc::clone(&pipe)), WriteEnd(pipe))
@@ -141,9 +147,11 @@ impl WriteEnd {
 impl Read for ReadEnd {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut state = lock(&self.0.state);
+        assert!(!std::mem::replace(&mut state.is_read, true), "two threads read");
         while state.bytes.is_empty() && state.writable && state.readable {
             state = self.0.wait(state);
         }
+        state.is_read = false;
         if !state.readable {
             return Ok(0);
         }
@@ -162,6 +170,44 @@ impl Write for WriteEnd {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// The reading end of a pipe, as a caller sees it. The pipe closes with [`ReadEnd`].
+struct ReadNowEnd(Arc<Pipe>);
+
+impl ReadNow for ReadNowEnd {
+    fn wait(&self, limit: Option<Duration>) -> io::Result<bool> {
+        WORLD.with_borrow_mut(|world| world.waits_of_callers += 1);
+        let mut state = lock(&self.0.state);
+        assert!(!std::mem::replace(&mut state.is_read, true), "two threads read");
+        let is_ready = |state: &PipeState| !state.bytes.is_empty() || !state.writable || !state.readable;
+        let mut is_over = false;
+        while !is_ready(&state) && !state.woken && !is_over {
+            match limit {
+                None => state = self.0.wait(state),
+                Some(limit) => {
+                    let (woken, waited) =
+                        self.0.changed.wait_timeout(state, limit).unwrap_or_else(PoisonError::into_inner);
+                    (state, is_over) = (woken, waited.timed_out());
+                }
+            }
+        }
+        (state.is_read, state.woken) = (false, false);
+        Ok(is_ready(&state))
+    }
+
+    fn read_now(&self) -> io::Result<Bytes> {
+        let mut state = lock(&self.0.state);
+        assert!(!state.is_read, "two threads read");
+        let bytes = state.bytes.drain(..).collect();
+        drop(state);
+        self.0.changed.notify_all();
+        Ok(bytes)
+    }
+
+    fn wake(&self) {
+        self.0.change(|state| state.woken = true);
     }
 }
 
@@ -187,16 +233,22 @@ impl Drop for WriteEnd {
     }
 }
 
+/// Returns how often callers have waited while they read.
+pub(super) fn waits_of_callers() -> usize {
+    WORLD.with_borrow(|world| world.waits_of_callers)
+}
+
 /// Creates two connected pairs of pipes.
 pub(crate) fn pipes() -> io::Result<(Ends, Ends)> {
     let ((here, to_here), (there, to_there)) = (Pipe::ends(), Pipe::ends());
     Ok((ends(here, to_there), ends(there, to_here)))
 }
 
-/// Returns the two ends of a stream that can be written without waiting.
+/// Returns the two ends of a stream that can be read and written without waiting.
 pub(crate) fn ends(reader: ReadEnd, writer: WriteEnd) -> Ends {
     let direct: Direct = Box::new(WriteNowEnd(writer.pipe()));
-    Ends { reader: Box::new(reader), writer: Box::new(writer), direct: Some(direct) }
+    let polled: Polled = Arc::new(ReadNowEnd(reader.pipe()));
+    Ends { reader: Box::new(reader), polled: Some(polled), writer: Box::new(writer), direct: Some(direct) }
 }
 
 /// A program that runs as a thread.

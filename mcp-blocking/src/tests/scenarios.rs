@@ -29,12 +29,12 @@ impl Event {
     }
 }
 
-fn echo(client: &Client, text: &str) -> Result<String, CallError> {
+pub(super) fn echo(client: &Client, text: &str) -> Result<String, CallError> {
     let echoed = client.call(tools::call("echo").arguments(&Text { text: text.into() }))?;
     Ok(echoed.first_text().unwrap_or_default().to_owned())
 }
 
-fn connected(program: &str) -> Client {
+pub(super) fn connected(program: &str) -> Client {
     connect_with(Program::new(program), config()).expect("connected")
 }
 

@@ -26,6 +26,8 @@ pub(super) struct World {
     next_wait: u64,
     /// Counts the operations of threads on pipes and conditions.
     pub(super) deeds: u64,
+    /// Counts the waits of callers that read.
+    pub(super) waits_of_callers: usize,
     started: Vec<Arc<Proc>>,
 }
 
