@@ -121,6 +121,7 @@ impl Client {
 
     /// Makes a call without waiting for its result.
     pub fn start<C: IntoCall>(&self, call: C) -> Pending<C::Method, C::Told> {
+        self.driver.refresh();
         let (pending, via) = here::noting_writes(|| self.client.start(call));
         self.driver.carry_out_all();
         Pending { pending, via, driver: Arc::clone(&self.driver) }
@@ -145,6 +146,7 @@ impl Client {
     /// # Errors
     /// The reason why it was not sent.
     pub fn notify(&self, method: &str, params: Object) -> Result<PendingNotification, Refusal> {
+        self.driver.refresh();
         let (pending, via) = here::noting_writes(|| self.client.notify(method, params));
         Ok(PendingNotification { pending: pending?, via, driver: Arc::clone(&self.driver) })
     }
@@ -309,6 +311,7 @@ impl<M: Paged> Iterator for Elements<M> {
     type Item = Result<M::Element, CallError>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        self.driver.refresh();
         self.driver.wait_for(None, self.elements.next())
     }
 }

@@ -253,6 +253,16 @@ impl Driver {
         self.lock().connections.get(&number).cloned()
     }
 
+    /// Notices the connections that their peers have closed since a caller has read them. Call it
+    /// before a request, which would be lost on one of them.
+    pub(crate) fn refresh(self: &Arc<Self>) {
+        let (state, now) = (self.lock(), self.clock().now());
+        let stale = state.connections.values().filter(|connection| connection.is_stale(now));
+        let stale: Vec<_> = stale.cloned().collect();
+        drop(state);
+        stale.iter().for_each(|connection| connection.read_waiting(self));
+    }
+
     /// Runs the wait of a caller that does not know the connection of its answer: meanwhile a
     /// thread reads each connection that no caller reads.
     pub(crate) fn as_stranger(&self, wait: impl FnOnce()) {

@@ -25,6 +25,9 @@ pub(crate) trait ReadNow: Send + Sync {
 
     /// Wakes the thread that waits, or the next one that will.
     fn wake(&self);
+
+    /// Returns whether it is a socket, whose peer may close it between two requests.
+    fn is_socket(&self) -> bool;
 }
 
 pub(crate) type Polled = Arc<dyn ReadNow>;
@@ -148,6 +151,10 @@ mod system {
             };
             self.is_large.store(bytes.len() >= SMALL, Ordering::Relaxed);
             Ok(Bytes::copy_from_slice(bytes))
+        }
+
+        fn is_socket(&self) -> bool {
+            matches!(self.source, Source::Socket(_))
         }
 
         fn wake(&self) {

@@ -12,7 +12,8 @@
 //!
 //! So while a caller waits, somebody reads. A caller that does not know the connection of its
 //! answer counts as a follower of every connection ([`Driver::strangers`](crate::driver::Driver)).
-//! What the peer sends by itself waits for at most [`OPEN`] after a call.
+//! What the peer sends by itself waits for at most [`OPEN`] after a call. The end of a socket must
+//! not wait for that: before a request, a socket that is `Free` for longer than [`FRESH`] is read.
 //!
 //! A caller only waits, and reads what is there, outside of every lock; what it has read is a turn
 //! like that of the reading thread, so callbacks run on their own threads. It leaves before it
@@ -23,6 +24,8 @@ use crate::driver::Driver;
 use crate::polled::Polled;
 use crate::sync::lock;
 use bytes::Bytes;
+use mcp_proto::Instant;
+use std::cell::Cell;
 use std::io::{self, ErrorKind};
 use std::mem::{replace, take};
 use std::sync::Arc;
@@ -31,6 +34,11 @@ use std::time::Duration;
 /// Time after a call in which the next caller may read. It is longer than a caller usually computes
 /// between two calls, and an unasked message of the peer may well be late by this.
 const OPEN: Duration = Duration::from_millis(10);
+
+/// Time after which a socket that no thread reads is looked at before the next request: its peer
+/// may have closed it, and a request that was sent there would be lost. It is about what a thread
+/// needs to notice it.
+const FRESH: Duration = Duration::from_micros(100);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Who {
@@ -52,6 +60,8 @@ pub(super) struct Reading {
     served: bool,
     /// Counts when a caller begins and ends to read.
     uses: u64,
+    /// When it became free.
+    free_since: Instant,
     /// The caller that reads is about to wait, or waits.
     waits: bool,
     /// The thread reads, or looks before it waits: it need not be woken.
@@ -101,8 +111,9 @@ impl Reading {
     }
 
     /// The caller that reads leaves. Returns whether to wake the thread.
-    fn leave(&mut self, has_others: bool) -> bool {
+    fn leave(&mut self, now: Instant, has_others: bool) -> bool {
         (self.who, self.waits) = (Who::Free, false);
+        self.free_since = now;
         self.uses += 1;
         if self.followers > 0 || has_others || self.polled.is_none() {
             self.who = Who::Thread;
@@ -116,8 +127,15 @@ impl Reading {
     }
 
     /// The thread has read, and its turn has begun: what a caller reads from now on comes later.
-    fn begin_report(&mut self) {
-        (self.who, self.served) = (Who::Free, false);
+    fn begin_report(&mut self, now: Instant) {
+        (self.who, self.served, self.free_since) = (Who::Free, false, now);
+    }
+
+    /// Returns whether the peer may have closed the connection some time ago.
+    fn is_stale(&self, now: Instant) -> bool {
+        self.who == Who::Free
+            && now.since(self.free_since) > FRESH
+            && self.polled.as_ref().is_some_and(|polled| polled.is_socket())
     }
 
     /// The thread has reported what it has read.
@@ -228,10 +246,27 @@ impl ConnectionThreads {
     /// Reports what the reading thread has read.
     pub(super) fn report_read(self: &Arc<Self>, driver: &Arc<Driver>, read: io::Result<Bytes>) {
         self.report(driver, |transfer| {
-            lock(&self.changes).reading.begin_report();
+            lock(&self.changes).reading.begin_report(driver.clock().now());
             transfer.read(read);
         });
         lock(&self.changes).reading.end_report(driver.has_strangers());
+    }
+
+    /// Returns whether the peer may have closed the connection some time ago.
+    pub(crate) fn is_stale(&self, now: Instant) -> bool {
+        lock(&self.changes).reading.is_stale(now)
+    }
+
+    /// Reads what has arrived, if neither the thread nor a caller reads.
+    pub(crate) fn read_waiting(self: &Arc<Self>, driver: &Arc<Driver>) {
+        match self.enter() {
+            Wait::Lead(polled) => {
+                let once = Cell::new(Some(Some(Duration::ZERO)));
+                self.lead(driver, &polled, || once.take());
+            }
+            Wait::Follow => self.unfollow(false),
+            Wait::Elsewhere => {}
+        }
     }
 
     /// Waits until the reading thread may read. Returns false if nothing more is read.
@@ -260,7 +295,7 @@ struct Leading<'a> {
 impl Drop for Leading<'_> {
     fn drop(&mut self) {
         let mut changes = lock(&self.connection.changes);
-        let wakes = changes.reading.leave(self.driver.has_strangers());
+        let wakes = changes.reading.leave(self.driver.clock().now(), self.driver.has_strangers());
         drop(changes);
         self.connection.wake_thread(wakes);
     }

@@ -209,6 +209,10 @@ impl ReadNow for ReadNowEnd {
     fn wake(&self) {
         self.0.change(|state| state.woken = true);
     }
+
+    fn is_socket(&self) -> bool {
+        false
+    }
 }
 
 /// The writing end of a pipe, as its description without waiting sees it. The pipe closes with

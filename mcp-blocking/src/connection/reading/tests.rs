@@ -14,6 +14,10 @@ impl crate::polled::ReadNow for Silent {
     }
 
     fn wake(&self) {}
+
+    fn is_socket(&self) -> bool {
+        true
+    }
 }
 
 const ON: Option<bool> = Some(true);
@@ -24,7 +28,7 @@ fn served() -> Reading {
     reading.begin(Some(Arc::new(Silent)));
     assert_eq!(reading.look(ON, &mut None), Look::Read);
     assert!(matches!(reading.enter(ON), (Wait::Follow, false)));
-    reading.begin_report();
+    reading.begin_report(Instant::ZERO);
     (reading.followers, reading.served) = (0, true);
     reading.end_report(false);
     reading
@@ -47,7 +51,7 @@ fn thread_leaves_the_stream_to_the_next_caller_for_a_while() {
     for _ in 0..3 {
         assert_eq!(reading.look(ON, &mut seen), Look::Wait(Some(OPEN)));
         assert!(matches!(reading.enter(ON), (Wait::Lead(_), false)));
-        assert!(!reading.leave(false), "the thread is not woken for a call");
+        assert!(!reading.leave(Instant::ZERO, false), "the thread is not woken for a call");
     }
 }
 
@@ -57,12 +61,12 @@ fn thread_reads_on_while_anybody_waits() {
     let mut reading = served();
     reading.who = Who::Thread;
     assert_eq!(reading.look(ON, &mut None), Look::Read);
-    reading.begin_report();
+    reading.begin_report(Instant::ZERO);
     reading.end_report(false);
     assert_eq!(reading.look(ON, &mut None), Look::Read, "what it has read was for nobody");
     for (followers, has_others) in [(1, false), (0, true)] {
         let mut reading = served();
-        reading.begin_report();
+        reading.begin_report(Instant::ZERO);
         (reading.followers, reading.served) = (followers, true);
         reading.end_report(has_others);
         assert_eq!(reading.look(ON, &mut None), Look::Read);
@@ -75,11 +79,11 @@ fn caller_hands_the_stream_over_if_others_wait() {
     let (mut reading, mut seen) = (led(), None);
     assert_eq!(reading.look(ON, &mut seen), Look::Wait(Some(OPEN)));
     assert!(matches!(reading.enter(ON), (Wait::Follow, false)));
-    assert!(reading.leave(false), "the thread is woken");
+    assert!(reading.leave(Instant::ZERO, false), "the thread is woken");
     assert_eq!(reading.look(ON, &mut seen), Look::Read);
     let mut reading = led();
     assert_eq!(reading.look(ON, &mut None), Look::Wait(Some(OPEN)));
-    assert!(reading.leave(true), "a caller waits elsewhere");
+    assert!(reading.leave(Instant::ZERO, true), "a caller waits elsewhere");
     assert_eq!(reading.look(ON, &mut None), Look::Read);
 }
 
@@ -89,7 +93,7 @@ fn thread_sleeps_during_a_long_call_and_is_woken_after_it() {
     let (mut reading, mut seen) = (led(), None);
     assert_eq!(reading.look(ON, &mut seen), Look::Wait(Some(OPEN)));
     assert_eq!(reading.look(ON, &mut seen), Look::Wait(None));
-    assert!(reading.leave(false));
+    assert!(reading.leave(Instant::ZERO, false));
     assert_eq!(reading.look(ON, &mut seen), Look::Wait(Some(OPEN)));
 }
 
@@ -118,8 +122,22 @@ fn only_the_thread_reads_what_cannot_be_polled() {
     let mut reading = Reading::default();
     assert_eq!(reading.look(ON, &mut None), Look::Read);
     assert!(matches!(reading.enter(ON), (Wait::Follow, false)));
-    reading.begin_report();
+    reading.begin_report(Instant::ZERO);
     (reading.followers, reading.served) = (0, true);
     reading.end_report(false);
     assert_eq!(reading.look(ON, &mut None), Look::Read);
+}
+
+// covers: B-048
+#[test]
+fn free_socket_is_looked_at_before_a_request() {
+    let at = |micros| Instant::new(Duration::from_micros(micros));
+    let mut reading = served();
+    assert!(!reading.is_stale(at(100)) && reading.is_stale(at(101)));
+    assert!(matches!(reading.enter(ON), (Wait::Lead(_), false)));
+    assert!(!reading.is_stale(at(101)), "a caller reads");
+    reading.leave(at(101), false);
+    assert!(!reading.is_stale(at(200)) && reading.is_stale(at(202)));
+    reading.who = Who::Thread;
+    assert!(!reading.is_stale(at(202)), "the thread reads");
 }
