@@ -135,3 +135,6 @@ impl Waiter {
         at
     }
 }
+
+#[cfg(all(test, unix, feature = "http", not(shuttle)))]
+mod tests;
