@@ -255,7 +255,7 @@ impl ConnectionThreads {
         let (waker, mark, state) = (Waker::from(Arc::clone(self)), here::in_turn(&**self), &mut *guard);
         let was_opening = state.connection.transfer().is_opening();
         change(state.connection.transfer());
-        let (mut tasks, mut rest) = (Vec::new(), Rest::Nothing);
+        let (mut tasks, mut rest, mut wrote) = (Vec::new(), Rest::Nothing, false);
         loop {
             match state.connection.turn(&waker) {
                 Turned::Done => {
@@ -267,6 +267,7 @@ impl ConnectionThreads {
                         rest = state.writing.rest(state.connection.transfer());
                         break;
                     }
+                    wrote = true;
                     here::wrote(self.number);
                 }
                 Turned::Signal(signal) => {
@@ -289,7 +290,7 @@ impl ConnectionThreads {
             driver.closed(self.number, due, state.threads);
         }
         let has_opened = was_opening && !state.connection.transfer().is_opening();
-        self.change(has_opened || matches!(rest, Rest::Wake), state.reads());
+        self.change(has_opened || matches!(rest, Rest::Wake), state.reads(), wrote);
         drop((guard, mark));
         if let Rest::Start(writer) = rest {
             self.start_writing_later(driver, writer);
@@ -400,13 +401,13 @@ impl ConnectionThreads {
 
     /// Tells the threads that wait what has changed. Call it under the lock of the connection, so
     /// that the latest turn has the last word.
-    fn change(&self, looks: bool, reads: Option<bool>) {
+    fn change(&self, looks: bool, reads: Option<bool>, wrote: bool) {
         let mut changes = lock(&self.changes);
         let looks = looks || changes.reads != reads && reads.is_some();
         changes.reads = reads;
         changes.count += u64::from(looks);
         let wakes = looks && changes.waiting > 0;
-        let caller = changes.reading.changed(reads);
+        let caller = changes.reading.changed(reads, wrote);
         drop(changes);
         // A signal is a system call, also if no thread waits for it.
         if wakes {

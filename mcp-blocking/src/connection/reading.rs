@@ -62,6 +62,8 @@ pub(super) struct Reading {
     uses: u64,
     /// When it became free.
     free_since: Instant,
+    /// Something was written since then, so that a caller will read it.
+    is_asked: bool,
     /// The caller that reads is about to wait, or waits.
     waits: bool,
     /// The thread reads, or looks before it waits: it need not be woken.
@@ -113,7 +115,7 @@ impl Reading {
     /// The caller that reads leaves. Returns whether to wake the thread.
     fn leave(&mut self, now: Instant, has_others: bool) -> bool {
         (self.who, self.waits) = (Who::Free, false);
-        self.free_since = now;
+        (self.free_since, self.is_asked) = (now, false);
         self.uses += 1;
         if self.followers > 0 || has_others || self.polled.is_none() {
             self.who = Who::Thread;
@@ -128,12 +130,14 @@ impl Reading {
 
     /// The thread has read, and its turn has begun: what a caller reads from now on comes later.
     fn begin_report(&mut self, now: Instant) {
-        (self.who, self.served, self.free_since) = (Who::Free, false, now);
+        (self.who, self.served) = (Who::Free, false);
+        (self.free_since, self.is_asked) = (now, false);
     }
 
     /// Returns whether the peer may have closed the connection some time ago.
     fn is_stale(&self, now: Instant) -> bool {
         self.who == Who::Free
+            && !self.is_asked
             && now.since(self.free_since) > FRESH
             && self.polled.as_ref().is_some_and(|polled| polled.is_socket())
     }
@@ -164,8 +168,9 @@ impl Reading {
         if self.is_awake { Look::Read } else { Look::Wait(None) }
     }
 
-    /// What the engine accepts has changed. Returns what to wake the caller with that reads.
-    pub(super) fn changed(&mut self, reads: Option<bool>) -> Option<Polled> {
+    /// A turn has ended, which may have written. Returns what to wake the caller with that reads.
+    pub(super) fn changed(&mut self, reads: Option<bool>, wrote: bool) -> Option<Polled> {
+        self.is_asked |= wrote;
         let wakes = reads != Some(true) && take(&mut self.waits);
         match reads {
             // The end of the stream is closed.

@@ -106,12 +106,12 @@ fn caller_does_not_read_what_the_engine_does_not_accept() {
     assert_eq!(reading.look(None, &mut None), Look::Wait(None));
     assert!(matches!(served().enter(Some(false)), (Wait::Elsewhere, false)));
     for reads in [None, Some(false)] {
-        assert!(led().changed(reads).is_none(), "it does not wait");
+        assert!(led().changed(reads, false).is_none(), "it does not wait");
         let mut reading = led();
         reading.waits = true;
-        assert!(reading.changed(ON).is_none());
-        assert!(reading.changed(reads).is_some(), "it is woken");
-        assert!(reading.changed(reads).is_none(), "once");
+        assert!(reading.changed(ON, false).is_none());
+        assert!(reading.changed(reads, false).is_some(), "it is woken");
+        assert!(reading.changed(reads, false).is_none(), "once");
     }
     assert_eq!(led().look(Some(false), &mut None), Look::End);
 }
@@ -138,6 +138,9 @@ fn free_socket_is_looked_at_before_a_request() {
     assert!(!reading.is_stale(at(101)), "a caller reads");
     reading.leave(at(101), false);
     assert!(!reading.is_stale(at(200)) && reading.is_stale(at(202)));
+    assert!(reading.changed(ON, true).is_none());
+    assert!(!reading.is_stale(at(202)), "a caller will read the answer");
+    let mut reading = served();
     reading.who = Who::Thread;
     assert!(!reading.is_stale(at(202)), "the thread reads");
 }
