@@ -30,7 +30,13 @@ pub(crate) struct Driver {
     open_timeout: Duration,
     /// Callers that wait without knowing the connection of their answer.
     strangers: AtomicUsize,
+    /// Number of its connections.
+    open: AtomicUsize,
 }
+
+/// Maximum number of connections of a client whose callers read for themselves: beyond it, the
+/// threads that look whether anyone reads cost more than they save.
+const MOST_LED: usize = 4;
 
 #[derive(Default)]
 struct DriverState {
@@ -110,7 +116,8 @@ impl Driver {
     ) -> Arc<Self> {
         let state = Mutex::new(DriverState { given, ..DriverState::default() });
         let (ticks, closed, strangers) = (Condvar::new(), Condvar::new(), AtomicUsize::new(0));
-        Arc::new(Self { driving, state, ticks, closed, callbacks, open_timeout, strangers })
+        let open = AtomicUsize::new(0);
+        Arc::new(Self { driving, state, ticks, closed, callbacks, open_timeout, strangers, open })
     }
 
     /// Starts its thread.
@@ -239,6 +246,7 @@ impl Driver {
         let number = state.last;
         let threads = Arc::new(ConnectionThreads::new(number, connection, Arc::downgrade(self)));
         state.connections.insert(number, Arc::clone(&threads));
+        self.open.store(state.connections.len(), Ordering::Relaxed);
         threads
     }
 
@@ -274,8 +282,9 @@ impl Driver {
         self.strangers.fetch_sub(1, Ordering::SeqCst);
     }
 
-    pub(crate) fn has_strangers(&self) -> bool {
-        self.strangers.load(Ordering::SeqCst) > 0
+    /// Returns whether the threads of connections read, whatever callers wait for.
+    pub(crate) fn keeps_threads_reading(&self) -> bool {
+        self.strangers.load(Ordering::SeqCst) > 0 || self.open.load(Ordering::Relaxed) > MOST_LED
     }
 }
 
@@ -315,6 +324,7 @@ impl Driver {
     pub(crate) fn closed(&self, number: u64, due: Option<Instant>, threads: usize) {
         let mut state = self.lock();
         let connection = state.connections.remove(&number);
+        self.open.store(state.connections.len(), Ordering::Relaxed);
         if let Some(due) = due {
             state.due.remove(&(due, number));
         }

@@ -11,7 +11,8 @@
 //! | `Free` | `Caller`; if there are followers, or it cannot read now, it is one, and `Thread`, which is woken | | | it waits for [`OPEN`]; if no caller came meanwhile, `Thread` |
 //!
 //! So while a caller waits, somebody reads. A caller that does not know the connection of its
-//! answer counts as a follower of every connection ([`Driver::strangers`](crate::driver::Driver)).
+//! answer counts as a follower of every connection, and so do many connections of one client:
+//! see `Driver::keeps_threads_reading`.
 //! What the peer sends by itself waits for at most [`OPEN`] after a call. The end of a socket must
 //! not wait for that: before a request, a socket that is `Free` for longer than [`FRESH`] is read.
 //!
@@ -254,7 +255,7 @@ impl ConnectionThreads {
             lock(&self.changes).reading.begin_report(driver.clock().now());
             transfer.read(read);
         });
-        lock(&self.changes).reading.end_report(driver.has_strangers());
+        lock(&self.changes).reading.end_report(driver.keeps_threads_reading());
     }
 
     /// Returns whether the peer may have closed the connection some time ago.
@@ -300,7 +301,7 @@ struct Leading<'a> {
 impl Drop for Leading<'_> {
     fn drop(&mut self) {
         let mut changes = lock(&self.connection.changes);
-        let wakes = changes.reading.leave(self.driver.clock().now(), self.driver.has_strangers());
+        let wakes = changes.reading.leave(self.driver.clock().now(), self.driver.keeps_threads_reading());
         drop(changes);
         self.connection.wake_thread(wakes);
     }
