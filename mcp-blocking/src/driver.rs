@@ -246,7 +246,12 @@ impl Driver {
         let number = state.last;
         let threads = Arc::new(ConnectionThreads::new(number, connection, Arc::downgrade(self)));
         state.connections.insert(number, Arc::clone(&threads));
-        self.open.store(state.connections.len(), Ordering::Relaxed);
+        let open = state.connections.len();
+        self.open.store(open, Ordering::Relaxed);
+        drop(state);
+        if open == MOST_LED + 1 {
+            self.call_readers();
+        }
         threads
     }
 
@@ -264,6 +269,9 @@ impl Driver {
     /// Notices the connections that their peers have closed since a caller has read them. Call it
     /// before a request, which would be lost on one of them.
     pub(crate) fn refresh(self: &Arc<Self>) {
+        if self.keeps_threads_reading() {
+            return;
+        }
         let (state, now) = (self.lock(), self.clock().now());
         let stale = state.connections.values().filter(|connection| connection.is_stale(now));
         let stale: Vec<_> = stale.cloned().collect();
@@ -275,11 +283,15 @@ impl Driver {
     /// thread reads each connection that no caller reads.
     pub(crate) fn as_stranger(&self, wait: impl FnOnce()) {
         self.strangers.fetch_add(1, Ordering::SeqCst);
-        let connections: Vec<_> = self.lock().connections.values().cloned().collect();
-        connections.iter().for_each(|connection| connection.call_reader());
-        drop(connections);
+        self.call_readers();
         wait();
         self.strangers.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Lets the threads read that leave their connections to callers.
+    fn call_readers(&self) {
+        let connections: Vec<_> = self.lock().connections.values().cloned().collect();
+        connections.iter().for_each(|connection| connection.call_reader());
     }
 
     /// Returns whether the threads of connections read, whatever callers wait for.
