@@ -114,3 +114,43 @@ impl Writing {
         0
     }
 }
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+    use crate::direct::WriteNow;
+    use mcp_proto::Instant;
+    use mcp_proto::wired::ConnectionOutput;
+    use std::cell::Cell;
+    use std::io::{self, IoSlice};
+
+    /// A stream that accepts nothing for now, then has failed.
+    #[derive(Default)]
+    struct Failing(Cell<bool>);
+
+    impl WriteNow for Failing {
+        fn write_now(&self, _: &[IoSlice<'_>]) -> io::Result<usize> {
+            Err(if self.0.replace(true) { ErrorKind::BrokenPipe } else { ErrorKind::WouldBlock }.into())
+        }
+    }
+
+    // covers: B-167
+    #[test]
+    fn writing_thread_is_woken_by_a_write_that_failed() {
+        let (mut writing, mut transfer) = (Writing::default(), Transfer::given());
+        let write = || ConnectionOutput::Write("{}\n".into());
+        assert!(writing.begin(Box::new(io::sink()), Some(Box::new(Failing::default()))).is_none());
+        transfer.act(Instant::ZERO, write());
+        assert!(!writing.write_now(&mut transfer));
+        assert!(matches!(writing.rest(&transfer), Rest::Start(_)));
+        // The thread writes what is left, and waits for more.
+        while let Some(step) = writing.take_step(&mut transfer) {
+            let Some(Step::Write(pieces)) = step else { continue };
+            transfer.wrote(Ok(pieces.slices().iter().map(|piece| piece.len()).sum()));
+        }
+        transfer.act(Instant::ZERO, write());
+        assert!(writing.write_now(&mut transfer) && !transfer.writes());
+        assert!(matches!(writing.rest(&transfer), Rest::Wake));
+        assert!(matches!(writing.take_step(&mut transfer), Some(None)));
+    }
+}
