@@ -51,31 +51,21 @@ pub(crate) fn socket(_: &crate::socket::Socket) -> Option<Polled> {
 mod system {
     use super::{Polled, ReadNow};
     use crate::socket::Socket;
+    use crate::stream::{MOST, READ};
     use crate::transport::Reader;
     use bytes::Bytes;
-    use rustix::buffer::spare_capacity;
-    use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-    use rustix::io::{Errno, read, write};
-    use rustix::net::{RecvFlags, recv};
+    use mcp_proto::adapter::{WakeableWait, recv_now};
     use std::fs::File;
-    use std::io;
-    use std::mem::MaybeUninit;
-    use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+    use std::io::{self, Read};
+    use std::os::fd::OwnedFd;
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
-    use std::sync::{Arc, OnceLock};
     use std::time::Duration;
-
-    /// Size of a read while little arrives, in bytes: on the stack.
-    const SMALL: usize = 4 << 10;
-    /// Size of a read after a larger one, in bytes: the capacity of a pipe.
-    const LARGE: usize = 64 << 10;
 
     struct Readable {
         source: Source,
-        /// Wakes the thread that waits. Created when a caller waits for the first time, since most
-        /// connections of a server never need it.
-        wakes: OnceLock<Option<OwnedFd>>,
-        /// The latest read filled a small buffer: large answers often follow each other.
+        wait: WakeableWait,
+        /// The latest read filled its buffer: large answers often follow each other.
         is_large: AtomicBool,
     }
 
@@ -96,72 +86,48 @@ mod system {
     }
 
     fn polled(source: Source) -> Polled {
-        Arc::new(Readable { source, wakes: OnceLock::new(), is_large: AtomicBool::new(false) })
+        Arc::new(Readable { source, wait: WakeableWait::new(), is_large: AtomicBool::new(false) })
     }
 
-    impl Readable {
-        fn wakes(&self) -> Option<BorrowedFd<'_>> {
-            let create = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok();
-            self.wakes.get_or_init(create).as_ref().map(AsFd::as_fd)
-        }
-    }
-
-    impl AsFd for Source {
-        fn as_fd(&self) -> BorrowedFd<'_> {
+    impl Source {
+        fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
             match self {
-                Self::Pipe(file) => file.as_fd(),
-                Self::Socket(Socket::Tcp(socket)) => socket.as_fd(),
-                Self::Socket(Socket::Unix(socket)) => socket.as_fd(),
+                Self::Pipe(file) => (&**file).read(buffer),
+                Self::Socket(Socket::Tcp(socket)) => recv_now(socket, buffer),
+                Self::Socket(Socket::Unix(socket)) => recv_now(socket, buffer),
             }
         }
     }
 
     impl ReadNow for Readable {
         fn wait(&self, limit: Option<Duration>) -> io::Result<bool> {
-            let wakes = self.wakes().ok_or(io::ErrorKind::Unsupported)?;
-            let mut polled = [self.source.as_fd(), wakes].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-            let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
-            match poll(&mut polled, limit.as_ref()) {
-                Ok(_) => {}
-                Err(Errno::INTR) => return Ok(false),
-                Err(e) => return Err(e.into()),
+            match &self.source {
+                Source::Pipe(file) => self.wait.readable(file, limit),
+                Source::Socket(Socket::Tcp(socket)) => self.wait.readable(socket, limit),
+                Source::Socket(Socket::Unix(socket)) => self.wait.readable(socket, limit),
             }
-            let [is_ready, is_woken] = polled.map(|fd| !fd.revents().is_empty());
-            if is_woken {
-                // Nothing is there if it was read meanwhile, which is as good.
-                _ = read(wakes, &mut [0; 8]);
-            }
-            Ok(is_ready)
         }
 
         fn read_now(&self) -> io::Result<Bytes> {
-            if self.is_large.load(Ordering::Relaxed) {
-                let mut large = Vec::with_capacity(LARGE);
-                match &self.source {
-                    Source::Pipe(file) => drop(read(file, spare_capacity(&mut large))?),
-                    socket => drop(recv(socket, spare_capacity(&mut large), RecvFlags::DONTWAIT)?),
+            let (mut small, mut large) = ([0; READ], Vec::new());
+            let buffer = match self.is_large.load(Ordering::Relaxed) {
+                true => {
+                    large.resize(MOST, 0);
+                    &mut large[..]
                 }
-                self.is_large.store(large.len() >= SMALL, Ordering::Relaxed);
-                return Ok(Bytes::copy_from_slice(&large));
-            }
-            let mut small = [MaybeUninit::<u8>::uninit(); SMALL];
-            let (bytes, _) = match &self.source {
-                Source::Pipe(file) => read(file, &mut small)?,
-                socket => recv(socket, &mut small, RecvFlags::DONTWAIT)?.0,
+                false => &mut small[..],
             };
-            self.is_large.store(bytes.len() >= SMALL, Ordering::Relaxed);
-            Ok(Bytes::copy_from_slice(bytes))
+            let n = self.source.read(buffer)?;
+            self.is_large.store(n >= READ, Ordering::Relaxed);
+            Ok(Bytes::copy_from_slice(&buffer[..n]))
+        }
+
+        fn wake(&self) {
+            self.wait.wake();
         }
 
         fn is_socket(&self) -> bool {
             matches!(self.source, Source::Socket(_))
-        }
-
-        fn wake(&self) {
-            if let Some(wakes) = self.wakes() {
-                // It fails only if the counter is full, which wakes the thread as well.
-                _ = write(wakes, &1u64.to_ne_bytes());
-            }
         }
     }
 }

@@ -8,9 +8,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Size of a read while little arrives, in bytes: on the stack, so that an idle connection holds no
 /// buffer.
-const READ: usize = 4 << 10;
+pub(crate) const READ: usize = 4 << 10;
 /// Size of a read after one that was full, in bytes: the capacity of a pipe.
-const MOST: usize = 64 << 10;
+pub(crate) const MOST: usize = 64 << 10;
 
 /// Reads until the stream has ended. `report` gets the result of each read, and returns whether to
 /// read on.

@@ -110,12 +110,14 @@ pub use launcher::find_launcher;
 pub use mailbox::Mailbox;
 #[cfg(feature = "std")]
 pub use options::{EventCallback, ServerOptions, Service, Spawn};
+#[cfg(all(feature = "os", any(target_os = "linux", target_os = "android")))]
+pub use os::WakeableWait;
 #[cfg(all(feature = "os", shuttle))]
 pub use os::model;
 #[cfg(feature = "os")]
 pub use os::{ChildProcess, Clock, Spawned, TakenStdio, block_on, block_on_for, seed};
 #[cfg(all(feature = "os", unix))]
-pub use os::{NonBlocking, SocketFile, peer_credentials, send_now};
+pub use os::{NonBlocking, SocketFile, peer_credentials, recv_now, send_now};
 pub use question::{Question, Reply, ReplyKey, ReplyToken};
 pub use queue::{Pieces, Step, WriteQueue};
 #[cfg(feature = "std")]

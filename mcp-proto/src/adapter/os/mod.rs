@@ -17,10 +17,12 @@ mod process;
 #[cfg(unix)]
 mod socket_file;
 mod stdio;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod wakeable;
 
 pub use clock::{Clock, seed};
 #[cfg(unix)]
-pub use nonblocking::{NonBlocking, send_now};
+pub use nonblocking::{NonBlocking, recv_now, send_now};
 pub(super) use park::exit;
 pub(super) use park::is_unwinding;
 pub use park::{block_on, block_on_for};
@@ -28,3 +30,5 @@ pub use process::{ChildProcess, Spawned};
 #[cfg(unix)]
 pub use socket_file::{SocketFile, peer_credentials};
 pub use stdio::TakenStdio;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub use wakeable::WakeableWait;

@@ -80,6 +80,15 @@ pub fn send_now(socket: impl AsFd, pieces: &[IoSlice<'_>]) -> io::Result<usize> 
     Ok(sendmsg(socket, pieces, &mut SendAncillaryBuffer::default(), flags)?)
 }
 
+/// Receives what has arrived at a socket, whatever its mode is. Never waits.
+///
+/// # Errors
+/// [`WouldBlock`](io::ErrorKind::WouldBlock) if nothing has arrived, or the error of the operating
+/// system.
+pub fn recv_now(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
+    Ok(recv(socket, buffer, RecvFlags::DONTWAIT)?.0)
+}
+
 impl AsFd for NonBlocking {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.0 {
@@ -93,7 +102,7 @@ impl Read for &NonBlocking {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &self.0 {
             Kind::Pipe(pipe) => (&mut &*pipe).read(buffer),
-            Kind::Socket(socket) => Ok(recv(socket, buffer, RecvFlags::DONTWAIT)?.0),
+            Kind::Socket(socket) => recv_now(socket, buffer),
         }
     }
 }
