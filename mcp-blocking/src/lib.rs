@@ -44,7 +44,7 @@
 //! most [`ServerOptions::threads`]. It has at most as many again for [`ServerOptions::on_admit`].
 //! Connections beyond [`max_exchanges`](mcp_proto::limits::ServerLimits::max_exchanges) have their
 //! threads too while they are refused, at most 64 connections at a time. A client that does not
-//! read blocks only the threads of its own connection. No thread polls.
+//! read blocks only the threads of its own connection. No thread polls while nothing happens.
 //!
 //! The thread of a connection reads. On Linux, a caller that waits for its answer reads a socket or
 //! a program itself, unless another caller does: it needs no other thread then, and what the server
