@@ -460,7 +460,6 @@ fn connect(
             let given = given.ok_or_else(|| unreachable(&"a channel that was given cannot be opened again"))?;
             stream(Stream::of((given.0)().map_err(|e| unreachable(&e))?))
         }
-        #[cfg(not(unix))]
         _ => Err(unreachable(&"this build cannot open such a channel")),
     }
 }

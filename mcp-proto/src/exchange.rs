@@ -249,6 +249,7 @@ pub enum Sent {
 /// The target of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub enum Endpoint {
     /// A child process, over its standard input and output.
     Program(Program),
@@ -267,6 +268,7 @@ pub struct UnixSocket(pub String);
 /// Scheme, host and port of a URL.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Origin {
     /// Whether the scheme is `https`.
     pub tls: bool,

@@ -7,8 +7,13 @@ pub use crate::call::CallId;
 use crate::call::RawCall;
 use crate::error::{AuthHints, Diagnostic};
 use crate::exchange::{ConnectionId, ExchangeEvent, ExchangeId, Headers, IoEvent, Peer};
-use crate::model::elicitation::{ElicitRequest, ElicitResult};
+use crate::model::capabilities::ClientCapabilities;
+use crate::model::elicitation::{ElicitRequest, ElicitResult, Form, UrlRequest};
+use crate::model::roots::{Root, Roots};
+use crate::model::sampling::{SampleRequest, SampleResult};
 use crate::rpc::{DecodeError, ErrorObject, Object, RawJson, code};
+use crate::version::ProtocolVersion;
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -163,8 +168,8 @@ impl From<String> for Principal {
     }
 }
 
-/// A change that a server can announce to its clients.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+/// A change of what a server offers. A server announces it, and its clients report it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[non_exhaustive]
 pub enum Change {
     /// The list of tools has changed (`notifications/tools/list_changed`).
@@ -206,10 +211,10 @@ pub enum Authorization {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum InputRequest {
-    /// Input of the user, in a form (`elicitation/create`).
+    /// Input of the user (`elicitation/create`).
     Elicitation(ElicitRequest),
-    /// A completion of a language model (`sampling/createMessage`), with the params on the wire.
-    Sampling(Object),
+    /// A message of a language model (`sampling/createMessage`). In a box, since it is large.
+    Sampling(Box<SampleRequest>),
     /// The roots (`roots/list`).
     Roots,
 }
@@ -221,10 +226,10 @@ pub enum InputRequest {
 pub enum InputAnswer {
     /// The response of the user.
     Elicitation(ElicitResult),
-    /// The result of `sampling/createMessage` on the wire.
-    Sampling(#[cfg_attr(feature = "record", serde(with = "crate::record::value"))] Object),
-    /// The result of `roots/list` on the wire.
-    Roots(#[cfg_attr(feature = "record", serde(with = "crate::record::value"))] Object),
+    /// The message of the language model.
+    Sampling(#[cfg_attr(feature = "record", serde(with = "crate::record::value"))] SampleResult),
+    /// The roots.
+    Roots(#[cfg_attr(feature = "record", serde(with = "crate::record::value"))] Roots),
     /// There is no answer. A legacy server receives this error. With a modern server, the call
     /// fails.
     Error(ErrorObject),
@@ -240,20 +245,54 @@ impl InputRequest {
         }
     }
 
-    /// Returns the name of the client capability that the request needs.
-    pub const fn capability(&self) -> &'static str {
+    /// Returns whether a client with these capabilities supports the request.
+    pub fn is_supported_by(&self, declared: &ClientCapabilities) -> bool {
         match self {
-            Self::Elicitation(_) => "elicitation",
-            Self::Sampling(_) => "sampling",
-            Self::Roots => "roots",
+            Self::Elicitation(ElicitRequest::Form(_)) => declared.elicits_forms(),
+            Self::Elicitation(ElicitRequest::Url(_)) => declared.elicits_urls(),
+            Self::Sampling(request) if request.uses_tools() => declared.samples_with_tools(),
+            Self::Sampling(_) => declared.sampling.is_some(),
+            Self::Roots => declared.roots.is_some(),
         }
     }
 
-    /// Returns the params on the wire. `roots/list` has none.
-    pub fn params(&self) -> Option<Object> {
+    /// Returns whether the revision has the request.
+    pub(crate) fn exists_in(&self, version: ProtocolVersion) -> bool {
+        let rules = version.rules();
         match self {
-            Self::Elicitation(request) => Some(request.to_object()),
-            Self::Sampling(params) => Some(params.clone()),
+            Self::Elicitation(ElicitRequest::Form(_)) => rules.elicitation,
+            Self::Elicitation(ElicitRequest::Url(_)) => rules.elicitation_modes,
+            Self::Sampling(request) => rules.sampling_tools || !request.uses_tools(),
+            Self::Roots => true,
+        }
+    }
+
+    /// Adds the capabilities that the request needs.
+    pub(crate) fn require(&self, required: &mut ClientCapabilities) {
+        match self {
+            Self::Elicitation(request) => {
+                let modes = required.elicitation.get_or_insert_default();
+                let mode = match request {
+                    ElicitRequest::Form(_) => &mut modes.form,
+                    ElicitRequest::Url(_) => &mut modes.url,
+                };
+                *mode = Some(Object::new());
+            }
+            Self::Sampling(request) => {
+                let sampling = required.sampling.get_or_insert_default();
+                if request.uses_tools() {
+                    sampling.tools = Some(Object::new());
+                }
+            }
+            Self::Roots => drop(required.roots.get_or_insert_default()),
+        }
+    }
+
+    /// Returns the params on the wire, as this revision has them. `roots/list` has none.
+    pub fn params(&self, version: ProtocolVersion) -> Option<Object> {
+        match self {
+            Self::Elicitation(request) => Some(request.write()),
+            Self::Sampling(request) => Some(request.write(version)),
             Self::Roots => None,
         }
     }
@@ -266,7 +305,7 @@ impl InputRequest {
         let params = || Object::read_opt(params);
         Ok(Some(match method {
             "elicitation/create" => Self::Elicitation(ElicitRequest::read(&params()?)?),
-            "sampling/createMessage" => Self::Sampling(params()?),
+            "sampling/createMessage" => Self::Sampling(Box::new(SampleRequest::read(params()?)?)),
             "roots/list" => Self::Roots,
             _ => return Ok(None),
         }))
@@ -280,66 +319,79 @@ impl InputRequest {
         let result = Object::read(result)?;
         Ok(match self {
             Self::Elicitation(_) => InputAnswer::Elicitation(ElicitResult::read(&result)?),
-            Self::Sampling(_) => InputAnswer::Sampling(result),
-            Self::Roots => {
-                result.array("roots")?;
-                InputAnswer::Roots(result)
-            }
+            Self::Sampling(_) => InputAnswer::Sampling(SampleResult::read(result)?),
+            Self::Roots => InputAnswer::Roots(Roots::read(result)?),
         })
     }
 }
 
-impl InputAnswer {
-    /// Returns the result on the wire.
-    ///
-    /// # Errors
-    /// The error of [`InputAnswer::Error`].
-    pub fn to_object(&self) -> Result<Object, ErrorObject> {
-        match self {
-            Self::Elicitation(result) => Ok(result.to_object()),
-            Self::Sampling(result) | Self::Roots(result) => Ok(result.clone()),
-            Self::Error(error) => Err(error.clone()),
-        }
+impl From<Form> for InputRequest {
+    fn from(form: Form) -> Self {
+        Self::Elicitation(form.into())
+    }
+}
+
+impl From<UrlRequest> for InputRequest {
+    fn from(request: UrlRequest) -> Self {
+        Self::Elicitation(request.into())
+    }
+}
+
+impl From<SampleRequest> for InputRequest {
+    fn from(request: SampleRequest) -> Self {
+        Self::Sampling(Box::new(request))
     }
 }
 
 impl InputAnswer {
-    /// Creates the roots with these URIs, without names.
-    pub fn roots<S: AsRef<str>>(uris: impl IntoIterator<Item = S>) -> Self {
-        let roots: Vec<RawJson> = uris.into_iter().map(|uri| Object::new().with("uri", uri.as_ref()).into()).collect();
-        Self::Roots(Object::new().with("roots", roots))
+    /// Returns the result on the wire, as this revision has it.
+    ///
+    /// # Errors
+    /// The error of [`InputAnswer::Error`].
+    pub fn to_object(&self, version: ProtocolVersion) -> Result<Object, ErrorObject> {
+        match self {
+            Self::Elicitation(result) => Ok(result.to_object()),
+            Self::Sampling(result) => Ok(result.write(version)),
+            Self::Roots(roots) => Ok(roots.write()),
+            Self::Error(error) => Err(error.clone()),
+        }
+    }
+
+    /// Creates the answer with these roots.
+    pub fn roots<R: Into<Root>>(roots: impl IntoIterator<Item = R>) -> Self {
+        Self::Roots(Roots::new(roots))
     }
 
     /// Creates the answer of a user who accepts the form. A field that `content` omits has its
     /// default.
     ///
     /// ```
-    /// # use mcp_proto::model::elicitation::{ElicitRequest, ElicitResult, Field};
+    /// # use mcp_proto::model::elicitation::{ElicitResult, Field, Form};
     /// # use mcp_proto::{InputAnswer, Object};
     /// let express = Field::boolean("express").default_value(false);
-    /// let form = ElicitRequest::form("Ship it?").text("to").field(express);
+    /// let form = Form::new("Ship it?").text("to").field(express);
     /// let answer = InputAnswer::accept(&form, Object::new().with("to", "Paris"));
     /// let all = Object::new().with("to", "Paris").with("express", false);
     /// assert_eq!(answer, InputAnswer::Elicitation(ElicitResult::Accept(all)));
     /// ```
-    pub fn accept(request: &ElicitRequest, content: Object) -> Self {
-        Self::Elicitation(ElicitResult::accept(request, content))
+    pub fn accept(form: &Form, content: Object) -> Self {
+        Self::Elicitation(ElicitResult::accept(form, content))
     }
 
     /// Creates the answer of a user who accepts the form unchanged. Each field with a default has
     /// it.
     ///
     /// ```
-    /// # use mcp_proto::model::elicitation::{ElicitRequest, ElicitResult, Field};
+    /// # use mcp_proto::model::elicitation::{ElicitResult, Field, Form};
     /// # use mcp_proto::{InputAnswer, Object};
     /// let size = Field::choice("size", ["s", "l"]).default_value("l");
-    /// let form = ElicitRequest::form("Which copies?").field(size);
+    /// let form = Form::new("Which copies?").field(size);
     /// let answer = InputAnswer::accept_defaults(&form);
     /// let content = Object::new().with("size", "l");
     /// assert_eq!(answer, InputAnswer::Elicitation(ElicitResult::Accept(content)));
     /// ```
-    pub fn accept_defaults(request: &ElicitRequest) -> Self {
-        Self::Elicitation(ElicitResult::accept_defaults(request))
+    pub fn accept_defaults(form: &Form) -> Self {
+        Self::Elicitation(ElicitResult::accept_defaults(form))
     }
 
     /// Creates an error of this side (`-32603`): the callback panicked, or there is none.

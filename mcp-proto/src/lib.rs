@@ -154,7 +154,7 @@ pub use input::{Authorization, Challenge, InputAnswer, InputRequest, Outcome};
 pub use limits::Limits;
 pub use model::Progress;
 pub use model::content::Content;
-pub use model::elicitation::{ElicitRequest, ElicitResult};
+pub use model::elicitation::{ElicitRequest, ElicitResult, Form, UrlRequest};
 pub use model::lifecycle::{Implementation, ServerInfo};
 pub use model::tools::{self, CallToolResult, Tool};
 #[cfg(feature = "std")]

@@ -67,6 +67,11 @@ pub struct Rules {
     pub invalid_arguments_as_result: bool,
     /// Elicitation has modes (`form`, `url`), and a client declares them one by one.
     pub elicitation_modes: bool,
+    /// A request for sampling may have tools, and the content of its messages may be several
+    /// blocks.
+    pub sampling_tools: bool,
+    /// The capability `completions` exists.
+    pub completions: bool,
     /// The revision itself defines (experimental) tasks: `tasks/get` and the others,
     /// `notifications/tasks/status`.
     pub tasks: bool,
@@ -122,10 +127,18 @@ impl ProtocolVersion {
             icons: false,
             invalid_arguments_as_result: false,
             elicitation_modes: false,
+            sampling_tools: false,
+            completions: false,
             tasks: false,
         };
-        const V2025_03: Rules =
-            Rules { batches: true, progress_message: true, audio: true, tool_annotations: true, ..OLDEST };
+        const V2025_03: Rules = Rules {
+            batches: true,
+            progress_message: true,
+            audio: true,
+            tool_annotations: true,
+            completions: true,
+            ..OLDEST
+        };
         const V2025_06: Rules =
             Rules { batches: false, elicitation: true, resource_links: true, titles: true, ..V2025_03 };
         const V2025_11: Rules = Rules {
@@ -134,6 +147,7 @@ impl ProtocolVersion {
             icons: true,
             invalid_arguments_as_result: true,
             elicitation_modes: true,
+            sampling_tools: true,
             tasks: true,
             ..V2025_06
         };

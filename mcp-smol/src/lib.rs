@@ -89,12 +89,14 @@ pub use mcp_proto::adapter::{
 };
 pub use mcp_proto::client::BadHeader;
 pub use mcp_proto::client::{
-    Event as ClientEvent, ListenerStart, Policy, Repeat, Restart, Resume, Termination, Verdict,
+    Event as ClientEvent, ListenerStart, Policy, Repeat, Restart, Resume, Termination, Verdict, Watch,
 };
 pub use mcp_proto::error::{HttpError, StreamEnd};
 pub use mcp_proto::exchange::{Credentials, Group, Inherit, Peer, Program, RequestHead, UnixSocket};
 pub use mcp_proto::input::{Admission, Change, Principal, SessionKey};
-pub use mcp_proto::model::elicitation::{Choice, Field, FieldKind};
+pub use mcp_proto::model::elicitation::{Choice, Field, FieldKind, UrlRequest};
+pub use mcp_proto::model::roots::Root;
+pub use mcp_proto::model::sampling::{SampleRequest, SampleResult};
 pub use mcp_proto::process::Stderr;
 #[cfg(feature = "record")]
 pub use mcp_proto::record::{Recorder, Redaction};
@@ -103,8 +105,8 @@ pub use mcp_proto::server::{Append, Event as ServerEvent, Hosts, ServerConfig, S
 pub use mcp_proto::stats::{ClientStats, ServerStats};
 pub use mcp_proto::version::{ProtocolVersion, Versions};
 pub use mcp_proto::{
-    self, Authorization, Call, CallError, CallToolResult, Challenge, Content, Cx, Denied, Direction, ElicitRequest,
-    ElicitResult, ErrorObject, Handler, Headers, IntoCall, IntoOutput, Json, MessageHook, MessageKind, Object, Outcome,
+    self, Authorization, Call, CallError, CallToolResult, Challenge, Content, Cx, Denied, Direction, ElicitResult,
+    ErrorObject, Form, Handler, Headers, IntoCall, IntoOutput, Json, MessageHook, MessageKind, Object, Outcome,
     Progress, RawJson, Router, ServerInfo, Tool, ToolError, WireMessage, custom, ping, tools,
 };
 #[cfg(feature = "http")]

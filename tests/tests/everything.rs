@@ -8,8 +8,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use mcp_blocking::{Client, ClientEvent, ClientOptions, IntoTarget, Policy, Progress, connect_with, tools};
-use mcp_proto::{CallError, ElicitRequest, ElicitResult, Object};
+use mcp_blocking::{Change, Client, ClientEvent, ClientOptions, IntoTarget, Policy, Progress, connect_with, tools};
+use mcp_proto::{CallError, ElicitResult, Form, Object};
 use mcp_tests::conformance::server;
 use mcp_tests::conformance::started::Started;
 use serde_json::json;
@@ -21,11 +21,9 @@ const SOON: Duration = Duration::from_secs(30);
 
 fn connect(target: impl IntoTarget<mcp_blocking::Given>, policy: Policy, changed: mpsc::Sender<()>) -> Client {
     let config = ClientOptions::new()
-        .on_elicit(|question: ElicitRequest| {
-            ElicitResult::accept(&question, Object::new().with("ok", true).with("name", "Ada"))
-        })
+        .on_elicit(|question: Form| ElicitResult::accept(&question, Object::new().with("ok", true).with("name", "Ada")))
         .on_event(move |event| {
-            if matches!(event, ClientEvent::ToolsChanged) {
+            if matches!(event, ClientEvent::Changed(Change::Tools)) {
                 // The second call is not awaited.
                 let _ = changed.send(());
             }
@@ -33,7 +31,7 @@ fn connect(target: impl IntoTarget<mcp_blocking::Given>, policy: Policy, changed
         .set(move |config| {
             config.policy = policy;
             config.timeout = Some(SOON);
-            config.watch_tools = true;
+            config.watch.tools = true;
         });
     connect_with(target, config).expect("it serves")
 }

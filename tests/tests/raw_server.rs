@@ -6,7 +6,6 @@ use mcp_proto::error::DiagnosticKind;
 use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, Peer, Shutdown};
 use mcp_proto::input::{Note, RequestKey};
 use mcp_proto::model::lifecycle::Implementation;
-use mcp_proto::rpc::Object;
 use mcp_proto::server::{Event, Incoming, Responder};
 use mcp_proto::version::{ProtocolVersion, Versions};
 use mcp_proto::wired::{Kind, WiredServer};
@@ -34,7 +33,7 @@ impl Raw {
 
     fn with(change: impl FnOnce(&mut ServerConfig)) -> Self {
         let mut config = ServerConfig::new(Implementation::new("raw", "1.0"));
-        config.capabilities.tools = Some(Object::new());
+        config.capabilities.tools = Some(Default::default());
         config.limits.frame.max_request_body = 1000;
         change(&mut config);
         let mut server = WiredServer::new(Arc::new(config), [7; 32], Instant::ZERO);

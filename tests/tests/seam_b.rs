@@ -24,8 +24,8 @@ use mcp_proto::rpc::Object;
 use mcp_proto::server::{self, Incoming, Responder};
 use mcp_proto::version::{ProtocolVersion, Versions};
 use mcp_proto::{
-    CallError, Client, ClientConfig, ElicitRequest, ElicitResult, InputAnswer, Instant, Limits, Outcome, Progress,
-    Router, Server, ServerConfig, frame, tool, tools,
+    CallError, Client, ClientConfig, ElicitResult, Form, InputAnswer, Instant, Limits, Outcome, Progress, Router,
+    Server, ServerConfig, frame, tool, tools,
 };
 use std::collections::BTreeMap;
 use std::mem;
@@ -165,7 +165,7 @@ impl HttpServer {
     fn new() -> Self {
         let router = Router::new("greeter", "1.0")
             .tool(tool("greet").describe("greets the user by name"), |cx, ()| {
-                let answer = cx.elicit("who", ElicitRequest::form("What is your name?").text("name"))?;
+                let answer = cx.elicit("who", Form::new("What is your name?").text("name"))?;
                 let ElicitResult::Accept(content) = answer else { return Ok("hello, stranger".to_string()) };
                 Ok(format!("hello, {}", content.required::<String>("name")?))
             })

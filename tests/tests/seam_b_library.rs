@@ -14,8 +14,9 @@ use mcp_proto::exchange::{
     Closed, ExchangeEvent, ExchangeId, Headers, Inbound, Origin, RequestHead, ResponseHead, Sent, Start,
 };
 use mcp_proto::input::CallId;
+use mcp_proto::input::Change;
 use mcp_proto::rpc::Object;
-use mcp_proto::{CallError, CallToolResult, ElicitRequest, ElicitResult, InputAnswer, Instant, Progress, frame, tools};
+use mcp_proto::{CallError, CallToolResult, ElicitResult, Form, InputAnswer, Instant, Progress, frame, tools};
 use mcp_tests::stub::{Ask, Step, Stub, good_legacy, say, whole};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read};
@@ -265,7 +266,7 @@ fn router(running: &Arc<AtomicUsize>) -> Router {
             Ok(count.to)
         })
         .tool(tool("greet"), |cx, ()| {
-            let answer = cx.elicit("who", ElicitRequest::form("What is your name?").text("name"))?;
+            let answer = cx.elicit("who", Form::new("What is your name?").text("name"))?;
             let ElicitResult::Accept(content) = answer else { return Ok("hello, stranger".to_string()) };
             let name: String = content.required("name")?;
             Ok(format!("hello, {name}"))
@@ -415,7 +416,7 @@ fn legacy_server_gets_session_listener_and_delete() {
     driver.until(|_, event| {
         match event {
             Event::Notification { .. } => notes += 1,
-            Event::ToolsChanged => changed += 1,
+            Event::Changed(Change::Tools) => changed += 1,
             Event::Ended { call: of, outcome } if of == call => result = Some(said(outcome)),
             _ => {}
         }

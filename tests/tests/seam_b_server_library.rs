@@ -23,8 +23,8 @@ use mcp_proto::route::Routed;
 use mcp_proto::rpc::Object;
 use mcp_proto::server::{Event, Incoming, Output, Responder, Server};
 use mcp_proto::{
-    CallError, CallToolResult, Cx, ElicitRequest, ElicitResult, Instant, Progress, ProtocolVersion, Refusal, Router,
-    Versions, frame, tool, tools,
+    CallError, CallToolResult, Cx, ElicitResult, Form, Instant, Progress, ProtocolVersion, Refusal, Router, Versions,
+    frame, tool, tools,
 };
 use smol::channel::{Receiver, Sender, unbounded};
 use smol::io::{AsyncRead, AsyncWrite};
@@ -443,7 +443,7 @@ fn router() -> Router {
             Ok(to)
         })
         .tool(tool("greet"), |cx, ()| {
-            let answer = cx.elicit("who", ElicitRequest::form("What is your name?").text("name"))?;
+            let answer = cx.elicit("who", Form::new("What is your name?").text("name"))?;
             let ElicitResult::Accept(content) = answer else { return Ok("hello, stranger".to_string()) };
             Ok(format!("hello, {}", content.required::<String>("name")?))
         })
@@ -589,8 +589,8 @@ fn cancelled_call_is_cancelled_at_the_server() {
 fn change_reaches_the_listeners() {
     for version in VERSIONS {
         let (tell, told) = mpsc::channel();
-        let listening = ClientOptions::new().set(|config| config.watch_tools = true).on_event(move |event| {
-            if matches!(event, client::Event::ToolsChanged) {
+        let listening = ClientOptions::new().set(|config| config.watch.tools = true).on_event(move |event| {
+            if matches!(event, client::Event::Changed(Change::Tools)) {
                 let _ = tell.send(());
             }
         });

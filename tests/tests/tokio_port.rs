@@ -12,9 +12,7 @@ use mcp_proto::adapter::{Client, ClientOptions, Server, ServerOptions, Target};
 use mcp_proto::client::{Event, Policy, Termination};
 use mcp_proto::exchange::{Closed, Peer, Program, Sent, UnixSocket};
 use mcp_proto::process::Stderr;
-use mcp_proto::{
-    CallError, CallToolResult, ElicitRequest, ElicitResult, Object, Progress, Router, ToolError, tool, tools,
-};
+use mcp_proto::{CallError, CallToolResult, ElicitResult, Form, Object, Progress, Router, ToolError, tool, tools};
 use mcp_tests::orphans::Pids;
 use serde_json::json;
 use std::future::{Future, pending};
@@ -88,8 +86,7 @@ fn router() -> Router {
         .tool_async(tool("panics"), |_cx, ()| async { panics() })
         .tool(tool("panics_on_a_thread"), |_cx, ()| panics())
         .tool(tool("greets"), |cx, ()| {
-            let asked: Option<Text> =
-                cx.elicit("text", ElicitRequest::form("Say something").text("text"))?.content()?;
+            let asked: Option<Text> = cx.elicit("text", Form::new("Say something").text("text"))?.content()?;
             Ok(asked.map_or_else(String::new, |asked| asked.text))
         })
 }

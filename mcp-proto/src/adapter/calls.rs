@@ -83,7 +83,7 @@ impl<W> Calls<W> {
                 }))
             }
             Event::Ready(info) => {
-                self.ready = Some(info.clone());
+                self.ready = Some(ServerInfo::clone(&info));
                 Noted::Milestone(Event::Ready(info))
             }
             Event::Terminated(why) => {

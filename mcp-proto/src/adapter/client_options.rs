@@ -8,7 +8,10 @@ use crate::client::{BadHeader, ClientConfig, Event};
 use crate::exchange::{ConnectionId, ConnectionNotice};
 use crate::hook::{Denied, MessageHook, WireMessage};
 use crate::input::{Authorization, Challenge, InputAnswer, InputRequest};
-use crate::model::elicitation::{ElicitRequest, ElicitResult};
+use crate::model::capabilities::{RootsCapability, SamplingCapability};
+use crate::model::elicitation::{ElicitRequest, ElicitResult, Form, UrlRequest};
+use crate::model::roots::Root;
+use crate::model::sampling::{SampleRequest, SampleResult};
 use crate::process::Stderr;
 #[cfg(feature = "record")]
 use crate::record::Recorder;
@@ -18,7 +21,6 @@ use crate::time::Instant;
 use crate::wired::WiredClient;
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
-use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
@@ -110,59 +112,78 @@ impl ClientOptions {
     }
 
     /// Sets the callback for requests to the user, in a form.
-    pub fn on_elicit(mut self, ask: impl Fn(ElicitRequest) -> ElicitResult + Send + Sync + 'static) -> Self {
+    pub fn on_elicit(mut self, ask: impl Fn(Form) -> ElicitResult + Send + Sync + 'static) -> Self {
         self.callbacks.elicit = Callback::sync(ask);
-        self.set(|config| config.capabilities.elicitation = Some(Object::new()))
+        self.declare_forms()
     }
 
     /// Like [`on_elicit`](Self::on_elicit), with a callback that returns a future.
     pub fn on_elicit_async<F, R>(mut self, ask: F) -> Self
     where
-        F: Fn(ElicitRequest) -> R + Send + Sync + 'static,
+        F: Fn(Form) -> R + Send + Sync + 'static,
         R: Future<Output = ElicitResult> + Send + 'static,
     {
         self.callbacks.elicit = Callback::future(ask);
-        self.set(|config| config.capabilities.elicitation = Some(Object::new()))
+        self.declare_forms()
     }
 
-    /// Sets the callback for requests to a language model, with the params and the result on the
-    /// wire.
-    pub fn on_sample(mut self, ask: impl Fn(Object) -> Result<Object, ErrorObject> + Send + Sync + 'static) -> Self {
+    /// Sets the callback for requests to open a web page. It shows the user the whole URL, opens it
+    /// only with consent, and returns whether the user consented. The engine never opens a URL.
+    pub fn on_elicit_url(mut self, ask: impl Fn(UrlRequest) -> ElicitResult + Send + Sync + 'static) -> Self {
+        self.callbacks.elicit_url = Callback::sync(ask);
+        self.declare_urls()
+    }
+
+    /// Like [`on_elicit_url`](Self::on_elicit_url), with a callback that returns a future.
+    pub fn on_elicit_url_async<F, R>(mut self, ask: F) -> Self
+    where
+        F: Fn(UrlRequest) -> R + Send + Sync + 'static,
+        R: Future<Output = ElicitResult> + Send + 'static,
+    {
+        self.callbacks.elicit_url = Callback::future(ask);
+        self.declare_urls()
+    }
+
+    /// Sets the callback for requests to a language model.
+    pub fn on_sample(
+        mut self,
+        ask: impl Fn(SampleRequest) -> Result<SampleResult, ErrorObject> + Send + Sync + 'static,
+    ) -> Self {
         self.callbacks.sample = Callback::sync(ask);
-        self.set(|config| config.capabilities.sampling = Some(Object::new()))
+        self.set(|config| config.capabilities.sampling = Some(SamplingCapability::default()))
     }
 
     /// Like [`on_sample`](Self::on_sample), with a callback that returns a future.
     pub fn on_sample_async<F, R>(mut self, ask: F) -> Self
     where
-        F: Fn(Object) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<Object, ErrorObject>> + Send + 'static,
+        F: Fn(SampleRequest) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<SampleResult, ErrorObject>> + Send + 'static,
     {
         self.callbacks.sample = Callback::future(ask);
-        self.set(|config| config.capabilities.sampling = Some(Object::new()))
+        self.set(|config| config.capabilities.sampling = Some(SamplingCapability::default()))
     }
 
-    /// Sets the callback that lists the roots, with the result on the wire.
-    pub fn on_roots(self, list: impl Fn() -> Result<Object, ErrorObject> + Send + Sync + 'static) -> Self {
-        self.answer_roots(Callback::sync(move |()| list().map_or_else(InputAnswer::Error, InputAnswer::Roots)))
+    /// Sets the callback that lists the roots.
+    pub fn on_roots(self, list: impl Fn() -> Result<Vec<Root>, ErrorObject> + Send + Sync + 'static) -> Self {
+        self.answer_roots(Callback::sync(move |()| list().map_or_else(InputAnswer::Error, InputAnswer::roots)))
     }
 
     /// Like [`on_roots`](Self::on_roots), with a callback that returns a future.
     pub fn on_roots_async<F, R>(self, list: F) -> Self
     where
         F: Fn() -> R + Send + Sync + 'static,
-        R: Future<Output = Result<Object, ErrorObject>> + Send + 'static,
+        R: Future<Output = Result<Vec<Root>, ErrorObject>> + Send + 'static,
     {
         self.answer_roots(Callback::future(move |()| {
             let listed = list();
-            async { listed.await.map_or_else(InputAnswer::Error, InputAnswer::Roots) }
+            async { listed.await.map_or_else(InputAnswer::Error, InputAnswer::roots) }
         }))
     }
 
-    /// Sets the roots to these URIs.
-    pub fn roots<S: Into<String>>(self, uris: impl IntoIterator<Item = S>) -> Self {
-        let uris: Vec<String> = uris.into_iter().map(Into::into).collect();
-        self.answer_roots(Callback::future(move |()| core::future::ready(InputAnswer::roots(&uris))))
+    /// Sets the roots.
+    pub fn roots<R: Into<Root>>(self, roots: impl IntoIterator<Item = R>) -> Self {
+        let roots = InputAnswer::roots(roots);
+        self.answer_roots(Callback::future(move |()| core::future::ready(roots.clone())))
     }
 
     /// Sets the callback that provides credentials. HTTP requests that the server refused for lack
@@ -267,9 +288,25 @@ impl ClientOptions {
         core::mem::take(&mut self.callbacks)
     }
 
+    fn declare_forms(self) -> Self {
+        // An empty object, the form of 2025-06-18, is understood by more servers.
+        self.set(|config| {
+            let modes = config.capabilities.elicitation.get_or_insert_default();
+            modes.form = modes.url.as_ref().map(|_| Object::new());
+        })
+    }
+
+    fn declare_urls(self) -> Self {
+        self.set(|config| {
+            let forms = config.capabilities.elicits_forms();
+            let modes = config.capabilities.elicitation.get_or_insert_default();
+            (modes.form, modes.url) = (forms.then(Object::new), Some(Object::new()));
+        })
+    }
+
     fn answer_roots(mut self, list: Option<Callback<(), InputAnswer>>) -> Self {
         self.callbacks.roots = list;
-        self.set(|config| config.capabilities.roots = Some(Object::new()))
+        self.set(|config| config.capabilities.roots = Some(RootsCapability::default()))
     }
 }
 
@@ -277,8 +314,9 @@ impl ClientOptions {
 /// [`ClientOptions::take_callbacks`].
 #[derive(Default)]
 pub struct ClientCallbacks {
-    elicit: Option<Callback<ElicitRequest, ElicitResult>>,
-    sample: Option<Callback<Object, Result<Object, ErrorObject>>>,
+    elicit: Option<Callback<Form, ElicitResult>>,
+    elicit_url: Option<Callback<UrlRequest, ElicitResult>>,
+    sample: Option<Callback<SampleRequest, Result<SampleResult, ErrorObject>>>,
     roots: Option<Callback<(), InputAnswer>>,
     authorize: Option<Callback<Challenge, Authorization>>,
 }
@@ -288,7 +326,12 @@ impl ClientCallbacks {
     #[cfg(feature = "testing")]
     pub(crate) const fn answers(&self, event: &Event) -> bool {
         match event {
-            Event::InputNeeded { request: InputRequest::Elicitation(_), .. } => self.elicit.is_some(),
+            Event::InputNeeded { request: InputRequest::Elicitation(ElicitRequest::Form(_)), .. } => {
+                self.elicit.is_some()
+            }
+            Event::InputNeeded { request: InputRequest::Elicitation(ElicitRequest::Url(_)), .. } => {
+                self.elicit_url.is_some()
+            }
             Event::InputNeeded { request: InputRequest::Sampling(_), .. } => self.sample.is_some(),
             Event::InputNeeded { request: InputRequest::Roots, .. } => self.roots.is_some(),
             Event::AuthNeeded { .. } => self.authorize.is_some(),
@@ -302,10 +345,13 @@ impl ClientCallbacks {
     pub fn route(&self, asking: Asking) -> Option<Job> {
         let (promise, question) = asking.into_parts();
         match question {
-            Question::Input(InputRequest::Elicitation(request)) => {
-                answer(&self.elicit, promise, request, |result| Reply::Input(InputAnswer::Elicitation(result)))
+            Question::Input(InputRequest::Elicitation(ElicitRequest::Form(form))) => {
+                answer(&self.elicit, promise, form, |result| Reply::Input(InputAnswer::Elicitation(result)))
             }
-            Question::Input(InputRequest::Sampling(params)) => answer(&self.sample, promise, params, |result| {
+            Question::Input(InputRequest::Elicitation(ElicitRequest::Url(request))) => {
+                answer(&self.elicit_url, promise, request, |result| Reply::Input(InputAnswer::Elicitation(result)))
+            }
+            Question::Input(InputRequest::Sampling(request)) => answer(&self.sample, promise, *request, |result| {
                 Reply::Input(result.map_or_else(InputAnswer::Error, InputAnswer::Sampling))
             }),
             Question::Input(InputRequest::Roots) => answer(&self.roots, promise, (), Reply::Input),

@@ -9,9 +9,9 @@ use super::{Client, Event, State};
 use crate::error::{CallError, DiagnosticKind};
 use crate::exchange::ExchangeId;
 use crate::input::{CallId, InputAnswer, InputKey, InputRequest, InputToken};
-use crate::model::elicitation::ElicitResult;
+use crate::model::elicitation::{ElicitRequest, ElicitResult};
 use crate::rpc::{self, DecodeError, ErrorObject, Id, JsonKind, Object, Request, code};
-use crate::version::Era;
+use crate::version::{Era, ProtocolVersion};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -220,7 +220,8 @@ impl Client {
 
     pub(super) fn on_answer(&mut self, key: InputKey, answer: InputAnswer) {
         let Some(asked) = self.questions.open.remove(&key) else { return };
-        let result = fitting(&asked.request, answer);
+        let Some(version) = self.env.version() else { return };
+        let result = fitting(&asked.request, answer, version);
         match asked.asker {
             Asker::Server { exchange, id, .. } => {
                 self.reply(exchange, &id, result);
@@ -278,18 +279,34 @@ fn read_question(env: &mut Env, method: &str, params: Option<&rpc::RawJson>) -> 
             env.diagnose(DiagnosticKind::UnknownMethod, method);
             return Err(ErrorObject::new(code::METHOD_NOT_FOUND, "Method not found"));
         }
-        Err(_) if !declares(env, capability_of(method)) => return Err(undeclared(env, method)),
+        Err(_) if !declares(env, method) => return Err(undeclared(env, method)),
         Err(e) => {
             env.diagnose(DiagnosticKind::BadParams, format!("{method}: {e}"));
             return Err(ErrorObject::new(code::INVALID_PARAMS, e.to_string()));
         }
     };
-    if declares(env, question.capability()) { Ok(question) } else { Err(undeclared(env, method)) }
+    let exists = env.version().is_some_and(|version| question.exists_in(version));
+    if exists && question.is_supported_by(&env.config.capabilities) {
+        Ok(question)
+    } else if declares(env, method) {
+        // A mode, or the use of tools (2025-11-25 elicitation, error handling).
+        env.diagnose(DiagnosticKind::MissingCapability, method);
+        Err(ErrorObject::new(code::INVALID_PARAMS, format!("{method}: the client did not declare this form of it")))
+    } else {
+        Err(undeclared(env, method))
+    }
 }
 
-fn declares(env: &Env, capability: &str) -> bool {
-    let in_revision = capability != "elicitation" || env.version().is_some_and(|v| v.rules().elicitation);
-    in_revision && env.config.capabilities.has(capability)
+/// Returns whether the client declared the capability of a method, with whatever options.
+fn declares(env: &Env, method: &str) -> bool {
+    let declared = &env.config.capabilities;
+    match method {
+        "elicitation/create" => {
+            declared.elicitation.is_some() && env.version().is_some_and(|version| version.rules().elicitation)
+        }
+        "sampling/createMessage" => declared.sampling.is_some(),
+        _ => declared.roots.is_some(),
+    }
 }
 
 fn undeclared(env: &mut Env, method: &str) -> ErrorObject {
@@ -299,25 +316,23 @@ fn undeclared(env: &mut Env, method: &str) -> ErrorObject {
 
 /// Returns the answer as the result of the question. Returns an error if the answer is of another
 /// kind, or if its content does not fit the form.
-fn fitting(question: &InputRequest, answer: InputAnswer) -> Result<Object, ErrorObject> {
+fn fitting(question: &InputRequest, answer: InputAnswer, version: ProtocolVersion) -> Result<Object, ErrorObject> {
     let misfit = |text: String| ErrorObject::new(code::INTERNAL_ERROR, text);
     match (question, &answer) {
         (_, InputAnswer::Error(error)) => Err(error.clone()),
         (InputRequest::Elicitation(request), InputAnswer::Elicitation(result)) => {
             // The server is responsible for a form that cannot be read. The client then accepts any
             // content.
-            if let (ElicitResult::Accept(content), Ok(_)) = (result, request.fields()) {
-                request.check(content).map_err(|e| misfit(format!("the answer does not fit the form: {e}")))?;
+            if let (ElicitRequest::Form(form), ElicitResult::Accept(content)) = (request, result)
+                && form.fields().is_ok()
+            {
+                form.check(content).map_err(|e| misfit(format!("the answer does not fit the form: {e}")))?;
             }
-            Ok(result.to_object())
+            answer.to_object(version)
         }
-        (InputRequest::Sampling(_), InputAnswer::Sampling(result))
-        | (InputRequest::Roots, InputAnswer::Roots(result)) => Ok(result.clone()),
+        (InputRequest::Sampling(_), InputAnswer::Sampling(_)) | (InputRequest::Roots, InputAnswer::Roots(_)) => {
+            answer.to_object(version)
+        }
         _ => Err(misfit(format!("the answer is not one to {}", question.method()))),
     }
-}
-
-/// Returns the capability that a method of a server needs.
-fn capability_of(method: &str) -> &str {
-    method.split('/').next().unwrap_or(method)
 }

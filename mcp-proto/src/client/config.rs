@@ -6,8 +6,8 @@ use super::url::{BadUrl, HttpTarget};
 use crate::exchange::{Endpoint, Headers, Program};
 use crate::hook::MessageHook;
 use crate::limits::Limits;
-use crate::model::lifecycle::{ClientCapabilities, Implementation};
-use crate::rpc::Object;
+use crate::model::capabilities::{ClientCapabilities, ElicitationCapability};
+use crate::model::lifecycle::Implementation;
 use crate::version::{ProtocolVersion, Versions};
 use alloc::string::String;
 use core::time::Duration;
@@ -23,6 +23,7 @@ pub struct ClientConfig {
     pub info: Implementation,
     /// The capabilities that the client declares. Default: none. An adapter declares those for
     /// which callbacks are registered.
+    #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]
     pub capabilities: ClientCapabilities,
     /// The eras that the client may try. Default [`Policy::Auto`].
     pub policy: Policy,
@@ -83,10 +84,10 @@ pub struct ClientConfig {
     /// Whether and how often the client resumes a broken event stream. Default
     /// [`Resume::Progress`]. The timeout of a call also bounds the stream of its response.
     pub resume: Resume,
-    /// Whether the application wants to know about changes of the tools:
-    /// [`Event::ToolsChanged`](super::Event::ToolsChanged). On 2026-07-28 the client subscribes to
-    /// them. Up to 2025-11-25 it tries again to open a listener that it had given up. Default off.
-    pub watch_tools: bool,
+    /// The changes that the application wants to know about:
+    /// [`Event::Changed`](super::Event::Changed). On 2026-07-28 the client subscribes to them. Up
+    /// to 2025-11-25 it tries again to open a listener that it had given up. Default none.
+    pub watch: Watch,
     /// Whether the application answers challenges of the server:
     /// [`Event::AuthNeeded`](super::Event::AuthNeeded). Otherwise a response 401 or 403 is the end
     /// of its request. Default off.
@@ -109,11 +110,21 @@ pub struct ClientConfig {
 /// The address of a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub enum Target {
     /// At the other end of a duplex connection.
     Duplex(Endpoint),
     /// Behind a URL.
     Http(#[cfg_attr(feature = "record", serde(with = "crate::record::value"))] HttpTarget),
+}
+
+/// The changes of a server that the application wants to know about.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Watch {
+    /// Changes of the list of tools.
+    pub tools: bool,
 }
 
 /// The eras that a client tries.
@@ -208,7 +219,7 @@ impl ClientConfig {
             headers: Headers::new(),
             listener_idle: Some(Duration::from_secs(300)),
             resume: Resume::Progress,
-            watch_tools: false,
+            watch: Watch::default(),
             authorize: false,
             repeat: Repeat::Safe,
             origin_unix: Duration::ZERO,
@@ -245,7 +256,7 @@ impl ClientConfig {
     /// Declares that the server can request input of the user, by form.
     #[must_use]
     pub fn with_elicitation(mut self) -> Self {
-        self.capabilities.elicitation = Some(Object::new());
+        self.capabilities.elicitation = Some(ElicitationCapability::default());
         self
     }
 }

@@ -6,6 +6,7 @@ use super::phase::Phase;
 use super::{ClientConfig, Event, Output, Policy, State, Target, Timer};
 use crate::error::{Diagnostic, DiagnosticKind, excerpt};
 use crate::event_queue::EventQueue;
+use crate::input::Change;
 use crate::model::lifecycle::{ServerInfo, meta};
 use crate::rpc::Object;
 use crate::seed::Seed;
@@ -97,7 +98,7 @@ impl Env {
                 let meta = Object::new()
                     .with(meta::PROTOCOL_VERSION, version.as_str())
                     .with(meta::CLIENT_INFO, self.config.info.write(version))
-                    .with(meta::CLIENT_CAPABILITIES, self.config.capabilities.write(version));
+                    .with(meta::CLIENT_CAPABILITIES, self.config.capabilities.lower(version).write());
                 self.modern_meta.insert((version, meta)).1.clone()
             }
         }
@@ -114,8 +115,8 @@ impl Env {
 
     /// Emits an event because the client may have missed a change of the tools.
     pub(super) fn report_tools_gap(&mut self) {
-        if self.config.watch_tools {
-            self.event(Event::ToolsChanged);
+        if self.config.watch.tools {
+            self.event(Event::Changed(Change::Tools));
         }
     }
 

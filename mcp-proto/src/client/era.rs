@@ -22,7 +22,8 @@ use crate::error::HttpError;
 use crate::error::{CallError, DiagnosticKind, NegotiationCause, NegotiationError, Stage};
 use crate::exchange::{Closed, Endpoint, ExitStatus, Sent};
 use crate::input::CallId;
-use crate::model::lifecycle::{Implementation, ServerCapabilities, ServerInfo, meta};
+use crate::model::capabilities::ServerCapabilities;
+use crate::model::lifecycle::{Implementation, ServerInfo, meta};
 use crate::rpc::{DecodeError, ErrorObject, Object, Payload, RawJson, code};
 use crate::version::{Era, ProtocolVersion};
 use alloc::boxed::Box;
@@ -90,7 +91,7 @@ impl Client {
         self.arm_handshake();
         let params = Object::new()
             .with("protocolVersion", asked.as_str())
-            .with("capabilities", self.env.config.capabilities.write(asked))
+            .with("capabilities", self.env.config.capabilities.lower(asked).write())
             .with("clientInfo", self.env.config.info.write(asked));
         self.send_request(Purpose::Initialize, "initialize", params, asked);
     }
@@ -229,7 +230,7 @@ impl Client {
         self.starting.end(&mut self.env);
         self.restarts.learn(Verdict { version: info.version });
         self.env.phase = Phase::Ready(info.clone());
-        self.env.event(Event::Ready(info));
+        self.env.event(Event::Ready(Box::new(info)));
         self.forget_tools(true);
         self.pings.begin(&mut self.env);
         self.begin_watching();

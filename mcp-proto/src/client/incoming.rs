@@ -7,7 +7,7 @@ use super::phase::{HandshakeEvent, Phase};
 use super::{Client, Event, Malformed, Repeat, State, Termination, Timer};
 use crate::error::{CallError, DiagnosticKind, NegotiationCause, Stage, StreamEnd};
 use crate::exchange::{Closed, ExchangeId, Sent};
-use crate::input::{AuthToken, CallId};
+use crate::input::{AuthToken, CallId, Change};
 use crate::rpc::{self, DecodeError, Id, InvalidKind, InvalidMessage, Message, Object, Payload, RawJson};
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -292,7 +292,7 @@ impl Client {
             ("notifications/cancelled", _) => self.on_cancelled(exchange, &read()),
             (method, State::Ready) if self.on_subscribed(exchange, method, &read()) => {}
             ("notifications/tools/list_changed", State::Ready) if self.env.is_legacy() => {
-                self.env.event(Event::ToolsChanged)
+                self.env.event(Event::Changed(Change::Tools))
             }
             (_, State::Ready) => self.env.out.notification(method, params),
             (

@@ -38,7 +38,7 @@ mod url;
 mod tests;
 
 pub use compat::{CancelSignal, Compat, IdPolicy, ListenerEnd, ListenerStart, ListenerTime, Malformed, SseDecode};
-pub use config::{ClientConfig, Policy, Repeat, Resume, Target, Verdict};
+pub use config::{ClientConfig, Policy, Repeat, Resume, Target, Verdict, Watch};
 pub use headers::BadHeader;
 pub use restart_policy::Restart;
 pub use url::{BadUrl, HttpTarget};
@@ -47,8 +47,8 @@ use crate::call::{Call, Calling, Method, RawResult};
 use crate::error::{CallError, Diagnostic, NegotiationError, Refused, StreamEnd};
 use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Outbound, Start};
 use crate::input::{
-    Applied, AuthKey, AuthToken, Authorization, CallId, Challenge, ClientCommand, ClientInput, Input, InputAnswer,
-    InputKey, InputRequest, InputToken, NotificationId,
+    Applied, AuthKey, AuthToken, Authorization, CallId, Challenge, Change, ClientCommand, ClientInput, Input,
+    InputAnswer, InputKey, InputRequest, InputToken, NotificationId,
 };
 use crate::model::Progress;
 use crate::model::lifecycle::ServerInfo;
@@ -56,6 +56,7 @@ use crate::rpc::{Object, RawJson};
 use crate::time::Instant;
 use alloc::borrow::Cow;
 use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -93,7 +94,7 @@ pub enum Output {
 pub enum Event {
     /// Negotiation succeeded. Emitted again after each restart of the server and for each new HTTP
     /// session, with the current information. The client now sends calls that were made earlier.
-    Ready(ServerInfo),
+    Ready(Box<ServerInfo>),
     /// The server exited, and the client restarts it after a delay ([`ClientConfig::restart`]).
     /// Emitted after the ends of its calls. Not emitted when the client gives up: that is
     /// [`Terminated`](Self::Terminated).
@@ -141,11 +142,11 @@ pub enum Event {
         /// The question.
         request: InputRequest,
     },
-    /// The tools of the server may have changed: the server sent a notification, or the client may
+    /// What the server offers may have changed: the server sent a notification, or the client may
     /// have missed one. Emitted only with a listener ([`Compat::listener`], up to
-    /// 2025-11-25), on a duplex connection, or with [`ClientConfig::watch_tools`]. Dropped like a
+    /// 2025-11-25), on a duplex connection, or with [`ClientConfig::watch`]. Dropped like a
     /// notification when the queue is full.
-    ToolsChanged,
+    Changed(Change),
     /// The server requires credentials, and requests wait for them. Emitted once per challenge,
     /// however many requests wait, and only with [`ClientConfig::authorize`].
     AuthNeeded {

@@ -60,7 +60,7 @@ impl Weigh for Event {
     fn weight(&self) -> Weight {
         match self {
             Self::Notification { method, params } => Weight::of_notification(method, params.as_ref()),
-            Self::ToolsChanged => Weight::Notification(EVENT),
+            Self::Changed(_) => Weight::Notification(EVENT),
             Self::Diagnostic(diagnostic) => Weight::of_diagnostic(diagnostic),
             Self::Reconnecting { last_event, .. } => {
                 Weight::Diagnostic(EVENT + last_event.as_ref().map_or(0, |id| id.len()))

@@ -10,6 +10,7 @@ use super::link::Link;
 use super::{Client, Event, StreamOf, Timer};
 use crate::error::{DiagnosticKind, StreamEnd};
 use crate::exchange::ExchangeId;
+use crate::input::Change;
 use crate::model::lifecycle::meta;
 use crate::rpc::{Id, Object, Payload, code};
 use crate::time::Instant;
@@ -151,9 +152,8 @@ impl Client {
     pub(super) fn begin_watching(&mut self) {
         let Some(info) = self.env.server_info() else { return };
         let version = info.version;
-        let told = info.capabilities.tools.as_ref();
-        let told = told.and_then(|tools| tools.optional("listChanged").ok().flatten()).unwrap_or(false);
-        if !self.env.config.watch_tools {
+        let told = info.capabilities.announces_tools();
+        if !self.env.config.watch.tools {
             return;
         }
         match version.era() {
@@ -215,7 +215,7 @@ impl Client {
             (ACKNOWLEDGED, Some(false)) => self.on_acknowledged(&of, params),
             (TOOLS, Some(true)) => {
                 self.subscription.brought = Brought::Message;
-                self.env.event(Event::ToolsChanged);
+                self.env.event(Event::Changed(Change::Tools));
             }
             (_, None) if self.env.ids.call(&of, Some(exchange)).is_some() => return false,
             _ => self.env.diagnose(DiagnosticKind::BadSubscription, format!("{method} of subscription {of}")),

@@ -1,10 +1,40 @@
 //! Content blocks.
 
+use super::resources::ResourceContents;
 use crate::rpc::{DecodeError, Object, RawJson, Write};
 use crate::version::ProtocolVersion;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+
+/// The author of a message.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Role {
+    /// The user.
+    User,
+    /// The language model.
+    Assistant,
+}
+
+impl Role {
+    /// Returns the name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+
+    /// Returns the role of this name. `None` if there is none.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::User, Self::Assistant].into_iter().find(|role| role.as_str() == name)
+    }
+
+    /// Decodes the member `role`.
+    pub(crate) fn read(object: &Object) -> Result<Self, DecodeError> {
+        Self::parse(&object.required_str("role")?).ok_or_else(|| DecodeError::new("`role`: unknown role"))
+    }
+}
 
 /// One block of content. `other` keeps the members that a variant does not name (`annotations`,
 /// `_meta`, …).
@@ -38,8 +68,8 @@ pub enum Content {
     },
     /// An embedded resource.
     Resource {
-        /// The `resource` member, with the contents.
-        resource: Object,
+        /// The contents.
+        resource: ResourceContents,
         /// Other members.
         other: Object,
     },
@@ -73,6 +103,16 @@ impl Content {
         Self::Audio { data: data.into(), mime_type: mime_type.into(), other: Object::new() }
     }
 
+    /// Creates an embedded resource.
+    pub const fn resource(contents: ResourceContents) -> Self {
+        Self::Resource { resource: contents, other: Object::new() }
+    }
+
+    /// Creates a link to a resource.
+    pub fn link(uri: impl Into<String>, name: impl Into<String>) -> Self {
+        Self::ResourceLink { uri: uri.into(), name: name.into(), other: Object::new() }
+    }
+
     /// Returns the text of a block of text.
     pub fn as_text(&self) -> Option<&str> {
         match self {
@@ -100,9 +140,10 @@ impl Content {
                 mime_type: object.required("mimeType")?,
                 other: object.without(&["type", "data", "mimeType"]),
             },
-            "resource" => {
-                Self::Resource { resource: object.object("resource")?, other: object.without(&["type", "resource"]) }
-            }
+            "resource" => Self::Resource {
+                resource: ResourceContents::read(object.object("resource")?)?,
+                other: object.without(&["type", "resource"]),
+            },
             "resource_link" => Self::ResourceLink {
                 uri: object.required("uri")?,
                 name: object.required("name")?,

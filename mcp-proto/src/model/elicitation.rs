@@ -1,31 +1,58 @@
-//! Elicitation in form mode: the request of a server to the user, and the response of the user.
-//! From 2025-06-18 on.
+//! Elicitation: the request of a server to the user, by a form or a web page, and the response of
+//! the user. From 2025-06-18 on.
+
+mod field;
 
 use crate::rpc::{DecodeError, JsonKind, Object, RawJson};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+pub use field::{Choice, Field, FieldKind};
 use serde::de::DeserializeOwned;
 
 /// A request to the user.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum ElicitRequest {
+    /// The client shows a form.
+    Form(Form),
+    /// The client shows a web page. From 2025-11-25 on.
+    Url(UrlRequest),
+}
+
+/// A form, for data that is no secret.
 ///
 /// ```
-/// # use mcp_proto::model::elicitation::{ElicitRequest, Field};
-/// let question = ElicitRequest::form("Where shall it go?")
+/// # use mcp_proto::model::elicitation::{Field, Form};
+/// let form = Form::new("Where shall it go?")
 ///     .text("path")
 ///     .field(Field::choice("mode", ["copy", "move"]).describe("what to do with the old one"))
 ///     .field(Field::boolean("force").optional());
-/// assert_eq!(question.fields()?.len(), 3);
+/// assert_eq!(form.fields()?.len(), 3);
 /// # Ok::<(), mcp_proto::rpc::DecodeError>(())
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
-pub struct ElicitRequest {
+pub struct Form {
     /// The message to the user. Never request secrets or credentials in a form.
     pub message: String,
     /// The JSON Schema of the form, unchanged: a flat object of primitive fields.
     pub schema: RawJson,
+}
+
+/// A web page, for what must not pass through the client: secrets, payments, third-party
+/// authorization.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct UrlRequest {
+    /// The message to the user: why the page is needed.
+    pub message: String,
+    /// The URL of the page. It contains nothing about the user that is sensitive, and does not log
+    /// the user in. The server checks that only the user who was asked can use it.
+    pub url: String,
+    /// Identifies the request in `notifications/elicitation/complete`. Only in 2025-11-25.
+    pub elicitation_id: Option<String>,
 }
 
 /// The response of the user.
@@ -40,87 +67,70 @@ pub enum ElicitResult {
     Cancel,
 }
 
-/// One field of a form.
-#[derive(Clone, PartialEq, Debug)]
-#[non_exhaustive]
-pub struct Field {
-    /// Its name in the content.
-    pub name: String,
-    /// Its name, for people.
-    pub title: Option<String>,
-    /// Its purpose.
-    pub description: Option<String>,
-    /// Whether the content must have it.
-    pub required: bool,
-    /// Its initial value.
-    pub default: Option<RawJson>,
-    /// The type of its value.
-    pub kind: FieldKind,
-}
-
-/// The type of a field.
-#[derive(Clone, PartialEq, Debug)]
-#[non_exhaustive]
-pub enum FieldKind {
-    /// A string.
-    Text {
-        /// Minimum number of characters.
-        min: Option<u64>,
-        /// Maximum number of characters.
-        max: Option<u64>,
-        /// `email`, `uri`, `date` or `date-time`. Not checked by this crate.
-        format: Option<String>,
-    },
-    /// Any number.
-    Number {
-        /// Minimum.
-        min: Option<f64>,
-        /// Maximum.
-        max: Option<f64>,
-    },
-    /// An integer.
-    Integer {
-        /// Minimum.
-        min: Option<f64>,
-        /// Maximum.
-        max: Option<f64>,
-    },
-    /// A boolean.
-    Boolean,
-    /// One of several strings.
-    Choice(Vec<Choice>),
-    /// Any number of several strings, from 2025-11-25 on.
-    Choices {
-        /// The options.
-        options: Vec<Choice>,
-        /// Minimum number of choices.
-        min: Option<u64>,
-        /// Maximum number of choices.
-        max: Option<u64>,
-    },
-    /// A schema that no revision defines here. Accepts any value.
-    Other(RawJson),
-}
-
-/// One option of a choice.
-#[derive(Clone, PartialEq, Debug)]
-#[non_exhaustive]
-pub struct Choice {
-    /// Its value in the content.
-    pub value: String,
-    /// Its name, for people.
-    pub title: Option<String>,
-}
-
 impl ElicitRequest {
+    /// Decodes the params of `elicitation/create`. Does not validate the schema or the URL.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if `mode` is neither `form` nor `url`, or if a required member is missing.
+    pub(crate) fn read(params: &Object) -> Result<Self, DecodeError> {
+        let message = params.required("message")?;
+        match params.optional::<String>("mode")?.as_deref() {
+            None | Some("form") => {
+                params.object("requestedSchema")?;
+                let schema = params.get("requestedSchema").unwrap_or_else(RawJson::empty_object);
+                Ok(Self::Form(Form { message, schema }))
+            }
+            Some("url") => {
+                let (url, elicitation_id) = (params.required("url")?, params.optional("elicitationId")?);
+                Ok(Self::Url(UrlRequest { message, url, elicitation_id }))
+            }
+            Some(_) => Err(DecodeError::new("`mode` is neither `form` nor `url`")),
+        }
+    }
+
+    /// Encodes the params of `elicitation/create`. Omits `mode` of a form, which is optional in
+    /// every revision and does not exist in 2025-06-18.
+    pub(crate) fn write(&self) -> Object {
+        match self {
+            Self::Form(form) => {
+                Object::new().with("message", form.message.as_str()).with("requestedSchema", form.schema.clone())
+            }
+            Self::Url(UrlRequest { message, url, elicitation_id }) => {
+                let object = Object::new().with("mode", "url").with("message", message.as_str());
+                object.with("url", url.as_str()).with_opt("elicitationId", elicitation_id.as_deref())
+            }
+        }
+    }
+}
+
+impl From<Form> for ElicitRequest {
+    fn from(form: Form) -> Self {
+        Self::Form(form)
+    }
+}
+
+impl From<UrlRequest> for ElicitRequest {
+    fn from(request: UrlRequest) -> Self {
+        Self::Url(request)
+    }
+}
+
+impl UrlRequest {
+    /// Creates a request to open this page.
+    pub fn new(message: impl Into<String>, url: impl Into<String>) -> Self {
+        Self { message: message.into(), url: url.into(), elicitation_id: None }
+    }
+}
+
+impl Form {
     /// Creates a form without fields, which only requests consent.
-    pub fn form(message: impl Into<String>) -> Self {
+    pub fn new(message: impl Into<String>) -> Self {
         let schema = Object::new().with("type", "object").with("properties", Object::new());
         Self { message: message.into(), schema: schema.into() }
     }
 
-    /// Creates a request with a custom schema.
-    pub fn new(message: impl Into<String>, schema: RawJson) -> Self {
+    /// Creates a form with a custom schema.
+    pub fn with_schema(message: impl Into<String>, schema: RawJson) -> Self {
         Self { message: message.into(), schema }
     }
 
@@ -138,7 +148,7 @@ impl ElicitRequest {
         schema.set("properties", properties);
         schema.remove("required");
         if !required.is_empty() {
-            schema.set("required", strings(&required));
+            schema.set("required", &required);
         }
         self.schema = schema.into();
         self
@@ -190,9 +200,9 @@ impl ElicitRequest {
     /// the schema is not a form.
     ///
     /// ```
-    /// # use mcp_proto::model::elicitation::{ElicitRequest, Field};
+    /// # use mcp_proto::model::elicitation::{Field, Form};
     /// let count = Field::integer("count").default_value(2i64);
-    /// let form = ElicitRequest::form("Which copies?").field(count).text("path");
+    /// let form = Form::new("Which copies?").field(count).text("path");
     /// assert_eq!(form.defaults().to_json().as_str(), r#"{"count":2}"#);
     /// ```
     pub fn defaults(&self) -> Object {
@@ -234,38 +244,18 @@ impl ElicitRequest {
         }
         Ok(())
     }
-
-    /// Decodes the params of `elicitation/create`. Does not validate the schema.
-    ///
-    /// # Errors
-    /// [`DecodeError`] if `mode` is not `form`, or if `message` or `requestedSchema` is missing.
-    pub(crate) fn read(params: &Object) -> Result<Self, DecodeError> {
-        let mode: Option<String> = params.optional("mode")?;
-        if mode.as_deref().is_some_and(|mode| mode != "form") {
-            return Err(DecodeError::new("`mode`: only `form` is supported"));
-        }
-        params.object("requestedSchema")?;
-        let schema = params.get("requestedSchema").unwrap_or_else(RawJson::empty_object);
-        Ok(Self { message: params.required("message")?, schema })
-    }
-
-    /// Encodes the params of `elicitation/create`. Omits `mode`, which is optional in every
-    /// revision and does not exist in 2025-06-18.
-    pub(crate) fn to_object(&self) -> Object {
-        Object::new().with("message", self.message.as_str()).with("requestedSchema", self.schema.clone())
-    }
 }
 
 impl ElicitResult {
     /// Creates the response of a user who submits the form. A field that `content` omits has its
     /// default.
-    pub fn accept(request: &ElicitRequest, content: Object) -> Self {
-        Self::Accept(request.fill(content))
+    pub fn accept(form: &Form, content: Object) -> Self {
+        Self::Accept(form.fill(content))
     }
 
     /// Creates the response of a user who submits the form unchanged.
-    pub fn accept_defaults(request: &ElicitRequest) -> Self {
-        Self::Accept(request.defaults())
+    pub fn accept_defaults(form: &Form) -> Self {
+        Self::Accept(form.defaults())
     }
 
     /// Decodes the content as a `T`. `None` if the user did not accept.
@@ -311,239 +301,6 @@ impl ElicitResult {
     }
 }
 
-impl Field {
-    fn new(name: &str, kind: FieldKind) -> Self {
-        Self { name: name.into(), title: None, description: None, required: true, default: None, kind }
-    }
-
-    /// Creates a required text.
-    pub fn text(name: &str) -> Self {
-        Self::new(name, FieldKind::Text { min: None, max: None, format: None })
-    }
-
-    /// Creates a required number.
-    pub fn number(name: &str) -> Self {
-        Self::new(name, FieldKind::Number { min: None, max: None })
-    }
-
-    /// Creates a required integer.
-    pub fn integer(name: &str) -> Self {
-        Self::new(name, FieldKind::Integer { min: None, max: None })
-    }
-
-    /// Creates a required boolean.
-    pub fn boolean(name: &str) -> Self {
-        Self::new(name, FieldKind::Boolean)
-    }
-
-    /// Creates a required choice of one option.
-    pub fn choice<S: Into<String>>(name: &str, options: impl IntoIterator<Item = S>) -> Self {
-        Self::new(name, FieldKind::Choice(options.into_iter().map(|value| Choice::new(value, None)).collect()))
-    }
-
-    /// Creates a required choice of one option. Each option is a value with its name for people.
-    pub fn titled_choice<V: Into<String>, T: Into<String>>(
-        name: &str,
-        options: impl IntoIterator<Item = (V, T)>,
-    ) -> Self {
-        let options = options.into_iter().map(|(value, title)| Choice::new(value, Some(title.into())));
-        Self::new(name, FieldKind::Choice(options.collect()))
-    }
-
-    /// Creates a required choice of any number of options, from 2025-11-25 on.
-    pub fn choices<S: Into<String>>(name: &str, options: impl IntoIterator<Item = S>) -> Self {
-        let options = options.into_iter().map(|value| Choice::new(value, None)).collect();
-        Self::new(name, FieldKind::Choices { options, min: None, max: None })
-    }
-
-    /// Makes the field optional.
-    #[must_use]
-    pub fn optional(mut self) -> Self {
-        self.required = false;
-        self
-    }
-
-    /// Sets its name for people.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
-        self
-    }
-
-    /// Sets its description.
-    #[must_use]
-    pub fn describe(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
-        self
-    }
-
-    /// Sets its default. Before 2025-11-25 only a boolean has one.
-    #[must_use]
-    pub fn default_value(mut self, value: impl Into<RawJson>) -> Self {
-        self.default = Some(value.into());
-        self
-    }
-
-    /// Sets the format of a text: `email`, `uri`, `date` or `date-time`. Does nothing for other
-    /// types.
-    #[must_use]
-    pub fn format(mut self, wanted: &str) -> Self {
-        if let FieldKind::Text { format, .. } = &mut self.kind {
-            *format = Some(wanted.into());
-        }
-        self
-    }
-
-    /// Sets the minimum of a number, of the length of a text, or of the number of choices. A length
-    /// or number of choices is rounded down and at least 0.
-    #[must_use]
-    pub fn min(mut self, least: f64) -> Self {
-        match &mut self.kind {
-            FieldKind::Number { min, .. } | FieldKind::Integer { min, .. } => *min = Some(least),
-            FieldKind::Text { min, .. } | FieldKind::Choices { min, .. } => *min = Some(least as u64),
-            _ => {}
-        }
-        self
-    }
-
-    /// Sets the maximum, as in [`min`](Self::min).
-    #[must_use]
-    pub fn max(mut self, greatest: f64) -> Self {
-        match &mut self.kind {
-            FieldKind::Number { max, .. } | FieldKind::Integer { max, .. } => *max = Some(greatest),
-            FieldKind::Text { max, .. } | FieldKind::Choices { max, .. } => *max = Some(greatest as u64),
-            _ => {}
-        }
-        self
-    }
-
-    fn read(name: &str, json: &RawJson, required: bool) -> Result<Self, DecodeError> {
-        let schema = Object::read(json)?;
-        Ok(Self {
-            name: name.into(),
-            title: schema.optional("title")?,
-            description: schema.optional("description")?,
-            required,
-            default: schema.get("default"),
-            kind: FieldKind::read(json, &schema)?,
-        })
-    }
-
-    fn write(&self) -> Object {
-        let schema = self.kind.write();
-        let schema =
-            schema.with_opt("title", self.title.as_deref()).with_opt("description", self.description.as_deref());
-        schema.with_opt("default", self.default.clone())
-    }
-}
-
-impl FieldKind {
-    fn read(json: &RawJson, schema: &Object) -> Result<Self, DecodeError> {
-        let kind: Option<String> = schema.optional("type")?;
-        Ok(match kind.as_deref() {
-            Some("string") => match Choice::read_all(schema, "oneOf")? {
-                Some(options) => Self::Choice(options),
-                None => Self::Text {
-                    min: schema.optional("minLength")?,
-                    max: schema.optional("maxLength")?,
-                    format: schema.optional("format")?,
-                },
-            },
-            Some("number") => Self::Number { min: schema.optional("minimum")?, max: schema.optional("maximum")? },
-            Some("integer") => Self::Integer { min: schema.optional("minimum")?, max: schema.optional("maximum")? },
-            Some("boolean") => Self::Boolean,
-            Some("array") => Self::Choices {
-                options: Choice::read_all(&schema.object("items")?, "anyOf")?.unwrap_or_default(),
-                min: schema.optional("minItems")?,
-                max: schema.optional("maxItems")?,
-            },
-            _ => Self::Other(json.clone()),
-        })
-    }
-
-    fn write(&self) -> Object {
-        let typed = |kind: &str| Object::new().with("type", kind);
-        match self {
-            Self::Text { min, max, format } => typed("string")
-                .with_opt("minLength", *min)
-                .with_opt("maxLength", *max)
-                .with_opt("format", format.as_deref()),
-            Self::Number { min, max } => bounds(typed("number"), *min, *max),
-            Self::Integer { min, max } => bounds(typed("integer"), *min, *max),
-            Self::Boolean => typed("boolean"),
-            Self::Choice(options) => {
-                // `enum` with `enumNames` is the only form with titles that every revision defines.
-                let values: Vec<&String> = options.iter().map(|option| &option.value).collect();
-                let schema = typed("string").with("enum", strings(&values));
-                if options.iter().all(|option| option.title.is_none()) {
-                    return schema;
-                }
-                let titles: Vec<&String> = options.iter().map(|o| o.title.as_ref().unwrap_or(&o.value)).collect();
-                schema.with("enumNames", strings(&titles))
-            }
-            Self::Choices { options, min, max } => {
-                let values: Vec<&String> = options.iter().map(|option| &option.value).collect();
-                let items = typed("string").with("enum", strings(&values));
-                typed("array").with("items", items).with_opt("minItems", *min).with_opt("maxItems", *max)
-            }
-            Self::Other(json) => Object::read(json).unwrap_or_default(),
-        }
-    }
-
-    fn accepts(&self, value: &RawJson) -> Result<(), &'static str> {
-        match self {
-            Self::Text { min, max, .. } => {
-                let text: String = value.decode().map_err(|_| "is not a string")?;
-                let length = text.chars().count() as u64;
-                within(length, *min, *max).then_some(()).ok_or("is too short or too long")
-            }
-            Self::Number { min, max } | Self::Integer { min, max } => {
-                let number: f64 = value.decode().map_err(|_| "is not a number")?;
-                if matches!(self, Self::Integer { .. }) && number % 1.0 != 0.0 {
-                    return Err("is not a whole number");
-                }
-                within(number, *min, *max).then_some(()).ok_or("is out of its bounds")
-            }
-            Self::Boolean => (value.kind() == JsonKind::Bool).then_some(()).ok_or("is not a boolean"),
-            Self::Choice(options) => {
-                let chosen: String = value.decode().map_err(|_| "is not a string")?;
-                options.iter().any(|option| option.value == chosen).then_some(()).ok_or("is not among the options")
-            }
-            Self::Choices { options, min, max } => {
-                let chosen: Vec<String> = value.decode().map_err(|_| "is not an array of strings")?;
-                let known: BTreeSet<&str> = options.iter().map(|option| option.value.as_str()).collect();
-                if !chosen.iter().all(|one| known.contains(one.as_str())) {
-                    return Err("is not among the options");
-                }
-                within(chosen.len() as u64, *min, *max).then_some(()).ok_or("are too few or too many")
-            }
-            Self::Other(_) => Ok(()),
-        }
-    }
-}
-
-impl Choice {
-    fn new(value: impl Into<String>, title: Option<String>) -> Self {
-        Self { value: value.into(), title }
-    }
-
-    /// Decodes the options of a schema: `enum`, optionally with `enumNames`, or a list of `const`
-    /// and `title` under `titled`.
-    fn read_all(schema: &Object, titled: &str) -> Result<Option<Vec<Self>>, DecodeError> {
-        if let Some(values) = schema.optional::<Vec<String>>("enum")? {
-            let titles: Vec<String> = schema.optional("enumNames")?.unwrap_or_default();
-            let mut titles = titles.into_iter();
-            return Ok(Some(values.into_iter().map(|value| Self::new(value, titles.next())).collect()));
-        }
-        let Some(options) = schema.optional_array(titled)? else { return Ok(None) };
-        let options = options.iter().map(|option| {
-            let option = Object::read(option)?;
-            Ok(Self { value: option.required("const")?, title: option.optional("title")? })
-        });
-        options.collect::<Result<_, DecodeError>>().map(Some)
-    }
-}
-
 /// Returns whether content may contain a value of this type.
 fn is_value(json: &RawJson) -> bool {
     match json.kind() {
@@ -551,21 +308,6 @@ fn is_value(json: &RawJson) -> bool {
         JsonKind::Array => json.decode::<Vec<String>>().is_ok(),
         JsonKind::Object | JsonKind::Null => false,
     }
-}
-
-fn within<N: PartialOrd>(n: N, min: Option<N>, max: Option<N>) -> bool {
-    min.is_none_or(|min| n >= min) && max.is_none_or(|max| n <= max)
-}
-
-/// Adds the bounds of a number. JSON has no infinity.
-fn bounds(schema: Object, min: Option<f64>, max: Option<f64>) -> Object {
-    let bound = |bound: Option<f64>| bound.filter(|n| n.is_finite()).and_then(|n| RawJson::encode(&n).ok());
-    schema.with_opt("minimum", bound(min)).with_opt("maximum", bound(max))
-}
-
-fn strings<S: AsRef<str>>(strings: &[S]) -> RawJson {
-    let strings: Vec<RawJson> = strings.iter().map(|string| string.as_ref().into()).collect();
-    strings.into()
 }
 
 #[cfg(test)]

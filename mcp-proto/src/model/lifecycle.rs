@@ -1,5 +1,6 @@
-//! The identity and the capabilities of both sides: `initialize` and `server/discover`.
+//! The identity of both sides: `initialize` and `server/discover`.
 
+use super::capabilities::ServerCapabilities;
 use crate::rpc::{DecodeError, Object};
 use crate::version::ProtocolVersion;
 use alloc::string::String;
@@ -38,120 +39,6 @@ impl Implementation {
             object = object.with_opt("title", self.title.as_deref());
         }
         object.with_all(&self.other)
-    }
-}
-
-/// The capabilities of a client. An absent one is not supported; an empty object is supported,
-/// without options.
-#[derive(Clone, PartialEq, Debug, Default)]
-#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct ClientCapabilities {
-    /// Requests to the user. An empty object, or one with `form`, means forms. `url` has to be
-    /// named.
-    #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]
-    pub elicitation: Option<Object>,
-    /// Requests to a language model.
-    #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]
-    pub sampling: Option<Object>,
-    /// The list of roots.
-    #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]
-    pub roots: Option<Object>,
-    /// All other members: `experimental`, `extensions`.
-    #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]
-    pub other: Object,
-}
-
-impl ClientCapabilities {
-    /// Decodes the capabilities. A member that is not an object counts as absent.
-    pub fn read(object: &Object) -> Self {
-        let member = |key: &str| object.optional_object(key).ok().flatten();
-        let other = object.clone().without(&["elicitation", "sampling", "roots"]);
-        Self { elicitation: member("elicitation"), sampling: member("sampling"), roots: member("roots"), other }
-    }
-
-    /// Returns whether the client supports forms: `elicitation` is present, and is empty or has
-    /// `form`.
-    pub fn elicits_forms(&self) -> bool {
-        self.elicitation.as_ref().is_some_and(|modes| modes.contains("form") || !modes.contains("url"))
-    }
-
-    /// Returns whether the client has the capability of this name.
-    pub fn has(&self, capability: &str) -> bool {
-        match capability {
-            "elicitation" => self.elicits_forms(),
-            "sampling" => self.sampling.is_some(),
-            "roots" => self.roots.is_some(),
-            other => self.other.contains(other),
-        }
-    }
-
-    pub(crate) fn write(&self, version: ProtocolVersion) -> Object {
-        let mut object = self.other.clone();
-        if let (Some(modes), true) = (&self.elicitation, version.rules().elicitation) {
-            let modes = if version.rules().elicitation_modes { modes.clone() } else { Object::new() };
-            object.set("elicitation", modes);
-        }
-        for (key, value) in [("sampling", &self.sampling), ("roots", &self.roots)] {
-            if let Some(value) = value {
-                object.set(key, value);
-            }
-        }
-        object
-    }
-}
-
-/// The capabilities of a server. An absent one is not supported.
-#[derive(Clone, PartialEq, Debug, Default)]
-#[non_exhaustive]
-pub struct ServerCapabilities {
-    /// Tools.
-    pub tools: Option<Object>,
-    /// All other members: `resources`, `prompts`, `logging`, `completions`, `experimental`,
-    /// `extensions`.
-    pub other: Object,
-}
-
-impl ServerCapabilities {
-    /// Returns whether the server notifies clients when its list of tools changes:
-    /// `tools.listChanged`.
-    pub fn announces_tools(&self) -> bool {
-        self.tools.as_ref().is_some_and(|tools| matches!(tools.optional("listChanged"), Ok(Some(true))))
-    }
-
-    /// Returns whether the server sends log messages: `logging`.
-    pub(crate) fn has_logging(&self) -> bool {
-        self.object("logging").is_some()
-    }
-
-    /// Returns whether clients can subscribe to single resources: `resources.subscribe`.
-    pub(crate) fn watches_resources(&self) -> bool {
-        let resources = self.object("resources");
-        resources.is_some_and(|resources| matches!(resources.optional("subscribe"), Ok(Some(true))))
-    }
-
-    /// Returns whether the server has the tasks of 2025-11-25: `tasks`.
-    pub(crate) fn has_tasks(&self) -> bool {
-        self.object("tasks").is_some()
-    }
-
-    fn object(&self, name: &str) -> Option<Object> {
-        self.other.optional_object(name).ok().flatten()
-    }
-
-    pub(crate) fn read(object: Object) -> Self {
-        let tools = object.optional_object("tools").ok().flatten();
-        let mut other = object;
-        other.remove("tools");
-        Self { tools, other }
-    }
-
-    pub(crate) fn write(&self) -> Object {
-        let mut object = self.other.clone();
-        if let Some(tools) = &self.tools {
-            object.set("tools", tools);
-        }
-        object
     }
 }
 

@@ -3,12 +3,16 @@
 //! a peer could matter. The few types that a revision cannot represent unchanged have a method
 //! `lower(version)`.
 
+pub mod capabilities;
 pub mod content;
 pub mod elicitation;
 pub(crate) mod headers;
 pub mod lifecycle;
 pub(crate) mod logging;
 pub(crate) mod mirror;
+pub mod resources;
+pub mod roots;
+pub mod sampling;
 pub mod tools;
 
 pub use crate::call::Progress;

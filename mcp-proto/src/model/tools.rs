@@ -101,7 +101,7 @@ pub struct Tool {
     /// The JSON Schema of its structured result, unchanged.
     pub output_schema: Option<RawJson>,
     /// The effects that the server declares. Rely on them only if you trust the server.
-    pub annotations: Annotations,
+    pub annotations: ToolAnnotations,
     /// Members that this type does not name, unchanged.
     pub other: Object,
 }
@@ -109,7 +109,7 @@ pub struct Tool {
 /// The declared effects of a tool (`ToolAnnotations`). All are hints, and all are optional.
 #[derive(Clone, PartialEq, Debug, Default)]
 #[non_exhaustive]
-pub struct Annotations {
+pub struct ToolAnnotations {
     /// It changes nothing.
     pub read_only: Option<bool>,
     /// It may destroy data. Meaningful if it is not read-only.
@@ -122,10 +122,10 @@ pub struct Annotations {
     pub other: Object,
 }
 
-/// The keys of [`Annotations`] on the wire.
+/// The keys of [`ToolAnnotations`] on the wire.
 const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
 
-impl Annotations {
+impl ToolAnnotations {
     fn read(object: Object) -> Result<Self, DecodeError> {
         let [read_only, destructive, idempotent, open_world] = HINTS.map(|key| object.optional(key));
         Ok(Self {
@@ -152,7 +152,7 @@ impl Tool {
             description: None,
             input_schema: Object::new().with("type", "object").into(),
             output_schema: None,
-            annotations: Annotations::default(),
+            annotations: ToolAnnotations::default(),
             other: Object::new(),
         }
     }
@@ -251,7 +251,7 @@ impl Tool {
                 .map(|_| object.get("inputSchema"))?
                 .unwrap_or_else(RawJson::empty_object),
             output_schema: object.optional_object("outputSchema")?.and_then(|_| object.get("outputSchema")),
-            annotations: Annotations::read(object.optional_object("annotations")?.unwrap_or_default())?,
+            annotations: ToolAnnotations::read(object.optional_object("annotations")?.unwrap_or_default())?,
             other: object.without(&["name", "title", "description", "inputSchema", "outputSchema", "annotations"]),
         })
     }

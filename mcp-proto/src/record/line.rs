@@ -6,7 +6,7 @@ use super::mask::Mask;
 use crate::client::{ClientConfig, Event};
 use crate::error::Refusal;
 use crate::exchange::{Action, ConnectionId, ConnectionNotice, Endpoint, Shutdown};
-use crate::input::{Applied, WiredClientInput};
+use crate::input::{Applied, Change, WiredClientInput};
 use crate::rpc::{DecodeError, EncodeError, RawJson};
 use crate::time::Instant;
 use alloc::format;
@@ -129,7 +129,7 @@ fn outline(event: &Event) -> (&'static str, Option<u64>) {
         Event::Ended { call, outcome: Err(_) } => ("failed", Some(call.0)),
         Event::NotificationEnded { notification, outcome: Ok(()) } => ("notified", Some(notification.0)),
         Event::NotificationEnded { notification, outcome: Err(_) } => ("not-notified", Some(notification.0)),
-        Event::ToolsChanged => ("tools-changed", None),
+        Event::Changed(Change::Tools) => ("tools-changed", None),
         Event::AuthNeeded { token, .. } => ("auth-needed", Some(token.key().number())),
         Event::Reconnecting { attempt, .. } => ("reconnecting", Some((*attempt).into())),
         Event::ListenerLost { .. } => ("listener-lost", None),

@@ -9,9 +9,13 @@ use super::Redaction;
 use crate::client::{BadHeader, ClientConfig, Target};
 use crate::exchange::{Closed, ConnectionId, Endpoint, Headers, IoEvent};
 use crate::input::{Authorization, ClientCommand, Input, InputAnswer, WiredClientInput};
+use crate::model::capabilities::ClientCapabilities;
 use crate::model::elicitation::ElicitResult;
+use crate::model::roots::Roots;
+use crate::model::sampling::SampleResult;
 use crate::redact::{Redactor, Side, redact_message};
 use crate::rpc::{ErrorObject, Object, RawJson};
+use crate::version::ProtocolVersion;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use bytes::Bytes;
@@ -77,9 +81,13 @@ impl Mask {
 
     fn answer(&self, answer: &mut InputAnswer) {
         match answer {
-            InputAnswer::Elicitation(ElicitResult::Accept(result))
-            | InputAnswer::Sampling(result)
-            | InputAnswer::Roots(result) => *result = self.object(result),
+            InputAnswer::Elicitation(ElicitResult::Accept(content)) => *content = self.object(content),
+            // Masking changes no member that these types need.
+            InputAnswer::Sampling(result) => {
+                let masked = self.object(&result.write(ProtocolVersion::V2026_07_28));
+                *result = SampleResult::read(masked).unwrap_or_else(|_| SampleResult::text("", ""));
+            }
+            InputAnswer::Roots(roots) => *roots = Roots::read(self.object(&roots.write())).unwrap_or_default(),
             InputAnswer::Elicitation(ElicitResult::Decline | ElicitResult::Cancel) => {}
             InputAnswer::Error(error) => *error = self.error(error),
         }
@@ -164,11 +172,7 @@ impl Mask {
         }
         config.headers = self.headers(&config.headers);
         config.info.other = self.object(&config.info.other);
-        let capabilities = &mut config.capabilities;
-        capabilities.other = self.object(&capabilities.other);
-        for options in [&mut capabilities.elicitation, &mut capabilities.sampling, &mut capabilities.roots] {
-            *options = options.as_ref().map(|options| self.object(options));
-        }
+        config.capabilities = ClientCapabilities::read(&self.object(&config.capabilities.write()));
         match &mut config.target {
             Target::Duplex(endpoint) => *endpoint = self.endpoint(endpoint),
             Target::Http(target) => {

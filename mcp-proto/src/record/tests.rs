@@ -11,6 +11,8 @@ use crate::exchange::{
 };
 use crate::input::{ClientCommand, InputAnswer, InputKey, NotificationId};
 use crate::model::elicitation::ElicitResult;
+use crate::model::roots::Roots;
+use crate::model::sampling::SampleResult;
 use crate::rpc::{EncodeError, ErrorObject, Object, RawJson};
 use crate::version::{ProtocolVersion, Versions};
 use alloc::string::ToString;
@@ -35,7 +37,8 @@ fn config() -> ClientConfig {
     let mut config = ClientConfig::program(program.current_dir("/"));
     config.info.title = Some("Title \"1\"\n".into());
     config.info.other = Object::new().with("websiteUrl", "https://example.com");
-    config.capabilities.sampling = Some(Object::new().with("deep", Object::new().with("er", 1u64)));
+    config.capabilities.sampling.get_or_insert_default().other =
+        Object::new().with("deep", Object::new().with("er", 1u64));
     config.policy = Policy::Modern;
     config.versions = Versions::new([ProtocolVersion::V2025_03_26, ProtocolVersion::V2026_07_28]);
     config.verdict = Some(Verdict { version: ProtocolVersion::V2025_11_25 });
@@ -129,8 +132,8 @@ fn any_input() -> impl Strategy<Value = WiredClientInput> {
         json().prop_map(|content| InputAnswer::Elicitation(ElicitResult::Accept(content))),
         Just(InputAnswer::Elicitation(ElicitResult::Decline)),
         Just(InputAnswer::Elicitation(ElicitResult::Cancel)),
-        json().prop_map(InputAnswer::Sampling),
-        json().prop_map(InputAnswer::Roots),
+        json().prop_map(|other| InputAnswer::Sampling(SampleResult { other, ..SampleResult::text("m", "t") })),
+        json().prop_map(|other| InputAnswer::Roots(Roots { other, ..Roots::new(["file:///a"]) })),
         error.prop_map(InputAnswer::Error),
     ];
     let command = prop_oneof![

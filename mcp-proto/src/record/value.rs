@@ -6,6 +6,9 @@ use crate::client::HttpTarget;
 use crate::exchange::Origin;
 use crate::hook::MessageHook;
 use crate::input::Key;
+use crate::model::capabilities::ClientCapabilities;
+use crate::model::roots::Roots;
+use crate::model::sampling::SampleResult;
 use crate::rpc::{DecodeError, EncodeError, Id, Object, RawJson};
 use crate::time::Instant;
 use crate::version::{ProtocolVersion, Versions};
@@ -132,6 +135,43 @@ impl Value for Object {
 
     fn read(text: String) -> Result<Self, DecodeError> {
         Self::read(&<RawJson as Value>::read(text)?)
+    }
+}
+
+impl Value for ClientCapabilities {
+    type Form = String;
+
+    fn form(&self) -> String {
+        self.write().form()
+    }
+
+    fn read(text: String) -> Result<Self, DecodeError> {
+        <Object as Value>::read(text).map(|object| Self::read(&object))
+    }
+}
+
+/// The newest revision can represent every result.
+impl Value for SampleResult {
+    type Form = String;
+
+    fn form(&self) -> String {
+        self.write(ProtocolVersion::V2026_07_28).form()
+    }
+
+    fn read(text: String) -> Result<Self, DecodeError> {
+        Self::read(<Object as Value>::read(text)?)
+    }
+}
+
+impl Value for Roots {
+    type Form = String;
+
+    fn form(&self) -> String {
+        self.write().form()
+    }
+
+    fn read(text: String) -> Result<Self, DecodeError> {
+        Self::read(<Object as Value>::read(text)?)
     }
 }
 

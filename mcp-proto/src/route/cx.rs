@@ -4,7 +4,7 @@ use super::output::{IntoOutput, ToolError};
 use crate::error::Refusal;
 use crate::input::{Change, InputAnswer, InputRequest, Note, Outcome};
 use crate::model::Progress;
-use crate::model::elicitation::{ElicitRequest, ElicitResult};
+use crate::model::elicitation::{ElicitResult, Form};
 use crate::model::tools::CallToolResult;
 use crate::rpc::{ErrorObject, Object, RawJson, code};
 use crate::server::{Context, Incoming, RequestState};
@@ -233,24 +233,23 @@ impl Cx {
         self.port.is_cancelled()
     }
 
-    /// Requests input of the user. The first call returns [`ToolError::Ask`]; pass it on with `?`.
-    /// The handler then runs again with the answer. `name` identifies the request for input within
-    /// the request.
+    /// Requests input of the user, in a form. The first call returns [`ToolError::Ask`]; pass it on
+    /// with `?`. The handler then runs again with the answer. `name` identifies the request for
+    /// input within the request.
     ///
     /// # Errors
     /// [`ToolError::Ask`]; [`ToolError::Failed`] if the client responded with an error, or if the
     /// content does not fit the form (ELIC-S-024). Use another name to repeat the request for
     /// input.
-    pub fn elicit(&self, name: &str, request: impl Into<ElicitRequest>) -> Result<ElicitResult, ToolError> {
-        let request = request.into();
-        match self.answer(name, &InputRequest::Elicitation(request.clone()))? {
-            Some(InputAnswer::Elicitation(ElicitResult::Accept(content))) => match request.check(&content) {
+    pub fn elicit(&self, name: &str, form: Form) -> Result<ElicitResult, ToolError> {
+        match self.answer(name, &InputRequest::Elicitation(form.clone().into()))? {
+            Some(InputAnswer::Elicitation(ElicitResult::Accept(content))) => match form.check(&content) {
                 Ok(()) => Ok(ElicitResult::Accept(content)),
                 Err(e) => Err(ToolError::Failed(format!("the answer to `{name}` does not fit the form: {e}"))),
             },
             Some(InputAnswer::Elicitation(result)) => Ok(result),
             Some(InputAnswer::Error(e)) => Err(ToolError::Failed(format!("`{name}` was not answered: {}", e.message))),
-            _ => Err(self.need(alloc::vec![(name.into(), InputRequest::Elicitation(request))])),
+            _ => Err(self.need(alloc::vec![(name.into(), InputRequest::Elicitation(form.into()))])),
         }
     }
 

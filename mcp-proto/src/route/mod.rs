@@ -158,8 +158,7 @@ impl Router {
     /// subscribe to the change: see [`Server::publish`](crate::server::Server::publish).
     #[must_use]
     pub fn tools_change(mut self) -> Self {
-        let tools = self.config.capabilities.tools.get_or_insert_with(Object::new);
-        tools.set("listChanged", true);
+        self.config.capabilities.tools.get_or_insert_default().list_changed = true;
         self
     }
 
@@ -286,8 +285,8 @@ impl Router {
     /// `tools` if there are any.
     pub fn config(&self) -> ServerConfig {
         let mut config = self.config.clone();
-        if !self.tools.is_empty() && config.capabilities.tools.is_none() {
-            config.capabilities.tools = Some(Object::new());
+        if !self.tools.is_empty() {
+            config.capabilities.tools.get_or_insert_default();
         }
         config
     }

@@ -3,10 +3,9 @@
 use super::*;
 use crate::error::Refusal;
 use crate::exchange::{ExchangeEvent, ExchangeId, Inbound, Outbound, Peer};
-use crate::input::InputRequest;
 use crate::model::Progress;
 use crate::model::content::Content;
-use crate::model::elicitation::{ElicitRequest, ElicitResult};
+use crate::model::elicitation::{ElicitResult, Form};
 use crate::model::tools::CallToolResult;
 use crate::rpc::{Message, Payload, parse};
 use crate::server::{Event, Output, Server};
@@ -357,7 +356,7 @@ fn promising(schema: &str) -> Router {
         .plain(promises("null"), |_cx, (): ()| Json(()))
         .plain(promises("fails"), |_cx, (): ()| Err::<(), _>("broken"))
         .plain(promises("asks"), |cx: Cx, (): ()| {
-            cx.elicit("name", ElicitRequest::form("Name?").text("name"))?;
+            cx.elicit("name", Form::new("Name?").text("name"))?;
             Ok::<_, ToolError>(Json(Add { a: 1, b: 2 }))
         })
         .plain("free", |_cx, (): ()| "plain text")
@@ -485,13 +484,13 @@ fn custom_method_returns_an_object() {
 /// Requests a name, then a colour, and returns both.
 fn asking() -> Router {
     Router::new("n", "1").plain("ask", |cx: Cx, (): ()| {
-        let name = match cx.elicit("name", ElicitRequest::form("Name?").text("name"))? {
+        let name = match cx.elicit("name", Form::new("Name?").text("name"))? {
             ElicitResult::Accept(content) => content.required::<String>("name")?,
             _ => return Err(ToolError::from("no name")),
         };
         let entries: u32 = cx.state().unwrap_or(0);
         let colour = cx
-            .elicit("colour", ElicitRequest::form("Colour?").choice("colour", ["red", "blue"]))
+            .elicit("colour", Form::new("Colour?").choice("colour", ["red", "blue"]))
             .map_err(|ask| ask.remember(&(entries + 1)))?;
         let colour: Object = match colour {
             ElicitResult::Accept(content) => content,
@@ -558,7 +557,7 @@ fn same_handler_works_with_a_legacy_client() {
 #[test]
 fn several_requests_for_input_are_sent_at_once() {
     let router = Router::new("n", "1").plain("t", |cx: Cx, (): ()| {
-        let question = |text: &str| InputRequest::Elicitation(ElicitRequest::form(text));
+        let question = |text: &str| Form::new(text).into();
         let answers = cx.ask(vec![("a".into(), question("A?")), ("b".into(), question("B?"))])?;
         Ok::<_, ToolError>(format!("{answers:?}"))
     });
@@ -585,7 +584,7 @@ fn cx_offers_what_adapters_need() {
 // covers: TOOL-S-002, TOOL-S-003
 #[test]
 fn server_with_tools_capability_lists_even_no_tools() {
-    let router = Router::new("r", "1").configure(|config| config.capabilities.tools = Some(Object::new()));
+    let router = Router::new("r", "1").configure(|config| config.capabilities.tools = Some(Default::default()));
     let mut bench = Bench::legacy(router, "2025-06-18");
     let said = bench.line(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
     assert_eq!(said, [r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#]);

@@ -10,7 +10,8 @@ use super::{Context, Incoming, RequestState, ServerConfig, weight};
 use crate::error::{DiagnosticKind, excerpt};
 use crate::exchange::{Peer, RequestHead};
 use crate::input::{Principal, SessionKey};
-use crate::model::lifecycle::{ClientCapabilities, Implementation, meta};
+use crate::model::capabilities::ClientCapabilities;
+use crate::model::lifecycle::{Implementation, meta};
 use crate::rpc::{ErrorObject, Id, JsonKind, Object, RawJson, Request, code};
 use crate::version::{Era, ProtocolVersion};
 use alloc::borrow::Cow;
@@ -228,7 +229,7 @@ impl ServerConfig {
     pub(super) fn discover(&self, over: Transport) -> Object {
         Object::new()
             .with("supportedVersions", self.supported(over))
-            .with("capabilities", self.capabilities.write())
+            .with("capabilities", self.capabilities.write(ProtocolVersion::V2026_07_28))
             .with_opt("instructions", self.instructions.as_deref())
     }
 
@@ -250,7 +251,7 @@ impl ServerConfig {
         let capabilities = capabilities.map_err(|_| ErrorReply::params("`capabilities` is not an object"))?;
         let result = Object::new()
             .with("protocolVersion", version.as_str())
-            .with("capabilities", self.capabilities.write())
+            .with("capabilities", self.capabilities.write(version))
             .with("serverInfo", self.info.write(version))
             .with_opt("instructions", self.instructions.as_deref());
         let capabilities = Arc::new(ClientCapabilities::read(&capabilities));

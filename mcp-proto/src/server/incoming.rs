@@ -2,7 +2,8 @@
 
 use crate::exchange::{Peer, RequestHead};
 use crate::input::{Principal, SessionKey};
-use crate::model::lifecycle::{ClientCapabilities, Implementation, meta};
+use crate::model::capabilities::ClientCapabilities;
+use crate::model::lifecycle::{Implementation, meta};
 use crate::rpc::{ErrorObject, Object, RawJson};
 use crate::version::ProtocolVersion;
 use alloc::borrow::Cow;

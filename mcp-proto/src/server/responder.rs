@@ -8,6 +8,7 @@ use super::seal::{self, Inputs, Memory};
 use crate::error::{Diagnostic, DiagnosticKind};
 use crate::exchange::ExchangeId;
 use crate::input::{Answer, Answered, InputRequest, LegacyInputRequest, Outcome, Principal, RequestKey};
+use crate::model::capabilities::ClientCapabilities;
 use crate::model::content::Content;
 use crate::model::lifecycle::{CacheHints, meta};
 use crate::model::tools::CallToolResult;
@@ -331,7 +332,7 @@ impl Responder {
         let questions = requests.into_iter().map(|(name, request)| LegacyInputRequest {
             name,
             method: request.method(),
-            params: request.params(),
+            params: request.params(self.version),
         });
         Answer { key: self.key, what: Answered::Ask { questions: questions.collect(), state } }
     }
@@ -356,8 +357,7 @@ impl Responder {
     }
 
     fn can_ask(&self, request: &InputRequest) -> bool {
-        let exists = !matches!(request, InputRequest::Elicitation(_)) || self.version.rules().elicitation;
-        exists && self.declared.capabilities().has(request.capability())
+        request.exists_in(self.version) && request.is_supported_by(&self.declared.capabilities())
     }
 
     fn refused(self, refusal: InputRefusal) -> Answer {
@@ -405,7 +405,8 @@ impl Responder {
         }
         let mut questions = Object::new();
         for (name, request) in requests {
-            let question = Object::new().with("method", request.method()).with_opt("params", request.params());
+            let question =
+                Object::new().with("method", request.method()).with_opt("params", request.params(self.version));
             questions.set(name, question);
         }
         let questions = (!questions.is_empty()).then_some(questions);
@@ -422,13 +423,7 @@ enum InputRefusal {
 
 /// Returns an object in the shape of the capabilities of a client.
 fn required_capabilities(requests: &[&InputRequest]) -> Object {
-    let mut required = Object::new();
-    for request in requests {
-        let options = match request {
-            InputRequest::Elicitation(_) => Object::new().with("form", Object::new()),
-            _ => Object::new(),
-        };
-        required.set(request.capability(), options);
-    }
-    required
+    let mut required = ClientCapabilities::default();
+    requests.iter().for_each(|request| request.require(&mut required));
+    required.write()
 }

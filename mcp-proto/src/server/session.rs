@@ -4,7 +4,8 @@
 //! use its table of ids and nothing else of it.
 
 use crate::input::RequestKey;
-use crate::model::lifecycle::{ClientCapabilities, Implementation};
+use crate::model::capabilities::ClientCapabilities;
+use crate::model::lifecycle::Implementation;
 use crate::model::logging::LogLevel;
 use crate::rpc::Id;
 use crate::version::ProtocolVersion;

@@ -10,8 +10,9 @@ use super::transport::ServedExchange;
 use super::{Incoming, RequestState, client};
 use crate::exchange::RequestHead;
 use crate::input::RequestKey;
-use crate::model::lifecycle::{ClientCapabilities, Implementation};
-use crate::rpc::{ErrorObject, Id, Object, RawJson};
+use crate::model::capabilities::ClientCapabilities;
+use crate::model::lifecycle::Implementation;
+use crate::rpc::{ErrorObject, Id, RawJson};
 use crate::version::Era;
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -132,7 +133,5 @@ fn of_implementation(client: &Implementation) -> usize {
 }
 
 fn of_capabilities(capabilities: &ClientCapabilities) -> usize {
-    let ClientCapabilities { elicitation, sampling, roots, other } = capabilities;
-    let named = [elicitation, sampling, roots].into_iter().flatten().map(Object::heap_size);
-    size_of::<ClientCapabilities>() + named.sum::<usize>() + other.heap_size()
+    size_of::<ClientCapabilities>() + capabilities.heap_size()
 }

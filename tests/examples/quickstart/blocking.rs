@@ -2,7 +2,7 @@
 
 use crate::{Add, Count, Name, Nothing, Options, print_result, print_tools};
 use mcp_blocking::{
-    CallError, Client, ClientOptions, ElicitRequest, ElicitResult, IntoTarget, Object, Progress, Router, ToolError,
+    CallError, Client, ClientOptions, ElicitResult, Form, IntoTarget, Object, Progress, Router, ToolError,
     connect_with, serve_http, serve_stdio, tool, tools,
 };
 use schemars::schema_for;
@@ -30,7 +30,7 @@ fn server() -> Router {
             tool("greet").describe("Asks for a name, and greets").input_schema(schema_for!(Nothing)),
             |cx, _: Nothing| {
                 // The first call returns here. The handler is called again with the response.
-                match cx.elicit("name", ElicitRequest::form("What is your name?").text("name"))? {
+                match cx.elicit("name", Form::new("What is your name?").text("name"))? {
                     answer @ ElicitResult::Accept(_) => {
                         let name = answer.content::<Name>()?.map(|form| form.name).unwrap_or_default();
                         Ok(format!("Hello, {name}!"))

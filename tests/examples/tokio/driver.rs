@@ -314,6 +314,7 @@ async fn open(endpoint: Endpoint, limit: Duration, stderr: Stderr, given: Option
             Ok(Io::socket(stream, Peer::unix(None).named(path)))
         }
         Endpoint::Given => given.ok_or_else(|| Closed::Unreachable("the channel was given once and is used up".into())),
+        _ => Err(Closed::Unreachable("this driver cannot open such a channel".into())),
     }
 }
 

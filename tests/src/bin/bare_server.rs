@@ -2,7 +2,7 @@
 //! N connections over HTTP and prints its address.
 #![forbid(unsafe_code)]
 
-use mcp_proto::model::elicitation::{ElicitRequest, ElicitResult};
+use mcp_proto::model::elicitation::{ElicitResult, Form};
 use mcp_proto::route::Cx;
 use mcp_proto::{Progress, Router, ToolError, tool};
 use mcp_tests::poll_loop::{serve_http, serve_stdio};
@@ -59,7 +59,7 @@ fn count(cx: &Cx, Count { to }: Count) -> Result<u32, ToolError> {
 }
 
 fn confirm(cx: &Cx) -> Result<&'static str, ToolError> {
-    Ok(match cx.elicit("sure", ElicitRequest::form("Are you sure?").text("why"))? {
+    Ok(match cx.elicit("sure", Form::new("Are you sure?").text("why"))? {
         ElicitResult::Accept(_) => "done",
         ElicitResult::Decline | ElicitResult::Cancel => "left alone",
     })

@@ -7,9 +7,9 @@ use std::{env, thread};
 
 use mcp_proto::adapter::{ClientOptions, ConnectError};
 use mcp_proto::client::{ClientConfig, Policy};
+use mcp_proto::model::sampling::SampleResult;
 use mcp_proto::{
-    Call, ElicitRequest, ElicitResult, Era, Implementation, Object, ProtocolVersion, RawJson, Tool, Versions, custom,
-    tools,
+    Call, ElicitResult, Era, Form, Implementation, Object, ProtocolVersion, RawJson, Tool, Versions, custom, tools,
 };
 use serde_json::Value;
 
@@ -152,7 +152,7 @@ fn call(client: &Client, calls: Vec<Call<tools::CallTool>>) -> Result<(), String
 
 /// Returns the user's response to a form: the entered values of the fields that the form has, and
 /// the defaults of the others.
-pub(super) fn fill(entered: &Value, question: &ElicitRequest) -> ElicitResult {
+pub(super) fn fill(entered: &Value, question: &Form) -> ElicitResult {
     let Ok(fields) = question.fields() else { return ElicitResult::Decline };
     let mut content = Object::new();
     for field in fields {
@@ -165,7 +165,6 @@ pub(super) fn fill(entered: &Value, question: &ElicitRequest) -> ElicitResult {
 }
 
 /// Returns the response of the language model to any request.
-fn model() -> Object {
-    let text = Object::new().with("type", "text").with("text", "forty-two");
-    Object::new().with("role", "assistant").with("model", "none").with("content", text)
+fn model() -> SampleResult {
+    SampleResult::text("none", "forty-two")
 }

@@ -7,7 +7,7 @@ use std::process::{self, Command};
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
-use mcp_proto::{ElicitRequest, ElicitResult, RawJson};
+use mcp_proto::{ElicitResult, Form, RawJson};
 use serde_json::{Value, json};
 
 use super::checks::{Check, Expected, expected, judge, scenarios};
@@ -223,7 +223,7 @@ fn form_is_filled_with_defaults_and_entered_values() {
         "confirmed": { "type": "boolean" },
         "empty": { "type": "string" },
     } });
-    let question = ElicitRequest::new("?", RawJson::parse(schema.to_string()).expect("JSON"));
+    let question = Form::with_schema("?", RawJson::parse(schema.to_string()).expect("JSON"));
     let filled = fill(&json!({ "confirmed": true, "age": 31, "another": 1 }), &question);
     let ElicitResult::Accept(_) = filled else { panic!("{filled:?}") };
     let content: Value = filled.content().expect("an object").expect("accepted");

@@ -13,6 +13,7 @@ use mcp_proto::exchange::{
 use mcp_proto::frame::{Conn, Kind};
 use mcp_proto::input::{Applied, CallId, ClientCommand, Input, InputAnswer, InputKey, WiredClientInput};
 use mcp_proto::model::elicitation::ElicitResult;
+use mcp_proto::model::sampling::SampleResult;
 use mcp_proto::rpc::{Id, Message, Object, code};
 use mcp_proto::wired::WiredClient;
 use mcp_proto::{ClientConfig, ErrorObject, Instant, ping, tools};
@@ -64,8 +65,8 @@ fn config(script: &mut Script<'_>) -> ClientConfig {
         config.timeout = None;
     }
     if flag(4) {
-        config.capabilities.roots = Some(Object::new());
-        config.capabilities.sampling = Some(Object::new());
+        config.capabilities.roots = Some(Default::default());
+        config.capabilities.sampling = Some(Default::default());
     }
     config.reset_on_progress = flag(5);
     config.compat.match_text_ids = !flag(6);
@@ -128,8 +129,8 @@ impl Run {
     fn new(script: &mut Script<'_>) -> Self {
         let config = Arc::new(config(script));
         let kind = match config.target {
-            mcp_proto::client::Target::Duplex(_) => Kind::Lines,
             mcp_proto::client::Target::Http(_) => Kind::HttpServer,
+            _ => Kind::Lines,
         };
         let engine = WiredClient::new(config.clone(), [7; 32], Instant::ZERO);
         let mut run = Self {
@@ -279,7 +280,7 @@ impl Run {
             0 => InputAnswer::Elicitation(ElicitResult::Accept(Object::new())),
             1 => InputAnswer::Elicitation(ElicitResult::Cancel),
             2 => InputAnswer::roots(["file:///a"]),
-            3 => InputAnswer::Sampling(Object::new()),
+            3 => InputAnswer::Sampling(SampleResult::text("m", "t")),
             _ => InputAnswer::Error(ErrorObject::new(code::INTERNAL_ERROR, "no")),
         };
         self.questions.remove(&key);

@@ -27,8 +27,11 @@ use std::time::Duration;
 
 use crate::adapters::Adapter;
 use mcp_proto::client::{Event, Policy, Verdict};
-use mcp_proto::{CallToolResult, ElicitResult, ErrorObject, Object, RawJson};
-use serde_json::{Value, json};
+use mcp_proto::input::Change;
+use mcp_proto::model::roots::Root;
+use mcp_proto::model::sampling::{SampleRequest, SampleResult};
+use mcp_proto::{CallToolResult, ElicitResult, ErrorObject, Object};
+use serde_json::Value;
 
 /// Time between the start and the cancellation of a call, so that the server has begun it. The call
 /// itself takes far longer.
@@ -217,26 +220,25 @@ impl Ear {
         heard.form.clone().map_or(ElicitResult::Decline, ElicitResult::Accept)
     }
 
-    fn sample(&self, question: &Object) -> Result<Object, ErrorObject> {
+    fn sample(&self, question: &SampleRequest) -> Result<SampleResult, ErrorObject> {
         self.lock().asked.push("model");
-        if question.get("messages").is_none() {
+        if question.messages.is_empty() {
             return Err(ErrorObject::new(-32602, "no messages"));
         }
-        let content = json!({ "type": "text", "text": "forty-two" });
-        Ok(Object::new().with("role", "assistant").with("model", "none").with("content", raw(&content)))
+        Ok(SampleResult::text("none", "forty-two"))
     }
 
-    fn roots(&self) -> Result<Object, ErrorObject> {
+    fn roots(&self) -> Result<Vec<Root>, ErrorObject> {
         let mut heard = self.lock();
         heard.asked.push("roots");
-        Ok(Object::new().with("roots", raw(&json!([{ "uri": heard.root, "name": "the only one" }]))))
+        Ok(vec![Root::new(heard.root.as_str()).name("the only one")])
     }
 
     fn event(&self, event: Event) {
         let mut heard = self.lock();
         match event {
             Event::Notification { method, .. } => *heard.notifications.entry(method.into_owned()).or_default() += 1,
-            Event::ToolsChanged => heard.tools_changed += 1,
+            Event::Changed(Change::Tools) => heard.tools_changed += 1,
             Event::Reconnecting { .. } => heard.reconnected += 1,
             Event::ListenerLost { cause, again } => heard.lost = Some(format!("lost: {cause}, again {again:?}")),
             Event::Diagnostic(diagnostic) => heard.diagnostics.push(diagnostic.to_string()),
@@ -283,8 +285,4 @@ impl Ear {
     pub fn stderr(&self) -> Vec<String> {
         self.lock().stderr.clone()
     }
-}
-
-fn raw(value: &Value) -> RawJson {
-    RawJson::encode(value).unwrap_or_else(|_| RawJson::null())
 }

@@ -13,10 +13,11 @@ use std::time::Duration;
 
 use mcp_proto::adapter::ServerOptions;
 use mcp_proto::input::Change;
+use mcp_proto::model::sampling::SampleRequest;
 use mcp_proto::server::{Event, Sessions};
 use mcp_proto::{
-    Cx, ElicitRequest, ElicitResult, Era, InputAnswer, InputRequest, IntoOutput, Json, Object, Progress, RawJson,
-    Refusal, Router, ServerConfig, Tool, ToolError, Versions, tool,
+    Cx, ElicitResult, Era, Form, InputAnswer, InputRequest, IntoOutput, Json, Object, Progress, Refusal, Router,
+    ServerConfig, Tool, ToolError, Versions, tool,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -125,9 +126,8 @@ impl Offer {
     /// Sets what differs from the defaults.
     fn configure(&self, config: &mut ServerConfig) {
         config.limits.server.page_size = PAGE;
-        for capability in ["resources", "prompts"] {
-            config.capabilities.other.set(capability, Object::new());
-        }
+        config.capabilities.resources.get_or_insert_default();
+        config.capabilities.prompts.get_or_insert_default();
         if let Some(versions) = &self.versions {
             config.versions = versions.clone();
         }
@@ -178,7 +178,7 @@ async fn counted(cx: Cx, count: Count) -> Result<String, ToolError> {
 }
 
 fn greet(cx: &Cx) -> Result<String, ToolError> {
-    match cx.elicit("name", ElicitRequest::form("What is your name?").text("name"))? {
+    match cx.elicit("name", Form::new("What is your name?").text("name"))? {
         answer @ ElicitResult::Accept(_) => {
             let name = answer.content::<Name>()?.map(|form| form.name).unwrap_or_default();
             Ok(format!("hello {name}"))
@@ -337,21 +337,13 @@ fn poll() -> Tool {
 
 /// Returns the request of `sample` to a language model.
 fn question() -> Vec<(String, InputRequest)> {
-    let message = json!({ "role": "user", "content": { "type": "text", "text": "What is six times seven?" } });
-    let params = Object::new().with("messages", RawJson::encode(&[message]).unwrap_or_else(|_| RawJson::null()));
-    vec![("model".to_owned(), InputRequest::Sampling(params.with("maxTokens", 20_i64)))]
+    vec![("model".to_owned(), SampleRequest::new(20).user("What is six times seven?").into())]
 }
 
 /// Returns its result.
 fn said(answers: &[InputAnswer]) -> Result<String, ToolError> {
-    #[derive(Deserialize)]
-    struct Content {
-        text: String,
-    }
     match answers {
-        [InputAnswer::Sampling(result)] => {
-            Ok(format!("the model said: {}", result.required::<Content>("content")?.text))
-        }
+        [InputAnswer::Sampling(result)] => Ok(format!("the model said: {}", result.first_text().unwrap_or_default())),
         other => Err(format!("no answer of a model: {other:?}").into()),
     }
 }
@@ -363,14 +355,9 @@ fn whereabouts() -> Vec<(String, InputRequest)> {
 
 /// Returns its result.
 fn listed(answers: &[InputAnswer]) -> Result<String, ToolError> {
-    #[derive(Deserialize)]
-    struct Root {
-        uri: String,
-    }
     match answers {
         [InputAnswer::Roots(result)] => {
-            let roots: Vec<Root> = result.required("roots")?;
-            let uris: Vec<&str> = roots.iter().map(|root| root.uri.as_str()).collect();
+            let uris: Vec<&str> = result.roots.iter().map(|root| root.uri.as_str()).collect();
             Ok(format!("roots: {}", uris.join(", ")))
         }
         other => Err(format!("no roots: {other:?}").into()),

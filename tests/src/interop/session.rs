@@ -34,7 +34,7 @@ impl Session {
                 config.policy = policy;
                 config.versions = versions;
                 config.verdict = verdict;
-                config.watch_tools = true;
+                config.watch.tools = true;
                 config.limits.frame.exit_timeout = EXIT;
             })
             .stderr(Stderr::Lines(Arc::new(move |line| lines.line(line))))

@@ -7,7 +7,7 @@ use crate::adapters::Adapter;
 use mcp_proto::adapter::ServerOptions;
 use mcp_proto::exchange::RequestHead;
 use mcp_proto::input::{Admission, Change, Principal};
-use mcp_proto::model::elicitation::ElicitRequest;
+use mcp_proto::model::elicitation::Form;
 use mcp_proto::route::Cx;
 use mcp_proto::server::Sessions;
 use mcp_proto::stats::ServerStats;
@@ -141,7 +141,7 @@ fn notes(cx: &Cx) -> Result<String, ToolError> {
 
 /// Asks the user.
 fn ask(cx: &Cx) -> Result<String, ToolError> {
-    cx.elicit("name", ElicitRequest::form("Who are you?").text("name"))?;
+    cx.elicit("name", Form::new("Who are you?").text("name"))?;
     Ok("asked".into())
 }
 

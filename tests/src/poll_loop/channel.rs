@@ -96,6 +96,7 @@ impl Channel {
                 let pair = given.take().ok_or(ErrorKind::NotFound.into());
                 pair.and_then(|pair| self.set(pair)).map_err(|e| not_opened(&"the given channel", &e))?;
             }
+            _ => return Err(Closed::Unreachable("this loop cannot open such a channel".into())),
         }
         self.transfer.opened(now, Peer::default(), false);
         Ok(())

@@ -3,7 +3,7 @@
 
 use mcp_proto::exchange::ExchangeId;
 use mcp_proto::input::{Answer, Note, RequestKey, ServerCommand};
-use mcp_proto::model::elicitation::{ElicitRequest, ElicitResult};
+use mcp_proto::model::elicitation::{ElicitResult, Form};
 use mcp_proto::model::tools::{CallToolResult, Tool};
 use mcp_proto::route::{Cx, Routed, ToolError};
 use mcp_proto::rpc::Object;
@@ -220,7 +220,7 @@ fn outcome(cx: &Cx, work: &Work, mark: Mark) -> Outcome {
     let done = || {
         for n in 0..work.questions {
             let question = if is_marked { format!("{} question {n}", mark.text()) } else { "go on?".into() };
-            match cx.elicit(&format!("q{n}"), ElicitRequest::form(question).text("answer"))? {
+            match cx.elicit(&format!("q{n}"), Form::new(question).text("answer"))? {
                 ElicitResult::Accept(content) if is_marked => {
                     let answer: String = content.required("answer").expect("the form has it");
                     assert_eq!(answer, reply(mark.host, mark.tag), "the answer to another question");

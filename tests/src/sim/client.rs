@@ -6,6 +6,7 @@ use super::web::Tap;
 use mcp_proto::client::{ClientConfig, Event, State, Target, Termination};
 use mcp_proto::error::Refused;
 use mcp_proto::exchange::{Action, Closed, ConnectionId, ConnectionNotice, Headers, IoEvent, Peer, Sent};
+use mcp_proto::input::Change;
 use mcp_proto::input::{
     Applied, AuthKey, Authorization, CallId, Challenge, ClientCommand, Input, InputAnswer, InputKey, NotificationId,
     WiredClientInput,
@@ -245,7 +246,7 @@ impl<X> Client<X> {
                 self.challenges.push((token.key(), challenge.clone()));
                 self.timed.clear();
             }
-            Event::ToolsChanged => self.changed = Some(now),
+            Event::Changed(Change::Tools) => self.changed = Some(now),
             Event::Diagnostic(_) => self.seen.diagnostics += 1,
             Event::Terminated(why) => {
                 assert!(self.made.values().all(|made| made.ended), "calls that never ended");

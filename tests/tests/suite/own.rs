@@ -134,36 +134,34 @@ fn asking(router: Router) -> Router {
     router
         .tool(tool("greet"), |cx, (): ()| {
             #[derive(serde::Deserialize)]
-            struct Form {
+            struct Name {
                 name: String,
             }
-            match cx.elicit("who", ElicitRequest::form("who are you?").text("name"))? {
+            match cx.elicit("who", Form::new("who are you?").text("name"))? {
                 result @ ElicitResult::Accept(_) => {
-                    let form: Option<Form> = result.content()?;
-                    Ok(form.map_or_else(|| "no name".into(), |form| format!("hello {}", form.name)))
+                    let entered: Option<Name> = result.content()?;
+                    Ok(entered.map_or_else(|| "no name".into(), |entered| format!("hello {}", entered.name)))
                 }
                 other => Err(ToolError::Failed(format!("{other:?}"))),
             }
         })
         .tool_async(tool("roots"), |cx, (): ()| async move {
             match cx.ask(vec![("roots".into(), InputRequest::Roots)])?.as_slice() {
-                [InputAnswer::Roots(roots)] => Ok(roots.to_json().as_str().to_owned()),
+                [InputAnswer::Roots(roots)] => Ok(format!("{roots:?}")),
                 other => Err(ToolError::Failed(format!("{other:?}"))),
             }
         })
         .tool(tool("roots and model"), |cx, (): ()| {
             let answers = cx.ask(vec![("roots".into(), InputRequest::Roots), ("model".into(), sampling())])?;
             match answers.as_slice() {
-                [InputAnswer::Roots(roots), InputAnswer::Sampling(said)] => {
-                    Ok(format!("{} {}", roots.to_json().as_str(), said.to_json().as_str()))
-                }
+                [InputAnswer::Roots(roots), InputAnswer::Sampling(said)] => Ok(format!("{roots:?} {said:?}")),
                 other => Err(ToolError::Failed(format!("{other:?}"))),
             }
         })
 }
 
 fn sampling() -> InputRequest {
-    InputRequest::Sampling(Object::new().with("messages", RawJson::from(Vec::new())).with("maxTokens", 1_i64))
+    SampleRequest::new(1).user("?").into()
 }
 
 /// Adds the tools that end when they are told to.

@@ -46,7 +46,7 @@ fn both_eras(test: fn(Policy)) {
     test(Policy::Legacy);
 }
 
-fn tell_name(name: &'static str) -> impl Fn(ElicitRequest) -> ElicitResult {
+fn tell_name(name: &'static str) -> impl Fn(Form) -> ElicitResult {
     move |request| {
         assert_eq!(request.message, "who are you?");
         ElicitResult::Accept(Object::new().with("name", name))
@@ -197,9 +197,7 @@ fn callback_answers_a_request_for_input() {
 #[test]
 fn callbacks_answer_sampling_and_roots() {
     both_eras(|policy| {
-        let said = Object::new().with("role", "assistant").with("model", "none");
-        let said = said.with("content", Object::new().with("type", "text").with("text", "yes"));
-        let config = config(policy).roots(["file:///tmp"]).on_sample(move |_| Ok(said.clone()));
+        let config = config(policy).roots(["file:///tmp"]).on_sample(|_| Ok(SampleResult::text("none", "yes")));
         let client = connect_with(router().0, config).wait().expect("connected");
         let answer = text(call(&client, "roots and model"));
         assert!(answer.contains("file:///tmp") && answer.contains("yes"), "{answer}");
@@ -233,8 +231,8 @@ fn callback_may_call_the_same_client() {
 #[test]
 fn panicking_callback_answers_with_an_error() {
     both_eras(|policy| {
-        let fails = |_: ElicitRequest| std::panic::resume_unwind(Box::new("the callback fails"));
-        let later = |_: ElicitRequest| async { std::panic::resume_unwind(Box::new("the callback fails")) };
+        let fails = |_: Form| std::panic::resume_unwind(Box::new("the callback fails"));
+        let later = |_: Form| async { std::panic::resume_unwind(Box::new("the callback fails")) };
         for config in [config(policy).on_elicit(fails), config(policy).on_elicit_async(later)] {
             let client = connect_with(router().0, config).wait().expect("connected");
             let greeted = call(&client, "greet");

@@ -58,11 +58,11 @@ impl Bench {
 }
 
 fn form() -> Question {
-    Question::Input(InputRequest::Elicitation(ElicitRequest::form("?").text("it")))
+    Question::Input(InputRequest::Elicitation(Form::new("?").text("it").into()))
 }
 
 fn sampling() -> Question {
-    Question::Input(InputRequest::Sampling(Object::new()))
+    Question::Input(SampleRequest::new(9).user("?").into())
 }
 
 fn challenge() -> Question {
@@ -86,19 +86,18 @@ fn question_is_answered_by_its_callback_in_either_form() {
     let headers = || Authorization::Headers(crate::Headers::new().with("Authorization", "Bearer b"));
     let sync = ClientOptions::new()
         .on_elicit(|_| ElicitResult::Decline)
-        .on_sample(|params| Ok(params.with("role", "assistant")))
+        .on_sample(|request| Ok(SampleResult::text("m", request.max_tokens.to_string())))
         .on_roots(|| Err(ErrorObject::new(7, "none")))
         .on_authorize(move |challenge| if challenge.status == 401 { headers() } else { Authorization::Refuse });
     let asynchronous = ClientOptions::new()
         .on_elicit_async(|_| ready(ElicitResult::Decline))
-        .on_sample_async(|params| async { Ok(params.with("role", "assistant")) })
+        .on_sample_async(|request| ready(Ok(SampleResult::text("m", request.max_tokens.to_string()))))
         .on_roots_async(|| ready(Err(ErrorObject::new(7, "none"))))
         .on_authorize_async(move |_| ready(headers()));
     for options in [sync, asynchronous] {
         let bench = Bench::new(options);
         assert_eq!(bench.ask(form()), answer(InputAnswer::Elicitation(ElicitResult::Decline)));
-        let sampled = Object::new().with("role", "assistant");
-        assert_eq!(bench.ask(sampling()), answer(InputAnswer::Sampling(sampled)));
+        assert_eq!(bench.ask(sampling()), answer(InputAnswer::Sampling(SampleResult::text("m", "9"))));
         let none = ErrorObject::new(7, "none");
         assert_eq!(bench.ask(Question::Input(InputRequest::Roots)), answer(InputAnswer::Error(none)));
         assert_eq!(bench.ask(challenge()), authorize(headers()));

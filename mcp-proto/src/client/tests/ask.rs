@@ -1,11 +1,13 @@
 use super::*;
-use crate::model::elicitation::ElicitResult;
+use crate::model::elicitation::{ElicitRequest, ElicitResult};
+use crate::model::roots::Roots;
+use crate::model::sampling::SampleResult;
 use crate::rpc::ErrorObject;
 
 fn capable() -> ClientConfig {
     let mut config = ClientConfig::given().with_elicitation();
-    config.capabilities.sampling = Some(Object::new());
-    config.capabilities.roots = Some(Object::new());
+    config.capabilities.sampling = Some(Default::default());
+    config.capabilities.roots = Some(Default::default());
     config
 }
 
@@ -33,7 +35,7 @@ fn accept(name: &str) -> InputAnswer {
 }
 
 fn roots() -> InputAnswer {
-    InputAnswer::Roots(Object::new().with("roots", Vec::<RawJson>::new()))
+    InputAnswer::Roots(Roots::default())
 }
 
 /// Answers the last request with a result that requires more input.
@@ -87,7 +89,7 @@ fn legacy_input_request_is_answered_with_its_id() {
     let mut rig = legacy();
     ask(&mut rig, json!("q"), "elicitation/create", form());
     let (key, request) = rig.questions().pop().unwrap();
-    assert!(matches!(request, InputRequest::Elicitation(ref form) if form.message == "Who?"));
+    assert!(matches!(request, InputRequest::Elicitation(ElicitRequest::Form(ref form)) if form.message == "Who?"));
     rig.reply(key, accept("Ada"));
     let result = json!({"action": "accept", "content": {"name": "Ada"}});
     assert_eq!(rig.sent, [json!({"jsonrpc": "2.0", "id": "q", "result": result})]);
@@ -197,7 +199,7 @@ fn cancelled_input_request_is_not_answered() {
     let mut rig = legacy();
     ask(&mut rig, json!("q"), "sampling/createMessage", json!({"messages": [], "maxTokens": 1}));
     let (key, request) = rig.questions().pop().unwrap();
-    assert!(matches!(request, InputRequest::Sampling(ref params) if params.get("maxTokens").is_some()));
+    assert!(matches!(request, InputRequest::Sampling(ref request) if request.max_tokens == 1));
     let cancel =
         |id: Value| json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
     rig.say(cancel(json!("other")));
@@ -206,7 +208,7 @@ fn cancelled_input_request_is_not_answered() {
     rig.say(cancel(json!("q")));
     assert_eq!(rig.events.iter().filter(|event| **event == Event::InputWithdrawn(key)).count(), 1);
     assert_eq!(rig.diagnostics(), [DiagnosticKind::UnknownCancel; 3]);
-    rig.reply(key, InputAnswer::Sampling(Object::new()));
+    rig.reply(key, InputAnswer::Sampling(SampleResult::text("m", "t")));
     assert!(rig.sent.is_empty());
     rig.assert_at_rest();
 }
@@ -266,7 +268,7 @@ fn round_answers_all_requests_and_retries_with_a_new_id() {
         Some(json!({
             "who": {"method": "elicitation/create", "params": form()},
             "where": {"method": "roots/list"},
-            "what": {"method": "sampling/createMessage", "params": {"maxTokens": 5}},
+            "what": {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 5}},
         })),
         Some(state),
     );
@@ -276,7 +278,7 @@ fn round_answers_all_requests_and_retries_with_a_new_id() {
         assert_eq!(rig.sent.len(), 2, "one is open");
         let answer = match request {
             InputRequest::Elicitation(_) => accept("Ada"),
-            InputRequest::Sampling(_) => InputAnswer::Sampling(Object::new().with("role", "assistant")),
+            InputRequest::Sampling(_) => InputAnswer::Sampling(SampleResult::text("m", "t")),
             InputRequest::Roots => roots(),
         };
         rig.reply(key, answer);
@@ -288,7 +290,11 @@ fn round_answers_all_requests_and_retries_with_a_new_id() {
     assert_eq!(second["params"]["requestState"], state);
     assert_eq!(
         second["params"]["inputResponses"],
-        json!({"who": {"action": "accept", "content": {"name": "Ada"}}, "where": {"roots": []}, "what": {"role": "assistant"}})
+        json!({
+            "who": {"action": "accept", "content": {"name": "Ada"}},
+            "where": {"roots": []},
+            "what": {"role": "assistant", "content": {"type": "text", "text": "t"}, "model": "m", "stopReason": "endTurn"},
+        })
     );
     let token = |m: &Value| m["params"]["_meta"]["progressToken"].clone();
     assert_eq!((token(&first), token(&second)), (first["id"].clone(), second["id"].clone()), "a fresh token");

@@ -314,8 +314,8 @@ fn malformed_probe_result_falls_back_to_initialize() {
 fn declared_capabilities_follow_the_revision() {
     let config = || ClientConfig { policy: Policy::Legacy, ..ClientConfig::given().with_elicitation() };
     let mut form = config();
-    form.capabilities.elicitation = Some(Object::new().with("form", Object::new()));
-    form.capabilities.roots = Some(Object::new());
+    form.capabilities.elicitation.get_or_insert_default().form = Some(Object::new());
+    form.capabilities.roots = Some(Default::default());
     let rig = Rig::new(form.clone());
     assert_eq!(rig.sent[0]["params"]["capabilities"], json!({"elicitation": {"form": {}}, "roots": {}}));
     let old = ClientConfig { versions: Versions::new([ProtocolVersion::V2025_03_26]), ..form.clone() };

@@ -1,4 +1,5 @@
 use super::*;
+use crate::model::roots::Roots;
 use proptest::prelude::*;
 
 // covers: S0-27, S0-33, S2-13, B-066, B-067, B-095, S0-60
@@ -306,7 +307,7 @@ proptest! {
     ) {
         let run = |steps: &[Step]| {
             let mut config = ClientConfig::program(Program::new("x"));
-            config.capabilities.roots = Some(Object::new());
+            config.capabilities.roots = Some(Default::default());
             config.restart = restart.then(Restart::default);
             let mut rig = Rig::new(config);
             let mut calls = vec![];
@@ -333,7 +334,7 @@ proptest! {
                         continue;
                     }
                     Step::Answer(n) => {
-                        rig.reply(InputKey::new(*n), InputAnswer::Roots(Object::new().with("roots", Vec::<RawJson>::new())));
+                        rig.reply(InputKey::new(*n), InputAnswer::Roots(Roots::default()));
                         continue;
                     }
                     Step::Tick(n) => {
@@ -367,7 +368,7 @@ fn nothing_is_sent_on_an_exchange_after_its_end() {
     // The server has closed its output, and its exit status is awaited. Meanwhile calls time out
     // and are cancelled.
     let mut config = ClientConfig::given();
-    config.capabilities.roots = Some(Object::new());
+    config.capabilities.roots = Some(Default::default());
     let mut rig = Rig::ready(ProtocolVersion::V2025_11_25, config);
     rig.say(json!({"jsonrpc": "2.0", "id": 5, "method": "roots/list"}));
     let (question, _) = rig.questions()[0];

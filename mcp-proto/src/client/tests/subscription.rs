@@ -44,7 +44,7 @@ pub(super) fn closing(id: &Value) -> Value {
 }
 
 pub(super) fn changes(rig: &Rig) -> usize {
-    rig.events.iter().filter(|event| **event == Event::ToolsChanged).count()
+    rig.events.iter().filter(|event| **event == Event::Changed(Change::Tools)).count()
 }
 
 pub(super) fn lost(rig: &Rig) -> Vec<(StreamEnd, Option<u64>)> {
@@ -62,7 +62,7 @@ fn listens(rig: &Rig) -> usize {
 /// A client of a program that watches tools, after the probe. Returns it with the id of the
 /// subscription.
 fn watching(set: impl FnOnce(&mut ClientConfig)) -> (Rig, Value) {
-    let mut config = ClientConfig { watch_tools: true, ..ClientConfig::program(Program::new("server")) };
+    let mut config = ClientConfig { watch: Watch { tools: true }, ..ClientConfig::program(Program::new("server")) };
     set(&mut config);
     let mut rig = Rig::new(config);
     rig.open();
@@ -88,14 +88,17 @@ fn subscription_opens_only_if_enabled_and_supported() {
     assert_eq!((&listen["id"], &listen["params"]["notifications"]), (&id, &json!({"toolsListChanged": true})));
     assert_eq!(listen["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
     for (wanted, told) in [(false, true), (true, false), (false, false)] {
-        let mut rig = Rig::new(ClientConfig { watch_tools: wanted, ..ClientConfig::given() });
+        let mut rig = Rig::new(ClientConfig { watch: Watch { tools: wanted }, ..ClientConfig::given() });
         rig.open();
         let id = rig.last_id();
         rig.answer(&id, hello(told));
         assert_eq!((rig.client.state(), listens(&rig)), (State::Ready, 0));
     }
     // Older servers send changes without a subscription.
-    let mut rig = Rig::ready(ProtocolVersion::V2025_11_25, ClientConfig { watch_tools: true, ..ClientConfig::given() });
+    let mut rig = Rig::ready(
+        ProtocolVersion::V2025_11_25,
+        ClientConfig { watch: Watch { tools: true }, ..ClientConfig::given() },
+    );
     rig.say(json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
     assert_eq!((listens(&rig), changes(&rig)), (0, 1));
 }

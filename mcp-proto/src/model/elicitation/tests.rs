@@ -11,14 +11,14 @@ fn object(text: &str) -> Object {
 // covers: ELIC-S-006, ELIC-S-008
 #[test]
 fn form_is_a_flat_object_of_primitive_fields() {
-    let request = ElicitRequest::form("who?")
+    let request = Form::new("who?")
         .field(Field::text("mail").format("email").min(3.0).max(80.0).title("Mail"))
         .field(Field::integer("age").min(0.0).optional())
         .number("score")
         .field(Field::boolean("ok").default_value(true))
         .field(Field::titled_choice("size", [("s", "small"), ("l", "large")]))
         .field(Field::choices("tags", ["a", "b"]).min(1.0));
-    let params = request.to_object();
+    let params = ElicitRequest::Form(request.clone()).write();
     assert_eq!(params.required::<String>("message").unwrap(), "who?");
     assert!(params.get("mode").is_none());
     assert_eq!(
@@ -33,7 +33,7 @@ fn form_is_a_flat_object_of_primitive_fields() {
             r#""required":["mail","score","ok","size","tags"]}"#
         )
     );
-    assert_eq!(ElicitRequest::read(&params).unwrap(), request);
+    assert_eq!(ElicitRequest::read(&params).unwrap(), request.clone().into());
     let fields = request.fields().unwrap();
     assert_eq!(fields.iter().filter(|field| !field.required).count(), 1);
     assert_eq!(fields[0], Field::text("mail").format("email").min(3.0).max(80.0).title("Mail"));
@@ -44,10 +44,11 @@ fn form_is_a_flat_object_of_primitive_fields() {
 fn request_without_mode_is_a_form() {
     let plain = object(r#"{"message":"m","requestedSchema":{"type":"object","properties":{} , "x":1}}"#);
     let read = ElicitRequest::read(&plain).unwrap();
-    assert_eq!(read.schema.as_str(), r#"{"type":"object","properties":{} , "x":1}"#);
+    let ElicitRequest::Form(form) = &read else { panic!("{read:?}") };
+    assert_eq!(form.schema.as_str(), r#"{"type":"object","properties":{} , "x":1}"#);
     assert_eq!(ElicitRequest::read(&plain.clone().with("mode", "form")).unwrap(), read);
-    let url = ElicitRequest::read(&plain.with("mode", "url")).unwrap_err();
-    assert!(format!("{url}").contains("`mode`"));
+    let other = ElicitRequest::read(&plain.with("mode", "voice")).unwrap_err();
+    assert!(format!("{other}").contains("`mode`"));
 }
 
 // covers: ELIC-C-021, X-53
@@ -73,7 +74,7 @@ fn result_has_content_only_if_the_user_accepted() {
 // covers: ELIC-S-024, ELIC-C-023, ELIC-B-025
 #[test]
 fn answer_is_checked_against_the_form() {
-    let request = ElicitRequest::form("q")
+    let request = Form::new("q")
         .field(Field::text("t").min(2.0).max(3.0))
         .field(Field::integer("n").min(1.0).max(5.0).optional())
         .field(Field::choice("c", ["x", "y"]).optional())
@@ -108,7 +109,7 @@ fn choices_of_every_revision_are_decoded() {
         r#""c":{"type":"string","oneOf":[{"const":"x","title":"X"}]},"d":{"type":"array","items":{"anyOf":[{"const":"x","title":"X"}]}},"#,
         r#""e":{"type":"thing"}}}"#
     ));
-    let kinds: Vec<FieldKind> = ElicitRequest::new("q", schema).fields().unwrap().into_iter().map(|f| f.kind).collect();
+    let kinds: Vec<FieldKind> = Form::with_schema("q", schema).fields().unwrap().into_iter().map(|f| f.kind).collect();
     let (plain, titled) = (Choice::new("x", None), Choice::new("x", Some("X".into())));
     assert_eq!(kinds[0], FieldKind::Choice(alloc::vec![plain]));
     assert_eq!(kinds[1], FieldKind::Choice(alloc::vec![titled.clone()]));
@@ -133,7 +134,7 @@ fn omitted_fields_get_the_defaults_of_the_form() {
         r#""ok":{"type":"boolean","default":false},"#,
         r#""none":{"type":"string"}}}"#
     ));
-    let form = ElicitRequest::new("m", schema);
+    let form = Form::with_schema("m", schema);
     let all = concat!(
         r#"{"name":"John Doe","age":30,"score":95.50,"status":"active","size":"l","old":"b","tags":["x","z"],"named":[],"#,
         r#""ok":false}"#
@@ -159,9 +160,9 @@ fn invalid_default_is_not_filled_in() {
         r#""d":{"type":"string","enum":["p"],"default":"q"},"e":{"type":"thing","default":{}},"f":1,"#,
         r#""g":{"type":"array","default":["x"]},"h":{"type":"string","default":"here"}}}"#
     ));
-    assert_eq!(ElicitRequest::new("m", schema).defaults(), object(r#"{"h":"here"}"#));
+    assert_eq!(Form::with_schema("m", schema).defaults(), object(r#"{"h":"here"}"#));
     for odd in ["[]", "{}", r#"{"properties":[]}"#] {
-        assert!(ElicitRequest::new("m", json(odd)).defaults().is_empty());
+        assert!(Form::with_schema("m", json(odd)).defaults().is_empty());
     }
 }
 
@@ -171,7 +172,7 @@ fn form_of_hundred_thousand_fields_is_checked_in_linear_time() {
     let fields: Vec<String> = numbers().map(|name| format!(r#"{name}:{{"type":"boolean","default":true}}"#)).collect();
     let required: Vec<String> = numbers().collect();
     let schema = format!(r#"{{"properties":{{{}}},"required":[{}]}}"#, fields.join(","), required.join(","));
-    let form = ElicitRequest::new("m", json(&schema));
+    let form = Form::with_schema("m", json(&schema));
     let content = form.fill(object(r#"{"f99999":false}"#));
     assert_eq!(content.len(), 100_000);
     assert_eq!(form.check(&content), Ok(()));

@@ -9,7 +9,7 @@ const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"n
 fn supported_revision_is_accepted() {
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let mut bench = Bench::with(|config| {
-            config.capabilities.tools = Some(Object::new());
+            config.capabilities.tools = Some(Default::default());
             config.instructions = Some("use it".into());
         })
         .open(A);

@@ -23,8 +23,9 @@ use crate::exchange::RequestHead;
 use crate::exchange::{Body, Closed, Sent};
 use crate::input::{InputRequest, Outcome};
 use crate::limits::Limits;
-use crate::model::elicitation::ElicitRequest;
-use crate::model::lifecycle::{ClientCapabilities, Implementation};
+use crate::model::capabilities::ClientCapabilities;
+use crate::model::elicitation::Form;
+use crate::model::lifecycle::Implementation;
 use crate::rpc::{ErrorObject, Object, Payload, RawJson, parse_batch_or_message};
 use crate::version::{ProtocolVersion, Versions};
 use alloc::format;
@@ -238,5 +239,5 @@ pub(super) fn ask(name: &str) -> Outcome {
 }
 
 pub(super) fn question(name: &str) -> (String, InputRequest) {
-    (name.to_string(), InputRequest::Elicitation(ElicitRequest::form("?").text("it")))
+    (name.to_string(), Form::new("?").text("it").into())
 }

@@ -7,7 +7,7 @@ use super::*;
 #[test]
 fn discover_returns_revisions_capabilities_and_ttl() {
     let mut bench = Bench::with(|config| {
-        config.capabilities.tools = Some(Object::new());
+        config.capabilities.tools = Some(Default::default());
         config.discover_cache =
             crate::model::lifecycle::CacheHints::new(500, crate::model::lifecycle::CacheScope::Public);
         config.instructions = Some("use it".into());

@@ -1,6 +1,7 @@
 //! The notifications that a handler may send for its request.
 
 use super::*;
+use crate::model::capabilities::ServerCapabilities;
 
 const VERSIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
 
@@ -13,7 +14,7 @@ struct Talking {
 impl Talking {
     fn new(version: &'static str, declared: &str) -> Self {
         let declared = object(declared);
-        let bench = Bench::with(|config| config.capabilities.other = declared);
+        let bench = Bench::with(|config| config.capabilities = ServerCapabilities::read(declared));
         let bench = if version == "2026-07-28" { bench.open(A) } else { bench.initialized(A, version, "{}") };
         Self { bench, version }
     }

@@ -4,6 +4,7 @@
 use super::*;
 use crate::input::InputAnswer;
 use crate::model::elicitation::ElicitResult;
+use crate::model::sampling::SampleRequest;
 
 const ELICITS: &str = r#"{"elicitation":{}}"#;
 const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}"#;
@@ -40,7 +41,7 @@ fn modern_input_request_is_a_result() {
     let mut bench = Bench::new().open(A);
     let (responder, _) = bench
         .request(A, &modern_with("1", "tools/call", r#"{"elicitation":{"form":{}},"roots":{},"sampling":{}}"#, ""));
-    let sampling = InputRequest::Sampling(object(r#"{"maxTokens":1}"#));
+    let sampling = SampleRequest::new(1).into();
     let requests = vec![question("q"), ("r".into(), InputRequest::Roots), ("s".into(), sampling)];
     bench.answer(responder, Outcome::NeedInput { requests, state: None });
     let said = bench.heard(A);
@@ -50,7 +51,7 @@ fn modern_input_request_is_a_result() {
     let expected = concat!(
         r#"{"q":{"method":"elicitation/create","params":{"message":"?","requestedSchema":"#,
         r#"{"type":"object","properties":{"it":{"type":"string"}},"required":["it"]}}},"#,
-        r#""r":{"method":"roots/list"},"s":{"method":"sampling/createMessage","params":{"maxTokens":1}}}"#
+        r#""r":{"method":"roots/list"},"s":{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1}}}"#
     );
     assert_eq!(result.get("inputRequests").unwrap().as_str(), expected);
     assert!(
@@ -204,7 +205,7 @@ fn missing_modern_capability_is_an_error() {
         ("{}", question("q"), r#"{"elicitation":{"form":{}}}"#),
         (r#"{"elicitation":{"url":{}}}"#, question("q"), r#"{"elicitation":{"form":{}}}"#),
         (ELICITS, ("r".into(), InputRequest::Roots), r#"{"roots":{}}"#),
-        (ELICITS, ("s".into(), InputRequest::Sampling(Object::new())), r#"{"sampling":{}}"#),
+        (ELICITS, ("s".into(), SampleRequest::new(1).into()), r#"{"sampling":{}}"#),
     ] {
         let (responder, _) = bench.request(A, &modern_with("1", "tools/call", capabilities, ""));
         bench.answer(responder, Outcome::NeedInput { requests: vec![request], state: None });

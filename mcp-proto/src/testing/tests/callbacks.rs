@@ -7,8 +7,8 @@ use crate::exchange::ConnectionNotice;
 use crate::input::{Admission, Change};
 use crate::testing::{Link, LinkOptions, Time};
 use crate::{
-    Authorization, CallError, ClientConfig, Cx, ElicitRequest, ElicitResult, Headers, InputAnswer, Instant, Object,
-    Router, tool, tools,
+    Authorization, CallError, ClientConfig, Cx, ElicitResult, Form, Headers, InputAnswer, Instant, Object, Router,
+    tool, tools,
 };
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -144,7 +144,7 @@ fn future_that_always_wakes_itself_is_found() {
 /// Returns a router whose tool asks the user for a name.
 fn asking() -> Router {
     Router::new("server", "1").tool(tool("greet"), |cx, ()| {
-        match cx.elicit("name", ElicitRequest::form("Your name?").text("name"))? {
+        match cx.elicit("name", Form::new("Your name?").text("name"))? {
             ElicitResult::Accept(content) => Ok(content.required::<String>("name")?),
             _ => Err("no name".into()),
         }
@@ -255,7 +255,7 @@ fn event_callbacks_receive_the_events_of_their_side() {
                 notices.lock().expect("it is not poisoned").push("closed".into());
             }
         })
-        .set(|config| config.watch_tools = true);
+        .set(|config| config.watch.tools = true);
     let server = ServerOptions::new()
         .on_event(move |event| served.lock().expect("it is not poisoned").push(alloc::format!("{event:?}")));
     let router = Router::new("server", "1").tools_change().tool(tool("hello"), |_cx, ()| Ok("hello"));
@@ -266,7 +266,7 @@ fn event_callbacks_receive_the_events_of_their_side() {
     link.with_client(|client, now| client.notify(now, "acme/note", Object::new())).expect("it is sent");
     link.with_client(|client, now| client.close(now));
     let seen = seen.lock().expect("it is not poisoned");
-    for text in ["Ready(", "ToolsChanged", "Notification {", "closed", "Terminated(Requested)"] {
+    for text in ["Ready(", "Changed(Tools)", "Notification {", "closed", "Terminated(Requested)"] {
         assert_eq!(seen.iter().filter(|line| line.starts_with(text)).count(), 1, "{text}: {seen:?}");
     }
     assert!(link.server_events().is_empty());

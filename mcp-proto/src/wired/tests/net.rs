@@ -66,7 +66,7 @@ impl Net {
     }
 
     pub(super) fn between(client: ClientConfig, mut server: ServerConfig, chunk: usize) -> Self {
-        server.capabilities.tools = Some(Object::new());
+        server.capabilities.tools = Some(Default::default());
         let config = (Arc::new(client), Arc::new(server));
         Self {
             client: WiredClient::new(config.0.clone(), [1; 32], Instant::ZERO),

@@ -268,7 +268,7 @@ fn server_terminates_after_its_connections() {
 
 fn server_config() -> Arc<ServerConfig> {
     let mut config = ServerConfig::new(Implementation::new("server", "1"));
-    config.capabilities.tools = Some(Object::new());
+    config.capabilities.tools = Some(Default::default());
     Arc::new(config)
 }
 

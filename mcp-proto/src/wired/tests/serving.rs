@@ -37,7 +37,7 @@ struct Raw {
 impl Raw {
     fn new(change: impl FnOnce(&mut ServerConfig)) -> Self {
         let mut config = ServerConfig::new(Implementation::new("raw", "1"));
-        config.capabilities.tools = Some(Object::new());
+        config.capabilities.tools = Some(Default::default());
         change(&mut config);
         Self {
             server: WiredServer::new(Arc::new(config), [5; 32], Instant::ZERO),

@@ -199,7 +199,7 @@ async fn ask(
 
 fn form() -> InputRequest {
     let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name"] });
-    InputRequest::Elicitation(ElicitRequest::new(ElicitRequestParams::FormElicitationParams {
+    InputRequest::Elicitation(Form::with_schema(ElicitRequestParams::FormElicitationParams {
         meta: None,
         message: "What is your name?".to_owned(),
         requested_schema: serde_json::from_value(schema).expect("it is a schema"),

@@ -116,7 +116,7 @@ impl Step {
             Self::Progress(progress) => cx.progress(progress.clone()),
             Self::CloseStream => cx.close_stream(None),
             Self::Publish(change) => {
-                cx.publish(*change);
+                cx.publish(change.clone());
                 Ok(())
             }
         };

@@ -30,7 +30,7 @@ fn every_tool_is_described_on_the_first_page() {
     let config = router.config();
     assert!(all.len() <= config.limits.server.page_size);
     let declared = config.capabilities.tools.expect("tools are declared");
-    assert_eq!(declared.get("listChanged"), Some(true.into()));
+    assert!(declared.list_changed);
 }
 
 #[test]

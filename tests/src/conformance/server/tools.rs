@@ -5,8 +5,10 @@ use std::time::Duration;
 use mcp_proto::input::Change;
 use mcp_proto::model::content::Content;
 use mcp_proto::model::elicitation::Field;
+use mcp_proto::model::resources::ResourceContents;
+use mcp_proto::model::sampling::SampleRequest;
 use mcp_proto::{
-    CallToolResult, Cx, ElicitRequest, ElicitResult, InputAnswer, InputRequest, IntoOutput, Object, Progress, RawJson,
+    CallToolResult, Cx, ElicitResult, Form, InputAnswer, InputRequest, IntoOutput, Progress, ProtocolVersion, RawJson,
     Tool, ToolError, tool,
 };
 use serde::Deserialize;
@@ -142,13 +144,13 @@ fn questions_to_the_user() -> Vec<Fixture> {
                 message: String,
             }
             let Arguments { message } = cx.arguments()?;
-            let form = ElicitRequest::form(message)
+            let form = Form::new(message)
                 .field(Field::text("username").describe("The user's name"))
                 .field(Field::text("email").describe("The user's address"));
             said(format!("User response: {}", answer(&cx.elicit("user", form)?)))
         }),
         fixture("test_elicitation_sep1034_defaults", "Asks with a form whose fields have defaults", |cx| {
-            let form = ElicitRequest::form("Check what is filled in.")
+            let form = Form::new("Check what is filled in.")
                 .field(Field::text("name").optional().default_value("John Doe"))
                 .field(Field::integer("age").optional().default_value(30_i64))
                 .field(Field::number("score").optional().default_value(RawJson::encode(&95.5)?))
@@ -157,7 +159,7 @@ fn questions_to_the_user() -> Vec<Fixture> {
             said(format!("Elicitation completed: {}", answer(&cx.elicit("defaults", form)?)))
         }),
         fixture("test_elicitation_sep1330_enums", "Asks with a form of every kind of choice", |cx| {
-            let form = ElicitRequest::new("Choose.", RawJson::encode(&choices())?);
+            let form = Form::with_schema("Choose.", RawJson::encode(&choices())?);
             said(format!("Elicitation completed: {}", answer(&cx.elicit("choices", form)?)))
         }),
         fixture("test_streaming_elicitation", "Asks the user while it runs", |cx| {
@@ -213,12 +215,12 @@ fn rounds() -> Vec<Fixture> {
             }
         }),
         fixture("test_input_required_result_multiple_inputs", "Asks three things at once", |cx| {
-            let user = ("user_name".to_owned(), InputRequest::Elicitation(name()));
+            let user = ("user_name".to_owned(), name().into());
             said(format!("All answered: {}", result(&cx.ask(vec![user, model("greeting", "Greet."), roots()])?)))
         }),
         fixture("test_input_required_result_multi_round", "Asks twice, one after the other", |cx| {
             let user = cx.elicit("step1", name()).map_err(|ask| ask.remember("step1"))?;
-            let color = ElicitRequest::form("Step 2: What is your favorite color?").text("color");
+            let color = Form::new("Step 2: What is your favorite color?").text("color");
             let color = cx.elicit("step2", color).map_err(|ask| ask.remember("step2"))?;
             said(format!("After {:?}: {}, {}", cx.state::<String>(), answer(&user), answer(&color)))
         }),
@@ -227,9 +229,9 @@ fn rounds() -> Vec<Fixture> {
             said(format!("{:?}: {}", cx.state::<String>(), answer(&confirmed)))
         }),
         fixture("test_input_required_result_capabilities", "Asks whatever the client can be asked", |cx| {
-            let user = ("user_name".to_owned(), InputRequest::Elicitation(name()));
+            let user = ("user_name".to_owned(), name().into());
             let mut questions = vec![user, model("greeting", "Greet."), roots()];
-            questions.retain(|(_, question)| cx.context().capabilities().has(question.capability()));
+            questions.retain(|(_, question)| question.is_supported_by(&cx.context().capabilities()));
             said(format!("Answered: {}", result(&cx.ask(questions)?)))
         }),
     ]
@@ -248,23 +250,20 @@ fn said(text: impl Into<String>) -> Returned {
 }
 
 fn resource(uri: &str, mime_type: &str, text: &str) -> Content {
-    let resource = Object::new().with("uri", uri).with("mimeType", mime_type).with("text", text);
-    Content::Resource { resource, other: Object::new() }
+    Content::resource(ResourceContents::text(uri, text).mime(mime_type))
 }
 
-fn name() -> ElicitRequest {
-    ElicitRequest::form("What is your name?").text("name")
+fn name() -> Form {
+    Form::new("What is your name?").text("name")
 }
 
-fn consent() -> ElicitRequest {
-    ElicitRequest::form("Please confirm").field(Field::boolean("ok"))
+fn consent() -> Form {
+    Form::new("Please confirm").field(Field::boolean("ok"))
 }
 
 /// Returns a request to a language model.
 fn model(name: &str, text: &str) -> (String, InputRequest) {
-    let content = Object::new().with("type", "text").with("text", text);
-    let message = RawJson::from(Object::new().with("role", "user").with("content", content));
-    (name.to_owned(), InputRequest::Sampling(Object::new().with("messages", vec![message]).with("maxTokens", 100_i64)))
+    (name.to_owned(), SampleRequest::new(100).user(text).into())
 }
 
 fn roots() -> (String, InputRequest) {
@@ -282,7 +281,7 @@ fn answer(said: &ElicitResult) -> String {
 
 /// Describes the answers.
 fn result(answers: &[InputAnswer]) -> String {
-    let answers = answers.iter().map(|answer| match answer.to_object() {
+    let answers = answers.iter().map(|answer| match answer.to_object(ProtocolVersion::V2026_07_28) {
         Ok(result) => result.to_json().as_str().to_owned(),
         Err(error) => error.to_string(),
     });

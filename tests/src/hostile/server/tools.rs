@@ -2,7 +2,7 @@
 
 use crate::hostile::shim;
 use crate::shim::Tools;
-use mcp_proto::model::elicitation::{ElicitRequest, ElicitResult};
+use mcp_proto::model::elicitation::{ElicitResult, Form};
 use mcp_proto::route::Cx;
 use mcp_proto::rpc::Object;
 use mcp_proto::{Handler, Outcome, Router, ServerConfig, ToolError, tool};
@@ -155,7 +155,7 @@ fn tell(cx: &Cx) -> Option<Outcome> {
 
 fn ask(cx: &Cx) -> Option<Outcome> {
     let ask = || {
-        Ok::<_, ToolError>(match cx.elicit("name", ElicitRequest::form("What is your name?").text("name"))? {
+        Ok::<_, ToolError>(match cx.elicit("name", Form::new("What is your name?").text("name"))? {
             ElicitResult::Accept(content) => format!("accepted {content:?}"),
             ElicitResult::Decline | ElicitResult::Cancel => "declined".into(),
         })

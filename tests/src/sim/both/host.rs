@@ -8,6 +8,7 @@ use super::{Rng, Scenario};
 use mcp_proto::client::{Event, ListenerStart, Policy, Repeat, Resume};
 use mcp_proto::error::DiagnosticKind;
 use mcp_proto::exchange::Headers;
+use mcp_proto::input::Change;
 use mcp_proto::input::{Authorization, CallId, ClientCommand, InputKey, InputRequest};
 use mcp_proto::rpc::Object;
 use mcp_proto::server::Sessions;
@@ -66,7 +67,7 @@ pub(super) fn configure(scenario: &Scenario, rng: &mut Rng) -> (ClientConfig, Op
     config.timeout = Some(TIMEOUT);
     config.headers = Headers::new().with("X-App", "of ours");
     config.authorize = scenario.settings.admit;
-    config.watch_tools = rng.per_mille(600);
+    config.watch.tools = rng.per_mille(600);
     config.compat.listener = match rng.below(6) {
         0 => ListenerStart::Never,
         1 => ListenerStart::BeforeInitialized,
@@ -92,7 +93,7 @@ impl Host {
         let (has_sessions, listener) = (sessions != Sessions::Off, config.compat.listener);
         Self {
             principal,
-            watches: config.watch_tools && (older.is_none() || listener != ListenerStart::Never && has_sessions),
+            watches: config.watch.tools && (older.is_none() || listener != ListenerStart::Never && has_sessions),
             answered: 0,
             asks: older.is_none_or(|version| has_sessions && version.rules().elicitation),
             rng,
@@ -219,7 +220,7 @@ impl Client<Host> {
                 assert!(!marks.is_empty() && marks.iter().all(|mark| mark.host == self.number), "asked {text}");
                 self.own.asked.insert(token.key(), marks[0].tag);
             }
-            Event::ToolsChanged => report.changes += 1,
+            Event::Changed(Change::Tools) => report.changes += 1,
             Event::ListenerLost { again: None, .. } => self.own.watches = false,
             // After a final refusal it does not try again.
             Event::Diagnostic(diagnostic) => self.own.watches &= diagnostic.kind != DiagnosticKind::ListenerOff,

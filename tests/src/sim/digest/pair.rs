@@ -32,7 +32,7 @@ pub fn configure(rng: &mut Rng) -> ClientConfig {
     };
     config = config.with_elicitation();
     config.policy = [Policy::Auto, Policy::Legacy, Policy::Modern][rng.below(3) as usize];
-    config.watch_tools = rng.per_mille(500);
+    config.watch.tools = rng.per_mille(500);
     config.compat.listener = [ListenerStart::Never, ListenerStart::AfterInitialized][rng.below(2) as usize];
     config.ping = rng.per_mille(300).then_some(Duration::from_secs(5));
     config.restart = rng.per_mille(500).then(Restart::default);

@@ -3,6 +3,7 @@
 
 use mcp_proto::client::{self, StreamOf, Termination};
 use mcp_proto::exchange::{Action, Body, Closed, Endpoint, Headers, Outbound, Shutdown, Start};
+use mcp_proto::input::Change;
 use mcp_proto::{CallError, server};
 use std::collections::BTreeMap;
 
@@ -129,6 +130,7 @@ fn of_endpoint(endpoint: &Endpoint) -> String {
         Endpoint::Origin(origin) => format!("origin {} {} {}", origin.tls, origin.host, origin.port),
         Endpoint::Unix(path) => format!("unix {path}"),
         Endpoint::Given => "given".into(),
+        other => format!("{other:?}"),
     }
 }
 
@@ -158,7 +160,7 @@ fn of_client(event: &client::Event) -> Option<String> {
             format!("6 {} {}", notification.0, outcome.as_ref().err().map_or(0, of_error))
         }
         Event::InputNeeded { token, call, .. } => format!("7 {} {:?}", token.key().number(), call.map(|call| call.0)),
-        Event::ToolsChanged => "8".into(),
+        Event::Changed(Change::Tools) => "8".into(),
         Event::AuthNeeded { token, challenge, targets } => {
             let targets: Vec<u64> = targets.iter().map(|call| call.0).collect();
             format!("9 {} {} {targets:?}", token.key().number(), challenge.status)

@@ -33,7 +33,7 @@ pub(in crate::sim) fn configure(scenario: &Scenario) -> ClientConfig {
     config.limits.client.max_calls = 12;
     config.headers = Headers::new().with("X-App", "of ours");
     config.authorize = settings.authorize;
-    config.watch_tools = settings.watch_tools;
+    config.watch.tools = settings.watch_tools;
     config.compat.listener = settings.listener;
     config.resume = settings.resume;
     config.repeat = settings.repeat;

@@ -499,7 +499,7 @@ impl<S: Serves> World<S> {
             Kind::HttpClient | Kind::HttpServer => ClientConfig::url("http://localhost/mcp").expect("a URL"),
         };
         let mut server = ServerConfig::new(Implementation::new("server", "1"));
-        server.capabilities.tools = Some(Object::new());
+        server.capabilities.tools = Some(Default::default());
         configure(&mut calls, &mut server);
         let client = Checked::new(WiredClient::new(Arc::new(calls), [2; 32], Instant::ZERO));
         let caller = Caller { client, outcomes: Vec::new(), is_terminated: false };

@@ -238,7 +238,7 @@ fn kinds() -> Vec<(&'static str, Http)> {
     let legacy = |set: &dyn Fn(&mut ClientConfig)| {
         let mut http = Http::legacy(|config| {
             authorizing(config);
-            config.capabilities.roots = Some(Object::new());
+            config.capabilities.roots = Some(Default::default());
             set(config);
         });
         http.rig.clear();
@@ -389,7 +389,7 @@ fn refusing_server_gets_each_request_at_most_twice() {
     for legacy in [false, true] {
         let mut http = Http::with(|config| {
             authorizing(config);
-            config.watch_tools = true;
+            config.watch.tools = true;
             config.ping = Some(Duration::from_secs(60));
             config.verdict = legacy.then_some(Verdict { version: ProtocolVersion::V2025_11_25 });
         });

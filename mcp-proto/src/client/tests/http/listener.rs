@@ -13,7 +13,7 @@ fn lost(http: &Http) -> Vec<(StreamEnd, Option<u64>)> {
 }
 
 fn changes(http: &Http) -> usize {
-    http.rig.events.iter().filter(|event| **event == Event::ToolsChanged).count()
+    http.rig.events.iter().filter(|event| **event == Event::Changed(Change::Tools)).count()
 }
 
 fn list_changed() -> Value {
@@ -166,7 +166,7 @@ fn ended_listener_is_reopened_and_lost_with_one_event() {
 // covers: B-025, B-225
 #[test]
 fn lost_listener_with_a_subscription_is_retried() {
-    let mut http = Http::legacy(|config| config.watch_tools = true);
+    let mut http = Http::legacy(|config| config.watch.tools = true);
     let (mut get, _) = listener(&http);
     http.numbered(get, "e1", Some(100), None);
     http.rig.handle_event(get, ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Reset });
@@ -194,7 +194,7 @@ fn lost_listener_with_a_subscription_is_retried() {
 // covers: B-025, B-225
 #[test]
 fn listener_refused_after_a_pause_is_reported_as_lost() {
-    let mut http = Http::legacy(|config| config.watch_tools = true);
+    let mut http = Http::legacy(|config| config.watch.tools = true);
     let (get, _) = listener(&http);
     http.numbered(get, "e1", Some(100), None);
     http.rig.handle_event(get, ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Reset });
@@ -286,7 +286,7 @@ fn listener_has_only_an_idle_timeout() {
 #[test]
 fn server_requests_on_any_stream_are_answered_by_post() {
     let ask = |id: Value| json!({"jsonrpc": "2.0", "id": id, "method": "roots/list"});
-    let roots = |config: &mut ClientConfig| config.capabilities.roots = Some(Object::new());
+    let roots = |config: &mut ClientConfig| config.capabilities.roots = Some(Default::default());
     for on_listener in [true, false] {
         let mut http = Http::legacy(roots);
         let call = http.rig.call(tools::call("x").timeout(ms(1000)));
@@ -334,7 +334,7 @@ fn refused_response_is_reported_and_ends_nothing() {
 #[test]
 fn late_listener_may_have_missed_a_change() {
     let watch = |config: &mut ClientConfig| {
-        config.watch_tools = true;
+        config.watch.tools = true;
         config.compat.listener_start = ListenerTime::After(ms(3000));
     };
     for late in [false, true] {
@@ -414,7 +414,7 @@ fn response_refused_with_404_ends_the_session() {
 // covers: B-225
 #[test]
 fn time_without_a_listener_counts_as_one_change() {
-    let mut http = Http::legacy(|config| config.watch_tools = true);
+    let mut http = Http::legacy(|config| config.watch.tools = true);
     let (get, _) = listener(&http);
     http.event(get, &list_changed());
     assert_eq!(changes(&http), 1);
@@ -466,7 +466,7 @@ fn unparseable_notification_response_keeps_the_listener() {
 #[test]
 fn watching_client_notices_the_end_of_its_session() {
     let ended = |watch: bool| {
-        let mut http = Http::legacy(|config| config.watch_tools = watch);
+        let mut http = Http::legacy(|config| config.watch.tools = watch);
         let (get, count) = listener(&http);
         http.item(get, Inbound::End);
         http.rig.tick(ms(1100));

@@ -91,7 +91,7 @@ fn inconclusive_responses_end_the_negotiation() {
 #[test]
 fn session_and_revision_are_sent_with_all_later_requests() {
     let mut http = Http::with(|config| {
-        config.capabilities.roots = Some(Object::new());
+        config.capabilities.roots = Some(Default::default());
         config.headers = Headers::new().with("X-Tenant", "t").with("Accept", "text/html");
     });
     // A session in the response to the probe is ignored.

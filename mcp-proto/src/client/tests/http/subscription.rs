@@ -10,7 +10,7 @@ type End<'a> = &'a dyn Fn(&mut Http, ExchangeId, &Value);
 /// A client that watches tools. The last exchange is the request for the subscription.
 pub(super) fn watching(set: impl FnOnce(&mut ClientConfig)) -> Http {
     let mut http = Http::with(|config| {
-        config.watch_tools = true;
+        config.watch.tools = true;
         set(config);
     });
     let (exchange, id) = http.last();

@@ -158,12 +158,12 @@ fn config() -> impl Strategy<Value = ClientConfig> {
     let policy = prop_oneof![2 => Just(Policy::Auto), 2 => Just(Policy::Legacy), 1 => Just(Policy::Modern)];
     (flags, resume, repeat, end, start, policy).prop_map(|(flags, resume, repeat, end, start, policy)| {
         let mut config = ClientConfig::url("http://localhost/mcp").unwrap();
-        config.capabilities.roots = Some(Object::new());
+        config.capabilities.roots = Some(Default::default());
         (config.resume, config.repeat, config.compat.listener_end, config.compat.listener) =
             (resume, repeat, end, start);
         config.policy = policy;
         let [authorize, plain, watch, ping, strict, quarter] = flags;
-        (config.authorize, config.compat.retry_plain_403, config.watch_tools) = (authorize, plain, watch);
+        (config.authorize, config.compat.retry_plain_403, config.watch.tools) = (authorize, plain, watch);
         config.ping = ping.then_some(Duration::from_secs(20));
         config.compat.sse_decode = if strict { SseDecode::Reject } else { SseDecode::Skip };
         config.compat.listener_start = if quarter { ListenerTime::Quarter } else { ListenerTime::After(ms(3_000)) };

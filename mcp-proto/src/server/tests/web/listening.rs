@@ -8,7 +8,7 @@ const ID: &str = "io.modelcontextprotocol/subscriptionId";
 const CHANGED: &str = "notifications/tools/list_changed";
 
 fn announces(config: &mut ServerConfig) {
-    config.capabilities.tools = Some(Object::new().with("listChanged", true));
+    config.capabilities.tools.get_or_insert_default().list_changed = true;
 }
 
 fn listen(id: &str, filter: &str) -> String {

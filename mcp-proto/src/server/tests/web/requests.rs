@@ -3,7 +3,6 @@
 
 use super::*;
 use crate::exchange::BadRequest;
-use crate::input::InputRequest;
 use crate::rpc::Message;
 
 const ELICITS: &str = r#"{"elicitation":{}}"#;
@@ -599,7 +598,7 @@ fn malformed_response_counts_as_an_error() {
     let client = site.session("2025-11-25", ELICITS);
     let x = client.call(&mut site, 1);
     let (responder, _) = site.handed();
-    let requests = vec![("q".to_string(), InputRequest::Elicitation(ElicitRequest::form("?").text("it")))];
+    let requests = vec![("q".to_string(), Form::new("?").text("it").into())];
     site.bench.answer(responder, Outcome::NeedInput { requests, state: None });
     site.said(x);
     let y = site.post(client.headers(), r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"m"}}"#);

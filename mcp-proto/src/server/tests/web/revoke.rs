@@ -7,7 +7,7 @@ use crate::input::{Applied, Principal, SessionKey};
 fn guarded() -> Site {
     Site::with(|config| {
         config.admit = true;
-        config.capabilities.tools = Some(Object::new().with("listChanged", true));
+        config.capabilities.tools.get_or_insert_default().list_changed = true;
     })
 }
 

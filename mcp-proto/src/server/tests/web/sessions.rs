@@ -230,7 +230,7 @@ fn revision_other_than_that_of_the_session_is_refused() {
 // covers: LOG-S-004
 #[test]
 fn log_level_applies_to_its_session() {
-    let mut site = Site::with(|config| config.capabilities.other.set("logging", Object::new()));
+    let mut site = Site::with(|config| config.capabilities.logging = Some(Object::new()));
     let (quiet, loud) = (site.session("2025-11-25", "{}"), site.session("2025-11-25", "{}"));
     site.post(quiet.headers(), &legacy("1", "logging/setLevel", r#"{"level":"error"}"#));
     let (responder, _) = site.handed();

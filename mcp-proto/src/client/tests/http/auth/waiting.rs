@@ -122,7 +122,7 @@ fn connect_timeout_does_not_run_while_credentials_are_awaited() {
 fn call_pauses_while_its_input_response_waits() {
     let mut http = Http::legacy(|config| {
         authorizing(config);
-        config.capabilities.roots = Some(Object::new());
+        config.capabilities.roots = Some(Default::default());
     });
     let call = http.rig.echo();
     let (exchange, id) = http.last();
