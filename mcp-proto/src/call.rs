@@ -9,6 +9,7 @@ use crate::error::CallError;
 use crate::rpc::{DecodeError, EncodeError, Object, RawJson, ToObject};
 use crate::version::ProtocolVersion;
 use alloc::borrow::Cow;
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -85,6 +86,19 @@ pub struct CallOptions {
     /// Whether the engine may send the request a second time when it cannot know whether the first
     /// one ran.
     pub repeatable: bool,
+    /// The kind of result that the call accepts besides those of the protocol.
+    pub result_type: Option<Box<ExtensionResult>>,
+}
+
+/// A kind of result that an extension defines: a value of `resultType`, from 2026-07-28 on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct ExtensionResult {
+    /// The identifier of the extension.
+    pub extension: String,
+    /// The value of `resultType`.
+    pub result_type: String,
 }
 
 impl<M: Method> Call<M> {
@@ -137,6 +151,16 @@ impl<M: Method> Call<M> {
     #[must_use]
     pub fn repeatable(mut self) -> Self {
         self.raw.options.repeatable = true;
+        self
+    }
+
+    /// Accepts a result whose `resultType` has this value, if client and server both declared the
+    /// extension. Without this, such a result ends the call with [`CallError::Decode`] (2026-07-28
+    /// basic, `resultType`). The type of the call has to decode it: see [`custom`].
+    #[must_use]
+    pub fn accept_result(mut self, extension: impl Into<String>, result_type: impl Into<String>) -> Self {
+        let accepted = ExtensionResult { extension: extension.into(), result_type: result_type.into() };
+        self.raw.options.result_type = Some(Box::new(accepted));
         self
     }
 

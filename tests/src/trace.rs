@@ -2,7 +2,7 @@
 //!
 //! A mark is a comment `covers: ID, ID` directly above a test. `tests/trace/ids.tsv` has the ids in
 //! scope, `tests/trace/waived.tsv` those that no test can or should prove now, each with its
-//! reason. A mark may also name an existing id that is out of scope: see `PARTIAL`.
+//! reason, and `tests/trace/areas.tsv` how many requirements each area has. A mark may also name an existing id that is out of scope: see `PARTIAL`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -16,6 +16,8 @@ pub struct Trace {
     pub wanted: Vec<Wanted>,
     /// The waivers by id.
     pub waived: BTreeMap<String, Waiver>,
+    /// The areas with the number of their requirements, in the order of the list.
+    pub areas: Vec<(String, usize)>,
     /// The positions of the marks, by id.
     pub marks: BTreeMap<String, Vec<String>>,
     /// The faults of the lists and the marks themselves.
@@ -66,11 +68,12 @@ fn area(id: &str) -> &str {
 }
 
 impl Trace {
-    /// Reads both lists and collects the marks of `sources`.
-    pub fn new(ids: &str, waived: &str, sources: &[Source]) -> Self {
+    /// Reads the lists and collects the marks of `sources`.
+    pub fn new(ids: &str, waived: &str, areas: &str, sources: &[Source]) -> Self {
         let mut trace = Self::default();
         trace.read_ids(ids);
         trace.read_waived(waived);
+        trace.read_areas(areas);
         for source in sources {
             trace.read_marks(source);
         }
@@ -88,6 +91,15 @@ impl Trace {
     /// obsolete.
     pub fn both(&self) -> impl Iterator<Item = &str> {
         self.waived.keys().filter(|id| self.marks.contains_key(*id)).map(String::as_str)
+    }
+
+    /// Returns the areas of which the list lacks requirements, with the number of those.
+    pub fn unlisted(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.areas.iter().filter_map(|(name, all)| {
+            let listed = self.wanted.iter().filter(|wanted| wanted.area() == name).count();
+            let left = all.saturating_sub(listed);
+            (left > 0).then_some((name.as_str(), left))
+        })
     }
 
     /// Returns the number of ids outside of the list that are named.
@@ -138,6 +150,10 @@ impl Trace {
             "\nwaived: {waived} of {must} MUSTs ({share:.1} %); ids named outside the list: {}",
             self.outside()
         );
+        let all: usize = self.areas.iter().map(|(_, all)| all).sum();
+        let left: usize = self.unlisted().map(|(_, left)| left).sum();
+        let areas: Vec<_> = self.unlisted().map(|(name, left)| format!("{name} {left}")).collect();
+        let _ = writeln!(out, "not in the list: {left} of {all} requirements ({})", areas.join(", "));
         for id in self.both() {
             let _ = writeln!(out, "notice: {id} is waived and has a test ({})", self.marks[id].join(", "));
         }
@@ -182,6 +198,15 @@ impl Trace {
                 continue;
             };
             self.defects.push(format!("waived.tsv:{number}: {id} {fault}"));
+        }
+    }
+
+    fn read_areas(&mut self, list: &str) {
+        for (number, [area, requirements]) in rows(list, "areas.tsv", &mut self.defects) {
+            match requirements.parse() {
+                Ok(requirements) => self.areas.push((area, requirements)),
+                Err(_) => self.defects.push(format!("areas.tsv:{number}: {area} has no number")),
+            }
         }
     }
 
@@ -243,13 +268,13 @@ fn outside_the_list(id: &str) -> bool {
 }
 
 /// Returns the rows of a table with three columns. Skips empty lines and lines that begin with `#`.
-fn rows(list: &str, name: &str, defects: &mut Vec<String>) -> Vec<(usize, [String; 3])> {
+fn rows<const N: usize>(list: &str, name: &str, defects: &mut Vec<String>) -> Vec<(usize, [String; N])> {
     let mut found = Vec::new();
     for (at, line) in list.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
         let columns: Vec<String> = line.split('\t').map(|column| column.trim().to_owned()).collect();
-        match <[String; 3]>::try_from(columns) {
+        match <[String; N]>::try_from(columns) {
             Ok(columns) => found.push((at + 1, columns)),
-            Err(columns) => defects.push(format!("{name}:{}: {} columns in place of 3", at + 1, columns.len())),
+            Err(columns) => defects.push(format!("{name}:{}: {} columns in place of {N}", at + 1, columns.len())),
         }
     }
     found
@@ -262,8 +287,16 @@ mod tests {
     const IDS: &str =
         "# head\nRPC-B-001\tMUST\tone\nRPC-B-002\tSHOULD\ttwo\nB-044\tROW\tthree\nRPC-B-003\t(must not)\tfour\n";
 
+    const AREAS: &str = "RPC\t5\nLOG\t2\n";
+
     fn trace(waived: &str, code: &str) -> Trace {
-        Trace::new(IDS, waived, &[Source::new("tests/tests/a.rs", code)])
+        Trace::new(IDS, waived, AREAS, &[Source::new("tests/tests/a.rs", code)])
+    }
+
+    #[test]
+    fn requirements_outside_of_the_list_are_counted_by_area() {
+        let report = trace("", "").report();
+        assert!(report.contains("not in the list: 4 of 7 requirements (RPC 2, LOG 2)"), "{report}");
     }
 
     #[test]
@@ -305,6 +338,6 @@ mod tests {
     #[test]
     fn a_mark_in_shipped_code_is_a_defect() {
         let source = Source::new("mcp-proto/src/a.rs", "// covers: B-044\nfn a() {}\n");
-        assert_eq!(Trace::new(IDS, "", &[source]).defects.len(), 1);
+        assert_eq!(Trace::new(IDS, "", "", &[source]).defects.len(), 1);
     }
 }

@@ -8,7 +8,7 @@ use crate::client::{BadHeader, ClientConfig, Event};
 use crate::exchange::{ConnectionId, ConnectionNotice};
 use crate::hook::{Denied, MessageHook, WireMessage};
 use crate::input::{Authorization, Challenge, InputAnswer, InputRequest};
-use crate::model::capabilities::{RootsCapability, SamplingCapability};
+use crate::model::capabilities::{BadExtension, Extensions, RootsCapability, SamplingCapability};
 use crate::model::elicitation::{ElicitRequest, ElicitResult, Form, UrlRequest};
 use crate::model::roots::Root;
 use crate::model::sampling::{SampleRequest, SampleResult};
@@ -109,6 +109,16 @@ impl ClientOptions {
         BadHeader::check(name, value)?;
         let (name, value) = (name.to_owned(), value.to_owned());
         Ok(self.set(move |config| config.headers.push(&name, value)))
+    }
+
+    /// Declares an extension with its settings.
+    ///
+    /// # Errors
+    /// [`BadExtension`] if the identifier has no prefix or is not valid.
+    pub fn extension(self, id: &str, settings: Object) -> Result<Self, BadExtension> {
+        let mut declared = Extensions::new();
+        declared.declare(id, settings)?;
+        Ok(self.set(move |config| config.capabilities.extensions.add(declared)))
     }
 
     /// Sets the callback for requests to the user, in a form.

@@ -9,6 +9,7 @@ use crate::error::{Awaited, CallError, DiagnosticKind, Refusal, Refused};
 use crate::exchange::{Closed, ExchangeId, Sent};
 use crate::input::CallId;
 use crate::model::Progress;
+use crate::model::capabilities::Extensions;
 use crate::model::lifecycle::meta;
 use crate::rpc::{DecodeError, JsonKind, Object, Payload, RawJson};
 use crate::version::Era;
@@ -117,7 +118,7 @@ impl Client {
         };
         let kind = match version.era() {
             Era::Legacy => Ok(ResultType::Complete),
-            Era::Modern => result_type(&result),
+            Era::Modern => result_type(&result, |kind| self.accepts_result(call, kind)),
         };
         match kind {
             Ok(ResultType::Complete) => {
@@ -127,6 +128,18 @@ impl Client {
             Ok(ResultType::InputRequired(result)) => self.on_input_required(call, &result),
             Err(e) => self.end(call, Err(CallError::Decode(e))),
         }
+    }
+
+    /// Returns whether the call accepts this kind of result, and both sides declared its extension
+    /// (2026-07-28 basic, `resultType`).
+    fn accepts_result(&self, call: CallId, kind: &str) -> bool {
+        let accepted = self.calls.get(call).and_then(|state| state.raw.options.result_type.as_ref());
+        accepted.is_some_and(|accepted| {
+            let ours = &self.env.config.capabilities.extensions;
+            let theirs = self.env.server_info().map(|info| &info.capabilities.extensions);
+            let is_declared = |extensions: &Extensions| extensions.contains(&accepted.extension);
+            accepted.result_type == kind && is_declared(ours) && theirs.is_some_and(is_declared)
+        })
     }
 
     /// Ends a call and delivers its outcome to its owner. No other function ends one.
@@ -286,9 +299,9 @@ enum ResultType {
     InputRequired(Object),
 }
 
-/// Returns the kind of a result. A missing kind counts as complete (an older server). An unknown
-/// kind makes the response invalid.
-fn result_type(json: &RawJson) -> Result<ResultType, DecodeError> {
+/// Returns the kind of a result. A missing kind counts as complete (an older server). A kind that
+/// is neither known nor accepted makes the response invalid.
+fn result_type(json: &RawJson, accepts: impl FnOnce(&str) -> bool) -> Result<ResultType, DecodeError> {
     // A call of any method may return something else.
     let Ok(object) = Object::read(json) else { return Ok(ResultType::Complete) };
     match object.kind("resultType") {
@@ -296,6 +309,7 @@ fn result_type(json: &RawJson) -> Result<ResultType, DecodeError> {
         Some(_) => match &*object.required_str("resultType")? {
             "complete" => Ok(ResultType::Complete),
             "input_required" => Ok(ResultType::InputRequired(object)),
+            other if accepts(other) => Ok(ResultType::Complete),
             other => Err(DecodeError::new(format!("unknown `resultType` {other}"))),
         },
     }

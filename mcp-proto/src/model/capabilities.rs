@@ -305,6 +305,11 @@ impl Extensions {
         Ok(())
     }
 
+    /// Adds declarations, which replace earlier ones.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.0 = core::mem::take(&mut self.0).with_all(&other.0);
+    }
+
     /// Returns the settings of an extension. `None` if it is not declared.
     pub fn get(&self, id: &str) -> Option<Object> {
         member(&self.0, id)

@@ -118,7 +118,7 @@ fn any_input() -> impl Strategy<Value = WiredClientInput> {
         (proptest::option::of(proptest::option::of(time())), any::<Option<bool>>(), any::<Option<Duration>>());
     let options =
         (options, any::<bool>(), any::<bool>()).prop_map(|((timeout, reset, max_total), progress, repeatable)| {
-            CallOptions { timeout, reset_on_progress: reset, max_total, progress, repeatable }
+            CallOptions { timeout, reset_on_progress: reset, max_total, progress, repeatable, result_type: None }
         });
     let params = prop_oneof![
         4 => json().prop_map(Ok),

@@ -233,6 +233,24 @@ impl Cx {
         self.port.is_cancelled()
     }
 
+    /// Returns the settings with which the client declared an extension.
+    ///
+    /// # Errors
+    /// [`ToolError::Protocol`] with the code `-32021` on 2026-07-28, and [`ToolError::Failed`]
+    /// before, if the client did not declare it (2026-07-28 versioning, extension negotiation).
+    pub fn require_extension(&self, id: &str) -> Result<Object, ToolError> {
+        if let Some(settings) = self.context().capabilities().extensions.get(id) {
+            return Ok(settings);
+        }
+        let text = format!("the client lacks the extension: {id}");
+        if self.context().version.era() == Era::Legacy {
+            return Err(ToolError::Failed(text));
+        }
+        let required = Object::new().with("extensions", Object::new().with(id, Object::new()));
+        let data = Object::new().with("requiredCapabilities", required);
+        Err(ErrorObject::new(code::MISSING_CLIENT_CAPABILITY, text).with_data(data.into()).into())
+    }
+
     /// Requests input of the user, in a form. The first call returns [`ToolError::Ask`]; pass it on
     /// with `?`. The handler then runs again with the answer. `name` identifies the request for
     /// input within the request.

@@ -16,6 +16,7 @@ pub use handler::{AsyncHandlerFn, BoxFuture, Handler, HandlerFn};
 pub use output::{IntoOutput, Json, ToolError};
 
 use crate::input::{Answer, Outcome};
+use crate::model::capabilities::BadExtension;
 use crate::model::lifecycle::Implementation;
 use crate::model::mirror::Mirror;
 use crate::model::tools::Tool;
@@ -152,6 +153,16 @@ impl Router {
     pub fn instructions(mut self, text: &str) -> Self {
         self.config.instructions = Some(text.into());
         self
+    }
+
+    /// Declares an extension with its settings. A handler that needs a client with the extension
+    /// calls [`Cx::require_extension`].
+    ///
+    /// # Errors
+    /// [`BadExtension`] if the identifier has no prefix or is not valid.
+    pub fn extension(mut self, id: &str, settings: Object) -> Result<Self, BadExtension> {
+        self.config.capabilities.extensions.declare(id, settings)?;
+        Ok(self)
     }
 
     /// Declares that the list of tools may change while the server runs, so that clients can

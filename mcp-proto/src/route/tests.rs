@@ -157,6 +157,31 @@ fn named(names: &[&str]) -> Router {
     names.iter().fold(Router::new("n", "1"), |router, name| router.plain(*name, |_cx, (): ()| "ok"))
 }
 
+// covers: VER-B-012
+#[test]
+fn handler_can_require_an_extension_of_the_client() {
+    let router = || {
+        Router::new("n", "1").plain("t", |cx: Cx, (): ()| {
+            let settings = cx.require_extension("com.example/x")?;
+            Ok::<_, ToolError>(settings.to_json().as_str().to_string())
+        })
+    };
+    let mut bench = Bench::new(router().extension("com.example/x", Object::new()).unwrap());
+    let offered = bench.modern("server/discover", "").unwrap().object("capabilities").unwrap();
+    assert_eq!(offered.object("extensions").unwrap().to_json().as_str(), r#"{"com.example/x":{}}"#);
+    let error = bench.modern("tools/call", r#","name":"t""#).unwrap_err();
+    assert_eq!(error.code, -32021);
+    let required = r#"{"requiredCapabilities":{"extensions":{"com.example/x":{}}}}"#;
+    assert_eq!(error.data.unwrap().as_str(), required);
+    let mut bench = Bench::legacy(router(), "2025-11-25");
+    let result = bench.legacy_call(r#"{"name":"t"}"#).unwrap();
+    assert!(text(&result).contains("com.example/x") && result.get("isError") == Some(true.into()));
+    let capabilities = r#"{"extensions":{"com.example/x":{"a":1}}}"#;
+    let mut bench = Bench::new(router());
+    bench.say("initialize", &format!(r#"{{"protocolVersion":"2025-06-18","capabilities":{capabilities}}}"#));
+    assert_eq!(text(&bench.legacy_call(r#"{"name":"t"}"#).unwrap()), r#"{"a":1}"#);
+}
+
 // covers: TOOL-S-001, TOOL-S-002, TOOL-S-005, TOOL-S-007, TOOL-S-010, CACHE-S-001, INIT-S-019,
 // DISC-S-001
 #[test]

@@ -15,7 +15,7 @@ fn main() -> ExitCode {
     };
     let sources: Vec<_> =
         ["mcp-proto", "mcp-smol", "mcp-blocking", "tests", "fuzz"].into_iter().flat_map(sources::below).collect();
-    let trace = Trace::new(&list("ids.tsv"), &list("waived.tsv"), &sources);
+    let trace = Trace::new(&list("ids.tsv"), &list("waived.tsv"), &list("areas.tsv"), &sources);
     print!("{}", trace.report());
     let binding = trace.wanted.iter().filter(|wanted| wanted.binds()).count();
     let failed = trace.uncovered().count() + trace.defects.len();

@@ -366,6 +366,35 @@ fn unknown_result_type_is_invalid() {
     }
 }
 
+// covers: RPC-B-025, VER-B-012
+#[test]
+fn result_type_of_an_extension_needs_both_declarations() {
+    const EXTENSION: &str = "com.example/later";
+    for (ours, theirs, accepted) in
+        [(true, true, "later"), (true, false, "later"), (false, true, "later"), (true, true, "other")]
+    {
+        let mut config = ClientConfig { policy: Policy::Modern, ..ClientConfig::given() };
+        if ours {
+            config.capabilities.extensions.declare(EXTENSION, Object::new()).unwrap();
+        }
+        let mut rig = Rig::new(config);
+        rig.open();
+        let mut discovered = discover(&["2026-07-28"]);
+        if theirs {
+            discovered["capabilities"]["extensions"] = json!({EXTENSION: {}});
+        }
+        rig.answer(&rig.last_id(), discovered);
+        let call = custom::<Value>("example/do", &Object::new()).accept_result(EXTENSION, accepted);
+        let call = rig.call(call);
+        rig.answer(&rig.last_id(), json!({"resultType": "later", "ticket": 7}));
+        match rig.outcome(call) {
+            Ok(result) => assert!(ours && theirs && accepted == "later" && result.json.as_str().contains("ticket")),
+            Err(CallError::Decode(_)) => assert!(!(ours && theirs && accepted == "later")),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
 // covers: RPC-B-012, RPC-B-011, B-287, S2-02, TOOL-B-018, TOOL-B-019, TOOL-C-026, TOOL-C-027
 #[test]
 fn results_are_decoded_leniently_and_without_loss() {
