@@ -175,6 +175,14 @@ impl<M: Method> Call<M> {
         self
     }
 
+    /// Changes the params, if they could be serialized.
+    pub(crate) fn change(mut self, change: impl FnOnce(&mut Object)) -> Self {
+        if let Ok(params) = &mut self.raw.params {
+            change(params);
+        }
+        self
+    }
+
     /// Returns the call without its type.
     pub fn into_raw(self) -> RawCall {
         self.raw

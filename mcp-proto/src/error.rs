@@ -22,8 +22,9 @@ mod tests;
 
 use crate::exchange::{Closed, ExitStatus, Sent};
 use crate::peer_text::{Visible, write_list};
-use crate::rpc::{DecodeError, EncodeError, ErrorObject, Id};
+use crate::rpc::{DecodeError, EncodeError, ErrorObject, Id, Object, code};
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -215,6 +216,29 @@ impl CallError {
             Self::Timeout { sent, .. } | Self::Closed { sent, .. } | Self::Denied { sent, .. } => *sent,
             Self::Negotiation(_) | Self::Refused(_) => Sent::No,
             _ => Sent::Maybe,
+        }
+    }
+
+    /// Returns whether the server does not have the resource that `resources/read` names: the error
+    /// `-32602` with the URI in its data, as 2026-07-28 has it, or `-32002`, as earlier revisions
+    /// have it. A client accepts both from a server of any revision.
+    pub fn is_not_found(&self) -> bool {
+        let Self::Rpc(error) = self else { return false };
+        let names_uri = || {
+            let data = error.data.as_ref().and_then(|data| Object::read(data).ok());
+            data.is_some_and(|data| data.str("uri").is_some())
+        };
+        error.code == code::RESOURCE_NOT_FOUND || (error.code == code::INVALID_PARAMS && names_uri())
+    }
+
+    /// Returns it as an error of JSON-RPC, for a program that passes the result of a call on. An
+    /// error of the server stays as it is. Everything else is `-32603`, with an HTTP status as
+    /// `data.httpStatus`: 2026-07-28 leaves no other code for it.
+    pub fn to_rpc_error(&self) -> ErrorObject {
+        match self {
+            Self::Rpc(error) | Self::Input(error) => error.clone(),
+            Self::Http(error) => error.to_rpc_error(),
+            _ => ErrorObject::new(code::INTERNAL_ERROR, format!("{self}")),
         }
     }
 }

@@ -153,13 +153,20 @@ pub use hook::{Denied, Direction, MessageHook, MessageKind, WireMessage};
 pub use input::{Authorization, Challenge, InputAnswer, InputRequest, Outcome};
 pub use limits::Limits;
 pub use model::Progress;
+pub use model::completion::{self, Completion};
 pub use model::content::Content;
 pub use model::elicitation::{ElicitRequest, ElicitResult, Form, UrlRequest};
+pub use model::icon::Icon;
 pub use model::lifecycle::{Implementation, ServerInfo};
+pub use model::prompts::{self, GetPromptResult, Prompt, PromptMessage};
+pub use model::resources::{self, ReadResult, Resource, ResourceContents, ResourceTemplate};
 pub use model::tools::{self, CallToolResult, Tool};
 #[cfg(feature = "std")]
 pub use process::NotUnicode;
-pub use route::{Cx, Handler, IntoOutput, Json, Router, ToolError, tool};
+pub use route::{
+    Cx, Handler, IntoCompletion, IntoContents, IntoMessages, IntoOutput, Json, Router, ToolError, prompt, resource,
+    template, tool,
+};
 pub use rpc::{ErrorObject, Object, RawJson};
 pub use server::{Server, ServerConfig};
 pub use time::Instant;

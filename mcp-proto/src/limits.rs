@@ -248,8 +248,12 @@ pub struct ServerLimits {
     /// Maximum time for a handler. Then the server answers the request with `-32603` and drops the
     /// handler's outcome. Default `None`.
     pub handler_deadline: Option<Duration>,
-    /// Number of tools in one page of `tools/list`. Default 100.
+    /// Number of elements in one page of `tools/list`, `resources/list`, `resources/templates/list`
+    /// and `prompts/list`. Default 100.
     pub page_size: usize,
+    /// Maximum size of the URI of `resources/read`, in bytes, which a [`Router`](crate::Router)
+    /// compares with every template. The server answers a longer one with `-32602`. Default 8 KiB.
+    pub max_uri: usize,
     /// Maximum number of notifications and diagnostics that wait for the application, as for the
     /// client. Default 1024.
     pub max_queued_events: usize,
@@ -425,6 +429,7 @@ impl Default for ServerLimits {
             admit_timeout: Duration::from_secs(10),
             handler_deadline: None,
             page_size: 100,
+            max_uri: 8 << 10,
             max_queued_events: 1024,
             max_queued_event_bytes: 16 << 20,
         }

@@ -54,13 +54,14 @@ pub struct Rules {
     pub resource_links: bool,
     /// `annotations` of a tool exist.
     pub tool_annotations: bool,
-    /// `title` and `_meta` of a tool, `title` of an implementation, `outputSchema` and
-    /// `structuredContent` exist.
+    /// `title` and `_meta` of tools, resources and prompts, `_meta` of content, `lastModified` of
+    /// annotations, `title` of an implementation, `outputSchema` and `structuredContent` exist.
     pub titles: bool,
     /// `structuredContent` may be any JSON value, and `outputSchema` any schema. Otherwise both are
     /// objects.
     pub any_structured: bool,
-    /// `icons` of a tool, `description`, `icons` and `websiteUrl` of an implementation exist.
+    /// `icons` of tools, resources and prompts, `description`, `icons` and `websiteUrl` of an
+    /// implementation exist.
     pub icons: bool,
     /// Arguments that cannot be decoded lead to a tool result with `isError`. Otherwise they lead
     /// to the protocol error `-32602`.
@@ -72,6 +73,8 @@ pub struct Rules {
     pub sampling_tools: bool,
     /// The capability `completions` exists.
     pub completions: bool,
+    /// A request for completion may have a `context`.
+    pub completion_context: bool,
     /// The revision itself defines (experimental) tasks: `tasks/get` and the others,
     /// `notifications/tasks/status`.
     pub tasks: bool,
@@ -129,6 +132,7 @@ impl ProtocolVersion {
             elicitation_modes: false,
             sampling_tools: false,
             completions: false,
+            completion_context: false,
             tasks: false,
         };
         const V2025_03: Rules = Rules {
@@ -139,8 +143,14 @@ impl ProtocolVersion {
             completions: true,
             ..OLDEST
         };
-        const V2025_06: Rules =
-            Rules { batches: false, elicitation: true, resource_links: true, titles: true, ..V2025_03 };
+        const V2025_06: Rules = Rules {
+            batches: false,
+            elicitation: true,
+            resource_links: true,
+            titles: true,
+            completion_context: true,
+            ..V2025_03
+        };
         const V2025_11: Rules = Rules {
             idless_errors: true,
             polling: true,

@@ -105,9 +105,11 @@ pub use mcp_proto::server::{Append, Event as ServerEvent, Hosts, ServerConfig, S
 pub use mcp_proto::stats::{ClientStats, ServerStats};
 pub use mcp_proto::version::{ProtocolVersion, Versions};
 pub use mcp_proto::{
-    self, Authorization, Call, CallError, CallToolResult, Challenge, Content, Cx, Denied, Direction, ElicitResult,
-    ErrorObject, Form, Handler, Headers, IntoCall, IntoOutput, Json, MessageHook, MessageKind, Object, Outcome,
-    Progress, RawJson, Router, ServerInfo, Tool, ToolError, WireMessage, custom, ping, tools,
+    self, Authorization, Call, CallError, CallToolResult, Challenge, Completion, Content, Cx, Denied, Direction,
+    ElicitResult, ErrorObject, Form, GetPromptResult, Handler, Headers, Icon, IntoCall, IntoCompletion, IntoContents,
+    IntoMessages, IntoOutput, Json, MessageHook, MessageKind, Object, Outcome, Progress, Prompt, PromptMessage,
+    RawJson, ReadResult, Resource, ResourceContents, ResourceTemplate, Router, ServerInfo, Tool, ToolError,
+    WireMessage, completion, custom, ping, prompt, prompts, resource, resources, template, tools,
 };
 #[cfg(feature = "http")]
 pub use server::serve_http;

@@ -7,6 +7,7 @@ use super::phase::Phase;
 use super::{CancelSignal, Client, Target, Termination};
 use crate::exchange::{Closed, Endpoint, ExchangeId};
 use crate::input::NotificationId;
+use crate::model::completion;
 use crate::model::lifecycle::meta;
 use crate::rpc::{self, Id, Object};
 use crate::version::{Era, ProtocolVersion};
@@ -17,9 +18,10 @@ impl Client {
         &mut self,
         purpose: Purpose,
         method: &str,
-        params: Object,
+        mut params: Object,
         version: ProtocolVersion,
     ) -> Id {
+        completion::lower_params(method, &mut params, version);
         let exchange = self.link.next_exchange();
         let id = self.env.ids.mint(self.env.now, purpose, exchange);
         let (params, meta) = self.split_meta(params, &id, purpose, version);

@@ -5,6 +5,7 @@ use crate::adapter::ConnectError;
 use crate::exchange::Origin;
 use crate::hook::{Denied, Direction, MessageHook};
 use crate::input::InputRequest;
+use crate::model::resources::BadResource;
 use crate::model::tools::BadTool;
 use crate::redact::Url;
 use crate::route::ToolError;
@@ -149,6 +150,7 @@ fn shown(text: &str) -> Vec<String> {
         Refused { value: (), why: Refusal::Unencodable(EncodeError::new(text)) }.to_string(),
         Denied::new(text).to_string(),
         BadTool { name: text.into(), why: text.into() }.to_string(),
+        BadResource { uri: text.into(), why: text.into() }.to_string(),
         ToolError::Failed(text.into()).to_string(),
         ToolError::Protocol(rpc(text)).to_string(),
         ToolError::Ask { requests: vec![question.clone(), question], state: None }.to_string(),
@@ -232,4 +234,37 @@ fn latin_1_challenge_is_displayed_with_escapes() {
     let auth = AuthHints { www_authenticate: vec![challenge.into()], auth_server: None };
     let error = HttpError { auth, ..HttpError::new(401) };
     assert_eq!(error.to_string(), r"HTTP 401 [WWW-Authenticate: Basic \u{9b}2J]");
+}
+
+// covers: RES-C-011, X-07
+#[test]
+fn missing_resource_has_the_code_of_any_revision() {
+    let uri = || Object::new().with("uri", "x:y");
+    let error = |code: i64, data: Object| CallError::Rpc(ErrorObject::new(code, "no").with_data(data.into()));
+    let missing = [error(-32602, uri()), error(-32002, uri()), CallError::Rpc(ErrorObject::new(-32002, "no"))];
+    assert!(missing.iter().all(CallError::is_not_found));
+    let other = [
+        CallError::Rpc(ErrorObject::new(-32602, "no")),
+        error(-32602, Object::new().with("uri", 7_i64)),
+        error(-32602, Object::new().with("name", "x")),
+        error(-32603, uri()),
+        error(-32601, uri()),
+        CallError::Input(ErrorObject::new(-32002, "no")),
+        CallError::SessionEnded,
+    ];
+    assert!(!other.iter().any(CallError::is_not_found));
+}
+
+#[test]
+fn every_error_of_a_call_can_be_passed_on() {
+    let error = ErrorObject::new(-32042, "consent").with_data(Object::new().with("k", 1_i64).into());
+    assert_eq!(CallError::Rpc(error.clone()).to_rpc_error(), error);
+    for call in calls("text") {
+        let passed = call.to_rpc_error();
+        match &call {
+            CallError::Rpc(error) | CallError::Input(error) => assert_eq!(&passed, error),
+            CallError::Http(http) => assert_eq!(passed, http.to_rpc_error()),
+            other => assert_eq!((passed.code, passed.message), (code::INTERNAL_ERROR, other.to_string())),
+        }
+    }
 }

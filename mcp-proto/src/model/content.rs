@@ -1,11 +1,14 @@
 //! Content blocks.
 
-use super::resources::ResourceContents;
-use crate::rpc::{DecodeError, Object, RawJson, Write};
+use super::lifecycle::meta;
+use super::resources::{ResourceContents, is_base64};
+use crate::rpc::{DecodeError, JsonValue, Object, RawJson, Write};
 use crate::version::ProtocolVersion;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 
 /// The author of a message.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -33,6 +36,89 @@ impl Role {
     /// Decodes the member `role`.
     pub(crate) fn read(object: &Object) -> Result<Self, DecodeError> {
         Self::parse(&object.required_str("role")?).ok_or_else(|| DecodeError::new("`role`: unknown role"))
+    }
+}
+
+/// For whom content or a resource is, and how important it is.
+#[derive(Clone, PartialEq, Debug, Default)]
+#[non_exhaustive]
+pub struct Annotations {
+    /// For whom it is. Empty: not specified.
+    pub audience: Vec<Role>,
+    /// How important it is, from 0 (optional) to 1 (required).
+    pub priority: Option<f64>,
+    /// When it was last changed, in ISO 8601: `2025-01-12T15:00:58Z`. From 2025-06-18 on.
+    pub last_modified: Option<String>,
+    /// Members that this type does not name, and an audience with an unknown role, unchanged.
+    pub other: Object,
+}
+
+impl Annotations {
+    const AUDIENCE: &str = "audience";
+    const LAST_MODIFIED: &str = "lastModified";
+    const MEMBER: &str = "annotations";
+
+    /// Creates annotations for this audience.
+    pub fn audience(roles: impl IntoIterator<Item = Role>) -> Self {
+        Self { audience: roles.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Sets how important it is, from 0 (optional) to 1 (required).
+    #[must_use]
+    pub const fn priority(mut self, priority: f64) -> Self {
+        self.priority = Some(priority);
+        self
+    }
+
+    /// Sets when it was last changed, in ISO 8601. Not sent before 2025-06-18, which introduced it.
+    #[must_use]
+    pub fn last_modified(mut self, time: impl Into<String>) -> Self {
+        self.last_modified = Some(time.into());
+        self
+    }
+
+    fn read(object: Object) -> Result<Self, DecodeError> {
+        let names: Vec<String> = object.optional(Self::AUDIENCE)?.unwrap_or_default();
+        // A role of a later revision does not make the whole content unreadable.
+        let audience: Option<Vec<_>> = names.iter().map(|name| Role::parse(name)).collect();
+        let named: &[&str] = match audience {
+            Some(_) => &[Self::AUDIENCE, "priority", Self::LAST_MODIFIED],
+            None => &["priority", Self::LAST_MODIFIED],
+        };
+        Ok(Self {
+            audience: audience.unwrap_or_default(),
+            priority: object.optional("priority")?,
+            last_modified: object.optional(Self::LAST_MODIFIED)?,
+            other: object.without(named),
+        })
+    }
+
+    fn write(&self, version: ProtocolVersion) -> Object {
+        let mut object = Object::new();
+        if !self.audience.is_empty() {
+            object.set(Self::AUDIENCE, self.audience.iter().map(|role| role.as_str()).collect::<Vec<_>>());
+        }
+        object = object.with_opt(
+            "priority",
+            self.priority.filter(|number| number.is_finite()).and_then(|number| RawJson::encode(&number).ok()),
+        );
+        if version.rules().titles {
+            object = object.with_opt(Self::LAST_MODIFIED, self.last_modified.as_deref());
+        }
+        object.with_all(&self.other)
+    }
+
+    /// Decodes the member `annotations`, which may be absent.
+    pub(super) fn member_of(object: &Object) -> Result<Self, DecodeError> {
+        object.optional_object(Self::MEMBER)?.map_or_else(|| Ok(Self::default()), Self::read)
+    }
+
+    /// Adds the member `annotations`, if there are any.
+    pub(super) fn add_to(&self, object: &mut Object, version: ProtocolVersion) {
+        let annotations = self.write(version);
+        if !annotations.is_empty() {
+            object.set(Self::MEMBER, annotations);
+        }
     }
 }
 
@@ -103,6 +189,16 @@ impl Content {
         Self::Audio { data: data.into(), mime_type: mime_type.into(), other: Object::new() }
     }
 
+    /// Creates an image of these bytes, which it encodes.
+    pub fn image_of(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
+        Self::image(STANDARD.encode(bytes), mime_type)
+    }
+
+    /// Creates audio of these bytes, which it encodes.
+    pub fn audio_of(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
+        Self::audio(STANDARD.encode(bytes), mime_type)
+    }
+
     /// Creates an embedded resource.
     pub const fn resource(contents: ResourceContents) -> Self {
         Self::Resource { resource: contents, other: Object::new() }
@@ -113,11 +209,79 @@ impl Content {
         Self::ResourceLink { uri: uri.into(), name: name.into(), other: Object::new() }
     }
 
+    /// Sets for whom it is, and how important it is.
+    #[must_use]
+    pub fn annotate(mut self, annotations: &Annotations) -> Self {
+        annotations.add_to(self.other_mut(), ProtocolVersion::V2026_07_28);
+        self
+    }
+
+    /// Returns for whom it is, and how important it is.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if its annotations have another shape.
+    pub fn annotations(&self) -> Result<Annotations, DecodeError> {
+        Annotations::member_of(self.other())
+    }
+
+    /// Sets a member of its `_meta`. Not sent before 2025-06-18, which introduced it.
+    #[must_use]
+    pub fn meta(mut self, key: &str, value: impl JsonValue) -> Self {
+        meta::set_in(self.other_mut(), key, value);
+        self
+    }
+
+    const fn other(&self) -> &Object {
+        match self {
+            Self::Text { other, .. }
+            | Self::Image { other, .. }
+            | Self::Audio { other, .. }
+            | Self::Resource { other, .. }
+            | Self::ResourceLink { other, .. }
+            | Self::Unknown(other) => other,
+        }
+    }
+
+    const fn other_mut(&mut self) -> &mut Object {
+        match self {
+            Self::Text { other, .. }
+            | Self::Image { other, .. }
+            | Self::Audio { other, .. }
+            | Self::Resource { other, .. }
+            | Self::ResourceLink { other, .. }
+            | Self::Unknown(other) => other,
+        }
+    }
+
     /// Returns the text of a block of text.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text { text, .. } => Some(text),
             _ => None,
+        }
+    }
+
+    /// Checks what a prompt may contain (2024-11-05 prompts, data types): an image and audio have
+    /// base64 data and a media type, and an embedded resource has a media type, and base64 data if
+    /// it is binary.
+    pub(crate) fn check(&self) -> Result<(), DecodeError> {
+        let (data, mime_type) = match self {
+            Self::Image { data, mime_type, .. } | Self::Audio { data, mime_type, .. } => (data.as_str(), &**mime_type),
+            Self::Resource { resource, .. } => {
+                resource.check()?;
+                ("", resource.mime_type().unwrap_or_default())
+            }
+            Self::Text { .. } | Self::ResourceLink { .. } | Self::Unknown(_) => return Ok(()),
+        };
+        if !is_base64(data) {
+            return Err(DecodeError::new("`data` is not base64"));
+        }
+        let is_token = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+        match mime_type.split_once('/') {
+            Some((kind, format)) if is_token(kind) && is_token(format.split(';').next().unwrap_or_default().trim()) => {
+                Ok(())
+            }
+            _ => Err(DecodeError::new("`mimeType` is not a media type")),
         }
     }
 
@@ -153,14 +317,38 @@ impl Content {
         })
     }
 
-    /// Returns the block in a form that this revision can represent.
+    /// Returns the block in a form that this revision can represent: audio and links become text
+    /// where it has none, `_meta`, `lastModified` and the icons of a link are removed.
     #[must_use]
     pub fn lower(self, version: ProtocolVersion) -> Self {
         let rules = version.rules();
-        match self {
+        let mut lowered = match self {
             Self::Audio { mime_type, .. } if !rules.audio => Self::text(format!("[audio: {mime_type}]")),
             Self::ResourceLink { uri, name, .. } if !rules.resource_links => Self::text(format!("[{name}: {uri}]")),
+            Self::Resource { resource, other } => Self::Resource { resource: resource.lower(version), other },
             other => other,
+        };
+        if !lowered.other().is_empty() {
+            lowered.lower_members(version);
+        }
+        lowered
+    }
+
+    fn lower_members(&mut self, version: ProtocolVersion) {
+        let is_link = matches!(self, Self::ResourceLink { .. });
+        let other = self.other_mut();
+        meta::lower(other, version);
+        if is_link && !version.rules().icons {
+            other.remove("icons");
+        }
+        if !version.rules().titles
+            && let Ok(Some(mut annotations)) = other.optional_object(Annotations::MEMBER)
+            && annotations.remove(Annotations::LAST_MODIFIED).is_some()
+        {
+            other.remove(Annotations::MEMBER);
+            if !annotations.is_empty() {
+                other.set(Annotations::MEMBER, annotations);
+            }
         }
     }
 
@@ -180,6 +368,27 @@ impl Content {
             Self::Unknown(object) => return object.clone(),
         };
         object.with_all(other)
+    }
+}
+
+impl From<&str> for Content {
+    /// A block of text.
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<String> for Content {
+    /// A block of text.
+    fn from(text: String) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<ResourceContents> for Content {
+    /// An embedded resource.
+    fn from(contents: ResourceContents) -> Self {
+        Self::resource(contents)
     }
 }
 

@@ -59,6 +59,9 @@ pub struct ServerInfo {
 
 /// The keys of `_meta` that the specification reserves.
 pub(crate) mod meta {
+    use crate::rpc::{JsonValue, Object};
+    use crate::version::ProtocolVersion;
+
     pub(crate) const META: &str = "_meta";
     pub(crate) const PROGRESS_TOKEN: &str = "progressToken";
     pub(crate) const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -67,6 +70,26 @@ pub(crate) mod meta {
     pub(crate) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
     pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
     pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+
+    /// Sets a member of the `_meta` of this object.
+    pub(crate) fn set_in(object: &mut Object, key: &str, value: impl JsonValue) {
+        let meta = object.optional_object(META).ok().flatten().unwrap_or_default();
+        object.set(META, meta.with(key, value));
+    }
+
+    /// Adds this `_meta` to an element of a list or of a result, if the revision has it there.
+    pub(crate) fn add(meta: &Object, version: ProtocolVersion, object: &mut Object) {
+        if version.rules().titles && !meta.is_empty() {
+            object.set(META, meta);
+        }
+    }
+
+    /// Removes the `_meta` of an element of a list or of a result, if the revision has none there.
+    pub(crate) fn lower(object: &mut Object, version: ProtocolVersion) {
+        if !version.rules().titles {
+            object.remove(META);
+        }
+    }
 }
 
 /// How long a result may be cached, and for whom (2026-07-28, caching).

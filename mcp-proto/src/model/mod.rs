@@ -4,15 +4,19 @@
 //! `lower(version)`.
 
 pub mod capabilities;
+pub mod completion;
 pub mod content;
 pub mod elicitation;
 pub(crate) mod headers;
+pub mod icon;
 pub mod lifecycle;
 pub(crate) mod logging;
 pub(crate) mod mirror;
+pub mod prompts;
 pub mod resources;
 pub mod roots;
 pub mod sampling;
 pub mod tools;
+pub(crate) mod uri_template;
 
 pub use crate::call::Progress;

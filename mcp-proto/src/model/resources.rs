@@ -1,112 +1,480 @@
-//! The contents of resources.
+//! Resources: `resources/list`, `resources/templates/list` and `resources/read`.
 
-use crate::rpc::{DecodeError, Object, Write};
+mod contents;
+
+pub use contents::ResourceContents;
+pub(super) use contents::is_base64;
+
+use super::content::Annotations;
+use super::icon::Icon;
+use super::lifecycle::{CacheHints, meta};
+use super::uri_template::{UriTemplate, is_uri};
+use crate::call::{Call, Method, Paged, RawResult};
+use crate::peer_text::Visible;
+use crate::rpc::{DecodeError, JsonValue, Object, RawJson};
+use crate::version::{Era, ProtocolVersion};
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
-/// The contents of a resource, or of a part of one: text or binary data.
-#[derive(Clone, PartialEq, Debug)]
-#[non_exhaustive]
-pub enum ResourceContents {
-    /// Text.
-    Text {
-        /// The URI of the resource.
-        uri: String,
-        /// The text.
-        text: String,
-        /// Its media type.
-        mime_type: Option<String>,
-        /// Other members, such as `_meta`.
-        other: Object,
-    },
-    /// Binary data.
-    Blob {
-        /// The URI of the resource.
-        uri: String,
-        /// Base64.
-        blob: String,
-        /// Its media type.
-        mime_type: Option<String>,
-        /// Other members, such as `_meta`.
-        other: Object,
-    },
+/// Creates a call of `resources/list`, which returns one page. [`Pages`](crate::Pages) fetches all
+/// of them.
+pub fn list() -> Call<List> {
+    Call::new("resources/list", Ok(Object::new())).repeatable()
 }
 
-impl ResourceContents {
-    /// Creates contents of text.
-    pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
-        Self::Text { uri: uri.into(), text: text.into(), mime_type: None, other: Object::new() }
-    }
+/// Creates a call of `resources/templates/list`, which returns one page. [`Pages`](crate::Pages)
+/// fetches all of them.
+pub fn templates() -> Call<ListTemplates> {
+    Call::new("resources/templates/list", Ok(Object::new())).repeatable()
+}
 
-    /// Creates binary contents from base64 data.
-    pub fn blob(uri: impl Into<String>, base64: impl Into<String>) -> Self {
-        Self::Blob { uri: uri.into(), blob: base64.into(), mime_type: None, other: Object::new() }
-    }
+/// Creates a call that reads the resource at this URI. A server responds to one that it does not
+/// have with an error: see [`CallError::is_not_found`](crate::CallError::is_not_found).
+pub fn read(uri: &str) -> Call<Read> {
+    Call::new("resources/read", Ok(Object::new().with("uri", uri))).repeatable()
+}
 
-    /// Sets the media type.
-    #[must_use]
-    pub fn mime(mut self, name: impl Into<String>) -> Self {
-        match &mut self {
-            Self::Text { mime_type, .. } | Self::Blob { mime_type, .. } => *mime_type = Some(name.into()),
+/// The method `resources/list`.
+#[derive(Clone, Copy, Debug)]
+pub struct List;
+
+/// The method `resources/templates/list`.
+#[derive(Clone, Copy, Debug)]
+pub struct ListTemplates;
+
+/// The method `resources/read`.
+#[derive(Clone, Copy, Debug)]
+pub struct Read;
+
+impl Method for List {
+    type Output = Page;
+
+    fn decode(result: RawResult) -> Result<Page, DecodeError> {
+        let object = Object::read(&result.json)?;
+        Ok(Page {
+            resources: object.array("resources")?.iter().map(Resource::read).collect::<Result<_, _>>()?,
+            next_cursor: object.optional("nextCursor")?,
+            cache: CacheHints::read(&object),
+        })
+    }
+}
+
+impl Paged for List {
+    type Element = Resource;
+
+    fn page(output: Page) -> (Vec<Resource>, Option<String>) {
+        (output.resources, output.next_cursor)
+    }
+}
+
+impl Method for ListTemplates {
+    type Output = TemplatePage;
+
+    fn decode(result: RawResult) -> Result<TemplatePage, DecodeError> {
+        let object = Object::read(&result.json)?;
+        let templates = object.array("resourceTemplates")?;
+        Ok(TemplatePage {
+            templates: templates.iter().map(ResourceTemplate::read).collect::<Result<_, _>>()?,
+            next_cursor: object.optional("nextCursor")?,
+            cache: CacheHints::read(&object),
+        })
+    }
+}
+
+impl Paged for ListTemplates {
+    type Element = ResourceTemplate;
+
+    fn page(output: TemplatePage) -> (Vec<ResourceTemplate>, Option<String>) {
+        (output.templates, output.next_cursor)
+    }
+}
+
+impl Method for Read {
+    type Output = ReadResult;
+
+    fn decode(result: RawResult) -> Result<ReadResult, DecodeError> {
+        ReadResult::from_object(Object::from_json(result.json)?)
+    }
+}
+
+/// One page of `resources/list`.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct Page {
+    /// The resources of this page.
+    pub resources: Vec<Resource>,
+    /// The cursor of the next page. It may be empty.
+    pub next_cursor: Option<String>,
+    /// How long the page may be cached. Stale at once if the server did not specify it.
+    pub cache: CacheHints,
+}
+
+/// One page of `resources/templates/list`.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct TemplatePage {
+    /// The templates of this page.
+    pub templates: Vec<ResourceTemplate>,
+    /// The cursor of the next page. It may be empty.
+    pub next_cursor: Option<String>,
+    /// How long the page may be cached. Stale at once if the server did not specify it.
+    pub cache: CacheHints,
+}
+
+/// A resource, as a server describes it. Its members come from the server: show them with
+/// [`escaped`](crate::error::escaped).
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct Resource {
+    /// Its URI.
+    pub uri: String,
+    /// Its name, for programs.
+    pub name: String,
+    /// Its name, for people.
+    pub title: Option<String>,
+    /// What it contains, for a language model.
+    pub description: Option<String>,
+    /// Its media type.
+    pub mime_type: Option<String>,
+    /// Its size before base64, in bytes.
+    pub size: Option<u64>,
+    /// Its icons.
+    pub icons: Vec<Icon>,
+    /// For whom it is, and how important it is.
+    pub annotations: Annotations,
+    /// Its `_meta`.
+    pub meta: Object,
+    /// Members that this type does not name, unchanged.
+    pub other: Object,
+}
+
+/// A family of resources, as a server describes it.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct ResourceTemplate {
+    /// The URIs of its resources, with variables (RFC 6570).
+    pub uri_template: String,
+    /// Its name, for programs.
+    pub name: String,
+    /// Its name, for people.
+    pub title: Option<String>,
+    /// What its resources contain, for a language model.
+    pub description: Option<String>,
+    /// The media type of its resources, if all have the same.
+    pub mime_type: Option<String>,
+    /// Its icons.
+    pub icons: Vec<Icon>,
+    /// For whom it is, and how important it is.
+    pub annotations: Annotations,
+    /// Its `_meta`.
+    pub meta: Object,
+    /// Members that this type does not name, unchanged.
+    pub other: Object,
+}
+
+impl Resource {
+    const KEYS: [&str; 9] =
+        ["uri", "name", "title", "description", "mimeType", "size", "icons", "annotations", meta::META];
+
+    /// Creates a resource with this URI, which is also its name.
+    pub fn new(uri: impl Into<String>) -> Self {
+        let uri = uri.into();
+        Self {
+            name: uri.clone(),
+            uri,
+            title: None,
+            description: None,
+            mime_type: None,
+            size: None,
+            icons: Vec::new(),
+            annotations: Annotations::default(),
+            meta: Object::new(),
+            other: Object::new(),
         }
+    }
+
+    /// Sets its size before base64, in bytes.
+    #[must_use]
+    pub const fn size(mut self, bytes: u64) -> Self {
+        self.size = Some(bytes);
         self
     }
 
-    /// Returns the URI.
-    pub fn uri(&self) -> &str {
-        match self {
-            Self::Text { uri, .. } | Self::Blob { uri, .. } => uri,
-        }
-    }
-
-    /// Returns the media type.
-    pub fn mime_type(&self) -> Option<&str> {
-        match self {
-            Self::Text { mime_type, .. } | Self::Blob { mime_type, .. } => mime_type.as_deref(),
-        }
-    }
-
-    /// Returns the text. `None` for binary data.
-    pub fn as_text(&self) -> Option<&str> {
-        match self {
-            Self::Text { text, .. } => Some(text),
-            Self::Blob { .. } => None,
-        }
-    }
-
-    /// Decodes contents. An object with both `text` and `blob` counts as text.
+    /// Checks that a server may offer it: its URI is one of RFC 3986, with a scheme (2025-06-18
+    /// resources, custom URI schemes). Use this for a resource that you did not define yourself,
+    /// before you add it to a [`Router`](crate::Router).
     ///
     /// # Errors
-    /// [`DecodeError`] if it has no URI, or neither `text` nor `blob`.
-    pub fn read(object: Object) -> Result<Self, DecodeError> {
-        let (uri, mime_type) = (object.required("uri")?, object.optional("mimeType")?);
-        if let Some(text) = object.optional("text")? {
-            return Ok(Self::Text { uri, text, mime_type, other: object.without(&["uri", "text", "mimeType"]) });
+    /// [`BadResource`] for the URI.
+    pub fn check(&self) -> Result<(), BadResource> {
+        match is_uri(&self.uri) {
+            true => Ok(()),
+            false => Err(BadResource { uri: self.uri.clone(), why: "it is not a URI (RFC 3986)".into() }),
         }
-        let blob = object.optional("blob")?.ok_or_else(|| DecodeError::new("neither `text` nor `blob` is present"))?;
-        Ok(Self::Blob { uri, blob, mime_type, other: object.without(&["uri", "blob", "mimeType"]) })
     }
 
-    /// Encodes the contents.
-    pub fn write(&self) -> Object {
-        let (uri, key, data, mime_type, other) = match self {
-            Self::Text { uri, text, mime_type, other } => (uri, "text", text, mime_type, other),
-            Self::Blob { uri, blob, mime_type, other } => (uri, "blob", blob, mime_type, other),
-        };
-        let object = Object::new().with("uri", uri.as_str()).with_opt("mimeType", mime_type.as_deref());
-        object.with(key, data.as_str()).with_all(other)
+    /// Decodes a resource.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if it has no URI or no name, or if a member has another type.
+    pub fn read(json: &RawJson) -> Result<Self, DecodeError> {
+        let object = Object::read(json)?;
+        Ok(Self {
+            uri: object.required("uri")?,
+            name: object.required("name")?,
+            title: object.optional("title")?,
+            description: object.optional("description")?,
+            mime_type: object.optional("mimeType")?,
+            size: object.optional("size")?,
+            icons: Icon::read_all(&object)?,
+            annotations: Annotations::member_of(&object)?,
+            meta: object.optional_object(meta::META)?.unwrap_or_default(),
+            other: object.without(&Self::KEYS),
+        })
+    }
+
+    /// Encodes the resource, without the members that the revision does not have.
+    pub fn write(&self, version: ProtocolVersion) -> Object {
+        let rules = version.rules();
+        let mut object = Object::new().with("uri", self.uri.as_str()).with("name", self.name.as_str());
+        if rules.titles {
+            object = object.with_opt("title", self.title.as_deref());
+        }
+        object = object
+            .with_opt("description", self.description.as_deref())
+            .with_opt("mimeType", self.mime_type.as_deref())
+            .with_opt("size", self.size);
+        Icon::add_all(&self.icons, &rules, &mut object);
+        self.annotations.add_to(&mut object, version);
+        meta::add(&self.meta, version, &mut object);
+        object.with_all(&self.other)
     }
 }
 
-impl Write for ResourceContents {
-    fn write_json(&self, out: &mut Vec<u8>) {
-        self.write().write_json(out);
-    }
+impl ResourceTemplate {
+    const KEYS: [&str; 8] =
+        ["uriTemplate", "name", "title", "description", "mimeType", "icons", "annotations", meta::META];
 
-    fn json_len(&self) -> usize {
-        match self {
-            Self::Text { text, .. } => text.json_len(),
-            Self::Blob { blob, .. } => blob.json_len(),
+    /// Creates a template of these URIs, which are also its name.
+    pub fn new(uri_template: impl Into<String>) -> Self {
+        let uri_template = uri_template.into();
+        Self {
+            name: uri_template.clone(),
+            uri_template,
+            title: None,
+            description: None,
+            mime_type: None,
+            icons: Vec::new(),
+            annotations: Annotations::default(),
+            meta: Object::new(),
+            other: Object::new(),
         }
     }
+
+    /// Checks that a [`Router`](crate::Router) can match URIs with it. Its variables are `{name}`,
+    /// a text without `/`, `?` and `#`, and `{+name}`, any text.
+    /// No name occurs twice, and between two variables there is text. With values for them it is a
+    /// URI of RFC 3986. A variable ends where the text after it first occurs: `{a}-{b}` splits
+    /// `1-2-3` into `1` and `2-3`.
+    ///
+    /// # Errors
+    /// [`BadResource`] with the violated rule.
+    pub fn check(&self) -> Result<(), BadResource> {
+        self.parsed().map(drop)
+    }
+
+    pub(crate) fn parsed(&self) -> Result<UriTemplate, BadResource> {
+        UriTemplate::parse(&self.uri_template).map_err(|why| BadResource { uri: self.uri_template.clone(), why })
+    }
+
+    /// Decodes a template.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if it has no URI template or no name, or if a member has another type.
+    pub fn read(json: &RawJson) -> Result<Self, DecodeError> {
+        let object = Object::read(json)?;
+        Ok(Self {
+            uri_template: object.required("uriTemplate")?,
+            name: object.required("name")?,
+            title: object.optional("title")?,
+            description: object.optional("description")?,
+            mime_type: object.optional("mimeType")?,
+            icons: Icon::read_all(&object)?,
+            annotations: Annotations::member_of(&object)?,
+            meta: object.optional_object(meta::META)?.unwrap_or_default(),
+            other: object.without(&Self::KEYS),
+        })
+    }
+
+    /// Encodes the template, without the members that the revision does not have.
+    pub fn write(&self, version: ProtocolVersion) -> Object {
+        let rules = version.rules();
+        let mut object = Object::new().with("uriTemplate", self.uri_template.as_str()).with("name", self.name.as_str());
+        if rules.titles {
+            object = object.with_opt("title", self.title.as_deref());
+        }
+        object =
+            object.with_opt("description", self.description.as_deref()).with_opt("mimeType", self.mime_type.as_deref());
+        Icon::add_all(&self.icons, &rules, &mut object);
+        self.annotations.add_to(&mut object, version);
+        meta::add(&self.meta, version, &mut object);
+        object.with_all(&self.other)
+    }
 }
+
+/// A resource or a resource template that no server may offer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct BadResource {
+    /// Its URI, or its URI template.
+    pub uri: String,
+    /// The violated rule, for people.
+    pub why: String,
+}
+
+impl fmt::Display for BadResource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the resource `{}` cannot be offered: {}", Visible(&self.uri), Visible(&self.why))
+    }
+}
+
+impl core::error::Error for BadResource {}
+
+/// The setters that a resource and a template have in common.
+macro_rules! described {
+    ($($kind:ty),*) => {$(
+        impl $kind {
+            /// Sets its name, for programs.
+            #[must_use]
+            pub fn name(mut self, name: impl Into<String>) -> Self {
+                self.name = name.into();
+                self
+            }
+
+            /// Sets its name, for people. Not sent before 2025-06-18, which introduced it.
+            #[must_use]
+            pub fn title(mut self, title: impl Into<String>) -> Self {
+                self.title = Some(title.into());
+                self
+            }
+
+            /// Sets its description for a language model.
+            #[must_use]
+            pub fn describe(mut self, description: impl Into<String>) -> Self {
+                self.description = Some(description.into());
+                self
+            }
+
+            /// Sets its media type. Text and bytes that a handler returns have it too.
+            #[must_use]
+            pub fn mime(mut self, name: impl Into<String>) -> Self {
+                self.mime_type = Some(name.into());
+                self
+            }
+
+            /// Adds an icon. Not sent before 2025-11-25, which introduced them.
+            #[must_use]
+            pub fn icon(mut self, icon: impl Into<Icon>) -> Self {
+                self.icons.push(icon.into());
+                self
+            }
+
+            /// Sets for whom it is, and how important it is.
+            #[must_use]
+            pub fn annotations(mut self, annotations: Annotations) -> Self {
+                self.annotations = annotations;
+                self
+            }
+
+            /// Sets a member of its `_meta`. Not sent before 2025-06-18, which introduced it.
+            #[must_use]
+            pub fn meta(mut self, key: &str, value: impl JsonValue) -> Self {
+                self.meta.set(key, value);
+                self
+            }
+        }
+
+        impl From<&str> for $kind {
+            /// As `new`.
+            fn from(text: &str) -> Self {
+                Self::new(text)
+            }
+        }
+
+        impl From<String> for $kind {
+            /// As `new`.
+            fn from(text: String) -> Self {
+                Self::new(text)
+            }
+        }
+    )*};
+}
+
+described!(Resource, ResourceTemplate);
+
+/// The result of `resources/read`.
+#[derive(Clone, PartialEq, Debug, Default)]
+#[non_exhaustive]
+pub struct ReadResult {
+    /// The contents: usually those of the resource, and several if the URI names a collection.
+    pub contents: Vec<ResourceContents>,
+    /// How long the result may be cached. `None`: the server did not specify it. A server then adds
+    /// [`ServerConfig::read_cache`](crate::ServerConfig::read_cache) on 2026-07-28, and nothing
+    /// before.
+    pub cache: Option<CacheHints>,
+    /// Other members, such as `_meta`, unchanged.
+    pub other: Object,
+}
+
+impl ReadResult {
+    /// Creates a result with these contents.
+    pub fn new(contents: impl IntoIterator<Item = ResourceContents>) -> Self {
+        Self { contents: contents.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Sets how long the result may be cached. Sent on 2026-07-28.
+    #[must_use]
+    pub fn cache(mut self, hints: CacheHints) -> Self {
+        self.cache = Some(hints);
+        self
+    }
+
+    /// Sets a member of its `_meta`.
+    #[must_use]
+    pub fn meta(mut self, key: &str, value: impl JsonValue) -> Self {
+        meta::set_in(&mut self.other, key, value);
+        self
+    }
+
+    /// Returns the text of the first contents that are text.
+    pub fn first_text(&self) -> Option<&str> {
+        self.contents.iter().find_map(ResourceContents::as_text)
+    }
+
+    fn from_object(object: Object) -> Result<Self, DecodeError> {
+        let contents = object.array("contents")?;
+        let has_hints = object.contains("ttlMs") || object.contains("cacheScope");
+        Ok(Self {
+            contents: contents
+                .iter()
+                .map(|contents| ResourceContents::read(Object::read(contents)?))
+                .collect::<Result<_, _>>()?,
+            cache: has_hints.then(|| CacheHints::read(&object)),
+            other: object.without(&["contents", "ttlMs", "cacheScope", "resultType"]),
+        })
+    }
+
+    /// Encodes the result, without the members that the revision does not have.
+    pub fn write(&self, version: ProtocolVersion) -> Object {
+        let contents: Vec<_> = self.contents.iter().cloned().map(|contents| contents.lower(version)).collect();
+        let mut object = Object::new().with("contents", contents);
+        if let (Some(hints), Era::Modern) = (&self.cache, version.era()) {
+            hints.add_to(&mut object);
+        }
+        object.with_all(&self.other)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,12 @@
 //! `tools/list` and `tools/call`.
 
 use super::content::Content;
-use super::lifecycle::CacheHints;
+use super::icon::Icon;
+use super::lifecycle::{CacheHints, meta};
 use super::mirror::{self, Mirror};
 use crate::call::{Call, Method, Paged, RawResult};
 use crate::peer_text::Visible;
-use crate::rpc::{DecodeError, EncodeError, JsonKind, Object, RawJson, ToObject};
+use crate::rpc::{DecodeError, EncodeError, JsonKind, JsonValue, Object, RawJson, ToObject};
 use crate::version::ProtocolVersion;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -102,6 +103,10 @@ pub struct Tool {
     pub output_schema: Option<RawJson>,
     /// The effects that the server declares. Rely on them only if you trust the server.
     pub annotations: ToolAnnotations,
+    /// Its icons.
+    pub icons: Vec<Icon>,
+    /// Its `_meta`.
+    pub meta: Object,
     /// Members that this type does not name, unchanged.
     pub other: Object,
 }
@@ -144,6 +149,9 @@ impl ToolAnnotations {
 }
 
 impl Tool {
+    const KEYS: [&str; 8] =
+        ["name", "title", "description", "inputSchema", "outputSchema", "annotations", "icons", meta::META];
+
     /// Creates a tool of this name, which accepts any object.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
@@ -153,6 +161,8 @@ impl Tool {
             input_schema: Object::new().with("type", "object").into(),
             output_schema: None,
             annotations: ToolAnnotations::default(),
+            icons: Vec::new(),
+            meta: Object::new(),
             other: Object::new(),
         }
     }
@@ -168,6 +178,20 @@ impl Tool {
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
+        self
+    }
+
+    /// Adds an icon. Not sent before 2025-11-25, which introduced them.
+    #[must_use]
+    pub fn icon(mut self, icon: impl Into<Icon>) -> Self {
+        self.icons.push(icon.into());
+        self
+    }
+
+    /// Sets a member of its `_meta`. Not sent before 2025-06-18, which introduced it.
+    #[must_use]
+    pub fn meta(mut self, key: &str, value: impl JsonValue) -> Self {
+        self.meta.set(key, value);
         self
     }
 
@@ -252,7 +276,9 @@ impl Tool {
                 .unwrap_or_else(RawJson::empty_object),
             output_schema: object.optional_object("outputSchema")?.and_then(|_| object.get("outputSchema")),
             annotations: ToolAnnotations::read(object.optional_object("annotations")?.unwrap_or_default())?,
-            other: object.without(&["name", "title", "description", "inputSchema", "outputSchema", "annotations"]),
+            icons: Icon::read_all(&object)?,
+            meta: object.optional_object(meta::META)?.unwrap_or_default(),
+            other: object.without(&Self::KEYS),
         })
     }
 
@@ -296,6 +322,8 @@ impl Tool {
         if rules.tool_annotations && !annotations.is_empty() {
             object.set("annotations", annotations);
         }
+        Icon::add_all(&self.icons, &rules, &mut object);
+        meta::add(&self.meta, version, &mut object);
         object.with_all(&self.other)
     }
 
@@ -391,6 +419,22 @@ impl CallToolResult {
     /// Creates a failure with one block of text.
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::text(text) }
+    }
+
+    /// Adds the result as data, beside its content. [`Json`](crate::route::Json) also adds a block
+    /// of text.
+    ///
+    /// # Errors
+    /// [`EncodeError`] if it cannot be serialized.
+    pub fn with_structured<T: Serialize + ?Sized>(self, value: &T) -> Result<Self, EncodeError> {
+        Ok(Self { structured: Some(RawJson::encode(value)?), ..self })
+    }
+
+    /// Sets a member of its `_meta`.
+    #[must_use]
+    pub fn meta(mut self, key: &str, value: impl JsonValue) -> Self {
+        meta::set_in(&mut self.other, key, value);
+        self
     }
 
     /// Returns the text of the first block of text.

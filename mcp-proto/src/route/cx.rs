@@ -1,6 +1,7 @@
 //! The context of a handler.
 
 use super::output::{IntoOutput, ToolError};
+use super::target::{ListTarget, Target};
 use crate::error::Refusal;
 use crate::input::{Change, InputAnswer, InputRequest, Note, Outcome};
 use crate::model::Progress;
@@ -22,19 +23,20 @@ use serde::de::DeserializeOwned;
 #[derive(Clone, PartialEq, Debug)]
 pub struct Invocation {
     incoming: Incoming,
-    /// The arguments of a tool, or the params of a method.
+    /// The arguments of a tool or a prompt, or the params of any other method.
     arguments: RawJson,
-    is_tool: bool,
+    target: Target,
 }
 
 impl Invocation {
-    pub(super) fn of_tool(incoming: Incoming, arguments: RawJson) -> Self {
-        Self { incoming, arguments, is_tool: true }
+    pub(super) const fn new(incoming: Incoming, target: Target, arguments: RawJson) -> Self {
+        Self { incoming, arguments, target }
     }
 
-    pub(super) fn of_method(incoming: Incoming) -> Self {
+    /// Creates one whose arguments are the params.
+    pub(super) fn of_params(incoming: Incoming, target: Target) -> Self {
         let arguments = incoming.params.to_json();
-        Self { incoming, arguments, is_tool: false }
+        Self { incoming, arguments, target }
     }
 
     /// Returns the peer, the revision and the session of the request.
@@ -134,12 +136,13 @@ impl Cx {
         self.invocation.context()
     }
 
-    /// Decodes the arguments of a tool, or the params of a method. `()` accepts an empty object.
+    /// Decodes the arguments of a tool or a prompt, or the params of any other method. `()` accepts
+    /// an empty object.
     ///
     /// # Errors
-    /// Arguments that cannot be decoded become the response that the revision requires: from
-    /// 2025-11-25 on a tool result with `isError`, which a model can react to, before that the
-    /// error `-32602`. A method always responds with that error.
+    /// Arguments that cannot be decoded become the response that the revision requires: for a
+    /// tool from 2025-11-25 on a result with `isError`, which a model can react to, before that,
+    /// and for everything else, the error `-32602`.
     pub fn arguments<A: DeserializeOwned>(&self) -> Result<A, ToolError> {
         let arguments = &self.invocation.arguments;
         let decoded = arguments.decode().or_else(|e| {
@@ -149,7 +152,7 @@ impl Cx {
         });
         decoded.map_err(|e| {
             let text = format!("invalid arguments: {e}");
-            if self.invocation.is_tool && self.context().version.rules().invalid_arguments_as_result {
+            if self.invocation.target == Target::Tool && self.context().version.rules().invalid_arguments_as_result {
                 ToolError::Failed(text)
             } else {
                 ToolError::Protocol(ErrorObject::new(code::INVALID_PARAMS, text))
@@ -157,7 +160,7 @@ impl Cx {
         })
     }
 
-    /// Returns the arguments of a tool, or the params of a method, as received.
+    /// Returns the arguments of a tool or a prompt, or the params of any other method, as received.
     pub fn raw(&self) -> &RawJson {
         &self.invocation.arguments
     }
@@ -300,17 +303,41 @@ impl Cx {
         self.invocation.incoming.nonce.as_deref()
     }
 
-    /// Converts the return value of the handler to an outcome that the revision of the request can
-    /// represent.
+    /// Converts the return value of a handler of a tool or a method to an outcome that the revision
+    /// of the request can represent. The handlers of resources, prompts and completions have
+    /// [`outcome_of_read`](Self::outcome_of_read), [`outcome_of_prompt`](Self::outcome_of_prompt)
+    /// and [`outcome_of_completion`](Self::outcome_of_completion).
     pub fn outcome(&self, output: impl IntoOutput) -> Outcome {
-        let result = output.into_output();
-        match (result, self.invocation.is_tool) {
-            (Ok(result), true) => self.complete(result),
-            (Ok(result), false) => method_result(result),
-            (Err(ToolError::Ask { requests, state }), _) => Outcome::NeedInput { requests, state },
-            (Err(ToolError::Failed(text)), true) => self.complete(CallToolResult::error(text)),
-            (Err(ToolError::Failed(text)), false) => Outcome::Error(ErrorObject::new(code::INTERNAL_ERROR, text)),
-            (Err(ToolError::Protocol(error)), _) => Outcome::Error(error),
+        match output.into_output() {
+            Ok(result) if self.invocation.target == Target::Tool => self.complete(result),
+            Ok(result) => method_result(result),
+            Err(e) => self.failed(e),
+        }
+    }
+
+    /// Returns the outcome of a handler that has no result.
+    pub(super) fn failed(&self, error: ToolError) -> Outcome {
+        let is_tool = self.invocation.target == Target::Tool;
+        match error {
+            ToolError::Ask { requests, state } => Outcome::NeedInput { requests, state },
+            ToolError::Failed(text) if is_tool => self.complete(CallToolResult::error(text)),
+            ToolError::Failed(text) => Outcome::Error(ErrorObject::new(code::INTERNAL_ERROR, text)),
+            ToolError::NotFound if is_tool => self.complete(CallToolResult::error(ToolError::NotFound.to_string())),
+            ToolError::NotFound => Outcome::Error(self.not_found()),
+            ToolError::Protocol(error) => Outcome::Error(error),
+        }
+    }
+
+    /// Returns what the run is about.
+    pub(super) fn target(&self) -> &Target {
+        &self.invocation.target
+    }
+
+    /// Returns the requested page of a list.
+    pub(super) fn list(&self) -> Option<&ListTarget> {
+        match self.target() {
+            Target::List(list) => Some(list),
+            _ => None,
         }
     }
 

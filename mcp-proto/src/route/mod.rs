@@ -2,10 +2,15 @@
 //! handler that the driver runs. A router runs nothing itself, holds no state between requests, and
 //! can serve any number of connections at once.
 
+mod completion;
 mod cx;
 mod handler;
 mod mirrored;
 mod output;
+mod pages;
+mod prompts;
+mod resources;
+mod target;
 
 #[cfg(test)]
 mod tests;
@@ -13,8 +18,14 @@ mod tests;
 pub use crate::model::tools::IntoSchema;
 pub use cx::{Cx, Invocation, Port};
 pub use handler::{AsyncHandlerFn, BoxFuture, Handler, HandlerFn};
-pub use output::{IntoOutput, Json, ToolError};
+pub use output::{IntoCompletion, IntoContents, IntoMessages, IntoOutput, Json, ToolError};
+pub use prompts::prompt;
+pub use resources::{resource, template};
 
+use self::completion::Completions;
+use self::prompts::Prompts;
+use self::resources::Resources;
+use self::target::Target;
 use crate::input::{Answer, Outcome};
 use crate::model::capabilities::BadExtension;
 use crate::model::lifecycle::Implementation;
@@ -97,6 +108,9 @@ pub struct Router {
     /// In the order of registration, which is the order of `tools/list`.
     tools: Vec<Offered>,
     by_name: BTreeMap<String, usize>,
+    resources: Resources,
+    prompts: Prompts,
+    completions: Completions,
     methods: BTreeMap<String, Handler>,
 }
 
@@ -133,7 +147,10 @@ pub enum Routed<'a> {
 /// The handler or the result of a request.
 enum Resolved<'a> {
     Tool(&'a Offered, RawJson),
-    Method(&'a Handler),
+    /// Anything whose handler reads the params.
+    Other(&'a Handler, Target),
+    /// Anything else that has arguments.
+    WithArguments(&'a Handler, Target, RawJson),
     Result(Object),
 }
 
@@ -144,6 +161,9 @@ impl Router {
             config: ServerConfig::new(Implementation::new(name, version)),
             tools: Vec::new(),
             by_name: BTreeMap::new(),
+            resources: Resources::default(),
+            prompts: Prompts::default(),
+            completions: Completions::default(),
             methods: BTreeMap::new(),
         }
     }
@@ -293,11 +313,21 @@ impl Router {
     }
 
     /// Returns the configuration of a [`Server`](crate::Server) for this router. It declares
-    /// `tools` if there are any.
+    /// `tools`, `resources`, `prompts` and `completions` if there are any.
     pub fn config(&self) -> ServerConfig {
         let mut config = self.config.clone();
+        let capabilities = &mut config.capabilities;
         if !self.tools.is_empty() {
-            config.capabilities.tools.get_or_insert_default();
+            capabilities.tools.get_or_insert_default();
+        }
+        if self.resources.are_offered() {
+            capabilities.resources.get_or_insert_default();
+        }
+        if self.prompts.are_offered() {
+            capabilities.prompts.get_or_insert_default();
+        }
+        if self.completions.are_offered() {
+            capabilities.completions.get_or_insert_default();
         }
         config
     }
@@ -311,10 +341,13 @@ impl Router {
                 if tool.output_schema_in(responder.version()).is_some() {
                     responder.expect_structure();
                 }
-                Routed::Handle { handler, invocation: Invocation::of_tool(incoming, arguments), responder }
+                Routed::Handle { handler, invocation: Invocation::new(incoming, Target::Tool, arguments), responder }
             }
-            Ok(Resolved::Method(handler)) => {
-                Routed::Handle { handler, invocation: Invocation::of_method(incoming), responder }
+            Ok(Resolved::Other(handler, target)) => {
+                Routed::Handle { handler, invocation: Invocation::of_params(incoming, target), responder }
+            }
+            Ok(Resolved::WithArguments(handler, target, arguments)) => {
+                Routed::Handle { handler, invocation: Invocation::new(incoming, target, arguments), responder }
             }
             Ok(Resolved::Result(result)) => Routed::Answer(responder.write(Outcome::Complete(result))),
             Err(error) => Routed::Answer(responder.write(Outcome::Error(error))),
@@ -324,12 +357,24 @@ impl Router {
     /// Finds the handler of a request, or its result if the router has it.
     fn look_up(&self, responder: &Responder, incoming: &Incoming) -> Result<Resolved<'_>, ErrorObject> {
         self.agree(incoming)?;
-        let has_tools = responder.config().capabilities.tools.is_some() || !self.tools.is_empty();
-        match (self.methods.get(&*incoming.method), &*incoming.method) {
-            (Some(handler), _) => Ok(Resolved::Method(handler)),
-            (None, "tools/list") if has_tools => self.list(responder, incoming).map(Resolved::Result),
-            (None, "tools/call") if has_tools => self.find(incoming),
-            (None, _) => Err(ErrorObject::new(code::METHOD_NOT_FOUND, "Method not found")),
+        if let Some(handler) = self.methods.get(&*incoming.method) {
+            return Ok(Resolved::Other(handler, Target::Method));
+        }
+        let declared = &responder.config().capabilities;
+        let has_tools = declared.tools.is_some() || !self.tools.is_empty();
+        let has_resources = declared.resources.is_some() || self.resources.are_offered();
+        let has_prompts = declared.prompts.is_some() || self.prompts.are_offered();
+        let completes = declared.completions.is_some() || self.completions.are_offered();
+        match &*incoming.method {
+            "tools/list" if has_tools => self.list(responder, incoming).map(Resolved::Result),
+            "tools/call" if has_tools => self.find(incoming),
+            "resources/list" if has_resources => self.resources.list(responder, incoming),
+            "resources/templates/list" if has_resources => self.resources.list_templates(responder, incoming),
+            "resources/read" if has_resources => self.resources.find(responder, incoming),
+            "prompts/list" if has_prompts => self.prompts.list(responder, incoming),
+            "prompts/get" if has_prompts => self.prompts.find(incoming),
+            "completion/complete" if completes => self.find_completion(incoming),
+            _ => Err(ErrorObject::new(code::METHOD_NOT_FOUND, "Method not found")),
         }
     }
 

@@ -1,12 +1,16 @@
 //! The return values of a handler.
 
 use crate::input::InputRequest;
+use crate::model::completion::Completion;
 use crate::model::content::Content;
+use crate::model::prompts::{GetPromptResult, PromptMessage};
+use crate::model::resources::{ReadResult, ResourceContents};
 use crate::model::tools::CallToolResult;
 use crate::peer_text::{Visible, write_list};
 use crate::rpc::{DecodeError, EncodeError, ErrorObject, RawJson};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use bytes::Bytes;
 use core::fmt;
 use serde::Serialize;
 
@@ -21,8 +25,13 @@ pub enum ToolError {
         /// The state to keep.
         state: Option<RawJson>,
     },
-    /// It failed. The text is for the model.
+    /// It failed. The text is for the model. For everything but a tool it becomes the error
+    /// `-32603`.
     Failed(String),
+    /// What the request names does not exist: a resource of a template, a prompt. It becomes the
+    /// error of the revision: `-32602`, for a resource before 2026-07-28 `-32002`. For a tool it is
+    /// a failure.
+    NotFound,
     /// The request is invalid.
     Protocol(ErrorObject),
 }
@@ -49,6 +58,7 @@ impl fmt::Display for ToolError {
                 write_list(f, requests.iter().map(|(name, _)| name.as_str()))
             }
             Self::Failed(text) => Visible(text).fmt(f),
+            Self::NotFound => f.write_str("not found"),
             Self::Protocol(error) => error.fmt(f),
         }
     }
@@ -178,3 +188,199 @@ macro_rules! as_text {
 }
 
 as_text!(bool, i8, i16, i32, i64, u8, u16, u32, u64, usize, isize, f32, f64);
+
+/// A return value of a handler that reads a resource.
+#[diagnostic::on_unimplemented(
+    note = "return a text, bytes, `ResourceContents`, `ReadResult`, an option of these, or data in `Json(..)`"
+)]
+pub trait IntoContents {
+    /// Converts it to the result of `resources/read`. `uri` is the URI that is read, and
+    /// `mime_type` the media type of the resource or template.
+    ///
+    /// # Errors
+    /// The reason why there is none.
+    fn into_contents(self, uri: &str, mime_type: Option<&str>) -> Result<ReadResult, ToolError>;
+}
+
+impl IntoContents for ReadResult {
+    fn into_contents(self, _: &str, _: Option<&str>) -> Result<ReadResult, ToolError> {
+        Ok(self)
+    }
+}
+
+impl IntoContents for ResourceContents {
+    /// Contents without a media type get that of the resource.
+    fn into_contents(self, uri: &str, mime_type: Option<&str>) -> Result<ReadResult, ToolError> {
+        alloc::vec![self].into_contents(uri, mime_type)
+    }
+}
+
+impl IntoContents for Vec<ResourceContents> {
+    /// Contents without a media type get that of the resource.
+    fn into_contents(self, _: &str, mime_type: Option<&str>) -> Result<ReadResult, ToolError> {
+        Ok(ReadResult::new(self.into_iter().map(|contents| typed(contents, mime_type))))
+    }
+}
+
+impl IntoContents for String {
+    fn into_contents(self, uri: &str, mime_type: Option<&str>) -> Result<ReadResult, ToolError> {
+        ResourceContents::text(uri, self).into_contents(uri, mime_type)
+    }
+}
+
+impl IntoContents for &str {
+    fn into_contents(self, uri: &str, mime_type: Option<&str>) -> Result<ReadResult, ToolError> {
+        ResourceContents::text(uri, self).into_contents(uri, mime_type)
+    }
+}
+
+impl IntoContents for &[u8] {
+    fn into_contents(self, uri: &str, mime_type: Option<&str>) -> Result<ReadResult, ToolError> {
+        ResourceContents::bytes(uri, self).into_contents(uri, mime_type)
+    }
+}
+
+impl IntoContents for Vec<u8> {
+    fn into_contents(self, uri: &str, mime_type: Option<&str>) -> Result<ReadResult, ToolError> {
+        self.as_slice().into_contents(uri, mime_type)
+    }
+}
+
+impl IntoContents for Bytes {
+    fn into_contents(self, uri: &str, mime_type: Option<&str>) -> Result<ReadResult, ToolError> {
+        (&*self).into_contents(uri, mime_type)
+    }
+}
+
+impl<T: Serialize> IntoContents for Json<T> {
+    /// Text of the type `application/json`, if the resource has no other.
+    fn into_contents(self, uri: &str, mime_type: Option<&str>) -> Result<ReadResult, ToolError> {
+        let json = RawJson::encode(&self.0)?;
+        let mime_type = mime_type.unwrap_or("application/json");
+        ResourceContents::text(uri, json.as_str()).mime(mime_type).into_contents(uri, None)
+    }
+}
+
+impl<T: IntoContents> IntoContents for Option<T> {
+    /// `None`: the resource does not exist.
+    fn into_contents(self, uri: &str, mime_type: Option<&str>) -> Result<ReadResult, ToolError> {
+        self.ok_or(ToolError::NotFound)?.into_contents(uri, mime_type)
+    }
+}
+
+impl<T: IntoContents, E: Into<ToolError>> IntoContents for Result<T, E> {
+    fn into_contents(self, uri: &str, mime_type: Option<&str>) -> Result<ReadResult, ToolError> {
+        self.map_err(Into::into)?.into_contents(uri, mime_type)
+    }
+}
+
+fn typed(contents: ResourceContents, mime_type: Option<&str>) -> ResourceContents {
+    match (contents.mime_type(), mime_type) {
+        (None, Some(name)) => contents.mime(name),
+        _ => contents,
+    }
+}
+
+/// A return value of a handler of a prompt.
+#[diagnostic::on_unimplemented(
+    note = "return a text, `Content`, `PromptMessage`, several of these, or `GetPromptResult`"
+)]
+pub trait IntoMessages {
+    /// Converts it to the result of `prompts/get`.
+    ///
+    /// # Errors
+    /// The reason why there is none.
+    fn into_messages(self) -> Result<GetPromptResult, ToolError>;
+}
+
+impl IntoMessages for GetPromptResult {
+    fn into_messages(self) -> Result<GetPromptResult, ToolError> {
+        Ok(self)
+    }
+}
+
+impl IntoMessages for Vec<PromptMessage> {
+    fn into_messages(self) -> Result<GetPromptResult, ToolError> {
+        Ok(GetPromptResult::new(self))
+    }
+}
+
+impl<const N: usize> IntoMessages for [PromptMessage; N] {
+    fn into_messages(self) -> Result<GetPromptResult, ToolError> {
+        Ok(GetPromptResult::new(self))
+    }
+}
+
+impl IntoMessages for PromptMessage {
+    fn into_messages(self) -> Result<GetPromptResult, ToolError> {
+        [self].into_messages()
+    }
+}
+
+impl IntoMessages for Content {
+    /// One message of the user.
+    fn into_messages(self) -> Result<GetPromptResult, ToolError> {
+        PromptMessage::user(self).into_messages()
+    }
+}
+
+impl IntoMessages for String {
+    /// One message of the user.
+    fn into_messages(self) -> Result<GetPromptResult, ToolError> {
+        PromptMessage::user(self).into_messages()
+    }
+}
+
+impl IntoMessages for &str {
+    /// One message of the user.
+    fn into_messages(self) -> Result<GetPromptResult, ToolError> {
+        PromptMessage::user(self).into_messages()
+    }
+}
+
+impl<T: IntoMessages> IntoMessages for Option<T> {
+    /// `None`: the prompt does not exist.
+    fn into_messages(self) -> Result<GetPromptResult, ToolError> {
+        self.ok_or(ToolError::NotFound)?.into_messages()
+    }
+}
+
+impl<T: IntoMessages, E: Into<ToolError>> IntoMessages for Result<T, E> {
+    fn into_messages(self) -> Result<GetPromptResult, ToolError> {
+        self.map_err(Into::into)?.into_messages()
+    }
+}
+
+/// A return value of a handler that completes an argument.
+#[diagnostic::on_unimplemented(note = "return a list of texts, or `Completion`")]
+pub trait IntoCompletion {
+    /// Converts it to the result of `completion/complete`.
+    ///
+    /// # Errors
+    /// The reason why there is none.
+    fn into_completion(self) -> Result<Completion, ToolError>;
+}
+
+impl IntoCompletion for Completion {
+    fn into_completion(self) -> Result<Completion, ToolError> {
+        Ok(self)
+    }
+}
+
+impl<S: Into<String>> IntoCompletion for Vec<S> {
+    fn into_completion(self) -> Result<Completion, ToolError> {
+        Ok(Completion::new(self))
+    }
+}
+
+impl<S: Into<String>, const N: usize> IntoCompletion for [S; N] {
+    fn into_completion(self) -> Result<Completion, ToolError> {
+        Ok(Completion::new(self))
+    }
+}
+
+impl<T: IntoCompletion, E: Into<ToolError>> IntoCompletion for Result<T, E> {
+    fn into_completion(self) -> Result<Completion, ToolError> {
+        self.map_err(Into::into)?.into_completion()
+    }
+}

@@ -52,7 +52,7 @@ impl Plain for Router {
 }
 
 /// Refuses every note.
-struct Bench {
+pub(super) struct Bench {
     router: Router,
     server: Server,
     cancelled: Arc<AtomicBool>,
@@ -60,18 +60,18 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(router: Router) -> Self {
+    pub(super) fn new(router: Router) -> Self {
         let mut server = Server::new(Arc::new(router.config()), [1; 32], NOW);
         server.handle_event(NOW, X, ExchangeEvent::Opened(Peer::default()));
         Self { router, server, cancelled: Arc::default(), codes: Vec::new() }
     }
 
     /// Returns the codes of the diagnostics since the last call.
-    fn codes(&mut self) -> Vec<&'static str> {
+    pub(super) fn codes(&mut self) -> Vec<&'static str> {
         core::mem::take(&mut self.codes)
     }
 
-    fn legacy(router: Router, version: &str) -> Self {
+    pub(super) fn legacy(router: Router, version: &str) -> Self {
         let mut bench = Self::new(router);
         let params = format!(
             r#"{{"protocolVersion":"{version}","capabilities":{{"elicitation":{{}}}},"clientInfo":{{"name":"c","version":"0"}}}}"#
@@ -81,7 +81,7 @@ impl Bench {
     }
 
     /// Sends a line, runs the handlers, and returns the lines that the server sends.
-    fn line(&mut self, line: &str) -> Vec<String> {
+    pub(super) fn line(&mut self, line: &str) -> Vec<String> {
         self.line_on(X, line)
     }
 
@@ -110,12 +110,12 @@ impl Bench {
         said
     }
 
-    fn say(&mut self, method: &str, params: &str) -> Vec<String> {
+    pub(super) fn say(&mut self, method: &str, params: &str) -> Vec<String> {
         self.line(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#))
     }
 
     /// Makes a request of 2026-07-28.
-    fn modern(&mut self, method: &str, rest: &str) -> Result<Object, ErrorObject> {
+    pub(super) fn modern(&mut self, method: &str, rest: &str) -> Result<Object, ErrorObject> {
         let meta = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}"#;
         let said = self.say(method, &format!(r#"{{"_meta":{{{meta}}}{rest}}}"#));
         outcome(&said[0])
@@ -126,7 +126,7 @@ impl Bench {
     }
 }
 
-fn outcome(said: &str) -> Result<Object, ErrorObject> {
+pub(super) fn outcome(said: &str) -> Result<Object, ErrorObject> {
     let Ok(Message::Response(response)) = parse(said.as_bytes().to_vec().into(), 128) else { panic!("{said}") };
     match response.payload {
         Payload::Result(result) => Ok(Object::read(&result).unwrap()),

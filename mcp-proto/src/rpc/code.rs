@@ -10,6 +10,9 @@ pub const METHOD_NOT_FOUND: i64 = -32601;
 pub const INVALID_PARAMS: i64 = -32602;
 /// An internal error of the responder.
 pub const INTERNAL_ERROR: i64 = -32603;
+/// Up to 2025-11-25: the resource does not exist. 2026-07-28 forbids the code, and has
+/// [`INVALID_PARAMS`] instead.
+pub const RESOURCE_NOT_FOUND: i64 = -32002;
 /// 2026-07-28: a header field is missing, malformed, or contradicts the body.
 pub const HEADER_MISMATCH: i64 = -32020;
 /// 2026-07-28: the request needs a client capability that it did not declare.

@@ -29,6 +29,15 @@ pub struct ServerConfig {
     pub discover_cache: CacheHints,
     /// How long a client may cache a page of `tools/list`.
     pub list_cache: CacheHints,
+    /// How long a client may cache a page of `resources/list`.
+    pub resources_cache: CacheHints,
+    /// How long a client may cache a page of `resources/templates/list`.
+    pub templates_cache: CacheHints,
+    /// How long a client may cache the result of `resources/read`, if its handler did not specify
+    /// it.
+    pub read_cache: CacheHints,
+    /// How long a client may cache a page of `prompts/list`.
+    pub prompts_cache: CacheHints,
     /// The key that seals `requestState`. `None`: the server derives one from its seed. Servers
     /// that answer for one another need the same key and the same name in `info`: a state that was
     /// sealed under another name is refused.
@@ -97,6 +106,10 @@ impl ServerConfig {
             versions: Versions::all(),
             discover_cache: CacheHints::default(),
             list_cache: CacheHints::default(),
+            resources_cache: CacheHints::default(),
+            templates_cache: CacheHints::default(),
+            read_cache: CacheHints::default(),
+            prompts_cache: CacheHints::default(),
             state_key: None,
             hosts: Hosts::Loopback,
             proxies: Vec::new(),

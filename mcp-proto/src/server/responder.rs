@@ -73,9 +73,10 @@ impl Shared {
         match method {
             "server/discover" => Some(self.config.discover_cache.clone()),
             "tools/list" => Some(self.config.list_cache.clone()),
-            "resources/list" | "resources/templates/list" | "resources/read" | "prompts/list" => {
-                Some(CacheHints::default())
-            }
+            "resources/list" => Some(self.config.resources_cache.clone()),
+            "resources/templates/list" => Some(self.config.templates_cache.clone()),
+            "resources/read" => Some(self.config.read_cache.clone()),
+            "prompts/list" => Some(self.config.prompts_cache.clone()),
             _ => None,
         }
     }
@@ -183,8 +184,8 @@ impl Responder {
     ///
     /// On 2026-07-28 a complete result of `server/discover`, `tools/list`, `prompts/list`,
     /// `resources/list`, `resources/templates/list` or `resources/read` gets the cache hints that
-    /// it does not have: `tools/list` those of [`list_cache`](super::ServerConfig::list_cache), the
-    /// others `ttlMs` 0 and `cacheScope` `private`. A result that a [`Router`](crate::Router)
+    /// it does not have: those of the [`ServerConfig`](super::ServerConfig), for a list on all its
+    /// pages. A result that a [`Router`](crate::Router)
     /// expects to have structured content, and that has none, becomes one with `isError`: see
     /// [`Tool::output_schema`](crate::Tool::output_schema).
     pub fn write(mut self, outcome: Outcome) -> Answer {
@@ -309,7 +310,7 @@ impl Responder {
             // Codes of legacy revisions, and reserved ones without a meaning: 2026-07-28 forbids
             // them.
             error.code = match error.code {
-                -32002 => code::INVALID_PARAMS,
+                code::RESOURCE_NOT_FOUND => code::INVALID_PARAMS,
                 known @ (code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_VERSION) => known,
                 -32099..=-32020 => code::INTERNAL_ERROR,
                 other => other,

@@ -4,6 +4,7 @@ mod callbacks;
 mod calls;
 mod connections;
 mod log;
+mod offers;
 
 use super::{Link, LinkOptions, Time};
 use crate::client::Policy;

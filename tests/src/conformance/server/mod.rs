@@ -1,5 +1,7 @@
-//! The server for the suite, on either adapter. [`tools`] has its tools.
+//! The server for the suite, on either adapter. [`tools`] has its tools, and [`offers`] everything
+//! else that it offers.
 
+pub mod offers;
 pub mod tools;
 
 use std::env;
@@ -147,7 +149,7 @@ fn in_a_task(steps: Vec<Step>, end: End) -> Handler {
     })
 }
 
-/// Creates a router with every tool. `handler` creates the handlers.
+/// Creates a router with everything. `handler` creates the handlers of tools.
 fn router(handler: fn(Vec<Step>, End) -> Handler) -> Router {
     let router = Router::new("everything-server", env!("CARGO_PKG_VERSION"))
         .tools_change()
@@ -155,7 +157,7 @@ fn router(handler: fn(Vec<Step>, End) -> Handler) -> Router {
         // (`input-required-result-ignore-extra-params`).
         .configure(|config| config.compat.unasked_answers = true);
     let tools = tools::all().into_iter();
-    tools.fold(router, |router, Fixture { tool, steps, end }| router.add(tool, handler(steps, end)))
+    offers::offer(tools.fold(router, |router, Fixture { tool, steps, end }| router.add(tool, handler(steps, end))))
 }
 
 /// Prints the address of the server once it listens.

@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 use super::{Fixture, Step};
 
 /// A red pixel.
-const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC";
+pub(super) const PNG: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC";
 /// A millisecond of silence.
 const WAV: &str = "UklGRiwAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQgAAACAgICAgICAgA==";
 
@@ -253,7 +254,7 @@ fn resource(uri: &str, mime_type: &str, text: &str) -> Content {
     Content::resource(ResourceContents::text(uri, text).mime(mime_type))
 }
 
-fn name() -> Form {
+pub(super) fn name() -> Form {
     Form::new("What is your name?").text("name")
 }
 
@@ -271,7 +272,7 @@ fn roots() -> (String, InputRequest) {
 }
 
 /// Describes the response of the user.
-fn answer(said: &ElicitResult) -> String {
+pub(super) fn answer(said: &ElicitResult) -> String {
     match said {
         ElicitResult::Accept(content) => format!("action=accept, content={}", content.to_json().as_str()),
         ElicitResult::Decline => "action=decline".to_owned(),

@@ -1,0 +1,381 @@
+//! Prompts: `prompts/list` and `prompts/get`.
+
+use super::content::{Content, Role};
+use super::icon::Icon;
+use super::lifecycle::{CacheHints, meta};
+use crate::call::{Call, Method, Paged, RawResult};
+use crate::rpc::{DecodeError, JsonValue, Object, RawJson};
+use crate::version::ProtocolVersion;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// Creates a call of `prompts/list`, which returns one page. [`Pages`](crate::Pages) fetches all of
+/// them.
+pub fn list() -> Call<List> {
+    Call::new("prompts/list", Ok(Object::new())).repeatable()
+}
+
+/// Creates a call that gets the messages of the prompt of this name.
+pub fn get(name: &str) -> Call<Get> {
+    Call::new("prompts/get", Ok(Object::new().with("name", name))).repeatable()
+}
+
+/// The method `prompts/list`.
+#[derive(Clone, Copy, Debug)]
+pub struct List;
+
+/// The method `prompts/get`.
+#[derive(Clone, Copy, Debug)]
+pub struct Get;
+
+impl Call<Get> {
+    /// Sets an argument. The values of all arguments are texts.
+    #[must_use]
+    pub fn argument(self, name: &str, value: &str) -> Self {
+        self.change(|params| {
+            let arguments = params.optional_object("arguments").ok().flatten().unwrap_or_default();
+            params.set("arguments", arguments.with(name, value));
+        })
+    }
+}
+
+impl Method for List {
+    type Output = Page;
+
+    fn decode(result: RawResult) -> Result<Page, DecodeError> {
+        let object = Object::read(&result.json)?;
+        Ok(Page {
+            prompts: object.array("prompts")?.iter().map(Prompt::read).collect::<Result<_, _>>()?,
+            next_cursor: object.optional("nextCursor")?,
+            cache: CacheHints::read(&object),
+        })
+    }
+}
+
+impl Paged for List {
+    type Element = Prompt;
+
+    fn page(output: Page) -> (Vec<Prompt>, Option<String>) {
+        (output.prompts, output.next_cursor)
+    }
+}
+
+impl Method for Get {
+    type Output = GetPromptResult;
+
+    fn decode(result: RawResult) -> Result<GetPromptResult, DecodeError> {
+        GetPromptResult::from_object(Object::from_json(result.json)?)
+    }
+}
+
+/// One page of `prompts/list`.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct Page {
+    /// The prompts of this page.
+    pub prompts: Vec<Prompt>,
+    /// The cursor of the next page. It may be empty.
+    pub next_cursor: Option<String>,
+    /// How long the page may be cached. Stale at once if the server did not specify it.
+    pub cache: CacheHints,
+}
+
+/// A prompt or a template for prompts, as a server describes it. Its members come from the server:
+/// show them with [`escaped`](crate::error::escaped).
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct Prompt {
+    /// Its name, for programs.
+    pub name: String,
+    /// Its name, for people.
+    pub title: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Its arguments.
+    pub arguments: Vec<PromptArgument>,
+    /// Its icons.
+    pub icons: Vec<Icon>,
+    /// Its `_meta`.
+    pub meta: Object,
+    /// Members that this type does not name, unchanged.
+    pub other: Object,
+}
+
+/// An argument of a prompt.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct PromptArgument {
+    /// Its name, for programs.
+    pub name: String,
+    /// Its name, for people.
+    pub title: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Whether it must be given.
+    pub required: bool,
+    /// Members that this type does not name, unchanged.
+    pub other: Object,
+}
+
+impl Prompt {
+    const KEYS: [&str; 6] = ["name", "title", "description", "arguments", "icons", meta::META];
+
+    /// Creates a prompt of this name without arguments.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            title: None,
+            description: None,
+            arguments: Vec::new(),
+            icons: Vec::new(),
+            meta: Object::new(),
+            other: Object::new(),
+        }
+    }
+
+    /// Sets its name, for people. Not sent before 2025-06-18, which introduced it.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// Sets its description.
+    #[must_use]
+    pub fn describe(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// Adds an argument: the name of a required one, or a [`PromptArgument`].
+    ///
+    /// ```
+    /// # use mcp_proto::prompt;
+    /// # use mcp_proto::prompts::PromptArgument;
+    /// let tone = PromptArgument::new("tone").optional();
+    /// let greet = prompt("greet").argument("name").argument(tone);
+    /// assert!(greet.arguments[0].required && !greet.arguments[1].required);
+    /// ```
+    #[must_use]
+    pub fn argument(mut self, argument: impl Into<PromptArgument>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// Adds an icon. Not sent before 2025-11-25, which introduced them.
+    #[must_use]
+    pub fn icon(mut self, icon: impl Into<Icon>) -> Self {
+        self.icons.push(icon.into());
+        self
+    }
+
+    /// Sets a member of its `_meta`. Not sent before 2025-06-18, which introduced it.
+    #[must_use]
+    pub fn meta(mut self, key: &str, value: impl JsonValue) -> Self {
+        self.meta.set(key, value);
+        self
+    }
+
+    /// Decodes a prompt.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if it has no name, or if a member has another type.
+    pub fn read(json: &RawJson) -> Result<Self, DecodeError> {
+        let object = Object::read(json)?;
+        let arguments = object.optional_array("arguments")?.unwrap_or_default();
+        Ok(Self {
+            name: object.required("name")?,
+            title: object.optional("title")?,
+            description: object.optional("description")?,
+            arguments: arguments.iter().map(PromptArgument::read).collect::<Result<_, _>>()?,
+            icons: Icon::read_all(&object)?,
+            meta: object.optional_object(meta::META)?.unwrap_or_default(),
+            other: object.without(&Self::KEYS),
+        })
+    }
+
+    /// Encodes the prompt, without the members that the revision does not have.
+    pub fn write(&self, version: ProtocolVersion) -> Object {
+        let rules = version.rules();
+        let mut object = Object::new().with("name", self.name.as_str());
+        if rules.titles {
+            object = object.with_opt("title", self.title.as_deref());
+        }
+        object = object.with_opt("description", self.description.as_deref());
+        if !self.arguments.is_empty() {
+            let arguments: Vec<_> = self.arguments.iter().map(|argument| argument.write(version)).collect();
+            object.set("arguments", arguments);
+        }
+        Icon::add_all(&self.icons, &rules, &mut object);
+        meta::add(&self.meta, version, &mut object);
+        object.with_all(&self.other)
+    }
+}
+
+impl From<&str> for Prompt {
+    /// Creates a prompt of this name without arguments.
+    fn from(name: &str) -> Self {
+        Self::new(name)
+    }
+}
+
+impl PromptArgument {
+    /// Creates a required argument of this name.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), title: None, description: None, required: true, other: Object::new() }
+    }
+
+    /// Declares that it may be absent.
+    #[must_use]
+    pub const fn optional(mut self) -> Self {
+        self.required = false;
+        self
+    }
+
+    /// Sets its name, for people. Not sent before 2025-06-18, which introduced it.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// Sets its description.
+    #[must_use]
+    pub fn describe(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    fn read(json: &RawJson) -> Result<Self, DecodeError> {
+        let object = Object::read(json)?;
+        Ok(Self {
+            name: object.required("name")?,
+            title: object.optional("title")?,
+            description: object.optional("description")?,
+            required: object.optional("required")?.unwrap_or(false),
+            other: object.without(&["name", "title", "description", "required"]),
+        })
+    }
+
+    fn write(&self, version: ProtocolVersion) -> Object {
+        let mut object = Object::new().with("name", self.name.as_str());
+        if version.rules().titles {
+            object = object.with_opt("title", self.title.as_deref());
+        }
+        object = object.with_opt("description", self.description.as_deref());
+        object.with("required", self.required).with_all(&self.other)
+    }
+}
+
+impl From<&str> for PromptArgument {
+    /// Creates a required argument of this name.
+    fn from(name: &str) -> Self {
+        Self::new(name)
+    }
+}
+
+/// A message of a prompt.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct PromptMessage {
+    /// Its author.
+    pub role: Role,
+    /// Its content.
+    pub content: Content,
+    /// Members that this type does not name, unchanged.
+    pub other: Object,
+}
+
+impl PromptMessage {
+    /// Creates a message of this author: a text, or a [`Content`].
+    pub fn new(role: Role, content: impl Into<Content>) -> Self {
+        Self { role, content: content.into(), other: Object::new() }
+    }
+
+    /// Creates a message of the user: a text, or a [`Content`].
+    pub fn user(content: impl Into<Content>) -> Self {
+        Self::new(Role::User, content)
+    }
+
+    /// Creates a message of the language model: a text, or a [`Content`].
+    pub fn assistant(content: impl Into<Content>) -> Self {
+        Self::new(Role::Assistant, content)
+    }
+
+    /// Decodes a message.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if it has no role or no content.
+    pub fn read(json: &RawJson) -> Result<Self, DecodeError> {
+        let object = Object::read(json)?;
+        let content = object.get("content").ok_or_else(|| DecodeError::new("`content` is missing"))?;
+        Ok(Self {
+            role: Role::read(&object)?,
+            content: Content::read(&content)?,
+            other: object.without(&["role", "content"]),
+        })
+    }
+
+    /// Encodes the message, in a form that this revision can represent: see [`Content::lower`].
+    pub fn write(&self, version: ProtocolVersion) -> Object {
+        let content = self.content.clone().lower(version);
+        Object::new().with("role", self.role.as_str()).with("content", content).with_all(&self.other)
+    }
+}
+
+/// The messages of a prompt.
+#[derive(Clone, PartialEq, Debug, Default)]
+#[non_exhaustive]
+pub struct GetPromptResult {
+    /// What the prompt is for.
+    pub description: Option<String>,
+    /// The messages, in order. Treat them as text of the server: a user should see them before a
+    /// model does.
+    pub messages: Vec<PromptMessage>,
+    /// Other members, such as `_meta`, unchanged.
+    pub other: Object,
+}
+
+impl GetPromptResult {
+    /// Creates a result with these messages.
+    pub fn new(messages: impl IntoIterator<Item = PromptMessage>) -> Self {
+        Self { messages: messages.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Sets its description.
+    #[must_use]
+    pub fn describe(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// Sets a member of its `_meta`.
+    #[must_use]
+    pub fn meta(mut self, key: &str, value: impl JsonValue) -> Self {
+        meta::set_in(&mut self.other, key, value);
+        self
+    }
+
+    /// Returns the text of the first message whose content is text.
+    pub fn first_text(&self) -> Option<&str> {
+        self.messages.iter().find_map(|message| message.content.as_text())
+    }
+
+    fn from_object(object: Object) -> Result<Self, DecodeError> {
+        Ok(Self {
+            description: object.optional("description")?,
+            messages: object.array("messages")?.iter().map(PromptMessage::read).collect::<Result<_, _>>()?,
+            other: object.without(&["description", "messages", "resultType"]),
+        })
+    }
+
+    /// Encodes the result, in a form that this revision can represent.
+    pub fn write(&self, version: ProtocolVersion) -> Object {
+        let messages: Vec<_> = self.messages.iter().map(|message| message.write(version)).collect();
+        let object = Object::new().with_opt("description", self.description.as_deref());
+        object.with("messages", messages).with_all(&self.other)
+    }
+}
+
+#[cfg(test)]
+mod tests;

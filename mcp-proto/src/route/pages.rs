@@ -1,0 +1,171 @@
+//! The pages of a list of resources, templates or prompts. First come the registered elements,
+//! sorted by their key, then those of a source. A cursor names the last element of its page, so
+//! that an element that is added or removed neither repeats nor hides another.
+
+use super::target::ListTarget;
+use super::{Cx, Handler, Target, ToolError, invalid};
+use crate::input::Outcome;
+use crate::rpc::{ErrorObject, JsonKind, Object, RawJson, code};
+use crate::version::ProtocolVersion;
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use core::future::Future;
+use core::ops::Bound;
+
+/// A kind of element of a list.
+pub(super) trait Listed: 'static {
+    /// The member of the result that holds the elements.
+    const MEMBER: &'static str;
+
+    /// Returns what identifies the element within its list.
+    fn key(&self) -> &str;
+
+    /// Encodes the element for this revision.
+    fn encode(&self, version: ProtocolVersion) -> Object;
+}
+
+/// The position of a cursor.
+enum Position {
+    /// After the registered element with this key. `None`: the beginning.
+    Registered(Option<String>),
+    /// After the element of the source with this key. `None`: the beginning.
+    Source(Option<String>),
+}
+
+impl Position {
+    /// Reads the member `cursor` of the params.
+    fn read(params: &Object) -> Result<Self, ErrorObject> {
+        let Some(cursor) = params.get("cursor").filter(|cursor| cursor.kind() != JsonKind::Null) else {
+            return Ok(Self::Registered(None));
+        };
+        Self::decode(&cursor).ok_or_else(|| invalid("the cursor is not valid"))
+    }
+
+    fn decode(cursor: &RawJson) -> Option<Self> {
+        let cursor: String = cursor.decode().ok()?;
+        let text = String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
+        match text.split_at_checked(1)? {
+            ("r", key) => Some(Self::Registered(Some(key.to_owned()))),
+            ("s", "") => Some(Self::Source(None)),
+            ("s", key) => Some(Self::Source(Some(key.to_owned()))),
+            _ => None,
+        }
+    }
+
+    fn encode(&self) -> String {
+        let (tag, key) = match self {
+            Self::Registered(key) => ("r", key),
+            Self::Source(key) => ("s", key),
+        };
+        URL_SAFE_NO_PAD.encode(format!("{tag}{}", key.as_deref().unwrap_or_default()))
+    }
+}
+
+/// A page, or the handler that makes it.
+pub(super) enum Paged<'a> {
+    Page(Object),
+    Source(&'a Handler, Target),
+}
+
+/// Returns the page that these params request.
+pub(super) fn page<'a, T: Listed>(
+    registered: &BTreeMap<String, T>,
+    source: Option<&'a Handler>,
+    params: &Object,
+    size: usize,
+    version: ProtocolVersion,
+) -> Result<Paged<'a>, ErrorObject> {
+    let size = size.max(1);
+    let after = match (Position::read(params)?, source) {
+        (Position::Registered(after), _) if !registered.is_empty() || source.is_none() => {
+            let start = after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+            let mut rest = registered.range::<str, _>((start, Bound::Unbounded)).map(|(_, element)| element);
+            let page: Vec<&T> = rest.by_ref().take(size).collect();
+            let next = match (rest.next(), page.last(), source) {
+                (Some(_), Some(last), _) => Some(Position::Registered(Some(last.key().to_owned()))),
+                (_, _, Some(_)) => Some(Position::Source(None)),
+                _ => None,
+            };
+            return Ok(Paged::Page(write(page.into_iter(), next.as_ref(), version)));
+        }
+        (Position::Registered(_), _) => None,
+        (Position::Source(after), _) => after,
+    };
+    let source = source.ok_or_else(|| invalid("the cursor is not valid"))?;
+    Ok(Paged::Source(source, Target::List(Box::new(ListTarget { after, size }))))
+}
+
+/// Returns a handler that makes pages of the elements that this function returns.
+pub(super) fn source<T, I, F>(f: F) -> Handler
+where
+    T: Listed,
+    F: Fn(&Cx, Option<&str>) -> Result<I, ToolError> + Send + Sync + 'static,
+    I: IntoIterator<Item = T>,
+{
+    Handler::Sync(Arc::new(move |cx| match cx.list() {
+        Some(list) => made(cx, list, f(cx, list.after.as_deref())),
+        None => foreign(),
+    }))
+}
+
+/// As [`source`], for a function that returns a future.
+pub(super) fn async_source<T, I, R, F>(f: F) -> Handler
+where
+    T: Listed,
+    F: Fn(Cx, Option<String>) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<I, ToolError>> + Send + 'static,
+    I: IntoIterator<Item = T>,
+{
+    Handler::future(move |cx| {
+        let elements = cx.list().map(|list| f(cx.clone(), list.after.clone()));
+        async move {
+            match (elements, cx.list()) {
+                (Some(elements), Some(list)) => {
+                    let elements = elements.await;
+                    made(&cx, list, elements)
+                }
+                _ => foreign(),
+            }
+        }
+    })
+}
+
+/// Returns the page of what a source returned. It takes no more elements than the page has, and one
+/// to know whether there are more.
+fn made<T: Listed, I>(cx: &Cx, list: &ListTarget, elements: Result<I, ToolError>) -> Outcome
+where
+    I: IntoIterator<Item = T>,
+{
+    let mut rest = match elements {
+        Ok(elements) => elements.into_iter(),
+        Err(e) => return cx.failed(e),
+    };
+    let page: Vec<T> = rest.by_ref().take(list.size).collect();
+    let last = page.last().map(T::key);
+    if last.is_some() && last == list.after.as_deref() {
+        let error = ErrorObject::new(code::INTERNAL_ERROR, "the list does not continue after its last element");
+        return Outcome::Error(error);
+    }
+    let next = last.filter(|_| rest.next().is_some()).map(|last| Position::Source(Some(last.to_owned())));
+    Outcome::Complete(write(page.iter(), next.as_ref(), cx.context().version))
+}
+
+fn foreign() -> Outcome {
+    Outcome::Error(ErrorObject::new(code::INTERNAL_ERROR, "the handler makes lists, and this is another request"))
+}
+
+fn write<'a, T: Listed>(
+    elements: impl Iterator<Item = &'a T>,
+    next: Option<&Position>,
+    version: ProtocolVersion,
+) -> Object {
+    let elements: Vec<_> = elements.map(|element| element.encode(version)).collect();
+    Object::new().with(T::MEMBER, elements).with_opt("nextCursor", next.map(Position::encode))
+}

@@ -1,0 +1,273 @@
+//! The prompts of a router.
+
+use super::pages::{self, Listed};
+use super::target::PromptTarget;
+use super::{Cx, Handler, IntoMessages, Resolved, Router, Target, ToolError, invalid};
+use crate::input::Outcome;
+use crate::model::prompts::Prompt;
+use crate::rpc::{ErrorObject, JsonKind, Object};
+use crate::server::{Incoming, Responder};
+use crate::version::ProtocolVersion;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use core::future::{Future, ready};
+use serde::de::DeserializeOwned;
+
+/// Creates a prompt of this name. Add its properties: `prompt("greet").argument("name")`.
+pub fn prompt(name: &str) -> Prompt {
+    Prompt::new(name)
+}
+
+/// What a router knows of prompts.
+#[derive(Debug, Default)]
+pub(super) struct Prompts {
+    /// By name.
+    registered: BTreeMap<String, Offered>,
+    source: Option<Source>,
+}
+
+#[derive(Debug)]
+struct Offered {
+    prompt: Prompt,
+    handler: Handler,
+}
+
+/// Prompts that functions list and get.
+#[derive(Debug)]
+struct Source {
+    list: Handler,
+    get: Handler,
+}
+
+impl Listed for Prompt {
+    const MEMBER: &'static str = "prompts";
+
+    fn key(&self) -> &str {
+        &self.name
+    }
+
+    fn encode(&self, version: ProtocolVersion) -> Object {
+        self.write(version)
+    }
+}
+
+impl Listed for Offered {
+    const MEMBER: &'static str = Prompt::MEMBER;
+
+    fn key(&self) -> &str {
+        self.prompt.key()
+    }
+
+    fn encode(&self, version: ProtocolVersion) -> Object {
+        self.prompt.encode(version)
+    }
+}
+
+impl Prompts {
+    pub(super) fn are_offered(&self) -> bool {
+        !self.registered.is_empty() || self.source.is_some()
+    }
+
+    /// Returns whether there may be a prompt of this name.
+    pub(super) fn may_have(&self, name: &str) -> bool {
+        self.registered.contains_key(name) || self.source.is_some()
+    }
+
+    /// Returns a page of `prompts/list`.
+    pub(super) fn list(&self, responder: &Responder, incoming: &Incoming) -> Result<Resolved<'_>, ErrorObject> {
+        let size = responder.config().limits.server.page_size;
+        let source = self.source.as_ref().map(|source| &source.list);
+        pages::page(&self.registered, source, &incoming.params, size, responder.version()).map(Resolved::from)
+    }
+
+    /// Returns the handler of a `prompts/get`. The arguments that the prompt requires are there
+    /// then.
+    pub(super) fn find(&self, incoming: &Incoming) -> Result<Resolved<'_>, ErrorObject> {
+        let name = incoming.params.required_str("name").map_err(|e| invalid(&format!("{e}")))?;
+        let offered = self.registered.get(&*name);
+        let handler = offered.map(|offered| &offered.handler).or(self.source.as_ref().map(|source| &source.get));
+        let handler = handler.ok_or_else(|| invalid(&format!("Unknown prompt: {name}")))?;
+        let arguments = texts(&incoming.params, "arguments")?;
+        let prompt = offered.map(|offered| &offered.prompt);
+        let required = prompt.iter().flat_map(|prompt| &prompt.arguments).filter(|argument| argument.required);
+        for argument in required {
+            if !arguments.contains(&argument.name) {
+                return Err(invalid(&format!("Missing required argument: {}", argument.name)));
+            }
+        }
+        let description = prompt.and_then(|prompt| prompt.description.clone());
+        let target = PromptTarget { name: name.into_owned(), description };
+        Ok(Resolved::WithArguments(handler, Target::Prompt(Box::new(target)), arguments.into()))
+    }
+}
+
+/// Returns a member whose members are all texts, as the arguments of prompts are. One that is
+/// absent is empty.
+pub(super) fn texts(params: &Object, key: &str) -> Result<Object, ErrorObject> {
+    let object = params.optional_object(key).map_err(|e| invalid(&format!("{e}")))?.unwrap_or_default();
+    for (name, value) in object.iter() {
+        if value.kind() != JsonKind::String {
+            return Err(invalid(&format!("`{key}`: `{name}` is not a string")));
+        }
+    }
+    Ok(object)
+}
+
+impl Router {
+    /// Adds a prompt with a function that makes its messages, which may block. `prompt` is
+    /// `prompt("greet").argument("name")` or a [`Prompt`]. It replaces one of the same name. The
+    /// list of prompts is sorted by name. The router checks that required arguments are present and
+    /// that all are texts. The function gets them decoded: a struct of texts, a map, or `()`. It
+    /// returns a text of the user, a [`PromptMessage`](crate::model::prompts::PromptMessage),
+    /// several, or a [`GetPromptResult`](crate::model::prompts::GetPromptResult).
+    ///
+    /// ```
+    /// use mcp_proto::{Router, prompt};
+    ///
+    /// #[derive(serde::Deserialize)]
+    /// struct Guest {
+    ///     name: String,
+    /// }
+    ///
+    /// let router = Router::new("greeter", "1.0")
+    ///     .prompt(prompt("greet").argument("name"), |_cx, guest: Guest| {
+    ///         Ok(format!("Greet {}.", guest.name))
+    ///     });
+    /// # drop(router);
+    /// ```
+    #[must_use]
+    pub fn prompt<A, O, F>(self, prompt: impl Into<Prompt>, f: F) -> Self
+    where
+        F: Fn(&Cx, A) -> Result<O, ToolError> + Send + Sync + 'static,
+        A: DeserializeOwned,
+        O: IntoMessages,
+    {
+        self.add_prompt(prompt, Handler::sync(move |cx| prompted(cx, &f)))
+    }
+
+    /// Like [`prompt`](Self::prompt), for a function that returns at once: a driver runs it on the
+    /// thread that routes the request.
+    #[must_use]
+    pub fn prompt_inline<A, O, F>(self, prompt: impl Into<Prompt>, f: F) -> Self
+    where
+        F: Fn(&Cx, A) -> Result<O, ToolError> + Send + Sync + 'static,
+        A: DeserializeOwned,
+        O: IntoMessages,
+    {
+        self.add_prompt(prompt, Handler::inline(move |cx| prompted(cx, &f)))
+    }
+
+    /// Like [`prompt`](Self::prompt), for a function that returns a future.
+    #[must_use]
+    pub fn prompt_async<A, O, R, F>(self, prompt: impl Into<Prompt>, f: F) -> Self
+    where
+        F: Fn(Cx, A) -> R + Send + Sync + 'static,
+        A: DeserializeOwned,
+        R: Future<Output = Result<O, ToolError>> + Send + 'static,
+        O: IntoMessages + 'static,
+    {
+        self.add_prompt(prompt, prompted_later(f))
+    }
+
+    /// Adds a prompt with any handler: see [`Cx::outcome_of_prompt`].
+    #[must_use]
+    pub fn add_prompt(mut self, prompt: impl Into<Prompt>, handler: Handler) -> Self {
+        let prompt = prompt.into();
+        self.prompts.registered.insert(prompt.name.clone(), Offered { prompt, handler });
+        self
+    }
+
+    /// Adds prompts that a function lists and another one gets, for many of them, or for those of a
+    /// database. Both may block. `list` gets the name of the last prompt of the page before, and
+    /// returns those after it, as the function of [`resources_from`](Self::resources_from) does.
+    /// `get` finds the name of the prompt in [`Cx::prompt`], and returns what that of
+    /// [`prompt`](Self::prompt) returns, or [`ToolError::NotFound`]. They follow the prompts that
+    /// were added one by one.
+    #[must_use]
+    pub fn prompts_from<I, L, A, O, G>(mut self, list: L, get: G) -> Self
+    where
+        L: Fn(&Cx, Option<&str>) -> Result<I, ToolError> + Send + Sync + 'static,
+        I: IntoIterator<Item = Prompt>,
+        G: Fn(&Cx, A) -> Result<O, ToolError> + Send + Sync + 'static,
+        A: DeserializeOwned,
+        O: IntoMessages,
+    {
+        let get = Handler::sync(move |cx| prompted(cx, &get));
+        self.prompts.source = Some(Source { list: pages::source(list), get });
+        self
+    }
+
+    /// Like [`prompts_from`](Self::prompts_from), for functions that return futures.
+    #[must_use]
+    pub fn prompts_from_async<I, P, L, A, O, R, G>(mut self, list: L, get: G) -> Self
+    where
+        L: Fn(Cx, Option<String>) -> P + Send + Sync + 'static,
+        P: Future<Output = Result<I, ToolError>> + Send + 'static,
+        I: IntoIterator<Item = Prompt> + 'static,
+        G: Fn(Cx, A) -> R + Send + Sync + 'static,
+        A: DeserializeOwned,
+        R: Future<Output = Result<O, ToolError>> + Send + 'static,
+        O: IntoMessages + 'static,
+    {
+        self.prompts.source = Some(Source { list: pages::async_source(list), get: prompted_later(get) });
+        self
+    }
+}
+
+fn prompted<A, O, F>(cx: &Cx, f: &F) -> Outcome
+where
+    F: Fn(&Cx, A) -> Result<O, ToolError>,
+    A: DeserializeOwned,
+    O: IntoMessages,
+{
+    cx.outcome_of_prompt(cx.arguments().and_then(|arguments| f(cx, arguments)))
+}
+
+fn prompted_later<A, O, R, F>(f: F) -> Handler
+where
+    F: Fn(Cx, A) -> R + Send + Sync + 'static,
+    A: DeserializeOwned,
+    R: Future<Output = Result<O, ToolError>> + Send + 'static,
+    O: IntoMessages + 'static,
+{
+    Handler::Async(alloc::sync::Arc::new(move |cx| match cx.arguments() {
+        Ok(arguments) => {
+            let made = f(cx.clone(), arguments);
+            Box::pin(async move { cx.outcome_of_prompt(made.await) })
+        }
+        Err(e) => Box::pin(ready(cx.failed(e))),
+    }))
+}
+
+impl Cx {
+    /// Returns the name of the prompt whose messages are requested. Empty for every other request.
+    pub fn prompt(&self) -> &str {
+        match self.target() {
+            Target::Prompt(target) => &target.name,
+            _ => "",
+        }
+    }
+
+    /// Converts the return value of a handler of `prompts/get` to an outcome that the revision of
+    /// the request can represent. The description of the prompt becomes that of the result, if it
+    /// has none. Content that the protocol forbids becomes the error `-32603`: binary data that is
+    /// not base64, or data without a media type.
+    pub fn outcome_of_prompt(&self, output: impl IntoMessages) -> Outcome {
+        let mut result = match output.into_messages() {
+            Ok(result) => result,
+            Err(e) => return self.failed(e),
+        };
+        if let (None, Target::Prompt(target)) = (&result.description, self.target()) {
+            result.description.clone_from(&target.description);
+        }
+        match result.messages.iter().try_for_each(|message| message.content.check()) {
+            Ok(()) => Outcome::Complete(result.write(self.context().version)),
+            Err(e) => self.failed(ToolError::Failed(e.to_string())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

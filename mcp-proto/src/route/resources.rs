@@ -1,0 +1,423 @@
+//! The resources of a router.
+
+use super::pages::{self, Listed, Paged};
+use super::target::ReadTarget;
+use super::{Cx, Handler, IntoContents, Resolved, Router, Target, ToolError, invalid};
+use crate::input::Outcome;
+use crate::model::resources::{Resource, ResourceTemplate};
+use crate::model::uri_template::{UriTemplate, is_plain_path, is_uri, stays_below};
+use crate::rpc::{ErrorObject, Object, code};
+use crate::server::{Incoming, Responder};
+use crate::version::ProtocolVersion;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::future::Future;
+use core::str::FromStr;
+
+/// Creates a resource with this URI. Add its properties:
+/// `resource("file:///readme").title("Read me").mime("text/markdown")`.
+pub fn resource(uri: &str) -> Resource {
+    Resource::new(uri)
+}
+
+/// Creates a template of resources with these URIs: `template("db://{table}/{id}")`. `{name}`
+/// is a text without `/`, `?` and `#`, and `{+name}` any text.
+pub fn template(uri_template: &str) -> ResourceTemplate {
+    ResourceTemplate::new(uri_template)
+}
+
+/// What a router knows of resources.
+#[derive(Debug, Default)]
+pub(super) struct Resources {
+    /// By URI.
+    registered: BTreeMap<String, Readable<Resource>>,
+    /// By URI template.
+    templates: BTreeMap<String, Readable<ResourceTemplate>>,
+    /// The templates in the order of registration, in which they are matched.
+    matched: Vec<(UriTemplate, String)>,
+    source: Option<Handler>,
+}
+
+/// An element of a list, and the handler that reads it.
+#[derive(Debug)]
+struct Readable<T> {
+    listed: T,
+    handler: Handler,
+}
+
+impl Listed for Resource {
+    const MEMBER: &'static str = "resources";
+
+    fn key(&self) -> &str {
+        &self.uri
+    }
+
+    fn encode(&self, version: ProtocolVersion) -> Object {
+        self.write(version)
+    }
+}
+
+impl Listed for ResourceTemplate {
+    const MEMBER: &'static str = "resourceTemplates";
+
+    fn key(&self) -> &str {
+        &self.uri_template
+    }
+
+    fn encode(&self, version: ProtocolVersion) -> Object {
+        self.write(version)
+    }
+}
+
+impl<T: Listed> Listed for Readable<T> {
+    const MEMBER: &'static str = T::MEMBER;
+
+    fn key(&self) -> &str {
+        self.listed.key()
+    }
+
+    fn encode(&self, version: ProtocolVersion) -> Object {
+        self.listed.encode(version)
+    }
+}
+
+impl Resources {
+    pub(super) fn are_offered(&self) -> bool {
+        !self.registered.is_empty() || !self.matched.is_empty() || self.source.is_some()
+    }
+
+    /// Returns whether there is a resource with this URI, or a template that is written like this.
+    pub(super) fn knows(&self, uri: &str) -> bool {
+        self.registered.contains_key(uri) || self.templates.contains_key(uri)
+    }
+
+    /// Returns a page of `resources/list`.
+    pub(super) fn list(&self, responder: &Responder, incoming: &Incoming) -> Result<Resolved<'_>, ErrorObject> {
+        let size = responder.config().limits.server.page_size;
+        pages::page(&self.registered, self.source.as_ref(), &incoming.params, size, responder.version())
+            .map(Resolved::from)
+    }
+
+    /// Returns a page of `resources/templates/list`.
+    pub(super) fn list_templates(
+        &self,
+        responder: &Responder,
+        incoming: &Incoming,
+    ) -> Result<Resolved<'_>, ErrorObject> {
+        let size = responder.config().limits.server.page_size;
+        pages::page(&self.templates, None, &incoming.params, size, responder.version()).map(Resolved::from)
+    }
+
+    /// Returns the handler that reads the resource of a request.
+    pub(super) fn find(&self, responder: &Responder, incoming: &Incoming) -> Result<Resolved<'_>, ErrorObject> {
+        let uri = incoming.params.required_str("uri").map_err(|e| invalid(&format!("{e}")))?;
+        let max = responder.config().limits.server.max_uri;
+        if uri.len() > max {
+            return Err(invalid(&format!("the URI is longer than {max} bytes")));
+        }
+        if !is_uri(&uri) {
+            let error = invalid("the URI is not valid (RFC 3986)");
+            return Err(error.with_data(Object::new().with("uri", &*uri).into()));
+        }
+        let (handler, mime_type, variables) = self.look_up(&uri).ok_or_else(|| not_found(&uri))?;
+        let target = ReadTarget { uri: uri.into_owned(), mime_type: mime_type.cloned(), variables };
+        Ok(Resolved::Other(handler, Target::Resource(Box::new(target))))
+    }
+
+    #[expect(clippy::type_complexity, reason = "it is taken apart at once")]
+    fn look_up(&self, uri: &str) -> Option<(&Handler, Option<&String>, Vec<(String, String)>)> {
+        if let Some(Readable { listed, handler }) = self.registered.get(uri) {
+            return Some((handler, listed.mime_type.as_ref(), Vec::new()));
+        }
+        if !is_plain_path(uri) {
+            return None;
+        }
+        let (template, values) =
+            self.matched.iter().find_map(|(template, name)| template.values(uri).map(|values| (name, values)))?;
+        let Readable { listed, handler } = self.templates.get(template)?;
+        Some((handler, listed.mime_type.as_ref(), values))
+    }
+}
+
+impl<'a> From<Paged<'a>> for Resolved<'a> {
+    fn from(page: Paged<'a>) -> Self {
+        match page {
+            Paged::Page(result) => Resolved::Result(result),
+            Paged::Source(handler, target) => Resolved::Other(handler, target),
+        }
+    }
+}
+
+/// Returns the error for a resource that does not exist. Its code is that of older revisions; on
+/// 2026-07-28 the engine sends `-32602` instead.
+fn not_found(uri: &str) -> ErrorObject {
+    let error = ErrorObject::new(code::RESOURCE_NOT_FOUND, "Resource not found");
+    error.with_data(Object::new().with("uri", uri).into())
+}
+
+impl Router {
+    /// Adds a resource with a function that reads it, which may block. `resource` is
+    /// `resource("file:///readme").mime(..)` or a [`Resource`]. It replaces one with the same URI.
+    /// The list of resources is sorted by URI. The function returns text, bytes, [`Json`] of data,
+    /// [`ResourceContents`], several of them, or a [`ReadResult`]. `None`, no contents, and
+    /// [`ToolError::NotFound`] mean that the resource does not exist now.
+    ///
+    /// ```
+    /// use mcp_proto::{Router, resource, template};
+    ///
+    /// let router = Router::new("shop", "1.0")
+    ///     .resource(resource("shop://hours").title("Opening hours"), |_cx| Ok("8 to 18"))
+    ///     .template(template("shop://orders/{id}").mime("text/plain"), |cx| {
+    ///         let id: u32 = cx.variable("id")?;
+    ///         Ok((id == 7).then(|| format!("the order {id}")))
+    ///     });
+    /// # drop(router);
+    /// ```
+    ///
+    /// [`Json`]: super::Json
+    /// [`ResourceContents`]: crate::model::resources::ResourceContents
+    /// [`ReadResult`]: crate::model::resources::ReadResult
+    ///
+    /// # Panics
+    /// If its URI is not valid: see [`Resource::check`].
+    #[must_use]
+    pub fn resource<O, F>(self, resource: impl Into<Resource>, f: F) -> Self
+    where
+        F: Fn(&Cx) -> Result<O, ToolError> + Send + Sync + 'static,
+        O: IntoContents,
+    {
+        self.add_resource(resource, Handler::sync(move |cx| cx.outcome_of_read(f(cx))))
+    }
+
+    /// Like [`resource`](Self::resource), for a function that returns at once: a driver runs it on
+    /// the thread that routes the request.
+    ///
+    /// # Panics
+    /// As [`resource`](Self::resource).
+    #[must_use]
+    pub fn resource_inline<O, F>(self, resource: impl Into<Resource>, f: F) -> Self
+    where
+        F: Fn(&Cx) -> Result<O, ToolError> + Send + Sync + 'static,
+        O: IntoContents,
+    {
+        self.add_resource(resource, Handler::inline(move |cx| cx.outcome_of_read(f(cx))))
+    }
+
+    /// Like [`resource`](Self::resource), for a function that returns a future.
+    ///
+    /// # Panics
+    /// As [`resource`](Self::resource).
+    #[must_use]
+    pub fn resource_async<O, R, F>(self, resource: impl Into<Resource>, f: F) -> Self
+    where
+        F: Fn(Cx) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<O, ToolError>> + Send + 'static,
+        O: IntoContents + 'static,
+    {
+        self.add_resource(resource, reading_later(f))
+    }
+
+    /// Adds a resource with any handler: see [`Cx::outcome_of_read`].
+    ///
+    /// # Panics
+    /// As [`resource`](Self::resource).
+    #[must_use]
+    pub fn add_resource(mut self, resource: impl Into<Resource>, handler: Handler) -> Self {
+        let listed = resource.into();
+        listed.check().unwrap_or_else(|e| panic!("{e}"));
+        self.resources.registered.insert(listed.uri.clone(), Readable { listed, handler });
+        self
+    }
+
+    /// Adds a family of resources with a function that reads one of them, which may block. The
+    /// function gets the variables with [`Cx::variable`], and returns what that of
+    /// [`resource`](Self::resource) returns. The router tries the resources first, then the
+    /// templates in the order in which they were added. It refuses a `file:` URI with `..` in its
+    /// path, or with an encoded separator. The list of templates is sorted by URI template.
+    ///
+    /// # Panics
+    /// If the router cannot match the template: see [`ResourceTemplate::check`].
+    #[must_use]
+    pub fn template<O, F>(self, template: impl Into<ResourceTemplate>, f: F) -> Self
+    where
+        F: Fn(&Cx) -> Result<O, ToolError> + Send + Sync + 'static,
+        O: IntoContents,
+    {
+        self.add_template(template, Handler::sync(move |cx| cx.outcome_of_read(f(cx))))
+    }
+
+    /// Like [`template`](Self::template), for a function that returns at once: a driver runs it on
+    /// the thread that routes the request.
+    ///
+    /// # Panics
+    /// As [`template`](Self::template).
+    #[must_use]
+    pub fn template_inline<O, F>(self, template: impl Into<ResourceTemplate>, f: F) -> Self
+    where
+        F: Fn(&Cx) -> Result<O, ToolError> + Send + Sync + 'static,
+        O: IntoContents,
+    {
+        self.add_template(template, Handler::inline(move |cx| cx.outcome_of_read(f(cx))))
+    }
+
+    /// Like [`template`](Self::template), for a function that returns a future.
+    ///
+    /// # Panics
+    /// As [`template`](Self::template).
+    #[must_use]
+    pub fn template_async<O, R, F>(self, template: impl Into<ResourceTemplate>, f: F) -> Self
+    where
+        F: Fn(Cx) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<O, ToolError>> + Send + 'static,
+        O: IntoContents + 'static,
+    {
+        self.add_template(template, reading_later(f))
+    }
+
+    /// Adds a family of resources with any handler: see [`Cx::outcome_of_read`].
+    ///
+    /// # Panics
+    /// As [`template`](Self::template).
+    #[must_use]
+    pub fn add_template(mut self, template: impl Into<ResourceTemplate>, handler: Handler) -> Self {
+        let listed = template.into();
+        let parsed = listed.parsed().unwrap_or_else(|e| panic!("{e}"));
+        let resources = &mut self.resources;
+        let key = listed.uri_template.clone();
+        if resources.templates.insert(key.clone(), Readable { listed, handler }).is_none() {
+            resources.matched.push((parsed, key));
+        }
+        self
+    }
+
+    /// Adds resources that a function lists, for many of them, or for those of a database. The
+    /// function may block. It gets the URI of the last resource of the page before, `None` at the
+    /// beginning, and returns the resources after it, in an order that does not change, such as by
+    /// URI. The router takes as many of them as a page has
+    /// ([`page_size`](crate::limits::ServerLimits::page_size)), and one more: an iterator does not
+    /// make the others. The URI comes from the client, and a resource with it may no longer exist.
+    ///
+    /// They follow the resources that were added one by one. Add a [`template`](Self::template)
+    /// that reads them.
+    ///
+    /// ```
+    /// use mcp_proto::{Router, resource};
+    ///
+    /// let router = Router::new("numbers", "1.0")
+    ///     .resources_from(|_cx, after| {
+    ///         let last = after.and_then(|uri| uri.strip_prefix("n:")?.parse::<u64>().ok());
+    ///         Ok((last.unwrap_or(0)..).map(|n| resource(&format!("n:{}", n + 1))))
+    ///     })
+    ///     .template("n:{number}", |cx| Ok(cx.variable::<u64>("number")?.to_string()));
+    /// # drop(router);
+    /// ```
+    #[must_use]
+    pub fn resources_from<I, F>(mut self, f: F) -> Self
+    where
+        F: Fn(&Cx, Option<&str>) -> Result<I, ToolError> + Send + Sync + 'static,
+        I: IntoIterator<Item = Resource>,
+    {
+        self.resources.source = Some(pages::source(f));
+        self
+    }
+
+    /// Like [`resources_from`](Self::resources_from), for a function that returns a future.
+    #[must_use]
+    pub fn resources_from_async<I, R, F>(mut self, f: F) -> Self
+    where
+        F: Fn(Cx, Option<String>) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<I, ToolError>> + Send + 'static,
+        I: IntoIterator<Item = Resource> + 'static,
+    {
+        self.resources.source = Some(pages::async_source(f));
+        self
+    }
+}
+
+fn reading_later<O, R, F>(f: F) -> Handler
+where
+    F: Fn(Cx) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<O, ToolError>> + Send + 'static,
+    O: IntoContents + 'static,
+{
+    Handler::Async(Arc::new(move |cx| {
+        let read = f(cx.clone());
+        Box::pin(async move { cx.outcome_of_read(read.await) })
+    }))
+}
+
+impl Cx {
+    /// Returns the URI of the resource that is read. Empty for every other request.
+    pub fn uri(&self) -> &str {
+        self.read_target().map_or("", |target| &target.uri)
+    }
+
+    /// Returns a variable of the template in the URI that is read, decoded. Its value is not empty.
+    /// It may contain any character, also a `/` that was encoded: see [`path`](Self::path).
+    ///
+    /// # Errors
+    /// [`ToolError::NotFound`] if the value is not a `T`: there is no such resource.
+    /// [`ToolError::Failed`] if the template has no variable of this name.
+    pub fn variable<T: FromStr>(&self, name: &str) -> Result<T, ToolError> {
+        self.variable_text(name)?.parse().map_err(|_| ToolError::NotFound)
+    }
+
+    /// Returns a variable as a relative path that stays below the directory that it is joined to
+    /// (2026-07-28 resources, security considerations). A link in that directory may still lead
+    /// out of it: compare the canonical path if others can create one.
+    ///
+    /// # Errors
+    /// [`ToolError::NotFound`] if it is absolute, or has a segment `.` or `..`, a `\` or a NUL.
+    /// [`ToolError::Failed`] if the template has no variable of this name.
+    pub fn path(&self, name: &str) -> Result<&str, ToolError> {
+        let path = self.variable_text(name)?;
+        if stays_below(path) { Ok(path) } else { Err(ToolError::NotFound) }
+    }
+
+    fn variable_text(&self, name: &str) -> Result<&str, ToolError> {
+        let variables = self.read_target().map_or(&[][..], |target| &target.variables);
+        let value = variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+        value.ok_or_else(|| ToolError::Failed(format!("the template has no variable `{name}`")))
+    }
+
+    /// Converts the return value of a handler of `resources/read` to an outcome that the revision
+    /// of the request can represent. Contents that are not base64 become the error `-32603`.
+    pub fn outcome_of_read(&self, output: impl IntoContents) -> Outcome {
+        let (uri, mime_type) = match self.read_target() {
+            Some(target) => (target.uri.as_str(), target.mime_type.as_deref()),
+            None => ("", None),
+        };
+        let result = match output.into_contents(uri, mime_type) {
+            Ok(result) if result.contents.is_empty() => return self.failed(ToolError::NotFound),
+            Ok(result) => result,
+            Err(e) => return self.failed(e),
+        };
+        match result.contents.iter().try_for_each(|contents| contents.check()) {
+            Ok(()) => Outcome::Complete(result.write(self.context().version)),
+            Err(e) => self.failed(ToolError::Failed(e.to_string())),
+        }
+    }
+
+    fn read_target(&self) -> Option<&ReadTarget> {
+        match self.target() {
+            Target::Resource(target) => Some(target),
+            _ => None,
+        }
+    }
+
+    /// Returns the error for what this request names and the handler does not have.
+    pub(super) fn not_found(&self) -> ErrorObject {
+        match self.target() {
+            Target::Resource(target) => not_found(&target.uri),
+            Target::Prompt(target) => invalid(&format!("Unknown prompt: {}", target.name)),
+            _ => invalid("not found"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

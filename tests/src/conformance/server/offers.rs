@@ -1,0 +1,76 @@
+//! The resources, prompts and completions of the server, with the results that the suite requires.
+
+use mcp_proto::prompts::PromptArgument;
+use mcp_proto::{Content, Cx, Prompt, ResourceContents, Router, ToolError, prompt, resource, template};
+use serde::Deserialize;
+
+use super::tools::{PNG, answer, name};
+
+/// The arguments of the prompt with arguments.
+#[derive(Deserialize)]
+struct Two {
+    arg1: String,
+    arg2: String,
+}
+
+/// The arguments of the prompt with an embedded resource.
+#[derive(Deserialize)]
+struct Embedded {
+    #[serde(rename = "resourceUri")]
+    uri: String,
+}
+
+/// Adds them to a router.
+pub fn offer(router: Router) -> Router {
+    completions(prompts(resources(router)))
+}
+
+fn resources(router: Router) -> Router {
+    let text = resource("test://static-text").name("static-text").describe("A line of text").mime("text/plain");
+    let pixel = resource("test://static-binary").name("static-binary").describe("A red pixel").mime("image/png");
+    let data = template("test://template/{id}/data").name("data").describe("Data by id").mime("application/json");
+    router
+        .resource(text, |_cx| Ok("This is the content of the static text resource."))
+        .resource(pixel, |cx| Ok(ResourceContents::blob(cx.uri(), PNG)))
+        .resource(resource("test://watched-resource").describe("What a client subscribes to"), |_cx| Ok("unchanged"))
+        .template_async(data, |cx| async move {
+            let id: String = cx.variable("id")?;
+            Ok(format!(r#"{{"id":"{id}","templateTest":true}}"#))
+        })
+}
+
+fn prompts(router: Router) -> Router {
+    let two = described("test_prompt_with_arguments", "Repeats two arguments")
+        .argument(PromptArgument::new("arg1").describe("The first"))
+        .argument(PromptArgument::new("arg2").describe("The second"));
+    let embedded = described("test_prompt_with_embedded_resource", "Embeds a resource")
+        .argument(PromptArgument::new("resourceUri").describe("Its URI"));
+    router
+        .prompt(described("test_simple_prompt", "Says something simple"), |_cx, ()| {
+            Ok("This is a simple prompt for testing.")
+        })
+        .prompt_async(two, |_cx, Two { arg1, arg2 }| async move {
+            Ok(format!("Prompt with arguments: arg1='{arg1}', arg2='{arg2}'"))
+        })
+        .prompt(embedded, |_cx, Embedded { uri }| {
+            let text = ResourceContents::text(uri, "Embedded resource content for testing.");
+            Ok(Content::from(text.mime("text/plain")))
+        })
+        .prompt(described("test_prompt_with_image", "Shows an image"), |_cx, ()| Ok(Content::image(PNG, "image/png")))
+        .prompt(described("test_input_required_result_prompt", "Asks for a name"), ask)
+}
+
+fn completions(router: Router) -> Router {
+    router.complete_prompt("test_prompt_with_arguments", "arg1", |_cx, entered| {
+        let words = ["paris", "park", "party"].into_iter();
+        Ok(words.filter(|word| word.starts_with(entered)).collect::<Vec<_>>())
+    })
+}
+
+fn described(name: &str, what: &str) -> Prompt {
+    prompt(name).describe(what)
+}
+
+fn ask(cx: &Cx, (): ()) -> Result<String, ToolError> {
+    Ok(format!("Greet the user: {}", answer(&cx.elicit("user_name", name())?)))
+}
