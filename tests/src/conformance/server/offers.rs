@@ -1,10 +1,10 @@
 //! The resources, prompts and completions of the server, with the results that the suite requires.
 
 use mcp_proto::prompts::PromptArgument;
-use mcp_proto::{Content, Cx, Prompt, ResourceContents, Router, ToolError, prompt, resource, template};
+use mcp_proto::{Content, Cx, Form, Prompt, ResourceContents, Router, ToolError, prompt, resource, template};
 use serde::Deserialize;
 
-use super::tools::{PNG, answer, name};
+use super::tools::{PNG, answer};
 
 /// The arguments of the prompt with arguments.
 #[derive(Deserialize)]
@@ -57,7 +57,7 @@ fn prompts(router: Router) -> Router {
             Ok(Content::from(text.mime("text/plain")))
         })
         .prompt(described("test_prompt_with_image", "Shows an image"), |_cx, ()| Ok(Content::image(PNG, "image/png")))
-        .prompt(described("test_input_required_result_prompt", "Asks for a name"), ask)
+        .prompt(described("test_input_required_result_prompt", "Asks for a context"), ask)
 }
 
 fn completions(router: Router) -> Router {
@@ -72,5 +72,6 @@ fn described(name: &str, what: &str) -> Prompt {
 }
 
 fn ask(cx: &Cx, (): ()) -> Result<String, ToolError> {
-    Ok(format!("Greet the user: {}", answer(&cx.elicit("user_name", name())?)))
+    let form = Form::new("What context should the prompt use?").text("context");
+    Ok(format!("Use this context: {}", answer(&cx.elicit("user_context", form)?)))
 }

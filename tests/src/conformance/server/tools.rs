@@ -254,7 +254,7 @@ fn resource(uri: &str, mime_type: &str, text: &str) -> Content {
     Content::resource(ResourceContents::text(uri, text).mime(mime_type))
 }
 
-pub(super) fn name() -> Form {
+fn name() -> Form {
     Form::new("What is your name?").text("name")
 }
 
