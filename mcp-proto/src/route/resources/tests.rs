@@ -240,6 +240,8 @@ fn changed_list_neither_repeats_nor_skips_a_resource() {
     let (first, cursor) = listed(&mut server(&["x:b", "x:d", "x:f", "x:h"]), "resources/list", "");
     assert_eq!(first, ["x:b", "x:d"]);
     let rest = format!(r#","cursor":"{}""#, cursor.unwrap());
+    let mut same = server(&["x:b", "x:d", "x:f", "x:h"]);
+    assert_eq!(listed(&mut same, "resources/list", &rest), (["x:f", "x:h"].map(String::from).to_vec(), None));
     // The last one of the page is gone, and others are new.
     let mut changed = server(&["x:a", "x:b", "x:e", "x:f", "x:h"]);
     assert_eq!(listed(&mut changed, "resources/list", &rest).0, ["x:e", "x:f"]);
