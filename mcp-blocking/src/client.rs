@@ -3,12 +3,12 @@
 use crate::driver::{Callbacks, Driver};
 use crate::here;
 use crate::transport::Given;
-use mcp_proto::adapter::{self, ClientOptions, ConnectError, IntoTarget, block_on_for};
+use mcp_proto::adapter::{self, ClientOptions, ConnectError, IntoTarget, Watcher, block_on_for};
 use mcp_proto::call::{Method, Paged};
 use mcp_proto::client::{Termination, Verdict};
 use mcp_proto::input::CallId;
 use mcp_proto::stats::ClientStats;
-use mcp_proto::{Call, CallError, IntoCall, Object, Progress, Refusal, ServerInfo};
+use mcp_proto::{Call, CallError, IntoCall, LogLevel, Object, Progress, Refusal, ServerInfo, Watch};
 use std::fmt;
 use std::future::pending;
 use std::sync::Arc;
@@ -149,6 +149,35 @@ impl Client {
         self.driver.refresh();
         let (pending, via) = here::noting_writes(|| self.client.notify(method, params));
         Ok(PendingNotification { pending: pending?, via, driver: Arc::clone(&self.driver) })
+    }
+
+    /// Watches these changes until the returned value is dropped. The client watches what all live
+    /// watchers and [`ClientConfig::watch`](mcp_proto::ClientConfig) name together. The callback
+    /// for events receives [`ClientEvent::Watching`](crate::ClientEvent::Watching), what the server
+    /// announces of it, and [`ClientEvent::Changed`](crate::ClientEvent::Changed).
+    ///
+    /// # Errors
+    /// [`Refusal::Full`] with too many URIs
+    /// ([`max_watched`](mcp_proto::limits::ClientLimits::max_watched)), [`Refusal::Closed`] after
+    /// the end. Nothing has changed then.
+    pub fn watch(&self, watch: Watch) -> Result<Watcher, Refusal> {
+        self.client.watch(watch)
+    }
+
+    /// Requests log messages of this level or above: see
+    /// [`mcp_proto::Client::log_level`]. The callback for events receives them. Log messages are
+    /// deprecated since 2026-07-28.
+    pub fn log_level(&self, level: Option<LogLevel>) {
+        self.client.log_level(level);
+    }
+
+    /// Notifies the server that the roots have changed, if its revision has that: see
+    /// [`mcp_proto::Client::roots_changed`]. Roots are deprecated since 2026-07-28.
+    ///
+    /// # Errors
+    /// [`Refusal`]: nothing was sent.
+    pub fn roots_changed(&self) -> Result<(), Refusal> {
+        self.client.roots_changed()
     }
 
     /// Returns the description of the server, from its latest start.

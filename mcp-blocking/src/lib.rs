@@ -92,10 +92,10 @@ mod waiting;
 pub use client::{
     Client, Closer, Connecting, Elements, Pending, PendingNotification, connect, connect_with, connecting,
 };
-pub use mcp_proto::adapter::{ClientOptions, ConnectError, IntoTarget, ServerOptions, Service, Target};
+pub use mcp_proto::adapter::{ClientOptions, ConnectError, IntoTarget, ServerOptions, Service, Target, Watcher};
 pub use mcp_proto::client::BadHeader;
 pub use mcp_proto::client::{
-    Event as ClientEvent, ListenerStart, Policy, Repeat, Restart, Resume, Termination, Verdict, Watch,
+    Event as ClientEvent, ListenerStart, Policy, Repeat, Restart, Resume, Termination, Verdict,
 };
 pub use mcp_proto::error::{HttpError, StreamEnd};
 pub use mcp_proto::exchange::{Credentials, Group, Inherit, Peer, RequestHead, UnixSocket};
@@ -112,9 +112,9 @@ pub use mcp_proto::version::{ProtocolVersion, Versions};
 pub use mcp_proto::{
     self, Authorization, Call, CallError, CallToolResult, Challenge, Completion, Content, Cx, Denied, Direction,
     ElicitResult, ErrorObject, Form, GetPromptResult, Handler, Headers, Icon, IntoCall, IntoCompletion, IntoContents,
-    IntoMessages, IntoOutput, Json, MessageHook, MessageKind, Object, Outcome, Program, Progress, Prompt,
+    IntoMessages, IntoOutput, Json, LogLevel, MessageHook, MessageKind, Object, Outcome, Program, Progress, Prompt,
     PromptMessage, RawJson, ReadResult, Resource, ResourceContents, ResourceTemplate, Router, ServerInfo, Tool,
-    ToolError, WireMessage, completion, custom, ping, prompt, prompts, resource, resources, template, tool, tools,
+    ToolError, Watch, WireMessage, completion, custom, ping, prompt, prompts, resource, resources, template, tool, tools,
 };
 #[cfg(feature = "http")]
 pub use server::serve_http;

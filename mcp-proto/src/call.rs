@@ -1,8 +1,10 @@
 //! Calls as data: the request, its timeout, and the type of its result. Both adapters make calls
 //! from these types, and add only a way to wait.
 
+mod level;
 mod progress;
 
+pub use level::LogLevel;
 pub use progress::Progress;
 
 use crate::error::CallError;
@@ -86,6 +88,8 @@ pub struct CallOptions {
     /// Whether the engine may send the request a second time when it cannot know whether the first
     /// one ran.
     pub repeatable: bool,
+    /// The lowest level of log messages of this request. Used only on 2026-07-28.
+    pub log_level: Option<LogLevel>,
     /// The kind of result that the call accepts besides those of the protocol.
     pub result_type: Option<Box<ExtensionResult>>,
 }
@@ -161,6 +165,16 @@ impl<M: Method> Call<M> {
     pub fn accept_result(mut self, extension: impl Into<String>, result_type: impl Into<String>) -> Self {
         let accepted = ExtensionResult { extension: extension.into(), result_type: result_type.into() };
         self.raw.options.result_type = Some(Box::new(accepted));
+        self
+    }
+
+    /// Requests log messages of this level or above, in place of the level of
+    /// [`Client::log_level`](crate::Client::log_level). Only 2026-07-28 has a level for each
+    /// request: before, a server has one for the whole session, and this has no effect. Log
+    /// messages are deprecated since 2026-07-28.
+    #[must_use]
+    pub fn log_level(mut self, level: LogLevel) -> Self {
+        self.raw.options.log_level = Some(level);
         self
     }
 

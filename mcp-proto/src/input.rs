@@ -2,6 +2,7 @@
 //! `Copy` and identify the subject of a token. A token is emitted once and returned once.
 
 mod key;
+mod watch;
 
 pub use crate::call::CallId;
 use crate::call::RawCall;
@@ -9,6 +10,7 @@ use crate::error::{AuthHints, Diagnostic};
 use crate::exchange::{ConnectionId, ExchangeEvent, ExchangeId, Headers, IoEvent, Peer};
 use crate::model::capabilities::ClientCapabilities;
 use crate::model::elicitation::{ElicitRequest, ElicitResult, Form, UrlRequest};
+use crate::model::logging::{LogLevel, LogMessage};
 use crate::model::roots::{Root, Roots};
 use crate::model::sampling::{SampleRequest, SampleResult};
 use crate::rpc::{DecodeError, ErrorObject, Object, RawJson, code};
@@ -22,6 +24,7 @@ pub use key::{
     AdmitKey, AuthKey, AuthToken, HttpSession, InputKey, InputToken, Key, Keyed, RequestKey, RunningRequest,
     SessionKey, Token,
 };
+pub use watch::{Change, Watch};
 
 /// One input of an engine. `K` identifies the exchange or connection of an event, `F` is the event,
 /// `C` a command of the application.
@@ -61,6 +64,12 @@ pub enum ClientCommand {
     NotifyTracked(String, #[cfg_attr(feature = "record", serde(with = "crate::record::value"))] Object),
     /// Stop reporting the end of this notification.
     Untrack(NotificationId),
+    /// Watch these changes, and no others.
+    Watch(Watch),
+    /// Request log messages of this level or above. `None`: request none.
+    LogLevel(Option<LogLevel>),
+    /// Notify the server that the roots have changed.
+    RootsChanged,
     /// Respond to a challenge.
     Authorize(#[cfg_attr(feature = "record", serde(with = "crate::record::value"))] AuthKey, Authorization),
     /// Shut down in order.
@@ -166,14 +175,6 @@ impl From<String> for Principal {
     fn from(name: String) -> Self {
         Self(name)
     }
-}
-
-/// A change of what a server offers. A server announces it, and its clients report it.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-#[non_exhaustive]
-pub enum Change {
-    /// The list of tools has changed (`notifications/tools/list_changed`).
-    Tools,
 }
 
 /// A demand of a server for credentials: a status 401 or 403 and its fields (RFC 9110 section 11;
@@ -444,6 +445,8 @@ impl Answer {
 pub(crate) enum Answered {
     /// The whole message, its code if it is an error, and a diagnostic for the application.
     Message { bytes: Bytes, code: Option<i64>, diagnostic: Option<Diagnostic> },
+    /// The changes that a subscription may include.
+    Listen(Watch),
     /// Requests for input, for a legacy client.
     Ask { questions: Vec<LegacyInputRequest>, state: Option<RawJson> },
 }
@@ -462,6 +465,9 @@ pub(crate) struct LegacyInputRequest {
 pub enum Note {
     /// Progress. Sent only if the request has a progress token and the number increases.
     Progress(crate::model::Progress),
+    /// A log message. Sent only if the client wants its level, and dropped while the client does
+    /// not read.
+    Log(LogMessage),
     /// A notification of another method. [`Cx::notify`](crate::Cx::notify) lists the methods that
     /// the engine refuses.
     Custom(String, Object),

@@ -145,12 +145,12 @@ pub mod time;
 pub mod version;
 pub mod wired;
 
-pub use call::{Call, Calling, IntoCall, Method, Pages, custom, ping};
+pub use call::{Call, Calling, IntoCall, LogLevel, Method, Pages, custom, ping};
 pub use client::{Client, ClientConfig};
 pub use error::{CallError, Diagnostic, Refusal, Refused};
 pub use exchange::{Group, Headers, Inherit, Program, UnixSocket};
 pub use hook::{Denied, Direction, MessageHook, MessageKind, WireMessage};
-pub use input::{Authorization, Challenge, InputAnswer, InputRequest, Outcome};
+pub use input::{Authorization, Challenge, Change, InputAnswer, InputRequest, Outcome, Watch};
 pub use limits::Limits;
 pub use model::Progress;
 pub use model::completion::{self, Completion};

@@ -86,6 +86,10 @@ pub struct ClientLimits {
     /// without the header fields, which a server may refuse, and does not repeat them. Default
     /// 4096, a few megabytes at most.
     pub max_tools: usize,
+    /// Maximum number of URIs that the application watches. The engine refuses a larger set with
+    /// [`Refusal::Full`](crate::Refusal::Full). Default 1000: after a gap each is an event, and
+    /// `max_queued_events` leaves room for these.
+    pub max_watched: usize,
 }
 
 /// Limits of the server engine.
@@ -230,6 +234,13 @@ pub struct ServerLimits {
     /// Maximum number of subscriptions of one duplex connection. The server refuses a further one.
     /// An HTTP session has one stream of its own, and a newer one replaces it. Default 16.
     pub max_streams_per_client: usize,
+    /// Maximum number of URIs that one subscription of 2026-07-28, or one session or connection of
+    /// an older revision, watches. The server answers a further `resources/subscribe` with
+    /// `-32603`, and leaves further URIs out of the acknowledgement of a subscription. As many
+    /// updates wait for a client that does not read; beyond that, updates of parts of a watched
+    /// resource are merged into one of that resource. The URIs count against `max_running_bytes`
+    /// (subscriptions) and `max_client_data_total` (sessions and connections). Default 1000.
+    pub max_watched: usize,
     /// Maximum number of events that a session keeps for resumption. The oldest is dropped first.
     /// Default 1000.
     pub history_events: usize,
@@ -389,6 +400,7 @@ impl Default for ClientLimits {
             session_end_time: Duration::from_secs(2),
             max_pages: 1000,
             max_tools: 4096,
+            max_watched: 1000,
         }
     }
 }
@@ -422,6 +434,7 @@ impl Default for ServerLimits {
             session_start: Duration::from_secs(60),
             max_streams: 2048,
             max_streams_per_client: 16,
+            max_watched: 1000,
             history_events: 1000,
             history_bytes: 10 << 20,
             history_total: 256 << 20,

@@ -85,11 +85,11 @@ pub use client::{Connecting, connect, connect_driven, connect_with, connecting};
 pub use driver::Driver;
 pub use mcp_proto::adapter::{
     Client, ClientOptions, Closer, ConnectError, Elements, IntoTarget, Pending, PendingNotification, ServerOptions,
-    Service, Target,
+    Service, Target, Watcher,
 };
 pub use mcp_proto::client::BadHeader;
 pub use mcp_proto::client::{
-    Event as ClientEvent, ListenerStart, Policy, Repeat, Restart, Resume, Termination, Verdict, Watch,
+    Event as ClientEvent, ListenerStart, Policy, Repeat, Restart, Resume, Termination, Verdict,
 };
 pub use mcp_proto::error::{HttpError, StreamEnd};
 pub use mcp_proto::exchange::{Credentials, Group, Inherit, Peer, Program, RequestHead, UnixSocket};
@@ -107,9 +107,9 @@ pub use mcp_proto::version::{ProtocolVersion, Versions};
 pub use mcp_proto::{
     self, Authorization, Call, CallError, CallToolResult, Challenge, Completion, Content, Cx, Denied, Direction,
     ElicitResult, ErrorObject, Form, GetPromptResult, Handler, Headers, Icon, IntoCall, IntoCompletion, IntoContents,
-    IntoMessages, IntoOutput, Json, MessageHook, MessageKind, Object, Outcome, Progress, Prompt, PromptMessage,
+    IntoMessages, IntoOutput, Json, LogLevel, MessageHook, MessageKind, Object, Outcome, Progress, Prompt, PromptMessage,
     RawJson, ReadResult, Resource, ResourceContents, ResourceTemplate, Router, ServerInfo, Tool, ToolError,
-    WireMessage, completion, custom, ping, prompt, prompts, resource, resources, template, tools,
+    Watch, WireMessage, completion, custom, ping, prompt, prompts, resource, resources, template, tools,
 };
 #[cfg(feature = "http")]
 pub use server::serve_http;

@@ -5,12 +5,14 @@ use super::calls::{Calls, Collected, Noted};
 use super::checked::Checked;
 use super::question::{Question, ReplyKey};
 use super::running::Cancelled;
+use super::watches::{WatchId, Watches};
 use crate::call::{Call, Calling, Method};
 use crate::client::{Event, Termination};
 use crate::error::{CallError, Refusal};
 use crate::exchange::{Action, Closed, ConnectionId, ConnectionNotice, Endpoint, IoEvent};
-use crate::input::{CallId, ClientCommand, Input, NotificationId};
+use crate::input::{CallId, ClientCommand, Input, NotificationId, Watch};
 use crate::model::lifecycle::ServerInfo;
+use crate::model::logging::LogLevel;
 use crate::rpc::Object;
 use crate::time::Instant;
 use crate::wired::{ConnectionOutput, WiredClient};
@@ -27,6 +29,7 @@ pub struct ClientCore {
     engine: Checked<WiredClient>,
     calls: Calls<Option<Waker>>,
     questions: Questions,
+    watches: Watches,
     link: ClientLink,
     tasks: VecDeque<ClientTask>,
 }
@@ -64,8 +67,10 @@ impl ClientCore {
     /// Creates a client. Callbacks send their answers through `link`, which leads to
     /// [`command`](Self::command).
     pub fn new(engine: impl Into<Checked<WiredClient>>, link: ClientLink) -> Self {
+        let engine = engine.into();
         let (calls, questions) = (Calls::default(), Questions::default());
-        Self { engine: engine.into(), calls, questions, link, tasks: VecDeque::new() }
+        let watches = Watches::new(engine.client().watched().clone());
+        Self { engine, calls, questions, watches, link, tasks: VecDeque::new() }
     }
 
     /// Returns the engine.
@@ -135,6 +140,37 @@ impl ClientCore {
             self.engine.untrack(now, notification);
         }
         ReplacedWaker(waker.flatten())
+    }
+
+    /// Watches these changes beside all others, until [`unwatch`](Self::unwatch).
+    ///
+    /// # Errors
+    /// [`Refusal`]: nothing has changed.
+    pub fn watch(&mut self, now: Instant, watch: Watch) -> Result<WatchId, Refusal> {
+        let all = self.watches.with(&watch);
+        self.engine.watch(now, all).map_err(|refused| refused.why)?;
+        Ok(self.watches.insert(watch))
+    }
+
+    /// Watches these changes no longer, unless another part of the application does.
+    pub fn unwatch(&mut self, now: Instant, id: WatchId) {
+        if let Some(rest) = self.watches.remove(id) {
+            // A smaller set is refused only after the end.
+            self.engine.watch(now, rest).ok();
+        }
+    }
+
+    /// Requests log messages of this level or above.
+    pub fn log_level(&mut self, now: Instant, level: Option<LogLevel>) {
+        self.engine.log_level(now, level);
+    }
+
+    /// Notifies the server that the roots have changed.
+    ///
+    /// # Errors
+    /// [`Refusal`]: nothing was sent.
+    pub fn roots_changed(&mut self, now: Instant) -> Result<(), Refusal> {
+        self.engine.roots_changed(now).map_err(|refused| refused.why)
     }
 
     /// Executes a command of a callback.

@@ -77,6 +77,8 @@ mod transfer;
 #[cfg(feature = "os")]
 mod watch;
 #[cfg(feature = "std")]
+mod watches;
+#[cfg(feature = "std")]
 mod work;
 
 pub use crate::event_queue::{EventQueue, Weigh, Weight};
@@ -100,7 +102,7 @@ pub use exchanges::{Exchanges, Part};
 #[cfg(feature = "os")]
 pub use front::{
     CALLBACK_GRACE, Client, Closer, Delay, DrivenConnection, Driving, Elements, Events, Exchange, Gateway, Listening,
-    Pending, PendingNotification, Routing, Server, Task, Turned,
+    Pending, PendingNotification, Routing, Server, Task, Turned, Watcher,
 };
 #[cfg(feature = "std")]
 pub use job::{AsyncJob, Finished, Job, JobKind, Link, SyncJob};
@@ -130,6 +132,8 @@ pub use stderr::StderrReader;
 pub use target::{IntoTarget, Target};
 #[cfg(feature = "std")]
 pub use transfer::{Transfer, TransferOutput};
+#[cfg(feature = "std")]
+pub use watches::WatchId;
 #[cfg(feature = "std")]
 pub use work::Work;
 

@@ -246,8 +246,7 @@ impl Client {
         if id.as_ref().is_some_and(|id| id.size() > self.env.config.limits.frame.max_id) {
             return self.env.diagnose(DiagnosticKind::LongId, "a cancellation names an id that is too long");
         }
-        let ends_subscription = |id| self.subscription.on_cancelled(&mut self.env, &mut self.link, exchange, id);
-        if id.as_ref().is_some_and(ends_subscription) {
+        if id.as_ref().is_some_and(|id| self.on_subscription_cancelled(exchange, id)) {
             return;
         }
         match id.as_ref().and_then(|id| self.questions.open_question(&self.env, exchange, id)) {

@@ -17,6 +17,8 @@ use core::time::Duration;
 pub(super) struct CallTable {
     map: ShortMap<CallId, CallState>,
     last: u64,
+    /// Number of calls of the engine.
+    own: usize,
 }
 
 /// A call that has not ended.
@@ -48,8 +50,19 @@ pub(super) struct CallState {
 pub(super) enum CallOwner {
     /// The application. The end of the call is an event.
     Application,
-    /// The engine, which fetches a list of tools. The application sees nothing of the call.
-    Engine,
+    /// The engine. The application sees nothing of the call.
+    Engine(Errand),
+}
+
+/// The purpose of a call of the engine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Errand {
+    /// A page of the list of tools.
+    Page,
+    /// A subscription to a resource, or its end.
+    Resource,
+    /// The level of log messages.
+    Level,
 }
 
 /// The stage of a call.
@@ -116,6 +129,7 @@ impl CallTable {
             progress: f64::NEG_INFINITY,
             told: f64::NEG_INFINITY,
         };
+        self.own += usize::from(matches!(owner, CallOwner::Engine(_)));
         self.map.insert(call, state);
         call
     }
@@ -129,11 +143,14 @@ impl CallTable {
     }
 
     pub(super) fn remove(&mut self, call: CallId) -> Option<CallState> {
-        self.map.remove(&call)
+        let state = self.map.remove(&call)?;
+        self.own -= usize::from(matches!(state.owner, CallOwner::Engine(_)));
+        Some(state)
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.map.len()
+    /// Returns the number of calls of the application.
+    pub(super) fn running(&self) -> usize {
+        self.map.len() - self.own
     }
 
     /// Returns the oldest call.
@@ -154,7 +171,14 @@ impl CallTable {
 
     /// Returns whether the engine itself made this call.
     pub(super) fn is_own(&self, call: CallId) -> bool {
-        self.get(call).is_some_and(|state| state.owner == CallOwner::Engine)
+        self.get(call).is_some_and(|state| matches!(state.owner, CallOwner::Engine(_)))
+    }
+
+    /// Returns the calls of the engine that belong to a session.
+    pub(super) fn errands(&self) -> Vec<CallId> {
+        let is_errand = |state: &CallState| matches!(state.owner, CallOwner::Engine(Errand::Resource | Errand::Level));
+        let found = self.iter().filter(|(_, state)| self.own > 0 && is_errand(state));
+        found.map(|(call, _)| call).collect()
     }
 
     /// Changes the stage of a call. Returns the stage before.

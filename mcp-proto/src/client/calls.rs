@@ -1,6 +1,6 @@
 //! Calls, from the command to the one event that ends each, and their clocks.
 
-use super::call_table::{CallClock, CallOwner, CallStage, CallState, CallTable, InputState, size};
+use super::call_table::{CallClock, CallOwner, CallStage, CallState, CallTable, Errand, InputState, size};
 use super::ids::Purpose;
 use super::phase::Phase;
 use super::{Client, Event, Termination, Timer, pings};
@@ -70,7 +70,10 @@ impl Client {
         if self.link.is_holding() {
             return;
         }
-        for call in self.calls.queued(true) {
+        // The level of log messages, and the subscriptions, come before what may depend on them.
+        let (own, others): (Vec<CallId>, Vec<CallId>) =
+            self.calls.queued(true).into_iter().partition(|call| self.calls.is_own(*call));
+        for call in own.into_iter().chain(others) {
             self.send_call(call);
         }
     }
@@ -175,7 +178,9 @@ impl Client {
                     self.on_cancel(fetch, None);
                 }
             }
-            CallOwner::Engine => self.on_page(outcome),
+            CallOwner::Engine(Errand::Page) => self.on_page(outcome),
+            CallOwner::Engine(Errand::Resource) => self.on_resource(call, outcome),
+            CallOwner::Engine(Errand::Level) => self.on_level(call, outcome),
         }
     }
 

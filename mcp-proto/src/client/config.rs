@@ -5,9 +5,11 @@ use super::restart_policy::Restart;
 use super::url::{BadUrl, HttpTarget};
 use crate::exchange::{Endpoint, Headers, Program};
 use crate::hook::MessageHook;
+use crate::input::Watch;
 use crate::limits::Limits;
 use crate::model::capabilities::{ClientCapabilities, ElicitationCapability};
 use crate::model::lifecycle::Implementation;
+use crate::model::logging::LogLevel;
 use crate::version::{ProtocolVersion, Versions};
 use alloc::string::String;
 use core::time::Duration;
@@ -84,10 +86,15 @@ pub struct ClientConfig {
     /// Whether and how often the client resumes a broken event stream. Default
     /// [`Resume::Progress`]. The timeout of a call also bounds the stream of its response.
     pub resume: Resume,
-    /// The changes that the application wants to know about:
-    /// [`Event::Changed`](super::Event::Changed). On 2026-07-28 the client subscribes to them. Up
-    /// to 2025-11-25 it tries again to open a listener that it had given up. Default none.
+    /// The changes that the application watches from the start:
+    /// [`Event::Changed`](super::Event::Changed). [`Client::watch`](super::Client::watch) replaces
+    /// them. URIs beyond [`max_watched`](crate::limits::ClientLimits::max_watched) are dropped,
+    /// with a diagnostic. Default none.
     pub watch: Watch,
+    /// The level of log messages that the application requests from the start.
+    /// [`Client::log_level`](super::Client::log_level) replaces it. Log messages are deprecated
+    /// since 2026-07-28. Default none.
+    pub log_level: Option<LogLevel>,
     /// Whether the application answers challenges of the server:
     /// [`Event::AuthNeeded`](super::Event::AuthNeeded). Otherwise a response 401 or 403 is the end
     /// of its request. Default off.
@@ -116,15 +123,6 @@ pub enum Target {
     Duplex(Endpoint),
     /// Behind a URL.
     Http(#[cfg_attr(feature = "record", serde(with = "crate::record::value"))] HttpTarget),
-}
-
-/// The changes of a server that the application wants to know about.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct Watch {
-    /// Changes of the list of tools.
-    pub tools: bool,
 }
 
 /// The eras that a client tries.
@@ -219,7 +217,8 @@ impl ClientConfig {
             headers: Headers::new(),
             listener_idle: Some(Duration::from_secs(300)),
             resume: Resume::Progress,
-            watch: Watch::default(),
+            watch: Watch::new(),
+            log_level: None,
             authorize: false,
             repeat: Repeat::Safe,
             origin_unix: Duration::ZERO,

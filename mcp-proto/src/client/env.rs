@@ -6,8 +6,9 @@ use super::phase::Phase;
 use super::{ClientConfig, Event, Output, Policy, State, Target, Timer};
 use crate::error::{Diagnostic, DiagnosticKind, excerpt};
 use crate::event_queue::EventQueue;
-use crate::input::Change;
+use crate::input::Watch;
 use crate::model::lifecycle::{ServerInfo, meta};
+use crate::model::logging::LogLevel;
 use crate::rpc::Object;
 use crate::seed::Seed;
 use crate::time::{Instant, Timers};
@@ -27,6 +28,10 @@ pub(super) struct Env {
     pub(super) ids: Ids,
     pub(super) seed: Seed,
     pub(super) out: EventQueue<Output>,
+    /// The changes that the application watches.
+    pub(super) watch: Watch,
+    /// The level of log messages that the application requests.
+    pub(super) log_level: Option<LogLevel>,
     /// The latest [`modern_meta`](Self::modern_meta).
     modern_meta: Option<(ProtocolVersion, Object)>,
 }
@@ -37,6 +42,8 @@ impl Env {
         Self {
             ids: Ids::new(config.compat.ids, config.origin_unix, limits.max_retired),
             out: EventQueue::reporting_later(limits.max_queued_events, limits.max_queued_event_bytes),
+            watch: Watch::new(),
+            log_level: config.log_level,
             config,
             now,
             phase: Phase::Terminated,
@@ -111,13 +118,6 @@ impl Env {
             (Policy::Legacy, Era::Modern) | (Policy::Modern, Era::Legacy) => false,
         };
         self.config.versions.newest(era).filter(|_| allowed)
-    }
-
-    /// Emits an event because the client may have missed a change of the tools.
-    pub(super) fn report_tools_gap(&mut self) {
-        if self.config.watch.tools {
-            self.event(Event::Changed(Change::Tools));
-        }
     }
 
     /// Starts the timer of the acknowledgement. Without it, the server sends nothing for a

@@ -233,6 +233,7 @@ impl Client {
         self.env.event(Event::Ready(Box::new(info)));
         self.forget_tools(true);
         self.pings.begin(&mut self.env);
+        self.begin_logging();
         self.begin_watching();
         self.send_queued();
     }

@@ -38,7 +38,7 @@ pub(super) enum Purpose {
     Initialize,
     /// A ping of the engine.
     Ping,
-    /// The subscription to changes.
+    /// A subscription to changes.
     Listen,
     Call(CallId),
 }

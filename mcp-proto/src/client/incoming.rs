@@ -4,10 +4,10 @@ use super::env::Env;
 use super::ids::{Match, Purpose};
 use super::link::{Discarded, Link, LinkEvent, Parked, SessionLoss, SubscriptionEnd};
 use super::phase::{HandshakeEvent, Phase};
-use super::{Client, Event, Malformed, Repeat, State, Termination, Timer};
+use super::{Client, Event, Malformed, Repeat, State, Termination, Timer, watching};
 use crate::error::{CallError, DiagnosticKind, NegotiationCause, Stage, StreamEnd};
 use crate::exchange::{Closed, ExchangeId, Sent};
-use crate::input::{AuthToken, CallId, Change};
+use crate::input::{AuthKey, AuthToken, Authorization, CallId};
 use crate::rpc::{self, DecodeError, Id, InvalidKind, InvalidMessage, Message, Object, Payload, RawJson};
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -75,18 +75,12 @@ impl Client {
             LinkEvent::Handshake(event) => self.on_handshake(event),
             LinkEvent::PingLost => self.pings.on_lost(&mut self.env),
             LinkEvent::PingDenied(id, reason) => self.pings.on_denied(&mut self.env, &id, &reason),
-            LinkEvent::SubscriptionEnded(end) => match end {
-                SubscriptionEnd::Ended(cause, at_least) => {
-                    self.subscription.on_end(&mut self.env, cause, at_least);
-                }
-                SubscriptionEnd::Refused(cause) => self.subscription.on_refused(&mut self.env, cause),
-                SubscriptionEnd::Denied(reason) => self.subscription.turn_off(&mut self.env, reason),
-            },
+            LinkEvent::SubscriptionEnded(id, end) => self.on_subscription_end(&id, end),
             LinkEvent::SubscriptionRetry(retry) => self.subscription.set_retry(retry),
             LinkEvent::NotificationEnded(id, outcome) => self.notifications.end(&mut self.env, id, outcome),
             LinkEvent::SessionLost(loss) => self.on_session_lost(*loss),
             LinkEvent::Released => self.send_queued(),
-            LinkEvent::ChangesMissed => self.env.report_tools_gap(),
+            LinkEvent::ChangesMissed => self.report_missed(),
             LinkEvent::SessionDoubted => self.ask_for_session(),
             LinkEvent::Parked(parked, challenge) => {
                 self.on_parked(parked);
@@ -103,6 +97,14 @@ impl Client {
             },
             LinkEvent::Authorized => self.update_clocks(),
         }
+    }
+
+    /// Handles the response of the application to a challenge.
+    pub(super) fn on_authorize(&mut self, key: AuthKey, with: Authorization) {
+        if let Some(http) = self.link.http_mut() {
+            http.authorize(&mut self.env, key, with);
+        }
+        self.run_link();
     }
 
     /// Handles a request that waits for credentials. Only the total limits run meanwhile.
@@ -162,6 +164,7 @@ impl Client {
 
     /// Ends the requests and responses on the exchanges of a session.
     fn discard_session(&mut self) {
+        self.forget_subscriptions();
         self.pings.end(&mut self.env);
         self.questions.withdraw_all(&mut self.env);
         self.with_link(|link, env| link.http_mut().into_iter().for_each(|http| http.end_session(env)));
@@ -257,15 +260,14 @@ impl Client {
                 self.pings.on_denied(&mut self.env, id, &reason)
             }
             (Purpose::Ping, _) => self.pings.on_pong(&mut self.env, id),
-            (Purpose::Listen, Ok(payload)) => self.subscription.on_listened(&mut self.env, id, payload),
+            (Purpose::Listen, Ok(payload)) => self.on_listened(id, payload),
             (Purpose::Listen, Err(spoilt)) => {
                 self.env.ids.retire(id);
-                match spoilt {
-                    ResponseFailure::Unreadable(_) => {
-                        self.subscription.on_end(&mut self.env, StreamEnd::Ended, None);
-                    }
-                    ResponseFailure::Denied { reason, .. } => self.subscription.turn_off(&mut self.env, reason),
-                }
+                let end = match spoilt {
+                    ResponseFailure::Unreadable(_) => SubscriptionEnd::Ended(StreamEnd::Ended, None),
+                    ResponseFailure::Denied { reason, .. } => SubscriptionEnd::Denied(reason),
+                };
+                self.on_subscription_end(id, end);
             }
             (Purpose::Discover, Ok(payload)) => {
                 self.env.ids.retire(id);
@@ -291,8 +293,15 @@ impl Client {
             ("notifications/progress", _) => self.on_progress(exchange, &read()),
             ("notifications/cancelled", _) => self.on_cancelled(exchange, &read()),
             (method, State::Ready) if self.on_subscribed(exchange, method, &read()) => {}
-            ("notifications/tools/list_changed", State::Ready) if self.env.is_legacy() => {
-                self.env.event(Event::Changed(Change::Tools))
+            ("notifications/message", State::Ready) => self.on_log(exchange, read()),
+            (method, State::Ready)
+                if self.env.is_legacy()
+                    && let Some(change) = watching::change(method, &read()) =>
+            {
+                match change {
+                    Ok(change) => self.env.event(Event::Changed(change)),
+                    Err(e) => self.env.diagnose(DiagnosticKind::BadParams, format!("{method}: {e}")),
+                }
             }
             (_, State::Ready) => self.env.out.notification(method, params),
             (

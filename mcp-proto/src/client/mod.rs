@@ -21,6 +21,7 @@ mod headers;
 mod ids;
 mod incoming;
 mod link;
+mod logging;
 mod notifications;
 mod outgoing;
 mod phase;
@@ -33,13 +34,15 @@ mod starting;
 mod subscription;
 mod tools;
 mod url;
+mod watching;
 
 #[cfg(test)]
 mod tests;
 
 pub use compat::{CancelSignal, Compat, IdPolicy, ListenerEnd, ListenerStart, ListenerTime, Malformed, SseDecode};
-pub use config::{ClientConfig, Policy, Repeat, Resume, Target, Verdict, Watch};
+pub use config::{ClientConfig, Policy, Repeat, Resume, Target, Verdict};
 pub use headers::BadHeader;
+pub use phase::State;
 pub use restart_policy::Restart;
 pub use url::{BadUrl, HttpTarget};
 
@@ -47,11 +50,12 @@ use crate::call::{Call, Calling, Method, RawResult};
 use crate::error::{CallError, Diagnostic, NegotiationError, Refused, StreamEnd};
 use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Outbound, Start};
 use crate::input::{
-    Applied, AuthKey, AuthToken, Authorization, CallId, Challenge, Change, ClientCommand, ClientInput, Input,
-    InputAnswer, InputKey, InputRequest, InputToken, NotificationId,
+    Applied, AuthToken, Authorization, CallId, Challenge, Change, ClientCommand, ClientInput, Input, InputAnswer,
+    InputKey, InputRequest, InputToken, NotificationId, Watch,
 };
 use crate::model::Progress;
 use crate::model::lifecycle::ServerInfo;
+use crate::model::logging::LogMessage;
 use crate::rpc::{Object, RawJson};
 use crate::time::Instant;
 use alloc::borrow::Cow;
@@ -65,6 +69,7 @@ use call_table::CallTable;
 use core::time::Duration;
 use env::Env;
 use link::Link;
+use logging::Logging;
 use notifications::Notifications;
 use phase::{HandshakeEvent, Phase};
 use pings::Pings;
@@ -72,6 +77,7 @@ use refresh::Catalogue;
 use restart::Restarts;
 use starting::Starting;
 use subscription::Subscription;
+use watching::Resources;
 
 /// An output of a client, for its driver (seam B).
 #[derive(PartialEq, Debug)]
@@ -143,10 +149,25 @@ pub enum Event {
         request: InputRequest,
     },
     /// What the server offers may have changed: the server sent a notification, or the client may
-    /// have missed one. Emitted only with a listener ([`Compat::listener`], up to
-    /// 2025-11-25), on a duplex connection, or with [`ClientConfig::watch`]. Dropped like a
-    /// notification when the queue is full.
+    /// have missed one. On 2026-07-28 only what [`Client::watch`] names. Servers of older revisions
+    /// announce changed lists unasked: then with a listener ([`Compat::listener`]) or on a duplex
+    /// connection. Dropped like a notification when the queue is full.
     Changed(Change),
+    /// The server announces these of the changes that the application [watches](Client::watch): it
+    /// has acknowledged them (2026-07-28), or has declared them and accepted the resources (older
+    /// revisions). Emitted after each successful negotiation and each change of the set, once the
+    /// server has responded. Not emitted while nothing is watched, except after a change to that.
+    Watching(Watch),
+    /// A log message of the server. On 2026-07-28 only on request. Servers of older revisions also
+    /// send some before any request: see [`Client::log_level`]. Dropped like a notification when
+    /// the queue is full. Log messages are deprecated since 2026-07-28.
+    Log {
+        /// The call during which the server sent it. `None` on a duplex connection, where nothing
+        /// names it, and for a message of no call.
+        call: Option<CallId>,
+        /// The message.
+        message: LogMessage,
+    },
     /// The server requires credentials, and requests wait for them. Emitted once per challenge,
     /// however many requests wait, and only with [`ClientConfig::authorize`].
     AuthNeeded {
@@ -271,27 +292,6 @@ pub enum Timer {
     Subscription,
 }
 
-/// The state of a client.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
-pub enum State {
-    /// `server/discover` was sent.
-    Probing,
-    /// `initialize` was sent.
-    Initializing,
-    /// Negotiated: the client sends calls.
-    Ready,
-    /// The session has ended, and the server refused another one. The next call tries again.
-    Lapsed,
-    /// The program has closed its output, and the client waits for its exit status.
-    Ending,
-    /// The server has exited, and the client restarts it after a delay. Calls wait.
-    Restarting,
-    /// The application closed the client, or negotiation failed. The exchanges end.
-    Closing,
-    /// The client has terminated.
-    Terminated,
-}
-
 /// The client engine. See the [module](self) for how it is driven.
 #[derive(Debug)]
 pub struct Client {
@@ -304,6 +304,8 @@ pub struct Client {
     starting: Starting,
     pings: Pings,
     subscription: Subscription,
+    resources: Resources,
+    logging: Logging,
     catalogue: Catalogue,
 }
 
@@ -321,8 +323,11 @@ impl Client {
             starting: Starting::default(),
             pings: Pings::default(),
             subscription: Subscription::default(),
+            resources: Resources::default(),
+            logging: Logging::default(),
             catalogue: Catalogue::default(),
         };
+        client.take_configured_watch();
         client.begin();
         client
     }
@@ -367,6 +372,13 @@ impl Client {
                 };
             }
             ClientCommand::Untrack(id) => self.notifications.untrack(id),
+            ClientCommand::Watch(watch) => {
+                self.on_watch(watch).map_err(|refused| refused.map(ClientCommand::Watch))?;
+            }
+            ClientCommand::LogLevel(level) => self.on_log_level(level),
+            ClientCommand::RootsChanged => {
+                self.on_roots_changed().map_err(|why| Refused { value: ClientCommand::RootsChanged, why })?;
+            }
             ClientCommand::Authorize(key, with) => self.on_authorize(key, with),
             ClientCommand::Close => self.shut(Termination::Requested),
         }
@@ -522,7 +534,7 @@ impl Client {
 
     /// Returns the number of calls that have not ended.
     pub fn running(&self) -> usize {
-        self.calls.len() - self.catalogue.running()
+        self.calls.running()
     }
 
     /// Returns the number of questions of the server that the application has not answered.
@@ -545,12 +557,12 @@ impl Client {
         }
         let session = self.env.version().filter(|_| why == Termination::Requested && !self.env.is_duplex());
         self.forget_tools(false);
+        if why == Termination::Requested {
+            self.subscription.to_cancel(&self.env).iter().for_each(|id| self.send_cancel(id, None));
+        }
+        self.forget_subscriptions();
         self.end_all_calls(&why);
         self.pings.end(&mut self.env);
-        if let Some(id) = self.subscription.to_cancel(&self.env).filter(|_| why == Termination::Requested) {
-            self.send_cancel(&id, None);
-        }
-        self.subscription.end(&mut self.env);
         self.env.ids.retire_handshake();
         self.questions.withdraw_all(&mut self.env);
         if let Some(http) = self.link.http_mut() {
@@ -563,13 +575,6 @@ impl Client {
         }
         self.end_exchanges();
         self.terminate_if_done();
-    }
-
-    fn on_authorize(&mut self, key: AuthKey, with: Authorization) {
-        if let Some(http) = self.link.http_mut() {
-            http.authorize(&mut self.env, key, with);
-        }
-        self.run_link();
     }
 
     fn terminate_if_done(&mut self) {

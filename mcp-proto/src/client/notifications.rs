@@ -4,10 +4,11 @@
 use super::env::Env;
 use super::phase::Phase;
 use super::{Client, Event};
-use crate::error::{CallError, Refusal};
+use crate::error::{CallError, Refusal, Refused};
 use crate::exchange::{Closed, Sent};
 use crate::input::NotificationId;
 use crate::rpc::Object;
+use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 
@@ -92,6 +93,19 @@ impl Notifications {
 }
 
 impl Client {
+    /// Notifies the server that the roots have changed, if the client declares that it does
+    /// ([`RootsCapability::list_changed`](crate::model::capabilities::RootsCapability)). Does
+    /// nothing on 2026-07-28 and before negotiation has succeeded: the server asks for the roots
+    /// when it needs them. Roots are deprecated since 2026-07-28.
+    ///
+    /// # Errors
+    /// [`Refusal::Full`](crate::Refusal::Full) at a limit, as for [`notify`](Self::notify),
+    /// [`Refusal::Closed`](crate::Refusal::Closed) after [`close`](Self::close) or the end.
+    pub fn roots_changed(&mut self, now: Instant) -> Result<(), Refused<()>> {
+        self.env.now = self.env.now.max(now);
+        self.on_roots_changed().map_err(|why| Refused { value: (), why })
+    }
+
     fn may_notify(&self) -> Result<(), Refusal> {
         let Phase::Ready(_) = self.env.phase else { return Err(Refusal::Closed) };
         let full = self.link.is_full(&self.env) || self.link.has_many_exchanges(&self.env);
@@ -102,6 +116,20 @@ impl Client {
         self.may_notify()?;
         self.send_notification(method, params, None);
         Ok(())
+    }
+
+    /// Notifies the server that the roots have changed, if the client has declared that it does.
+    /// 2026-07-28 has no such notification: the server asks for the roots when it needs them. A
+    /// server asks again after each negotiation.
+    pub(super) fn on_roots_changed(&mut self) -> Result<(), Refusal> {
+        let declared = self.env.config.capabilities.roots.as_ref().is_some_and(|roots| roots.list_changed);
+        match &self.env.phase {
+            Phase::Closing(_) | Phase::Terminated => Err(Refusal::Closed),
+            Phase::Ready(_) if declared && self.env.is_legacy() => {
+                self.on_notify("notifications/roots/list_changed", &Object::new())
+            }
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn on_notify_tracked(&mut self, method: &str, params: &Object) -> Result<NotificationId, Refusal> {

@@ -9,6 +9,7 @@ use crate::exchange::{Closed, Endpoint, ExchangeId};
 use crate::input::NotificationId;
 use crate::model::completion;
 use crate::model::lifecycle::meta;
+use crate::model::logging::LogLevel;
 use crate::rpc::{self, Id, Object};
 use crate::version::{Era, ProtocolVersion};
 
@@ -68,12 +69,28 @@ impl Client {
             Era::Modern => own.with_all(&self.env.modern_meta(version)),
         };
         member.remove(meta::PROGRESS_TOKEN);
+        if let Some(level) = self.log_level_of(purpose, version) {
+            member.set(meta::LOG_LEVEL, level.as_str());
+        }
         if let Purpose::Call(call) = purpose
             && self.calls.wants_token(&self.env, call)
         {
             member.set(meta::PROGRESS_TOKEN, id);
         }
         (params, member)
+    }
+
+    /// Returns the level of log messages that a request names: that of its call, or that of the
+    /// application. A subscription has none (2026-07-28, logging: per-request log level).
+    fn log_level_of(&self, purpose: Purpose, version: ProtocolVersion) -> Option<LogLevel> {
+        match (version.era(), purpose) {
+            (Era::Legacy, _) | (Era::Modern, Purpose::Listen) => None,
+            (Era::Modern, Purpose::Call(call)) => {
+                let own = self.calls.get(call).and_then(|call| call.raw.options.log_level);
+                own.or(self.env.log_level)
+            }
+            (Era::Modern, Purpose::Discover | Purpose::Initialize | Purpose::Ping) => self.env.log_level,
+        }
     }
 
     /// Sends a notification. With an `id`, the client reports its delivery.

@@ -1,7 +1,7 @@
 //! The phases of a client from its start to its end, and the events of a handshake. `era.rs` and
 //! `restart.rs` contain the transitions.
 
-use super::{State, Termination};
+use super::Termination;
 use crate::error::HttpError;
 use crate::exchange::{Closed, Sent};
 use crate::model::lifecycle::ServerInfo;
@@ -9,6 +9,27 @@ use crate::rpc::{DecodeError, ErrorObject, Payload};
 use crate::version::ProtocolVersion;
 use alloc::boxed::Box;
 use alloc::string::String;
+
+/// The state of a client.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
+pub enum State {
+    /// `server/discover` was sent.
+    Probing,
+    /// `initialize` was sent.
+    Initializing,
+    /// Negotiated: the client sends calls.
+    Ready,
+    /// The session has ended, and the server refused another one. The next call tries again.
+    Lapsed,
+    /// The program has closed its output, and the client waits for its exit status.
+    Ending,
+    /// The server has exited, and the client restarts it after a delay. Calls wait.
+    Restarting,
+    /// The application closed the client, or negotiation failed. The exchanges end.
+    Closing,
+    /// The client has terminated.
+    Terminated,
+}
 
 /// The phase of a client.
 #[derive(Debug)]

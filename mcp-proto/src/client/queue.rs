@@ -5,6 +5,7 @@ use super::{Event, Output};
 use crate::error::Diagnostic;
 use crate::event_queue::{EVENT, EventQueue, Weigh, Weight};
 use crate::exchange::{ExchangeId, Outbound, Start};
+use crate::input::Change;
 use crate::rpc::RawJson;
 use alloc::borrow::Cow;
 
@@ -60,7 +61,9 @@ impl Weigh for Event {
     fn weight(&self) -> Weight {
         match self {
             Self::Notification { method, params } => Weight::of_notification(method, params.as_ref()),
+            Self::Changed(Change::Resource(uri)) => Weight::Notification(EVENT + uri.capacity()),
             Self::Changed(_) => Weight::Notification(EVENT),
+            Self::Log { message, .. } => Weight::Notification(EVENT + message.heap_size()),
             Self::Diagnostic(diagnostic) => Weight::of_diagnostic(diagnostic),
             Self::Reconnecting { last_event, .. } => {
                 Weight::Diagnostic(EVENT + last_event.as_ref().map_or(0, |id| id.len()))

@@ -7,7 +7,7 @@
 //! like any other, but the application receives no event of it.
 
 use super::Client;
-use super::call_table::{CallOwner, CallStage, CallState};
+use super::call_table::{CallOwner, CallStage, CallState, Errand};
 use super::env::Env;
 use super::tools::Tools;
 use crate::call::{Method, Paged, Pages, RawCall, RawResult};
@@ -70,11 +70,6 @@ impl Catalogue {
     pub(super) fn awaited(&self, call: CallId) -> Option<CallId> {
         let waits = self.waiting.contains(&call);
         self.fetch.as_ref().map(|fetch| fetch.call).filter(|_| waits)
-    }
-
-    /// Returns the number of calls of the engine that have not ended.
-    pub(super) fn running(&self) -> usize {
-        usize::from(self.fetch.is_some())
     }
 
     /// Returns whether a call may run twice: the application permits it, or the server calls the
@@ -157,7 +152,7 @@ impl Client {
     fn fetch(&mut self, mut pages: Pages<Cursors>) {
         match pages.next() {
             Some(page) => {
-                let call = self.admit(page.into_raw(), CallOwner::Engine);
+                let call = self.admit(page.into_raw(), CallOwner::Engine(Errand::Page));
                 self.catalogue.fetch = Some(Fetch { pages, call });
                 self.send_admitted(call);
             }

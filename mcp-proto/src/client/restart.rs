@@ -96,7 +96,7 @@ impl Client {
             duplex.send_end(&mut self.env);
         }
         self.pings.end(&mut self.env);
-        self.subscription.end(&mut self.env);
+        self.forget_subscriptions();
         // The client can send no more answers.
         self.questions.withdraw_all(&mut self.env);
         let grace = self.env.config.limits.client.exit_grace;
@@ -145,9 +145,9 @@ impl Client {
         let Some((attempt, wait)) = self.restarts.next(&mut self.env) else {
             return self.shut(Termination::Closed(why));
         };
+        self.forget_subscriptions();
         self.end_sent_calls(&why);
         self.pings.end(&mut self.env);
-        self.subscription.end(&mut self.env);
         self.env.ids.retire_handshake();
         self.questions.withdraw_all(&mut self.env);
         self.starting.end(&mut self.env);

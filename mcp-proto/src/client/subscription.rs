@@ -1,22 +1,23 @@
-//! The subscription to changes of the tools (2026-07-28 subscriptions): one `subscriptions/listen`
-//! request on any transport. It is open as long as the application wants to receive the changes. In
-//! older revisions the listener of HTTP takes its place. A duplex connection of an older revision
-//! has neither. The subscription is optional: its failure never ends a call.
+//! The subscription to changes (2026-07-28 subscriptions): one `subscriptions/listen` request on
+//! any transport. It is open as long as the application wants to receive changes. For another set
+//! of changes the client opens another one, and ends the old one once the new one is acknowledged,
+//! so that no change is lost between them. In older revisions the listener of HTTP takes its place.
+//! The subscription is optional: its failure never ends a call.
 
 use super::backoff::{Backoff, Brought, LONG, Round, Serves};
 use super::env::Env;
 use super::ids::Purpose;
-use super::link::Link;
-use super::{Client, Event, StreamOf, Timer};
+use super::link::SubscriptionEnd;
+use super::{Client, Event, StreamOf, Timer, watching};
 use crate::error::{DiagnosticKind, StreamEnd};
 use crate::exchange::ExchangeId;
-use crate::input::Change;
+use crate::input::{Change, Watch};
 use crate::model::lifecycle::meta;
 use crate::rpc::{Id, Object, Payload, code};
 use crate::time::Instant;
-use crate::version::Era;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::time::Duration;
 
 /// The state of the subscription.
@@ -24,6 +25,8 @@ use core::time::Duration;
 pub(super) struct Subscription {
     /// The open request. Its id names the subscription.
     open: Option<OpenSubscription>,
+    /// The request that replaces it, until the server acknowledges it.
+    next: Option<OpenSubscription>,
     backoff: Backoff,
     /// The result of the open request so far.
     brought: Brought,
@@ -36,62 +39,47 @@ pub(super) struct Subscription {
     ended: Option<Id>,
 }
 
-/// The open `subscriptions/listen` request.
+/// An open `subscriptions/listen` request.
 #[derive(Debug)]
 struct OpenSubscription {
     id: Id,
     since: Instant,
-    /// Whether the server has acknowledged the subscription.
-    is_acknowledged: bool,
+    /// What the client has requested.
+    filter: Watch,
+    /// What the server sends. `None`: it has not acknowledged the subscription.
+    honoured: Option<Watch>,
 }
 
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
-const TOOLS: &str = "notifications/tools/list_changed";
+
+impl OpenSubscription {
+    /// Returns whether the server may send this change.
+    fn covers(&self, change: &Change) -> bool {
+        self.honoured.as_ref().is_some_and(|honoured| match change {
+            Change::Tools => honoured.tools,
+            Change::Prompts => honoured.prompts,
+            Change::Resources => honoured.resources,
+            // It may be a part of a watched resource, and only the server knows its parts.
+            Change::Resource(_) => !honoured.uris.is_empty(),
+        })
+    }
+}
 
 impl Subscription {
     /// Ends the subscription, which does not outlive its connection.
     pub(super) fn end(&mut self, env: &mut Env) {
         env.timers.set(Timer::Subscription, None);
-        if let Some(open) = self.open.take() {
+        for open in [self.open.take(), self.next.take()].into_iter().flatten() {
             env.ids.retire(&open.id);
         }
     }
 
-    /// Handles the response to `subscriptions/listen`: the server ends or refuses the subscription.
-    pub(super) fn on_listened(&mut self, env: &mut Env, id: &Id, answer: Payload) {
-        env.ids.retire(id);
-        match answer {
-            Payload::Error(error) if is_final(error.code) => self.on_refused(env, StreamEnd::Error(error)),
-            Payload::Error(error) => self.on_end(env, StreamEnd::Error(error), None),
-            Payload::Result(_) => {
-                self.ended = Some(id.clone());
-                self.on_end(env, StreamEnd::Ended, None);
-            }
-        }
-    }
-
-    /// Returns the request to cancel when the client ends: the one of an open subscription on a
-    /// duplex connection (2026-07-28 subscriptions). Some servers wait for the end of their
-    /// subscriptions before they exit.
-    pub(super) fn to_cancel(&self, env: &Env) -> Option<Id> {
-        self.open.as_ref().filter(|_| env.is_duplex()).map(|open| open.id.clone())
-    }
-
-    /// Handles a `notifications/cancelled` with which the server ends a subscription, or repeats
-    /// its end. Returns whether the notification names a subscription.
-    pub(super) fn on_cancelled(&mut self, env: &mut Env, link: &mut Link, exchange: ExchangeId, id: &Id) -> bool {
-        if self.is_repeated_end(id) {
-            return true;
-        }
-        let is_it = self.open.as_ref().is_some_and(|open| open.id == *id);
-        if !is_it || env.ids.exchange(id) != Some(exchange) {
-            return false;
-        }
-        link.answered(env, exchange);
-        env.ids.retire(id);
-        self.ended = Some(id.clone());
-        self.on_end(env, StreamEnd::Ended, None);
-        true
+    /// Returns the requests to cancel when the client ends: those of open subscriptions on a duplex
+    /// connection (2026-07-28 subscriptions). Some servers wait for the end of their subscriptions
+    /// before they exit.
+    pub(super) fn to_cancel(&self, env: &Env) -> Vec<Id> {
+        let open = self.open.iter().chain(&self.next).filter(|_| env.is_duplex());
+        open.map(|open| open.id.clone()).collect()
     }
 
     /// Returns whether a message only repeats the end of a subscription.
@@ -99,32 +87,26 @@ impl Subscription {
         self.ended.take_if(|ended| ended == id).is_some()
     }
 
-    /// Handles a refusal of the server, which does not offer the subscription. The client does not
-    /// request it again, unless the server offered it before.
-    pub(super) fn on_refused(&mut self, env: &mut Env, why: StreamEnd) {
-        if self.was_open {
-            return self.on_end(env, why, None);
-        }
-        self.turn_off(env, why.to_string());
-    }
-
-    /// Ends the subscription. The client does not request it again.
-    pub(super) fn turn_off(&mut self, env: &mut Env, why: String) {
-        self.end(env);
-        env.diagnose(DiagnosticKind::ListenerOff, why);
-    }
-
-    /// Stores the delay that the server named on the stream of the subscription.
+    /// Stores the delay that the server named on the stream of a subscription.
     pub(super) fn set_retry(&mut self, retry: Duration) {
         self.backoff.set_retry(retry);
     }
 
-    /// Handles the end of the subscription. Its id is retired. The client opens it again after a
-    /// delay of `at_least` the duration that the server requested.
-    pub(super) fn on_end(&mut self, env: &mut Env, cause: StreamEnd, at_least: Option<Duration>) {
+    /// Returns the wait before the client tries again what it has given up.
+    pub(super) fn give_up(&mut self) -> Duration {
+        self.backoff.give_up()
+    }
+
+    fn get_mut(&mut self, id: &Id) -> Option<&mut OpenSubscription> {
+        [&mut self.open, &mut self.next].into_iter().flatten().find(|open| open.id == *id)
+    }
+
+    /// Handles the end of the open subscription. Its id is retired. The client opens it again after
+    /// a delay of `at_least` the duration that the server requested.
+    fn on_end(&mut self, env: &mut Env, cause: StreamEnd, at_least: Option<Duration>) {
         let Some(open) = self.open.take() else { return };
         let lasted = env.now.since(open.since);
-        let lasting = open.is_acknowledged && lasted >= LONG;
+        let lasting = open.honoured.is_some() && lasted >= LONG;
         let brought = self.brought;
         let brought = if lasting { brought.max(Brought::Progress) } else { brought };
         let round = Round { serves: Serves::Listener, brought, lasted, retry_after: at_least };
@@ -147,51 +129,160 @@ impl Subscription {
 }
 
 impl Client {
-    /// Subscribes to the changes that the application wants to receive, after a successful
-    /// negotiation.
-    pub(super) fn begin_watching(&mut self) {
-        let Some(info) = self.env.server_info() else { return };
-        let version = info.version;
-        let told = info.capabilities.announces_tools();
-        if !self.env.config.watch.tools {
-            return;
+    /// Subscribes after a successful negotiation.
+    pub(super) fn begin_subscription(&mut self) {
+        self.subscription.backoff = Backoff::default();
+        self.subscribe();
+    }
+
+    /// Opens a subscription to everything that the application watches and the server announces. It
+    /// is the first one, or replaces the open one once the server acknowledges it.
+    fn subscribe(&mut self) {
+        let Some(version) = self.env.version() else { return };
+        let filter = self.env.announced();
+        if filter.is_empty() {
+            return self.env.event(Event::Watching(filter));
         }
-        match version.era() {
-            // After a second negotiation the client may have missed a change. It has no other way
-            // to detect this.
-            Era::Legacy if self.subscription.was_open => self.env.report_tools_gap(),
-            Era::Legacy => self.subscription.was_open = true,
-            Era::Modern if told => {
-                self.subscription.backoff = Backoff::default();
+        let params = Object::new().with("notifications", filter.write());
+        let id = self.send_request(Purpose::Listen, "subscriptions/listen", params, version);
+        let opened = OpenSubscription { id, since: self.env.now, filter, honoured: None };
+        if self.subscription.open.is_some() {
+            self.subscription.next = Some(opened);
+        } else {
+            self.subscription.brought = Brought::Nothing;
+            self.subscription.open = Some(opened);
+        }
+        self.env.await_acknowledgement();
+    }
+
+    /// Changes the subscription to what the application wants now.
+    pub(super) fn change_subscription(&mut self) {
+        let filter = self.env.announced();
+        match &self.subscription.open {
+            // The client waits before it subscribes again.
+            None if self.env.timers.get(Timer::Subscription).is_some() && !filter.is_empty() => {}
+            None => {
+                self.env.timers.set(Timer::Subscription, None);
                 self.subscribe();
             }
-            Era::Modern => {}
+            // The acknowledgement decides: there are never more than two subscriptions.
+            Some(open) if open.honoured.is_none() || self.subscription.next.is_some() => {}
+            Some(open) if open.filter == filter => {
+                let honoured = open.honoured.clone().unwrap_or_default();
+                self.env.event(Event::Watching(honoured));
+            }
+            Some(_) if filter.is_empty() => {
+                self.cancel_subscription();
+                self.env.event(Event::Watching(filter));
+            }
+            Some(_) => self.subscribe(),
         }
     }
 
-    fn subscribe(&mut self) {
-        let Some(version) = self.env.version() else { return };
-        let filter = Object::new().with("toolsListChanged", true);
-        let params = Object::new().with("notifications", filter);
-        let id = self.send_request(Purpose::Listen, "subscriptions/listen", params, version);
-        self.subscription.brought = Brought::Nothing;
-        self.subscription.open = Some(OpenSubscription { id, since: self.env.now, is_acknowledged: false });
-        self.env.await_acknowledgement();
+    /// Ends the open subscription at the server.
+    fn cancel_subscription(&mut self) {
+        let Some(open) = self.subscription.open.take() else { return };
+        self.send_cancel(&open.id, None);
+        self.env.ids.retire(&open.id);
     }
 
     /// Handles the end of the delay before another attempt, or of the time limit for the
     /// acknowledgement.
     pub(super) fn on_subscription_timer(&mut self) {
-        match &self.subscription.open {
+        if self.env.is_legacy() {
+            return self.retry_resources();
+        }
+        let Subscription { open, next, .. } = &self.subscription;
+        match next.as_ref().or(open.as_ref()) {
             None if self.env.server_info().is_some() => self.subscribe(),
             None => {}
-            Some(open) => {
-                let id = open.id.clone();
+            Some(silent) => {
+                let id = silent.id.clone();
                 self.send_cancel(&id, Some("timed out"));
                 self.env.ids.retire(&id);
-                self.subscription.on_end(&mut self.env, StreamEnd::Idle, None);
+                self.on_subscription_end(&id, SubscriptionEnd::Ended(StreamEnd::Idle, None));
             }
         }
+    }
+
+    /// Handles the response to `subscriptions/listen`: the server ends or refuses the subscription.
+    pub(super) fn on_listened(&mut self, id: &Id, answer: Payload) {
+        self.env.ids.retire(id);
+        let end = match answer {
+            Payload::Error(error) if is_final(error.code) => SubscriptionEnd::Refused(StreamEnd::Error(error)),
+            Payload::Error(error) => SubscriptionEnd::Ended(StreamEnd::Error(error), None),
+            Payload::Result(_) => {
+                self.subscription.ended = Some(id.clone());
+                SubscriptionEnd::Ended(StreamEnd::Ended, None)
+            }
+        };
+        self.on_subscription_end(id, end);
+    }
+
+    /// Handles a `notifications/cancelled` with which the server ends a subscription, or repeats
+    /// its end. Returns whether the notification names a subscription.
+    pub(super) fn on_subscription_cancelled(&mut self, exchange: ExchangeId, id: &Id) -> bool {
+        if self.subscription.is_repeated_end(id) {
+            return true;
+        }
+        let is_it = self.subscription.get_mut(id).is_some();
+        if !is_it || self.env.ids.exchange(id) != Some(exchange) {
+            return false;
+        }
+        self.link.answered(&mut self.env, exchange);
+        self.env.ids.retire(id);
+        self.subscription.ended = Some(id.clone());
+        self.on_subscription_end(id, SubscriptionEnd::Ended(StreamEnd::Ended, None));
+        true
+    }
+
+    /// Handles the end of a subscription. Its id is retired.
+    pub(super) fn on_subscription_end(&mut self, id: &Id, end: SubscriptionEnd) {
+        if self.subscription.next.take_if(|next| next.id == *id).is_some() {
+            return self.on_replacement_end(end);
+        }
+        if self.subscription.open.as_ref().is_none_or(|open| open.id != *id) {
+            return;
+        }
+        if let Some(next) = self.subscription.next.take() {
+            // The one that replaces it is under way. What changes until its acknowledgement is
+            // missed.
+            self.subscription.open = Some(next);
+            self.subscription.brought = Brought::Nothing;
+            return;
+        }
+        match end {
+            SubscriptionEnd::Ended(cause, at_least) => self.subscription.on_end(&mut self.env, cause, at_least),
+            // It offered the subscription before.
+            SubscriptionEnd::Refused(cause) if self.subscription.was_open => {
+                self.subscription.on_end(&mut self.env, cause, None);
+            }
+            SubscriptionEnd::Refused(cause) => self.turn_off_subscription(cause.to_string()),
+            SubscriptionEnd::Denied(reason) => self.turn_off_subscription(reason),
+        }
+    }
+
+    /// Handles the end of the subscription that was to replace the open one. A server may allow
+    /// only one at a time.
+    fn on_replacement_end(&mut self, end: SubscriptionEnd) {
+        self.env.timers.set(Timer::Subscription, None);
+        match end {
+            SubscriptionEnd::Denied(reason) => {
+                self.cancel_subscription();
+                self.turn_off_subscription(reason);
+            }
+            SubscriptionEnd::Ended(..) | SubscriptionEnd::Refused(_) => {
+                self.cancel_subscription();
+                self.subscribe();
+            }
+        }
+    }
+
+    /// Ends the subscription. The client does not request it again.
+    fn turn_off_subscription(&mut self, why: String) {
+        self.subscription.end(&mut self.env);
+        self.env.diagnose(DiagnosticKind::ListenerOff, why);
+        self.env.event(Event::Watching(Watch::new()));
     }
 
     /// Handles a notification that may belong to a subscription. Returns whether it does and needs
@@ -199,25 +290,31 @@ impl Client {
     /// subscription. If the application opened the subscription with a call, it has the id of that
     /// call.
     pub(super) fn on_subscribed(&mut self, exchange: ExchangeId, method: &str, params: &Object) -> bool {
-        if self.env.version().is_none() || self.env.is_legacy() {
+        if !self.env.is_modern() {
             return false;
         }
+        let change = watching::change(method, params);
         let of = params.optional_object(meta::META).ok().flatten().and_then(|meta| meta.id(meta::SUBSCRIPTION_ID));
         let Some(of) = of else {
-            let is_bare = matches!(method, ACKNOWLEDGED | TOOLS);
+            let is_bare = method == ACKNOWLEDGED || change.is_some();
             if is_bare {
                 self.env.diagnose(DiagnosticKind::BadSubscription, format!("{method} of no subscription"));
             }
             return is_bare;
         };
-        let ours = self.subscription.open.as_ref().filter(|open| open.id == of).map(|open| open.is_acknowledged);
-        match (method, ours.filter(|_| self.env.ids.exchange(&of) == Some(exchange))) {
-            (ACKNOWLEDGED, Some(false)) => self.on_acknowledged(&of, params),
-            (TOOLS, Some(true)) => {
-                self.subscription.brought = Brought::Message;
-                self.env.event(Event::Changed(Change::Tools));
+        let is_here = self.env.ids.exchange(&of) == Some(exchange);
+        let is_open = self.subscription.open.as_ref().is_some_and(|open| open.id == of);
+        match (self.subscription.get_mut(&of).filter(|_| is_here), change) {
+            (Some(open), None) if method == ACKNOWLEDGED && open.honoured.is_none() => {
+                self.on_acknowledged(&of, params);
             }
-            (_, None) if self.env.ids.call(&of, Some(exchange)).is_some() => return false,
+            (Some(open), Some(Ok(change))) if open.covers(&change) => {
+                if is_open {
+                    self.subscription.brought = Brought::Message;
+                }
+                self.env.event(Event::Changed(change));
+            }
+            (None, _) if self.env.ids.call(&of, Some(exchange)).is_some() => return false,
             _ => self.env.diagnose(DiagnosticKind::BadSubscription, format!("{method} of subscription {of}")),
         }
         true
@@ -225,20 +322,38 @@ impl Client {
 
     /// Handles the acknowledgement. The server may acknowledge less than the client requested.
     fn on_acknowledged(&mut self, id: &Id, params: &Object) {
-        let Some(open) = &mut self.subscription.open else { return };
-        open.is_acknowledged = true;
         self.env.timers.set(Timer::Subscription, None);
-        self.subscription.brought = self.subscription.brought.max(Brought::Progress);
-        let filter = params.optional_object("notifications").ok().flatten().unwrap_or_default();
-        if !filter.optional("toolsListChanged").ok().flatten().unwrap_or(false) {
-            self.env.diagnose(DiagnosticKind::BadSubscription, "the server does not tell of changed tools");
-            self.send_cancel(id, None);
-            return self.subscription.end(&mut self.env);
+        let accepted = params.optional_object("notifications").ok().flatten();
+        let accepted = accepted.and_then(|filter| Watch::read(&filter).ok()).unwrap_or_default();
+        // The new subscription replaces the old one without a gap.
+        let replaces = self.subscription.next.take_if(|next| next.id == *id);
+        let is_replaced = replaces.is_some();
+        if let Some(next) = replaces {
+            self.cancel_subscription();
+            self.subscription.open = Some(next);
+            self.subscription.brought = Brought::Nothing;
         }
-        self.subscription.is_lost_reported = false;
-        let was_open = core::mem::replace(&mut self.subscription.was_open, true);
-        if was_open || self.subscription.backoff.attempts() > 0 {
-            self.env.report_tools_gap();
+        let Some(open) = &mut self.subscription.open else { return };
+        let honoured = open.filter.both(&accepted);
+        let filter = open.filter.clone();
+        open.honoured = Some(honoured.clone());
+        self.subscription.brought = self.subscription.brought.max(Brought::Progress);
+        if honoured != filter {
+            self.env.diagnose(DiagnosticKind::BadSubscription, "the server does not tell of all requested changes");
+        }
+        self.env.event(Event::Watching(honoured.clone()));
+        if honoured.is_empty() {
+            self.cancel_subscription();
+        } else {
+            self.subscription.is_lost_reported = false;
+            let was_open = core::mem::replace(&mut self.subscription.was_open, true);
+            if !is_replaced && (was_open || self.subscription.backoff.attempts() > 0) {
+                self.env.report_gap(&honoured);
+            }
+        }
+        // The application may have changed its mind meanwhile.
+        if filter != self.env.announced() {
+            self.change_subscription();
         }
     }
 }

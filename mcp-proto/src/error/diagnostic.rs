@@ -91,6 +91,8 @@ impl fmt::Display for Diagnostic {
 /// | `dropped-answer` | `DroppedAnswer` | a response to a client that has disconnected | dropped: the client cannot resume |
 /// | `missing-structure` | `MissingStructure` | a result without `structuredContent` of a tool with an output schema | sent with `isError`: its tool declares an output schema |
 /// | `long-event-id` | `LongEventId` | an event id that is too long | not kept: the client does not resume the stream from this event |
+/// | `level-refused` | `LevelRefused` | a server that refuses `logging/setLevel` | the client drops the messages below the level itself |
+/// | `dropped-log` | `DroppedLog` | log messages of a request whose client does not read | dropped |
 /// | `not-admitted` | `NotAdmitted` | a connection that the application did not admit | the connection was closed unserved |
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -145,6 +147,8 @@ pub enum DiagnosticKind {
     DroppedAnswer,
     MissingStructure,
     LongEventId,
+    LevelRefused,
+    DroppedLog,
     NotAdmitted,
 }
 
@@ -215,6 +219,8 @@ impl DiagnosticKind {
             Self::DroppedAnswer => ("dropped-answer", "dropped: the client cannot resume"),
             Self::MissingStructure => ("missing-structure", "sent with `isError`: its tool declares an output schema"),
             Self::LongEventId => ("long-event-id", "not kept: the client does not resume the stream from this event"),
+            Self::LevelRefused => ("level-refused", "the client drops the messages below the level itself"),
+            Self::DroppedLog => ("dropped-log", "dropped"),
             Self::NotAdmitted => ("not-admitted", "the connection was closed unserved"),
             Self::DroppedResponse => ("dropped-response", "dropped: the server does not receive the response"),
         }

@@ -10,7 +10,7 @@ pub mod elicitation;
 pub(crate) mod headers;
 pub mod icon;
 pub mod lifecycle;
-pub(crate) mod logging;
+pub mod logging;
 pub(crate) mod mirror;
 pub mod prompts;
 pub mod resources;

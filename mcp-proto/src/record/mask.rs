@@ -8,7 +8,7 @@
 use super::Redaction;
 use crate::client::{BadHeader, ClientConfig, Target};
 use crate::exchange::{Closed, ConnectionId, Endpoint, Headers, IoEvent};
-use crate::input::{Authorization, ClientCommand, Input, InputAnswer, WiredClientInput};
+use crate::input::{Authorization, ClientCommand, Input, InputAnswer, Watch, WiredClientInput};
 use crate::model::capabilities::ClientCapabilities;
 use crate::model::elicitation::ElicitResult;
 use crate::model::roots::Roots;
@@ -71,12 +71,25 @@ impl Mask {
             ClientCommand::Cancel(_, Some(reason)) => *reason = self.words(reason),
             ClientCommand::Answer(_, answer) => self.answer(answer),
             ClientCommand::Notify(_, params) | ClientCommand::NotifyTracked(_, params) => *params = self.object(params),
+            ClientCommand::Watch(watch) => self.watch(watch),
             ClientCommand::Authorize(_, Authorization::Headers(headers)) => *headers = self.headers(headers),
             ClientCommand::Authorize(_, Authorization::Refuse)
             | ClientCommand::Cancel(_, None)
             | ClientCommand::Untrack(_)
+            | ClientCommand::LogLevel(_)
+            | ClientCommand::RootsChanged
             | ClientCommand::Close => {}
         }
+    }
+
+    /// Masks the URIs that the application watches, as they are masked on the wire.
+    fn watch(&self, watch: &mut Watch) {
+        let masked = watch.uris.iter().map(|uri| self.uri(uri));
+        watch.uris = masked.collect();
+    }
+
+    fn uri(&self, uri: &str) -> String {
+        self.object(&Object::new().with("uri", uri)).required("uri").unwrap_or_default()
     }
 
     fn answer(&self, answer: &mut InputAnswer) {
@@ -170,6 +183,7 @@ impl Mask {
         if !self.is_on() {
             return config;
         }
+        self.watch(&mut config.watch);
         config.headers = self.headers(&config.headers);
         config.info.other = self.object(&config.info.other);
         config.capabilities = ClientCapabilities::read(&self.object(&config.capabilities.write()));

@@ -4,12 +4,12 @@ mod web;
 
 use super::value::{BytesForm, Value};
 use super::*;
-use crate::call::{CallId, CallOptions, RawCall};
+use crate::call::{CallId, CallOptions, LogLevel, RawCall};
 use crate::client::{CancelSignal, IdPolicy, Malformed, Policy, Restart, Target, Verdict};
 use crate::exchange::{
     Closed, ConnectionId, Credentials, Endpoint, ExitStatus, Group, Inherit, IoEvent, Peer, PeerKind, Program,
 };
-use crate::input::{ClientCommand, InputAnswer, InputKey, NotificationId};
+use crate::input::{ClientCommand, InputAnswer, InputKey, NotificationId, Watch};
 use crate::model::elicitation::ElicitResult;
 use crate::model::roots::Roots;
 use crate::model::sampling::SampleResult;
@@ -43,6 +43,8 @@ fn config() -> ClientConfig {
     config.versions = Versions::new([ProtocolVersion::V2025_03_26, ProtocolVersion::V2026_07_28]);
     config.verdict = Some(Verdict { version: ProtocolVersion::V2025_11_25 });
     config.timeout = None;
+    config.watch = Watch::new().with_prompts().with_uri("file:///a");
+    config.log_level = Some(LogLevel::Notice);
     config.max_total = Duration::MAX;
     config.compat.cancel_signal = CancelSignal::LocalOnly;
     config.ping = Some(Duration::from_secs(1));
@@ -104,6 +106,10 @@ fn peer() -> impl Strategy<Value = Peer> {
     )
 }
 
+fn level() -> impl Strategy<Value = Option<LogLevel>> {
+    proptest::option::of(proptest::sample::select(&LogLevel::ALL[..]))
+}
+
 fn any_input() -> impl Strategy<Value = WiredClientInput> {
     let wire = prop_oneof![
         peer().prop_map(IoEvent::Opened),
@@ -117,8 +123,9 @@ fn any_input() -> impl Strategy<Value = WiredClientInput> {
     let options =
         (proptest::option::of(proptest::option::of(time())), any::<Option<bool>>(), any::<Option<Duration>>());
     let options =
-        (options, any::<bool>(), any::<bool>()).prop_map(|((timeout, reset, max_total), progress, repeatable)| {
-            CallOptions { timeout, reset_on_progress: reset, max_total, progress, repeatable, result_type: None }
+        (options, any::<bool>(), any::<bool>(), level()).prop_map(|(times, progress, repeatable, log_level)| {
+            let (timeout, reset_on_progress, max_total) = times;
+            CallOptions { timeout, reset_on_progress, max_total, progress, repeatable, log_level, result_type: None }
         });
     let params = prop_oneof![
         4 => json().prop_map(Ok),
@@ -143,6 +150,12 @@ fn any_input() -> impl Strategy<Value = WiredClientInput> {
         (any::<String>(), json()).prop_map(|(method, params)| ClientCommand::Notify(method, params)),
         (any::<String>(), json()).prop_map(|(method, params)| ClientCommand::NotifyTracked(method, params)),
         any::<u64>().prop_map(|id| ClientCommand::Untrack(NotificationId(id))),
+        (any::<[bool; 3]>(), list(any::<String>(), 0..3)).prop_map(|([tools, prompts, resources], uris)| {
+            let uris = uris.into_iter().collect();
+            ClientCommand::Watch(Watch { tools, prompts, resources, uris })
+        }),
+        level().prop_map(ClientCommand::LogLevel),
+        Just(ClientCommand::RootsChanged),
         Just(ClientCommand::Close),
     ];
     prop_oneof![

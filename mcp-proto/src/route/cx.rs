@@ -6,6 +6,8 @@ use crate::error::Refusal;
 use crate::input::{Change, InputAnswer, InputRequest, Note, Outcome};
 use crate::model::Progress;
 use crate::model::elicitation::{ElicitResult, Form};
+use crate::model::lifecycle::meta;
+use crate::model::logging::{LogLevel, LogMessage};
 use crate::model::tools::CallToolResult;
 use crate::rpc::{ErrorObject, Object, RawJson, code};
 use crate::server::{Context, Incoming, RequestState};
@@ -17,6 +19,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// One run of a handler: its arguments, the answers of earlier rounds, and the state that it kept.
@@ -179,6 +182,49 @@ impl Cx {
         self.port.note(Note::Progress(progress))
     }
 
+    /// Sends a log message on the request, if its client wants this level. `logger` names the part
+    /// of the server that logs. The server must declare [`logging`](crate::Router::logging). Most
+    /// handlers ignore the result. Log messages are deprecated since 2026-07-28.
+    ///
+    /// On 2026-07-28 a client wants messages at or above the `logLevel` of this request, and none
+    /// without one (logging: per-request log level). Before, it wants those at or above the level
+    /// of its session, and all until it sets one.
+    ///
+    /// ```
+    /// # use mcp_proto::{LogLevel, Router, tool};
+    /// let router = Router::new("copier", "1.0").logging().tool(tool("copy"), |cx, ()| {
+    ///     cx.log(LogLevel::Info, "disk", &"copying").ok();
+    ///     Ok("copied")
+    /// });
+    /// # drop(router);
+    /// ```
+    ///
+    /// # Errors
+    /// [`Refusal::NotWanted`] if the client does not want it, or the server does not declare
+    /// `logging`; [`Refusal::Unencodable`]; [`Refusal::Full`] while the client does not read: the
+    /// message is dropped, and a diagnostic reports how many were
+    /// ([`DroppedLog`](crate::error::DiagnosticKind::DroppedLog)); [`Refusal::Gone`] after the
+    /// request was answered or cancelled.
+    pub fn log<'a>(
+        &self,
+        level: LogLevel,
+        logger: impl Into<Option<&'a str>>,
+        data: &(impl Serialize + ?Sized),
+    ) -> Result<(), Refusal> {
+        let least = || LogLevel::read(&self.meta().get(meta::LOG_LEVEL)?);
+        // Usually nothing is wanted, so nothing is encoded.
+        if self.context().version.era() == Era::Modern && least().is_none_or(|least| level < least) {
+            return Err(Refusal::NotWanted);
+        }
+        let data = RawJson::encode(data).map_err(Refusal::Unencodable)?;
+        let message = LogMessage::new(level, data);
+        let message = match logger.into() {
+            Some(name) => message.logger(name),
+            None => message,
+        };
+        self.port.note(Note::Log(message))
+    }
+
     /// Sends a notification on the request, before its response. It is meant for custom methods.
     /// The engine sends most notifications of the protocol itself, and refuses them here:
     ///
@@ -186,24 +232,14 @@ impl Cx {
     /// |---|---|---|
     /// | `notifications/progress` | never | [`progress`](Self::progress) |
     /// | `notifications/cancelled` | never | the engine cancels its own requests |
-    /// | `notifications/tools/list_changed` | never | [`publish`](Self::publish) |
-    /// | `notifications/prompts/list_changed`, `notifications/resources/list_changed` | never | no command for them yet |
+    /// | `notifications/tools/list_changed`, `notifications/prompts/list_changed`, `notifications/resources/list_changed`, `notifications/resources/updated` | never | [`publish`](Self::publish) |
+    /// | `notifications/message` | never | [`log`](Self::log) |
     /// | `notifications/subscriptions/acknowledged` | never | the engine opens subscriptions |
     /// | `notifications/tasks` | never | it belongs on a subscription |
     /// | `notifications/initialized`, `notifications/roots/list_changed` | never | only clients send them |
-    /// | `notifications/message` | if the client wants its `level` | see below |
-    /// | `notifications/resources/updated` | before 2026-07-28, if the server declares `resources.subscribe` | later it belongs on a subscription |
     /// | `notifications/tasks/status` | on 2025-11-25, if the server declares `tasks` | no other revision has it |
     /// | `notifications/elicitation/complete` | on 2025-11-25 | no other revision has it |
     /// | any other | always | |
-    ///
-    /// On 2026-07-28 a client wants log messages at or above the `logLevel` in the `_meta` of this
-    /// request, and none without that field (2026-07-28, logging: per-request log level). Before,
-    /// they pass if the server declares `logging`: at or above the level of the last
-    /// `logging/setLevel` that your handler answered with a result, and all before the first. A
-    /// message whose `level` is not one of the eight is refused. A server that sends log messages
-    /// must declare `logging` in every revision
-    /// ([`ServerCapabilities::other`](crate::model::lifecycle::ServerCapabilities::other)).
     ///
     /// # Errors
     /// [`Refusal::NotWanted`] as in the table, [`Refusal::Full`] while the client does not read,

@@ -7,6 +7,7 @@ mod cx;
 mod handler;
 mod mirrored;
 mod output;
+mod watch;
 mod pages;
 mod prompts;
 mod resources;
@@ -42,6 +43,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use core::future::Future;
 use serde::de::DeserializeOwned;
+use watch::OnWatch;
 
 /// Creates a tool of this name. Add its properties: `tool("add").describe("adds two integers")`.
 pub fn tool(name: &str) -> Tool {
@@ -112,6 +114,7 @@ pub struct Router {
     prompts: Prompts,
     completions: Completions,
     methods: BTreeMap<String, Handler>,
+    on_watch: Option<OnWatch>,
 }
 
 /// A tool and its handler.
@@ -165,6 +168,7 @@ impl Router {
             prompts: Prompts::default(),
             completions: Completions::default(),
             methods: BTreeMap::new(),
+            on_watch: None,
         }
     }
 
@@ -183,14 +187,6 @@ impl Router {
     pub fn extension(mut self, id: &str, settings: Object) -> Result<Self, BadExtension> {
         self.config.capabilities.extensions.declare(id, settings)?;
         Ok(self)
-    }
-
-    /// Declares that the list of tools may change while the server runs, so that clients can
-    /// subscribe to the change: see [`Server::publish`](crate::server::Server::publish).
-    #[must_use]
-    pub fn tools_change(mut self) -> Self {
-        self.config.capabilities.tools.get_or_insert_default().list_changed = true;
-        self
     }
 
     /// Changes the configuration: limits, revisions, cache hints, the sealing key, and for HTTP the
@@ -357,6 +353,9 @@ impl Router {
     /// Finds the handler of a request, or its result if the router has it.
     fn look_up(&self, responder: &Responder, incoming: &Incoming) -> Result<Resolved<'_>, ErrorObject> {
         self.agree(incoming)?;
+        if let Some(decided) = self.on_watch.as_ref().and_then(|on_watch| on_watch.decide(incoming)) {
+            return decided;
+        }
         if let Some(handler) = self.methods.get(&*incoming.method) {
             return Ok(Resolved::Other(handler, Target::Method));
         }

@@ -69,6 +69,15 @@ pub struct ServerConfig {
     /// ([`PeerKind`](crate::exchange::PeerKind)). With an adapter use its `on_admit`, which sets
     /// this. Default no.
     pub admit: bool,
+    /// Whether the application decides on each resource that a client wants to watch. The engine
+    /// then emits its request (`resources/subscribe`, or `subscriptions/listen` with URIs) as
+    /// [`Event::Request`](super::Event::Request). The result of the first is an empty object. That
+    /// of the second is an object with the accepted filter as `notifications`: the engine opens the
+    /// subscription with it. An error refuses the request. A router with
+    /// [`on_watch`](crate::Router::on_watch) sets this and answers them. Default no: the engine
+    /// accepts every resource, if [`capabilities`](Self::capabilities) declare that clients can
+    /// watch them.
+    pub admit_watch: bool,
     /// The time without a message after which the server writes a comment on an event stream. It
     /// keeps proxies from closing the stream as dead. `None`: never. Default 15 s.
     pub keep_alive: Option<Duration>,
@@ -117,6 +126,7 @@ impl ServerConfig {
             sessions: Sessions::Optional,
             cors: false,
             admit: false,
+            admit_watch: false,
             keep_alive: Some(Duration::from_secs(15)),
             keep_alive_text: String::new(),
             retry: Duration::from_secs(1),
@@ -145,6 +155,7 @@ impl core::fmt::Debug for ServerConfig {
             .field("sessions", &self.sessions)
             .field("cors", &self.cors)
             .field("admit", &self.admit)
+            .field("admit_watch", &self.admit_watch)
             .field("keep_alive", &self.keep_alive)
             .field("keep_alive_text", &self.keep_alive_text)
             .field("retry", &self.retry)

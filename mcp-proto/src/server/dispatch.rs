@@ -13,7 +13,12 @@
 //! | `server/discover`      | the engine responds  | -32602, or -32601      | -32601              |
 //! | `ping`                 | -32601               | the engine responds    | the engine responds |
 //! | `subscriptions/listen` | opens a subscription | -32600                 | the application     |
+//! | `resources/subscribe`, `resources/unsubscribe`, `logging/setLevel` | -32601 | -32600 | the engine responds |
 //! | any other              | the application      | -32600                 | the application     |
+//!
+//! What the server does not declare is answered with -32601. If the application decides on the
+//! resources that clients watch, it receives `resources/subscribe`, and `subscriptions/listen` with
+//! URIs.
 //!
 //! An open request that has half of the metadata of 2026-07-28 is answered with -32602. So is every
 //! one on a server without a legacy revision, except `initialize`: -32022.
@@ -24,8 +29,10 @@ use super::keys::SessionRef;
 use super::listen::Wanted;
 use super::response::ErrorReply;
 use super::session::{Negotiated, Session};
+use super::watching::{SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE};
 use super::{ExchangeId, Life, Server};
 use crate::error::DiagnosticKind;
+use crate::input::Watch;
 use crate::model::lifecycle::meta;
 use crate::rpc::{Id, InvalidKind, InvalidMessage, Message, Notification, Object, Request, code};
 use crate::version::ProtocolVersion;
@@ -51,8 +58,10 @@ pub(super) enum Modern {
     Run(AdmittedRequest),
     /// The engine responds with this result.
     Reply(Object),
-    /// The request opens a subscription, with these params.
-    Listen(Object),
+    /// The request opens a subscription, with this filter.
+    Listen(Watch),
+    /// The application decides on the subscription.
+    Ask(AdmittedRequest),
 }
 
 /// The handling of a legacy request before `initialize`.
@@ -72,7 +81,7 @@ pub(super) enum Legacy {
     /// The application answers the request.
     Run(AdmittedRequest),
     /// The engine responds with an empty result.
-    Pong,
+    Done,
 }
 
 /// What is left to do for a message.
@@ -99,13 +108,22 @@ impl Server {
         request: Request,
         parts: Parts,
     ) -> Result<Modern, ErrorReply> {
+        parts.check_log_level()?;
         match &*request.method {
-            method @ ("initialize" | "ping") => Err(ErrorReply::method(method)),
+            method @ ("initialize" | "ping" | SUBSCRIBE | UNSUBSCRIBE | SET_LEVEL) => Err(ErrorReply::method(method)),
             method @ "server/discover" => {
                 let result = self.shared.config.discover(over);
                 Ok(Modern::Reply(self.shared.complete(version, method, result, "complete")))
             }
-            "subscriptions/listen" => Ok(Modern::Listen(parts.params)),
+            "subscriptions/listen" => {
+                let filter = self.shared.config.filter(&parts.params)?;
+                if filter.uris.is_empty() || !self.shared.config.admit_watch {
+                    return Ok(Modern::Listen(filter));
+                }
+                let admitted =
+                    self.admit_request(context, |caller| parts.admit_modern(request, version, caller, false))?;
+                Ok(Modern::Ask(admitted))
+            }
             _ => {
                 let takes_unasked = self.shared.config.compat.unasked_answers;
                 let admitted =
@@ -144,8 +162,22 @@ impl Server {
                 Err(invalid(DiagnosticKind::UnexpectedBatch, "`initialize` must not be part of a batch"))
             }
             "initialize" => Err(invalid(DiagnosticKind::SecondInitialize, "the session is initialized already")),
-            "ping" => Ok(Legacy::Pong),
+            "ping" => Ok(Legacy::Done),
             method @ "server/discover" => Err(ErrorReply::method(method)),
+            SET_LEVEL => self.set_level(context.session, &parts.params).map(|()| Legacy::Done),
+            method @ (SUBSCRIBE | UNSUBSCRIBE) => {
+                let (session, uri) = self.watched_uri(context.session, method, &parts.params)?;
+                if method == UNSUBSCRIBE {
+                    self.env.unwatch(&mut self.http, session, &uri);
+                } else if self.shared.config.admit_watch {
+                    let admitted =
+                        self.admit_request(context, |caller| parts.admit_legacy(request, negotiated, caller))?;
+                    return Ok(Legacy::Run(admitted));
+                } else {
+                    self.env.watch(&mut self.http, session, &uri)?;
+                }
+                Ok(Legacy::Done)
+            }
             _ => {
                 let admitted = self.admit_request(context, |caller| parts.admit_legacy(request, negotiated, caller))?;
                 Ok(Legacy::Run(admitted))
@@ -178,10 +210,10 @@ impl Server {
         &mut self,
         x: ExchangeId,
         id: Id,
-        params: &Object,
+        filter: Watch,
         version: ProtocolVersion,
     ) -> Result<(), ErrorReply> {
-        let wanted = Wanted::read(&self.shared.config, x, id, params, version)?;
+        let wanted = Wanted { exchange: x, id, version, filter, reply_to: None };
         if self.life != Life::Serving {
             return Err(ErrorReply::full("the server is shutting down"));
         }

@@ -4,10 +4,11 @@
 use super::client::{Bound, ClientIdentity};
 use super::era::Caller;
 use super::event::Event;
-use super::keys::Timer;
+use super::keys::{SessionRef, Timer};
 use super::load::size;
 use super::shares::{Full, Shares};
 use super::transport::{Duplex, Http, ServedExchange};
+use super::watched::{WatchIndex, Watcher};
 use super::{Output, ServerConfig};
 use crate::error::DiagnosticKind;
 use crate::event_queue::EventQueue;
@@ -32,6 +33,8 @@ pub(super) struct Env {
     pub(super) admitting: BTreeMap<AdmitKey, ExchangeId>,
     /// Exchanges whose clients may receive notifications of changes.
     pub(super) watchers: BTreeSet<ExchangeId>,
+    /// The resources that clients watch.
+    pub(super) watched: WatchIndex,
     /// Exchanges that were answered before their request body was read. The engine ignores the body
     /// until it ends.
     pub(super) unread: BTreeSet<ExchangeId>,
@@ -52,6 +55,7 @@ impl Env {
             shares: Shares::default(),
             admitting: BTreeMap::new(),
             watchers: BTreeSet::new(),
+            watched: WatchIndex::default(),
             unread: BTreeSet::new(),
             dropped_head: Arc::default(),
         }
@@ -70,6 +74,9 @@ impl Env {
         self.shares.give_back(exchange.client, Bound::ClientData, declared);
         self.shares.give_back(exchange.client, Bound::Exchanges, 1);
         self.watchers.remove(&x);
+        if let Some(watched) = exchange.binding.duplex().and_then(|duplex| duplex.session.watched()) {
+            self.watched.forget(watched, Watcher::Session(SessionRef::Duplex(x)));
+        }
         for timer in [Timer::Handshake(x), Timer::Stall(x), Timer::End(x)] {
             self.timers.set(timer, None);
         }
@@ -96,6 +103,7 @@ impl Env {
         self.exchanges.clear();
         self.admitting.clear();
         self.watchers.clear();
+        self.watched.clear();
         self.shares = Shares::default();
         self.timers.clear();
         self.unread.clear();

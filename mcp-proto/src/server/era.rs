@@ -6,12 +6,13 @@ use super::responder::may_ask;
 use super::response::ErrorReply;
 use super::seal::Inputs;
 use super::session::Negotiated;
-use super::{Context, Incoming, RequestState, ServerConfig, weight};
+use super::{Context, Incoming, RequestState, ServerConfig, Sessions, weight};
 use crate::error::{DiagnosticKind, excerpt};
 use crate::exchange::{Peer, RequestHead};
 use crate::input::{Principal, SessionKey};
-use crate::model::capabilities::ClientCapabilities;
+use crate::model::capabilities::{ClientCapabilities, ServerCapabilities};
 use crate::model::lifecycle::{Implementation, meta};
+use crate::model::logging::LogLevel;
 use crate::rpc::{ErrorObject, Id, JsonKind, Object, RawJson, Request, code};
 use crate::version::{Era, ProtocolVersion};
 use alloc::borrow::Cow;
@@ -115,6 +116,17 @@ impl Parts {
                 Some(token) => Ok(Some(token)),
                 None => Err(ErrorReply::metadata("`progressToken` is neither a string nor an integer")),
             },
+        }
+    }
+
+    /// Checks the level of log messages that a modern request names (2026-07-28, logging: error
+    /// handling). `null` is none.
+    pub(super) fn check_log_level(&self) -> Result<(), ErrorReply> {
+        match self.meta.get(meta::LOG_LEVEL) {
+            Some(level) if level.kind() != JsonKind::Null && LogLevel::read(&level).is_none() => {
+                Err(ErrorReply::params("`logLevel` is not one of the eight levels"))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -251,13 +263,27 @@ impl ServerConfig {
         let capabilities = capabilities.map_err(|_| ErrorReply::params("`capabilities` is not an object"))?;
         let result = Object::new()
             .with("protocolVersion", version.as_str())
-            .with("capabilities", self.capabilities.write(version))
+            .with("capabilities", self.offered(over).write(version))
             .with("serverInfo", self.info.write(version))
             .with_opt("instructions", self.instructions.as_deref());
         let capabilities = Arc::new(ClientCapabilities::read(&capabilities));
         let client = client.map(Arc::new);
         let weight = said + weight::of_declared(client.as_deref(), &capabilities);
         Ok((Negotiated { version, client, capabilities, weight }, result))
+    }
+
+    /// Returns the capabilities that a legacy client can use. Without a session the server has no
+    /// stream on which it could announce a change.
+    fn offered(&self, over: Transport) -> ServerCapabilities {
+        let mut offered = self.capabilities.clone();
+        if over == Transport::Http && self.sessions == Sessions::Off {
+            let lists = [offered.tools.as_mut(), offered.prompts.as_mut()];
+            lists.into_iter().flatten().for_each(|list| list.list_changed = false);
+            if let Some(resources) = &mut offered.resources {
+                (resources.subscribe, resources.list_changed) = (false, false);
+            }
+        }
+        offered
     }
 
     fn supported(&self, over: Transport) -> Vec<RawJson> {

@@ -8,7 +8,7 @@ use crate::input::{RequestKey, SessionKey};
 pub(super) struct StreamKey(pub(super) u64);
 
 /// How the engine finds a session.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum SessionRef {
     /// The one of a duplex connection.
     Duplex(ExchangeId),

@@ -10,23 +10,27 @@ use super::requests::Requests;
 use super::responder::Shared;
 use super::response::{ErrorReply, SerializedResponse};
 use super::transport::HttpState;
-use super::{ServerConfig, weight};
+use super::watched::{Watched, Watcher};
+use super::weight;
 use crate::exchange::ExchangeId;
-use crate::input::{Change, RequestKey};
+use crate::input::{Change, RequestKey, Watch};
 use crate::model::lifecycle::meta;
 use crate::rpc::{Id, Object, RawJson, notification, result_response};
 use crate::version::ProtocolVersion;
-use alloc::collections::BTreeMap;
-use alloc::format;
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use bytes::Bytes;
 
 /// The open subscriptions, and the number of changes.
 pub(super) struct Listens {
     shared: Arc<Shared>,
     table: BTreeMap<RequestKey, Listen>,
-    /// Number of published changes of the list of tools.
+    /// Number of published changes of lists.
     changes: u64,
+    /// The number of the latest change of each list.
+    latest: [u64; 3],
 }
 
 /// An open subscription.
@@ -41,42 +45,36 @@ pub(super) struct Listen {
     /// The id of its request, which each of its notifications repeats.
     id: Id,
     version: ProtocolVersion,
-    /// Whether it includes changes of the list of tools.
-    tools: bool,
-    /// Number of changes that its client was notified of.
+    /// The lists whose changes it includes.
+    lists: [bool; 3],
+    /// The resources that it includes.
+    watched: Option<Box<Watched>>,
+    /// Number of changes of lists that its client was notified of.
     told: u64,
 }
 
-const TOOLS: &str = "notifications/tools/list_changed";
-const TOOLS_FILTER: &str = "toolsListChanged";
+/// The notifications of changed lists: of tools, of prompts, of resources.
+const LISTS: [&str; 3] =
+    ["notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed"];
+const UPDATED: &str = "notifications/resources/updated";
 
 /// A request for a subscription.
 pub(super) struct Wanted {
-    exchange: ExchangeId,
-    id: Id,
-    version: ProtocolVersion,
-    /// Whether it includes changes of the list of tools, and the server announces them.
-    tools: bool,
-}
-
-impl Wanted {
-    pub(super) fn read(
-        config: &ServerConfig,
-        exchange: ExchangeId,
-        id: Id,
-        params: &Object,
-        version: ProtocolVersion,
-    ) -> Result<Self, ErrorReply> {
-        let filter = params.object("notifications").map_err(|e| ErrorReply::params(format!("{e}")))?;
-        let wanted = filter.optional::<bool>(TOOLS_FILTER).map_err(|e| ErrorReply::params(format!("{e}")))?;
-        let tools = wanted == Some(true) && config.capabilities.announces_tools();
-        Ok(Self { exchange, id, version, tools })
-    }
+    pub(super) exchange: ExchangeId,
+    pub(super) id: Id,
+    pub(super) version: ProtocolVersion,
+    /// What it includes: only what the server announces.
+    pub(super) filter: Watch,
+    /// Where its request is answered, if that is open.
+    pub(super) reply_to: Option<ReplyTo>,
 }
 
 impl Listen {
     /// Releases its amounts of the shared limits.
-    fn give_back(&self, env: &mut Env) {
+    fn give_back(&self, env: &mut Env, key: RequestKey) {
+        if let Some(watched) = &self.watched {
+            env.watched.forget(watched, Watcher::Listen(key));
+        }
         env.shares.give_back(self.client, Bound::RunningBytes, self.size);
         env.shares.give_back(self.client, Bound::Streams, 1);
     }
@@ -84,7 +82,7 @@ impl Listen {
 
 impl Listens {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, table: BTreeMap::new(), changes: 0 }
+        Self { shared, table: BTreeMap::new(), changes: 0, latest: [0; 3] }
     }
 
     /// Returns the number of open subscriptions.
@@ -97,7 +95,7 @@ impl Listens {
         self.table.is_empty()
     }
 
-    /// Returns the number of published changes of the list of tools.
+    /// Returns the number of published changes of lists.
     pub(super) const fn changes(&self) -> u64 {
         self.changes
     }
@@ -107,31 +105,57 @@ impl Listens {
         self.table.clear();
     }
 
-    /// Notifies every client of a change, if the server declares that it does.
+    /// Notifies the clients of a change, if the server declares that it does.
     pub(super) fn publish(&mut self, env: &mut Env, http: &mut HttpState, change: Change) {
-        let declared = match change {
-            Change::Tools => env.config.capabilities.announces_tools(),
+        let declared = &env.config.capabilities;
+        let (list, is_declared) = match change {
+            Change::Tools => (0, declared.announces_tools()),
+            Change::Prompts => (1, declared.announces_prompts()),
+            Change::Resources => (2, declared.announces_resources()),
+            Change::Resource(uri) if declared.watches_resources() => {
+                return self.publish_update(env, http, &uri.into());
+            }
+            Change::Resource(_) => return,
         };
-        if !declared {
+        if !is_declared {
             return;
         }
         self.changes += 1;
+        self.latest[list] = self.changes;
         let watchers: Vec<ExchangeId> = env.watchers.iter().copied().collect();
         watchers.into_iter().for_each(|x| self.tell_changes(env, http, x));
+    }
+
+    /// Notifies the clients that watch a resource, or one that it is a part of.
+    fn publish_update(&mut self, env: &mut Env, http: &mut HttpState, uri: &Arc<str>) {
+        let max = env.config.limits.server.max_watched;
+        let mut carriers = BTreeSet::new();
+        for (watcher, whole) in env.watched.of(uri) {
+            match watcher {
+                Watcher::Session(session_ref) => {
+                    if let Some(session) = session_ref.get_mut(env, http) {
+                        session.watched_mut().mark(uri, &whole, max);
+                    }
+                    carriers.extend(session_ref.carrier(http));
+                }
+                Watcher::Listen(key) => {
+                    let Some(listen) = self.table.get_mut(&key) else { continue };
+                    listen.watched.iter_mut().for_each(|watched| watched.mark(uri, &whole, max));
+                    carriers.insert(listen.exchange);
+                }
+            }
+        }
+        carriers.into_iter().for_each(|x| self.tell_changes(env, http, x));
     }
 
     /// The client is initialized: it receives notifications of changes from now on.
     pub(super) fn session_is_ready(&mut self, env: &mut Env, http: &mut HttpState, session_ref: SessionRef) {
         let Some(session) = session_ref.get_mut(env, http) else { return };
         session.set_ready();
-        let carrier = match session_ref {
-            SessionRef::Duplex(x) => {
-                env.watchers.insert(x);
-                Some(x)
-            }
-            SessionRef::Http(session) => http.carrier_of_own_stream(session),
-        };
-        carrier.into_iter().for_each(|x| self.tell_changes(env, http, x));
+        if let SessionRef::Duplex(x) = session_ref {
+            env.watchers.insert(x);
+        }
+        session_ref.carrier(http).into_iter().for_each(|x| self.tell_changes(env, http, x));
     }
 
     /// Sends pending notifications of changes on an exchange, as far as there is room.
@@ -142,34 +166,63 @@ impl Listens {
             self.tell_subscription(env, http, key);
         }
         let Some((session_ref, reply_to)) = ReplyTo::for_changes(env, http, x) else { return };
-        if session_ref.get(env, http).is_none_or(|session| !session.needs_announcement(self.changes)) {
-            return;
-        }
-        let note = notification(TOOLS, None);
-        if reply_to.has_room(env, http, note.len()) {
-            let changes = self.changes;
+        let announced = session_ref.get(env, http).and_then(|session| session.needs_announcement(self.changes));
+        if let Some(announced) = announced {
+            let notes = self.notes(announced, [true; 3], None);
+            if !has_room(env, http, reply_to, &notes) {
+                return;
+            }
             if let Some(session) = session_ref.get_mut(env, http) {
-                session.announce(changes);
+                session.announce(self.changes);
+            }
+            notes.into_iter().for_each(|note| reply_to.send(env, http, note));
+        }
+        while let Some(uri) = session_ref.get(env, http).and_then(|session| session.update()) {
+            let note = notification(UPDATED, Some(&Object::new().with("uri", &**uri)));
+            if !reply_to.has_room(env, http, note.len()) {
+                return;
+            }
+            if let Some(session) = session_ref.get_mut(env, http) {
+                session.watched_mut().told();
             }
             reply_to.send(env, http, note);
         }
     }
 
     fn tell_subscription(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey) {
-        let changes = self.changes;
         let Some(listen) = self.table.get(&key) else { return };
-        if !listen.tools || listen.told >= changes {
-            return;
-        }
         let reply_to = listen.reply_to;
-        let note = notification(TOOLS, Some(&Object::new().with(meta::META, subscription(&listen.id))));
-        if !reply_to.has_room(env, http, note.len()) {
-            return;
+        if listen.told < self.changes {
+            let notes = self.notes(listen.told, listen.lists, Some(&listen.id));
+            if !has_room(env, http, reply_to, &notes) {
+                return;
+            }
+            if let Some(listen) = self.table.get_mut(&key) {
+                listen.told = self.changes;
+            }
+            notes.into_iter().for_each(|note| reply_to.send(env, http, note));
         }
-        if let Some(listen) = self.table.get_mut(&key) {
-            listen.told = changes;
+        while let Some(listen) = self.table.get_mut(&key)
+            && let Some(watched) = &mut listen.watched
+            && let Some(uri) = watched.update()
+        {
+            let params = Object::new().with(meta::META, subscription(&listen.id)).with("uri", &**uri);
+            let note = notification(UPDATED, Some(&params));
+            if !reply_to.has_room(env, http, note.len()) {
+                return;
+            }
+            watched.told();
+            reply_to.send(env, http, note);
         }
-        reply_to.send(env, http, note);
+    }
+
+    /// Returns the notifications of the lists that have changed after change number `told`, one for
+    /// each of them. `id`: the subscription that they belong to.
+    fn notes(&self, told: u64, lists: [bool; 3], id: Option<&Id>) -> Vec<Bytes> {
+        let changed = LISTS.into_iter().zip(self.latest).zip(lists);
+        let changed = changed.filter(|((_, latest), is_included)| *is_included && *latest > told);
+        let params = id.map(|id| Object::new().with(meta::META, subscription(id)));
+        changed.map(|((method, _), _)| notification(method, params.as_ref())).collect()
     }
 
     /// Opens a subscription (2026-07-28 subscriptions). The acknowledgement names the notifications
@@ -181,26 +234,31 @@ impl Listens {
         requests: &mut Requests,
         wanted: Wanted,
     ) -> Result<(), ErrorReply> {
-        let Wanted { exchange: x, id, version, tools } = wanted;
+        let Wanted { exchange: x, id, version, filter, reply_to } = wanted;
         let here = env.exchanges.get(&x).map_or(0, |exchange| exchange.listens.len());
         if here >= env.config.limits.server.max_streams_per_client {
             return Err(ErrorReply::full("there are too many streams"));
         }
-        let (client, size) = (env.client_on(x, None), weight::of_listen(&id, size_of::<(RequestKey, Listen)>()));
+        let watched: usize = filter.uris.iter().map(|uri| weight::of_watched(uri)).sum();
+        let size = weight::of_listen(&id, size_of::<(RequestKey, Listen)>()) + watched;
+        let client = env.client_on(x, None);
         env.check_share(&client, Bound::Streams, 1).map_err(|full| full.reject("there are too many streams"))?;
         requests
             .make_room(env, http, &client, Bound::RunningBytes, size)
             .map_err(|full| full.reject("the server has no room for the stream"))?;
-        let mut honoured = Object::new();
-        if tools {
-            honoured.set(TOOLS_FILTER, true);
-        }
-        let params = Object::new().with(meta::META, subscription(&id)).with("notifications", honoured);
+        let params = Object::new().with(meta::META, subscription(&id)).with("notifications", filter.write());
         let key = requests.mint_key();
         let client = env.shares.take(&client, Bound::Streams, 1);
         env.shares.add(client, Bound::RunningBytes, size);
-        let reply_to = ReplyTo::open(env, http, x, version);
-        let listen = Listen { exchange: x, reply_to, client, size, id: id.clone(), version, tools, told: self.changes };
+        let reply_to = reply_to.unwrap_or_else(|| ReplyTo::open(env, http, x, version));
+        let lists = [filter.tools, filter.prompts, filter.resources];
+        let mut watched = Watched::default();
+        for uri in &filter.uris {
+            watched.insert(&mut env.watched, uri, Watcher::Listen(key), 0);
+        }
+        let watched = (!filter.uris.is_empty()).then(|| Box::new(watched));
+        let told = self.changes;
+        let listen = Listen { exchange: x, reply_to, client, size, id: id.clone(), version, lists, watched, told };
         self.table.insert(key, listen);
         if let Some(exchange) = env.exchanges.get_mut(&x) {
             exchange.listens.insert(key);
@@ -217,7 +275,7 @@ impl Listens {
     /// Removes a subscription without a message. Returns false if there is none with this key.
     pub(super) fn forget(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey) -> bool {
         let Some(listen) = self.table.remove(&key) else { return false };
-        listen.give_back(env);
+        listen.give_back(env, key);
         if let Some(exchange) = env.exchanges.get_mut(&listen.exchange) {
             exchange.listens.remove(&key);
         }
@@ -237,7 +295,7 @@ impl Listens {
     /// (2026-07-28 cancellation).
     pub(super) fn end(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey) {
         let Some(listen) = self.table.remove(&key) else { return };
-        listen.give_back(env);
+        listen.give_back(env, key);
         let Listen { exchange: x, reply_to, id, version, .. } = listen;
         if let Some(exchange) = env.exchanges.get_mut(&x) {
             exchange.listens.remove(&key);
@@ -252,6 +310,21 @@ impl Listens {
             reply_to.send(env, http, notification("notifications/cancelled", Some(&params)));
         }
     }
+}
+
+impl SessionRef {
+    /// Returns the exchange on which the client of a session is notified of changes now.
+    fn carrier(self, http: &HttpState) -> Option<ExchangeId> {
+        match self {
+            Self::Duplex(x) => Some(x),
+            Self::Http(session) => http.carrier_of_own_stream(session),
+        }
+    }
+}
+
+/// Returns whether all these messages can be sent now.
+fn has_room(env: &Env, http: &HttpState, reply_to: ReplyTo, notes: &[Bytes]) -> bool {
+    notes.is_empty() || reply_to.has_room(env, http, notes.iter().map(Bytes::len).sum())
 }
 
 /// Returns the metadata by which a client tells its subscriptions apart.

@@ -43,6 +43,8 @@ mod seal;
 mod session;
 mod shares;
 mod transport;
+mod watched;
+mod watching;
 mod weight;
 
 #[cfg(test)]
@@ -159,17 +161,16 @@ impl Server {
     ///
     /// # Errors
     /// The engine refuses only notifications, and nothing has changed then: [`Refusal::Gone`] after
-    /// the end of the request, [`Refusal::NotWanted`] for progress that the client did not ask for
-    /// and for a method that a handler may not send ([`Cx::notify`](crate::Cx::notify) lists them),
-    /// [`Refusal::NotIncreasing`], [`Refusal::Unencodable`], [`Refusal::Full`] for a custom one
-    /// beyond [`max_unsent`](crate::limits::ServerLimits::max_unsent), [`Refusal::Closed`] after
-    /// the end.
+    /// the end of the request, [`Refusal::NotWanted`] for progress that the client did not ask for,
+    /// for a log message below the level that it wants, and for a method that a handler may not
+    /// send ([`Cx::notify`](crate::Cx::notify) lists them), [`Refusal::NotIncreasing`],
+    /// [`Refusal::Unencodable`], [`Refusal::Full`] for a log message or a custom one beyond
+    /// [`max_unsent`](crate::limits::ServerLimits::max_unsent), [`Refusal::Closed`] after the end.
     pub fn command(&mut self, now: Instant, command: ServerCommand) -> Result<Applied, Refused<ServerCommand>> {
         self.env.now = self.env.now.max(now);
         match command {
             ServerCommand::Respond(answer) => {
-                let answered = self.requests.answer(&mut self.env, &mut self.http, answer);
-                answered.into_iter().for_each(|reply_to| self.end_if_quiet(reply_to));
+                self.on_answer(answer);
             }
             ServerCommand::Notify(key, note) => {
                 self.on_note(key, note).map_err(|refused| refused.map(|note| ServerCommand::Notify(key, note)))?;
@@ -205,8 +206,11 @@ impl Server {
         self.on_note(to, note)
     }
 
-    /// Notifies every client that listens, and every legacy client. Never fails and never waits:
-    /// pending notifications of one client are merged. Does nothing unless
+    /// Notifies the clients that listen, and of a changed list every legacy client. Never fails and
+    /// never waits: while a client does not read, notifications of one list are merged, and so are
+    /// those of one resource ([`max_watched`](crate::limits::ServerLimits::max_watched)). A
+    /// resource is announced to the clients that watch its URI, or one that contains it: with
+    /// `file:///dir/a` also to those that watch `file:///dir`. Does nothing unless
     /// [`ServerConfig::capabilities`] declare it.
     pub fn publish(&mut self, now: Instant, change: Change) {
         self.done(now, Input::Command(ServerCommand::Publish(change)));

@@ -5,17 +5,17 @@ use super::env::Env;
 use super::requests::Requests;
 use super::running::ServedRequest;
 use super::transport::HttpState;
+use crate::error::{DiagnosticKind, Refusal};
 use crate::input::RequestKey;
 use crate::model::capabilities::ServerCapabilities;
 use crate::model::lifecycle::meta;
-use crate::model::logging::LogLevel;
-use crate::rpc::Object;
+use crate::model::logging::{LogLevel, LogMessage};
+use crate::rpc::{Object, notification};
 use crate::version::{Era, ProtocolVersion};
+use alloc::format;
 
 /// The notification that carries a log message.
 const MESSAGE: &str = "notifications/message";
-/// The request by which a legacy client sets the level of its log messages.
-const SET_LEVEL: &str = "logging/setLevel";
 
 /// Returns whether a handler may send this notification. The documentation of
 /// [`Cx::notify`](crate::Cx::notify) has the table.
@@ -23,7 +23,9 @@ fn is_allowed(method: &str, version: ProtocolVersion, declared: &ServerCapabilit
     let rules = version.rules();
     match method {
         // Sent by the engine alone: on its own schedule, by another command, or on subscriptions.
-        "notifications/progress"
+        MESSAGE
+        | "notifications/resources/updated"
+        | "notifications/progress"
         | "notifications/cancelled"
         | "notifications/tools/list_changed"
         | "notifications/prompts/list_changed"
@@ -32,11 +34,6 @@ fn is_allowed(method: &str, version: ProtocolVersion, declared: &ServerCapabilit
         | "notifications/tasks" => false,
         // Sent by clients alone.
         "notifications/initialized" | "notifications/roots/list_changed" => false,
-        // On 2026-07-28 the request itself asks for it.
-        MESSAGE => rules.era == Era::Modern || declared.has_logging(),
-        // On 2026-07-28 these belong on subscriptions. Before, the application knows who
-        // subscribed.
-        "notifications/resources/updated" => rules.era == Era::Legacy && declared.watches_resources(),
         // Only 2025-11-25 has these.
         "notifications/tasks/status" => rules.tasks && declared.has_tasks(),
         "notifications/elicitation/complete" => rules.elicitation_modes && rules.era == Era::Legacy,
@@ -51,35 +48,55 @@ impl ServedRequest {
     }
 
     /// Returns whether its handler may send this notification.
-    pub(super) fn may_send(&self, env: &Env, http: &HttpState, method: &str, params: &Object) -> bool {
+    pub(super) fn may_send(&self, env: &Env, method: &str) -> bool {
         is_allowed(method, self.version, &env.config.capabilities)
-            && (method != MESSAGE || self.is_logged(env, http, params))
     }
 
     /// Returns whether the client wants a log message of this level. On 2026-07-28 the request
     /// names the level. Before, the session has it, and a client that has set none receives every
-    /// message.
-    fn is_logged(&self, env: &Env, http: &HttpState, message: &Object) -> bool {
-        let Some(level) = message.get("level").and_then(|level| LogLevel::read(&level)) else { return false };
-        match self.version.era() {
-            Era::Modern => self.log_level.is_some_and(|least| level >= least),
-            Era::Legacy => {
-                let session = self.reply_to.session(http).and_then(|session_ref| session_ref.get(env, http));
-                session.and_then(|session| session.log_level()).is_none_or(|least| level >= least)
+    /// message. A server that sends log messages declares that.
+    fn is_logged(&self, env: &Env, http: &HttpState, level: LogLevel) -> bool {
+        env.config.capabilities.has_logging()
+            && match self.version.era() {
+                Era::Modern => self.log_level.is_some_and(|least| level >= least),
+                Era::Legacy => {
+                    let session = self.reply_to.session(http).and_then(|session_ref| session_ref.get(env, http));
+                    session.and_then(|session| session.log_level()).is_none_or(|least| level >= least)
+                }
             }
+    }
+
+    /// Reports the log messages that were dropped.
+    pub(super) fn report_dropped_logs(&self, env: &mut Env) {
+        if self.dropped_logs > 0 {
+            env.diagnose(DiagnosticKind::DroppedLog, &format!("{} log messages", self.dropped_logs));
         }
     }
 }
 
 impl Requests {
-    /// A request has succeeded. If it was `logging/setLevel`, its level applies from now on.
-    pub(super) fn keep_log_level(&self, env: &mut Env, http: &mut HttpState, key: RequestKey) {
-        let Some(running) = self.get(key) else { return };
-        let Some(request) = running.request().filter(|request| request.method == SET_LEVEL) else { return };
-        let Some(level) = request.params.get("level").and_then(|level| LogLevel::read(&level)) else { return };
-        let reply_to = running.reply_to;
-        if let Some(session) = reply_to.session_mut(env, http) {
-            session.set_log_level(level);
+    /// Sends a log message of a handler on its request, and on nothing else. Drops and counts it
+    /// while there is no room for it: a client that does not read must not hold up the handler.
+    pub(super) fn send_log(
+        &mut self,
+        env: &mut Env,
+        http: &mut HttpState,
+        key: RequestKey,
+        message: &LogMessage,
+    ) -> Result<(), Refusal> {
+        let running = self.in_handler(key).ok_or(Refusal::Gone)?;
+        if !running.is_logged(env, http, message.level) {
+            return Err(Refusal::NotWanted);
         }
+        let bytes = notification(MESSAGE, Some(&message.write()));
+        let reply_to = running.reply_to;
+        if !reply_to.has_room(env, http, bytes.len()) {
+            running.dropped_logs = running.dropped_logs.saturating_add(1);
+            return Err(Refusal::Full);
+        }
+        running.report_dropped_logs(env);
+        running.dropped_logs = 0;
+        reply_to.send(env, http, bytes);
+        Ok(())
     }
 }

@@ -3,6 +3,7 @@
 //! difference between the two for a running request.
 
 use super::ExchangeId;
+use super::client::ClientKey;
 use super::env::Env;
 use super::keys::{ReplyTo, SessionRef};
 use super::response::SerializedResponse;
@@ -21,6 +22,14 @@ impl SessionRef {
         match self {
             Self::Duplex(x) => env.duplex(x).map(|duplex| &duplex.session),
             Self::Http(session) => http.http_session(session).map(|session| &session.session),
+        }
+    }
+
+    /// Returns the client that a session counts for.
+    pub(super) fn holder(self, env: &Env, http: &HttpState) -> Option<ClientKey> {
+        match self {
+            Self::Duplex(x) => env.exchanges.get(&x).map(|exchange| exchange.client),
+            Self::Http(session) => http.http_session(session).map(|session| session.opener),
         }
     }
 

@@ -182,6 +182,7 @@ impl Requests {
             batch,
             token,
             log_level: ServedRequest::log_level_in(version, &incoming.meta),
+            dropped_logs: 0,
             progress: None,
             held: None,
             since: env.now,
@@ -290,8 +291,9 @@ impl Requests {
     }
 
     /// Removes a request from every table.
-    fn forget(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey) -> Option<ServedRequest> {
+    pub(super) fn forget(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey) -> Option<ServedRequest> {
         let running = self.table.remove(&key)?;
+        running.report_dropped_logs(env);
         env.shares.give_back(running.client, Bound::RunningBytes, running.size);
         env.shares.give_back(running.client, Bound::Requests, 1);
         env.timers.set(Timer::Handler(key), None);
@@ -393,11 +395,15 @@ impl Requests {
                 if let Some(diagnostic) = diagnostic {
                     env.queue.report(diagnostic);
                 }
-                if code.is_none() {
-                    self.keep_log_level(env, http, answer.key);
+                match self.watch_accepted(env, http, answer.key, code) {
+                    Ok(()) => self.finish(env, http, answer.key, bytes, code),
+                    Err(ErrorReply { error, kind, .. }) => {
+                        env.diagnose(kind, &error.message);
+                        self.finish_with_error(env, http, answer.key, &error.message);
+                    }
                 }
-                self.finish(env, http, answer.key, bytes, code);
             }
+            Answered::Listen(_) => self.finish_with_error(env, http, answer.key, "no subscription"),
             Answered::Ask { .. } if reply_to.has_left(env) => {
                 self.finish_with_error(env, http, answer.key, "the client can no longer be asked");
             }
@@ -421,7 +427,7 @@ impl Requests {
     }
 
     /// Returns a request whose handler runs.
-    fn in_handler(&mut self, key: RequestKey) -> Option<&mut ServedRequest> {
+    pub(super) fn in_handler(&mut self, key: RequestKey) -> Option<&mut ServedRequest> {
         self.table.get_mut(&key).filter(|running| matches!(running.stage, RequestStage::Handler))
     }
 
@@ -473,9 +479,10 @@ impl Requests {
         let reply_to = running.reply_to;
         match note {
             Note::Progress(progress) => self.send_progress(env, http, key, progress)?,
+            Note::Log(message) => self.send_log(env, http, key, message)?,
             Note::CloseStream(retry) => return reply_to.close_for_resumption(env, http, *retry),
             Note::Custom(method, params) => {
-                if !running.may_send(env, http, method, params) {
+                if !running.may_send(env, method) {
                     return Err(Refusal::NotWanted);
                 }
                 let bytes = notification(method, Some(params));

@@ -7,7 +7,7 @@ use super::incoming::{Declaration, Incoming, RequestState};
 use super::seal::{self, Inputs, Memory};
 use crate::error::{Diagnostic, DiagnosticKind};
 use crate::exchange::ExchangeId;
-use crate::input::{Answer, Answered, InputRequest, LegacyInputRequest, Outcome, Principal, RequestKey};
+use crate::input::{Answer, Answered, InputRequest, LegacyInputRequest, Outcome, Principal, RequestKey, Watch};
 use crate::model::capabilities::ClientCapabilities;
 use crate::model::content::Content;
 use crate::model::lifecycle::{CacheHints, meta};
@@ -123,6 +123,9 @@ pub struct Responder {
 /// The methods that a modern server may answer with input requests.
 const MAY_ASK: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
+/// The request that opens a subscription.
+pub(super) const LISTEN: &str = "subscriptions/listen";
+
 /// Maximum size of params, in bytes, that are sealed or opened within half a millisecond, whatever
 /// they contain.
 const LARGE: usize = 32 << 10;
@@ -193,6 +196,9 @@ impl Responder {
         match outcome {
             Outcome::Error(error) => self.error(error, None),
             _ if let Some(fault) = fault => self.error(*fault, None),
+            Outcome::Complete(result) if self.version.era() == Era::Modern && self.method == LISTEN => {
+                self.subscription(&result)
+            }
             Outcome::Complete(result) if self.lacks_structure(&result) => self.missing_structure(result),
             Outcome::Complete(result) => self.result(result, "complete", None),
             Outcome::NeedInput { requests, state } => self.questions(requests, state),
@@ -317,6 +323,14 @@ impl Responder {
             };
         }
         self.message(error_response(Some(&self.id), &error), Some(error.code), diagnostic)
+    }
+
+    /// Returns the decision on a subscription: the engine opens it with the filter in the result.
+    fn subscription(self, result: &Object) -> Answer {
+        match result.object("notifications").and_then(|filter| Watch::read(&filter)) {
+            Ok(filter) => Answer { key: self.key, what: Answered::Listen(filter) },
+            Err(e) => self.error(ErrorObject::new(code::INTERNAL_ERROR, format!("the decision: {e}")), None),
+        }
     }
 
     fn message(&self, bytes: bytes::Bytes, code: Option<i64>, diagnostic: Option<Diagnostic>) -> Answer {

@@ -35,6 +35,8 @@ pub(super) struct ServedRequest {
     pub(super) token: Option<Id>,
     /// The lowest level of log messages that the request wants. `None`: it wants none.
     pub(super) log_level: Option<LogLevel>,
+    /// Number of log messages that were dropped since the last one that was sent.
+    pub(super) dropped_logs: u32,
     /// The last progress that the application reported.
     pub(super) progress: Option<f64>,
     /// The newest progress notification, if it waits for room.

@@ -3,12 +3,14 @@
 //! as it is open, an HTTP session for as long as it lives. Modern requests on a duplex connection
 //! use its table of ids and nothing else of it.
 
+use super::watched::Watched;
 use crate::input::RequestKey;
 use crate::model::capabilities::ClientCapabilities;
 use crate::model::lifecycle::Implementation;
 use crate::model::logging::LogLevel;
 use crate::rpc::Id;
 use crate::version::ProtocolVersion;
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::format;
 use alloc::sync::Arc;
@@ -28,9 +30,11 @@ pub(super) struct Session {
     /// Whether the client has sent `notifications/initialized`. It receives no notification of a
     /// change before.
     is_ready: bool,
-    /// Number of changes of the list of tools that the client was notified of.
+    /// Number of changes of lists that the client was notified of.
     announced: u64,
     log_level: Option<LogLevel>,
+    /// The resources that the client watches.
+    watched: Option<Box<Watched>>,
 }
 
 /// What `initialize` negotiated.
@@ -96,6 +100,7 @@ impl Session {
             is_ready: false,
             announced: changes,
             log_level: None,
+            watched: None,
         }
     }
 
@@ -109,9 +114,25 @@ impl Session {
         self.negotiated = Some(negotiated);
     }
 
-    /// Returns the estimated size of the client's declaration in `initialize`, in bytes.
+    /// Returns the estimated memory of what the client keeps here, in bytes: its declaration in
+    /// `initialize`, and the resources that it watches.
     pub(super) fn weight(&self) -> usize {
-        self.negotiated.as_ref().map_or(0, |negotiated| negotiated.weight)
+        let declared = self.negotiated.as_ref().map_or(0, |negotiated| negotiated.weight);
+        declared + self.watched().map_or(0, Watched::weight)
+    }
+
+    /// Returns the resources that the client watches.
+    pub(super) fn watched(&self) -> Option<&Watched> {
+        self.watched.as_deref()
+    }
+
+    pub(super) fn watched_mut(&mut self) -> &mut Watched {
+        self.watched.get_or_insert_default()
+    }
+
+    /// Returns the pending update of a resource, if the client may receive it.
+    pub(super) fn update(&self) -> Option<&Arc<str>> {
+        self.watched().filter(|_| self.is_ready)?.update()
     }
 
     /// Adds a running request or a subscription, or replaces its key.
@@ -177,10 +198,10 @@ impl Session {
         self.is_ready = true;
     }
 
-    /// Returns whether the client is to be notified that the list of tools has changed `changes`
-    /// times.
-    pub(super) const fn needs_announcement(&self, changes: u64) -> bool {
-        self.is_ready && self.announced < changes
+    /// Returns the number of changes that the client was notified of, if it is to be notified of
+    /// more: lists have changed `changes` times.
+    pub(super) fn needs_announcement(&self, changes: u64) -> Option<u64> {
+        Some(self.announced).filter(|announced| self.is_ready && *announced < changes)
     }
 
     /// The client was notified of all `changes`.

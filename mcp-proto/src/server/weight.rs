@@ -7,15 +7,18 @@ use super::responder::Responder;
 use super::running::{Entry, ServedRequest};
 use super::seal::Inputs;
 use super::transport::ServedExchange;
+use super::watched::Watcher;
 use super::{Incoming, RequestState, client};
 use crate::exchange::RequestHead;
 use crate::input::RequestKey;
 use crate::model::capabilities::ClientCapabilities;
 use crate::model::lifecycle::Implementation;
 use crate::rpc::{ErrorObject, Id, RawJson};
+use crate::short_set::ShortSet;
 use crate::version::Era;
 use alloc::borrow::Cow;
 use alloc::string::String;
+use alloc::sync::Arc;
 
 /// The memory of shared bytes beside their content.
 const SHARED: usize = 48;
@@ -124,6 +127,13 @@ pub(super) fn of_listen(id: &Id, entry: usize) -> usize {
     let tables = entry + size_of::<RequestKey>() + size_of::<(Id, RequestKey)>();
     // Two tables contain the id.
     SPARE * tables + 2 * of_id(id) + EXCHANGE
+}
+
+/// Returns the memory of a watched URI, in bytes: the text, its entries in the tables of the server
+/// and of its client, and that of an update that waits.
+pub(super) fn of_watched(uri: &str) -> usize {
+    let entries = 3 * size_of::<Arc<str>>() + size_of::<ShortSet<Watcher>>();
+    SHARED + uri.len() + SPARE * entries
 }
 
 fn of_implementation(client: &Implementation) -> usize {

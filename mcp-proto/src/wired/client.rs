@@ -1,6 +1,8 @@
 //! A client engine over its connections (seam A): the connections, their pools, and one queue of
 //! actions. No socket, no wait, no method, header or status.
 
+mod commands;
+
 use super::connections::Connections;
 use super::pool::{ConnectionUse, OriginPools, PoolStep, QueuedRequest};
 use super::tally::Counters;
@@ -231,11 +233,6 @@ impl WiredClient {
         let notified = self.client.notify_tracked(self.now, method, params);
         self.end(notified.as_ref().map(|id| Applied::Notification(*id)).map_err(|refused| &refused.why));
         notified
-    }
-
-    /// Stops tracking a notification: see [`Client::untrack`].
-    pub fn untrack(&mut self, now: Instant, notification: NotificationId) {
-        self.done(now, ClientCommand::Untrack(notification));
     }
 
     /// Shuts down in order. The last output is [`Event::Terminated`]. A second call does nothing.

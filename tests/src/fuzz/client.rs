@@ -16,7 +16,7 @@ use mcp_proto::model::elicitation::ElicitResult;
 use mcp_proto::model::sampling::SampleResult;
 use mcp_proto::rpc::{Id, Message, Object, code};
 use mcp_proto::wired::WiredClient;
-use mcp_proto::{ClientConfig, ErrorObject, Instant, ping, tools};
+use mcp_proto::{ClientConfig, ErrorObject, Instant, LogLevel, Watch, ping, tools};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,6 +73,7 @@ fn config(script: &mut Script<'_>) -> ClientConfig {
     let limits = &mut config.limits;
     if flag(7) {
         limits.client.max_calls = 3;
+        limits.client.max_watched = 2;
         limits.client.max_inputs = 1;
         limits.client.max_rounds = 2;
         limits.client.max_retired = 1;
@@ -88,6 +89,13 @@ fn config(script: &mut Script<'_>) -> ClientConfig {
     // The events dropped there depend on the times of taking the outputs.
     limits.client.max_queued_events = usize::MAX;
     config
+}
+
+/// Some changes to watch.
+fn watch(script: &mut Script<'_>) -> Watch {
+    let mut watch = Watch::new();
+    (watch.tools, watch.resources) = (script.below(2) == 1, script.below(3) == 1);
+    (0..script.below(4)).fold(watch, |watch, n| watch.with_uri(format!("a:{n}")))
 }
 
 struct Channel {
@@ -162,8 +170,17 @@ impl Run {
             }
             4 => self.answer(script),
             5 => {
-                let method = (*script.pick(&["acme/note", "notifications/x", "tools/call", ""])).to_owned();
-                let _ = self.tell(Input::Command(ClientCommand::Notify(method, Object::new())));
+                let note = |method: &str| ClientCommand::Notify(method.to_owned(), Object::new());
+                let command = match script.below(8) {
+                    0 => note("acme/note"),
+                    1 => note("notifications/x"),
+                    2 => note("tools/call"),
+                    3 => note(""),
+                    4 => ClientCommand::RootsChanged,
+                    5 => ClientCommand::LogLevel(LogLevel::ALL.get(script.below(9)).copied()),
+                    _ => ClientCommand::Watch(watch(script)),
+                };
+                let _ = self.tell(Input::Command(command));
             }
             6 | 7 => self.tick(),
             8 => self.open_all(),

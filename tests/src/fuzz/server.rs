@@ -6,12 +6,14 @@ use super::talk;
 use crate::sim::app::{self, Application};
 use crate::sim::{accept, is_of_refused};
 use bytes::Bytes;
+use mcp_proto::LogLevel;
 use mcp_proto::exchange::{
     Action, Closed, ConnectionId, Headers, Inbound, IoEvent, Outbound, Peer, RequestHead, Shutdown,
 };
 use mcp_proto::frame::{Conn, Kind};
-use mcp_proto::input::{Input, Note, RequestKey, ServerCommand};
+use mcp_proto::input::{Change, Input, Note, RequestKey, ServerCommand};
 use mcp_proto::limits::FrameLimits;
+use mcp_proto::model::logging::LogMessage;
 use mcp_proto::server::Event;
 use mcp_proto::wired::WiredServer;
 use mcp_proto::{Instant, ServerConfig};
@@ -47,6 +49,8 @@ fn run(data: &[u8]) -> Vec<u8> {
 
 fn config(script: &mut Script<'_>, mut config: ServerConfig) -> ServerConfig {
     let flags = script.byte();
+    config.capabilities.resources.get_or_insert_default().subscribe = true;
+    config.capabilities.logging.get_or_insert_default();
     let limits = &mut config.limits;
     if flags & 1 == 1 {
         limits.server.max_running_requests = 4;
@@ -155,9 +159,13 @@ impl Run {
             }
             13 => {
                 // The request may never have existed, or has ended.
-                let key = RequestKey::new(script.below(6) as u64);
-                let note = Note::Custom("acme/note".into(), mcp_proto::Object::new());
-                self.tell(Input::Command(ServerCommand::Notify(key, note)));
+                let n = script.below(8) as u64;
+                let custom = Note::Custom("acme/note".into(), mcp_proto::Object::new());
+                self.tell(Input::Command(match n {
+                    6 => ServerCommand::Publish(Change::Resource("a:1/part".into())),
+                    7 => ServerCommand::Notify(RequestKey::new(1), Note::Log(LogMessage::new(LogLevel::Error, "d"))),
+                    _ => ServerCommand::Notify(RequestKey::new(n), custom),
+                }));
             }
             14 => self.abort_all(),
             _ if script.below(8) == 0 => self.tell(Input::Command(ServerCommand::Shutdown(talk::time(script)))),

@@ -17,7 +17,7 @@ const RESULTS: [&str; 12] = [
     r#"{"resultType":"input_required","requestState":"s","inputRequests":{"q":{"method":"elicitation/create","params":{"mode":"form","message":"m","requestedSchema":{"type":"object","properties":{"a":{"type":"string"}}}}}}}"#,
     r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}"#,
     r#"{"resultType":"complete","supportedVersions":["2025-11-25","1999-01-01"],"capabilities":{}}"#,
-    r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}"#,
+    r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"logging":{},"resources":{"subscribe":true}},"serverInfo":{"name":"s","version":"1"}}"#,
     r#"{"protocolVersion":"2024-11-05","capabilities":{},"serverInfo":{"name":"s","version":"1"}}"#,
     r#"{"resultType":"later"}"#,
 ];
@@ -33,7 +33,7 @@ const ERRORS: [&str; 6] = [
 ];
 
 /// Methods of either side.
-const METHODS: [&str; 14] = [
+const METHODS: [&str; 20] = [
     "tools/call",
     "tools/list",
     "ping",
@@ -47,8 +47,18 @@ const METHODS: [&str; 14] = [
     "elicitation/create",
     "sampling/createMessage",
     "roots/list",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "logging/setLevel",
+    "subscriptions/listen",
+    "notifications/resources/updated",
+    "notifications/subscriptions/acknowledged",
     "acme/x",
 ];
+
+/// Members of the params of requests and notifications about what is watched and logged.
+const WATCHED: &str =
+    r#""uri":"a:1","level":"info","data":1,"notifications":{"toolsListChanged":true,"resourceSubscriptions":["a:1"]}"#;
 
 const META: &str = r#""_meta":{"progressToken":7,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"roots":{}}}"#;
 
@@ -87,7 +97,7 @@ pub fn of_server(script: &mut Script<'_>) -> String {
         ),
         1 => {
             let method = script.pick(&METHODS);
-            format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"requestId":{id}}}}}"#)
+            format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"requestId":{id},{WATCHED}}}}}"#)
         }
         2 => {
             let method = script.pick(&METHODS);
@@ -195,7 +205,7 @@ fn of_client_alone(script: &mut Script<'_>, said: &mut Said) -> (&'static str, S
                 r#"{{"jsonrpc":"2.0","id":{id},"method":"initialize","params":{{"protocolVersion":"{version}",{params}}}}}"#
             )
         }
-        4 => format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"cursor":"x",{META}}}}}"#),
+        4 => format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"cursor":"x",{WATCHED},{META}}}}}"#),
         5 => format!(
             r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"requestId":{id},"progressToken":{id},"progress":1}}}}"#
         ),

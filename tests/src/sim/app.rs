@@ -4,11 +4,12 @@
 use mcp_proto::exchange::ExchangeId;
 use mcp_proto::input::{Answer, Note, RequestKey, ServerCommand};
 use mcp_proto::model::elicitation::{ElicitResult, Form};
+use mcp_proto::model::logging::LogMessage;
 use mcp_proto::model::tools::{CallToolResult, Tool};
 use mcp_proto::route::{Cx, Routed, ToolError};
 use mcp_proto::rpc::Object;
 use mcp_proto::server::{Context, Incoming, Responder};
-use mcp_proto::{Handler, Instant, Outcome, Progress, Router, tool};
+use mcp_proto::{Handler, Instant, LogLevel, Outcome, Progress, Router, tool};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -99,7 +100,8 @@ pub fn router() -> Router {
 
 /// The same with other tools at any time, and with messages that have a mark.
 pub fn marked_router() -> Router {
-    with_tools(Router::new("sim", "1").tools_change(), tool("work"))
+    let router = Router::new("sim", "1").tools_change().prompts_change().watchable().logging();
+    with_tools(router, tool("work"))
 }
 
 fn with_tools(router: Router, work: Tool) -> Router {
@@ -207,7 +209,13 @@ fn notes(work: &Work, mark: Mark) -> VecDeque<(Note, Option<u64>)> {
         let params = Object::new().with("mark", mark.text().as_str()).with("n", n);
         (Note::Custom("acme/said".into(), params), Some(n))
     };
-    let said = (1..=work.says.unwrap_or_default()).map(said);
+    let logged = |n: u64| {
+        let level = LogLevel::ALL[n as usize % LogLevel::ALL.len()];
+        (Note::Log(LogMessage::new(level, mark.text().as_str())), None)
+    };
+    // Each other one has a log message before it, as far as the client wants it.
+    let said = (1..=work.says.unwrap_or_default())
+        .flat_map(|n| (work.host.is_some() && n % 2 == 1).then(|| logged(n + mark.run)).into_iter().chain([said(n)]));
     let mut notes: VecDeque<_> = (1..=work.ticks).map(progress).chain(said).collect();
     if work.closes == Some(true) {
         notes.insert(notes.len() / 2, (Note::CloseStream(None), None));

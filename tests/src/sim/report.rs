@@ -62,7 +62,12 @@ impl InputKind {
             Input::Command(ClientCommand::Cancel(..)) => Self::Cancel,
             Input::Command(ClientCommand::Answer(..) | ClientCommand::Authorize(..)) => Self::Answer,
             Input::Command(
-                ClientCommand::Notify(..) | ClientCommand::NotifyTracked(..) | ClientCommand::Untrack(_),
+                ClientCommand::Notify(..)
+                | ClientCommand::NotifyTracked(..)
+                | ClientCommand::Untrack(_)
+                | ClientCommand::Watch(_)
+                | ClientCommand::LogLevel(_)
+                | ClientCommand::RootsChanged,
             ) => Self::Notify,
             Input::Command(ClientCommand::Close) => Self::Close,
             Input::Tick => Self::Tick,

@@ -7,6 +7,7 @@ use crate::client::Event;
 use crate::error::Refused;
 use crate::exchange::{Action, ConnectionId, IoEvent};
 use crate::input::*;
+use crate::model::logging::LogLevel;
 use crate::rpc::Object;
 use crate::time::Instant;
 use crate::wired::{Tape, WiredClient};
@@ -123,6 +124,30 @@ impl Checked<WiredClient> {
     #[track_caller]
     pub fn untrack(&mut self, now: Instant, notification: NotificationId) {
         self.act(now, |client| client.untrack(now, notification));
+    }
+
+    /// As [`WiredClient::watch`].
+    ///
+    /// # Errors
+    /// [`Refused`] with the set.
+    #[track_caller]
+    pub fn watch(&mut self, now: Instant, watch: Watch) -> Result<(), Refused<Watch>> {
+        self.act(now, |client| client.watch(now, watch))
+    }
+
+    /// As [`WiredClient::log_level`].
+    #[track_caller]
+    pub fn log_level(&mut self, now: Instant, level: Option<LogLevel>) {
+        self.act(now, |client| client.log_level(now, level));
+    }
+
+    /// As [`WiredClient::roots_changed`].
+    ///
+    /// # Errors
+    /// As [`WiredClient::roots_changed`].
+    #[track_caller]
+    pub fn roots_changed(&mut self, now: Instant) -> Result<(), Refused<()>> {
+        self.act(now, |client| client.roots_changed(now))
     }
 
     /// As [`WiredClient::close`].

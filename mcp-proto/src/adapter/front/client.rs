@@ -9,11 +9,13 @@ use crate::adapter::ConnectError;
 use crate::adapter::calls::Collected;
 use crate::adapter::client_options::ClientOptions;
 use crate::adapter::os::exit;
+use crate::adapter::watches::WatchId;
 use crate::call::{Call, Calling, IntoCall, Method, Paged, Pages, Progress};
 use crate::client::{ClientConfig, Termination, Verdict};
 use crate::error::{CallError, Refusal};
-use crate::input::{CallId, NotificationId};
+use crate::input::{CallId, NotificationId, Watch};
 use crate::model::lifecycle::ServerInfo;
+use crate::model::logging::LogLevel;
 use crate::rpc::Object;
 use crate::stats::ClientStats;
 use alloc::boxed::Box;
@@ -112,6 +114,41 @@ impl Client {
         let shared = Arc::clone(self.shared());
         let id = shared.with(|state, now| state.core.notify(now, method, params))?;
         Ok(PendingNotification { shared, id })
+    }
+
+    /// Watches these changes until the returned value is dropped. The client watches what all live
+    /// watchers and [`ClientConfig::watch`] name together. The callback for events receives
+    /// [`Event::Watching`](crate::client::Event::Watching), what the server announces of it, and
+    /// [`Event::Changed`](crate::client::Event::Changed).
+    ///
+    /// # Errors
+    /// [`Refusal::Full`] with too many URIs
+    /// ([`max_watched`](crate::limits::ClientLimits::max_watched)), [`Refusal::Closed`] after the
+    /// end. Nothing has changed then.
+    pub fn watch(&self, watch: Watch) -> Result<Watcher, Refusal> {
+        let shared = Arc::clone(self.shared());
+        let id = shared.with(|state, now| match state.abandoned {
+            true => Err(Refusal::Closed),
+            false => state.core.watch(now, watch),
+        })?;
+        Ok(Watcher { shared, id })
+    }
+
+    /// Requests log messages of this level or above: see
+    /// [`Client::log_level`](crate::Client::log_level). The callback for events receives them. Log
+    /// messages are deprecated since 2026-07-28.
+    pub fn log_level(&self, level: Option<LogLevel>) {
+        self.shared().with(|state, now| state.core.log_level(now, level));
+    }
+
+    /// Notifies the server that the roots have changed, if its revision has that: see
+    /// [`Client::roots_changed`](crate::Client::roots_changed). Roots are deprecated since
+    /// 2026-07-28.
+    ///
+    /// # Errors
+    /// [`Refusal`]: nothing was sent.
+    pub fn roots_changed(&self) -> Result<(), Refusal> {
+        self.shared().with(|state, now| state.core.roots_changed(now))
     }
 
     /// Waits for the end of negotiation. Calls need not wait for it: the engine sends them then.
@@ -347,6 +384,26 @@ impl Drop for PendingNotification {
 impl fmt::Debug for PendingNotification {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("PendingNotification").field(&self.id).finish()
+    }
+}
+
+/// What a part of the application watches, from [`Client::watch`]. Dropping it ends that. It does
+/// not keep the client open.
+#[must_use = "dropping it ends the watch"]
+pub struct Watcher {
+    shared: Arc<ClientShared>,
+    id: WatchId,
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.shared.with(|state, now| state.core.unwatch(now, self.id));
+    }
+}
+
+impl fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Watcher").field(&self.id).finish()
     }
 }
 

@@ -11,7 +11,7 @@ mod server;
 #[cfg(all(test, not(shuttle)))]
 mod tests;
 
-pub use client::{Client, Closer, Elements, Pending, PendingNotification};
+pub use client::{Client, Closer, Elements, Pending, PendingNotification, Watcher};
 pub use connection::{DrivenConnection, Turned};
 pub use gateway::{Exchange, Gateway};
 pub use server::{CALLBACK_GRACE, Listening, Server};

@@ -57,8 +57,8 @@ pub(in crate::client) enum LinkEvent {
     PingLost,
     /// A message hook denied a ping, which is not retired.
     PingDenied(Id, String),
-    /// The subscription, whose request is retired, ended.
-    SubscriptionEnded(SubscriptionEnd),
+    /// A subscription, whose request is retired, ended.
+    SubscriptionEnded(Id, SubscriptionEnd),
     /// The server named the delay before the client may subscribe again.
     SubscriptionRetry(Duration),
     /// The delivery of a tracked notification ended.
@@ -67,7 +67,7 @@ pub(in crate::client) enum LinkEvent {
     SessionLost(Box<SessionLoss>),
     /// Calls no longer wait for the listener.
     Released,
-    /// The client may have missed a change of the tools.
+    /// The client may have missed changes.
     ChangesMissed,
     /// The server refused the listener in a way that the end of the session may explain.
     SessionDoubted,

@@ -12,8 +12,8 @@ mod subscription;
 mod whatever_happens;
 
 /// A client of a URL, and the POST requests that it has started.
-struct Http {
-    rig: Rig,
+pub(super) struct Http {
+    pub(super) rig: Rig,
 }
 
 impl Http {
@@ -21,13 +21,13 @@ impl Http {
         Self::with(|_| {})
     }
 
-    fn with(set: impl FnOnce(&mut ClientConfig)) -> Self {
+    pub(super) fn with(set: impl FnOnce(&mut ClientConfig)) -> Self {
         let mut config = ClientConfig::url("http://127.0.0.1:8000/mcp?x=1").unwrap();
         set(&mut config);
         Self { rig: Rig::new(config) }
     }
 
-    fn ready() -> Self {
+    pub(super) fn ready() -> Self {
         let mut http = Self::new();
         let (exchange, id) = http.last();
         http.answer(exchange, 200, &discover_body(&id, &["2026-07-28"]));
@@ -36,7 +36,7 @@ impl Http {
         http
     }
 
-    fn posts(&self) -> Vec<(ExchangeId, RequestHead, Value, bool)> {
+    pub(super) fn posts(&self) -> Vec<(ExchangeId, RequestHead, Value, bool)> {
         let post = |(exchange, start): &(ExchangeId, Start)| match start {
             Start::Http { head, body, repeatable, .. } => {
                 // A GET has no body.
@@ -49,12 +49,12 @@ impl Http {
     }
 
     /// Returns the exchange and the id of the last POST.
-    fn last(&self) -> (ExchangeId, Value) {
+    pub(super) fn last(&self) -> (ExchangeId, Value) {
         let (exchange, _, body, _) = self.posts().pop().unwrap();
         (exchange, body["id"].clone())
     }
 
-    fn item(&mut self, exchange: ExchangeId, item: Inbound) {
+    pub(super) fn item(&mut self, exchange: ExchangeId, item: Inbound) {
         self.rig.handle_event(exchange, ExchangeEvent::Inbound(item));
     }
 
@@ -89,23 +89,29 @@ impl Http {
 
     /// The server accepts `initialize` with this session.
     fn accept(&mut self, session: &str) {
+        self.accept_with(session, &json!({"tools": {}}));
+    }
+
+    /// Like [`accept`](Self::accept), with these capabilities.
+    pub(super) fn accept_with(&mut self, session: &str, capabilities: &Value) {
         let (exchange, id) = self.last();
         let headers = Headers::new().with("content-type", "application/json").with("mcp-session-id", session);
         self.item(exchange, Inbound::Response(ResponseHead { status: 200, headers }));
-        let body = json!({"jsonrpc": "2.0", "id": id, "result": initialized("2025-11-25")});
+        let mut body = json!({"jsonrpc": "2.0", "id": id, "result": initialized("2025-11-25")});
+        body["result"]["capabilities"] = capabilities.clone();
         self.item(exchange, Inbound::Message(parse(body.to_string().into(), 128).unwrap()));
         self.item(exchange, Inbound::End);
     }
 
     /// Sends a response without a body.
-    fn refuse(&mut self, exchange: ExchangeId, status: u16) {
+    pub(super) fn refuse(&mut self, exchange: ExchangeId, status: u16) {
         self.head(exchange, status);
         self.item(exchange, Inbound::End);
     }
 
     /// Returns the exchanges after the first `from`, as `METHOD detail`: the method of the message,
     /// or the last event id of a GET.
-    fn lines(&self, from: usize) -> Vec<String> {
+    pub(super) fn lines(&self, from: usize) -> Vec<String> {
         let line = |(_, head, body, _): &(ExchangeId, RequestHead, Value, bool)| {
             let what = match body["method"].as_str() {
                 Some(method) => method,
@@ -133,19 +139,19 @@ impl Http {
     }
 
     /// Sends a complete JSON response.
-    fn answer(&mut self, exchange: ExchangeId, status: u16, body: &Value) {
+    pub(super) fn answer(&mut self, exchange: ExchangeId, status: u16, body: &Value) {
         self.head(exchange, status);
         self.item(exchange, Inbound::Message(parse(body.to_string().into(), 128).unwrap()));
         self.item(exchange, Inbound::End);
     }
 
     /// Sends the head of an event stream.
-    fn stream(&mut self, exchange: ExchangeId) {
+    pub(super) fn stream(&mut self, exchange: ExchangeId) {
         let headers = Headers::new().with("content-type", "text/event-stream");
         self.item(exchange, Inbound::Response(ResponseHead { status: 200, headers }));
     }
 
-    fn event(&mut self, exchange: ExchangeId, body: &Value) {
+    pub(super) fn event(&mut self, exchange: ExchangeId, body: &Value) {
         let data = Data::Message(parse(body.to_string().into(), 128).unwrap());
         self.item(exchange, Inbound::Event(SseEvent { id: None, retry: None, data }));
     }

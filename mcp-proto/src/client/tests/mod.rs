@@ -6,11 +6,13 @@ mod era;
 mod heads;
 mod http;
 mod hygiene;
+mod logging;
 mod notifications;
 mod pings;
 mod refresh;
 mod restart;
 mod subscription;
+mod watching;
 
 use super::*;
 use crate::call::{Custom, Pages, custom, ping};

@@ -62,7 +62,7 @@ fn listens(rig: &Rig) -> usize {
 /// A client of a program that watches tools, after the probe. Returns it with the id of the
 /// subscription.
 fn watching(set: impl FnOnce(&mut ClientConfig)) -> (Rig, Value) {
-    let mut config = ClientConfig { watch: Watch { tools: true }, ..ClientConfig::program(Program::new("server")) };
+    let mut config = ClientConfig { watch: Watch::new().with_tools(), ..ClientConfig::program(Program::new("server")) };
     set(&mut config);
     let mut rig = Rig::new(config);
     rig.open();
@@ -88,7 +88,8 @@ fn subscription_opens_only_if_enabled_and_supported() {
     assert_eq!((&listen["id"], &listen["params"]["notifications"]), (&id, &json!({"toolsListChanged": true})));
     assert_eq!(listen["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
     for (wanted, told) in [(false, true), (true, false), (false, false)] {
-        let mut rig = Rig::new(ClientConfig { watch: Watch { tools: wanted }, ..ClientConfig::given() });
+        let mut rig =
+            Rig::new(ClientConfig { watch: Watch { tools: wanted, ..Watch::new() }, ..ClientConfig::given() });
         rig.open();
         let id = rig.last_id();
         rig.answer(&id, hello(told));
@@ -97,7 +98,7 @@ fn subscription_opens_only_if_enabled_and_supported() {
     // Older servers send changes without a subscription.
     let mut rig = Rig::ready(
         ProtocolVersion::V2025_11_25,
-        ClientConfig { watch: Watch { tools: true }, ..ClientConfig::given() },
+        ClientConfig { watch: Watch::new().with_tools(), ..ClientConfig::given() },
     );
     rig.say(json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
     assert_eq!((listens(&rig), changes(&rig)), (0, 1));
@@ -148,8 +149,8 @@ fn only_acknowledged_changes_of_the_subscription_count() {
     assert_eq!(changes(&rig), 1);
     assert!(!rig.events.iter().any(|event| matches!(event, Event::Notification { .. })));
     // Messages without a subscription are handled as usual.
-    rig.say(json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": 1}}));
-    assert!(matches!(rig.events.last(), Some(Event::Notification { method, .. }) if method == "notifications/message"));
+    rig.say(json!({"jsonrpc": "2.0", "method": "acme/note", "params": {"level": "info", "data": 1}}));
+    assert!(matches!(rig.events.last(), Some(Event::Notification { method, .. }) if method == "acme/note"));
 }
 
 // covers: SUB-C-010, SUB-C-009, SUB-B-005, STDIO-C-011

@@ -15,6 +15,7 @@ mod progress;
 mod properties;
 mod rounds;
 mod shares;
+mod watching;
 mod web;
 
 use super::*;

@@ -1,7 +1,9 @@
 //! The notifications that a handler may send for its request.
 
 use super::*;
+use crate::LogLevel;
 use crate::model::capabilities::ServerCapabilities;
+use crate::model::logging::LogMessage;
 
 const VERSIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
 
@@ -19,9 +21,14 @@ impl Talking {
         Self { bench, version }
     }
 
-    /// Sends a notification on a new request with this `logLevel`. Returns the message to the
-    /// client, or the reason of the refusal.
-    fn send(&mut self, level: Option<&str>, method: &str, params: &str) -> Result<Vec<String>, Refusal> {
+    /// Sends a notification on a new request. Returns the message to the client, or the reason of
+    /// the refusal.
+    fn send(&mut self, method: &str, params: &str) -> Result<Vec<String>, Refusal> {
+        self.note(None, Note::Custom(method.into(), object(params)))
+    }
+
+    /// Like [`send`](Self::send), on a request with this `logLevel`.
+    fn note(&mut self, level: Option<&str>, note: Note) -> Result<Vec<String>, Refusal> {
         let request = if self.version == "2026-07-28" { modern("7", "x/y", "") } else { legacy("7", "x/y", "{}") };
         let level = level.map(|level| format!(r#""_meta":{{"io.modelcontextprotocol/logLevel":{level},"#));
         let request = match &level {
@@ -29,7 +36,6 @@ impl Talking {
             None => request,
         };
         let (responder, _) = self.bench.request(A, &request);
-        let note = Note::Custom(method.into(), object(params));
         let sent = self.bench.server.notify(self.bench.now, responder.key(), note.clone());
         let heard = self.bench.heard(A);
         self.bench.complete(responder, "{}");
@@ -45,14 +51,14 @@ impl Talking {
 
     fn log(&mut self, asked: Option<&str>, level: &str) -> Result<Vec<String>, Refusal> {
         let asked = asked.map(|asked| format!("\"{asked}\""));
-        self.send(asked.as_deref(), "notifications/message", &format!(r#"{{"level":"{level}","data":"d"}}"#))
+        self.note(asked.as_deref(), Note::Log(LogMessage::new(LogLevel::parse(level).unwrap(), "d")))
     }
 }
 
 const ALL: &str =
     r#"{"logging":{},"resources":{"subscribe":true,"listChanged":true},"prompts":{"listChanged":true},"tasks":{}}"#;
 
-// covers: SUB-S-001, CANC-S-005, PROG-B-003, PROG-B-006
+// covers: SUB-S-001, LOG-S-006, CANC-S-005, PROG-B-003, PROG-B-006
 #[test]
 fn notification_of_the_engine_is_refused() {
     let engine = [
@@ -65,33 +71,34 @@ fn notification_of_the_engine_is_refused() {
         "notifications/resources/list_changed",
         "notifications/subscriptions/acknowledged",
         "notifications/tasks",
+        "notifications/message",
+        "notifications/resources/updated",
     ];
     for version in VERSIONS {
         let mut talking = Talking::new(version, ALL);
         for method in engine {
-            let sent = talking.send(Some("\"debug\""), method, r#"{"level":"error","data":1}"#);
+            let sent = talking.send(method, r#"{"level":"error","data":1}"#);
             assert_eq!(sent, Err(Refusal::NotWanted), "{version} {method}");
         }
     }
 }
 
-// covers: SUB-S-001, ELIC-S-012, RSUB-S-002
+// covers: ELIC-S-012
 #[test]
 fn notifications_pass_in_their_revisions() {
     // The method, the revisions that have it, and the capability that the server must declare.
-    let rows: [(&str, &[&str], &str); 3] = [
-        ("notifications/resources/updated", &VERSIONS[..4], r#"{"resources":{"subscribe":true}}"#),
+    let rows: [(&str, &[&str], &str); 2] = [
         ("notifications/tasks/status", &VERSIONS[3..4], r#"{"tasks":{}}"#),
         ("notifications/elicitation/complete", &VERSIONS[3..4], "{}"),
     ];
     for (method, versions, declared) in rows {
         for version in VERSIONS {
-            let sent = Talking::new(version, declared).send(None, method, r#"{"a":1}"#);
+            let sent = Talking::new(version, declared).send(method, r#"{"a":1}"#);
             let line = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"a":1}}}}"#);
             let expected = if versions.contains(&version) { Ok(vec![line]) } else { Err(Refusal::NotWanted) };
             assert_eq!(sent, expected, "{version} {method}");
             for missing in ["{}", r#"{"resources":{}}"#, r#"{"resources":{"subscribe":false}}"#] {
-                let sent = Talking::new(version, missing).send(None, method, "{}");
+                let sent = Talking::new(version, missing).send(method, "{}");
                 assert_eq!(
                     sent.is_ok(),
                     versions.contains(&version) && declared == "{}",
@@ -102,7 +109,7 @@ fn notifications_pass_in_their_revisions() {
     }
     for version in VERSIONS {
         for method in ["x", "notifications/interop", "notifications/message/x", "acme/list_changed"] {
-            assert!(Talking::new(version, "{}").send(None, method, "{}").is_ok(), "{version} {method}");
+            assert!(Talking::new(version, "{}").send(method, "{}").is_ok(), "{version} {method}");
         }
     }
 }
@@ -123,16 +130,10 @@ fn modern_log_level_filters_per_request() {
             assert_eq!(sent, expected, "{level} where {asked} was asked for");
         }
     }
-    // The level is absent or invalid. The level of one request does not apply to the next one.
+    // The level is absent. The level of one request does not apply to the next one.
     assert_eq!(talking.log(None, "emergency"), Err(Refusal::NotWanted));
-    for level in ["\"trace\"", "\"ERROR\"", "7", "null", "{}"] {
-        let sent = talking.send(Some(level), "notifications/message", r#"{"level":"emergency","data":"d"}"#);
-        assert_eq!(sent, Err(Refusal::NotWanted), "{level}");
-    }
-    for params in ["{}", r#"{"level":"trace","data":1}"#, r#"{"level":null,"data":1}"#] {
-        let sent = talking.send(Some("\"debug\""), "notifications/message", params);
-        assert_eq!(sent, Err(Refusal::NotWanted), "{params}");
-    }
+    // A server that does not declare that it logs sends nothing.
+    assert_eq!(Talking::new("2026-07-28", "{}").log(Some("debug"), "emergency"), Err(Refusal::NotWanted));
 }
 
 // covers: LOG-S-001, LOG-S-003
@@ -155,30 +156,23 @@ fn legacy_log_message_needs_the_logging_capability() {
 #[test]
 fn log_level_applies_to_its_connection() {
     let mut talking = Talking::new("2025-06-18", r#"{"logging":{}}"#);
-    let set = |talking: &mut Talking, params: &str, result: Result<&str, i64>| {
-        let (responder, _) = talking.bench.request(A, &legacy("8", "logging/setLevel", params));
-        let outcome = match result {
-            Ok(result) => Outcome::Complete(object(result)),
-            Err(code) => Outcome::Error(ErrorObject::new(code, "no")),
-        };
-        talking.bench.answer(responder, outcome);
-        talking.bench.outputs();
+    let set = |talking: &mut Talking, params: &str| {
+        let said = talking.bench.say(A, &legacy("8", "logging/setLevel", params));
+        said == [r#"{"jsonrpc":"2.0","id":8,"result":{}}"#]
     };
-    set(&mut talking, r#"{"level":"warning"}"#, Ok("{}"));
+    assert!(set(&mut talking, r#"{"level":"warning"}"#));
     assert_eq!(talking.log(None, "notice"), Err(Refusal::NotWanted));
     assert!(talking.log(None, "warning").is_ok());
-    // An error of the handler or an invalid level changes nothing.
-    set(&mut talking, r#"{"level":"debug"}"#, Err(-32602));
-    set(&mut talking, r#"{"level":"trace"}"#, Ok("{}"));
-    set(&mut talking, "{}", Ok("{}"));
+    // An invalid level changes nothing.
+    assert!(!set(&mut talking, r#"{"level":"trace"}"#) && !set(&mut talking, "{}"));
     assert_eq!(talking.log(None, "notice"), Err(Refusal::NotWanted));
-    set(&mut talking, r#"{"level":"debug"}"#, Ok("{}"));
+    assert!(set(&mut talking, r#"{"level":"debug"}"#));
     assert!(talking.log(None, "debug").is_ok());
     // Another connection has a level of its own.
-    set(&mut talking, r#"{"level":"emergency"}"#, Ok("{}"));
+    assert!(set(&mut talking, r#"{"level":"emergency"}"#));
     talking.bench = talking.bench.initialized(B, "2025-06-18", "{}");
     let (responder, _) = talking.bench.request(B, &legacy("7", "x/y", "{}"));
-    let note = Note::Custom("notifications/message".into(), object(r#"{"level":"info","data":1}"#));
+    let note = Note::Log(LogMessage::new(LogLevel::Info, "d"));
     talking.bench.server.notify(talking.bench.now, responder.key(), note).unwrap();
     assert_eq!(talking.bench.heard(B).len(), 1);
 }

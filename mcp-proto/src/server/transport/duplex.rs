@@ -142,7 +142,10 @@ impl Server {
                     self.requests.run(&mut self.env, &mut self.http, ReplyTo::Duplex(x), x, admitted, None)
                 }
                 Modern::Reply(result) => self.reply(x, None, result_response(&id, &result)),
-                Modern::Listen(params) => self.listen(x, id, &params, version)?,
+                Modern::Ask(admitted) => {
+                    self.requests.run(&mut self.env, &mut self.http, ReplyTo::Duplex(x), x, admitted, None)
+                }
+                Modern::Listen(filter) => self.listen(x, id, filter, version)?,
             }
             return Ok(());
         }
@@ -161,7 +164,7 @@ impl Server {
                 }
                 self.requests.run(&mut self.env, &mut self.http, ReplyTo::Duplex(x), x, admitted, batch);
             }
-            Legacy::Pong => self.reply(x, batch, result_response(&id, &Object::new())),
+            Legacy::Done => self.reply(x, batch, result_response(&id, &Object::new())),
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ mod calls;
 mod connections;
 mod log;
 mod offers;
+mod watching;
 
 use super::{Link, LinkOptions, Time};
 use crate::client::Policy;

@@ -16,7 +16,7 @@ use crate::adapters::Adapter;
 use crate::exit_code;
 use mcp_proto::adapter::ServerOptions;
 use mcp_proto::input::Change;
-use mcp_proto::{CallToolResult, Cx, Denied, Handler, Progress, Router, Tool, ToolError, WireMessage};
+use mcp_proto::{CallToolResult, Cx, Denied, Handler, LogLevel, Progress, Router, Tool, ToolError, WireMessage};
 
 /// A tool: the steps of its handler, and its result. It is converted to a handler of either
 /// adapter.
@@ -40,6 +40,8 @@ pub enum Step {
     CloseStream,
     /// Notifies the clients that subscribed to a change.
     Publish(Change),
+    /// Sends a log message of this text, if the client wants it.
+    Log(&'static str),
 }
 
 /// The options of the program.
@@ -117,6 +119,7 @@ impl Step {
             Self::Pause(time) => return Some(*time),
             Self::Progress(progress) => cx.progress(progress.clone()),
             Self::CloseStream => cx.close_stream(None),
+            Self::Log(text) => cx.log(LogLevel::Info, None, *text),
             Self::Publish(change) => {
                 cx.publish(change.clone());
                 Ok(())
@@ -153,6 +156,9 @@ fn in_a_task(steps: Vec<Step>, end: End) -> Handler {
 fn router(handler: fn(Vec<Step>, End) -> Handler) -> Router {
     let router = Router::new("everything-server", env!("CARGO_PKG_VERSION"))
         .tools_change()
+        .prompts_change()
+        .watchable()
+        .logging()
         // The suite sends answers with its first call
         // (`input-required-result-ignore-extra-params`).
         .configure(|config| config.compat.unasked_answers = true);

@@ -54,8 +54,6 @@ fn content() -> Vec<Fixture> {
             .into_output()
         }),
         fixture("test_error_handling", "Fails", |_| Err("This tool intentionally returns an error for testing".into())),
-        // There is no log yet.
-        fixture("test_logging_tool", "Runs without writing a log", |_| said("Nothing was logged.")),
     ]
 }
 
@@ -73,6 +71,24 @@ fn on_the_way() -> Vec<Fixture> {
             ..fixture("test_reconnection", "Closes its stream before it answers", |_| {
                 said("The stream was closed before this answer.")
             })
+        },
+        Fixture {
+            steps: vec![
+                Step::Log("Tool execution started"),
+                pause(),
+                Step::Log("Tool processing data"),
+                pause(),
+                Step::Log("Tool execution completed"),
+            ],
+            ..fixture("test_tool_with_logging", "Logs three times", |_| said("Done, with log messages."))
+        },
+        Fixture {
+            steps: vec![Step::Log("Logged on request")],
+            ..fixture("test_logging_tool", "Logs if the client asks for it", |_| said("Done."))
+        },
+        Fixture {
+            steps: vec![Step::Publish(Change::Prompts)],
+            ..fixture("test_trigger_prompt_change", "Says that the list of prompts has changed", |_| said("Said."))
         },
         Fixture {
             steps: vec![Step::Publish(Change::Tools)],

@@ -12,8 +12,8 @@ use mcp_proto::input::Change;
 use mcp_proto::input::{Authorization, CallId, ClientCommand, InputKey, InputRequest};
 use mcp_proto::rpc::Object;
 use mcp_proto::server::Sessions;
-use mcp_proto::{Call, CallError, ClientConfig, ProtocolVersion, Versions, tools};
-use std::collections::BTreeMap;
+use mcp_proto::{Call, CallError, ClientConfig, LogLevel, ProtocolVersion, Versions, Watch, tools};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// The timeout of calls without their own.
@@ -39,6 +39,8 @@ pub struct Host {
     pub(super) watches: bool,
     /// Questions that were answered.
     pub(super) answered: u64,
+    /// The resources that it has ever watched.
+    watched: BTreeSet<String>,
     asks: bool,
     rng: Rng,
     /// The calls of questions.
@@ -95,6 +97,7 @@ impl Host {
             principal,
             watches: config.watch.tools && (older.is_none() || listener != ListenerStart::Never && has_sessions),
             answered: 0,
+            watched: BTreeSet::new(),
             asks: older.is_none_or(|version| has_sessions && version.rules().elicitation),
             rng,
             asked: BTreeMap::new(),
@@ -141,6 +144,27 @@ impl Client<Host> {
             call = call.progress();
         }
         (call, limit)
+    }
+
+    /// A command about what is watched and logged.
+    pub(super) fn watch_or_log(&mut self) -> ClientCommand {
+        let rng = &mut self.own.rng;
+        match rng.below(8) {
+            0 => ClientCommand::RootsChanged,
+            1 | 2 => ClientCommand::LogLevel(LogLevel::ALL.get(rng.below(9) as usize).copied()),
+            _ => {
+                let mut watch = Watch::new();
+                (watch.tools, watch.prompts) = (rng.per_mille(600), rng.per_mille(300));
+                let watch = (0..rng.below(4)).fold(watch, |watch, n| watch.with_uri(format!("sim:{n}")));
+                self.own.watched.extend(watch.uris.iter().cloned());
+                ClientCommand::Watch(watch)
+            }
+        }
+    }
+
+    /// Whether it watches the tools now, and is sure to receive their changes.
+    pub(super) fn watches(&self) -> bool {
+        self.own.watches && self.engine.client().watched().tools
     }
 
     /// One of the calls that were made, or none.
@@ -221,6 +245,14 @@ impl Client<Host> {
                 self.own.asked.insert(token.key(), marks[0].tag);
             }
             Event::Changed(Change::Tools) => report.changes += 1,
+            Event::Changed(Change::Resource(uri)) => {
+                let whole = uri.split('/').next().expect("a text has a first part");
+                assert!(self.own.watched.contains(whole), "an update of {uri}, which was never watched");
+            }
+            Event::Log { message, .. } => {
+                let marks = Mark::all(message.data.as_str());
+                assert!(!marks.is_empty() && marks.iter().all(|mark| mark.host == self.number), "{message:?}");
+            }
             Event::ListenerLost { again: None, .. } => self.own.watches = false,
             // After a final refusal it does not try again.
             Event::Diagnostic(diagnostic) => self.own.watches &= diagnostic.kind != DiagnosticKind::ListenerOff,

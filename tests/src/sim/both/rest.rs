@@ -78,7 +78,7 @@ impl World {
     fn check_watchers(&mut self) {
         let ready = |world: &Self, n: usize| {
             let host = &world.clients[n];
-            host.own.watches
+            host.watches()
                 && host.state() == State::Ready
                 && world.end.watch.is_ready(host.number)
                 && host.changed.is_none_or(|at| at < world.net.now)

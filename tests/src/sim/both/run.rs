@@ -79,6 +79,11 @@ impl World {
             56 => {
                 self.apply(n, Input::Command(ClientCommand::Notify("acme/note".into(), Object::new())));
             }
+            // In the end nothing changes what is watched.
+            _ if self.net.chaos.rate > 0 && self.per_mille(40) => {
+                let command = self.clients[n].watch_or_log();
+                self.apply(n, Input::Command(command));
+            }
             57..=58 => {
                 if self.per_mille(400) {
                     self.apply(n, Input::Command(ClientCommand::Close));

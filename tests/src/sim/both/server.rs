@@ -230,7 +230,13 @@ impl World {
     // ---- its life
 
     pub(super) fn publish(&mut self) {
-        self.apply_to_server(Input::Command(ServerCommand::Publish(Change::Tools)));
+        let change = match self.below(8) {
+            0 => Change::Prompts,
+            n @ 1..=3 => Change::Resource(format!("sim:{n}")),
+            4 => Change::Resource("sim:1/part".into()),
+            _ => Change::Tools,
+        };
+        self.apply_to_server(Input::Command(ServerCommand::Publish(change)));
     }
 
     /// It is gone without a word.

@@ -1,15 +1,15 @@
 //! The inputs of the engines of a simulated run, in names of the harness: renames in a crate change
 //! nothing here.
 
-use mcp_proto::Instant;
 use mcp_proto::call::{CallOptions, RawCall};
 use mcp_proto::exchange::{Closed, ConnectionId, ExitStatus, Headers, IoEvent, Peer};
 use mcp_proto::input::{
-    Admission, AdmitKey, AuthKey, Authorization, CallId, ClientCommand, Input, InputAnswer, InputKey, Principal,
-    ServerCommand, WiredClientInput, WiredServerInput,
+    Admission, AdmitKey, AuthKey, Authorization, CallId, Change, ClientCommand, Input, InputAnswer, InputKey,
+    Principal, ServerCommand, WiredClientInput, WiredServerInput,
 };
 use mcp_proto::model::elicitation::ElicitResult;
 use mcp_proto::rpc::{Object, RawJson};
+use mcp_proto::{Instant, LogLevel, Watch};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -55,8 +55,8 @@ pub enum Op {
     Late(u64),
     /// Progress of a request that does not exist.
     StrayNote,
-    /// The tools changed.
-    Publish,
+    /// The tools, the prompts or the resources changed, or the resource of this URI.
+    Publish(ChangeOp),
     /// The access of this principal ends.
     Revoke(String),
     /// The application decides about the item with this key.
@@ -107,7 +107,20 @@ pub enum CommandOp {
     Notify(String, String),
     NotifyTracked(String, String),
     Authorize(u64, Option<String>),
+    Watch { lists: [bool; 3], uris: Vec<String> },
+    LogLevel(Option<String>),
+    RootsChanged,
     Close,
+}
+
+/// A change.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names of mcp_proto::input::Change")]
+pub enum ChangeOp {
+    Tools,
+    Prompts,
+    Resources,
+    Resource(String),
 }
 
 /// How to wait for a call, in milliseconds.
@@ -201,7 +214,7 @@ impl Log {
             Input::Event(connection, wire) => Op::Wire(connection.0, wire.into()),
             Input::Tick => Op::Tick,
             Input::Command(ServerCommand::Respond(_) | ServerCommand::Notify(..)) => return,
-            Input::Command(ServerCommand::Publish(_)) => Op::Publish,
+            Input::Command(ServerCommand::Publish(change)) => Op::Publish(change.into()),
             Input::Command(ServerCommand::Revoke(principal)) => Op::Revoke(principal.0.clone()),
             Input::Command(ServerCommand::Admit(key, admission)) => Op::Admit(key.number(), admission.into()),
             Input::Command(ServerCommand::Shutdown(grace)) => Op::Shutdown(millis(*grace)),
@@ -314,6 +327,12 @@ impl From<&ClientCommand> for CommandOp {
                 assert_eq!(fields.iter().count(), 1, "one field");
                 Self::Authorize(key.number(), Some(fields.get("Authorization").expect("that field").to_owned()))
             }
+            ClientCommand::Watch(watch) => Self::Watch {
+                lists: [watch.tools, watch.prompts, watch.resources],
+                uris: watch.uris.iter().cloned().collect(),
+            },
+            ClientCommand::LogLevel(level) => Self::LogLevel(level.map(|level| level.as_str().to_owned())),
+            ClientCommand::RootsChanged => Self::RootsChanged,
             ClientCommand::Close => Self::Close,
             other => panic!("no run commands {other:?}"),
         }
@@ -362,7 +381,38 @@ impl CommandOp {
                 });
                 ClientCommand::Authorize(AuthKey::new(*key), with)
             }
+            Self::Watch { lists: [tools, prompts, resources], uris } => {
+                let mut watch = uris.iter().fold(Watch::new(), |watch, uri| watch.with_uri(uri.as_str()));
+                (watch.tools, watch.prompts, watch.resources) = (*tools, *prompts, *resources);
+                ClientCommand::Watch(watch)
+            }
+            Self::LogLevel(level) => ClientCommand::LogLevel(level.as_deref().and_then(LogLevel::parse)),
+            Self::RootsChanged => ClientCommand::RootsChanged,
             Self::Close => ClientCommand::Close,
+        }
+    }
+}
+
+impl From<&Change> for ChangeOp {
+    fn from(change: &Change) -> Self {
+        match change {
+            Change::Tools => Self::Tools,
+            Change::Prompts => Self::Prompts,
+            Change::Resources => Self::Resources,
+            Change::Resource(uri) => Self::Resource(uri.clone()),
+            other => panic!("no run publishes {other:?}"),
+        }
+    }
+}
+
+impl ChangeOp {
+    /// The type that an application uses.
+    pub fn change(&self) -> Change {
+        match self {
+            Self::Tools => Change::Tools,
+            Self::Prompts => Change::Prompts,
+            Self::Resources => Change::Resources,
+            Self::Resource(uri) => Change::Resource(uri.clone()),
         }
     }
 }

@@ -112,7 +112,7 @@ impl Replay {
             Op::StrayNote => self.input(now, Input::Command(stray_note())),
             Op::Wire(connection, wire) => self.input(now, Input::Event(ConnectionId(*connection), wire.wire())),
             Op::Tick => self.input(now, Input::Tick),
-            Op::Publish => self.input(now, Input::Command(ServerCommand::Publish(mcp_proto::input::Change::Tools))),
+            Op::Publish(change) => self.input(now, Input::Command(ServerCommand::Publish(change.change()))),
             Op::Revoke(principal) => {
                 self.input(now, Input::Command(ServerCommand::Revoke(principal.as_str().into())));
             }

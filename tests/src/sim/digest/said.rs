@@ -161,6 +161,9 @@ fn of_client(event: &client::Event) -> Option<String> {
         }
         Event::InputNeeded { token, call, .. } => format!("7 {} {:?}", token.key().number(), call.map(|call| call.0)),
         Event::Changed(Change::Tools) => "8".into(),
+        Event::Changed(change) => format!("20 {change:?}"),
+        Event::Watching(watch) => format!("21 {watch:?}"),
+        Event::Log { call, message } => format!("22 {:?} {}", call.map(|call| call.0), message.data.as_str()),
         Event::AuthNeeded { token, challenge, targets } => {
             let targets: Vec<u64> = targets.iter().map(|call| call.0).collect();
             format!("9 {} {} {targets:?}", token.key().number(), challenge.status)

@@ -66,7 +66,7 @@ impl HttpLink {
             ExchangeRole::Request(id, Purpose::Listen) => {
                 self.exchanges.remove(exchange);
                 env.ids.retire(&id);
-                self.subscription_ended(SubscriptionEnd::Ended(end, None));
+                self.subscription_ended(id, SubscriptionEnd::Ended(end, None));
             }
             _ => {}
         }
@@ -119,7 +119,7 @@ impl HttpLink {
             }
             Purpose::Discover | Purpose::Initialize => LinkEvent::Handshake(HandshakeEvent::Denied(reason)),
             Purpose::Ping => LinkEvent::PingDenied(id, reason),
-            Purpose::Listen => LinkEvent::SubscriptionEnded(SubscriptionEnd::Denied(reason)),
+            Purpose::Listen => LinkEvent::SubscriptionEnded(id, SubscriptionEnd::Denied(reason)),
         });
     }
 
@@ -131,7 +131,7 @@ impl HttpLink {
         env.ids.retire(&id);
         self.events.push_back(match purpose {
             Purpose::Discover | Purpose::Initialize => LinkEvent::Handshake(HandshakeEvent::Closed(sent, why)),
-            Purpose::Listen => LinkEvent::SubscriptionEnded(SubscriptionEnd::Ended(StreamEnd::Closed(why), None)),
+            Purpose::Listen => LinkEvent::SubscriptionEnded(id, SubscriptionEnd::Ended(StreamEnd::Closed(why), None)),
             Purpose::Ping | Purpose::Call(_) => LinkEvent::PingLost,
         });
     }
@@ -146,11 +146,14 @@ impl HttpLink {
         env.ids.retire(&id);
         self.events.push_back(match purpose {
             Purpose::Ping | Purpose::Call(_) => LinkEvent::PingLost,
-            Purpose::Listen if http.has_failed() => LinkEvent::SubscriptionEnded(match Self::end_of_attempt(&http) {
-                (true, end, at_least) => SubscriptionEnd::Ended(end, at_least),
-                (false, end, _) => SubscriptionEnd::Refused(end),
-            }),
-            Purpose::Listen => LinkEvent::SubscriptionEnded(SubscriptionEnd::Ended(end, None)),
+            Purpose::Listen if http.has_failed() => LinkEvent::SubscriptionEnded(
+                id,
+                match Self::end_of_attempt(&http) {
+                    (true, end, at_least) => SubscriptionEnd::Ended(end, at_least),
+                    (false, end, _) => SubscriptionEnd::Refused(end),
+                },
+            ),
+            Purpose::Listen => LinkEvent::SubscriptionEnded(id, SubscriptionEnd::Ended(end, None)),
             Purpose::Discover | Purpose::Initialize if http.has_failed() => {
                 let (tells_of_era, error) = (tells_of_era(http.status()), Box::new(http.to_error()));
                 LinkEvent::Handshake(HandshakeEvent::Refused { tells_of_era, error })
@@ -164,8 +167,8 @@ impl HttpLink {
         });
     }
 
-    fn subscription_ended(&mut self, end: SubscriptionEnd) {
-        self.events.push_back(LinkEvent::SubscriptionEnded(end));
+    fn subscription_ended(&mut self, id: Id, end: SubscriptionEnd) {
+        self.events.push_back(LinkEvent::SubscriptionEnded(id, end));
     }
 }
 

@@ -104,7 +104,7 @@ impl HttpLink {
         }
         let may_be_gone = end == StreamEnd::Status(404) && in_session;
         self.give_up_listener(env, exchange, end, false);
-        if may_be_gone && env.config.watch.tools {
+        if may_be_gone && !env.watch.is_empty() {
             self.events.push_back(LinkEvent::SessionDoubted);
         }
     }
@@ -123,7 +123,7 @@ impl HttpLink {
             ListenerEnd::Stop if was_open => self.give_up_listener(env, exchange, end, false),
             ListenerEnd::Resume | ListenerEnd::Stop | ListenerEnd::Ignore => {
                 if let NextRound::Over = self.schedule_resume(env, exchange, end.clone(), at_least) {
-                    self.give_up_listener(env, exchange, end, env.config.watch.tools);
+                    self.give_up_listener(env, exchange, end, !env.watch.is_empty());
                 }
             }
         }

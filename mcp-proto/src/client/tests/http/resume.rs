@@ -156,7 +156,7 @@ fn repeated_events_are_found_in_the_last_16() {
     // One round delivers a message, two more deliver none.
     assert_eq!(at.len(), 3);
     assert!(http.rig.has_ended(call));
-    let told = http.rig.events.iter().filter(|event| matches!(event, Event::Notification { .. })).count();
+    let told = http.rig.events.iter().filter(|event| matches!(event, Event::Log { .. })).count();
     assert_eq!(told, 3 * 16);
     let mut http = Http::legacy(|_| {});
     let (call, _) = cut_call(&mut http, Some(100));

@@ -9,6 +9,7 @@ const CHANGED: &str = "notifications/tools/list_changed";
 
 fn announces(config: &mut ServerConfig) {
     config.capabilities.tools.get_or_insert_default().list_changed = true;
+    config.capabilities.logging = Some(Object::new());
 }
 
 fn listen(id: &str, filter: &str) -> String {
@@ -259,8 +260,8 @@ fn request_notifications_are_not_sent_on_a_subscription() {
     let body = modern("1", "tools/call", r#","name":"t""#).replace(r#""_meta":{"#, meta);
     let x = site.post(call, &body);
     let (responder, _) = site.handed();
-    let log = object(r#"{"level":"info","data":"d"}"#);
-    let notes = [Note::Progress(crate::model::Progress::new(1.0)), Note::Custom("notifications/message".into(), log)];
+    let log = crate::model::logging::LogMessage::new(crate::LogLevel::Info, "d");
+    let notes = [Note::Progress(crate::model::Progress::new(1.0)), Note::Log(log)];
     for note in notes {
         site.bench.server.notify(site.bench.now, responder.key(), note).unwrap();
     }

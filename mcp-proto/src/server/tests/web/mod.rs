@@ -6,6 +6,7 @@ mod requests;
 mod revoke;
 mod sessions;
 mod streams;
+mod watching;
 
 use super::*;
 use crate::exchange::{Headers, ResponseHead};
@@ -61,6 +62,17 @@ impl Site {
         );
         self.take();
         x
+    }
+
+    /// Admits everything that waits, for one principal.
+    pub(super) fn admit_all(&mut self) {
+        for event in core::mem::take(&mut self.events) {
+            if let Event::Admit(token, _) = event {
+                let admission = Admission::Accept(Some("somebody".into()));
+                self.bench.server.admit(self.bench.now, token, admission);
+            }
+        }
+        self.take();
     }
 
     /// Sends a POST with this body.

@@ -227,22 +227,6 @@ fn revision_other_than_that_of_the_session_is_refused() {
     }
 }
 
-// covers: LOG-S-004
-#[test]
-fn log_level_applies_to_its_session() {
-    let mut site = Site::with(|config| config.capabilities.logging = Some(Object::new()));
-    let (quiet, loud) = (site.session("2025-11-25", "{}"), site.session("2025-11-25", "{}"));
-    site.post(quiet.headers(), &legacy("1", "logging/setLevel", r#"{"level":"error"}"#));
-    let (responder, _) = site.handed();
-    site.complete(responder, "{}");
-    for (client, wants) in [(quiet, false), (loud, true)] {
-        client.call(&mut site, 2);
-        let (responder, _) = site.handed();
-        let note = Note::Custom("notifications/message".into(), object(r#"{"level":"warning","data":1}"#));
-        assert_eq!(site.bench.server.notify(site.bench.now, responder.key(), note).is_ok(), wants);
-    }
-}
-
 // covers: B-189, B-206, S3-50
 #[test]
 fn full_sessions_evict_an_unused_one() {

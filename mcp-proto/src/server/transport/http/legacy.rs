@@ -92,7 +92,7 @@ impl Server {
                 self.requests.run(&mut self.env, &mut self.http, ReplyTo::Stream(stream), x, admitted, None);
                 Ok(())
             }
-            Ok(Legacy::Pong) => {
+            Ok(Legacy::Done) => {
                 self.env.answer_one(x, Headers::new(), result_response(&id, &Object::new()));
                 Ok(())
             }
@@ -265,7 +265,7 @@ impl Server {
                             self.http.run_in_batch(key);
                             self.requests.run(&mut self.env, &mut self.http, ReplyTo::Stream(key), x, admitted, None);
                         }
-                        Ok(Legacy::Pong) => answers.push(result_response(&id, &Object::new())),
+                        Ok(Legacy::Done) => answers.push(result_response(&id, &Object::new())),
                         Err(ErrorReply { error, kind, .. }) => {
                             self.env.diagnose(kind, &error.message);
                             answers.push(error_response(Some(&id), &error));

@@ -29,16 +29,16 @@ impl Server {
         let id = request.id.clone();
         let context = RequestContext { exchange: x, session: None, in_batch: false };
         match self.dispatch_modern(context, version, Transport::Http, request, parts)? {
-            Modern::Run(admitted) => {
+            Modern::Listen(_) | Modern::Ask(_) if !self.env.takes_events(x) => {
+                let text = "the answer is an event stream, which is not accepted";
+                return Err(ErrorReply { status: Some(406), ..ErrorReply::params(text) });
+            }
+            Modern::Run(admitted) | Modern::Ask(admitted) => {
                 let reply_to = ReplyTo::open(&mut self.env, &mut self.http, x, version);
                 self.requests.run(&mut self.env, &mut self.http, reply_to, x, admitted, None);
             }
             Modern::Reply(result) => self.env.answer_one(x, Headers::new(), result_response(&id, &result)),
-            Modern::Listen(_) if !self.env.takes_events(x) => {
-                let text = "the answer is an event stream, which is not accepted";
-                return Err(ErrorReply { status: Some(406), ..ErrorReply::params(text) });
-            }
-            Modern::Listen(params) => self.listen(x, id, &params, version)?,
+            Modern::Listen(filter) => self.listen(x, id, filter, version)?,
         }
         Ok(())
     }

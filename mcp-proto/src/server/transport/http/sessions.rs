@@ -12,9 +12,10 @@ use crate::exchange::ExchangeId;
 use crate::input::{RequestKey, SessionKey};
 use crate::server::client::Bound;
 use crate::server::env::Env;
-use crate::server::keys::{StreamKey, Timer};
+use crate::server::keys::{SessionRef, StreamKey, Timer};
 use crate::server::response::ErrorReply;
 use crate::server::session::{Negotiated, Session};
+use crate::server::watched::Watcher;
 use crate::server::{Event, Server, SessionEnd};
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -134,6 +135,9 @@ impl Server {
         self.http.streams_of(key).into_iter().for_each(|stream| self.end_stream(stream));
         let Some(session) = self.http.sessions.remove(&key) else { return };
         self.http.names.remove(&session.digest);
+        if let Some(watched) = session.session.watched() {
+            self.env.watched.forget(watched, Watcher::Session(SessionRef::Http(key)));
+        }
         self.env.shares.give_back_of(&session.client, Bound::History, session.history.bytes());
         self.env.shares.give_back(session.opener, Bound::ClientData, session.session.weight());
         self.env.shares.give_back(session.opener, Bound::Sessions, 1);

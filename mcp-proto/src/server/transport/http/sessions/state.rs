@@ -50,7 +50,7 @@ pub(in crate::server) struct SessionEntry {
     pub(in super::super) own: Option<StreamKey>,
     pub(in super::super) history: History,
     /// The client that opened it. It counts for this one, and so does what the client declared.
-    pub(super) opener: ClientKey,
+    pub(in crate::server) opener: ClientKey,
     /// The client that its history counts for.
     pub(in super::super) client: ClientIdentity,
 }
