@@ -133,6 +133,14 @@ impl Client {
         self.client.cancel(call, reason);
     }
 
+    /// The user says that the web page with this
+    /// [`elicitation_id`](mcp_proto::UrlRequest::elicitation_id) is complete, or wants to try
+    /// again: the client repeats the calls that need it. A server need not say so itself. Never
+    /// waits.
+    pub fn elicited(&self, id: &str) {
+        self.client.elicited(id);
+    }
+
     /// Returns the elements of a paged list. Each page is fetched when it is needed.
     pub fn pages<M: Paged>(&self, call: Call<M>) -> Elements<M> {
         Elements { elements: self.client.pages(call), driver: Arc::clone(&self.driver) }

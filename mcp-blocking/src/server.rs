@@ -271,6 +271,12 @@ impl Server {
         self.0.server.publish(change);
     }
 
+    /// The web page of this id is complete. Notifies the client that was asked to open it, and no
+    /// other. In a handler, [`Cx::elicited`](crate::Cx::elicited) does the same. Never waits.
+    pub fn elicited(&self, id: &str) {
+        self.0.server.elicited(id);
+    }
+
     /// Ends everything that [`ServerOptions::on_admit`] admitted for this principal: see
     /// [`revoke`](mcp_proto::server::Server::revoke). Let `on_admit` refuse the principal first.
     /// Never waits.

@@ -172,6 +172,12 @@ pub enum CallError {
     /// The server requested input that this client did not declare, or that the application
     /// refused.
     Input(ErrorObject),
+    /// The server requires that the user opens a web page first (`-32042`), and the user did not
+    /// consent. A later call asks again.
+    NoConsent {
+        /// Whether the user declined. Otherwise the user dismissed the request without a decision.
+        declined: bool,
+    },
     /// The server requested input again after
     /// [`ClientLimits::max_rounds`](crate::limits::ClientLimits::max_rounds) rounds.
     TooManyRounds(u32),
@@ -207,6 +213,9 @@ pub enum Awaited {
     Connection,
     /// The response of the server, or input of the application.
     Response,
+    /// The completion of web pages that the server requires:
+    /// [`elicitation_timeout`](crate::limits::ClientLimits::elicitation_timeout).
+    Elicitation,
 }
 
 impl CallError {
@@ -275,6 +284,12 @@ impl fmt::Display for CallError {
             Self::Decode(e) => write!(f, "the result cannot be decoded: {e}"),
             Self::Negotiation(e) => e.fmt(f),
             Self::Input(e) => write!(f, "the server's request for input failed: {}", Visible(&e.message)),
+            Self::NoConsent { declined: true } => {
+                f.write_str("the user declined the web page that the server requires")
+            }
+            Self::NoConsent { declined: false } => {
+                f.write_str("the user dismissed the web page that the server requires")
+            }
             Self::TooManyRounds(1) => f.write_str("the server requested input again after 1 round"),
             Self::TooManyRounds(n) => write!(f, "the server requested input again after {n} rounds"),
             Self::TooManyPages(1) => f.write_str("the list has more than 1 page"),

@@ -70,6 +70,8 @@ pub enum ClientCommand {
     LogLevel(Option<LogLevel>),
     /// Notify the server that the roots have changed.
     RootsChanged,
+    /// The user says that a web page is complete.
+    Elicited(String),
     /// Respond to a challenge.
     Authorize(#[cfg_attr(feature = "record", serde(with = "crate::record::value"))] AuthKey, Authorization),
     /// Shut down in order.
@@ -85,6 +87,8 @@ pub enum ServerCommand {
     Notify(RequestKey, Note),
     /// Notify every client that subscribed to this change.
     Publish(Change),
+    /// Notify the client that was asked to open this web page: it is complete.
+    Elicited(String),
     /// End everything that was admitted for this principal.
     Revoke(Principal),
     /// Decide on an HTTP request or a connection.
@@ -268,6 +272,24 @@ impl InputRequest {
         }
     }
 
+    /// Returns the web page that the user is asked to open.
+    pub(crate) const fn page(&self) -> Option<&UrlRequest> {
+        match self {
+            Self::Elicitation(ElicitRequest::Url(page)) => Some(page),
+            Self::Elicitation(ElicitRequest::Form(_)) | Self::Sampling(_) | Self::Roots => None,
+        }
+    }
+
+    /// Checks the rules of the protocol that the type cannot express: the URL of a web page, the
+    /// balance of the uses and results of tools.
+    pub(crate) fn check(&self) -> Result<(), DecodeError> {
+        match self {
+            Self::Elicitation(ElicitRequest::Url(page)) => page.check(),
+            Self::Sampling(request) => request.check(),
+            Self::Elicitation(ElicitRequest::Form(_)) | Self::Roots => Ok(()),
+        }
+    }
+
     /// Adds the capabilities that the request needs.
     pub(crate) fn require(&self, required: &mut ClientCapabilities) {
         match self {
@@ -292,7 +314,7 @@ impl InputRequest {
     /// Returns the params on the wire, as this revision has them. `roots/list` has none.
     pub fn params(&self, version: ProtocolVersion) -> Option<Object> {
         match self {
-            Self::Elicitation(request) => Some(request.write()),
+            Self::Elicitation(request) => Some(request.write(version)),
             Self::Sampling(request) => Some(request.write(version)),
             Self::Roots => None,
         }
@@ -448,7 +470,7 @@ pub(crate) enum Answered {
     /// The changes that a subscription may include.
     Listen(Watch),
     /// Requests for input, for a legacy client.
-    Ask { questions: Vec<LegacyInputRequest>, state: Option<RawJson> },
+    Ask { questions: Vec<LegacyInputRequest>, state: Option<RawJson>, diagnostic: Option<Diagnostic> },
 }
 
 /// A request for input of a legacy client, with serialized params.
@@ -457,6 +479,8 @@ pub(crate) struct LegacyInputRequest {
     pub(crate) name: String,
     pub(crate) method: &'static str,
     pub(crate) params: Option<Object>,
+    /// The id of a web page.
+    pub(crate) elicitation: Option<String>,
 }
 
 /// A notification that belongs to one request.

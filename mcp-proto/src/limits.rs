@@ -90,6 +90,17 @@ pub struct ClientLimits {
     /// [`Refusal::Full`](crate::Refusal::Full). Default 1000: after a gap each is an event, and
     /// `max_queued_events` leaves room for these.
     pub max_watched: usize,
+    /// Maximum number of web pages that calls wait for ([`CallError::NoConsent`] describes them),
+    /// and of those whose completion the client reports. A call that needs more ends with the error
+    /// of the server. The client forgets the oldest page that no call waits for: it ignores its
+    /// completion. Default 64.
+    ///
+    /// [`CallError::NoConsent`]: crate::CallError::NoConsent
+    pub max_elicitations: usize,
+    /// Maximum time from the consent of the user until the web pages that a call needs are
+    /// complete. The timeout of the call does not run meanwhile. Then the call ends with
+    /// [`CallError::Timeout`](crate::CallError::Timeout). Default 10 min: a person acts.
+    pub elicitation_timeout: Duration,
 }
 
 /// Limits of the server engine.
@@ -185,6 +196,13 @@ pub struct ServerLimits {
     /// Maximum number of rounds in which one request may ask for input. Then the server answers it
     /// with an error. Default 10.
     pub max_rounds: u32,
+    /// Maximum number of web pages that clients of 2025-11-25 were asked to open and that are not
+    /// complete ([`Server::elicited`](crate::Server::elicited)). A client has its share of them.
+    /// The server answers a request that needs a further one with `-32603`. Default 1024.
+    pub max_elicitations: usize,
+    /// Time after which the server forgets such a page, and notifies no client of its completion.
+    /// Default 1 h.
+    pub elicitation_lifetime: Duration,
     /// Maximum time for the input of one round from a legacy client. Then the server cancels the
     /// requests for input and answers the request with an error. Default 5 min: a person answers.
     pub ask_timeout: Duration,
@@ -401,6 +419,8 @@ impl Default for ClientLimits {
             max_pages: 1000,
             max_tools: 4096,
             max_watched: 1000,
+            max_elicitations: 64,
+            elicitation_timeout: Duration::from_secs(600),
         }
     }
 }
@@ -420,6 +440,8 @@ impl Default for ServerLimits {
             end_grace: Duration::from_secs(1),
             max_questions: 16,
             max_rounds: 10,
+            max_elicitations: 1024,
+            elicitation_lifetime: Duration::from_secs(3600),
             ask_timeout: Duration::from_secs(300),
             away_timeout: Duration::from_secs(30),
             state_lifetime: Duration::from_secs(600),

@@ -232,6 +232,12 @@ impl Server {
         self.server.publish(change);
     }
 
+    /// The web page of this id is complete. Notifies the client that was asked to open it, and no
+    /// other. In a handler, [`Cx::elicited`](crate::Cx::elicited) does the same. Never waits.
+    pub fn elicited(&self, id: &str) {
+        self.server.elicited(id);
+    }
+
     /// Ends everything that [`ServerOptions::on_admit`] admitted for this principal: see
     /// [`revoke`](mcp_proto::server::Server::revoke). Let `on_admit` refuse the principal first.
     /// Never waits.

@@ -173,6 +173,12 @@ impl ClientCore {
         self.engine.roots_changed(now).map_err(|refused| refused.why)
     }
 
+    /// The user says that a web page is complete: see
+    /// [`Client::elicited`](crate::client::Client::elicited).
+    pub fn elicited(&mut self, now: Instant, id: &str) {
+        self.engine.elicited(now, id);
+    }
+
     /// Executes a command of a callback.
     ///
     /// # Errors

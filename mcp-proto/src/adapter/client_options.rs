@@ -160,7 +160,17 @@ impl ClientOptions {
         ask: impl Fn(SampleRequest) -> Result<SampleResult, ErrorObject> + Send + Sync + 'static,
     ) -> Self {
         self.callbacks.sample = Callback::sync(ask);
-        self.set(|config| config.capabilities.sampling = Some(SamplingCapability::default()))
+        self.declare_sampling(SamplingCapability::default())
+    }
+
+    /// Like [`on_sample`](Self::on_sample), for a model that can use the tools of a request. The
+    /// server runs them, and sends their results in a later request.
+    pub fn on_sample_with_tools(
+        mut self,
+        ask: impl Fn(SampleRequest) -> Result<SampleResult, ErrorObject> + Send + Sync + 'static,
+    ) -> Self {
+        self.callbacks.sample = Callback::sync(ask);
+        self.declare_sampling(SamplingCapability::with_tools())
     }
 
     /// Like [`on_sample`](Self::on_sample), with a callback that returns a future.
@@ -170,10 +180,22 @@ impl ClientOptions {
         R: Future<Output = Result<SampleResult, ErrorObject>> + Send + 'static,
     {
         self.callbacks.sample = Callback::future(ask);
-        self.set(|config| config.capabilities.sampling = Some(SamplingCapability::default()))
+        self.declare_sampling(SamplingCapability::default())
     }
 
-    /// Sets the callback that lists the roots.
+    /// Like [`on_sample_with_tools`](Self::on_sample_with_tools), with a callback that returns a
+    /// future.
+    pub fn on_sample_with_tools_async<F, R>(mut self, ask: F) -> Self
+    where
+        F: Fn(SampleRequest) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<SampleResult, ErrorObject>> + Send + 'static,
+    {
+        self.callbacks.sample = Callback::future(ask);
+        self.declare_sampling(SamplingCapability::with_tools())
+    }
+
+    /// Sets the callback that lists the roots. If [`Root::check`] refuses one of them, the server
+    /// receives an error.
     pub fn on_roots(self, list: impl Fn() -> Result<Vec<Root>, ErrorObject> + Send + Sync + 'static) -> Self {
         self.answer_roots(Callback::sync(move |()| list().map_or_else(InputAnswer::Error, InputAnswer::roots)))
     }
@@ -191,7 +213,16 @@ impl ClientOptions {
     }
 
     /// Sets the roots.
+    ///
+    /// # Panics
+    /// [`Root::check`] refuses one of them: it is no `file://` URI.
     pub fn roots<R: Into<Root>>(self, roots: impl IntoIterator<Item = R>) -> Self {
+        let roots: Vec<Root> = roots.into_iter().map(Into::into).collect();
+        for root in &roots {
+            if let Err(why) = root.check() {
+                panic!("{why}: `{}`", root.uri);
+            }
+        }
         let roots = InputAnswer::roots(roots);
         self.answer_roots(Callback::future(move |()| core::future::ready(roots.clone())))
     }
@@ -216,8 +247,9 @@ impl ClientOptions {
 
     /// Sets the callback for events: notifications, diagnostics, and changes of the client. These
     /// are the end of the negotiation, a restart, a missed ping, the resumption or loss of a stream
-    /// over HTTP, a change of the tools, and the end. Without a callback all of them are dropped. A
-    /// panic in it is caught. The adapter documents where it runs, and whether it may block.
+    /// over HTTP, a change of the tools, a web page that is complete, and the end. Without a
+    /// callback all of them are dropped. A panic in it is caught. The adapter documents where it
+    /// runs, and whether it may block.
     pub fn on_event(mut self, told: impl FnMut(Event) + Send + 'static) -> Self {
         self.event = Some(Box::new(told));
         self
@@ -312,6 +344,10 @@ impl ClientOptions {
             let modes = config.capabilities.elicitation.get_or_insert_default();
             (modes.form, modes.url) = (forms.then(Object::new), Some(Object::new()));
         })
+    }
+
+    fn declare_sampling(self, sampling: SamplingCapability) -> Self {
+        self.set(|config| config.capabilities.sampling = Some(sampling))
     }
 
     fn answer_roots(mut self, list: Option<Callback<(), InputAnswer>>) -> Self {

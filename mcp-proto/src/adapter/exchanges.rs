@@ -204,6 +204,12 @@ impl Exchanges {
         self.run(now);
     }
 
+    /// The web page of this id is complete: see [`Server::elicited`].
+    pub fn elicited(&mut self, now: Instant, id: &str) {
+        self.engine.elicited(now, id);
+        self.run(now);
+    }
+
     /// Ends everything that was admitted for this principal: see [`Server::revoke`].
     pub fn revoke(&mut self, now: Instant, principal: &Principal) {
         self.engine.revoke(now, principal);

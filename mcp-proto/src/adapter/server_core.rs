@@ -111,6 +111,12 @@ impl ServerCore {
         self.engine.publish(now, change);
     }
 
+    /// The web page of this id is complete: see
+    /// [`Server::elicited`](crate::server::Server::elicited).
+    pub fn elicited(&mut self, now: Instant, id: &str) {
+        self.engine.elicited(now, id);
+    }
+
     /// Ends everything that was admitted for this principal: see
     /// [`Server::revoke`](crate::server::Server::revoke).
     pub fn revoke(&mut self, now: Instant, principal: &Principal) {

@@ -132,6 +132,11 @@ impl Port for RequestPort {
         let _ = (self.link)(ServerCommand::Publish(change));
     }
 
+    fn elicited(&self, id: &str) {
+        // Only a server that no longer exists refuses it.
+        let _ = (self.link)(ServerCommand::Elicited(id.into()));
+    }
+
     fn is_cancelled(&self) -> bool {
         self.cancel.is_set()
     }

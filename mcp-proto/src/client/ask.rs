@@ -4,6 +4,7 @@
 //! refused, and none is lost.
 
 use super::call_table::{CallStage, InputState};
+use super::elicitations::check_page;
 use super::env::Env;
 use super::{Client, Event, State};
 use crate::error::{CallError, DiagnosticKind};
@@ -39,6 +40,8 @@ enum Asker {
     Server { exchange: ExchangeId, id: Id, call: Option<CallId> },
     /// A round of a call. The next request of the call carries the answers.
     Call(CallId),
+    /// The error of a call that needs web pages. The answer is sent nowhere.
+    Page(CallId),
 }
 
 impl ServerQuestions {
@@ -52,6 +55,11 @@ impl ServerQuestions {
         self.open.insert(key, Asked { request: request.clone(), asker });
         env.event(Event::InputNeeded { token: InputToken::new(key), call, request });
         key
+    }
+
+    /// Asks for the consent of the user to a web page that a call needs.
+    pub(super) fn ask_for_call(&mut self, env: &mut Env, page: InputRequest, call: CallId) -> InputKey {
+        self.ask(env, page, Asker::Page(call), Some(call))
     }
 
     /// Returns the question in a request of the server, or the error with which the client
@@ -70,7 +78,7 @@ impl ServerQuestions {
     fn server_question(&self, env: &Env, on: ExchangeId, id: &Id) -> Option<ExchangeId> {
         self.open_question(env, on, id).and_then(|key| match &self.open.get(&key)?.asker {
             Asker::Server { exchange, .. } => Some(*exchange),
-            Asker::Call(_) => None,
+            Asker::Call(_) | Asker::Page(_) => None,
         })
     }
 
@@ -104,7 +112,7 @@ impl ServerQuestions {
     pub(super) fn owes_answer(&self, call: CallId) -> bool {
         self.open.values().any(|asked| match asked.asker {
             Asker::Server { call: of, .. } => of.is_none_or(|of| of == call),
-            Asker::Call(of) => of == call,
+            Asker::Call(of) | Asker::Page(of) => of == call,
         })
     }
 }
@@ -144,6 +152,7 @@ impl Client {
         match self.questions.check_request(&mut self.env, &request) {
             Ok(question) => {
                 let call = self.link.call_on(exchange);
+                self.learn_page(&question);
                 self.questions.ask(&mut self.env, question, Asker::Server { exchange, id: request.id, call }, call);
                 match call {
                     Some(call) => self.update_clock(call),
@@ -219,15 +228,14 @@ impl Client {
     }
 
     pub(super) fn on_answer(&mut self, key: InputKey, answer: InputAnswer) {
-        let Some(asked) = self.questions.open.remove(&key) else { return };
-        let Some(version) = self.env.version() else { return };
-        let result = fitting(&asked.request, answer, version);
-        match asked.asker {
-            Asker::Server { exchange, id, .. } => {
-                self.reply(exchange, &id, result);
+        let Some(Asked { request, asker }) = self.questions.open.remove(&key) else { return };
+        match (asker, self.env.version()) {
+            (Asker::Page(call), _) => self.on_consent(call, key, consent(answer)),
+            (Asker::Server { exchange, id, .. }, Some(version)) => {
+                self.reply(exchange, &id, fitting(&request, answer, version));
                 self.update_clocks();
             }
-            Asker::Call(call) => match result {
+            (Asker::Call(call), Some(version)) => match fitting(&request, answer, version) {
                 // A client cannot report to a modern server that a question has no answer. It can
                 // only send no further request.
                 Err(error) => self.end(call, Err(CallError::Input(error))),
@@ -237,6 +245,7 @@ impl Client {
                     }
                 }
             },
+            (Asker::Server { .. } | Asker::Call(_), None) => {}
         }
     }
 
@@ -285,14 +294,25 @@ fn read_question(env: &mut Env, method: &str, params: Option<&rpc::RawJson>) -> 
         }
     };
     let exists = env.version().is_some_and(|version| question.exists_in(version));
-    if exists && question.is_supported_by(&env.config.capabilities) {
-        Ok(question)
-    } else if declares(env, method) {
+    if !exists || !question.is_supported_by(&env.config.capabilities) {
+        if !declares(env, method) {
+            return Err(undeclared(env, method));
+        }
         // A mode, or the use of tools (2025-11-25 elicitation, error handling).
         env.diagnose(DiagnosticKind::MissingCapability, method);
-        Err(ErrorObject::new(code::INVALID_PARAMS, format!("{method}: the client did not declare this form of it")))
-    } else {
-        Err(undeclared(env, method))
+        let text = format!("{method}: the client did not declare this form of it");
+        return Err(ErrorObject::new(code::INVALID_PARAMS, text));
+    }
+    let checked = match &question {
+        InputRequest::Elicitation(ElicitRequest::Url(page)) => check_page(env, page),
+        question => question.check(),
+    };
+    match checked {
+        Ok(()) => Ok(question),
+        Err(e) => {
+            env.diagnose(DiagnosticKind::BadParams, format!("{method}: {e}"));
+            Err(ErrorObject::new(code::INVALID_PARAMS, e.to_string()))
+        }
     }
 }
 
@@ -313,25 +333,39 @@ fn undeclared(env: &mut Env, method: &str) -> ErrorObject {
     ErrorObject::new(code::METHOD_NOT_FOUND, format!("Method not found: {method} was not declared"))
 }
 
-/// Returns the answer as the result of the question. Returns an error if the answer is of another
-/// kind, or if its content does not fit the form.
-fn fitting(question: &InputRequest, answer: InputAnswer, version: ProtocolVersion) -> Result<Object, ErrorObject> {
-    let misfit = |text: String| ErrorObject::new(code::INTERNAL_ERROR, text);
-    match (question, &answer) {
-        (_, InputAnswer::Error(error)) => Err(error.clone()),
-        (InputRequest::Elicitation(request), InputAnswer::Elicitation(result)) => {
-            // The server is responsible for a form that cannot be read. The client then accepts any
-            // content.
-            if let (ElicitRequest::Form(form), ElicitResult::Accept(content)) = (request, result)
-                && form.fields().is_ok()
-            {
-                form.check(content).map_err(|e| misfit(format!("the answer does not fit the form: {e}")))?;
-            }
-            answer.to_object(version)
-        }
-        (InputRequest::Sampling(_), InputAnswer::Sampling(_)) | (InputRequest::Roots, InputAnswer::Roots(_)) => {
-            answer.to_object(version)
-        }
-        _ => Err(misfit(format!("the answer is not one to {}", question.method()))),
+/// Returns the decision of the user about a web page.
+fn consent(answer: InputAnswer) -> Result<ElicitResult, ErrorObject> {
+    match answer {
+        InputAnswer::Elicitation(result) => Ok(result),
+        InputAnswer::Error(error) => Err(error),
+        InputAnswer::Sampling(_) | InputAnswer::Roots(_) => Err(misfit("it is not one to elicitation/create")),
     }
+}
+
+/// Returns the answer as the result of the question. Returns an error if the answer is of another
+/// kind, or if its content does not fit the question.
+fn fitting(question: &InputRequest, answer: InputAnswer, version: ProtocolVersion) -> Result<Object, ErrorObject> {
+    let checked = match (question, &answer) {
+        (_, InputAnswer::Error(error)) => return Err(error.clone()),
+        // A form that cannot be read is the fault of the server. The client then accepts any
+        // content.
+        (
+            InputRequest::Elicitation(ElicitRequest::Form(form)),
+            InputAnswer::Elicitation(ElicitResult::Accept(content)),
+        ) if form.fields().is_ok() => form.check(content),
+        // What the user did on the page stays there (2025-11-25 elicitation, response actions).
+        (InputRequest::Elicitation(ElicitRequest::Url(_)), InputAnswer::Elicitation(ElicitResult::Accept(_))) => {
+            return Ok(Object::new().with("action", "accept"));
+        }
+        (InputRequest::Elicitation(_), InputAnswer::Elicitation(_)) => Ok(()),
+        (InputRequest::Sampling(request), InputAnswer::Sampling(result)) => result.check(request, version),
+        (InputRequest::Roots, InputAnswer::Roots(roots)) => roots.check(),
+        _ => return Err(misfit(&format!("it is not one to {}", question.method()))),
+    };
+    checked.map_err(|e| misfit(&e.to_string()))?;
+    answer.to_object(version)
+}
+
+fn misfit(why: &str) -> ErrorObject {
+    ErrorObject::new(code::INTERNAL_ERROR, format!("the answer does not fit: {why}"))
 }

@@ -33,6 +33,8 @@ pub(super) struct CallState {
     pub(super) round: Object,
     /// Whether the call was sent a second time, after its response was lost.
     pub(super) repeated: bool,
+    /// Whether the call was sent again after the user had opened the web pages that it needs.
+    pub(super) elicited: bool,
     /// Whether any request of the call may have reached the server, regardless of the latest one.
     pub(super) reached: bool,
     pub(super) clock: CallClock,
@@ -76,9 +78,20 @@ pub(super) enum CallStage {
     Asking { questions: Vec<(String, InputState)> },
     /// The server asked the client to try again later. A timer is armed.
     Waiting,
+    /// The server needs these web pages to be complete. The user has to consent to each first.
+    Eliciting(Vec<ElicitedPage>),
     /// The server refused the request because of its header fields. The client sends it once more
     /// after it has fetched the list of tools again.
     Mismatched(Box<ErrorObject>),
+}
+
+/// A web page that a call needs.
+#[derive(Debug)]
+pub(super) struct ElicitedPage {
+    pub(super) id: String,
+    /// The open question for the consent of the user.
+    pub(super) consent: Option<InputKey>,
+    pub(super) is_complete: bool,
 }
 
 /// The state of one input request of a round.
@@ -93,7 +106,11 @@ impl CallState {
     pub(super) const fn request(&self) -> Option<&Id> {
         match &self.stage {
             CallStage::Sent(id) => Some(id),
-            CallStage::Queued | CallStage::Asking { .. } | CallStage::Waiting | CallStage::Mismatched(_) => None,
+            CallStage::Queued
+            | CallStage::Asking { .. }
+            | CallStage::Waiting
+            | CallStage::Eliciting(_)
+            | CallStage::Mismatched(_) => None,
         }
     }
 }
@@ -123,6 +140,7 @@ impl CallTable {
             rounds: 0,
             round: Object::new(),
             repeated: false,
+            elicited: false,
             reached: false,
             clock,
             total,
@@ -208,6 +226,38 @@ impl CallTable {
             }
         }
         !open
+    }
+
+    /// Returns the web pages that a call waits for.
+    pub(super) fn pages_mut(&mut self, call: CallId) -> impl Iterator<Item = &mut ElicitedPage> {
+        let pages = match self.get_mut(call).map(|state| &mut state.stage) {
+            Some(CallStage::Eliciting(pages)) => Some(pages),
+            _ => None,
+        };
+        pages.into_iter().flatten()
+    }
+
+    fn pages(&self) -> impl Iterator<Item = &ElicitedPage> {
+        let pages = self.map.values().filter_map(|state| match &state.stage {
+            CallStage::Eliciting(pages) => Some(pages),
+            _ => None,
+        });
+        pages.flatten()
+    }
+
+    /// Returns the number of web pages that calls wait for.
+    pub(super) fn awaited_pages(&self) -> usize {
+        self.pages().count()
+    }
+
+    /// Returns whether a call waits for the web page with this id.
+    pub(super) fn awaits_page(&self, id: &str) -> bool {
+        self.pages().any(|page| page.id == id)
+    }
+
+    /// Returns whether a call waits for web pages.
+    pub(super) fn is_eliciting(&self, call: CallId) -> bool {
+        self.get(call).is_some_and(|state| matches!(state.stage, CallStage::Eliciting(_)))
     }
 
     /// Returns the bytes of the params of all calls.

@@ -97,7 +97,11 @@ impl Client {
                 }
                 state.round = Object::new().with("inputResponses", responses).with_all(&state.round);
             }
-            CallStage::Queued | CallStage::Sent(_) | CallStage::Waiting | CallStage::Mismatched(_) => {}
+            CallStage::Queued
+            | CallStage::Sent(_)
+            | CallStage::Waiting
+            | CallStage::Eliciting(_)
+            | CallStage::Mismatched(_) => {}
         }
         params = params.with_all(&state.round);
         if let Err(e) = self.catalogue.headers(&self.env, &method, &params, version) {
@@ -116,6 +120,7 @@ impl Client {
         let Some(version) = self.env.version() else { return };
         let result = match answer {
             Payload::Error(error) if self.refreshes(call, &error) => return,
+            Payload::Error(error) if self.on_pages_required(call, &error) => return,
             Payload::Error(error) => return self.end(call, Err(CallError::Rpc(error))),
             Payload::Result(result) => result,
         };
@@ -148,7 +153,7 @@ impl Client {
     /// Ends a call and delivers its outcome to its owner. No other function ends one.
     pub(super) fn end(&mut self, call: CallId, outcome: Result<RawResult, CallError>) {
         let Some(state) = self.calls.remove(call) else { return };
-        for timer in [Timer::Call(call), Timer::Total(call), Timer::Round(call)] {
+        for timer in [Timer::Call(call), Timer::Total(call), Timer::Round(call), Timer::Elicitation(call)] {
             self.env.timers.set(timer, None);
         }
         self.questions.withdraw_of(&mut self.env, call);
@@ -166,6 +171,10 @@ impl Client {
                         self.questions.withdraw(&mut self.env, key);
                     }
                 }
+            }
+            CallStage::Eliciting(pages) => {
+                let open = pages.into_iter().filter_map(|page| page.consent);
+                open.for_each(|key| self.questions.withdraw(&mut self.env, key));
             }
             CallStage::Queued | CallStage::Waiting | CallStage::Mismatched(_) => {}
         }
@@ -193,6 +202,7 @@ impl Client {
         let Some(state) = self.calls.get(call) else { return };
         let after = match (timer, state.clock) {
             (Timer::Call(_), CallClock::Running { limit, .. } | CallClock::Still { limit, .. }) => limit,
+            (Timer::Elicitation(_), _) => self.env.config.limits.client.elicitation_timeout,
             _ => state.total.unwrap_or_default(),
         };
         let (awaited, sent) = self.whereabouts(state);
@@ -214,6 +224,7 @@ impl Client {
         match &state.stage {
             CallStage::Queued => (Awaited::Start, Sent::No),
             CallStage::Sent(id) => self.link.awaited(&self.env, id),
+            CallStage::Eliciting(_) => (Awaited::Elicitation, Sent::Maybe),
             CallStage::Asking { .. } | CallStage::Waiting | CallStage::Mismatched(_) => {
                 (Awaited::Response, Sent::Maybe)
             }
@@ -282,10 +293,11 @@ impl Client {
         self.link.http().is_some_and(|http| http.waits_for_credentials(&self.env, request))
     }
 
-    /// Holds the clock of a call while the client owes the server an answer, or credentials. Runs
-    /// it otherwise.
+    /// Holds the clock of a call while the client owes the server an answer, web pages, or
+    /// credentials. Runs it otherwise.
     pub(super) fn update_clock(&mut self, call: CallId) {
-        let held = self.questions.owes_answer(call) || self.waits_for_credentials(call);
+        let held =
+            self.questions.owes_answer(call) || self.calls.is_eliciting(call) || self.waits_for_credentials(call);
         self.calls.set_clock(&mut self.env, call, if held { CallClock::hold } else { CallClock::run });
     }
 

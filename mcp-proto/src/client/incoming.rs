@@ -166,6 +166,7 @@ impl Client {
     fn discard_session(&mut self) {
         self.forget_subscriptions();
         self.pings.end(&mut self.env);
+        self.end_eliciting_calls();
         self.questions.withdraw_all(&mut self.env);
         self.with_link(|link, env| link.http_mut().into_iter().for_each(|http| http.end_session(env)));
         for exchange in self.link.http().map(super::link::HttpLink::ids).unwrap_or_default() {
@@ -292,6 +293,7 @@ impl Client {
         match (&*method, self.env.state()) {
             ("notifications/progress", _) => self.on_progress(exchange, &read()),
             ("notifications/cancelled", _) => self.on_cancelled(exchange, &read()),
+            ("notifications/elicitation/complete", State::Ready) if self.on_page_complete(&read()) => {}
             (method, State::Ready) if self.on_subscribed(exchange, method, &read()) => {}
             ("notifications/message", State::Ready) => self.on_log(exchange, read()),
             (method, State::Ready)

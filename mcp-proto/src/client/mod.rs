@@ -15,6 +15,7 @@ mod call_table;
 mod calls;
 mod compat;
 mod config;
+mod elicitations;
 mod env;
 mod era;
 mod headers;
@@ -67,6 +68,7 @@ use alloc::vec::Vec;
 use ask::ServerQuestions;
 use call_table::CallTable;
 use core::time::Duration;
+use elicitations::Elicitations;
 use env::Env;
 use link::Link;
 use logging::Logging;
@@ -204,6 +206,11 @@ pub enum Event {
     },
     /// The server no longer waits for this input. The engine ignores an answer.
     InputWithdrawn(InputKey),
+    /// The server says that the web page of this
+    /// [`elicitation_id`](crate::UrlRequest::elicitation_id) is complete. The client now sends the
+    /// calls again that needed it. Emitted at most once for each id, and only for an id that the
+    /// server has named before, on 2025-11-25. Dropped like a notification when the queue is full.
+    Elicited(String),
     /// A notification that belongs to no call.
     Notification {
         /// Its method.
@@ -277,6 +284,8 @@ pub enum Timer {
     Total(CallId),
     /// Delay before the next round of a call.
     Round(CallId),
+    /// Limit for the completion of the web pages that a call needs.
+    Elicitation(CallId),
     /// Limit for the rest of an HTTP response.
     Drain(ExchangeId),
     /// Limit for the head of an HTTP response, or for the response to an HTTP request that is no
@@ -299,6 +308,7 @@ pub struct Client {
     calls: CallTable,
     notifications: Notifications,
     questions: ServerQuestions,
+    elicitations: Elicitations,
     link: Link,
     restarts: Restarts,
     starting: Starting,
@@ -319,6 +329,7 @@ impl Client {
             calls: CallTable::default(),
             notifications: Notifications::default(),
             questions: ServerQuestions::default(),
+            elicitations: Elicitations::default(),
             restarts: Restarts::default(),
             starting: Starting::default(),
             pings: Pings::default(),
@@ -360,6 +371,7 @@ impl Client {
             }
             ClientCommand::Cancel(call, reason) => self.on_cancel(call, reason),
             ClientCommand::Answer(key, answer) => self.on_answer(key, answer),
+            ClientCommand::Elicited(id) => self.on_elicited(&id),
             ClientCommand::Notify(method, params) => {
                 if let Err(why) = self.on_notify(&method, &params) {
                     return Err(Refused { value: ClientCommand::Notify(method, params), why });
@@ -448,13 +460,6 @@ impl Client {
         self.on_notify_tracked(method, &params).map_err(|why| Refused { value: params, why })
     }
 
-    /// Stops tracking a notification. The engine still sends it, and does not report its delivery.
-    /// Does nothing if the delivery has ended.
-    pub fn untrack(&mut self, now: Instant, notification: NotificationId) {
-        self.env.now = self.env.now.max(now);
-        self.notifications.untrack(notification);
-    }
-
     /// Closes the client in order: calls end with [`CallError::Closed`], questions are withdrawn,
     /// then exchanges are ended. Over HTTP the client first waits for accepted notifications, then
     /// ends the session, each within
@@ -482,7 +487,7 @@ impl Client {
                 Timer::Start => self.on_handshake(HandshakeEvent::StartTimeout),
                 Timer::ExitGrace | Timer::Restart => self.on_end_timer(timer),
                 Timer::Ping => self.on_ping_timer(),
-                Timer::Call(call) | Timer::Total(call) => self.on_call_timeout(call, timer),
+                Timer::Call(call) | Timer::Total(call) | Timer::Elicitation(call) => self.on_call_timeout(call, timer),
                 Timer::Round(call) => self.on_round(call),
                 Timer::Drain(_) | Timer::Answer(_) | Timer::Idle(_) | Timer::Resume(_) | Timer::Hold => {
                     self.link.on_timeout(&mut self.env, timer);

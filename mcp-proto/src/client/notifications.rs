@@ -93,6 +93,13 @@ impl Notifications {
 }
 
 impl Client {
+    /// Stops tracking a notification. The engine still sends it, and does not report its delivery.
+    /// Does nothing if the delivery has ended.
+    pub fn untrack(&mut self, now: Instant, notification: NotificationId) {
+        self.env.now = self.env.now.max(now);
+        self.notifications.untrack(notification);
+    }
+
     /// Notifies the server that the roots have changed, if the client declares that it does
     /// ([`RootsCapability::list_changed`](crate::model::capabilities::RootsCapability)). Does
     /// nothing on 2026-07-28 and before negotiation has succeeded: the server asks for the roots

@@ -64,6 +64,7 @@ impl Weigh for Event {
             Self::Changed(Change::Resource(uri)) => Weight::Notification(EVENT + uri.capacity()),
             Self::Changed(_) => Weight::Notification(EVENT),
             Self::Log { message, .. } => Weight::Notification(EVENT + message.heap_size()),
+            Self::Elicited(id) => Weight::Notification(EVENT + id.len()),
             Self::Diagnostic(diagnostic) => Weight::of_diagnostic(diagnostic),
             Self::Reconnecting { last_event, .. } => {
                 Weight::Diagnostic(EVENT + last_event.as_ref().map_or(0, |id| id.len()))

@@ -147,6 +147,7 @@ impl Client {
         };
         self.forget_subscriptions();
         self.end_sent_calls(&why);
+        self.elicitations.clear();
         self.pings.end(&mut self.env);
         self.env.ids.retire_handshake();
         self.questions.withdraw_all(&mut self.env);

@@ -93,6 +93,9 @@ impl fmt::Display for Diagnostic {
 /// | `long-event-id` | `LongEventId` | an event id that is too long | not kept: the client does not resume the stream from this event |
 /// | `level-refused` | `LevelRefused` | a server that refuses `logging/setLevel` | the client drops the messages below the level itself |
 /// | `dropped-log` | `DroppedLog` | log messages of a request whose client does not read | dropped |
+/// | `unknown-elicitation` | `UnknownElicitation` | the completion of a web page that the server has not named, or that is complete | ignored |
+/// | `insecure-url` | `InsecureUrl` | a web page for the user without `https`, outside of this computer | the user is asked |
+/// | `invalid-input-request` | `InvalidInputRequest` | a request for input of a handler that violates the protocol | not sent; its request was answered with -32603 |
 /// | `not-admitted` | `NotAdmitted` | a connection that the application did not admit | the connection was closed unserved |
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -149,6 +152,9 @@ pub enum DiagnosticKind {
     LongEventId,
     LevelRefused,
     DroppedLog,
+    UnknownElicitation,
+    InsecureUrl,
+    InvalidInputRequest,
     NotAdmitted,
 }
 
@@ -221,6 +227,9 @@ impl DiagnosticKind {
             Self::LongEventId => ("long-event-id", "not kept: the client does not resume the stream from this event"),
             Self::LevelRefused => ("level-refused", "the client drops the messages below the level itself"),
             Self::DroppedLog => ("dropped-log", "dropped"),
+            Self::UnknownElicitation => ("unknown-elicitation", "ignored"),
+            Self::InsecureUrl => ("insecure-url", "the user is asked"),
+            Self::InvalidInputRequest => ("invalid-input-request", "not sent; its request was answered with -32603"),
             Self::NotAdmitted => ("not-admitted", "the connection was closed unserved"),
             Self::DroppedResponse => ("dropped-response", "dropped: the server does not receive the response"),
         }

@@ -202,6 +202,13 @@ impl ClientCapabilities {
     }
 }
 
+impl SamplingCapability {
+    /// Creates the capability of a client whose model can use tools.
+    pub fn with_tools() -> Self {
+        Self { tools: Some(Object::new()), ..Self::default() }
+    }
+}
+
 impl ServerCapabilities {
     /// Returns whether the server notifies clients when its list of tools changes:
     /// `tools.listChanged`.

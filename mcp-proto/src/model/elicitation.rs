@@ -2,14 +2,17 @@
 //! the user. From 2025-06-18 on.
 
 mod field;
+mod url;
 
 use crate::rpc::{DecodeError, JsonKind, Object, RawJson};
+use crate::version::{Era, ProtocolVersion};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 pub use field::{Choice, Field, FieldKind};
 use serde::de::DeserializeOwned;
+pub use url::UrlRequest;
 
 /// A request to the user.
 #[derive(Clone, PartialEq, Debug)]
@@ -41,29 +44,16 @@ pub struct Form {
     pub schema: RawJson,
 }
 
-/// A web page, for what must not pass through the client: secrets, payments, third-party
-/// authorization.
-#[derive(Clone, PartialEq, Debug)]
-#[non_exhaustive]
-pub struct UrlRequest {
-    /// The message to the user: why the page is needed.
-    pub message: String,
-    /// The URL of the page. It contains nothing about the user that is sensitive, and does not log
-    /// the user in. The server checks that only the user who was asked can use it.
-    pub url: String,
-    /// Identifies the request in `notifications/elicitation/complete`. Only in 2025-11-25.
-    pub elicitation_id: Option<String>,
-}
-
 /// The response of the user.
 #[derive(Clone, PartialEq, Debug)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub enum ElicitResult {
-    /// The user submitted the form.
+    /// The user submitted the form, or consented to open the web page: nothing is known of what
+    /// happens there. For a web page the content is empty, and not sent.
     Accept(#[cfg_attr(feature = "record", serde(with = "crate::record::value"))] Object),
     /// The user declined.
     Decline,
-    /// The user dismissed the form without a decision.
+    /// The user dismissed the request without a decision.
     Cancel,
 }
 
@@ -88,16 +78,18 @@ impl ElicitRequest {
         }
     }
 
-    /// Encodes the params of `elicitation/create`. Omits `mode` of a form, which is optional in
-    /// every revision and does not exist in 2025-06-18.
-    pub(crate) fn write(&self) -> Object {
+    /// Encodes the params of `elicitation/create` for this revision. Omits `mode` of a form, which
+    /// is optional in every revision and does not exist in 2025-06-18. Omits `elicitationId` on
+    /// 2026-07-28, which does not have it.
+    pub(crate) fn write(&self, version: ProtocolVersion) -> Object {
         match self {
             Self::Form(form) => {
                 Object::new().with("message", form.message.as_str()).with("requestedSchema", form.schema.clone())
             }
             Self::Url(UrlRequest { message, url, elicitation_id }) => {
                 let object = Object::new().with("mode", "url").with("message", message.as_str());
-                object.with("url", url.as_str()).with_opt("elicitationId", elicitation_id.as_deref())
+                let id = elicitation_id.as_deref().filter(|_| version.era() == Era::Legacy);
+                object.with("url", url.as_str()).with_opt("elicitationId", id)
             }
         }
     }
@@ -112,13 +104,6 @@ impl From<Form> for ElicitRequest {
 impl From<UrlRequest> for ElicitRequest {
     fn from(request: UrlRequest) -> Self {
         Self::Url(request)
-    }
-}
-
-impl UrlRequest {
-    /// Creates a request to open this page.
-    pub fn new(message: impl Into<String>, url: impl Into<String>) -> Self {
-        Self { message: message.into(), url: url.into(), elicitation_id: None }
     }
 }
 

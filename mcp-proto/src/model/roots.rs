@@ -4,6 +4,7 @@
 use crate::rpc::{DecodeError, Object, RawJson};
 use alloc::string::String;
 use alloc::vec::Vec;
+use iri_string::types::UriStr;
 
 /// A root.
 #[derive(Clone, PartialEq, Debug)]
@@ -28,6 +29,31 @@ impl Root {
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
+    }
+
+    /// Checks its URI: a `file://` URI (RFC 8089) without a segment `.` or `..`, so that it names
+    /// the directory that it seems to name.
+    ///
+    /// ```
+    /// # use mcp_proto::model::roots::Root;
+    /// assert!(Root::new("file:///home/ann/notes").check().is_ok());
+    /// assert!(Root::new("https://notes.example/").check().is_err());
+    /// assert!(Root::new("file:///home/ann/../bob").check().is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// [`DecodeError`] with the rule that it violates.
+    pub fn check(&self) -> Result<(), DecodeError> {
+        let uri = UriStr::new(&self.uri).map_err(|_| DecodeError::new("the URI of a root is not a URI"))?;
+        if !self.uri.starts_with("file://") {
+            return Err(DecodeError::new("the URI of a root does not begin with `file://`"));
+        }
+        // A server may decode the path before it splits it.
+        let path = uri.path_str().to_ascii_lowercase().replace("%2e", ".").replace("%2f", "/").replace("%5c", "/");
+        match path.split('/').any(|segment| matches!(segment, "." | "..")) {
+            true => Err(DecodeError::new("the URI of a root has a segment of dots")),
+            false => Ok(()),
+        }
     }
 
     fn read(json: &RawJson) -> Result<Self, DecodeError> {
@@ -70,6 +96,11 @@ impl Roots {
         Self { roots: roots.into_iter().map(Into::into).collect(), other: Object::new() }
     }
 
+    /// Checks each root: [`Root::check`].
+    pub(crate) fn check(&self) -> Result<(), DecodeError> {
+        self.roots.iter().try_for_each(Root::check)
+    }
+
     /// Decodes the result of `roots/list`.
     ///
     /// # Errors
@@ -85,3 +116,6 @@ impl Roots {
         Object::new().with("roots", roots).with_all(&self.other)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -224,9 +224,13 @@ impl SampleRequest {
         self
     }
 
-    /// Returns whether it needs a client that declares `sampling.tools`.
-    pub const fn uses_tools(&self) -> bool {
-        self.tools.is_some() || self.tool_choice.is_some()
+    /// Returns whether it needs a client that declares `sampling.tools`: it has tools, a choice of
+    /// tools, or messages with uses or results of tools.
+    pub fn uses_tools(&self) -> bool {
+        let is_of_tools = |block: &Block| matches!(block, Block::ToolUse(_) | Block::ToolResult(_));
+        self.tools.is_some()
+            || self.tool_choice.is_some()
+            || self.messages.iter().any(|message| message.content.iter().any(is_of_tools))
     }
 
     /// Checks that each use of a tool has its result (2025-11-25 sampling, tool use and result
@@ -239,6 +243,7 @@ impl SampleRequest {
         let mut open = BTreeSet::new();
         for message in &self.messages {
             let results = message.result_ids();
+            let distinct: BTreeSet<&str> = results.iter().copied().collect();
             match results.len() {
                 0 if !open.is_empty() => return Err(DecodeError::new("a use of a tool has no result")),
                 0 => {}
@@ -248,7 +253,7 @@ impl SampleRequest {
                 n if n < message.content.len() => {
                     return Err(DecodeError::new("a message mixes results of tools with other content"));
                 }
-                n if n != open.len() || results.iter().any(|id| !open.contains(id)) => {
+                n if n != open.len() || distinct != open => {
                     return Err(DecodeError::new("the results of tools do not match their uses"));
                 }
                 _ => {}
@@ -515,6 +520,24 @@ impl SampleResult {
         SamplingMessage::new(self.role, self.content)
     }
 
+    /// Checks that it answers this request on this revision: it has content, several blocks only
+    /// if the revision has them, and uses tools only if the request has tools.
+    pub(crate) fn check(&self, request: &SampleRequest, version: ProtocolVersion) -> Result<(), DecodeError> {
+        if self.content.is_empty() {
+            return Err(DecodeError::new("it has no content"));
+        }
+        if self.content.len() > 1 && !version.rules().sampling_tools {
+            return Err(DecodeError::new("the revision has one block of content in it"));
+        }
+        if self.uses().next().is_some() && request.tools.is_none() {
+            return Err(DecodeError::new("it uses a tool, and the request has none"));
+        }
+        if self.content.iter().any(|block| matches!(block, Block::ToolResult(_))) {
+            return Err(DecodeError::new("it has a result of a tool"));
+        }
+        Ok(())
+    }
+
     /// Decodes the result of `sampling/createMessage`.
     ///
     /// # Errors
@@ -529,11 +552,9 @@ impl SampleResult {
         })
     }
 
-    /// Encodes the result of `sampling/createMessage` for this revision. A revision in which a
-    /// result has one block gets the first.
+    /// Encodes the result of `sampling/createMessage` for this revision.
     pub(crate) fn write(&self, version: ProtocolVersion) -> Object {
-        let most = if version.rules().sampling_tools { self.content.len() } else { 1 };
-        let content = write_content(&self.content[..most.min(self.content.len())], version);
+        let content = write_content(&self.content, version);
         Object::new()
             .with("role", self.role.as_str())
             .with("content", content)
@@ -572,3 +593,6 @@ fn write_content(content: &[Block], version: ProtocolVersion) -> RawJson {
 fn number(number: Option<f64>) -> Option<RawJson> {
     number.filter(|number| number.is_finite()).and_then(|number| RawJson::encode(&number).ok())
 }
+
+#[cfg(test)]
+mod tests;

@@ -75,6 +75,8 @@ impl Mask {
             ClientCommand::Authorize(_, Authorization::Headers(headers)) => *headers = self.headers(headers),
             ClientCommand::Authorize(_, Authorization::Refuse)
             | ClientCommand::Cancel(_, None)
+            // It is not masked on the wire either.
+            | ClientCommand::Elicited(_)
             | ClientCommand::Untrack(_)
             | ClientCommand::LogLevel(_)
             | ClientCommand::RootsChanged

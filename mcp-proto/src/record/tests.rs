@@ -156,6 +156,7 @@ fn any_input() -> impl Strategy<Value = WiredClientInput> {
         }),
         level().prop_map(ClientCommand::LogLevel),
         Just(ClientCommand::RootsChanged),
+        any::<String>().prop_map(ClientCommand::Elicited),
         Just(ClientCommand::Close),
     ];
     prop_oneof![

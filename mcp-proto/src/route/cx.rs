@@ -5,9 +5,11 @@ use super::target::{ListTarget, Target};
 use crate::error::Refusal;
 use crate::input::{Change, InputAnswer, InputRequest, Note, Outcome};
 use crate::model::Progress;
-use crate::model::elicitation::{ElicitResult, Form};
+use crate::model::elicitation::{ElicitResult, Form, UrlRequest};
 use crate::model::lifecycle::meta;
 use crate::model::logging::{LogLevel, LogMessage};
+use crate::model::roots::Root;
+use crate::model::sampling::{SampleRequest, SampleResult};
 use crate::model::tools::CallToolResult;
 use crate::rpc::{ErrorObject, Object, RawJson, code};
 use crate::server::{Context, Incoming, RequestState};
@@ -64,6 +66,11 @@ pub trait Port: Send + Sync {
     /// form of it. The default does nothing.
     fn publish(&self, change: Change) {
         let _ = change;
+    }
+    /// Notifies the client that was asked to open a web page, with
+    /// [`Server::elicited`](crate::Server::elicited) or a form of it. The default does nothing.
+    fn elicited(&self, id: &str) {
+        let _ = id;
     }
     /// Returns whether the request was cancelled.
     fn is_cancelled(&self) -> bool;
@@ -234,11 +241,11 @@ impl Cx {
     /// | `notifications/cancelled` | never | the engine cancels its own requests |
     /// | `notifications/tools/list_changed`, `notifications/prompts/list_changed`, `notifications/resources/list_changed`, `notifications/resources/updated` | never | [`publish`](Self::publish) |
     /// | `notifications/message` | never | [`log`](Self::log) |
+    /// | `notifications/elicitation/complete` | never | [`elicited`](Self::elicited) |
     /// | `notifications/subscriptions/acknowledged` | never | the engine opens subscriptions |
     /// | `notifications/tasks` | never | it belongs on a subscription |
     /// | `notifications/initialized`, `notifications/roots/list_changed` | never | only clients send them |
     /// | `notifications/tasks/status` | on 2025-11-25, if the server declares `tasks` | no other revision has it |
-    /// | `notifications/elicitation/complete` | on 2025-11-25 | no other revision has it |
     /// | any other | always | |
     ///
     /// # Errors
@@ -299,14 +306,87 @@ impl Cx {
     /// content does not fit the form (ELIC-S-024). Use another name to repeat the request for
     /// input.
     pub fn elicit(&self, name: &str, form: Form) -> Result<ElicitResult, ToolError> {
-        match self.answer(name, &InputRequest::Elicitation(form.clone().into()))? {
-            Some(InputAnswer::Elicitation(ElicitResult::Accept(content))) => match form.check(&content) {
+        match self.input(name, InputRequest::Elicitation(form.clone().into()))? {
+            InputAnswer::Elicitation(ElicitResult::Accept(content)) => match form.check(&content) {
                 Ok(()) => Ok(ElicitResult::Accept(content)),
                 Err(e) => Err(ToolError::Failed(format!("the answer to `{name}` does not fit the form: {e}"))),
             },
-            Some(InputAnswer::Elicitation(result)) => Ok(result),
-            Some(InputAnswer::Error(e)) => Err(ToolError::Failed(format!("`{name}` was not answered: {}", e.message))),
-            _ => Err(self.need(alloc::vec![(name.into(), InputRequest::Elicitation(form.into()))])),
+            InputAnswer::Elicitation(result) => Ok(result),
+            answer => Err(unfit(name, &answer)),
+        }
+    }
+
+    /// Requests that the user opens a web page, for what must not pass through the client. The user
+    /// only consents here: on [`ElicitResult::Accept`], look up in your own state whether the user
+    /// has done there what the request needs. A handler looks there first, before it asks: a client
+    /// may repeat the call when the page is complete. As with [`elicit`](Self::elicit), the first
+    /// call returns [`ToolError::Ask`].
+    ///
+    /// The page checks that only the user who was asked can use it (2025-11-25 elicitation,
+    /// phishing). Bind your state to the [principal](crate::server::Context::principal) of the
+    /// request, and tell the client with [`elicited`](Self::elicited) when the page is complete.
+    ///
+    /// On 2026-07-28 it is a request for input of the request. On 2025-11-25 the engine sends
+    /// `elicitation/create` where the client can receive it, and otherwise answers the request with
+    /// `-32042`: the client shows the page, and repeats the call. Earlier revisions have no web
+    /// pages: the answer is that to a client without the capability.
+    ///
+    /// # Errors
+    /// [`ToolError::Ask`]; [`ToolError::Failed`] if the client responded with an error. The engine
+    /// answers the request with `-32603` if [`UrlRequest::check`] refuses the URL, or if another
+    /// client was asked with the same [`elicitation_id`](UrlRequest::elicitation_id).
+    pub fn elicit_url(&self, name: &str, page: UrlRequest) -> Result<ElicitResult, ToolError> {
+        match self.input(name, InputRequest::Elicitation(page.into()))? {
+            InputAnswer::Elicitation(ElicitResult::Accept(_)) => Ok(ElicitResult::Accept(Object::new())),
+            InputAnswer::Elicitation(result) => Ok(result),
+            answer => Err(unfit(name, &answer)),
+        }
+    }
+
+    /// Returns the id of the web page that [`elicit_url`](Self::elicit_url) requests under this
+    /// name, for the URL of the page and for your state: 144 unpredictable bits. It is the
+    /// same in every round of the request, and no other request has it.
+    pub fn elicitation_id(&self, name: &str) -> String {
+        self.invocation.incoming.elicitation_id(name)
+    }
+
+    /// The web page with this id is complete: see [`Server::elicited`](crate::Server::elicited). It
+    /// may be that of another request, also after the end of this one.
+    pub fn elicited(&self, id: &str) {
+        self.port.elicited(id);
+    }
+
+    /// Requests a message of the client's language model. As with [`elicit`](Self::elicit), the
+    /// first call returns [`ToolError::Ask`]. 2026-07-28 deprecates sampling: new servers call a
+    /// model themselves.
+    ///
+    /// If the model [uses tools](SampleResult::uses), run them, and make a further request whose
+    /// messages end with this one and with the results ([`SamplingMessage::results`]).
+    ///
+    /// # Errors
+    /// [`ToolError::Ask`]; [`ToolError::Failed`] if the client responded with an error. The engine
+    /// answers the request with `-32603` if [`SampleRequest::check`] refuses this one.
+    ///
+    /// [`SamplingMessage::results`]: crate::model::sampling::SamplingMessage::results
+    pub fn sample(&self, name: &str, request: SampleRequest) -> Result<SampleResult, ToolError> {
+        match self.input(name, InputRequest::Sampling(request.into()))? {
+            InputAnswer::Sampling(result) => Ok(result),
+            answer => Err(unfit(name, &answer)),
+        }
+    }
+
+    /// Requests the roots of the client. As with [`elicit`](Self::elicit), the first call returns
+    /// [`ToolError::Ask`]. 2026-07-28 deprecates roots: new servers take directories as arguments.
+    ///
+    /// Check a URI before you use it: it comes from the client, and may name nothing
+    /// ([`Root::check`]).
+    ///
+    /// # Errors
+    /// [`ToolError::Ask`]; [`ToolError::Failed`] if the client responded with an error.
+    pub fn roots(&self, name: &str) -> Result<Vec<Root>, ToolError> {
+        match self.input(name, InputRequest::Roots)? {
+            InputAnswer::Roots(roots) => Ok(roots.roots),
+            answer => Err(unfit(name, &answer)),
         }
     }
 
@@ -381,6 +461,12 @@ impl Cx {
         Outcome::Complete(result.lower(self.context().version).write())
     }
 
+    /// Returns the answer to a request for input, or the request if there is none.
+    fn input(&self, name: &str, request: InputRequest) -> Result<InputAnswer, ToolError> {
+        let answer = self.answer(name, &request)?;
+        answer.ok_or_else(|| self.need(alloc::vec![(name.into(), request)]))
+    }
+
     /// Returns the request for these inputs. Keeps the earlier state.
     fn need(&self, requests: Vec<(String, InputRequest)>) -> ToolError {
         ToolError::Ask { requests, state: self.kept().cloned() }
@@ -413,6 +499,14 @@ impl fmt::Debug for Cx {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cx").field("method", &self.invocation.incoming.method).finish_non_exhaustive()
     }
+}
+
+/// Returns the failure of a handler whose request for input was answered by this.
+fn unfit(name: &str, answer: &InputAnswer) -> ToolError {
+    ToolError::Failed(match answer {
+        InputAnswer::Error(e) => format!("`{name}` was not answered: {}", e.message),
+        _ => format!("`{name}` was answered by something else"),
+    })
 }
 
 /// Returns the result of a method: structured content that is an object, or nothing.

@@ -554,7 +554,7 @@ fn modern_handler_with_two_rounds_sees_all_answers() {
     assert!(green.required::<bool>("isError").unwrap() && text(&green).contains("does not fit"));
     let error = bench.modern("tools/call", &with(&second, r#"{"colour":{"colour":"red"}}"#)).unwrap_err();
     assert_eq!(error.code, -32602);
-    let forged = with(&second, red).replace("requestState\":\"A", "requestState\":\"B");
+    let forged = with(&second, red).replace("requestState\":\"B", "requestState\":\"C");
     let error = bench.modern("tools/call", &forged).unwrap_err();
     assert_eq!((error.code, error.message.as_str()), (-32602, "the request state is not valid"));
 }

@@ -13,6 +13,8 @@ pub const INTERNAL_ERROR: i64 = -32603;
 /// Up to 2025-11-25: the resource does not exist. 2026-07-28 forbids the code, and has
 /// [`INVALID_PARAMS`] instead.
 pub const RESOURCE_NOT_FOUND: i64 = -32002;
+/// 2025-11-25: the request needs web pages that the user has to open first.
+pub const URL_ELICITATION_REQUIRED: i64 = -32042;
 /// 2026-07-28: a header field is missing, malformed, or contradicts the body.
 pub const HEADER_MISMATCH: i64 = -32020;
 /// 2026-07-28: the request needs a client capability that it did not declare.

@@ -64,10 +64,11 @@ pub(super) enum Bound {
     ClientData,
     Sessions,
     History,
+    Elicitations,
 }
 
 impl Bound {
-    pub(super) const COUNT: usize = 7;
+    pub(super) const COUNT: usize = 8;
 }
 
 /// The amount of each [`Bound`].

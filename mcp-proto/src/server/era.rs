@@ -162,7 +162,7 @@ impl Parts {
         };
         let Self { params, meta, text } = self;
         let method = request.method.clone();
-        let incoming = Incoming { method, params, meta, context, inputs, state, nonce: None };
+        let incoming = Incoming { method, params, meta, context, inputs, state, nonce: None, origin: None };
         let size = weight::of_request(&request.id, token.as_ref(), text, &incoming);
         Ok(AdmittedRequest { id: request.id, incoming, token, fault, unasked, size })
     }
@@ -189,7 +189,8 @@ impl Parts {
         };
         let Self { params, meta, text } = self;
         let method = request.method.clone();
-        let incoming = Incoming { method, params, meta, context, inputs: Inputs::new(), state: None, nonce: None };
+        let incoming =
+            Incoming { method, params, meta, context, inputs: Inputs::new(), state: None, nonce: None, origin: None };
         let size = weight::of_request(&request.id, token.as_ref(), text, &incoming);
         Ok(AdmittedRequest { id: request.id, incoming, token, fault: None, unasked: false, size })
     }

@@ -1,7 +1,8 @@
 //! A request as the application gets it.
 
+use super::responder::Shared;
 use crate::exchange::{Peer, RequestHead};
-use crate::input::{Principal, SessionKey};
+use crate::input::{Principal, RequestKey, SessionKey};
 use crate::model::capabilities::ClientCapabilities;
 use crate::model::lifecycle::{Implementation, meta};
 use crate::rpc::{ErrorObject, Object, RawJson};
@@ -10,6 +11,7 @@ use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
+use core::fmt;
 
 /// A request for the application.
 #[derive(Clone, PartialEq, Debug)]
@@ -38,6 +40,37 @@ pub struct Incoming {
     /// state was opened. This is the case in the first round. It is also the case before
     /// 2026-07-28: the engine itself keeps the state there, and accepts one response to each round.
     pub nonce: Option<String>,
+    /// Where the request began.
+    pub(super) origin: Option<Origin>,
+}
+
+/// The first round of a request, from which the ids of its web pages are derived.
+#[derive(Clone)]
+pub(super) struct Origin {
+    pub(super) shared: Arc<Shared>,
+    pub(super) key: RequestKey,
+}
+
+impl PartialEq for Origin {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl fmt::Debug for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.key.fmt(f)
+    }
+}
+
+impl Incoming {
+    /// Returns the id of the web page that the request for input of this name opens: see
+    /// [`Cx::elicitation_id`](crate::Cx::elicitation_id).
+    pub fn elicitation_id(&self, name: &str) -> String {
+        let origin = self.origin.as_ref();
+        let id = |origin: &Origin| origin.shared.elicitation_id(origin.key, self.context.principal.as_ref(), name);
+        origin.map(id).unwrap_or_default()
+    }
 }
 
 /// The client, and the rules of a request.

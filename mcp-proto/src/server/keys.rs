@@ -53,6 +53,8 @@ pub(super) enum Timer {
     Admit(ExchangeId),
     /// The end of the time for which a finished stream is kept.
     Keep(StreamKey),
+    /// The oldest web page that is not complete is forgotten.
+    Elicitations,
     /// The next sweep of idle sessions.
     Sweep,
     /// The end of the grace period of a shutdown.

@@ -23,6 +23,7 @@ mod client;
 mod compat;
 mod config;
 mod dispatch;
+mod elicitations;
 mod env;
 mod era;
 mod event;
@@ -73,7 +74,7 @@ use client::{Bound, ClientIdentity};
 use core::fmt;
 use core::time::Duration;
 use env::Env;
-use keys::{ReplyTo, Timer};
+use keys::{ReplyTo, SessionRef, Timer};
 use listen::Listens;
 use load::{Load, size};
 use requests::Requests;
@@ -177,6 +178,8 @@ impl Server {
             }
             ServerCommand::Publish(_) if self.is_terminated() => {}
             ServerCommand::Publish(change) => self.listens.publish(&mut self.env, &mut self.http, change),
+            ServerCommand::Elicited(_) if self.is_terminated() => {}
+            ServerCommand::Elicited(id) => self.requests.on_elicited(&mut self.env, &mut self.http, &id),
             ServerCommand::Revoke(principal) => self.on_revoke(&principal),
             ServerCommand::Admit(key, admission) => self.on_admission(key, admission),
             ServerCommand::Shutdown(grace) => self.on_shutdown(grace),
@@ -214,6 +217,16 @@ impl Server {
     /// [`ServerConfig::capabilities`] declare it.
     pub fn publish(&mut self, now: Instant, change: Change) {
         self.done(now, Input::Command(ServerCommand::Publish(change)));
+    }
+
+    /// The web page of this [`elicitation_id`](crate::Cx::elicitation_id) is complete: the user has
+    /// done there what a handler asked for. Notifies the client that was asked to open it
+    /// (`notifications/elicitation/complete`), and no other. Never fails and never waits. Does
+    /// nothing if the id is not that of a page of a client of 2025-11-25, if the client or its
+    /// session has left, or after
+    /// [`elicitation_lifetime`](crate::limits::ServerLimits::elicitation_lifetime).
+    pub fn elicited(&mut self, now: Instant, id: &str) {
+        self.done(now, Input::Command(ServerCommand::Elicited(id.into())));
     }
 
     /// Decides on an HTTP request or a connection of [`Event::Admit`]. Does nothing if that no
@@ -377,6 +390,9 @@ impl Server {
     /// that can be resumed.
     fn drop_exchange(&mut self, x: ExchangeId) {
         let Some(exchange) = self.env.close(x) else { return };
+        if exchange.binding.duplex().is_some() {
+            self.requests.leave_pages(&mut self.env, SessionRef::Duplex(x));
+        }
         for key in exchange.binding.duplex().into_iter().flat_map(|duplex| duplex.running().iter()) {
             self.requests.cancel(&mut self.env, &mut self.http, key, false);
         }
@@ -458,6 +474,7 @@ impl Server {
                     answered.into_iter().for_each(|reply_to| self.end_if_quiet(reply_to));
                 }
                 Timer::Ask(key) => self.requests.on_ask_timeout(&mut self.env, &mut self.http, key),
+                Timer::Elicitations => self.requests.forget_pages(&mut self.env),
                 Timer::KeepAlive(x) => self.http.on_keep_alive(&mut self.env, x),
                 Timer::Admit(x) => self.on_admit_timeout(x),
                 Timer::Keep(stream) => self.http.on_keep(&mut self.env, stream),
@@ -494,6 +511,7 @@ impl Server {
             }
         }
         self.env.clear();
+        self.requests.clear_pages();
         self.listens.clear();
         self.http.clear();
         self.env.queue.terminate();

@@ -31,12 +31,12 @@ fn is_allowed(method: &str, version: ProtocolVersion, declared: &ServerCapabilit
         | "notifications/prompts/list_changed"
         | "notifications/resources/list_changed"
         | "notifications/subscriptions/acknowledged"
+        | "notifications/elicitation/complete"
         | "notifications/tasks" => false,
         // Sent by clients alone.
         "notifications/initialized" | "notifications/roots/list_changed" => false,
-        // Only 2025-11-25 has these.
+        // Only 2025-11-25 has it.
         "notifications/tasks/status" => rules.tasks && declared.has_tasks(),
-        "notifications/elicitation/complete" => rules.elicitation_modes && rules.era == Era::Legacy,
         _ => true,
     }
 }

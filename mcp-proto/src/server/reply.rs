@@ -99,6 +99,23 @@ impl ReplyTo {
         }
     }
 
+    /// Returns whether the client can receive a request of the engine now, or when it resumes the
+    /// stream that carries it.
+    pub(super) fn carries_questions(self, http: &HttpState) -> bool {
+        match self {
+            Self::Duplex(_) => true,
+            Self::Stream(stream) => http.can_ask_on(stream),
+        }
+    }
+
+    /// Returns the target of a notification for a request that may be over.
+    pub(super) fn for_later(self, http: &mut HttpState, session: SessionRef) -> Self {
+        match (self, session) {
+            (Self::Stream(stream), SessionRef::Http(session)) => Self::Stream(http.stream_to_tell_on(stream, session)),
+            (Self::Duplex(_) | Self::Stream(_), _) => self,
+        }
+    }
+
     /// Returns the session and the reply target for the changes of a legacy client, if the exchange
     /// carries them.
     pub(super) fn for_changes(env: &Env, http: &HttpState, x: ExchangeId) -> Option<(SessionRef, Self)> {

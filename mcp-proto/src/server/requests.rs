@@ -28,8 +28,10 @@
 //! its key.
 
 use super::client::{Bound, ClientIdentity};
+use super::elicitations::{Elicitations, pages_required};
 use super::env::Env;
 use super::era::AdmittedRequest;
+use super::incoming::Origin;
 use super::keys::{ReplyTo, SessionRef, Timer};
 use super::responder::{Responder, Shared, may_ask};
 use super::response::{ErrorReply, SerializedResponse};
@@ -40,7 +42,7 @@ use super::transport::HttpState;
 use super::{Event, Incoming, RequestState};
 use crate::error::{DiagnosticKind, Refusal};
 use crate::exchange::ExchangeId;
-use crate::input::{Answer, Answered, Note, RequestKey};
+use crate::input::{Answer, Answered, LegacyInputRequest, Note, RequestKey};
 use crate::model::Progress;
 use crate::rpc::{ErrorObject, Object, RawJson, code, error_response, notification};
 use crate::short_map::ShortMap;
@@ -57,13 +59,14 @@ use core::time::Duration;
 pub(super) struct Requests {
     shared: Arc<Shared>,
     table: ShortMap<RequestKey, ServedRequest>,
+    pub(super) elicitations: Elicitations,
     next_key: u64,
 }
 
 impl Requests {
     /// `next_key`: the first key that it gives out.
     pub(super) const fn new(shared: Arc<Shared>, next_key: u64) -> Self {
-        Self { shared, table: ShortMap::new(), next_key }
+        Self { shared, table: ShortMap::new(), elicitations: Elicitations::new(), next_key }
     }
 
     /// Returns the number of running requests.
@@ -163,16 +166,17 @@ impl Requests {
         admitted: AdmittedRequest,
         batch: Option<u64>,
     ) {
-        let AdmittedRequest { id, incoming, token, fault, unasked, size } = admitted;
+        let AdmittedRequest { id, mut incoming, token, fault, unasked, size } = admitted;
         if unasked {
             env.diagnose(DiagnosticKind::UnexpectedResponse, "answers to questions that were not asked");
         }
         let client = env.shares.take(&env.client_on(x, incoming.context.session), Bound::Requests, 1);
         env.shares.add(client, Bound::RunningBytes, size);
         let version = incoming.context.version;
+        let key = self.mint_key();
+        incoming.origin = Some(Origin { shared: self.shared.clone(), key });
         let entry = (version.era() == Era::Legacy)
             .then(|| Box::new(Entry { incoming: incoming.clone(), inputs: Inputs::new(), rounds: 0 }));
-        let key = self.mint_key();
         let running = ServedRequest {
             exchange: x,
             client,
@@ -220,6 +224,7 @@ impl Requests {
         let received_at = env.now.unix(self.shared.config.origin_unix).as_secs();
         let responder = Responder {
             key,
+            origin: incoming.origin.as_ref().map_or(key, |origin| origin.key),
             exchange: running.exchange,
             client: running.client,
             id: running.id.clone(),
@@ -407,9 +412,39 @@ impl Requests {
             Answered::Ask { .. } if reply_to.has_left(env) => {
                 self.finish_with_error(env, http, answer.key, "the client can no longer be asked");
             }
-            Answered::Ask { questions, state } => self.ask(env, http, answer.key, questions, state),
+            Answered::Ask { questions, state, diagnostic } => {
+                if let Some(diagnostic) = diagnostic {
+                    env.queue.report(diagnostic);
+                }
+                self.ask_or_refuse(env, http, answer.key, questions, state);
+            }
         }
         Some(reply_to)
+    }
+
+    /// Sends the questions of a request, or the error with the web pages that it needs if the
+    /// client cannot receive a request now.
+    fn ask_or_refuse(
+        &mut self,
+        env: &mut Env,
+        http: &mut HttpState,
+        key: RequestKey,
+        questions: Vec<LegacyInputRequest>,
+        state: Option<RawJson>,
+    ) {
+        if let Err((kind, why)) = self.open_pages(env, http, key, &questions) {
+            env.diagnose(kind, why);
+            return self.finish_with_error(env, http, key, why);
+        }
+        let is_carried = self.get(key).is_none_or(|running| running.reply_to.carries_questions(http));
+        match pages_required(&questions).filter(|_| !is_carried) {
+            None => self.ask(env, http, key, questions, state),
+            Some(error) => {
+                let Some(running) = self.get(key) else { return };
+                let bytes = error_response(Some(&running.id), &error);
+                self.finish(env, http, key, bytes, Some(error.code));
+            }
+        }
     }
 
     /// Ends a request whose handler runs for too long. Returns where its response went.

@@ -10,6 +10,7 @@ use crate::exchange::ExchangeId;
 use crate::input::{Answer, Answered, InputRequest, LegacyInputRequest, Outcome, Principal, RequestKey, Watch};
 use crate::model::capabilities::ClientCapabilities;
 use crate::model::content::Content;
+use crate::model::elicitation::{ElicitRequest, UrlRequest};
 use crate::model::lifecycle::{CacheHints, meta};
 use crate::model::tools::CallToolResult;
 use crate::rpc::{ErrorObject, Id, Object, RawJson, code, error_response, result_response};
@@ -33,6 +34,8 @@ pub(super) struct Shared {
     pub(super) seal_key: [u8; 32],
     /// The key of the nonces of sealed states.
     nonce_key: [u8; 32],
+    /// The key of the ids of web pages. All servers that share the key of sealed states share it.
+    elicitation_key: [u8; 32],
     /// The `_meta` that every result of 2026-07-28 has: the name and version of the server.
     pub(super) result_meta: Object,
 }
@@ -41,7 +44,22 @@ impl Shared {
     pub(super) fn new(config: Arc<ServerConfig>, seal_key: [u8; 32], nonce_key: [u8; 32]) -> Self {
         let info = config.info.write(ProtocolVersion::V2026_07_28);
         let result_meta = Object::new().with(meta::SERVER_INFO, info);
-        Self { config, seal_key, nonce_key, result_meta }
+        let elicitation_key = HMAC::mac("elicitation ids", seal_key);
+        Self { config, seal_key, nonce_key, elicitation_key, result_meta }
+    }
+
+    /// Returns the id of a web page that a request needs, by the key of the request in its first
+    /// round. It cannot be predicted without the key of the ids. It belongs to this principal: a
+    /// request of another one never has it.
+    pub(super) fn elicitation_id(&self, request: RequestKey, principal: Option<&Principal>, name: &str) -> String {
+        let principal = principal.map(|principal| principal.0.as_bytes());
+        let mut mac = HMAC::new(self.elicitation_key);
+        mac.update(request.number().to_be_bytes());
+        // No principal is not the same as an empty one.
+        mac.update(principal.map_or(0, |principal| principal.len() as u64 + 1).to_be_bytes());
+        mac.update(principal.unwrap_or_default());
+        mac.update(name);
+        URL_SAFE_NO_PAD.encode(&mac.finalize()[..18])
     }
 
     /// Completes a result as its revision demands. On 2026-07-28 it gets `resultType`, the server's
@@ -95,6 +113,8 @@ impl fmt::Debug for Shared {
 #[must_use = "a request whose responder is dropped is never answered"]
 pub struct Responder {
     pub(super) key: RequestKey,
+    /// The key of the request in its first round.
+    pub(super) origin: RequestKey,
     pub(super) exchange: ExchangeId,
     pub(super) client: ClientKey,
     pub(super) id: Id,
@@ -241,6 +261,10 @@ impl Responder {
         incoming.inputs = inputs.clone();
         incoming.state = memory.state.map(RequestState::Kept);
         incoming.nonce = Some(memory.nonce);
+        self.origin = RequestKey::new(memory.origin);
+        if let Some(origin) = &mut incoming.origin {
+            origin.key = self.origin;
+        }
         self.inputs = inputs;
         self.rounds = memory.rounds;
         Ok(())
@@ -312,6 +336,9 @@ impl Responder {
     fn error(self, mut error: ErrorObject, diagnostic: Option<Diagnostic>) -> Answer {
         let fault = self.state_fault.map(|why| Diagnostic::new(DiagnosticKind::BadState, why));
         let diagnostic = diagnostic.or(fault);
+        if error.code == code::URL_ELICITATION_REQUIRED && !self.requires_pages(&error) {
+            error.code = code::INTERNAL_ERROR;
+        }
         if self.version.era() == Era::Modern {
             // Codes of legacy revisions, and reserved ones without a meaning: 2026-07-28 forbids
             // them.
@@ -333,23 +360,60 @@ impl Responder {
         }
     }
 
+    /// Returns whether the error of a handler names web pages that its client can open, as a proxy
+    /// passes it on (2025-11-25 elicitation, url elicitation required error).
+    fn requires_pages(&self, error: &ErrorObject) -> bool {
+        let is_page = |json: &RawJson| {
+            let request = Object::read(json).and_then(|object| ElicitRequest::read(&object));
+            matches!(request, Ok(ElicitRequest::Url(page)) if page.elicitation_id.is_some() && page.check().is_ok())
+        };
+        let pages = Object::read_opt(error.data.as_ref()).and_then(|data| data.array("elicitations"));
+        let rules = self.version.rules();
+        rules.elicitation_modes
+            && rules.era == Era::Legacy
+            && self.declared.capabilities().elicits_urls()
+            && pages.is_ok_and(|pages| !pages.is_empty() && pages.iter().all(is_page))
+    }
+
     fn message(&self, bytes: bytes::Bytes, code: Option<i64>, diagnostic: Option<Diagnostic>) -> Answer {
         Answer { key: self.key, what: Answered::Message { bytes, code, diagnostic } }
     }
 
-    fn questions(self, requests: Vec<(String, InputRequest)>, state: Option<RawJson>) -> Answer {
+    fn questions(self, mut requests: Vec<(String, InputRequest)>, state: Option<RawJson>) -> Answer {
+        requests.iter_mut().for_each(|(name, request)| self.complete_question(name, request));
         if let Some(refusal) = self.refuse_questions(&requests) {
             return self.refused(refusal);
         }
+        let insecure = requests.iter().filter_map(|(_, request)| request.page()).find(|page| !page.is_secure());
+        let insecure = insecure.and_then(|page| page.host());
+        let diagnostic = insecure.map(|host| Diagnostic::new(DiagnosticKind::InsecureUrl, host));
         if self.version.era() == Era::Modern {
-            return self.ask_in_result(&requests, state);
+            return self.ask_in_result(&requests, state, diagnostic);
         }
         let questions = requests.into_iter().map(|(name, request)| LegacyInputRequest {
             name,
             method: request.method(),
             params: request.params(self.version),
+            elicitation: request.page().and_then(|page| page.elicitation_id.clone()),
         });
-        Answer { key: self.key, what: Answered::Ask { questions: questions.collect(), state } }
+        Answer { key: self.key, what: Answered::Ask { questions: questions.collect(), state, diagnostic } }
+    }
+
+    /// Adds what the engine knows to a request for input, and removes what its client did not
+    /// declare.
+    fn complete_question(&self, name: &str, request: &mut InputRequest) {
+        match request {
+            InputRequest::Elicitation(ElicitRequest::Url(page)) if page.elicitation_id.is_none() => {
+                page.elicitation_id = Some(self.shared.elicitation_id(self.origin, self.principal.as_ref(), name));
+            }
+            InputRequest::Sampling(sampling) if self.version.rules().sampling_tools => {
+                let declared = self.declared.capabilities();
+                let has_context = declared.sampling.as_ref().is_some_and(|sampling| sampling.context.is_some());
+                sampling.include_context =
+                    sampling.include_context.take().filter(|context| has_context || context == "none");
+            }
+            InputRequest::Elicitation(_) | InputRequest::Sampling(_) | InputRequest::Roots => {}
+        }
     }
 
     fn refuse_questions(&self, requests: &[(String, InputRequest)]) -> Option<InputRefusal> {
@@ -368,7 +432,23 @@ impl Responder {
             return Some(InputRefusal::Limit("two questions have the same name"));
         }
         let missing: Vec<_> = requests.iter().map(|(_, request)| request).filter(|r| !self.can_ask(r)).collect();
-        (!missing.is_empty()).then(|| InputRefusal::Missing(required_capabilities(&missing)))
+        if !missing.is_empty() {
+            return Some(InputRefusal::Missing(required_capabilities(&missing)));
+        }
+        let max_id = self.shared.config.limits.frame.max_id;
+        let invalid = |(name, request): &(String, InputRequest)| match request {
+            InputRequest::Elicitation(ElicitRequest::Url(UrlRequest { elicitation_id: Some(id), .. }))
+                if id.is_empty() || id.len() > max_id =>
+            {
+                Some(format!("`{name}`: the id is empty or too long"))
+            }
+            request => request.check().err().map(|e| format!("`{name}`: {e}")),
+        };
+        let ids = || requests.iter().filter_map(|(_, request)| request.page()?.elicitation_id.as_deref());
+        if ids().count() > ids().collect::<BTreeSet<_>>().len() {
+            return Some(InputRefusal::Invalid("two web pages have the same id".into()));
+        }
+        requests.iter().find_map(invalid).map(InputRefusal::Invalid)
     }
 
     fn can_ask(&self, request: &InputRequest) -> bool {
@@ -379,6 +459,10 @@ impl Responder {
         match refusal {
             InputRefusal::Limit(why) => {
                 let diagnostic = Diagnostic::new(DiagnosticKind::TooManyInputs, why);
+                self.error(ErrorObject::new(code::INTERNAL_ERROR, why), Some(diagnostic))
+            }
+            InputRefusal::Invalid(why) => {
+                let diagnostic = Diagnostic::new(DiagnosticKind::InvalidInputRequest, why.as_str());
                 self.error(ErrorObject::new(code::INTERNAL_ERROR, why), Some(diagnostic))
             }
             InputRefusal::Missing(capabilities) => {
@@ -401,13 +485,19 @@ impl Responder {
 
     /// Returns an `InputRequiredResult`. It carries no cache hints, and always a state, which holds
     /// the input responses of earlier rounds.
-    fn ask_in_result(self, requests: &[(String, InputRequest)], state: Option<RawJson>) -> Answer {
+    fn ask_in_result(
+        self,
+        requests: &[(String, InputRequest)],
+        state: Option<RawJson>,
+        diagnostic: Option<Diagnostic>,
+    ) -> Answer {
         let limits = &self.shared.config.limits.server;
         if self.has_large_params() {
             return self.refused(InputRefusal::Limit("the params of a request that asks are larger than the limit"));
         }
         let memory = Memory {
             nonce: self.mint_nonce(),
+            origin: self.origin.number(),
             rounds: self.rounds + 1,
             asked: requests.iter().map(|(name, _)| name.clone()).collect(),
             inputs: self.inputs.clone(),
@@ -426,13 +516,15 @@ impl Responder {
         }
         let questions = (!questions.is_empty()).then_some(questions);
         let result = Object::new().with_opt("inputRequests", questions).with("requestState", sealed.as_str());
-        self.result(result, "input_required", None)
+        self.result(result, "input_required", diagnostic)
     }
 }
 
 /// Why input requests are not sent.
 enum InputRefusal {
     Limit(&'static str),
+    /// It violates the protocol.
+    Invalid(String),
     Missing(Object),
 }
 

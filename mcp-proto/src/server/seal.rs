@@ -12,7 +12,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac_sha256::HMAC;
 
 /// The version of the sealed text. Another format gets another number.
-const FORM: u8 = 3;
+const FORM: u8 = 4;
 const HEAD: usize = 1 + 8;
 const TAG: usize = 32;
 
@@ -24,6 +24,8 @@ pub(super) type Inputs = BTreeMap<String, Result<RawJson, ErrorObject>>;
 pub(super) struct Memory {
     /// The nonce of the round. No other sealed state has the same.
     pub(super) nonce: String,
+    /// The key of the request in its first round.
+    pub(super) origin: u64,
     /// Number of rounds in which the request has asked.
     pub(super) rounds: u32,
     /// The names of the input requests of the last round.
@@ -107,6 +109,7 @@ impl Memory {
         let (results, errors): (Object, Object) = (results.collect(), errors.collect());
         Object::new()
             .with("nonce", self.nonce.as_str())
+            .with("origin", self.origin)
             .with("rounds", u64::from(self.rounds))
             .with("asked", asked)
             .with("results", results)
@@ -126,6 +129,7 @@ impl Memory {
         }
         Ok(Self {
             nonce: object.required("nonce")?,
+            origin: object.required("origin")?,
             rounds: object.required("rounds")?,
             asked: object.required("asked")?,
             inputs,

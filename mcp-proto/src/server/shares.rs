@@ -18,6 +18,7 @@ impl Bound {
             Self::ClientData => limits.max_client_data_total,
             Self::Sessions => limits.max_sessions,
             Self::History => limits.history_total,
+            Self::Elicitations => limits.max_elicitations,
         }
     }
 

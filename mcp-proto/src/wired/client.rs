@@ -195,21 +195,6 @@ impl WiredClient {
         calling
     }
 
-    /// Cancels a call. Does nothing if it has ended.
-    pub fn cancel(&mut self, now: Instant, call: CallId, reason: Option<&str>) {
-        self.done(now, ClientCommand::Cancel(call, reason.map(Into::into)));
-    }
-
-    /// Answers a request of the server for input. Does nothing if the server withdrew the request.
-    pub fn answer(&mut self, now: Instant, to: InputToken, answer: InputAnswer) {
-        self.done(now, ClientCommand::Answer(to.key(), answer));
-    }
-
-    /// Answers a challenge of the server. Does nothing if it was answered, or after the end.
-    pub fn authorize(&mut self, now: Instant, to: AuthToken, with: Authorization) {
-        self.done(now, ClientCommand::Authorize(to.key(), with));
-    }
-
     /// Sends a notification of a custom method, with no report of delivery: see [`Client::notify`].
     pub fn notify(&mut self, now: Instant, method: &str, params: Object) -> Result<(), Refused<Object>> {
         self.begin(now, || Input::Command(ClientCommand::Notify(method.into(), params.clone())));
@@ -233,11 +218,6 @@ impl WiredClient {
         let notified = self.client.notify_tracked(self.now, method, params);
         self.end(notified.as_ref().map(|id| Applied::Notification(*id)).map_err(|refused| &refused.why));
         notified
-    }
-
-    /// Shuts down in order. The last output is [`Event::Terminated`]. A second call does nothing.
-    pub fn close(&mut self, now: Instant) {
-        self.done(now, ClientCommand::Close);
     }
 
     /// Returns the next action for the driver, in order.
@@ -299,7 +279,7 @@ impl WiredClient {
     }
 
     /// Executes a command that cannot be refused.
-    fn done(&mut self, now: Instant, command: ClientCommand) {
+    pub(super) fn done(&mut self, now: Instant, command: ClientCommand) {
         let applied = self.command(now, command);
         debug_assert!(applied.is_ok(), "only calls and notifications are refused");
     }

@@ -30,6 +30,7 @@
 //! the tests of a driver.
 
 mod client;
+mod commands;
 mod connection;
 mod connections;
 mod counts;

@@ -231,6 +231,11 @@ impl SharedServer {
         self.act(now, |server, now| server.publish(now, change));
     }
 
+    /// Notifies the client that was asked to open this web page. See [`Server::elicited`].
+    pub fn elicited(&mut self, now: Instant, id: &str) {
+        self.act(now, |server, now| server.elicited(now, id));
+    }
+
     /// Ends everything that was admitted for this principal. See [`Server::revoke`].
     pub fn revoke(&mut self, now: Instant, principal: &Principal) {
         self.act(now, |server, now| server.revoke(now, principal));

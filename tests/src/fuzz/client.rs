@@ -54,6 +54,8 @@ fn config(script: &mut Script<'_>) -> ClientConfig {
     let flag = |bit: u8| flags >> bit & 1 == 1;
     if flag(0) {
         config = config.with_elicitation();
+        let modes = config.capabilities.elicitation.get_or_insert_default();
+        (modes.form, modes.url) = (Some(Object::new()), flag(4).then(Object::new));
     }
     if flag(1) {
         config.compat.cancel_signal = CancelSignal::LocalOnly;
@@ -75,6 +77,7 @@ fn config(script: &mut Script<'_>) -> ClientConfig {
         limits.client.max_calls = 3;
         limits.client.max_watched = 2;
         limits.client.max_inputs = 1;
+        limits.client.max_elicitations = 1;
         limits.client.max_rounds = 2;
         limits.client.max_retired = 1;
         limits.client.max_unsent = 600;
@@ -289,6 +292,11 @@ impl Run {
     }
 
     fn answer(&mut self, script: &mut Script<'_>) {
+        if script.below(8) == 7 {
+            let id = script.below(3).to_string();
+            let _ = self.tell(Input::Command(ClientCommand::Elicited(id)));
+            return;
+        }
         let key = match script.below(4) {
             3 => InputKey::new(script.below(5) as u64),
             n => self.questions.iter().nth(n).copied().unwrap_or(InputKey::new(1)),

@@ -59,6 +59,7 @@ fn config(script: &mut Script<'_>, mut config: ServerConfig) -> ServerConfig {
         limits.server.max_unsent = 600;
         limits.server.max_backlog = 2000;
         limits.server.max_rounds = 2;
+        limits.server.max_elicitations = 1;
         limits.server.max_queued_events = 3;
         limits.frame.max_line = 600;
         limits.frame.max_request_body = 500;
@@ -166,6 +167,7 @@ impl Run {
                     7 => ServerCommand::Notify(RequestKey::new(1), Note::Log(LogMessage::new(LogLevel::Error, "d"))),
                     _ => ServerCommand::Notify(RequestKey::new(n), custom),
                 }));
+                self.tell(Input::Command(ServerCommand::Elicited("1".into())));
             }
             14 => self.abort_all(),
             _ if script.below(8) == 0 => self.tell(Input::Command(ServerCommand::Shutdown(talk::time(script)))),

@@ -7,7 +7,7 @@ use mcp_proto::limits::FrameLimits;
 use mcp_proto::rpc::{Id, RawJson};
 
 /// Results of a server for any request. The first that fits its method is [`right`].
-const RESULTS: [&str; 12] = [
+const RESULTS: [&str; 14] = [
     "{}",
     "null",
     r#"{"resultType":"complete","content":[{"type":"text","text":"x"}]}"#,
@@ -20,20 +20,32 @@ const RESULTS: [&str; 12] = [
     r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"logging":{},"resources":{"subscribe":true}},"serverInfo":{"name":"s","version":"1"}}"#,
     r#"{"protocolVersion":"2024-11-05","capabilities":{},"serverInfo":{"name":"s","version":"1"}}"#,
     r#"{"resultType":"later"}"#,
+    r#"{"resultType":"input_required","requestState":"s","inputRequests":{"p":{"method":"elicitation/create","params":{"mode":"url","message":"m","url":"https://a.example/"}}}}"#,
+    r#"{"resultType":"input_required","requestState":"s","inputRequests":{"m":{"method":"sampling/createMessage","params":{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"u","name":"n","input":{}}]},{"role":"user","content":[{"type":"tool_result","toolUseId":"u","content":[]}]}],"maxTokens":1,"tools":[]}}}}"#,
 ];
 
 /// Errors of a server.
-const ERRORS: [&str; 6] = [
+const ERRORS: [&str; 8] = [
     r#"{"code":-32601,"message":"no such method"}"#,
     r#"{"code":-32022,"message":"no","data":{"supported":["2026-07-28"],"requested":"x"}}"#,
     r#"{"code":-32022,"message":"no","data":{"supported":["2025-03-26"]}}"#,
     r#"{"code":-32602,"message":"m","data":null}"#,
     r#"{"code":-32021,"message":"m","data":{"requiredCapabilities":["roots"]}}"#,
     r#"{"code":1,"message":""}"#,
+    r#"{"code":-32042,"message":"m","data":{"elicitations":[{"mode":"url","message":"m","url":"https://a.example/","elicitationId":"1"},{"mode":"url","message":"m","url":"http://b.example/","elicitationId":"2"}]}}"#,
+    r#"{"code":-32042,"message":"m","data":{"elicitations":[{"mode":"url","message":"m","url":"mailto:a","elicitationId":"1"}]}}"#,
+];
+
+/// Params of requests of a server.
+const ASKS: [&str; 4] = [
+    r#"{"mode":"form","message":"m","requestedSchema":{"type":"object","properties":{}}}"#,
+    r#"{"mode":"url","message":"m","url":"https://a.example/","elicitationId":"1"}"#,
+    r#"{"messages":[{"role":"user","content":{"type":"text","text":"x"}}],"maxTokens":1}"#,
+    r#"{"messages":[{"role":"user","content":[{"type":"tool_result","toolUseId":"u","content":[]}]}],"maxTokens":1}"#,
 ];
 
 /// Methods of either side.
-const METHODS: [&str; 20] = [
+const METHODS: [&str; 21] = [
     "tools/call",
     "tools/list",
     "ping",
@@ -53,6 +65,7 @@ const METHODS: [&str; 20] = [
     "subscriptions/listen",
     "notifications/resources/updated",
     "notifications/subscriptions/acknowledged",
+    "notifications/elicitation/complete",
     "acme/x",
 ];
 
@@ -60,7 +73,7 @@ const METHODS: [&str; 20] = [
 const WATCHED: &str =
     r#""uri":"a:1","level":"info","data":1,"notifications":{"toolsListChanged":true,"resourceSubscriptions":["a:1"]}"#;
 
-const META: &str = r#""_meta":{"progressToken":7,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"roots":{}}}"#;
+const META: &str = r#""_meta":{"progressToken":7,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{},"url":{}},"roots":{}}}"#;
 
 /// Returns the correct result of a server.
 fn right(method: &str) -> &'static str {
@@ -97,11 +110,13 @@ pub fn of_server(script: &mut Script<'_>) -> String {
         ),
         1 => {
             let method = script.pick(&METHODS);
-            format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"requestId":{id},{WATCHED}}}}}"#)
+            format!(
+                r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"requestId":{id},"elicitationId":"{id}",{WATCHED}}}}}"#
+            )
         }
         2 => {
             let method = script.pick(&METHODS);
-            let params = r#"{"mode":"form","message":"m","requestedSchema":{"type":"object","properties":{}}}"#;
+            let params = script.pick(&ASKS);
             format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
         }
         3 => {
@@ -200,7 +215,7 @@ fn of_client_alone(script: &mut Script<'_>, said: &mut Said) -> (&'static str, S
         ),
         3 => {
             let version = script.pick(&["2025-11-25", "2024-11-05", "2025-03-26", "2099-01-01"]);
-            let params = r#""capabilities":{"elicitation":{},"roots":{}},"clientInfo":{"name":"c","version":"1"}"#;
+            let params = r#""capabilities":{"elicitation":{"form":{},"url":{}},"roots":{}},"clientInfo":{"name":"c","version":"1"}"#;
             format!(
                 r#"{{"jsonrpc":"2.0","id":{id},"method":"initialize","params":{{"protocolVersion":"{version}",{params}}}}}"#
             )

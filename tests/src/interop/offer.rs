@@ -16,8 +16,8 @@ use mcp_proto::input::Change;
 use mcp_proto::model::sampling::SampleRequest;
 use mcp_proto::server::{Event, Sessions};
 use mcp_proto::{
-    Cx, ElicitResult, Era, Form, InputAnswer, InputRequest, IntoOutput, Json, Object, Progress, Refusal, Router,
-    ServerConfig, Tool, ToolError, Versions, tool,
+    Cx, ElicitResult, Era, Form, IntoOutput, Json, Object, Progress, Refusal, Router, ServerConfig, Tool, ToolError,
+    Versions, tool,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -93,8 +93,8 @@ impl Offer {
             .at_once(echo(), |_, echo: Echo| Ok(echo.text))
             .add(count(), counted)
             .at_once(tool("greet"), |cx, _: Nothing| greet(&cx))
-            .at_once(tool("sample"), |cx, _: Nothing| said(&cx.ask(question())?))
-            .at_once(tool("roots"), |cx, _: Nothing| listed(&cx.ask(whereabouts())?))
+            .at_once(tool("sample"), |cx, _: Nothing| sample(&cx))
+            .at_once(tool("roots"), |cx, _: Nothing| roots(&cx))
             .at_once(tool("fail"), |_, _: Nothing| Err::<String, _>(ToolError::from("this tool always fails")))
             .add(tool("wait"), move |cx, _: Nothing| wait(cx, Ended(Arc::clone(&ended))))
             .add(tool("cancelled"), move |_, _: Nothing| count_cancelled(Arc::clone(&cancelled)))
@@ -335,31 +335,15 @@ fn poll() -> Tool {
     )
 }
 
-/// Returns the request of `sample` to a language model.
-fn question() -> Vec<(String, InputRequest)> {
-    vec![("model".to_owned(), SampleRequest::new(20).user("What is six times seven?").into())]
+/// Asks the client's model.
+fn sample(cx: &Cx) -> Result<String, ToolError> {
+    let result = cx.sample("model", SampleRequest::new(20).user("What is six times seven?"))?;
+    Ok(format!("the model said: {}", result.first_text().unwrap_or_default()))
 }
 
-/// Returns its result.
-fn said(answers: &[InputAnswer]) -> Result<String, ToolError> {
-    match answers {
-        [InputAnswer::Sampling(result)] => Ok(format!("the model said: {}", result.first_text().unwrap_or_default())),
-        other => Err(format!("no answer of a model: {other:?}").into()),
-    }
-}
-
-/// Returns the request of `roots`.
-fn whereabouts() -> Vec<(String, InputRequest)> {
-    vec![("roots".to_owned(), InputRequest::Roots)]
-}
-
-/// Returns its result.
-fn listed(answers: &[InputAnswer]) -> Result<String, ToolError> {
-    match answers {
-        [InputAnswer::Roots(result)] => {
-            let uris: Vec<&str> = result.roots.iter().map(|root| root.uri.as_str()).collect();
-            Ok(format!("roots: {}", uris.join(", ")))
-        }
-        other => Err(format!("no roots: {other:?}").into()),
-    }
+/// Lists the roots of the client.
+fn roots(cx: &Cx) -> Result<String, ToolError> {
+    let roots = cx.roots("roots")?;
+    let uris: Vec<&str> = roots.iter().map(|root| root.uri.as_str()).collect();
+    Ok(format!("roots: {}", uris.join(", ")))
 }

@@ -2,8 +2,8 @@
 //! each of its messages anywhere.
 
 use mcp_proto::exchange::ExchangeId;
-use mcp_proto::input::{Answer, Note, RequestKey, ServerCommand};
-use mcp_proto::model::elicitation::{ElicitResult, Form};
+use mcp_proto::input::{Answer, InputRequest, Note, RequestKey, ServerCommand};
+use mcp_proto::model::elicitation::{ElicitRequest, ElicitResult, Form, UrlRequest};
 use mcp_proto::model::logging::LogMessage;
 use mcp_proto::model::tools::{CallToolResult, Tool};
 use mcp_proto::route::{Cx, Routed, ToolError};
@@ -228,7 +228,16 @@ fn outcome(cx: &Cx, work: &Work, mark: Mark) -> Outcome {
     let done = || {
         for n in 0..work.questions {
             let question = if is_marked { format!("{} question {n}", mark.text()) } else { "go on?".into() };
-            match cx.elicit(&format!("q{n}"), Form::new(question).text("answer"))? {
+            let name = format!("q{n}");
+            let is_page = (work.tag + n).is_multiple_of(3) && cx.context().capabilities().elicits_urls();
+            let answer = match is_page {
+                true => cx.elicit_url(&name, page(work, mark, question))?,
+                false => cx.elicit(&name, Form::new(question).text("answer"))?,
+            };
+            match answer {
+                ElicitResult::Accept(content) if is_page => {
+                    assert!(content.is_empty(), "what is on a page stays there")
+                }
                 ElicitResult::Accept(content) if is_marked => {
                     let answer: String = content.required("answer").expect("the form has it");
                     assert_eq!(answer, reply(mark.host, mark.tag), "the answer to another question");
@@ -244,6 +253,12 @@ fn outcome(cx: &Cx, work: &Work, mark: Mark) -> Outcome {
         Ok::<_, ToolError>(CallToolResult::text(name + &"x".repeat(work.padding)))
     };
     cx.outcome(done())
+}
+
+/// A web page for the user. Its id has the mark, if the messages have one.
+fn page(work: &Work, mark: Mark, question: String) -> UrlRequest {
+    let page = UrlRequest::new(question, "https://pages.example/");
+    page.id(if work.host.is_some() { mark.text() } else { work.tag.to_string() })
 }
 
 /// Returns progress of a request that does not exist.
@@ -283,6 +298,16 @@ impl Task {
     /// The rest of a cancelled task: its responder, which has no effect any more.
     pub fn into_late_answer(self) -> Option<Answer> {
         self.responder.map(|responder| responder.write(self.answer))
+    }
+
+    /// The ids of the web pages that it asks its client to open.
+    pub fn pages(&self) -> Vec<String> {
+        let Outcome::NeedInput { requests, .. } = &self.answer else { return Vec::new() };
+        let id = |request: &InputRequest| match request {
+            InputRequest::Elicitation(ElicitRequest::Url(page)) => page.elicitation_id.clone(),
+            _ => None,
+        };
+        requests.iter().filter_map(|(_, request)| id(request)).collect()
     }
 
     /// Whether it asks its client instead of answering.

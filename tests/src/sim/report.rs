@@ -60,7 +60,9 @@ impl InputKind {
             Input::Event(_, IoEvent::Closed(_)) => Self::Closed,
             Input::Command(ClientCommand::Call(_)) => Self::Call,
             Input::Command(ClientCommand::Cancel(..)) => Self::Cancel,
-            Input::Command(ClientCommand::Answer(..) | ClientCommand::Authorize(..)) => Self::Answer,
+            Input::Command(ClientCommand::Answer(..) | ClientCommand::Authorize(..) | ClientCommand::Elicited(_)) => {
+                Self::Answer
+            }
             Input::Command(
                 ClientCommand::Notify(..)
                 | ClientCommand::NotifyTracked(..)
@@ -84,7 +86,7 @@ impl ServerInputKind {
             Input::Event(_, IoEvent::Closed(_) | IoEvent::Opened(_)) => Self::Closed,
             Input::Command(ServerCommand::Respond(_)) => Self::Respond,
             Input::Command(ServerCommand::Notify(..)) => Self::Notify,
-            Input::Command(ServerCommand::Publish(_)) => Self::Publish,
+            Input::Command(ServerCommand::Publish(_) | ServerCommand::Elicited(_)) => Self::Publish,
             Input::Command(ServerCommand::Admit(..)) => Self::Admit,
             Input::Command(ServerCommand::Revoke(_)) => Self::Revoke,
             Input::Command(ServerCommand::Shutdown(_)) => Self::Shutdown,

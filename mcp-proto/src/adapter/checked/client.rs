@@ -120,6 +120,12 @@ impl Checked<WiredClient> {
         self.act(now, |client| client.notify_tracked(now, method, params))
     }
 
+    /// As [`WiredClient::elicited`].
+    #[track_caller]
+    pub fn elicited(&mut self, now: Instant, id: &str) {
+        self.act(now, |client| client.elicited(now, id));
+    }
+
     /// As [`WiredClient::untrack`].
     #[track_caller]
     pub fn untrack(&mut self, now: Instant, notification: NotificationId) {

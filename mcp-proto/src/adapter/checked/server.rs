@@ -85,6 +85,12 @@ impl Checked<WiredServer> {
         self.act(now, |server| server.publish(now, change));
     }
 
+    /// As [`WiredServer::elicited`].
+    #[track_caller]
+    pub fn elicited(&mut self, now: Instant, id: &str) {
+        self.act(now, |server| server.elicited(now, id));
+    }
+
     /// As [`WiredServer::revoke`].
     #[track_caller]
     pub fn revoke(&mut self, now: Instant, principal: &Principal) {

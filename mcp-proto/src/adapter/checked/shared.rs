@@ -74,6 +74,12 @@ impl Checked<SharedServer> {
         self.act(now, |server| server.publish(now, change));
     }
 
+    /// As [`SharedServer::elicited`].
+    #[track_caller]
+    pub fn elicited(&mut self, now: Instant, id: &str) {
+        self.act(now, |server| server.elicited(now, id));
+    }
+
     /// As [`SharedServer::revoke`].
     #[track_caller]
     pub fn revoke(&mut self, now: Instant, principal: &Principal) {

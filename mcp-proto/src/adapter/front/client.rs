@@ -98,6 +98,13 @@ impl Client {
         self.shared().with(|state, now| state.core.cancel(now, call, reason));
     }
 
+    /// The user says that the web page with this
+    /// [`elicitation_id`](crate::UrlRequest::elicitation_id) is complete, or wants to try again:
+    /// the client repeats the calls that need it. A server need not say so itself. Never waits.
+    pub fn elicited(&self, id: &str) {
+        self.shared().with(|state, now| state.core.elicited(now, id));
+    }
+
     /// Returns the elements of a paged list. Each page is fetched when it is needed.
     pub fn pages<M: Paged>(&self, call: Call<M>) -> Elements<M> {
         let max = self.shared().lock().core.engine().client().config().limits.client.max_pages;

@@ -138,6 +138,12 @@ impl Gateway {
         self.0.0.with(|state, now| state.exchanges.publish(now, change));
     }
 
+    /// The web page of this id is complete. Notifies the client that was asked to open it, and no
+    /// other. In a handler, [`Cx::elicited`](crate::Cx::elicited) does the same. Never waits.
+    pub fn elicited(&self, id: &str) {
+        self.0.0.with(|state, now| state.exchanges.elicited(now, id));
+    }
+
     /// Ends everything that [`ServerOptions::on_admit`] admitted for this principal. Never waits.
     pub fn revoke(&self, principal: &Principal) {
         self.0.0.with(|state, now| state.exchanges.revoke(now, principal));

@@ -98,6 +98,12 @@ impl Server {
         self.shared().with(true, |state, now| state.core.publish(now, change));
     }
 
+    /// The web page of this id is complete. Notifies the client that was asked to open it, and no
+    /// other. In a handler, [`Cx::elicited`](crate::Cx::elicited) does the same. Never waits.
+    pub fn elicited(&self, id: &str) {
+        self.shared().with(true, |state, now| state.core.elicited(now, id));
+    }
+
     /// Ends everything that [`ServerOptions::on_admit`] admitted for this principal: see
     /// [`revoke`](crate::server::Server::revoke). Let `on_admit` refuse the principal first. Never
     /// waits.

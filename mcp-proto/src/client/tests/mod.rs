@@ -2,6 +2,7 @@
 
 mod ask;
 mod calls;
+mod elicitations;
 mod era;
 mod heads;
 mod http;
@@ -11,6 +12,7 @@ mod notifications;
 mod pings;
 mod refresh;
 mod restart;
+mod sampling;
 mod subscription;
 mod watching;
 

@@ -18,7 +18,7 @@ fn form_is_a_flat_object_of_primitive_fields() {
         .field(Field::boolean("ok").default_value(true))
         .field(Field::titled_choice("size", [("s", "small"), ("l", "large")]))
         .field(Field::choices("tags", ["a", "b"]).min(1.0));
-    let params = ElicitRequest::Form(request.clone()).write();
+    let params = ElicitRequest::Form(request.clone()).write(ProtocolVersion::V2025_11_25);
     assert_eq!(params.required::<String>("message").unwrap(), "who?");
     assert!(params.get("mode").is_none());
     assert_eq!(

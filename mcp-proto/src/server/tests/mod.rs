@@ -4,6 +4,7 @@
 mod admission;
 mod cancel;
 mod cors;
+mod elicitations;
 mod headers;
 mod hosts;
 mod http;
@@ -14,6 +15,7 @@ mod notes;
 mod progress;
 mod properties;
 mod rounds;
+mod sampling;
 mod shares;
 mod watching;
 mod web;

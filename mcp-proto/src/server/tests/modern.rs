@@ -144,13 +144,12 @@ fn requests_share_no_metadata() {
     assert!(third.context.capabilities().roots.is_some());
 }
 
-// covers: RPC-B-035, RPC-B-037, X-07, X-08
+// covers: RPC-B-035, RPC-B-037, X-07
 #[test]
 fn legacy_error_codes_are_not_sent_in_the_modern_era() {
     let mut bench = bench_after_initialize();
     for (code, modern_code) in [
         (-32002, -32602),
-        (-32042, -32603),
         (-32023, -32603),
         (-32099, -32603),
         (-32100, -32100),

@@ -1,5 +1,6 @@
 //! A link as a test of a program uses it: every transport, both eras, and the exact times.
 
+mod asking;
 mod callbacks;
 mod calls;
 mod connections;

@@ -154,6 +154,7 @@ fn newer_schema() -> Value {
 fn questions_to_the_user() -> Vec<Fixture> {
     let message =
         json!({ "type": "object", "properties": { "message": { "type": "string" } }, "required": ["message"] });
+    let prompt = json!({ "type": "object", "properties": { "prompt": { "type": "string" } }, "required": ["prompt"] });
     vec![
         described(tool("test_elicitation").describe("Asks who the user is").input_schema(message), |cx| {
             #[derive(Deserialize)]
@@ -165,6 +166,15 @@ fn questions_to_the_user() -> Vec<Fixture> {
                 .field(Field::text("username").describe("The user's name"))
                 .field(Field::text("email").describe("The user's address"));
             said(format!("User response: {}", answer(&cx.elicit("user", form)?)))
+        }),
+        described(tool("test_sampling").describe("Asks a language model").input_schema(prompt), |cx| {
+            #[derive(Deserialize)]
+            struct Arguments {
+                prompt: String,
+            }
+            let Arguments { prompt } = cx.arguments()?;
+            let result = cx.sample("model", SampleRequest::new(100).user(prompt))?;
+            said(format!("LLM response: {}", result.first_text().unwrap_or_default()))
         }),
         fixture("test_elicitation_sep1034_defaults", "Asks with a form whose fields have defaults", |cx| {
             let form = Form::new("Check what is filled in.")

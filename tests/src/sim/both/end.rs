@@ -50,6 +50,8 @@ pub struct Both {
     /// Late responses to cancelled requests.
     pub(super) late: VecDeque<Answer>,
     pub(super) cancelled: Vec<Task>,
+    /// The ids of the latest web pages that clients were asked to open.
+    pub(super) pages: VecDeque<String>,
     pub(super) admits: Vec<(Instant, AdmitToken, Admission)>,
     /// What each run of a handler did.
     pub(super) done: BTreeMap<u64, Done>,
@@ -174,6 +176,7 @@ impl World {
             app,
             late: VecDeque::new(),
             cancelled: Vec::new(),
+            pages: VecDeque::new(),
             admits: Vec::new(),
             done: BTreeMap::new(),
             numbers: 0,

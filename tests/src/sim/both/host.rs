@@ -10,6 +10,7 @@ use mcp_proto::error::DiagnosticKind;
 use mcp_proto::exchange::Headers;
 use mcp_proto::input::Change;
 use mcp_proto::input::{Authorization, CallId, ClientCommand, InputKey, InputRequest};
+use mcp_proto::model::elicitation::ElicitRequest;
 use mcp_proto::rpc::Object;
 use mcp_proto::server::Sessions;
 use mcp_proto::{Call, CallError, ClientConfig, LogLevel, ProtocolVersion, Versions, Watch, tools};
@@ -46,6 +47,8 @@ pub struct Host {
     /// The calls of questions.
     asked: BTreeMap<InputKey, u64>,
     tokens: u64,
+    /// The ids of the web pages that the server has named and not called complete.
+    pages: BTreeSet<String>,
     /// The received notifications of each run.
     heard: BTreeMap<u64, Vec<u64>>,
 }
@@ -61,6 +64,8 @@ pub(super) fn configure(scenario: &Scenario, rng: &mut Rng) -> (ClientConfig, Op
         None,
     ]);
     let mut config = ClientConfig::url("http://localhost/mcp").expect("a url").with_elicitation();
+    let modes = config.capabilities.elicitation.get_or_insert_default();
+    (modes.form, modes.url) = (Some(Object::new()), Some(Object::new()));
     config.policy = if older.is_some() { Policy::Legacy } else { Policy::Modern };
     config.versions = older.map_or_else(Versions::all, |version| Versions::new([version]));
     if older.is_none() && rng.per_mille(300) {
@@ -101,6 +106,7 @@ impl Host {
             asks: older.is_none_or(|version| has_sessions && version.rules().elicitation),
             rng,
             asked: BTreeMap::new(),
+            pages: BTreeSet::new(),
             tokens: 0,
             heard: BTreeMap::new(),
         }
@@ -243,7 +249,11 @@ impl Client<Host> {
                 let marks = Mark::all(&text);
                 assert!(!marks.is_empty() && marks.iter().all(|mark| mark.host == self.number), "asked {text}");
                 self.own.asked.insert(token.key(), marks[0].tag);
+                if let ElicitRequest::Url(page) = request {
+                    self.own.pages.extend(page.elicitation_id);
+                }
             }
+            Event::Elicited(id) => assert!(self.own.pages.remove(&id), "the page {id} is unknown, or complete"),
             Event::Changed(Change::Tools) => report.changes += 1,
             Event::Changed(Change::Resource(uri)) => {
                 let whole = uri.split('/').next().expect("a text has a first part");

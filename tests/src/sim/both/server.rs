@@ -122,6 +122,8 @@ impl World {
         }
         let task = &self.end.app.tasks[&key];
         self.check_asker(task);
+        self.end.pages.extend(task.pages());
+        self.end.pages.truncate(20);
         let done = Done { mark: task.mark, said: Vec::new(), answered: false, delivered: false };
         self.end.done.insert(task.mark.run, done);
     }
@@ -229,7 +231,11 @@ impl World {
 
     // ---- its life
 
+    /// The list of tools has changed, or a user has done what a web page asks for.
     pub(super) fn publish(&mut self) {
+        if let Some(id) = self.end.pages.pop_front() {
+            self.apply_to_server(Input::Command(ServerCommand::Elicited(id)));
+        }
         let change = match self.below(8) {
             0 => Change::Prompts,
             n @ 1..=3 => Change::Resource(format!("sim:{n}")),
@@ -295,6 +301,7 @@ impl World {
     fn forget_server(&mut self) {
         self.end.app.tasks.clear();
         self.end.late.clear();
+        self.end.pages.clear();
         self.end.admits.clear();
         self.end.watch.restarted();
     }

@@ -69,6 +69,7 @@ impl Apart {
             Input::Command(ServerCommand::Respond(answer)) => self.server.respond(now, answer),
             Input::Command(ServerCommand::Notify(key, note)) => _ = self.server.notify(now, key, note),
             Input::Command(ServerCommand::Publish(change)) => self.server.publish(now, change),
+            Input::Command(ServerCommand::Elicited(id)) => self.server.elicited(now, &id),
             Input::Command(ServerCommand::Revoke(principal)) => self.server.revoke(now, &principal),
             Input::Command(ServerCommand::Admit(key, admission)) => {
                 if let Some(token) = self.asked.remove(&key.number()) {

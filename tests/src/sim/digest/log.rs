@@ -57,6 +57,8 @@ pub enum Op {
     StrayNote,
     /// The tools, the prompts or the resources changed, or the resource of this URI.
     Publish(ChangeOp),
+    /// The web page with this id is complete.
+    Elicited(String),
     /// The access of this principal ends.
     Revoke(String),
     /// The application decides about the item with this key.
@@ -104,6 +106,7 @@ pub enum CommandOp {
     Call { method: String, params: String, options: OptionsOp },
     Cancel(u64, Option<String>),
     Answer(u64, AnswerOp),
+    Elicited(String),
     Notify(String, String),
     NotifyTracked(String, String),
     Authorize(u64, Option<String>),
@@ -215,6 +218,7 @@ impl Log {
             Input::Tick => Op::Tick,
             Input::Command(ServerCommand::Respond(_) | ServerCommand::Notify(..)) => return,
             Input::Command(ServerCommand::Publish(change)) => Op::Publish(change.into()),
+            Input::Command(ServerCommand::Elicited(id)) => Op::Elicited(id.clone()),
             Input::Command(ServerCommand::Revoke(principal)) => Op::Revoke(principal.0.clone()),
             Input::Command(ServerCommand::Admit(key, admission)) => Op::Admit(key.number(), admission.into()),
             Input::Command(ServerCommand::Shutdown(grace)) => Op::Shutdown(millis(*grace)),
@@ -320,6 +324,7 @@ impl From<&ClientCommand> for CommandOp {
                     ElicitResult::Cancel => AnswerOp::Cancel,
                 },
             ),
+            ClientCommand::Elicited(id) => Self::Elicited(id.clone()),
             ClientCommand::Notify(method, params) => Self::Notify(method.clone(), json(params)),
             ClientCommand::NotifyTracked(method, params) => Self::NotifyTracked(method.clone(), json(params)),
             ClientCommand::Authorize(key, Authorization::Refuse) => Self::Authorize(key.number(), None),
@@ -373,6 +378,7 @@ impl CommandOp {
                 };
                 ClientCommand::Answer(InputKey::new(*key), InputAnswer::Elicitation(answer))
             }
+            Self::Elicited(id) => ClientCommand::Elicited(id.clone()),
             Self::Notify(method, params) => ClientCommand::Notify(method.clone(), object(params)),
             Self::NotifyTracked(method, params) => ClientCommand::NotifyTracked(method.clone(), object(params)),
             Self::Authorize(key, with) => {

@@ -116,6 +116,7 @@ impl Replay {
             Op::Revoke(principal) => {
                 self.input(now, Input::Command(ServerCommand::Revoke(principal.as_str().into())));
             }
+            Op::Elicited(id) => self.input(now, Input::Command(ServerCommand::Elicited(id.clone()))),
             Op::Admit(key, admission) => self.input(now, Input::Command(admission.command(*key))),
             Op::Shutdown(grace) => {
                 let grace = Duration::from_millis(*grace);

@@ -135,6 +135,7 @@ impl HttpLink {
             | Timer::Call(_)
             | Timer::Total(_)
             | Timer::Round(_)
+            | Timer::Elicitation(_)
             | Timer::Subscription => {}
         }
     }

@@ -433,6 +433,9 @@ impl Run {
                     prop_assert!(live.contains(&exchange) || armed(Timer::Resume(exchange)) || waits(call));
                 }
                 CallStage::Asking { .. } => prop_assert!(client.questions.owes_answer(call)),
+                CallStage::Eliciting(_) => {
+                    prop_assert!(client.questions.owes_answer(call) || armed(Timer::Elicitation(call)));
+                }
                 CallStage::Waiting => prop_assert!(armed(Timer::Round(call))),
                 CallStage::Mismatched(_) => {
                     prop_assert!(client.calls.iter().any(|(call, _)| client.calls.is_own(call)))

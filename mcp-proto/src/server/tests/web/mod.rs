@@ -1,6 +1,7 @@
 //! The older revisions over HTTP, at the engine: requests as their parts, and the outputs of each
 //! exchange as lines of text.
 
+mod elicitations;
 mod listening;
 mod requests;
 mod revoke;

@@ -133,6 +133,7 @@ impl Server {
         }
         // Among them a stream that the engine has just opened to withdraw its requests.
         self.http.streams_of(key).into_iter().for_each(|stream| self.end_stream(stream));
+        self.requests.leave_pages(&mut self.env, SessionRef::Http(key));
         let Some(session) = self.http.sessions.remove(&key) else { return };
         self.http.names.remove(&session.digest);
         if let Some(watched) = session.session.watched() {

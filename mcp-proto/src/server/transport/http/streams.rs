@@ -96,6 +96,27 @@ impl HttpState {
         }
     }
 
+    /// Returns whether the client can receive a request of the engine: on the stream of the
+    /// request, or on the session's own, if an exchange carries that.
+    pub(in crate::server) fn can_ask_on(&self, key: StreamKey) -> bool {
+        let Some(stream) = self.streams.get(&key) else { return false };
+        let own = || self.streams.get(&self.http_session(stream.session?)?.own?)?.exchange;
+        stream.can_stream && !stream.is_lost() || own().is_some()
+    }
+
+    /// Returns the stream for a notification about a request: its own while it runs, then that of
+    /// the session.
+    pub(in crate::server) fn stream_to_tell_on(&mut self, key: StreamKey, session: SessionKey) -> StreamKey {
+        if self.streams.get(&key).is_some_and(|stream| !stream.running.is_empty()) {
+            return self.stream_to_ask_on(key);
+        }
+        let version = self.http_session(session).and_then(|session| session.session.negotiated());
+        match version.map(|negotiated| negotiated.version) {
+            Some(version) => self.own_stream_of(session, version),
+            None => key,
+        }
+    }
+
     fn own_stream_of(&mut self, session: SessionKey, version: ProtocolVersion) -> StreamKey {
         let own = self.http_session(session).and_then(|session| session.own);
         own.unwrap_or_else(|| self.new_stream(Some(session), version, None, true, true))
