@@ -114,7 +114,8 @@ pub use mcp_proto::{
     ElicitResult, ErrorObject, Form, GetPromptResult, Handler, Headers, Icon, IntoCall, IntoCompletion, IntoContents,
     IntoMessages, IntoOutput, Json, LogLevel, MessageHook, MessageKind, Object, Outcome, Program, Progress, Prompt,
     PromptMessage, RawJson, ReadResult, Resource, ResourceContents, ResourceTemplate, Router, ServerInfo, Tool,
-    ToolError, Watch, WireMessage, completion, custom, ping, prompt, prompts, resource, resources, template, tool, tools,
+    ToolError, Watch, WireMessage, completion, custom, ping, prompt, prompts, resource, resources, template, tool,
+    tools,
 };
 #[cfg(feature = "http")]
 pub use server::serve_http;

@@ -23,6 +23,7 @@ mod tests;
 use crate::exchange::{Closed, ExitStatus, Sent};
 use crate::peer_text::{Visible, write_list};
 use crate::rpc::{DecodeError, EncodeError, ErrorObject, Id, Object, code};
+use crate::schema::{BadSchema, Mismatch};
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
@@ -190,6 +191,10 @@ pub enum CallError {
     /// The client sent a request of this call, and cannot serialize the next one, which would
     /// repeat or continue the call. The call may have run.
     NotRepeated(EncodeError),
+    /// The client validates results of tools
+    /// ([`ClientConfig::validate`](crate::ClientConfig::validate)), and rejected this one. The tool
+    /// has run.
+    InvalidResult(InvalidResult),
     /// A [`MessageHook`](crate::hook::MessageHook) refused the request (`sent` is `No`) or the
     /// response.
     Denied {
@@ -198,6 +203,43 @@ pub enum CallError {
         /// The reason of the hook.
         reason: String,
     },
+}
+
+/// Why the result of a tool is not valid. Its `Display` has [escapes](self#text-of-a-peer).
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub enum InvalidResult {
+    /// Its structured content does not match the output schema of the tool.
+    Mismatch(Mismatch),
+    /// It has no structured content, although the tool has an output schema.
+    NoStructure,
+    /// The output schema of the tool cannot be used, so that nothing is known of the result.
+    Schema(BadSchema),
+    /// It has no content, which this client
+    /// [requires](crate::client::ResultValidation::require_content).
+    NoContent,
+}
+
+impl fmt::Display for InvalidResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mismatch(mismatch) => write!(f, "the result does not match its schema: {mismatch}"),
+            Self::NoStructure => f.write_str("the tool has an output schema, and the result no structured content"),
+            Self::Schema(bad) => write!(f, "the output schema of the tool cannot be used: {bad}"),
+            Self::NoContent => f.write_str("the result has no content"),
+        }
+    }
+}
+
+impl core::error::Error for InvalidResult {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Mismatch(mismatch) => Some(mismatch),
+            Self::Schema(bad) => Some(bad),
+            Self::NoStructure | Self::NoContent => None,
+        }
+    }
 }
 
 /// The wait of a call that timed out.
@@ -296,6 +338,7 @@ impl fmt::Display for CallError {
             Self::TooManyPages(n) => write!(f, "the list has more than {n} pages"),
             Self::Refused(why) => why.fmt(f),
             Self::NotRepeated(e) => write!(f, "a later request of the call cannot be serialized: {e}"),
+            Self::InvalidResult(why) => why.fmt(f),
             Self::Denied { reason, .. } => write!(f, "refused by the message hook: {}", Visible(reason)),
         }
     }
@@ -311,6 +354,7 @@ impl core::error::Error for CallError {
             Self::Negotiation(e) => Some(e),
             Self::Refused(why) => Some(why),
             Self::NotRepeated(e) => Some(e),
+            Self::InvalidResult(e) => Some(e),
             _ => None,
         }
     }

@@ -83,6 +83,7 @@
 //! | [`time`], [`seed`], [`limits`] | instants, random bytes, and every limit with the reason for its default |
 //! | [`redact`] | masking of secrets in logs, `Debug` output and recordings |
 //! | [`rpc`] | the JSON-RPC envelope, and raw JSON that was validated once |
+//! | [`schema`] | the validation of values against JSON Schemas, by a validator that the application gives |
 //! | [`version`] | the revisions, and one table of what each allows |
 //! | [`exchange`] | the vocabulary of both seams: exchanges, connections, actions |
 //! | `process` | programs as commands of the standard library (`std` only) |
@@ -133,6 +134,7 @@ pub mod record;
 pub mod redact;
 pub mod route;
 pub mod rpc;
+pub mod schema;
 pub mod seed;
 pub mod server;
 mod short_map;

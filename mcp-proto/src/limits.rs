@@ -80,11 +80,12 @@ pub struct ClientLimits {
     /// Maximum number of pages that [`Pages`](crate::Pages) fetches, and the engine for its own
     /// list of tools. Then they end with an error. Default 1000.
     pub max_pages: usize,
-    /// Maximum number of tools of an HTTP server whose annotations the client caches: whether a
-    /// call may be repeated, and which arguments go into header fields. A tool counts once per KiB
-    /// of its names. The client forgets the tool that was listed longest ago: it sends calls of it
-    /// without the header fields, which a server may refuse, and does not repeat them. Default
-    /// 4096, a few megabytes at most.
+    /// Maximum number of tools that the client caches: of an HTTP server whether a
+    /// call may be repeated, and which arguments go into header fields; of every server the output
+    /// schema, if the client validates results. A tool counts once per KiB of its names and its
+    /// schema. The client forgets the tool that was listed longest ago: it sends calls of it
+    /// without the header fields, which a server may refuse, does not repeat them, and does not
+    /// validate their results. Default 4096, a few megabytes at most.
     pub max_tools: usize,
     /// Maximum number of URIs that the application watches. The engine refuses a larger set with
     /// [`Refusal::Full`](crate::Refusal::Full). Default 1000: after a gap each is an event, and
@@ -101,6 +102,10 @@ pub struct ClientLimits {
     /// complete. The timeout of the call does not run meanwhile. Then the call ends with
     /// [`CallError::Timeout`](crate::CallError::Timeout). Default 10 min: a person acts.
     pub elicitation_timeout: Duration,
+    /// Maximum number of output schemas that the client keeps compiled. It discards the one that it
+    /// compiled first, and compiles it again at the next result of its tool. Default 64: one schema
+    /// of a hostile server may take some megabytes.
+    pub max_compiled_schemas: usize,
 }
 
 /// Limits of the server engine.
@@ -421,6 +426,7 @@ impl Default for ClientLimits {
             max_watched: 1000,
             max_elicitations: 64,
             elicitation_timeout: Duration::from_secs(600),
+            max_compiled_schemas: 64,
         }
     }
 }

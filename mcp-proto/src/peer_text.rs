@@ -19,6 +19,12 @@ impl fmt::Display for Visible<'_> {
     }
 }
 
+/// Returns the first bytes of a text, at most `max`, without a part of a character.
+pub(crate) fn beginning(text: &str, max: usize) -> &str {
+    let end = (0..=max.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+    &text[..end]
+}
+
 /// Writes the texts, separated by commas.
 pub(crate) fn write_list<'a>(f: &mut fmt::Formatter<'_>, texts: impl Iterator<Item = &'a str>) -> fmt::Result {
     for (at, text) in texts.enumerate() {

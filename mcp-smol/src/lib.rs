@@ -107,9 +107,9 @@ pub use mcp_proto::version::{ProtocolVersion, Versions};
 pub use mcp_proto::{
     self, Authorization, Call, CallError, CallToolResult, Challenge, Completion, Content, Cx, Denied, Direction,
     ElicitResult, ErrorObject, Form, GetPromptResult, Handler, Headers, Icon, IntoCall, IntoCompletion, IntoContents,
-    IntoMessages, IntoOutput, Json, LogLevel, MessageHook, MessageKind, Object, Outcome, Progress, Prompt, PromptMessage,
-    RawJson, ReadResult, Resource, ResourceContents, ResourceTemplate, Router, ServerInfo, Tool, ToolError,
-    Watch, WireMessage, completion, custom, ping, prompt, prompts, resource, resources, template, tools,
+    IntoMessages, IntoOutput, Json, LogLevel, MessageHook, MessageKind, Object, Outcome, Progress, Prompt,
+    PromptMessage, RawJson, ReadResult, Resource, ResourceContents, ResourceTemplate, Router, ServerInfo, Tool,
+    ToolError, Watch, WireMessage, completion, custom, ping, prompt, prompts, resource, resources, template, tools,
 };
 #[cfg(feature = "http")]
 pub use server::serve_http;

@@ -2,7 +2,8 @@
 //!
 //! A mark is a comment `covers: ID, ID` directly above a test. `tests/trace/ids.tsv` has the ids in
 //! scope, `tests/trace/waived.tsv` those that no test can or should prove now, each with its
-//! reason, and `tests/trace/areas.tsv` how many requirements each area has. A mark may also name an existing id that is out of scope: see `PARTIAL`.
+//! reason, and `tests/trace/areas.tsv` how many requirements each area has. A mark may also name an
+//! existing id that is out of scope: see `PARTIAL`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -93,7 +94,7 @@ impl Trace {
         self.waived.keys().filter(|id| self.marks.contains_key(*id)).map(String::as_str)
     }
 
-    /// Returns the areas of which the list lacks requirements, with the number of those.
+    /// Returns the areas with requirements that are not in the list, and how many they are.
     pub fn unlisted(&self) -> impl Iterator<Item = (&str, usize)> {
         self.areas.iter().filter_map(|(name, all)| {
             let listed = self.wanted.iter().filter(|wanted| wanted.area() == name).count();

@@ -130,8 +130,11 @@ impl Client {
         };
         match kind {
             Ok(ResultType::Complete) => {
-                let json = self.catalogue.learn(&mut self.env, self.calls.get(call), result, version);
-                self.end(call, Ok(RawResult { json, version }));
+                let state = self.calls.get(call);
+                let json = self.catalogue.learn(&mut self.env, state, result, version);
+                let valid = self.catalogue.validate(&mut self.env, state, &json, version);
+                let outcome = valid.map(|()| RawResult { json, version }).map_err(CallError::InvalidResult);
+                self.end(call, outcome);
             }
             Ok(ResultType::InputRequired(result)) => self.on_input_required(call, &result),
             Err(e) => self.end(call, Err(CallError::Decode(e))),

@@ -3,6 +3,7 @@
 use super::compat::Compat;
 use super::restart_policy::Restart;
 use super::url::{BadUrl, HttpTarget};
+use super::validate::ResultValidation;
 use crate::exchange::{Endpoint, Headers, Program};
 use crate::hook::MessageHook;
 use crate::input::Watch;
@@ -108,6 +109,19 @@ pub struct ClientConfig {
     /// The hook that sees every message and may refuse it. Default: none.
     #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]
     pub on_message: Option<MessageHook>,
+    /// The validation of the results of tools. Default `None`: the client delivers them as they
+    /// are.
+    ///
+    /// ```
+    /// use mcp_proto::client::{ClientConfig, ResultValidation};
+    ///
+    /// let mut config = ClientConfig::given();
+    /// # #[cfg(feature = "schema")] {
+    /// config.validate = Some(ResultValidation::reject(mcp_proto::schema::validator()));
+    /// # }
+    /// # drop(config);
+    /// ```
+    pub validate: Option<ResultValidation>,
     /// Settings for servers that deviate from the specification or from most others.
     pub compat: Compat,
     /// The limits.
@@ -223,6 +237,7 @@ impl ClientConfig {
             repeat: Repeat::Safe,
             origin_unix: Duration::ZERO,
             on_message: None,
+            validate: None,
             compat: Compat::default(),
             limits: Limits::default(),
         }

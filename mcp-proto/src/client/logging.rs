@@ -57,8 +57,7 @@ impl Client {
         if !logs || !self.env.is_legacy() || self.logging.open.is_some() {
             return;
         }
-        let mut options = CallOptions::default();
-        options.repeatable = true;
+        let options = CallOptions { repeatable: true, ..CallOptions::default() };
         let params = Ok(Object::new().with("level", level.as_str()));
         let raw = RawCall { method: "logging/setLevel".into(), params, options };
         let call = self.admit(raw, CallOwner::Engine(Errand::Level));

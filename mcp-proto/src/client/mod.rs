@@ -35,6 +35,7 @@ mod starting;
 mod subscription;
 mod tools;
 mod url;
+mod validate;
 mod watching;
 
 #[cfg(test)]
@@ -46,6 +47,7 @@ pub use headers::BadHeader;
 pub use phase::State;
 pub use restart_policy::Restart;
 pub use url::{BadUrl, HttpTarget};
+pub use validate::{OnMismatch, ResultValidation};
 
 use crate::call::{Call, Calling, Method, RawResult};
 use crate::error::{CallError, Diagnostic, NegotiationError, Refused, StreamEnd};
@@ -57,7 +59,7 @@ use crate::input::{
 use crate::model::Progress;
 use crate::model::lifecycle::ServerInfo;
 use crate::model::logging::LogMessage;
-use crate::rpc::{Object, RawJson};
+use crate::rpc::RawJson;
 use crate::time::Instant;
 use alloc::borrow::Cow;
 use alloc::borrow::ToOwned;
@@ -427,37 +429,6 @@ impl Client {
     pub fn authorize(&mut self, now: Instant, to: AuthToken, with: Authorization) {
         self.env.now = self.env.now.max(now);
         self.on_authorize(to.key(), with);
-    }
-
-    /// Sends a notification of a custom method. The engine does not report its delivery, except
-    /// that a failure over HTTP is a diagnostic
-    /// ([`DroppedNotification`](crate::error::DiagnosticKind::DroppedNotification)). If the
-    /// application closes the client right after, the client still sends the notification, within
-    /// [`ClientLimits::session_end_time`](crate::limits::ClientLimits::session_end_time).
-    ///
-    /// # Errors
-    /// [`Refusal::Closed`](crate::Refusal::Closed) before negotiation has succeeded and after the
-    /// end, [`Refusal::Full`](crate::Refusal::Full) at a limit.
-    pub fn notify(&mut self, now: Instant, method: &str, params: Object) -> Result<(), Refused<Object>> {
-        self.env.now = self.env.now.max(now);
-        self.on_notify(method, &params).map_err(|why| Refused { value: params, why })
-    }
-
-    /// Like [`notify`](Self::notify), and [`Event::NotificationEnded`] reports the delivery. On a
-    /// duplex exchange this needs a driver that reports [`ExchangeEvent::Unsent`].
-    ///
-    /// # Errors
-    /// As [`notify`](Self::notify); also [`Refusal::Full`](crate::Refusal::Full) while
-    /// [`ClientLimits::max_calls`](crate::limits::ClientLimits::max_calls) notifications are
-    /// tracked.
-    pub fn notify_tracked(
-        &mut self,
-        now: Instant,
-        method: &str,
-        params: Object,
-    ) -> Result<NotificationId, Refused<Object>> {
-        self.env.now = self.env.now.max(now);
-        self.on_notify_tracked(method, &params).map_err(|why| Refused { value: params, why })
     }
 
     /// Closes the client in order: calls end with [`CallError::Closed`], questions are withdrawn,

@@ -93,6 +93,37 @@ impl Notifications {
 }
 
 impl Client {
+    /// Sends a notification of a custom method. The engine does not report its delivery, except
+    /// that a failure over HTTP is a diagnostic
+    /// ([`DroppedNotification`](crate::error::DiagnosticKind::DroppedNotification)). If the
+    /// application closes the client right after, the client still sends the notification, within
+    /// [`ClientLimits::session_end_time`](crate::limits::ClientLimits::session_end_time).
+    ///
+    /// # Errors
+    /// [`Refusal::Closed`](crate::Refusal::Closed) before negotiation has succeeded and after the
+    /// end, [`Refusal::Full`](crate::Refusal::Full) at a limit.
+    pub fn notify(&mut self, now: Instant, method: &str, params: Object) -> Result<(), Refused<Object>> {
+        self.env.now = self.env.now.max(now);
+        self.on_notify(method, &params).map_err(|why| Refused { value: params, why })
+    }
+
+    /// Like [`notify`](Self::notify), and [`Event::NotificationEnded`] reports the delivery. On a
+    /// duplex exchange this needs a driver that reports [`ExchangeEvent::Unsent`].
+    ///
+    /// # Errors
+    /// As [`notify`](Self::notify); also [`Refusal::Full`](crate::Refusal::Full) while
+    /// [`ClientLimits::max_calls`](crate::limits::ClientLimits::max_calls) notifications are
+    /// tracked.
+    pub fn notify_tracked(
+        &mut self,
+        now: Instant,
+        method: &str,
+        params: Object,
+    ) -> Result<NotificationId, Refused<Object>> {
+        self.env.now = self.env.now.max(now);
+        self.on_notify_tracked(method, &params).map_err(|why| Refused { value: params, why })
+    }
+
     /// Stops tracking a notification. The engine still sends it, and does not report its delivery.
     /// Does nothing if the delivery has ended.
     pub fn untrack(&mut self, now: Instant, notification: NotificationId) {

@@ -1,7 +1,7 @@
 //! The tools of the server, as far as the engine knows them (2026-07-28 transports, client
 //! behaviour). The engine learns from every list of tools that it receives. It adds header fields
-//! to calls. If the server refuses a call for its fields (`-32020`), the engine fetches the list
-//! again and then sends the call a second time.
+//! to calls, and validates their results. If the server refuses a call for its fields (`-32020`),
+//! the engine fetches the list again and then sends the call a second time.
 //!
 //! The engine fetches the list with its own call, page by page. This call is sent, waits and ends
 //! like any other, but the application receives no event of it.
@@ -9,12 +9,13 @@
 use super::Client;
 use super::call_table::{CallOwner, CallStage, CallState, Errand};
 use super::env::Env;
-use super::tools::Tools;
+use super::tools::{Lesson, Tools};
 use crate::call::{Method, Paged, Pages, RawCall, RawResult};
 use crate::error::{CallError, DiagnosticKind};
 use crate::input::CallId;
 use crate::model::tools;
 use crate::rpc::{DecodeError, EncodeError, ErrorObject, Object, RawJson, code};
+use crate::schema::{BadSchema, Checker, Validator};
 use crate::version::{Era, ProtocolVersion};
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -24,9 +25,9 @@ use alloc::vec::Vec;
 /// The method with the results from which the engine learns.
 const LIST: &str = "tools/list";
 /// The method with the requests that carry the fields.
-const CALL: &str = "tools/call";
+pub(super) const CALL: &str = "tools/call";
 /// Characters of a tool's name in a diagnostic.
-const SHOWN: usize = 200;
+pub(super) const SHOWN: usize = 200;
 
 /// The known tools, and the fetch of their list that is in progress.
 #[derive(Debug, Default)]
@@ -79,8 +80,8 @@ impl Catalogue {
         call.options.repeatable || call.method == CALL && call.params.as_ref().is_ok_and(is_safe)
     }
 
-    /// Learns from the result of a call. Returns the result for the application. Does nothing on a
-    /// duplex connection, where the engine would not use the tools.
+    /// Learns from the result of a call. Returns the result for the application. On a duplex
+    /// connection the engine only uses the output schemas, and only if it validates results.
     pub(super) fn learn(
         &mut self,
         env: &mut Env,
@@ -88,15 +89,32 @@ impl Catalogue {
         result: RawJson,
         version: ProtocolVersion,
     ) -> RawJson {
-        if env.is_duplex() || call.is_none_or(|call| call.raw.method != LIST) {
+        let lesson = Lesson {
+            mirrored: !env.is_duplex() && version.era() == Era::Modern,
+            hints: !env.is_duplex(),
+            schemas: env.config.validator().is_some(),
+            max: env.config.limits.client.max_tools,
+        };
+        if !lesson.hints && !lesson.schemas || call.is_none_or(|call| call.raw.method != LIST) {
             return result;
         }
-        let page = self.tools.learn(&result, version.era() == Era::Modern, env.config.limits.client.max_tools);
+        let page = self.tools.learn(&result, &lesson);
         for (name, why) in page.invalid {
             let name: String = name.chars().take(SHOWN).collect();
             env.diagnose(DiagnosticKind::InvalidTool, format!("{name}: {why}"));
         }
         page.without.unwrap_or(result)
+    }
+
+    /// Returns what checks the structured content of these params of `tools/call`. `None` if the
+    /// server declared nothing, or the tool was not listed.
+    pub(super) fn checker(
+        &mut self,
+        env: &Env,
+        validator: &Validator,
+        params: &Object,
+    ) -> Option<Result<Checker, BadSchema>> {
+        self.tools.checker(validator, params, env.config.limits.client.max_compiled_schemas)
     }
 
     /// Returns the header fields that mirror arguments of a request.

@@ -1,6 +1,6 @@
 //! What an engine dropped, ignored or rejected, as events with stable codes.
 
-use crate::peer_text::Visible;
+use crate::peer_text::{Visible, beginning};
 use alloc::string::String;
 use core::fmt;
 
@@ -24,8 +24,7 @@ impl Diagnostic {
     pub fn new(kind: DiagnosticKind, detail: impl Into<String>) -> Self {
         let mut detail = detail.into();
         if detail.len() > MAX_DETAIL {
-            let end = (0..=MAX_DETAIL).rev().find(|at| detail.is_char_boundary(*at)).unwrap_or_default();
-            detail = detail[..end].into();
+            detail = beginning(&detail, MAX_DETAIL).into();
         }
         Self { kind, detail }
     }
@@ -96,6 +95,8 @@ impl fmt::Display for Diagnostic {
 /// | `unknown-elicitation` | `UnknownElicitation` | the completion of a web page that the server has not named, or that is complete | ignored |
 /// | `insecure-url` | `InsecureUrl` | a web page for the user without `https`, outside of this computer | the user is asked |
 /// | `invalid-input-request` | `InvalidInputRequest` | a request for input of a handler that violates the protocol | not sent; its request was answered with -32603 |
+/// | `schema-mismatch` | `SchemaMismatch` | a result that does not match the output schema of its tool | a server sent it with `isError`; a client delivered it |
+/// | `bad-schema` | `BadSchema` | a schema of a tool that cannot be used to validate | a server answered the call with -32603; a client delivered the result unchecked |
 /// | `not-admitted` | `NotAdmitted` | a connection that the application did not admit | the connection was closed unserved |
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -156,6 +157,8 @@ pub enum DiagnosticKind {
     InsecureUrl,
     InvalidInputRequest,
     NotAdmitted,
+    SchemaMismatch,
+    BadSchema,
 }
 
 impl DiagnosticKind {
@@ -231,6 +234,10 @@ impl DiagnosticKind {
             Self::InsecureUrl => ("insecure-url", "the user is asked"),
             Self::InvalidInputRequest => ("invalid-input-request", "not sent; its request was answered with -32603"),
             Self::NotAdmitted => ("not-admitted", "the connection was closed unserved"),
+            Self::SchemaMismatch => ("schema-mismatch", "a server sent it with `isError`; a client delivered it"),
+            Self::BadSchema => {
+                ("bad-schema", "a server answered the call with -32603; a client delivered the result unchecked")
+            }
             Self::DroppedResponse => ("dropped-response", "dropped: the server does not receive the response"),
         }
     }

@@ -313,7 +313,7 @@ impl Extensions {
     }
 
     /// Adds declarations, which replace earlier ones.
-    pub(crate) fn add(&mut self, other: Self) {
+    pub fn add(&mut self, other: Self) {
         self.0 = core::mem::take(&mut self.0).with_all(&other.0);
     }
 

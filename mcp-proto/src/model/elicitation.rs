@@ -2,6 +2,8 @@
 //! the user. From 2025-06-18 on.
 
 mod field;
+#[cfg(feature = "schema")]
+mod typed;
 mod url;
 
 use crate::rpc::{DecodeError, JsonKind, Object, RawJson};

@@ -249,8 +249,9 @@ impl Tool {
     ///
     /// In revisions that have output schemas, a result needs structured content: return
     /// [`Json`](crate::route::Json). The engine sends a complete result without it, and without
-    /// `isError`, as an error of the tool, and emits the diagnostic `missing-structure`. The engine
-    /// does not validate the content against the schema.
+    /// `isError`, as an error of the tool, and emits the diagnostic `missing-structure`. The
+    /// content is validated against the schema if the server has a validator:
+    /// [`ServerConfig::validate`](crate::ServerConfig::validate).
     ///
     /// # Panics
     /// If it is not JSON or not an object.
@@ -258,6 +259,51 @@ impl Tool {
     pub fn output_schema(mut self, schema: impl IntoSchema) -> Self {
         self.output_schema = Some(schema.into_schema().expect("an output schema is a JSON object"));
         self
+    }
+
+    /// Sets the input schema to that of a type, which the handler takes as its arguments.
+    ///
+    /// ```
+    /// use mcp_proto::schema::schemars::{self, JsonSchema};
+    /// use mcp_proto::{Json, Router, tool};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Deserialize, JsonSchema)]
+    /// struct Add {
+    ///     a: i64,
+    ///     /// what is added
+    ///     b: i64,
+    /// }
+    ///
+    /// #[derive(Serialize, JsonSchema)]
+    /// struct Sum {
+    ///     sum: i64,
+    /// }
+    ///
+    /// let add = tool("add").input::<Add>().output::<Sum>();
+    /// assert_eq!(add.required_arguments(), ["a", "b"]);
+    /// let router = Router::new("calc", "1.0")
+    ///     .tool(add, |_cx, add: Add| Ok(Json(Sum { sum: add.a + add.b })));
+    /// # drop(router);
+    /// ```
+    ///
+    /// # Panics
+    /// As [`input_schema`](Self::input_schema): if the schema has a `type` other than `"object"`.
+    #[cfg(feature = "schema")]
+    #[must_use]
+    pub fn input<T: schemars::JsonSchema + ?Sized>(self) -> Self {
+        self.input_schema(crate::schema::input_schema::<T>().expect("a schema of limited depth"))
+    }
+
+    /// Sets the output schema to that of a type, which the handler returns in
+    /// [`Json`](crate::route::Json). See [`output_schema`](Self::output_schema).
+    ///
+    /// # Panics
+    /// If the schema of the type is not an object.
+    #[cfg(feature = "schema")]
+    #[must_use]
+    pub fn output<T: schemars::JsonSchema + ?Sized>(self) -> Self {
+        self.output_schema(crate::schema::output_schema::<T>().expect("a schema of limited depth"))
     }
 
     /// Decodes a tool.

@@ -2,6 +2,7 @@
 //! Outputs are only compared.
 
 use super::Redaction;
+use super::findings::Finding;
 use super::mask::Mask;
 use crate::client::{ClientConfig, Event};
 use crate::error::Refusal;
@@ -40,6 +41,8 @@ pub(super) enum Line<O> {
     /// A refusal of the message hook: the number of the message, and the reason. It belongs to the
     /// recording as a whole.
     Denied(usize, String),
+    /// What the validator found wrong: the number of the schema or value.
+    Found(usize, Finding),
     End {
         inputs: u64,
         outputs: u64,

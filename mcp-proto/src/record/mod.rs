@@ -18,11 +18,11 @@
 //!
 //! The names are those of the types: a line holds what serde derives for an [`Input`], or an
 //! output. A refusal of a message hook is `{"Denied":[4,"…"]}`: here that of the fifth message that
-//! the hook saw. Times count from the driver's origin. Bytes are text if they are UTF-8, otherwise
-//! `{"Base64":…}`. JSON of the protocol is text. The last line is present if the client terminated.
-//! A limit that does not fit the `usize` of the machine that reads is an error. The format, and the
-//! behaviour of an engine, may change with a version of this crate: replay with the version that
-//! recorded.
+//! the hook saw. What a validator found wrong is `{"Found":[4,…]}`. Times count from the driver's
+//! origin. Bytes are text if they are UTF-8, otherwise `{"Base64":…}`. JSON of the protocol is
+//! text. The last line is present if the client terminated. A limit that does not fit the `usize`
+//! of the machine that reads is an error. The format, and the behaviour of an engine, may change
+//! with a version of this crate: replay with the version that recorded.
 //!
 //! # Secrets
 //!
@@ -39,6 +39,7 @@
 //! nothing of the operating system or of the server. It is useful only for this run. Do not share a
 //! recording of a client that is still running.
 
+mod findings;
 mod hook;
 mod line;
 mod mask;
@@ -64,6 +65,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt;
+use findings::Observed;
 use hook::Overheard;
 use line::{FORMAT, Header, Line};
 use mask::Mask;
@@ -121,7 +123,9 @@ impl Recorder {
             config: mask.config(&config),
         };
         let (hook, sink) = (Overheard::default(), Some(self.sink));
-        let mut tape = Recorded { mask, sink, failed: None, hook: hook.clone(), inputs: 0, outputs: 0 };
+        let found = Observed::default();
+        let mut tape =
+            Recorded { mask, sink, failed: None, hook: hook.clone(), found: found.clone(), inputs: 0, outputs: 0 };
         tape.write(RawJson::encode(&head));
         let config = match &config.on_message {
             None => config,
@@ -129,6 +133,7 @@ impl Recorder {
                 Arc::new(ClientConfig { on_message: Some(hook.listen(asked.clone())), ..ClientConfig::clone(&config) })
             }
         };
+        let config = findings::with_validator(config, |validator| found.listen(validator.clone()));
         let mut client = WiredClient::new(config, seed, now);
         client.show(Box::new(tape));
         client
@@ -149,6 +154,7 @@ struct Recorded {
     /// Why a write failed, until it is reported.
     failed: Option<String>,
     hook: Overheard,
+    found: Observed,
     inputs: u64,
     outputs: u64,
 }
@@ -161,8 +167,13 @@ impl Recorded {
         }
     }
 
-    /// Records the refusals of the message hook since the last call.
+    /// Records the refusals of the message hook and the findings of the validator since the last
+    /// call.
     fn write_denials(&mut self) {
+        for (number, found) in self.found.take() {
+            let found = if self.mask.is_on() { found.masked() } else { found };
+            self.write(Line::Found(number, found).json());
+        }
         for (number, reason) in self.hook.take() {
             self.write(Line::Denied(number, self.mask.text(&reason)).json());
         }

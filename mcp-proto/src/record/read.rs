@@ -1,6 +1,7 @@
 //! Reads a recording. The input is untrusted: the result is a recording, or an error with its line.
 
 use super::Redaction;
+use super::findings::Findings;
 use super::hook::Denials;
 use super::line::{self, FORMAT, Header, Line};
 use crate::client::ClientConfig;
@@ -25,6 +26,7 @@ pub struct Recording {
     pub(super) seed: [u8; 32],
     pub(super) start: Instant,
     pub(super) denials: Denials,
+    pub(super) findings: Findings,
     /// An output is its whole line.
     pub(super) lines: Vec<Line<RawJson>>,
     /// Whether it extends to the end of the client.
@@ -131,6 +133,10 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
                 recording.denials.insert(number, reason.clone());
                 Line::Denied(number, reason)
             }
+            Line::Found(number, found) => {
+                recording.findings.insert(number, found.clone());
+                Line::Found(number, found)
+            }
             Line::End { inputs, outputs } if (inputs, outputs) == read => {
                 recording.complete = true;
                 Line::End { inputs, outputs }
@@ -156,6 +162,7 @@ fn header(head: &RawJson) -> Result<Recording, ReadProblem> {
         seed,
         start,
         denials: Denials::new(),
+        findings: Findings::new(),
         lines: Vec::new(),
         complete: false,
     })

@@ -82,6 +82,7 @@ impl Recording {
             let on_message = Some(super::hook::scripted(&self.denials));
             config = Arc::new(ClientConfig { on_message, ..ClientConfig::clone(&config) });
         }
+        config = super::findings::with_validator(config, |_| super::findings::scripted(&self.findings));
         let mut engine = WiredClient::new(config, self.seed, self.start);
         let mut mask = Mask::new(self.redaction, &self.config.target);
         let mut summary = Summary { complete: self.complete, ..Summary::default() };
@@ -120,7 +121,7 @@ impl Recording {
                     });
                     differ(Some(recorded), replayed)?;
                 }
-                Line::Denied(..) => {}
+                Line::Denied(..) | Line::Found(..) => {}
                 Line::End { .. } => {
                     let more = came.take().or_else(|| engine.poll_output().map(|a| line::output(&a, &mut mask)));
                     differ(None, more)?;

@@ -1,11 +1,12 @@
 //! Recordings read back exactly, and replays reproduce their runs.
 
+mod findings;
 mod web;
 
 use super::value::{BytesForm, Value};
 use super::*;
 use crate::call::{CallId, CallOptions, LogLevel, RawCall};
-use crate::client::{CancelSignal, IdPolicy, Malformed, Policy, Restart, Target, Verdict};
+use crate::client::{CancelSignal, IdPolicy, Malformed, Policy, Restart, ResultValidation, Target, Verdict};
 use crate::exchange::{
     Closed, ConnectionId, Credentials, Endpoint, ExitStatus, Group, Inherit, IoEvent, Peer, PeerKind, Program,
 };
@@ -52,6 +53,7 @@ fn config() -> ClientConfig {
     config.compat.ids = IdPolicy::Snowflake { node: 1023 };
     config.compat.malformed = Malformed::Fatal;
     config.origin_unix = Duration::new(1_700_000_000, 1);
+    config.validate = Some(ResultValidation::content());
     config.limits.client.max_queued_events = usize::MAX;
     config.limits.server.handshake_timeout = Some(Duration::from_nanos(1));
     config

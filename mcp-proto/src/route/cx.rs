@@ -13,7 +13,7 @@ use crate::model::sampling::{SampleRequest, SampleResult};
 use crate::model::tools::CallToolResult;
 use crate::rpc::{ErrorObject, Object, RawJson, code};
 use crate::server::{Context, Incoming, RequestState};
-use crate::version::Era;
+use crate::version::{Era, ProtocolVersion};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -162,10 +162,9 @@ impl Cx {
         });
         decoded.map_err(|e| {
             let text = format!("invalid arguments: {e}");
-            if self.invocation.target == Target::Tool && self.context().version.rules().invalid_arguments_as_result {
-                ToolError::Failed(text)
-            } else {
-                ToolError::Protocol(ErrorObject::new(code::INVALID_PARAMS, text))
+            match self.invocation.target == Target::Tool {
+                true => ToolError::invalid_arguments(self.context().version, text),
+                false => ToolError::Protocol(ErrorObject::new(code::INVALID_PARAMS, text)),
             }
         })
     }
@@ -424,21 +423,19 @@ impl Cx {
     /// [`outcome_of_read`](Self::outcome_of_read), [`outcome_of_prompt`](Self::outcome_of_prompt)
     /// and [`outcome_of_completion`](Self::outcome_of_completion).
     pub fn outcome(&self, output: impl IntoOutput) -> Outcome {
-        match output.into_output() {
-            Ok(result) if self.invocation.target == Target::Tool => self.complete(result),
-            Ok(result) => method_result(result),
-            Err(e) => self.failed(e),
+        match (output.into_output(), self.target()) {
+            (output, Target::Tool) => tool_outcome(self.context().version, output),
+            (Ok(result), _) => method_result(result),
+            (Err(e), _) => self.failed(e),
         }
     }
 
     /// Returns the outcome of a handler that has no result.
     pub(super) fn failed(&self, error: ToolError) -> Outcome {
-        let is_tool = self.invocation.target == Target::Tool;
         match error {
+            error if *self.target() == Target::Tool => tool_outcome(self.context().version, Err(error)),
             ToolError::Ask { requests, state } => Outcome::NeedInput { requests, state },
-            ToolError::Failed(text) if is_tool => self.complete(CallToolResult::error(text)),
             ToolError::Failed(text) => Outcome::Error(ErrorObject::new(code::INTERNAL_ERROR, text)),
-            ToolError::NotFound if is_tool => self.complete(CallToolResult::error(ToolError::NotFound.to_string())),
             ToolError::NotFound => Outcome::Error(self.not_found()),
             ToolError::Protocol(error) => Outcome::Error(error),
         }
@@ -455,10 +452,6 @@ impl Cx {
             Target::List(list) => Some(list),
             _ => None,
         }
-    }
-
-    fn complete(&self, result: CallToolResult) -> Outcome {
-        Outcome::Complete(result.lower(self.context().version).write())
     }
 
     /// Returns the answer to a request for input, or the request if there is none.
@@ -507,6 +500,18 @@ fn unfit(name: &str, answer: &InputAnswer) -> ToolError {
         InputAnswer::Error(e) => format!("`{name}` was not answered: {}", e.message),
         _ => format!("`{name}` was answered by something else"),
     })
+}
+
+/// Converts the result of a tool to an outcome that a revision can represent.
+pub(super) fn tool_outcome(version: ProtocolVersion, result: Result<CallToolResult, ToolError>) -> Outcome {
+    let complete = |result: CallToolResult| Outcome::Complete(result.lower(version).write());
+    match result {
+        Ok(result) => complete(result),
+        Err(ToolError::Ask { requests, state }) => Outcome::NeedInput { requests, state },
+        Err(ToolError::Failed(text)) => complete(CallToolResult::error(text)),
+        Err(e @ ToolError::NotFound) => complete(CallToolResult::error(e.to_string())),
+        Err(ToolError::Protocol(error)) => Outcome::Error(error),
+    }
 }
 
 /// Returns the result of a method: structured content that is an object, or nothing.

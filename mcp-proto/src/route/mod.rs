@@ -7,11 +7,12 @@ mod cx;
 mod handler;
 mod mirrored;
 mod output;
-mod watch;
 mod pages;
 mod prompts;
 mod resources;
 mod target;
+mod validated;
+mod watch;
 
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,7 @@ use crate::model::lifecycle::Implementation;
 use crate::model::mirror::Mirror;
 use crate::model::tools::Tool;
 use crate::rpc::{ErrorObject, JsonKind, Object, RawJson, code};
+use crate::schema::{BadSchema, Validator};
 use crate::server::{Incoming, Responder, ServerConfig};
 use crate::version::Era;
 use alloc::collections::BTreeMap;
@@ -42,7 +44,9 @@ use alloc::vec::Vec;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use core::future::Future;
+use cx::tool_outcome;
 use serde::de::DeserializeOwned;
+use validated::{Refusal, Schemas};
 use watch::OnWatch;
 
 /// Creates a tool of this name. Add its properties: `tool("add").describe("adds two integers")`.
@@ -124,6 +128,14 @@ struct Offered {
     handler: Handler,
     /// The arguments that header fields mirror.
     mirror: Mirror,
+    /// Present if the server validates.
+    schemas: Option<Schemas>,
+}
+
+impl Offered {
+    fn compile(&mut self, validator: Option<&Validator>) {
+        self.schemas = validator.map(|validator| Schemas::compile(validator, &self.tool));
+    }
 }
 
 /// The result of routing a request.
@@ -189,8 +201,9 @@ impl Router {
         Ok(self)
     }
 
-    /// Changes the configuration: limits, revisions, cache hints, the sealing key, and for HTTP the
-    /// hosts, the path and sessions.
+    /// Changes the configuration: limits, revisions, cache hints, the sealing key, the validator,
+    /// and for HTTP the hosts, the path and sessions. With a new validator, the schemas of all
+    /// tools are compiled, once.
     ///
     /// ```
     /// # use mcp_proto::Router;
@@ -203,8 +216,20 @@ impl Router {
     /// ```
     #[must_use]
     pub fn configure(mut self, change: impl FnOnce(&mut ServerConfig)) -> Self {
+        let before = self.config.validate.clone();
         change(&mut self.config);
+        if self.config.validate != before {
+            self.tools.iter_mut().for_each(|offered| offered.compile(self.config.validate.as_ref()));
+        }
         self
+    }
+
+    /// Returns the tools with a schema that the validator of this router cannot use, and the reason
+    /// for each. A call of such a tool is answered with the error `-32603`, and the diagnostic
+    /// `bad-schema`. Its handler does not run, since its result could not be checked. Other tools
+    /// are not affected. Empty without [`ServerConfig::validate`].
+    pub fn bad_schemas(&self) -> impl Iterator<Item = (&Tool, &BadSchema)> {
+        self.tools.iter().filter_map(|offered| Some((&offered.tool, offered.schemas.as_ref()?.bad()?)))
     }
 
     /// Adds a tool with a function, which may block: a driver runs it on a thread that may wait.
@@ -265,7 +290,8 @@ impl Router {
     pub fn add(mut self, tool: impl Into<Tool>, handler: Handler) -> Self {
         let tool = tool.into();
         let mirror = tool.mirror().unwrap_or_else(|e| panic!("{e}"));
-        let offered = Offered { tool, handler, mirror };
+        let mut offered = Offered { tool, handler, mirror, schemas: None };
+        offered.compile(self.config.validate.as_ref());
         match self.by_name.get(&offered.tool.name).and_then(|&at| self.tools.get_mut(at)) {
             Some(entry) => *entry = offered,
             None => {
@@ -333,9 +359,22 @@ impl Router {
     pub fn route(&self, mut responder: Responder, mut incoming: Incoming) -> Routed<'_> {
         let found = self.look_up(&responder, &incoming);
         match found.and_then(|found| responder.open(&mut incoming).map(|()| found)) {
-            Ok(Resolved::Tool(Offered { tool, handler, .. }, arguments)) => {
-                if tool.output_schema_in(responder.version()).is_some() {
-                    responder.expect_structure();
+            Ok(Resolved::Tool(Offered { tool, handler, schemas, .. }, arguments)) => {
+                let version = responder.version();
+                let promised = tool.output_schema_in(version).is_some();
+                let admitted = schemas.as_ref().map(|schemas| schemas.admit(version, &arguments, promised));
+                let output = match admitted.transpose() {
+                    Ok(output) => output.flatten(),
+                    Err(Refusal::Arguments(error)) => {
+                        return Routed::Answer(responder.write(tool_outcome(version, Err(error))));
+                    }
+                    Err(Refusal::Schema(bad)) => {
+                        let (error, diagnostic) = bad.answer(tool);
+                        return Routed::Answer(responder.fail(error, diagnostic));
+                    }
+                };
+                if promised {
+                    responder.expect_structure(output);
                 }
                 Routed::Handle { handler, invocation: Invocation::new(incoming, Target::Tool, arguments), responder }
             }

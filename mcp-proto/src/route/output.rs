@@ -7,7 +7,8 @@ use crate::model::prompts::{GetPromptResult, PromptMessage};
 use crate::model::resources::{ReadResult, ResourceContents};
 use crate::model::tools::CallToolResult;
 use crate::peer_text::{Visible, write_list};
-use crate::rpc::{DecodeError, EncodeError, ErrorObject, RawJson};
+use crate::rpc::{DecodeError, EncodeError, ErrorObject, RawJson, code};
+use crate::version::ProtocolVersion;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -37,6 +38,15 @@ pub enum ToolError {
 }
 
 impl ToolError {
+    /// Returns the error for arguments of a tool that are not valid: for the model from 2025-11-25
+    /// on, and of the protocol before.
+    pub(super) fn invalid_arguments(version: ProtocolVersion, text: String) -> Self {
+        match version.rules().invalid_arguments_as_result {
+            true => Self::Failed(text),
+            false => Self::Protocol(ErrorObject::new(code::INVALID_PARAMS, text)),
+        }
+    }
+
     /// Keeps this value for the next run of the handler. Useful only on [`ToolError::Ask`], as in
     /// `cx.elicit("name", form).map_err(|ask| ask.remember(&draft))?`. In the modern era the value
     /// is sent through the client, sealed but readable: do not keep secrets.

@@ -1,5 +1,7 @@
 //! A router with an engine: requests and responses as text, handlers as plain functions.
 
+mod validated;
+
 use super::*;
 use crate::error::Refusal;
 use crate::exchange::{ExchangeEvent, ExchangeId, Inbound, Outbound, Peer};

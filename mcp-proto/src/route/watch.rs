@@ -55,7 +55,8 @@ impl Router {
     /// ```
     /// # use mcp_proto::{ErrorObject, Router};
     /// let router = Router::new("notes", "1.0").on_watch(|_context, uri| {
-    ///     if uri.starts_with("note://") { Ok(()) } else { Err(ErrorObject::new(-32602, "no note")) }
+    ///     let is_note = uri.starts_with("note://");
+    ///     if is_note { Ok(()) } else { Err(ErrorObject::new(-32602, "no note")) }
     /// });
     /// # drop(router);
     /// ```

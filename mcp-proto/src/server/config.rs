@@ -6,6 +6,7 @@ use crate::hook::MessageHook;
 use crate::limits::Limits;
 use crate::model::capabilities::ServerCapabilities;
 use crate::model::lifecycle::{CacheHints, Implementation};
+use crate::schema::Validator;
 use crate::version::Versions;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -98,6 +99,26 @@ pub struct ServerConfig {
     pub origin_unix: Duration,
     /// The hook that sees every message and may block it. Default: none.
     pub on_message: Option<MessageHook>,
+    /// The validator of a [`Router`](crate::Router), which compiles the schemas of its tools. Set
+    /// it with [`Router::configure`](crate::Router::configure): the router of the engine, not
+    /// the engine, validates. Arguments that do not match the input schema of their tool do not
+    /// reach its handler: from 2025-11-25 on the result has `isError`, before that the answer
+    /// is the error `-32602`. Structured content that does not match the output schema is sent
+    /// as a result with `isError` and without the structured content, with the diagnostic
+    /// `schema-mismatch`, since the tool has run. Not validated are the results of handlers
+    /// with `isError`, and those in a revision that does not have the output schema. Default
+    /// `None`.
+    ///
+    /// ```
+    /// use mcp_proto::Router;
+    ///
+    /// let router = Router::new("calc", "1.0");
+    /// # #[cfg(feature = "schema")]
+    /// let router =
+    ///     router.configure(|config| config.validate = Some(mcp_proto::schema::validator()));
+    /// # drop(router);
+    /// ```
+    pub validate: Option<Validator>,
     /// Settings for clients that deviate from the specification or from most others.
     pub compat: Compat,
     /// The limits.
@@ -134,6 +155,7 @@ impl ServerConfig {
             store: false,
             origin_unix: Duration::ZERO,
             on_message: None,
+            validate: None,
             compat: Compat::default(),
             limits: Limits::default(),
         }
@@ -163,6 +185,7 @@ impl core::fmt::Debug for ServerConfig {
             .field("store", &self.store)
             .field("origin_unix", &self.origin_unix)
             .field("on_message", &self.on_message)
+            .field("validate", &self.validate)
             .field("compat", &self.compat)
             .field("limits", &self.limits)
             .finish_non_exhaustive()

@@ -49,10 +49,6 @@ pub(super) struct RequestContext {
 }
 
 /// The handling of a modern request.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it is taken apart at once; a box would be one allocation more a request"
-)]
 pub(super) enum Modern {
     /// The application answers the request.
     Run(AdmittedRequest),

@@ -33,7 +33,7 @@ use super::env::Env;
 use super::era::AdmittedRequest;
 use super::incoming::Origin;
 use super::keys::{ReplyTo, SessionRef, Timer};
-use super::responder::{Responder, Shared, may_ask};
+use super::responder::{Promised, Responder, Shared, may_ask, validates_much};
 use super::response::{ErrorReply, SerializedResponse};
 use super::running::{Entry, RequestStage, ServedRequest};
 use super::seal::Inputs;
@@ -238,7 +238,8 @@ impl Requests {
             received_at,
             fault,
             state_fault: None,
-            expects_structure: false,
+            validates_much: validates_much(&self.shared.config, &incoming.method, &incoming.params),
+            promised: Promised::Nothing,
             shared: self.shared.clone(),
         };
         env.emit(Event::Request(responder, incoming));

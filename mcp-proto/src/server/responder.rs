@@ -14,6 +14,7 @@ use crate::model::elicitation::{ElicitRequest, UrlRequest};
 use crate::model::lifecycle::{CacheHints, meta};
 use crate::model::tools::CallToolResult;
 use crate::rpc::{ErrorObject, Id, Object, RawJson, code, error_response, result_response};
+use crate::schema::Checker;
 use crate::version::{Era, ProtocolVersion};
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -135,9 +136,21 @@ pub struct Responder {
     pub(super) fault: Option<Box<ErrorObject>>,
     /// Why the state that received_at with it was refused.
     pub(super) state_fault: Option<&'static str>,
-    /// Whether the output schema of the tool promises structured content.
-    pub(super) expects_structure: bool,
+    /// Whether the arguments are large, and may be validated.
+    pub(super) validates_much: bool,
+    /// What the output schema of the tool promises.
+    pub(super) promised: Promised,
     pub(super) shared: Arc<Shared>,
+}
+
+/// What the output schema of a tool promises of its result.
+#[derive(PartialEq, Debug)]
+pub(super) enum Promised {
+    Nothing,
+    /// Structured content.
+    Structure,
+    /// Structured content that passes this check.
+    Schema(Checker),
 }
 
 /// The methods that a modern server may answer with input requests.
@@ -149,6 +162,15 @@ pub(super) const LISTEN: &str = "subscriptions/listen";
 /// Maximum size of params, in bytes, that are sealed or opened within half a millisecond, whatever
 /// they contain.
 const LARGE: usize = 32 << 10;
+
+/// Returns whether params may be validated, and are so large that it takes long.
+pub(super) fn validates_much(config: &ServerConfig, method: &str, params: &Object) -> bool {
+    config.validate.is_some() && method == "tools/call" && size(params) > LARGE
+}
+
+fn size(params: &Object) -> usize {
+    params.slices().map(|(key, value)| key.len() + value.len()).sum()
+}
 
 /// Returns whether a modern server may answer this method with input requests.
 pub(super) fn may_ask(method: &str) -> bool {
@@ -176,10 +198,10 @@ impl Responder {
 
     /// Returns whether [`Router::route`](crate::Router::route), [`open`](Self::open) or
     /// [`write`](Self::write) may take longer than about half a millisecond, since the request has
-    /// large params that a sealed state is bound to. An executor should run these on a thread of
-    /// its own.
+    /// large params that a sealed state is bound to, or that are validated. An executor should run
+    /// these on a thread of its own.
     pub fn takes_long(&self) -> bool {
-        self.params_size() > LARGE
+        self.validates_much || self.params_size() > LARGE
     }
 
     /// Returns the revision of the request.
@@ -208,8 +230,8 @@ impl Responder {
     /// On 2026-07-28 a complete result of `server/discover`, `tools/list`, `prompts/list`,
     /// `resources/list`, `resources/templates/list` or `resources/read` gets the cache hints that
     /// it does not have: those of the [`ServerConfig`](super::ServerConfig), for a list on all its
-    /// pages. A result that a [`Router`](crate::Router)
-    /// expects to have structured content, and that has none, becomes one with `isError`: see
+    /// pages. A result that a [`Router`](crate::Router) expects to have structured content, and
+    /// that has none or does not match the schema of its tool, becomes one with `isError`: see
     /// [`Tool::output_schema`](crate::Tool::output_schema).
     pub fn write(mut self, outcome: Outcome) -> Answer {
         let fault = self.fault.take();
@@ -219,8 +241,10 @@ impl Responder {
             Outcome::Complete(result) if self.version.era() == Era::Modern && self.method == LISTEN => {
                 self.subscription(&result)
             }
-            Outcome::Complete(result) if self.lacks_structure(&result) => self.missing_structure(result),
-            Outcome::Complete(result) => self.result(result, "complete", None),
+            Outcome::Complete(result) => match self.broken_promise(&result) {
+                None => self.result(result, "complete", None),
+                Some(diagnostic) => self.error_of_tool(result, diagnostic),
+            },
             Outcome::NeedInput { requests, state } => self.questions(requests, state),
         }
     }
@@ -294,7 +318,7 @@ impl Responder {
 
     /// Returns the size of the params that a state is bound to, in bytes.
     fn params_size(&self) -> usize {
-        self.params.slices().map(|(key, value)| key.len() + value.len()).sum()
+        size(&self.params)
     }
 
     /// Returns the nonce of the round in which this request asks. No request of any engine asks
@@ -304,28 +328,48 @@ impl Responder {
         URL_SAFE_NO_PAD.encode(&nonce[..16])
     }
 
-    /// Requires structured content: from now on a complete result without it becomes an error of
-    /// the tool.
-    pub(crate) fn expect_structure(&mut self) {
-        self.expects_structure = true;
+    /// Requires structured content, and that it passes this check, if any: from now on any other
+    /// complete result becomes an error of the tool.
+    pub(crate) fn expect_structure(&mut self, check: Option<Checker>) {
+        self.promised = check.map_or(Promised::Structure, Promised::Schema);
     }
 
-    /// Returns whether the result is complete, no error, and without the structured content that
-    /// the schema of its tool promises. A client that validates results treats such a result as a
-    /// protocol error, and its model would receive nothing of it.
-    fn lacks_structure(&self, result: &Object) -> bool {
+    /// Answers with an error that is the fault of this server.
+    pub(crate) fn fail(self, error: ErrorObject, diagnostic: Diagnostic) -> Answer {
+        self.error(error, Some(diagnostic))
+    }
+
+    /// Returns the diagnostic of a complete result that is no error, and without the structured
+    /// content that the schema of its tool promises. A client that validates results treats such a
+    /// result as a protocol error, and its model would receive nothing of it.
+    fn broken_promise(&self, result: &Object) -> Option<Diagnostic> {
+        const MISSING: &str = "the tool declares an output schema, and its result has no structured content";
+        let checker = match &self.promised {
+            Promised::Nothing => return None,
+            Promised::Structure => None,
+            Promised::Schema(checker) => Some(checker),
+        };
         let is_complete = result.get("resultType").is_none_or(|kind| kind == "complete".into());
         let is_error = result.get("isError").is_some_and(|is_error| is_error == true.into());
-        self.expects_structure && is_complete && !is_error && !result.contains("structuredContent")
+        if !is_complete || is_error {
+            return None;
+        }
+        let Some(structured) = result.get("structuredContent") else {
+            return Some(Diagnostic::new(DiagnosticKind::MissingStructure, MISSING));
+        };
+        let mismatch = checker?.check(&structured).err()?;
+        let why = format!("the structured content of the tool does not match its output schema: {mismatch}");
+        Some(Diagnostic::new(DiagnosticKind::SchemaMismatch, why))
     }
 
-    /// Returns the result as an error of the tool. Its content stays in it.
-    fn missing_structure(self, result: Object) -> Answer {
-        const WHY: &str = "the tool declares an output schema, and its result has no structured content";
-        let mut content = alloc::vec![Content::text(WHY).write().into()];
+    /// Returns the result as an error of the tool, whose text is that of the diagnostic. Its
+    /// content stays in it, without the structured content.
+    fn error_of_tool(self, mut result: Object, diagnostic: Diagnostic) -> Answer {
+        result.remove("structuredContent");
+        let mut content = alloc::vec![Content::text(diagnostic.detail.as_str()).write().into()];
         content.extend(result.array("content").unwrap_or_default());
         let result = result.with("content", content).with("isError", true);
-        self.result(result, "complete", Some(Diagnostic::new(DiagnosticKind::MissingStructure, WHY)))
+        self.result(result, "complete", Some(diagnostic))
     }
 
     fn result(self, result: Object, kind: &str, diagnostic: Option<Diagnostic>) -> Answer {

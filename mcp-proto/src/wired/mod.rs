@@ -30,7 +30,6 @@
 //! the tests of a driver.
 
 mod client;
-mod commands;
 mod connection;
 mod connections;
 mod counts;

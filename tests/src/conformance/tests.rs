@@ -36,7 +36,7 @@ const MUST: [(&str, &[&str]); 11] = [
 ];
 
 /// Required scenarios of a server of 2025-11-25.
-const MUST_2025: [&str; 22] = [
+const MUST_2025: [&str; 33] = [
     "server-initialize",
     "logging-set-level",
     "ping",
@@ -50,6 +50,7 @@ const MUST_2025: [&str; 22] = [
     "tools-call-error",
     "tools-call-with-progress",
     "tools-call-elicitation",
+    "tools-call-sampling",
     "elicitation-sep1034-defaults",
     "elicitation-sep1330-enums",
     "resources-subscribe",
@@ -59,10 +60,20 @@ const MUST_2025: [&str; 22] = [
     "server-session-lifecycle",
     "server-sse-polling",
     "json-schema-2020-12",
+    "completion-complete",
+    "prompts-get-embedded-resource",
+    "prompts-get-simple",
+    "prompts-get-with-args",
+    "prompts-get-with-image",
+    "prompts-list",
+    "resources-list",
+    "resources-read-binary",
+    "resources-read-text",
+    "resources-templates-read",
 ];
 
 /// Required scenarios of a server of 2026-07-28.
-const MUST_2026: [&str; 27] = [
+const MUST_2026: [&str; 40] = [
     "server-stateless",
     "tools-list",
     "tools-call-simple-text",
@@ -90,6 +101,19 @@ const MUST_2026: [&str; 27] = [
     "http-header-validation",
     "http-custom-header-server-validation",
     "json-schema-2020-12",
+    "caching",
+    "completion-complete",
+    "input-required-result-non-tool-request",
+    "prompts-get-embedded-resource",
+    "prompts-get-simple",
+    "prompts-get-with-args",
+    "prompts-get-with-image",
+    "prompts-list",
+    "resources-list",
+    "resources-read-binary",
+    "resources-read-text",
+    "resources-templates-read",
+    "sep-2164-resource-not-found",
 ];
 
 fn listed(lines: &[(&str, &str)]) -> Vec<Expected> {

@@ -191,9 +191,7 @@ fn changed_roots_are_announced_where_the_revision_has_that() {
     for version in ProtocolVersion::ALL {
         for declared in [true, false] {
             let mut config = ClientConfig::given();
-            let mut roots = crate::model::capabilities::RootsCapability::default();
-            roots.list_changed = declared;
-            config.capabilities.roots = Some(roots);
+            config.capabilities.roots.get_or_insert_default().list_changed = declared;
             config.versions = Versions::new([version]);
             let mut rig = Rig::new(config);
             rig.client.roots_changed(rig.now).unwrap();

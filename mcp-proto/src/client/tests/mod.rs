@@ -14,6 +14,7 @@ mod refresh;
 mod restart;
 mod sampling;
 mod subscription;
+mod validate;
 mod watching;
 
 use super::*;
@@ -21,7 +22,7 @@ use crate::call::{Custom, Pages, custom, ping};
 use crate::error::{Awaited, DiagnosticKind, Refusal};
 use crate::exchange::{Endpoint, ExitStatus, Inbound, Peer, Program, Sent};
 use crate::model::tools;
-use crate::rpc::{Message, parse};
+use crate::rpc::{Message, Object, parse};
 use crate::version::{Era, ProtocolVersion, Versions};
 use alloc::string::ToString;
 use alloc::vec::Vec;

@@ -185,7 +185,7 @@ fn only_declared_changes_are_watched() {
                 rig.say(acknowledged(&id, filter));
             }
             accept_all(&mut rig);
-            assert_eq!(reported(&rig), [expected.clone()], "{version} {declared}");
+            assert_eq!(reported(&rig), *core::slice::from_ref(&expected), "{version} {declared}");
             assert_eq!(rig.diagnostics(), []);
         }
     }
@@ -395,7 +395,7 @@ fn new_subscription_replaces_the_old_one_without_a_gap() {
     set(&mut rig, Watch::new().with_prompts().with_resources());
     assert_eq!(listens(&rig).len(), 1);
     rig.say(acknowledged(&new, filter));
-    assert_eq!(cancelled(&rig), [old.clone()]);
+    assert_eq!(cancelled(&rig), *core::slice::from_ref(&old));
     assert_eq!(reported(&rig), [Watch::new().with_tools().with_uri("a:1")]);
     let (last, filter) = listens(&rig).pop().unwrap();
     assert_eq!(filter, json!({"promptsListChanged": true, "resourcesListChanged": true}));
@@ -421,16 +421,15 @@ fn new_subscription_replaces_the_old_one_without_a_gap() {
 // covers: SUB-C-010, SUB-C-013
 #[test]
 fn server_that_allows_one_subscription_gets_one() {
-    let refusals: [&dyn Fn(&mut Rig, &Value); 3] =
-        [&|rig, id| rig.say(error(id, -32603)), &|rig, id| rig.say(error(id, -32602)), &|rig, id| rig.say(closing(id))];
-    for refuse in refusals {
+    let refusals: [fn(&Value) -> Value; 3] = [|id| error(id, -32603), |id| error(id, -32602), closing];
+    for refusal in refusals {
         let mut rig = modern(Watch::new().with_tools());
         let (old, filter) = listens(&rig).pop().unwrap();
         rig.say(acknowledged(&old, filter));
         set(&mut rig, Watch::new().with_tools().with_prompts());
         let (new, _) = listens(&rig).pop().unwrap();
         rig.clear();
-        refuse(&mut rig, &new);
+        rig.say(refusal(&new));
         assert_eq!(cancelled(&rig), [old]);
         let (again, filter) = listens(&rig).pop().unwrap();
         rig.say(acknowledged(&again, filter));

@@ -1,23 +1,25 @@
 //! The client's knowledge of the tools of its server: which arguments of a tool it mirrors into
-//! header fields (2026-07-28 transports, custom headers from tool parameters), and which tools may
-//! run twice. The client learns from every `tools/list` response, whichever part of it sent the
-//! request. It forgets everything with the connection.
+//! header fields (2026-07-28 transports, custom headers from tool parameters), which tools may run
+//! twice, and which schema their results promise to match. The client learns from every
+//! `tools/list` response, whichever part of it sent the request. It forgets everything with the
+//! connection.
 
 #[cfg(test)]
 mod tests;
 
 use crate::model::headers::{PARAM, encode};
 use crate::model::mirror::{self, Mirror};
-use crate::rpc::{EncodeError, Object, RawJson};
-use alloc::collections::BTreeMap;
+use crate::rpc::{EncodeError, JsonKind, Object, RawJson};
+use crate::schema::{BadSchema, Checker, Validator};
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Bytes of names that count as one more tool.
+/// Bytes of names and schemas that count as one more tool.
 const WEIGHT: usize = 1 << 10;
 
-/// The tools of one connection with a mirrored argument or a hint.
+/// The tools of one connection with a mirrored argument, a hint or an output schema.
 #[derive(Debug, Default)]
 pub(super) struct Tools {
     known: BTreeMap<String, Known>,
@@ -25,6 +27,8 @@ pub(super) struct Tools {
     order: BTreeMap<u64, String>,
     listed: u64,
     weight: usize,
+    /// The names of the tools whose schema is compiled, in the order of compilation.
+    compiled: VecDeque<String>,
 }
 
 #[derive(Debug)]
@@ -32,8 +36,30 @@ struct Known {
     /// The place in `order`.
     place: u64,
     weight: usize,
+    uses: Uses,
+    /// What the schema in `uses` was compiled to.
+    compiled: Option<Result<Checker, BadSchema>>,
+}
+
+/// What the client uses of a tool.
+#[derive(Debug, Default)]
+struct Uses {
     repeatable: bool,
     mirror: Mirror,
+    output: Option<RawJson>,
+}
+
+/// What the client learns from a page.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lesson {
+    /// Whether calls mirror arguments.
+    pub(super) mirrored: bool,
+    /// Whether calls may be repeated.
+    pub(super) hints: bool,
+    /// Whether results are validated.
+    pub(super) schemas: bool,
+    /// Maximum number of tools.
+    pub(super) max: usize,
 }
 
 /// The result of reading one page of `tools/list`.
@@ -49,7 +75,7 @@ impl Tools {
     /// Learns from a page of `tools/list`. Keeps at most `max` tools, and first evicts the one that
     /// was listed longest ago. If the connection mirrors arguments, the page loses the tools with
     /// an invalid annotation. Elements that are not tools stay in the page for its reader.
-    pub(super) fn learn(&mut self, result: &RawJson, mirrored: bool, max: usize) -> LearnedPage {
+    pub(super) fn learn(&mut self, result: &RawJson, lesson: &Lesson) -> LearnedPage {
         let mut page = LearnedPage::default();
         let Ok(mut object) = Object::read(result) else { return page };
         let Ok(Some(tools)) = object.optional_array("tools") else { return page };
@@ -58,19 +84,21 @@ impl Tools {
         for json in tools {
             let valid = Object::read(&json).ok().and_then(|tool| {
                 let name: String = tool.optional("name").ok().flatten()?;
-                let mirror = match tool.get("inputSchema").filter(|_| mirrored) {
+                let mirror = match tool.get("inputSchema").filter(|_| lesson.mirrored) {
                     Some(schema) => mirror::read(&schema),
                     None => Ok(Mirror::default()),
                 };
-                Some((name, mirror, is_repeatable(&tool)))
+                let output = tool.get("outputSchema").filter(|json| lesson.schemas && json.kind() != JsonKind::Null);
+                let repeatable = lesson.hints && is_repeatable(&tool);
+                Some((name, mirror.map(|mirror| Uses { repeatable, mirror, output })))
             });
             match valid {
-                Some((name, Err(why), _)) => {
+                Some((name, Err(why))) => {
                     self.forget(&name);
                     page.invalid.push((name, why));
                     continue;
                 }
-                Some((name, Ok(mirror), repeatable)) => self.keep(name, mirror, repeatable, max),
+                Some((name, Ok(uses))) => self.keep(name, uses, lesson.max),
                 None => {}
             }
             kept.push(json);
@@ -85,7 +113,7 @@ impl Tools {
     /// Returns whether the server declares that the tool in these params of `tools/call` may run
     /// twice: it only reads, or a second run has no further effect.
     pub(super) fn is_repeatable(&self, params: &Object) -> bool {
-        self.called(params).is_some_and(|known| known.repeatable)
+        self.called(params).is_some_and(|known| known.uses.repeatable)
     }
 
     /// Returns the fields that mirror arguments of these params of `tools/call`. Returns none for a
@@ -100,7 +128,7 @@ impl Tools {
         if let Some(known) = self.called(params)
             && let Ok(Some(arguments)) = params.optional_object("arguments")
         {
-            known.mirror.visit(&arguments, &mut |place| {
+            known.uses.mirror.visit(&arguments, &mut |place| {
                 let Some(value) = place.value else { return Ok(()) };
                 let (argument, field) = (place.argument, format!("{PARAM}{}", place.header));
                 let text = mirror::text_of(value).ok_or_else(|| {
@@ -114,6 +142,34 @@ impl Tools {
         Ok(fields)
     }
 
+    /// Returns what checks the structured results of the tool in these params of `tools/call`.
+    /// `None` if it declared no output schema, or was not listed. At most `max` schemas
+    /// stay compiled.
+    pub(super) fn checker(
+        &mut self,
+        validator: &Validator,
+        params: &Object,
+        max: usize,
+    ) -> Option<Result<Checker, BadSchema>> {
+        let name = params.str("name")?;
+        let known = self.known.get_mut(&*name)?;
+        let schema = known.uses.output.as_ref()?;
+        if let Some(compiled) = &known.compiled {
+            return Some(compiled.clone());
+        }
+        let compiled = validator.compile(schema);
+        known.compiled = Some(compiled.clone());
+        self.compiled.push_back(name.into_owned());
+        while self.compiled.len() > max
+            && let Some(first) = self.compiled.pop_front()
+        {
+            if let Some(known) = self.known.get_mut(&first) {
+                known.compiled = None;
+            }
+        }
+        Some(compiled)
+    }
+
     /// Forgets all tools, since the connection is another one.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
@@ -123,18 +179,21 @@ impl Tools {
         self.known.get(&*params.str("name")?)
     }
 
-    fn keep(&mut self, name: String, mirror: Mirror, repeatable: bool, max: usize) {
+    fn keep(&mut self, name: String, mut uses: Uses, max: usize) {
         self.forget(&name);
         // Most tools have neither a mirrored argument nor a hint.
-        if mirror.is_empty() && !repeatable {
+        if uses.mirror.is_empty() && !uses.repeatable && uses.output.is_none() {
             return;
         }
-        let weight = 1 + (2 * name.len() + weigh(&mirror)) / WEIGHT;
+        // Not the whole page.
+        uses.output = uses.output.map(|schema| schema.detached());
+        let schema = uses.output.as_ref().map_or(0, |schema| schema.as_bytes().len());
+        let weight = 1 + (2 * name.len() + weigh(&uses.mirror) + schema) / WEIGHT;
         self.listed += 1;
         let place = self.listed;
         self.weight += weight;
         self.order.insert(place, name.clone());
-        self.known.insert(name, Known { place, weight, repeatable, mirror });
+        self.known.insert(name, Known { place, weight, uses, compiled: None });
         while self.weight > max
             && let Some((_, oldest)) = self.order.first_key_value()
         {
@@ -146,6 +205,7 @@ impl Tools {
         if let Some(known) = self.known.remove(name) {
             self.order.remove(&known.place);
             self.weight -= known.weight;
+            self.compiled.retain(|compiled| compiled != name);
         }
     }
 }

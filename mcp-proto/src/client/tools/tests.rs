@@ -5,6 +5,10 @@ use serde_json::{Value, json};
 
 const MAX: usize = 100;
 
+fn lesson(mirrored: bool, max: usize) -> Lesson {
+    Lesson { mirrored, hints: true, schemas: false, max }
+}
+
 fn raw(value: &Value) -> RawJson {
     RawJson::parse(value.to_string()).unwrap()
 }
@@ -47,7 +51,7 @@ fn call(name: &str, arguments: &Value) -> Object {
 /// The tools of a server with one tool, which has this schema.
 fn knowing(schema: &Value) -> Tools {
     let mut tools = Tools::default();
-    assert_eq!(tools.learn(&page(&[tool("t", schema)]), true, MAX), LearnedPage::default());
+    assert_eq!(tools.learn(&page(&[tool("t", schema)]), &lesson(true, MAX)), LearnedPage::default());
     tools
 }
 
@@ -275,7 +279,7 @@ fn only_invalid_tools_are_left_out() {
     };
     let mut tools = Tools::default();
     let all = [bad, good, odd, bad].join(",");
-    let page = tools.learn(&list(&all), true, MAX);
+    let page = tools.learn(&list(&all), &lesson(true, MAX));
     let names: Vec<&str> = page.invalid.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["bad", "bad"]);
     assert!(page.invalid[0].1.contains("`properties/a`"));
@@ -283,9 +287,9 @@ fn only_invalid_tools_are_left_out() {
         page.without.unwrap().as_str(),
         format!(r#"{{"resultType":"complete","tools":[{good},{odd}],"nextCursor":"c","_meta":{{"a" : 1}}}}"#)
     );
-    assert_eq!(tools.learn(&list(good), true, MAX), LearnedPage::default());
+    assert_eq!(tools.learn(&list(good), &lesson(true, MAX)), LearnedPage::default());
     for whatever in ["[]", "1", r#"{"tools":{}}"#, "{}", r#"{"tools":null}"#] {
-        assert_eq!(tools.learn(&RawJson::parse(whatever).unwrap(), true, MAX), LearnedPage::default());
+        assert_eq!(tools.learn(&RawJson::parse(whatever).unwrap(), &lesson(true, MAX)), LearnedPage::default());
     }
     assert_eq!(tools.headers(&call("good", &json!({"a": "1"}))).unwrap().len(), 1);
 }
@@ -297,7 +301,7 @@ fn hints_count_without_header_mirroring() {
     bad["annotations"] = json!({"readOnlyHint": true});
     let mut tools = Tools::default();
     assert_eq!(
-        tools.learn(&page(&[bad, tool("u", &with(json!({"a": text("A")})))]), false, MAX),
+        tools.learn(&page(&[bad, tool("u", &with(json!({"a": text("A")})))]), &lesson(false, MAX)),
         LearnedPage::default()
     );
     assert!(tools.is_repeatable(&call("t", &json!({}))));
@@ -309,14 +313,14 @@ fn hints_count_without_header_mirroring() {
 fn newest_listing_of_a_tool_counts() {
     let mut tools = knowing(&with(json!({"a": text("Old")})));
     let arguments = json!({"a": "1"});
-    tools.learn(&page(&[tool("t", &with(json!({"a": text("New")})))]), true, MAX);
+    tools.learn(&page(&[tool("t", &with(json!({"a": text("New")})))]), &lesson(true, MAX));
     assert_eq!(fields(&tools, &arguments), pairs([("Mcp-Param-New", "1")]));
-    tools.learn(&page(&[tool("t", &with(json!({"a": text("")})))]), true, MAX);
+    tools.learn(&page(&[tool("t", &with(json!({"a": text("")})))]), &lesson(true, MAX));
     assert_eq!(fields(&tools, &arguments), []);
-    tools.learn(&page(&[tool("t", &with(json!({"a": text("New")})))]), true, MAX);
-    tools.learn(&page(&[tool("t", &json!({}))]), true, MAX);
+    tools.learn(&page(&[tool("t", &with(json!({"a": text("New")})))]), &lesson(true, MAX));
+    tools.learn(&page(&[tool("t", &json!({}))]), &lesson(true, MAX));
     assert_eq!(fields(&tools, &arguments), []);
-    tools.learn(&page(&[tool("t", &with(json!({"a": text("New")})))]), true, MAX);
+    tools.learn(&page(&[tool("t", &with(json!({"a": text("New")})))]), &lesson(true, MAX));
     tools.clear();
     assert_eq!(fields(&tools, &arguments), []);
     assert!(tools.order.is_empty() && tools.weight == 0);
@@ -335,7 +339,7 @@ fn read_only_or_idempotent_tools_may_run_twice() {
         (json!([true]), false),
     ];
     for (annotations, repeatable) in cases {
-        tools.learn(&page(&[json!({"name": "t", "inputSchema": {}, "annotations": annotations})]), true, MAX);
+        tools.learn(&page(&[json!({"name": "t", "inputSchema": {}, "annotations": annotations})]), &lesson(true, MAX));
         assert_eq!(tools.is_repeatable(&call("t", &json!({}))), repeatable, "{annotations}");
     }
     assert!(!tools.is_repeatable(&Object::new()));
@@ -349,19 +353,19 @@ fn tool_listed_longest_ago_is_evicted_beyond_the_limit() {
         let all: Vec<Value> = names.iter().map(|name| tool(name, &with(json!({"a": text("A")})))).collect();
         page(&all)
     };
-    tools.learn(&list(&["a", "b", "c"]), true, 3);
-    tools.learn(&list(&["a", "d"]), true, 3);
+    tools.learn(&list(&["a", "b", "c"]), &lesson(true, 3));
+    tools.learn(&list(&["a", "d"]), &lesson(true, 3));
     assert_eq!(known(&tools), ["c", "a", "d"]);
     // A listing that needs no place evicts nothing.
-    tools.learn(&page(&[tool("e", &json!({}))]), true, 3);
+    tools.learn(&page(&[tool("e", &json!({}))]), &lesson(true, 3));
     assert_eq!(known(&tools), ["c", "a", "d"]);
     // A long name occupies several places, and one that is too long gets none.
     let long = "x".repeat(WEIGHT / 2);
-    tools.learn(&list(&[&long]), true, 3);
+    tools.learn(&list(&[&long]), &lesson(true, 3));
     assert_eq!(known(&tools), ["d", &long]);
-    tools.learn(&list(&[&"y".repeat(3 * WEIGHT)]), true, 3);
+    tools.learn(&list(&[&"y".repeat(3 * WEIGHT)]), &lesson(true, 3));
     assert!(known(&tools).is_empty() && tools.known.is_empty() && tools.weight == 0);
-    tools.learn(&list(&["a"]), true, 0);
+    tools.learn(&list(&["a"]), &lesson(true, 0));
     assert!(tools.known.is_empty());
 }
 

@@ -248,8 +248,19 @@ impl FieldKind {
                 schema.with("enumNames", strings(&titles))
             }
             Self::Choices { options, min, max } => {
-                let values: Vec<&String> = options.iter().map(|option| &option.value).collect();
-                let items = typed("string").with("enum", strings(&values));
+                let items = match options.iter().all(|option| option.title.is_none()) {
+                    true => {
+                        let values: Vec<&String> = options.iter().map(|option| &option.value).collect();
+                        typed("string").with("enum", strings(&values))
+                    }
+                    false => {
+                        let options = options.iter().map(|Choice { value, title }| {
+                            let title = title.as_ref().unwrap_or(value);
+                            Object::new().with("const", value.as_str()).with("title", title.as_str())
+                        });
+                        Object::new().with("anyOf", options.map(RawJson::from).collect::<Vec<_>>())
+                    }
+                };
                 typed("array").with("items", items).with_opt("minItems", *min).with_opt("maxItems", *max)
             }
             Self::Other(json) => Object::read(json).unwrap_or_default(),

@@ -1,12 +1,40 @@
-//! The commands about what is watched and logged, and about tracked notifications.
+//! The commands of an application that make no call.
 
 use super::WiredClient;
 use crate::error::Refused;
-use crate::input::{Applied, ClientCommand, Input, NotificationId, Watch};
+use crate::input::{
+    Applied, AuthToken, Authorization, CallId, ClientCommand, Input, InputAnswer, InputToken, NotificationId, Watch,
+};
 use crate::model::logging::LogLevel;
 use crate::time::Instant;
 
 impl WiredClient {
+    /// Cancels a call. Does nothing if it has ended.
+    pub fn cancel(&mut self, now: Instant, call: CallId, reason: Option<&str>) {
+        self.done(now, ClientCommand::Cancel(call, reason.map(Into::into)));
+    }
+
+    /// Answers a request of the server for input. Does nothing if the server withdrew the request.
+    pub fn answer(&mut self, now: Instant, to: InputToken, answer: InputAnswer) {
+        self.done(now, ClientCommand::Answer(to.key(), answer));
+    }
+
+    /// Answers a challenge of the server. Does nothing if it was answered, or after the end.
+    pub fn authorize(&mut self, now: Instant, to: AuthToken, with: Authorization) {
+        self.done(now, ClientCommand::Authorize(to.key(), with));
+    }
+
+    /// The user says that a web page is complete: see
+    /// [`Client::elicited`](crate::Client::elicited).
+    pub fn elicited(&mut self, now: Instant, id: &str) {
+        self.done(now, ClientCommand::Elicited(id.into()));
+    }
+
+    /// Stops tracking a notification: see [`Client::untrack`](crate::Client::untrack).
+    pub fn untrack(&mut self, now: Instant, notification: NotificationId) {
+        self.done(now, ClientCommand::Untrack(notification));
+    }
+
     /// Sets the changes that the application watches: see [`Client::watch`](crate::Client::watch).
     ///
     /// # Errors
@@ -36,8 +64,9 @@ impl WiredClient {
         notified
     }
 
-    /// Stops tracking a notification: see [`Client::untrack`](crate::Client::untrack).
-    pub fn untrack(&mut self, now: Instant, notification: NotificationId) {
-        self.done(now, ClientCommand::Untrack(notification));
+    /// Shuts down in order. The last output is
+    /// [`Event::Terminated`](crate::client::Event::Terminated). A second call does nothing.
+    pub fn close(&mut self, now: Instant) {
+        self.done(now, ClientCommand::Close);
     }
 }

@@ -152,7 +152,16 @@ impl World {
                 0 | 7 => ClientCommand::Cancel(self.clients[n].some_call(), None),
                 1 | 2 => stray_answer(),
                 3 | 4 => ClientCommand::Notify("acme/note".into(), Object::new()),
-                5 if self.clients[n].closing || self.per_mille(if lapsed { 400 } else { 200 }) => ClientCommand::Close,
+                5 if self.per_mille(if self.clients[n].closing {
+                    700
+                } else if lapsed {
+                    400
+                } else {
+                    200
+                }) =>
+                {
+                    ClientCommand::Close
+                }
                 6 => {
                     self.spurious(n);
                     continue;
