@@ -100,18 +100,19 @@ impl Client {
     /// [`ClientLimits::session_end_time`](crate::limits::ClientLimits::session_end_time).
     ///
     /// # Errors
-    /// [`Refusal::Closed`](crate::Refusal::Closed) before negotiation has succeeded and after the
-    /// end, [`Refusal::Full`](crate::Refusal::Full) at a limit.
+    /// [`Refusal::Closed`] before negotiation has succeeded and after the
+    /// end, [`Refusal::Full`] at a limit.
     pub fn notify(&mut self, now: Instant, method: &str, params: Object) -> Result<(), Refused<Object>> {
         self.env.now = self.env.now.max(now);
         self.on_notify(method, &params).map_err(|why| Refused { value: params, why })
     }
 
     /// Like [`notify`](Self::notify), and [`Event::NotificationEnded`] reports the delivery. On a
-    /// duplex exchange this needs a driver that reports [`ExchangeEvent::Unsent`].
+    /// duplex exchange this needs a driver that reports
+    /// [`ExchangeEvent::Unsent`](crate::exchange::ExchangeEvent::Unsent).
     ///
     /// # Errors
-    /// As [`notify`](Self::notify); also [`Refusal::Full`](crate::Refusal::Full) while
+    /// As [`notify`](Self::notify); also [`Refusal::Full`] while
     /// [`ClientLimits::max_calls`](crate::limits::ClientLimits::max_calls) notifications are
     /// tracked.
     pub fn notify_tracked(
@@ -137,8 +138,8 @@ impl Client {
     /// when it needs them. Roots are deprecated since 2026-07-28.
     ///
     /// # Errors
-    /// [`Refusal::Full`](crate::Refusal::Full) at a limit, as for [`notify`](Self::notify),
-    /// [`Refusal::Closed`](crate::Refusal::Closed) after [`close`](Self::close) or the end.
+    /// [`Refusal::Full`] at a limit, as for [`notify`](Self::notify),
+    /// [`Refusal::Closed`] after [`close`](Self::close) or the end.
     pub fn roots_changed(&mut self, now: Instant) -> Result<(), Refused<()>> {
         self.env.now = self.env.now.max(now);
         self.on_roots_changed().map_err(|why| Refused { value: (), why })

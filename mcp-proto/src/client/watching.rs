@@ -93,9 +93,9 @@ impl Client {
     /// set counts from then on.
     ///
     /// # Errors
-    /// [`Refusal::Full`](crate::Refusal::Full) with more URIs than
+    /// [`Refusal::Full`] with more URIs than
     /// [`max_watched`](crate::limits::ClientLimits::max_watched),
-    /// [`Refusal::Closed`](crate::Refusal::Closed) after [`close`](Self::close) or the end.
+    /// [`Refusal::Closed`] after [`close`](Self::close) or the end.
     pub fn watch(&mut self, now: Instant, watch: Watch) -> Result<(), Refused<Watch>> {
         self.env.now = self.env.now.max(now);
         self.on_watch(watch)
