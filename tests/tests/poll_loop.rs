@@ -93,7 +93,9 @@ fn conversation(client: &mut PollLoop) {
         }
     });
     assert_eq!(cancelled, Err(CallError::Cancelled { reason: Some("enough".into()) }));
-    assert_eq!(text(client, "stopped", &json!({})), "1", "the handler stopped");
+    // Over HTTP this call has another connection, and may overtake the end of the cancelled one.
+    let has_stopped = (0..1000).any(|_| text(client, "stopped", &json!({})) == "1");
+    assert!(has_stopped, "the handler stopped");
 }
 
 /// Returns the negotiated version, and the number of tools.
