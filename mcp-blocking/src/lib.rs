@@ -95,9 +95,10 @@ pub use client::{
 pub use mcp_proto::adapter::{ClientOptions, ConnectError, IntoTarget, ServerOptions, Service, Target, Watcher};
 pub use mcp_proto::client::BadHeader;
 pub use mcp_proto::client::{
-    Event as ClientEvent, ListenerStart, Policy, Repeat, Restart, Resume, Termination, Verdict,
+    Event as ClientEvent, ListenerStart, OnMismatch, Policy, Repeat, Restart, ResultValidation, Resume, Termination,
+    Verdict,
 };
-pub use mcp_proto::error::{HttpError, StreamEnd};
+pub use mcp_proto::error::{HttpError, InvalidResult, StreamEnd};
 pub use mcp_proto::exchange::{Credentials, Group, Inherit, Peer, RequestHead, UnixSocket};
 pub use mcp_proto::input::{Admission, Change, Principal, SessionKey};
 pub use mcp_proto::model::elicitation::{Choice, Field, FieldKind, UrlRequest};
@@ -106,6 +107,7 @@ pub use mcp_proto::model::sampling::{SampleRequest, SampleResult};
 pub use mcp_proto::process::Stderr;
 #[cfg(feature = "record")]
 pub use mcp_proto::record::{Recorder, Redaction};
+pub use mcp_proto::schema;
 pub use mcp_proto::server::{Append, Event as ServerEvent, Hosts, ServerConfig, SessionEnd, Sessions};
 pub use mcp_proto::stats::{ClientStats, ServerStats};
 pub use mcp_proto::version::{ProtocolVersion, Versions};

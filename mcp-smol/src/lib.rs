@@ -89,9 +89,10 @@ pub use mcp_proto::adapter::{
 };
 pub use mcp_proto::client::BadHeader;
 pub use mcp_proto::client::{
-    Event as ClientEvent, ListenerStart, Policy, Repeat, Restart, Resume, Termination, Verdict,
+    Event as ClientEvent, ListenerStart, OnMismatch, Policy, Repeat, Restart, ResultValidation, Resume, Termination,
+    Verdict,
 };
-pub use mcp_proto::error::{HttpError, StreamEnd};
+pub use mcp_proto::error::{HttpError, InvalidResult, StreamEnd};
 pub use mcp_proto::exchange::{Credentials, Group, Inherit, Peer, Program, RequestHead, UnixSocket};
 pub use mcp_proto::input::{Admission, Change, Principal, SessionKey};
 pub use mcp_proto::model::elicitation::{Choice, Field, FieldKind, UrlRequest};
@@ -101,6 +102,7 @@ pub use mcp_proto::process::Stderr;
 #[cfg(feature = "record")]
 pub use mcp_proto::record::{Recorder, Redaction};
 pub use mcp_proto::route::tool;
+pub use mcp_proto::schema;
 pub use mcp_proto::server::{Append, Event as ServerEvent, Hosts, ServerConfig, SessionEnd, Sessions};
 pub use mcp_proto::stats::{ClientStats, ServerStats};
 pub use mcp_proto::version::{ProtocolVersion, Versions};

@@ -1,7 +1,7 @@
 //! A server with a tool, a resource, a resource template, a prompt and a completion.
 #![forbid(unsafe_code)]
 
-use mcp_blocking::{Router, prompt, resource, serve_stdio, template, tool};
+use mcp_blocking::{Router, prompt, resource, schema, serve_stdio, template, tool};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Order {
@@ -16,8 +16,9 @@ struct Praised {
 
 fn main() -> std::io::Result<()> {
     const DISHES: [&str; 3] = ["salad", "soup", "stew"];
-    let order = tool("order").describe("Orders dishes").input_schema(schemars::schema_for!(Order));
+    let order = tool("order").describe("Orders dishes").input::<Order>();
     let router = Router::new("kitchen", "1.0")
+        .configure(|config| config.validate = Some(schema::validator()))
         .tool(order, |_cx, order: Order| Ok(format!("{} of {}", order.count, order.dish)))
         .resource(resource("kitchen://hours").mime("text/plain"), |_cx| Ok("11 to 22"))
         .template(template("kitchen://dishes/{dish}").mime("text/plain"), |cx| {

@@ -16,7 +16,7 @@ fn example_tools_have_schemas() {
     let mut tools = 0;
     for example in examples(include_str!("../../README.md")).chain(quickstart) {
         let made = example.matches("tool(\"").count();
-        assert_eq!(example.matches(".input_schema(").count(), made, "{example}");
+        assert_eq!(example.matches(".input::<").count(), made, "{example}");
         tools += made;
     }
     assert!(tools >= 10, "{tools}");

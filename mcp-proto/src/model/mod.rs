@@ -6,6 +6,7 @@
 pub mod capabilities;
 pub mod completion;
 pub mod content;
+mod described;
 pub mod elicitation;
 pub(crate) mod headers;
 pub mod icon;

@@ -1,6 +1,7 @@
 //! Prompts: `prompts/list` and `prompts/get`.
 
 use super::content::{Content, Role};
+use super::described::described;
 use super::icon::Icon;
 use super::lifecycle::{CacheHints, meta};
 use crate::call::{Call, Method, Paged, RawResult};
@@ -133,20 +134,6 @@ impl Prompt {
         }
     }
 
-    /// Sets its name, for people. Not sent before 2025-06-18, which introduced it.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
-        self
-    }
-
-    /// Sets its description.
-    #[must_use]
-    pub fn describe(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
-        self
-    }
-
     /// Adds an argument: the name of a required one, or a [`PromptArgument`].
     ///
     /// ```
@@ -159,20 +146,6 @@ impl Prompt {
     #[must_use]
     pub fn argument(mut self, argument: impl Into<PromptArgument>) -> Self {
         self.arguments.push(argument.into());
-        self
-    }
-
-    /// Adds an icon. Not sent before 2025-11-25, which introduced them.
-    #[must_use]
-    pub fn icon(mut self, icon: impl Into<Icon>) -> Self {
-        self.icons.push(icon.into());
-        self
-    }
-
-    /// Sets a member of its `_meta`. Not sent before 2025-06-18, which introduced it.
-    #[must_use]
-    pub fn meta(mut self, key: &str, value: impl JsonValue) -> Self {
-        self.meta.set(key, value);
         self
     }
 
@@ -218,6 +191,8 @@ impl From<&str> for Prompt {
         Self::new(name)
     }
 }
+
+described!(Prompt);
 
 impl PromptArgument {
     /// Creates a required argument of this name.

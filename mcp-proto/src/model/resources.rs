@@ -6,6 +6,7 @@ pub use contents::ResourceContents;
 pub(super) use contents::is_base64;
 
 use super::content::Annotations;
+use super::described::described;
 use super::icon::Icon;
 use super::lifecycle::{CacheHints, meta};
 use super::uri_template::{UriTemplate, is_uri};
@@ -342,27 +343,13 @@ impl fmt::Display for BadResource {
 impl core::error::Error for BadResource {}
 
 /// The setters that a resource and a template have in common.
-macro_rules! described {
+macro_rules! located {
     ($($kind:ty),*) => {$(
         impl $kind {
             /// Sets its name, for programs.
             #[must_use]
             pub fn name(mut self, name: impl Into<String>) -> Self {
                 self.name = name.into();
-                self
-            }
-
-            /// Sets its name, for people. Not sent before 2025-06-18, which introduced it.
-            #[must_use]
-            pub fn title(mut self, title: impl Into<String>) -> Self {
-                self.title = Some(title.into());
-                self
-            }
-
-            /// Sets its description for a language model.
-            #[must_use]
-            pub fn describe(mut self, description: impl Into<String>) -> Self {
-                self.description = Some(description.into());
                 self
             }
 
@@ -373,24 +360,10 @@ macro_rules! described {
                 self
             }
 
-            /// Adds an icon. Not sent before 2025-11-25, which introduced them.
-            #[must_use]
-            pub fn icon(mut self, icon: impl Into<Icon>) -> Self {
-                self.icons.push(icon.into());
-                self
-            }
-
             /// Sets for whom it is, and how important it is.
             #[must_use]
             pub fn annotations(mut self, annotations: Annotations) -> Self {
                 self.annotations = annotations;
-                self
-            }
-
-            /// Sets a member of its `_meta`. Not sent before 2025-06-18, which introduced it.
-            #[must_use]
-            pub fn meta(mut self, key: &str, value: impl JsonValue) -> Self {
-                self.meta.set(key, value);
                 self
             }
         }
@@ -412,6 +385,7 @@ macro_rules! described {
 }
 
 described!(Resource, ResourceTemplate);
+located!(Resource, ResourceTemplate);
 
 /// The result of `resources/read`.
 #[derive(Clone, PartialEq, Debug, Default)]

@@ -1,6 +1,7 @@
 //! `tools/list` and `tools/call`.
 
 use super::content::Content;
+use super::described::described;
 use super::icon::Icon;
 use super::lifecycle::{CacheHints, meta};
 use super::mirror::{self, Mirror};
@@ -165,34 +166,6 @@ impl Tool {
             meta: Object::new(),
             other: Object::new(),
         }
-    }
-
-    /// Sets its description for a language model.
-    #[must_use]
-    pub fn describe(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
-        self
-    }
-
-    /// Sets its name for people. Not sent before 2025-06-18, which introduced it.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
-        self
-    }
-
-    /// Adds an icon. Not sent before 2025-11-25, which introduced them.
-    #[must_use]
-    pub fn icon(mut self, icon: impl Into<Icon>) -> Self {
-        self.icons.push(icon.into());
-        self
-    }
-
-    /// Sets a member of its `_meta`. Not sent before 2025-06-18, which introduced it.
-    #[must_use]
-    pub fn meta(mut self, key: &str, value: impl JsonValue) -> Self {
-        self.meta.set(key, value);
-        self
     }
 
     /// Declares that it changes nothing. Hints are not sent before 2025-03-26, which introduced
@@ -389,6 +362,8 @@ impl Tool {
             .unwrap_or_default()
     }
 }
+
+described!(Tool);
 
 /// A tool that no server may offer.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -3,9 +3,8 @@
 use crate::{Add, Count, Name, Nothing, Options, print_result, print_tools};
 use mcp_blocking::{
     CallError, Client, ClientOptions, ElicitResult, Form, IntoTarget, Object, Progress, Router, ToolError,
-    connect_with, serve_http, serve_stdio, tool, tools,
+    connect_with, schema, serve_http, serve_stdio, tool, tools,
 };
-use schemars::schema_for;
 use std::error::Error;
 use std::time::Duration;
 
@@ -13,44 +12,36 @@ use std::time::Duration;
 fn server() -> Router {
     Router::new("quickstart", env!("CARGO_PKG_VERSION"))
         .instructions("Tools to try a client with.")
-        .tool(tool("add").describe("Adds two integers").input_schema(schema_for!(Add)).read_only(), |_cx, add: Add| {
+        .configure(|config| config.validate = Some(schema::validator()))
+        .tool(tool("add").describe("Adds two integers").input::<Add>().read_only(), |_cx, add: Add| {
             Ok(add.a.checked_add(add.b).ok_or("the sum is too large")?)
         })
-        .tool(
-            tool("count").describe("Counts, and says how far it is").input_schema(schema_for!(Count)),
-            |cx, count: Count| {
-                for n in 1..=count.to {
-                    std::thread::sleep(Duration::from_millis(20));
-                    let _ = cx.progress(Progress::new(f64::from(n)).total(f64::from(count.to)));
+        .tool(tool("count").describe("Counts, and says how far it is").input::<Count>(), |cx, count: Count| {
+            for n in 1..=count.to {
+                std::thread::sleep(Duration::from_millis(20));
+                let _ = cx.progress(Progress::new(f64::from(n)).total(f64::from(count.to)));
+            }
+            Ok(format!("counted to {}", count.to))
+        })
+        .tool(tool("greet").describe("Asks for a name, and greets").input::<Nothing>(), |cx, _: Nothing| {
+            // The first call returns here. The handler is called again with the response.
+            match cx.elicit("name", Form::new("What is your name?").text("name"))? {
+                answer @ ElicitResult::Accept(_) => {
+                    let name = answer.content::<Name>()?.map(|form| form.name).unwrap_or_default();
+                    Ok(format!("Hello, {name}!"))
                 }
-                Ok(format!("counted to {}", count.to))
-            },
-        )
-        .tool(
-            tool("greet").describe("Asks for a name, and greets").input_schema(schema_for!(Nothing)),
-            |cx, _: Nothing| {
-                // The first call returns here. The handler is called again with the response.
-                match cx.elicit("name", Form::new("What is your name?").text("name"))? {
-                    answer @ ElicitResult::Accept(_) => {
-                        let name = answer.content::<Name>()?.map(|form| form.name).unwrap_or_default();
-                        Ok(format!("Hello, {name}!"))
-                    }
-                    ElicitResult::Decline | ElicitResult::Cancel => Err(ToolError::from("nobody to greet")),
+                ElicitResult::Decline | ElicitResult::Cancel => Err(ToolError::from("nobody to greet")),
+            }
+        })
+        .tool(tool("sleep").describe("Takes a minute, unless it is cancelled").input::<Nothing>(), |cx, _: Nothing| {
+            for _ in 0..600 {
+                if cx.is_cancelled() {
+                    break;
                 }
-            },
-        )
-        .tool(
-            tool("sleep").describe("Takes a minute, unless it is cancelled").input_schema(schema_for!(Nothing)),
-            |cx, _: Nothing| {
-                for _ in 0..600 {
-                    if cx.is_cancelled() {
-                        break;
-                    }
-                    std::thread::sleep(Duration::from_millis(100));
-                }
-                Ok("rested")
-            },
-        )
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            Ok("rested")
+        })
 }
 
 /// Is the server, until the client is gone.

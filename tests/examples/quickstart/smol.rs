@@ -3,9 +3,8 @@
 use crate::{Add, Count, Name, Nothing, Options, print_result, print_tools};
 use mcp_smol::{
     CallError, Client, ClientOptions, ElicitResult, Form, IntoTarget, Object, Progress, Router, ToolError,
-    connect_driven, serve_http, serve_stdio, tool, tools,
+    connect_driven, schema, serve_http, serve_stdio, tool, tools,
 };
-use schemars::schema_for;
 use smol::Timer;
 use std::error::Error;
 use std::time::Duration;
@@ -14,12 +13,12 @@ use std::time::Duration;
 fn server() -> Router {
     Router::new("quickstart", env!("CARGO_PKG_VERSION"))
         .instructions("Tools to try a client with.")
+        .configure(|config| config.validate = Some(schema::validator()))
+        .tool_async(tool("add").describe("Adds two integers").input::<Add>().read_only(), |_cx, add: Add| async move {
+            Ok(add.a.checked_add(add.b).ok_or("the sum is too large")?)
+        })
         .tool_async(
-            tool("add").describe("Adds two integers").input_schema(schema_for!(Add)).read_only(),
-            |_cx, add: Add| async move { Ok(add.a.checked_add(add.b).ok_or("the sum is too large")?) },
-        )
-        .tool_async(
-            tool("count").describe("Counts, and says how far it is").input_schema(schema_for!(Count)),
+            tool("count").describe("Counts, and says how far it is").input::<Count>(),
             |cx, count: Count| async move {
                 for n in 1..=count.to {
                     Timer::after(Duration::from_millis(20)).await;
@@ -29,7 +28,7 @@ fn server() -> Router {
             },
         )
         .tool_async(
-            tool("greet").describe("Asks for a name, and greets").input_schema(schema_for!(Nothing)),
+            tool("greet").describe("Asks for a name, and greets").input::<Nothing>(),
             |cx, _: Nothing| async move {
                 // The first call returns here. The handler is called again with the response.
                 match cx.elicit("name", Form::new("What is your name?").text("name"))? {
@@ -42,7 +41,7 @@ fn server() -> Router {
             },
         )
         .tool_async(
-            tool("sleep").describe("Takes a minute, unless it is cancelled").input_schema(schema_for!(Nothing)),
+            tool("sleep").describe("Takes a minute, unless it is cancelled").input::<Nothing>(),
             |_cx, _: Nothing| async move {
                 // Cancelling drops this future.
                 Timer::after(Duration::from_secs(60)).await;

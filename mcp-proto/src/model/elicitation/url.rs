@@ -94,9 +94,8 @@ struct Page<'a> {
 /// Returns whether a host is this computer (RFC 6761 section 6.3).
 fn is_loopback(host: &str) -> bool {
     let name = host.strip_suffix('.').unwrap_or(host);
-    let is_under = |end: &str| name.len() >= end.len() && name[name.len() - end.len()..].eq_ignore_ascii_case(end);
-    name.eq_ignore_ascii_case("localhost")
-        || is_under(".localhost")
+    let top = name.rsplit('.').next().unwrap_or_default();
+    top.eq_ignore_ascii_case("localhost")
         || host == "[::1]"
         || host.parse().is_ok_and(|address: Ipv4Addr| address.is_loopback())
 }
