@@ -17,8 +17,11 @@ use crate::rpc::{DecodeError, ErrorObject, Object, RawJson, code};
 use crate::version::ProtocolVersion;
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
+use core::any::Any;
+use core::fmt;
 use core::time::Duration;
 pub use key::{
     AdmitKey, AuthKey, AuthToken, HttpSession, InputKey, InputToken, Key, Keyed, RequestKey, RunningRequest,
@@ -463,6 +466,22 @@ impl Answer {
     }
 }
 
+/// The router of a request, which the engine keeps for its further rounds and does not look into.
+#[derive(Clone)]
+pub(crate) struct KeptRouter(pub(crate) Arc<dyn Any + Send + Sync>);
+
+impl PartialEq for KeptRouter {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Debug for KeptRouter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeptRouter")
+    }
+}
+
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Answered {
     /// The whole message, its code if it is an error, and a diagnostic for the application.
@@ -470,7 +489,12 @@ pub(crate) enum Answered {
     /// The changes that a subscription may include.
     Listen(Watch),
     /// Requests for input, for a legacy client.
-    Ask { questions: Vec<LegacyInputRequest>, state: Option<RawJson>, diagnostic: Option<Diagnostic> },
+    Ask {
+        questions: Vec<LegacyInputRequest>,
+        state: Option<RawJson>,
+        router: Option<KeptRouter>,
+        diagnostic: Option<Diagnostic>,
+    },
 }
 
 /// A request for input of a legacy client, with serialized params.

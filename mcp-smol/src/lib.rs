@@ -101,7 +101,7 @@ pub use mcp_proto::model::sampling::{SampleRequest, SampleResult};
 pub use mcp_proto::process::Stderr;
 #[cfg(feature = "record")]
 pub use mcp_proto::record::{Recorder, Redaction};
-pub use mcp_proto::route::tool;
+pub use mcp_proto::route::{BadReplacement, tool};
 pub use mcp_proto::schema;
 pub use mcp_proto::server::{Append, Event as ServerEvent, Hosts, ServerConfig, SessionEnd, Sessions};
 pub use mcp_proto::stats::{ClientStats, ServerStats};

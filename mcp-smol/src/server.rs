@@ -19,6 +19,7 @@ use mcp_proto::adapter::{
 use mcp_proto::adapter::{SocketFile, peer_credentials};
 use mcp_proto::exchange::Peer;
 use mcp_proto::input::{Change, Principal};
+use mcp_proto::route::BadReplacement;
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::Kind;
 use smol::Executor;
@@ -230,6 +231,25 @@ impl Server {
     /// [`Cx::publish`](crate::Cx::publish) does the same.
     pub fn publish(&self, change: Change) {
         self.server.publish(change);
+    }
+
+    /// Replaces the router, and notifies the clients of the lists that differ: see
+    /// [`Router::replace`]. Never waits for a client. In a handler,
+    /// [`Cx::replace`](crate::Cx::replace) does the same.
+    ///
+    /// # Errors
+    /// [`BadReplacement`]. Nothing has changed then.
+    pub fn replace(&self, router: Router) -> Result<(), BadReplacement> {
+        self.server.replace(router)
+    }
+
+    /// Replaces the router by what this function makes of it, as [`replace`](Self::replace) does.
+    /// The function runs again if another replacement came between, so that none is lost.
+    ///
+    /// # Errors
+    /// [`BadReplacement`]. Nothing has changed then.
+    pub fn update(&self, change: impl FnMut(Router) -> Router) -> Result<(), BadReplacement> {
+        self.server.update(change)
     }
 
     /// The web page of this id is complete. Notifies the client that was asked to open it, and no

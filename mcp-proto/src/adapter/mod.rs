@@ -20,7 +20,8 @@
 //!   the attempts to connect.
 //! * *The callbacks of a server:* [`Running`] has the requests and admissions that the application
 //!   works on. Each is [`Work`] that a router turns into a [`Job`], which answers exactly once,
-//!   whatever becomes of it. A [`Link`] or a [`Mailbox`] leads from callbacks to the engine.
+//!   whatever becomes of it. The application can replace a [`SharedRouter`] while the server runs.
+//!   A [`Link`] or a [`Mailbox`] leads from callbacks to the engine.
 //! * *The calls of a client:* [`Calls`] has what came in for each call, and who waits for it.
 //!   [`Questions`] has what the server asks; [`ClientCallbacks`] turn each into a [`Job`].
 //! * *Options:* [`ClientOptions`] and [`ServerOptions`], the same for every driver.
@@ -66,6 +67,8 @@ mod queue;
 mod running;
 #[cfg(feature = "std")]
 mod server_core;
+#[cfg(feature = "std")]
+mod shared_router;
 #[cfg(feature = "std")]
 mod stderr;
 #[cfg(feature = "std")]
@@ -126,6 +129,8 @@ pub use queue::{Pieces, Step, WriteQueue};
 pub use running::{Cancelled, Running};
 #[cfg(feature = "std")]
 pub use server_core::{ServerCore, ServerTask};
+#[cfg(feature = "std")]
+pub use shared_router::SharedRouter;
 #[cfg(feature = "std")]
 pub use stderr::StderrReader;
 #[cfg(feature = "std")]

@@ -30,7 +30,7 @@ const NOW: Instant = Instant::ZERO;
 struct Bench {
     server: Arc<Mutex<(WiredServer, Running)>>,
     link: Link,
-    router: Router,
+    router: SharedRouter,
     options: ServerOptions,
     connection: ConnectionId,
 }
@@ -43,7 +43,9 @@ impl Bench {
     fn with(router: Router, options: ServerOptions, peer: Peer) -> Self {
         let mut config = router.config();
         options.configure(&mut config);
-        let mut server = WiredServer::new(Arc::new(config), [1; 32], NOW);
+        let config = Arc::new(config);
+        let router = SharedRouter::new(router, Arc::clone(&config));
+        let mut server = WiredServer::new(config, [1; 32], NOW);
         let connection = server.accept(NOW, Kind::Lines, peer);
         let server = Arc::new(Mutex::new((server, Running::default())));
         let shared = Arc::clone(&server);

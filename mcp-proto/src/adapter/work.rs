@@ -2,10 +2,11 @@
 
 use super::job::{Cancel, Job, JobKind, Link, Promise, Recipient};
 use super::options::ServerOptions;
+use super::shared_router::SharedRouter;
 use crate::error::Refusal;
 use crate::exchange::RequestHead;
 use crate::input::{Admission, AdmitToken, Change, Note, Outcome, RequestKey, ServerCommand};
-use crate::route::{Cx, Handler, Port, Routed, Router};
+use crate::route::{BadReplacement, Cx, Handler, Port, Routed, Router};
 use crate::server::{Incoming, Responder};
 use alloc::format;
 use alloc::sync::Arc;
@@ -47,7 +48,7 @@ impl Work {
     /// Returns the callback to run. `None` if the router has the answer, or the callback has run
     /// inline. This reads and writes JSON: call it outside of every lock. An admission without a
     /// callback is refused.
-    pub fn route(self, router: &Router, options: &ServerOptions) -> Option<Job> {
+    pub fn route(self, router: &SharedRouter, options: &ServerOptions) -> Option<Job> {
         match self.0 {
             WorkKind::Request(promise, incoming) => handle(promise, incoming, router),
             WorkKind::Admission(promise, head) => options.admit(promise, head),
@@ -55,22 +56,20 @@ impl Work {
     }
 }
 
-fn handle(promise: Promise<Responder>, incoming: Incoming, router: &Router) -> Option<Job> {
+fn handle(promise: Promise<Responder>, incoming: Incoming, router: &SharedRouter) -> Option<Job> {
     let (responder, link, cancel) = promise.into_parts()?;
-    match router.route(responder, incoming) {
+    match router.get().route(responder, incoming) {
         Routed::Answer(answer) => {
             // The engine ignores the answer to a cancelled request, and refuses none.
             let _ = link(ServerCommand::Respond(answer));
             None
         }
         Routed::Handle { handler, invocation, responder } => {
-            let port = RequestPort { key: responder.key(), link: Arc::clone(&link), cancel: Arc::clone(&cancel) };
+            let (key, router) = (responder.key(), router.clone());
+            let port = RequestPort { key, link: Arc::clone(&link), cancel: Arc::clone(&cancel), router };
             let (cx, promise) = (Cx::new(invocation, Arc::new(port)), Promise::new(responder, link, cancel));
             match handler {
-                Handler::Sync(f) => {
-                    let f = Arc::clone(f);
-                    Some(Job::sync(promise, move || f(&cx)))
-                }
+                Handler::Sync(f) => Some(Job::sync(promise, move || f(&cx))),
                 Handler::Inline(f) => {
                     promise.run(|| f(&cx));
                     None
@@ -117,6 +116,7 @@ struct RequestPort {
     key: RequestKey,
     link: Link,
     cancel: Arc<Cancel>,
+    router: SharedRouter,
 }
 
 impl Port for RequestPort {
@@ -135,6 +135,11 @@ impl Port for RequestPort {
     fn elicited(&self, id: &str) {
         // Only a server that no longer exists refuses it.
         let _ = (self.link)(ServerCommand::Elicited(id.into()));
+    }
+
+    fn update(&self, change: &mut dyn FnMut(Router) -> Router) -> Result<(), BadReplacement> {
+        self.router.update(change)?.into_iter().for_each(|change| self.publish(change));
+        Ok(())
     }
 
     fn is_cancelled(&self) -> bool {

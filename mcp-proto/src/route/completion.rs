@@ -14,7 +14,7 @@ use alloc::string::String;
 use core::future::Future;
 
 /// What a router knows of completion: a handler for each argument of a prompt or template.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Completions {
     prompts: BTreeMap<String, BTreeMap<String, Handler>>,
     templates: BTreeMap<String, BTreeMap<String, Handler>>,
@@ -36,15 +36,15 @@ impl Router {
         let value: String = argument.required("value").map_err(fault)?;
         let context = incoming.params.optional_object("context").map_err(fault)?.unwrap_or_default();
         let known = texts(&context, "arguments")?;
-        let completions = &self.completions;
+        let completions = &self.0.completions;
         let (handlers, is_known) = match &*reference.required_str("type").map_err(fault)? {
             "ref/prompt" => {
                 let prompt = reference.required_str("name").map_err(fault)?;
-                (completions.prompts.get(&*prompt), self.prompts.may_have(&prompt))
+                (completions.prompts.get(&*prompt), self.0.prompts.may_have(&prompt))
             }
             "ref/resource" => {
                 let uri = reference.required_str("uri").map_err(fault)?;
-                (completions.templates.get(&*uri), self.resources.knows(&uri))
+                (completions.templates.get(&*uri), self.0.resources.knows(&uri))
             }
             _ => return Err(invalid("`ref`: unknown type")),
         };
@@ -107,7 +107,7 @@ impl Router {
     /// Adds any handler that completes an argument of a prompt: see [`Cx::outcome_of_completion`].
     #[must_use]
     pub fn add_prompt_completion(mut self, prompt: &str, argument: &str, handler: Handler) -> Self {
-        self.completions.prompts.entry(prompt.into()).or_default().insert(argument.into(), handler);
+        self.edit().completions.prompts.entry(prompt.into()).or_default().insert(argument.into(), handler);
         self
     }
 
@@ -148,7 +148,7 @@ impl Router {
     /// [`Cx::outcome_of_completion`].
     #[must_use]
     pub fn add_template_completion(mut self, template: &str, variable: &str, handler: Handler) -> Self {
-        self.completions.templates.entry(template.into()).or_default().insert(variable.into(), handler);
+        self.edit().completions.templates.entry(template.into()).or_default().insert(variable.into(), handler);
         self
     }
 }

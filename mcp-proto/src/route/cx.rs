@@ -2,6 +2,7 @@
 
 use super::output::{IntoOutput, ToolError};
 use super::target::{ListTarget, Target};
+use super::{BadReplacement, Router};
 use crate::error::Refusal;
 use crate::input::{Change, InputAnswer, InputRequest, Note, Outcome};
 use crate::model::Progress;
@@ -71,6 +72,15 @@ pub trait Port: Send + Sync {
     /// [`Server::elicited`](crate::Server::elicited) or a form of it. The default does nothing.
     fn elicited(&self, id: &str) {
         let _ = id;
+    }
+    /// Replaces the router of the server by what this function makes of it, and publishes the lists
+    /// that differ: see [`Router::replace`]. The default refuses.
+    ///
+    /// # Errors
+    /// [`BadReplacement`]. Nothing has changed then.
+    fn update(&self, change: &mut dyn FnMut(Router) -> Router) -> Result<(), BadReplacement> {
+        let _ = change;
+        Err(BadReplacement::Unsupported)
     }
     /// Returns whether the request was cancelled.
     fn is_cancelled(&self) -> bool;
@@ -270,6 +280,34 @@ impl Cx {
     /// does not change the list itself.
     pub fn publish(&self, change: Change) {
         self.port.publish(change);
+    }
+
+    /// Replaces the router of the server, and announces the lists that differ: see
+    /// [`Router::replace`]. This request keeps the router that it began with.
+    ///
+    /// # Errors
+    /// [`BadReplacement`]. Nothing has changed then.
+    pub fn replace(&self, router: Router) -> Result<(), BadReplacement> {
+        self.port.update(&mut |_| router.clone())
+    }
+
+    /// Replaces the router of the server by what this function makes of it, as
+    /// [`replace`](Self::replace) does. The function runs again if another replacement came
+    /// between, so that none is lost.
+    ///
+    /// ```
+    /// # use mcp_proto::{Router, tool};
+    /// let router = Router::new("editor", "1.0").tools_change().tool(tool("open"), |cx, ()| {
+    ///     cx.update(|router| router.tool(tool("save"), |_cx, ()| Ok("saved")))?;
+    ///     Ok("opened")
+    /// });
+    /// # drop(router);
+    /// ```
+    ///
+    /// # Errors
+    /// [`BadReplacement`]. Nothing has changed then.
+    pub fn update(&self, mut change: impl FnMut(Router) -> Router) -> Result<(), BadReplacement> {
+        self.port.update(&mut change)
     }
 
     /// Returns whether the request was cancelled. The handler should then stop soon. Its result is

@@ -62,6 +62,17 @@ impl Handler {
         }
     }
 
+    /// Returns whether two handlers are clones of one, or both are absent.
+    pub(super) fn same(one: Option<&Self>, other: Option<&Self>) -> bool {
+        match (one, other) {
+            (None, None) => true,
+            (Some(Self::Sync(one)), Some(Self::Sync(other))) => Arc::ptr_eq(one, other),
+            (Some(Self::Inline(one)), Some(Self::Inline(other))) => Arc::ptr_eq(one, other),
+            (Some(Self::Async(one)), Some(Self::Async(other))) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+
     /// Wraps a function that takes decoded arguments.
     pub(super) fn function<A, O, F>(f: F) -> HandlerFn
     where

@@ -21,21 +21,21 @@ pub fn prompt(name: &str) -> Prompt {
 }
 
 /// What a router knows of prompts.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Prompts {
     /// By name.
     registered: BTreeMap<String, Offered>,
     source: Option<Source>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Offered {
     prompt: Prompt,
     handler: Handler,
 }
 
 /// Prompts that functions list and get.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Source {
     list: Handler,
     get: Handler,
@@ -70,16 +70,28 @@ impl Prompts {
         !self.registered.is_empty() || self.source.is_some()
     }
 
+    /// Returns whether `prompts/list` has the same prompts in another router. Lists of different
+    /// functions count as different.
+    pub(super) fn lists_as(&self, other: &Self) -> bool {
+        let (ours, theirs) = (self.registered.values(), other.registered.values());
+        ours.map(|offered| &offered.prompt).eq(theirs.map(|offered| &offered.prompt))
+            && Handler::same(self.list_source(), other.list_source())
+    }
+
     /// Returns whether there may be a prompt of this name.
     pub(super) fn may_have(&self, name: &str) -> bool {
         self.registered.contains_key(name) || self.source.is_some()
     }
 
+    fn list_source(&self) -> Option<&Handler> {
+        self.source.as_ref().map(|source| &source.list)
+    }
+
     /// Returns a page of `prompts/list`.
     pub(super) fn list(&self, responder: &Responder, incoming: &Incoming) -> Result<Resolved<'_>, ErrorObject> {
         let size = responder.config().limits.server.page_size;
-        let source = self.source.as_ref().map(|source| &source.list);
-        pages::page(&self.registered, source, &incoming.params, size, responder.version()).map(Resolved::from)
+        pages::page(&self.registered, self.list_source(), &incoming.params, size, responder.version())
+            .map(Resolved::from)
     }
 
     /// Returns the handler of a `prompts/get`. The arguments that the prompt requires are there
@@ -175,7 +187,14 @@ impl Router {
     #[must_use]
     pub fn add_prompt(mut self, prompt: impl Into<Prompt>, handler: Handler) -> Self {
         let prompt = prompt.into();
-        self.prompts.registered.insert(prompt.name.clone(), Offered { prompt, handler });
+        self.edit().prompts.registered.insert(prompt.name.clone(), Offered { prompt, handler });
+        self
+    }
+
+    /// Removes the prompt of this name, if one was added by its name.
+    #[must_use]
+    pub fn without_prompt(mut self, name: &str) -> Self {
+        self.edit().prompts.registered.remove(name);
         self
     }
 
@@ -195,7 +214,7 @@ impl Router {
         O: IntoMessages,
     {
         let get = Handler::sync(move |cx| prompted(cx, &get));
-        self.prompts.source = Some(Source { list: pages::source(list), get });
+        self.edit().prompts.source = Some(Source { list: pages::source(list), get });
         self
     }
 
@@ -211,7 +230,7 @@ impl Router {
         R: Future<Output = Result<O, ToolError>> + Send + 'static,
         O: IntoMessages + 'static,
     {
-        self.prompts.source = Some(Source { list: pages::async_source(list), get: prompted_later(get) });
+        self.edit().prompts.source = Some(Source { list: pages::async_source(list), get: prompted_later(get) });
         self
     }
 }

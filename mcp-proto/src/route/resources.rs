@@ -31,7 +31,7 @@ pub fn template(uri_template: &str) -> ResourceTemplate {
 }
 
 /// What a router knows of resources.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Resources {
     /// By URI.
     registered: BTreeMap<String, Readable<Resource>>,
@@ -43,7 +43,7 @@ pub(super) struct Resources {
 }
 
 /// An element of a list, and the handler that reads it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Readable<T> {
     listed: T,
     handler: Handler,
@@ -88,6 +88,17 @@ impl<T: Listed> Listed for Readable<T> {
 impl Resources {
     pub(super) fn are_offered(&self) -> bool {
         !self.registered.is_empty() || !self.matched.is_empty() || self.source.is_some()
+    }
+
+    /// Returns whether `resources/list` and `resources/templates/list` have the same elements in
+    /// another router. Lists of different functions count as different.
+    pub(super) fn lists_as(&self, other: &Self) -> bool {
+        fn same<T: PartialEq>(a: &BTreeMap<String, Readable<T>>, b: &BTreeMap<String, Readable<T>>) -> bool {
+            a.values().map(|element| &element.listed).eq(b.values().map(|element| &element.listed))
+        }
+        same(&self.registered, &other.registered)
+            && same(&self.templates, &other.templates)
+            && Handler::same(self.source.as_ref(), other.source.as_ref())
     }
 
     /// Returns whether there is a resource with this URI, or a template that is written like this.
@@ -229,7 +240,14 @@ impl Router {
     pub fn add_resource(mut self, resource: impl Into<Resource>, handler: Handler) -> Self {
         let listed = resource.into();
         listed.check().unwrap_or_else(|e| panic!("{e}"));
-        self.resources.registered.insert(listed.uri.clone(), Readable { listed, handler });
+        self.edit().resources.registered.insert(listed.uri.clone(), Readable { listed, handler });
+        self
+    }
+
+    /// Removes the resource with this URI, if one was added by its URI.
+    #[must_use]
+    pub fn without_resource(mut self, uri: &str) -> Self {
+        self.edit().resources.registered.remove(uri);
         self
     }
 
@@ -286,11 +304,20 @@ impl Router {
     pub fn add_template(mut self, template: impl Into<ResourceTemplate>, handler: Handler) -> Self {
         let listed = template.into();
         let parsed = listed.parsed().unwrap_or_else(|e| panic!("{e}"));
-        let resources = &mut self.resources;
+        let resources = &mut self.edit().resources;
         let key = listed.uri_template.clone();
         if resources.templates.insert(key.clone(), Readable { listed, handler }).is_none() {
             resources.matched.push((parsed, key));
         }
+        self
+    }
+
+    /// Removes the family of resources with this URI template, if there is one.
+    #[must_use]
+    pub fn without_template(mut self, uri_template: &str) -> Self {
+        let resources = &mut self.edit().resources;
+        resources.templates.remove(uri_template);
+        resources.matched.retain(|(_, key)| key != uri_template);
         self
     }
 
@@ -321,7 +348,7 @@ impl Router {
         F: Fn(&Cx, Option<&str>) -> Result<I, ToolError> + Send + Sync + 'static,
         I: IntoIterator<Item = Resource>,
     {
-        self.resources.source = Some(pages::source(f));
+        self.edit().resources.source = Some(pages::source(f));
         self
     }
 
@@ -333,7 +360,7 @@ impl Router {
         R: Future<Output = Result<I, ToolError>> + Send + 'static,
         I: IntoIterator<Item = Resource> + 'static,
     {
-        self.resources.source = Some(pages::async_source(f));
+        self.edit().resources.source = Some(pages::async_source(f));
         self
     }
 }

@@ -1,5 +1,6 @@
 //! A router with an engine: requests and responses as text, handlers as plain functions.
 
+mod replace;
 mod validated;
 
 use super::*;
@@ -8,7 +9,7 @@ use crate::exchange::{ExchangeEvent, ExchangeId, Inbound, Outbound, Peer};
 use crate::model::Progress;
 use crate::model::content::Content;
 use crate::model::elicitation::{ElicitResult, Form};
-use crate::model::tools::CallToolResult;
+use crate::model::tools::{CallToolResult, Tool};
 use crate::rpc::{Message, Payload, parse};
 use crate::server::{Event, Output, Server};
 use crate::time::Instant;
@@ -187,14 +188,14 @@ fn handler_can_require_an_extension_of_the_client() {
 // covers: TOOL-S-001, TOOL-S-002, TOOL-S-005, TOOL-S-007, TOOL-S-010, CACHE-S-001, INIT-S-019,
 // DISC-S-001
 #[test]
-fn tools_are_listed_in_the_order_of_registration() {
+fn list_of_tools_is_sorted_by_name() {
     let router = named(&["z", "a", "m"]).configure(|config| {
         config.list_cache = crate::model::lifecycle::CacheHints::new(9, crate::model::lifecycle::CacheScope::Public);
     });
     let mut bench = Bench::new(router);
     assert!(bench.modern("server/discover", "").unwrap().object("capabilities").unwrap().get("tools").is_some());
     let page = bench.modern("tools/list", "").unwrap();
-    assert_eq!(names(&page), ["z", "a", "m"]);
+    assert_eq!(names(&page), ["a", "m", "z"]);
     assert!(page.get("nextCursor").is_none());
     assert_eq!(
         (page.required::<u64>("ttlMs").unwrap(), page.required::<String>("cacheScope").unwrap()),
@@ -237,11 +238,11 @@ fn pages_are_consecutive_and_invalid_cursor_is_refused() {
         let Some(cursor) = page.optional::<String>("nextCursor").unwrap() else { break };
         rest = format!(r#","cursor":"{cursor}""#);
     }
-    assert_eq!((all, pages), (["a", "b", "c", "", "e"].map(String::from).to_vec(), 3));
+    assert_eq!((all, pages), (["", "a", "b", "c", "e"].map(String::from).to_vec(), 3));
     for cursor in [r#""!""#, r#""bm9wZQ""#, "1", "{}"] {
         assert_eq!(bench.modern("tools/list", &format!(r#","cursor":{cursor}"#)).unwrap_err().code, -32602, "{cursor}");
     }
-    assert_eq!(names(&bench.modern("tools/list", r#","cursor":null"#).unwrap()), ["a", "b"]);
+    assert_eq!(names(&bench.modern("tools/list", r#","cursor":null"#).unwrap()), ["", "a"]);
 }
 
 // covers: TOOL-S-004, TOOL-S-005
@@ -250,7 +251,7 @@ fn list_is_the_same_on_every_connection() {
     let router = || named(&["b", "a"]).plain(tool("c").describe("third"), |_cx, (): ()| "ok");
     let mut bench = Bench::new(router());
     let first = bench.modern("tools/list", "").unwrap();
-    assert_eq!(names(&first), ["b", "a", "c"]);
+    assert_eq!(names(&first), ["a", "b", "c"]);
     for (method, rest) in [
         ("tools/call", r#","name":"a""#),
         ("tools/call", r#","name":"no such""#),

@@ -4,12 +4,13 @@ use super::{Resolved, Router};
 use crate::input::Watch;
 use crate::rpc::{ErrorObject, Object, code};
 use crate::server::{Context, Incoming};
-use alloc::boxed::Box;
 use alloc::format;
+use alloc::sync::Arc;
 use core::fmt;
 
 /// The decision whether a client may watch a resource.
-pub(super) struct OnWatch(Box<Decide>);
+#[derive(Clone)]
+pub(super) struct OnWatch(Arc<Decide>);
 
 type Decide = dyn Fn(&Context, &str) -> Result<(), ErrorObject> + Send + Sync;
 
@@ -18,7 +19,7 @@ impl Router {
     /// subscribe to the change: see [`Server::publish`](crate::server::Server::publish).
     #[must_use]
     pub fn tools_change(mut self) -> Self {
-        self.config.capabilities.tools.get_or_insert_default().list_changed = true;
+        self.edit().config.capabilities.tools.get_or_insert_default().list_changed = true;
         self
     }
 
@@ -26,7 +27,7 @@ impl Router {
     /// [`tools_change`](Self::tools_change) does for tools.
     #[must_use]
     pub fn prompts_change(mut self) -> Self {
-        self.config.capabilities.prompts.get_or_insert_default().list_changed = true;
+        self.edit().config.capabilities.prompts.get_or_insert_default().list_changed = true;
         self
     }
 
@@ -34,7 +35,7 @@ impl Router {
     /// server runs, as [`tools_change`](Self::tools_change) does for tools.
     #[must_use]
     pub fn resources_change(mut self) -> Self {
-        self.config.capabilities.resources.get_or_insert_default().list_changed = true;
+        self.edit().config.capabilities.resources.get_or_insert_default().list_changed = true;
         self
     }
 
@@ -43,7 +44,7 @@ impl Router {
     /// watch any URI: see [`on_watch`](Self::on_watch).
     #[must_use]
     pub fn watchable(mut self) -> Self {
-        self.config.capabilities.resources.get_or_insert_default().subscribe = true;
+        self.edit().config.capabilities.resources.get_or_insert_default().subscribe = true;
         self
     }
 
@@ -65,8 +66,8 @@ impl Router {
         mut self,
         decide: impl Fn(&Context, &str) -> Result<(), ErrorObject> + Send + Sync + 'static,
     ) -> Self {
-        self.config.admit_watch = true;
-        self.on_watch = Some(OnWatch(Box::new(decide)));
+        self.edit().config.admit_watch = true;
+        self.edit().on_watch = Some(OnWatch(Arc::new(decide)));
         self.watchable()
     }
 
@@ -74,7 +75,7 @@ impl Router {
     /// deprecated since 2026-07-28.
     #[must_use]
     pub fn logging(mut self) -> Self {
-        self.config.capabilities.logging.get_or_insert_default();
+        self.edit().config.capabilities.logging.get_or_insert_default();
         self
     }
 }

@@ -42,7 +42,7 @@ use super::transport::HttpState;
 use super::{Event, Incoming, RequestState};
 use crate::error::{DiagnosticKind, Refusal};
 use crate::exchange::ExchangeId;
-use crate::input::{Answer, Answered, LegacyInputRequest, Note, RequestKey};
+use crate::input::{Answer, Answered, KeptRouter, LegacyInputRequest, Note, RequestKey};
 use crate::model::Progress;
 use crate::rpc::{ErrorObject, Object, RawJson, code, error_response, notification};
 use crate::short_map::ShortMap;
@@ -176,7 +176,7 @@ impl Requests {
         let key = self.mint_key();
         incoming.origin = Some(Origin { shared: self.shared.clone(), key });
         let entry = (version.era() == Era::Legacy)
-            .then(|| Box::new(Entry { incoming: incoming.clone(), inputs: Inputs::new(), rounds: 0 }));
+            .then(|| Box::new(Entry { incoming: incoming.clone(), router: None, inputs: Inputs::new(), rounds: 0 }));
         let running = ServedRequest {
             exchange: x,
             client,
@@ -202,7 +202,7 @@ impl Requests {
         if let Some(session) = reply_to.session_mut(env, http) {
             session.insert(id, key);
         }
-        self.hand_out(env, key, incoming, 0, fault);
+        self.hand_out(env, key, incoming, None, 0, fault);
     }
 
     /// Emits the request, for the first or a further round.
@@ -211,6 +211,7 @@ impl Requests {
         env: &mut Env,
         key: RequestKey,
         incoming: Incoming,
+        router: Option<KeptRouter>,
         rounds: u32,
         fault: Option<Box<ErrorObject>>,
     ) {
@@ -240,6 +241,7 @@ impl Requests {
             state_fault: None,
             validates_much: validates_much(&self.shared.config, &incoming.method, &incoming.params),
             promised: Promised::Nothing,
+            router,
             shared: self.shared.clone(),
         };
         env.emit(Event::Request(responder, incoming));
@@ -250,10 +252,10 @@ impl Requests {
         let Some(running) = self.table.get_mut(&key) else { return };
         running.stage = RequestStage::Handler;
         let Some(entry) = &running.entry else { return };
-        let (mut incoming, rounds) = (entry.incoming.clone(), entry.rounds);
+        let (mut incoming, router, rounds) = (entry.incoming.clone(), entry.router.clone(), entry.rounds);
         incoming.inputs = entry.inputs.clone();
         incoming.state = state.map(RequestState::Kept);
-        self.hand_out(env, key, incoming, rounds, None);
+        self.hand_out(env, key, incoming, router, rounds, None);
     }
 
     /// Assigns a new key to a request that begins to ask its client. Responders of the previous
@@ -413,9 +415,12 @@ impl Requests {
             Answered::Ask { .. } if reply_to.has_left(env) => {
                 self.finish_with_error(env, http, answer.key, "the client can no longer be asked");
             }
-            Answered::Ask { questions, state, diagnostic } => {
+            Answered::Ask { questions, state, router, diagnostic } => {
                 if let Some(diagnostic) = diagnostic {
                     env.queue.report(diagnostic);
+                }
+                if let Some(entry) = self.get_mut(answer.key).and_then(|running| running.entry.as_mut()) {
+                    entry.router = router;
                 }
                 self.ask_or_refuse(env, http, answer.key, questions, state);
             }

@@ -7,7 +7,9 @@ use super::incoming::{Declaration, Incoming, RequestState};
 use super::seal::{self, Inputs, Memory};
 use crate::error::{Diagnostic, DiagnosticKind};
 use crate::exchange::ExchangeId;
-use crate::input::{Answer, Answered, InputRequest, LegacyInputRequest, Outcome, Principal, RequestKey, Watch};
+use crate::input::{
+    Answer, Answered, InputRequest, KeptRouter, LegacyInputRequest, Outcome, Principal, RequestKey, Watch,
+};
 use crate::model::capabilities::ClientCapabilities;
 use crate::model::content::Content;
 use crate::model::elicitation::{ElicitRequest, UrlRequest};
@@ -25,6 +27,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use core::any::Any;
 use core::fmt;
 use hmac_sha256::HMAC;
 
@@ -140,6 +143,9 @@ pub struct Responder {
     pub(super) validates_much: bool,
     /// What the output schema of the tool promises.
     pub(super) promised: Promised,
+    /// The router of the first round, which routes the others too. `None` in the first round, and
+    /// on 2026-07-28.
+    pub(super) router: Option<KeptRouter>,
     pub(super) shared: Arc<Shared>,
 }
 
@@ -201,7 +207,7 @@ impl Responder {
     /// large params that a sealed state is bound to, or that are validated. An executor should run
     /// these on a thread of its own.
     pub fn takes_long(&self) -> bool {
-        self.validates_much || self.params_size() > LARGE
+        self.validates_much || size(&self.params) > LARGE
     }
 
     /// Returns the revision of the request.
@@ -313,12 +319,7 @@ impl Responder {
 
     /// Returns whether these params are too large to be sealed with a state.
     fn has_large_params(&self) -> bool {
-        self.params_size() > self.shared.config.limits.server.max_state_params
-    }
-
-    /// Returns the size of the params that a state is bound to, in bytes.
-    fn params_size(&self) -> usize {
-        size(&self.params)
+        size(&self.params) > self.shared.config.limits.server.max_state_params
     }
 
     /// Returns the nonce of the round in which this request asks. No request of any engine asks
@@ -326,6 +327,19 @@ impl Responder {
     fn mint_nonce(&self) -> String {
         let nonce = HMAC::mac(self.key.number().to_be_bytes(), self.shared.nonce_key);
         URL_SAFE_NO_PAD.encode(&nonce[..16])
+    }
+
+    /// Returns the router that this request began with, if this is a further round.
+    pub(crate) fn router<R: Send + Sync + 'static>(&self) -> Option<Arc<R>> {
+        Arc::downcast(Arc::clone(&self.router.as_ref()?.0)).ok()
+    }
+
+    /// Keeps the router of the request for further rounds. On 2026-07-28 each round is a request of
+    /// its own, which may reach another server.
+    pub(crate) fn keep_router(&mut self, router: impl FnOnce() -> Arc<dyn Any + Send + Sync>) {
+        if self.version.era() == Era::Legacy && self.router.is_none() {
+            self.router = Some(KeptRouter(router()));
+        }
     }
 
     /// Requires structured content, and that it passes this check, if any: from now on any other
@@ -440,7 +454,8 @@ impl Responder {
             params: request.params(self.version),
             elicitation: request.page().and_then(|page| page.elicitation_id.clone()),
         });
-        Answer { key: self.key, what: Answered::Ask { questions: questions.collect(), state, diagnostic } }
+        let (questions, router) = (questions.collect(), self.router);
+        Answer { key: self.key, what: Answered::Ask { questions, state, router, diagnostic } }
     }
 
     /// Adds what the engine knows to a request for input, and removes what its client did not

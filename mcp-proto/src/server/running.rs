@@ -7,6 +7,7 @@ use super::seal::Inputs;
 use super::session::Session;
 use crate::error::Refusal;
 use crate::exchange::ExchangeId;
+use crate::input::KeptRouter;
 use crate::model::Progress;
 use crate::model::lifecycle::meta;
 use crate::model::logging::LogLevel;
@@ -121,6 +122,8 @@ impl OpenQuestions {
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) incoming: Incoming,
+    /// The router of the first round. `None` until the request asks.
+    pub(super) router: Option<KeptRouter>,
     pub(super) inputs: Inputs,
     pub(super) rounds: u32,
 }

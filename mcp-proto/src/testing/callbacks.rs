@@ -5,12 +5,12 @@ use super::lock;
 use super::log::{LinkSide, Log};
 use crate::adapter::{
     AsyncJob, ClientCallbacks, ClientLink, Job, Mailbox, Question, Questions, ReplyKey, ReplyToken, Running,
-    ServerOptions, Work,
+    ServerOptions, SharedRouter, Work,
 };
 use crate::client;
 use crate::exchange::RequestHead;
-use crate::input::{AdmitKey, AdmitToken, ClientCommand, RequestKey, ServerCommand};
-use crate::route::Router;
+use crate::input::{AdmitKey, AdmitToken, Change, ClientCommand, RequestKey, ServerCommand};
+use crate::route::{BadReplacement, Router};
 use crate::server::{Incoming, Responder};
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -18,6 +18,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::task::Wake;
+use alloc::vec::Vec;
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
@@ -30,7 +31,7 @@ const MAX_POLLS: u32 = 100_000;
 
 /// Handlers and callbacks: those that have not begun, and futures that have not completed.
 pub(super) struct Callbacks {
-    router: Router,
+    router: SharedRouter,
     options: ServerOptions,
     client: ClientCallbacks,
     running: Running,
@@ -79,7 +80,7 @@ pub(super) enum Command {
 }
 
 impl Callbacks {
-    pub(super) fn new(router: Router, options: ServerOptions, client: ClientCallbacks) -> Self {
+    pub(super) fn new(router: SharedRouter, options: ServerOptions, client: ClientCallbacks) -> Self {
         Self {
             router,
             options,
@@ -96,6 +97,11 @@ impl Callbacks {
             next: 0,
             polls: (Instant::ZERO, 0),
         }
+    }
+
+    /// Replaces the router of the server. Returns the lists that differ.
+    pub(super) fn replace(&self, router: &Router) -> Result<Vec<Change>, BadReplacement> {
+        self.router.update(&mut |_| router.clone())
     }
 
     /// Begins a request, after the delay.

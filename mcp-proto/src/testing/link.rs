@@ -6,12 +6,12 @@ use super::log::{LinkSide, Log, client_event, server_event};
 use super::network::Network;
 use super::options::{Flow, LinkOptions};
 use super::time::Time;
-use crate::adapter::{ClientEventCallback, EventCallback, NoticeCallback, Question, ReplyKey};
+use crate::adapter::{ClientEventCallback, EventCallback, NoticeCallback, Question, ReplyKey, SharedRouter};
 use crate::call::{Call, CallId, Calling, Method, RawResult};
 use crate::client::{self, ClientConfig};
 use crate::error::{CallError, Refused};
 use crate::exchange::{Action, ConnectionId, IoEvent};
-use crate::route::Router;
+use crate::route::{BadReplacement, Router};
 use crate::server;
 use crate::time::{Instant, earliest};
 use crate::wired::{ConnectionOutput, WiredClient, WiredServer, WiredTimer};
@@ -68,9 +68,11 @@ impl Link {
         let mut served = router.config();
         for_server.configure(&mut served);
         let on_server_event = for_server.take_event();
+        let served = Arc::new(served);
+        let router = SharedRouter::new(router, Arc::clone(&served));
         Self {
             client: for_client.create_unchecked(config, [1; 32], now),
-            server: WiredServer::new(Arc::new(served), [2; 32], now),
+            server: WiredServer::new(served, [2; 32], now),
             network: Network::default(),
             callbacks: Callbacks::new(router, for_server, for_client.take_callbacks()),
             time,
@@ -185,6 +187,18 @@ impl Link {
         let result = command(&mut self.server, self.time.now());
         self.settle();
         result
+    }
+
+    /// Replaces the router of the server, and publishes the lists that differ: see
+    /// [`Router::replace`].
+    ///
+    /// # Errors
+    /// [`BadReplacement`]. Nothing has changed then.
+    pub fn replace(&mut self, router: Router) -> Result<(), BadReplacement> {
+        let changes = self.callbacks.replace(&router)?;
+        self.log.test(self.now(), "replaces the router");
+        self.with_server(|server, now| changes.into_iter().for_each(|change| server.publish(now, change)));
+        Ok(())
     }
 
     /// Returns the events of the client since the last call. With

@@ -3,7 +3,7 @@
 
 use super::channel::{self, Channel};
 use mcp_proto::Router;
-use mcp_proto::adapter::{AsyncJob, Checked, Clock, Job, Mailbox, Running, ServerOptions, Work, seed};
+use mcp_proto::adapter::{AsyncJob, Checked, Clock, Job, Mailbox, Running, ServerOptions, SharedRouter, Work, seed};
 use mcp_proto::exchange::{Action, ConnectionId, Peer, RequestHead};
 use mcp_proto::input::Admission;
 use mcp_proto::server::Event;
@@ -65,10 +65,10 @@ pub fn serve_http_with(router: &Router, listener: TcpListener, connections: usiz
     server.run()
 }
 
-struct ServeLoop<'a> {
+struct ServeLoop {
     /// It panics if this loop breaks a rule for drivers.
     engine: Checked<WiredServer>,
-    router: &'a Router,
+    router: SharedRouter,
     clock: Clock,
     channels: BTreeMap<ConnectionId, Channel>,
     running: Running,
@@ -86,12 +86,14 @@ struct ServeLoop<'a> {
     hooks: Hooks,
 }
 
-impl<'a> ServeLoop<'a> {
-    fn new(router: &'a Router, listener: Option<TcpListener>, left: usize) -> io::Result<Self> {
+impl ServeLoop {
+    fn new(router: &Router, listener: Option<TcpListener>, left: usize) -> io::Result<Self> {
         let clock = Clock::start();
         let mut config = router.config();
         config.origin_unix = clock.unix();
-        let engine = Checked::new(WiredServer::new(Arc::new(config), seed()?, clock.now()));
+        let config = Arc::new(config);
+        let router = SharedRouter::new(router.clone(), Arc::clone(&config));
+        let engine = Checked::new(WiredServer::new(config, seed()?, clock.now()));
         let (woken, wakes) = UnixStream::pair()?;
         woken.set_nonblocking(true)?;
         wakes.set_nonblocking(true)?;
@@ -185,7 +187,7 @@ impl<'a> ServeLoop<'a> {
 
     /// Runs a handler: a future until it is pending, anything else to its end.
     fn work(&mut self, work: Work) {
-        match work.route(self.router, &self.options) {
+        match work.route(&self.router, &self.options) {
             Some(Job::Sync(job)) => job.run(),
             Some(Job::Async(job)) => self.jobs.extend(pending(job, &self.waker)),
             None => {}

@@ -13,6 +13,7 @@ mod observed;
 mod own;
 mod programs;
 pub(crate) mod raw;
+mod replaced;
 mod restarts;
 mod served;
 mod server_http;

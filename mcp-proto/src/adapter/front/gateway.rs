@@ -7,13 +7,14 @@ use crate::adapter::exchanges::{Exchanges, Part};
 use crate::adapter::job::{Job, Link};
 use crate::adapter::options::ServerOptions;
 use crate::adapter::os::{Clock, seed};
+use crate::adapter::shared_router::SharedRouter;
 use crate::adapter::sync::{Mutex, MutexGuard, lock};
 use crate::adapter::watch::Watchers;
 use crate::adapter::work::Work;
 use crate::error::Refusal;
 use crate::exchange::{ExchangeId, Peer, RequestHead};
 use crate::input::{Change, Principal};
-use crate::route::Router;
+use crate::route::{BadReplacement, Router};
 use crate::server;
 use crate::time::Instant;
 use alloc::sync::{Arc, Weak};
@@ -138,6 +139,26 @@ impl Gateway {
         self.0.0.with(|state, now| state.exchanges.publish(now, change));
     }
 
+    /// Replaces the router, and notifies the clients of the lists that differ: see
+    /// [`Router::replace`]. Never waits for a client.
+    ///
+    /// # Errors
+    /// [`BadReplacement`]. Nothing has changed then.
+    pub fn replace(&self, router: Router) -> Result<(), BadReplacement> {
+        self.update(|_| router.clone())
+    }
+
+    /// Replaces the router by what this function makes of it, as [`replace`](Self::replace) does.
+    /// The function runs again if another replacement came between, so that none is lost.
+    ///
+    /// # Errors
+    /// [`BadReplacement`]. Nothing has changed then.
+    pub fn update(&self, mut change: impl FnMut(Router) -> Router) -> Result<(), BadReplacement> {
+        let changes = self.0.0.router.update(&mut change)?;
+        changes.into_iter().for_each(|change| self.publish(change));
+        Ok(())
+    }
+
     /// The web page of this id is complete. Notifies the client that was asked to open it, and no
     /// other. In a handler, [`Cx::elicited`](crate::Cx::elicited) does the same. Never waits.
     pub fn elicited(&self, id: &str) {
@@ -227,7 +248,7 @@ impl fmt::Debug for Exchange {
 /// What the handles and the driver of one gateway share.
 pub(super) struct GatewayShared {
     pub(super) clock: Clock,
-    router: Router,
+    router: SharedRouter,
     options: ServerOptions,
     state: Mutex<GatewayState>,
     /// Waiters for the end.
@@ -246,7 +267,9 @@ impl GatewayShared {
         config.origin_unix = clock.unix();
         options.configure(&mut config);
         let max = (config.limits.server.max_queued_events, config.limits.server.max_queued_event_bytes);
-        let engine = server::Server::new(Arc::new(config), seed()?, clock.now());
+        let config = Arc::new(config);
+        let router = SharedRouter::new(router, Arc::clone(&config));
+        let engine = server::Server::new(config, seed()?, clock.now());
         let backlog = Backlog::new(options.take_event(), max);
         Ok(Arc::new_cyclic(|this: &Weak<Self>| {
             let this = this.clone();

@@ -9,6 +9,7 @@ use crate::adapter::job::{Job, Link};
 use crate::adapter::options::ServerOptions;
 use crate::adapter::os::{Clock, seed};
 use crate::adapter::server_core::{ServerCore, ServerTask};
+use crate::adapter::shared_router::SharedRouter;
 use crate::adapter::sync::{Mutex, MutexGuard, lock};
 use crate::adapter::transfer::Transfer;
 use crate::adapter::watch::Watchers;
@@ -16,7 +17,7 @@ use crate::adapter::work::Work;
 use crate::error::Refusal;
 use crate::exchange::Peer;
 use crate::input::{Change, Principal};
-use crate::route::Router;
+use crate::route::{BadReplacement, Router};
 use crate::stats::ServerStats;
 use crate::time::Instant;
 use crate::wired::{Kind, SharedServer, Turn, TurnReply};
@@ -96,6 +97,27 @@ impl Server {
     /// [`Cx::publish`](crate::Cx::publish) does the same.
     pub fn publish(&self, change: Change) {
         self.shared().with(true, |state, now| state.core.publish(now, change));
+    }
+
+    /// Replaces the router, and notifies the clients of the lists that differ: see
+    /// [`Router::replace`]. Never waits for a client. In a handler,
+    /// [`Cx::replace`](crate::Cx::replace) does the same.
+    ///
+    /// # Errors
+    /// [`BadReplacement`]. Nothing has changed then.
+    pub fn replace(&self, router: Router) -> Result<(), BadReplacement> {
+        self.update(|_| router.clone())
+    }
+
+    /// Replaces the router by what this function makes of it, as [`replace`](Self::replace) does.
+    /// The function runs again if another replacement came between, so that none is lost.
+    ///
+    /// # Errors
+    /// [`BadReplacement`]. Nothing has changed then.
+    pub fn update(&self, mut change: impl FnMut(Router) -> Router) -> Result<(), BadReplacement> {
+        let changes = self.shared().router.update(&mut change)?;
+        changes.into_iter().for_each(|change| self.publish(change));
+        Ok(())
     }
 
     /// The web page of this id is complete. Notifies the client that was asked to open it, and no
@@ -211,7 +233,7 @@ pub(super) struct Exchanged {
 /// What the handles, the driver and the connections of one server share.
 pub(super) struct ServerShared {
     pub(super) clock: Clock,
-    router: Router,
+    router: SharedRouter,
     options: ServerOptions,
     delay: Delay,
     /// Time for an orderly close of a connection.
@@ -240,7 +262,9 @@ impl ServerShared {
         options.configure(&mut config);
         let linger = config.limits.frame.linger_timeout;
         let max = (config.limits.server.max_queued_events, config.limits.server.max_queued_event_bytes);
-        let engine = SharedServer::new(Arc::new(config), seed()?, clock.now());
+        let config = Arc::new(config);
+        let router = SharedRouter::new(router, Arc::clone(&config));
+        let engine = SharedServer::new(config, seed()?, clock.now());
         let engine = Checked::when(options.is_checked(), engine);
         let backlog = Backlog::new(options.take_event(), max);
         Ok(Arc::new_cyclic(|this: &Weak<Self>| {

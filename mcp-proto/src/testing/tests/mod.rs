@@ -6,6 +6,7 @@ mod calls;
 mod connections;
 mod log;
 mod offers;
+mod replace;
 mod watching;
 
 use super::{Link, LinkOptions, Time};

@@ -1,0 +1,86 @@
+//! The router of a running server, which its handles and its handlers can replace.
+
+use super::sync::{Mutex, lock};
+use crate::input::Change;
+use crate::route::{BadReplacement, Router};
+use crate::server::ServerConfig;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// The router of a running server. Clones share it. A request is routed by the router that it has
+/// then, and keeps that one.
+#[derive(Clone)]
+pub struct SharedRouter(Arc<Current>);
+
+struct Current {
+    router: Mutex<Router>,
+    config: Arc<ServerConfig>,
+}
+
+impl SharedRouter {
+    /// Shares the first router of a server. `config` is that of its engine.
+    pub fn new(router: Router, config: Arc<ServerConfig>) -> Self {
+        Self(Arc::new(Current { router: Mutex::new(router), config }))
+    }
+
+    /// Returns the router that the server has now.
+    pub fn get(&self) -> Router {
+        lock(&self.0.router).clone()
+    }
+
+    /// Replaces the router by what `change` makes of it, and returns the lists that differ: publish
+    /// them afterwards. `change` runs outside of the lock, and again if another replacement came
+    /// between, so that none is lost.
+    ///
+    /// # Errors
+    /// As [`Router::replace`].
+    pub fn update(&self, change: &mut dyn FnMut(Router) -> Router) -> Result<Vec<Change>, BadReplacement> {
+        loop {
+            let before = self.get();
+            let mut after = before.clone();
+            let changes = after.replace(change(before.clone()), &self.0.config)?;
+            let mut current = lock(&self.0.router);
+            if current.is(&before) {
+                let before = core::mem::replace(&mut *current, after);
+                drop(current);
+                // Outside of the lock: its handlers may hold anything.
+                drop(before);
+                return Ok(changes);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for SharedRouter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SharedRouter(..)")
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+    use crate::route::tool;
+
+    #[test]
+    fn replacement_that_came_between_is_not_lost() {
+        let router = Router::new("n", "1").tools_change();
+        let shared = SharedRouter::new(router.clone(), Arc::new(router.config()));
+        let (mut runs, other) = (0, shared.clone());
+        let changes = shared.update(&mut |router| {
+            runs += 1;
+            if runs == 1 {
+                let add = |router: Router| router.tool(tool("between"), |_cx, ()| Ok("between"));
+                other.update(&mut { add }).expect("tools are declared");
+            }
+            router.tool(tool("own"), |_cx, ()| Ok("own"))
+        });
+        assert_eq!((runs, changes.as_deref()), (2, Ok(&[Change::Tools][..])));
+        let left = shared.get().without_tool("own");
+        assert!(left.config().capabilities.tools.is_some());
+        let mut bare = left.clone();
+        let config = router.config();
+        assert_eq!(bare.replace(left.without_tool("between"), &config).as_deref(), Ok(&[Change::Tools][..]));
+    }
+}

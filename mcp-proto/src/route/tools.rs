@@ -1,0 +1,176 @@
+//! The tools of a router.
+
+use super::pages::{self, Listed};
+use super::validated::Schemas;
+use super::{Cx, Handler, IntoOutput, Resolved, Router, ToolError, invalid};
+use crate::model::mirror::Mirror;
+use crate::model::tools::Tool;
+use crate::rpc::{ErrorObject, JsonKind, Object, RawJson};
+use crate::schema::{BadSchema, Validator};
+use crate::server::{Incoming, Responder};
+use crate::version::ProtocolVersion;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use core::future::Future;
+use serde::de::DeserializeOwned;
+
+/// Creates a tool of this name. Add its properties: `tool("add").describe("adds two integers")`.
+pub fn tool(name: &str) -> Tool {
+    Tool::new(name)
+}
+
+/// What a router knows of tools, by name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tools(BTreeMap<String, Offered>);
+
+/// A tool and its handler.
+#[derive(Clone, Debug)]
+pub(super) struct Offered {
+    pub(super) tool: Tool,
+    pub(super) handler: Handler,
+    /// The arguments that header fields mirror.
+    pub(super) mirror: Mirror,
+    /// Present if the server validates.
+    pub(super) schemas: Option<Schemas>,
+}
+
+impl Offered {
+    fn compile(&mut self, validator: Option<&Validator>) {
+        self.schemas = validator.map(|validator| Schemas::compile(validator, &self.tool));
+    }
+}
+
+impl Listed for Offered {
+    const MEMBER: &'static str = "tools";
+
+    fn key(&self) -> &str {
+        &self.tool.name
+    }
+
+    fn encode(&self, version: ProtocolVersion) -> Object {
+        self.tool.write(version)
+    }
+}
+
+impl Tools {
+    pub(super) fn are_offered(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&Offered> {
+        self.0.get(name)
+    }
+
+    /// Returns whether `tools/list` has the same tools in another router.
+    pub(super) fn lists_as(&self, other: &Self) -> bool {
+        self.0.values().map(|offered| &offered.tool).eq(other.0.values().map(|offered| &offered.tool))
+    }
+
+    /// Compiles the schemas of all tools.
+    pub(super) fn compile(&mut self, validator: Option<&Validator>) {
+        self.0.values_mut().for_each(|offered| offered.compile(validator));
+    }
+
+    /// Returns a page of `tools/list`.
+    pub(super) fn list(&self, responder: &Responder, incoming: &Incoming) -> Result<Resolved<'_>, ErrorObject> {
+        let size = responder.config().limits.server.page_size;
+        pages::page(&self.0, None, &incoming.params, size, responder.version()).map(Resolved::from)
+    }
+
+    /// Returns the handler of a call and its arguments. A call of an unknown tool is an error in
+    /// every revision.
+    pub(super) fn find(&self, incoming: &Incoming) -> Result<Resolved<'_>, ErrorObject> {
+        let name = incoming.params.required_str("name").map_err(|e| invalid(&format!("{e}")))?;
+        let offered = self.get(&name).ok_or_else(|| invalid(&format!("Unknown tool: {name}")))?;
+        let arguments = match incoming.params.get("arguments") {
+            None => RawJson::empty_object(),
+            Some(arguments) if arguments.kind() == JsonKind::Null => RawJson::empty_object(),
+            Some(arguments) if arguments.kind() == JsonKind::Object => arguments,
+            Some(_) => return Err(invalid("`arguments` is not an object")),
+        };
+        Ok(Resolved::Tool(offered, arguments))
+    }
+}
+
+impl Router {
+    /// Adds a tool with a function, which may block: a driver runs it on a thread that may wait.
+    /// `tool` is `tool("add").describe(..)` or a [`Tool`]. It replaces one of the same name. The
+    /// list of tools is sorted by name.
+    ///
+    /// # Panics
+    /// If no server may offer the tool. For a tool that you did not define yourself, call
+    /// [`Tool::check`] first.
+    #[must_use]
+    pub fn tool<A, O, F>(self, tool: impl Into<Tool>, f: F) -> Self
+    where
+        F: Fn(&Cx, A) -> Result<O, ToolError> + Send + Sync + 'static,
+        A: DeserializeOwned,
+        O: IntoOutput,
+    {
+        self.add(tool, Handler::Sync(Handler::function(f)))
+    }
+
+    /// Like [`tool`](Self::tool), for a function that returns at once: a driver runs it on the
+    /// thread that routes the request. A function that blocks stops every connection of that
+    /// thread.
+    ///
+    /// # Panics
+    /// As [`tool`](Self::tool).
+    #[must_use]
+    pub fn tool_inline<A, O, F>(self, tool: impl Into<Tool>, f: F) -> Self
+    where
+        F: Fn(&Cx, A) -> Result<O, ToolError> + Send + Sync + 'static,
+        A: DeserializeOwned,
+        O: IntoOutput,
+    {
+        self.add(tool, Handler::Inline(Handler::function(f)))
+    }
+
+    /// Like [`tool`](Self::tool), for a function that returns a future. Cancelling the request
+    /// drops the future. A driver may poll it first on the thread that reads its connection, so
+    /// neither the function nor the future may block.
+    ///
+    /// # Panics
+    /// As [`tool`](Self::tool).
+    #[must_use]
+    pub fn tool_async<A, O, R, F>(self, tool: impl Into<Tool>, f: F) -> Self
+    where
+        F: Fn(Cx, A) -> R + Send + Sync + 'static,
+        A: DeserializeOwned,
+        R: Future<Output = Result<O, ToolError>> + Send + 'static,
+        O: IntoOutput + 'static,
+    {
+        self.add(tool, Handler::async_function(f))
+    }
+
+    /// Adds a tool with any handler.
+    ///
+    /// # Panics
+    /// As [`tool`](Self::tool).
+    #[must_use]
+    pub fn add(mut self, tool: impl Into<Tool>, handler: Handler) -> Self {
+        let tool = tool.into();
+        let mirror = tool.mirror().unwrap_or_else(|e| panic!("{e}"));
+        let offer = self.edit();
+        let mut offered = Offered { tool, handler, mirror, schemas: None };
+        offered.compile(offer.config.validate.as_ref());
+        offer.tools.0.insert(offered.tool.name.clone(), offered);
+        self
+    }
+
+    /// Removes the tool of this name, if there is one.
+    #[must_use]
+    pub fn without_tool(mut self, name: &str) -> Self {
+        self.edit().tools.0.remove(name);
+        self
+    }
+
+    /// Returns the tools with a schema that the validator of this router cannot use, and the reason
+    /// for each. A call of such a tool is answered with the error `-32603`, and the diagnostic
+    /// `bad-schema`. Its handler does not run, since its result could not be checked. Other tools
+    /// are not affected. Empty without [`ServerConfig::validate`](crate::server::ServerConfig).
+    pub fn bad_schemas(&self) -> impl Iterator<Item = (&Tool, &BadSchema)> {
+        self.0.tools.0.values().filter_map(|offered| Some((&offered.tool, offered.schemas.as_ref()?.bad()?)))
+    }
+}
