@@ -170,6 +170,7 @@ impl ClientCapabilities {
         if let Some(roots) = &mut lowered.roots {
             roots.list_changed &= rules.era == Era::Legacy;
         }
+        lowered.other = without_tasks(lowered.other, version);
         lowered
     }
 
@@ -269,7 +270,7 @@ impl ServerCapabilities {
 
     /// Returns the capabilities as this revision has them on the wire.
     pub(crate) fn write(&self, version: ProtocolVersion) -> Object {
-        let mut object = self.other.clone();
+        let mut object = without_tasks(self.other.clone(), version);
         for (key, list) in [("tools", &self.tools), ("prompts", &self.prompts)] {
             if let Some(list) = list {
                 object.set(key, flagged(list.other.clone(), "listChanged", list.list_changed));
@@ -388,6 +389,12 @@ pub(crate) fn is_extension_id(id: &str) -> bool {
     id.split_once('/').is_some_and(|(prefix, name)| prefix.split('.').all(is_label) && is_name(name))
 }
 
+/// Removes the capability `tasks`, which only 2025-11-25 has. The tasks of 2026-07-28 are an
+/// extension.
+fn without_tasks(object: Object, version: ProtocolVersion) -> Object {
+    if version.rules().tasks { object } else { object.without(&["tasks"]) }
+}
+
 fn member(object: &Object, key: &str) -> Option<Object> {
     object.optional_object(key).ok().flatten()
 }
@@ -443,6 +450,18 @@ mod tests {
         let server = r#"{"experimental":{},"tools":{"listChanged":true},"prompts":{},"resources":{"subscribe":true,"listChanged":true,"x":1},"logging":{},"completions":{},"extensions":{"a.b/c":{}}}"#;
         let read_back = ServerCapabilities::read(read(server)).write(ProtocolVersion::V2026_07_28);
         assert_eq!(ServerCapabilities::read(read_back), ServerCapabilities::read(read(server)));
+    }
+
+    // covers: SEPX-S-012
+    #[test]
+    fn only_one_revision_has_the_capability_tasks() {
+        let all = read(r#"{"tasks":{"list":{}},"x":{}}"#);
+        for version in ProtocolVersion::ALL {
+            let expected =
+                if version == ProtocolVersion::V2025_11_25 { all.clone() } else { all.clone().without(&["tasks"]) };
+            assert_eq!(ServerCapabilities::read(all.clone()).write(version), expected, "{version:?}");
+            assert_eq!(ClientCapabilities::read(&all).lower(version).write(), expected, "{version:?}");
+        }
     }
 
     #[test]

@@ -269,13 +269,13 @@ fn list_is_the_same_on_every_connection() {
     assert_eq!(Bench::new(router()).modern("tools/list", "").unwrap(), first);
 }
 
-// covers: TOOL-S-003, RPC-S-040, X-21, SUB-S-017
+// covers: TOOL-S-003, RPC-S-040, SEPX-S-012, X-21, SUB-S-017
 #[test]
 fn methods_that_are_not_offered_do_not_exist() {
     let mut bench = Bench::new(Router::new("n", "1"));
     assert!(bench.modern("server/discover", "").unwrap().object("capabilities").unwrap().get("tools").is_none());
     for method in
-        ["tools/list", "tools/call", "resources/list", "resources/subscribe", "resources/unsubscribe", "no/such"]
+        ["tools/list", "tools/call", "resources/list", "resources/subscribe", "resources/unsubscribe", "tasks/result"]
     {
         assert_eq!(bench.modern(method, "").unwrap_err().code, -32601);
     }
@@ -284,12 +284,14 @@ fn methods_that_are_not_offered_do_not_exist() {
     assert_eq!((error.code, error.message.as_str()), (-32601, "Method not found"));
 }
 
-// covers: TOOL-S-022, S2-01, S2-02, RPC-B-012
+// covers: TOOL-S-022, SEPX-S-011, S2-01, S2-02, RPC-B-012
 #[test]
 fn call_runs_the_named_tool() {
     let mut bench = Bench::new(adder());
-    let result = bench.modern("tools/call", r#","name":"add","arguments":{"a":1,"b":2}"#).unwrap();
-    assert_eq!(text(&result), "3");
+    for task in ["", r#","task":{"ttl":1000}"#] {
+        let rest = format!(r#","name":"add","arguments":{{"a":1,"b":2}}{task}"#);
+        assert_eq!(text(&bench.modern("tools/call", &rest).unwrap()), "3");
+    }
     for rest in
         [r#","name":"sub""#, "", r#","name":1"#, r#","name":"add","arguments":[1]"#, r#","name":"add","arguments":"x""#]
     {

@@ -123,7 +123,8 @@ fn field(name: &str, value: &str) -> Vec<(String, String)> {
     vec![(name.to_string(), value.to_string())]
 }
 
-// covers: HDR-C-016, HDR-C-028, HDR-C-029, HDR-C-039, HDR-C-004, HDR-B-008, SEPX-C-001, B-215
+// covers: HDR-C-016, HDR-C-028, HDR-C-029, HDR-C-039, HDR-C-004, HDR-B-008, SEPX-C-001, SEPX-C-006,
+// B-215
 #[test]
 fn call_of_a_listed_tool_mirrors_its_arguments() {
     let mut shop = Shop::new();

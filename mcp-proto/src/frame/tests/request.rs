@@ -558,6 +558,7 @@ fn previous_request_does_not_affect_a_rejection() {
 }
 
 proptest! {
+    // covers: SEPX-S-003
     /// A server reads what the client meant, or nothing.
     #[test]
     fn no_text_in_a_head_can_inject_anything(

@@ -204,7 +204,7 @@ fn integers_compare_as_numbers_in_the_range_of_a_field() {
     refused(r#"{"dry":{}}"#, &[("Mcp-Param-Dry", "{}")], "does not match");
 }
 
-// covers: HDR-S-013, HDR-S-032, HDR-S-033, HDR-S-038
+// covers: HDR-S-013, HDR-S-032, HDR-S-033, HDR-S-038, SEPX-S-004, SEPX-S-005
 #[test]
 fn every_field_of_a_name_is_decoded_and_checked() {
     let region = |argument: &str, fields: &[&str]| {
@@ -218,6 +218,7 @@ fn every_field_of_a_name_is_decoded_and_checked() {
         (r"line1\nline2", "=?base64?bGluZTEKbGluZTI=?="),
         ("SGVsbG8=", "SGVsbG8="),
         ("=?base64?SGVsbG8=", "=?base64?SGVsbG8="),
+        ("=?BASE64?SGVsbG8=?=", "=?BASE64?SGVsbG8=?="),
         ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="),
     ] {
         assert_eq!(region(argument, &[field]), Ok(()), "{argument}");

@@ -154,7 +154,6 @@ fn older_request_keeps_its_router_in_every_round() {
     assert_eq!(bench.legacy_call(r#"{"name":"greet"}"#).unwrap_err().code, -32602);
 }
 
-// covers: MRTR-S-014
 #[test]
 fn state_of_a_tool_that_is_gone_is_invalid() {
     let retry = |bench: &mut Bench, state: &str| {

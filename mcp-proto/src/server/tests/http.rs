@@ -321,7 +321,7 @@ fn input_request_is_a_result_over_http() {
     responder.open(&mut incoming).unwrap();
 }
 
-// covers: HTTP-S-013, B-066
+// covers: HTTP-S-013, SEPX-B-002, B-066
 #[test]
 fn invalid_http_request_gets_its_status() {
     let defect = BadRequest { status: 431, why: "the head is too large" };

@@ -108,7 +108,7 @@ fn running_request_keeps_its_router_while_its_client_is_asked() {
     }
 }
 
-// covers: HDR-C-020, X-30
+// covers: HDR-C-040
 #[test]
 fn changed_header_of_an_argument_costs_one_refusal_and_one_list() {
     let mirrored = |header: &str| {

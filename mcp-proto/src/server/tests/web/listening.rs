@@ -34,7 +34,7 @@ fn publish(site: &mut Site) {
 }
 
 // covers: META-S-019, SUB-S-001, SUB-S-003, SUB-S-004, SUB-S-006, SUB-S-008, SUB-S-012, SUB-S-015,
-// X-18, R-30, B-034
+// SEPX-S-009, X-18, R-30, B-034
 #[test]
 fn subscription_is_acknowledged_notified_and_ended() {
     for id in ["7", r#""7""#] {
@@ -117,7 +117,7 @@ fn subscription_ends_with_its_exchange_and_is_bounded() {
     assert_eq!(site.refusal(json).0, 406);
 }
 
-// covers: CANC-S-004, SUB-S-008, SUB-S-012, X-01, SUB-C-011, SUB-C-010
+// covers: CANC-S-004, SUB-S-008, SUB-S-012, SEPX-S-009, X-01, SUB-C-011, SUB-C-010
 #[test]
 fn duplex_subscriptions_are_distinguished_by_id() {
     let mut bench = Bench::with(announces).open(A);
