@@ -149,6 +149,11 @@ impl WiredServer {
         earliest(self.shared.poll_timeout(), self.connections.poll_timeout())
     }
 
+    /// Returns the configuration.
+    pub fn config(&self) -> &Arc<ServerConfig> {
+        self.shared.config()
+    }
+
     /// Returns the number of requests that the application received and has not answered.
     pub fn running(&self) -> usize {
         self.shared.running()

@@ -272,6 +272,11 @@ impl SharedServer {
         }
     }
 
+    /// Returns the configuration.
+    pub fn config(&self) -> &Arc<ServerConfig> {
+        &self.config
+    }
+
     /// Returns the number of requests that the application received and has not answered.
     pub fn running(&self) -> usize {
         self.server.running()

@@ -2,13 +2,13 @@
 //! each of its messages anywhere.
 
 use mcp_proto::exchange::ExchangeId;
-use mcp_proto::input::{Answer, InputRequest, Note, RequestKey, ServerCommand};
+use mcp_proto::input::{Answer, Change, InputRequest, Note, RequestKey, ServerCommand};
 use mcp_proto::model::elicitation::{ElicitRequest, ElicitResult, Form, UrlRequest};
 use mcp_proto::model::logging::LogMessage;
 use mcp_proto::model::tools::{CallToolResult, Tool};
 use mcp_proto::route::{Cx, Routed, ToolError};
 use mcp_proto::rpc::Object;
-use mcp_proto::server::{Context, Incoming, Responder};
+use mcp_proto::server::{Context, Incoming, Responder, ServerConfig};
 use mcp_proto::{Handler, Instant, LogLevel, Outcome, Progress, Router, tool};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -95,20 +95,23 @@ impl Mark {
 
 /// The server of a run: one tool, several pages of others.
 pub fn router() -> Router {
-    with_tools(Router::new("sim", "1"), tool("work").describe("does what its arguments say"))
+    with_tools(tool("work").describe("does what its arguments say"))
 }
 
-/// The same with other tools at any time, and with messages that have a mark.
+/// The same with messages that have a mark.
 pub fn marked_router() -> Router {
-    let router = Router::new("sim", "1").tools_change().prompts_change().watchable().logging();
-    with_tools(router, tool("work"))
+    with_tools(tool("work"))
 }
 
-fn with_tools(router: Router, work: Tool) -> Router {
+fn with_tools(work: Tool) -> Router {
+    let router = Router::new("sim", "1").tools_change().prompts_change().watchable().logging();
     let tools = (0..7).map(|n| tool(&format!("other{n}")));
-    // The run itself does the work of a handler, in steps.
-    let unused = || Handler::inline(|_| Outcome::internal("the run does not call it"));
     [work].into_iter().chain(tools).fold(router, |router, tool| router.add(tool, unused()))
+}
+
+/// The run itself does the work of a handler, in steps.
+fn unused() -> Handler {
+    Handler::inline(|_| Outcome::internal("the run does not call it"))
 }
 
 /// The result of a step of a task.
@@ -154,6 +157,13 @@ impl Application {
     /// An application with these tools.
     pub const fn new(router: Router) -> Self {
         Self { router, tasks: BTreeMap::new(), handed: BTreeMap::new(), runs: 0 }
+    }
+
+    /// Replaces the router, by one with another tool or without it. Returns the lists that differ.
+    pub fn replace(&mut self, is_larger: bool, config: &ServerConfig) -> Vec<Change> {
+        let next = self.router.clone().without_tool("other9");
+        let next = if is_larger { next.add("other9", unused()) } else { next };
+        self.router.replace(next, config).expect("it offers tools as before")
     }
 
     /// Takes a request as the next run. Returns the answer, if there is one at once.
@@ -259,6 +269,18 @@ fn outcome(cx: &Cx, work: &Work, mark: Mark) -> Outcome {
 fn page(work: &Work, mark: Mark, question: String) -> UrlRequest {
     let page = UrlRequest::new(question, "https://pages.example/");
     page.id(if work.host.is_some() { mark.text() } else { work.tag.to_string() })
+}
+
+/// Returns a change of a list or of a resource, or for the last two of eight whether the router is
+/// to be replaced by the larger one.
+pub fn some_change(n: u64) -> Result<Change, bool> {
+    match n {
+        0 => Ok(Change::Prompts),
+        1..=3 => Ok(Change::Resource(format!("sim:{n}"))),
+        4 => Ok(Change::Resource("sim:1/part".into())),
+        5 => Ok(Change::Tools),
+        _ => Err(n == 6),
+    }
 }
 
 /// Returns progress of a request that does not exist.

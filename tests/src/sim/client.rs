@@ -2,6 +2,7 @@
 //! events.
 
 use super::report::{Report, Transcript};
+use super::rng::Rng;
 use super::web::Tap;
 use mcp_proto::client::{ClientConfig, Event, State, Target, Termination};
 use mcp_proto::error::Refused;
@@ -14,7 +15,7 @@ use mcp_proto::input::{
 use mcp_proto::model::elicitation::ElicitResult;
 use mcp_proto::rpc::Object;
 use mcp_proto::wired::WiredClient;
-use mcp_proto::{CallError, Instant, tools};
+use mcp_proto::{CallError, Instant, LogLevel, Watch, tools};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -75,6 +76,8 @@ pub struct Client<X> {
     pub challenges: Vec<(AuthKey, Challenge)>,
     /// The time of the latest event about a change of the tools.
     pub changed: Option<Instant>,
+    /// The resources that it has ever watched.
+    watched: BTreeSet<String>,
     /// Whether the application has closed it.
     pub closing: bool,
     /// How it ended.
@@ -107,6 +110,7 @@ impl<X> Client<X> {
             questions: Vec::new(),
             challenges: Vec::new(),
             changed: None,
+            watched: BTreeSet::new(),
             closing: false,
             ended: None,
             said: None,
@@ -141,6 +145,9 @@ impl<X> Client<X> {
     ) -> Result<Applied, Refused<WiredClientInput>> {
         if let Input::Event(_, IoEvent::Read(bytes)) = &input {
             self.seen.read += bytes.len() as u64;
+        }
+        if let Input::Command(ClientCommand::Watch(watch)) = &input {
+            self.watched.extend(watch.uris.iter().cloned());
         }
         self.closing |= input == Input::Command(ClientCommand::Close);
         if let Some(tap) = &mut self.tap {
@@ -247,6 +254,10 @@ impl<X> Client<X> {
                 self.timed.clear();
             }
             Event::Changed(Change::Tools) => self.changed = Some(now),
+            Event::Changed(Change::Resource(uri)) => {
+                let whole = uri.split('/').next().expect("a text has a first part");
+                assert!(self.watched.contains(whole), "an update of {uri}, which was never watched");
+            }
             Event::Diagnostic(_) => self.seen.diagnostics += 1,
             Event::Terminated(why) => {
                 assert!(self.made.values().all(|made| made.ended), "calls that never ended");
@@ -313,6 +324,19 @@ pub(super) fn some_answer(n: u64, text: &str) -> InputAnswer {
         1 => ElicitResult::Cancel,
         _ => ElicitResult::Accept(Object::new().with("answer", text)),
     })
+}
+
+/// A command about what is watched and logged.
+pub(super) fn watch_or_log(rng: &mut Rng) -> ClientCommand {
+    match rng.below(8) {
+        0 => ClientCommand::RootsChanged,
+        1 | 2 => ClientCommand::LogLevel(LogLevel::ALL.get(rng.below(9) as usize).copied()),
+        _ => {
+            let mut watch = Watch::new();
+            (watch.tools, watch.prompts) = (rng.per_mille(600), rng.per_mille(300));
+            ClientCommand::Watch((0..rng.below(4)).fold(watch, |watch, n| watch.with_uri(format!("sim:{n}"))))
+        }
+    }
 }
 
 /// An input that no correct driver sends. The last of seven is one that is allowed.

@@ -2,7 +2,7 @@
 //! events with the actions of the handlers.
 
 use super::super::app::{Mark, Work, reply};
-use super::super::client::{Client, some_answer};
+use super::super::client::{Client, some_answer, watch_or_log};
 use super::super::report::Report;
 use super::{Rng, Scenario};
 use mcp_proto::client::{Event, ListenerStart, Policy, Repeat, Resume};
@@ -13,7 +13,7 @@ use mcp_proto::input::{Authorization, CallId, ClientCommand, InputKey, InputRequ
 use mcp_proto::model::elicitation::ElicitRequest;
 use mcp_proto::rpc::Object;
 use mcp_proto::server::Sessions;
-use mcp_proto::{Call, CallError, ClientConfig, LogLevel, ProtocolVersion, Versions, Watch, tools};
+use mcp_proto::{Call, CallError, ClientConfig, ProtocolVersion, Versions, tools};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -40,8 +40,6 @@ pub struct Host {
     pub(super) watches: bool,
     /// Questions that were answered.
     pub(super) answered: u64,
-    /// The resources that it has ever watched.
-    watched: BTreeSet<String>,
     asks: bool,
     rng: Rng,
     /// The calls of questions.
@@ -102,7 +100,6 @@ impl Host {
             principal,
             watches: config.watch.tools && (older.is_none() || listener != ListenerStart::Never && has_sessions),
             answered: 0,
-            watched: BTreeSet::new(),
             asks: older.is_none_or(|version| has_sessions && version.rules().elicitation),
             rng,
             asked: BTreeMap::new(),
@@ -154,18 +151,7 @@ impl Client<Host> {
 
     /// A command about what is watched and logged.
     pub(super) fn watch_or_log(&mut self) -> ClientCommand {
-        let rng = &mut self.own.rng;
-        match rng.below(8) {
-            0 => ClientCommand::RootsChanged,
-            1 | 2 => ClientCommand::LogLevel(LogLevel::ALL.get(rng.below(9) as usize).copied()),
-            _ => {
-                let mut watch = Watch::new();
-                (watch.tools, watch.prompts) = (rng.per_mille(600), rng.per_mille(300));
-                let watch = (0..rng.below(4)).fold(watch, |watch, n| watch.with_uri(format!("sim:{n}")));
-                self.own.watched.extend(watch.uris.iter().cloned());
-                ClientCommand::Watch(watch)
-            }
-        }
+        watch_or_log(&mut self.own.rng)
     }
 
     /// Whether it watches the tools now, and is sure to receive their changes.
@@ -255,10 +241,6 @@ impl Client<Host> {
             }
             Event::Elicited(id) => assert!(self.own.pages.remove(&id), "the page {id} is unknown, or complete"),
             Event::Changed(Change::Tools) => report.changes += 1,
-            Event::Changed(Change::Resource(uri)) => {
-                let whole = uri.split('/').next().expect("a text has a first part");
-                assert!(self.own.watched.contains(whole), "an update of {uri}, which was never watched");
-            }
             Event::Log { message, .. } => {
                 let marks = Mark::all(message.data.as_str());
                 assert!(!marks.is_empty() && marks.iter().all(|mark| mark.host == self.number), "{message:?}");

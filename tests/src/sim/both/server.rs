@@ -2,7 +2,7 @@
 //! and its restart, and the invariants of its requests.
 
 use super::super::accept;
-use super::super::app::{Deed, Task, stray_note};
+use super::super::app::{Deed, Task, some_change, stray_note};
 use super::super::digest::log::{Engine, Op};
 use super::end::RAW;
 use super::host::Done;
@@ -231,18 +231,21 @@ impl World {
 
     // ---- its life
 
-    /// The list of tools has changed, or a user has done what a web page asks for.
+    /// What the server offers has changed, or a user has done what a web page asks for.
     pub(super) fn publish(&mut self) {
         if let Some(id) = self.end.pages.pop_front() {
             self.apply_to_server(Input::Command(ServerCommand::Elicited(id)));
         }
-        let change = match self.below(8) {
-            0 => Change::Prompts,
-            n @ 1..=3 => Change::Resource(format!("sim:{n}")),
-            4 => Change::Resource("sim:1/part".into()),
-            _ => Change::Tools,
-        };
-        self.apply_to_server(Input::Command(ServerCommand::Publish(change)));
+        let changes =
+            some_change(self.below(8)).map_or_else(|is_larger| self.replace(is_larger), |change| vec![change]);
+        for change in changes {
+            self.apply_to_server(Input::Command(ServerCommand::Publish(change)));
+        }
+    }
+
+    fn replace(&mut self, is_larger: bool) -> Vec<Change> {
+        self.log.push(Engine::Server, self.net.now, || Op::Replace(is_larger));
+        self.end.app.replace(is_larger, &self.end.config)
     }
 
     /// It is gone without a word.

@@ -57,6 +57,8 @@ pub enum Op {
     StrayNote,
     /// The tools, the prompts or the resources changed, or the resource of this URI.
     Publish(ChangeOp),
+    /// The router of the server is replaced, by one with another tool or without it.
+    Replace(bool),
     /// The web page with this id is complete.
     Elicited(String),
     /// The access of this principal ends.

@@ -113,6 +113,7 @@ impl Replay {
             Op::Wire(connection, wire) => self.input(now, Input::Event(ConnectionId(*connection), wire.wire())),
             Op::Tick => self.input(now, Input::Tick),
             Op::Publish(change) => self.input(now, Input::Command(ServerCommand::Publish(change.change()))),
+            Op::Replace(is_larger) => drop(self.setting.app.replace(*is_larger, &self.setting.server)),
             Op::Revoke(principal) => {
                 self.input(now, Input::Command(ServerCommand::Revoke(principal.as_str().into())));
             }

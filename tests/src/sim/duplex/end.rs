@@ -12,7 +12,7 @@ use super::{Scenario, Side, Transport, World};
 use bytes::Bytes;
 use mcp_proto::client::{Event, State, Termination, Timer};
 use mcp_proto::exchange::{Action, Closed, ConnectionId, ExitStatus, IoEvent, Shutdown};
-use mcp_proto::input::{Input, RequestKey, ServerCommand};
+use mcp_proto::input::{Change, Input, RequestKey, ServerCommand};
 use mcp_proto::wired::{WiredServer, WiredTimer};
 use mcp_proto::{CallError, Instant, server};
 use std::time::Duration;
@@ -232,6 +232,14 @@ impl World {
         if let Some(command) = command {
             let _ = self.end.server.command(self.net.now, command);
         }
+    }
+
+    /// Announces a change to the clients that watch it.
+    pub(super) fn announce(&mut self, change: Change) {
+        let input = Input::Command(ServerCommand::Publish(change));
+        self.log.server(self.net.now, &input);
+        let _ = self.end.server.apply(self.net.now, input);
+        self.drain_server();
     }
 
     /// Ends the server within a second.

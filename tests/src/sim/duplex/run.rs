@@ -1,7 +1,7 @@
 //! A run: the operations of the applications, inputs that nothing expects, and the end.
 
 use super::super::app::{self, Application, Work};
-use super::super::client::{Client, late, some_answer, stray, stray_answer};
+use super::super::client::{Client, late, some_answer, stray, stray_answer, watch_or_log};
 use super::super::digest::log::{Engine, Log, Op};
 use super::super::net::Net;
 use super::super::report::{Report, Transcript};
@@ -9,8 +9,9 @@ use super::super::rng::Rng;
 use super::super::world::NEVER;
 use super::end::Duplex;
 use super::{Scenario, World};
+use mcp_proto::client::State;
 use mcp_proto::exchange::{ConnectionId, IoEvent, Peer};
-use mcp_proto::input::{CallId, ClientCommand, Input, WiredClientInput};
+use mcp_proto::input::{CallId, Change, ClientCommand, Input, WiredClientInput};
 use mcp_proto::record::{Recorder, Redaction};
 use mcp_proto::rpc::Object;
 use mcp_proto::wired::{WiredClient, WiredServer};
@@ -115,6 +116,7 @@ impl World {
     /// left.
     pub fn run(&mut self) -> Report {
         self.drive();
+        self.check_watchers();
         self.net.chaos.rate = 0;
         for n in 0..self.clients.len() {
             self.apply(n, Input::Command(ClientCommand::Close));
@@ -152,8 +154,11 @@ impl World {
         }
         let n = self.below(self.clients.len() as u64) as usize;
         let call = self.some_call(n);
-        let command = match self.below(26) {
+        let command = match self.below(30) {
             0..=9 => return self.work(n),
+            26 | 27 => return self.publish(),
+            // Over HTTP a subscription is a stream without end, and these runs have one.
+            28 | 29 if self.is_lines() => watch_or_log(self.rng()),
             20..=24 => return self.spurious(n),
             10 | 11 => {
                 self.call(n, None, None, tools::list());
@@ -174,6 +179,18 @@ impl World {
             _ => return self.spurious(n),
         };
         self.apply(n, Input::Command(command));
+    }
+
+    /// What the server offers has changed.
+    fn publish(&mut self) {
+        let changes = app::some_change(self.below(8)).map_or_else(
+            |is_larger| {
+                self.log.push(Engine::Server, self.net.now, || Op::Replace(is_larger));
+                self.end.app.replace(is_larger, self.end.server.config())
+            },
+            |change| vec![change],
+        );
+        changes.into_iter().for_each(|change| self.announce(change));
     }
 
     fn some_call(&mut self, n: usize) -> CallId {
@@ -229,6 +246,26 @@ impl World {
                 _ => Input::Command(stray_answer()),
             };
             self.apply(n, input);
+        }
+    }
+
+    /// Where no message is lost, every client that watches the tools receives their change.
+    fn check_watchers(&mut self) {
+        if self.end.scenario.faults > 0 {
+            return;
+        }
+        self.net.now = self.net.now + Duration::from_millis(1);
+        let published = self.net.now;
+        let watchers = |world: &Self| -> Vec<usize> {
+            let watches =
+                |client: &WiredClient| client.client().state() == State::Ready && client.client().watched().tools;
+            (0..world.clients.len()).filter(|n| watches(&world.clients[*n].engine)).collect()
+        };
+        let before = watchers(self);
+        self.announce(Change::Tools);
+        self.drive();
+        for n in watchers(self).into_iter().filter(|n| before.contains(n)) {
+            assert!(self.clients[n].changed >= Some(published), "client {n} was not told that the tools changed");
         }
     }
 
