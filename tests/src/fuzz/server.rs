@@ -162,6 +162,11 @@ impl Run {
                 // The request may never have existed, or has ended.
                 let n = script.below(8) as u64;
                 let custom = Note::Custom("acme/note".into(), mcp_proto::Object::new());
+                if n == 5 {
+                    let changes = self.app.replace(script.below(2) == 1, self.engine.config());
+                    let publish = |change| self.tell(Input::Command(ServerCommand::Publish(change)));
+                    return changes.into_iter().for_each(publish);
+                }
                 self.tell(Input::Command(match n {
                     6 => ServerCommand::Publish(Change::Resource("a:1/part".into())),
                     7 => ServerCommand::Notify(RequestKey::new(1), Note::Log(LogMessage::new(LogLevel::Error, "d"))),

@@ -418,7 +418,7 @@ fn results_are_decoded_leniently_and_without_loss() {
     assert_eq!(failed.structured, None);
 }
 
-// covers: PAGE-C-001, PAGE-C-003, PAGE-C-004, PAGE-C-006, B-284, B-285, B-286
+// covers: PAGE-C-001, PAGE-C-003, PAGE-C-004, PAGE-C-006, X-37, B-284, B-285, B-286
 #[test]
 fn paging_stops_at_a_repeated_cursor_and_at_the_limit() {
     let page = |names: &[&str], cursor: Option<&str>| {

@@ -295,7 +295,7 @@ fn open_pages_are_bounded() {
     }
 }
 
-// covers: ELIC-S-018, ELIC-S-019, X-08
+// covers: ELIC-S-018, ELIC-S-019, X-08, X-46
 #[test]
 fn error_with_pages_is_sent_only_where_it_may_be() {
     let valid = r#"{"elicitations":[{"mode":"url","message":"m","url":"https://a.example/","elicitationId":"i"}]}"#;

@@ -222,7 +222,7 @@ fn invalid_line_gets_an_error_and_ends_nothing() {
     assert!(bench.say(A, "nonsense").is_empty());
 }
 
-// covers: RPC-B-008, B-064, B-289
+// covers: RPC-B-008, X-19, B-064, B-289
 #[test]
 fn notifications_get_no_response_and_end_nothing() {
     let mut bench = Bench::new().initialized(A, "2025-06-18", "{}");

@@ -78,7 +78,7 @@ fn one_handler_asks_a_model_on_every_revision() {
     }
 }
 
-// covers: SAMP-C-016
+// covers: SAMP-C-016, X-33
 #[test]
 fn handler_learns_that_the_user_rejected_it() {
     for (version, config) in every_revision() {
