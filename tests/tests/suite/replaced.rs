@@ -17,7 +17,7 @@ fn names(client: &Client) -> Vec<String> {
     tools_of(client).into_iter().map(|tool| tool.name).collect()
 }
 
-// covers: S2-16, B-289
+// covers: SUB-S-015, RSUB-S-003, RES-S-008
 #[test]
 fn connected_clients_use_the_replaced_router() {
     let _limit = limit();

@@ -38,7 +38,7 @@ fn clone_with_an_addition_leaves_the_original_as_it_is() {
     assert_eq!(names(&Bench::new(more).modern("tools/list", "").unwrap()), ["more"]);
 }
 
-// covers: S2-16
+// covers: RSUB-S-003
 #[test]
 fn exactly_the_lists_that_differ_are_returned() {
     let first = one_of_each();
@@ -190,7 +190,7 @@ fn walk(
     }
 }
 
-// covers: PAGE-S-002, PAGE-S-008, B-286
+// covers: PAGE-S-002, PAGE-S-008
 #[test]
 fn replacement_between_two_pages_repeats_and_skips_nothing() {
     type Add = fn(Router, &str) -> Router;

@@ -38,7 +38,7 @@ fn listed(link: &mut Link) -> Vec<String> {
     get(link, tools::list()).expect("a page").tools.into_iter().map(|tool| tool.name).collect()
 }
 
-// covers: S2-16, B-289
+// covers: SUB-S-015, RSUB-S-003, RES-S-008
 #[test]
 fn clients_learn_of_exactly_the_lists_that_differ() {
     for mut config in all_configs() {
