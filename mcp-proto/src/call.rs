@@ -341,7 +341,8 @@ pub fn custom<T: DeserializeOwned>(
 /// report its outcome with [`fetched`](Self::fetched).
 pub struct Pages<M: Paged> {
     call: Call<M>,
-    seen: alloc::collections::BTreeSet<String>,
+    /// The hashes of the cursors: a cursor may be as long as its message.
+    seen: alloc::collections::BTreeSet<[u8; 32]>,
     next: NextPage,
     max: usize,
     left: usize,
@@ -409,7 +410,7 @@ impl<M: Paged> Pages<M> {
         if self.left == 0 {
             return Err(CallError::TooManyPages(self.max));
         }
-        if !self.seen.insert(cursor.clone()) {
+        if !self.seen.insert(hmac_sha256::Hash::hash(cursor.as_bytes())) {
             return Err(DecodeError::new("the server repeats a page cursor").into());
         }
         self.next = NextPage::Cursor(cursor);

@@ -5,6 +5,8 @@ use crate::rpc::{DecodeError, Object};
 use crate::version::ProtocolVersion;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
+use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
 
 /// Creates a call that asks for values of an argument of this prompt: name it with
 /// [`argument`](Call::argument).
@@ -66,7 +68,8 @@ impl Method for Complete {
 #[derive(Clone, PartialEq, Debug, Default)]
 #[non_exhaustive]
 pub struct Completion {
-    /// The values, best first. A server sends at most [`MAX_VALUES`](Self::MAX_VALUES).
+    /// The values, best first: at most [`MAX_VALUES`](Self::MAX_VALUES). A client drops further
+    /// ones of a server, and sets `has_more`.
     pub values: Vec<String>,
     /// Number of all values, which may be more than those in `values`.
     pub total: Option<u64>,
@@ -106,10 +109,11 @@ impl Completion {
 
     fn from_object(result: Object) -> Result<Self, DecodeError> {
         let completion = result.object("completion")?;
+        let First { values, is_cut } = completion.required("values")?;
         Ok(Self {
-            values: completion.required("values")?,
+            values,
             total: completion.optional("total")?,
-            has_more: completion.optional("hasMore")?.unwrap_or(false),
+            has_more: completion.optional("hasMore")?.unwrap_or(false) || is_cut,
             other: result.without(&["completion", "resultType"]),
         })
     }
@@ -121,6 +125,43 @@ impl Completion {
         let completion =
             Object::new().with("values", sent).with_opt("total", self.total).with("hasMore", self.has_more || is_cut);
         Object::new().with("completion", completion).with_all(&self.other)
+    }
+}
+
+/// The first values of a list that may have any number of them.
+struct First {
+    values: Vec<String>,
+    is_cut: bool,
+}
+
+impl<'de> Deserialize<'de> for First {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(ReadFirst)
+    }
+}
+
+struct ReadFirst;
+
+impl<'de> Visitor<'de> for ReadFirst {
+    type Value = First;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of texts")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<First, A::Error> {
+        let mut values = Vec::new();
+        while values.len() < Completion::MAX_VALUES {
+            match all.next_element()? {
+                Some(value) => values.push(value),
+                None => return Ok(First { values, is_cut: false }),
+            }
+        }
+        let mut is_cut = false;
+        while all.next_element::<IgnoredAny>()?.is_some() {
+            is_cut = true;
+        }
+        Ok(First { values, is_cut })
     }
 }
 
@@ -175,6 +216,17 @@ mod tests {
         assert_eq!(least, Completion::default());
         for bad in ["{}", r#"{"completion":[]}"#, r#"{"completion":{}}"#, r#"{"completion":{"values":[1]}}"#] {
             assert!(decode(bad).is_err(), "{bad}");
+        }
+    }
+
+    // covers: COMP-S-002
+    #[test]
+    fn values_beyond_the_first_100_are_not_kept() {
+        for count in [99, 100, 101, 100_000] {
+            let values: Vec<String> = (0..count).map(|n: u32| format!("\"{n}\"")).collect();
+            let read = decode(&format!(r#"{{"completion":{{"values":[{}]}}}}"#, values.join(","))).unwrap();
+            assert_eq!((read.values.len(), read.has_more), (count.min(100) as usize, count > 100));
+            assert_eq!(read.values.last().map(|last| last.parse()), Some(Ok(count.min(100) - 1)));
         }
     }
 
