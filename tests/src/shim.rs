@@ -290,7 +290,7 @@ fn options(client: u64, config: ClientConfig, stderr: StderrTo, events: bool) ->
 /// Returns the form of an event that a row may count.
 pub(crate) fn form(event: &Event) -> Option<EventLine> {
     Some(match event {
-        Event::Notification { .. } => EventLine::Notification,
+        Event::Notification { .. } | Event::Log { .. } => EventLine::Notification,
         Event::Diagnostic(diagnostic) => EventLine::Diagnostic(diagnostic.kind.code().into()),
         Event::Lost { notifications, diagnostics } => {
             EventLine::Lost { notifications: *notifications, diagnostics: *diagnostics }

@@ -26,7 +26,10 @@ fn row(name: &str) {
 tests! {
     // covers: B-118, S0-31
     fn line_over_the_limit_loses_only_that_line => row("a line of 1 GiB");
-    fn notifications_in_a_flood_are_reported_or_counted => row("1,000,000 notifications");
+    // covers: B-118, B-189
+    fn resource_over_the_limit_ends_only_its_call => row("a resource of 1 GiB");
+    // covers: S0-31, B-274
+    fn notifications_in_a_flood_are_reported_or_counted => rows("1,000,000 notifications", "1,000,000 log messages");
     fn untaken_notifications_are_bounded_by_their_bytes => row("208 notifications of 4 MiB, not taken");
     fn flood_in_one_read_takes_linear_time_and_bounded_memory =>
         rows("1,000,000 notifications in one read of a client", "1,000,000 pings in one read of a server");

@@ -94,6 +94,8 @@ tests! {
         rows("more connections than there may be", "listens more often than there may be");
         row("opens more sessions than there may be");
     };
+    // covers: B-189, RSUB-C-001
+    fn number_of_watched_resources_is_bounded => row("watches 100,000 resources");
 
     // ---- Sessions ----
 

@@ -133,6 +133,13 @@ tests! {
     fn stream_ends_with_its_call =>
         rows("a primed stream, goes on and says nothing", "a call is over while its stream is awaited");
 
+    // ---- Lists ----
+
+    // covers: B-284, B-189
+    fn list_without_end_is_given_up => rows("a list of tools without end", "a list of tools in a circle");
+    // covers: B-013, B-189
+    fn result_over_the_limit_fails_its_call => row("a result of 1 GiB");
+
     // ---- Sessions and listeners ----
 
     // covers: S0-52, S0-54

@@ -148,6 +148,28 @@ fn router(output: &Output, ears: &Arc<Ears>) -> Router {
             const NOTE: &[u8] = b"{\"jsonrpc\":\"2.0\",\"method\":\"custom/tick\"}\n";
             done(many.raw(|pipe| fill(pipe, NOTE, amount * NOTE.len() as u64)))
         })
+        .tool(tool("logs").describe("that many log messages"), {
+            let output = output.clone();
+            move |_, Amount { amount }: Amount| {
+                const LOG: &[u8] = concat!(
+                    r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"all is well"}}"#,
+                    "\n"
+                )
+                .as_bytes();
+                done(output.raw(|pipe| fill(pipe, LOG, amount * LOG.len() as u64)))
+            }
+        })
+        .tool(tool("large").describe("answers the request 2 with a resource of that many bytes"), {
+            let output = output.clone();
+            move |_, Amount { amount }: Amount| {
+                let start = r#"{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"resource","resource":{"uri":"x:large","text":""#;
+                done(output.raw(|pipe| {
+                    pipe.write_all(start.as_bytes())?;
+                    fill(pipe, b"x", amount)?;
+                    pipe.write_all(b"\"}}]}}\n")
+                }))
+            }
+        })
         .tool(tool("nonsense").describe("that many lines that are no messages"), {
             let output = output.clone();
             move |_, Amount { amount }: Amount| done(output.raw(|pipe| fill(pipe, b"?\n", amount * 2)))

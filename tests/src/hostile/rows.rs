@@ -49,7 +49,9 @@ const LONG: Duration = Duration::from_secs(30);
 /// The rows, in the order of the table.
 pub(super) const ROWS: &[Row] = &[
     row_on("a line of 1 GiB", DRIVERS, 48, long_line),
-    row_on("1,000,000 notifications", DRIVERS, 32, notes),
+    row_on("a resource of 1 GiB", DRIVERS, 48, large_resource),
+    row_on("1,000,000 notifications", DRIVERS, 32, |bench| notes(bench, "notes")),
+    row_on("1,000,000 log messages", DRIVERS, 32, |bench| notes(bench, "logs")),
     row_on("208 notifications of 4 MiB, not taken", DRIVERS, 64, heavy_notes),
     // The buffer itself is 40 MB, and exists twice: in the making, and as given.
     row_on("1,000,000 notifications in one read of a client", ENGINE, 140, |bench| timed(bench, engine::client_notes)),
@@ -157,10 +159,21 @@ fn long_line(bench: &Bench) -> Result<String, String> {
     Ok("1 bad-message; this call and later ones are answered".into())
 }
 
-fn notes(bench: &Bench) -> Result<String, String> {
+/// The call ends at once, since its id precedes the part that is too long.
+fn large_resource(bench: &Bench) -> Result<String, String> {
+    let mut client = bench.start(&[], Setup { timeout: None, ..Setup::default() })?;
+    let ended = client.call(call("large", &json!({"amount": bench.size})));
+    let is_so = matches!(&ended, Err(CallError::Decode(e)) if e.to_string().contains("longer than the limit"));
+    expect(is_so, || format!("the call ends with {ended:?}"))?;
+    echo(&mut client)?;
+    client.close()?;
+    Ok(format!("{}; later calls are answered", ended.map_or_else(|e| e.to_string(), |_| String::new())))
+}
+
+fn notes(bench: &Bench, tool: &str) -> Result<String, String> {
     let count = bench.scaled(MILLION);
     let mut client = bench.start(&[], Setup::default())?;
-    amount(&mut client, "notes", count)?;
+    amount(&mut client, tool, count)?;
     echo(&mut client)?;
     let (told, lost) = client.leave()?.notes(count)?;
     Ok(format!("{told} told, {lost} counted as lost; calls are answered"))

@@ -8,6 +8,7 @@ mod answers;
 mod doors;
 mod flow;
 mod links;
+mod lists;
 mod parts;
 mod sessions;
 mod statuses;
@@ -17,4 +18,4 @@ use super::Row;
 
 /// The tables of rows, in their order.
 pub const WEB: &[&[Row]] =
-    &[answers::ROWS, statuses::ROWS, links::ROWS, doors::ROWS, streams::ROWS, sessions::ROWS, flow::ROWS];
+    &[answers::ROWS, statuses::ROWS, links::ROWS, doors::ROWS, streams::ROWS, sessions::ROWS, lists::ROWS, flow::ROWS];

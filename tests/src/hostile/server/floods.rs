@@ -55,6 +55,7 @@ pub(super) const ROWS: &[Row] = &[
     row("more connections than there may be", connections),
     row("more calls at once than there may be", calls),
     row("listens more often than there may be", listens),
+    row_on("watches 100,000 resources", DRIVERS, 64, watches),
 ];
 
 /// Everything before it is answered, and nothing after it.
@@ -225,4 +226,38 @@ fn listens(bench: &Bench) -> Result<String, String> {
     drop(links);
     site.is_well()?;
     Ok("503 and Retry-After; then there is room again".into())
+}
+
+/// A subscription, and a session, watch as many resources as one may. The server says which.
+fn watches(bench: &Bench) -> Result<String, String> {
+    const MANY: u64 = 100_000;
+    const ROOM: usize = 1000;
+    let site = bench.site(|_| {})?;
+    let uris: Vec<String> = (0..bench.scaled(MANY)).map(|n| format!("x:{n:06}")).collect();
+    let ask = Ask::modern("subscriptions/listen", None)
+        .message(|message| message["params"]["notifications"] = serde_json::json!({"resourceSubscriptions": uris}));
+    let mut link = site.says(&ask)?;
+    link.opens()?;
+    let said = link.until(&format!("x:{:06}", ROOM - 1))?;
+    expect(said.matches("\"x:").count() == ROOM, || format!("acknowledged: {said:.200}"))?;
+    drop(link);
+    let session = site.session(LEGACY)?;
+    let subscribe = |id: usize| {
+        let params = serde_json::json!({"uri": format!("x:{id}")});
+        let message =
+            serde_json::json!({"jsonrpc": "2.0", "id": id, "method": "resources/subscribe", "params": params});
+        Ask::legacy(LEGACY, Some(&session), &message).bytes()
+    };
+    let mut link = site.visit()?;
+    let writing = link.say_beside((0..2 * ROOM).flat_map(subscribe).collect())?;
+    for id in 0..2 * ROOM {
+        let answer = link.answer().map_err(|why| format!("answer {id}: {why}"))?;
+        let refused = answer.json()?["error"]["code"] == -32603;
+        expect(refused == (id >= ROOM), || format!("subscription {id} is answered with {answer}"))?;
+    }
+    writing.join().map_err(|_| "the writer panics")?;
+    drop(link);
+    site.serves_session(LEGACY, &session)?;
+    site.is_well()?;
+    Ok(format!("{ROOM} are watched by each; the others are refused"))
 }

@@ -31,7 +31,7 @@ struct Waits {
 }
 
 pub(super) fn router(wrap: fn(Tool) -> Handler, change: impl FnOnce(&mut ServerConfig)) -> Router {
-    let empty = Router::new("target", "1.0").configure(change);
+    let empty = Router::new("target", "1.0").watchable().configure(change);
     TOOLS.iter().fold(empty, |router, (name, function)| router.add(tool(name), wrap(*function)))
 }
 
