@@ -11,6 +11,7 @@ pub(crate) mod endings;
 mod hook;
 mod observed;
 mod own;
+mod pages;
 mod programs;
 pub(crate) mod raw;
 mod replaced;
