@@ -9,7 +9,7 @@ struct Order {
     count: u32,
 }
 
-#[derive(serde::Deserialize)]
+#[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Praised {
     dish: String,
 }
@@ -25,7 +25,9 @@ fn main() -> std::io::Result<()> {
             let dish: String = cx.variable("dish")?;
             Ok(DISHES.contains(&&*dish).then(|| format!("{dish} of the day")))
         })
-        .prompt(prompt("praise").argument("dish"), |_cx, praised: Praised| Ok(format!("Praise the {}.", praised.dish)))
+        .prompt(prompt("praise").arguments_of::<Praised>(), |_cx, praised: Praised| {
+            Ok(format!("Praise the {}.", praised.dish))
+        })
         .complete_prompt("praise", "dish", |_cx, entered| {
             Ok(DISHES.into_iter().filter(|dish| dish.starts_with(entered)).collect::<Vec<_>>())
         });

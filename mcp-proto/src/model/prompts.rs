@@ -149,6 +149,59 @@ impl Prompt {
         self
     }
 
+    /// Adds an argument for each field of a struct, which the handler gets: a text, or an enum
+    /// without data. `Option<T>` is not required, and neither is a field with a serde default. Doc
+    /// comments describe the arguments. They are in the order of the schema: by name, unless the
+    /// feature `preserve_order` of crate `schemars` is on.
+    ///
+    /// ```
+    /// use mcp_proto::schema::schemars::{self, JsonSchema};
+    /// use mcp_proto::{Router, prompt};
+    ///
+    /// #[derive(serde::Deserialize, JsonSchema)]
+    /// struct Guest {
+    ///     /// who is greeted
+    ///     name: String,
+    ///     tone: Option<Tone>,
+    /// }
+    ///
+    /// #[derive(serde::Deserialize, JsonSchema)]
+    /// #[serde(rename_all = "lowercase")]
+    /// enum Tone {
+    ///     Formal,
+    ///     Friendly,
+    /// }
+    ///
+    /// let greet = prompt("greet").arguments_of::<Guest>();
+    /// assert_eq!(greet.arguments[0].description.as_deref(), Some("who is greeted"));
+    /// assert!(greet.arguments[0].required && !greet.arguments[1].required);
+    /// let router = Router::new("greeter", "1.0").prompt(greet, |_cx, guest: Guest| {
+    ///     Ok(match guest.tone {
+    ///         Some(Tone::Formal) => format!("Greet {} formally.", guest.name),
+    ///         _ => format!("Greet {}.", guest.name),
+    ///     })
+    /// });
+    /// # drop(router);
+    /// ```
+    ///
+    /// # Panics
+    /// If a field is anything else, since the arguments of prompts are texts. The message has the
+    /// JSON Pointer of the field in the schema.
+    #[cfg(feature = "schema")]
+    #[must_use]
+    pub fn arguments_of<T: schemars::JsonSchema + ?Sized>(mut self) -> Self {
+        let members = crate::schema::text_members::<T>().unwrap_or_else(|e| panic!("{e}"));
+        let arguments = members.into_iter().map(|member| PromptArgument {
+            name: member.name,
+            title: member.title,
+            description: member.description,
+            required: member.required,
+            other: Object::new(),
+        });
+        self.arguments.extend(arguments);
+        self
+    }
+
     /// Decodes a prompt.
     ///
     /// # Errors

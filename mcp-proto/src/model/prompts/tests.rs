@@ -147,3 +147,19 @@ fn content_that_a_prompt_must_not_have_is_found() {
         assert!(content.check().is_err(), "{content:?}");
     }
 }
+
+#[cfg(feature = "schema")]
+#[derive(schemars::JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct Counted {
+    subject: String,
+    #[serde(rename = "a/b")]
+    count: u32,
+}
+
+#[cfg(feature = "schema")]
+#[test]
+#[should_panic(expected = "/properties/a~1b")]
+fn field_that_is_no_text_is_refused_with_its_path() {
+    let _ = Prompt::new("counted").arguments_of::<Counted>();
+}

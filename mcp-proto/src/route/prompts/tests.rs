@@ -178,3 +178,54 @@ fn prompt_can_ask_in_both_eras() {
     let mut bench = Bench::legacy(router(), "2025-11-25");
     assert!(bench.say("prompts/get", r#"{"name":"ask"}"#)[0].contains("elicitation/create"));
 }
+
+#[cfg(feature = "schema")]
+mod typed {
+    use super::*;
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+
+    #[derive(Deserialize, JsonSchema)]
+    struct Report {
+        /// what it is about
+        #[schemars(title = "Subject")]
+        subject: String,
+        tone: Option<Tone>,
+        #[serde(default)]
+        language: String,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    enum Tone {
+        Dry,
+        /// with many words
+        Flowery,
+    }
+
+    // covers: PROMPT-S-011, PROMPT-S-012
+    #[test]
+    fn arguments_of_a_type_are_listed_and_decoded() {
+        let report = prompt("report").arguments_of::<Report>().argument("more");
+        // Their order depends on a feature of `serde_json`.
+        let mut arguments = report.arguments.clone();
+        arguments.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        let subject = PromptArgument::new("subject").title("Subject").describe("what it is about");
+        let [language, tone] = ["language", "tone"].map(|name| PromptArgument::new(name).optional());
+        assert_eq!(arguments, [language, PromptArgument::new("more"), subject, tone]);
+
+        let mut bench = Bench::new(Router::new("n", "1").prompt(report, |_cx, report: Report| {
+            let tone = report.tone.map(|tone| matches!(tone, Tone::Flowery));
+            Ok(format!("{} {tone:?} [{}]", report.subject, report.language))
+        }));
+        let mut get = |arguments: &str| {
+            let rest = format!(r#","name":"report","arguments":{{"more":"",{arguments}}}"#);
+            bench.modern("prompts/get", &rest).map(|result| result.to_json().as_str().to_string()).map_err(|e| e.code)
+        };
+        assert!(get(r#""subject":"x""#).unwrap().contains("x None []"));
+        assert!(get(r#""subject":"x","tone":"flowery","language":"de""#).unwrap().contains("x Some(true) [de]"));
+        for bad in [r#""tone":"dry""#, r#""subject":"x","tone":"loud""#, r#""subject":7"#] {
+            assert_eq!(get(bad), Err(-32602), "{bad}");
+        }
+    }
+}
