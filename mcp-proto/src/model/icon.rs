@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 /// looks at it. Fetch it without credentials, follow no redirect to another scheme or origin, check
 /// the type of its bytes, and limit their number.
 #[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Icon {
     src: String,
@@ -21,11 +22,13 @@ pub struct Icon {
     /// The theme that it was designed for. `None`: any.
     pub theme: Option<Theme>,
     /// Members that this type does not name, unchanged.
+    #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]
     pub other: Object,
 }
 
 /// The theme of a user interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub enum Theme {
     /// Dark text on a light background.
     Light,
@@ -84,6 +87,13 @@ impl Icon {
     /// Returns its URI as received, which a client must not use without a check of its own.
     pub fn unchecked_src(&self) -> &str {
         &self.src
+    }
+
+    /// Returns the memory that it allocates, in bytes.
+    pub(crate) fn heap_size(&self) -> usize {
+        let sizes: usize = self.sizes.iter().map(|size| size_of::<String>() + size.capacity()).sum();
+        let texts = self.src.capacity() + self.mime_type.as_ref().map_or(0, String::capacity);
+        texts + sizes + self.other.heap_size()
     }
 
     fn read(json: &RawJson) -> Result<Self, DecodeError> {

@@ -1,11 +1,15 @@
 //! The identity of both sides: `initialize` and `server/discover`.
 
 use super::capabilities::ServerCapabilities;
+use super::icon::Icon;
 use crate::rpc::{DecodeError, Object};
 use crate::version::ProtocolVersion;
 use alloc::string::String;
+use alloc::vec::Vec;
 
-/// The name and version of a program (`Implementation`).
+/// The name and version of a program (`Implementation`), and what a user interface shows of it.
+/// That of a peer is untrusted: neither compare it with that of another program, nor open its
+/// website unasked.
 #[derive(Clone, PartialEq, Debug)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -14,9 +18,16 @@ pub struct Implementation {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// Its name, for people.
+    /// Its name, for people. Not sent before 2025-06-18, which introduced it.
     pub title: Option<String>,
-    /// Members that this type does not name, unchanged.
+    /// What it is for. Not sent before 2025-11-25, which introduced it.
+    pub description: Option<String>,
+    /// The URL of its website. Not sent before 2025-11-25, which introduced it.
+    pub website_url: Option<String>,
+    /// Its icons. Not sent before 2025-11-25, which introduced them.
+    pub icons: Vec<Icon>,
+    /// Members that this type does not name, unchanged. Also a description, website or icons of a
+    /// peer that are malformed, since a connection does not depend on them.
     #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]
     pub other: Object,
 }
@@ -24,20 +35,76 @@ pub struct Implementation {
 impl Implementation {
     /// Creates a description of a program.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
-        Self { name: name.into(), version: version.into(), title: None, other: Object::new() }
+        Self {
+            name: name.into(),
+            version: version.into(),
+            title: None,
+            description: None,
+            website_url: None,
+            icons: Vec::new(),
+            other: Object::new(),
+        }
+    }
+
+    /// Sets its name, for people.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// Sets its description.
+    #[must_use]
+    pub fn describe(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// Sets the URL of its website.
+    #[must_use]
+    pub fn website_url(mut self, url: impl Into<String>) -> Self {
+        self.website_url = Some(url.into());
+        self
+    }
+
+    /// Adds an icon.
+    #[must_use]
+    pub fn icon(mut self, icon: impl Into<Icon>) -> Self {
+        self.icons.push(icon.into());
+        self
     }
 
     pub(crate) fn read(object: Object) -> Result<Self, DecodeError> {
-        let (name, version) = (object.required("name")?, object.required("version")?);
-        let title = object.optional("title")?;
-        Ok(Self { name, version, title, other: object.without(&["name", "version", "title"]) })
+        let mut read = Self::new(object.required::<String>("name")?, object.required::<String>("version")?);
+        read.title = object.optional("title")?;
+        let mut other = object.without(&["name", "version", "title"]);
+        if let Ok(description) = other.optional("description") {
+            read.description = description;
+            other.remove("description");
+        }
+        if let Ok(url) = other.optional("websiteUrl") {
+            read.website_url = url;
+            other.remove("websiteUrl");
+        }
+        if let Ok(icons) = Icon::read_all(&other) {
+            read.icons = icons;
+            other.remove("icons");
+        }
+        Ok(Self { other, ..read })
     }
 
     pub(crate) fn write(&self, version: ProtocolVersion) -> Object {
+        let rules = version.rules();
         let mut object = Object::new().with("name", self.name.as_str()).with("version", self.version.as_str());
-        if version.rules().titles {
+        if rules.titles {
             object = object.with_opt("title", self.title.as_deref());
         }
+        if rules.icons {
+            object = object
+                .with_opt("description", self.description.as_deref())
+                .with_opt("websiteUrl", self.website_url.as_deref());
+        }
+        Icon::add_all(&self.icons, &rules, &mut object);
         object.with_all(&self.other)
     }
 }
@@ -145,5 +212,48 @@ impl CacheHints {
             };
             result.set("cacheScope", scope);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rpc::RawJson;
+
+    fn read(json: &str) -> Result<Implementation, DecodeError> {
+        Implementation::read(Object::read(&RawJson::parse(String::from(json)).unwrap()).unwrap())
+    }
+
+    // covers: ICON-C-004
+    #[test]
+    fn program_is_described_as_far_as_its_revision_can() {
+        let made = Implementation::new("n", "1")
+            .title("N")
+            .describe("does it")
+            .website_url("https://n.example")
+            .icon(Icon::new("https://n.example/i.png").size("any"));
+        let with_other = Implementation { other: Object::new().with("x", 1_i64), ..made.clone() };
+        let [base, title, rest] = [
+            r#""name":"n","version":"1""#,
+            r#","title":"N""#,
+            r#","description":"does it","websiteUrl":"https://n.example","icons":[{"src":"https://n.example/i.png","sizes":["any"]}]"#,
+        ];
+        for version in ProtocolVersion::ALL {
+            let title = if version >= ProtocolVersion::V2025_06_18 { title } else { "" };
+            let rest = if version >= ProtocolVersion::V2025_11_25 { rest } else { "" };
+            let written = alloc::format!("{{{base}{title}{rest},\"x\":1}}");
+            assert_eq!(with_other.write(version).to_json().as_str(), written, "{version}");
+        }
+        let whole = with_other.write(ProtocolVersion::V2026_07_28).to_json();
+        assert_eq!(read(whole.as_str()), Ok(with_other));
+        assert_eq!(read(r#"{"name":"n","version":"1","icons":null}"#), Ok(Implementation::new("n", "1")));
+    }
+
+    #[test]
+    fn malformed_ornaments_of_a_peer_stay_as_they_are() {
+        let odd = r#""description":7,"websiteUrl":{},"icons":[{"src":1}]"#;
+        let read = read(&alloc::format!(r#"{{"name":"n","version":"1",{odd}}}"#)).unwrap();
+        assert_eq!((read.description, read.website_url, read.icons.len()), (None, None, 0));
+        assert_eq!(read.other.to_json().as_str(), alloc::format!("{{{odd}}}"));
     }
 }

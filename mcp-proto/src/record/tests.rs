@@ -12,6 +12,7 @@ use crate::exchange::{
 };
 use crate::input::{ClientCommand, InputAnswer, InputKey, NotificationId, Watch};
 use crate::model::elicitation::ElicitResult;
+use crate::model::icon::{Icon, Theme};
 use crate::model::roots::Roots;
 use crate::model::sampling::SampleResult;
 use crate::rpc::{EncodeError, ErrorObject, Object, RawJson};
@@ -37,7 +38,8 @@ fn config() -> ClientConfig {
     let program = Program::new("serve").arg("--key=k").env("A", "b").inherit(inherit).group(Group::Inherit);
     let mut config = ClientConfig::program(program.current_dir("/"));
     config.info.title = Some("Title \"1\"\n".into());
-    config.info.other = Object::new().with("websiteUrl", "https://example.com");
+    config.info.icons.push(Icon::new("data:,").mime("image/png").theme(Theme::Dark));
+    config.info.other = Object::new().with("color", "blue");
     config.capabilities.sampling.get_or_insert_default().other =
         Object::new().with("deep", Object::new().with("er", 1u64));
     config.policy = Policy::Modern;
