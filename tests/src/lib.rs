@@ -12,6 +12,7 @@ pub mod heap;
 pub mod hostile;
 pub mod interop;
 pub mod items;
+pub mod kitchen;
 pub mod load;
 pub mod modules;
 pub mod orphans;

@@ -1,6 +1,8 @@
 #![forbid(unsafe_code)]
-//! The examples of a server with everything and of its client, together.
+//! The examples of a server with everything and of its client, together, and their lines beside
+//! those of other SDKs. The program `kitchen` runs the clients and servers of these.
 
+use mcp_tests::kitchen::{KITCHENS, meet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -15,25 +17,21 @@ fn example(name: &str) -> PathBuf {
 
 #[test]
 fn client_uses_everything_that_the_server_offers() {
-    let output = Command::new(example("kitchen_client")).arg(example("kitchen_server")).output().expect("it runs");
-    let said = String::from_utf8(output.stdout).expect("unicode");
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    let lines: Vec<&str> = said.lines().collect();
-    assert_eq!(
-        lines,
-        [
-            r#"Some("2 of soup"), Some("11 to 22"), Some("stew of the day")"#,
-            r#"Some("Praise the salad."), ["salad", "soup", "stew"]"#,
-        ]
-    );
+    assert_eq!(meet(&[example("kitchen_client")], &[example("kitchen_server")]), Ok(()));
 }
 
 #[test]
 fn examples_are_as_short_as_promised() {
-    let server = include_str!("../examples/kitchen_server.rs");
-    let client = include_str!("../examples/kitchen_client.rs");
-    for (text, most) in [(server, 30), (client, 20)] {
+    for (text, most) in KITCHENS[0].texts.iter().zip([30, 20]) {
         let lines = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with("//!")).count();
         assert!(lines <= most, "{lines} of {most}");
+    }
+}
+
+#[test]
+fn readme_has_the_lines_of_each_kitchen() {
+    let readme = include_str!("../../README.md");
+    for kitchen in KITCHENS {
+        assert!(readme.contains(&format!("\n{kitchen}\n")), "the README lacks {kitchen}");
     }
 }

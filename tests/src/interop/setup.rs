@@ -64,7 +64,7 @@ pub fn programs() -> PathBuf {
 
 /// Returns the program that runs JavaScript, and the directory of the packages. A script must be
 /// beside the packages to find them.
-fn install_node() -> Result<(PathBuf, PathBuf), String> {
+pub(crate) fn install_node() -> Result<(PathBuf, PathBuf), String> {
     let node = env::var_os("NODE").unwrap_or_else(|| "node".into());
     let place = place("node")?;
     let from = programs().join("node");
@@ -81,7 +81,7 @@ fn install_node() -> Result<(PathBuf, PathBuf), String> {
 }
 
 /// Returns the interpreter with the packages of a list. Each is checked against the hash in it.
-fn install_python(list: &str) -> Result<PathBuf, String> {
+pub(crate) fn install_python(list: &str) -> Result<PathBuf, String> {
     let system = env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
     let place = place(list.trim_end_matches(".txt"))?;
     let python = place.join("venv/bin/python");
