@@ -310,7 +310,8 @@ impl ServerLimits {
 pub struct FrameLimits {
     /// Maximum length of one line without its newline, in bytes. A longer line is one
     /// [`InvalidMessage`](crate::rpc::InvalidMessage); the codec skips its rest without buffering
-    /// it. Default 16 MiB.
+    /// it. The call that it answers ends with an error, wherever the line has its id. Default 16
+    /// MiB.
     pub max_line: usize,
     /// Maximum size of the field values of one server-sent event, in bytes. Comments and unknown
     /// fields do not count. A larger event fails its exchange. Default 16 MiB.

@@ -151,7 +151,7 @@ fn watched_resources() {
 }
 
 /// Reads a resource of `size` bytes over stdio.
-fn large_resource(head: &str, size: usize) -> Result<CallError, String> {
+fn large_resource([head, tail]: [&str; 2], size: usize) -> Result<CallError, String> {
     const PART: usize = 64 << 10;
     let mut engine = WiredClient::new(Arc::new(config()), [7; 32], NOW);
     let opened = iter::from_fn(|| engine.poll_output()).find_map(|action| match action {
@@ -171,7 +171,7 @@ fn large_resource(head: &str, size: usize) -> Result<CallError, String> {
     let mut ended = None;
     for n in 0..=size / PART {
         if n == size / PART {
-            hear(&mut engine, Bytes::from_static(b"\"}]}}\n"));
+            hear(&mut engine, Bytes::from(format!("{tail}\n")));
         } else {
             hear(&mut engine, part.clone());
         }
@@ -200,7 +200,10 @@ fn bad_input_of_a_server_takes_bounded_memory() {
     flood_of_completions();
     flood_of_log_messages();
     watched_resources();
-    let head = r#"{"jsonrpc":"2.0","id":2,"result":{"contents":[{"uri":"x:large","text":""#;
-    let error = large_resource(head, 64 << 20);
-    assert!(matches!(&error, Ok(CallError::Decode(e)) if e.to_string().contains("limit")), "{error:?}");
+    let id_first = [r#"{"jsonrpc":"2.0","id":2,"result":{"contents":[{"uri":"x:large","text":""#, r#""}]}}"#];
+    let id_last = [r#"{"result":{"contents":[{"uri":"x:large","text":""#, r#""}]},"jsonrpc":"2.0","id":2}"#];
+    for message in [id_first, id_last] {
+        let error = large_resource(message, 64 << 20);
+        assert!(matches!(&error, Ok(CallError::Decode(e)) if e.to_string().contains("limit")), "{error:?}");
+    }
 }

@@ -4,8 +4,12 @@
 //!
 //! How the bytes are split never changes the lines. The codec scans each byte once for LF, and
 //! copies it at most once into its line (amortized). The cost of a line is therefore proportional
-//! to its length, in any number of pieces.
+//! to its length, in any number of pieces. A line that is too long is reported when that is known,
+//! and once more at its end if it turns out to be the response to a request.
 
+mod skipped;
+
+use self::skipped::Skipped;
 use super::input::{BOM, ByteQueue, LARGE};
 use crate::exchange::Inbound;
 use crate::limits::FrameLimits;
@@ -24,6 +28,8 @@ pub(super) struct Lines {
     partial: Vec<u8>,
     /// The line was too long and has been reported. The bytes up to its LF are dropped.
     skipping: bool,
+    /// What is known of that line, unless its id is: it may follow.
+    skipped: Option<Skipped>,
     /// No line has ended yet.
     first: bool,
     eof: bool,
@@ -42,6 +48,7 @@ impl Lines {
             input: ByteQueue::default(),
             partial: Vec::new(),
             skipping: false,
+            skipped: None,
             first: true,
             eof: false,
             ended: false,
@@ -66,12 +73,17 @@ impl Lines {
     }
 
     pub(super) fn at_boundary(&self) -> bool {
-        self.input.is_empty() && self.partial.is_empty() && !self.skipping
+        self.input.is_empty() && self.partial.is_empty() && !self.skipping && self.skipped.is_none()
     }
 
     pub(super) fn poll_item(&mut self) -> Option<Inbound> {
         if self.held {
             return None;
+        }
+        if !self.skipping
+            && let Some(item) = self.finish_skipped()
+        {
+            return Some(item);
         }
         while let Some(front) = self.input.front() {
             let blank = if self.partial.is_empty() && !self.skipping { space(front) } else { 0 };
@@ -86,7 +98,13 @@ impl Lines {
             let mut item = None;
             self.look(count + usize::from(end.is_some()));
             if self.skipping {
+                if let (Some(skipped), Some(front)) = (&mut self.skipped, self.input.front()) {
+                    skipped.read(&front[..count]);
+                }
                 self.input.skip(count);
+                if end.is_some() {
+                    item = self.finish_skipped();
+                }
             } else if self.partial.len() + count > self.limits.max_line {
                 item = Some(self.too_long(count));
                 self.skipping = true;
@@ -122,6 +140,9 @@ impl Lines {
             }
             Some(item) => return Some(item),
             None => {}
+        }
+        if let Some(item) = self.finish_skipped() {
+            return Some(item);
         }
         self.skipping = false;
         self.ended = true;
@@ -177,11 +198,22 @@ impl Lines {
     fn too_long(&mut self, count: usize) -> Inbound {
         let room = self.limits.max_line - self.partial.len();
         self.extend(room);
-        self.input.skip(count - room);
         let line = Bytes::from(mem::take(&mut self.partial));
         let defect = rpc::parse(line.clone(), self.limits.max_depth).err();
         let defect = defect.unwrap_or_else(|| InvalidMessage::new(InvalidKind::TooLong, &line));
+        if defect.id.is_none() && !defect.has_method {
+            let mut skipped = Skipped::default();
+            skipped.read(&line);
+            skipped.read(self.input.front().map_or(&[][..], |front| &front[..count - room]));
+            self.skipped = Some(skipped);
+        }
+        self.input.skip(count - room);
         Inbound::Invalid(InvalidMessage { kind: InvalidKind::TooLong, ..defect })
+    }
+
+    /// Returns the end of a line that was too long, if it is a response whose id was not known yet.
+    fn finish_skipped(&mut self) -> Option<Inbound> {
+        self.skipped.take().and_then(Skipped::finish).map(Inbound::Invalid)
     }
 
     fn look(&mut self, _count: usize) {

@@ -7,8 +7,8 @@ use mcp_proto::frame::{Conn, Kind};
 use mcp_proto::limits::FrameLimits;
 use mcp_proto::rpc::{InvalidKind, InvalidMessage, parse, parse_batch_or_message};
 
-/// Any cut of a stream of lines gives the same items as the whole stream and as a naive twin, and
-/// holds no more than one line.
+/// Any cut of a stream of lines gives the items of the whole stream and of a naive twin, and holds
+/// no more than one line.
 ///
 /// # Panics
 /// If not.
@@ -21,9 +21,12 @@ pub fn check(data: &[u8]) {
     let cut = u64::from(script.byte());
     let bytes = script.rest();
     let expected = twin(bytes, &limits);
-    assert_eq!(read([Bytes::copy_from_slice(bytes)], &limits, true), expected, "whole");
-    assert_eq!(read(pieces(bytes, cut), &limits, true), expected, "in pieces");
-    assert_eq!(read(pieces(bytes, cut), &limits, false), expected, "in pieces, polled late");
+    let mut whole = read([Bytes::copy_from_slice(bytes)], &limits, true);
+    assert_eq!(read(pieces(bytes, cut), &limits, true), whole, "in pieces");
+    assert_eq!(read(pieces(bytes, cut), &limits, false), whole, "in pieces, polled late");
+    // The twin does not read the rest of a line that is too long.
+    whole.retain(|item| !matches!(item, Inbound::Invalid(defect) if defect.head.is_empty()));
+    assert_eq!(whole, expected, "whole");
 }
 
 fn read(pieces: impl IntoIterator<Item = Bytes>, limits: &FrameLimits, polls: bool) -> Vec<Inbound> {

@@ -162,6 +162,21 @@ fn small_lines_are_copied_and_large_ones_share_the_buffer() {
     }
 }
 
+// covers: B-118, S0-31
+#[test]
+fn response_over_the_limit_is_known_by_an_id_at_its_end() {
+    let long = format!(r#"{{"result":{{"x":"{}"}},"jsonrpc":"2.0","id":7}}"#, "x".repeat(60));
+    let first = bad(InvalidKind::TooLong, &long.as_bytes()[..50]);
+    let defect = InvalidMessage { id: Some(Id::Int(7)), ..InvalidMessage::new(InvalidKind::TooLong, b"") };
+    check(50, format!("{long}\n").as_bytes(), &[first.clone(), Inbound::Invalid(defect.clone())]);
+    check(50, format!(" {long} \r\n").as_bytes(), &[first.clone(), Inbound::Invalid(defect)]);
+    // Not its end, a request, and the id of another object.
+    let cut = &long[..long.len() - 1];
+    for other in [cut.to_string(), format!(r#"{cut},"method":"m"}}"#), format!(r#"{{"x":{long}}}"#)] {
+        check(50, format!("{other}\n").as_bytes(), &[bad(InvalidKind::TooLong, &other.as_bytes()[..50])]);
+    }
+}
+
 // covers: S0-35
 #[test]
 fn nothing_is_parsed_before_it_is_polled() {
@@ -258,6 +273,8 @@ proptest! {
         }
         conn.eof();
         poll(&mut conn, &mut items);
+        // The twin does not read the rest of a line that is too long.
+        items.retain(|item| !matches!(item, Inbound::Invalid(defect) if defect.head.is_empty()));
         prop_assert_eq!(items, twin(40, &bytes));
     }
 }
