@@ -1,13 +1,13 @@
 //! Both adapters behind one interface, with the adapter as a value: a program that exists for each
 //! of them is written once.
 
-use mcp_proto::adapter::{ClientOptions, ConnectError, IntoTarget, Service};
-use mcp_proto::call::{IntoCall, Method};
+use mcp_proto::adapter::{ClientOptions, ConnectError, IntoTarget, Service, Watcher};
+use mcp_proto::call::{IntoCall, Method, Paged};
 use mcp_proto::client::{Termination, Verdict};
 use mcp_proto::input::CallId;
 use mcp_proto::route::IntoOutput;
 use mcp_proto::stats::{ClientStats, ServerStats};
-use mcp_proto::{CallError, Cx, Object, Progress, Refusal, Router, ServerInfo, Tool, ToolError, tools};
+use mcp_proto::{Call, CallError, Cx, LogLevel, Object, Progress, Refusal, Router, ServerInfo, Tool, ToolError, Watch};
 use serde::de::DeserializeOwned;
 use smol::future::FutureExt;
 use smol::{Timer, block_on};
@@ -171,14 +171,41 @@ impl Client {
         }
     }
 
-    /// Returns all tools, from all pages.
+    /// Returns all elements of a list, from all pages.
     ///
     /// # Errors
     /// Why the call of a page has no result.
-    pub fn tools(&self) -> Result<Vec<Tool>, CallError> {
+    pub fn all<M: Paged>(&self, list: Call<M>) -> Result<Vec<M::Element>, CallError> {
         match self {
-            Self::Blocking(client) => client.pages(tools::list()).collect(),
-            Self::Smol(client, _) => block_on(client.pages(tools::list()).all()),
+            Self::Blocking(client) => client.pages(list).collect(),
+            Self::Smol(client, _) => block_on(client.pages(list).all()),
+        }
+    }
+
+    /// Watches these changes until the watcher is dropped.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub fn watch(&self, watch: Watch) -> Result<Watcher, Refusal> {
+        match self {
+            Self::Blocking(client) => client.watch(watch),
+            Self::Smol(client, _) => client.watch(watch),
+        }
+    }
+
+    /// Requests log messages of this level or above.
+    pub fn log_level(&self, level: Option<LogLevel>) {
+        match self {
+            Self::Blocking(client) => client.log_level(level),
+            Self::Smol(client, _) => client.log_level(level),
+        }
+    }
+
+    /// The user says that the web page with this id is complete.
+    pub fn elicited(&self, id: &str) {
+        match self {
+            Self::Blocking(client) => client.elicited(id),
+            Self::Smol(client, _) => client.elicited(id),
         }
     }
 

@@ -117,7 +117,7 @@ impl Task {
 impl Step {
     fn take(&self, client: &Client, listed: &mut Vec<Tool>) -> Result<(), String> {
         match self {
-            Self::List => *listed = client.tools().map_err(|why| why.to_string())?,
+            Self::List => *listed = client.all(tools::list()).map_err(|why| why.to_string())?,
             Self::Call(calls) => {
                 call(client, calls.iter().map(|(name, arguments)| tools::call(name).arguments(arguments)).collect())?;
             }

@@ -6,8 +6,11 @@
 //! [`servers`] is the table of servers for our client over stdio, [`web`] that over HTTP,
 //! [`clients`] that of clients for our server ([`offer`]).
 
+pub mod areas;
 pub mod callers;
 pub mod clients;
+pub mod ear;
+pub mod everything;
 pub mod listening;
 pub mod offer;
 pub mod processes;
@@ -20,17 +23,12 @@ pub mod steps;
 mod tests;
 pub mod web;
 
-use std::collections::BTreeMap;
 use std::process::Command;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::adapters::Adapter;
-use mcp_proto::client::{Event, Policy, Verdict};
-use mcp_proto::input::Change;
-use mcp_proto::model::roots::Root;
-use mcp_proto::model::sampling::{SampleRequest, SampleResult};
-use mcp_proto::{CallToolResult, ElicitResult, ErrorObject, Object};
+use mcp_proto::CallToolResult;
+use mcp_proto::client::{Policy, Verdict};
 use serde_json::Value;
 
 /// Time between the start and the cancellation of a call, so that the server has begun it. The call
@@ -166,123 +164,4 @@ pub struct Plan<'a> {
     pub verdict: Option<Verdict>,
     /// The root that the client declares.
     pub root: String,
-}
-
-/// The state that the callbacks of a session share with its steps. Clones share it too.
-#[derive(Clone, Default)]
-pub struct Ear(Arc<(Mutex<Heard>, Condvar)>);
-
-/// The received events, and the answers to give.
-#[derive(Default)]
-struct Heard {
-    /// The content of the user. `None` declines.
-    form: Option<Object>,
-    /// The URI of the one root.
-    root: String,
-    asked: Vec<&'static str>,
-    notifications: BTreeMap<String, usize>,
-    tools_changed: usize,
-    reconnected: usize,
-    lost: Option<String>,
-    diagnostics: Vec<String>,
-    stderr: Vec<String>,
-}
-
-impl Ear {
-    /// Creates the state with this root.
-    pub fn new(root: &str) -> Self {
-        let ear = Self::default();
-        root.clone_into(&mut ear.lock().root);
-        ear
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Heard> {
-        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Begins a call with the content of the user.
-    fn begin(&self, form: Option<&Value>) -> Result<(), String> {
-        let form = form.map(Object::encode).transpose().map_err(|why| why.to_string())?;
-        let mut heard = self.lock();
-        heard.form = form;
-        heard.asked.clear();
-        Ok(())
-    }
-
-    /// Returns the requests of the server since the beginning of the call.
-    fn asked(&self) -> Vec<&'static str> {
-        self.lock().asked.clone()
-    }
-
-    fn elicit(&self) -> ElicitResult {
-        let mut heard = self.lock();
-        heard.asked.push("user");
-        heard.form.clone().map_or(ElicitResult::Decline, ElicitResult::Accept)
-    }
-
-    fn sample(&self, question: &SampleRequest) -> Result<SampleResult, ErrorObject> {
-        self.lock().asked.push("model");
-        if question.messages.is_empty() {
-            return Err(ErrorObject::new(-32602, "no messages"));
-        }
-        Ok(SampleResult::text("none", "forty-two"))
-    }
-
-    fn roots(&self) -> Result<Vec<Root>, ErrorObject> {
-        let mut heard = self.lock();
-        heard.asked.push("roots");
-        Ok(vec![Root::new(heard.root.as_str()).name("the only one")])
-    }
-
-    fn event(&self, event: Event) {
-        let mut heard = self.lock();
-        match event {
-            Event::Notification { method, .. } => *heard.notifications.entry(method.into_owned()).or_default() += 1,
-            Event::Changed(Change::Tools) => heard.tools_changed += 1,
-            Event::Reconnecting { .. } => heard.reconnected += 1,
-            Event::ListenerLost { cause, again } => heard.lost = Some(format!("lost: {cause}, again {again:?}")),
-            Event::Diagnostic(diagnostic) => heard.diagnostics.push(diagnostic.to_string()),
-            _ => return,
-        }
-        self.0.1.notify_all();
-    }
-
-    fn line(&self, line: &str) {
-        self.lock().stderr.push(line.to_owned());
-    }
-
-    /// Returns how often the tools have changed.
-    pub fn changes(&self) -> usize {
-        self.lock().tools_changed
-    }
-
-    /// Waits until the tools have changed more often than `before`.
-    pub fn changed(&self, before: usize) -> Result<usize, String> {
-        let waited = self.0.1.wait_timeout_while(self.lock(), SOON, |heard| heard.tools_changed <= before);
-        let (heard, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        match heard.tools_changed {
-            times if times > before => Ok(times),
-            times => Err(format!("{times} times, as before; what came is {:?}", heard.notifications)),
-        }
-    }
-
-    /// Returns the reason why a listener or a subscription was given up.
-    pub fn lost(&self) -> Option<String> {
-        self.lock().lost.clone()
-    }
-
-    /// Returns how often a stream was resumed.
-    pub fn reconnected(&self) -> usize {
-        self.lock().reconnected
-    }
-
-    /// Returns the diagnostics of our client about the peer.
-    pub fn diagnostics(&self) -> Vec<String> {
-        self.lock().diagnostics.clone()
-    }
-
-    /// Returns the standard error of the peer.
-    pub fn stderr(&self) -> Vec<String> {
-        self.lock().stderr.clone()
-    }
 }

@@ -9,6 +9,8 @@ use mcp_proto::client::Policy;
 use mcp_proto::{ProtocolVersion, Versions};
 use serde_json::json;
 
+use super::areas::{member_type, same};
+use super::everything::tools_only;
 use super::setup::{Installed, empty, programs};
 use super::steps::{Does, Expect, Step, call, step};
 use super::web::Web;
@@ -101,6 +103,9 @@ impl Server {
 /// Its tool continues to sleep, and nothing else ends the program at the end of its input.
 const TIMER: &str = "the timer of a call that was cancelled keeps it alive";
 
+/// The code of 2026-07-28, without its data, in revisions that have another code.
+pub(super) const UNNAMED: &str = "for an unknown resource it answers -32602 without the URI, in place of -32002";
+
 /// The policies of a server that supports only legacy revisions.
 const LEGACY_ONLY: &[(Policy, &str)] = &[(Policy::Auto, LEGACY), (Policy::Legacy, LEGACY), (Policy::Legacy, OLDEST)];
 
@@ -137,7 +142,12 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
         Server {
             tools: &["echo", "get-sum", "trigger-sampling-request", "get-roots-list"],
             steps: everything,
-            deviations: &[(LEGACY, "exit", TIMER, Shows::Always), (OLDEST, "exit", TIMER, Shows::Always)],
+            deviations: &[
+                (LEGACY, "exit", TIMER, Shows::Always),
+                (OLDEST, "exit", TIMER, Shows::Always),
+                (LEGACY, "missing", UNNAMED, Shows::Always),
+                (OLDEST, "missing", UNNAMED, Shows::Always),
+            ],
             ..server("server-everything 2026.8.31", "everything", with(node("server-everything"), Path::new("stdio")))
         },
         Server {
@@ -268,6 +278,7 @@ pub(super) fn everything(_: &Server, revision: &str) -> Vec<Step> {
         step("changed", Does::HasChanged),
     ];
     fit(&mut steps, revision);
+    steps.extend(super::everything::offered(revision));
     steps
 }
 
@@ -292,6 +303,9 @@ fn filesystem(server: &Server, revision: &str) -> Vec<Step> {
         step("ping", Does::Ping),
     ];
     fit(&mut steps, revision);
+    steps.extend(tools_only(revision, |session| {
+        same(&member_type(session, "read_text_file", "content")?, &json!("string"))
+    }));
     steps
 }
 
@@ -307,5 +321,8 @@ fn memory(_: &Server, revision: &str) -> Vec<Step> {
         step("ping", Does::Ping),
     ];
     fit(&mut steps, revision);
+    steps.extend(tools_only(revision, |session| {
+        same(&member_type(session, "read_graph", "entities")?, &json!("array"))
+    }));
     steps
 }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_proto::adapter::{ClientOptions, ConnectError};
-use mcp_proto::client::Verdict;
+use mcp_proto::client::{ResultValidation, Verdict};
 use mcp_proto::process::Stderr;
-use mcp_proto::{CallError, ping, tools};
+use mcp_proto::{CallError, LogLevel, Watch, ping, schema, tools};
 use serde_json::Value;
 
+use super::ear::Ear;
 use super::servers::versions;
-use super::{Answer, BEFORE_CANCEL, EXIT, Ear, Place, Plan, SOON};
+use super::{Answer, BEFORE_CANCEL, EXIT, Place, Plan, SOON};
 use crate::adapters::{Adapter, Client};
 
 /// A client that is connected to a peer.
@@ -27,14 +28,16 @@ impl Session {
     /// Why it cannot connect.
     pub fn connect(adapter: Adapter, plan: Plan<'_>) -> Result<Self, String> {
         let ear = Ear::new(&plan.root);
-        let [user, model, roots, events, lines] = [(); 5].map(|()| ear.clone());
+        let [user, pages, model, roots, events, lines] = [(); 6].map(|()| ear.clone());
         let (policy, versions, verdict) = (plan.policy, versions(plan.revision), plan.verdict);
         let options = ClientOptions::new()
             .set(move |config| {
                 config.policy = policy;
                 config.versions = versions;
                 config.verdict = verdict;
-                config.watch.tools = true;
+                config.watch = Watch::new().with_tools().with_prompts().with_resources();
+                config.log_level = Some(LogLevel::Warning);
+                config.validate = Some(ResultValidation::reject(schema::validator()));
                 config.limits.frame.exit_timeout = EXIT;
             })
             .stderr(Stderr::Lines(Arc::new(move |line| lines.line(line))))
@@ -42,11 +45,13 @@ impl Session {
         let options = match adapter {
             Adapter::Blocking => options
                 .on_elicit(move |_| user.elicit())
-                .on_sample(move |question| model.sample(&question))
+                .on_elicit_url(move |page| pages.open(page))
+                .on_sample_with_tools(move |question| model.sample(&question))
                 .on_roots(move || roots.roots()),
             Adapter::Smol => options
                 .on_elicit_async(move |_| ready(user.elicit()))
-                .on_sample_async(move |question| ready(model.sample(&question)))
+                .on_elicit_url_async(move |page| ready(pages.open(page)))
+                .on_sample_with_tools_async(move |question| ready(model.sample(&question)))
                 .on_roots_async(move || ready(roots.roots())),
         };
         let client = match plan.place {
@@ -54,6 +59,11 @@ impl Session {
             Place::Url(url) => adapter.connect_driven(url, options),
         };
         Ok(Self { client: client.map_err(|why: ConnectError| why.to_string())?, ear })
+    }
+
+    /// Returns the client.
+    pub fn client(&self) -> &Client {
+        &self.client
     }
 
     /// Returns the revision in use.
@@ -68,7 +78,7 @@ impl Session {
 
     /// Returns the names of all tools, from all pages.
     pub fn tools(&self) -> Result<Vec<String>, String> {
-        let tools = self.client.tools().map_err(|why| why.to_string())?;
+        let tools = self.client.all(tools::list()).map_err(|why| why.to_string())?;
         Ok(tools.into_iter().map(|tool| tool.name).collect())
     }
 

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use mcp_proto::client::Policy;
+use mcp_proto::input::Change;
 use serde_json::{Value, json};
 
 use super::listening::Listening;
@@ -58,6 +59,8 @@ pub enum Does {
     /// Calls this tool, after which our client must report that the tools have changed, or has
     /// reported that it receives no changes for a while.
     Regained(&'static str),
+    /// Uses what the server offers beside its tools.
+    Check(fn(&Session) -> Result<String, String>),
     /// Waits for this number of lines of the server that begin with this text.
     Said(&'static str, usize),
 }
@@ -175,11 +178,12 @@ impl Step {
             Does::Cancel(tool, arguments) => session.cancel(tool, arguments).map(|()| "cancelled".to_owned()),
             Does::TimeOut(tool, arguments) => session.time_out(tool, arguments, LIMIT).map(|()| "timed out".to_owned()),
             Does::Ping => session.ping().map(|()| "answered".to_owned()),
-            Does::HasChanged => session.ear().changed(0).map(|times| format!("{times} times")),
+            Does::HasChanged => session.ear().changed(&Change::Tools, 0).map(|times| format!("{times} times")),
+            Does::Check(check) => check(session),
             Does::Changed(tool) => {
                 let before = session.ear().changes();
                 session.call(tool, &json!({}), None)?;
-                session.ear().changed(before).map(|times| format!("{times} times"))
+                session.ear().changed(&Change::Tools, before).map(|times| format!("{times} times"))
             }
             Does::Said(prefix, times) => web.ok_or(PIPED)?.said(prefix, *times),
             Does::Regained(tool) => {
@@ -188,7 +192,7 @@ impl Step {
                 session.call(tool, &json!({}), None)?;
                 match ear.lost() {
                     Some(why) => Ok(why),
-                    None => ear.changed(before).map(|times| format!("{times} times")),
+                    None => ear.changed(&Change::Tools, before).map(|times| format!("{times} times")),
                 }
             }
         }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::listening::{Listening, PORT};
 use super::processes::Watch;
 use super::relay::Relay;
-use super::servers::{LEGACY, MODERN, OFFERED, Server, everything, fit, offered};
+use super::servers::{LEGACY, MODERN, OFFERED, Server, UNNAMED, everything, fit, offered};
 use super::session::Session;
 use super::setup::{Installed, programs};
 use super::steps::{Does, Expect, Step, call, complaints, step, talk};
@@ -151,6 +151,9 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
                 (LEGACY, "restarted", NO_404, Shows::Always),
                 (SECOND, "restarted", NO_404, Shows::Always),
                 (FIRST, "restarted", NO_404, Shows::Always),
+                (LEGACY, "missing", UNNAMED, Shows::Always),
+                (SECOND, "missing", UNNAMED, Shows::Always),
+                (FIRST, "missing", UNNAMED, Shows::Always),
             ],
             faults: &[],
             folder: installed.scratch.join("web"),
