@@ -37,6 +37,9 @@ pub(super) struct Subscription {
     /// The id of the last subscription that the server ended. The server may report the end twice,
     /// in two ways.
     ended: Option<Id>,
+    /// The id of the last subscription that the client ended. On a duplex connection the server
+    /// sends its changes until it learns of the end.
+    cancelled: Option<Id>,
 }
 
 /// An open `subscriptions/listen` request.
@@ -184,6 +187,7 @@ impl Client {
         let Some(open) = self.subscription.open.take() else { return };
         self.send_cancel(&open.id, None);
         self.env.ids.retire(&open.id);
+        self.subscription.cancelled = Some(open.id);
     }
 
     /// Handles the end of the delay before another attempt, or of the time limit for the
@@ -304,6 +308,7 @@ impl Client {
         };
         let is_here = self.env.ids.exchange(&of) == Some(exchange);
         let is_open = self.subscription.open.as_ref().is_some_and(|open| open.id == of);
+        let is_over = self.subscription.cancelled.as_ref() == Some(&of);
         match (self.subscription.get_mut(&of).filter(|_| is_here), change) {
             (Some(open), None) if method == ACKNOWLEDGED && open.honoured.is_none() => {
                 self.on_acknowledged(&of, params);
@@ -315,6 +320,8 @@ impl Client {
                 self.env.event(Event::Changed(change));
             }
             (None, _) if self.env.ids.call(&of, Some(exchange)).is_some() => return false,
+            // What is still watched comes with the subscription that has replaced it.
+            (None, Some(Ok(_))) if is_over => {}
             _ => self.env.diagnose(DiagnosticKind::BadSubscription, format!("{method} of subscription {of}")),
         }
         true

@@ -418,6 +418,27 @@ fn new_subscription_replaces_the_old_one_without_a_gap() {
     rig.assert_at_rest();
 }
 
+// covers: SUB-C-010, SUB-C-011
+#[test]
+fn change_that_crosses_the_end_of_its_subscription_is_legal() {
+    let mut rig = modern(Watch::new().with_tools());
+    let (old, filter) = listens(&rig).pop().unwrap();
+    rig.say(acknowledged(&old, filter));
+    set(&mut rig, Watch::new().with_tools().with_prompts());
+    let (new, filter) = listens(&rig).pop().unwrap();
+    rig.say(acknowledged(&new, filter));
+    // The server has both until it reads the cancellation of the old one.
+    rig.say(told(LISTS[0], &old));
+    rig.say(told(LISTS[0], &new));
+    assert_eq!((changed(&rig), rig.diagnostics()), (vec![Change::Tools], vec![]));
+    set(&mut rig, Watch::new());
+    rig.say(told(LISTS[0], &new));
+    assert_eq!((changed(&rig).len(), rig.diagnostics()), (1, vec![]));
+    // The one before ended long ago.
+    rig.say(told(LISTS[0], &old));
+    assert_eq!((changed(&rig).len(), rig.diagnostics()), (1, vec![DiagnosticKind::BadSubscription]));
+}
+
 // covers: SUB-C-010, SUB-C-013
 #[test]
 fn server_that_allows_one_subscription_gets_one() {
