@@ -2,12 +2,16 @@
 
 import asyncio
 from typing import Annotated
+from weakref import WeakKeyDictionary
+
+import mcp_types as types
 
 from mcp.server import MCPServer
 from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.resolve import Elicit, ListRoots, Resolve, Sample
+from mcp.shared.exceptions import UrlElicitationRequiredError
 from mcp_types import CreateMessageResult, ListRootsResult, SamplingMessage, TextContent, ToolAnnotations
 from pydantic import BaseModel
 
@@ -101,6 +105,157 @@ async def note(ctx: Context) -> str:
     await ctx.session.send_tool_list_changed()
     await ctx.notify_tools_changed()
     return "noted"
+
+
+@server.resource("note://one", mime_type="text/plain")
+async def one() -> str:
+    return "the first note"
+
+
+@server.resource("note://bytes", mime_type="application/octet-stream")
+async def numbers() -> bytes:
+    return bytes([0, 1, 2, 255])
+
+
+@server.resource("greet://{name}")
+async def greeted(name: str) -> str:
+    return f"hello {name}"
+
+
+@server.prompt()
+async def greeting(name: str) -> str:
+    return f"Say hello to {name}."
+
+
+@server.completion()
+async def complete(ref, argument, context):
+    return types.Completion(values=[name for name in ("Ann", "Anton", "Bob") if name.startswith(argument.value)])
+
+
+# The level of each session: the SDK does not compare it with those of messages.
+levels = WeakKeyDictionary()
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+
+
+async def set_level(ctx, params):
+    levels[ctx.session._connection] = params.level
+    return types.EmptyResult()
+
+
+@server.tool(description="Logs two messages", structured_output=False)
+async def log(ctx: Context) -> str:
+    least = LEVELS.index(levels.get(ctx.session._connection, "debug"))
+    for level, message in (("info", "low"), ("warning", "high")):
+        if LEVELS.index(level) >= least:
+            await ctx.log(level, message, logger_name="interop")
+    return "logged"
+
+
+subscribed = WeakKeyDictionary()
+
+
+async def subscribe(ctx, params):
+    subscribed.setdefault(ctx.session._connection, set()).add(params.uri)
+    return types.EmptyResult()
+
+
+async def unsubscribe(ctx, params):
+    subscribed.get(ctx.session._connection, set()).discard(params.uri)
+    return types.EmptyResult()
+
+
+@server.tool(description="Changes the first note", structured_output=False)
+async def touch(ctx: Context) -> str:
+    # The first for the revision with subscriptions, the others for those without.
+    await ctx.notify_resource_updated("note://one")
+    for connection, uris in list(subscribed.items()):
+        if "note://one" in uris:
+            await connection.send_resource_updated("note://one")
+    return "touched"
+
+
+@server.tool(description="Adds a tool, a prompt and a resource", structured_output=False)
+async def grow(ctx: Context) -> str:
+    @server.tool(structured_output=False)
+    async def late() -> str:
+        return "came later"
+
+    server.prompt("late")(late)
+    server.resource("note://late")(late)
+    await ctx.session.send_tool_list_changed()
+    await ctx.session.send_prompt_list_changed()
+    await ctx.session.send_resource_list_changed()
+    # The first have no effect in the revision with subscriptions, these in those without.
+    await ctx.notify_tools_changed()
+    await ctx.notify_prompts_changed()
+    await ctx.notify_resources_changed()
+    return "grown"
+
+
+MULTIPLY = types.Tool(
+    name="multiply",
+    input_schema={"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}},
+)
+
+
+QUESTION = SamplingMessage(role="user", content=TextContent(type="text", text="What is six times seven?"))
+
+
+def first(answer):
+    return answer.content[0] if isinstance(answer.content, list) else answer.content
+
+
+async def ask_tool() -> Sample:
+    return Sample([QUESTION], max_tokens=20, tools=[MULTIPLY], tool_choice=types.ToolChoice(mode="required"))
+
+
+async def ask_again(answer: Annotated[types.CreateMessageResultWithTools, Resolve(ask_tool)]) -> Sample:
+    used = first(answer)
+    product = TextContent(type="text", text=str(used.input["a"] * used.input["b"]))
+    result = types.ToolResultContent(type="tool_result", tool_use_id=used.id, content=[product])
+    messages = [SamplingMessage(role="assistant", content=[used]), SamplingMessage(role="user", content=[result])]
+    return Sample([QUESTION, *messages], max_tokens=20, tools=[MULTIPLY])
+
+
+@server.tool(description="Asks a language model that uses a tool", structured_output=False)
+async def consult(answer: Annotated[types.CreateMessageResultWithTools, Resolve(ask_again)]) -> str:
+    return f"the model said: {first(answer).text}"
+
+
+PAGE = "https://example.org/page"
+
+
+@server.tool(description="Asks the user to open a page", structured_output=False)
+async def page(ctx: Context) -> str | types.InputRequiredResult:
+    if ctx.protocol_version >= "2026-07-28":
+        answer = (ctx.input_responses or {}).get("page")
+        if answer is None:
+            params = types.ElicitRequestURLParams(message="Please log in.", url=PAGE)
+            return types.InputRequiredResult(input_requests={"page": types.ElicitRequest(params=params)})
+        return f"page: {answer.action}"
+    answer = await ctx.elicit_url("Please log in.", PAGE, "page-1")
+    if answer.action == "accept":
+        await ctx.session.send_elicit_complete("page-1")
+    return f"page: {answer.action}"
+
+
+passed = []
+
+
+@server.tool(description="Refuses the first call until a page is complete", structured_output=False)
+async def gate() -> str:
+    if not passed:
+        passed.append(True)
+        params = types.ElicitRequestURLParams(message="Please log in.", url=PAGE, elicitation_id="gate-1")
+        raise UrlElicitationRequiredError([params])
+    return "let in"
+
+
+# What the SDK leaves to programs in older revisions.
+lowlevel = server._lowlevel_server
+lowlevel.add_request_handler("logging/setLevel", types.SetLevelRequestParams, set_level)
+lowlevel.add_request_handler("resources/subscribe", types.SubscribeRequestParams, subscribe)
+lowlevel.add_request_handler("resources/unsubscribe", types.UnsubscribeRequestParams, unsubscribe)
 
 
 if __name__ == "__main__":

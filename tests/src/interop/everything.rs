@@ -5,7 +5,7 @@ use mcp_proto::input::Change;
 use mcp_proto::{LogLevel, completion, prompts, resources};
 use serde_json::json;
 
-use super::areas::{member_type, not_found, pass_gate, same, told, watch};
+use super::areas::{member_type, not_found, pass_gate, same, told, watching};
 use super::servers::LEGACY;
 use super::session::Session;
 use super::steps::{Does, Expect, Step, call, step};
@@ -22,6 +22,7 @@ pub fn offered(revision: &str) -> Vec<Step> {
     let refused = Expect::text("User declined to open the URL (Elicitation ID: page-1)").asks(&["page"]);
     let accepted = Expect::text("User completed the URL").asks(&["page"]).form(json!({}));
     let mut steps = vec![
+        check("quiet", quiet),
         check("resources", listed),
         check("read", read),
         check("blob", blob),
@@ -130,29 +131,34 @@ fn completed_variable(session: &Session) -> Result<String, String> {
     same(&result.values, &vec!["7".to_owned()])
 }
 
-/// The server logs at `info` when it is asked for a subscription, and it has before: our client
-/// wanted messages from `warning` on.
-fn logged(session: &Session) -> Result<String, String> {
-    same(&session.ear().look(|heard| heard.logged.clone()), &Vec::new())?;
+/// The server logs at `info`, which our client does not want, and then does: the level has reached
+/// the server when some later requests are answered.
+fn quiet(session: &Session) -> Result<String, String> {
     session.client().log_level(Some(LogLevel::Info));
-    // The level has reached the server when a later request is answered.
-    session.ping()?;
-    let _watcher = watch(session, TEXT)?;
-    let (message, _) = session.ear().wait(|heard| heard.logged.first().cloned())?;
+    same(&session.ear().look(|heard| heard.logged.clone()), &Vec::new())
+}
+
+fn logged(session: &Session) -> Result<String, String> {
+    let wanted = format!("info  \"Received Subscribe Resource request for URI: {TEXT}");
+    let found = watching(session, TEXT, || {
+        session
+            .ear()
+            .wait(|heard| heard.logged.iter().map(|(text, _)| text).find(|text| text.starts_with(&wanted)).cloned())
+    });
     session.client().log_level(Some(LogLevel::Warning));
-    begins(&message, &format!("info  \"Received Subscribe Resource request for URI: {TEXT}"))
+    found
 }
 
 fn updated(session: &Session) -> Result<String, String> {
-    let _watcher = watch(session, TEXT)?;
     let change = Change::Resource(TEXT.to_owned());
-    let before = session.ear().look(|heard| heard.times(&change));
     let toggle = || session.call("toggle-subscriber-updates", &json!({}), None);
-    toggle()?;
-    let times = session.ear().changed(&change, before)?;
-    let stopped = toggle()?;
-    begins(&stopped.text, "Stopped simulated resource updates")?;
-    Ok(format!("{times} times"))
+    watching(session, TEXT, || {
+        let before = session.ear().look(|heard| heard.times(&change));
+        toggle()?;
+        let times = session.ear().changed(&change, before)?;
+        begins(&toggle()?.text, "Stopped simulated resource updates")?;
+        Ok(format!("{times} times"))
+    })
 }
 
 /// A resource is added.

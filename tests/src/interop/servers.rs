@@ -9,7 +9,7 @@ use mcp_proto::client::Policy;
 use mcp_proto::{ProtocolVersion, Versions};
 use serde_json::json;
 
-use super::areas::{member_type, same};
+use super::areas::{self, Reaches, member_type, same};
 use super::everything::tools_only;
 use super::setup::{Installed, empty, programs};
 use super::steps::{Does, Expect, Step, call, step};
@@ -199,6 +199,7 @@ pub(super) const OFFERED: &[&str] =
 fn unknown(revision: &str) -> Vec<Step> {
     let mut steps = offered(revision);
     steps.push(call("unknown", "no-such-tool", json!({}), Expect::text("Unknown tool").fails()));
+    steps.extend(areas::offered(revision, Reaches::Always));
     steps
 }
 

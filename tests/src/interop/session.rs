@@ -19,6 +19,7 @@ use crate::adapters::{Adapter, Client};
 pub struct Session {
     client: Client,
     ear: Ear,
+    is_web: bool,
 }
 
 impl Session {
@@ -54,16 +55,22 @@ impl Session {
                 .on_sample_with_tools_async(move |question| ready(model.sample(&question)))
                 .on_roots_async(move || ready(roots.roots())),
         };
+        let is_web = matches!(plan.place, Place::Url(_));
         let client = match plan.place {
             Place::Program(command) => adapter.connect_driven(command, options),
             Place::Url(url) => adapter.connect_driven(url, options),
         };
-        Ok(Self { client: client.map_err(|why: ConnectError| why.to_string())?, ear })
+        Ok(Self { client: client.map_err(|why: ConnectError| why.to_string())?, ear, is_web })
     }
 
     /// Returns the client.
     pub fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// Returns whether it is over HTTP.
+    pub fn is_web(&self) -> bool {
+        self.is_web
     }
 
     /// Returns the revision in use.

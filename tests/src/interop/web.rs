@@ -7,6 +7,7 @@ use mcp_proto::CallError;
 use mcp_proto::client::{Policy, Verdict};
 use serde_json::{Value, json};
 
+use super::areas::{self, Reaches};
 use super::listening::{Listening, PORT};
 use super::processes::Watch;
 use super::relay::Relay;
@@ -34,6 +35,18 @@ pub struct Web {
     pub restarted: fn(&Web, &str) -> Vec<Step>,
     /// Returns calls during which every connection is cut at the first progress, for a revision.
     pub cuts: fn(&Web, &str) -> Vec<Cut>,
+}
+
+impl Web {
+    fn reaches(&self, revision: &str) -> Reaches {
+        match revision {
+            MODERN if self.json => Reaches::BesideCalls,
+            MODERN => Reaches::Always,
+            _ if !self.sessions => Reaches::Never,
+            _ if self.json => Reaches::BesideCalls,
+            _ => Reaches::Always,
+        }
+    }
 }
 
 /// A call during which every connection is cut.
@@ -226,6 +239,7 @@ fn python(server: &Server, revision: &str) -> Vec<Step> {
         steps.push(step("changed again", Does::Changed("note")));
         steps.push(step("listener resumed", Does::Said("GET 200 after _GET_stream", 1)));
     }
+    steps.extend(areas::offered(revision, web.reaches(revision)));
     if web.sessions && revision != MODERN {
         steps.push(call("forget", "forget", json!({}), Expect::text("forgot 1")));
         steps.push(call("a new session", "add", json!({ "a": 2, "b": 2 }), Expect::text("4")));
