@@ -123,24 +123,6 @@ impl Adapter {
             Self::Smol => router.tool_async(tool, handler),
         }
     }
-
-    /// The same, for a method.
-    pub fn add_method<A, O, R>(
-        self,
-        router: Router,
-        method: &str,
-        handler: impl Fn(Cx, A) -> R + Send + Sync + 'static,
-    ) -> Router
-    where
-        A: DeserializeOwned,
-        O: IntoOutput + 'static,
-        R: Future<Output = Result<O, ToolError>> + Send + 'static,
-    {
-        match self {
-            Self::Blocking => router.method(method, move |cx, params| block_on(handler(cx.clone(), params))),
-            Self::Smol => router.method_async(method, handler),
-        }
-    }
 }
 
 /// A client of either.

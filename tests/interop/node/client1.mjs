@@ -5,18 +5,24 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import {
     CreateMessageRequestSchema,
     ElicitRequestSchema,
+    ElicitationCompleteNotificationSchema,
     ListRootsRequestSchema,
+    LoggingMessageNotificationSchema,
+    ResourceUpdatedNotificationSchema,
     ToolListChangedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js';
-import { elicit, heard, roots, run, sample } from './steps.mjs';
+import { capabilities, completed, elicit, heard, logged, roots, sample, updated } from './heard.mjs';
+import { run } from './steps.mjs';
 
 await run(async (_mode, server) => {
-    const capabilities = { elicitation: {}, sampling: {}, roots: {} };
     const client = new Client({ name: 'interop-node', version: '1.0.0' }, { capabilities });
-    client.setRequestHandler(ElicitRequestSchema, () => elicit());
+    client.setRequestHandler(ElicitRequestSchema, (request) => elicit(request.params));
     client.setRequestHandler(CreateMessageRequestSchema, (request) => sample(request.params));
     client.setRequestHandler(ListRootsRequestSchema, () => roots());
     client.setNotificationHandler(ToolListChangedNotificationSchema, () => void (heard.changes += 1));
+    client.setNotificationHandler(LoggingMessageNotificationSchema, logged);
+    client.setNotificationHandler(ResourceUpdatedNotificationSchema, updated);
+    client.setNotificationHandler(ElicitationCompleteNotificationSchema, completed);
     client.fallbackNotificationHandler = async ({ method }) => {
         if (method === 'notifications/interop') heard.notes += 1;
     };
@@ -34,6 +40,7 @@ await run(async (_mode, server) => {
     return {
         client,
         errors,
+        isNotFound: (why) => why.code === -32002,
         revision: () => revision,
         async list() {
             const names = [];
@@ -47,6 +54,10 @@ await run(async (_mode, server) => {
         },
         call: (name, args, options) => client.callTool({ name, arguments: args }, undefined, options),
         ping: () => client.ping(),
+        async watch(uri) {
+            await client.subscribeResource({ uri });
+            return () => client.unsubscribeResource({ uri });
+        },
         // Without a word to the server.
         leave: () => client.close(),
         async close() {

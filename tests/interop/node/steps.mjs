@@ -1,47 +1,17 @@
 // The steps that a client takes with our server, one line of output for each. `session` hides what differs between the SDKs.
 import { strict as assert } from 'node:assert';
 import { createInterface } from 'node:readline';
+import { areas, areasInSession } from './areas.mjs';
+import { SOON, heard, name, text, until } from './heard.mjs';
 
 const MANY = 100;
 const LARGE = 1 << 20;
-const SOON = 10_000;
 
 const tools = [
     ...['add', 'echo', 'count', 'greet', 'sample', 'roots', 'fail'],
     ...['wait', 'cancelled', 'print', 'note', 'change', 'poll'],
+    ...['touch', 'log', 'consult', 'page'],
 ];
-
-export const name = 'Ann';
-
-// What the callbacks of a client have heard, and what its user answers.
-export const heard = { asked: [], notes: 0, changes: 0, accept: true };
-
-export function elicit() {
-    heard.asked.push('user');
-    return heard.accept ? { action: 'accept', content: { name } } : { action: 'decline' };
-}
-
-export function sample(params) {
-    heard.asked.push('model');
-    assert.equal(params.messages[0].content.text, 'What is six times seven?');
-    return { role: 'assistant', model: 'none', content: { type: 'text', text: 'forty-two' } };
-}
-
-export function roots() {
-    heard.asked.push('roots');
-    return { roots: [{ uri: 'file:///somewhere', name: 'the only one' }] };
-}
-
-const text = (result) => result.content.map((block) => block.text).join('\n');
-
-// Waits until something is so.
-async function until(condition) {
-    const end = Date.now() + SOON;
-    while (!condition()) {
-        assert.ok(Date.now() < end, 'it did not come');
-        await new Promise((resolve) => setTimeout(resolve, 5));
-    }
-}
 
 // The progress that a call tells that pauses so many milliseconds after each step.
 async function counted(session, pause) {
@@ -66,6 +36,7 @@ async function changed(session) {
 const inSession = [
     ...['form', 'declined', 'model', 'roots', 'cancel', 'cancelled', 'changed'],
     ...['resumed', 'cut', 'changed again', 'changed still'],
+    ...areasInSession,
 ];
 
 const steps = {
@@ -75,17 +46,7 @@ const steps = {
     async list(session) {
         assert.deepEqual(await session.list(), tools);
     },
-    // What our server serves without knowing the types: each result must be valid in its revision.
-    async resources({ client }) {
-        const { resources } = await client.listResources();
-        const { resourceTemplates } = await client.listResourceTemplates();
-        const { contents } = await client.readResource({ uri: 'note://one' });
-        const { prompts } = await client.listPrompts();
-        assert.deepEqual(
-            [resources[0].uri, resourceTemplates[0].uriTemplate, contents[0].text, prompts[0].name],
-            ['note://one', 'note://{name}', 'the first note', 'greeting'],
-        );
-    },
+    ...areas,
     async structured(session) {
         const result = await session.call('add', { a: 2, b: 3 });
         assert.deepEqual(result.structuredContent, { sum: 5 });

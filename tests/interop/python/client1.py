@@ -6,7 +6,8 @@ from mcp import ClientSession, McpError, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from steps import heard, run, web
+from heard import heard, logged
+from steps import run, web
 
 
 class Session:
@@ -14,8 +15,10 @@ class Session:
     # It knows no notification but those of its own.
     takes_notes = False
 
+    types = types
+
     def __init__(self, session, revision):
-        self.session = session
+        self.session = self.client = session
         self.agreed = revision
 
     def revision(self):
@@ -29,18 +32,6 @@ class Session:
             cursor = page.nextCursor
             if cursor is None:
                 return names
-
-    async def resources(self):
-        resources = await self.session.list_resources()
-        templates = await self.session.list_resource_templates()
-        read = await self.session.read_resource("note://one")
-        prompts = await self.session.list_prompts()
-        return [
-            *(str(resource.uri) for resource in resources.resources),
-            *(template.uriTemplate for template in templates.resourceTemplates),
-            *(content.text for content in read.contents),
-            *(prompt.name for prompt in prompts.prompts),
-        ]
 
     async def call(self, name, arguments, told=None):
         return await self.session.call_tool(name, arguments, progress_callback=told)
@@ -60,6 +51,17 @@ class Session:
         await change()
         await heard.changed.wait()
 
+    async def updated(self, uri, change):
+        await self.session.subscribe_resource(uri)
+        await change()
+        changed = await heard.updated.get()
+        await self.session.unsubscribe_resource(uri)
+        return changed
+
+    def of(self, model, name):
+        """A member, by its name on the wire."""
+        return getattr(model, name)
+
     async def ping(self):
         await self.session.send_ping()
 
@@ -71,18 +73,33 @@ class Session:
 
 
 async def elicit(_, params):
+    if params.mode == "url":
+        heard.asked.append("page")
+        heard.pages.append(params)
+        return types.ElicitResult(action="accept" if heard.opens else "decline")
     heard.asked.append("user")
     if heard.accept:
         return types.ElicitResult(action="accept", content={"name": "Ann"})
     return types.ElicitResult(action="decline")
 
 
+def blocks(message):
+    return message.content if isinstance(message.content, list) else [message.content]
+
+
 async def sample(_, params):
+    """The model uses the offered tool, and then says what the tool has said."""
     heard.asked.append("model")
-    assert params.messages[0].content.text == "What is six times seven?"
-    return types.CreateMessageResult(
-        role="assistant", model="none", content=types.TextContent(type="text", text="forty-two")
-    )
+    assert blocks(params.messages[0])[0].text == "What is six times seven?"
+    [last] = blocks(params.messages[-1])
+    if last.type == "tool_result":
+        said = types.TextContent(type="text", text=f"{last.toolUseId} gave {last.content[0].text}")
+    elif params.tools:
+        said = types.ToolUseContent(type="tool_use", id="use-1", name=params.tools[0].name, input={"a": 6, "b": 7})
+        return types.CreateMessageResultWithTools(role="assistant", model="none", content=[said], stopReason="toolUse")
+    else:
+        said = types.TextContent(type="text", text="forty-two")
+    return types.CreateMessageResult(role="assistant", model="none", content=said)
 
 
 async def roots(_):
@@ -93,8 +110,14 @@ async def roots(_):
 async def message(message):
     if isinstance(message, Exception):
         heard.faults.append(message)
-    elif isinstance(getattr(message, "root", None), types.ToolListChangedNotification):
-        heard.changed.set()
+        return
+    match getattr(message, "root", None):
+        case types.ToolListChangedNotification():
+            heard.changed.set()
+        case types.ResourceUpdatedNotification(params=params):
+            heard.updated.put_nowait(str(params.uri))
+        case types.ElicitCompleteNotification(params=params):
+            heard.completed.append(params.elicitationId)
 
 
 @asynccontextmanager
@@ -108,6 +131,8 @@ async def connected(_, command, arguments):
             sampling_callback=sample,
             list_roots_callback=roots,
             message_handler=message,
+            logging_callback=logged,
+            sampling_capabilities=types.SamplingCapability(tools=types.SamplingToolsCapability()),
         ) as session,
     ):
         result = await session.initialize()

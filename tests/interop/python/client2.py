@@ -10,12 +10,14 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import BaseModel
 
-from steps import heard, run, web
+from heard import heard, logged
+from steps import run, web
 
 
 class Session:
     Error = MCPError
     takes_notes = True
+    types = types
 
     def __init__(self, client):
         self.client = client
@@ -31,18 +33,6 @@ class Session:
             cursor = page.next_cursor
             if cursor is None:
                 return names
-
-    async def resources(self):
-        resources = await self.client.list_resources()
-        templates = await self.client.list_resource_templates()
-        read = await self.client.read_resource("note://one")
-        prompts = await self.client.list_prompts()
-        return [
-            *(str(resource.uri) for resource in resources.resources),
-            *(template.uri_template for template in templates.resource_templates),
-            *(content.text for content in read.contents),
-            *(prompt.name for prompt in prompts.prompts),
-        ]
 
     async def call(self, name, arguments, told=None):
         return await self.client.call_tool(name, arguments, progress_callback=told)
@@ -61,6 +51,22 @@ class Session:
         async with self.client.listen(tools_list_changed=True) as subscription:
             await change()
             await anext(subscription)
+
+    async def updated(self, uri, change):
+        if self.revision() >= "2026-07-28":
+            async with self.client.listen(resource_subscriptions=[uri]) as subscription:
+                await change()
+                return (await anext(subscription)).uri
+        await self.client.subscribe_resource(uri)
+        await change()
+        changed = await heard.updated.get()
+        await self.client.unsubscribe_resource(uri)
+        return changed
+
+    def of(self, model, name):
+        """A member, by its name on the wire."""
+        [field] = [name_ for name_, field in type(model).model_fields.items() if name in (name_, field.alias)]
+        return getattr(model, field)
 
     async def ping(self):
         await self.client.send_ping()
@@ -88,18 +94,33 @@ class Notes(ClientExtension):
 
 
 async def elicit(_, params):
+    if params.mode == "url":
+        heard.asked.append("page")
+        heard.pages.append(params)
+        return types.ElicitResult(action="accept" if heard.opens else "decline")
     heard.asked.append("user")
     if heard.accept:
         return types.ElicitResult(action="accept", content={"name": "Ann"})
     return types.ElicitResult(action="decline")
 
 
+def blocks(message):
+    return message.content if isinstance(message.content, list) else [message.content]
+
+
 async def sample(_, params):
+    """The model uses the offered tool, and then says what the tool has said."""
     heard.asked.append("model")
-    assert params.messages[0].content.text == "What is six times seven?"
-    return types.CreateMessageResult(
-        role="assistant", model="none", content=types.TextContent(type="text", text="forty-two")
-    )
+    assert blocks(params.messages[0])[0].text == "What is six times seven?"
+    [last] = blocks(params.messages[-1])
+    if last.type == "tool_result":
+        said = types.TextContent(type="text", text=f"{last.tool_use_id} gave {last.content[0].text}")
+    elif params.tools:
+        said = types.ToolUseContent(type="tool_use", id="use-1", name=params.tools[0].name, input={"a": 6, "b": 7})
+        return types.CreateMessageResultWithTools(role="assistant", model="none", content=[said], stop_reason="toolUse")
+    else:
+        said = types.TextContent(type="text", text="forty-two")
+    return types.CreateMessageResult(role="assistant", model="none", content=said)
 
 
 async def roots(_):
@@ -110,8 +131,14 @@ async def roots(_):
 async def message(message):
     if isinstance(message, Exception):
         heard.faults.append(message)
-    elif isinstance(message, types.ToolListChangedNotification):
-        heard.changed.set()
+        return
+    match message:
+        case types.ToolListChangedNotification():
+            heard.changed.set()
+        case types.ResourceUpdatedNotification(params=params):
+            heard.updated.put_nowait(str(params.uri))
+        case types.ElicitCompleteNotification(params=params):
+            heard.completed.append(params.elicitation_id)
 
 
 @asynccontextmanager
@@ -126,6 +153,8 @@ async def connected(mode, command, arguments):
         sampling_callback=sample,
         list_roots_callback=roots,
         message_handler=message,
+        logging_callback=logged,
+        sampling_capabilities=types.SamplingCapability(tools=types.SamplingToolsCapability()),
         extensions=[Notes()],
     )
     async with client:

@@ -4,38 +4,18 @@ import asyncio
 import sys
 import traceback
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+
+from areas import AREAS, AREAS_IN_SESSION
+from heard import SOON, heard, same, text
 
 MANY = 100
 LARGE = 1 << 20
-SOON = 10
 TOOLS = ["add", "echo", "count", "greet", "sample", "roots", "fail", "wait", "cancelled", "print", "note", "change", "poll"]
-
-
-@dataclass
-class Heard:
-    """What the callbacks of a client have heard, and what its user answers."""
-
-    asked: list = field(default_factory=list)
-    faults: list = field(default_factory=list)
-    noted: asyncio.Event = field(default_factory=asyncio.Event)
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
-    accept: bool = True
-
-
-heard = Heard()
+TOOLS += ["touch", "log", "consult", "page"]
 # Whether the server is at a URL, and not a program.
 web = sys.argv[3].startswith("http:")
 # Whether the client can come back for the rest of a stream.
 resumes = sys.argv[1] != "stateless" and sys.argv[2] == "2025-11-25"
-
-
-def text(result):
-    return "\n".join(block.text for block in result.content)
-
-
-def same(got, wanted):
-    assert got == wanted, f"{got!r}, expected {wanted!r}"
 
 
 async def counted(session, pause):
@@ -55,11 +35,6 @@ async def revision(session, wanted):
 
 async def listing(session, _):
     same(await session.list(), TOOLS)
-
-
-async def resources(session, _):
-    """What our server serves without knowing the types: each result must be valid in its revision."""
-    same(await session.resources(), ["note://one", "note://{name}", "the first note", "greeting"])
 
 
 async def structured(session, _):
@@ -243,7 +218,7 @@ async def changed_still(session, wanted):
 STEPS = {
     "revision": revision,
     "list": listing,
-    "resources": resources,
+    **AREAS,
     "structured": structured,
     "text": plain,
     "progress": progress,
@@ -270,7 +245,7 @@ WEB = {"resumed": resumed, "cut": cut, "changed again": changed_again}
 ANEW = {"restarted": structured, "changed still": changed_still}
 # What needs a session, in the era that has some.
 IN_SESSION = ["form", "declined", "model", "roots", "cancel", "cancelled", "changed"]
-IN_SESSION += ["resumed", "cut", "changed again", "changed still"]
+IN_SESSION += ["resumed", "cut", "changed again", "changed still", *AREAS_IN_SESSION]
 
 
 async def ask(what):

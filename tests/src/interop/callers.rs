@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Instant;
 
-use super::clients::{BURST, Client, LIMIT, LOOK, OLDER, Ours, Reach, STEPS, clients, verdict};
+use super::clients::{BURST, Client, LIMIT, LOOK, OLDER, Ours, Reach, STEPS, clients, has, verdict};
 use super::listening::{Listening, PORT};
 use super::processes::Watch;
 use super::relay::Relay;
@@ -25,6 +25,12 @@ const WEB: &[&str] = &["resumed", "cut", "changed again", "gone", "restarted", "
 /// Steps that need a session in eras with sessions: without one, nothing links a cancellation to
 /// its request.
 const IN_SESSION: &[&str] = &[
+    "logging",
+    "updated",
+    "consult",
+    "page",
+    "page told",
+    "page refused",
     "form",
     "declined",
     "model",
@@ -47,6 +53,8 @@ const CUT: &str = "cut";
 
 /// As over stdio.
 const DROPPED: &[Deviation] = &[(MODERN, "burst", BURST, Shows::AtTimes), (LEGACY, "burst", BURST, Shows::AtTimes)];
+
+const CLOSED: &str = "it cancels a subscription also after it has closed its stream";
 
 /// As over stdio.
 const NEWER: &[Deviation] = &[(LEGACY, "connect", OLDER, Shows::Always)];
@@ -78,6 +86,9 @@ pub fn callers(installed: &Installed) -> Vec<Client> {
             _ => ("rmcp 3.9.0 (Rust), HTTP", &["no fault", "gone"], NEWER, BOTH),
         };
         (caller.name, caller.lacks, caller.deviations, caller.reached) = known;
+        if caller.name.starts_with("client 2.") {
+            caller.faults = &[("unknown-cancel", CLOSED)];
+        }
     }
     callers
 }
@@ -143,7 +154,7 @@ pub(super) fn applies(step: &str, reach: Reach) -> bool {
     match step {
         // The output of a server does not concern this transport.
         "print" => false,
-        "ping" => !modern,
+        step if !has(reach.revision, step) => false,
         step if reach.ours == Ours::Stateless && IN_SESSION.contains(&step) => false,
         "cut" | "changed again" => reach.mode == "legacy" && reach.revision == LEGACY,
         "gone" => !modern,

@@ -76,6 +76,22 @@ pub(super) const STEPS: &[&str] = &[
     "revision",
     "list",
     "resources",
+    "read",
+    "blob",
+    "templates",
+    "template",
+    "missing",
+    "prompts",
+    "prompt",
+    "completion",
+    "variable",
+    "schema",
+    "logging",
+    "updated",
+    "consult",
+    "page",
+    "page told",
+    "page refused",
     "structured",
     "text",
     "progress",
@@ -172,7 +188,7 @@ pub fn run(client: &Client, reach: Reach, adapter: Adapter, installed: &Installe
     if let Some(why) = ended.stdout.lines().find_map(|line| verdict(line, "connect")) {
         note("connect", why);
     } else {
-        let applies = |step: &str| !client.lacks.contains(&step) && (step != "ping" || revision == LEGACY);
+        let applies = |step: &str| !client.lacks.contains(&step) && has(revision, step);
         for name in STEPS.iter().copied().filter(|step| applies(step)) {
             let told = ended.stdout.lines().find_map(|line| verdict(line, name));
             note(name, told.unwrap_or_else(|| Err("nothing was said of it".to_owned())));
@@ -184,6 +200,16 @@ pub fn run(client: &Client, reach: Reach, adapter: Adapter, installed: &Installe
     note("no process", Watch::these(ended.started()).gone());
     row.stderr = ended.stderr.lines().map(str::to_owned).collect();
     row
+}
+
+/// Returns whether a revision has what a step is about.
+pub(super) fn has(revision: &str, step: &str) -> bool {
+    match step {
+        "ping" => revision != MODERN,
+        "consult" | "page" | "page refused" => revision >= LEGACY,
+        "page told" => revision == LEGACY,
+        _ => true,
+    }
 }
 
 /// Returns the result in a line, if it is that of this step.

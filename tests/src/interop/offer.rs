@@ -2,6 +2,8 @@
 //! this project writes with other SDKs offer the same tools, so that one list of steps applies to
 //! all.
 
+mod areas;
+
 use std::fs::OpenOptions;
 use std::future::ready;
 use std::io::{self, Write};
@@ -17,7 +19,7 @@ use mcp_proto::model::sampling::SampleRequest;
 use mcp_proto::server::{Event, Sessions};
 use mcp_proto::{
     Cx, ElicitResult, Era, Form, IntoOutput, Json, Object, Progress, Refusal, Router, ServerConfig, Tool, ToolError,
-    Versions, tool,
+    Versions, schema, tool,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -26,7 +28,7 @@ use smol::Timer;
 
 use crate::adapters::Adapter;
 
-/// Number of tools per page. The list has four pages.
+/// Number of tools per page. The list has six pages.
 const PAGE: usize = 3;
 /// Interval at which a waiting tool checks its condition.
 const LOOK: Duration = Duration::from_millis(10);
@@ -88,7 +90,8 @@ impl Offer {
         let ended = Arc::new(AtomicUsize::new(0));
         let cancelled = Arc::clone(&ended);
         let router = Router::new("interop", env!("CARGO_PKG_VERSION")).tools_change();
-        Tools { adapter: self.adapter, router: router.configure(|config| self.configure(config)) }
+        let router = areas::add(router.configure(|config| self.configure(config)), self.adapter);
+        Tools { adapter: self.adapter, router }
             .at_once(add(), |_, add: Add| Ok(Json(Sum { sum: add.a.checked_add(add.b).ok_or("too large")? })))
             .at_once(echo(), |_, echo: Echo| Ok(echo.text))
             .add(count(), counted)
@@ -106,15 +109,15 @@ impl Offer {
                 cx.notify("notifications/interop", Object::new().with("n", 1_i64)).map_err(|why| why.to_string())?;
                 Ok("noted")
             })
-            .method("resources/list", |_: Nothing| resources())
-            .method("resources/templates/list", |_: Nothing| templates())
-            .method("resources/read", |read: Read| resource(&read))
-            .method("prompts/list", |_: Nothing| prompts())
             .at_once(tool("change"), |cx, _: Nothing| {
                 cx.publish(Change::Tools);
                 Ok("changed")
             })
             .add(poll(), polled)
+            .at_once(tool("touch"), |cx, _: Nothing| areas::touch(&cx))
+            .at_once(tool("log"), |cx, _: Nothing| areas::log(&cx))
+            .at_once(tool("consult"), |cx, _: Nothing| areas::consult(&cx))
+            .at_once(tool("page"), |cx, _: Nothing| areas::page(&cx))
             .router
     }
 
@@ -126,8 +129,7 @@ impl Offer {
     /// Sets what differs from the defaults.
     fn configure(&self, config: &mut ServerConfig) {
         config.limits.server.page_size = PAGE;
-        config.capabilities.resources.get_or_insert_default();
-        config.capabilities.prompts.get_or_insert_default();
+        config.validate = Some(schema::validator());
         if let Some(versions) = &self.versions {
             config.versions = versions.clone();
         }
@@ -160,11 +162,6 @@ impl Tools {
         O: IntoOutput + Send + 'static,
     {
         self.add(tool, move |cx, arguments| ready(handler(cx, arguments)))
-    }
-
-    fn method<A: DeserializeOwned + 'static>(self, name: &str, result: fn(A) -> Value) -> Self {
-        let handler = move |_, params| ready(Ok(Json(result(params))));
-        Self { router: self.adapter.add_method(self.router, name, handler), ..self }
     }
 }
 
@@ -281,29 +278,6 @@ struct Nothing {}
 #[derive(Deserialize)]
 struct Name {
     name: String,
-}
-
-#[derive(Deserialize)]
-struct Read {
-    uri: String,
-}
-
-/// Returns the results of the methods that the router serves raw, without the members that
-/// 2026-07-28 adds.
-fn resources() -> Value {
-    json!({ "resources": [{ "uri": "note://one", "name": "one" }] })
-}
-
-fn templates() -> Value {
-    json!({ "resourceTemplates": [{ "uriTemplate": "note://{name}", "name": "notes" }] })
-}
-
-fn resource(read: &Read) -> Value {
-    json!({ "contents": [{ "uri": read.uri, "text": "the first note" }] })
-}
-
-fn prompts() -> Value {
-    json!({ "prompts": [{ "name": "greeting" }] })
 }
 
 fn described(name: &str, what: &str, properties: Value) -> Tool {

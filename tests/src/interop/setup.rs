@@ -74,7 +74,7 @@ pub(crate) fn install_node() -> Result<(PathBuf, PathBuf), String> {
         }
         execute(Command::new("npm").args(["ci", "--ignore-scripts", "--loglevel=error"]).current_dir(&place))
     })?;
-    for file in ["client1.mjs", "client2.mjs", "steps.mjs"] {
+    for file in ["areas.mjs", "client1.mjs", "client2.mjs", "heard.mjs", "steps.mjs"] {
         copy(&from, &place, file)?;
     }
     Ok((node.into(), place))
