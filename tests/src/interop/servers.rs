@@ -180,6 +180,7 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
             steps: |_, revision| {
                 let mut steps = offered(revision);
                 steps.push(step("unknown", Does::Refused("no-such-tool", json!({}), "no-such-tool")));
+                steps.extend(areas::offered(revision, Reaches::Always));
                 steps
             },
             faults: &[(

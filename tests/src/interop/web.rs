@@ -270,6 +270,7 @@ fn rmcp(server: &Server, revision: &str) -> Vec<Step> {
     if hears {
         steps.push(step("changed", Does::Changed("note")));
     }
+    steps.extend(areas::offered(revision, web.reaches(revision)));
     fit(&mut steps, revision);
     steps
 }

@@ -4,6 +4,7 @@
 //! HTTP. `interop-rmcp auto|modern|legacy REVISION PROGRAM ARGUMENTS...`, or a URL in the place of
 //! the program: a client that tries a server with these tools, one line for each step.
 
+mod areas;
 mod client;
 mod server;
 mod web;

@@ -11,11 +11,13 @@ use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, Semaphore};
 
+use crate::areas::{self, Areas};
+
 /// Tools on a page: the list takes four pages.
 const PAGE: usize = 3;
 
 /// The tools and the arguments that they need.
-const TOOLS: [(&str, &[(&str, &str)]); 11] = [
+const TOOLS: [(&str, &[(&str, &str)]); 18] = [
     ("add", &[("a", "integer"), ("b", "integer")]),
     ("echo", &[("text", "string")]),
     ("count", &[("steps", "integer")]),
@@ -28,19 +30,27 @@ const TOOLS: [(&str, &[(&str, &str)]); 11] = [
     ("wait", &[]),
     ("cancelled", &[]),
     ("note", &[]),
+    ("touch", &[]),
+    ("log", &[]),
+    ("consult", &[]),
+    ("page", &[]),
+    ("gate", &[]),
+    ("grow", &[]),
+    ("late", &[]),
 ];
 
 /// One server, whatever it is reached by.
 #[derive(Clone)]
 pub struct Interop {
     cancelled: Arc<Semaphore>,
-    /// Those who want to know of changed tools, in the revision with subscriptions.
-    listening: Arc<Mutex<Vec<SubscriptionSink>>>,
+    pub areas: Areas,
+    /// Those who want to know of changes, in the revision with subscriptions.
+    pub listening: Arc<Mutex<Vec<SubscriptionSink>>>,
 }
 
 impl Default for Interop {
     fn default() -> Self {
-        Self { cancelled: Arc::new(Semaphore::new(0)), listening: Arc::default() }
+        Self { cancelled: Arc::new(Semaphore::new(0)), areas: Areas::default(), listening: Arc::default() }
     }
 }
 
@@ -51,8 +61,87 @@ pub async fn run() -> Result<(), Box<dyn Error>> {
 }
 
 impl ServerHandler for Interop {
+    #[expect(deprecated, reason = "the revisions have log messages")]
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build())
+        let all = ServerCapabilities::builder()
+            .enable_logging()
+            .enable_completions()
+            .enable_prompts()
+            .enable_prompts_list_changed()
+            .enable_resources()
+            .enable_resources_list_changed()
+            .enable_resources_subscribe()
+            .enable_tools()
+            .enable_tool_list_changed();
+        ServerConfig::new(all.build())
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Ok(self.areas.resources())
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(self.areas.templates())
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        self.areas.read(&request.uri)
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(self.areas.prompts())
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        self.areas.prompt(&request)
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        self.areas.complete(&request)
+    }
+
+    #[expect(deprecated, reason = "the revisions have log messages")]
+    async fn set_level(&self, request: SetLevelRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        self.areas.set_level(request.level).await;
+        Ok(())
+    }
+
+    async fn subscribe(&self, request: SubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        self.areas.subscribe(request.uri).await;
+        Ok(())
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.areas.unsubscribe(&request.uri).await;
+        Ok(())
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -72,9 +161,10 @@ impl ServerHandler for Interop {
     ) -> Result<ListToolsResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
         let from: usize = cursor.map_or(Ok(0), |cursor| cursor.parse()).map_err(|_| wrong("the cursor"))?;
-        let page = TOOLS.iter().skip(from).take(PAGE).map(|(name, arguments)| tool(name, arguments)).collect();
+        let there = &TOOLS[..TOOLS.len() - usize::from(!self.areas.has_grown())];
+        let page = there.iter().skip(from).take(PAGE).map(|(name, arguments)| tool(name, arguments)).collect();
         let mut list = ListToolsResult::with_all_items(page);
-        list.next_cursor = (from + PAGE < TOOLS.len()).then(|| (from + PAGE).to_string());
+        list.next_cursor = (from + PAGE < there.len()).then(|| (from + PAGE).to_string());
         Ok(list)
     }
 
@@ -106,28 +196,30 @@ impl ServerHandler for Interop {
                 }
                 text(format!("counted to {steps}"))
             }
-            "greet" => match ask(&request, &context, form()).await? {
+            "greet" => match ask(&request, &context, "question", form()).await? {
                 Asked::Not(response) => Ok(response),
                 Asked::Answer(answer) if answer["action"] == "accept" => {
                     text(format!("hello {}", answer["content"]["name"].as_str().unwrap_or_default()))
                 }
                 Asked::Answer(answer) => text(format!("no name: {}", answer["action"].as_str().unwrap_or_default())),
             },
-            "sample" => match ask(&request, &context, question()).await? {
+            "sample" => match ask(&request, &context, "question", question()).await? {
                 Asked::Not(response) => Ok(response),
                 Asked::Answer(answer) => {
                     text(format!("the model said: {}", answer["content"]["text"].as_str().unwrap_or_default()))
                 }
             },
             #[expect(deprecated, reason = "it is how a server asks for roots")]
-            "roots" => match ask(&request, &context, InputRequest::ListRoots(ListRootsRequest::default())).await? {
-                Asked::Not(response) => Ok(response),
-                Asked::Answer(answer) => {
-                    let roots = answer["roots"].as_array().into_iter().flatten();
-                    let uris: Vec<&str> = roots.filter_map(|root| root["uri"].as_str()).collect();
-                    text(format!("roots: {}", uris.join(", ")))
+            "roots" => {
+                match ask(&request, &context, "question", InputRequest::ListRoots(ListRootsRequest::default())).await? {
+                    Asked::Not(response) => Ok(response),
+                    Asked::Answer(answer) => {
+                        let roots = answer["roots"].as_array().into_iter().flatten();
+                        let uris: Vec<&str> = roots.filter_map(|root| root["uri"].as_str()).collect();
+                        text(format!("roots: {}", uris.join(", ")))
+                    }
                 }
-            },
+            }
             "fail" => Ok(CallToolResult::error(vec![ContentBlock::text("this tool always fails")]).into()),
             "wait" => {
                 context.ct.cancelled().await;
@@ -154,13 +246,13 @@ impl ServerHandler for Interop {
                 }
                 text("noted".to_owned())
             }
-            other => Err(wrong(&format!("the tool {other}"))),
+            _ => areas::call(self, &request, &context).await,
         }
     }
 }
 
 /// What came of a question.
-enum Asked {
+pub enum Asked {
     /// The client is asked by this response, and calls again with the answer.
     Not(CallToolResponse),
     /// The answer.
@@ -169,17 +261,18 @@ enum Asked {
 
 /// Asks in the form of the revision: with the result in 2026-07-28, with a request of the server
 /// before.
-async fn ask(
+pub async fn ask(
     request: &CallToolRequestParams,
     context: &RequestContext<RoleServer>,
+    name: &str,
     question: InputRequest,
 ) -> Result<Asked, ErrorData> {
-    if let Some(answer) = request.input_responses.as_ref().and_then(|answers| answers.get("question")) {
+    if let Some(answer) = request.input_responses.as_ref().and_then(|answers| answers.get(name)) {
         return Ok(Asked::Answer(answer.clone()));
     }
     let version = context.protocol_version();
     if version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str()) {
-        let questions = InputRequests::from([("question".to_owned(), question)]);
+        let questions = InputRequests::from([(name.to_owned(), question)]);
         return Ok(Asked::Not(InputRequiredResult::new(Some(questions), None).into()));
     }
     // Deprecated, and all there is for older clients.
@@ -199,7 +292,7 @@ async fn ask(
 
 fn form() -> InputRequest {
     let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name"] });
-    InputRequest::Elicitation(Form::with_schema(ElicitRequestParams::FormElicitationParams {
+    InputRequest::Elicitation(ElicitRequest::new(ElicitRequestParams::FormElicitationParams {
         meta: None,
         message: "What is your name?".to_owned(),
         requested_schema: serde_json::from_value(schema).expect("it is a schema"),
@@ -217,14 +310,16 @@ fn tool(name: &'static str, arguments: &[(&str, &str)]) -> Tool {
         arguments.iter().map(|(name, kind)| ((*name).to_owned(), json!({ "type": kind }))).collect();
     let required: Vec<&str> = arguments.iter().map(|(name, _)| *name).collect();
     let schema = json!({ "type": "object", "properties": properties, "required": required });
-    Tool::new(name, "A tool to try a client with", schema.as_object().cloned().unwrap_or_default())
-        .with_annotations(ToolAnnotations::new().read_only(["add", "count"].contains(&name)))
+    let mut tool = Tool::new(name, "A tool to try a client with", schema.as_object().cloned().unwrap_or_default());
+    let sum = json!({ "type": "object", "properties": { "sum": { "type": "integer" } }, "required": ["sum"] });
+    tool.output_schema = sum.as_object().cloned().filter(|_| name == "add").map(Arc::new);
+    tool.with_annotations(ToolAnnotations::new().read_only(["add", "count"].contains(&name)))
 }
 
-fn wrong(what: &str) -> ErrorData {
+pub fn wrong(what: &str) -> ErrorData {
     ErrorData::invalid_params(format!("wrong: {what}"), None)
 }
 
-fn failed(why: impl Error) -> ErrorData {
+pub fn failed(why: impl Error) -> ErrorData {
     ErrorData::internal_error(why.to_string(), None)
 }
