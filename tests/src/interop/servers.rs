@@ -106,6 +106,21 @@ const TIMER: &str = "the timer of a call that was cancelled keeps it alive";
 /// The code of 2026-07-28, without its data, in revisions that have another code.
 pub(super) const UNNAMED: &str = "for an unknown resource it answers -32602 without the URI, in place of -32002";
 
+const CODE_0: &str = "for an unknown resource it answers an error of code 0, in place of -32002";
+const NO_SUBSCRIBE: &str = "it declares no subscriptions to resources, also if the program handles them";
+
+/// What this SDK does in each of its revisions.
+pub(super) const PYTHON1: &[Deviation] = &[
+    (LEGACY, "missing", CODE_0, Shows::Always),
+    ("2025-06-18", "missing", CODE_0, Shows::Always),
+    ("2025-03-26", "missing", CODE_0, Shows::Always),
+    (OLDEST, "missing", CODE_0, Shows::Always),
+    (LEGACY, "updated", NO_SUBSCRIBE, Shows::Always),
+    ("2025-06-18", "updated", NO_SUBSCRIBE, Shows::Always),
+    ("2025-03-26", "updated", NO_SUBSCRIBE, Shows::Always),
+    (OLDEST, "updated", NO_SUBSCRIBE, Shows::Always),
+];
+
 /// The policies of a server that supports only legacy revisions.
 const LEGACY_ONLY: &[(Policy, &str)] = &[(Policy::Auto, LEGACY), (Policy::Legacy, LEGACY), (Policy::Legacy, OLDEST)];
 
@@ -171,6 +186,7 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
             ..server("mcp 2.3.0 (Python)", "python2", python(&installed.python2, "server2.py"))
         },
         Server {
+            deviations: PYTHON1,
             faults: &[("late-answer", "it answers a call that was cancelled")],
             ..server("mcp 1.30.0 (Python)", "python1", python(&installed.python1, "server1.py"))
         },
@@ -183,10 +199,6 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
                 steps.extend(areas::offered(revision, Reaches::Always));
                 steps
             },
-            faults: &[(
-                "listener-off",
-                "it declares that it tells of changed tools, and does not know the request for it",
-            )],
             ..server("rmcp 3.9.0 (Rust)", "rmcp", with(vec![installed.rmcp.clone().into()], Path::new("serve")))
         },
     ]

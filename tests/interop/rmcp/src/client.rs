@@ -14,10 +14,12 @@ use tokio::process::Command;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
+use crate::beside;
+
 const MANY: usize = 100;
 const LARGE: usize = 1 << 20;
-const SOON: Duration = Duration::from_secs(10);
-const TOOLS: [&str; 13] = [
+pub const SOON: Duration = Duration::from_secs(10);
+const TOOLS: [&str; 17] = [
     "add",
     "echo",
     "count",
@@ -31,49 +33,65 @@ const TOOLS: [&str; 13] = [
     "note",
     "change",
     "poll",
+    "touch",
+    "log",
+    "consult",
+    "page",
 ];
 /// The revision with subscriptions.
-const MODERN: &str = "2026-07-28";
+pub const MODERN: &str = "2026-07-28";
 
-type Step = Result<(), String>;
+pub type Step = Result<(), String>;
 
 /// What the callbacks have heard, and what the user answers.
 #[derive(Default)]
-struct Heard {
-    asked: Vec<&'static str>,
+pub struct Heard {
+    pub asked: Vec<&'static str>,
     progress: Vec<f64>,
     declines: bool,
+    pub declines_pages: bool,
+    pub pages: Vec<Value>,
+    pub completed: Vec<String>,
+    pub logged: Vec<String>,
+    pub updated: Vec<String>,
 }
 
 #[derive(Clone, Default)]
-struct Handler {
+pub struct Handler {
     heard: Arc<Mutex<Heard>>,
     noted: Arc<Notify>,
     changed: Arc<Notify>,
 }
 
 impl Handler {
-    fn hear<T>(&self, hear: impl FnOnce(&mut Heard) -> T) -> T {
+    pub fn hear<T>(&self, hear: impl FnOnce(&mut Heard) -> T) -> T {
         hear(&mut self.heard.lock().expect("no callback panics"))
     }
 
-    fn asked(&self, what: &[&str]) -> Step {
+    pub fn asked(&self, what: &[&str]) -> Step {
         same(&self.hear(|heard| std::mem::take(&mut heard.asked)), &what.to_vec())
     }
 }
 
 impl ClientHandler for Handler {
-    #[expect(deprecated, reason = "it is how a server asks a model, and for roots")]
     fn get_info(&self) -> ClientConfig {
-        let all = ClientCapabilities::builder().enable_elicitation().enable_sampling().enable_roots().build();
-        ClientConfig::new(all, Implementation::new("interop-rmcp", "1.0.0"))
+        ClientConfig::new(beside::capabilities(), Implementation::new("interop-rmcp", "1.0.0"))
     }
 
     async fn create_elicitation(
         &self,
-        _: ElicitRequestParams,
+        request: ElicitRequestParams,
         _: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
+        if let ElicitRequestParams::UrlElicitationParams { .. } = request {
+            let declines = self.hear(|heard| {
+                heard.asked.push("page");
+                heard.pages.push(json!(request));
+                heard.declines_pages
+            });
+            let action = if declines { ElicitationAction::Decline } else { ElicitationAction::Accept };
+            return Ok(ElicitResult::new(action));
+        }
         let declines = self.hear(|heard| {
             heard.asked.push("user");
             heard.declines
@@ -88,11 +106,11 @@ impl ClientHandler for Handler {
     #[expect(deprecated, reason = "it is how a server asks a model")]
     async fn create_message(
         &self,
-        _: CreateMessageRequestParams,
+        request: CreateMessageRequestParams,
         _: RequestContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
         self.hear(|heard| heard.asked.push("model"));
-        Ok(CreateMessageResult::new(SamplingMessage::assistant_text("forty-two"), "none".to_owned()))
+        Ok(beside::sample(&request))
     }
 
     #[expect(deprecated, reason = "it is how a server asks for roots")]
@@ -110,15 +128,31 @@ impl ClientHandler for Handler {
     }
 
     async fn on_custom_notification(&self, told: CustomNotification, _: NotificationContext<RoleClient>) {
-        if told.method == "notifications/interop" {
-            self.noted.notify_one();
+        match told.method.as_str() {
+            "notifications/interop" => self.noted.notify_one(),
+            "notifications/elicitation/complete" => {
+                let id = told.params.and_then(|params| Some(params.get("elicitationId")?.as_str()?.to_owned()));
+                self.hear(|heard| heard.completed.extend(id));
+            }
+            _ => {}
         }
+    }
+
+    #[expect(deprecated, reason = "the revisions have log messages")]
+    async fn on_logging_message(&self, told: LoggingMessageNotificationParam, _: NotificationContext<RoleClient>) {
+        let told = json!(told);
+        let words = ["level", "logger", "data"].map(|name| told[name].as_str().unwrap_or_default().to_owned());
+        self.hear(|heard| heard.logged.push(words.join(" ")));
+    }
+
+    async fn on_resource_updated(&self, told: ResourceUpdatedNotificationParam, _: NotificationContext<RoleClient>) {
+        self.hear(|heard| heard.updated.push(told.uri));
     }
 }
 
-struct Session {
-    service: RunningService<RoleClient, Handler>,
-    handler: Handler,
+pub struct Session {
+    pub service: RunningService<RoleClient, Handler>,
+    pub handler: Handler,
 }
 
 /// Runs all steps: in an era, which must come to a revision.
@@ -150,12 +184,12 @@ pub async fn run(era: &str, revision: &str, command: &[String]) -> Result<(), Bo
     let session = Session { service, handler };
     told("revision", session.revision(revision));
     told("list", session.list().await);
-    told("resources", session.resources().await);
+    // Whether there is what needs a session, in the era that has some.
+    let lasts = era != "stateless";
+    session.beside(revision, lasts).await;
     told("structured", session.add(2, 3).await);
     told("text", session.echo("gr\u{fc}\u{df} \u{2028}\u{1f600}\n").await);
     told("progress", session.counted(30).await);
-    // Whether there is what needs a session, in the era that has some.
-    let lasts = era != "stateless";
     if lasts {
         told("form", session.ask("greet", "hello Ann", "user").await);
         session.handler.hear(|heard| heard.declines = true);
@@ -211,23 +245,23 @@ async fn ask(what: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn told(name: &str, step: Step) {
+pub fn told(name: &str, step: Step) {
     match step {
         Ok(()) => println!("ok {name}"),
         Err(why) => println!("FAIL {name}: {}", why.replace('\n', " ").chars().take(500).collect::<String>()),
     }
 }
 
-fn same<T: PartialEq + std::fmt::Debug>(got: &T, wanted: &T) -> Step {
+pub fn same<T: PartialEq + std::fmt::Debug>(got: &T, wanted: &T) -> Step {
     if got == wanted { Ok(()) } else { Err(format!("{got:?}, expected {wanted:?}")) }
 }
 
-fn text(result: &CallToolResult) -> String {
+pub fn text(result: &CallToolResult) -> String {
     let texts: Vec<&str> = result.content.iter().filter_map(|block| Some(block.as_text()?.text.as_str())).collect();
     texts.join("\n")
 }
 
-fn params(tool: &str, arguments: Value) -> CallToolRequestParams {
+pub fn params(tool: &str, arguments: Value) -> CallToolRequestParams {
     CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments.as_object().cloned().unwrap_or_default())
 }
 
@@ -237,7 +271,7 @@ impl Session {
         called.map_err(|_| "no answer".to_owned())?.map_err(|why| why.to_string())
     }
 
-    async fn says(&self, tool: &str, arguments: Value, wanted: &str, fails: bool) -> Step {
+    pub async fn says(&self, tool: &str, arguments: Value, wanted: &str, fails: bool) -> Step {
         let result = self.call(tool, arguments).await?;
         same(&(text(&result), result.is_error.unwrap_or(false)), &(wanted.to_owned(), fails))
     }
@@ -292,16 +326,6 @@ impl Session {
         seen.sort_by(f64::total_cmp);
         // Of what a server tells meanwhile, the newest is enough.
         if seen == [1.0, 3.0] { Ok(()) } else { same(&seen, &vec![1.0, 2.0, 3.0]) }
-    }
-
-    /// What our server serves without knowing the types: each result must be valid in its revision.
-    async fn resources(&self) -> Step {
-        let (peer, text) = (self.service.peer(), |why: ServiceError| why.to_string());
-        let resources = peer.list_resources(None).await.map_err(text)?.resources.len();
-        let templates = peer.list_resource_templates(None).await.map_err(text)?.resource_templates.len();
-        peer.read_resource(ReadResourceRequestParams::new("note://one")).await.map_err(text)?;
-        let prompts = peer.list_prompts(None).await.map_err(text)?.prompts.len();
-        same(&[resources, templates, prompts], &[1, 1, 1])
     }
 
     async fn changed(&self, revision: &str) -> Step {

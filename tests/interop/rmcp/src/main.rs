@@ -5,6 +5,7 @@
 //! the program: a client that tries a server with these tools, one line for each step.
 
 mod areas;
+mod beside;
 mod client;
 mod server;
 mod web;
