@@ -33,7 +33,7 @@ use mcp_tests::interop::{Mark, Row, Shows, setup, web};
 const AT_ONCE: usize = 3;
 
 /// The beginnings of the newest TypeScript and Python peers' names.
-const NEWEST: [&str; 3] = ["client 2.", "server-everything", "mcp 2."];
+const NEWEST: [&str; 4] = ["client 2.", "server 2.", "server-everything", "mcp 2."];
 
 /// A planned line of the table.
 #[derive(Clone, Copy)]

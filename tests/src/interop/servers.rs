@@ -137,6 +137,7 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
     let python = |interpreter: &PathBuf, program: &str| -> Vec<OsString> {
         vec![interpreter.into(), programs().join("python").join(program).into()]
     };
+    let script = |name: &str| vec![installed.node.clone().into(), installed.modules.join(name).into()];
     let folder = |name: &str| installed.scratch.join(name);
     let both: &[_] =
         &[(Policy::Auto, MODERN), (Policy::Modern, MODERN), (Policy::Legacy, LEGACY), (Policy::Legacy, OLDEST)];
@@ -147,7 +148,7 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
         reached: LEGACY_ONLY,
         refuses: &[Policy::Modern],
         tools: OFFERED,
-        steps: |_, revision| unknown(revision),
+        steps: |_, revision| whole(revision, unknown("Unknown tool")),
         deviations: &[],
         faults: &[],
         web: None,
@@ -181,6 +182,16 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
             ..server("server-memory 2026.8.31", "memory", node("server-memory"))
         },
         Server {
+            steps: |_, revision| whole(revision, unknown("not found")),
+            ..server("sdk 1.32.2 (TypeScript)", "typescript1", script("server1.mjs"))
+        },
+        Server {
+            reached: both,
+            refuses: &[],
+            steps: |_, revision| whole(revision, refused()),
+            ..server("server 2.4.0 (TypeScript)", "typescript2", script("server2.mjs"))
+        },
+        Server {
             reached: both,
             refuses: &[],
             ..server("mcp 2.3.0 (Python)", "python2", python(&installed.python2, "server2.py"))
@@ -193,12 +204,7 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
         Server {
             reached: both,
             refuses: &[],
-            steps: |_, revision| {
-                let mut steps = offered(revision);
-                steps.push(step("unknown", Does::Refused("no-such-tool", json!({}), "no-such-tool")));
-                steps.extend(areas::offered(revision, Reaches::Always));
-                steps
-            },
+            steps: |_, revision| whole(revision, refused()),
             ..server("rmcp 3.9.0 (Rust)", "rmcp", with(vec![installed.rmcp.clone().into()], Path::new("serve")))
         },
     ]
@@ -208,12 +214,22 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
 pub(super) const OFFERED: &[&str] =
     &["add", "echo", "count", "greet", "sample", "roots", "fail", "wait", "cancelled", "note"];
 
-/// Returns the steps of those in Python.
-fn unknown(revision: &str) -> Vec<Step> {
+/// Returns all steps of these servers, with that of an unknown tool.
+fn whole(revision: &str, unknown: Step) -> Vec<Step> {
     let mut steps = offered(revision);
-    steps.push(call("unknown", "no-such-tool", json!({}), Expect::text("Unknown tool").fails()));
+    steps.push(unknown);
     steps.extend(areas::offered(revision, Reaches::Always));
     steps
+}
+
+/// The step of an unknown tool: it fails with this text.
+pub(super) fn unknown(text: &'static str) -> Step {
+    call("unknown", "no-such-tool", json!({}), Expect::text(text).fails())
+}
+
+/// The same: the call is refused.
+pub(super) fn refused() -> Step {
+    step("unknown", Does::Refused("no-such-tool", json!({}), "no-such-tool"))
 }
 
 /// Removes the steps that a revision does not support.

@@ -62,6 +62,19 @@ pub fn programs() -> PathBuf {
     sources::root().join("tests/interop")
 }
 
+/// Our programs in JavaScript.
+const SCRIPTS: [&str; 9] = [
+    "areas.mjs",
+    "client1.mjs",
+    "client2.mjs",
+    "heard.mjs",
+    "offer.mjs",
+    "server1.mjs",
+    "server2.mjs",
+    "steps.mjs",
+    "web.mjs",
+];
+
 /// Returns the program that runs JavaScript, and the directory of the packages. A script must be
 /// beside the packages to find them.
 pub(crate) fn install_node() -> Result<(PathBuf, PathBuf), String> {
@@ -74,7 +87,7 @@ pub(crate) fn install_node() -> Result<(PathBuf, PathBuf), String> {
         }
         execute(Command::new("npm").args(["ci", "--ignore-scripts", "--loglevel=error"]).current_dir(&place))
     })?;
-    for file in ["areas.mjs", "client1.mjs", "client2.mjs", "heard.mjs", "steps.mjs"] {
+    for file in SCRIPTS {
         copy(&from, &place, file)?;
     }
     Ok((node.into(), place))

@@ -11,7 +11,7 @@ use super::areas::{self, Reaches};
 use super::listening::{Listening, PORT};
 use super::processes::Watch;
 use super::relay::Relay;
-use super::servers::{LEGACY, MODERN, OFFERED, Server, UNNAMED, everything, fit, offered};
+use super::servers::{LEGACY, MODERN, OFFERED, PYTHON1, Server, UNNAMED, everything, fit, offered, refused, unknown};
 use super::session::Session;
 use super::setup::{Installed, programs};
 use super::steps::{Does, Expect, Step, call, complaints, step, talk};
@@ -79,6 +79,12 @@ const DEAF_ALWAYS: &[Deviation] = &[
     (FIRST, "cancelled", UNHEARD, Shows::Always),
     (FIRST, "timeout told", UNHEARD, Shows::Always),
 ];
+/// What this SDK does in each of its revisions.
+const TYPESCRIPT1: &[Deviation] = &[
+    (LEGACY, "missing", UNNAMED, Shows::Always),
+    (FIRST, "missing", UNNAMED, Shows::Always),
+    (SECOND, "missing", UNNAMED, Shows::Always),
+];
 /// 404 means that a session has ended; 400 may mean anything.
 const NO_404: &str = "it answers 400 to a session that it does not know, where 404 makes a client begin a new one";
 
@@ -142,6 +148,7 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
         reached: if flags.is_empty() { LEGACY_ALL } else { LEGACY_SOME },
         refuses: if flags.is_empty() { &[Policy::Modern] } else { &[] },
         steps: python1,
+        deviations: PYTHON1,
         ..server(name, &program(&installed.python1, "web1.py"), flags)
     };
     let rmcp = |name, flags: &'static [&'static str]| {
@@ -149,6 +156,16 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
         server.steps = rmcp;
         server.web = server.web.map(|web| Web { store: web.sessions, ended: "DELETE 20", ..web });
         server
+    };
+    let node = |name, script: &str, flags: &'static [&'static str]| Server {
+        steps: typescript,
+        ..server(name, &[installed.node.clone().into(), installed.modules.join(script).into()], flags)
+    };
+    let older_node = |name, flags: &'static [&'static str]| Server {
+        reached: if flags.is_empty() { LEGACY_ALL } else { LEGACY_SOME },
+        refuses: if flags.is_empty() { &[Policy::Modern] } else { &[] },
+        deviations: if flags.is_empty() { TYPESCRIPT1 } else { &TYPESCRIPT1[..2] },
+        ..node(name, "server1.mjs", flags)
     };
     let everything_js = installed.modules.join("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
     vec![
@@ -180,6 +197,10 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
                 cuts: everything_cuts,
             }),
         },
+        older_node("sdk 1.32.2 (TypeScript), HTTP", &[]),
+        older_node("sdk 1.32.2 (TypeScript), HTTP stateless", &["--stateless"]),
+        node("server 2.4.0 (TypeScript), HTTP", "server2.mjs", &[]),
+        node("server 2.4.0 (TypeScript), HTTP stateless", "server2.mjs", &["--stateless"]),
         python("mcp 2.3.0 (Python), HTTP", &[]),
         python("mcp 2.3.0 (Python), HTTP store", &["--store"]),
         python("mcp 2.3.0 (Python), HTTP JSON", &["--json"]),
@@ -225,7 +246,7 @@ fn python(server: &Server, revision: &str) -> Vec<Step> {
             replace(&mut steps, step(name, Does::Refused(tool, json!({}), "no back-channel")));
         }
     }
-    steps.push(call("unknown", "no-such-tool", json!({}), Expect::text("Unknown tool").fails()));
+    steps.push(unknown("Unknown tool"));
     steps.push(step("timeout", Does::TimeOut("wait", json!({}))));
     steps.push(call("timeout told", "cancelled", json!({ "within": patience }), Expect::text("1 cancelled")));
     if web.sessions || revision == MODERN {
@@ -258,13 +279,21 @@ fn python1(server: &Server, revision: &str) -> Vec<Step> {
     steps
 }
 
+fn typescript(server: &Server, revision: &str) -> Vec<Step> {
+    let mut steps = rmcp(server, revision);
+    if server.name.starts_with("sdk 1.") {
+        replace(&mut steps, unknown("not found"));
+    }
+    steps
+}
+
 fn rmcp(server: &Server, revision: &str) -> Vec<Step> {
     let Some(web) = server.web else { return Vec::new() };
     let mut steps = offered(revision);
     let hears = web.sessions || revision == MODERN;
     // If every request is a separate server, the answer to a request for input reaches no handler.
     steps.retain(|step| step.name != "changed" && (hears || !ASKING.contains(&step.name)));
-    steps.push(step("unknown", Does::Refused("no-such-tool", json!({}), "no-such-tool")));
+    steps.push(refused());
     steps.push(step("timeout", Does::TimeOut("wait", json!({}))));
     steps.push(call("timeout told", "cancelled", json!({}), Expect::text("1 cancelled")));
     if hears {

@@ -1,0 +1,79 @@
+// What the servers have in common over HTTP. Each tells its answers as lines `METHOD STATUS`, with ` after ID` where the client has asked
+// for the rest of a stream.
+import { randomUUID } from 'node:crypto';
+import { createServer } from 'node:http';
+import { Readable } from 'node:stream';
+
+const [port, ...flags] = process.argv.slice(2);
+
+// What the command line says.
+export const options = { port, stateless: flags.includes('--stateless'), json: flags.includes('--json') };
+
+// Tells the answer to a request.
+export function tell(request, response) {
+    const last = request.headers['last-event-id'];
+    const write = response.writeHead;
+    response.writeHead = (status, ...more) => {
+        console.log(request.method, status, ...(last === undefined ? [] : [`after ${last}`]));
+        return write.call(response, status, ...more);
+    };
+}
+
+// Answers with a function from a web request to a web response.
+export async function answer(fetch, request, response) {
+    const gone = new AbortController();
+    response.on('close', () => gone.abort());
+    const { method, headers, url } = request;
+    const body = method === 'POST' ? { body: Readable.toWeb(request), duplex: 'half' } : {};
+    const answer = await fetch(new Request(`http://127.0.0.1${url}`, { method, headers, signal: gone.signal, ...body }));
+    response.writeHead(answer.status, Object.fromEntries(answer.headers));
+    response.flushHeaders();
+    if (!answer.body) {
+        response.end();
+        return;
+    }
+    for await (const chunk of answer.body) response.write(chunk);
+    response.end();
+}
+
+// Returns a function that serves sessions, each with a transport of its own, or none. `begin` connects a server to a new transport with
+// these settings.
+export function sessions(begin) {
+    const sessions = new Map();
+    const settings = {
+        enableJsonResponse: options.json,
+        sessionIdGenerator: options.stateless ? undefined : randomUUID,
+        onsessionclosed: (id) => void sessions.delete(id),
+    };
+    return async (request, response) => {
+        const id = request.headers['mcp-session-id'];
+        let transport = sessions.get(id);
+        if (id !== undefined && !transport) {
+            const error = { code: -32001, message: 'Session not found' };
+            response.writeHead(404).end(JSON.stringify({ jsonrpc: '2.0', id: null, error }));
+            return;
+        }
+        if (!transport) {
+            const own = { ...settings, onsessioninitialized: (id) => void sessions.set(id, transport) };
+            transport = await begin(own);
+            if (options.stateless) response.on('close', () => transport.close());
+        }
+        await transport.handleRequest(request, response);
+    };
+}
+
+// Serves a port of loopback until it is interrupted.
+export function serve(respond) {
+    const server = createServer((request, response) => {
+        tell(request, response);
+        respond(request, response).catch((why) => {
+            console.error(why);
+            response.destroy();
+        });
+    });
+    server.listen(Number(options.port), '127.0.0.1');
+    process.on('SIGINT', () => {
+        server.close(() => process.exit(0));
+        server.closeIdleConnections();
+    });
+}
