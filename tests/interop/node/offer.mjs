@@ -74,7 +74,7 @@ export function offer(server, sdk) {
     });
     tool('wait', {}, async (_, context) => {
         const signal = sdk.signal(context);
-        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve));
         state.cancelled += 1;
         state.waiting.splice(0).forEach((wake) => wake());
         return 'unreachable';

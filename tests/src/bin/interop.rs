@@ -174,17 +174,17 @@ fn run() -> Result<bool, String> {
     for (peer, step, reason) in known {
         println!("known of {peer}: {step}: {reason}");
     }
-    let listed = servers.iter().map(|server| (server.name, server.deviations));
-    let listed = listed.chain(clients.iter().map(|client| (client.name, client.deviations)));
+    let listed = servers.iter().map(|server| (server.name, "server", server.deviations));
+    let listed = listed.chain(clients.iter().map(|client| (client.name, "client", client.deviations)));
     let mut stale = 0;
-    for (peer, (revision, step, _, shows_when)) in
-        listed.flat_map(|(peer, known)| known.iter().map(move |known| (peer, known)))
+    for (peer, role, (revision, step, _, shows_when)) in
+        listed.flat_map(|(peer, role, known)| known.iter().map(move |known| (peer, role, known)))
     {
         let shows = |row: &&Row| row.revision == *revision && deviations(row).any(|(_, name, _)| name == *step);
-        let mut of_it = rows.iter().filter(|row| row.peer == peer).peekable();
+        let mut of_it = rows.iter().filter(|row| row.peer == peer && row.role == role).peekable();
         if *shows_when == Shows::Always && of_it.peek().is_some() && of_it.find(shows).is_none() {
             stale += 1;
-            println!("FAIL {peer}, {revision}: {step} is listed as wrong, and was right in every row");
+            println!("FAIL {peer} {role}, {revision}: {step} is listed as wrong, and was right in every row");
         }
     }
     let sum = rows.iter().map(Row::count).fold((0, stale), |sum, (passed, failed, _)| (sum.0 + passed, sum.1 + failed));

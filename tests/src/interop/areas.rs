@@ -2,6 +2,7 @@
 //! completions, log messages, changed lists, and questions to the model and the user.
 
 use std::fmt::{Debug, Display};
+use std::time::Duration;
 
 use mcp_proto::input::Change;
 use mcp_proto::model::content::Role;
@@ -24,6 +25,8 @@ pub enum Reaches {
     Never,
 }
 
+/// How long a call is waited for before the next look at what was heard.
+const LOOK: Duration = Duration::from_millis(10);
 /// The web page of these servers.
 const PAGE: &str = "https://example.org/page";
 
@@ -156,11 +159,15 @@ pub(super) fn member_type(session: &Session, tool: &str, member: &str) -> Result
 fn logged(session: &Session) -> Result<String, String> {
     says(&session.call("log", &json!({}), None)?, "logged")?;
     let logged = session.ear().wait(|heard| heard.logged.first().cloned())?;
-    let wanted = r#"warning interop "high""#;
-    match logged {
-        (text, named) if session.is_web() && session.revision() == MODERN => same(&(&*text, named), &(wanted, true)),
-        (text, _) if session.is_web() => same(&&*text, &wanted),
-        (text, named) => same(&(&*text, named), &(wanted, false)),
+    let (text, named) = logged;
+    // Some wrap what they log.
+    if !text.starts_with("warning interop ") || !text.contains(r#""high""#) {
+        return Err(text);
+    }
+    match (session.is_web(), session.revision().as_str()) {
+        (true, MODERN) => same(&named, &true),
+        (true, _) => Ok(text),
+        (false, _) => same(&named, &false),
     }
 }
 
@@ -192,6 +199,7 @@ fn updated(session: &Session) -> Result<String, String> {
 
 /// A tool, a prompt and a resource are added.
 fn grown(session: &Session) -> Result<String, String> {
+    session.announced()?;
     let changes = [Change::Tools, Change::Prompts, Change::Resources];
     let before = changes.clone().map(|change| session.ear().look(|heard| heard.times(&change)));
     says(&session.call("grow", &json!({}), None)?, "grown")?;
@@ -235,15 +243,23 @@ fn page_told(session: &Session) -> Result<String, String> {
 
 /// The server refuses the call until the user has opened a page: our client calls again.
 fn gate(session: &Session) -> Result<String, String> {
-    let call = pass_gate(session, "gate", &json!({}))?;
-    says(&call, "let in")
+    says(&pass_gate(session, "gate", &json!({}))?, "let in")
 }
 
 /// Calls a tool that needs a web page, which the user completes.
 pub(super) fn pass_gate(session: &Session, tool: &str, arguments: &Value) -> Result<Answer, String> {
     session.ear().begin(Some(&json!({})))?;
-    let call = session.client().start(tools::call(tool).arguments(arguments));
-    let id = session.ear().wait(|heard| heard.pages.first()?.elicitation_id.clone())?;
+    let mut call = session.client().start(tools::call(tool).arguments(arguments));
+    let page = || session.ear().look(|heard| heard.pages.first()?.elicitation_id.clone());
+    let id = loop {
+        if let Some(id) = page() {
+            break id;
+        }
+        call = match call.wait_timeout(LOOK) {
+            Ok(ended) => return Err(format!("it ended without a page: {ended:?}")),
+            Err(call) => call,
+        };
+    };
     session.client().elicited(&id);
     let result = call.wait().map_err(told)?;
     Ok(Answer::new(&result, Vec::new(), session.ear().asked()))

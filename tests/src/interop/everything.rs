@@ -1,9 +1,8 @@
-//! The same steps with `server-everything`, which offers other things, and what the servers without
-//! resources have of it.
+//! The same steps with the servers of others, which offer other things.
 
 use mcp_proto::input::Change;
 use mcp_proto::{LogLevel, completion, prompts, resources};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::areas::{member_type, not_found, pass_gate, same, told, watching};
 use super::servers::LEGACY;
@@ -13,6 +12,8 @@ use super::steps::{Does, Expect, Step, call, step};
 const TEXT: &str = "demo://resource/dynamic/text/7";
 const BLOB: &str = "demo://resource/dynamic/blob/7";
 const DOCUMENT: &str = "demo://resource/static/document/features.md";
+/// The graph of `server-memory`.
+const GRAPH: &str = "memory://knowledge-graph";
 const PAGE: &str = "https://example.org/page";
 
 /// Returns the steps for a revision.
@@ -43,21 +44,58 @@ pub fn offered(revision: &str) -> Vec<Step> {
         call("page refused", "trigger-url-elicitation", page, refused),
         check("gate", gate),
     ];
-    steps.retain(|step| match step.name {
-        "schema" => revision >= "2025-06-18",
-        "page" | "page refused" | "gate" => revision == LEGACY,
-        _ => true,
-    });
+    steps.retain(|step| revision == LEGACY || !["page", "page refused", "gate"].contains(&step.name));
+    with_schemas(revision, steps)
+}
+
+/// Returns the steps with `server-filesystem`, which has only tools.
+pub fn filesystem(revision: &str) -> Vec<Step> {
+    let check = |name, check| step(name, Does::Check(check));
+    let steps = vec![
+        check("no resources", no_resources),
+        check("schema", |session| same(&member_type(session, "read_text_file", "content")?, &json!("string"))),
+    ];
+    with_schemas(revision, steps)
+}
+
+/// Returns the steps with `server-memory`, whose graph is a resource.
+pub fn memory(revision: &str) -> Vec<Step> {
+    let check = |name, check| step(name, Does::Check(check));
+    let steps = vec![
+        check("schema", |session| same(&member_type(session, "read_graph", "entities")?, &json!("array"))),
+        check("resources", listed_graph),
+        check("read", read_graph),
+        check("updated", updated_graph),
+    ];
+    with_schemas(revision, steps)
+}
+
+/// Removes the output schemas where a revision has none.
+fn with_schemas(revision: &str, mut steps: Vec<Step>) -> Vec<Step> {
+    steps.retain(|step| revision >= "2025-06-18" || step.name != "schema");
     steps
 }
 
-/// Returns the steps of the servers that have only tools, with the check of a tool's output schema.
-pub fn tools_only(revision: &str, schema: fn(&Session) -> Result<String, String>) -> Vec<Step> {
-    let mut steps = vec![step("no resources", Does::Check(no_resources))];
-    if revision >= "2025-06-18" {
-        steps.push(step("schema", Does::Check(schema)));
-    }
-    steps
+fn listed_graph(session: &Session) -> Result<String, String> {
+    let listed = session.client().all(resources::list()).map_err(told)?;
+    let listed: Vec<_> = listed.iter().map(|one| (one.uri.as_str(), one.mime_type.as_deref())).collect();
+    same(&listed, &vec![(GRAPH, Some("application/json"))])
+}
+
+fn read_graph(session: &Session) -> Result<String, String> {
+    let result = session.client().call(resources::read(GRAPH)).map_err(told)?;
+    let graph: Value = serde_json::from_str(result.first_text().unwrap_or_default()).map_err(told)?;
+    same(&graph["entities"][0]["observations"][0], &json!("likes \u{fc}"))
+}
+
+fn updated_graph(session: &Session) -> Result<String, String> {
+    let change = Change::Resource(GRAPH.to_owned());
+    let bob = json!({ "name": "Bob", "entityType": "person", "observations": [] });
+    watching(session, GRAPH, || {
+        let before = session.ear().look(|heard| heard.times(&change));
+        session.call("create_entities", &json!({ "entities": [bob] }), None)?;
+        session.ear().changed(&change, before).map(|times| format!("{times} times"))
+    })
 }
 
 fn no_resources(session: &Session) -> Result<String, String> {

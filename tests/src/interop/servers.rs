@@ -9,8 +9,7 @@ use mcp_proto::client::Policy;
 use mcp_proto::{ProtocolVersion, Versions};
 use serde_json::json;
 
-use super::areas::{self, Reaches, member_type, same};
-use super::everything::tools_only;
+use super::areas::{self, Reaches};
 use super::setup::{Installed, empty, programs};
 use super::steps::{Does, Expect, Step, call, step};
 use super::web::Web;
@@ -121,6 +120,20 @@ pub(super) const PYTHON1: &[Deviation] = &[
     (OLDEST, "updated", NO_SUBSCRIBE, Shows::Always),
 ];
 
+pub(super) const UNSUBSCRIBED: &str = "it has no subscriptions to resources";
+pub(super) const NO_LISTEN: &str = "it does not know the request that subscribes to changes";
+pub(super) const FAILED: &str = "a tool that raises -32042 fails, in place of its call";
+
+/// What this SDK does in each of its revisions.
+const FASTMCP: &[Deviation] = &[
+    (MODERN, "changed", NO_LISTEN, Shows::Always),
+    (MODERN, "updated", NO_LISTEN, Shows::Always),
+    (MODERN, "grown", NO_LISTEN, Shows::Always),
+    (LEGACY, "updated", UNSUBSCRIBED, Shows::Always),
+    (OLDEST, "updated", UNSUBSCRIBED, Shows::Always),
+    (LEGACY, "gate", FAILED, Shows::Always),
+];
+
 /// The policies of a server that supports only legacy revisions.
 const LEGACY_ONLY: &[(Policy, &str)] = &[(Policy::Auto, LEGACY), (Policy::Legacy, LEGACY), (Policy::Legacy, OLDEST)];
 
@@ -183,6 +196,7 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
         },
         Server {
             steps: |_, revision| whole(revision, unknown("not found")),
+            deviations: &[(LEGACY, "missing", UNNAMED, Shows::Always), (OLDEST, "missing", UNNAMED, Shows::Always)],
             ..server("sdk 1.32.2 (TypeScript)", "typescript1", script("server1.mjs"))
         },
         Server {
@@ -200,6 +214,13 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
             deviations: PYTHON1,
             faults: &[("late-answer", "it answers a call that was cancelled")],
             ..server("mcp 1.30.0 (Python)", "python1", python(&installed.python1, "server1.py"))
+        },
+        Server {
+            reached: both,
+            refuses: &[],
+            steps: |_, revision| whole(revision, unknown("Unknown tool")),
+            deviations: FASTMCP,
+            ..server("fastmcp 4.1.6 (Python)", "fastmcp", python(&installed.fastmcp, "serverfast.py"))
         },
         Server {
             reached: both,
@@ -333,9 +354,7 @@ fn filesystem(server: &Server, revision: &str) -> Vec<Step> {
         step("ping", Does::Ping),
     ];
     fit(&mut steps, revision);
-    steps.extend(tools_only(revision, |session| {
-        same(&member_type(session, "read_text_file", "content")?, &json!("string"))
-    }));
+    steps.extend(super::everything::filesystem(revision));
     steps
 }
 
@@ -351,8 +370,6 @@ fn memory(_: &Server, revision: &str) -> Vec<Step> {
         step("ping", Does::Ping),
     ];
     fit(&mut steps, revision);
-    steps.extend(tools_only(revision, |session| {
-        same(&member_type(session, "read_graph", "entities")?, &json!("array"))
-    }));
+    steps.extend(super::everything::memory(revision));
     steps
 }

@@ -11,7 +11,7 @@ use mcp_proto::{CallError, LogLevel, Watch, ping, schema, tools};
 use serde_json::Value;
 
 use super::ear::Ear;
-use super::servers::versions;
+use super::servers::{MODERN, versions};
 use super::{Answer, BEFORE_CANCEL, EXIT, Place, Plan, SOON};
 use crate::adapters::{Adapter, Client};
 
@@ -71,6 +71,15 @@ impl Session {
     /// Returns whether it is over HTTP.
     pub fn is_web(&self) -> bool {
         self.is_web
+    }
+
+    /// Checks that the server announces changed tools, where it says whether it does.
+    pub fn announced(&self) -> Result<(), String> {
+        let refused = self.ear.look(|heard| heard.watching.last().is_some_and(|watch| !watch.tools));
+        if refused && self.revision() == MODERN {
+            return Err("the server does not announce changed tools".to_owned());
+        }
+        Ok(())
     }
 
     /// Returns the revision in use.

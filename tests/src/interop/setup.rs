@@ -18,6 +18,8 @@ pub struct Installed {
     pub python2: PathBuf,
     /// The interpreter with `mcp` 1.x.
     pub python1: PathBuf,
+    /// The interpreter with `fastmcp`.
+    pub fastmcp: PathBuf,
     /// Our programs with `rmcp`.
     pub rmcp: PathBuf,
     /// Our server.
@@ -51,9 +53,12 @@ pub fn install(which: Which) -> Result<Installed, String> {
         let node = scope.spawn(install_node);
         let python2 = scope.spawn(|| install_python("requirements.txt"));
         let python1 = scope.spawn(move || if all { install_python("requirements-1.txt") } else { Ok(PathBuf::new()) });
+        let fastmcp =
+            scope.spawn(move || if all { install_python("requirements-fastmcp.txt") } else { Ok(PathBuf::new()) });
         let (node, modules) = node.join().map_err(ended)??;
         let (python2, python1) = (python2.join().map_err(ended)??, python1.join().map_err(ended)??);
-        Ok(Installed { node, modules, python2, python1, rmcp: rmcp.join().map_err(ended)??, server, scratch })
+        let (fastmcp, rmcp) = (fastmcp.join().map_err(ended)??, rmcp.join().map_err(ended)??);
+        Ok(Installed { node, modules, python2, python1, fastmcp, rmcp, server, scratch })
     })
 }
 

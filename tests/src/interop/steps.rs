@@ -181,12 +181,14 @@ impl Step {
             Does::HasChanged => session.ear().changed(&Change::Tools, 0).map(|times| format!("{times} times")),
             Does::Check(check) => check(session),
             Does::Changed(tool) => {
+                session.announced()?;
                 let before = session.ear().changes();
                 session.call(tool, &json!({}), None)?;
                 session.ear().changed(&Change::Tools, before).map(|times| format!("{times} times"))
             }
             Does::Said(prefix, times) => web.ok_or(PIPED)?.said(prefix, *times),
             Does::Regained(tool) => {
+                session.announced()?;
                 let ear = session.ear().clone();
                 let before = ear.changes();
                 session.call(tool, &json!({}), None)?;

@@ -11,7 +11,10 @@ use super::areas::{self, Reaches};
 use super::listening::{Listening, PORT};
 use super::processes::Watch;
 use super::relay::Relay;
-use super::servers::{LEGACY, MODERN, OFFERED, PYTHON1, Server, UNNAMED, everything, fit, offered, refused, unknown};
+use super::servers::{
+    FAILED, LEGACY, MODERN, NO_LISTEN, OFFERED, PYTHON1, Server, UNNAMED, UNSUBSCRIBED, everything, fit, offered,
+    refused, unknown,
+};
 use super::session::Session;
 use super::setup::{Installed, programs};
 use super::steps::{Does, Expect, Step, call, complaints, step, talk};
@@ -85,6 +88,17 @@ const TYPESCRIPT1: &[Deviation] = &[
     (FIRST, "missing", UNNAMED, Shows::Always),
     (SECOND, "missing", UNNAMED, Shows::Always),
 ];
+/// What this SDK does in each of its revisions. The last ones concern sessions.
+const FASTMCP: &[Deviation] = &[
+    (MODERN, "changed", NO_LISTEN, Shows::Always),
+    (MODERN, "updated", NO_LISTEN, Shows::Always),
+    (MODERN, "grown", NO_LISTEN, Shows::Always),
+    (MODERN, "changed still", NO_LISTEN, Shows::Always),
+    (LEGACY, "gate", FAILED, Shows::Always),
+    (LEGACY, "updated", UNSUBSCRIBED, Shows::Always),
+    (SECOND, "updated", UNSUBSCRIBED, Shows::Always),
+    (FIRST, "updated", UNSUBSCRIBED, Shows::Always),
+];
 /// 404 means that a session has ended; 400 may mean anything.
 const NO_404: &str = "it answers 400 to a session that it does not know, where 404 makes a client begin a new one";
 
@@ -151,6 +165,11 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
         deviations: PYTHON1,
         ..server(name, &program(&installed.python1, "web1.py"), flags)
     };
+    let fastmcp = |name, flags: &'static [&'static str]| Server {
+        steps: typescript,
+        deviations: if flags.is_empty() { FASTMCP } else { &FASTMCP[..5] },
+        ..server(name, &program(&installed.fastmcp, "webfast.py"), flags)
+    };
     let rmcp = |name, flags: &'static [&'static str]| {
         let mut server = server(name, &[installed.rmcp.clone().into(), "listen".into()], flags);
         server.steps = rmcp;
@@ -210,6 +229,8 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
         older("mcp 1.30.0 (Python), HTTP store", &["--store"]),
         older("mcp 1.30.0 (Python), HTTP JSON", &["--json"]),
         older("mcp 1.30.0 (Python), HTTP stateless", &["--stateless"]),
+        fastmcp("fastmcp 4.1.6 (Python), HTTP", &[]),
+        fastmcp("fastmcp 4.1.6 (Python), HTTP stateless", &["--stateless"]),
         rmcp("rmcp 3.9.0 (Rust), HTTP", &[]),
         rmcp("rmcp 3.9.0 (Rust), HTTP stateless", &["--stateless"]),
         rmcp("rmcp 3.9.0 (Rust), HTTP stateless JSON", &["--stateless", "--json"]),
@@ -283,6 +304,9 @@ fn typescript(server: &Server, revision: &str) -> Vec<Step> {
     let mut steps = rmcp(server, revision);
     if server.name.starts_with("sdk 1.") {
         replace(&mut steps, unknown("not found"));
+    }
+    if server.name.starts_with("fastmcp") {
+        replace(&mut steps, unknown("Unknown tool"));
     }
     steps
 }

@@ -112,7 +112,7 @@ pub async fn call(
                 let updated = ResourceUpdatedNotificationParam::new("note://one");
                 context.peer.notify_resource_updated(updated).await.map_err(failed)?;
             }
-            for sink in server.listening.lock().await.iter() {
+            for sink in server.listening().await.iter() {
                 // One without this resource, or without a client.
                 let _ = sink.notify_resource_updated("note://one").await;
             }
@@ -124,7 +124,7 @@ pub async fn call(
         }
         "grow" => {
             areas.grown.store(true, Ordering::SeqCst);
-            let listening = server.listening.lock().await;
+            let listening = server.listening().await;
             for sink in listening.iter() {
                 // One without this list, or without a client.
                 let _ = sink.notify_tool_list_changed().await;

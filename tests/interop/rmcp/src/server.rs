@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rmcp::model::*;
@@ -9,7 +10,7 @@ use rmcp::service::{RequestContext, SubscriptionContext, SubscriptionSink};
 use rmcp::transport::stdio;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use serde_json::{Value, json};
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::{Mutex, MutexGuard, Semaphore};
 
 use crate::areas::{self, Areas};
 
@@ -45,12 +46,32 @@ pub struct Interop {
     cancelled: Arc<Semaphore>,
     pub areas: Areas,
     /// Those who want to know of changes, in the revision with subscriptions.
-    pub listening: Arc<Mutex<Vec<SubscriptionSink>>>,
+    listening: Arc<Mutex<Vec<SubscriptionSink>>>,
+    /// How many were acknowledged, which the SDK does before it tells of them, and how many there
+    /// were.
+    acknowledged: Arc<AtomicUsize>,
+    told: Arc<AtomicUsize>,
+}
+
+impl Interop {
+    /// Those who want to know of changes, with the latest one that was acknowledged.
+    pub async fn listening(&self) -> MutexGuard<'_, Vec<SubscriptionSink>> {
+        while self.told.load(Ordering::SeqCst) < self.acknowledged.load(Ordering::SeqCst) {
+            tokio::task::yield_now().await;
+        }
+        self.listening.lock().await
+    }
 }
 
 impl Default for Interop {
     fn default() -> Self {
-        Self { cancelled: Arc::new(Semaphore::new(0)), areas: Areas::default(), listening: Arc::default() }
+        Self {
+            cancelled: Arc::new(Semaphore::new(0)),
+            areas: Areas::default(),
+            listening: Arc::default(),
+            acknowledged: Arc::default(),
+            told: Arc::default(),
+        }
     }
 }
 
@@ -145,11 +166,13 @@ impl ServerHandler for Interop {
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        self.acknowledged.fetch_add(1, Ordering::SeqCst);
         Some(requested.clone())
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         self.listening.lock().await.push(context.sink().clone());
+        self.told.fetch_add(1, Ordering::SeqCst);
         context.cancelled().await;
         Ok(())
     }
@@ -231,7 +254,7 @@ impl ServerHandler for Interop {
                 text(if seen.is_ok() { "1 cancelled" } else { "0 cancelled" }.to_owned())
             }
             "note" => {
-                let mut listening = self.listening.lock().await;
+                let mut listening = self.listening().await;
                 let mut left = Vec::new();
                 for sink in listening.drain(..) {
                     let changed = ToolListChangedNotification::default();
