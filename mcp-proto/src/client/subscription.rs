@@ -1,7 +1,8 @@
 //! The subscription to changes (2026-07-28 subscriptions): one `subscriptions/listen` request on
 //! any transport. It is open as long as the application wants to receive changes. For another set
 //! of changes the client opens another one, and ends the old one once the new one is acknowledged,
-//! so that no change is lost between them. In older revisions the listener of HTTP takes its place.
+//! so that no change is lost between them. Over HTTP the two are streams without a common order, so
+//! the client reports what may have been on its way on the old one. In older revisions the listener of HTTP takes its place.
 //! The subscription is optional: its failure never ends a call.
 
 use super::backoff::{Backoff, Brought, LONG, Round, Serves};
@@ -332,10 +333,14 @@ impl Client {
         self.env.timers.set(Timer::Subscription, None);
         let accepted = params.optional_object("notifications").ok().flatten();
         let accepted = accepted.and_then(|filter| Watch::read(&filter).ok()).unwrap_or_default();
-        // The new subscription replaces the old one without a gap.
+        // The new subscription replaces the old one without a gap, if one connection has both.
+        let mut missed = Watch::new();
         let replaces = self.subscription.next.take_if(|next| next.id == *id);
         let is_replaced = replaces.is_some();
         if let Some(next) = replaces {
+            if !self.env.is_duplex() {
+                missed = self.subscription.open.as_ref().and_then(|open| open.honoured.clone()).unwrap_or_default();
+            }
             self.cancel_subscription();
             self.subscription.open = Some(next);
             self.subscription.brought = Brought::Nothing;
@@ -354,7 +359,9 @@ impl Client {
         } else {
             self.subscription.is_lost_reported = false;
             let was_open = core::mem::replace(&mut self.subscription.was_open, true);
-            if !is_replaced && (was_open || self.subscription.backoff.attempts() > 0) {
+            if is_replaced {
+                self.env.report_gap(&honoured.both(&missed));
+            } else if was_open || self.subscription.backoff.attempts() > 0 {
                 self.env.report_gap(&honoured);
             }
         }

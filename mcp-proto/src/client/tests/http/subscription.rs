@@ -79,6 +79,31 @@ fn reduced_acknowledgement_closes_the_stream() {
     http.assert_at_rest();
 }
 
+// covers: SUB-C-010, SUB-C-014
+#[test]
+fn replaced_stream_may_have_held_a_change() {
+    let mut http = Http::with(|config| config.watch.tools = true);
+    let (exchange, id) = http.last();
+    let mut hello = hello(true);
+    hello["capabilities"]["resources"] = json!({"subscribe": true});
+    http.answer(exchange, 200, &json!({"jsonrpc": "2.0", "id": id, "result": hello}));
+    http.rig.clear();
+    let (old, id) = http.last();
+    http.stream(old);
+    http.event(old, &yes(&id));
+    assert_eq!(changes(&http.rig), 0);
+    let now = http.rig.now;
+    http.rig.client.watch(now, Watch::new().with_tools().with_uri("a:1")).unwrap();
+    http.rig.drain();
+    let (new, id) = http.last();
+    http.stream(new);
+    // The streams have no order: a change from before this may be on its way on the old one.
+    http.event(new, &acknowledged(&id, json!({"toolsListChanged": true, "resourceSubscriptions": ["a:1"]})));
+    assert_eq!((http.rig.aborted.clone(), changes(&http.rig)), (vec![old], 1));
+    let is_of_resource = |event: &Event| matches!(event, Event::Changed(Change::Resource(_)));
+    assert!(!http.rig.events.iter().any(is_of_resource), "it was not watched before");
+}
+
 // covers: B-209, B-200, SUB-C-013
 #[test]
 fn unsupported_subscription_is_not_retried_over_http() {
