@@ -59,7 +59,7 @@ pub fn offered(revision: &str, reaches: Reaches) -> Vec<Step> {
         "schema" => revision >= "2025-06-18",
         "updated" | "grown" => reaches != Reaches::Never,
         "logging" => reaches == Reaches::Always,
-        "consult" | "page" | "page refused" => revision >= LEGACY && reaches == Reaches::Always,
+        "consult" | "page" | "page refused" => revision == MODERN || (revision == LEGACY && reaches == Reaches::Always),
         "page told" => revision == LEGACY && reaches == Reaches::Always,
         "gate" => revision == LEGACY,
         _ => true,
@@ -236,9 +236,10 @@ fn page_refused(session: &Session) -> Result<String, String> {
     says(&session.call("page", &json!({}), None)?, "page: decline")
 }
 
-/// The page of the step `page` is complete: the server tells after the call.
+/// The page of the step `page` is complete: the server tells it with its id.
 fn page_told(session: &Session) -> Result<String, String> {
-    session.ear().wait(|heard| heard.elicited.first().cloned())
+    let id = session.ear().wait(|heard| heard.elicited.first().cloned())?;
+    same(&id.as_str(), &"page-1")
 }
 
 /// The server refuses the call until the user has opened a page: our client calls again.

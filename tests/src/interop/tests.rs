@@ -8,8 +8,9 @@ use std::thread;
 
 use serde_json::json;
 
+use super::areas::{Reaches, offered};
 use super::callers::{applies, complaints};
-use super::clients::{Client, Ours, Reach, verdict};
+use super::clients::{Client, Ours, Reach, has, verdict};
 use super::listening::{Listening, PORT};
 use super::processes::Watch;
 use super::relay::Relay;
@@ -165,4 +166,28 @@ fn step_runs_only_with_its_prerequisites() {
     assert_eq!(taken("cut"), [true, false, false, false]);
     assert_eq!(taken("ping"), [true, true, true, false]);
     assert_eq!(taken("restarted"), [true; 4]);
+}
+
+#[test]
+fn steps_beside_tools_need_a_way_to_the_client() {
+    let has = |revision, reaches, name| offered(revision, reaches).iter().any(|step| step.name == name);
+    let ways = [Reaches::Always, Reaches::BesideCalls, Reaches::Never];
+    let taken = |revision, name| ways.map(|reaches| has(revision, reaches, name));
+    assert_eq!(taken(LEGACY, "read"), [true; 3]);
+    assert_eq!(taken(LEGACY, "updated"), [true, true, false]);
+    assert_eq!(taken(LEGACY, "logging"), [true, false, false]);
+    assert_eq!(taken(LEGACY, "consult"), [true, false, false]);
+    assert_eq!(taken(MODERN, "consult"), [true; 3], "the result asks");
+    assert_eq!(taken("2025-06-18", "consult"), [false; 3]);
+    assert_eq!(taken(MODERN, "gate"), [false; 3]);
+    assert_eq!(taken("2025-03-26", "schema"), [false; 3]);
+}
+
+#[test]
+fn client_takes_only_the_steps_of_its_revision() {
+    let having = |step| ["2025-06-18", LEGACY, MODERN].map(|revision| has(revision, step));
+    assert_eq!(having("read"), [true; 3]);
+    assert_eq!(having("ping"), [true, true, false]);
+    assert_eq!(having("page"), [false, true, true]);
+    assert_eq!(having("page told"), [false, true, false]);
 }
