@@ -2,8 +2,8 @@
 //! any transport. It is open as long as the application wants to receive changes. For another set
 //! of changes the client opens another one, and ends the old one once the new one is acknowledged,
 //! so that no change is lost between them. Over HTTP the two are streams without a common order, so
-//! the client reports what may have been on its way on the old one. In older revisions the listener of HTTP takes its place.
-//! The subscription is optional: its failure never ends a call.
+//! the client reports what may have been on its way on the old one. In older revisions the listener
+//! of HTTP takes its place. The subscription is optional: its failure never ends a call.
 
 use super::backoff::{Backoff, Brought, LONG, Round, Serves};
 use super::env::Env;

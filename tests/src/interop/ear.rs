@@ -31,7 +31,7 @@ pub struct Heard {
     lost: Option<String>,
     diagnostics: Vec<String>,
     stderr: Vec<String>,
-    /// What the server announces of the watched changes, whenever it is known anew.
+    /// What the server announces of the watched changes, each time that this was reported.
     pub watching: Vec<Watch>,
     /// Log messages: the level, the logger and the text, and whether the message names its call.
     pub logged: Vec<(String, bool)>,

@@ -105,18 +105,13 @@ const TIMER: &str = "the timer of a call that was cancelled keeps it alive";
 /// The code of 2026-07-28, without its data, in revisions that have another code.
 pub(super) const UNNAMED: &str = "for an unknown resource it answers -32602 without the URI, in place of -32002";
 
-const CODE_0: &str = "for an unknown resource it answers an error of code 0, in place of -32002";
-const NO_SUBSCRIBE: &str = "it declares no subscriptions to resources, also if the program handles them";
+pub(super) const CODE_0: &str = "for an unknown resource it answers an error of code 0, in place of -32002";
+pub(super) const NO_SUBSCRIBE: &str = "it declares no subscriptions to resources, also if the program handles them";
 
-/// What this SDK does in each of its revisions.
-pub(super) const PYTHON1: &[Deviation] = &[
+const PYTHON1: &[Deviation] = &[
     (LEGACY, "missing", CODE_0, Shows::Always),
-    ("2025-06-18", "missing", CODE_0, Shows::Always),
-    ("2025-03-26", "missing", CODE_0, Shows::Always),
     (OLDEST, "missing", CODE_0, Shows::Always),
     (LEGACY, "updated", NO_SUBSCRIBE, Shows::Always),
-    ("2025-06-18", "updated", NO_SUBSCRIBE, Shows::Always),
-    ("2025-03-26", "updated", NO_SUBSCRIBE, Shows::Always),
     (OLDEST, "updated", NO_SUBSCRIBE, Shows::Always),
 ];
 
@@ -124,7 +119,6 @@ pub(super) const UNSUBSCRIBED: &str = "it has no subscriptions to resources";
 pub(super) const NO_LISTEN: &str = "it does not know the request that subscribes to changes";
 pub(super) const FAILED: &str = "a tool that raises -32042 fails, in place of its call";
 
-/// What this SDK does in each of its revisions.
 const FASTMCP: &[Deviation] = &[
     (MODERN, "changed", NO_LISTEN, Shows::Always),
     (MODERN, "updated", NO_LISTEN, Shows::Always),

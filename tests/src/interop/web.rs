@@ -12,8 +12,8 @@ use super::listening::{Listening, PORT};
 use super::processes::Watch;
 use super::relay::Relay;
 use super::servers::{
-    FAILED, LEGACY, MODERN, NO_LISTEN, OFFERED, PYTHON1, Server, UNNAMED, UNSUBSCRIBED, everything, fit, offered,
-    refused, unknown,
+    CODE_0, FAILED, LEGACY, MODERN, NO_LISTEN, NO_SUBSCRIBE, OFFERED, Server, UNNAMED, UNSUBSCRIBED, everything, fit,
+    offered, refused, unknown,
 };
 use super::session::Session;
 use super::setup::{Installed, programs};
@@ -82,13 +82,22 @@ const DEAF_ALWAYS: &[Deviation] = &[
     (FIRST, "cancelled", UNHEARD, Shows::Always),
     (FIRST, "timeout told", UNHEARD, Shows::Always),
 ];
-/// What this SDK does in each of its revisions.
+/// The last one concerns a revision that is not reached without sessions.
 const TYPESCRIPT1: &[Deviation] = &[
     (LEGACY, "missing", UNNAMED, Shows::Always),
     (FIRST, "missing", UNNAMED, Shows::Always),
     (SECOND, "missing", UNNAMED, Shows::Always),
 ];
-/// What this SDK does in each of its revisions. The last ones concern sessions.
+/// The last four concern sessions, and the last two a revision that only one variant reaches.
+const PYTHON1: &[Deviation] = &[
+    (LEGACY, "missing", CODE_0, Shows::Always),
+    (FIRST, "missing", CODE_0, Shows::Always),
+    (LEGACY, "updated", NO_SUBSCRIBE, Shows::Always),
+    (FIRST, "updated", NO_SUBSCRIBE, Shows::Always),
+    (SECOND, "missing", CODE_0, Shows::Always),
+    (SECOND, "updated", NO_SUBSCRIBE, Shows::Always),
+];
+/// The last three concern sessions.
 const FASTMCP: &[Deviation] = &[
     (MODERN, "changed", NO_LISTEN, Shows::Always),
     (MODERN, "updated", NO_LISTEN, Shows::Always),
@@ -162,7 +171,11 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
         reached: if flags.is_empty() { LEGACY_ALL } else { LEGACY_SOME },
         refuses: if flags.is_empty() { &[Policy::Modern] } else { &[] },
         steps: python1,
-        deviations: PYTHON1,
+        deviations: match flags {
+            [] => PYTHON1,
+            ["--stateless"] => &PYTHON1[..2],
+            _ => &PYTHON1[..4],
+        },
         ..server(name, &program(&installed.python1, "web1.py"), flags)
     };
     let fastmcp = |name, flags: &'static [&'static str]| Server {
