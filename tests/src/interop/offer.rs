@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mcp_proto::adapter::ServerOptions;
-use mcp_proto::input::Change;
 use mcp_proto::model::sampling::SampleRequest;
 use mcp_proto::server::{Event, Sessions};
 use mcp_proto::{
@@ -88,7 +87,7 @@ impl Offer {
 
     fn router(&self) -> Router {
         let ended = Arc::new(AtomicUsize::new(0));
-        let cancelled = Arc::clone(&ended);
+        let (cancelled, changes) = (Arc::clone(&ended), AtomicUsize::new(0));
         let router = Router::new("interop", env!("CARGO_PKG_VERSION")).tools_change();
         let router = areas::add(router.configure(|config| self.configure(config)), self.adapter);
         Tools { adapter: self.adapter, router }
@@ -109,10 +108,7 @@ impl Offer {
                 cx.notify("notifications/interop", Object::new().with("n", 1_i64)).map_err(|why| why.to_string())?;
                 Ok("noted")
             })
-            .at_once(tool("change"), |cx, _: Nothing| {
-                cx.publish(Change::Tools);
-                Ok("changed")
-            })
+            .at_once(tool("change"), move |cx, _: Nothing| change(&cx, changes.fetch_add(1, Ordering::Relaxed)))
             .add(poll(), polled)
             .at_once(tool("touch"), |cx, _: Nothing| areas::touch(&cx))
             .at_once(tool("log"), |cx, _: Nothing| areas::log(&cx))
@@ -137,6 +133,15 @@ impl Offer {
             config.sessions = Sessions::Off;
         }
     }
+}
+
+/// Puts a tool with the next number in the place of the one with this number.
+fn change(cx: &Cx, number: usize) -> Result<&'static str, ToolError> {
+    cx.update(|router| {
+        let next = tool(&format!("changed-{}", number + 1));
+        router.without_tool(&format!("changed-{number}")).tool(next, |_, _: Nothing| Ok("changed"))
+    })?;
+    Ok("changed")
 }
 
 /// A router whose handlers are of the kind of an adapter.

@@ -21,22 +21,22 @@ const LARGE: usize = 1 << 20;
 pub const SOON: Duration = Duration::from_secs(10);
 const TOOLS: [&str; 17] = [
     "add",
-    "echo",
-    "count",
-    "greet",
-    "sample",
-    "roots",
-    "fail",
-    "wait",
     "cancelled",
-    "print",
-    "note",
     "change",
-    "poll",
-    "touch",
-    "log",
     "consult",
+    "count",
+    "echo",
+    "fail",
+    "greet",
+    "log",
+    "note",
     "page",
+    "poll",
+    "print",
+    "roots",
+    "sample",
+    "touch",
+    "wait",
 ];
 /// The revision with subscriptions.
 pub const MODERN: &str = "2026-07-28";
@@ -282,8 +282,14 @@ impl Session {
     }
 
     async fn list(&self) -> Step {
+        let mut tools = self.names().await?;
+        tools.retain(|name| !name.starts_with("changed-"));
+        same(&tools, &TOOLS.map(str::to_owned).to_vec())
+    }
+
+    async fn names(&self) -> Result<Vec<String>, String> {
         let tools = self.service.peer().list_all_tools().await.map_err(|why| why.to_string())?;
-        same(&tools.iter().map(|tool| tool.name.as_ref()).collect::<Vec<_>>(), &TOOLS.to_vec())
+        Ok(tools.into_iter().map(|tool| tool.name.into_owned()).collect())
     }
 
     async fn add(&self, a: i64, b: i64) -> Step {
@@ -328,7 +334,14 @@ impl Session {
         if seen == [1.0, 3.0] { Ok(()) } else { same(&seen, &vec![1.0, 2.0, 3.0]) }
     }
 
+    /// The list is another one once the client has heard of the change.
     async fn changed(&self, revision: &str) -> Step {
+        let before = self.names().await?;
+        self.hears_of_a_change(revision).await?;
+        if self.names().await? == before { Err(format!("the list is still {before:?}")) } else { Ok(()) }
+    }
+
+    async fn hears_of_a_change(&self, revision: &str) -> Step {
         if revision >= MODERN {
             let wanted = SubscriptionFilter::builder().tools_list_changed().build();
             let mut subscription = self.service.peer().listen(wanted).await.map_err(|why| why.to_string())?;
