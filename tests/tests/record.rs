@@ -26,7 +26,7 @@ fn recording(bytes: &[u8]) -> Recording {
 
 fn replays(redaction: Redaction) {
     let (mut inputs, mut outputs) = (0, 0);
-    for bytes in recordings(1, 200, redaction) {
+    for bytes in recordings(1, 300, redaction) {
         let recording = recording(&bytes);
         let summary = recording.replay().unwrap_or_else(|difference| panic!("{difference}"));
         assert!(summary.complete && recording.redaction == redaction);
