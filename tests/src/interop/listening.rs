@@ -131,7 +131,10 @@ impl Listening {
             if let Some(status) = self.child.try_wait().map_err(|why| why.to_string())? {
                 return Err(format!("it ended before it listened: {status}; it said {:?}", self.lines()));
             }
-            if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() {
+            // While nobody listens, a connection may get this port as its own, and connect to itself.
+            let other = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))
+                .and_then(|stream| Ok(stream.local_addr()? != stream.peer_addr()?));
+            if other.unwrap_or(false) {
                 return Ok(());
             }
             if Instant::now() > until {
