@@ -37,7 +37,7 @@ pub(super) fn add(router: Router, adapter: Adapter) -> Router {
         Adapter::Blocking => router
             .resource(one(), |_cx| Ok("the first note"))
             .resource(bytes(), |_cx| Ok(vec![0, 1, 2, 255]))
-            .template(greeted(), |cx| greet(cx))
+            .template(greeted(), greet)
             .prompt(greeting(), |_cx, greeted: Greeted| Ok(say(&greeted)))
             .complete_prompt("greeting", "name", |_cx, entered| Ok(names(entered)))
             .complete_template(GREETED, "name", |_cx, entered| Ok(names(entered))),
