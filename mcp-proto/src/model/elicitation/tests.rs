@@ -37,6 +37,9 @@ fn form_is_a_flat_object_of_primitive_fields() {
     let fields = request.fields().unwrap();
     assert_eq!(fields.iter().filter(|field| !field.required).count(), 1);
     assert_eq!(fields[0], Field::text("mail").format("email").min(3.0).max(80.0).title("Mail"));
+    // A form without fields has a schema too.
+    let consent = ElicitRequest::Form(Form::new("sure?")).write(ProtocolVersion::V2025_11_25);
+    assert_eq!(consent.get("requestedSchema").unwrap().as_str(), r#"{"type":"object","properties":{}}"#);
 }
 
 // covers: ELIC-C-007
