@@ -5,6 +5,7 @@ use super::*;
 use crate::server::tests::elicitations::page;
 
 const URLS: &str = r#"{"elicitation":{"url":{}}}"#;
+const BOTH: &str = r#"{"elicitation":{"form":{},"url":{}}}"#;
 
 fn json_only(client: &Client) -> Headers {
     client.headers().with("Accept", "application/json")
@@ -52,13 +53,27 @@ fn request_is_refused_where_no_stream_can_ask() {
     let (responder, _) = site.handed();
     site.bench.answer(responder, page(None));
     assert_eq!((site.said(x).len(), site.said(own).len()), (0, 1));
-    // A form is not a page: it waits, as before.
-    let x = site.post(json_only(&other), &call(3));
-    let (responder, _) = site.handed();
-    site.cut(listens);
-    site.bench.answer(responder, ask("who"));
-    let said = site.said(x);
-    assert!(said.iter().all(|line| !line.contains("-32042")), "{said:?}");
+}
+
+// covers: ELIC-S-019
+#[test]
+fn form_is_never_in_an_error_with_pages() {
+    let with_a_form = || {
+        let Outcome::NeedInput { mut requests, state } = page(None) else { panic!() };
+        requests.push(question("who"));
+        Outcome::NeedInput { requests, state }
+    };
+    for (asked, count) in [(ask("who"), 1), (with_a_form(), 2)] {
+        let mut site = Site::new();
+        let client = site.session("2025-11-25", BOTH);
+        let x = site.post(json_only(&client), &call(1));
+        let (responder, _) = site.handed();
+        site.bench.answer(responder, asked);
+        assert_eq!(site.said(x), [""; 0], "it waits until the client listens");
+        let own = site.bare("GET", client.headers());
+        let said = site.said(own);
+        assert_eq!(said.iter().filter(|line| line.contains("elicitation/create")).count(), count, "{said:?}");
+    }
 }
 
 // covers: ELIC-S-012, ELIC-S-013
