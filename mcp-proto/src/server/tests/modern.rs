@@ -62,11 +62,21 @@ fn unknown_metadata_reaches_the_handler_unchanged() {
 
 // covers: META-B-001, META-B-021
 #[test]
-fn result_metadata_has_only_reserved_keys() {
-    let mut bench = Bench::new().open(A);
-    let meta = result(&bench.say(A, &modern("1", "server/discover", ""))[0]).object("_meta").unwrap();
-    let keys: Vec<_> = meta.iter().map(|(key, _)| key).collect();
-    assert_eq!(keys, ["io.modelcontextprotocol/serverInfo"]);
+fn own_metadata_has_only_reserved_keys() {
+    let mut bench = Bench::with(watching::announces).open(A);
+    let [server, subscription] = ["io.modelcontextprotocol/serverInfo", "io.modelcontextprotocol/subscriptionId"];
+    let keys = |text: &String, part: &str| {
+        let meta = object(text).object(part).unwrap().object("_meta").unwrap();
+        meta.iter().map(|(key, _)| key.into_owned()).collect::<BTreeSet<_>>()
+    };
+    let discovered = bench.say(A, &modern("1", "server/discover", ""));
+    assert_eq!(keys(&discovered[0], "result"), [server.into()].into());
+    let acknowledged = bench.say(A, &watching::listen("2", r#"{"toolsListChanged":true}"#));
+    assert_eq!(keys(&acknowledged[0], "params"), [subscription.into()].into());
+    bench.server.publish(bench.now, Change::Tools);
+    assert_eq!(keys(&bench.heard(A)[0], "params"), [subscription.into()].into());
+    bench.server.shutdown(bench.now, Duration::ZERO);
+    assert_eq!(keys(&bench.heard(A)[0], "result"), [server.into(), subscription.into()].into());
 }
 
 // covers: META-S-011
