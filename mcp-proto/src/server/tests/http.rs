@@ -75,6 +75,23 @@ fn response_is_one_json_object() {
     assert!(bench.at_rest() && bench.server.env.exchanges.is_empty());
 }
 
+// covers: HTTP-S-015
+#[test]
+fn error_is_one_json_object_whatever_its_status_is() {
+    for (named, method, status) in [("ping", "ping", 404), ("x/y", "ping", 400)] {
+        let mut bench = Bench::new();
+        bench.item(A, Inbound::Request(head(named, None)));
+        bench.item(A, read(&modern("1", method, "")));
+        let sent = bench.outputs().into_iter().find_map(|output| match output {
+            Output::Send(A, Outbound::Response { head, body: Body::Full(body) }) => Some((head, body)),
+            _ => None,
+        });
+        let (head, body) = sent.unwrap();
+        assert_eq!((head.status, head.headers.get("Content-Type")), (status, Some("application/json")));
+        error(core::str::from_utf8(&body).unwrap());
+    }
+}
+
 // covers: HTTP-S-018, HTTP-S-019, HTTP-S-021, HTTP-S-023, HTTP-S-015, B-168, HTTP-S-020, B-078
 #[test]
 fn notification_before_the_response_makes_it_a_stream() {
