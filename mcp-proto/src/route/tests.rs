@@ -219,7 +219,7 @@ fn unknown_method_takes_precedence_over_invalid_input_responses() {
     }
 }
 
-// covers: PAGE-S-002, PAGE-S-007, PAGE-S-008, B-286, B-284, CACHE-S-022
+// covers: PAGE-S-002, PAGE-S-007, PAGE-S-008, TOOL-S-002, B-286, B-284, CACHE-S-022
 #[test]
 fn pages_are_consecutive_and_invalid_cursor_is_refused() {
     let router = named(&["a", "b", "c", "", "e"]).configure(|config| {

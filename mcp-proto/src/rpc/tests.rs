@@ -361,14 +361,14 @@ fn batch_fails_as_a_whole_only_for_its_syntax() {
     }
 }
 
-// covers: B-127
+// covers: STDIO-B-002, B-127
 #[test]
 fn only_line_breaks_between_tokens_are_removed() {
     let pretty = "{\n  \"jsonrpc\": \"2.0\",\r\n  \"id\": 1,\n  \"method\": \"m\",\n  \"params\": {\n    \"a b\": \"c\\nd\"\n  }\n}\n";
     assert_eq!(read(pretty), Ok(request_of(1, "m", Some("{    \"a b\": \"c\\nd\"  }"))));
     assert_eq!(read("tru\ne").unwrap_err().kind, InvalidKind::Syntax);
     assert_eq!(read("1\n2").unwrap_err().kind, InvalidKind::Syntax);
-    assert!(RawJson::parse("{\n}").is_err());
+    assert!(["{\n}", "{\r}"].iter().all(|text| RawJson::parse(*text).is_err()));
     assert_eq!(RawJson::parse("\r\n {} \n").unwrap().as_str(), "{}");
 }
 

@@ -203,7 +203,7 @@ fn schema_of_maximum_depth_and_size_is_read_in_one_pass() {
     assert!(mirror::read(&RawJson::parse(both).unwrap()).unwrap_err().contains("not reachable"));
 }
 
-// covers: HDR-C-028, HDR-C-029, HDR-C-034, HDR-C-035, HDR-C-036, HDR-C-039, HDR-B-022
+// covers: HDR-C-016, HDR-C-028, HDR-C-029, HDR-C-034, HDR-C-035, HDR-C-036, HDR-C-039, HDR-B-022
 #[test]
 fn arguments_are_mirrored_from_their_exact_paths() {
     let tools = knowing(&with(json!({

@@ -183,7 +183,7 @@ fn replay_covers_one_stream_after_the_event() {
     assert_eq!(site.said(y).last().map(String::as_str), Some("end"));
 }
 
-// covers: B-038, R-19
+// covers: SHTTP-S-045, B-038, R-19
 #[test]
 fn unknown_last_event_id_is_refused() {
     let mut site = Site::with(|config| config.limits.server.history_events = 3);
