@@ -25,14 +25,14 @@ export async function answer(fetch, request, response) {
     response.on('close', () => gone.abort());
     const { method, headers, url } = request;
     const body = method === 'POST' ? { body: Readable.toWeb(request), duplex: 'half' } : {};
-    const answer = await fetch(new Request(`http://127.0.0.1${url}`, { method, headers, signal: gone.signal, ...body }));
+    const asked = new Request(`http://127.0.0.1${url}`, { method, headers, signal: gone.signal, ...body });
+    const answer = await fetch(asked);
     response.writeHead(answer.status, Object.fromEntries(answer.headers));
     response.flushHeaders();
-    if (!answer.body) {
-        response.end();
-        return;
-    }
-    for await (const chunk of answer.body) response.write(chunk);
+    const reader = answer.body?.getReader();
+    // The signal of a request that nobody holds any more aborts nothing.
+    response.on('close', () => reader?.cancel(asked.signal.reason).catch(() => {}));
+    for (let part = await reader?.read(); part && !part.done; part = await reader.read()) response.write(part.value);
     response.end();
 }
 
