@@ -19,8 +19,8 @@ pub const MANY: usize = 100;
 /// Length of the text that goes in both directions in [`Does::Large`].
 pub const LARGE: usize = 1 << 20;
 
-/// The timeout in [`Does::TimeOut`]. The server has begun the tool by then, which takes far longer.
-const LIMIT: Duration = Duration::from_millis(800);
+/// The timeout in [`Does::TimeOut`]. The tool takes far longer.
+const LIMIT: Duration = Duration::from_millis(300);
 
 /// The error of a step that belongs to the other table.
 const PIPED: &str = "this server does not listen";
