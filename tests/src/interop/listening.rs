@@ -131,7 +131,8 @@ impl Listening {
             if let Some(status) = self.child.try_wait().map_err(|why| why.to_string())? {
                 return Err(format!("it ended before it listened: {status}; it said {:?}", self.lines()));
             }
-            // Before the server listens, a connection may get this port as its own, and reach itself.
+            // Before the server listens, a connection may have this port as its own, and reach
+            // itself.
             let other = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))
                 .and_then(|stream| Ok(stream.local_addr()? != stream.peer_addr()?));
             if other.unwrap_or(false) {
