@@ -4,6 +4,7 @@ use super::capabilities::ServerCapabilities;
 use super::icon::Icon;
 use crate::rpc::{DecodeError, Object};
 use crate::version::ProtocolVersion;
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -20,30 +21,27 @@ pub struct Implementation {
     pub version: String,
     /// Its name, for people. Not sent before 2025-06-18, which introduced it.
     pub title: Option<String>,
-    /// What it is for. Not sent before 2025-11-25, which introduced it.
-    pub description: Option<String>,
-    /// The URL of its website. Not sent before 2025-11-25, which introduced it.
-    pub website_url: Option<String>,
-    /// Its icons. Not sent before 2025-11-25, which introduced them.
-    pub icons: Vec<Icon>,
+    /// Most programs have nothing of this, and a server keeps those of all its clients.
+    profile: Option<Box<Profile>>,
     /// Members that this type does not name, unchanged. Also a description, website or icons of a
     /// peer that are malformed, since a connection does not depend on them.
     #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]
     pub other: Object,
 }
 
+/// What a user interface shows of a program beside its name.
+#[derive(Clone, PartialEq, Debug, Default)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
+struct Profile {
+    description: Option<String>,
+    website_url: Option<String>,
+    icons: Vec<Icon>,
+}
+
 impl Implementation {
     /// Creates a description of a program.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            version: version.into(),
-            title: None,
-            description: None,
-            website_url: None,
-            icons: Vec::new(),
-            other: Object::new(),
-        }
+        Self { name: name.into(), version: version.into(), title: None, profile: None, other: Object::new() }
     }
 
     /// Sets its name, for people.
@@ -53,43 +51,71 @@ impl Implementation {
         self
     }
 
-    /// Sets its description.
+    /// Sets what it is for. Not sent before 2025-11-25, which introduced it.
     #[must_use]
     pub fn describe(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
+        self.profile.get_or_insert_default().description = Some(description.into());
         self
     }
 
-    /// Sets the URL of its website.
+    /// Sets the URL of its website. Not sent before 2025-11-25, which introduced it.
     #[must_use]
-    pub fn website_url(mut self, url: impl Into<String>) -> Self {
-        self.website_url = Some(url.into());
+    pub fn website(mut self, url: impl Into<String>) -> Self {
+        self.profile.get_or_insert_default().website_url = Some(url.into());
         self
     }
 
-    /// Adds an icon.
+    /// Adds an icon. Not sent before 2025-11-25, which introduced them.
     #[must_use]
     pub fn icon(mut self, icon: impl Into<Icon>) -> Self {
-        self.icons.push(icon.into());
+        self.profile.get_or_insert_default().icons.push(icon.into());
         self
+    }
+
+    /// Returns what it is for.
+    pub fn description(&self) -> Option<&str> {
+        self.profile.as_ref()?.description.as_deref()
+    }
+
+    /// Returns the URL of its website.
+    pub fn website_url(&self) -> Option<&str> {
+        self.profile.as_ref()?.website_url.as_deref()
+    }
+
+    /// Returns its icons.
+    pub fn icons(&self) -> &[Icon] {
+        self.profile.as_ref().map_or(&[], |profile| &profile.icons)
+    }
+
+    /// Returns the bytes of memory behind this value.
+    pub(crate) fn heap_size(&self) -> usize {
+        let Self { name, version, title, profile, other } = self;
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::capacity);
+        let profile = profile.as_ref().map_or(0, |profile| {
+            let icons: usize = profile.icons.iter().map(Icon::heap_size).sum();
+            let icons = icons + profile.icons.capacity() * size_of::<Icon>();
+            size_of::<Profile>() + text(&profile.description) + text(&profile.website_url) + icons
+        });
+        name.capacity() + version.capacity() + text(title) + profile + other.heap_size()
     }
 
     pub(crate) fn read(object: Object) -> Result<Self, DecodeError> {
         let mut read = Self::new(object.required::<String>("name")?, object.required::<String>("version")?);
         read.title = object.optional("title")?;
-        let mut other = object.without(&["name", "version", "title"]);
+        let (mut other, mut profile) = (object.without(&["name", "version", "title"]), Profile::default());
         if let Ok(description) = other.optional("description") {
-            read.description = description;
+            profile.description = description;
             other.remove("description");
         }
         if let Ok(url) = other.optional("websiteUrl") {
-            read.website_url = url;
+            profile.website_url = url;
             other.remove("websiteUrl");
         }
         if let Ok(icons) = Icon::read_all(&other) {
-            read.icons = icons;
+            profile.icons = icons;
             other.remove("icons");
         }
+        read.profile = (profile != Profile::default()).then(|| Box::new(profile));
         Ok(Self { other, ..read })
     }
 
@@ -100,11 +126,9 @@ impl Implementation {
             object = object.with_opt("title", self.title.as_deref());
         }
         if rules.icons {
-            object = object
-                .with_opt("description", self.description.as_deref())
-                .with_opt("websiteUrl", self.website_url.as_deref());
+            object = object.with_opt("description", self.description()).with_opt("websiteUrl", self.website_url());
         }
-        Icon::add_all(&self.icons, &rules, &mut object);
+        Icon::add_all(self.icons(), &rules, &mut object);
         object.with_all(&self.other)
     }
 }
@@ -230,7 +254,7 @@ mod tests {
         let made = Implementation::new("n", "1")
             .title("N")
             .describe("does it")
-            .website_url("https://n.example")
+            .website("https://n.example")
             .icon(Icon::new("https://n.example/i.png").size("any"));
         let with_other = Implementation { other: Object::new().with("x", 1_i64), ..made.clone() };
         let [base, title, rest] = [
@@ -253,7 +277,7 @@ mod tests {
     fn malformed_ornaments_of_a_peer_stay_as_they_are() {
         let odd = r#""description":7,"websiteUrl":{},"icons":[{"src":1}]"#;
         let read = read(&alloc::format!(r#"{{"name":"n","version":"1",{odd}}}"#)).unwrap();
-        assert_eq!((read.description, read.website_url, read.icons.len()), (None, None, 0));
+        assert_eq!((read.description(), read.website_url(), read.icons().len()), (None, None, 0));
         assert_eq!(read.other.to_json().as_str(), alloc::format!("{{{odd}}}"));
     }
 }

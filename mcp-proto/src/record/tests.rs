@@ -38,7 +38,7 @@ fn config() -> ClientConfig {
     let program = Program::new("serve").arg("--key=k").env("A", "b").inherit(inherit).group(Group::Inherit);
     let mut config = ClientConfig::program(program.current_dir("/"));
     config.info.title = Some("Title \"1\"\n".into());
-    config.info.icons.push(Icon::new("data:,").mime("image/png").theme(Theme::Dark));
+    config.info = config.info.icon(Icon::new("data:,").mime("image/png").theme(Theme::Dark));
     config.info.other = Object::new().with("color", "blue");
     config.capabilities.sampling.get_or_insert_default().other =
         Object::new().with("deep", Object::new().with("er", 1u64));

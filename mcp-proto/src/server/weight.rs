@@ -12,7 +12,6 @@ use super::{Incoming, RequestState, client};
 use crate::exchange::RequestHead;
 use crate::input::RequestKey;
 use crate::model::capabilities::ClientCapabilities;
-use crate::model::icon::Icon;
 use crate::model::lifecycle::Implementation;
 use crate::rpc::{ErrorObject, Id, RawJson};
 use crate::short_set::ShortSet;
@@ -138,11 +137,7 @@ pub(super) fn of_watched(uri: &str) -> usize {
 }
 
 fn of_implementation(client: &Implementation) -> usize {
-    let Implementation { name, version, title, description, website_url, icons, other } = client;
-    let optional = [title, description, website_url].into_iter().flatten().map(String::capacity).sum::<usize>();
-    let texts = name.capacity() + version.capacity() + optional;
-    let icons = icons.iter().map(|icon| SPARE * size_of::<Icon>() + icon.heap_size()).sum::<usize>();
-    size_of::<Implementation>() + texts + icons + other.heap_size()
+    size_of::<Implementation>() + client.heap_size()
 }
 
 fn of_capabilities(capabilities: &ClientCapabilities) -> usize {
