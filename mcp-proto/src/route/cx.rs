@@ -293,7 +293,7 @@ impl Cx {
 
     /// Replaces the router of the server by what this function makes of it, as
     /// [`replace`](Self::replace) does. The function runs again if another replacement came
-    /// between, so that none is lost.
+    /// between, so that none is lost. It must not replace the router itself.
     ///
     /// ```
     /// # use mcp_proto::{Router, tool};

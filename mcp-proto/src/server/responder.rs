@@ -143,8 +143,8 @@ pub struct Responder {
     pub(super) validates_much: bool,
     /// What the output schema of the tool promises.
     pub(super) promised: Promised,
-    /// The router of the first round, which routes the others too. `None` in the first round, and
-    /// on 2026-07-28.
+    /// The router of the first round, which routes the others too. `None` until it has routed the
+    /// request, and on 2026-07-28.
     pub(super) router: Option<KeptRouter>,
     pub(super) shared: Arc<Shared>,
 }

@@ -36,7 +36,7 @@ fn server() -> Router {
                         let name = answer.content::<Name>()?.map(|form| form.name).unwrap_or_default();
                         Ok(format!("Hello, {name}!"))
                     }
-                    ElicitResult::Decline | ElicitResult::Cancel => Err(ToolError::from("nobody to greet")),
+                    ElicitResult::Decline | ElicitResult::Cancel => Err(ToolError::from("the user gave no name")),
                 }
             },
         )

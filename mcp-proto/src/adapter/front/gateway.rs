@@ -149,7 +149,8 @@ impl Gateway {
     }
 
     /// Replaces the router by what this function makes of it, as [`replace`](Self::replace) does.
-    /// The function runs again if another replacement came between, so that none is lost.
+    /// The function runs again if another replacement came between, so that none is lost. It must
+    /// not replace the router itself.
     ///
     /// # Errors
     /// [`BadReplacement`]. Nothing has changed then.

@@ -157,7 +157,7 @@ impl World {
         let command = match self.below(30) {
             0..=9 => return self.work(n),
             26 | 27 => return self.publish(),
-            // Over HTTP a subscription is a stream without end, and these runs have one.
+            // Over HTTP the comments on a subscription never end, and these runs do.
             28 | 29 if self.is_lines() => watch_or_log(self.rng()),
             20..=24 => return self.spurious(n),
             10 | 11 => {
