@@ -283,13 +283,14 @@ impl InputRequest {
         }
     }
 
-    /// Checks the rules of the protocol that the type cannot express: the URL of a web page, the
-    /// balance of the uses and results of tools.
+    /// Checks the rules of the protocol that the type cannot express: the schema of a form, the URL of
+    /// a web page, the balance of the uses and results of tools.
     pub(crate) fn check(&self) -> Result<(), DecodeError> {
         match self {
             Self::Elicitation(ElicitRequest::Url(page)) => page.check(),
+            Self::Elicitation(ElicitRequest::Form(form)) => form.check_schema(),
             Self::Sampling(request) => request.check(),
-            Self::Elicitation(ElicitRequest::Form(_)) | Self::Roots => Ok(()),
+            Self::Roots => Ok(()),
         }
     }
 

@@ -116,7 +116,8 @@ impl Form {
         Self { message: message.into(), schema: schema.into() }
     }
 
-    /// Creates a form with a custom schema.
+    /// Creates a form with a custom schema. The engine refuses to send a form whose schema is not a
+    /// flat object of texts, numbers, booleans and choices.
     pub fn with_schema(message: impl Into<String>, schema: RawJson) -> Self {
         Self { message: message.into(), schema }
     }
@@ -181,6 +182,24 @@ impl Form {
         let required: BTreeSet<&str> = required.iter().map(String::as_str).collect();
         let properties = schema.optional_object("properties")?.unwrap_or_default();
         properties.iter().map(|(name, field)| Field::read(&name, &field, required.contains(&*name))).collect()
+    }
+
+    /// Checks that the schema is a flat object of texts, numbers, booleans and choices with options.
+    pub(crate) fn check_schema(&self) -> Result<(), DecodeError> {
+        if Object::read(&self.schema)?.optional::<String>("type")?.as_deref() != Some("object") {
+            return Err(DecodeError::new("the schema of a form must have the type `object`"));
+        }
+        let unsupported = |field: &Field| match &field.kind {
+            FieldKind::Choice(options) | FieldKind::Choices { options, .. } => options.is_empty(),
+            FieldKind::Other(_) => true,
+            FieldKind::Text { .. } | FieldKind::Number { .. } | FieldKind::Integer { .. } | FieldKind::Boolean => false,
+        };
+        match self.fields()?.iter().find(|field| unsupported(field)) {
+            Some(Field { name, .. }) => {
+                Err(DecodeError::new(format!("`{name}` is neither a text, a number, a boolean nor a choice")))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Returns the initial content of the form: each default that is valid for its field. Empty if

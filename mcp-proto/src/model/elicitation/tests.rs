@@ -121,6 +121,38 @@ fn choices_of_every_revision_are_decoded() {
     assert_eq!(kinds[4], FieldKind::Other(json(r#"{"type":"thing"}"#)));
 }
 
+// covers: ELIC-S-008
+#[test]
+fn only_flat_schemas_of_primitive_fields_are_forms() {
+    let form = |schema: &str| Form::with_schema("q", json(schema)).check_schema();
+    let with = |field: &str| form(&format!(r#"{{"type":"object","properties":{{"f":{field}}}}}"#));
+    assert_eq!(Form::new("consent").check_schema(), Ok(()));
+    for field in [
+        r#"{"type":"string"}"#,
+        r#"{"type":"string","enum":["a"]}"#,
+        r#"{"type":"string","oneOf":[{"const":"a","title":"A"}]}"#,
+        r#"{"type":"array","items":{"type":"string","enum":["a"]}}"#,
+        r#"{"type":"array","items":{"anyOf":[{"const":"a","title":"A"}]}}"#,
+    ] {
+        assert_eq!(with(field), Ok(()), "{field}");
+    }
+    for field in [
+        r#"{"type":"object","properties":{"inner":{"type":"string"}}}"#,
+        r#"{"type":"array","items":{"type":"object"}}"#,
+        r#"{"type":"array","items":{"type":"string"}}"#,
+        r#"{"type":"array"}"#,
+        r##"{"$ref":"#/$defs/a"}"##,
+        r#"{"type":"null"}"#,
+        r#"{"type":"string","enum":[]}"#,
+        "true",
+    ] {
+        assert!(with(field).is_err(), "{field}");
+    }
+    for schema in ["[]", "{}", r#"{"properties":{}}"#, r#"{"type":"string"}"#, r#"{"type":"object","properties":[]}"#] {
+        assert!(form(schema).is_err(), "{schema}");
+    }
+}
+
 // covers: ELIC-C-009
 #[test]
 fn omitted_fields_get_the_defaults_of_the_form() {

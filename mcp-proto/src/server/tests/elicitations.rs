@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::input::{Admission, Applied, InputAnswer, Principal};
-use crate::model::elicitation::{ElicitResult, UrlRequest};
+use crate::model::elicitation::{ElicitResult, Form, UrlRequest};
 use crate::version::Era;
 
 const URLS: &str = r#"{"elicitation":{"form":{},"url":{}}}"#;
@@ -118,6 +118,26 @@ fn page_with_an_invalid_url_is_not_asked_for() {
             assert_eq!((told, said.len()), (kinds.to_vec(), 1), "{url}");
             assert_eq!(said[0].contains("-32603"), kinds.contains(&"invalid-input-request"), "{url}: {said:?}");
         }
+    }
+}
+
+// covers: ELIC-S-008
+#[test]
+fn form_with_a_nested_schema_is_not_sent() {
+    for version in ProtocolVersion::ALL.into_iter().filter(|version| version.rules().elicitation) {
+        let is_modern = version.era() == Era::Modern;
+        let mut bench = match is_modern {
+            true => Bench::new().open(A),
+            false => Bench::new().initialized(A, version.as_str(), URLS),
+        };
+        let call = if is_modern { modern_with("1", "tools/call", URLS, r#","name":"t""#) } else { CALL.into() };
+        let (responder, _) = bench.request(A, &call);
+        let schema = RawJson::parse(r#"{"type":"object","properties":{"a":{"type":"object"}}}"#).unwrap();
+        let request = InputRequest::Elicitation(Form::with_schema("?", schema).into());
+        bench.answer(responder, Outcome::NeedInput { requests: vec![("form".into(), request)], state: None });
+        let said: Vec<String> = bench.outputs().iter().filter_map(|output| on(A, output)).collect();
+        let [said] = &said[..] else { panic!("{version}: {said:?}") };
+        assert_eq!(error(said).code, -32603, "{version}");
     }
 }
 
