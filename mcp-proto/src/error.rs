@@ -414,6 +414,19 @@ pub struct NegotiationError {
     /// ([`ClientConfig::restart_after_probe`](crate::ClientConfig::restart_after_probe)). Then
     /// `cause` is about the second one.
     pub first: Option<Box<StartFailure>>,
+    /// What the client tried before over HTTP, in order: each era, then HTTP+SSE. Empty on a duplex
+    /// connection.
+    pub earlier: Vec<RefusedAttempt>,
+}
+
+/// A way to begin over HTTP that the server refused.
+#[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
+pub struct RefusedAttempt {
+    /// The step that the server refused.
+    pub stage: Stage,
+    /// How it refused it.
+    pub cause: NegotiationCause,
 }
 
 /// How a process, or the connection to a Unix socket, ended before negotiation had succeeded.
@@ -436,6 +449,8 @@ pub enum Stage {
     Discover,
     /// `initialize` was sent.
     Initialize,
+    /// The stream of HTTP+SSE was opened, and its `endpoint` event awaited.
+    Endpoint,
 }
 
 /// The cause of a failed negotiation.
@@ -456,6 +471,10 @@ pub enum NegotiationCause {
     StartTimeout(Duration),
     /// The connection ended.
     Closed(Closed),
+    /// The server opened no stream of HTTP+SSE, or ended it before the `endpoint` event.
+    NoEndpoint(StreamEnd),
+    /// The `endpoint` event of HTTP+SSE names no usable URL, for this reason.
+    BadEndpoint(String),
     /// The server supports only these revisions. The client supports none of them, or its policy
     /// forbids them.
     NoMutualVersion(Vec<String>),
@@ -468,7 +487,11 @@ impl fmt::Display for NegotiationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} failed after {} ms: ", self.stage, self.after.as_millis())?;
         match (&self.first, &self.cause) {
-            (None, cause) => cause.fmt(f),
+            (None, cause) => {
+                cause.fmt(f)?;
+                let mut earlier = self.earlier.iter();
+                earlier.try_for_each(|RefusedAttempt { stage, cause }| write!(f, "; before that, {stage}: {cause}"))
+            }
             (Some(first), NegotiationCause::Closed(why)) => {
                 write!(f, "started twice: {first}, {}", StartFailure { stage: self.stage, why: why.clone() })?;
                 let last_words = last_words(why).or_else(|| last_words(&first.why));
@@ -492,6 +515,7 @@ impl fmt::Display for Stage {
             Self::Connect => "connecting",
             Self::Discover => "server/discover",
             Self::Initialize => "initialize",
+            Self::Endpoint => "the `endpoint` event of HTTP+SSE",
         })
     }
 }
@@ -517,6 +541,8 @@ impl fmt::Display for NegotiationCause {
             Self::Timeout(limit) => write!(f, "no response within {} ms", limit.as_millis()),
             Self::StartTimeout(limit) => write!(f, "the start took longer than {} ms", limit.as_millis()),
             Self::Closed(why) => why.fmt(f),
+            Self::NoEndpoint(end) => end.fmt(f),
+            Self::BadEndpoint(why) => Visible(why).fmt(f),
             Self::Denied(reason) => write!(f, "refused by the message hook: {}", Visible(reason)),
             Self::NoMutualVersion(theirs) => {
                 f.write_str("no mutual protocol version; the server supports ")?;

@@ -137,7 +137,13 @@ mod tests {
         let exited = Closed::Exited(ExitStatus::exited(1));
         let cause = NegotiationCause::Closed(exited.clone());
         let first = Some(Box::new(StartFailure { stage: Stage::Discover, why: exited }));
-        let e = NegotiationError { stage: Stage::Initialize, cause, after: Duration::from_millis(7), first };
+        let e = NegotiationError {
+            stage: Stage::Initialize,
+            cause,
+            after: Duration::from_millis(7),
+            first,
+            earlier: Vec::new(),
+        };
         let text = ConnectError::Negotiation(e).to_string();
         let twice =
             "initialize failed after 7 ms: started twice: exit 1 after server/discover, exit 1 after initialize";

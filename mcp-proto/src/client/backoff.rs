@@ -23,6 +23,8 @@ pub(super) enum Serves {
     Request,
     /// A listener, or the subscription in its place.
     Listener,
+    /// HTTP+SSE: all messages of the server. `call_waits`: a call waits for one.
+    Messages { call_waits: bool },
 }
 
 /// A round that has ended.
@@ -98,7 +100,7 @@ impl Backoff {
             Resume::Strict(most) => {
                 // The rule that `Strict` follows does not cover listeners. The client does not give
                 // up a listener that delivers.
-                if delivered && round.serves == Serves::Listener {
+                if delivered && round.serves != Serves::Request {
                     self.attempts = 0;
                 }
                 self.attempts < most
@@ -114,8 +116,8 @@ impl Backoff {
             Resume::Progress => {
                 let ceiling = match round.serves {
                     _ if delivered => AFTER_MESSAGE,
-                    Serves::Request => OF_REQUEST,
-                    Serves::Listener => OF_LISTENER,
+                    Serves::Request | Serves::Messages { call_waits: true } => OF_REQUEST,
+                    Serves::Listener | Serves::Messages { call_waits: false } => OF_LISTENER,
                 };
                 let doublings = self.short.saturating_sub(FREE).min(15);
                 let wait = self.retry.saturating_mul(1 << doublings).min(ceiling).max(at_least);

@@ -187,6 +187,15 @@ impl CallTable {
         found.map(|(call, _)| call).collect()
     }
 
+    /// Returns the calls that wait for the response to a request, with its id.
+    pub(super) fn sent(&self) -> Vec<(CallId, Id)> {
+        let sent = |(call, state): (CallId, &CallState)| match &state.stage {
+            CallStage::Sent(id) => Some((call, id.clone())),
+            _ => None,
+        };
+        self.iter().filter_map(sent).collect()
+    }
+
     /// Returns whether the engine itself made this call.
     pub(super) fn is_own(&self, call: CallId) -> bool {
         self.get(call).is_some_and(|state| matches!(state.owner, CallOwner::Engine(_)))

@@ -1,5 +1,7 @@
 //! Settings of a client for servers that deviate from the specification or from most others.
 
+use crate::exchange::Origin;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 /// The settings of a [`ClientConfig`](super::ClientConfig) that only some servers need. With the
@@ -47,6 +49,15 @@ pub struct Compat {
     /// once. Default yes. No is for servers that send a valid response after such a line: without
     /// one, the call waits until its timeout.
     pub fail_on_defect: bool,
+    /// HTTP+SSE: how the client resolves the reference in an `endpoint` event. Default
+    /// [`EndpointRule::Rfc3986`].
+    pub endpoint_rule: EndpointRule,
+    /// HTTP+SSE: the origins to which the client posts messages. Default [`EndpointOrigin::Same`]:
+    /// a server must not be able to direct the messages and credentials of its client elsewhere.
+    pub endpoint_origin: EndpointOrigin,
+    /// HTTP+SSE: the meaning of another endpoint on a stream that was opened again. Default
+    /// [`EndpointRefresh::NewSession`].
+    pub endpoint_refresh: EndpointRefresh,
 }
 
 impl Default for Compat {
@@ -62,6 +73,9 @@ impl Default for Compat {
             malformed: Malformed::Skip,
             match_text_ids: true,
             fail_on_defect: true,
+            endpoint_rule: EndpointRule::default(),
+            endpoint_origin: EndpointOrigin::default(),
+            endpoint_refresh: EndpointRefresh::default(),
         }
     }
 }
@@ -157,4 +171,52 @@ pub enum Malformed {
     Skip,
     /// They end the connection.
     Fatal,
+}
+
+/// How the client resolves the reference in an `endpoint` event of HTTP+SSE.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
+pub enum EndpointRule {
+    /// Against the URL of the stream (RFC 3986 section 5.2): `messages` on a stream at `/a/sse` is
+    /// `/a/messages`.
+    #[default]
+    Rfc3986,
+    /// Like [`Rfc3986`](Self::Rfc3986), except that a relative path replaces the whole path:
+    /// `messages` on a stream at `/a/sse` is `/messages`.
+    RootReplace,
+}
+
+/// The origins that an `endpoint` event of HTTP+SSE may name.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
+pub enum EndpointOrigin {
+    /// Only that of the stream.
+    #[default]
+    Same,
+    /// That of the stream, and these. The client sends them its credentials and header fields.
+    List(Vec<Origin>),
+    /// Any. The client sends credentials and header fields of the application only to the origin
+    /// of the stream.
+    Any,
+}
+
+impl EndpointOrigin {
+    /// Returns whether the application named this origin.
+    pub(super) fn lists(&self, origin: &Origin) -> bool {
+        matches!(self, Self::List(origins) if origins.contains(origin))
+    }
+}
+
+/// The meaning of an `endpoint` event of HTTP+SSE that differs from the last one, on a stream that
+/// broke and was opened again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
+pub enum EndpointRefresh {
+    /// A new session: the server has lost the old one. The client initializes the new one first.
+    /// Calls in flight end, unless they may be repeated.
+    #[default]
+    NewSession,
+    /// The same session at another address. The client posts further messages there, and waits for
+    /// the responses to those before.
+    Continue,
 }

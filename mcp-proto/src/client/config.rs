@@ -30,6 +30,9 @@ pub struct ClientConfig {
     pub capabilities: ClientCapabilities,
     /// The eras that the client may try. Default [`Policy::Auto`].
     pub policy: Policy,
+    /// The HTTP transports that the client may try. Default [`HttpMode::Auto`]. Without effect on a
+    /// duplex connection.
+    pub http_mode: HttpMode,
     /// The revisions that the client supports. Default: all.
     #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]
     pub versions: Versions,
@@ -152,6 +155,33 @@ pub enum Policy {
     Modern,
 }
 
+/// The HTTP transports that a client tries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
+pub enum HttpMode {
+    /// Streamable HTTP first. If the server refuses it with status 400, 404 or 405 in every era
+    /// that the policy allows, HTTP+SSE of 2024-11-05.
+    #[default]
+    Auto,
+    /// Only Streamable HTTP.
+    Streamable,
+    /// Only HTTP+SSE of 2024-11-05.
+    Sse,
+}
+
+/// A transport of MCP over HTTP.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
+pub enum HttpTransport {
+    /// Streamable HTTP: each message is a POST of its own, and its response is JSON or an event
+    /// stream.
+    #[default]
+    Streamable,
+    /// HTTP+SSE of 2024-11-05: one event stream for all messages of the server, and a POST for each
+    /// message of the client.
+    Sse,
+}
+
 /// The result of a negotiation with a server. An application can store it, and give it to a later
 /// client of the same server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -159,6 +189,16 @@ pub enum Policy {
 pub struct Verdict {
     /// The negotiated revision, which implies the era.
     pub version: ProtocolVersion,
+    /// The transport over HTTP. Without meaning on a duplex connection.
+    pub transport: HttpTransport,
+}
+
+impl Verdict {
+    /// Returns the verdict for a server of this revision, on a duplex connection or over Streamable
+    /// HTTP.
+    pub const fn new(version: ProtocolVersion) -> Self {
+        Self { version, transport: HttpTransport::Streamable }
+    }
 }
 
 /// How often a client resumes a broken event stream (2025-11-25 transports, resumability).
@@ -216,6 +256,7 @@ impl ClientConfig {
             info: Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")),
             capabilities: ClientCapabilities::default(),
             policy: Policy::Auto,
+            http_mode: HttpMode::Auto,
             versions: Versions::all(),
             verdict: None,
             timeout: Some(Duration::from_secs(30)),

@@ -11,13 +11,16 @@
 //!      │ verdict was legacy, and server refused initialize;            │
 //!      │ or -32022 to initialize names a mutual modern one; once       ▼
 //!      └────────────────────────────────────────────────────── Initializing ────▶ Ready
+//!                                                                 │    ▲
+//!                     over HTTP, 400, 404 or 405 in every era:    ▼    │ once
+//!                                              the stream of HTTP+SSE is opened
 //! ```
 
 use super::env::Env;
 use super::ids::Purpose;
 use super::link::HttpLink;
 use super::phase::{After, HandshakeEvent, Phase};
-use super::{Client, Event, State, Target, Termination, Timer, Verdict};
+use super::{Client, Event, HttpMode, HttpTransport, State, Target, Termination, Timer, Verdict};
 use crate::error::HttpError;
 use crate::error::{CallError, DiagnosticKind, NegotiationCause, NegotiationError, Stage};
 use crate::exchange::{Closed, Endpoint, ExitStatus, Sent};
@@ -38,16 +41,29 @@ impl Client {
         self.starting.begin(&mut self.env);
         let modern = self.env.newest(Era::Modern);
         let legacy = self.env.newest(Era::Legacy);
-        let known = self
-            .restarts
-            .learnt()
-            .or(self.env.config.verdict)
-            .map(|verdict| verdict.version)
-            .filter(|version| self.env.config.versions.contains(*version));
+        let verdict = self.restarts.learnt().or(self.env.config.verdict);
+        let verdict = verdict.filter(|verdict| self.env.config.versions.contains(verdict.version));
+        let known = verdict.map(|verdict| verdict.version);
+        let is_sse = !self.env.is_duplex()
+            && match self.env.config.http_mode {
+                HttpMode::Auto => verdict.is_some_and(|verdict| verdict.transport == HttpTransport::Sse),
+                HttpMode::Streamable => false,
+                HttpMode::Sse => true,
+            };
         if self.env.state() == State::Lapsed
             && let Some(version) = known
         {
+            if is_sse {
+                self.open_sse();
+            }
             return self.initialize(version, After::Session, false);
+        }
+        if is_sse && let Some(newest) = legacy {
+            self.open_sse();
+            return match known.filter(|version| version.era() == Era::Legacy) {
+                Some(version) => self.initialize(version, After::SseVerdict, false),
+                None => self.initialize(newest, After::Else, false),
+            };
         }
         let known_legacy = known.filter(|version| version.era() == Era::Legacy && legacy.is_some());
         match (known_legacy, modern, legacy) {
@@ -55,19 +71,32 @@ impl Client {
                 self.open_duplex();
                 self.initialize(version, After::Verdict, false);
             }
-            (None, Some(version), _) => {
+            (None, Some(_), _) | (None, None, Some(_)) => {
                 self.open_duplex();
-                self.probe(version, false, false);
-            }
-            (None, None, Some(version)) => {
-                self.open_duplex();
-                self.initialize(version, After::Else, false);
+                self.begin_anew(modern, legacy);
             }
             (None, None, None) => {
                 let asked = ProtocolVersion::ALL[0];
                 self.env.phase = Phase::Initializing { asked, after: After::Else, corrected: false };
                 self.fail(Stage::Connect, NegotiationCause::NoMutualVersion(Vec::new()));
             }
+        }
+    }
+
+    /// Sends the first request of a negotiation without a verdict.
+    fn begin_anew(&mut self, modern: Option<ProtocolVersion>, legacy: Option<ProtocolVersion>) {
+        match (modern, legacy) {
+            (Some(version), _) => self.probe(version, false, false),
+            (None, Some(version)) => self.initialize(version, After::Else, false),
+            (None, None) => {}
+        }
+    }
+
+    /// Opens the stream of HTTP+SSE. The next message waits for its `endpoint` event.
+    fn open_sse(&mut self) {
+        self.starting.try_sse();
+        if let Some(http) = self.link.http_mut() {
+            http.open_sse(&mut self.env);
         }
     }
 
@@ -114,6 +143,7 @@ impl Client {
             HandshakeEvent::Denied(reason) => self.on_handshake_denied(reason),
             HandshakeEvent::Refused { tells_of_era, error } => self.on_handshake_refused(tells_of_era, error),
             HandshakeEvent::Closed(sent, why) => self.on_handshake_closed(sent == Sent::Maybe, why),
+            HandshakeEvent::NoEndpoint(cause) => self.on_no_endpoint(cause),
             HandshakeEvent::Timeout => self.on_handshake_timeout(),
             HandshakeEvent::StartTimeout => self.on_start_timeout(),
             HandshakeEvent::Resumed => self.arm_handshake(),
@@ -164,9 +194,48 @@ impl Client {
         match self.env.newest(Era::Legacy) {
             Some(version) if !self.is_last_resort() => {
                 self.env.diagnose(DiagnosticKind::FellBackToLegacy, format!("{}: {why}", Stage::Discover));
+                self.starting.note_refusal(&self.env, Stage::Discover, &why);
                 self.initialize(version, After::Probe, false);
             }
-            _ => self.fail(Stage::Discover, why),
+            _ => self.fall_back_to_sse(Stage::Discover, why),
+        }
+    }
+
+    /// Tries HTTP+SSE, the last transport, if the server may offer it: it refused Streamable HTTP
+    /// with status 400, 404 or 405 and without an error of 2026-07-28 (2026-07-28 streamable-http,
+    /// HTTP+SSE transport). Otherwise the negotiation has failed.
+    fn fall_back_to_sse(&mut self, stage: Stage, why: NegotiationCause) {
+        let is_new_session = matches!(self.env.phase, Phase::Initializing { after: After::Session, .. });
+        let may = self.env.config.http_mode == HttpMode::Auto
+            && self.link.http().is_some_and(HttpLink::suggests_sse)
+            && !is_new_session;
+        match self.env.newest(Era::Legacy) {
+            Some(version) if may && self.starting.try_sse() => {
+                self.env.diagnose(DiagnosticKind::FellBackToSse, format!("{stage}: {why}"));
+                self.starting.note_refusal(&self.env, stage, &why);
+                self.open_sse();
+                self.initialize(version, After::Else, false);
+            }
+            _ => self.fail(stage, why),
+        }
+    }
+
+    /// Handles the failure of the stream of HTTP+SSE before its `endpoint` event.
+    fn on_no_endpoint(&mut self, why: NegotiationCause) {
+        self.retire_handshake();
+        let is_verdict = matches!(self.env.phase, Phase::Initializing { after: After::SseVerdict, .. });
+        match why {
+            // The verdict was for another server, unless this one cannot be reached at all.
+            NegotiationCause::Http(_) | NegotiationCause::NoEndpoint(_)
+                if is_verdict && self.env.config.http_mode == HttpMode::Auto =>
+            {
+                self.starting.note_refusal(&self.env, Stage::Endpoint, &why);
+                if let Some(http) = self.link.http_mut() {
+                    http.leave_sse(&mut self.env);
+                }
+                self.begin_anew(self.env.newest(Era::Modern), self.env.newest(Era::Legacy));
+            }
+            why => self.fail(Stage::Endpoint, why),
         }
     }
 
@@ -209,12 +278,12 @@ impl Client {
                 let modern = match after {
                     After::Verdict => named.or(newest),
                     After::Probe => named.filter(|_| error.code == code::UNSUPPORTED_VERSION),
-                    After::Session | After::Else => None,
+                    After::Session | After::SseVerdict | After::Else => None,
                 };
                 match (legacy, modern) {
                     (Some(version), _) => self.initialize(version, after, true),
                     (None, Some(version)) => self.probe(version, true, false),
-                    (None, None) => self.fail(Stage::Initialize, NegotiationCause::Rpc(error)),
+                    (None, None) => self.fall_back_to_sse(Stage::Initialize, NegotiationCause::Rpc(error)),
                 }
             }
         }
@@ -228,7 +297,8 @@ impl Client {
 
     fn ready(&mut self, info: ServerInfo) {
         self.starting.end(&mut self.env);
-        self.restarts.learn(Verdict { version: info.version });
+        let transport = self.link.http().map(HttpLink::transport).unwrap_or_default();
+        self.restarts.learn(Verdict { version: info.version, transport });
         self.env.phase = Phase::Ready(info.clone());
         self.env.event(Event::Ready(Box::new(info)));
         self.forget_tools(true);
@@ -269,8 +339,9 @@ impl Client {
             (Phase::Probing { .. }, _) => self.fail(Stage::Discover, NegotiationCause::Http(why)),
             (Phase::Initializing { after: After::Verdict, .. }, None) if tells => match self.env.newest(Era::Modern) {
                 Some(version) => self.probe(version, true, false),
-                None => self.fail(Stage::Initialize, NegotiationCause::Http(why)),
+                None => self.fall_back_to_sse(Stage::Initialize, NegotiationCause::Http(why)),
             },
+            (_, None) if tells => self.fall_back_to_sse(Stage::Initialize, NegotiationCause::Http(why)),
             _ => self.fail(Stage::Initialize, NegotiationCause::Http(why)),
         }
     }
@@ -292,7 +363,8 @@ impl Client {
             }
             State::Probing => self.fail(Stage::Discover, NegotiationCause::Timeout(self.env.config.initialize_timeout)),
             State::Initializing => {
-                self.fail(Stage::Initialize, NegotiationCause::Timeout(self.env.config.initialize_timeout))
+                let stage = if self.awaits_endpoint() { Stage::Endpoint } else { Stage::Initialize };
+                self.fail(stage, NegotiationCause::Timeout(self.env.config.initialize_timeout));
             }
             State::Ready | State::Lapsed | State::Ending | State::Restarting | State::Closing | State::Terminated => {}
         }
@@ -326,6 +398,7 @@ impl Client {
     /// Fails the negotiation, since the whole start took too long.
     fn on_start_timeout(&mut self) {
         let stage = match &self.env.phase {
+            _ if self.awaits_endpoint() => Stage::Endpoint,
             _ if !self.link.has_reached_server() => Stage::Connect,
             Phase::Probing { .. } => Stage::Discover,
             Phase::Initializing { .. } => Stage::Initialize,
@@ -376,6 +449,11 @@ impl Client {
                 self.shut(Termination::Negotiation(why));
             }
         }
+    }
+
+    /// Returns whether the handshake waits for the `endpoint` event of HTTP+SSE.
+    fn awaits_endpoint(&self) -> bool {
+        self.link.http().is_some_and(HttpLink::awaits_endpoint)
     }
 
     /// Retires the id of the pending handshake request. The client never cancels such a request.

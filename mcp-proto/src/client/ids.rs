@@ -128,6 +128,21 @@ impl Ids {
         self.pending.get(id).map(|pending| pending.exchange)
     }
 
+    /// Returns the exchange of the pending request that a response with this id answers, if the
+    /// response may arrive on any exchange. `lenient` as for [`find`](Self::find).
+    pub(super) fn asked_on(&self, id: &Id, lenient: bool) -> Option<ExchangeId> {
+        let number = || match id {
+            Id::Text(text) if lenient => text.parse().ok().filter(|n: &i64| n.to_string() == *text),
+            _ => None,
+        };
+        self.exchange(id).or_else(|| self.exchange(&Id::Int(number()?)))
+    }
+
+    /// Returns whether a request of a call is pending.
+    pub(super) fn has_calls(&self) -> bool {
+        self.pending.values().any(|pending| matches!(pending.purpose, Purpose::Call(_)))
+    }
+
     /// Retires an id. The client recognises a late response to it for a while.
     pub(super) fn retire(&mut self, id: &Id) {
         if self.pending.remove(id).is_none() {

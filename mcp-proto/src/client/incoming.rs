@@ -13,6 +13,7 @@ use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
+use core::time::Duration;
 
 /// The reason why a request has no usable response.
 pub(super) enum ResponseFailure {
@@ -79,6 +80,8 @@ impl Client {
             LinkEvent::SubscriptionRetry(retry) => self.subscription.set_retry(retry),
             LinkEvent::NotificationEnded(id, outcome) => self.notifications.end(&mut self.env, id, outcome),
             LinkEvent::SessionLost(loss) => self.on_session_lost(*loss),
+            LinkEvent::SessionReplaced => self.on_session_replaced(),
+            LinkEvent::StreamLost(cause, again) => self.on_stream_lost(cause, again),
             LinkEvent::Released => self.send_queued(),
             LinkEvent::ChangesMissed => self.report_missed(),
             LinkEvent::SessionDoubted => self.ask_for_session(),
@@ -157,38 +160,68 @@ impl Client {
         if self.env.version().is_none() {
             return;
         }
-        self.discard_session();
+        self.discard_session(false, &CallError::SessionEnded);
         self.env.phase = Phase::Lapsed;
         self.begin();
     }
 
-    /// Ends the requests and responses on the exchanges of a session.
-    fn discard_session(&mut self) {
+    /// Handles a new session of a server that has lost the old one (HTTP+SSE).
+    fn on_session_replaced(&mut self) {
+        self.discard_session(true, &self.lost_with_stream());
+        self.env.phase = Phase::Lapsed;
+        self.begin();
+    }
+
+    /// Handles the end of the stream of HTTP+SSE, and of its session.
+    fn on_stream_lost(&mut self, cause: StreamEnd, again: Option<Duration>) {
+        self.discard_session(true, &self.lost_with_stream());
+        self.env.phase = Phase::Lapsed;
+        self.env.event(Event::ListenerLost { cause, again });
+        if !self.calls.queued(true).is_empty() {
+            self.begin();
+        }
+    }
+
+    /// Returns the error of a call whose response was to arrive on the stream of HTTP+SSE.
+    fn lost_with_stream(&self) -> CallError {
+        let why = self.link.http().map_or(Closed::Eof, super::link::HttpLink::stream_end);
+        CallError::Closed { sent: Sent::Maybe, why }
+    }
+
+    /// Ends the requests and responses on the exchanges of a session. Calls end with `error`.
+    fn discard_session(&mut self, keeps_stream: bool, error: &CallError) {
         self.forget_subscriptions();
         self.pings.end(&mut self.env);
         self.end_eliciting_calls();
         self.questions.withdraw_all(&mut self.env);
-        self.with_link(|link, env| link.http_mut().into_iter().for_each(|http| http.end_session(env)));
+        self.with_link(|link, env| link.http_mut().into_iter().for_each(|http| http.end_session(env, keeps_stream)));
         for exchange in self.link.http().map(super::link::HttpLink::ids).unwrap_or_default() {
             let discarded = self.with_link(|link, env| Some(link.http_mut()?.discard(env, exchange)));
             match discarded {
-                Some(Discarded::Call { call, id, unsent }) => {
-                    self.env.ids.retire(&id);
-                    // A request that waited for credentials or for a connection has not run.
-                    if self.may_repeat(call) || unsent && !self.calls.was_repeated(call) {
-                        self.calls.requeue(call, !unsent);
-                    } else {
-                        self.end(call, Err(CallError::SessionEnded));
-                    }
-                }
+                Some(Discarded::Call { call, id, unsent }) => self.discard_call(call, &id, unsent, error),
                 Some(Discarded::Response) => {
                     self.env.diagnose(DiagnosticKind::DroppedResponse, "the session has ended");
                 }
                 Some(Discarded::Other) | None => {}
             }
         }
+        // Over HTTP+SSE, an exchange ends before the response to its request.
+        for (call, id) in self.calls.sent() {
+            self.discard_call(call, &id, false, error);
+        }
         // The questions of the server were withdrawn.
         self.update_clocks();
+    }
+
+    /// Ends a call in a session that has ended, or queues it for the next session. A request that
+    /// waited for credentials, a connection or a stream has not run (`unsent`).
+    fn discard_call(&mut self, call: CallId, id: &Id, unsent: bool, error: &CallError) {
+        self.env.ids.retire(id);
+        if self.may_repeat(call) || unsent && !self.calls.was_repeated(call) {
+            self.calls.requeue(call, !unsent);
+        } else {
+            self.end(call, Err(error.clone()));
+        }
     }
 
     /// Returns whether the client may repeat a call whose response was lost.

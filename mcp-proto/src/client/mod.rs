@@ -41,8 +41,11 @@ mod watching;
 #[cfg(test)]
 mod tests;
 
-pub use compat::{CancelSignal, Compat, IdPolicy, ListenerEnd, ListenerStart, ListenerTime, Malformed, SseDecode};
-pub use config::{ClientConfig, Policy, Repeat, Resume, Target, Verdict};
+pub use compat::{
+    CancelSignal, Compat, EndpointOrigin, EndpointRefresh, EndpointRule, IdPolicy, ListenerEnd, ListenerStart,
+    ListenerTime, Malformed, SseDecode,
+};
+pub use config::{ClientConfig, HttpMode, HttpTransport, Policy, Repeat, Resume, Target, Verdict};
 pub use headers::BadHeader;
 pub use phase::State;
 pub use restart_policy::Restart;
@@ -198,7 +201,8 @@ pub enum Event {
         last_event: Option<String>,
     },
     /// The listener, or the subscription in its place, is lost. Calls continue. Notifications and
-    /// input requests that belong to no call do not arrive. Emitted once while the client retries,
+    /// input requests that belong to no call do not arrive. Over HTTP+SSE the stream of all
+    /// messages is lost: calls in flight have ended, and the next call opens it again. Emitted once while the client retries,
     /// and once more if it stops retrying. Not emitted if the server offers neither.
     ListenerLost {
         /// How the last attempt ended.
@@ -251,7 +255,8 @@ pub enum StreamOf {
     Call(CallId),
     /// The response to a ping of the engine.
     Own,
-    /// Notifications and requests of the server that belong to no call.
+    /// Notifications and requests of the server that belong to no call. Over HTTP+SSE all messages
+    /// of the server.
     Listener,
 }
 

@@ -2,7 +2,7 @@
 //! `restart.rs` contain the transitions.
 
 use super::Termination;
-use crate::error::HttpError;
+use crate::error::{HttpError, NegotiationCause};
 use crate::exchange::{Closed, Sent};
 use crate::model::lifecycle::ServerInfo;
 use crate::rpc::{DecodeError, ErrorObject, Payload};
@@ -68,6 +68,9 @@ pub(super) enum Phase {
 pub(super) enum After {
     /// A verdict. If the server refuses `initialize`, the client probes it.
     Verdict,
+    /// A verdict for HTTP+SSE. If the server does not offer it, the client negotiates from the
+    /// beginning.
+    SseVerdict,
     /// A probe with an inconclusive result. A server that refuses `initialize` and names a modern
     /// revision of the client did understand the probe. A server that exits may have exited because
     /// of the probe.
@@ -103,6 +106,8 @@ pub(super) enum HandshakeEvent {
     /// The exchange ended, or the output of a duplex server. With `Sent::No`, the exchange was not
     /// open, or the server has not seen the request.
     Closed(Sent, Closed),
+    /// HTTP+SSE: there is no `endpoint` event, so the client could not send the request.
+    NoEndpoint(NegotiationCause),
     /// The limit for the response is over.
     Timeout,
     /// The limit for the whole start is over.

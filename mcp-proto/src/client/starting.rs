@@ -4,10 +4,11 @@
 
 use super::env::Env;
 use super::{Termination, Timer};
-use crate::error::{NegotiationCause, NegotiationError, Stage, StartFailure};
+use crate::error::{NegotiationCause, NegotiationError, RefusedAttempt, Stage, StartFailure};
 use crate::exchange::Closed;
 use crate::time::Instant;
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 /// The current start, or the last one.
@@ -19,12 +20,16 @@ pub(super) struct Starting {
     held: Option<Duration>,
     /// The end of the first process, if a second one was started.
     first: Option<Box<StartFailure>>,
+    /// What the server refused before, over HTTP.
+    earlier: Vec<RefusedAttempt>,
+    /// Whether this start has tried HTTP+SSE.
+    tried_sse: bool,
 }
 
 impl Starting {
     /// Begins a start: the first one, one after a restart, or one for a new session.
     pub(super) fn begin(&mut self, env: &mut Env) {
-        *self = Self { began: env.now, held: None, first: None };
+        *self = Self { began: env.now, ..Self::default() };
         env.timers.set(Timer::Start, Some(env.now + env.config.connect_timeout));
     }
 
@@ -56,9 +61,22 @@ impl Starting {
         self.first = Some(Box::new(StartFailure { stage, why }));
     }
 
+    /// Records what the server refused, before the client tries something else.
+    pub(super) fn note_refusal(&mut self, env: &Env, stage: Stage, cause: &NegotiationCause) {
+        if !env.is_duplex() {
+            self.earlier.push(RefusedAttempt { stage, cause: cause.clone() });
+        }
+    }
+
+    /// Records that this start tries HTTP+SSE. Returns whether it has not tried it before.
+    pub(super) const fn try_sse(&mut self) -> bool {
+        !core::mem::replace(&mut self.tried_sse, true)
+    }
+
     /// Returns the error of a start that fails now.
     pub(super) fn error(&self, env: &Env, stage: Stage, cause: NegotiationCause) -> NegotiationError {
-        NegotiationError { stage, cause, after: env.now.since(self.began), first: self.first.clone() }
+        let (after, first, earlier) = (env.now.since(self.began), self.first.clone(), self.earlier.clone());
+        NegotiationError { stage, cause, after, first, earlier }
     }
 
     /// Returns the reason for which the client terminates now. Its error contains the time until

@@ -52,7 +52,8 @@ impl HttpTarget {
         if authority.userinfo().is_some() || authority.host().is_empty() {
             return Err(BadUrl);
         }
-        let host = authority.host().trim_start_matches('[').trim_end_matches(']').into();
+        // Names of hosts have no case (RFC 3986 section 3.2.2).
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase().into();
         let port = match authority.port() {
             None | Some("") => {
                 if tls {
@@ -79,6 +80,12 @@ impl HttpTarget {
     /// Returns the URL with these parts. `None` without the feature `http`.
     pub(crate) fn from_parts(origin: Origin, path: String, original: String) -> Option<Self> {
         HttpSupport::get().map(|support| Self { origin, path, original, support })
+    }
+
+    /// Returns the URL, without a fragment.
+    pub(super) fn url(&self) -> String {
+        let scheme = if self.origin.tls { "https" } else { "http" };
+        format!("{scheme}://{}{}", self.authority(), self.path)
     }
 
     /// Returns the value of `Host`. It omits the default port of the scheme (RFC 9110 section 7.2).

@@ -74,6 +74,7 @@ impl fmt::Display for Diagnostic {
 /// | `dropped-notification` | `DroppedNotification` | a notification that cannot be delivered | dropped |
 /// | `late-bytes` | `LateBytes` | bytes after the HTTP response | ignored; the connection was closed |
 /// | `fell-back-to-legacy` | `FellBackToLegacy` | a server that failed the probe with `server/discover` | `initialize` was sent |
+/// | `fell-back-to-sse` | `FellBackToSse` | a server that refused Streamable HTTP | the stream of HTTP+SSE was opened |
 /// | `ask-timeout` | `AskTimeout` | a client that did not provide input in time | the requests for input were cancelled; their request was answered with -32603 |
 /// | `unknown-exchange` | `UnknownExchange` | an event of an exchange that is not open | ignored |
 /// | `unsupported-version` | `UnsupportedVersion` | a request of a revision that the server does not support | answered with -32022 |
@@ -86,6 +87,7 @@ impl fmt::Display for Diagnostic {
 /// | `listener-off` | `ListenerOff` | a server without notifications outside of calls, or with a failed stream for them | calls continue without them |
 /// | `bad-subscription` | `BadSubscription` | a notification of no subscription, or a server that accepts only a part of one | the notification was ignored, or the subscription was reduced |
 /// | `control-event` | `ControlEvent` | a server-sent event of a type that the protocol does not define | ignored |
+/// | `bad-endpoint` | `BadEndpoint` | an `endpoint` event that names no usable URL | the stream was closed |
 /// | `dropped-response` | `DroppedResponse` | a response to the server that cannot be delivered | dropped: the server does not receive the response |
 /// | `dropped-answer` | `DroppedAnswer` | a response to a client that has disconnected | dropped: the client cannot resume |
 /// | `missing-structure` | `MissingStructure` | a result without `structuredContent` of a tool with an output schema | sent with `isError`: its tool declares an output schema |
@@ -135,6 +137,7 @@ pub enum DiagnosticKind {
     DroppedNotification,
     LateBytes,
     FellBackToLegacy,
+    FellBackToSse,
     AskTimeout,
     UnknownExchange,
     UnsupportedVersion,
@@ -147,6 +150,7 @@ pub enum DiagnosticKind {
     ListenerOff,
     BadSubscription,
     ControlEvent,
+    BadEndpoint,
     DroppedResponse,
     DroppedAnswer,
     MissingStructure,
@@ -209,6 +213,7 @@ impl DiagnosticKind {
             Self::DroppedNotification => ("dropped-notification", "dropped"),
             Self::LateBytes => ("late-bytes", "ignored; the connection was closed"),
             Self::FellBackToLegacy => ("fell-back-to-legacy", "`initialize` was sent"),
+            Self::FellBackToSse => ("fell-back-to-sse", "the stream of HTTP+SSE was opened"),
             Self::AskTimeout => {
                 ("ask-timeout", "the requests for input were cancelled; their request was answered with -32603")
             }
@@ -225,6 +230,7 @@ impl DiagnosticKind {
                 ("bad-subscription", "the notification was ignored, or the subscription was reduced")
             }
             Self::ControlEvent => ("control-event", "ignored"),
+            Self::BadEndpoint => ("bad-endpoint", "the stream was closed"),
             Self::DroppedAnswer => ("dropped-answer", "dropped: the client cannot resume"),
             Self::MissingStructure => ("missing-structure", "sent with `isError`: its tool declares an output schema"),
             Self::LongEventId => ("long-event-id", "not kept: the client does not resume the stream from this event"),

@@ -49,7 +49,7 @@ fn http(text: &str, error: Option<ErrorObject>) -> HttpError {
 
 fn negotiation(cause: NegotiationCause, first: Option<Closed>) -> NegotiationError {
     let first = first.map(|why| Box::new(StartFailure { stage: Stage::Discover, why }));
-    NegotiationError { stage: Stage::Initialize, cause, after: Duration::ZERO, first }
+    NegotiationError { stage: Stage::Initialize, cause, after: Duration::ZERO, first, earlier: Vec::new() }
 }
 
 fn closed(text: &str) -> [Closed; 4] {

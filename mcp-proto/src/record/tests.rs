@@ -44,7 +44,7 @@ fn config() -> ClientConfig {
         Object::new().with("deep", Object::new().with("er", 1u64));
     config.policy = Policy::Modern;
     config.versions = Versions::new([ProtocolVersion::V2025_03_26, ProtocolVersion::V2026_07_28]);
-    config.verdict = Some(Verdict { version: ProtocolVersion::V2025_11_25 });
+    config.verdict = Some(Verdict::new(ProtocolVersion::V2025_11_25));
     config.timeout = None;
     config.watch = Watch::new().with_prompts().with_uri("file:///a");
     config.log_level = Some(LogLevel::Notice);

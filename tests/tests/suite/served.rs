@@ -62,7 +62,7 @@ fn server_program_responds_and_exits_at_eof() {
         assert_eq!(client.server().and_then(|server| server.implementation).expect("told").name, "served");
         let era = client.server().expect("told").version.era();
         assert_eq!(era, if policy == Policy::Modern { Era::Modern } else { Era::Legacy });
-        assert_eq!(client.verdict(), client.server().map(|server| Verdict { version: server.version }));
+        assert_eq!(client.verdict(), client.server().map(|server| Verdict::new(server.version)));
         assert_eq!(add(&client).as_deref(), Ok("3"));
         assert!(tools_of(&client).iter().any(|tool| tool.name == "add"));
         let pid: u32 = text(call(&client, "pid")).parse().expect("a number");

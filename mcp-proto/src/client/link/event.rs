@@ -65,6 +65,10 @@ pub(in crate::client) enum LinkEvent {
     NotificationEnded(NotificationId, Result<(), CallError>),
     /// The server refused a request because its session has ended.
     SessionLost(Box<SessionLoss>),
+    /// HTTP+SSE: the server has opened a session at another endpoint on the same stream.
+    SessionReplaced,
+    /// HTTP+SSE: the client gave up the stream, for this time.
+    StreamLost(StreamEnd, Option<Duration>),
     /// Calls no longer wait for the listener.
     Released,
     /// The client may have missed changes.
@@ -76,8 +80,8 @@ pub(in crate::client) enum LinkEvent {
     Parked(Parked, Option<(AuthKey, Challenge, Vec<CallId>)>),
     /// The client sent a parked request again.
     Resumed(Purpose),
-    /// The application answered a challenge. Every exchange that waited for it was sent or has
-    /// ended.
+    /// The application answered a challenge, or nothing needs the answer any more. Every exchange
+    /// that waited for it was sent or has ended.
     Authorized,
 }
 

@@ -262,7 +262,7 @@ fn policies_try_only_their_era() {
 // covers: VER-C-019
 #[test]
 fn remembered_era_is_tried_first_and_probed_again_if_wrong() {
-    let verdict = Some(Verdict { version: ProtocolVersion::V2025_06_18 });
+    let verdict = Some(Verdict::new(ProtocolVersion::V2025_06_18));
     let mut rig = Rig::new(ClientConfig { verdict, ..ClientConfig::given() });
     assert_eq!(rig.methods(), ["initialize"]);
     assert_eq!(rig.sent[0]["params"]["protocolVersion"], "2025-06-18");
@@ -503,7 +503,7 @@ fn connect_timeout_ends_with_the_start() {
 // covers: B-087
 #[test]
 fn program_is_started_once_where_a_second_start_is_forbidden() {
-    let verdict = Some(Verdict { version: ProtocolVersion::V2025_11_25 });
+    let verdict = Some(Verdict::new(ProtocolVersion::V2025_11_25));
     for (config, stage) in [
         (ClientConfig { restart_after_probe: false, ..program() }, Stage::Discover),
         (ClientConfig { policy: Policy::Legacy, ..program() }, Stage::Initialize),

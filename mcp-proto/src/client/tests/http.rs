@@ -7,6 +7,7 @@ mod listener;
 mod notifications;
 mod resume;
 mod sessions;
+mod sse;
 mod streams;
 mod subscription;
 mod whatever_happens;
@@ -493,7 +494,7 @@ fn modern_server_request_on_a_response_stream_is_ignored() {
 #[test]
 fn urls_are_parsed_and_invalid_ones_refused() {
     let parse = |url: &str| HttpTarget::parse(url).map(|t| (t.origin.tls, t.origin.host, t.origin.port, t.path));
-    assert_eq!(parse("http://Example.com"), Ok((false, "Example.com".into(), 80, "/".into())));
+    assert_eq!(parse("http://Example.com"), Ok((false, "example.com".into(), 80, "/".into())));
     assert_eq!(parse("https://[::1]:8443/a/b?c=d#e"), Ok((true, "::1".into(), 8443, "/a/b?c=d".into())));
     assert_eq!(parse("HTTP://h:/x"), Ok((false, "h".into(), 80, "/x".into())));
     for bad in [

@@ -264,7 +264,7 @@ fn restarted_server_may_have_another_revision() {
     rig.say(error(&id, -32601));
     rig.agrees(MODERN);
     assert_eq!(rig.methods(), ["initialize", "server/discover"]);
-    assert_eq!(rig.client.verdict(), Some(Verdict { version: MODERN }));
+    assert_eq!(rig.client.verdict(), Some(Verdict::new(MODERN)));
     // A failed negotiation terminates the client.
     let mut rig = Rig::ready(MODERN, config());
     rig.exits();

@@ -232,7 +232,7 @@ fn refused_handshake_ends_negotiation_without_fallback() {
             net.rest();
             let cause = NegotiationCause::Denied("not today".into());
             let (after, first) = (Duration::ZERO, None);
-            let why = Termination::Negotiation(NegotiationError { stage, cause, after, first });
+            let why = Termination::Negotiation(NegotiationError { stage, cause, after, first, earlier: Vec::new() });
             let ended = format!("terminated {why:?}");
             assert!(net.log.contains(&ended), "{name} {refused}: {:?}", net.log);
         }

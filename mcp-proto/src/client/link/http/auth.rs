@@ -6,6 +6,7 @@
 use super::exchange_end::ExchangeEnd;
 use super::exchanges::HttpExchanges;
 use super::{DeferredStep, ExchangeRole, ExchangeStage, HttpExchange, HttpLink};
+use crate::client::State;
 use crate::client::env::Env;
 use crate::client::headers;
 use crate::client::ids::Purpose;
@@ -117,7 +118,7 @@ impl HttpLink {
             self.challenges.last = key.number();
             self.challenges.open.insert(key, challenge.clone());
         }
-        let parked = self.hold(exchange);
+        let parked = self.hold(env, exchange);
         let challenge = found.is_none().then(|| {
             let parked = self.exchanges.parked(key).into_iter();
             (key, challenge, parked.filter_map(|exchange| self.exchanges.get(exchange)?.call()).collect())
@@ -139,9 +140,9 @@ impl HttpLink {
 
     /// Returns the kind of message that now waits for credentials. Only the total limits run while
     /// the application obtains them.
-    fn hold(&mut self, exchange: ExchangeId) -> Parked {
+    fn hold(&mut self, env: &Env, exchange: ExchangeId) -> Parked {
         match self.exchanges.get(exchange).map(|http| http.role.clone()) {
-            Some(ExchangeRole::Request(_, purpose)) => {
+            Some(ExchangeRole::Request(_, purpose) | ExchangeRole::Posted(_, purpose)) => {
                 if matches!(purpose, Purpose::Discover | Purpose::Initialize) {
                     self.hold_all(exchange);
                 }
@@ -152,6 +153,11 @@ impl HttpLink {
                 Parked::Response
             }
             Some(ExchangeRole::Listener) => Parked::Listener,
+            // Everything waits for the stream: the handshake, or every call.
+            Some(ExchangeRole::Sse) => {
+                self.hold_all(exchange);
+                if env.state() == State::Ready { Parked::Response } else { Parked::Request(Purpose::Initialize) }
+            }
             _ => Parked::Other,
         }
     }
@@ -197,13 +203,24 @@ impl HttpLink {
         let Some(http) = self.exchanges.get(again) else { return };
         let (role, is_attempt) = (http.role.clone(), http.is_get());
         match role {
-            ExchangeRole::Request(_, purpose) => self.events.push_back(LinkEvent::Resumed(purpose)),
+            ExchangeRole::Request(_, purpose) | ExchangeRole::Posted(_, purpose) => {
+                self.events.push_back(LinkEvent::Resumed(purpose));
+            }
             ExchangeRole::Listener => self.listener = Some(again),
+            ExchangeRole::Sse => {
+                self.set_sse_stream(again);
+                if env.state() != State::Ready {
+                    self.events.push_back(LinkEvent::Resumed(Purpose::Initialize));
+                }
+            }
             _ => {}
         }
         // A request without a timer of the client, and a resumed response, must not be silent
         // forever.
-        let has_timer = matches!(role, ExchangeRole::Request(_, purpose) if purpose != Purpose::Listen);
+        let has_timer = match role {
+            ExchangeRole::Request(_, purpose) | ExchangeRole::Posted(_, purpose) => purpose != Purpose::Listen,
+            _ => false,
+        };
         if is_attempt || !has_timer {
             self.limit_attempt(env, again);
         }

@@ -19,6 +19,16 @@ pub(super) enum ConnectionReport {
 }
 
 impl HttpExchange {
+    /// Holds the message: it is not on the wire, and was not sent.
+    pub(super) const fn hold(&mut self) {
+        (self.stage, self.connection) = (ExchangeStage::Held, ConnectionReport::Waiting);
+    }
+
+    /// Returns the exchange of a message that is no longer held.
+    pub(super) fn released(self) -> Self {
+        Self { stage: ExchangeStage::Live, connection: ConnectionReport::Unreported, ..self }
+    }
+
     /// Returns whether the message may have reached the server, on this exchange or on an earlier
     /// one.
     pub(in crate::client) const fn sent(&self) -> Sent {

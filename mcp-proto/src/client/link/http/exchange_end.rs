@@ -49,7 +49,9 @@ impl HttpLink {
                 self.exchanges.remove(exchange);
             }
             ExchangeRole::Request(id, purpose) => self.on_request_end(env, exchange, id, purpose, over),
+            ExchangeRole::Posted(id, purpose) => self.on_posted(env, exchange, id, purpose, over),
             ExchangeRole::Listener => self.on_listener_exchange_end(env, exchange, over),
+            ExchangeRole::Sse => self.on_sse_end(env, exchange, over),
             ExchangeRole::Response => self.on_message_end(env, exchange, over),
             ExchangeRole::Answered | ExchangeRole::Delete => {
                 self.exchanges.remove(exchange);
@@ -111,7 +113,7 @@ impl HttpLink {
         }
     }
 
-    fn on_denied_request(&mut self, env: &mut Env, id: Id, purpose: Purpose, sent: Sent, reason: String) {
+    pub(super) fn on_denied_request(&mut self, env: &mut Env, id: Id, purpose: Purpose, sent: Sent, reason: String) {
         env.ids.retire(&id);
         self.events.push_back(match purpose {
             Purpose::Call(call) => {
@@ -123,7 +125,14 @@ impl HttpLink {
         });
     }
 
-    fn on_broken(&mut self, env: &mut Env, id: Id, purpose: Purpose, is_lost: bool, (sent, why): (Sent, Closed)) {
+    pub(super) fn on_broken(
+        &mut self,
+        env: &mut Env,
+        id: Id,
+        purpose: Purpose,
+        is_lost: bool,
+        (sent, why): (Sent, Closed),
+    ) {
         if let Purpose::Call(call) = purpose {
             let error = CallError::Closed { sent, why };
             return self.events.push_back(LinkEvent::CallEnded { call, id, is_lost, error });
@@ -138,7 +147,7 @@ impl HttpLink {
 
     /// Handles a complete HTTP response that lacks the JSON-RPC response.
     pub(super) fn on_no_response(&mut self, env: &mut Env, http: HttpExchange, end: StreamEnd, is_lost: bool) {
-        let ExchangeRole::Request(id, purpose) = http.role.clone() else { return };
+        let Some((id, purpose)) = http.request().map(|(id, purpose)| (id.clone(), purpose)) else { return };
         if let Purpose::Call(call) = purpose {
             let error = call_error(http, id.clone(), end);
             return self.events.push_back(LinkEvent::CallEnded { call, id, is_lost, error });

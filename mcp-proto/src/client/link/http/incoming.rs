@@ -83,6 +83,9 @@ impl HttpLink {
                     Data::Message(message) => self.on_message(env, exchange, message),
                     Data::Batch(batch) => self.on_batch(env, exchange, batch),
                     Data::Invalid(defect) => self.on_defect(env, exchange, defect),
+                    Data::Other { event, data } if event == "endpoint" && self.is_sse_stream(exchange) => {
+                        self.on_endpoint(env, exchange, &data);
+                    }
                     Data::Other { event, .. } => env.diagnose(DiagnosticKind::ControlEvent, event),
                 }
             }
@@ -110,6 +113,7 @@ impl HttpLink {
             }
         }
         self.note_offer(exchange);
+        self.note_refusal(exchange);
         if self.exchanges.get(exchange).is_some_and(|http| http.role == ExchangeRole::Listener) {
             self.on_listener_head(env, exchange);
         }
@@ -152,7 +156,8 @@ impl HttpLink {
                 self.on_error(env, exchange, status, Some(&id), error);
             }
             (message, None) => {
-                self.note_use(exchange, &message);
+                let exchange = self.place_of(env, exchange, &message);
+                self.note_use(env, exchange, &message);
                 self.events.push_back(LinkEvent::Message(exchange, message));
             }
             (message, Some(_)) => self.events.push_back(LinkEvent::Message(exchange, message)),
@@ -174,10 +179,12 @@ impl HttpLink {
             Some(found) => !matches!(found, Match::Pending { .. }),
             None => http.is_get(),
         };
-        let is_handshake = matches!(http.role, ExchangeRole::Request(_, Purpose::Discover | Purpose::Initialize));
+        let is_handshake = matches!(http.request(), Some((_, Purpose::Discover | Purpose::Initialize)));
         let says_more = matches!(status, 401 | 403) || is_handshake && !tells_of_era(status);
         match http.role.clone() {
-            ExchangeRole::Request(id, purpose) if !gone && !names_other && !says_more => {
+            ExchangeRole::Request(id, purpose) | ExchangeRole::Posted(id, purpose)
+                if !gone && !names_other && !says_more =>
+            {
                 self.events.push_back(LinkEvent::Refused(exchange, id, purpose, error));
             }
             _ => http.error = Some(error),
@@ -192,7 +199,8 @@ impl HttpLink {
         {
             http.last_defect = Some(defect.clone());
         }
-        self.events.push_back(LinkEvent::Invalid(exchange, defect));
+        let place = defect.id.as_ref().filter(|_| !defect.has_method).map(|id| self.asked_on(env, exchange, id));
+        self.events.push_back(LinkEvent::Invalid(place.unwrap_or(exchange), defect));
         if is_event && env.config.compat.sse_decode == SseDecode::Reject {
             self.steps.push_front(DeferredStep::RejectStream(exchange));
         }
@@ -204,8 +212,13 @@ impl HttpLink {
         let time = env.config.limits.client.drain_time;
         let until = env.now + time;
         let Some(http) = self.exchanges.get_mut(exchange) else { return };
-        if !matches!(http.role, ExchangeRole::Request(..)) {
+        if !http.awaits_answer() {
             return;
+        }
+        if matches!(http.stage, ExchangeStage::Held | ExchangeStage::Parked(_)) {
+            // Over HTTP+SSE a server can answer what it has refused, or not received.
+            self.drop_exchange(env, exchange);
+            return self.events.push_back(LinkEvent::Authorized);
         }
         http.role = ExchangeRole::Answered;
         env.timers.set(Timer::Answer(exchange), None);
@@ -225,12 +238,16 @@ impl HttpLink {
         }
     }
 
-    /// Aborts an exchange on the wire whose end is still to be handled. Returns whether there was
-    /// one.
+    /// Aborts an exchange whose end is still to be handled: it is on the wire, or held. Returns
+    /// whether there was one.
     pub(super) fn cut_http(&mut self, env: &mut Env, exchange: ExchangeId) -> bool {
-        let Some(http) = self.exchanges.get_mut(exchange).filter(|http| http.is_live()) else { return false };
+        let Some(http) = self.exchanges.get_mut(exchange) else { return false };
+        match http.stage {
+            ExchangeStage::Live => env.out.abort(exchange),
+            ExchangeStage::Held => {}
+            ExchangeStage::AwaitingResume | ExchangeStage::Parked(_) | ExchangeStage::Over => return false,
+        }
         http.stage = ExchangeStage::Over;
-        env.out.abort(exchange);
         true
     }
 }

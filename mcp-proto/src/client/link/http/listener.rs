@@ -8,7 +8,7 @@ use super::stream::NextRound;
 use super::{Described, ExchangeRole, HttpExchange, HttpLink, HttpRequest, Reported};
 use crate::client::env::Env;
 use crate::client::link::event::LinkEvent;
-use crate::client::{Event, ListenerEnd, ListenerStart, ListenerTime, Timer};
+use crate::client::{Event, HttpTransport, ListenerEnd, ListenerStart, ListenerTime, Timer};
 use crate::error::{DiagnosticKind, StreamEnd};
 use crate::exchange::{Closed, ExchangeId};
 use alloc::string::ToString;
@@ -23,7 +23,7 @@ impl HttpLink {
         let limit = self.listener_time(env).map_or(HOLD, |limit| limit.min(HOLD));
         self.holding = true;
         env.timers.set(Timer::Hold, Some(env.now + limit));
-        if env.config.compat.listener == ListenerStart::BeforeInitialized {
+        if env.config.compat.listener == ListenerStart::BeforeInitialized && self.transport() != HttpTransport::Sse {
             self.open_listener(env);
         }
     }
@@ -31,6 +31,7 @@ impl HttpLink {
     /// Handles the end of `notifications/initialized`, which the server accepted or never will.
     pub(super) fn on_initialized_taken(&mut self, env: &mut Env) {
         match env.config.compat.listener {
+            _ if self.transport() == HttpTransport::Sse => self.release(env),
             ListenerStart::AfterInitialized => self.open_listener(env),
             ListenerStart::BeforeInitialized => {}
             ListenerStart::Never => self.release(env),

@@ -1,10 +1,12 @@
-//! Streamable HTTP, the client's side of every revision. Each message is a POST of its own, and the
-//! response is JSON or an event stream (2025-11-25 transports; 2026-07-28 streamable-http). Up to
-//! 2025-11-25 there are sessions, streams that the client resumes after a break, and a listener.
-//! This module sends and receives; `exchange_end.rs` interprets the end of an exchange.
+//! MCP over HTTP, the client's side of every revision. With Streamable HTTP each message is a POST of
+//! its own, and the response is JSON or an event stream (2025-11-25 transports; 2026-07-28
+//! streamable-http). Up to 2025-11-25 there are sessions, streams that the client resumes after a
+//! break, and a listener. `sse.rs` has what is different with HTTP+SSE of 2024-11-05. This module
+//! sends and receives; `exchange_end.rs` interprets the end of an exchange.
 
 mod auth;
 mod connection;
+mod endpoint;
 mod exchange_end;
 mod exchanges;
 mod incoming;
@@ -13,6 +15,7 @@ mod message;
 mod repeats;
 mod request;
 mod session;
+mod sse;
 mod stream;
 
 use super::OutgoingRequest;
@@ -21,12 +24,15 @@ use crate::client::env::Env;
 use crate::client::ids::Purpose;
 use crate::client::{HttpTarget, Timer};
 use crate::error::{CallError, DiagnosticKind, HttpError};
-use crate::exchange::{Closed, Data, ExchangeEvent, ExchangeId, Origin, RequestHead, ResponseHead, Sent, Start};
+use crate::exchange::{
+    Closed, Data, ExchangeEvent, ExchangeId, Headers, Origin, RequestHead, ResponseHead, Sent, Start,
+};
 use crate::frame::{Media, media_type};
 use crate::input::{AuthKey, CallId, NotificationId};
 use crate::rpc::{ErrorObject, Id, InvalidMessage, Message, Response};
 use crate::seed::Seed;
 use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
@@ -40,16 +46,19 @@ use exchanges::HttpExchanges;
 use repeats::EventKey;
 use request::{CommonFields, Described, HttpRequest};
 use session::SessionState;
+use sse::SseTransport;
 use stream::Stream;
 
 /// The link over HTTP.
 #[derive(Debug)]
 pub(in crate::client) struct HttpLink {
-    origin: Origin,
-    /// The request target.
-    path: Arc<str>,
-    /// The value of `Host`.
-    authority: String,
+    url: HttpTarget,
+    /// That of the URL.
+    address: Address,
+    /// `None` over Streamable HTTP.
+    sse: Option<Box<SseTransport>>,
+    /// Whether the server refused the latest request of a handshake as one of HTTP+SSE does.
+    suggests_sse: bool,
     exchanges: HttpExchanges,
     event_key: EventKey,
     session: SessionState,
@@ -62,6 +71,22 @@ pub(in crate::client) struct HttpLink {
     reported: Reported,
     events: VecDeque<LinkEvent>,
     steps: VecDeque<DeferredStep>,
+}
+
+/// Where an HTTP request goes.
+#[derive(Clone, PartialEq, Debug)]
+struct Address {
+    origin: Origin,
+    /// The request target.
+    path: Arc<str>,
+    /// The value of `Host`.
+    authority: String,
+}
+
+impl Address {
+    fn new(target: &HttpTarget) -> Self {
+        Self { origin: target.origin.clone(), path: target.path.as_str().into(), authority: target.authority() }
+    }
 }
 
 /// The rest of an operation that was begun. The client handles all events before the next step,
@@ -94,9 +119,10 @@ impl HttpLink {
     /// Creates the link to a server.
     pub(super) fn new(target: HttpTarget, seed: [u8; 32]) -> Self {
         Self {
-            authority: target.authority(),
-            path: target.path.into(),
-            origin: target.origin,
+            address: Address::new(&target),
+            url: target,
+            sse: None,
+            suggests_sse: false,
             exchanges: HttpExchanges::default(),
             event_key: EventKey::new(&Seed::new(seed)),
             session: SessionState::default(),
@@ -266,6 +292,8 @@ pub(super) enum ExchangeRole {
     /// A request that awaits its response. The exchange is its POST, or a GET that resumes the
     /// response.
     Request(Id, Purpose),
+    /// HTTP+SSE: a request whose response arrives on the stream. The exchange is its POST.
+    Posted(Id, Purpose),
     /// The response has arrived. The client reads the rest of the body for a limited time.
     Answered,
     /// A notification, and its id if it is tracked.
@@ -278,6 +306,8 @@ pub(super) enum ExchangeRole {
     Response,
     /// The GET for messages that belong to no request.
     Listener,
+    /// HTTP+SSE: the GET for all messages of the server.
+    Sse,
     /// The DELETE of a session.
     Delete,
 }
@@ -285,6 +315,8 @@ pub(super) enum ExchangeRole {
 /// The stage of an HTTP exchange.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ExchangeStage {
+    /// HTTP+SSE: a message that waits for the stream. It is not on the wire.
+    Held,
     Live,
     /// It has ended. The client resumes its stream when a timer fires.
     AwaitingResume,
@@ -336,8 +368,8 @@ impl HttpExchange {
     }
 
     /// Returns whether the exchange belongs to a request that awaits its response.
-    pub(in crate::client) const fn awaits_answer(&self) -> bool {
-        matches!(self.role, ExchangeRole::Request(..))
+    pub(in crate::client) fn awaits_answer(&self) -> bool {
+        self.request().is_some()
     }
 
     /// Returns whether the exchange requests a stream, or resumes one.
@@ -366,7 +398,7 @@ impl HttpExchange {
 
     /// Returns whether the client needs the body of a successful response.
     const fn wants_body(&self) -> bool {
-        matches!(self.role, ExchangeRole::Request(..) | ExchangeRole::Listener)
+        matches!(self.role, ExchangeRole::Request(..) | ExchangeRole::Listener | ExchangeRole::Sse)
     }
 
     /// Returns whether a successful response has an unusable media type. A response without a media
@@ -391,7 +423,15 @@ impl HttpExchange {
     /// Returns the call of the exchange.
     pub(in crate::client) fn call(&self) -> Option<CallId> {
         match self.role {
-            ExchangeRole::Request(_, Purpose::Call(call)) => Some(call),
+            ExchangeRole::Request(_, Purpose::Call(call)) | ExchangeRole::Posted(_, Purpose::Call(call)) => Some(call),
+            _ => None,
+        }
+    }
+
+    /// Returns the request of the exchange, if it awaits its response.
+    fn request(&self) -> Option<(&Id, Purpose)> {
+        match &self.role {
+            ExchangeRole::Request(id, purpose) | ExchangeRole::Posted(id, purpose) => Some((id, *purpose)),
             _ => None,
         }
     }
@@ -428,7 +468,11 @@ impl HttpLink {
         env.timers.set(Timer::Answer(exchange), limit.map(|limit| env.now + limit));
         let sent = HttpRequest::post(named, message, repeatable).mirroring(fields);
         let described = Described { method, params: Some(params) };
-        self.begin_http(env, exchange, HttpExchange::new(ExchangeRole::Request(id, purpose), sent), Some(described));
+        let role = match self.sse {
+            None => ExchangeRole::Request(id, purpose),
+            Some(_) => ExchangeRole::Posted(id, purpose),
+        };
+        self.begin_http(env, exchange, HttpExchange::new(role, sent), Some(described));
     }
 
     /// Starts an exchange. Every HTTP request starts here, so that each one has the common header
@@ -440,22 +484,30 @@ impl HttpLink {
         mut http: HttpExchange,
         described: Option<Described<'_>>,
     ) {
-        let is_initialize = matches!(http.role, ExchangeRole::Request(_, Purpose::Initialize));
+        let address = match &self.sse {
+            Some(sse) if http.is_post() => sse.endpoint(),
+            Some(_) | None => Some(&self.address),
+        };
+        let Some(address) = address else { return self.hold_message(env, exchange, http) };
+        let is_initialize = matches!(http.request(), Some((_, Purpose::Initialize)));
+        let is_trusted =
+            address.origin == self.address.origin || env.config.compat.endpoint_origin.lists(&address.origin);
+        let none = Headers::new();
         let common = CommonFields {
-            authority: &self.authority,
-            own: &env.config.headers,
-            credentials: self.challenges.credentials(),
+            authority: &address.authority,
+            own: if is_trusted { &env.config.headers } else { &none },
+            credentials: if is_trusted { self.challenges.credentials() } else { &none },
             session: self.session.id().filter(|_| !is_initialize),
         };
         http.stream.begin(env.now);
-        http.in_session = common.session.is_some();
+        http.in_session = common.session.is_some() || self.sse.is_some() && !is_initialize;
         http.credentials = self.challenges.answered();
         let headers = match described {
             Some(described) => http.sent.headers(&common, described),
             None => http.sent.headers_again(&common),
         };
-        let head = RequestHead { method: http.sent.method.into(), target: Arc::clone(&self.path), headers };
-        let (origin, body, repeatable) = (self.origin.clone(), http.sent.body.clone(), http.sent.repeatable);
+        let head = RequestHead { method: http.sent.method.into(), target: Arc::clone(&address.path), headers };
+        let (origin, body, repeatable) = (address.origin.clone(), http.sent.body.clone(), http.sent.repeatable);
         let urgent = http.is_urgent();
         self.exchanges.insert(exchange, http);
         env.out.start(exchange, Start::Http { origin, head, body, repeatable, urgent });
@@ -467,7 +519,7 @@ impl HttpLink {
         let http = self.exchanges.remove(old)?;
         let exchange = self.exchanges.mint();
         let HttpExchange { role, sent: before, tried, any_message, last_defect, stream, .. } = http;
-        if let ExchangeRole::Request(id, _) = &role {
+        if let ExchangeRole::Request(id, _) | ExchangeRole::Posted(id, _) = &role {
             env.ids.move_to(id, exchange);
         }
         // A request in place of another one has no message.
@@ -488,6 +540,7 @@ impl HttpLink {
     pub(in crate::client) fn clear(&mut self) {
         self.holding = false;
         self.listener = None;
+        self.forget_stream();
         self.challenges.clear();
     }
 }

@@ -60,9 +60,11 @@ impl HttpLink {
     }
 
     /// Notes that a call in the session got a response: the session was useful.
-    pub(super) fn note_use(&mut self, exchange: ExchangeId, message: &Message) {
+    pub(super) fn note_use(&mut self, env: &Env, exchange: ExchangeId, message: &Message) {
+        let Message::Response(response) = message else { return };
+        // Over HTTP+SSE, the POST of the request has usually ended.
         let is_call = self.exchanges.get(exchange).is_some_and(|http| http.call().is_some());
-        if is_call && matches!(message, Message::Response(_)) {
+        if is_call || self.sse.is_some() && env.ids.call(&response.id, None).is_some() {
             self.session.barren = 0;
         }
     }
@@ -91,7 +93,7 @@ impl HttpLink {
         let error = http.to_error();
         let (mut request, mut notification) = (None, None);
         match http.role {
-            ExchangeRole::Request(id, purpose) => {
+            ExchangeRole::Request(id, purpose) | ExchangeRole::Posted(id, purpose) => {
                 env.ids.retire(&id);
                 request = Some((id, purpose));
             }
@@ -113,20 +115,30 @@ impl HttpLink {
         self.session.barren <= MAX_BARREN
     }
 
-    /// The session has ended. The client discards its exchanges next.
-    pub(in crate::client) fn end_session(&mut self, env: &mut Env) {
+    /// The session has ended. The client discards its exchanges next. `keeps_stream`: the stream of
+    /// HTTP+SSE serves the next session.
+    pub(in crate::client) fn end_session(&mut self, env: &mut Env, keeps_stream: bool) {
         self.session.id = None;
         self.leave_listener(env);
+        if !keeps_stream {
+            self.close_stream(env);
+        }
         self.reported = Reported::Open;
     }
 
     /// Ends an exchange of a session that has ended. Returns its purpose.
     pub(in crate::client) fn discard(&mut self, env: &mut Env, exchange: ExchangeId) -> Discarded {
         let role = self.exchanges.get(exchange).map(|http| http.role.clone());
-        let unsent = matches!(&role, Some(ExchangeRole::Request(id, _)) if self.is_unsent(env, id));
+        if role == Some(ExchangeRole::Sse) {
+            return Discarded::Other;
+        }
+        let request = self.exchanges.get(exchange).and_then(HttpExchange::request);
+        let unsent = request.is_some_and(|(id, _)| self.is_unsent(env, id));
         self.drop_exchange_since(env, exchange, CallError::SessionEnded);
         match role {
-            Some(ExchangeRole::Request(id, Purpose::Call(call))) => Discarded::Call { call, id, unsent },
+            Some(ExchangeRole::Request(id, Purpose::Call(call)) | ExchangeRole::Posted(id, Purpose::Call(call))) => {
+                Discarded::Call { call, id, unsent }
+            }
             Some(ExchangeRole::Response) => Discarded::Response,
             _ => Discarded::Other,
         }

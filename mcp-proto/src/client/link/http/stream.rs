@@ -65,7 +65,7 @@ impl Stream {
         }
     }
 
-    fn advance(&mut self) {
+    pub(super) fn advance(&mut self) {
         self.brought = self.brought.max(Brought::Progress);
     }
 
@@ -80,7 +80,7 @@ impl Stream {
 
     /// Returns the summary of the exchange on the wire, which has ended.
     fn round(&self, now: Instant, serves: Serves, retry_after: Option<Duration>) -> Round {
-        let lasting = serves == Serves::Listener && self.opened.is_some_and(|at| now.since(at) >= LONG);
+        let lasting = serves != Serves::Request && self.opened.is_some_and(|at| now.since(at) >= LONG);
         let brought = if lasting { self.brought.max(Brought::Progress) } else { self.brought };
         Round { serves, brought, lasted: now.since(self.began), retry_after }
     }
@@ -116,9 +116,12 @@ impl HttpLink {
         let now = env.now;
         let Some(http) = self.exchanges.get_mut(exchange).filter(|http| http.stream.is_open()) else { return };
         match http.role {
-            ExchangeRole::Listener => http.stream.advance(),
+            ExchangeRole::Listener | ExchangeRole::Sse => http.stream.advance(),
             ExchangeRole::Request(_, Purpose::Listen) => {}
             _ => return,
+        }
+        if http.role == ExchangeRole::Sse {
+            self.on_stream_alive();
         }
         env.timers.set(Timer::Idle(exchange), idle.map(|idle| now + idle));
     }
@@ -157,6 +160,9 @@ impl HttpLink {
 
     /// Handles the idle timeout of a listener: the connection is dead, or appears to be.
     pub(in crate::client) fn on_idle(&mut self, env: &mut Env, exchange: ExchangeId) {
+        if self.is_sse_stream(exchange) {
+            return self.on_stream_silent(env, exchange);
+        }
         if self.cut_http(env, exchange) {
             self.on_stream_end(env, exchange, StreamEnd::Idle);
         }
@@ -167,6 +173,9 @@ impl HttpLink {
         self.end_timers(env, exchange);
         if self.listener == Some(exchange) {
             return self.give_up_listener(env, exchange, StreamEnd::Ended, false);
+        }
+        if self.is_sse_stream(exchange) {
+            return self.reject_sse(env, exchange);
         }
         if self.cut_http(env, exchange)
             && let Some(http) = self.exchanges.remove(exchange)
@@ -201,18 +210,32 @@ impl HttpLink {
     ) -> NextRound {
         let (random, now, policy) = (env.seed.next_u64(), env.now, env.config.resume);
         let Some(http) = self.exchanges.get_mut(exchange) else { return NextRound::Over };
-        let serves = if http.role == ExchangeRole::Listener { Serves::Listener } else { Serves::Request };
+        let serves = match http.role {
+            ExchangeRole::Listener => Serves::Listener,
+            ExchangeRole::Sse => Serves::Messages { call_waits: env.ids.has_calls() },
+            _ => Serves::Request,
+        };
         let round = http.stream.round(now, serves, at_least);
+        let if_call_waits = match serves {
+            Serves::Messages { .. } => {
+                let round = Round { serves: Serves::Messages { call_waits: true }, ..round };
+                http.stream.backoff.clone().next(policy, round, random)
+            }
+            Serves::Request | Serves::Listener => None,
+        };
         let Some((attempt, wait)) = http.stream.backoff.next(policy, round, random) else { return NextRound::Over };
         http.stage = ExchangeStage::AwaitingResume;
         let stream = match &http.role {
-            ExchangeRole::Listener => StreamOf::Listener,
+            ExchangeRole::Listener | ExchangeRole::Sse => StreamOf::Listener,
             ExchangeRole::Request(_, Purpose::Call(call)) => StreamOf::Call(*call),
             _ => StreamOf::Own,
         };
         let last_event = http.stream.cursor.clone();
         env.timers.set(Timer::Resume(exchange), Some(now + wait));
         env.event(Event::Reconnecting { stream, attempt, wait, cause, last_event });
+        if let Some((_, wait)) = if_call_waits {
+            self.set_resume_by(now + wait);
+        }
         NextRound::Scheduled
     }
 
@@ -229,10 +252,13 @@ impl HttpLink {
     pub(in crate::client) fn on_resume(&mut self, env: &mut Env, exchange: ExchangeId) {
         let Some(http) = self.exchanges.get(exchange) else { return };
         let sent = HttpRequest::get(env.version(), http.stream.cursor.as_deref());
-        let is_listener = http.role == ExchangeRole::Listener;
+        let (is_listener, is_sse) = (http.role == ExchangeRole::Listener, http.role == ExchangeRole::Sse);
         let Some(exchange) = self.begin_again(env, exchange, Some(sent)) else { return };
         if is_listener {
             self.listener = Some(exchange);
+        }
+        if is_sse {
+            self.set_sse_stream(exchange);
         }
         self.limit_attempt(env, exchange);
     }

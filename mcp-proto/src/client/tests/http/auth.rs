@@ -391,7 +391,7 @@ fn refusing_server_gets_each_request_at_most_twice() {
             authorizing(config);
             config.watch.tools = true;
             config.ping = Some(Duration::from_secs(60));
-            config.verdict = legacy.then_some(Verdict { version: ProtocolVersion::V2025_11_25 });
+            config.verdict = legacy.then_some(Verdict::new(ProtocolVersion::V2025_11_25));
         });
         let mut answered = 0;
         // The handshake passes, so that there are requests to refuse.

@@ -65,7 +65,7 @@ fn inconclusive_responses_end_the_negotiation() {
     }
     // A JSON-RPC error in the body does not change that, for the probe and for `initialize`.
     for status in [307, 408, 429, 500, 503] {
-        for verdict in [None, Some(Verdict { version: ProtocolVersion::V2025_11_25 })] {
+        for verdict in [None, Some(Verdict::new(ProtocolVersion::V2025_11_25))] {
             let mut http = Http::with(|config| config.verdict = verdict);
             let (exchange, id) = http.last();
             http.answer(exchange, status, &error(&id, -32603));

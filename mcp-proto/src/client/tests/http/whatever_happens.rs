@@ -3,7 +3,8 @@
 
 use super::*;
 use crate::client::call_table::{CallStage, CallState};
-use crate::client::{ListenerEnd, ListenerStart, ListenerTime, Repeat, Resume, SseDecode};
+use crate::client::link::HttpLink;
+use crate::client::{EndpointRefresh, HttpMode, ListenerEnd, ListenerStart, ListenerTime, Repeat, Resume, SseDecode};
 use crate::input::{AuthKey, NotificationId};
 use alloc::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
@@ -163,6 +164,8 @@ fn config() -> impl Strategy<Value = ClientConfig> {
             (resume, repeat, end, start);
         config.policy = policy;
         let [authorize, plain, watch, ping, strict, quarter] = flags;
+        config.http_mode = if quarter && ping { HttpMode::Sse } else { HttpMode::Auto };
+        config.compat.endpoint_refresh = if plain { EndpointRefresh::Continue } else { EndpointRefresh::NewSession };
         (config.authorize, config.compat.retry_plain_403, config.watch.tools) = (authorize, plain, watch);
         config.ping = ping.then_some(Duration::from_secs(20));
         config.compat.sse_decode = if strict { SseDecode::Reject } else { SseDecode::Skip };
@@ -176,11 +179,19 @@ fn awaits(client: &Client, exchange: ExchangeId) -> bool {
     client.link.http().is_some_and(|http| http.awaits(exchange))
 }
 
+/// What the server speaks.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Server {
+    Modern,
+    Legacy,
+    /// HTTP+SSE of 2024-11-05.
+    Sse,
+}
+
 /// A run: the client and a record of its steps.
 struct Run {
     http: Http,
-    /// Whether the server speaks 2026-07-28.
-    is_modern: bool,
+    server: Server,
     /// Exchanges whose response head has arrived.
     heads: BTreeSet<ExchangeId>,
     /// The calls, and whether each has a timeout.
@@ -192,10 +203,10 @@ struct Run {
 }
 
 impl Run {
-    fn new(config: ClientConfig, is_modern: bool) -> Self {
+    fn new(config: ClientConfig, server: Server) -> Self {
         let http = Http { rig: Rig::new(config) };
         let (heads, calls, notes, answered, replied) = Default::default();
-        Self { http, is_modern, heads, calls, notes, answered, replied, events: 0 }
+        Self { http, server, heads, calls, notes, answered, replied, events: 0 }
     }
 
     /// Returns the exchanges on the wire, from the latest.
@@ -266,6 +277,9 @@ impl Run {
             .find(|id| client.env.ids.exchange(id) == Some(exchange))
             .map(|id| json!(id.to_string().parse::<u64>().unwrap()));
         let (id, method) = (&call.unwrap_or(body["id"].clone()), body["method"].as_str().unwrap_or_default());
+        if self.server == Server::Sse {
+            return self.serve_sse(exchange, serve, &head, &body);
+        }
         let is_new = self.heads.insert(exchange);
         let rig = &mut self.http;
         match serve {
@@ -325,7 +339,7 @@ impl Run {
                     );
                     self.end(exchange);
                 }
-                (_, "server/discover") if self.is_modern => {
+                (_, "server/discover") if self.server == Server::Modern => {
                     if is_new {
                         rig.head(exchange, 200);
                     }
@@ -370,6 +384,84 @@ impl Run {
                     self.end(exchange);
                 }
             },
+        }
+    }
+
+    /// As a server of HTTP+SSE: the responses to POSTs arrive on the stream.
+    fn serve_sse(&mut self, exchange: ExchangeId, serve: &Serve, head: &RequestHead, body: &Value) {
+        let is_new = self.heads.insert(exchange);
+        self.events += 1;
+        let n = self.events;
+        let is_get = head.method == "GET";
+        match serve {
+            Serve::Fail(sent) => {
+                let event = ExchangeEvent::Failed { sent: *sent, why: Closed::Reset };
+                self.http.rig.handle_event(exchange, event);
+            }
+            Serve::Status(status, hint) if is_new => {
+                let headers = Headers::new().with("www-authenticate", *hint);
+                self.http.item(exchange, Inbound::Response(ResponseHead { status: *status, headers }));
+                self.end(exchange);
+            }
+            Serve::Error(status, code) if is_new => {
+                self.http.head(exchange, *status);
+                self.say(exchange, &error(&body["id"], *code), false);
+                self.end(exchange);
+            }
+            Serve::End | Serve::Status(..) | Serve::Error(..) => self.end(exchange),
+            _ if is_get && head.target.starts_with("/mcp") => {
+                if is_new {
+                    self.http.stream(exchange);
+                }
+                let event = match serve {
+                    Serve::Well | Serve::Stream if is_new => format!("/m?s={}", n / 40),
+                    Serve::Batch => "/m?s=other".into(),
+                    Serve::Round(true) => "https://elsewhere.example/m".into(),
+                    Serve::Prime { .. } => String::new(),
+                    Serve::Ask(id) => {
+                        let ask = json!({"jsonrpc": "2.0", "id": id, "method": "roots/list"});
+                        return self.say(exchange, &ask, true);
+                    }
+                    _ => return self.answer_pending(exchange),
+                };
+                if self.is_live(exchange) {
+                    match serve {
+                        Serve::Prime { retry, .. } => self.http.numbered(exchange, &format!("e{n}"), *retry, None),
+                        _ => {
+                            let data = Data::Other { event: "endpoint".into(), data: event.into() };
+                            self.http.item(exchange, Inbound::Event(SseEvent { id: None, retry: None, data }));
+                        }
+                    }
+                }
+            }
+            _ if body["method"] == "server/discover"
+                || body["method"] == "initialize" && head.target.starts_with("/mcp") =>
+            {
+                if is_new {
+                    self.http.head(exchange, 405);
+                }
+                self.end(exchange);
+            }
+            _ => {
+                self.accept(exchange, is_new);
+                let stream = self.http.posts().into_iter().rev().find(|post| post.1.method == "GET");
+                if let Some((stream, ..)) = stream.filter(|_| !matches!(serve, Serve::Stream)) {
+                    self.answer_pending(stream);
+                }
+            }
+        }
+    }
+
+    /// Answers on the stream the request that waits longest.
+    fn answer_pending(&mut self, stream: ExchangeId) {
+        let client = &self.http.rig.client;
+        let call = client.calls.iter().find_map(|(_, state)| CallState::request(state));
+        let call = call.map(|id| (json!(id.to_string().parse::<u64>().unwrap()), json!({"content": []})));
+        let last = self.http.posts().into_iter().rev().find(|post| post.2["method"] == "initialize");
+        let hello = last.map(|post| (post.2["id"].clone(), initialized("2024-11-05")));
+        let answered = if client.state() == State::Initializing { hello } else { call };
+        if let Some((id, result)) = answered {
+            self.say(stream, &json!({"jsonrpc": "2.0", "id": id, "result": result}), true);
         }
     }
 
@@ -429,8 +521,14 @@ impl Run {
                 }
                 CallStage::Sent(id) => {
                     let exchange = client.env.ids.exchange(id).expect("a request that is out has its id");
-                    prop_assert!(awaits(client, exchange), "nothing waits for {id}");
-                    prop_assert!(live.contains(&exchange) || armed(Timer::Resume(exchange)) || waits(call));
+                    let http = client.link.http().expect("it is over HTTP");
+                    if let Some(stream) = http.sse_stream() {
+                        // Its POST is on the wire, waits, or was accepted; the stream brings the response.
+                        prop_assert!(live.contains(&stream) || armed(Timer::Resume(stream)) || waits(call));
+                    } else {
+                        prop_assert!(awaits(client, exchange), "nothing waits for {id}");
+                        prop_assert!(live.contains(&exchange) || armed(Timer::Resume(exchange)) || waits(call));
+                    }
                 }
                 CallStage::Asking { .. } => prop_assert!(client.questions.owes_answer(call)),
                 CallStage::Eliciting(_) => {
@@ -449,7 +547,9 @@ impl Run {
         }
         // Exchanges other than calls and handshakes have their own timer.
         for exchange in &live {
-            if !awaits(client, *exchange) {
+            let is_stream = client.link.http().and_then(HttpLink::sse_stream) == Some(*exchange);
+            let has_timer = !is_stream || client.env.config.listener_idle.is_some() || !is_up;
+            if !awaits(client, *exchange) && has_timer {
                 let timers = [Timer::Answer(*exchange), Timer::Drain(*exchange), Timer::Idle(*exchange)];
                 prop_assert!(timers.into_iter().any(armed), "{:?} may last for ever", exchange);
             }
@@ -507,10 +607,10 @@ proptest! {
     #[test]
     fn random_http_runs_end_every_call_once_and_leave_no_state(
         config in config(),
-        is_modern in any::<bool>(),
+        server in prop_oneof![Just(Server::Modern), Just(Server::Legacy), Just(Server::Sse)],
         steps in prop::collection::vec(step(), 0..80),
     ) {
-        let mut run = Run::new(config, is_modern);
+        let mut run = Run::new(config, server);
         // Most runs pass the handshake.
         let hello = (0..steps.len() % 7).map(|_| Step::Serve(0, Serve::Well)).collect::<Vec<_>>();
         for step in hello.iter().chain(&steps) {
