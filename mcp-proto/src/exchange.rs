@@ -113,6 +113,8 @@ pub enum Outbound {
     },
     /// A server-sent event of a streamed response.
     Event {
+        /// The `event` field: the type. `None`: `message`.
+        event: Option<&'static str>,
         /// The `id` field.
         id: Option<String>,
         /// The `retry` field: the reconnection time.

@@ -162,10 +162,10 @@ impl MessageHook {
                 let body = Body::Full(rule(body).unwrap_or_default());
                 Some(Outbound::Response { head, body })
             }
-            Outbound::Event { id, retry, data } if !data.is_empty() => match rule(data) {
+            Outbound::Event { event, id, retry, data } if !data.is_empty() => match rule(data) {
                 None if id.is_none() && retry.is_none() => None,
                 // The other fields of the event still count.
-                data => Some(Outbound::Event { id, retry, data: data.unwrap_or_default() }),
+                data => Some(Outbound::Event { event, id, retry, data: data.unwrap_or_default() }),
             },
             other => Some(other),
         };

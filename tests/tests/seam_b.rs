@@ -223,7 +223,9 @@ impl HttpServer {
                     say(Part::End);
                 }
             }
-            Outbound::Event { id, retry, data } => say(Part::Chunk(frame::encode_event(id.as_deref(), retry, &data))),
+            Outbound::Event { event, id, retry, data } => {
+                say(Part::Chunk(frame::encode_event(event, id.as_deref(), retry, &data)))
+            }
             Outbound::Continue => {}
             Outbound::Comment(text) => say(Part::Chunk(frame::encode_comment(&text))),
             Outbound::End => say(Part::End),

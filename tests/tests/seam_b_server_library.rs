@@ -194,7 +194,9 @@ impl Web {
             Outbound::Continue => Part::Continue,
             Outbound::Response { head, body: exchange::Body::Full(body) } => Part::Head(head, Some(body)),
             Outbound::Response { head, body: exchange::Body::Stream } => Part::Head(head, None),
-            Outbound::Event { id, retry, data } => Part::Bytes(frame::encode_event(id.as_deref(), retry, &data)),
+            Outbound::Event { event, id, retry, data } => {
+                Part::Bytes(frame::encode_event(event, id.as_deref(), retry, &data))
+            }
             Outbound::Comment(text) => Part::Bytes(frame::encode_comment(&text)),
             Outbound::End => Part::End,
             // Clients send the first, and duplex exchanges the second.

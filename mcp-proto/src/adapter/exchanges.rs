@@ -315,7 +315,9 @@ fn part(outbound: Outbound) -> Option<Part> {
     Some(match outbound {
         Outbound::Response { head, body: Body::Full(body) } => Part::Head(head, Some(body)),
         Outbound::Response { head, body: Body::Stream } => Part::Head(head, None),
-        Outbound::Event { id, retry, data } => Part::Bytes(frame::encode_event(id.as_deref(), retry, &data)),
+        Outbound::Event { event, id, retry, data } => {
+            Part::Bytes(frame::encode_event(event, id.as_deref(), retry, &data))
+        }
         Outbound::Comment(text) => Part::Bytes(frame::encode_comment(&text)),
         Outbound::End => Part::End,
         Outbound::Continue | Outbound::Request { .. } | Outbound::Message(_) => return None,

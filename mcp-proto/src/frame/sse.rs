@@ -14,8 +14,8 @@ use core::mem;
 use core::time::Duration;
 
 /// Writes one event: `id` and `retry` if given (in whole milliseconds), and always `data`, even if
-/// it is empty. There is no `event` field, so the type is `message`. An `id` with CR, LF or NUL is
-/// omitted, since no reader could receive it. `data` with line breaks (LF, CR or CRLF) becomes
+/// it is empty. Without `event`, the type is `message`. An `event` with CR or LF and an `id` with CR,
+/// LF or NUL are omitted, since no reader could receive them. `data` with line breaks (LF, CR or CRLF) becomes
 /// several `data` lines, which a reader joins by LF.
 ///
 /// ```
@@ -23,11 +23,11 @@ use core::time::Duration;
 /// use mcp_proto::frame::encode_event;
 ///
 /// let data = Bytes::from_static(br#"{"jsonrpc":"2.0","method":"m"}"#);
-/// let event = encode_event(Some("7"), None, &data);
+/// let event = encode_event(None, Some("7"), None, &data);
 /// assert_eq!(event, "id: 7\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"m\"}\n\n");
 /// ```
-pub fn encode_event(id: Option<&str>, retry: Option<Duration>, data: &Bytes) -> Bytes {
-    let mut out = event_head(id, retry);
+pub fn encode_event(event: Option<&str>, id: Option<&str>, retry: Option<Duration>, data: &Bytes) -> Bytes {
+    let mut out = event_head(event, id, retry);
     out.reserve_exact(data.len() + 2);
     let mut rest = &data[..];
     while let Some(at) = memchr::memchr2(b'\r', b'\n', rest) {
@@ -63,8 +63,13 @@ pub fn encode_comment(text: &str) -> Bytes {
 }
 
 /// Returns everything before the data.
-pub(super) fn event_head(id: Option<&str>, retry: Option<Duration>) -> Vec<u8> {
+pub(super) fn event_head(event: Option<&str>, id: Option<&str>, retry: Option<Duration>) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
+    if let Some(event) = event.filter(|event| !event.contains(['\r', '\n'])) {
+        for part in ["event: ", event, "\n"] {
+            out.extend_from_slice(part.as_bytes());
+        }
+    }
     if let Some(id) = id.filter(|id| !id.contains(['\r', '\n', '\0'])) {
         for part in ["id: ", id, "\n"] {
             out.extend_from_slice(part.as_bytes());

@@ -57,6 +57,11 @@ pub struct ServerConfig {
     /// gets 404, even one that only has an additional `/` at its end. `None`: every path is the
     /// endpoint, for a server behind a router of HTTP requests. Default `/mcp`.
     pub path: Option<String>,
+    /// Whether and where an HTTP server also serves HTTP+SSE, the transport of 2024-11-05, for
+    /// clients that have no other. Specifications from 2025-03-26 on replace it, and new clients do
+    /// not need it. Hosts, origins, admission, CORS and limits apply as at [`path`](Self::path).
+    /// Default `None`: not.
+    pub sse: Option<SsePaths>,
     /// Whether legacy clients get sessions over HTTP.
     pub sessions: Sessions,
     /// Whether pages of other origins may use an HTTP server from within a browser (the CORS
@@ -144,6 +149,7 @@ impl ServerConfig {
             hosts: Hosts::Loopback,
             proxies: Vec::new(),
             path: Some("/mcp".into()),
+            sse: None,
             sessions: Sessions::Optional,
             cors: false,
             admit: false,
@@ -174,6 +180,7 @@ impl core::fmt::Debug for ServerConfig {
             .field("hosts", &self.hosts)
             .field("proxies", &self.proxies)
             .field("path", &self.path)
+            .field("sse", &self.sse)
             .field("sessions", &self.sessions)
             .field("cors", &self.cors)
             .field("admit", &self.admit)
@@ -189,6 +196,28 @@ impl core::fmt::Debug for ServerConfig {
             .field("compat", &self.compat)
             .field("limits", &self.limits)
             .finish_non_exhaustive()
+    }
+}
+
+/// The paths of HTTP+SSE (2024-11-05 transports, HTTP with SSE). Each starts with its first `/`, has
+/// no query, and differs from the other and from [`ServerConfig::path`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct SsePaths {
+    /// The path at which a client opens its stream. Default `/sse`.
+    pub stream: String,
+    /// The path at which a client posts its messages. Default `/messages`.
+    pub messages: String,
+    /// The reference that the `endpoint` event names, before the query that the server adds. `None`:
+    /// [`messages`](Self::messages). Set it if the clients see another path, for example behind a
+    /// proxy that removes a prefix. Never an absolute URL: a server does not know the name by which
+    /// its clients reach it. Default `None`.
+    pub reference: Option<String>,
+}
+
+impl Default for SsePaths {
+    fn default() -> Self {
+        Self { stream: "/sse".into(), messages: "/messages".into(), reference: None }
     }
 }
 

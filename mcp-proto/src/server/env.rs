@@ -7,7 +7,7 @@ use super::event::Event;
 use super::keys::{SessionRef, Timer};
 use super::load::size;
 use super::shares::{Full, Shares};
-use super::transport::{Duplex, Http, ServedExchange};
+use super::transport::{Binding, Duplex, Http, ServedExchange};
 use super::watched::{WatchIndex, Watcher};
 use super::{Output, ServerConfig};
 use crate::error::DiagnosticKind;
@@ -121,9 +121,12 @@ impl Env {
     /// Sends on an open exchange. Does nothing if it is over.
     pub(super) fn send(&mut self, x: ExchangeId, outbound: Outbound) {
         let Some(exchange) = self.exchanges.get_mut(&x) else { return };
-        let outbound = match exchange.binding.http() {
-            Some(http) => self.config.for_page(http.head(), outbound),
-            None => outbound,
+        let outbound = match (&exchange.binding, outbound) {
+            (Binding::Http(http), outbound) => self.config.for_page(http.head(), outbound),
+            (Binding::Duplex(duplex), Outbound::Message(data)) if duplex.sse.is_some() => {
+                Outbound::Event { event: None, id: None, retry: None, data }
+            }
+            (Binding::Duplex(_), outbound) => outbound,
         };
         exchange.load.queued += size(&outbound);
         self.queue.push(Output::Send(x, outbound));
@@ -206,7 +209,9 @@ impl Env {
         if let Some((head, principal)) = exchange.binding.http().map(Http::origin) {
             return Caller { peer, http: Some(head), principal, session: None };
         }
-        let principal = exchange.binding.duplex().and_then(Duplex::principal).cloned();
-        Caller { peer, http: None, principal, session: None }
+        let duplex = exchange.binding.duplex();
+        let principal = duplex.and_then(Duplex::principal).cloned();
+        let http = duplex.and_then(|duplex| duplex.sse.as_ref()?.posted.clone());
+        Caller { peer, http, principal, session: None }
     }
 }

@@ -27,13 +27,20 @@ use alloc::vec::Vec;
 pub(super) enum Transport {
     Duplex,
     Http,
+    /// HTTP+SSE of 2024-11-05.
+    Sse,
 }
 
 impl Transport {
     /// Returns whether the server names this revision over the transport. 2024-11-05 has another
-    /// HTTP transport; a client that requests it over this one is served.
+    /// HTTP transport; a client that requests it over Streamable HTTP is served. 2026-07-28 does not
+    /// exist over HTTP+SSE.
     fn carries(self, version: ProtocolVersion) -> bool {
-        self == Self::Duplex || version != ProtocolVersion::V2024_11_05
+        match self {
+            Self::Duplex => true,
+            Self::Http => version != ProtocolVersion::V2024_11_05,
+            Self::Sse => version.era() == Era::Legacy,
+        }
     }
 }
 
@@ -225,6 +232,7 @@ impl ServerConfig {
     /// Returns the modern revision of this name, or the error that names the supported ones.
     pub(super) fn modern_version(&self, name: &str, over: Transport) -> Result<ProtocolVersion, ErrorReply> {
         let version = ProtocolVersion::parse(name).filter(|v| v.era() == Era::Modern && self.versions.contains(*v));
+        let version = version.filter(|version| over.carries(*version));
         version.ok_or_else(|| self.unsupported(name, over))
     }
 

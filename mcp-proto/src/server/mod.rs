@@ -52,7 +52,7 @@ mod weight;
 mod tests;
 
 pub use compat::Compat;
-pub use config::{ServerConfig, Sessions};
+pub use config::{ServerConfig, Sessions, SsePaths};
 pub use event::{Append, Event, Output, SessionEnd};
 pub use hosts::Hosts;
 pub use incoming::{Context, Incoming, RequestState};
@@ -390,8 +390,9 @@ impl Server {
     /// that can be resumed.
     fn drop_exchange(&mut self, x: ExchangeId) {
         let Some(exchange) = self.env.close(x) else { return };
-        if exchange.binding.duplex().is_some() {
+        if let Some(duplex) = exchange.binding.duplex() {
             self.requests.leave_pages(&mut self.env, SessionRef::Duplex(x));
+            self.http.forget_sse(duplex);
         }
         for key in exchange.binding.duplex().into_iter().flat_map(|duplex| duplex.running().iter()) {
             self.requests.cancel(&mut self.env, &mut self.http, key, false);

@@ -269,13 +269,13 @@ impl ServerCodec {
             Outbound::Event { .. } | Outbound::Comment(_) | Outbound::End if self.stream == ResponseFraming::None => {
                 return Err("a part of a stream without its response");
             }
-            Outbound::Event { id, retry, data } => {
+            Outbound::Event { event, id, retry, data } => {
                 let clean = memchr::memchr2(b'\r', b'\n', &data).is_none();
                 if data.len() >= LARGE && clean {
-                    let before = sse::event_head(id.as_deref(), retry);
+                    let before = sse::event_head(event, id.as_deref(), retry);
                     self.chunk(&[before.into(), data, Bytes::from_static(b"\n\n")], out);
                 } else {
-                    self.chunk(&[sse::encode_event(id.as_deref(), retry, &data)], out);
+                    self.chunk(&[sse::encode_event(event, id.as_deref(), retry, &data)], out);
                 }
             }
             Outbound::Continue => {

@@ -271,7 +271,7 @@ fn heads_cannot_inject_anything() {
             let mut conn = asked("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
             let head = ResponseHead { status: 200, headers: Headers::new().with("x", text) };
             conn.encode(Outbound::Response { head, body });
-            conn.encode(Outbound::Event { id: None, retry: None, data: "x".into() });
+            conn.encode(Outbound::Event { event: None, id: None, retry: None, data: "x".into() });
             conn.encode(Outbound::End);
             assert_eq!(
                 written(&mut conn),
@@ -338,8 +338,12 @@ fn responses_have_their_length_and_announce_the_last_one() {
 fn streamed_response_reads_back_as_its_events() {
     let mut conn = asked("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
     answer(&mut conn, 200, &[("content-type", "text/event-stream")], Body::Stream);
-    let event =
-        |id: Option<&str>, retry, data: String| Outbound::Event { id: id.map(Into::into), retry, data: data.into() };
+    let event = |id: Option<&str>, retry, data: String| Outbound::Event {
+        event: None,
+        id: id.map(Into::into),
+        retry,
+        data: data.into(),
+    };
     conn.encode(event(Some("1"), Some(Duration::from_millis(5)), String::new()));
     conn.encode(Outbound::Comment(String::new()));
     conn.encode(Outbound::Comment("heartbeat".into()));

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 #[test]
 fn misplaced_part_is_refused_and_not_written() {
-    let event = || Outbound::Event { id: None, retry: None, data: "{}".into() };
+    let event = || Outbound::Event { event: None, id: None, retry: None, data: "{}".into() };
     let head = || ResponseHead { status: 200, headers: Headers::new() };
     let stream = || Outbound::Response { head: head(), body: Body::Stream };
     let full = || Outbound::Response { head: head(), body: Body::Full("{}".into()) };

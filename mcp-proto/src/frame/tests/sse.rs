@@ -283,7 +283,7 @@ proptest! {
     #[test]
     fn written_events_read_back(id in proptest::option::of("\\PC{0,8}"), retry in proptest::option::of(0..100_000_u64), method in "\\PC{0,8}") {
         let text = crate::rpc::notification(&method, None);
-        let bytes = encode_event(id.as_deref(), retry.map(Duration::from_millis), &text);
+        let bytes = encode_event(None, id.as_deref(), retry.map(Duration::from_millis), &text);
         let id = id.filter(|id| !id.contains(['\r', '\n', '\0']));
         let expected = event(id.as_deref(), retry, Data::Message(note(&method)));
         prop_assert_eq!(feed(1000, [&bytes[..]], false).0, [expected]);
@@ -302,14 +302,17 @@ proptest! {
 
 #[test]
 fn data_and_ids_cannot_inject_lines() {
-    let bytes = encode_event(Some("1\ndata: x"), None, &Bytes::from_static(b"a\nid: 2\r\rb\r\nc\n"));
+    let bytes = encode_event(None, Some("1\ndata: x"), None, &Bytes::from_static(b"a\nid: 2\r\rb\r\nc\n"));
     assert_eq!(bytes, "data: a\ndata: id: 2\ndata: \ndata: b\ndata: c\ndata: \n\n");
     check(&bytes, &[bad(b"a\nid: 2\n\nb\nc\n")]);
     for id in ["1\n", "\r", "a\0"] {
-        assert_eq!(encode_event(Some(id), None, &Bytes::new()), "data: \n\n");
+        assert_eq!(encode_event(None, Some(id), None, &Bytes::new()), "data: \n\n");
     }
-    check(&encode_event(Some(""), Some(Duration::MAX), &Bytes::new()), &[none(Some(""), Some(u64::MAX))]);
-    check(&encode_event(Some(" : "), None, &Bytes::from_static(b" : ")), &[event(Some(" : "), None, bad_data(b" : "))]);
+    check(&encode_event(None, Some(""), Some(Duration::MAX), &Bytes::new()), &[none(Some(""), Some(u64::MAX))]);
+    check(
+        &encode_event(None, Some(" : "), None, &Bytes::from_static(b" : ")),
+        &[event(Some(" : "), None, bad_data(b" : "))],
+    );
 }
 
 #[test]

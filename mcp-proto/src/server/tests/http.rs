@@ -110,7 +110,7 @@ fn notification_before_the_response_makes_it_a_stream() {
         assert_eq!(head.headers.get(name), Some(value));
     }
     let data = Bytes::from_static(br#"{"jsonrpc":"2.0","method":"x/y","params":{}}"#);
-    assert_eq!(outputs[1..], [Output::Send(A, Outbound::Event { id: None, retry: None, data })]);
+    assert_eq!(outputs[1..], [Output::Send(A, Outbound::Event { event: None, id: None, retry: None, data })]);
     bench.server.notify(bench.now, responder.key(), note).unwrap();
     bench.answer(responder, Outcome::Error(ErrorObject::new(-32601, "late")));
     let said = bench.heard(A);

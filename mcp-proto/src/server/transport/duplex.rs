@@ -48,7 +48,7 @@ impl Server {
         }
     }
 
-    pub(in super::super) fn duplex_item(&mut self, x: ExchangeId, item: Inbound) {
+    pub(in crate::server) fn duplex_item(&mut self, x: ExchangeId, item: Inbound) {
         if let Some(waiting) = self.env.duplex_mut(x).filter(|duplex| duplex.waits_for_admission().is_some()) {
             if !waiting.admitted.keep(item) {
                 self.refuse_duplex(x, "a second message came before the decision");
@@ -134,7 +134,8 @@ impl Server {
             if batch.is_some() {
                 return Err(no_batches());
             }
-            let version = self.shared.config.modern_version(&parts.named_version()?, Transport::Duplex)?;
+            let over = self.env.duplex(x).map_or(Transport::Duplex, Duplex::transport);
+            let version = self.shared.config.modern_version(&parts.named_version()?, over)?;
             let dispatch = self.dispatch_modern(context, version, Transport::Duplex, request, parts)?;
             self.env.end_handshake(x);
             match dispatch {

@@ -412,7 +412,7 @@ mod http {
     }
 
     pub(super) fn event() -> Outbound {
-        Outbound::Event { id: None, retry: None, data: Bytes::from_static(b"{}") }
+        Outbound::Event { event: None, id: None, retry: None, data: Bytes::from_static(b"{}") }
     }
 
     pub(super) fn request() -> Outbound {
@@ -487,7 +487,7 @@ mod http {
         bench.send(stream());
         assert_eq!(bench.eof(), ["1 read closed"]);
         assert_eq!(bench.eof(), NOTHING);
-        let said = bench.say(Outbound::Event { id: None, retry: None, data: "{}".into() });
+        let said = bench.say(Outbound::Event { event: None, id: None, retry: None, data: "{}".into() });
         assert_eq!(said, ["> a"]);
         assert_eq!(bench.say(Outbound::End).last().unwrap(), "close WriteHalf");
         assert_eq!(bench.closed(Closed::Eof), ["1 failed Maybe Eof"], "not all of it was written");

@@ -95,7 +95,7 @@ impl Said {
                 };
                 format!("response {} {} {body}", head.status, of_headers(&head.headers))
             }
-            Outbound::Event { id, retry, data } => format!("event {id:?} {retry:?} {}", plain(data)),
+            Outbound::Event { event: _, id, retry, data } => format!("event {id:?} {retry:?} {}", plain(data)),
             Outbound::Comment(text) => format!("comment {text:?}"),
             Outbound::Continue => "continue".into(),
             Outbound::End => "end".into(),

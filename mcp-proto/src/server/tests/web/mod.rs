@@ -6,6 +6,7 @@ mod listening;
 mod requests;
 mod revoke;
 mod sessions;
+mod sse;
 mod streams;
 mod watching;
 
@@ -52,6 +53,11 @@ impl Site {
 
     /// Sends a request without a body, or with a body that follows.
     pub(super) fn begin(&mut self, method: &str, headers: Headers) -> ExchangeId {
+        self.begin_at("/mcp", method, headers)
+    }
+
+    /// As [`begin`](Self::begin), at another target.
+    pub(super) fn begin_at(&mut self, target: &str, method: &str, headers: Headers) -> ExchangeId {
         self.last += 1;
         let x = ExchangeId(self.last);
         if self.peer != Peer::default() {
@@ -59,7 +65,7 @@ impl Site {
         }
         self.bench.item(
             x,
-            Inbound::Request(RequestHead { method: method.to_owned().into(), target: "/mcp".into(), headers }),
+            Inbound::Request(RequestHead { method: method.to_owned().into(), target: target.into(), headers }),
         );
         self.take();
         x
@@ -78,12 +84,17 @@ impl Site {
 
     /// Sends a POST with this body.
     pub(super) fn post(&mut self, headers: Headers, body: &str) -> ExchangeId {
+        self.post_at("/mcp", headers, body)
+    }
+
+    /// As [`post`](Self::post), at another target.
+    pub(super) fn post_at(&mut self, target: &str, headers: Headers, body: &str) -> ExchangeId {
         let headers = if headers.get("content-type").is_none() {
             headers.with("Content-Type", "application/json")
         } else {
             headers
         };
-        let x = self.begin("POST", headers);
+        let x = self.begin_at(target, "POST", headers);
         self.bench.item(x, read(body));
         self.bench.item(x, Inbound::End);
         self.take();
@@ -92,7 +103,12 @@ impl Site {
 
     /// Sends a request without a body.
     pub(super) fn bare(&mut self, method: &str, headers: Headers) -> ExchangeId {
-        let x = self.begin(method, headers);
+        self.bare_at("/mcp", method, headers)
+    }
+
+    /// As [`bare`](Self::bare), at another target.
+    pub(super) fn bare_at(&mut self, target: &str, method: &str, headers: Headers) -> ExchangeId {
+        let x = self.begin_at(target, method, headers);
         self.bench.item(x, Inbound::End);
         self.take();
         x
@@ -109,7 +125,7 @@ impl Site {
     }
 
     /// Returns the outputs on an exchange since the last call. A response is its status and body,
-    /// an event its id, `|` and its data.
+    /// an event its type or id, `|` and its data.
     pub(super) fn said(&mut self, x: ExchangeId) -> Vec<String> {
         self.take();
         self.said.remove(&x).unwrap_or_default().into()
@@ -200,9 +216,10 @@ impl Site {
                     }
                     let text = |bytes: &Bytes| String::from_utf8(bytes.to_vec()).unwrap();
                     let line = match &outgoing {
-                        Outbound::Event { id, retry, data } => {
+                        Outbound::Event { event, id, retry, data } => {
+                            let id = event.or(id.as_deref());
                             let retry = retry.map(|retry| format!("({})", retry.as_millis())).unwrap_or_default();
-                            format!("{}{retry}|{}", id.as_deref().unwrap_or_default(), text(data))
+                            format!("{}{retry}|{}", id.unwrap_or_default(), text(data))
                         }
                         _ => on(x, &Output::Send(x, outgoing)).unwrap(),
                     };

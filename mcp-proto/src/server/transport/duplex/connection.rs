@@ -1,12 +1,14 @@
 //! The state of a duplex connection.
 
-use crate::exchange::Inbound;
+use crate::exchange::{Inbound, RequestHead};
 use crate::input::{AdmitKey, Principal, RequestKey};
 use crate::server::batch::Batch;
+use crate::server::era::Transport;
 use crate::server::session::Session;
 use crate::short_set::ShortSet;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 
 /// The state of a duplex connection.
 #[derive(Debug)]
@@ -19,12 +21,37 @@ pub(in crate::server) struct Duplex {
     running: ShortSet<RequestKey>,
     /// Whether the client has closed its sending side.
     pub(super) ended: bool,
+    /// HTTP+SSE: the stream that carries what the server sends.
+    pub(in crate::server) sse: Option<Box<SseStream>>,
+}
+
+/// The stream of a client over HTTP+SSE of 2024-11-05. What the client sends arrives in POSTs.
+#[derive(Debug)]
+pub(in crate::server) struct SseStream {
+    /// The hash of the id that its POSTs name.
+    pub(in crate::server) digest: [u8; 32],
+    /// The head of the POST that is handled now.
+    pub(in crate::server) posted: Option<Arc<RequestHead>>,
 }
 
 impl Duplex {
     pub(super) fn new(told: u64) -> Self {
-        let (session, admitted) = (Session::new(None, told), Admitted::As(None));
-        Self { session, admitted, batches: BTreeMap::new(), next_batch: 0, running: ShortSet::new(), ended: false }
+        let (session, admitted, batches) = (Session::new(None, told), Admitted::As(None), BTreeMap::new());
+        Self { session, admitted, batches, next_batch: 0, running: ShortSet::new(), ended: false, sse: None }
+    }
+
+    /// Returns the connection of a client over HTTP+SSE, which was admitted as this principal.
+    pub(in crate::server) fn over_sse(told: u64, principal: Option<Principal>, digest: [u8; 32]) -> Self {
+        let sse = Some(Box::new(SseStream { digest, posted: None }));
+        Self { admitted: Admitted::As(principal), sse, ..Self::new(told) }
+    }
+
+    /// Returns how its messages travel.
+    pub(in crate::server) const fn transport(&self) -> Transport {
+        match self.sse {
+            Some(_) => Transport::Sse,
+            None => Transport::Duplex,
+        }
     }
 
     /// Returns the key of its admission, while the application has not decided.

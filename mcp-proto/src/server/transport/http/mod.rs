@@ -16,6 +16,7 @@ mod legacy;
 mod modern;
 mod respond;
 mod sessions;
+mod sse;
 mod streams;
 
 pub(in crate::server) use exchange::Http;
@@ -40,6 +41,7 @@ use alloc::sync::Arc;
 use bytes::Bytes;
 use exchange::ResponseStage;
 use headers::names_modern;
+use sse::Place;
 use streams::Opening;
 
 impl Server {
@@ -68,8 +70,8 @@ impl Server {
             self.env.diagnose(DiagnosticKind::ForeignHost, &name);
             return self.env.refuse_head(x, 403, why);
         }
-        let path = head.target.split(['?', '#']).next().unwrap_or_default();
-        if self.shared.config.path.as_deref().is_some_and(|served| served != path) {
+        let path = path_of(&head);
+        if self.shared.config.place(path).is_none() {
             return self.env.refuse_head(x, 404, "nothing is served at this path");
         }
         if let Some(headers) = self.shared.config.preflight(&head) {
@@ -145,6 +147,10 @@ impl Server {
     /// The client has closed its sending side. A legacy client that has sent a request may still
     /// read the response.
     pub(in crate::server) fn http_read_closed(&mut self, x: ExchangeId) {
+        if self.env.duplex(x).is_some() {
+            // The stream of HTTP+SSE answers no request.
+            return self.abort(x);
+        }
         let stays = match self.env.http(x).map(|http| &http.stage) {
             Some(ResponseStage::Carrying(stream)) => {
                 let stream = *stream;
@@ -166,7 +172,12 @@ impl Server {
         }
     }
 
-    fn http_request(&mut self, x: ExchangeId, head: &RequestHead, accepts: Accepts, item: Inbound) {
+    fn http_request(&mut self, x: ExchangeId, head: &Arc<RequestHead>, accepts: Accepts, item: Inbound) {
+        match self.shared.config.place(path_of(head)) {
+            Some(Place::SseStream) => return self.open_sse(x, head, accepts),
+            Some(Place::SseMessages) => return self.sse_message(x, head, item),
+            Some(Place::Mcp) | None => {}
+        }
         let is_older = self.shared.config.serves_legacy() && !names_modern(head);
         let has_sessions = is_older && self.shared.config.sessions != Sessions::Off;
         match &*head.method {
@@ -220,16 +231,20 @@ impl HttpState {
         let Some(exchange) = env.exchanges.get_mut(&x) else { return };
         // A client that reads nothing would not receive it.
         let reads = exchange.load.total() == 0;
-        let Some(http) = exchange.binding.http_mut() else { return };
-        match http.stage {
-            ResponseStage::Carrying(stream) => match self.open_events(env, stream, None) {
-                Opening::Event => return,
-                Opening::Head | Opening::Nothing => {}
-            },
-            ResponseStage::Admitting { .. }
-            | ResponseStage::Reading
-            | ResponseStage::Answering
-            | ResponseStage::Written(_) => return,
+        let stream = match exchange.binding.http().map(|http| &http.stage) {
+            // The stream of HTTP+SSE.
+            None => None,
+            Some(ResponseStage::Carrying(stream)) => Some(*stream),
+            Some(
+                ResponseStage::Admitting { .. }
+                | ResponseStage::Reading
+                | ResponseStage::Answering
+                | ResponseStage::Written(_),
+            ) => return,
+        };
+        match stream.map(|stream| self.open_events(env, stream, None)) {
+            Some(Opening::Event) => return,
+            Some(Opening::Head | Opening::Nothing) | None => {}
         }
         if reads {
             env.send_comment(x);
@@ -250,6 +265,11 @@ impl Env {
             Some(ResponseStage::Written(_)) | None => {}
         }
     }
+}
+
+/// Returns the path of a request.
+fn path_of(head: &RequestHead) -> &str {
+    head.target.split(['?', '#']).next().unwrap_or_default()
 }
 
 /// Returns whether the content type is JSON and nothing else. Parameters do not matter.

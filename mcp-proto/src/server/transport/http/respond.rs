@@ -95,7 +95,7 @@ impl Env {
 
     /// Sends the last event of a stream that cannot be resumed.
     pub(in crate::server) fn say_last(&mut self, x: ExchangeId, data: Bytes) {
-        self.send(x, Outbound::Event { id: None, retry: None, data });
+        self.send(x, Outbound::Event { event: None, id: None, retry: None, data });
         self.send(x, Outbound::End);
         self.end(x);
     }

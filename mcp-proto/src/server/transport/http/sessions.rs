@@ -55,8 +55,13 @@ impl HttpState {
         self.sessions.len() >= env.config.limits.server.max_sessions && env.now - self.swept >= SWEEPS_APART
     }
 
-    /// Opens a session and returns its id: 192 unpredictable bits, in characters that every header
-    /// field may hold. `changes`: the number of changes that its client needs no notification of.
+    /// Returns a new id of a session: 192 unpredictable bits, in characters that every header field
+    /// and every query may hold.
+    pub(super) fn mint_id(&mut self) -> String {
+        URL_SAFE_NO_PAD.encode(&self.seed.next_bytes()[..24])
+    }
+
+    /// Opens a session and returns its id. `changes`: the number of changes that its client needs no notification of.
     pub(super) fn open_session(
         &mut self,
         env: &mut Env,
@@ -68,7 +73,7 @@ impl HttpState {
         env.check_share(&opener, Bound::Sessions, 1).map_err(|full| full.reject("there are too many sessions"))?;
         env.check_share(&opener, Bound::ClientData, negotiated.weight)
             .map_err(|full| full.reject("there is no room for what the client says of itself"))?;
-        let id = URL_SAFE_NO_PAD.encode(&self.seed.next_bytes()[..24]);
+        let id = self.mint_id();
         self.last_session += 1;
         let key = SessionKey::new(self.last_session);
         let client = env.client_on(x, Some(key));

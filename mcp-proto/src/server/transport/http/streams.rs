@@ -185,7 +185,7 @@ impl HttpState {
             stream.said = Some(number);
             id
         });
-        env.send_on_stream(x, Outbound::Event { id, retry, data });
+        env.send_on_stream(x, Outbound::Event { event: None, id, retry, data });
     }
 
     /// Keeps an event of a stream that can be resumed, and evicts older ones beyond the limits.

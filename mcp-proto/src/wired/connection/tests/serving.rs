@@ -449,7 +449,7 @@ fn early_speed_earns_no_time_for_later_bytes() {
 
 #[test]
 fn out_of_place_item_is_only_a_diagnostic() {
-    let event = || Outbound::Event { id: None, retry: None, data: "{}".into() };
+    let event = || Outbound::Event { event: None, id: None, retry: None, data: "{}".into() };
     let stream =
         || Outbound::Response { head: ResponseHead { status: 200, headers: Headers::new() }, body: Body::Stream };
     let mut bench = Bench::server(Kind::HttpServer);

@@ -29,6 +29,8 @@ pub(in crate::server) struct HttpState {
     pub(in super::super) last_stream: u64,
     /// The exchanges that carry a session's own stream, and the clients that they count for.
     pub(in super::super) own: BTreeMap<ExchangeId, ClientKey>,
+    /// HTTP+SSE: the streams, by the digest of the id that their POSTs name.
+    pub(in super::super) sse: BTreeMap<[u8; 32], ExchangeId>,
     /// The peer of the request that comes next.
     pub(in crate::server) sender: Option<(ExchangeId, Arc<Peer>)>,
 }
@@ -66,6 +68,7 @@ impl HttpState {
             streams: ShortMap::new(),
             last_stream: 0,
             own: BTreeMap::new(),
+            sse: BTreeMap::new(),
             sender: None,
         }
     }
@@ -118,6 +121,10 @@ impl HttpState {
 
     #[cfg(test)]
     pub(in crate::server) fn is_empty(&self) -> bool {
-        self.sessions.is_empty() && self.names.is_empty() && self.streams.is_empty() && self.own.is_empty()
+        self.sessions.is_empty()
+            && self.names.is_empty()
+            && self.streams.is_empty()
+            && self.own.is_empty()
+            && self.sse.is_empty()
     }
 }

@@ -92,7 +92,7 @@ impl Server {
         }
         for (event, data) in events {
             let id = Some(event_id(number, event));
-            self.env.send(x, Outbound::Event { id, retry: None, data });
+            self.env.send(x, Outbound::Event { event: None, id, retry: None, data });
         }
         if is_over {
             return self.http.end_of_stream(&mut self.env, key, x, session_key);

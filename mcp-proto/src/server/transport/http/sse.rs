@@ -1,0 +1,132 @@
+//! HTTP+SSE of 2024-11-05 for clients that have no other transport (2024-11-05 transports, HTTP with
+//! SSE). A client opens one event stream, and posts its messages to the URL in the `endpoint` event.
+//! Together they are a duplex connection of the older revisions, whose messages to the client are
+//! events. It ends with its stream.
+
+use super::{Accepts, HttpState, is_json};
+use crate::error::DiagnosticKind;
+use crate::exchange::{ExchangeId, Headers, Inbound, Outbound, RequestHead};
+use crate::rpc::{ErrorObject, code};
+use crate::server::transport::{Binding, Duplex};
+use crate::server::{Server, ServerConfig};
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::sync::Arc;
+use hmac_sha256::Hash;
+
+/// The parameter of the query that names the session.
+const SESSION: &str = "sessionId";
+
+/// What is served at a path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    /// Streamable HTTP.
+    Mcp,
+    /// HTTP+SSE: the stream.
+    SseStream,
+    /// HTTP+SSE: the messages of clients.
+    SseMessages,
+}
+
+impl ServerConfig {
+    /// Returns what is served at a path. `None`: nothing.
+    pub(super) fn place(&self, path: &str) -> Option<Place> {
+        match &self.sse {
+            Some(sse) if sse.stream == path => Some(Place::SseStream),
+            Some(sse) if sse.messages == path => Some(Place::SseMessages),
+            Some(_) | None => self.path.as_deref().is_none_or(|served| served == path).then_some(Place::Mcp),
+        }
+    }
+}
+
+impl HttpState {
+    /// Forgets the id of a connection that has ended.
+    pub(in crate::server) fn forget_sse(&mut self, duplex: &Duplex) {
+        if let Some(sse) = &duplex.sse {
+            self.sse.remove(&sse.digest);
+        }
+    }
+}
+
+impl Server {
+    /// Opens the stream of a client, with its `endpoint` event.
+    pub(super) fn open_sse(&mut self, x: ExchangeId, head: &RequestHead, accepts: Accepts) {
+        if head.method != "GET" {
+            // This is what a client that tries Streamable HTTP first waits for.
+            let allow = Headers::new().with("Allow", "GET");
+            return self.env.refuse(x, 405, allow, "the stream is opened with GET");
+        }
+        if !accepts.events {
+            let why = "the answer is an event stream, which is not accepted";
+            return self.env.refuse(x, 406, Headers::new(), why);
+        }
+        if !self.is_serving() || !self.shared.config.serves_legacy() {
+            return self.env.refuse_busy(x, None, "the server serves no older revision now");
+        }
+        let id = self.http.mint_id();
+        let digest = Hash::hash(id.as_bytes());
+        let changes = self.listens.changes();
+        let Some(paths) = &self.shared.config.sse else { return };
+        let endpoint = format!("{}?{SESSION}={id}", paths.reference.as_ref().unwrap_or(&paths.messages));
+        self.env.begin_events(x, Headers::new());
+        let Some(exchange) = self.env.exchanges.get_mut(&x) else { return };
+        let principal = exchange.binding.http().and_then(|http| http.principal().cloned());
+        exchange.binding = Binding::Duplex(Box::new(Duplex::over_sse(changes, principal, digest)));
+        self.http.sse.insert(digest, x);
+        self.env.send(x, Outbound::Event { event: Some("endpoint"), id: None, retry: None, data: endpoint.into() });
+        self.env.keep_alive_in(x, self.env.config.keep_alive);
+        self.env.await_handshake(x);
+    }
+
+    /// Handles a message that a client has posted. Its response is an event of the stream, and the
+    /// POST only says whether the message was accepted.
+    pub(super) fn sse_message(&mut self, x: ExchangeId, head: &Arc<RequestHead>, item: Inbound) {
+        if head.method != "POST" {
+            let allow = Headers::new().with("Allow", "POST");
+            return self.env.refuse(x, 405, allow, "messages are posted here");
+        }
+        if !is_json(head) {
+            return self.env.refuse(x, 415, Headers::new(), "the content type must be application/json");
+        }
+        let Some(id) = session_of(head) else {
+            return self.env.refuse(x, 400, Headers::new(), "Missing session ID");
+        };
+        let stream = self.http.sse.get(&Hash::hash(id.as_bytes())).copied();
+        let principal = self.env.caller(x).principal;
+        let Some(stream) = stream.filter(|stream| self.env.caller(*stream).principal == principal) else {
+            return self.env.refuse(x, 404, Headers::new(), "Session not found");
+        };
+        // A client whose responses pile up unread must not cause more of them.
+        if !self.env.has_room(stream, 0) {
+            return self.env.refuse_busy(x, None, "the client does not read its stream");
+        }
+        match &item {
+            Inbound::Message(_) | Inbound::Batch(_) => self.env.accept(x),
+            // The stream answers it.
+            Inbound::Invalid(defect) if defect.has_method && defect.id.is_some() => self.env.accept(x),
+            Inbound::Invalid(defect) => self.env.respond_error(x, 400, Headers::new(), None, &defect.to_error()),
+            Inbound::End => {
+                let error = ErrorObject::new(code::PARSE_ERROR, "the body is empty");
+                self.env.diagnose(DiagnosticKind::BadMessage, "the body is empty");
+                return self.env.respond_error(x, 400, Headers::new(), None, &error);
+            }
+            _ => return self.env.refuse(x, 415, Headers::new(), "the content type must be application/json"),
+        }
+        self.set_posted(stream, Some(Arc::clone(head)));
+        self.duplex_item(stream, item);
+        self.set_posted(stream, None);
+    }
+
+    /// Sets the POST that is handled now: requests see its header fields.
+    fn set_posted(&mut self, stream: ExchangeId, head: Option<Arc<RequestHead>>) {
+        if let Some(sse) = self.env.duplex_mut(stream).and_then(|duplex| duplex.sse.as_mut()) {
+            sse.posted = head;
+        }
+    }
+}
+
+/// Returns the session that a POST names.
+fn session_of(head: &RequestHead) -> Option<&str> {
+    let (_, query) = head.target.split_once('?')?;
+    query.split('&').find_map(|parameter| parameter.strip_prefix(SESSION)?.strip_prefix('='))
+}
