@@ -9,6 +9,8 @@ mod http1;
 mod input;
 mod line;
 mod sse;
+#[cfg(test)]
+mod ws;
 
 #[cfg(test)]
 mod tests;
