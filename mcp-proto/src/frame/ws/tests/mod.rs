@@ -5,6 +5,7 @@ mod closing;
 mod cost;
 mod handshake;
 mod messages;
+mod oracle;
 mod random;
 mod writing;
 
