@@ -141,6 +141,10 @@ pub enum Body {
     Full(Bytes),
     /// A body of events, up to [`Outbound::End`].
     Stream,
+    /// No body: the response has the status 101, and the connection is a WebSocket from now on (RFC
+    /// 6455). The exchange continues as a duplex one, whose parts are messages. The fields of the
+    /// head complete the handshake.
+    WebSocket,
 }
 
 /// An event of an exchange, which the connections of seam A, or a driver with an HTTP library,
@@ -219,6 +223,14 @@ pub enum IoEvent {
 pub enum Start {
     /// Messages in both directions, over a connection to this endpoint.
     Duplex(Endpoint),
+    /// Messages in both directions, over a WebSocket (RFC 6455).
+    WebSocket {
+        /// The server.
+        origin: Origin,
+        /// The head of the handshake. The codec adds the fields that begin with `Sec-WebSocket`,
+        /// `Upgrade` and `Connection`.
+        head: RequestHead,
+    },
     /// One HTTP request and its response.
     Http {
         /// The server.
@@ -320,6 +332,20 @@ pub enum Closed {
     /// It never began, since a [`MessageHook`](crate::hook::MessageHook) refused its message for
     /// this reason.
     Denied(String),
+    /// The peer closed a WebSocket (RFC 6455 section 7.4).
+    WebSocket {
+        /// The code, if it sent one.
+        code: Option<u16>,
+        /// The reason, for people. Often empty.
+        reason: String,
+    },
+    /// The server answered the handshake of a WebSocket with this HTTP status.
+    NotUpgraded {
+        /// The status.
+        status: u16,
+        /// The `WWW-Authenticate` fields.
+        challenges: Vec<String>,
+    },
 }
 
 impl fmt::Display for Closed {
@@ -335,6 +361,14 @@ impl fmt::Display for Closed {
             Self::Timeout => f.write_str("the connection timed out"),
             Self::Broken(how) => write!(f, "the framing is broken: {}", Visible(how)),
             Self::Denied(reason) => write!(f, "refused by the message hook: {}", Visible(reason)),
+            Self::WebSocket { code, reason } => {
+                f.write_str("the peer closed the websocket")?;
+                if let Some(code) = code {
+                    write!(f, " with code {code}")?;
+                }
+                if reason.is_empty() { Ok(()) } else { write!(f, ": {}", Visible(reason)) }
+            }
+            Self::NotUpgraded { status, .. } => write!(f, "HTTP {status} in place of a websocket"),
         }
     }
 }

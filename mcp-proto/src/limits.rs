@@ -310,8 +310,9 @@ impl ServerLimits {
 pub struct FrameLimits {
     /// Maximum length of one line without its newline, in bytes. A longer line is one
     /// [`InvalidMessage`](crate::rpc::InvalidMessage); the codec skips its rest without buffering
-    /// it. The call that it answers ends with an error, wherever the line has its id. Default 16
-    /// MiB.
+    /// it. The call that it answers ends with an error, wherever the line has its id. Also the
+    /// maximum length of a message of a WebSocket: a longer one closes the connection with the code
+    /// 1009. Default 16 MiB.
     pub max_line: usize,
     /// Maximum size of the field values of one server-sent event, in bytes. Comments and unknown
     /// fields do not count. A larger event fails its exchange. Default 16 MiB.
@@ -383,6 +384,13 @@ pub struct FrameLimits {
     /// Time for which a server reads on after it refused a body, so that the client receives the
     /// response and no reset. Default 2 s.
     pub linger_timeout: Duration,
+    /// The time without a byte of the peer after which a WebSocket is checked with a ping (RFC 6455
+    /// section 5.5.2). `None`: never, so that a connection that is dead without a close is not
+    /// detected. Default 30 s.
+    pub ping_interval: Option<Duration>,
+    /// Maximum time from such a ping to the next byte of the peer. Then the connection is closed, and
+    /// its exchange fails with [`Closed::Timeout`](crate::exchange::Closed::Timeout). Default 20 s.
+    pub pong_timeout: Duration,
     /// Maximum time for a program to exit after its input was closed. Then it is terminated.
     /// Default 2 s.
     pub exit_timeout: Duration,
@@ -500,6 +508,8 @@ impl Default for FrameLimits {
             response_timeout: None,
             idle_timeout: Duration::from_secs(60),
             linger_timeout: Duration::from_secs(2),
+            ping_interval: Some(Duration::from_secs(30)),
+            pong_timeout: Duration::from_secs(20),
             exit_timeout: Duration::from_secs(2),
             terminate_timeout: Duration::from_secs(2),
             max_connections_per_origin: 64,

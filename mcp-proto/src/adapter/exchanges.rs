@@ -319,6 +319,8 @@ fn part(outbound: Outbound) -> Option<Part> {
             Part::Bytes(frame::encode_event(event, id.as_deref(), retry, &data))
         }
         Outbound::Comment(text) => Part::Bytes(frame::encode_comment(&text)),
+        // The HTTP library has no way to hand the connection out.
+        Outbound::Response { body: Body::WebSocket, .. } => Part::Cut,
         Outbound::End => Part::End,
         Outbound::Continue | Outbound::Request { .. } | Outbound::Message(_) => return None,
     })

@@ -293,7 +293,7 @@ impl Client {
     pub(super) fn waits_for_credentials(&self, call: CallId) -> bool {
         let waits_for = self.catalogue.awaited(call).unwrap_or(call);
         let request = self.calls.get(waits_for).and_then(CallState::request);
-        self.link.http().is_some_and(|http| http.waits_for_credentials(&self.env, request))
+        self.link.waits_for_credentials(&self.env, request)
     }
 
     /// Holds the clock of a call while the client owes the server an answer, web pages, or

@@ -2,7 +2,7 @@
 
 use super::compat::Compat;
 use super::restart_policy::Restart;
-use super::url::{BadUrl, HttpTarget};
+use super::url::{BadUrl, HttpTarget, WsTarget};
 use super::validate::ResultValidation;
 use crate::exchange::{Endpoint, Headers, Program};
 use crate::hook::MessageHook;
@@ -140,6 +140,8 @@ pub enum Target {
     Duplex(Endpoint),
     /// Behind a URL.
     Http(#[cfg_attr(feature = "record", serde(with = "crate::record::value"))] HttpTarget),
+    /// Behind the URL of a WebSocket.
+    Ws(#[cfg_attr(feature = "record", serde(with = "crate::record::value"))] WsTarget),
 }
 
 /// The eras that a client tries.
@@ -300,12 +302,14 @@ impl ClientConfig {
         Self::new(Target::Duplex(Endpoint::Given))
     }
 
-    /// Returns the configuration of a client of the server at this URL.
+    /// Returns the configuration of a client of the server at this URL. A `ws:` URL needs the feature
+    /// `ws`.
     ///
     /// # Errors
-    /// [`BadUrl`] if it is not an absolute `http:` or `https:` URL, or names a user.
+    /// [`BadUrl`] if it is not an absolute `http:`, `https:`, `ws:` or `wss:` URL, or names a user.
     pub fn url(url: &str) -> Result<Self, BadUrl> {
-        HttpTarget::parse(url).map(Target::Http).map(Self::new)
+        let http = HttpTarget::parse(url).map(Target::Http);
+        http.or_else(|_| WsTarget::parse(url).map(Target::Ws)).map(Self::new)
     }
 
     /// Declares that the server can request input of the user, by form.

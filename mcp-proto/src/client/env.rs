@@ -94,7 +94,7 @@ impl Env {
     /// Returns whether the client uses one duplex exchange. Over HTTP it uses one exchange for each
     /// request.
     pub(super) fn is_duplex(&self) -> bool {
-        matches!(self.config.target, Target::Duplex(_))
+        matches!(self.config.target, Target::Duplex(_) | Target::Ws(_))
     }
 
     /// Returns the members of `_meta` that every request of a modern revision carries.

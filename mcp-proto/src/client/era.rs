@@ -101,12 +101,10 @@ impl Client {
     }
 
     fn open_duplex(&mut self) {
-        let endpoint = match &self.env.config.target {
-            Target::Duplex(endpoint) => endpoint.clone(),
-            Target::Http(_) => return,
-        };
-        self.restarts.count_start(&self.env);
-        self.link.open(&mut self.env, endpoint);
+        if self.env.is_duplex() {
+            self.restarts.count_start(&self.env);
+            self.link.open(&mut self.env);
+        }
     }
 
     fn probe(&mut self, asked: ProtocolVersion, last_resort: bool, corrected: bool) {
@@ -133,6 +131,17 @@ impl Client {
         self.starting.resume(&mut self.env);
     }
 
+    /// Begins the pending step again, on a connection with other credentials.
+    fn on_reopen(&mut self) {
+        self.retire_handshake();
+        self.link.open(&mut self.env);
+        match self.env.phase {
+            Phase::Probing { asked, last_resort, corrected } => self.probe(asked, last_resort, corrected),
+            Phase::Initializing { asked, after, corrected } => self.initialize(asked, after, corrected),
+            _ => {}
+        }
+    }
+
     /// Handles an event of the handshake. The client ignores it if no handshake is pending.
     pub(super) fn on_handshake(&mut self, event: HandshakeEvent) {
         match event {
@@ -147,6 +156,7 @@ impl Client {
             HandshakeEvent::Timeout => self.on_handshake_timeout(),
             HandshakeEvent::StartTimeout => self.on_start_timeout(),
             HandshakeEvent::Resumed => self.arm_handshake(),
+            HandshakeEvent::Reopen => self.on_reopen(),
         }
     }
 
@@ -374,7 +384,7 @@ impl Client {
     /// negotiation has ended. The exchange is already removed.
     fn on_handshake_closed(&mut self, opened: bool, why: Closed) {
         self.retire_handshake();
-        let again = matches!(&self.env.config.target, Target::Duplex(endpoint) if *endpoint != Endpoint::Given);
+        let again = self.env.is_duplex() && self.env.config.target != Target::Duplex(Endpoint::Given);
         match (&self.env.phase, self.env.newest(Era::Legacy)) {
             // Some servers exit after an unknown first message, some of them after a response. The
             // client starts a new process once and sends `initialize`. A server with an earlier

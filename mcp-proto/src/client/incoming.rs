@@ -104,9 +104,7 @@ impl Client {
 
     /// Handles the response of the application to a challenge.
     pub(super) fn on_authorize(&mut self, key: AuthKey, with: Authorization) {
-        if let Some(http) = self.link.http_mut() {
-            http.authorize(&mut self.env, key, with);
-        }
+        self.link.authorize(&mut self.env, key, with);
         self.run_link();
     }
 

@@ -49,7 +49,7 @@ pub use config::{ClientConfig, HttpMode, HttpTransport, Policy, Repeat, Resume, 
 pub use headers::BadHeader;
 pub use phase::State;
 pub use restart_policy::Restart;
-pub use url::{BadUrl, HttpTarget};
+pub use url::{BadUrl, HttpTarget, WsTarget};
 pub use validate::{OnMismatch, ResultValidation};
 
 use crate::call::{Call, Calling, Method, RawResult};

@@ -114,6 +114,9 @@ pub(super) enum HandshakeEvent {
     StartTimeout,
     /// The request was sent again, with credentials.
     Resumed,
+    /// WebSocket: the server demanded credentials for the connection, and the application has given
+    /// them.
+    Reopen,
 }
 
 impl Phase {

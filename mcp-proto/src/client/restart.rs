@@ -49,7 +49,8 @@ impl Restarts {
     /// Returns whether the client may restart a server when it exits, as far as this is known
     /// before.
     pub(super) fn can_restart(&self, env: &Env) -> bool {
-        let again = matches!(&env.config.target, Target::Duplex(Endpoint::Program(_) | Endpoint::Unix(_)));
+        let again =
+            matches!(&env.config.target, Target::Duplex(Endpoint::Program(_) | Endpoint::Unix(_)) | Target::Ws(_));
         again && env.config.restart.is_some() && self.learnt.is_some()
     }
 

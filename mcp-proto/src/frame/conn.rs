@@ -3,10 +3,12 @@
 use super::http1;
 use super::input::LARGE;
 use super::line::Lines;
-use crate::exchange::{BadRequest, Inbound, Outbound};
+use super::ws::{CloseCode, Role, WsChannel, WsOpening, WsSupport};
+use crate::exchange::{BadRequest, Body, Closed, Inbound, Outbound};
 use crate::http_support::HttpSupport;
 use crate::limits::FrameLimits;
 use crate::short_queue::ShortQueue;
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -21,8 +23,12 @@ pub enum Kind {
     /// [`broken`](Conn::broken).
     HttpClient,
     /// HTTP/1.1, as the server. Without the feature `http`, the connection is
-    /// [`broken`](Conn::broken).
+    /// [`broken`](Conn::broken). It becomes a WebSocket with a response of
+    /// [`Body::WebSocket`](crate::exchange::Body::WebSocket).
     HttpServer,
+    /// A WebSocket, as the client: an HTTP/1.1 exchange, then messages. Without the feature `ws`, the
+    /// connection is [`broken`](Conn::broken). It needs a seed: [`Conn::seeded`].
+    WsClient,
 }
 
 /// The codec of one connection. It holds bytes that are not parsed completely, and framed bytes
@@ -39,12 +45,17 @@ pub struct Conn {
 }
 
 const UNSUPPORTED: &str = "HTTP is not compiled in";
+const NO_WEB_SOCKET: &str = "WebSocket is not compiled in";
+const NO_SEED: &str = "a websocket without a seed";
 
 #[derive(Debug)]
 enum Codec {
     Lines(Lines),
     Client(http1::ClientCodec),
     Server(http1::ServerCodec),
+    /// A client's WebSocket before the handshake is complete. Boxed: it is short-lived and large.
+    Opening(Box<WsOpening>),
+    Ws(WsChannel),
     /// HTTP without the feature `http`, and why nothing is parsed.
     Unsupported(String),
 }
@@ -62,8 +73,30 @@ impl Conn {
             (Kind::HttpClient, Some(support)) => Codec::Client(http1::ClientCodec::new(limits, support)),
             (Kind::HttpServer, Some(support)) => Codec::Server(http1::ServerCodec::new(limits, support)),
             (Kind::HttpClient | Kind::HttpServer, None) => Codec::Unsupported(UNSUPPORTED.into()),
+            (Kind::WsClient, _) => Codec::Unsupported(NO_SEED.into()),
         };
         Self { kind, codec, written: ShortQueue::new(), refused: None }
+    }
+
+    /// Creates the codec of a connection that needs random bytes, which must be unpredictable and
+    /// are used for nothing else: the key and the masks of a WebSocket. The other protocols ignore
+    /// them.
+    pub fn seeded(kind: Kind, limits: &FrameLimits, seed: [u8; 32]) -> Self {
+        Self::sharing(kind, Arc::new(limits.clone())).with_seed(&Arc::new(limits.clone()), seed)
+    }
+
+    /// As [`seeded`](Self::seeded), for a codec that was created without a seed.
+    pub(crate) fn with_seed(mut self, limits: &Arc<FrameLimits>, seed: [u8; 32]) -> Self {
+        if self.kind == Kind::WsClient {
+            self.codec = match (WsSupport::get(), HttpSupport::get()) {
+                (Some(support), Some(http)) => {
+                    let http = http1::ClientCodec::new(Arc::clone(limits), http);
+                    Codec::Opening(Box::new(WsOpening::new(http, Arc::clone(limits), seed, support)))
+                }
+                _ => Codec::Unsupported(NO_WEB_SOCKET.into()),
+            };
+        }
+        self
     }
 
     /// Sets whether the codec waits for [`Outbound::Continue`] before it parses. On an HTTP server
@@ -75,7 +108,7 @@ impl Conn {
     pub fn set_holding(&mut self, holding: bool) {
         match &mut self.codec {
             Codec::Lines(lines) => lines.held = holding,
-            Codec::Client(_) | Codec::Unsupported(_) => {}
+            Codec::Client(_) | Codec::Opening(_) | Codec::Ws(_) | Codec::Unsupported(_) => {}
             Codec::Server(server) => server.set_holding(holding),
         }
     }
@@ -85,7 +118,7 @@ impl Conn {
     pub fn is_held(&self) -> bool {
         match &self.codec {
             Codec::Lines(lines) => lines.held,
-            Codec::Client(_) | Codec::Unsupported(_) => false,
+            Codec::Client(_) | Codec::Opening(_) | Codec::Ws(_) | Codec::Unsupported(_) => false,
             Codec::Server(server) => server.is_held(),
         }
     }
@@ -94,8 +127,8 @@ impl Conn {
     /// 100-continue`), which was not sent.
     pub fn expects(&self) -> bool {
         match &self.codec {
-            Codec::Lines(_) | Codec::Client(_) | Codec::Unsupported(_) => false,
             Codec::Server(server) => server.expects(),
+            _ => false,
         }
     }
 
@@ -115,6 +148,8 @@ impl Conn {
             Codec::Lines(lines) => lines.bytes(bytes),
             Codec::Client(client) => client.bytes(bytes),
             Codec::Server(server) => server.bytes(bytes),
+            Codec::Opening(opening) => opening.http.bytes(bytes),
+            Codec::Ws(channel) => channel.bytes(bytes),
             Codec::Unsupported(_) => {}
         }
     }
@@ -133,6 +168,8 @@ impl Conn {
             Codec::Lines(lines) => lines.eof(),
             Codec::Client(client) => client.eof(),
             Codec::Server(server) => server.eof(),
+            Codec::Opening(opening) => opening.http.eof(),
+            Codec::Ws(channel) => channel.eof(),
             Codec::Unsupported(_) => {}
         }
     }
@@ -143,7 +180,62 @@ impl Conn {
             Codec::Lines(lines) => lines.poll_item(),
             Codec::Client(client) => client.poll_item(),
             Codec::Server(server) => server.poll_item(&mut self.written),
+            Codec::Opening(opening) => {
+                let item = opening.http.poll_item()?;
+                match opening.open(&item, &mut self.written) {
+                    None => {}
+                    Some(Ok(channel)) => self.codec = Codec::Ws(channel),
+                    Some(Err(why)) => {
+                        self.codec = Codec::Unsupported(why.into());
+                        return None;
+                    }
+                }
+                Some(item)
+            }
+            Codec::Ws(channel) => channel.poll_item(&mut self.written),
             Codec::Unsupported(_) => None,
+        }
+    }
+
+    /// WebSocket: returns how the peer ended the connection, once, after its last message was
+    /// polled. The answer of this side is among the bytes to write.
+    pub fn take_end(&mut self) -> Option<Closed> {
+        match &mut self.codec {
+            Codec::Ws(channel) => channel.take_end(),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the connection is an open WebSocket.
+    pub(crate) const fn is_web_socket(&self) -> bool {
+        matches!(self.codec, Codec::Ws(_))
+    }
+
+    /// WebSocket: closes the connection with this code. Returns whether it is open.
+    pub(crate) fn close(&mut self, code: CloseCode) -> bool {
+        match &mut self.codec {
+            Codec::Ws(channel) => {
+                channel.close(code, &mut self.written);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// WebSocket: asks the peer for a sign of life.
+    pub(crate) fn ping(&mut self) {
+        if let Codec::Ws(channel) = &mut self.codec {
+            channel.ping(&mut self.written);
+        }
+    }
+
+    /// WebSocket: returns the answer to a ping of the peer. Call it only once everything that
+    /// [`poll_write`](Self::poll_write) returned is written, so that a peer that reads nothing
+    /// cannot cause many of them.
+    pub(crate) fn poll_pong(&mut self) -> Option<Bytes> {
+        match &mut self.codec {
+            Codec::Ws(channel) => channel.poll_pong(),
+            _ => None,
         }
     }
 
@@ -163,6 +255,8 @@ impl Conn {
             Codec::Lines(_) => None,
             Codec::Client(client) => client.broken(),
             Codec::Server(server) => server.broken(),
+            Codec::Opening(opening) => opening.http.broken(),
+            Codec::Ws(_) => None,
             Codec::Unsupported(why) => Some(why),
         }
     }
@@ -183,6 +277,23 @@ impl Conn {
     /// message with a line feed on a connection by lines, and on a server an event, a comment or an
     /// end without a stream, or a response inside one.
     pub fn encode(&mut self, outgoing: Outbound) {
+        if let (Codec::Server(server), Outbound::Response { head, body: Body::WebSocket }) =
+            (&mut self.codec, &outgoing)
+        {
+            let Some(support) = WsSupport::get() else {
+                self.refused = Some(NO_WEB_SOCKET);
+                return;
+            };
+            match server.switch(head, &mut self.written) {
+                Ok((rest, limits)) => {
+                    let mut channel = WsChannel::new(Role::Server, limits, support);
+                    rest.for_each(|bytes| channel.bytes(bytes));
+                    self.codec = Codec::Ws(channel);
+                }
+                Err(why) => self.refused = Some(why),
+            }
+            return;
+        }
         let encoded = match &mut self.codec {
             Codec::Lines(lines) => match outgoing {
                 Outbound::Message(message) if memchr::memchr(b'\n', &message).is_some() => {
@@ -198,6 +309,8 @@ impl Conn {
             },
             Codec::Client(client) => client.encode(outgoing, &mut self.written),
             Codec::Server(server) => server.encode(outgoing, &mut self.written),
+            Codec::Opening(opening) => opening.encode(outgoing, &mut self.written),
+            Codec::Ws(channel) => channel.encode(outgoing, &mut self.written),
             Codec::Unsupported(_) => Err(UNSUPPORTED),
         };
         self.refused = encoded.err();
@@ -211,8 +324,8 @@ impl Conn {
     /// Returns whether an HTTP server is inside the stream of a response.
     pub(crate) fn is_streaming(&self) -> bool {
         match &self.codec {
-            Codec::Lines(_) | Codec::Client(_) | Codec::Unsupported(_) => false,
             Codec::Server(server) => server.is_streaming(),
+            _ => false,
         }
     }
 
@@ -227,6 +340,8 @@ impl Conn {
             Codec::Lines(lines) => lines.buffered(),
             Codec::Client(client) => client.buffered(),
             Codec::Server(server) => server.buffered(),
+            Codec::Opening(opening) => opening.http.buffered(),
+            Codec::Ws(channel) => channel.buffered(),
             Codec::Unsupported(_) => 0,
         }
     }
@@ -236,9 +351,9 @@ impl Conn {
     /// body has ended.
     pub(crate) fn take_content(&mut self) -> usize {
         match &mut self.codec {
-            Codec::Lines(_) | Codec::Unsupported(_) => 0,
             Codec::Client(client) => client.take_content(),
             Codec::Server(server) => server.take_content(),
+            _ => 0,
         }
     }
 
@@ -250,6 +365,8 @@ impl Conn {
             Codec::Lines(lines) => lines.at_boundary(),
             Codec::Client(client) => client.at_boundary(),
             Codec::Server(server) => server.at_boundary(),
+            Codec::Opening(opening) => opening.http.at_boundary(),
+            Codec::Ws(channel) => channel.at_boundary(),
             Codec::Unsupported(_) => true,
         }
     }
@@ -262,7 +379,7 @@ impl Conn {
     pub fn keep_alive(&self) -> bool {
         match &self.codec {
             Codec::Lines(_) => true,
-            Codec::Unsupported(_) => false,
+            Codec::Opening(_) | Codec::Ws(_) | Codec::Unsupported(_) => false,
             Codec::Client(client) => client.keep_alive(),
             Codec::Server(server) => server.keep_alive(),
         }

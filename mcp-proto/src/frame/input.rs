@@ -81,6 +81,14 @@ impl ByteQueue {
         taken
     }
 
+    /// Returns all bytes, in order.
+    pub(super) fn into_rest(mut self) -> impl Iterator<Item = Bytes> {
+        core::iter::from_fn(move || {
+            let len = self.front()?.len();
+            Some(self.take(len))
+        })
+    }
+
     /// Moves bytes to the end of `line`, up to and including the next LF. `None` if there is no LF,
     /// and all bytes were moved. `Some(false)` if `line` would exceed `max`; it then holds `max`
     /// bytes.

@@ -9,7 +9,6 @@ mod http1;
 mod input;
 mod line;
 mod sse;
-#[cfg(test)]
 mod ws;
 
 #[cfg(test)]
@@ -19,3 +18,5 @@ pub use body::BodyDecoder;
 pub(crate) use body::{Media, media_of, media_type};
 pub use conn::{Conn, Kind};
 pub use sse::{encode_comment, encode_event};
+pub(crate) use ws::handshake::{Accepted, Upgrade, check_request, refusal_fields};
+pub(crate) use ws::{CloseCode, WsSupport};

@@ -33,7 +33,8 @@ impl Mask {
     /// Creates the mask for a client of this server. All of its connections use the same protocol.
     pub(super) fn new(redaction: Redaction, server: &Target) -> Self {
         let fresh = match server {
-            Target::Duplex(_) => [Redactor::of_lines(), Redactor::of_lines()],
+            // The frames of a WebSocket are not masked: see `show` of a recording.
+            Target::Duplex(_) | Target::Ws(_) => [Redactor::of_lines(), Redactor::of_lines()],
             Target::Http(_) => [Redactor::of_http(Side::Response), Redactor::of_http(Side::Request)],
         };
         Self { channels: (redaction == Redaction::Redacted).then(BTreeMap::new), fresh }
@@ -192,6 +193,10 @@ impl Mask {
         match &mut config.target {
             Target::Duplex(endpoint) => *endpoint = self.endpoint(endpoint),
             Target::Http(target) => {
+                target.path = request_target(&target.path);
+                target.original = request_target(&target.original);
+            }
+            Target::Ws(target) => {
                 target.path = request_target(&target.path);
                 target.original = request_target(&target.original);
             }

@@ -2,7 +2,7 @@
 //! and its depth are preserved. Such a field has the attribute
 //! `#[serde(with = "crate::record::value")]`.
 
-use crate::client::HttpTarget;
+use crate::client::{HttpTarget, WsTarget};
 use crate::exchange::Origin;
 use crate::hook::MessageHook;
 use crate::input::Key;
@@ -252,6 +252,18 @@ impl Value for HttpTarget {
 
     fn read((origin, path, original): Self::Form) -> Result<Self, DecodeError> {
         Self::from_parts(origin, path, original).ok_or_else(|| DecodeError::new("HTTP is not compiled in"))
+    }
+}
+
+impl Value for WsTarget {
+    type Form = (Origin, String, String);
+
+    fn form(&self) -> Self::Form {
+        (self.origin.clone(), self.path.clone(), self.original.clone())
+    }
+
+    fn read((origin, path, original): Self::Form) -> Result<Self, DecodeError> {
+        Self::from_parts(origin, path, original).ok_or_else(|| DecodeError::new("WebSocket is not compiled in"))
     }
 }
 

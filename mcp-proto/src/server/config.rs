@@ -62,6 +62,10 @@ pub struct ServerConfig {
     /// not need it. Hosts, origins, admission, CORS and limits apply as at [`path`](Self::path).
     /// Default `None`: not.
     pub sse: Option<SsePaths>,
+    /// Whether an HTTP server accepts WebSockets at [`path`](Self::path): one for each client, over
+    /// which messages travel in both directions as over standard input and output. It needs the
+    /// feature `ws`. Hosts, origins and admission apply to the handshake. Default no.
+    pub web_socket: bool,
     /// Whether legacy clients get sessions over HTTP.
     pub sessions: Sessions,
     /// Whether pages of other origins may use an HTTP server from within a browser (the CORS
@@ -150,6 +154,7 @@ impl ServerConfig {
             proxies: Vec::new(),
             path: Some("/mcp".into()),
             sse: None,
+            web_socket: false,
             sessions: Sessions::Optional,
             cors: false,
             admit: false,
@@ -181,6 +186,7 @@ impl core::fmt::Debug for ServerConfig {
             .field("proxies", &self.proxies)
             .field("path", &self.path)
             .field("sse", &self.sse)
+            .field("web_socket", &self.web_socket)
             .field("sessions", &self.sessions)
             .field("cors", &self.cors)
             .field("admit", &self.admit)

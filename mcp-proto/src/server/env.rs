@@ -211,7 +211,10 @@ impl Env {
         }
         let duplex = exchange.binding.duplex();
         let principal = duplex.and_then(Duplex::principal).cloned();
-        let http = duplex.and_then(|duplex| duplex.sse.as_ref()?.posted.clone());
+        let http = duplex.and_then(|duplex| match &duplex.sse {
+            Some(sse) => sse.posted.clone(),
+            None => duplex.upgrade.clone(),
+        });
         Caller { peer, http, principal, session: None }
     }
 }

@@ -16,6 +16,7 @@ use crate::frame::Kind;
 use crate::hook::Denied;
 use crate::input::*;
 use crate::rpc::Object;
+use crate::seed::Seed;
 use crate::short_map::ShortMap;
 use crate::stats::ClientStats;
 use crate::time::{Instant, earliest};
@@ -43,6 +44,8 @@ pub struct WiredClient {
     tally: Counters,
     /// Whether the driver has opened the only connection already.
     is_open: bool,
+    /// For the keys and masks of WebSockets.
+    seed: Seed,
     next: u64,
     now: Instant,
     tape: Option<Box<dyn Tape>>,
@@ -107,6 +110,7 @@ impl WiredClient {
     }
 
     fn start(config: Arc<ClientConfig>, seed: [u8; 32], now: Instant, is_open: bool) -> Self {
+        let sockets = Seed::new(seed).derive("websocket");
         let limits = &config.limits;
         let pools = OriginPools::new(&limits.frame);
         let actions = EventQueue::new(limits.client.max_queued_events, limits.client.max_queued_event_bytes);
@@ -121,6 +125,7 @@ impl WiredClient {
             ended: false,
             tally: Counters::default(),
             is_open,
+            seed: Seed::new(sockets),
             next: 0,
             now,
             tape: None,
@@ -338,6 +343,11 @@ impl WiredClient {
     fn carry_out(&mut self, output: Output) {
         match output {
             Output::Start(exchange, Start::Duplex(endpoint)) => self.start_duplex(exchange, endpoint),
+            Output::Start(exchange, Start::WebSocket { origin, head }) => {
+                let limits = &self.client.config().limits.frame;
+                let connection = Connection::web_socket(head, self.seed.next_bytes(), limits, self.now);
+                self.open(exchange, Endpoint::Origin(origin), connection, None);
+            }
             Output::Start(exchange, Start::Http { origin, head, body, repeatable, urgent }) => {
                 let request = QueuedRequest { exchange, origin, head, body, repeatable, urgent, repeated: false };
                 self.submit(request);
@@ -470,22 +480,20 @@ impl WiredClient {
 impl WiredClient {
     fn start_duplex(&mut self, exchange: ExchangeId, endpoint: Endpoint) {
         let program = matches!(endpoint, Endpoint::Program(_));
-        self.open(exchange, endpoint, Kind::Lines, program, None);
+        let connection = Connection::client(Kind::Lines, program, &self.client.config().limits.frame, self.now);
+        self.open(exchange, endpoint, connection, None);
     }
 
     fn open(
         &mut self,
         exchange: ExchangeId,
         endpoint: Endpoint,
-        kind: Kind,
-        program: bool,
+        connection: Connection,
         origin: Option<Origin>,
     ) -> ConnectionId {
         self.next += 1;
         let id = ConnectionId(self.next);
-        let config = self.client.config();
-        let connection = Connection::client(kind, program, &config.limits.frame, self.now);
-        let mut connection = connection.with_hook(config.on_message.clone());
+        let mut connection = connection.with_hook(self.client.config().on_message.clone());
         connection.begin(exchange);
         let data = PooledConnection { origin, usage: ConnectionUse::Busy, repeat: None, repeated: false };
         self.connections.insert(id, connection, data);
@@ -529,13 +537,9 @@ impl WiredClient {
             }
             Some(PoolStep::Open(request)) => {
                 let origin = request.origin.clone();
-                let id = self.open(
-                    request.exchange,
-                    Endpoint::Origin(origin.clone()),
-                    Kind::HttpClient,
-                    false,
-                    Some(origin),
-                );
+                let limits = &self.client.config().limits.frame;
+                let connection = Connection::client(Kind::HttpClient, false, limits, self.now);
+                let id = self.open(request.exchange, Endpoint::Origin(origin.clone()), connection, Some(origin));
                 if let Some(entry) = self.connections.get_mut(id) {
                     entry.data.repeated = request.repeated;
                 }

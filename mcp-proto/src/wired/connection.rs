@@ -13,6 +13,7 @@ use crate::limits::FrameLimits;
 use crate::short_queue::ShortQueue;
 use crate::stats::Traffic;
 use crate::time::Instant;
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use bytes::Bytes;
@@ -24,6 +25,7 @@ mod refusing;
 mod serving;
 mod timers;
 mod turn;
+mod web_socket;
 
 use timers::{Due, RateFloor};
 
@@ -87,6 +89,10 @@ pub struct Connection {
     left: bool,
     /// The last instruction to the driver: whether to read.
     reads: bool,
+    /// The client's handshake of a WebSocket, until the connection is open.
+    handshake: Option<Box<RequestHead>>,
+    /// WebSocket: when the latest byte was received.
+    heard: Instant,
 }
 
 /// An instruction of a connection for its driver, in order.
@@ -105,10 +111,16 @@ pub enum ConnectionOutput {
 /// The role of this end: the transport, client or server, and how it closes the connection.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum ConnectionRole {
-    DuplexClient { program: bool },
+    DuplexClient {
+        program: bool,
+    },
     DuplexServer,
     HttpClient,
     HttpServer,
+    /// A WebSocket, also before its handshake is complete.
+    WsClient,
+    /// An HTTP connection that has become a WebSocket.
+    WsServer,
 }
 
 /// How much of the response to the request of an HTTP client was received.
@@ -133,6 +145,17 @@ impl Connection {
         let role = ConnectionRole::DuplexClient { program };
         let mut connection = Self::new(0, kind, role, Arc::new(limits.clone()), now);
         connection.timer = Some((now + limits.open_timeout, Due::Connect));
+        connection
+    }
+
+    /// Returns the connection of a client to a WebSocket, which is to be opened. Its exchange is open
+    /// once the server has accepted the handshake with this head. `seed` must be unpredictable and
+    /// used for nothing else. Its end takes the steps of the closing handshake, then `Abort` (RFC 6455
+    /// section 7.1).
+    pub fn web_socket(head: RequestHead, seed: [u8; 32], limits: &FrameLimits, now: Instant) -> Self {
+        let mut connection = Self::client(Kind::WsClient, false, limits, now);
+        connection.conn = connection.conn.with_seed(&connection.limits, seed);
+        connection.handshake = Some(Box::new(head));
         connection
     }
 
@@ -164,6 +187,7 @@ impl Connection {
             Kind::Lines => duplex,
             Kind::HttpClient => ConnectionRole::HttpClient,
             Kind::HttpServer => ConnectionRole::HttpServer,
+            Kind::WsClient => ConnectionRole::WsClient,
         };
         Self {
             number,
@@ -197,6 +221,8 @@ impl Connection {
             traffic: Traffic::default(),
             left: false,
             reads: true,
+            handshake: None,
+            heard: now,
         }
     }
 
@@ -283,6 +309,7 @@ impl Connection {
         if last && matches!(self.role, ConnectionRole::DuplexClient { .. } | ConnectionRole::DuplexServer) {
             self.half_close();
         }
+        self.upgrade_or_close(last);
     }
 
     /// Ends the exchange and the connection at once. No event of the exchange follows. Does nothing
@@ -293,7 +320,9 @@ impl Connection {
         if self.exchange == Some(exchange) || self.answered == Some(exchange) {
             (self.exchange, self.answered) = (None, None);
             self.events.retain(|(of, _)| *of != exchange);
-            self.abort_channel();
+            if !self.close_web_socket() {
+                self.abort_channel();
+            }
         }
     }
 
@@ -310,6 +339,11 @@ impl Connection {
             _ if !self.open => self.abort_channel(),
             ConnectionRole::HttpClient => self.abort_channel(),
             ConnectionRole::HttpServer if unfinished => self.abort_channel(),
+            ConnectionRole::WsClient | ConnectionRole::WsServer => {
+                if !self.close_web_socket() {
+                    self.abort_channel();
+                }
+            }
             _ => self.half_close(),
         }
     }
@@ -394,6 +428,7 @@ impl Connection {
             }
             (ConnectionRole::HttpClient, None) => self.arm_idle(),
             (ConnectionRole::HttpClient, Some(_)) => self.arm_request(),
+            (ConnectionRole::WsClient, Some(_)) => self.ask_for_web_socket(),
             _ => {}
         }
         if self.ending.is_some() {
@@ -412,6 +447,8 @@ impl Connection {
             (ConnectionRole::HttpClient, None) => return self.late_bytes(),
             (ConnectionRole::HttpClient, Some(_)) => self.answer_comes(),
             (ConnectionRole::DuplexClient { .. } | ConnectionRole::DuplexServer, None) => return,
+            (ConnectionRole::WsClient | ConnectionRole::WsServer, None) => return,
+            (ConnectionRole::WsClient | ConnectionRole::WsServer, Some(_)) => self.on_sign_of_life(),
             _ => {}
         }
         self.backlog += bytes.len();
@@ -424,7 +461,7 @@ impl Connection {
         }
         self.eof = true;
         match (self.role, self.exchange) {
-            (ConnectionRole::HttpClient, None) => self.abort_channel(),
+            (ConnectionRole::HttpClient | ConnectionRole::WsClient, None) => self.abort_channel(),
             // A complete response is still written.
             (ConnectionRole::HttpServer, None) if self.ending.is_none() => self.half_close(),
             (_, Some(_)) => self.conn.eof(),
@@ -445,6 +482,10 @@ impl Connection {
         }
         if self.answered.is_some() {
             self.answer_goes_out(n);
+        }
+        if self.unsent == 0 {
+            // The answer to a ping waits until here.
+            self.collect();
         }
         match (self.role, self.ending) {
             (ConnectionRole::HttpServer | ConnectionRole::DuplexServer, Some(Shutdown::WriteHalf)) => self.arm_end(),
@@ -494,6 +535,13 @@ impl Connection {
             if self.collect() {
                 self.events.push_back((exchange, ExchangeEvent::Unsent(self.unsent)));
             }
+            if let Some(Inbound::Response(head)) = &item
+                && self.role == ConnectionRole::WsClient
+            {
+                let head = head.clone();
+                self.web_socket_answered(exchange, &head);
+                return true;
+            }
             if let Some(item) = item {
                 let whole = matches!(item, Inbound::Message(_) | Inbound::Batch(_) | Inbound::Invalid(_));
                 self.item(exchange, item);
@@ -505,6 +553,10 @@ impl Connection {
                 {
                     self.item(exchange, end);
                 }
+                return true;
+            }
+            if let Some(why) = self.conn.take_end() {
+                self.web_socket_ended(exchange, why);
                 return true;
             }
             if !self.eof
@@ -520,7 +572,8 @@ impl Connection {
         }
         // On a duplex connection the end of the input is an item. The exchange is over when the
         // connection is closed.
-        let cut = self.eof && matches!(self.role, ConnectionRole::HttpClient | ConnectionRole::HttpServer);
+        let is_cut = !matches!(self.role, ConnectionRole::DuplexClient { .. } | ConnectionRole::DuplexServer);
+        let cut = self.eof && is_cut;
         let Some(why) = self.gone.clone().or(cut.then_some(Closed::Eof)) else { return false };
         self.fail(exchange, why);
         true
@@ -564,6 +617,12 @@ impl Connection {
         while let Some(bytes) = self.conn.poll_write() {
             self.unsent += bytes.len();
             self.outputs.push_back(ConnectionOutput::Write(bytes));
+        }
+        if self.unsent == 0
+            && let Some(pong) = self.conn.poll_pong()
+        {
+            self.unsent += pong.len();
+            self.outputs.push_back(ConnectionOutput::Write(pong));
         }
         self.unsent != before
     }

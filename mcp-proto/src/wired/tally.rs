@@ -82,9 +82,10 @@ pub(super) fn said(traffic: &mut Traffic, outgoing: &Outbound) {
         Outbound::Message(_) => true,
         Outbound::Request { body, .. } | Outbound::Response { body: Body::Full(body), .. } => !body.is_empty(),
         Outbound::Event { data, .. } => !data.is_empty(),
-        Outbound::Response { body: Body::Stream, .. } | Outbound::Comment(_) | Outbound::Continue | Outbound::End => {
-            false
-        }
+        Outbound::Response { body: Body::Stream | Body::WebSocket, .. }
+        | Outbound::Comment(_)
+        | Outbound::Continue
+        | Outbound::End => false,
     };
     traffic.messages_out += u64::from(is_message);
 }

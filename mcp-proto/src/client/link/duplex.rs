@@ -1,13 +1,18 @@
-//! The link over one duplex exchange: stdio, a socket, a pair of streams.
+//! The link over one duplex exchange: stdio, a socket, a pair of streams, a WebSocket.
 
-use super::event::LinkEvent;
-use crate::client::State;
+use super::event::{LinkEvent, Parked};
 use crate::client::env::Env;
-use crate::error::DiagnosticKind;
-use crate::exchange::{Endpoint, ExchangeEvent, ExchangeId, Inbound, Outbound, Sent, Start};
+use crate::client::ids::Purpose;
+use crate::client::phase::HandshakeEvent;
+use crate::client::{State, Target, headers};
+use crate::error::{AuthHints, DiagnosticKind};
+use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Headers, Inbound, Outbound, RequestHead, Sent, Start};
+use crate::input::{AuthKey, Authorization, Challenge};
 use crate::rpc::{InvalidMessage, Message};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
+use alloc::vec::Vec;
 use bytes::Bytes;
 
 /// The exchange and its state. There is at most one at a time.
@@ -19,6 +24,21 @@ pub(in crate::client) struct DuplexLink {
     events: VecDeque<LinkEvent>,
     /// The elements of a batch that are not handled yet.
     batch: VecDeque<Result<Message, InvalidMessage>>,
+    /// WebSocket: the credentials of the connection.
+    admission: Option<Box<Admission>>,
+}
+
+/// The credentials of a WebSocket, which a server demands before it opens one.
+#[derive(Debug, Default)]
+struct Admission {
+    /// The challenge that waits for the application, and the end of the connection for it.
+    open: Option<(AuthKey, Closed)>,
+    /// Number of challenges so far.
+    last: u64,
+    /// The latest credentials.
+    credentials: Headers,
+    /// Whether they were refused since the last connection that opened.
+    tried: bool,
 }
 
 /// The open duplex exchange.
@@ -36,13 +56,79 @@ struct DuplexExchange {
 }
 
 impl DuplexLink {
-    /// Starts an exchange with this endpoint.
-    pub(super) fn open(&mut self, env: &mut Env, endpoint: Endpoint) {
+    /// Starts an exchange with the target.
+    pub(super) fn open(&mut self, env: &mut Env) {
+        let start = match &env.config.target {
+            Target::Duplex(endpoint) => Start::Duplex(endpoint.clone()),
+            Target::Ws(target) => {
+                let own = headers::own(&env.config.headers);
+                let credentials = self.admission.as_ref().map(|admission| &admission.credentials);
+                let own = own.filter(|(name, _)| credentials.is_none_or(|given| given.get(name).is_none()));
+                let fields = Headers::new().with("Host", target.authority());
+                let fields = own.fold(fields, |fields, (name, value)| fields.with(name, value));
+                let given = credentials.map(Headers::iter);
+                let headers =
+                    given.into_iter().flatten().fold(fields, |fields, (name, value)| fields.with(name, value));
+                let head = RequestHead { method: "GET".into(), target: target.path.as_str().into(), headers };
+                Start::WebSocket { origin: target.origin.clone(), head }
+            }
+            Target::Http(_) => return,
+        };
         self.batch.clear();
         self.last += 1;
         let id = ExchangeId(self.last);
         self.exchange = Some(DuplexExchange { id, opened: false, unsent: 0, written: 0, sent_end: false });
-        env.out.start(id, Start::Duplex(endpoint));
+        env.out.start(id, start);
+    }
+
+    /// Handles the end of an exchange that never opened, if the server demands credentials for it and
+    /// the application answers challenges. Returns false for any other end.
+    fn park_if_challenged(&mut self, env: &Env, why: &Closed) -> bool {
+        let Closed::NotUpgraded { status, challenges } = why else { return false };
+        let answerable = match status {
+            401 => true,
+            403 => {
+                env.config.compat.retry_plain_403 || challenges.iter().any(|hint| hint.contains("insufficient_scope"))
+            }
+            _ => false,
+        };
+        let purpose = match env.state() {
+            State::Probing => Purpose::Discover,
+            State::Initializing => Purpose::Initialize,
+            _ => return false,
+        };
+        let admission = self.admission.get_or_insert_default();
+        if !env.config.authorize || !answerable || admission.tried {
+            return false;
+        }
+        admission.last += 1;
+        let key = AuthKey::new(admission.last);
+        admission.open = Some((key, why.clone()));
+        let hints = AuthHints { www_authenticate: challenges.clone(), auth_server: None };
+        let challenge = Challenge::new(*status, hints);
+        self.events.push_back(LinkEvent::Parked(Parked::Request(purpose), Some((key, challenge, Vec::new()))));
+        true
+    }
+
+    /// Handles the answer of the application to a challenge.
+    pub(super) fn authorize(&mut self, key: AuthKey, with: Authorization) {
+        let Some(admission) = &mut self.admission else { return };
+        let Some((_, why)) = admission.open.take_if(|(open, _)| *open == key) else { return };
+        match with {
+            Authorization::Headers(given) => {
+                let fields = headers::own(&given);
+                admission.credentials = fields.fold(Headers::new(), |all, (name, value)| all.with(name, value));
+                admission.tried = true;
+                self.events.push_back(LinkEvent::Handshake(HandshakeEvent::Reopen));
+            }
+            Authorization::Refuse => self.events.push_back(LinkEvent::Failed(Sent::No, why)),
+        }
+        self.events.push_back(LinkEvent::Authorized);
+    }
+
+    /// Returns whether the connection waits for credentials, and every call with it.
+    pub(super) fn waits_for_credentials(&self) -> bool {
+        self.admission.as_ref().is_some_and(|admission| admission.open.is_some())
     }
 
     /// Returns the exchange.
@@ -91,7 +177,12 @@ impl DuplexLink {
             return;
         };
         match event {
-            ExchangeEvent::Opened(_) => exchange.opened = true,
+            ExchangeEvent::Opened(_) => {
+                exchange.opened = true;
+                if let Some(admission) = &mut self.admission {
+                    admission.tried = false;
+                }
+            }
             ExchangeEvent::Unsent(n) => {
                 exchange.written += exchange.unsent.saturating_sub(n) as u64;
                 exchange.unsent = n;
@@ -118,7 +209,9 @@ impl DuplexLink {
             ExchangeEvent::Failed { why, .. } => {
                 let sent = if exchange.opened { Sent::Maybe } else { Sent::No };
                 self.exchange = None;
-                self.events.push_back(LinkEvent::Failed(sent, why));
+                if sent == Sent::Maybe || !self.park_if_challenged(env, &why) {
+                    self.events.push_back(LinkEvent::Failed(sent, why));
+                }
             }
             // The driver reports these to servers only, or over HTTP only.
             ExchangeEvent::From(_) | ExchangeEvent::ReadClosed | ExchangeEvent::Repeated | ExchangeEvent::Waiting => {}

@@ -14,9 +14,9 @@ use super::env::Env;
 use super::ids::Purpose;
 use super::{Target, Timer};
 use crate::error::Awaited;
-use crate::exchange::{Endpoint, ExchangeEvent, ExchangeId, Sent};
+use crate::exchange::{ExchangeEvent, ExchangeId, Sent};
 use crate::http_support::HttpSupport;
-use crate::input::{CallId, NotificationId};
+use crate::input::{AuthKey, Authorization, CallId, NotificationId};
 use crate::rpc::{Id, Object};
 use crate::version::ProtocolVersion;
 use alloc::boxed::Box;
@@ -52,7 +52,7 @@ pub(super) struct OutgoingRequest<'a> {
 impl Link {
     pub(super) fn new(target: &Target, seed: [u8; 32]) -> Self {
         match target {
-            Target::Duplex(_) => Self::Duplex(DuplexLink::default()),
+            Target::Duplex(_) | Target::Ws(_) => Self::Duplex(DuplexLink::default()),
             Target::Http(target) => Self::Http(target.support(), Box::new(HttpLink::new(target.clone(), seed))),
         }
     }
@@ -73,10 +73,27 @@ impl Link {
     }
 
     /// Starts the duplex exchange.
-    pub(super) fn open(&mut self, env: &mut Env, endpoint: Endpoint) {
+    pub(super) fn open(&mut self, env: &mut Env) {
         match self {
-            Self::Duplex(duplex) => duplex.open(env, endpoint),
+            Self::Duplex(duplex) => duplex.open(env),
             Self::Http(..) => {}
+        }
+    }
+
+    /// Handles the answer of the application to a challenge.
+    pub(super) fn authorize(&mut self, env: &mut Env, key: AuthKey, with: Authorization) {
+        match self {
+            Self::Duplex(duplex) => duplex.authorize(key, with),
+            Self::Http(_, http) => http.authorize(env, key, with),
+        }
+    }
+
+    /// Returns whether a call waits for credentials: its own request does, or what every call
+    /// depends on.
+    pub(super) fn waits_for_credentials(&self, env: &Env, request: Option<&Id>) -> bool {
+        match self {
+            Self::Duplex(duplex) => duplex.waits_for_credentials(),
+            Self::Http(_, http) => http.waits_for_credentials(env, request),
         }
     }
 

@@ -44,7 +44,7 @@ impl Http {
                 let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(body).unwrap() };
                 (*exchange, head.clone(), body, *repeatable)
             }
-            Start::Duplex(_) => panic!(),
+            Start::Duplex(_) | Start::WebSocket { .. } => panic!(),
         };
         self.rig.starts.iter().map(post).collect()
     }

@@ -47,7 +47,7 @@ impl Shop {
                 body: serde_json::from_slice(body).unwrap(),
                 repeatable: *repeatable,
             },
-            Start::Duplex(_) => panic!(),
+            Start::Duplex(_) | Start::WebSocket { .. } => panic!(),
         };
         self.rig.starts.iter().map(post).collect()
     }

@@ -25,6 +25,8 @@ pub(in super::super) struct ClientCodec {
     keep_alive: bool,
     /// The request declared itself the last one.
     last: bool,
+    /// The request asks the server to switch protocols.
+    upgrades: bool,
 }
 
 #[derive(Debug)]
@@ -56,7 +58,13 @@ impl ClientCodec {
             broken: None,
             keep_alive: true,
             last: false,
+            upgrades: false,
         }
+    }
+
+    /// Returns the bytes after the response that switched protocols.
+    pub(in super::super) fn take_rest(&mut self) -> impl Iterator<Item = Bytes> + use<> {
+        mem::take(&mut self.input).into_rest()
     }
 
     pub(in super::super) fn bytes(&mut self, bytes: Bytes) {
@@ -163,6 +171,10 @@ impl ClientCodec {
         }
         let (status, old, headers) = head::read_response(bytes, &self.limits).map_err(|defect| defect.why)?;
         match status {
+            101 if self.upgrades => {
+                self.reading = ResponseReading::Idle;
+                return Ok(Some(ResponseHead { status, headers }));
+            }
             101 => return Err("the server switched protocols, which was not asked for".into()),
             100..200 => {
                 let interim = interim + bytes.len();
@@ -246,6 +258,10 @@ impl ClientCodec {
         if head::has_token(&request.headers, "connection", "close") {
             own.connection = head::CLOSE;
             self.last = true;
+        }
+        self.upgrades = request.headers.get("upgrade").is_some();
+        if self.upgrades {
+            own.connection = head::UPGRADE;
         }
         let first_line = [&*request.method, " ", &request.target, " HTTP/1.1"];
         head::write_head(out, &first_line, &fields, &own, body);

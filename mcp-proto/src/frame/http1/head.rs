@@ -266,6 +266,7 @@ pub(super) struct OwnFields {
 }
 
 pub(super) const CLOSE: &str = "connection: close\r\n";
+pub(super) const UPGRADE: &str = "connection: upgrade\r\n";
 
 /// Fields that can be written.
 pub(super) struct GivenFields<'a> {

@@ -191,6 +191,9 @@ impl ServerCodec {
         self.head_only = method == "HEAD";
         self.keep_alive = head::persists(&headers, old);
         let target = head::path_of(line, &headers)?;
+        if old && headers.get("upgrade").is_some() {
+            return Err(defect(400, "a switch of protocols needs HTTP/1.1"));
+        }
         if head::content_coding(&headers).is_some() {
             return Err(defect(415, "the body has a content-encoding"));
         }
@@ -296,6 +299,21 @@ impl ServerCodec {
         Ok(())
     }
 
+    /// Switches protocols with this response. Returns the bytes after the request.
+    pub(in super::super) fn switch(
+        &mut self,
+        response: &ResponseHead,
+        out: &mut ShortQueue<Bytes>,
+    ) -> Result<(impl Iterator<Item = Bytes> + use<>, Arc<FrameLimits>), &'static str> {
+        let is_free = self.stream == ResponseFraming::None && matches!(self.reading, RequestReading::Head(_));
+        let Some(fields) = GivenFields::new(&response.headers).filter(|_| is_free) else {
+            return Err("a switch of protocols inside a request");
+        };
+        let own = OwnFields { connection: head::UPGRADE, ..OwnFields::default() };
+        head::write_head(out, &["HTTP/1.1 101 Switching Protocols"], &fields, &own, Bytes::new());
+        Ok((mem::take(&mut self.input).into_rest(), Arc::clone(&self.limits)))
+    }
+
     fn respond(&mut self, response: &ResponseHead, body: exchange::Body, out: &mut ShortQueue<Bytes>) {
         let unread = match &self.reading {
             RequestReading::Head(_) => false,
@@ -327,6 +345,9 @@ impl ServerCodec {
             (true, old) if old || streams => own.connection = "connection: keep-alive\r\n",
             (true, _) => {}
         }
+        if response.headers.get("upgrade").is_some() {
+            own.connection = if self.keep_alive { head::UPGRADE } else { "connection: close, upgrade\r\n" };
+        }
         let digits = [100, 10, 1].map(|place| b'0' + (response.status / place % 10) as u8);
         let status = core::str::from_utf8(&digits).unwrap_or_default();
         let first_line = ["HTTP/1.1 ", status, " ", reason(response.status)];
@@ -351,6 +372,7 @@ impl ServerCodec {
             }
             exchange::Body::Stream if bodiless || self.head_only => self.stream = ResponseFraming::Silent,
             exchange::Body::Stream => self.stream = ResponseFraming::Close,
+            exchange::Body::WebSocket => {}
         }
         Bytes::new()
     }
@@ -398,6 +420,7 @@ fn reason(status: u16) -> &'static str {
         414 => "URI Too Long",
         415 => "Unsupported Media Type",
         417 => "Expectation Failed",
+        426 => "Upgrade Required",
         429 => "Too Many Requests",
         431 => "Request Header Fields Too Large",
         500 => "Internal Server Error",

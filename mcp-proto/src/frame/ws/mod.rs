@@ -6,13 +6,17 @@
 //! How the bytes are split never changes the items. A frame, a fragment or a read of one byte costs
 //! a constant amount of work, and a fragment leaves nothing behind but its payload.
 
+mod channel;
 pub(crate) mod handshake;
+mod opening;
 mod read;
 mod support;
 #[cfg(test)]
 mod tests;
 mod write;
 
+pub(super) use channel::WsChannel;
+pub(super) use opening::WsOpening;
 pub(crate) use support::WsSupport;
 pub(crate) use write::Masks;
 
@@ -212,11 +216,13 @@ impl WsCodec {
     }
 
     /// Returns whether a `Close` was sent.
+    #[cfg(test)]
     pub(crate) fn is_close_sent(&self) -> bool {
         self.closed
     }
 
     /// Returns whether the peer can send nothing more that counts: a final item was polled.
+    #[cfg(test)]
     pub(crate) fn is_ended(&self) -> bool {
         self.reader.is_ended()
     }

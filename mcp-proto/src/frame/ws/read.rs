@@ -100,6 +100,7 @@ impl FrameReader {
         self.eof = true;
     }
 
+    #[cfg(test)]
     pub(super) fn is_ended(&self) -> bool {
         self.ended
     }

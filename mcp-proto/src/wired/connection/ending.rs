@@ -21,6 +21,7 @@ impl Connection {
             ConnectionRole::DuplexClient { program: true } => self.arm(self.limits.exit_timeout, Due::Exit),
             ConnectionRole::HttpServer if self.unsent > 0 => self.arm_paced(0, self.limits.write_stall, Due::Write),
             ConnectionRole::DuplexServer if self.unsent > 0 => self.arm(self.limits.idle_timeout, Due::Linger),
+            ConnectionRole::WsClient | ConnectionRole::WsServer => self.arm(self.limits.linger_timeout, Due::Linger),
             _ => self.arm(self.limits.linger_timeout, Due::Linger),
         }
     }

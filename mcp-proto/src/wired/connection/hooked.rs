@@ -4,6 +4,7 @@
 use super::{Connection, ConnectionRole};
 use crate::error::{Diagnostic, DiagnosticKind};
 use crate::exchange::{ExchangeEvent, ExchangeId, Outbound};
+use crate::frame::CloseCode;
 use crate::hook::{Blocked, HookDecision, MessageHook};
 use alloc::format;
 
@@ -21,6 +22,9 @@ impl Connection {
         self.diagnostics.push_back(Diagnostic::new(DiagnosticKind::OutOfPlace, why));
         // The engine counts its output as unwritten until this event.
         self.events.push_back((exchange, ExchangeEvent::Unsent(self.unsent)));
+        // The peer would wait for it.
+        self.conn.close(CloseCode::Internal);
+        self.collect();
     }
 
     /// Returns the output that the hook allows. Reports a refusal to the engine.

@@ -30,6 +30,10 @@ pub(super) enum Due {
     Linger,
     Exit,
     Terminate,
+    /// WebSocket: the peer is silent.
+    Ping,
+    /// WebSocket: the peer does not answer a ping.
+    Pong,
 }
 
 /// The lag of a transfer behind its minimum rate: a leaky bucket. The peer sets the speed. Time
@@ -77,11 +81,12 @@ impl Connection {
                 self.outputs.push_back(ConnectionOutput::Close(Shutdown::Terminate));
                 self.arm(self.limits.terminate_timeout, Due::Terminate);
             }
+            (Due::Ping, Some(_)) => self.ping_web_socket(),
             (Due::Head, None) if self.has_begun() => self.overdue("the request head took too long"),
             (Due::Body, Some(_)) if self.role == ConnectionRole::HttpServer => {
                 self.overdue("the request body took too long")
             }
-            (Due::Connect | Due::Body | Due::Write | Due::Answer, Some(exchange)) => {
+            (Due::Connect | Due::Body | Due::Write | Due::Answer | Due::Pong, Some(exchange)) => {
                 self.fail(exchange, Closed::Timeout)
             }
             _ => {

@@ -7,3 +7,4 @@ mod pair;
 mod pool;
 mod serving;
 mod stats;
+mod web_socket;

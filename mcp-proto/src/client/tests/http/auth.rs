@@ -74,7 +74,7 @@ fn refuse(http: &mut Http) {
 fn bodies(http: &Http) -> Vec<Bytes> {
     let body = |(_, start): &(ExchangeId, Start)| match start {
         Start::Http { body, .. } => body.clone(),
-        Start::Duplex(_) => panic!(),
+        Start::Duplex(_) | Start::WebSocket { .. } => panic!(),
     };
     http.rig.starts.iter().map(body).collect()
 }

@@ -149,7 +149,7 @@ fn cancellation_announced_before_close_is_awaited() {
 fn cancellations_responses_and_the_delete_are_urgent() {
     let urgent = |http: &Http| match http.rig.starts.last().expect("something was started").1 {
         Start::Http { urgent, .. } => urgent,
-        Start::Duplex(_) => false,
+        Start::Duplex(_) | Start::WebSocket { .. } => false,
     };
     let mut http = Http::legacy(|_| ());
     let call = http.rig.echo();

@@ -504,7 +504,7 @@ impl Run {
         let is_initialize = |exchange: &&ExchangeId| {
             let of = |(x, start): &(ExchangeId, Start)| match start {
                 Start::Http { body, .. } => x == *exchange && body.windows(12).any(|w| w == b"\"initialize\""),
-                Start::Duplex(_) => false,
+                Start::Duplex(_) | Start::WebSocket { .. } => false,
             };
             self.http.rig.starts.iter().any(of)
         };

@@ -23,6 +23,8 @@ pub(in crate::server) struct Duplex {
     pub(super) ended: bool,
     /// HTTP+SSE: the stream that carries what the server sends.
     pub(in crate::server) sse: Option<Box<SseStream>>,
+    /// WebSocket: the head of the handshake.
+    pub(in crate::server) upgrade: Option<Arc<RequestHead>>,
 }
 
 /// The stream of a client over HTTP+SSE of 2024-11-05. What the client sends arrives in POSTs.
@@ -37,7 +39,13 @@ pub(in crate::server) struct SseStream {
 impl Duplex {
     pub(super) fn new(told: u64) -> Self {
         let (session, admitted, batches) = (Session::new(None, told), Admitted::As(None), BTreeMap::new());
-        Self { session, admitted, batches, next_batch: 0, running: ShortSet::new(), ended: false, sse: None }
+        let (running, next_batch, ended) = (ShortSet::new(), 0, false);
+        Self { session, admitted, batches, next_batch, running, ended, sse: None, upgrade: None }
+    }
+
+    /// Returns the connection of a client over a WebSocket, which was admitted as this principal.
+    pub(in crate::server) fn over_web_socket(told: u64, principal: Option<Principal>, head: Arc<RequestHead>) -> Self {
+        Self { admitted: Admitted::As(principal), upgrade: Some(head), ..Self::new(told) }
     }
 
     /// Returns the connection of a client over HTTP+SSE, which was admitted as this principal.

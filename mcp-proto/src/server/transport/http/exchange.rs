@@ -2,6 +2,7 @@
 
 use super::accept::Accepts;
 use crate::exchange::{Inbound, RequestHead};
+use crate::frame::Accepted;
 use crate::http_support::HttpSupport;
 use crate::input::{AdmitKey, Principal};
 use crate::server::keys::StreamKey;
@@ -17,6 +18,8 @@ pub(in crate::server) struct Http {
     /// From whom it comes, once that was decided.
     pub(super) principal: Option<Principal>,
     pub(super) stage: ResponseStage,
+    /// The handshake of a WebSocket, to be accepted once the request was admitted.
+    pub(super) upgrade: Option<Box<Accepted>>,
     /// The client has closed its sending side. It may have left.
     pub(super) read_closed: bool,
     pub(super) _support: HttpSupport,

@@ -18,6 +18,7 @@ mod respond;
 mod sessions;
 mod sse;
 mod streams;
+mod web_socket;
 
 pub(in crate::server) use exchange::Http;
 pub(crate) use respond::unavailable;
@@ -55,6 +56,7 @@ impl Server {
             accepts,
             principal: None,
             stage: ResponseStage::Reading,
+            upgrade: None,
             read_closed: false,
             _support: support,
         };
@@ -76,6 +78,9 @@ impl Server {
         }
         if let Some(headers) = self.shared.config.preflight(&head) {
             return self.env.answer_with(x, 204, headers, Bytes::new());
+        }
+        if self.shared.config.place(path) == Some(Place::Mcp) && !self.checks_upgrade(x, &head) {
+            return;
         }
         if self.shared.config.admit {
             let key = self.requests.mint_admit_key();
@@ -173,6 +178,9 @@ impl Server {
     }
 
     fn http_request(&mut self, x: ExchangeId, head: &Arc<RequestHead>, accepts: Accepts, item: Inbound) {
+        if let Some(accepted) = self.env.http(x).and_then(|http| http.upgrade.take()) {
+            return self.open_web_socket(x, head, &accepted);
+        }
         match self.shared.config.place(path_of(head)) {
             Some(Place::SseStream) => return self.open_sse(x, head, accepts),
             Some(Place::SseMessages) => return self.sse_message(x, head, item),

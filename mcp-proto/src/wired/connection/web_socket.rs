@@ -1,0 +1,113 @@
+//! A WebSocket (RFC 6455): its handshake on both sides, the check whether the peer is alive, and its
+//! end. A server closes the connection first, and a client waits for that for a limited time
+//! (section 7.1.1).
+
+use super::{Connection, ConnectionRole, Due};
+use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Outbound, Peer, ResponseHead, Sent, Shutdown};
+use crate::frame::CloseCode;
+use alloc::borrow::ToOwned;
+use alloc::vec::Vec;
+use bytes::Bytes;
+
+impl Connection {
+    /// Client: sends the handshake. Until the server has accepted it, the exchange is not open.
+    pub(super) fn ask_for_web_socket(&mut self) {
+        if let Some(head) = self.handshake.take() {
+            self.conn.encode(Outbound::Request { head: *head, body: Bytes::new() });
+            self.collect();
+            self.arm(self.limits.open_timeout, Due::Answer);
+        }
+    }
+
+    /// Client: handles the response to the handshake.
+    pub(super) fn web_socket_answered(&mut self, exchange: ExchangeId, head: &ResponseHead) {
+        if self.conn.is_web_socket() {
+            self.collect();
+            self.events.push_back((exchange, ExchangeEvent::Opened(Peer::default())));
+            return self.await_sign_of_life();
+        }
+        let challenges: Vec<_> = head.headers.all("www-authenticate").map(ToOwned::to_owned).collect();
+        self.exchange = None;
+        let why = Closed::NotUpgraded { status: head.status, challenges };
+        self.events.push_back((exchange, ExchangeEvent::Failed { sent: Sent::No, why }));
+        self.abort_channel();
+    }
+
+    /// Server: an HTTP response has completed the handshake. Both sides: `last` closes the connection
+    /// in order, and messages of the peer are read until its own `Close`.
+    pub(super) fn upgrade_or_close(&mut self, last: bool) {
+        if !self.conn.is_web_socket() {
+            return;
+        }
+        if self.role == ConnectionRole::HttpServer {
+            self.role = ConnectionRole::WsServer;
+            (self.asked, self.share) = (false, None);
+            self.await_sign_of_life();
+        } else if last {
+            self.arm(self.limits.linger_timeout, Due::Linger);
+        }
+    }
+
+    /// The peer has closed the connection, or broken a rule. The codec has queued the answer.
+    pub(super) fn web_socket_ended(&mut self, exchange: ExchangeId, why: Closed) {
+        self.collect();
+        self.exchange = None;
+        let is_gone = why == Closed::Eof;
+        self.events.push_back((exchange, ExchangeEvent::Failed { sent: Sent::Maybe, why }));
+        if is_gone { self.abort_channel() } else { self.leave_web_socket() }
+    }
+
+    /// Closes an open WebSocket without waiting for the peer: the engine has no use for what it
+    /// sends. Returns whether there is one.
+    pub(super) fn close_web_socket(&mut self) -> bool {
+        let code = match self.role {
+            ConnectionRole::WsServer => CloseCode::Policy,
+            _ => CloseCode::GoingAway,
+        };
+        if !self.open || self.gone.is_some() || self.ending.is_some() || !self.conn.close(code) {
+            return false;
+        }
+        self.collect();
+        self.exchange = None;
+        self.leave_web_socket();
+        true
+    }
+
+    /// Both sides have sent their `Close`, or this one will read no other.
+    fn leave_web_socket(&mut self) {
+        match self.role {
+            ConnectionRole::WsServer => self.half_close(),
+            _ => {
+                // The server closes first.
+                self.ending = Some(Shutdown::WriteHalf);
+                self.arm_end();
+            }
+        }
+    }
+
+    /// Starts the time after which a silent peer is asked for a sign of life.
+    fn await_sign_of_life(&mut self) {
+        self.heard = self.now;
+        self.timer = self.limits.ping_interval.map(|after| (self.now + after, Due::Ping));
+    }
+
+    /// Asks the peer for a sign of life, if it was silent.
+    pub(super) fn ping_web_socket(&mut self) {
+        let Some(interval) = self.limits.ping_interval else { return };
+        if self.now.since(self.heard) < interval {
+            self.timer = Some((self.heard + interval, Due::Ping));
+            return;
+        }
+        self.conn.ping();
+        self.collect();
+        self.arm(self.limits.pong_timeout, Due::Pong);
+    }
+
+    /// A byte of the peer was received.
+    pub(super) fn on_sign_of_life(&mut self) {
+        self.heard = self.now;
+        if let Some((_, Due::Pong)) = self.timer {
+            self.await_sign_of_life();
+        }
+    }
+}
