@@ -37,7 +37,7 @@ impl<S> fmt::Debug for Target<S> {
     }
 }
 
-/// A value that names a server: a [`Program`] or a [`Command`] to start, an `http:` URL, a
+/// A value that names a server: a [`Program`] or a [`Command`] to start, an `http:` or `ws:` URL, a
 /// [`UnixSocket`], and what the adapter adds: a `(reader, writer)` pair, and a
 /// [`Router`](crate::Router) to serve in this process.
 pub trait IntoTarget<S> {
@@ -94,14 +94,14 @@ impl<S> IntoTarget<S> for Command {
     }
 }
 
-/// An absolute `http:` URL.
+/// An absolute `http:` URL, or with the feature `ws` a `ws:` URL.
 impl<S> IntoTarget<S> for &str {
     fn into_target(self) -> Result<Target<S>, ConnectError> {
         Ok(Target::new(ClientConfig::url(self).map_err(ConnectError::Url)?))
     }
 }
 
-/// An absolute `http:` URL.
+/// As for `&str`.
 impl<S> IntoTarget<S> for String {
     fn into_target(self) -> Result<Target<S>, ConnectError> {
         self.as_str().into_target()

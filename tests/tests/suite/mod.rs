@@ -24,6 +24,7 @@ mod stalls;
 mod standard;
 mod starts;
 mod stderr;
+mod transports;
 mod unix;
 
 pub(crate) use crate::adapter::*;

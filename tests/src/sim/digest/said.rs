@@ -77,6 +77,10 @@ impl Said {
                 let head = format!("{} {} {}", head.method, head.target, of_headers(&head.headers));
                 format!("start {origin} {head} {} {repeatable} {urgent}", plain(body))
             }
+            Start::WebSocket { origin, head } => {
+                let origin = of_endpoint(&Endpoint::Origin(origin.clone()));
+                format!("start websocket {origin} {} {}", head.target, of_headers(&head.headers))
+            }
         };
         self.other(exchange, text);
     }
@@ -92,10 +96,14 @@ impl Said {
                 let body = match body {
                     Body::Full(bytes) => plain(bytes),
                     Body::Stream => "stream".into(),
+                    Body::WebSocket => "websocket".into(),
                 };
                 format!("response {} {} {body}", head.status, of_headers(&head.headers))
             }
-            Outbound::Event { event: _, id, retry, data } => format!("event {id:?} {retry:?} {}", plain(data)),
+            Outbound::Event { event: None, id, retry, data } => format!("event {id:?} {retry:?} {}", plain(data)),
+            Outbound::Event { event: Some(event), id, retry, data } => {
+                format!("event {event} {id:?} {retry:?} {}", plain(data))
+            }
             Outbound::Comment(text) => format!("comment {text:?}"),
             Outbound::Continue => "continue".into(),
             Outbound::End => "end".into(),
