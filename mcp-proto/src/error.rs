@@ -13,7 +13,7 @@ mod diagnostic;
 mod excerpt;
 mod http;
 
-pub use diagnostic::{Diagnostic, DiagnosticKind};
+pub use diagnostic::{Diagnostic, DiagnosticKind, StreamPlace};
 pub(crate) use excerpt::excerpt;
 pub use http::{AuthHints, HttpError};
 

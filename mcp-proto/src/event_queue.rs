@@ -226,8 +226,9 @@ impl Weight {
         Self::Notification(EVENT + method.len() + params.map_or(0, |params| params.as_bytes().len()))
     }
 
-    pub(crate) const fn of_diagnostic(diagnostic: &Diagnostic) -> Self {
-        Self::Diagnostic(EVENT + diagnostic.detail.len())
+    pub(crate) fn of_diagnostic(diagnostic: &Diagnostic) -> Self {
+        let last_event = diagnostic.stream.as_ref().and_then(|stream| stream.last_event.as_ref());
+        Self::Diagnostic(EVENT + diagnostic.detail.len() + last_event.map_or(0, |id| id.len()))
     }
 }
 

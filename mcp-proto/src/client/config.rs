@@ -12,6 +12,7 @@ use crate::model::capabilities::{ClientCapabilities, ElicitationCapability};
 use crate::model::lifecycle::Implementation;
 use crate::model::logging::LogLevel;
 use crate::version::{ProtocolVersion, Versions};
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 use core::time::Duration;
 
@@ -95,6 +96,12 @@ pub struct ClientConfig {
     /// them. URIs beyond [`max_watched`](crate::limits::ClientLimits::max_watched) are dropped,
     /// with a diagnostic. Default none.
     pub watch: Watch,
+    /// The types of events that the application handles itself, beside those of the protocol
+    /// ([`Event::Control`](super::Event::Control)). The type `message` is none, and `endpoint` is none
+    /// on the stream of HTTP+SSE. An event of another type is ignored, with a diagnostic. On a duplex
+    /// connection these are the values of the member `type` of JSON objects that are no JSON-RPC
+    /// messages, of up to 8 KiB. Default none.
+    pub control: BTreeSet<String>,
     /// The level of log messages that the application requests from the start.
     /// [`Client::log_level`](super::Client::log_level) replaces it. Log messages are deprecated
     /// since 2026-07-28. Default none.
@@ -275,6 +282,7 @@ impl ClientConfig {
             listener_idle: Some(Duration::from_secs(300)),
             resume: Resume::Progress,
             watch: Watch::new(),
+            control: BTreeSet::new(),
             log_level: None,
             authorize: false,
             repeat: Repeat::Safe,

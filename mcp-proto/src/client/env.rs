@@ -4,7 +4,7 @@
 use super::ids::Ids;
 use super::phase::Phase;
 use super::{ClientConfig, Event, Output, Policy, State, Target, Timer};
-use crate::error::{Diagnostic, DiagnosticKind, excerpt};
+use crate::error::{Diagnostic, DiagnosticKind, StreamPlace, excerpt};
 use crate::event_queue::EventQueue;
 use crate::input::Watch;
 use crate::model::lifecycle::{ServerInfo, meta};
@@ -32,6 +32,8 @@ pub(super) struct Env {
     pub(super) watch: Watch,
     /// The level of log messages that the application requests.
     pub(super) log_level: Option<LogLevel>,
+    /// The event stream whose event is handled now.
+    pub(super) stream: Option<StreamPlace>,
     /// The latest [`modern_meta`](Self::modern_meta).
     modern_meta: Option<(ProtocolVersion, Object)>,
 }
@@ -44,6 +46,7 @@ impl Env {
             out: EventQueue::reporting_later(limits.max_queued_events, limits.max_queued_event_bytes),
             watch: Watch::new(),
             log_level: config.log_level,
+            stream: None,
             config,
             now,
             phase: Phase::Terminated,
@@ -60,7 +63,8 @@ impl Env {
 
     /// Emits a diagnostic.
     pub(super) fn diagnose(&mut self, kind: DiagnosticKind, detail: impl Into<String>) {
-        self.out.diagnostic(Diagnostic::new(kind, excerpt(&detail.into())));
+        let diagnostic = Diagnostic::new(kind, excerpt(&detail.into()));
+        self.out.diagnostic(Diagnostic { stream: self.stream.clone(), ..diagnostic });
     }
 
     /// Returns the state of the client.

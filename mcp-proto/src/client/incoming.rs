@@ -359,6 +359,9 @@ impl Client {
             self.env.diagnose(DiagnosticKind::Denied, format!("{defect}: {head}"));
             return self.on_denied(exchange, &defect);
         }
+        if let Some(event) = self.control_of(&defect) {
+            return self.env.event(Event::Control { stream: None, event, id: None, data: defect.head });
+        }
         self.env.diagnose(DiagnosticKind::BadMessage, format!("{defect}: {head}"));
         if self.env.config.compat.malformed == Malformed::Fatal {
             let why = Closed::Broken(defect.to_string());
@@ -372,6 +375,16 @@ impl Client {
             let spoilt = ResponseFailure::Unreadable(DecodeError::new(defect.to_string()));
             self.complete_request(exchange, &id, pending.purpose, Err(spoilt));
         }
+    }
+
+    /// Returns the type of an object that is no message, if the application handles it itself.
+    fn control_of(&self, defect: &InvalidMessage) -> Option<String> {
+        let control = &self.env.config.control;
+        if control.is_empty() || !self.env.is_duplex() || defect.kind != InvalidKind::NotJsonRpc {
+            return None;
+        }
+        let object = Object::read(&RawJson::parse(defect.head.clone()).ok()?).ok()?;
+        object.optional::<String>("type").ok()?.filter(|kind| control.contains(kind))
     }
 
     /// Handles a message of the server that a hook denied. If it is a request, the client sends an

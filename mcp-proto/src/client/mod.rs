@@ -71,6 +71,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use ask::ServerQuestions;
+use bytes::Bytes;
 use call_table::CallTable;
 use core::time::Duration;
 use elicitations::Elicitations;
@@ -217,6 +218,20 @@ pub enum Event {
     /// calls again that needed it. Emitted at most once for each id, and only for an id that the
     /// server has named before, on 2025-11-25. Dropped like a notification when the queue is full.
     Elicited(String),
+    /// An event of an event stream whose type the configuration lists
+    /// ([`ClientConfig::control`]), or on a duplex connection a JSON object that is no JSON-RPC
+    /// message, whose member `type` it lists. The protocol defines no meaning: the stream continues.
+    /// Dropped like a notification when the queue is full.
+    Control {
+        /// The purpose of the stream. `None` on a duplex connection.
+        stream: Option<StreamOf>,
+        /// The type of the event.
+        event: String,
+        /// The id of the event, which is also the last event id of its stream.
+        id: Option<String>,
+        /// Its data, unparsed; on a duplex connection the whole object.
+        data: Bytes,
+    },
     /// A notification that belongs to no call.
     Notification {
         /// Its method.
@@ -449,8 +464,10 @@ impl Client {
     /// Handles an event of an exchange. Events of an exchange that has ended are ignored.
     pub fn handle_event(&mut self, now: Instant, exchange: ExchangeId, event: ExchangeEvent) {
         self.env.now = self.env.now.max(now);
+        self.env.stream = self.link.place(exchange);
         self.link.handle(&mut self.env, exchange, event);
         self.run_link();
+        self.env.stream = None;
     }
 
     /// Fires the timers that are due, in the order of their deadlines. Does nothing if called early

@@ -8,6 +8,7 @@ use crate::exchange::{ExchangeId, Outbound, Start};
 use crate::input::Change;
 use crate::rpc::RawJson;
 use alloc::borrow::Cow;
+use alloc::string::String;
 
 impl EventQueue<Output> {
     pub(super) fn start(&mut self, exchange: ExchangeId, start: Start) {
@@ -64,6 +65,9 @@ impl Weigh for Event {
             Self::Changed(Change::Resource(uri)) => Weight::Notification(EVENT + uri.capacity()),
             Self::Changed(_) => Weight::Notification(EVENT),
             Self::Log { message, .. } => Weight::Notification(EVENT + message.heap_size()),
+            Self::Control { event, id, data, .. } => {
+                Weight::Notification(EVENT + event.len() + id.as_ref().map_or(0, String::len) + data.len())
+            }
             Self::Elicited(id) => Weight::Notification(EVENT + id.len()),
             Self::Diagnostic(diagnostic) => Weight::of_diagnostic(diagnostic),
             Self::Reconnecting { last_event, .. } => {

@@ -1,7 +1,9 @@
 //! What an engine dropped, ignored or rejected, as events with stable codes.
 
 use crate::peer_text::{Visible, beginning};
+use crate::redact::Url;
 use alloc::string::String;
+use alloc::sync::Arc;
 use core::fmt;
 
 /// The engine dropped something of the peer, ignored it, or answered it with an error. It does none
@@ -13,6 +15,25 @@ pub struct Diagnostic {
     pub kind: DiagnosticKind,
     /// The subject: a method, an id, the head of a line. For people; neither redacted nor escaped.
     pub detail: String,
+    /// The event stream that it is about, for a client over HTTP.
+    pub stream: Option<StreamPlace>,
+}
+
+/// A position in an event stream.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StreamPlace {
+    /// The URL of the stream.
+    pub url: Arc<str>,
+    /// The last event id so far.
+    pub last_event: Option<Arc<str>>,
+}
+
+impl fmt::Debug for StreamPlace {
+    /// Masks credentials in the query.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("StreamPlace");
+        shown.field("url", &Url(&self.url)).field("last_event", &self.last_event).finish()
+    }
 }
 
 /// Maximum length of the detail of a diagnostic, in bytes.
@@ -26,13 +47,16 @@ impl Diagnostic {
         if detail.len() > MAX_DETAIL {
             detail = beginning(&detail, MAX_DETAIL).into();
         }
-        Self { kind, detail }
+        Self { kind, detail, stream: None }
     }
 }
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} ({})", self.kind.code(), Visible(&self.detail), self.kind.action())
+        write!(f, "{}: {} ({})", self.kind.code(), Visible(&self.detail), self.kind.action())?;
+        let Some(StreamPlace { url, last_event }) = &self.stream else { return Ok(()) };
+        write!(f, "; on the stream of {}", Url(url))?;
+        last_event.as_ref().map_or(Ok(()), |id| write!(f, " after the event {}", Visible(id)))
     }
 }
 

@@ -33,7 +33,7 @@ impl Mask {
     /// Creates the mask for a client of this server. All of its connections use the same protocol.
     pub(super) fn new(redaction: Redaction, server: &Target) -> Self {
         let fresh = match server {
-            // The frames of a WebSocket are not masked: see `show` of a recording.
+            // Nothing of a WebSocket is recorded if anything is to be masked.
             Target::Duplex(_) | Target::Ws(_) => [Redactor::of_lines(), Redactor::of_lines()],
             Target::Http(_) => [Redactor::of_http(Side::Response), Redactor::of_http(Side::Request)],
         };

@@ -35,6 +35,9 @@
 //! remain: check a recording before you share it. If a run depended on a secret itself (an invalid
 //! string, or one that does not fit its form), the replay may differ, and reports where.
 //!
+//! The frames of a WebSocket are not masked: its keys and payloads are one stream of bytes. A
+//! [`Redaction::Redacted`] recording of one ends before it begins, with a diagnostic.
+//!
 //! Every recording contains the seed. It determines the values that the client generates, but
 //! nothing of the operating system or of the server. It is useful only for this run. Do not share a
 //! recording of a client that is still running.
@@ -53,7 +56,7 @@ mod tests;
 pub use read::{ReadError, ReadProblem, Recording, is_recording, read};
 pub use replay::{Difference, Summary};
 
-use crate::client::{ClientConfig, Event};
+use crate::client::{ClientConfig, Event, Target};
 use crate::error::Refusal;
 use crate::exchange::Action;
 use crate::input::{Applied, Input, WiredClientInput};
@@ -126,7 +129,11 @@ impl Recorder {
         let found = Observed::default();
         let mut tape =
             Recorded { mask, sink, failed: None, hook: hook.clone(), found: found.clone(), inputs: 0, outputs: 0 };
-        tape.write(RawJson::encode(&head));
+        if tape.mask.is_on() && matches!(config.target, Target::Ws(_)) {
+            tape.fail("the frames of a websocket cannot be masked".into());
+        } else {
+            tape.write(RawJson::encode(&head));
+        }
         let config = match &config.on_message {
             None => config,
             Some(asked) => {

@@ -279,6 +279,28 @@ fn run_is_replayed_with_losses_refusals_and_late_events() {
 }
 
 #[test]
+fn websocket_is_recorded_as_it_is_or_not_at_all() {
+    for redaction in [Redaction::Raw, Redaction::Redacted] {
+        let (recorder, kept) = recorder(redaction);
+        let config = ClientConfig::url("ws://localhost/mcp?token=secret").unwrap();
+        let mut client = recorder.client(Arc::new(config), SEED, Instant::ZERO);
+        let channel = ConnectionId(1);
+        client.handle_io(Instant::ZERO, channel, IoEvent::Opened(Peer::default()));
+        client.handle_io(Instant::ZERO, channel, IoEvent::Read(Bytes::from_static(b"HTTP/1.1 404 \r\n\r\n")));
+        client.handle_io(Instant::ZERO, channel, IoEvent::Closed(Closed::Aborted));
+        let events = core::iter::from_fn(|| client.poll_output());
+        let ended = events.filter(|action| format!("{action:?}").contains("RecordingEnded")).count();
+        let file = kept.lock().unwrap().clone();
+        match redaction {
+            Redaction::Raw => {
+                assert_eq!((read(&file).unwrap().replay().unwrap().complete, ended), (true, 0));
+            }
+            Redaction::Redacted => assert_eq!((file.len(), ended), (0, 1)),
+        }
+    }
+}
+
+#[test]
 fn read_error_names_its_line() {
     let file = String::from_utf8(run(Redaction::Raw)).unwrap();
     let lines = file.lines().count();

@@ -15,10 +15,25 @@ pub struct Compat {
     /// session. Default yes, for clients that do so, although the specification forbids it. If not,
     /// the last 1024 ids of each are remembered.
     pub reuse_ids: bool,
+    /// The response to a GET that resumes a stream after an event which the server does not keep.
+    /// Default [`UnknownEvent::Refuse`].
+    pub unknown_event: UnknownEvent,
+}
+
+/// The response to a GET that resumes a stream after an event which the server does not keep, or
+/// never sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum UnknownEvent {
+    /// Status 400 with an error: the client learns of the gap.
+    #[default]
+    Refuse,
+    /// The session's own stream, from its oldest event that is kept. For clients that treat a
+    /// refusal as the end of the session, and can do with a gap or with an event twice.
+    ReplayFromOldest,
 }
 
 impl Default for Compat {
     fn default() -> Self {
-        Self { unasked_answers: false, reuse_ids: true }
+        Self { unasked_answers: false, reuse_ids: true, unknown_event: UnknownEvent::Refuse }
     }
 }

@@ -51,7 +51,7 @@ mod weight;
 #[cfg(test)]
 mod tests;
 
-pub use compat::Compat;
+pub use compat::{Compat, UnknownEvent};
 pub use config::{ServerConfig, Sessions, SsePaths};
 pub use event::{Append, Event, Output, SessionEnd};
 pub use hosts::Hosts;

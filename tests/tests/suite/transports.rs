@@ -22,12 +22,10 @@ fn address(server: &Server) -> SocketAddr {
 }
 
 fn options(policy: Policy) -> ClientOptions {
-    ClientOptions::new()
-        .on_elicit(|_form| ElicitResult::Accept(Object::new().with("name", "ann")))
-        .set(move |config| {
-            config.policy = policy;
-            config.timeout = Some(BOUND);
-        })
+    ClientOptions::new().on_elicit(|_form| ElicitResult::Accept(Object::new().with("name", "ann"))).set(move |config| {
+        config.policy = policy;
+        config.timeout = Some(BOUND);
+    })
 }
 
 /// What every transport carries.

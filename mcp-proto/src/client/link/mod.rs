@@ -13,7 +13,7 @@ pub(super) use http::HttpLink;
 use super::env::Env;
 use super::ids::Purpose;
 use super::{Target, Timer};
-use crate::error::Awaited;
+use crate::error::{Awaited, StreamPlace};
 use crate::exchange::{ExchangeEvent, ExchangeId, Sent};
 use crate::http_support::HttpSupport;
 use crate::input::{AuthKey, Authorization, CallId, NotificationId};
@@ -252,6 +252,11 @@ impl Link {
             Self::Duplex(duplex) => duplex.has_reached_server(),
             Self::Http(_, http) => http.has_reached_server(),
         }
+    }
+
+    /// Returns the position in the event stream that is open on this exchange.
+    pub(super) fn place(&self, exchange: ExchangeId) -> Option<StreamPlace> {
+        self.http()?.place(exchange)
     }
 
     /// Returns the call whose response arrives on this exchange.

@@ -2,6 +2,7 @@
 
 mod ask;
 mod calls;
+mod control;
 mod elicitations;
 mod era;
 mod heads;

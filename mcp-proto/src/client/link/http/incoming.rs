@@ -6,7 +6,7 @@ use super::{DeferredStep, ExchangeRole, ExchangeStage, HttpExchange, HttpLink, a
 use crate::client::env::Env;
 use crate::client::ids::{Match, Purpose};
 use crate::client::link::event::LinkEvent;
-use crate::client::{SseDecode, State, Timer};
+use crate::client::{Event, SseDecode, State, Timer};
 use crate::error::DiagnosticKind;
 use crate::exchange::{Closed, Data, ExchangeEvent, ExchangeId, Inbound, Sent, SseEvent};
 use crate::rpc::{ErrorObject, Id, InvalidKind, InvalidMessage, Message, Payload, Response, code};
@@ -85,6 +85,10 @@ impl HttpLink {
                     Data::Invalid(defect) => self.on_defect(env, exchange, defect),
                     Data::Other { event, data } if event == "endpoint" && self.is_sse_stream(exchange) => {
                         self.on_endpoint(env, exchange, &data);
+                    }
+                    Data::Other { event, data } if env.config.control.contains(&event) => {
+                        let stream = Some(self.purpose(exchange));
+                        env.event(Event::Control { stream, event, id, data });
                     }
                     Data::Other { event, .. } => env.diagnose(DiagnosticKind::ControlEvent, event),
                 }

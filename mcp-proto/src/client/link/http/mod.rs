@@ -53,6 +53,8 @@ use stream::Stream;
 #[derive(Debug)]
 pub(in crate::client) struct HttpLink {
     url: HttpTarget,
+    /// The same as text.
+    shown_url: Arc<str>,
     /// That of the URL.
     address: Address,
     /// `None` over Streamable HTTP.
@@ -119,6 +121,7 @@ impl HttpLink {
     /// Creates the link to a server.
     pub(super) fn new(target: HttpTarget, seed: [u8; 32]) -> Self {
         Self {
+            shown_url: target.url().into(),
             address: Address::new(&target),
             url: target,
             sse: None,

@@ -9,20 +9,20 @@ use crate::client::backoff::{Backoff, Brought, LONG, Round, Serves};
 use crate::client::env::Env;
 use crate::client::ids::Purpose;
 use crate::client::{Event, StreamOf, Timer};
-use crate::error::{DiagnosticKind, StreamEnd};
+use crate::error::{DiagnosticKind, StreamEnd, StreamPlace};
 use crate::exchange::{Data, ExchangeId};
 use crate::frame::{Media, media_type};
 use crate::rpc::Message;
 use crate::time::Instant;
 use alloc::borrow::ToOwned;
-use alloc::string::String;
+use alloc::sync::Arc;
 use core::time::Duration;
 
 /// The state of a stream across its exchanges.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     /// The id of the last event that had one.
-    pub(super) cursor: Option<String>,
+    pub(super) cursor: Option<Arc<str>>,
     pub(super) backoff: Backoff,
     repeats: Repeats,
     /// The content that the exchange on the wire has delivered.
@@ -50,7 +50,7 @@ impl Stream {
     /// one (WHATWG HTML section 9.2.6). The stream cannot be resumed from an id that is too long.
     fn on_id(&mut self, id: &str, most: usize) -> bool {
         let fits = !id.is_empty() && id.len() <= most;
-        self.cursor = Some(id).filter(|_| fits).map(ToOwned::to_owned);
+        self.cursor = Some(id).filter(|_| fits).map(Arc::from);
         fits
     }
 
@@ -110,6 +110,23 @@ pub(super) enum NextRound {
 }
 
 impl HttpLink {
+    /// Returns the position in the stream that is open on this exchange.
+    pub(in crate::client::link) fn place(&self, exchange: ExchangeId) -> Option<StreamPlace> {
+        let http = self.exchanges.get(exchange).filter(|http| http.stream.is_open())?;
+        Some(StreamPlace { url: Arc::clone(&self.shown_url), last_event: http.stream.cursor.clone() })
+    }
+
+    /// Returns the purpose of the stream on this exchange.
+    pub(super) fn purpose(&self, exchange: ExchangeId) -> StreamOf {
+        match self.exchanges.get(exchange).map(|http| &http.role) {
+            Some(ExchangeRole::Listener | ExchangeRole::Sse | ExchangeRole::Request(_, Purpose::Listen)) => {
+                StreamOf::Listener
+            }
+            Some(ExchangeRole::Request(_, Purpose::Call(call))) => StreamOf::Call(*call),
+            _ => StreamOf::Own,
+        }
+    }
+
     /// Notes that an item arrived on an exchange.
     pub(super) fn sign_of_life(&mut self, env: &mut Env, exchange: ExchangeId) {
         let idle = env.config.listener_idle;
@@ -145,6 +162,9 @@ impl HttpLink {
             http.stream.backoff.set_retry(retry);
         }
         let fits = id.is_none_or(|id| http.stream.on_id(id, most));
+        if let (Some(place), Some(_)) = (&mut env.stream, id) {
+            place.last_event.clone_from(&http.stream.cursor);
+        }
         if http.is_answer(data) {
             // The stream ends with its response. No later event is compared to it, so its size does
             // not matter.
@@ -225,13 +245,9 @@ impl HttpLink {
         };
         let Some((attempt, wait)) = http.stream.backoff.next(policy, round, random) else { return NextRound::Over };
         http.stage = ExchangeStage::AwaitingResume;
-        let stream = match &http.role {
-            ExchangeRole::Listener | ExchangeRole::Sse => StreamOf::Listener,
-            ExchangeRole::Request(_, Purpose::Call(call)) => StreamOf::Call(*call),
-            _ => StreamOf::Own,
-        };
-        let last_event = http.stream.cursor.clone();
+        let last_event = http.stream.cursor.as_deref().map(ToOwned::to_owned);
         env.timers.set(Timer::Resume(exchange), Some(now + wait));
+        let stream = self.purpose(exchange);
         env.event(Event::Reconnecting { stream, attempt, wait, cause, last_event });
         if let Some((_, wait)) = if_call_waits {
             self.set_resume_by(now + wait);

@@ -406,6 +406,76 @@ fn events_of_other_types_are_skipped() {
     assert_eq!(http.rig.diagnostics(), [DiagnosticKind::ControlEvent]);
 }
 
+// covers: S4-03, S4-11, S2-23, R-17
+#[test]
+fn listed_events_reach_the_application_with_their_stream_and_id() {
+    let mut http = Http::legacy(|config| config.control = ["content", "end"].map(String::from).into());
+    let listener = http.last().0;
+    let call = http.rig.echo();
+    let (exchange, id) = http.last();
+    http.stream(exchange);
+    let event = |event: &str, id: Option<&str>, data: &'static str| {
+        let data = Data::Other { event: event.into(), data: Bytes::from_static(data.as_bytes()) };
+        Inbound::Event(SseEvent { id: id.map(Into::into), retry: None, data })
+    };
+    http.item(exchange, event("content", Some("7"), "{\"part\":1}"));
+    http.item(listener, event("end", None, ""));
+    http.item(exchange, event("other", Some("8"), "x"));
+    http.event(exchange, &result(&id));
+    assert!(http.rig.outcome(call).is_ok(), "the stream goes on");
+    let control = |stream, event: &str, id: Option<&str>, data: &'static str| Event::Control {
+        stream: Some(stream),
+        event: event.into(),
+        id: id.map(Into::into),
+        data: Bytes::from_static(data.as_bytes()),
+    };
+    let seen: Vec<&Event> = http.rig.events.iter().filter(|event| matches!(event, Event::Control { .. })).collect();
+    let expected = [
+        control(StreamOf::Call(call), "content", Some("7"), "{\"part\":1}"),
+        control(StreamOf::Listener, "end", None, ""),
+    ];
+    assert_eq!(seen, expected.iter().collect::<Vec<_>>());
+    assert_eq!(http.rig.diagnostics(), [DiagnosticKind::ControlEvent], "of the one that is not listed");
+}
+
+// covers: S4-04, S4-09, S4-13
+#[test]
+fn diagnostics_of_a_stream_name_its_url_and_last_event() {
+    let mut http = Http::legacy(|_| {});
+    let listener = http.last().0;
+    let bad = |id: Option<&str>| {
+        let data = Data::Invalid(parse(Bytes::from_static(b"{"), 128).unwrap_err());
+        Inbound::Event(SseEvent { id: id.map(Into::into), retry: None, data })
+    };
+    http.item(listener, bad(None));
+    http.item(listener, bad(Some("4")));
+    http.item(listener, bad(None));
+    let call = http.rig.echo();
+    let (exchange, _) = http.last();
+    http.stream(exchange);
+    http.item(exchange, bad(None));
+    assert!(!http.rig.has_ended(call));
+    let place = |event: &Event| match event {
+        Event::Diagnostic(diagnostic) => {
+            let place = diagnostic.stream.as_ref().expect("a stream");
+            assert_eq!(&*place.url, "http://127.0.0.1:8000/mcp?x=1");
+            Some(place.last_event.as_deref().map(ToString::to_string))
+        }
+        _ => None,
+    };
+    let places: Vec<Option<String>> = http.rig.events.iter().filter_map(place).collect();
+    assert_eq!(places, [None, Some("4".into()), Some("4".into()), None]);
+    let Some(Event::Diagnostic(diagnostic)) = http.rig.events.get(1) else { panic!() };
+    assert!(
+        diagnostic.to_string().ends_with("; on the stream of http://127.0.0.1:8000/mcp?x=1 after the event 4"),
+        "{diagnostic}"
+    );
+    // Outside of a stream there is none.
+    http.rig.clear();
+    http.rig.handle_event(ExchangeId(999), ExchangeEvent::Unsent(0));
+    assert!(matches!(&http.rig.events[..], [Event::Diagnostic(diagnostic)] if diagnostic.stream.is_none()));
+}
+
 // covers: S3-05
 #[test]
 fn batch_in_an_event_is_read_element_by_element() {

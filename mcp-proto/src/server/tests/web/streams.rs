@@ -601,3 +601,39 @@ fn unreported_streams_occupy_no_exchange() {
     site.pass(Duration::from_secs(1));
     assert_eq!(site.bench.server.http.streams(), 0);
 }
+
+// covers: R-19, S3-26
+#[test]
+fn unknown_event_is_refused_or_replays_the_own_stream_from_its_oldest() {
+    for replays in [false, true] {
+        let mut site = Site::with(|config| {
+            config.capabilities.tools.get_or_insert_default().list_changed = true;
+            config.capabilities.prompts.get_or_insert_default().list_changed = true;
+            if replays {
+                config.compat.unknown_event = UnknownEvent::ReplayFromOldest;
+            }
+        });
+        let client = site.session("2025-06-18", "{}");
+        let x = site.bare("GET", client.headers());
+        site.bench.server.publish(site.bench.now, Change::Tools);
+        site.bench.server.publish(site.bench.now, Change::Prompts);
+        let said: Vec<String> = site.said(x).into_iter().filter(|line| line.contains("list_changed")).collect();
+        assert_eq!(said.len(), 2, "{said:?}");
+        site.cut(x);
+        for cursor in ["nonsense", "s9-99"] {
+            let x = site.bare("GET", client.after(cursor));
+            if replays {
+                let again: Vec<String> =
+                    site.said(x).into_iter().filter(|line| line.contains("list_changed")).collect();
+                assert_eq!(again, said, "{cursor}");
+                site.cut(x);
+            } else {
+                assert_eq!(site.refusal(x).0, 400, "{cursor}");
+            }
+        }
+        // A known one goes on after it, as always.
+        let x = site.bare("GET", client.after(event(&said[0]).0));
+        let rest: Vec<String> = site.said(x).into_iter().filter(|line| line.contains("list_changed")).collect();
+        assert_eq!(rest, said[1..]);
+    }
+}

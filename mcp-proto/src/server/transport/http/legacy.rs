@@ -17,7 +17,7 @@ use crate::server::era::{Parts, Transport};
 use crate::server::keys::{ReplyTo, SessionRef};
 use crate::server::response::ErrorReply;
 use crate::server::session::Negotiated;
-use crate::server::{Server, ServerConfig, SessionEnd, Sessions};
+use crate::server::{Server, ServerConfig, SessionEnd, Sessions, UnknownEvent};
 use crate::version::{Era, ProtocolVersion};
 use alloc::format;
 use alloc::string::String;
@@ -327,13 +327,17 @@ impl Server {
             Ok(session) => session,
             Err(rejection) => return self.env.reject(x, None, 400, &rejection),
         };
+        let replays = self.shared.config.compat.unknown_event == UnknownEvent::ReplayFromOldest;
         let mut cursors = head.headers.all(CURSOR).map(str::trim);
         let attached = match cursors.next() {
             // An empty cursor counts as no cursor (WHATWG HTML section 9.2.4).
-            None | Some("") if self.is_serving() => self.attach_own(x, session),
+            None | Some("") if self.is_serving() => self.attach_own(x, session, false),
             None | Some("") => Err(bad_request("the server is shutting down")),
             Some(cursor) if cursors.any(|other| other != cursor) => Err(bad_request("there is more than one cursor")),
-            Some(cursor) => self.attach_after(x, session, cursor),
+            Some(cursor) => match self.attach_after(x, session, cursor) {
+                Err(_) if replays && self.is_serving() => self.attach_own(x, session, true),
+                attached => attached,
+            },
         };
         match attached {
             Ok(()) => {}

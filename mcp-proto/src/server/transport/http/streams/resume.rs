@@ -30,8 +30,14 @@ impl HttpState {
 }
 
 impl Server {
-    /// Attaches an exchange to the session's own stream, after the last event that was sent.
-    pub(in super::super) fn attach_own(&mut self, x: ExchangeId, session: SessionKey) -> Result<(), ErrorReply> {
+    /// Attaches an exchange to the session's own stream, after the last event that was sent. With
+    /// `replays`, before the oldest event that is kept.
+    pub(in super::super) fn attach_own(
+        &mut self,
+        x: ExchangeId,
+        session: SessionKey,
+        replays: bool,
+    ) -> Result<(), ErrorReply> {
         let negotiated = SessionRef::Http(session).get(&self.env, &self.http).and_then(|session| session.negotiated());
         let version = negotiated.map(|negotiated| negotiated.version);
         let Some(version) = version else { return Err(bad_request("Session not found")) };
@@ -41,7 +47,8 @@ impl Server {
             session.set_ready();
         }
         self.http.check_streams(&self.env, x, key)?;
-        let after = self.http.streams.get(&key).and_then(|stream| stream.said).unwrap_or(0);
+        let said = self.http.streams.get(&key).and_then(|stream| stream.said);
+        let after = said.filter(|_| !replays).unwrap_or(0);
         self.attach(x, key, after, true);
         Ok(())
     }
