@@ -4,7 +4,7 @@ use super::env::Env;
 use super::ids::{Match, Purpose};
 use super::link::{Discarded, Link, LinkEvent, Parked, SessionLoss, SubscriptionEnd};
 use super::phase::{HandshakeEvent, Phase};
-use super::{Client, Event, Malformed, Repeat, State, Termination, Timer, watching};
+use super::{Client, ControlEvent, Event, Malformed, Repeat, State, Termination, Timer, watching};
 use crate::error::{CallError, DiagnosticKind, NegotiationCause, Stage, StreamEnd};
 use crate::exchange::{Closed, ExchangeId, Sent};
 use crate::input::{AuthKey, AuthToken, Authorization, CallId};
@@ -360,7 +360,8 @@ impl Client {
             return self.on_denied(exchange, &defect);
         }
         if let Some(event) = self.control_of(&defect) {
-            return self.env.event(Event::Control { stream: None, event, id: None, data: defect.head });
+            let control = ControlEvent { stream: None, event, id: None, data: defect.head };
+            return self.env.event(Event::Control(Box::new(control)));
         }
         self.env.diagnose(DiagnosticKind::BadMessage, format!("{defect}: {head}"));
         if self.env.config.compat.malformed == Malformed::Fatal {

@@ -222,16 +222,7 @@ pub enum Event {
     /// ([`ClientConfig::control`]), or on a duplex connection a JSON object that is no JSON-RPC
     /// message, whose member `type` it lists. The protocol defines no meaning: the stream continues.
     /// Dropped like a notification when the queue is full.
-    Control {
-        /// The purpose of the stream. `None` on a duplex connection.
-        stream: Option<StreamOf>,
-        /// The type of the event.
-        event: String,
-        /// The id of the event, which is also the last event id of its stream.
-        id: Option<String>,
-        /// Its data, unparsed; on a duplex connection the whole object.
-        data: Bytes,
-    },
+    Control(Box<ControlEvent>),
     /// A notification that belongs to no call.
     Notification {
         /// Its method.
@@ -261,6 +252,19 @@ pub enum Event {
     /// The client has terminated. Emitted exactly once, as the last output, after the end of every
     /// call.
     Terminated(Termination),
+}
+
+/// An event that has no meaning in the protocol.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ControlEvent {
+    /// The purpose of the stream. `None` on a duplex connection.
+    pub stream: Option<StreamOf>,
+    /// The type of the event.
+    pub event: String,
+    /// The id of the event, which is also the last event id of its stream.
+    pub id: Option<String>,
+    /// Its data, unparsed; on a duplex connection the whole object.
+    pub data: Bytes,
 }
 
 /// The purpose of an event stream.

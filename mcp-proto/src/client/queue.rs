@@ -65,8 +65,9 @@ impl Weigh for Event {
             Self::Changed(Change::Resource(uri)) => Weight::Notification(EVENT + uri.capacity()),
             Self::Changed(_) => Weight::Notification(EVENT),
             Self::Log { message, .. } => Weight::Notification(EVENT + message.heap_size()),
-            Self::Control { event, id, data, .. } => {
-                Weight::Notification(EVENT + event.len() + id.as_ref().map_or(0, String::len) + data.len())
+            Self::Control(control) => {
+                let id = control.id.as_ref().map_or(0, String::len);
+                Weight::Notification(EVENT + control.event.len() + id + control.data.len())
             }
             Self::Elicited(id) => Weight::Notification(EVENT + id.len()),
             Self::Diagnostic(diagnostic) => Weight::of_diagnostic(diagnostic),

@@ -55,7 +55,8 @@ enum Codec {
     Server(http1::ServerCodec),
     /// A client's WebSocket before the handshake is complete. Boxed: it is short-lived and large.
     Opening(Box<WsOpening>),
-    Ws(WsChannel),
+    /// Boxed: most connections are no WebSockets.
+    Ws(Box<WsChannel>),
     /// HTTP without the feature `http`, and why nothing is parsed.
     Unsupported(String),
 }
@@ -184,7 +185,7 @@ impl Conn {
                 let item = opening.http.poll_item()?;
                 match opening.open(&item, &mut self.written) {
                     None => {}
-                    Some(Ok(channel)) => self.codec = Codec::Ws(channel),
+                    Some(Ok(channel)) => self.codec = Codec::Ws(Box::new(channel)),
                     Some(Err(why)) => {
                         self.codec = Codec::Unsupported(why.into());
                         return None;
@@ -288,7 +289,7 @@ impl Conn {
                 Ok((rest, limits)) => {
                     let mut channel = WsChannel::new(Role::Server, limits, support);
                     rest.for_each(|bytes| channel.bytes(bytes));
-                    self.codec = Codec::Ws(channel);
+                    self.codec = Codec::Ws(Box::new(channel));
                 }
                 Err(why) => self.refused = Some(why),
             }

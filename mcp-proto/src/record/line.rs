@@ -138,7 +138,7 @@ fn outline(event: &Event) -> (&'static str, Option<u64>) {
         Event::Changed(Change::Resource(_)) => ("resource-changed", None),
         Event::Watching(_) => ("watching", None),
         Event::Log { call, .. } => ("log", call.map(|call| call.0)),
-        Event::Control { .. } => ("control", None),
+        Event::Control(_) => ("control", None),
         Event::Elicited(_) => ("elicited", None),
         Event::AuthNeeded { token, .. } => ("auth-needed", Some(token.key().number())),
         Event::Reconnecting { attempt, .. } => ("reconnecting", Some((*attempt).into())),

@@ -28,6 +28,7 @@ mod turn;
 mod web_socket;
 
 use timers::{Due, RateFloor};
+use web_socket::WebSocket;
 
 /// Maximum number of unreported bytes of a request that was answered, in bytes: about as much as a
 /// socket accepts at once.
@@ -89,10 +90,8 @@ pub struct Connection {
     left: bool,
     /// The last instruction to the driver: whether to read.
     reads: bool,
-    /// The client's handshake of a WebSocket, until the connection is open.
-    handshake: Option<Box<RequestHead>>,
-    /// WebSocket: when the latest byte was received.
-    heard: Instant,
+    /// The state of a WebSocket.
+    web_socket: Option<Box<WebSocket>>,
 }
 
 /// An instruction of a connection for its driver, in order.
@@ -155,7 +154,7 @@ impl Connection {
     pub fn web_socket(head: RequestHead, seed: [u8; 32], limits: &FrameLimits, now: Instant) -> Self {
         let mut connection = Self::client(Kind::WsClient, false, limits, now);
         connection.conn = connection.conn.with_seed(&connection.limits, seed);
-        connection.handshake = Some(Box::new(head));
+        connection.web_socket = Some(Box::new(WebSocket::asking(head, now)));
         connection
     }
 
@@ -221,8 +220,7 @@ impl Connection {
             traffic: Traffic::default(),
             left: false,
             reads: true,
-            handshake: None,
-            heard: now,
+            web_socket: None,
         }
     }
 

@@ -5,6 +5,7 @@ use mcp_blocking::{
     CallError, Client, ClientOptions, ElicitResult, Form, IntoTarget, Object, Progress, Router, ToolError,
     connect_with, schema, serve_http, serve_stdio, tool, tools,
 };
+use mcp_proto::server::SsePaths;
 use std::error::Error;
 use std::time::Duration;
 
@@ -12,7 +13,11 @@ use std::time::Duration;
 fn server() -> Router {
     Router::new("quickstart", env!("CARGO_PKG_VERSION"))
         .instructions("Tools to try a client with.")
-        .configure(|config| config.validate = Some(schema::validator()))
+        .configure(|config| {
+            config.validate = Some(schema::validator());
+            config.sse = Some(SsePaths::default());
+            config.web_socket = true;
+        })
         .tool(tool("add").describe("Adds two integers").input::<Add>().read_only(), |_cx, add: Add| {
             Ok(add.a.checked_add(add.b).ok_or("the sum is too large")?)
         })
@@ -46,9 +51,9 @@ fn server() -> Router {
 
 /// Is the server, until the client is gone.
 pub(crate) fn serve(options: &Options) -> Result<(), Box<dyn Error>> {
-    if options.http {
+    if let Some(web) = options.web {
         let http = serve_http(server(), "127.0.0.1:0")?;
-        println!("http://{}/mcp", http.local_addr().expect("an address"));
+        println!("{}", web.url(http.local_addr().expect("an address")));
         http.wait();
         return Ok(());
     }
@@ -58,12 +63,12 @@ pub(crate) fn serve(options: &Options) -> Result<(), Box<dyn Error>> {
 /// Is the client.
 pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     if let Some(url) = options.url() {
-        return tour(options, "HTTP", url);
+        return tour(options, "the web", url);
     }
-    if options.http {
+    if let Some(web) = options.web {
         let http = serve_http(server(), "127.0.0.1:0")?;
-        let url = format!("http://{}/mcp", http.local_addr().expect("an address"));
-        tour(options, "HTTP", url.as_str())?;
+        let url = web.url(http.local_addr().expect("an address"));
+        tour(options, &url, url.as_str())?;
         http.stop(Duration::from_secs(1));
         return Ok(());
     }

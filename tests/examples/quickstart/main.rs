@@ -1,10 +1,12 @@
-//! A tour of the engine in one program: a client and a server over a pipe or over HTTP, with
-//! threads or with smol.
+//! A tour of the engine in one program: a client and a server over a pipe or over a transport of
+//! the web, with threads or with smol.
 //!
 //! ```text
 //! cargo run --example quickstart                    our own server as a child process, blocking
 //! cargo run --example quickstart -- --smol          the same with smol
 //! cargo run --example quickstart -- --http          the same over HTTP on loopback
+//! cargo run --example quickstart -- --sse           the same over HTTP+SSE of 2024-11-05
+//! cargo run --example quickstart -- --ws            the same over a WebSocket
 //! cargo run --example quickstart -- --legacy        the same with a legacy client
 //! cargo run --example quickstart -- npx -y @modelcontextprotocol/server-everything
 //! cargo run --example quickstart -- --tool echo --args '{"message":"hi"}' \
@@ -19,17 +21,18 @@ mod smol;
 
 use mcp_proto::client::{ClientConfig, Policy};
 use mcp_proto::{Program, RawJson, Tool};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 /// What the command line asks for.
 #[derive(Default)]
 struct Options {
     smol: bool,
-    http: bool,
+    web: Option<Web>,
     legacy: bool,
     /// The command is this example's own server: take the whole tour.
     tour: bool,
-    /// Be the server, on standard input and output, or with `--http` on a free port of loopback.
+    /// Be the server, on standard input and output, or on a free port of loopback.
     serve: bool,
     tool: Option<String>,
     args: Option<RawJson>,
@@ -37,12 +40,31 @@ struct Options {
     command: Vec<String>,
 }
 
+/// A transport over TCP.
+#[derive(Clone, Copy)]
+enum Web {
+    Http,
+    Sse,
+    WebSocket,
+}
+
+impl Web {
+    /// Its URL at our server. The client needs nothing else.
+    fn url(self, server: SocketAddr) -> String {
+        match self {
+            Self::Http => format!("http://{server}/mcp"),
+            Self::Sse => format!("http://{server}/sse"),
+            Self::WebSocket => format!("ws://{server}/mcp"),
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let options = match parse(std::env::args().skip(1)) {
         Ok(options) => options,
         Err(why) => {
             eprintln!(
-                "quickstart: {why}\nusage: quickstart [--smol] [--http] [--legacy] [--tool NAME --args JSON] [COMMAND... | URL]"
+                "quickstart: {why}\nusage: quickstart [--smol] [--http | --sse | --ws] [--legacy] [--tool NAME --args JSON] [COMMAND... | URL]"
             );
             return ExitCode::from(2);
         }
@@ -67,7 +89,9 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
     while let Some(word) = words.next() {
         match word.as_str() {
             "--smol" => options.smol = true,
-            "--http" => options.http = true,
+            "--http" => options.web = Some(Web::Http),
+            "--sse" => options.web = Some(Web::Sse),
+            "--ws" => options.web = Some(Web::WebSocket),
             "--legacy" => options.legacy = true,
             "--tour" => options.tour = true,
             "--serve" => options.serve = true,

@@ -6,6 +6,7 @@ use mcp_smol::{
     connect_driven, schema, serve_http, serve_stdio, tool, tools,
 };
 use smol::Timer;
+use mcp_proto::server::SsePaths;
 use std::error::Error;
 use std::time::Duration;
 
@@ -13,7 +14,11 @@ use std::time::Duration;
 fn server() -> Router {
     Router::new("quickstart", env!("CARGO_PKG_VERSION"))
         .instructions("Tools to try a client with.")
-        .configure(|config| config.validate = Some(schema::validator()))
+        .configure(|config| {
+            config.validate = Some(schema::validator());
+            config.sse = Some(SsePaths::default());
+            config.web_socket = true;
+        })
         .tool_async(tool("add").describe("Adds two integers").input::<Add>().read_only(), |_cx, add: Add| async move {
             Ok(add.a.checked_add(add.b).ok_or("the sum is too large")?)
         })
@@ -53,9 +58,9 @@ fn server() -> Router {
 /// Is the server, until the client is gone.
 pub(crate) fn serve(options: &Options) -> Result<(), Box<dyn Error>> {
     smol::block_on(async {
-        if options.http {
+        if let Some(web) = options.web {
             let http = serve_http(server(), "127.0.0.1:0").await?;
-            println!("http://{}/mcp", http.local_addr().expect("an address"));
+            println!("{}", web.url(http.local_addr().expect("an address")));
             http.wait().await;
             return Ok(());
         }
@@ -67,12 +72,12 @@ pub(crate) fn serve(options: &Options) -> Result<(), Box<dyn Error>> {
 pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     smol::block_on(async {
         if let Some(url) = options.url() {
-            return tour(options, "HTTP", url).await;
+            return tour(options, "the web", url).await;
         }
-        if options.http {
+        if let Some(web) = options.web {
             let http = serve_http(server(), "127.0.0.1:0").await?;
-            let url = format!("http://{}/mcp", http.local_addr().expect("an address"));
-            tour(options, "HTTP", url.as_str()).await?;
+            let url = web.url(http.local_addr().expect("an address"));
+            tour(options, &url, url.as_str()).await?;
             http.stop(Duration::from_secs(1)).await;
             return Ok(());
         }

@@ -27,8 +27,9 @@ fn listed_objects_on_a_duplex_connection_reach_the_application() {
         .events
         .iter()
         .filter_map(|event| match event {
-            Event::Control { stream: None, event, id: None, data } => {
-                Some((event.clone(), serde_json::from_slice(data).unwrap()))
+            Event::Control(control) => {
+                assert_eq!((control.stream, &control.id), (None, &None));
+                Some((control.event.clone(), serde_json::from_slice(&control.data).unwrap()))
             }
             _ => None,
         })

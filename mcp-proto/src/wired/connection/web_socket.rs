@@ -3,17 +3,34 @@
 //! (section 7.1.1).
 
 use super::{Connection, ConnectionRole, Due};
-use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Outbound, Peer, ResponseHead, Sent, Shutdown};
+use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Outbound, Peer, RequestHead, ResponseHead, Sent, Shutdown};
 use crate::frame::CloseCode;
+use crate::time::Instant;
 use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
+
+/// The state of a WebSocket.
+#[derive(Debug)]
+pub(super) struct WebSocket {
+    /// The client's handshake, until the connection is open.
+    handshake: Option<RequestHead>,
+    /// When the latest byte was received.
+    heard: Instant,
+}
+
+impl WebSocket {
+    pub(super) const fn asking(handshake: RequestHead, now: Instant) -> Self {
+        Self { handshake: Some(handshake), heard: now }
+    }
+}
 
 impl Connection {
     /// Client: sends the handshake. Until the server has accepted it, the exchange is not open.
     pub(super) fn ask_for_web_socket(&mut self) {
-        if let Some(head) = self.handshake.take() {
-            self.conn.encode(Outbound::Request { head: *head, body: Bytes::new() });
+        if let Some(head) = self.web_socket.as_mut().and_then(|socket| socket.handshake.take()) {
+            self.conn.encode(Outbound::Request { head, body: Bytes::new() });
             self.collect();
             self.arm(self.limits.open_timeout, Due::Answer);
         }
@@ -87,15 +104,16 @@ impl Connection {
 
     /// Starts the time after which a silent peer is asked for a sign of life.
     fn await_sign_of_life(&mut self) {
-        self.heard = self.now;
+        self.web_socket = Some(Box::new(WebSocket { handshake: None, heard: self.now }));
         self.timer = self.limits.ping_interval.map(|after| (self.now + after, Due::Ping));
     }
 
     /// Asks the peer for a sign of life, if it was silent.
     pub(super) fn ping_web_socket(&mut self) {
-        let Some(interval) = self.limits.ping_interval else { return };
-        if self.now.since(self.heard) < interval {
-            self.timer = Some((self.heard + interval, Due::Ping));
+        let (Some(interval), Some(socket)) = (self.limits.ping_interval, &self.web_socket) else { return };
+        let due = socket.heard + interval;
+        if self.now < due {
+            self.timer = Some((due, Due::Ping));
             return;
         }
         self.conn.ping();
@@ -105,7 +123,9 @@ impl Connection {
 
     /// A byte of the peer was received.
     pub(super) fn on_sign_of_life(&mut self) {
-        self.heard = self.now;
+        if let Some(socket) = &mut self.web_socket {
+            socket.heard = self.now;
+        }
         if let Some((_, Due::Pong)) = self.timer {
             self.await_sign_of_life();
         }

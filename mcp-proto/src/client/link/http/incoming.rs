@@ -6,11 +6,12 @@ use super::{DeferredStep, ExchangeRole, ExchangeStage, HttpExchange, HttpLink, a
 use crate::client::env::Env;
 use crate::client::ids::{Match, Purpose};
 use crate::client::link::event::LinkEvent;
-use crate::client::{Event, SseDecode, State, Timer};
+use crate::client::{ControlEvent, Event, SseDecode, State, Timer};
 use crate::error::DiagnosticKind;
 use crate::exchange::{Closed, Data, ExchangeEvent, ExchangeId, Inbound, Sent, SseEvent};
 use crate::rpc::{ErrorObject, Id, InvalidKind, InvalidMessage, Message, Payload, Response, code};
 use crate::time::Instant;
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
 
@@ -88,7 +89,7 @@ impl HttpLink {
                     }
                     Data::Other { event, data } if env.config.control.contains(&event) => {
                         let stream = Some(self.purpose(exchange));
-                        env.event(Event::Control { stream, event, id, data });
+                        env.event(Event::Control(Box::new(ControlEvent { stream, event, id, data })));
                     }
                     Data::Other { event, .. } => env.diagnose(DiagnosticKind::ControlEvent, event),
                 }

@@ -423,13 +423,12 @@ fn listed_events_reach_the_application_with_their_stream_and_id() {
     http.item(exchange, event("other", Some("8"), "x"));
     http.event(exchange, &result(&id));
     assert!(http.rig.outcome(call).is_ok(), "the stream goes on");
-    let control = |stream, event: &str, id: Option<&str>, data: &'static str| Event::Control {
-        stream: Some(stream),
-        event: event.into(),
-        id: id.map(Into::into),
-        data: Bytes::from_static(data.as_bytes()),
+    let control = |stream, event: &str, id: Option<&str>, data: &'static str| {
+        let (event, id) = (event.into(), id.map(Into::into));
+        let data = Bytes::from_static(data.as_bytes());
+        Event::Control(ControlEvent { stream: Some(stream), event, id, data }.into())
     };
-    let seen: Vec<&Event> = http.rig.events.iter().filter(|event| matches!(event, Event::Control { .. })).collect();
+    let seen: Vec<&Event> = http.rig.events.iter().filter(|event| matches!(event, Event::Control(_))).collect();
     let expected = [
         control(StreamOf::Call(call), "content", Some("7"), "{\"part\":1}"),
         control(StreamOf::Listener, "end", None, ""),

@@ -50,7 +50,7 @@ impl Stream {
     }
 }
 
-// covers: SSE24-S-003, SSE24-S-004, SSE24-S-006, S3-46, B-263
+// covers: SSE24-S-003, SSE24-S-004, SSE24-S-006, SSE24-S-010, S3-46, B-263
 #[test]
 fn stream_names_its_endpoint_and_carries_the_responses() {
     let mut site = with_sse(|_| {});
@@ -127,7 +127,7 @@ fn other_requests_are_refused_with_the_status_that_says_why() {
     assert_eq!(site.said(x), ["202 "]);
 }
 
-// covers: SSE24-S-001, S3-43, S3-45, B-271
+// covers: SSE24-S-001, SSE24-S-002, S3-43, S3-45
 #[test]
 fn hosts_origins_and_admission_hold_on_both_paths() {
     for (field, value) in [("Host", "evil.example"), ("Origin", "https://evil.example")] {
