@@ -111,8 +111,10 @@ fn other_requests_are_refused_with_the_status_that_says_why() {
     let x = site.bare_at(&stream.target, "GET", Headers::new());
     assert_eq!((site.refusal(x).0, site.head(x).headers.get("allow")), (405, Some("POST")));
     for (target, status) in [("/messages", 400), ("/messages?other=1", 400), ("/messages?sessionId=nope", 404)] {
+        site.codes();
         let x = site.post_at(target, Headers::new(), &call(9));
-        assert_eq!(site.refusal(x).0, status, "{target}");
+        assert_eq!(site.refusal(x), (status, -32600), "{target}");
+        assert_eq!(site.codes(), ["bad-session"], "{target}");
     }
     let x = site.post_at(&stream.target, Headers::new().with("Content-Type", "text/plain"), &call(9));
     assert_eq!(site.refusal(x).0, 415);

@@ -399,7 +399,7 @@ pub(super) fn bad_request(why: &str) -> ErrorReply {
     ErrorReply { status: Some(400), ..ErrorReply::new(DiagnosticKind::BadSession, code::INVALID_REQUEST, why) }
 }
 
-fn missing_session() -> ErrorReply {
+pub(super) fn missing_session() -> ErrorReply {
     bad_request("Missing session ID")
 }
 
@@ -414,7 +414,7 @@ fn other_version(named: ProtocolVersion, agreed: ProtocolVersion) -> ErrorReply 
 
 /// The error for a session that has ended, was never opened, or belongs to another principal. It
 /// does not distinguish these cases.
-fn unknown_session() -> ErrorReply {
+pub(super) fn unknown_session() -> ErrorReply {
     ErrorReply { status: Some(404), ..bad_request("Session not found") }
 }
 

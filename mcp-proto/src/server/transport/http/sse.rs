@@ -3,6 +3,7 @@
 //! Together they are a duplex connection of the older revisions, whose messages to the client are
 //! events. It ends with its stream.
 
+use super::legacy::{missing_session, unknown_session};
 use super::{Accepts, HttpState, is_json};
 use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Headers, Inbound, Outbound, RequestHead};
@@ -89,12 +90,12 @@ impl Server {
             return self.env.refuse(x, 415, Headers::new(), "the content type must be application/json");
         }
         let Some(id) = session_of(head) else {
-            return self.env.refuse(x, 400, Headers::new(), "Missing session ID");
+            return self.env.reject(x, None, 400, &missing_session());
         };
         let stream = self.http.sse.get(&Hash::hash(id.as_bytes())).copied();
         let principal = self.env.caller(x).principal;
         let Some(stream) = stream.filter(|stream| self.env.caller(*stream).principal == principal) else {
-            return self.env.refuse(x, 404, Headers::new(), "Session not found");
+            return self.env.reject(x, None, 404, &unknown_session());
         };
         // A client whose responses pile up unread must not cause more of them.
         if !self.env.has_room(stream, 0) {
