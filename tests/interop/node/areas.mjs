@@ -58,7 +58,8 @@ export const areas = {
     async variable(session) {
         assert.deepEqual(await complete(session, { type: 'ref/resource', uri: 'greet://{name}' }, 'B'), ['Bob']);
     },
-    async schema({ client }) {
+    async schema({ client }, { revision }) {
+        if (revision < '2025-06-18') return false;
         const { tools } = await client.listTools();
         const { outputSchema } = tools.find(({ name }) => name === 'add');
         assert.deepEqual(outputSchema.properties.sum, { type: 'integer' });

@@ -1,5 +1,6 @@
 // A client on the official TypeScript SDK, 1.x: `client1.mjs legacy REVISION PROGRAM ARGUMENTS...`, or a URL in the place of the program.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import {
@@ -28,7 +29,8 @@ await run(async (_mode, server) => {
     };
     const errors = [];
     client.onerror = (why) => errors.push(why);
-    const transport = server.url ? new StreamableHTTPClientTransport(server.url) : new StdioClientTransport(server);
+    const Web = server.sse ? SSEClientTransport : StreamableHTTPClientTransport;
+    const transport = server.url ? new Web(server.url) : new StdioClientTransport(server);
     // The SDK keeps the revision to itself but for the transports that put it into a header: it tells those.
     let revision;
     const tell = transport.setProtocolVersion?.bind(transport);

@@ -1,6 +1,11 @@
 // A client on the official TypeScript SDK, 2.x: `client2.mjs auto|modern|legacy REVISION PROGRAM ARGUMENTS...`, or a URL in the place of
 // the program.
-import { Client, ResourceNotFoundError, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import {
+    Client,
+    ResourceNotFoundError,
+    SSEClientTransport,
+    StreamableHTTPClientTransport,
+} from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { capabilities, completed, elicit, heard, logged, roots, sample, updated } from './heard.mjs';
 import { run } from './steps.mjs';
@@ -23,7 +28,8 @@ await run(async (mode, server) => {
     };
     const errors = [];
     client.onerror = (why) => errors.push(why);
-    const transport = server.url ? new StreamableHTTPClientTransport(server.url) : new StdioClientTransport(server);
+    const Web = server.sse ? SSEClientTransport : StreamableHTTPClientTransport;
+    const transport = server.url ? new Web(server.url) : new StdioClientTransport(server);
     await client.connect(transport);
     return {
         client,

@@ -1,6 +1,7 @@
-// A server on the official TypeScript SDK, 1.x: `server1.mjs`, or `server1.mjs PORT [--stateless] [--json]` over HTTP.
+// A server on the official TypeScript SDK, 1.x: `server1.mjs`, or `server1.mjs PORT [--stateless] [--json] [--sse]` over HTTP.
 import { completable } from '@modelcontextprotocol/sdk/server/completable.js';
 import { McpServer, ResourceTemplate } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { SSEServerTransport } from '@modelcontextprotocol/sdk/server/sse.js';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import {
@@ -59,6 +60,23 @@ function create() {
 
 if (options.port === undefined) {
     await create().connect(new StdioServerTransport());
+} else if (options.sse) {
+    const transports = new Map();
+    serve(async (request, response) => {
+        const url = new URL(request.url, 'http://127.0.0.1');
+        if (url.pathname === '/sse' && request.method === 'GET') {
+            const transport = new SSEServerTransport('/messages', response);
+            transports.set(transport.sessionId, transport);
+            response.on('close', () => transports.delete(transport.sessionId));
+            await create().connect(transport);
+        } else if (url.pathname === '/messages' && request.method === 'POST') {
+            const transport = transports.get(url.searchParams.get('sessionId'));
+            if (transport) await transport.handlePostMessage(request, response);
+            else response.writeHead(404).end('Session not found');
+        } else {
+            response.writeHead(url.pathname === '/sse' ? 405 : 404).end();
+        }
+    });
 } else {
     const begin = async (settings) => {
         const transport = new StreamableHTTPServerTransport(settings);

@@ -1,5 +1,5 @@
 // What the servers have in common over HTTP. Each tells its answers as lines `METHOD STATUS`, with ` after ID` where the client has asked
-// for the rest of a stream.
+// for the rest of a stream, and the end of each stream that was asked for as `GET ended`.
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import { Readable } from 'node:stream';
@@ -7,12 +7,18 @@ import { Readable } from 'node:stream';
 const [port, ...flags] = process.argv.slice(2);
 
 // What the command line says.
-export const options = { port, stateless: flags.includes('--stateless'), json: flags.includes('--json') };
+export const options = {
+    port,
+    stateless: flags.includes('--stateless'),
+    json: flags.includes('--json'),
+    sse: flags.includes('--sse'),
+};
 
 // Tells the answer to a request.
 export function tell(request, response) {
     const last = request.headers['last-event-id'];
     const write = response.writeHead;
+    if (request.method === 'GET') response.on('close', () => console.log('GET ended'));
     response.writeHead = (status, ...more) => {
         console.log(request.method, status, ...(last === undefined ? [] : [`after ${last}`]));
         return write.call(response, status, ...more);

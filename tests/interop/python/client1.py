@@ -3,11 +3,12 @@
 from contextlib import asynccontextmanager
 
 from mcp import ClientSession, McpError, StdioServerParameters, types
+from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from heard import heard, logged
-from steps import run, web
+from steps import LARGE, run, sse, web
 
 
 class Session:
@@ -16,6 +17,7 @@ class Session:
     takes_notes = False
 
     types = types
+    large = LARGE
 
     def __init__(self, session, revision):
         self.session = self.client = session
@@ -122,9 +124,14 @@ async def message(message):
 
 @asynccontextmanager
 async def connected(_, command, arguments):
-    stdio = StdioServerParameters(command=command, args=arguments)
+    if sse:
+        transport = sse_client(command)
+    elif web:
+        transport = streamable_http_client(command)
+    else:
+        transport = stdio_client(StdioServerParameters(command=command, args=arguments))
     async with (
-        streamable_http_client(command) if web else stdio_client(stdio) as streams,
+        transport as streams,
         ClientSession(
             *streams[:2],
             elicitation_callback=elicit,

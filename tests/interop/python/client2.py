@@ -5,12 +5,13 @@ from contextlib import asynccontextmanager
 
 import mcp_types as types
 from mcp import Client, MCPError
+from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from answers2 import SAMPLES, Notes, elicit, message, of, roots, sample
 from heard import heard, logged
-from steps import run, web
+from steps import LARGE, run, sse, web
 
 
 class Session:
@@ -18,6 +19,8 @@ class Session:
     takes_notes = True
     types = types
     of = staticmethod(of)
+    # Over HTTP+SSE it takes events of 1 MiB at most.
+    large = LARGE // 2 if sse else LARGE
 
     def __init__(self, client):
         self.client = client
@@ -75,11 +78,15 @@ class Session:
 
 @asynccontextmanager
 async def connected(mode, command, arguments):
-    client = Client(
+    if sse:
+        transport = sse_client(command)
+    elif web:
         # By default it takes events of 1 MiB at most.
-        streamable_http_client(command, max_sse_event_size=4 << 20)
-        if web
-        else StdioServerParameters(command=command, args=arguments),
+        transport = streamable_http_client(command, max_sse_event_size=4 << 20)
+    else:
+        transport = StdioServerParameters(command=command, args=arguments)
+    client = Client(
+        transport,
         mode={"modern": "2026-07-28", "stateless": "legacy"}.get(mode, mode),
         elicitation_callback=elicit,
         sampling_callback=sample,

@@ -5,13 +5,13 @@ from contextlib import asynccontextmanager
 
 import mcp_types as types
 from fastmcp import Client
-from fastmcp.client.transports import StdioTransport, StreamableHttpTransport
+from fastmcp.client.transports import SSETransport, StdioTransport, StreamableHttpTransport
 from mcp import MCPError
 from mcp.client.subscriptions import listen
 
 from answers2 import SAMPLES, Notes, elicit, message, of, roots, sample
 from heard import heard, logged
-from steps import run, web
+from steps import LARGE, run, sse, web
 
 
 class Session:
@@ -19,6 +19,8 @@ class Session:
     takes_notes = True
     types = types
     of = staticmethod(of)
+    # Over HTTP+SSE it takes events of 1 MiB at most.
+    large = LARGE // 2 if sse else LARGE
 
     def __init__(self, client):
         self.fast = client
@@ -93,8 +95,14 @@ async def rooted(context):
 
 @asynccontextmanager
 async def connected(mode, command, arguments):
+    if sse:
+        transport = SSETransport(command)
+    elif web:
+        transport = StreamableHttpTransport(command)
+    else:
+        transport = StdioTransport(command, arguments, keep_alive=False)
     client = Client(
-        StreamableHttpTransport(command) if web else StdioTransport(command, arguments, keep_alive=False),
+        transport,
         mode={"modern": "2026-07-28", "stateless": "legacy"}.get(mode, mode),
         elicitation_handler=answer,
         sampling_handler=sampled,

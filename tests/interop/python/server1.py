@@ -31,7 +31,11 @@ async def echo(text: str) -> str:
     return text
 
 
-@server.tool(description="Counts, reports each step, and pauses so many seconds after it", structured_output=False)
+@server.tool(
+    description="Counts, reports each step, and pauses so many seconds after it",
+    annotations=types.ToolAnnotations(readOnlyHint=True),
+    structured_output=False,
+)
 async def count(steps: int, ctx: Context, pause: float = 0) -> str:
     for step in range(1, steps + 1):
         await ctx.report_progress(step, steps, f"step {step}")

@@ -1,11 +1,13 @@
 """The steps that a client takes with our server, one line of output for each. A session hides what differs between the SDKs."""
 
 import asyncio
+import json
 import sys
 import traceback
 from contextlib import AsyncExitStack
 
 from areas import AREAS, AREAS_IN_SESSION
+import anyio
 from heard import SOON, heard, same, text
 
 MANY = 100
@@ -15,8 +17,10 @@ TOOLS = ["add", "cancelled", "change", "consult", "count", "echo", "fail", "gree
 TOOLS += ["roots", "sample", "touch", "wait"]
 # Whether the server is at a URL, and not a program.
 web = sys.argv[3].startswith("http:")
+# Whether it speaks HTTP+SSE there.
+sse = web and sys.argv[3].endswith("/sse")
 # Whether the client can come back for the rest of a stream.
-resumes = sys.argv[1] != "stateless" and sys.argv[2] == "2025-11-25"
+resumes = not sse and sys.argv[1] != "stateless" and sys.argv[2] == "2025-11-25"
 
 
 async def counted(session, pause):
@@ -38,8 +42,16 @@ async def listing(session, _):
     same([name for name in await session.list() if not name.startswith("changed-")], TOOLS)
 
 
-async def structured(session, _):
-    same(session.structured(await session.call("add", {"a": 2, "b": 3})), {"sum": 5})
+async def added(session, wanted, a, b):
+    """The result of that tool, which is a text before 2025-06-18."""
+    result = await session.call("add", {"a": a, "b": b})
+    return session.structured(result) if wanted >= "2025-06-18" else json.loads(text(result))
+
+
+async def structured(session, wanted):
+    if wanted < "2025-06-18":
+        return False
+    same(await added(session, wanted, 2, 3), {"sum": 5})
 
 
 async def plain(session, _):
@@ -51,13 +63,17 @@ async def progress(session, _):
     same(await counted(session, 30), [1, 2, 3])
 
 
-async def form(session, _):
+async def form(session, wanted):
+    if wanted < "2025-06-18":
+        return False
     heard.asked.clear()
     same(text(await session.call("greet", {})), "hello Ann")
     same(heard.asked, ["user"])
 
 
-async def declined(session, _):
+async def declined(session, wanted):
+    if wanted < "2025-06-18":
+        return False
     heard.accept = False
     same(text(await session.call("greet", {})), "no name: decline")
 
@@ -112,8 +128,8 @@ async def cancelled(session, _):
     same(text(await session.call("cancelled", {})), "1 cancelled")
 
 
-async def after(session, _):
-    same(session.structured(await session.call("add", {"a": 20, "b": 3})), {"sum": 23})
+async def after(session, wanted):
+    same(await added(session, wanted, 20, 3), {"sum": 23})
 
 
 async def many(session, _):
@@ -123,8 +139,8 @@ async def many(session, _):
 
 
 async def large(session, _):
-    said = "".join(f"{n}ü " for n in range(LARGE // 7))
-    assert len(said.encode()) > LARGE
+    said = "".join(f"{n}ü " for n in range(session.large // 7))
+    assert len(said.encode()) > session.large
     assert text(await session.call("echo", {"text": said})) == said, "another text came back"
 
 
@@ -201,14 +217,23 @@ async def changed_again(session, wanted):
 
 
 async def gone(session, _):
-    """The server knows nothing of a session from before: 404, whereupon these SDKs leave it to the program to begin another."""
+    """The server knows nothing of a session from before: 404, whereupon these SDKs leave it to the program to begin another. Over HTTP+SSE
+    the session has ended with its stream."""
     try:
         result = await session.call("add", {"a": 2, "b": 3})
     except session.Error as why:
         # 1.x puts it into its own words.
-        assert any(said in str(why) for said in ("Session not found", "Session terminated")), why
+        said = ["Connection closed"] if sse else ["Session not found", "Session terminated"]
+        assert any(said in str(why) for said in said), why
+        return
+    except anyio.ClosedResourceError:
+        assert sse
         return
     raise AssertionError(f"{result!r}, expected an error")
+
+
+async def restarted(session, wanted):
+    same(await added(session, wanted, 2, 3), {"sum": 5})
 
 
 async def changed_still(session, wanted):
@@ -250,7 +275,7 @@ STEPS = {
     "changed": changed,
 }
 WEB = {"resumed": resumed, "cut": cut, "changed again": changed_again}
-ANEW = {"restarted": structured, "changed still": changed_still}
+ANEW = {"restarted": restarted, "changed still": changed_still}
 # What needs a session, in the era that has some.
 IN_SESSION = ["form", "declined", "model", "roots", "cancel", "cancelled", "changed"]
 IN_SESSION += ["resumed", "cut", "changed again", "changed still", *AREAS_IN_SESSION]

@@ -1,7 +1,7 @@
-"""What the servers of `web1.py` and `web2.py` have in common: `PORT [--stateless] [--json] [--store]`.
+"""What the servers of `web1.py` and `web2.py` have in common: `PORT [--stateless] [--json] [--store]`, or `PORT --sse` for HTTP+SSE.
 
-Each tells its answers as lines `METHOD STATUS`, with ` after ID` where the client has asked for the rest of a stream. `--store`: it keeps what
-it sends, so that a stream that was cut can be resumed.
+Each tells its answers as lines `METHOD STATUS`, with ` after ID` where the client has asked for the rest of a stream, and the end of each
+stream that was asked for as `GET ended`. `--store`: it keeps what it sends, so that a stream that was cut can be resumed.
 """
 
 import argparse
@@ -9,7 +9,11 @@ import asyncio
 from collections import Counter
 
 import uvicorn
+from mcp.server.sse import SseServerTransport
 from mcp.server.streamable_http import EventMessage, EventStore
+from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import Mount, Route
 
 # How long a client is asked to wait before it resumes a stream, in milliseconds.
 RETRY = 100
@@ -45,6 +49,8 @@ class Store(EventStore):
 
 
 store = Store()
+# The transport over HTTP+SSE.
+sse = None
 tasks = []
 
 
@@ -74,6 +80,11 @@ def offer(server, Context, count):
 
     @server.tool(description="Forgets all sessions once this was answered", structured_output=False)
     async def forget(ctx: Context) -> str:
+        if sse:
+            # The streams of the sessions remain open.
+            forgotten = len(sse._read_stream_writers)
+            sse._read_stream_writers.clear()
+            return f"forgot {forgotten}"
         sessions = server.session_manager._server_instances
         ended = dict(sessions)
         sessions.clear()
@@ -87,6 +98,19 @@ def offer(server, Context, count):
         return f"forgot {len(ended)}"
 
 
+def sse_app(server):
+    """Serves HTTP+SSE. `server` is the lower one of the SDK."""
+    global sse
+    sse = SseServerTransport("/messages/")
+
+    async def opened(request):
+        async with sse.connect_sse(request.scope, request.receive, request._send) as streams:
+            await server.run(*streams, server.create_initialization_options())
+        return Response()
+
+    return Starlette(routes=[Route("/sse", opened, methods=["GET"]), Mount("/messages/", sse.handle_post_message)])
+
+
 def telling(app):
     """The same application, which tells each answer."""
 
@@ -98,6 +122,8 @@ def telling(app):
             await send(message)
 
         await app(scope, receive, noted if scope["type"] == "http" else send)
+        if scope.get("method") == "GET":
+            print("GET ended", flush=True)
 
     return told
 
@@ -106,7 +132,7 @@ def options():
     """What the command line says."""
     words = argparse.ArgumentParser()
     words.add_argument("port", type=int)
-    for flag in ("--stateless", "--json", "--store"):
+    for flag in ("--stateless", "--json", "--store", "--sse"):
         words.add_argument(flag, action="store_true")
     return words.parse_args()
 

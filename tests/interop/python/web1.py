@@ -3,7 +3,7 @@
 from mcp.server.fastmcp import Context
 
 from server1 import count, server
-from web import RETRY, offer, options, serve, store
+from web import RETRY, offer, options, serve, sse_app, store
 
 if __name__ == "__main__":
     options = options()
@@ -13,4 +13,4 @@ if __name__ == "__main__":
     if options.store:
         server._event_store = store
         server._retry_interval = RETRY
-    serve(server.streamable_http_app(), options.port)
+    serve(sse_app(server._mcp_server) if options.sse else server.streamable_http_app(), options.port)

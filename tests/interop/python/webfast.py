@@ -5,4 +5,8 @@ from web import options, serve
 
 if __name__ == "__main__":
     options = options()
-    serve(server.http_app(path="/mcp", json_response=options.json, stateless_http=options.stateless), options.port)
+    if options.sse:
+        app = server.http_app(transport="sse")
+    else:
+        app = server.http_app(path="/mcp", json_response=options.json, stateless_http=options.stateless)
+    serve(app, options.port)

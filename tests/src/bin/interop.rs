@@ -58,7 +58,7 @@ impl Plan<'_> {
     fn is_web(&self) -> bool {
         match self {
             Self::Reach(server, ..) | Self::Refuse(server, ..) => server.web.is_some(),
-            Self::Meet(client, ..) => client.web,
+            Self::Meet(client, ..) => client.web.is_some(),
         }
     }
 

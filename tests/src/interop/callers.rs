@@ -1,6 +1,6 @@
 //! The clients that use our server over HTTP: the programs of [`clients`](super::clients), with a
-//! URL. Beyond the steps over stdio they resume streams that our server closes or that are cut, and
-//! continue after our server was killed and restarted.
+//! URL, over both transports. Beyond the steps over stdio they resume streams that our server
+//! closes or that are cut, and continue after our server was killed and restarted.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -10,11 +10,13 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Instant;
 
+use mcp_proto::client::HttpTransport;
+
 use super::clients::{BURST, Client, LIMIT, LOOK, OLDER, Ours, Reach, STEPS, clients, has, verdict};
 use super::listening::{Listening, PORT};
 use super::processes::Watch;
 use super::relay::Relay;
-use super::servers::{LEGACY, MODERN};
+use super::servers::{LEGACY, MODERN, OLDEST};
 use super::setup::Installed;
 use super::web::SECOND;
 use super::{Deviation, Mark, Row, Shows, judge};
@@ -72,11 +74,32 @@ const OLD: &[Reach] = &[
     Reach { mode: "stateless", ours: Ours::Stateless, revision: LEGACY },
 ];
 
+/// Over HTTP+SSE, nothing lies between a notification and the response.
+const DROPPED_SSE: &[Deviation] = &[
+    (LEGACY, "burst", BURST, Shows::AtTimes),
+    (OLDEST, "burst", BURST, Shows::AtTimes),
+    (LEGACY, "resumed", BURST, Shows::AtTimes),
+    (OLDEST, "resumed", BURST, Shows::AtTimes),
+];
+/// HTTP+SSE has one stream for everything, and a session ends with it.
+const NO_RESUMPTION: &[&str] = &["cut", "changed again"];
+/// HTTP+SSE has only older revisions. A client that tries a newer one first is refused, and uses
+/// `initialize`.
+const BOTH_SSE: &[Reach] = &[
+    Reach { mode: "auto", ours: Ours::Whole, revision: LEGACY },
+    Reach { mode: "legacy", ours: Ours::Whole, revision: LEGACY },
+    Reach { mode: "legacy", ours: Ours::Only(OLDEST), revision: OLDEST },
+];
+const OLD_SSE: &[Reach] = &[
+    Reach { mode: "legacy", ours: Ours::Whole, revision: LEGACY },
+    Reach { mode: "legacy", ours: Ours::Only(OLDEST), revision: OLDEST },
+];
+
 /// Returns the table.
 pub fn callers(installed: &Installed) -> Vec<Client> {
     let mut callers = clients(installed);
     for caller in &mut callers {
-        caller.web = true;
+        caller.web = Some(HttpTransport::Streamable);
         let known: (_, &[_], &[_], _) = match caller.name {
             "client 2.4.0 (TypeScript)" => ("client 2.4.0 (TypeScript), HTTP", &[], DROPPED, BOTH),
             "sdk 1.32.2 (TypeScript)" => ("sdk 1.32.2 (TypeScript), HTTP", &[], DROPPED, OLD),
@@ -91,17 +114,37 @@ pub fn callers(installed: &Installed) -> Vec<Client> {
             caller.faults = &[("unknown-cancel", CLOSED)];
         }
     }
+    callers.extend(clients(installed).into_iter().filter_map(over_sse));
     callers
+}
+
+/// Returns the entry of a client over HTTP+SSE. `None` if it does not have that transport.
+fn over_sse(mut client: Client) -> Option<Client> {
+    let known: (_, &[_], _) = match client.name {
+        "client 2.4.0 (TypeScript)" => ("client 2.4.0 (TypeScript), HTTP+SSE", DROPPED_SSE, BOTH_SSE),
+        "sdk 1.32.2 (TypeScript)" => ("sdk 1.32.2 (TypeScript), HTTP+SSE", DROPPED_SSE, OLD_SSE),
+        "mcp 2.3.0 (Python)" => ("mcp 2.3.0 (Python), HTTP+SSE", &[], BOTH_SSE),
+        "mcp 1.30.0 (Python)" => ("mcp 1.30.0 (Python), HTTP+SSE", &[], OLD_SSE),
+        "fastmcp 4.1.6 (Python)" => ("fastmcp 4.1.6 (Python), HTTP+SSE", &[], BOTH_SSE),
+        _ => return None,
+    };
+    (client.name, client.deviations, client.reached) = known;
+    (client.web, client.lacks) = (Some(HttpTransport::Sse), NO_RESUMPTION);
+    Some(client)
 }
 
 /// Runs one client with our server over one adapter.
 pub fn run(client: &Client, reach: Reach, adapter: Adapter, installed: &Installed) -> Row {
     let mut row = Row::new(client.name, "client", reach.revision, adapter);
+    let Some(transport) = client.web else { return row };
     let mut note = |name: &str, result| {
         row.steps.push((name.to_owned(), judge(client.deviations, reach.revision, name, result)));
     };
     let mut server = vec![installed.server.clone().into(), "--http".into(), PORT.into()];
     server.extend(reach.ours.flags());
+    if transport == HttpTransport::Sse {
+        server.push("--sse".into());
+    }
     if adapter == Adapter::Smol {
         server.push("--smol".into());
     }
@@ -115,7 +158,7 @@ pub fn run(client: &Client, reach: Reach, adapter: Adapter, installed: &Installe
     // If a client can resume a stream, its connections are cut.
     let relay = (reach.mode == "legacy" && reach.revision == LEGACY).then(|| Relay::to(listening.port()));
     let played = relay.transpose().map_err(|why| why.to_string()).and_then(|relay| {
-        let url = relay.as_ref().map_or(listening.url(), Relay::url);
+        let url = relay.as_ref().map_or(listening.url(transport), |relay| relay.url(transport));
         Program::start(client, reach, &url, &listening, installed)?.play(&mut listening, relay.as_ref())
     });
     let (mut stderr, mut restarted) = (String::new(), usize::MAX);
@@ -131,7 +174,10 @@ pub fn run(client: &Client, reach: Reach, adapter: Adapter, installed: &Installe
                     let told = ended.said.iter().find_map(|line| verdict(line, name));
                     note(name, told.unwrap_or_else(|| Err("nothing was said of it".to_owned())));
                 }
-                note("sessions", sessions(&listening, ended.restarted, reach));
+                // A server has no such events of the connections of HTTP+SSE.
+                let has_sessions = transport == HttpTransport::Streamable && reach.ours != Ours::Stateless;
+                let has_sessions = has_sessions && reach.revision != MODERN;
+                note("sessions", sessions(&listening, ended.restarted, has_sessions));
                 let success = ended.status.is_some_and(|status| status.success());
                 let exit =
                     if success { Ok("exited with success".to_owned()) } else { Err(format!("{:?}", ended.status)) };
@@ -163,15 +209,15 @@ pub(super) fn applies(step: &str, reach: Reach) -> bool {
     }
 }
 
-/// Checks that the client has opened a session after the latest restart of our server, if its
-/// revision has sessions, and has ended all that it opened.
-fn sessions(listening: &Listening, restarted: usize, reach: Reach) -> Result<String, String> {
+/// Checks that the client has opened a session after the latest restart of our server, if there are
+/// any, and has ended all that it opened.
+fn sessions(listening: &Listening, restarted: usize, has_sessions: bool) -> Result<String, String> {
     let count = |what: &str| {
         let lines = listening.lines();
         lines.iter().skip(restarted).filter(|line| line.starts_with(what)).count()
     };
     let opened = count("session opened");
-    if reach.revision == MODERN || reach.ours == Ours::Stateless {
+    if !has_sessions {
         return if opened == 0 { Ok("none".to_owned()) } else { Err(format!("{opened} opened")) };
     }
     let until = Instant::now() + super::SOON;
@@ -190,9 +236,10 @@ pub(super) fn complaints(client: &Client, lines: &[String], restarted: usize, re
     let complaint = |(at, line): (usize, &'_ String)| {
         let text = line.strip_prefix("diagnostic ")?;
         let is = |complaint: &str| text.starts_with(complaint);
+        let tries_modern = reach.ours == Ours::Older || reach.mode == "auto" && client.web == Some(HttpTransport::Sse);
         let must = match reach.ours {
             // A client that tries the modern era first.
-            Ours::Older if is("unsupported-version:") => true,
+            _ if tries_modern && is("unsupported-version:") => true,
             // A client that requests a listener stream.
             Ours::Stateless if is("http-defect: the method is not served here") => true,
             // A client with a session from before the restart.

@@ -7,6 +7,8 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use mcp_proto::client::HttpTransport;
+
 use super::processes::Watch;
 use super::servers::{LEGACY, MODERN};
 use super::setup::{Installed, programs};
@@ -29,8 +31,8 @@ pub struct Client {
     pub lacks: &'static [&'static str],
     /// Its known deviations.
     pub deviations: &'static [Deviation],
-    /// It uses our server over HTTP.
-    pub web: bool,
+    /// The transport by which it uses our server over HTTP. `None` over stdio.
+    pub web: Option<HttpTransport>,
     /// Diagnostics of our server by code, with the reason why the peer causes them.
     pub faults: &'static [(&'static str, &'static str)],
 }
@@ -148,7 +150,7 @@ pub fn clients(installed: &Installed) -> Vec<Client> {
         probes: |_| false,
         lacks: &[],
         deviations: &[],
-        web: false,
+        web: None,
         faults: &[],
     };
     vec![
@@ -207,6 +209,7 @@ pub fn run(client: &Client, reach: Reach, adapter: Adapter, installed: &Installe
 pub(super) fn has(revision: &str, step: &str) -> bool {
     match step {
         "ping" => revision != MODERN,
+        "structured" | "schema" | "form" | "declined" => revision >= "2025-06-18",
         "consult" | "page" | "page refused" => revision >= LEGACY,
         "page told" => revision == LEGACY,
         _ => true,

@@ -2,12 +2,13 @@
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use mcp_proto::client::HttpTransport;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::SOON;
@@ -21,6 +22,15 @@ const LOOK: Duration = Duration::from_millis(10);
 const START: Duration = Duration::from_secs(60);
 /// Number of ports to try: another process may take a port that was free.
 const PORTS: usize = 5;
+
+/// Returns the URL of a server with this address for a transport.
+pub(super) fn url(address: SocketAddr, transport: HttpTransport) -> String {
+    let path = match transport {
+        HttpTransport::Streamable => "mcp",
+        HttpTransport::Sse => "sse",
+    };
+    format!("http://{address}/{path}")
+}
 
 /// A listening child process. Dropping it ends the process.
 #[derive(Debug)]
@@ -72,9 +82,9 @@ impl Listening {
         self.until_it_listens()
     }
 
-    /// Returns its URL.
-    pub fn url(&self) -> String {
-        format!("http://127.0.0.1:{}/mcp", self.port)
+    /// Returns its URL for a transport.
+    pub fn url(&self, transport: HttpTransport) -> String {
+        url(SocketAddr::from((Ipv4Addr::LOCALHOST, self.port)), transport)
     }
 
     /// Returns its port.

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use mcp_proto::adapter::ServerOptions;
 use mcp_proto::model::sampling::SampleRequest;
-use mcp_proto::server::{Event, Sessions};
+use mcp_proto::server::{Event, Sessions, SsePaths};
 use mcp_proto::{
     Cx, ElicitResult, Era, Form, IntoOutput, Json, Object, Progress, Refusal, Router, ServerConfig, Tool, ToolError,
     Versions, schema, tool,
@@ -48,6 +48,8 @@ pub struct Offer {
     pub versions: Option<Versions>,
     /// Whether it has no sessions over HTTP.
     pub stateless: bool,
+    /// Whether it also serves HTTP+SSE.
+    pub sse: bool,
 }
 
 impl Offer {
@@ -132,6 +134,7 @@ impl Offer {
         if self.stateless {
             config.sessions = Sessions::Off;
         }
+        config.sse = self.sse.then(SsePaths::default);
     }
 }
 

@@ -6,6 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use mcp_proto::client::HttpTransport;
+
+use super::listening::url;
+
 /// Forwards bytes in both directions independently, until it is dropped.
 #[derive(Debug)]
 pub struct Relay {
@@ -42,9 +46,14 @@ impl Relay {
         Ok(Self { address, shared })
     }
 
-    /// Returns the URL for a client.
-    pub fn url(&self) -> String {
-        format!("http://{}/mcp", self.address)
+    /// Returns the address for a client.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Returns the URL for a client, for a transport.
+    pub fn url(&self, transport: HttpTransport) -> String {
+        url(self.address, transport)
     }
 
     /// Cuts all current connections at once, in the middle of their streams. Later ones are

@@ -108,12 +108,14 @@ pub(super) const UNNAMED: &str = "for an unknown resource it answers -32602 with
 pub(super) const CODE_0: &str = "for an unknown resource it answers an error of code 0, in place of -32002";
 pub(super) const NO_SUBSCRIBE: &str = "it declares no subscriptions to resources, also if the program handles them";
 
-const PYTHON1: &[Deviation] = &[
+pub(super) const PYTHON1: &[Deviation] = &[
     (LEGACY, "missing", CODE_0, Shows::Always),
     (OLDEST, "missing", CODE_0, Shows::Always),
     (LEGACY, "updated", NO_SUBSCRIBE, Shows::Always),
     (OLDEST, "updated", NO_SUBSCRIBE, Shows::Always),
 ];
+
+pub(super) const LATE: (&str, &str) = ("late-answer", "it answers a call that was cancelled");
 
 pub(super) const UNSUBSCRIBED: &str = "it has no subscriptions to resources";
 pub(super) const NO_LISTEN: &str = "it does not know the request that subscribes to changes";
@@ -129,7 +131,8 @@ const FASTMCP: &[Deviation] = &[
 ];
 
 /// The policies of a server that supports only legacy revisions.
-const LEGACY_ONLY: &[(Policy, &str)] = &[(Policy::Auto, LEGACY), (Policy::Legacy, LEGACY), (Policy::Legacy, OLDEST)];
+pub(super) const LEGACY_ONLY: &[(Policy, &str)] =
+    &[(Policy::Auto, LEGACY), (Policy::Legacy, LEGACY), (Policy::Legacy, OLDEST)];
 
 /// Returns the table.
 pub fn servers(installed: &Installed) -> Vec<Server> {
@@ -206,7 +209,7 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
         },
         Server {
             deviations: PYTHON1,
-            faults: &[("late-answer", "it answers a call that was cancelled")],
+            faults: &[LATE],
             ..server("mcp 1.30.0 (Python)", "python1", python(&installed.python1, "server1.py"))
         },
         Server {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use mcp_proto::client::Policy;
+use mcp_proto::client::{HttpTransport, Policy};
 use mcp_proto::input::Change;
 use serde_json::{Value, json};
 
@@ -259,16 +259,26 @@ pub(super) fn talk(
     for step in (server.steps)(server, revision) {
         row.note(server, step.name, step.run(session, web.as_deref_mut()));
     }
+    let mut wanted = Vec::new();
     if policy == Policy::Auto && revision == LEGACY {
+        wanted.push(FALLS[0]);
+    }
+    if server.web.is_some_and(|web| web.transport == HttpTransport::Sse) {
+        wanted.push(FALLS[1]);
+    }
+    if !wanted.is_empty() {
         let (fell_back, _) = fell_back(session.ear().diagnostics());
-        let once = fell_back.len() == 1;
-        row.note(server, "fell back", if once { Ok(fell_back.concat()) } else { Err(format!("{fell_back:?}")) });
+        let same = fell_back.iter().map(|fault| fault.split(' ').next().unwrap_or_default()).eq(wanted);
+        row.note(server, "fell back", if same { Ok(fell_back.join("; ")) } else { Err(format!("{fell_back:?}")) });
     }
 }
 
-/// Separates the diagnostics about the legacy era from the others.
+/// The codes of the diagnostics of a client that tries another era, or another transport.
+const FALLS: [&str; 2] = ["fell-back-to-legacy:", "fell-back-to-sse:"];
+
+/// Separates the diagnostics about another era or transport from the others.
 fn fell_back(complaints: Vec<String>) -> (Vec<String>, Vec<String>) {
-    complaints.into_iter().partition(|fault| fault.starts_with("fell-back-to-legacy:"))
+    complaints.into_iter().partition(|fault| FALLS.iter().any(|code| fault.starts_with(code)))
 }
 
 /// Checks the diagnostics of our client.

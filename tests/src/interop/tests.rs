@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::process::Command;
 use std::thread;
 
+use mcp_proto::client::HttpTransport;
 use serde_json::json;
 
 use super::areas::{Reaches, offered};
@@ -14,7 +15,7 @@ use super::clients::{Client, Ours, Reach, has, verdict};
 use super::listening::{Listening, PORT};
 use super::processes::Watch;
 use super::relay::Relay;
-use super::servers::{LEGACY, MODERN};
+use super::servers::{LEGACY, MODERN, OLDEST};
 use super::steps::Expect;
 use super::{Answer, Mark, Shows, judge};
 
@@ -103,9 +104,9 @@ fn relay_forwards_each_direction_until_it_is_cut() {
         }
     });
     let relay = Relay::to(port).expect("a port is free");
-    let address = relay.url().trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
+    let address = relay.address();
     let connect = || {
-        let mut client = TcpStream::connect(&address).expect("the relay listens");
+        let mut client = TcpStream::connect(address).expect("the relay listens");
         client.write_all(b"hello").expect("it takes bytes");
         let mut line = [0; 5];
         client.read_exact(&mut line).expect("the same comes back");
@@ -132,13 +133,14 @@ fn diagnostic_of_our_server_is_excused_only_if_expected() {
         probes: |_| false,
         lacks: &[],
         deviations: &[],
-        web: true,
+        web: Some(HttpTransport::Streamable),
         faults: &[("late-answer", "it is slow")],
     };
-    let judged = |lines: &[&str], restarted, ours| {
+    let judged_of = |client: &Client, mode, lines: &[&str], restarted, ours| {
         let lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
-        complaints(&client, &lines, restarted, Reach { mode: "legacy", ours, revision: LEGACY })
+        complaints(client, &lines, restarted, Reach { mode, ours, revision: LEGACY })
     };
+    let judged = |lines: &[&str], restarted, ours| judged_of(&client, "legacy", lines, restarted, ours);
     let (gone, newer) = ("diagnostic bad-session: who?", "diagnostic unsupported-version: no");
     let passed = |mark| matches!(mark, Mark::Passed(_));
     assert!(passed(judged(&["session opened", "LISTENING"], 1, Ours::Whole)));
@@ -150,6 +152,11 @@ fn diagnostic_of_our_server_is_excused_only_if_expected() {
     assert_eq!(late, Mark::Deviates("late-answer: to 3".to_owned(), "it is slow"));
     let both = judged(&["diagnostic late-answer: to 3", newer], 0, Ours::Whole);
     assert!(matches!(both, Mark::Failed(_)), "{both:?}");
+    // HTTP+SSE has no revision that such a client tries first.
+    let older = Client { web: Some(HttpTransport::Sse), ..client.clone() };
+    assert!(passed(judged_of(&older, "auto", &[newer], 9, Ours::Whole)));
+    assert!(!passed(judged_of(&older, "legacy", &[newer], 9, Ours::Whole)));
+    assert!(!passed(judged_of(&client, "auto", &[newer], 9, Ours::Whole)));
 }
 
 #[test]
@@ -185,9 +192,10 @@ fn steps_beside_tools_need_a_way_to_the_client() {
 
 #[test]
 fn client_takes_only_the_steps_of_its_revision() {
-    let having = |step| ["2025-06-18", LEGACY, MODERN].map(|revision| has(revision, step));
-    assert_eq!(having("read"), [true; 3]);
-    assert_eq!(having("ping"), [true, true, false]);
-    assert_eq!(having("page"), [false, true, true]);
-    assert_eq!(having("page told"), [false, true, false]);
+    let having = |step| [OLDEST, "2025-06-18", LEGACY, MODERN].map(|revision| has(revision, step));
+    assert_eq!(having("read"), [true; 4]);
+    assert_eq!(having("form"), [false, true, true, true]);
+    assert_eq!(having("ping"), [true, true, true, false]);
+    assert_eq!(having("page"), [false, false, true, true]);
+    assert_eq!(having("page told"), [false, false, true, false]);
 }

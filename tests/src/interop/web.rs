@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use mcp_proto::CallError;
-use mcp_proto::client::{Policy, Verdict};
+use mcp_proto::client::{HttpTransport, Policy, Verdict};
 use serde_json::{Value, json};
 
 use super::areas::{self, Reaches};
@@ -12,8 +12,8 @@ use super::listening::{Listening, PORT};
 use super::processes::Watch;
 use super::relay::Relay;
 use super::servers::{
-    CODE_0, FAILED, LEGACY, MODERN, NO_LISTEN, NO_SUBSCRIBE, OFFERED, Server, UNNAMED, UNSUBSCRIBED, everything, fit,
-    offered, refused, unknown,
+    self, CODE_0, FAILED, LATE, LEGACY, LEGACY_ONLY, MODERN, NO_LISTEN, NO_SUBSCRIBE, OFFERED, OLDEST, Server, UNNAMED,
+    UNSUBSCRIBED, everything, fit, offered, refused, unknown,
 };
 use super::session::Session;
 use super::setup::{Installed, programs};
@@ -24,6 +24,8 @@ use crate::adapters::Adapter;
 /// The properties of a server over HTTP.
 #[derive(Clone, Copy, Debug)]
 pub struct Web {
+    /// The only transport that it has.
+    pub transport: HttpTransport,
     /// Up to 2025-11-25 it has sessions: it keeps state for its clients.
     pub sessions: bool,
     /// It responds with 404 to a request of an unknown session, as a restarted server must.
@@ -108,6 +110,16 @@ const FASTMCP: &[Deviation] = &[
     (SECOND, "updated", UNSUBSCRIBED, Shows::Always),
     (FIRST, "updated", UNSUBSCRIBED, Shows::Always),
 ];
+/// Those of a server over stdio that it has over HTTP+SSE too.
+const UNNAMED_SSE: &[Deviation] =
+    &[(LEGACY, "missing", UNNAMED, Shows::Always), (OLDEST, "missing", UNNAMED, Shows::Always)];
+const FASTMCP_SSE: &[Deviation] = &[
+    (LEGACY, "gate", FAILED, Shows::Always),
+    (LEGACY, "updated", UNSUBSCRIBED, Shows::Always),
+    (OLDEST, "updated", UNSUBSCRIBED, Shows::Always),
+];
+/// The tools that `server-everything` must list.
+const EVERYTHING: &[&str] = &["echo", "get-sum", "trigger-sampling-request", "get-roots-list"];
 /// 404 means that a session has ended; 400 may mean anything.
 const NO_404: &str = "it answers 400 to a session that it does not know, where 404 makes a client begin a new one";
 
@@ -138,19 +150,24 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
             name,
             command: program.iter().cloned().chain([PORT.into()]).chain(flags.iter().map(OsString::from)).collect(),
             env: Vec::new(),
-            reached: if flags.is_empty() { ALL } else { SOME },
-            refuses: &[],
+            reached: match flags {
+                [] => ALL,
+                ["--sse"] => LEGACY_ONLY,
+                _ => SOME,
+            },
+            refuses: if has("--sse") { &[Policy::Modern] } else { &[] },
             tools: OFFERED,
             steps: python,
             deviations: &[],
             faults: &[],
             folder: installed.scratch.join("web"),
             web: Some(Web {
+                transport: if has("--sse") { HttpTransport::Sse } else { HttpTransport::Streamable },
                 sessions: !has("--stateless"),
                 renews: true,
                 json: has("--json"),
                 store: has("--store"),
-                ended: "DELETE 200",
+                ended: if has("--sse") { "GET ended" } else { "DELETE 200" },
                 restarted: python_restarted,
                 cuts: python_cuts,
             }),
@@ -168,19 +185,29 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
         ..server(name, &program(&installed.python2, "web2.py"), flags)
     };
     let older = |name, flags: &'static [&'static str]| Server {
-        reached: if flags.is_empty() { LEGACY_ALL } else { LEGACY_SOME },
-        refuses: if flags.is_empty() { &[Policy::Modern] } else { &[] },
+        reached: match flags {
+            [] => LEGACY_ALL,
+            ["--sse"] => LEGACY_ONLY,
+            _ => LEGACY_SOME,
+        },
+        refuses: if matches!(flags, [] | ["--sse"]) { &[Policy::Modern] } else { &[] },
         steps: python1,
         deviations: match flags {
             [] => PYTHON1,
+            ["--sse"] => servers::PYTHON1,
             ["--stateless"] => &PYTHON1[..2],
             _ => &PYTHON1[..4],
         },
+        faults: if flags == ["--sse"] { &[LATE] } else { &[] },
         ..server(name, &program(&installed.python1, "web1.py"), flags)
     };
     let fastmcp = |name, flags: &'static [&'static str]| Server {
         steps: typescript,
-        deviations: if flags.is_empty() { FASTMCP } else { &FASTMCP[..5] },
+        deviations: match flags {
+            [] => FASTMCP,
+            ["--sse"] => FASTMCP_SSE,
+            _ => &FASTMCP[..5],
+        },
         ..server(name, &program(&installed.fastmcp, "webfast.py"), flags)
     };
     let rmcp = |name, flags: &'static [&'static str]| {
@@ -194,20 +221,28 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
         ..server(name, &[installed.node.clone().into(), installed.modules.join(script).into()], flags)
     };
     let older_node = |name, flags: &'static [&'static str]| Server {
-        reached: if flags.is_empty() { LEGACY_ALL } else { LEGACY_SOME },
-        refuses: if flags.is_empty() { &[Policy::Modern] } else { &[] },
-        deviations: if flags.is_empty() { TYPESCRIPT1 } else { &TYPESCRIPT1[..2] },
+        reached: match flags {
+            [] => LEGACY_ALL,
+            ["--sse"] => LEGACY_ONLY,
+            _ => LEGACY_SOME,
+        },
+        refuses: if matches!(flags, [] | ["--sse"]) { &[Policy::Modern] } else { &[] },
+        deviations: match flags {
+            [] => TYPESCRIPT1,
+            ["--sse"] => UNNAMED_SSE,
+            _ => &TYPESCRIPT1[..2],
+        },
         ..node(name, "server1.mjs", flags)
     };
     let everything_js = installed.modules.join("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
     vec![
         Server {
             name: "server-everything 2026.8.31, HTTP",
-            command: vec![installed.node.clone().into(), everything_js.into(), "streamableHttp".into()],
+            command: vec![installed.node.clone().into(), everything_js.clone().into(), "streamableHttp".into()],
             env: vec![("PORT", PORT.into())],
             reached: LEGACY_ALL,
             refuses: &[Policy::Modern],
-            tools: &["echo", "get-sum", "trigger-sampling-request", "get-roots-list"],
+            tools: EVERYTHING,
             steps: everything_web,
             deviations: &[
                 (LEGACY, "restarted", NO_404, Shows::Always),
@@ -220,29 +255,56 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
             faults: &[],
             folder: installed.scratch.join("web"),
             web: Some(Web {
+                transport: HttpTransport::Streamable,
                 sessions: true,
                 renews: false,
                 json: false,
                 store: true,
                 ended: "Received session termination request",
-                restarted: |_, _| vec![call("restarted", "get-sum", json!({ "a": 2, "b": 2 }), Expect::text("is 4."))],
+                restarted: everything_restarted,
+                cuts: everything_cuts,
+            }),
+        },
+        Server {
+            name: "server-everything 2026.8.31, HTTP+SSE",
+            command: vec![installed.node.clone().into(), everything_js.into(), "sse".into()],
+            env: vec![("PORT", PORT.into())],
+            reached: LEGACY_ONLY,
+            refuses: &[Policy::Modern],
+            tools: EVERYTHING,
+            steps: everything_web,
+            deviations: UNNAMED_SSE,
+            faults: &[],
+            folder: installed.scratch.join("web"),
+            web: Some(Web {
+                transport: HttpTransport::Sse,
+                sessions: true,
+                renews: true,
+                json: false,
+                store: false,
+                ended: "Client Disconnected: ",
+                restarted: everything_restarted,
                 cuts: everything_cuts,
             }),
         },
         older_node("sdk 1.32.2 (TypeScript), HTTP", &[]),
+        older_node("sdk 1.32.2 (TypeScript), HTTP+SSE", &["--sse"]),
         older_node("sdk 1.32.2 (TypeScript), HTTP stateless", &["--stateless"]),
         node("server 2.4.0 (TypeScript), HTTP", "server2.mjs", &[]),
         node("server 2.4.0 (TypeScript), HTTP stateless", "server2.mjs", &["--stateless"]),
         python("mcp 2.3.0 (Python), HTTP", &[]),
+        python("mcp 2.3.0 (Python), HTTP+SSE", &["--sse"]),
         python("mcp 2.3.0 (Python), HTTP store", &["--store"]),
         python("mcp 2.3.0 (Python), HTTP JSON", &["--json"]),
         python("mcp 2.3.0 (Python), HTTP stateless", &["--stateless"]),
         python("mcp 2.3.0 (Python), HTTP stateless JSON", &["--stateless", "--json"]),
         older("mcp 1.30.0 (Python), HTTP", &[]),
+        older("mcp 1.30.0 (Python), HTTP+SSE", &["--sse"]),
         older("mcp 1.30.0 (Python), HTTP store", &["--store"]),
         older("mcp 1.30.0 (Python), HTTP JSON", &["--json"]),
         older("mcp 1.30.0 (Python), HTTP stateless", &["--stateless"]),
         fastmcp("fastmcp 4.1.6 (Python), HTTP", &[]),
+        fastmcp("fastmcp 4.1.6 (Python), HTTP+SSE", &["--sse"]),
         fastmcp("fastmcp 4.1.6 (Python), HTTP stateless", &["--stateless"]),
         rmcp("rmcp 3.9.0 (Rust), HTTP", &[]),
         rmcp("rmcp 3.9.0 (Rust), HTTP stateless", &["--stateless"]),
@@ -252,15 +314,22 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
 
 fn everything_web(server: &Server, revision: &str) -> Vec<Step> {
     let mut steps = everything(server, revision);
-    steps.retain(|step| step.name != "changed");
+    let has_listener = server.web.is_some_and(|web| web.transport == HttpTransport::Streamable);
+    steps.retain(|step| !has_listener || step.name != "changed");
     let long = "trigger-long-running-operation";
     steps.push(step("timeout", Does::TimeOut(long, json!({ "duration": 60, "steps": 1 }))));
     steps
 }
 
-fn everything_cuts(_: &Web, _: &str) -> Vec<Cut> {
+fn everything_restarted(_: &Web, _: &str) -> Vec<Step> {
+    vec![call("restarted", "get-sum", json!({ "a": 2, "b": 2 }), Expect::text("is 4."))]
+}
+
+fn everything_cuts(web: &Web, _: &str) -> Vec<Cut> {
     let arguments = json!({ "duration": 0.9, "steps": 3 });
-    vec![Cut { name: "resumed", tool: "trigger-long-running-operation", arguments, outcome: Ok("Steps: 3") }]
+    let cut = |name, outcome| Cut { name, tool: "trigger-long-running-operation", arguments, outcome };
+    // The tool is read-only.
+    vec![cut(if web.store { "resumed" } else { "repeated" }, Ok("Steps: 3"))]
 }
 
 fn python(server: &Server, revision: &str) -> Vec<Step> {
@@ -360,6 +429,10 @@ fn python_cuts(web: &Web, revision: &str) -> Vec<Cut> {
     let cut = |name, tool, outcome| Cut { name, tool, arguments: json!({ "steps": 3, "pause": 0.3 }), outcome };
     match web {
         Web { json: true, .. } => Vec::new(),
+        // The session ends with its stream.
+        Web { transport: HttpTransport::Sse, .. } => {
+            vec![cut("repeated", "count", Ok("counted to 3")), cut("lost", "tally", Err(LOST))]
+        }
         Web { store: true, .. } if revision != MODERN => vec![cut("resumed", "tally", Ok("counted to 3"))],
         _ if revision == MODERN => vec![cut("repeated", "count", Ok("counted to 3")), cut("lost", "tally", Err(LOST))],
         // A stream without event ids cannot be resumed, and whether a call may run twice is up to
@@ -389,7 +462,7 @@ pub fn run(server: &Server, policy: Policy, revision: &'static str, adapter: Ada
         }
     };
     let visit = Visit { server, web, policy, revision, adapter };
-    match visit.connect(listening.url(), None) {
+    match visit.connect(listening.url(web.transport), None) {
         Ok(session) => visit.converse(session, &mut listening, &mut row),
         Err(why) => row.note(server, "connect", Err(why)),
     }
@@ -400,6 +473,7 @@ pub fn run(server: &Server, policy: Policy, revision: &'static str, adapter: Ada
 /// Tries to connect to a server with a policy that it refuses.
 pub fn refuse(server: &Server, policy: Policy, adapter: Adapter) -> Row {
     let mut row = Row::new(server.name, "server", "none", adapter);
+    let Some(web) = &server.web else { return row };
     let mut listening = match Listening::start(&server.command, &server.env) {
         Ok(listening) => listening,
         Err(why) => {
@@ -407,8 +481,8 @@ pub fn refuse(server: &Server, policy: Policy, adapter: Adapter) -> Row {
             return row;
         }
     };
-    let plan =
-        Plan { place: Place::Url(listening.url()), policy, revision: MODERN, verdict: None, root: server.root() };
+    let place = Place::Url(listening.url(web.transport));
+    let plan = Plan { place, policy, revision: MODERN, verdict: None, root: server.root() };
     let refused = match Session::connect(adapter, plan) {
         Ok(session) => Err(format!("it speaks {}", session.revision())),
         Err(why) => Ok(why),
@@ -455,9 +529,11 @@ impl Visit<'_> {
         }
         row.close(server, session);
         sessions += 1;
-        row.note(server, "verdict", self.connect_again(listening.url(), verdict));
+        row.note(server, "verdict", self.connect_again(listening.url(self.web.transport), verdict));
         for cut in (self.web.cuts)(self.web, self.revision) {
-            sessions += 1;
+            // Over HTTP+SSE, a session ends with its stream. A call that is repeated needs another.
+            let is_renewed = self.web.transport == HttpTransport::Sse && cut.outcome.is_ok();
+            sessions += if is_renewed { 2 } else { 1 };
             row.note(server, cut.name, self.cut(&cut, listening));
         }
         let ended = if self.web.sessions && self.revision != MODERN {
@@ -480,15 +556,19 @@ impl Visit<'_> {
         session.close()?;
         listed?;
         match ear.diagnostics() {
-            complaints if revision == self.revision && complaints.is_empty() => Ok(known.version.to_string()),
-            complaints => Err(format!("{revision}, {complaints:?}")),
+            complaints
+                if revision == self.revision && known.transport == self.web.transport && complaints.is_empty() =>
+            {
+                Ok(format!("{} over {:?}", known.version, known.transport))
+            }
+            complaints => Err(format!("{known:?}, {revision}, {complaints:?}")),
         }
     }
 
     /// Makes a call through a relay, and cuts all connections at the first progress.
     fn cut(&self, cut: &Cut, listening: &Listening) -> Result<String, String> {
         let relay = Relay::to(listening.port()).map_err(|why| why.to_string())?;
-        let session = self.connect(relay.url(), None)?;
+        let session = self.connect(relay.url(self.web.transport), None)?;
         // The client learns which tools may be called twice.
         session.tools()?;
         let mut once = true;
@@ -500,12 +580,17 @@ impl Visit<'_> {
         });
         let reconnected = session.ear().reconnected();
         session.close()?;
+        // Over HTTP+SSE, the status of another message may be the first sign that the session has
+        // ended.
+        let is_sse = self.web.transport == HttpTransport::Sse;
         match (&answer, cut.outcome) {
             _ if once => Err(format!("it was not cut: {answer:?}")),
             (Ok(answer), Ok(text)) if answer.text.contains(text) => {
                 Ok(format!("{:?} after {reconnected} reconnections", answer.text))
             }
-            (Err(why), Err(text)) if why.contains(text) => Ok(why.clone()),
+            (Err(why), Err(text)) if why.contains(text) || is_sse && *why == CallError::SessionEnded.to_string() => {
+                Ok(why.clone())
+            }
             _ => Err(format!("{answer:?} after {reconnected} reconnections, expected {:?}", cut.outcome)),
         }
     }
