@@ -283,8 +283,8 @@ impl InputRequest {
         }
     }
 
-    /// Checks the rules of the protocol that the type cannot express: the schema of a form, the URL of
-    /// a web page, the balance of the uses and results of tools.
+    /// Checks the rules of the protocol that the type cannot express: the schema of a form, the URL
+    /// of a web page, the balance of the uses and results of tools.
     pub(crate) fn check(&self) -> Result<(), DecodeError> {
         match self {
             Self::Elicitation(ElicitRequest::Url(page)) => page.check(),

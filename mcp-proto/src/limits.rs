@@ -388,8 +388,9 @@ pub struct FrameLimits {
     /// section 5.5.2). `None`: never, so that a connection that is dead without a close is not
     /// detected. Default 30 s.
     pub ping_interval: Option<Duration>,
-    /// Maximum time from such a ping to the next byte of the peer. Then the connection is closed, and
-    /// its exchange fails with [`Closed::Timeout`](crate::exchange::Closed::Timeout). Default 20 s.
+    /// Maximum time from such a ping to the next byte of the peer. Then the connection is closed,
+    /// and its exchange fails with [`Closed::Timeout`](crate::exchange::Closed::Timeout). Default
+    /// 20 s.
     pub pong_timeout: Duration,
     /// Maximum time for a program to exit after its input was closed. Then it is terminated.
     /// Default 2 s.

@@ -97,10 +97,10 @@ pub struct ClientConfig {
     /// with a diagnostic. Default none.
     pub watch: Watch,
     /// The types of events that the application handles itself, beside those of the protocol
-    /// ([`Event::Control`](super::Event::Control)). The type `message` is none, and `endpoint` is none
-    /// on the stream of HTTP+SSE. An event of another type is ignored, with a diagnostic. On a duplex
-    /// connection these are the values of the member `type` of JSON objects that are no JSON-RPC
-    /// messages, of up to 8 KiB. Default none.
+    /// ([`Event::Control`](super::Event::Control)). The type `message` is none, and `endpoint` is
+    /// none on the stream of HTTP+SSE. An event of another type is ignored, with a diagnostic. On a
+    /// duplex connection these are the values of the member `type` of JSON objects that are no
+    /// JSON-RPC messages, of up to 8 KiB. Default none.
     pub control: BTreeSet<String>,
     /// The level of log messages that the application requests from the start.
     /// [`Client::log_level`](super::Client::log_level) replaces it. Log messages are deprecated
@@ -310,8 +310,8 @@ impl ClientConfig {
         Self::new(Target::Duplex(Endpoint::Given))
     }
 
-    /// Returns the configuration of a client of the server at this URL. A `ws:` URL needs the feature
-    /// `ws`.
+    /// Returns the configuration of a client of the server at this URL. A `ws:` URL needs the
+    /// feature `ws`.
     ///
     /// # Errors
     /// [`BadUrl`] if it is not an absolute `http:`, `https:`, `ws:` or `wss:` URL, or names a user.

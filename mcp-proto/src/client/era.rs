@@ -73,7 +73,7 @@ impl Client {
             }
             (None, Some(_), _) | (None, None, Some(_)) => {
                 self.open_duplex();
-                self.begin_anew(modern, legacy);
+                self.begin_unknown(modern, legacy);
             }
             (None, None, None) => {
                 let asked = ProtocolVersion::ALL[0];
@@ -84,7 +84,7 @@ impl Client {
     }
 
     /// Sends the first request of a negotiation without a verdict.
-    fn begin_anew(&mut self, modern: Option<ProtocolVersion>, legacy: Option<ProtocolVersion>) {
+    fn begin_unknown(&mut self, modern: Option<ProtocolVersion>, legacy: Option<ProtocolVersion>) {
         match (modern, legacy) {
             (Some(version), _) => self.probe(version, false, false),
             (None, Some(version)) => self.initialize(version, After::Else, false),
@@ -243,7 +243,7 @@ impl Client {
                 if let Some(http) = self.link.http_mut() {
                     http.leave_sse(&mut self.env);
                 }
-                self.begin_anew(self.env.newest(Era::Modern), self.env.newest(Era::Legacy));
+                self.begin_unknown(self.env.newest(Era::Modern), self.env.newest(Era::Legacy));
             }
             why => self.fail(Stage::Endpoint, why),
         }

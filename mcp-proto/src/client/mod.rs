@@ -203,8 +203,9 @@ pub enum Event {
     },
     /// The listener, or the subscription in its place, is lost. Calls continue. Notifications and
     /// input requests that belong to no call do not arrive. Over HTTP+SSE the stream of all
-    /// messages is lost: calls in flight have ended, and the next call opens it again. Emitted once while the client retries,
-    /// and once more if it stops retrying. Not emitted if the server offers neither.
+    /// messages is lost: calls in flight have ended, and the next call opens it again. Emitted once
+    /// while the client retries, and once more if it stops retrying. Not emitted if the server
+    /// offers neither.
     ListenerLost {
         /// How the last attempt ended.
         cause: StreamEnd,
@@ -218,10 +219,10 @@ pub enum Event {
     /// calls again that needed it. Emitted at most once for each id, and only for an id that the
     /// server has named before, on 2025-11-25. Dropped like a notification when the queue is full.
     Elicited(String),
-    /// An event of an event stream whose type the configuration lists
-    /// ([`ClientConfig::control`]), or on a duplex connection a JSON object that is no JSON-RPC
-    /// message, whose member `type` it lists. The protocol defines no meaning: the stream continues.
-    /// Dropped like a notification when the queue is full.
+    /// An event of an event stream whose type the configuration lists ([`ClientConfig::control`]),
+    /// or on a duplex connection a JSON object that is no JSON-RPC message, whose member `type` it
+    /// lists. The protocol defines no meaning: the stream continues. Dropped like a notification
+    /// when the queue is full.
     Control(Box<ControlEvent>),
     /// A notification that belongs to no call.
     Notification {

@@ -26,8 +26,8 @@ pub enum Kind {
     /// [`broken`](Conn::broken). It becomes a WebSocket with a response of
     /// [`Body::WebSocket`](crate::exchange::Body::WebSocket).
     HttpServer,
-    /// A WebSocket, as the client: an HTTP/1.1 exchange, then messages. Without the feature `ws`, the
-    /// connection is [`broken`](Conn::broken). It needs a seed: [`Conn::seeded`].
+    /// A WebSocket, as the client: an HTTP/1.1 exchange, then messages. Without the feature `ws`,
+    /// the connection is [`broken`](Conn::broken). It needs a seed: [`Conn::seeded`].
     WsClient,
 }
 

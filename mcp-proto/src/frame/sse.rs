@@ -14,9 +14,9 @@ use core::mem;
 use core::time::Duration;
 
 /// Writes one event: `id` and `retry` if given (in whole milliseconds), and always `data`, even if
-/// it is empty. Without `event`, the type is `message`. An `event` with CR or LF and an `id` with CR,
-/// LF or NUL are omitted, since no reader could receive them. `data` with line breaks (LF, CR or CRLF) becomes
-/// several `data` lines, which a reader joins by LF.
+/// it is empty. Without `event`, the type is `message`. An `event` with CR or LF and an `id` with
+/// CR, LF or NUL are omitted, since no reader could receive them. `data` with line breaks (LF, CR
+/// or CRLF) becomes several `data` lines, which a reader joins by LF.
 ///
 /// ```
 /// use bytes::Bytes;

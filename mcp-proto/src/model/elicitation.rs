@@ -184,7 +184,8 @@ impl Form {
         properties.iter().map(|(name, field)| Field::read(&name, &field, required.contains(&*name))).collect()
     }
 
-    /// Checks that the schema is a flat object of texts, numbers, booleans and choices with options.
+    /// Checks that the schema is a flat object of texts, numbers, booleans and choices with
+    /// options.
     pub(crate) fn check_schema(&self) -> Result<(), DecodeError> {
         if Object::read(&self.schema)?.optional::<String>("type")?.as_deref() != Some("object") {
             return Err(DecodeError::new("the schema of a form must have the type `object`"));

@@ -205,8 +205,8 @@ impl core::fmt::Debug for ServerConfig {
     }
 }
 
-/// The paths of HTTP+SSE (2024-11-05 transports, HTTP with SSE). Each starts with its first `/`, has
-/// no query, and differs from the other and from [`ServerConfig::path`].
+/// The paths of HTTP+SSE (2024-11-05 transports, HTTP with SSE). Each starts with its first `/`,
+/// has no query, and differs from the other and from [`ServerConfig::path`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct SsePaths {
@@ -214,10 +214,10 @@ pub struct SsePaths {
     pub stream: String,
     /// The path at which a client posts its messages. Default `/messages`.
     pub messages: String,
-    /// The reference that the `endpoint` event names, before the query that the server adds. `None`:
-    /// [`messages`](Self::messages). Set it if the clients see another path, for example behind a
-    /// proxy that removes a prefix. Never an absolute URL: a server does not know the name by which
-    /// its clients reach it. Default `None`.
+    /// The reference that the `endpoint` event names, before the query that the server adds.
+    /// `None`: [`messages`](Self::messages). Set it if the clients see another path, for example
+    /// behind a proxy that removes a prefix. Never an absolute URL: a server does not know the name
+    /// by which its clients reach it. Default `None`.
     pub reference: Option<String>,
 }
 

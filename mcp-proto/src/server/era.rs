@@ -33,8 +33,8 @@ pub(super) enum Transport {
 
 impl Transport {
     /// Returns whether the server names this revision over the transport. 2024-11-05 has another
-    /// HTTP transport; a client that requests it over Streamable HTTP is served. 2026-07-28 does not
-    /// exist over HTTP+SSE.
+    /// HTTP transport; a client that requests it over Streamable HTTP is served. 2026-07-28 does
+    /// not exist over HTTP+SSE.
     fn carries(self, version: ProtocolVersion) -> bool {
         match self {
             Self::Duplex => true,

@@ -28,7 +28,7 @@ use std::process::ExitCode;
 #[derive(Default)]
 struct Options {
     smol: bool,
-    web: Option<Web>,
+    web: Option<Transport>,
     legacy: bool,
     /// The command is this example's own server: take the whole tour.
     tour: bool,
@@ -42,13 +42,13 @@ struct Options {
 
 /// A transport over TCP.
 #[derive(Clone, Copy)]
-enum Web {
+enum Transport {
     Http,
     Sse,
     WebSocket,
 }
 
-impl Web {
+impl Transport {
     /// Its URL at our server. The client needs nothing else.
     fn url(self, server: SocketAddr) -> String {
         match self {
@@ -89,9 +89,9 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
     while let Some(word) = words.next() {
         match word.as_str() {
             "--smol" => options.smol = true,
-            "--http" => options.web = Some(Web::Http),
-            "--sse" => options.web = Some(Web::Sse),
-            "--ws" => options.web = Some(Web::WebSocket),
+            "--http" => options.web = Some(Transport::Http),
+            "--sse" => options.web = Some(Transport::Sse),
+            "--ws" => options.web = Some(Transport::WebSocket),
             "--legacy" => options.legacy = true,
             "--tour" => options.tour = true,
             "--serve" => options.serve = true,

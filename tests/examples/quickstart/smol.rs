@@ -1,12 +1,12 @@
 //! The tour with smol.
 
 use crate::{Add, Count, Name, Nothing, Options, print_result, print_tools};
+use mcp_proto::server::SsePaths;
 use mcp_smol::{
     CallError, Client, ClientOptions, ElicitResult, Form, IntoTarget, Object, Progress, Router, ToolError,
     connect_driven, schema, serve_http, serve_stdio, tool, tools,
 };
 use smol::Timer;
-use mcp_proto::server::SsePaths;
 use std::error::Error;
 use std::time::Duration;
 

@@ -81,8 +81,8 @@ impl DuplexLink {
         env.out.start(id, start);
     }
 
-    /// Handles the end of an exchange that never opened, if the server demands credentials for it and
-    /// the application answers challenges. Returns false for any other end.
+    /// Handles the end of an exchange that never opened, if the server demands credentials for it
+    /// and the application answers challenges. Returns false for any other end.
     fn park_if_challenged(&mut self, env: &Env, why: &Closed) -> bool {
         let Closed::NotUpgraded { status, challenges } = why else { return false };
         let answerable = match status {

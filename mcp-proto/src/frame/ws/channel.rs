@@ -39,8 +39,8 @@ impl WsChannel {
         self.codec.eof();
     }
 
-    /// Returns the next message. After the last one, [`take_end`](Self::take_end) tells how the peer
-    /// ended the connection.
+    /// Returns the next message. After the last one, [`take_end`](Self::take_end) tells how the
+    /// peer ended the connection.
     pub(in crate::frame) fn poll_item(&mut self, out: &mut ShortQueue<Bytes>) -> Option<Inbound> {
         loop {
             self.end = Some(match self.codec.poll(out)? {

@@ -1,5 +1,5 @@
-//! A WebSocket (RFC 6455): its handshake on both sides, the check whether the peer is alive, and its
-//! end. A server closes the connection first, and a client waits for that for a limited time
+//! A WebSocket (RFC 6455): its handshake on both sides, the check whether the peer is alive, and
+//! its end. A server closes the connection first, and a client waits for that for a limited time
 //! (section 7.1.1).
 
 use super::{Connection, ConnectionRole, Due};
@@ -50,8 +50,8 @@ impl Connection {
         self.abort_channel();
     }
 
-    /// Server: an HTTP response has completed the handshake. Both sides: `last` closes the connection
-    /// in order, and messages of the peer are read until its own `Close`.
+    /// Server: an HTTP response has completed the handshake. Both sides: `last` closes the
+    /// connection in order, and messages of the peer are read until its own `Close`.
     pub(super) fn upgrade_or_close(&mut self, last: bool) {
         if !self.conn.is_web_socket() {
             return;

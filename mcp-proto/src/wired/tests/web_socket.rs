@@ -81,7 +81,7 @@ fn conversation_over_a_websocket_is_independent_of_pieces() {
 
 // covers: S2-33, S2-35, WS-C-007
 #[test]
-fn handshake_names_the_host_the_subprotocol_and_the_fields_of_the_application() {
+fn handshake_names_the_host_and_has_the_given_fields() {
     let mut config = config(Policy::Auto);
     config.headers = Headers::new().with("Authorization", "Bearer 1");
     let mut net = Net::between(config, server_config(|_| {}), usize::MAX);
@@ -105,7 +105,7 @@ fn handshake_names_the_host_the_subprotocol_and_the_fields_of_the_application() 
 
 // covers: WS-C-010, S2-41
 #[test]
-fn server_without_websockets_is_told_by_its_status() {
+fn server_without_websockets_is_reported_by_its_status() {
     for (path, status) in [("ws://localhost/mcp", 405), ("ws://localhost/other", 404)] {
         let mut net = Net::between(
             ClientConfig::url(path).unwrap(),
@@ -551,9 +551,9 @@ fn challenge_of_the_handshake_is_answered_with_credentials_once() {
             client::Event::AuthNeeded { token, challenge, .. } => Some((token.key(), challenge.clone())),
             _ => None,
         });
-        let (key, challenge) = token.expect("it is told");
+        let (key, challenge) = token.expect("it is reported");
         assert_eq!(challenge.status, 401);
-        // The clock of the call stands meanwhile.
+        // The clock of the call is stopped meanwhile.
         peer.pass(ms(60_000));
         let with = Authorization::Headers(Headers::new().with("Authorization", "Bearer 1"));
         peer.client.apply(peer.now, Input::Command(ClientCommand::Authorize(key, with))).unwrap();

@@ -1,5 +1,5 @@
-//! The reference in an `endpoint` event of HTTP+SSE (2024-11-05 transports): which URL it names, and
-//! whether the client may post there. RFC 3986 section 5 resolves it. No exchange, no stream.
+//! The reference in an `endpoint` event of HTTP+SSE (2024-11-05 transports): which URL it names,
+//! and whether the client may post there. RFC 3986 section 5 resolves it. No exchange, no stream.
 
 use crate::client::compat::{EndpointOrigin, EndpointRule};
 use crate::client::url::HttpTarget;

@@ -1,5 +1,5 @@
-//! MCP over HTTP, the client's side of every revision. With Streamable HTTP each message is a POST of
-//! its own, and the response is JSON or an event stream (2025-11-25 transports; 2026-07-28
+//! MCP over HTTP, the client's side of every revision. With Streamable HTTP each message is a POST
+//! of its own, and the response is JSON or an event stream (2025-11-25 transports; 2026-07-28
 //! streamable-http). Up to 2025-11-25 there are sessions, streams that the client resumes after a
 //! break, and a listener. `sse.rs` has what is different with HTTP+SSE of 2024-11-05. This module
 //! sends and receives; `exchange_end.rs` interprets the end of an exchange.

@@ -280,7 +280,8 @@ impl HttpLink {
         }
     }
 
-    /// Ends the stream after an event that is no message, which the configuration does not tolerate.
+    /// Ends the stream after an event that is no message, which the configuration does not
+    /// tolerate.
     pub(super) fn reject_sse(&mut self, env: &mut Env, exchange: ExchangeId) {
         if self.cut_http(env, exchange) {
             let over = ExchangeEnd::Failed { sent: Sent::Maybe, why: Closed::Aborted };

@@ -127,7 +127,8 @@ fn ladder_goes_down_by_status_and_body_each_rung_once() {
     for status in [400, 401, 403, 404, 405, 406, 408, 415, 422, 429, 500, 501, 503, 307] {
         for with in REFUSALS {
             let is_modern = matches!(with, Refusal::Rpc(-32020, _));
-            // From the first rung to the second: any status that a server of the other era may send.
+            // From the first rung to the second: any status that a server of the other era may
+            // send.
             let mut http = Http::new();
             refuse(&mut http, status, with);
             let goes_on = matches!(status, 400 | 404 | 405 | 406 | 415 | 422 | 501) && status < 500 && !is_modern;
@@ -226,7 +227,7 @@ fn challenge_stops_the_ladder_on_each_rung() {
 
 // covers: B-214, S0-45
 #[test]
-fn stream_that_is_challenged_opens_with_the_credentials_of_the_application() {
+fn challenged_stream_opens_with_credentials() {
     let mut http = Http::sse(|config| config.authorize = true);
     let call = http.rig.echo();
     http.refuse(stream_of(&http), 401);
@@ -501,7 +502,7 @@ fn wait_for_the_next_stream_is_short_while_a_call_waits() {
 
 // covers: B-025, B-261, B-265
 #[test]
-fn stream_that_is_given_up_ends_its_calls_and_the_next_call_opens_it() {
+fn lost_stream_ends_its_calls_and_the_next_call_opens_it() {
     for watches in [false, true] {
         let mut http = Http::sse_ready(|config| config.watch.tools = watches);
         let call = http.rig.call(tools::call("x").timeout(None));
@@ -531,7 +532,7 @@ fn stream_that_is_given_up_ends_its_calls_and_the_next_call_opens_it() {
 
 // covers: B-025
 #[test]
-fn stream_that_is_given_up_is_tried_again_while_changes_are_watched() {
+fn lost_stream_is_tried_again_while_changes_are_watched() {
     let mut http = Http::sse_ready(|config| config.watch.tools = true);
     http.cut();
     for _ in 0..2 {
@@ -616,7 +617,7 @@ fn close_ends_the_stream_and_sends_no_delete() {
 
 //
 #[test]
-fn verdict_for_http_sse_is_tried_first_and_forgotten_if_it_is_wrong() {
+fn verdict_for_http_sse_is_tried_first_and_may_be_wrong() {
     let verdict = Verdict { version: ProtocolVersion::V2025_03_26, transport: HttpTransport::Sse };
     let mut http = Http::with(|config| config.verdict = Some(verdict));
     assert_eq!(http.posted(0), ["GET /mcp?x=1 -"]);
@@ -667,13 +668,13 @@ fn held_notification_ends_at_its_timeout() {
 
 // covers: B-261, S0-45
 #[test]
-fn response_to_a_challenged_request_ends_the_wait_for_credentials() {
+fn response_to_a_challenged_request_ends_the_wait() {
     let mut http = Http::sse(|config| config.authorize = true);
     http.open_at("/m");
     let call = http.rig.echo();
     let (post, id) = http.last();
     http.refuse(post, 401);
-    // The clock of the call stands, until the server answers what it has refused.
+    // The clock of the call is stopped until the server answers what it has refused.
     http.rig.tick(Duration::from_secs(40));
     http.on_stream(&json!({"jsonrpc": "2.0", "id": id, "result": initialized("2024-11-05")}));
     assert_eq!(http.rig.client.state(), State::Ready);

@@ -523,7 +523,8 @@ impl Run {
                     let exchange = client.env.ids.exchange(id).expect("a request that is out has its id");
                     let http = client.link.http().expect("it is over HTTP");
                     if let Some(stream) = http.sse_stream() {
-                        // Its POST is on the wire, waits, or was accepted; the stream brings the response.
+                        // Its POST is on the wire, waits, or was accepted; the stream brings the
+                        // response.
                         prop_assert!(live.contains(&stream) || armed(Timer::Resume(stream)) || waits(call));
                     } else {
                         prop_assert!(awaits(client, exchange), "nothing waits for {id}");

@@ -78,7 +78,7 @@ fn stream_names_its_endpoint_and_carries_the_responses() {
 
 // covers: SSE24-B-011, SSE24-S-003
 #[test]
-fn paths_of_http_sse_are_served_only_where_the_application_asks_for_them() {
+fn http_sse_is_served_only_where_the_application_asks_for_it() {
     let mut site = Site::new();
     for target in ["/sse", "/messages?sessionId=1"] {
         let x = site.bare_at(target, "GET", Headers::new());
@@ -225,7 +225,7 @@ fn server_asks_and_notifies_on_the_stream() {
     assert_eq!(site.said(stream.x), [format!("|{}", answer(4))]);
 }
 
-// covers: SSE24-C-009, VER-S-010
+// covers: SSE24-C-009
 #[test]
 fn revision_of_2026_does_not_exist_over_http_sse() {
     let mut site = with_sse(|_| {});

@@ -604,7 +604,7 @@ fn unreported_streams_occupy_no_exchange() {
 
 // covers: R-19, S3-26
 #[test]
-fn unknown_event_is_refused_or_replays_the_own_stream_from_its_oldest() {
+fn unknown_event_is_refused_or_replays_the_own_stream() {
     for replays in [false, true] {
         let mut site = Site::with(|config| {
             config.capabilities.tools.get_or_insert_default().list_changed = true;

@@ -61,7 +61,8 @@ impl HttpState {
         URL_SAFE_NO_PAD.encode(&self.seed.next_bytes()[..24])
     }
 
-    /// Opens a session and returns its id. `changes`: the number of changes that its client needs no notification of.
+    /// Opens a session and returns its id. `changes`: the number of changes that its client needs
+    /// no notification of.
     pub(super) fn open_session(
         &mut self,
         env: &mut Env,

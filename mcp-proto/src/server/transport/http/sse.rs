@@ -1,7 +1,7 @@
-//! HTTP+SSE of 2024-11-05 for clients that have no other transport (2024-11-05 transports, HTTP with
-//! SSE). A client opens one event stream, and posts its messages to the URL in the `endpoint` event.
-//! Together they are a duplex connection of the older revisions, whose messages to the client are
-//! events. It ends with its stream.
+//! HTTP+SSE of 2024-11-05 for clients that have no other transport (2024-11-05 transports, HTTP
+//! with SSE). A client opens one event stream, and posts its messages to the URL in the `endpoint`
+//! event. Together they are a duplex connection of the older revisions, whose messages to the
+//! client are events. It ends with its stream.
 
 use super::legacy::{missing_session, unknown_session};
 use super::{Accepts, HttpState, is_json};

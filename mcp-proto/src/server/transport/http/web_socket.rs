@@ -9,8 +9,8 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 impl Server {
-    /// Notes that a request asks for a WebSocket. Returns false if it does so in an invalid way, and
-    /// was refused. Without WebSockets, the field `Upgrade` is ignored (RFC 9110 section 7.8).
+    /// Notes that a request asks for a WebSocket. Returns false if it does so in an invalid way,
+    /// and was refused. Without WebSockets, the field `Upgrade` is ignored (RFC 9110 section 7.8).
     pub(super) fn checks_upgrade(&mut self, x: ExchangeId, head: &RequestHead) -> bool {
         let Some(support) = WsSupport::get().filter(|_| self.shared.config.web_socket) else { return true };
         match check_request(head, false, support) {
