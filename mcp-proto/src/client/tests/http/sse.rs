@@ -360,9 +360,16 @@ fn other_origin_gets_neither_messages_nor_credentials() {
         [(EndpointOrigin::List([elsewhere.clone()].into()), true), (EndpointOrigin::Any, false)]
     {
         let mut http = Http::sse(|config| {
-            secret(config);
+            config.headers = Headers::new().with("X-Tenant", "a");
             config.compat.endpoint_origin = allowed.clone();
+            config.authorize = true;
         });
+        http.refuse(stream_of(&http), 401);
+        let Some(Event::AuthNeeded { token, .. }) = http.rig.events.first() else { panic!() };
+        let with = Authorization::Headers(Headers::new().with("Authorization", "Bearer secret"));
+        let input = Input::Command(ClientCommand::Authorize(token.key(), with));
+        http.rig.client.apply(http.rig.now, input).unwrap();
+        http.rig.drain();
         http.open_at("https://elsewhere.example/m");
         let Start::Http { origin, head, .. } = &http.rig.starts.last().unwrap().1 else { panic!() };
         let is_elsewhere = |origin: &Origin| *origin == elsewhere;
