@@ -199,8 +199,10 @@ impl Web {
             }
             Outbound::Comment(text) => Part::Bytes(frame::encode_comment(&text)),
             Outbound::End => Part::End,
-            // Clients send the first, and duplex exchanges the second.
-            Outbound::Request { .. } | Outbound::Message(_) => return,
+            // Clients send the first, duplex exchanges the second. The third is not configured.
+            Outbound::Request { .. }
+            | Outbound::Message(_)
+            | Outbound::Response { body: exchange::Body::WebSocket, .. } => return,
         };
         state.streams += usize::from(matches!(part, Part::Head(_, None)));
         let whole = matches!(part, Part::Head(_, Some(_)));

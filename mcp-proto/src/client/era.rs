@@ -152,7 +152,7 @@ impl Client {
             HandshakeEvent::Denied(reason) => self.on_handshake_denied(reason),
             HandshakeEvent::Refused { tells_of_era, error } => self.on_handshake_refused(tells_of_era, error),
             HandshakeEvent::Closed(sent, why) => self.on_handshake_closed(sent == Sent::Maybe, why),
-            HandshakeEvent::NoEndpoint(cause) => self.on_no_endpoint(cause),
+            HandshakeEvent::NoEndpoint(cause) => self.on_no_endpoint(*cause),
             HandshakeEvent::Timeout => self.on_handshake_timeout(),
             HandshakeEvent::StartTimeout => self.on_start_timeout(),
             HandshakeEvent::Resumed => self.arm_handshake(),

@@ -6,7 +6,7 @@ use super::link::{Discarded, Link, LinkEvent, Parked, SessionLoss, SubscriptionE
 use super::phase::{HandshakeEvent, Phase};
 use super::{Client, ControlEvent, Event, Malformed, Repeat, State, Termination, Timer, watching};
 use crate::error::{CallError, DiagnosticKind, NegotiationCause, Stage, StreamEnd};
-use crate::exchange::{Closed, ExchangeId, Sent};
+use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Sent};
 use crate::input::{AuthKey, AuthToken, Authorization, CallId};
 use crate::rpc::{self, DecodeError, Id, InvalidKind, InvalidMessage, Message, Object, Payload, RawJson};
 use alloc::borrow::Cow;
@@ -26,6 +26,15 @@ pub(super) enum ResponseFailure {
 }
 
 impl Client {
+    /// Handles an event of an SSE stream, whose diagnostics name the stream.
+    #[inline(never)]
+    pub(super) fn handle_stream_event(&mut self, exchange: ExchangeId, event: ExchangeEvent) {
+        self.env.stream = self.link.place(exchange);
+        self.link.handle(&mut self.env, exchange, event);
+        self.run_link();
+        self.env.stream = None;
+    }
+
     /// Handles the events of the link, until there are no more.
     pub(super) fn run_link(&mut self) {
         loop {

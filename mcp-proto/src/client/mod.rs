@@ -54,7 +54,7 @@ pub use validate::{OnMismatch, ResultValidation};
 
 use crate::call::{Call, Calling, Method, RawResult};
 use crate::error::{CallError, Diagnostic, NegotiationError, Refused, StreamEnd};
-use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Outbound, Start};
+use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Inbound, Outbound, Start};
 use crate::input::{
     Applied, AuthToken, Authorization, CallId, Challenge, Change, ClientCommand, ClientInput, Input, InputAnswer,
     InputKey, InputRequest, InputToken, NotificationId, Watch,
@@ -469,10 +469,11 @@ impl Client {
     /// Handles an event of an exchange. Events of an exchange that has ended are ignored.
     pub fn handle_event(&mut self, now: Instant, exchange: ExchangeId, event: ExchangeEvent) {
         self.env.now = self.env.now.max(now);
-        self.env.stream = self.link.place(exchange);
+        if matches!(event, ExchangeEvent::Inbound(Inbound::Event(_))) {
+            return self.handle_stream_event(exchange, event);
+        }
         self.link.handle(&mut self.env, exchange, event);
         self.run_link();
-        self.env.stream = None;
     }
 
     /// Fires the timers that are due, in the order of their deadlines. Does nothing if called early

@@ -107,7 +107,7 @@ pub(super) enum HandshakeEvent {
     /// open, or the server has not seen the request.
     Closed(Sent, Closed),
     /// HTTP+SSE: there is no `endpoint` event, so the client could not send the request.
-    NoEndpoint(NegotiationCause),
+    NoEndpoint(Box<NegotiationCause>),
     /// The limit for the response is over.
     Timeout,
     /// The limit for the whole start is over.

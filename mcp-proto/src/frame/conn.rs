@@ -4,7 +4,7 @@ use super::http1;
 use super::input::LARGE;
 use super::line::Lines;
 use super::ws::{CloseCode, Role, WsChannel, WsOpening, WsSupport};
-use crate::exchange::{BadRequest, Body, Closed, Inbound, Outbound};
+use crate::exchange::{BadRequest, Body, Closed, Inbound, Outbound, ResponseHead};
 use crate::http_support::HttpSupport;
 use crate::limits::FrameLimits;
 use crate::short_queue::ShortQueue;
@@ -181,6 +181,15 @@ impl Conn {
             Codec::Lines(lines) => lines.poll_item(),
             Codec::Client(client) => client.poll_item(),
             Codec::Server(server) => server.poll_item(&mut self.written),
+            Codec::Opening(_) | Codec::Ws(_) => self.poll_web_socket(),
+            Codec::Unsupported(_) => None,
+        }
+    }
+
+    /// [`poll_item`](Self::poll_item) of a WebSocket, out of the way of the other protocols.
+    #[inline(never)]
+    fn poll_web_socket(&mut self) -> Option<Inbound> {
+        match &mut self.codec {
             Codec::Opening(opening) => {
                 let item = opening.http.poll_item()?;
                 match opening.open(&item, &mut self.written) {
@@ -194,7 +203,7 @@ impl Conn {
                 Some(item)
             }
             Codec::Ws(channel) => channel.poll_item(&mut self.written),
-            Codec::Unsupported(_) => None,
+            _ => None,
         }
     }
 
@@ -278,22 +287,10 @@ impl Conn {
     /// message with a line feed on a connection by lines, and on a server an event, a comment or an
     /// end without a stream, or a response inside one.
     pub fn encode(&mut self, outgoing: Outbound) {
-        if let (Codec::Server(server), Outbound::Response { head, body: Body::WebSocket }) =
-            (&mut self.codec, &outgoing)
+        if let Outbound::Response { head, body: Body::WebSocket } = &outgoing
+            && let Codec::Server(_) = self.codec
         {
-            let Some(support) = WsSupport::get() else {
-                self.refused = Some(NO_WEB_SOCKET);
-                return;
-            };
-            match server.switch(head, &mut self.written) {
-                Ok((rest, limits)) => {
-                    let mut channel = WsChannel::new(Role::Server, limits, support);
-                    rest.for_each(|bytes| channel.bytes(bytes));
-                    self.codec = Codec::Ws(Box::new(channel));
-                }
-                Err(why) => self.refused = Some(why),
-            }
-            return;
+            return self.switch(head);
         }
         let encoded = match &mut self.codec {
             Codec::Lines(lines) => match outgoing {
@@ -315,6 +312,24 @@ impl Conn {
             Codec::Unsupported(_) => Err(UNSUPPORTED),
         };
         self.refused = encoded.err();
+    }
+
+    /// Answers the opening request of a WebSocket with this response, on a server.
+    #[inline(never)]
+    fn switch(&mut self, head: &ResponseHead) {
+        let Codec::Server(server) = &mut self.codec else { return };
+        let Some(support) = WsSupport::get() else {
+            self.refused = Some(NO_WEB_SOCKET);
+            return;
+        };
+        match server.switch(head, &mut self.written) {
+            Ok((rest, limits)) => {
+                let mut channel = WsChannel::new(Role::Server, limits, support);
+                rest.for_each(|bytes| channel.bytes(bytes));
+                self.codec = Codec::Ws(Box::new(channel));
+            }
+            Err(why) => self.refused = Some(why),
+        }
     }
 
     /// Returns why the latest part was not written. `None` if it was, and after the first call.

@@ -437,13 +437,6 @@ impl Connection {
             if self.collect() {
                 self.events.push_back((exchange, ExchangeEvent::Unsent(self.unsent)));
             }
-            if let Some(Inbound::Response(head)) = &item
-                && self.role == ConnectionRole::WsClient
-            {
-                let head = head.clone();
-                self.web_socket_answered(exchange, &head);
-                return true;
-            }
             if let Some(item) = item {
                 let whole = matches!(item, Inbound::Message(_) | Inbound::Batch(_) | Inbound::Invalid(_));
                 self.item(exchange, item);
@@ -457,8 +450,7 @@ impl Connection {
                 }
                 return true;
             }
-            if let Some(why) = self.conn.take_end() {
-                self.web_socket_ended(exchange, why);
+            if self.conn.is_web_socket() && self.ends_web_socket(exchange) {
                 return true;
             }
             if !self.eof
@@ -476,7 +468,11 @@ impl Connection {
         // connection is closed.
         let is_cut = !matches!(self.role, ConnectionRole::DuplexClient { .. } | ConnectionRole::DuplexServer);
         let cut = self.eof && is_cut;
-        let Some(why) = self.gone.clone().or(cut.then_some(Closed::Eof)) else { return false };
+        let why = match &self.gone {
+            Some(why) => why.clone(),
+            None if cut => Closed::Eof,
+            None => return false,
+        };
         self.fail(exchange, why);
         true
     }
@@ -500,6 +496,9 @@ impl Connection {
         let end = item == Inbound::End;
         let refused = matches!(item, Inbound::Reject(_));
         if let Inbound::Response(head) = &item {
+            if self.role == ConnectionRole::WsClient {
+                return self.web_socket_answered(exchange, head);
+            }
             self.answer_begins(head);
         }
         self.events.push_back((exchange, ExchangeEvent::Inbound(item)));
@@ -520,11 +519,8 @@ impl Connection {
             self.unsent += bytes.len();
             self.outputs.push_back(ConnectionOutput::Write(bytes));
         }
-        if self.unsent == 0
-            && let Some(pong) = self.conn.poll_pong()
-        {
-            self.unsent += pong.len();
-            self.outputs.push_back(ConnectionOutput::Write(pong));
+        if self.conn.is_web_socket() {
+            self.collect_pong();
         }
         self.unsent != before
     }

@@ -72,7 +72,7 @@ impl Connection {
         if self.answered.is_some() {
             self.answer_goes_out(n);
         }
-        if self.unsent == 0 {
+        if self.unsent == 0 && self.conn.is_web_socket() {
             // The answer to a ping waits until here.
             self.collect();
         }

@@ -2,7 +2,7 @@
 //! its end. A server closes the connection first, and a client waits for that for a limited time
 //! (section 7.1.1).
 
-use super::{Connection, ConnectionRole, Due};
+use super::{Connection, ConnectionOutput, ConnectionRole, Due};
 use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Outbound, Peer, RequestHead, ResponseHead, Sent, Shutdown};
 use crate::frame::CloseCode;
 use crate::time::Instant;
@@ -65,13 +65,32 @@ impl Connection {
         }
     }
 
-    /// The peer has closed the connection, or broken a rule. The codec has queued the answer.
-    pub(super) fn web_socket_ended(&mut self, exchange: ExchangeId, why: Closed) {
+    /// Takes the answer to a ping of the peer, once everything before it is written.
+    #[inline(never)]
+    pub(super) fn collect_pong(&mut self) {
+        if self.unsent == 0
+            && let Some(pong) = self.conn.poll_pong()
+        {
+            self.unsent += pong.len();
+            self.outputs.push_back(ConnectionOutput::Write(pong));
+        }
+    }
+
+    /// Ends the exchange if the peer has closed the connection, or broken a rule. The codec has
+    /// queued the answer. Returns whether it has.
+    #[inline(never)]
+    pub(super) fn ends_web_socket(&mut self, exchange: ExchangeId) -> bool {
+        let Some(why) = self.conn.take_end() else { return false };
         self.collect();
         self.exchange = None;
         let is_gone = why == Closed::Eof;
         self.events.push_back((exchange, ExchangeEvent::Failed { sent: Sent::Maybe, why }));
-        if is_gone { self.abort_channel() } else { self.leave_web_socket() }
+        if is_gone {
+            self.abort_channel()
+        } else {
+            self.leave_web_socket()
+        }
+        true
     }
 
     /// Closes an open WebSocket without waiting for the peer: the engine has no use for what it

@@ -117,8 +117,7 @@ impl HttpLink {
                 env.timers.set(Timer::Answer(exchange), None);
             }
         }
-        self.note_offer(exchange);
-        self.note_refusal(exchange);
+        self.note_handshake(exchange);
         if self.exchanges.get(exchange).is_some_and(|http| http.role == ExchangeRole::Listener) {
             self.on_listener_head(env, exchange);
         }

@@ -493,8 +493,9 @@ impl HttpLink {
         };
         let Some(address) = address else { return self.hold_message(env, exchange, http) };
         let is_initialize = matches!(http.request(), Some((_, Purpose::Initialize)));
-        let is_trusted =
-            address.origin == self.address.origin || env.config.compat.endpoint_origin.lists(&address.origin);
+        let is_trusted = self.sse.is_none()
+            || address.origin == self.address.origin
+            || env.config.compat.endpoint_origin.lists(&address.origin);
         let none = Headers::new();
         let common = CommonFields {
             authority: &address.authority,

@@ -49,11 +49,16 @@ impl SessionState {
 }
 
 impl HttpLink {
-    /// Keeps the session id in the head of a response to `initialize` until the client accepts the
-    /// response. Other responses are ignored.
-    pub(super) fn note_offer(&mut self, exchange: ExchangeId) {
+    /// Notes what the head of a response to the handshake says. Other responses are ignored. The
+    /// session id of `initialize` is kept until the client accepts the response. The status says
+    /// whether the server may be one of HTTP+SSE.
+    pub(super) fn note_handshake(&mut self, exchange: ExchangeId) {
         let Some(http) = self.exchanges.get(exchange) else { return };
-        if matches!(http.role, ExchangeRole::Request(_, Purpose::Initialize)) {
+        let ExchangeRole::Request(_, purpose) = http.role else { return };
+        if matches!(purpose, Purpose::Discover | Purpose::Initialize) {
+            self.suggests_sse = matches!(http.status(), 400 | 404 | 405);
+        }
+        if purpose == Purpose::Initialize {
             let head = http.head.as_ref().filter(|head| success(head.status));
             self.session.offered = head.and_then(|head| head.headers.get(SESSION)).map(ToOwned::to_owned);
         }

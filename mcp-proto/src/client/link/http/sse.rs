@@ -69,14 +69,6 @@ impl HttpLink {
         self.suggests_sse
     }
 
-    /// Notes the status of the response to a request of the handshake.
-    pub(super) fn note_refusal(&mut self, exchange: ExchangeId) {
-        let Some(http) = self.exchanges.get(exchange) else { return };
-        if matches!(http.role, ExchangeRole::Request(_, Purpose::Discover | Purpose::Initialize)) {
-            self.suggests_sse = matches!(http.status(), 400 | 404 | 405);
-        }
-    }
-
     /// Opens the stream of HTTP+SSE, unless it is open. Until its `endpoint` event, messages wait.
     pub(in crate::client) fn open_sse(&mut self, env: &mut Env) {
         let url = &self.url;
@@ -218,6 +210,9 @@ impl HttpLink {
     /// Returns the exchange of the request that a message on the stream answers, since the client
     /// knows each request by the exchange that it was sent on.
     pub(super) fn asked_on(&self, env: &Env, exchange: ExchangeId, id: &Id) -> ExchangeId {
+        if self.sse.is_none() {
+            return exchange;
+        }
         match self.exchanges.get(exchange).map(|http| &http.role) {
             Some(ExchangeRole::Sse) => env.ids.asked_on(id, env.config.compat.match_text_ids).unwrap_or(exchange),
             _ => exchange,
@@ -330,12 +325,14 @@ impl HttpLink {
             State::Lapsed => drop(self.give_up_stream(env, exchange)),
             _ => {
                 let event = match failure {
-                    StreamFailure::Endpoint(why) => HandshakeEvent::NoEndpoint(NegotiationCause::BadEndpoint(why)),
+                    StreamFailure::Endpoint(why) => {
+                        HandshakeEvent::NoEndpoint(Box::new(NegotiationCause::BadEndpoint(why)))
+                    }
                     StreamFailure::End(over) if had_endpoint => match over {
                         ExchangeEnd::Failed { sent, why } => HandshakeEvent::Closed(sent, why),
                         ExchangeEnd::End => HandshakeEvent::Closed(Sent::Maybe, Closed::Eof),
                     },
-                    StreamFailure::End(over) => HandshakeEvent::NoEndpoint(no_endpoint(http, over, end)),
+                    StreamFailure::End(over) => HandshakeEvent::NoEndpoint(Box::new(no_endpoint(http, over, end))),
                 };
                 self.close_stream(env);
                 self.events.push_back(LinkEvent::Handshake(event));
