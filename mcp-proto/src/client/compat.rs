@@ -202,7 +202,7 @@ pub enum EndpointOrigin {
 
 impl EndpointOrigin {
     /// Returns whether the application named this origin.
-    pub(super) fn lists(&self, origin: &Origin) -> bool {
+    pub(in crate::client) fn lists(&self, origin: &Origin) -> bool {
         matches!(self, Self::List(origins) if origins.contains(origin))
     }
 }

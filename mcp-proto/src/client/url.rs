@@ -154,7 +154,7 @@ impl core::fmt::Display for BadUrl {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match HttpSupport::get() {
             Some(_) if WsSupport::get().is_some() => "not an absolute http:, https:, ws: or wss: URL without a user",
-            Some(_) => "not an absolute http: or https: URL without a user",
+            Some(_) => "not an absolute http: or https: URL without a user (ws: and wss: need the feature `ws`)",
             None => "HTTP is not compiled in",
         })
     }

@@ -44,7 +44,7 @@ pub struct Conn {
     refused: Option<&'static str>,
 }
 
-const UNSUPPORTED: &str = "HTTP is not compiled in";
+const NO_HTTP: &str = "HTTP is not compiled in";
 const NO_WEB_SOCKET: &str = "WebSocket is not compiled in";
 const NO_SEED: &str = "a websocket without a seed";
 
@@ -57,7 +57,7 @@ enum Codec {
     Opening(Box<WsOpening>),
     /// Boxed: most connections are no WebSockets.
     Ws(Box<WsChannel>),
-    /// HTTP without the feature `http`, and why nothing is parsed.
+    /// A protocol that is not compiled in, or whose handshake failed, and why nothing is parsed.
     Unsupported(String),
 }
 
@@ -73,7 +73,7 @@ impl Conn {
             (Kind::Lines, _) => Codec::Lines(Lines::new(limits)),
             (Kind::HttpClient, Some(support)) => Codec::Client(http1::ClientCodec::new(limits, support)),
             (Kind::HttpServer, Some(support)) => Codec::Server(http1::ServerCodec::new(limits, support)),
-            (Kind::HttpClient | Kind::HttpServer, None) => Codec::Unsupported(UNSUPPORTED.into()),
+            (Kind::HttpClient | Kind::HttpServer, None) => Codec::Unsupported(NO_HTTP.into()),
             (Kind::WsClient, _) => Codec::Unsupported(NO_SEED.into()),
         };
         Self { kind, codec, written: ShortQueue::new(), refused: None }
@@ -83,7 +83,8 @@ impl Conn {
     /// are used for nothing else: the key and the masks of a WebSocket. The other protocols ignore
     /// them.
     pub fn seeded(kind: Kind, limits: &FrameLimits, seed: [u8; 32]) -> Self {
-        Self::sharing(kind, Arc::new(limits.clone())).with_seed(&Arc::new(limits.clone()), seed)
+        let limits = Arc::new(limits.clone());
+        Self::sharing(kind, Arc::clone(&limits)).with_seed(&limits, seed)
     }
 
     /// As [`seeded`](Self::seeded), for a codec that was created without a seed.
@@ -309,7 +310,7 @@ impl Conn {
             Codec::Server(server) => server.encode(outgoing, &mut self.written),
             Codec::Opening(opening) => opening.encode(outgoing, &mut self.written),
             Codec::Ws(channel) => channel.encode(outgoing, &mut self.written),
-            Codec::Unsupported(_) => Err(UNSUPPORTED),
+            Codec::Unsupported(_) => Err("a part on a broken connection"),
         };
         self.refused = encoded.err();
     }

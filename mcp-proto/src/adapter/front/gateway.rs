@@ -113,8 +113,8 @@ impl Drop for GatewayOwner {
 
 impl Gateway {
     /// Creates a gateway, and what its driver drives. The library has chosen the path, so every
-    /// path is served. The driver runs the callbacks: [`ServerOptions::threads`] and
-    /// [`ServerOptions::on_executor`] have an effect only if it reads them.
+    /// path is served, and no WebSocket. The driver runs the callbacks: [`ServerOptions::threads`]
+    /// and [`ServerOptions::on_executor`] have an effect only if it reads them.
     ///
     /// # Errors
     /// The operating system provides no random bytes.
@@ -263,7 +263,11 @@ struct GatewayState {
 
 impl GatewayShared {
     fn new(router: Router, mut options: ServerOptions) -> io::Result<Arc<Self>> {
-        let router = router.configure(|config| config.path = None);
+        let router = router.configure(|config| {
+            config.path = None;
+            // The library does not hand out its connection.
+            config.web_socket = false;
+        });
         let (clock, mut config) = (Clock::start(), router.config());
         config.origin_unix = clock.unix();
         options.configure(&mut config);

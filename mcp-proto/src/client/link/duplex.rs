@@ -1,5 +1,6 @@
 //! The link over one duplex exchange: stdio, a socket, a pair of streams, a WebSocket.
 
+use super::challenge::{Tried, is_challenge};
 use super::event::{LinkEvent, Parked};
 use crate::client::env::Env;
 use crate::client::ids::Purpose;
@@ -12,6 +13,7 @@ use crate::rpc::{InvalidMessage, Message};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use bytes::Bytes;
 
@@ -37,8 +39,8 @@ struct Admission {
     last: u64,
     /// The latest credentials.
     credentials: Headers,
-    /// Whether they were refused since the last connection that opened.
-    tried: bool,
+    /// The challenges that were answered since the last connection that opened.
+    tried: Tried,
 }
 
 /// The open duplex exchange.
@@ -85,22 +87,16 @@ impl DuplexLink {
     /// and the application answers challenges. Returns false for any other end.
     fn park_if_challenged(&mut self, env: &Env, why: &Closed) -> bool {
         let Closed::NotUpgraded { status, challenges } = why else { return false };
-        let answerable = match status {
-            401 => true,
-            403 => {
-                env.config.compat.retry_plain_403 || challenges.iter().any(|hint| hint.contains("insufficient_scope"))
-            }
-            _ => false,
-        };
         let purpose = match env.state() {
             State::Probing => Purpose::Discover,
             State::Initializing => Purpose::Initialize,
             _ => return false,
         };
         let admission = self.admission.get_or_insert_default();
-        if !env.config.authorize || !answerable || admission.tried {
+        if !is_challenge(env, *status, challenges.iter().map(String::as_str), admission.tried) {
             return false;
         }
+        admission.tried.mark(*status);
         admission.last += 1;
         let key = AuthKey::new(admission.last);
         admission.open = Some((key, why.clone()));
@@ -118,7 +114,6 @@ impl DuplexLink {
             Authorization::Headers(given) => {
                 let fields = headers::own(&given);
                 admission.credentials = fields.fold(Headers::new(), |all, (name, value)| all.with(name, value));
-                admission.tried = true;
                 self.events.push_back(LinkEvent::Handshake(HandshakeEvent::Reopen));
             }
             Authorization::Refuse => self.events.push_back(LinkEvent::Failed(Sent::No, why)),
@@ -180,7 +175,7 @@ impl DuplexLink {
             ExchangeEvent::Opened(_) => {
                 exchange.opened = true;
                 if let Some(admission) = &mut self.admission {
-                    admission.tried = false;
+                    admission.tried = Tried::default();
                 }
             }
             ExchangeEvent::Unsent(n) => {

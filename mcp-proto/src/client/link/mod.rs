@@ -2,6 +2,7 @@
 //! link owns its exchanges and their state. It starts and ends exchanges, and reports
 //! [`LinkEvent`]s to the client.
 
+mod challenge;
 mod duplex;
 mod event;
 mod http;

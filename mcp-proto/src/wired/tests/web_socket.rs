@@ -566,6 +566,36 @@ fn challenge_of_the_handshake_is_answered_with_credentials_once() {
     assert!(peer.outcome().unwrap().to_string().contains("HTTP 401"), "{:?}", peer.events);
 }
 
+// covers: WS-C-010, S0-45
+#[test]
+fn challenge_for_more_scopes_follows_the_first_one() {
+    let mut config = config(Policy::Modern);
+    config.authorize = true;
+    let mut peer = ClientPeer::new(config);
+    peer.client.call(peer.now, tools::call("x")).unwrap();
+    let more = "403 x\r\nWWW-Authenticate: Bearer error=\"insufficient_scope\"";
+    for status in ["401 x\r\nWWW-Authenticate: Bearer", more] {
+        peer.read(format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n").as_bytes());
+        peer.client.handle_io(peer.now, peer.id, IoEvent::Closed(Closed::Aborted));
+        peer.drain();
+        let last = peer.events.iter().rev().find_map(|event| match event {
+            client::Event::AuthNeeded { token, challenge, .. } => Some((token.key(), challenge.status)),
+            _ => None,
+        });
+        let (key, asked) = last.expect("it is reported");
+        assert!(status.starts_with(&asked.to_string()), "{asked}");
+        let with = Authorization::Headers(Headers::new().with("Authorization", "Bearer 1"));
+        peer.client.apply(peer.now, Input::Command(ClientCommand::Authorize(key, with))).unwrap();
+        peer.drain();
+        peer.client.handle_io(peer.now, peer.id, IoEvent::Opened(Peer::default()));
+        peer.drain();
+    }
+    peer.read(format!("HTTP/1.1 {more}\r\nContent-Length: 0\r\n\r\n").as_bytes());
+    peer.client.handle_io(peer.now, peer.id, IoEvent::Closed(Closed::Aborted));
+    peer.drain();
+    assert!(peer.outcome().unwrap().to_string().contains("HTTP 403"), "{:?}", peer.events);
+}
+
 // covers: WS-B-026, WS-B-006
 #[test]
 fn limits_of_messages_hold_for_a_client() {

@@ -10,6 +10,7 @@ use crate::client::State;
 use crate::client::env::Env;
 use crate::client::headers;
 use crate::client::ids::Purpose;
+use crate::client::link::challenge::is_challenge;
 use crate::client::link::event::{LinkEvent, Parked};
 use crate::error::AuthHints;
 use crate::exchange::{ExchangeId, Headers};
@@ -31,13 +32,6 @@ pub(in crate::client) struct Challenges {
     answered: u64,
 }
 
-/// The statuses that a request was repeated for, since the server last accepted it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Tried {
-    unauthorized: bool,
-    forbidden: bool,
-}
-
 impl Challenges {
     /// Returns the credentials, which every request carries.
     pub(super) const fn credentials(&self) -> &Headers {
@@ -53,19 +47,6 @@ impl Challenges {
     pub(in crate::client) fn clear(&mut self) {
         self.open.clear();
         self.common.clear();
-    }
-}
-
-impl Tried {
-    fn mark(&mut self, status: u16) {
-        match status {
-            401 => self.unauthorized = true,
-            _ => self.forbidden = true,
-        }
-    }
-
-    const fn has(self, status: u16) -> bool {
-        if status == 401 { self.unauthorized } else { self.forbidden }
     }
 }
 
@@ -128,14 +109,9 @@ impl HttpLink {
     }
 
     fn is_challenge(&self, env: &Env, http: &HttpExchange) -> bool {
-        let answerable = match http.status() {
-            401 => true,
-            403 if env.config.compat.retry_plain_403 => true,
-            403 => http.hints().www_authenticate.iter().any(|hint| hint.contains("insufficient_scope")),
-            _ => false,
-        };
         let waits = !matches!(http.role, ExchangeRole::Answered | ExchangeRole::Delete);
-        env.config.authorize && answerable && waits && !http.tried.has(http.status())
+        let fields = http.head.iter().flat_map(|head| head.headers.all("www-authenticate"));
+        waits && is_challenge(env, http.status(), fields, http.tried)
     }
 
     /// Returns the kind of message that now waits for credentials. Only the total limits run while

@@ -42,12 +42,7 @@ pub(super) fn resolve(
     let base = stream.url();
     let base = UriAbsoluteStr::new(&base).map_err(|_| invalid())?;
     let target = HttpTarget::parse(&reference.resolve_against(base).to_string()).map_err(|_| invalid())?;
-    let is_allowed = target.origin == stream.origin
-        || match allowed {
-            EndpointOrigin::Same => false,
-            EndpointOrigin::List(origins) => origins.contains(&target.origin),
-            EndpointOrigin::Any => true,
-        };
+    let is_allowed = target.origin == stream.origin || *allowed == EndpointOrigin::Any || allowed.lists(&target.origin);
     if is_allowed { Ok(target) } else { Err(format!("an endpoint at another origin: {}", shown())) }
 }
 

@@ -2,9 +2,10 @@
 //! that they belong to. `exchange_end.rs` interprets the end of an exchange.
 
 use super::exchange_end::ExchangeEnd;
-use super::{DeferredStep, ExchangeRole, ExchangeStage, HttpExchange, HttpLink, auth, success, tells_of_era};
+use super::{DeferredStep, ExchangeRole, ExchangeStage, HttpExchange, HttpLink, success, tells_of_era};
 use crate::client::env::Env;
 use crate::client::ids::{Match, Purpose};
+use crate::client::link::challenge::Tried;
 use crate::client::link::event::LinkEvent;
 use crate::client::{ControlEvent, Event, SseDecode, State, Timer};
 use crate::error::DiagnosticKind;
@@ -109,7 +110,7 @@ impl HttpLink {
         if success(http.status()) {
             // The server accepted the credentials. They may have expired when the client resumes
             // the stream.
-            http.tried = auth::Tried::default();
+            http.tried = Tried::default();
         }
         if http.is_stream() {
             http.stream.on_open(now);

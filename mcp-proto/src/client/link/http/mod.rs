@@ -19,6 +19,7 @@ mod sse;
 mod stream;
 
 use super::OutgoingRequest;
+use super::challenge::Tried;
 use super::event::LinkEvent;
 use crate::client::env::Env;
 use crate::client::ids::Purpose;
@@ -276,7 +277,7 @@ pub(in crate::client) struct HttpExchange {
     /// Number of challenges that were answered with credentials before it started.
     credentials: u64,
     /// The statuses of the challenges that were answered for it.
-    tried: auth::Tried,
+    tried: Tried,
     head: Option<ResponseHead>,
     /// The first bytes of a body that holds no message.
     body: Vec<u8>,
@@ -339,7 +340,7 @@ impl HttpExchange {
             again: false,
             in_session: false,
             credentials: 0,
-            tried: auth::Tried::default(),
+            tried: Tried::default(),
             head: None,
             body: Vec::new(),
             error: None,
