@@ -16,6 +16,10 @@
 //!
 //! [`choose`] selects the faults of a run, [`field`] plants them.
 
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
 pub mod choose;
 pub mod field;
 
@@ -43,6 +47,15 @@ pub struct Edit {
     pub new: String,
 }
 
+/// The text of a file without and with a fault.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// The text in the tree.
+    pub before: String,
+    /// The broken text.
+    pub after: String,
+}
+
 /// The result of a fault.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
@@ -63,6 +76,38 @@ pub enum Verdict {
 }
 
 impl Fault {
+    /// Reads all faults of a folder, in the order of their names.
+    pub fn read_all(folder: &Path) -> Result<Vec<Self>, String> {
+        let entries = fs::read_dir(folder).map_err(|why| format!("{}: {why}", folder.display()))?;
+        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|ending| ending == "fault"));
+        paths.sort();
+        let read = |path: &PathBuf| {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let text = fs::read_to_string(path).map_err(|why| format!("{}: {why}", path.display()))?;
+            Self::parse(&name, &text)
+        };
+        paths.iter().map(read).collect()
+    }
+
+    /// Returns the text of each file that the fault changes, before and after, by its path below
+    /// `root`. The error says which file does not contain the old text exactly once.
+    pub fn apply(&self, root: &Path) -> Result<BTreeMap<&str, Change>, String> {
+        let mut changes = BTreeMap::new();
+        for Edit { path, old, new } in &self.edits {
+            let change = changes.entry(path.as_str()).or_insert_with(|| {
+                let before = fs::read_to_string(root.join(path)).unwrap_or_default();
+                Change { after: before.clone(), before }
+            });
+            let count = if old.is_empty() { 0 } else { change.after.matches(old).count() };
+            if count != 1 {
+                return Err(format!("{path}: found {count} times"));
+            }
+            change.after = change.after.replace(old, new);
+        }
+        Ok(changes)
+    }
+
     /// Parses the text of a fault. The error names the line.
     pub fn parse(name: &str, text: &str) -> Result<Self, String> {
         let mut fault = Self { name: name.to_owned(), test: Vec::new(), breaks: String::new(), edits: Vec::new() };

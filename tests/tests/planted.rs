@@ -6,6 +6,7 @@ use std::{fs, str};
 
 use mcp_tests::planted::field::{End, Field, Queue};
 use mcp_tests::planted::{Fault, Verdict};
+use mcp_tests::sources;
 
 const MANIFEST: &str = "[package]\nname = \"grain\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n";
 const CODE: &str = "\
@@ -74,4 +75,14 @@ fn verdicts_are_distinguished() {
     }
     let tree = fs::read(place.join("tree/src/lib.rs")).unwrap();
     assert_eq!(str::from_utf8(&tree), Ok(CODE), "every fault is taken out again");
+}
+
+/// A change of the code that moves or rewords a patched line must also change the fault.
+#[test]
+fn kept_faults_apply_to_the_tree() {
+    let faults = Fault::read_all(&sources::root().join("tests/planted")).unwrap();
+    assert!(faults.len() > 400, "{} faults", faults.len());
+    let broken: Vec<_> =
+        faults.iter().filter_map(|fault| Some((&fault.name, fault.apply(&sources::root()).err()?))).collect();
+    assert!(broken.is_empty(), "{broken:#?}");
 }

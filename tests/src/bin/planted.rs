@@ -12,7 +12,7 @@
 //! * `planted --share K/N`: part K of N, counted from 1.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
 fn run() -> Result<bool, String> {
     let args: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
-    let faults = faults(&sources::root().join("tests/planted"))?;
+    let faults = Fault::read_all(&sources::root().join("tests/planted"))?;
     match words[..] {
         [] => {
             let before = clean_commit()?;
@@ -135,19 +135,6 @@ impl Told {
             _ => self.others.push(line),
         }
     }
-}
-
-fn faults(folder: &Path) -> Result<Vec<Fault>, String> {
-    let entries = fs::read_dir(folder).map_err(|why| format!("{}: {why}", folder.display()))?;
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|ending| ending == "fault"));
-    paths.sort();
-    let read = |path: &PathBuf| {
-        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let text = fs::read_to_string(path).map_err(|why| format!("{}: {why}", path.display()))?;
-        Fault::parse(&name, &text)
-    };
-    paths.iter().map(read).collect()
 }
 
 /// Returns the output of git.

@@ -5,7 +5,7 @@
 //! cheap: the tests of all faults that share a test binary run once, together, before the first
 //! fault is planted; test binaries run without cargo; and dependencies are copied in compiled form.
 
-use super::{Edit, Fault, Verdict};
+use super::{Fault, Verdict};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -191,26 +191,16 @@ impl Field {
 
     /// Breaks the copy, runs the test, and restores the copy.
     fn plant(&self, fault: &Fault, test: &str) -> Result<Verdict, String> {
-        let mut before: Vec<(PathBuf, String)> = Vec::new();
-        let mut verdict = None;
-        for Edit { path, old, new } in &fault.edits {
-            let place = self.tree.join(path);
-            let text = fs::read_to_string(&place).unwrap_or_default();
-            let count = if old.is_empty() { 0 } else { text.matches(old).count() };
-            if count != 1 {
-                verdict = Some(Verdict::DoesNotApply(format!("{path}: found {count} times")));
-                break;
-            }
-            put(&place, text.replace(old, new).as_bytes())?;
-            before.push((place, text));
-        }
-        let verdict = match verdict {
-            Some(verdict) => Ok(verdict),
-            None => self.judge(fault, test),
+        let changes = match fault.apply(&self.tree) {
+            Ok(changes) => changes,
+            Err(why) => return Ok(Verdict::DoesNotApply(why)),
         };
-        // If a file is edited twice, the first text is the original.
-        for (path, text) in before.iter().rev() {
-            put(path, text.as_bytes())?;
+        for (path, change) in &changes {
+            put(&self.tree.join(path), change.after.as_bytes())?;
+        }
+        let verdict = self.judge(fault, test);
+        for (path, change) in &changes {
+            put(&self.tree.join(path), change.before.as_bytes())?;
         }
         verdict
     }
