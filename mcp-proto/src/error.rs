@@ -90,6 +90,9 @@ pub enum Refusal {
     /// The configuration may open its connection a second time, which a connection that is open
     /// already does not allow.
     NotReopenable,
+    /// The dialect of the client can only call tools: [`Dialect`](crate::Dialect),
+    /// [`WsDialect`](crate::WsDialect).
+    NotInDialect,
 }
 
 impl fmt::Display for Refusal {
@@ -101,6 +104,7 @@ impl fmt::Display for Refusal {
             Self::NotWanted => f.write_str("the request does not allow it"),
             Self::NotIncreasing => f.write_str("progress must increase"),
             Self::Unencodable(e) => e.fmt(f),
+            Self::NotInDialect => f.write_str("the dialect can only call tools"),
             Self::NotReopenable => f.write_str("a connection that is open already cannot be opened again"),
         }
     }

@@ -3,11 +3,13 @@
 //! library carry: messages and parts. No state, no clock, no codec.
 #![cfg_attr(feature = "http", doc = include_str!("exchange/seam_b.md"))]
 
+mod dialect;
 mod field;
 mod headers;
 mod peer;
 mod program;
 
+pub use dialect::{Dialect, WsDialect};
 pub(crate) use field::{is_clean, is_token, members, trim_blanks};
 pub use headers::Headers;
 pub use peer::{Credentials, Peer, PeerKind};
@@ -142,9 +144,9 @@ pub enum Body {
     /// A body of events, up to [`Outbound::End`].
     Stream,
     /// No body: the response has the status 101, and the connection is a WebSocket from now on (RFC
-    /// 6455). The exchange continues as a duplex one, whose parts are messages. The fields of the
-    /// head complete the handshake.
-    WebSocket,
+    /// 6455). The exchange continues as a duplex one, whose parts are messages in this form. The
+    /// fields of the head complete the handshake.
+    WebSocket(WsDialect),
 }
 
 /// An event of an exchange, which the connections of seam A, or a driver with an HTTP library,
@@ -230,6 +232,8 @@ pub enum Start {
         /// The head of the handshake. The codec adds the fields that begin with `Sec-WebSocket`,
         /// `Upgrade` and `Connection`.
         head: RequestHead,
+        /// The form of the messages.
+        dialect: WsDialect,
     },
     /// One HTTP request and its response.
     Http {

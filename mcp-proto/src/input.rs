@@ -9,6 +9,7 @@ use crate::call::RawCall;
 use crate::error::{AuthHints, Diagnostic};
 use crate::exchange::{ConnectionId, ExchangeEvent, ExchangeId, Headers, IoEvent, Peer};
 use crate::model::capabilities::ClientCapabilities;
+use crate::model::content::Content;
 use crate::model::elicitation::{ElicitRequest, ElicitResult, Form, UrlRequest};
 use crate::model::logging::{LogLevel, LogMessage};
 use crate::model::roots::{Root, Roots};
@@ -527,4 +528,8 @@ pub enum Note {
     /// Refused with [`Refusal::NotWanted`](crate::Refusal::NotWanted) if the client cannot resume:
     /// on every other revision and transport, and without a session.
     CloseStream(Option<Duration>),
+    /// An element of the content of the result of a tool, before the result. Refused with
+    /// [`Refusal::NotWanted`](crate::Refusal::NotWanted) unless the client takes it:
+    /// [`Dialect::ToolStream`](crate::Dialect::ToolStream).
+    Part(Content),
 }

@@ -150,7 +150,7 @@ pub mod wired;
 pub use call::{Call, Calling, IntoCall, LogLevel, Method, Pages, custom, ping};
 pub use client::{Client, ClientConfig};
 pub use error::{CallError, Diagnostic, Refusal, Refused};
-pub use exchange::{Group, Headers, Inherit, Program, UnixSocket};
+pub use exchange::{Dialect, Group, Headers, Inherit, Program, UnixSocket, WsDialect};
 pub use hook::{Denied, Direction, MessageHook, MessageKind, WireMessage};
 pub use input::{Authorization, Challenge, Change, InputAnswer, InputRequest, Outcome, Watch};
 pub use limits::Limits;

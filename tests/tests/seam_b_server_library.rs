@@ -202,7 +202,7 @@ impl Web {
             // Clients send the first, duplex exchanges the second. The third is not configured.
             Outbound::Request { .. }
             | Outbound::Message(_)
-            | Outbound::Response { body: exchange::Body::WebSocket, .. } => return,
+            | Outbound::Response { body: exchange::Body::WebSocket(_), .. } => return,
         };
         state.streams += usize::from(matches!(part, Part::Head(_, None)));
         let whole = matches!(part, Part::Head(_, Some(_)));

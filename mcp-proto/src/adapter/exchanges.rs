@@ -320,7 +320,7 @@ fn part(outbound: Outbound) -> Option<Part> {
         }
         Outbound::Comment(text) => Part::Bytes(frame::encode_comment(&text)),
         // The HTTP library has no way to hand the connection out.
-        Outbound::Response { body: Body::WebSocket, .. } => Part::Cut,
+        Outbound::Response { body: Body::WebSocket(_), .. } => Part::Cut,
         Outbound::End => Part::End,
         Outbound::Continue | Outbound::Request { .. } | Outbound::Message(_) => return None,
     })

@@ -3,7 +3,7 @@
 use super::call_table::{CallClock, CallOwner, CallStage, CallState, CallTable, Errand, InputState, size};
 use super::ids::Purpose;
 use super::phase::Phase;
-use super::{Client, Event, Termination, Timer, pings};
+use super::{Client, Event, Termination, Timer, pings, refresh};
 use crate::call::{RawCall, RawResult};
 use crate::error::{Awaited, CallError, DiagnosticKind, Refusal, Refused};
 use crate::exchange::{Closed, ExchangeId, Sent};
@@ -55,6 +55,7 @@ impl Client {
         }
         match &raw.params {
             Err(e) => Some(Refusal::Unencodable(e.clone())),
+            Ok(_) if self.env.only_calls_tools() && raw.method != refresh::CALL => Some(Refusal::NotInDialect),
             Ok(params) => {
                 let full = self.running() >= self.env.config.limits.client.max_calls || self.link.is_full(&self.env);
                 let queued = !matches!(self.env.phase, Phase::Ready(_));

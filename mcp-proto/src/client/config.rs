@@ -4,7 +4,7 @@ use super::compat::Compat;
 use super::restart_policy::Restart;
 use super::url::{BadUrl, HttpTarget, WsTarget};
 use super::validate::ResultValidation;
-use crate::exchange::{Endpoint, Headers, Program};
+use crate::exchange::{Dialect, Endpoint, Headers, Program, WsDialect};
 use crate::hook::MessageHook;
 use crate::input::Watch;
 use crate::limits::Limits;
@@ -34,6 +34,14 @@ pub struct ClientConfig {
     /// The HTTP transports that the client may try. Default [`HttpMode::Auto`]. Without effect on a
     /// duplex connection.
     pub http_mode: HttpMode,
+    /// How the client speaks over HTTP. With [`Dialect::ToolStream`] the client is ready without a
+    /// word to the server, calls nothing but tools, and ignores [`http_mode`](Self::http_mode); of
+    /// the revisions it needs 2026-07-28. Default [`Dialect::Mcp`].
+    pub dialect: Dialect,
+    /// How the client speaks over a WebSocket. With [`WsDialect::BareTool`] the client is ready
+    /// when the connection is open, and calls nothing but tools, under numbers that count up; of
+    /// the revisions it needs 2026-07-28. Default [`WsDialect::JsonRpc`].
+    pub ws_dialect: WsDialect,
     /// The revisions that the client supports. Default: all.
     #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]
     pub versions: Versions,
@@ -266,6 +274,8 @@ impl ClientConfig {
             capabilities: ClientCapabilities::default(),
             policy: Policy::Auto,
             http_mode: HttpMode::Auto,
+            dialect: Dialect::Mcp,
+            ws_dialect: WsDialect::JsonRpc,
             versions: Versions::all(),
             verdict: None,
             timeout: Some(Duration::from_secs(30)),

@@ -3,9 +3,10 @@
 
 use super::ids::Ids;
 use super::phase::Phase;
-use super::{ClientConfig, Event, Output, Policy, State, Target, Timer};
+use super::{ClientConfig, Event, IdPolicy, Output, Policy, State, Target, Timer};
 use crate::error::{Diagnostic, DiagnosticKind, StreamPlace, excerpt};
 use crate::event_queue::EventQueue;
+use crate::exchange::{Dialect, WsDialect};
 use crate::input::Watch;
 use crate::model::lifecycle::{ServerInfo, meta};
 use crate::model::logging::LogLevel;
@@ -41,8 +42,12 @@ pub(super) struct Env {
 impl Env {
     pub(super) fn new(config: Arc<ClientConfig>, seed: [u8; 32], now: Instant) -> Self {
         let limits = &config.limits.client;
+        let ids = match (&config.target, config.ws_dialect) {
+            (Target::Ws(_), WsDialect::BareTool) => IdPolicy::Counter,
+            _ => config.compat.ids,
+        };
         Self {
-            ids: Ids::new(config.compat.ids, config.origin_unix, limits.max_retired),
+            ids: Ids::new(ids, config.origin_unix, limits.max_retired),
             out: EventQueue::reporting_later(limits.max_queued_events, limits.max_queued_event_bytes),
             watch: Watch::new(),
             log_level: config.log_level,
@@ -99,6 +104,15 @@ impl Env {
     /// request.
     pub(super) fn is_duplex(&self) -> bool {
         matches!(self.config.target, Target::Duplex(_) | Target::Ws(_))
+    }
+
+    /// Returns whether the dialect of the client has no request but `tools/call`.
+    pub(super) fn only_calls_tools(&self) -> bool {
+        match self.config.target {
+            Target::Duplex(_) => false,
+            Target::Http(_) => self.config.dialect == Dialect::ToolStream,
+            Target::Ws(_) => self.config.ws_dialect == WsDialect::BareTool,
+        }
     }
 
     /// Returns the members of `_meta` that every request of a modern revision carries.

@@ -35,6 +35,14 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 impl Client {
+    /// Starts a new client.
+    pub(super) fn start(&mut self) {
+        self.take_configured_watch();
+        self.begin();
+        // In a dialect without negotiation the link has answered.
+        self.run_link();
+    }
+
     /// Begins the negotiation. The policy, the revisions and the verdict determine the first
     /// request.
     pub(super) fn begin(&mut self) {
@@ -45,6 +53,7 @@ impl Client {
         let verdict = verdict.filter(|verdict| self.env.config.versions.contains(verdict.version));
         let known = verdict.map(|verdict| verdict.version);
         let is_sse = !self.env.is_duplex()
+            && !self.env.only_calls_tools()
             && match self.env.config.http_mode {
                 HttpMode::Auto => verdict.is_some_and(|verdict| verdict.transport == HttpTransport::Sse),
                 HttpMode::Streamable => false,

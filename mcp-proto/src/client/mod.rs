@@ -365,8 +365,7 @@ impl Client {
             logging: Logging::default(),
             catalogue: Catalogue::default(),
         };
-        client.take_configured_watch();
-        client.begin();
+        client.start();
         client
     }
 

@@ -101,7 +101,8 @@ impl Client {
     ///
     /// # Errors
     /// [`Refusal::Closed`] before negotiation has succeeded and after the
-    /// end, [`Refusal::Full`] at a limit.
+    /// end, [`Refusal::Full`] at a limit, [`Refusal::NotInDialect`] in a dialect that only calls
+    /// tools.
     pub fn notify(&mut self, now: Instant, method: &str, params: Object) -> Result<(), Refused<Object>> {
         self.env.now = self.env.now.max(now);
         self.on_notify(method, &params).map_err(|why| Refused { value: params, why })
@@ -147,6 +148,9 @@ impl Client {
 
     fn may_notify(&self) -> Result<(), Refusal> {
         let Phase::Ready(_) = self.env.phase else { return Err(Refusal::Closed) };
+        if self.env.only_calls_tools() {
+            return Err(Refusal::NotInDialect);
+        }
         let full = self.link.is_full(&self.env) || self.link.has_many_exchanges(&self.env);
         if full { Err(Refusal::Full) } else { Ok(()) }
     }

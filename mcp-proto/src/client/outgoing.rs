@@ -65,6 +65,7 @@ impl Client {
         let own = params.remove(meta::META).and_then(|meta| Object::read(&meta).ok()).unwrap_or_default();
         let mut member = match version.era() {
             Era::Legacy => own,
+            Era::Modern if self.env.only_calls_tools() => own,
             Era::Modern if own.is_empty() => self.env.modern_meta(version),
             Era::Modern => own.with_all(&self.env.modern_meta(version)),
         };
@@ -85,6 +86,7 @@ impl Client {
     fn log_level_of(&self, purpose: Purpose, version: ProtocolVersion) -> Option<LogLevel> {
         match (version.era(), purpose) {
             (Era::Legacy, _) | (Era::Modern, Purpose::Listen) => None,
+            (Era::Modern, _) if self.env.only_calls_tools() => None,
             (Era::Modern, Purpose::Call(call)) => {
                 let own = self.calls.get(call).and_then(|call| call.raw.options.log_level);
                 own.or(self.env.log_level)

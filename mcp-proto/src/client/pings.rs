@@ -41,7 +41,8 @@ impl Pings {
     }
 
     fn arm(env: &mut Env) {
-        let period = env.config.ping.map(|period| period.max(SHORTEST));
+        // A dialect without negotiation has nothing that every server answers.
+        let period = env.config.ping.filter(|_| !env.only_calls_tools()).map(|period| period.max(SHORTEST));
         env.timers.set(Timer::Ping, period.map(|period| env.now + period));
     }
 

@@ -2,6 +2,8 @@
 
 use crate::peer_text::{Visible, beginning};
 use crate::redact::Url;
+use crate::rpc::{ErrorObject, Object, code};
+use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt;
@@ -48,6 +50,30 @@ impl Diagnostic {
             detail = beginning(&detail, MAX_DETAIL).into();
         }
         Self { kind, detail, stream: None }
+    }
+
+    /// Returns it as an error of JSON-RPC, for a program that passes on what happened. Its code is
+    /// `-32700` for bytes that are not a message, `-32601` for an unknown method, `-32602` for bad
+    /// params, and otherwise `-32603`. Its message is the `Display` of the diagnostic, and
+    /// `data.code` the code of its kind. [`error_response`](crate::rpc::error_response) makes a
+    /// message of it.
+    ///
+    /// ```
+    /// use mcp_proto::error::{Diagnostic, DiagnosticKind};
+    ///
+    /// let error = Diagnostic::new(DiagnosticKind::BadMessage, "Listening on 80").to_rpc_error();
+    /// assert_eq!(error.code, -32700);
+    /// assert_eq!(error.data.unwrap().as_str(), r#"{"code":"bad-message"}"#);
+    /// ```
+    pub fn to_rpc_error(&self) -> ErrorObject {
+        let code = match self.kind {
+            DiagnosticKind::BadMessage => code::PARSE_ERROR,
+            DiagnosticKind::UnknownMethod => code::METHOD_NOT_FOUND,
+            DiagnosticKind::BadParams => code::INVALID_PARAMS,
+            _ => code::INTERNAL_ERROR,
+        };
+        let data = Object::new().with("code", self.kind.code()).to_json();
+        ErrorObject::new(code, format!("{self}")).with_data(data)
     }
 }
 

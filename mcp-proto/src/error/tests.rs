@@ -268,3 +268,21 @@ fn every_error_of_a_call_can_be_passed_on() {
         }
     }
 }
+
+// covers: S2-12
+#[test]
+fn diagnostic_can_be_passed_on_as_an_error() {
+    for (kind, code) in [
+        (DiagnosticKind::BadMessage, code::PARSE_ERROR),
+        (DiagnosticKind::UnknownMethod, code::METHOD_NOT_FOUND),
+        (DiagnosticKind::BadParams, code::INVALID_PARAMS),
+        (DiagnosticKind::LateAnswer, code::INTERNAL_ERROR),
+    ] {
+        let diagnostic = Diagnostic::new(kind, "a\u{1b}b");
+        let error = diagnostic.to_rpc_error();
+        assert_eq!((error.code, &error.message), (code, &diagnostic.to_string()));
+        assert!(!error.message.contains('\u{1b}'));
+        let data = format!(r#"{{"code":"{}"}}"#, kind.code());
+        assert_eq!(error.data.unwrap().as_str(), data);
+    }
+}

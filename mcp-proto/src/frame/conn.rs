@@ -4,7 +4,7 @@ use super::http1;
 use super::input::LARGE;
 use super::line::Lines;
 use super::ws::{CloseCode, Role, WsChannel, WsOpening, WsSupport};
-use crate::exchange::{BadRequest, Body, Closed, Inbound, Outbound, ResponseHead};
+use crate::exchange::{BadRequest, Body, Closed, Inbound, Outbound, ResponseHead, WsDialect};
 use crate::http_support::HttpSupport;
 use crate::limits::FrameLimits;
 use crate::short_queue::ShortQueue;
@@ -28,7 +28,7 @@ pub enum Kind {
     HttpServer,
     /// A WebSocket, as the client: an HTTP/1.1 exchange, then messages. Without the feature `ws`,
     /// the connection is [`broken`](Conn::broken). It needs a seed: [`Conn::seeded`].
-    WsClient,
+    WsClient(WsDialect),
 }
 
 /// The codec of one connection. It holds bytes that are not parsed completely, and framed bytes
@@ -74,7 +74,7 @@ impl Conn {
             (Kind::HttpClient, Some(support)) => Codec::Client(http1::ClientCodec::new(limits, support)),
             (Kind::HttpServer, Some(support)) => Codec::Server(http1::ServerCodec::new(limits, support)),
             (Kind::HttpClient | Kind::HttpServer, None) => Codec::Unsupported(NO_HTTP.into()),
-            (Kind::WsClient, _) => Codec::Unsupported(NO_SEED.into()),
+            (Kind::WsClient(_), _) => Codec::Unsupported(NO_SEED.into()),
         };
         Self { kind, codec, written: ShortQueue::new(), refused: None }
     }
@@ -89,11 +89,11 @@ impl Conn {
 
     /// As [`seeded`](Self::seeded), for a codec that was created without a seed.
     pub(crate) fn with_seed(mut self, limits: &Arc<FrameLimits>, seed: [u8; 32]) -> Self {
-        if self.kind == Kind::WsClient {
+        if let Kind::WsClient(dialect) = self.kind {
             self.codec = match (WsSupport::get(), HttpSupport::get()) {
                 (Some(support), Some(http)) => {
                     let http = http1::ClientCodec::new(Arc::clone(limits), http);
-                    Codec::Opening(Box::new(WsOpening::new(http, Arc::clone(limits), seed, support)))
+                    Codec::Opening(Box::new(WsOpening::new(http, dialect, Arc::clone(limits), seed, support)))
                 }
                 _ => Codec::Unsupported(NO_WEB_SOCKET.into()),
             };
@@ -288,10 +288,10 @@ impl Conn {
     /// message with a line feed on a connection by lines, and on a server an event, a comment or an
     /// end without a stream, or a response inside one.
     pub fn encode(&mut self, outgoing: Outbound) {
-        if let Outbound::Response { head, body: Body::WebSocket } = &outgoing
+        if let Outbound::Response { head, body: Body::WebSocket(dialect) } = &outgoing
             && let Codec::Server(_) = self.codec
         {
-            return self.switch(head);
+            return self.switch(head, *dialect);
         }
         let encoded = match &mut self.codec {
             Codec::Lines(lines) => match outgoing {
@@ -317,7 +317,7 @@ impl Conn {
 
     /// Answers the opening request of a WebSocket with this response, on a server.
     #[inline(never)]
-    fn switch(&mut self, head: &ResponseHead) {
+    fn switch(&mut self, head: &ResponseHead, dialect: WsDialect) {
         let Codec::Server(server) = &mut self.codec else { return };
         let Some(support) = WsSupport::get() else {
             self.refused = Some(NO_WEB_SOCKET);
@@ -325,7 +325,7 @@ impl Conn {
         };
         match server.switch(head, &mut self.written) {
             Ok((rest, limits)) => {
-                let mut channel = WsChannel::new(Role::Server, limits, support);
+                let mut channel = WsChannel::new(Role::Server, dialect, limits, support);
                 rest.for_each(|bytes| channel.bytes(bytes));
                 self.codec = Codec::Ws(Box::new(channel));
             }

@@ -6,6 +6,7 @@ use super::{BadReplacement, Router};
 use crate::error::Refusal;
 use crate::input::{Change, InputAnswer, InputRequest, Note, Outcome};
 use crate::model::Progress;
+use crate::model::content::Content;
 use crate::model::elicitation::{ElicitResult, Form, UrlRequest};
 use crate::model::lifecycle::meta;
 use crate::model::logging::{LogLevel, LogMessage};
@@ -273,6 +274,18 @@ impl Cx {
     /// and without a session. [`Refusal::Gone`] after the request was answered or cancelled.
     pub fn close_stream(&self, retry: Option<Duration>) -> Result<(), Refusal> {
         self.port.note(Note::CloseStream(retry))
+    }
+
+    /// Shows the client an element of the content of the result before the handler has ended. The
+    /// result must contain it again. Most handlers ignore the error, since the result has
+    /// everything.
+    ///
+    /// # Errors
+    /// [`Refusal::NotWanted`] unless the client takes parts of a result:
+    /// [`Dialect::ToolStream`](crate::Dialect::ToolStream). MCP has none. [`Refusal::Full`] while
+    /// the client does not read, [`Refusal::Gone`] after the request was answered or cancelled.
+    pub fn part(&self, content: impl Into<Content>) -> Result<(), Refusal> {
+        self.port.note(Note::Part(content.into()))
     }
 
     /// Announces a change to every client that subscribed to it, not only to the client of this

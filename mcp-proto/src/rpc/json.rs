@@ -55,6 +55,13 @@ impl RawJson {
         Ok(Self::of_text(if range.len() == bytes.len() { bytes } else { bytes.slice(range) }))
     }
 
+    /// Like [`parse`](Self::parse), of text with line ends between its tokens.
+    pub(crate) fn parse_indented(text: &[u8]) -> Result<Self, InvalidMessage> {
+        // A JSON string contains none.
+        let space = |byte: &u8| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte };
+        Self::parse(text.iter().map(space).collect::<Vec<u8>>())
+    }
+
     /// Serializes `value`, once.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 use super::compat::Compat;
 use super::hosts::Hosts;
+use crate::exchange::{Dialect, WsDialect};
 use crate::hook::MessageHook;
 use crate::limits::Limits;
 use crate::model::capabilities::ServerCapabilities;
@@ -66,6 +67,15 @@ pub struct ServerConfig {
     /// which messages travel in both directions as over standard input and output. It needs the
     /// feature `ws`. Hosts, origins and admission apply to the handshake. Default no.
     pub web_socket: bool,
+    /// Whether an HTTP server also serves clients that only call tools, and negotiate nothing. A
+    /// POST of `tools/call` is from such a client if it names neither a session nor a revision. The
+    /// newest legacy revision among [`versions`](Self::versions) applies to it, and the end of its
+    /// connection cancels the call. Default [`Dialect::Mcp`]: not.
+    pub dialect: Dialect,
+    /// Whether the server also serves such clients over WebSockets: those that offer no
+    /// subprotocol. The newest legacy revision among [`versions`](Self::versions) applies. Default
+    /// [`WsDialect::JsonRpc`]: not.
+    pub ws_dialect: WsDialect,
     /// Whether legacy clients get sessions over HTTP.
     pub sessions: Sessions,
     /// Whether pages of other origins may use an HTTP server from within a browser (the CORS
@@ -155,6 +165,8 @@ impl ServerConfig {
             path: Some("/mcp".into()),
             sse: None,
             web_socket: false,
+            dialect: Dialect::Mcp,
+            ws_dialect: WsDialect::JsonRpc,
             sessions: Sessions::Optional,
             cors: false,
             admit: false,
@@ -187,6 +199,8 @@ impl core::fmt::Debug for ServerConfig {
             .field("path", &self.path)
             .field("sse", &self.sse)
             .field("web_socket", &self.web_socket)
+            .field("dialect", &self.dialect)
+            .field("ws_dialect", &self.ws_dialect)
             .field("sessions", &self.sessions)
             .field("cors", &self.cors)
             .field("admit", &self.admit)

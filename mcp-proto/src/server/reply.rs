@@ -12,6 +12,7 @@ use super::transport::{Duplex, HttpState, ResponseStream};
 use crate::error::Refusal;
 use crate::exchange::Outbound;
 use crate::input::RequestKey;
+use crate::model::content::Content;
 use crate::short_set::ShortSet;
 use crate::version::ProtocolVersion;
 use bytes::Bytes;
@@ -131,6 +132,14 @@ impl ReplyTo {
         match self {
             Self::Duplex(exchange) => env.send(exchange, Outbound::Message(message)),
             Self::Stream(stream) => http.stream_send(env, stream, message),
+        }
+    }
+
+    /// Sends an element of the content of a result before the result.
+    pub(super) fn send_part(self, env: &mut Env, http: &mut HttpState, part: &Content) -> Result<(), Refusal> {
+        match self {
+            Self::Duplex(_) => Err(Refusal::NotWanted),
+            Self::Stream(stream) => http.send_part(env, stream, part),
         }
     }
 

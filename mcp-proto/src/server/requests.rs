@@ -522,6 +522,10 @@ impl Requests {
             Note::Progress(progress) => self.send_progress(env, http, key, progress)?,
             Note::Log(message) => self.send_log(env, http, key, message)?,
             Note::CloseStream(retry) => return reply_to.close_for_resumption(env, http, *retry),
+            Note::Part(content) => {
+                let content = content.clone().lower(running.version);
+                reply_to.send_part(env, http, &content)?;
+            }
             Note::Custom(method, params) => {
                 if !running.may_send(env, method) {
                     return Err(Refusal::NotWanted);

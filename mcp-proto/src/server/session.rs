@@ -47,6 +47,14 @@ pub(super) struct Negotiated {
     pub(super) weight: usize,
 }
 
+impl Negotiated {
+    /// Returns the rules of a client that has negotiated nothing, so that nothing is known of its
+    /// capabilities.
+    pub(super) fn assumed(version: ProtocolVersion) -> Self {
+        Self { version, client: None, capabilities: Arc::default(), weight: 0 }
+    }
+}
+
 /// The target of the id of a response.
 pub(super) enum QuestionState {
     Open(i64),

@@ -343,9 +343,9 @@ impl WiredClient {
     fn carry_out(&mut self, output: Output) {
         match output {
             Output::Start(exchange, Start::Duplex(endpoint)) => self.start_duplex(exchange, endpoint),
-            Output::Start(exchange, Start::WebSocket { origin, head }) => {
+            Output::Start(exchange, Start::WebSocket { origin, head, dialect }) => {
                 let limits = &self.client.config().limits.frame;
-                let connection = Connection::web_socket(head, self.seed.next_bytes(), limits, self.now);
+                let connection = Connection::web_socket(head, dialect, self.seed.next_bytes(), limits, self.now);
                 self.open(exchange, Endpoint::Origin(origin), connection, None);
             }
             Output::Start(exchange, Start::Http { origin, head, body, repeatable, urgent }) => {

@@ -152,8 +152,14 @@ impl Connection {
     /// open once the server has accepted the handshake with this head. `seed` must be unpredictable
     /// and used for nothing else. Its end takes the steps of the closing handshake, then `Abort`
     /// (RFC 6455 section 7.1).
-    pub fn web_socket(head: RequestHead, seed: [u8; 32], limits: &FrameLimits, now: Instant) -> Self {
-        let mut connection = Self::client(Kind::WsClient, false, limits, now);
+    pub fn web_socket(
+        head: RequestHead,
+        dialect: WsDialect,
+        seed: [u8; 32],
+        limits: &FrameLimits,
+        now: Instant,
+    ) -> Self {
+        let mut connection = Self::client(Kind::WsClient(dialect), false, limits, now);
         connection.conn = connection.conn.with_seed(&connection.limits, seed);
         connection.web_socket = Some(Box::new(WebSocket::asking(head, now)));
         connection
@@ -187,7 +193,7 @@ impl Connection {
             Kind::Lines => duplex,
             Kind::HttpClient => ConnectionRole::HttpClient,
             Kind::HttpServer => ConnectionRole::HttpServer,
-            Kind::WsClient => ConnectionRole::WsClient,
+            Kind::WsClient(_) => ConnectionRole::WsClient,
         };
         Self {
             number,

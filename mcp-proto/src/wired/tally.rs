@@ -82,7 +82,7 @@ pub(super) fn said(traffic: &mut Traffic, outgoing: &Outbound) {
         Outbound::Message(_) => true,
         Outbound::Request { body, .. } | Outbound::Response { body: Body::Full(body), .. } => !body.is_empty(),
         Outbound::Event { data, .. } => !data.is_empty(),
-        Outbound::Response { body: Body::Stream | Body::WebSocket, .. }
+        Outbound::Response { body: Body::Stream | Body::WebSocket(_), .. }
         | Outbound::Comment(_)
         | Outbound::Continue
         | Outbound::End => false,

@@ -1,10 +1,11 @@
 //! The other transports over TCP, between this client and this server: HTTP+SSE of 2024-11-05, and
 //! WebSocket. Nothing but the URL names them.
 
-use super::raw::listening;
+use super::raw::{dial, listening, read_until, say};
 use super::*;
 use mcp_proto::client::{HttpTransport, Policy};
 use mcp_proto::server::SsePaths;
+use mcp_proto::{Dialect, Refusal, WsDialect};
 use std::net::SocketAddr;
 
 /// Returns a server at this address that offers every transport.
@@ -152,4 +153,77 @@ fn websocket_is_admitted_by_the_head_of_its_handshake() {
     assert_eq!(text(call(&client, "who")), "Some(Principal(\"ada\")) at Some(\"/mcp\")");
     client.close().wait();
     stop(&server, Duration::ZERO);
+}
+
+/// Returns a server that also serves clients without negotiation.
+fn plain() -> (Server, Arc<Seen>) {
+    let (router, seen) = router();
+    let router = router
+        .tool(tool("two parts"), |cx, ()| {
+            cx.part("one").ok();
+            cx.part("two").ok();
+            Ok(vec![Content::text("one"), Content::text("two")])
+        })
+        .configure(|config| {
+            config.web_socket = true;
+            config.dialect = Dialect::ToolStream;
+            config.ws_dialect = WsDialect::BareTool;
+        });
+    (listening(router, ServerOptions::new()), seen)
+}
+
+// covers: S2-22, S2-24, S2-27, S2-31, S2-33, S2-35
+#[test]
+fn tools_are_called_without_negotiation() {
+    let _limit = limit();
+    let (server, seen) = plain();
+    for scheme in ["http", "ws"] {
+        let url = format!("{scheme}://{}/mcp", address(&server));
+        let (options, events) = told(options(Policy::Auto).set(|config| {
+            config.dialect = Dialect::ToolStream;
+            config.ws_dialect = WsDialect::BareTool;
+        }));
+        let client = connect_with(url.as_str(), options).wait().expect("connected");
+        assert_eq!(add(&client).as_deref(), Ok("3"));
+        let both = call(&client, "two parts").expect("a result");
+        let texts: Vec<_> = both.content.iter().filter_map(Content::as_text).collect();
+        assert_eq!(texts, ["one", "two"]);
+        let large = "x".repeat(1 << 20);
+        let echo = tools::call("echo").arguments(&Text { text: large.clone() });
+        assert_eq!(text(client.call(echo).wait()), large);
+        let calls: Vec<_> = (0..8).map(|_| client.start(tools::call("pid"))).collect();
+        calls.into_iter().for_each(|call| assert!(call.wait().is_ok()));
+        assert!(matches!(call(&client, "none"), Err(CallError::Rpc(_))));
+        let listed = client.call(tools::list()).wait();
+        assert!(matches!(listed, Err(CallError::Refused(Refusal::NotInDialect))), "{listed:?}");
+        let begun = seen.counts().begun;
+        let pending = client.start(tools::call("slow").timeout(Some(Duration::from_millis(300))));
+        seen.wait(|counts| counts.begun > begun);
+        assert!(matches!(pending.wait(), Err(CallError::Timeout { .. })));
+        if scheme == "http" {
+            seen.wait(|counts| counts.cancelled > 0);
+        }
+        assert_eq!(codes(client, &events), Vec::<&str>::new());
+    }
+    stop(&server, BOUND);
+}
+
+// covers: S2-23, S2-29, S2-30
+#[test]
+fn parts_of_a_result_are_events_on_the_wire() {
+    let _limit = limit();
+    let (server, _) = plain();
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"two parts"}}"#;
+    let mut stream = dial(&server);
+    let length = body.len();
+    let request = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json";
+    say(&mut stream, &format!("{request}\r\nContent-Length: {length}\r\n\r\n{body}"));
+    let said = read_until(&mut stream, "0\r\n\r\n");
+    assert!(said.starts_with("HTTP/1.1 200") && said.contains("\r\nContent-Type: text/event-stream\r\n"), "{said}");
+    let events: Vec<_> = said.lines().filter(|line| line.starts_with("event: ")).collect();
+    assert_eq!(events, ["event: result", "event: result", "event: complete"]);
+    let data: Vec<_> = said.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
+    assert_eq!(data[0], r#"{"content":[{"type":"text","text":"one"}]}"#);
+    assert!(data[2].contains(r#""id":1"#) && data[2].contains("one") && data[2].contains("two"), "{said}");
+    stop(&server, BOUND);
 }

@@ -28,6 +28,8 @@ pub(in crate::client) struct DuplexLink {
     batch: VecDeque<Result<Message, InvalidMessage>>,
     /// WebSocket: the credentials of the connection.
     admission: Option<Box<Admission>>,
+    /// An event that waits until the exchange is open.
+    on_open: Option<Box<LinkEvent>>,
 }
 
 /// The credentials of a WebSocket, which a server demands before it opens one.
@@ -72,11 +74,12 @@ impl DuplexLink {
                 let headers =
                     given.into_iter().flatten().fold(fields, |fields, (name, value)| fields.with(name, value));
                 let head = RequestHead { method: "GET".into(), target: target.path.as_str().into(), headers };
-                Start::WebSocket { origin: target.origin.clone(), head }
+                Start::WebSocket { origin: target.origin.clone(), head, dialect: env.config.ws_dialect }
             }
             Target::Http(_) => return,
         };
         self.batch.clear();
+        self.on_open = None;
         self.last += 1;
         let id = ExchangeId(self.last);
         self.exchange = Some(DuplexExchange { id, opened: false, unsent: 0, written: 0, sent_end: false });
@@ -177,6 +180,7 @@ impl DuplexLink {
                 if let Some(admission) = &mut self.admission {
                     admission.tried = Tried::default();
                 }
+                self.events.extend(self.on_open.take().map(|event| *event));
             }
             ExchangeEvent::Unsent(n) => {
                 exchange.written += exchange.unsent.saturating_sub(n) as u64;
@@ -232,6 +236,14 @@ impl DuplexLink {
             | Inbound::Reject(_) => {
                 env.diagnose(DiagnosticKind::BadEvent, "an item that this exchange cannot have");
             }
+        }
+    }
+
+    /// Adds an event once the exchange is open.
+    pub(super) fn push_when_open(&mut self, event: LinkEvent) {
+        match &self.exchange {
+            Some(DuplexExchange { opened: true, .. }) => self.events.push_back(event),
+            _ => self.on_open = Some(Box::new(event)),
         }
     }
 

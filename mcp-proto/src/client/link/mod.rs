@@ -3,6 +3,7 @@
 //! [`LinkEvent`]s to the client.
 
 mod challenge;
+mod dialect;
 mod duplex;
 mod event;
 mod http;
@@ -163,6 +164,15 @@ impl Link {
 
     /// Sends a request on an exchange of [`next_exchange`](Self::next_exchange).
     pub(super) fn send_request(&mut self, env: &mut Env, exchange: ExchangeId, request: OutgoingRequest<'_>) {
+        if env.only_calls_tools()
+            && let Some(response) = dialect::local_response(&request)
+        {
+            let event = LinkEvent::Message(exchange, response);
+            return match self {
+                Self::Duplex(duplex) => duplex.push_when_open(event),
+                Self::Http(_, http) => http.events().push_back(event),
+            };
+        }
         match self {
             Self::Duplex(duplex) => duplex.send(env, exchange, request.message),
             Self::Http(_, http) => http.post_request(env, exchange, request),
@@ -178,6 +188,8 @@ impl Link {
         id: Option<NotificationId>,
     ) {
         match self {
+            // The cancellation of a call, which the dialect does not have.
+            Self::Duplex(_) if env.only_calls_tools() => {}
             Self::Duplex(duplex) => {
                 if let Some(exchange) = duplex.exchange() {
                     duplex.send(env, exchange, message);
@@ -190,6 +202,8 @@ impl Link {
     /// Sends the response to a request of the server that arrived on this exchange.
     pub(super) fn send_response(&mut self, env: &mut Env, exchange: ExchangeId, message: Bytes) {
         match self {
+            // A server of such a dialect asks nothing.
+            _ if env.only_calls_tools() => {}
             Self::Duplex(duplex) => duplex.send(env, exchange, message),
             Self::Http(_, http) => http.post_response(env, message),
         }

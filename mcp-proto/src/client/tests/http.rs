@@ -10,6 +10,7 @@ mod sessions;
 mod sse;
 mod streams;
 mod subscription;
+mod tool_stream;
 mod whatever_happens;
 
 /// A client of a URL, and the POST requests that it has started.

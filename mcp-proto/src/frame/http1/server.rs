@@ -372,7 +372,7 @@ impl ServerCodec {
             }
             exchange::Body::Stream if bodiless || self.head_only => self.stream = ResponseFraming::Silent,
             exchange::Body::Stream => self.stream = ResponseFraming::Close,
-            exchange::Body::WebSocket => {}
+            exchange::Body::WebSocket(_) => {}
         }
         Bytes::new()
     }

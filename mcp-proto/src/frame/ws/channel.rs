@@ -1,7 +1,7 @@
 //! A WebSocket as the codec of a connection: each text message is a JSON-RPC message, or a batch.
 
-use super::{CloseCode, CloseFrame, Role, WsCodec, WsItem, WsSupport};
-use crate::exchange::{Closed, Inbound, Outbound};
+use super::{CloseCode, CloseFrame, Role, WsCodec, WsItem, WsSupport, bare};
+use crate::exchange::{Closed, Inbound, Outbound, WsDialect};
 use crate::limits::FrameLimits;
 use crate::rpc;
 use crate::short_queue::ShortQueue;
@@ -15,20 +15,17 @@ const LARGE: usize = rpc::LARGE;
 #[derive(Debug)]
 pub(in crate::frame) struct WsChannel {
     codec: WsCodec,
+    dialect: WsDialect,
+    is_server: bool,
     limits: Arc<FrameLimits>,
-    /// The code of the `Close` that ends the connection in order.
-    goodbye: CloseCode,
     /// How the peer ended the connection, once that was polled.
     end: Option<Closed>,
 }
 
 impl WsChannel {
-    pub(in crate::frame) fn new(role: Role, limits: Arc<FrameLimits>, support: WsSupport) -> Self {
-        let goodbye = match role {
-            Role::Client(_) => CloseCode::Normal,
-            Role::Server => CloseCode::GoingAway,
-        };
-        Self { codec: WsCodec::new(role, limits.max_line, support), limits, goodbye, end: None }
+    pub(in crate::frame) fn new(role: Role, dialect: WsDialect, limits: Arc<FrameLimits>, support: WsSupport) -> Self {
+        let is_server = matches!(role, Role::Server);
+        Self { codec: WsCodec::new(role, limits.max_line, support), dialect, is_server, limits, end: None }
     }
 
     pub(in crate::frame) fn bytes(&mut self, bytes: Bytes) {
@@ -44,6 +41,7 @@ impl WsChannel {
     pub(in crate::frame) fn poll_item(&mut self, out: &mut ShortQueue<Bytes>) -> Option<Inbound> {
         loop {
             self.end = Some(match self.codec.poll(out)? {
+                WsItem::Text(text) if self.translates() => return Some(self.read_bare(text)),
                 WsItem::Text(text) if text.len() < LARGE => return Some(rpc::parse_small(&text, &self.limits).into()),
                 WsItem::Text(text) => return Some(rpc::parse_batch_or_message(text, &self.limits).into()),
                 WsItem::Ping(_) | WsItem::Pong(_) => continue,
@@ -55,6 +53,16 @@ impl WsChannel {
         }
     }
 
+    /// Returns whether the peer writes calls of tools as plain objects.
+    fn translates(&self) -> bool {
+        self.dialect == WsDialect::BareTool && self.is_server
+    }
+
+    /// Parses a text of the dialect.
+    fn read_bare(&self, text: Bytes) -> Inbound {
+        rpc::parse_batch_or_message(bare::to_request(&text).unwrap_or(text), &self.limits).into()
+    }
+
     /// Returns how the peer ended the connection, once.
     pub(in crate::frame) fn take_end(&mut self) -> Option<Closed> {
         self.end.take()
@@ -62,9 +70,13 @@ impl WsChannel {
 
     pub(in crate::frame) fn encode(&mut self, part: Outbound, out: &mut ShortQueue<Bytes>) -> Result<(), &'static str> {
         match part {
+            Outbound::Message(message) if self.dialect == WsDialect::BareTool && !self.is_server => {
+                self.codec.text(bare::from_message(message)?, out)
+            }
             Outbound::Message(message) => self.codec.text(message, out),
             Outbound::End => {
-                self.codec.close(self.goodbye, "", out);
+                let code = if self.is_server { CloseCode::GoingAway } else { CloseCode::Normal };
+                self.codec.close(code, "", out);
                 Ok(())
             }
             _ => Err("a part of http on a websocket"),

@@ -2,7 +2,7 @@
 //! response. The heads are parsed elsewhere. No extension is offered or accepted.
 
 use super::WsSupport;
-use crate::exchange::{self, BadRequest, Headers, RequestHead, ResponseHead, trim_blanks};
+use crate::exchange::{self, BadRequest, Headers, RequestHead, ResponseHead, WsDialect, trim_blanks};
 use alloc::string::String;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -25,19 +25,25 @@ pub(crate) fn key(random: [u8; KEY]) -> String {
 }
 
 /// Adds the fields of the handshake to those of a GET.
-pub(crate) fn request_fields(headers: Headers, key: &str) -> Headers {
-    const FIELDS: &[(&str, &str)] = &[
-        ("Upgrade", "websocket"),
-        ("Connection", "Upgrade"),
-        ("Sec-WebSocket-Version", VERSION),
-        ("Sec-WebSocket-Protocol", PROTOCOL),
-    ];
-    headers.with_fixed(FIELDS).with("Sec-WebSocket-Key", key)
+pub(crate) fn request_fields(headers: Headers, key: &str, dialect: WsDialect) -> Headers {
+    const FIELDS: &[(&str, &str)] =
+        &[("Upgrade", "websocket"), ("Connection", "Upgrade"), ("Sec-WebSocket-Version", VERSION)];
+    const OFFER: &[(&str, &str)] = &[("Sec-WebSocket-Protocol", PROTOCOL)];
+    let offer = match dialect {
+        WsDialect::JsonRpc => OFFER,
+        WsDialect::BareTool => &[],
+    };
+    headers.with_fixed(FIELDS).with_fixed(offer).with("Sec-WebSocket-Key", key)
 }
 
 /// Checks the response to a handshake with this key (RFC 6455 section 4.1). The error says why the
 /// connection cannot be used. The server may ignore the subprotocol.
-pub(crate) fn check_response(head: &ResponseHead, key: &str, support: WsSupport) -> Result<(), &'static str> {
+pub(crate) fn check_response(
+    head: &ResponseHead,
+    key: &str,
+    dialect: WsDialect,
+    support: WsSupport,
+) -> Result<(), &'static str> {
     let headers = &head.headers;
     if head.status != 101 {
         return Err("the status is not 101");
@@ -55,7 +61,8 @@ pub(crate) fn check_response(head: &ResponseHead, key: &str, support: WsSupport)
     if members(headers, "sec-websocket-extensions").next().is_some() {
         return Err("the server uses an extension that was not offered");
     }
-    if headers.get("sec-websocket-protocol").is_some() && single(headers, "sec-websocket-protocol") != Some(PROTOCOL) {
+    let is_offered = dialect == WsDialect::JsonRpc && single(headers, "sec-websocket-protocol") == Some(PROTOCOL);
+    if headers.get("sec-websocket-protocol").is_some() && !is_offered {
         return Err("the server chose a subprotocol that was not offered");
     }
     Ok(())

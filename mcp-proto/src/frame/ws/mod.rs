@@ -6,6 +6,7 @@
 //! How the bytes are split never changes the items. A frame, a fragment or a read of one byte costs
 //! a constant amount of work, and a fragment leaves nothing behind but its payload.
 
+mod bare;
 mod channel;
 pub(crate) mod handshake;
 mod opening;

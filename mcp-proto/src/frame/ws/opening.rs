@@ -3,7 +3,7 @@
 
 use super::channel::WsChannel;
 use super::{Masks, Role, WsSupport, handshake};
-use crate::exchange::{Inbound, Outbound, RequestHead};
+use crate::exchange::{Inbound, Outbound, RequestHead, WsDialect};
 use crate::frame::http1::ClientCodec;
 use crate::limits::FrameLimits;
 use crate::seed::Seed;
@@ -17,6 +17,7 @@ use bytes::Bytes;
 #[derive(Debug)]
 pub(in crate::frame) struct WsOpening {
     pub(in crate::frame) http: ClientCodec,
+    dialect: WsDialect,
     limits: Arc<FrameLimits>,
     seed: Seed,
     key: String,
@@ -28,6 +29,7 @@ pub(in crate::frame) struct WsOpening {
 impl WsOpening {
     pub(in crate::frame) fn new(
         http: ClientCodec,
+        dialect: WsDialect,
         limits: Arc<FrameLimits>,
         seed: [u8; 32],
         support: WsSupport,
@@ -36,13 +38,13 @@ impl WsOpening {
         let random = seed.next_bytes();
         let mut key = [0; 16];
         key.copy_from_slice(&random[..16]);
-        Self { http, limits, seed, key: handshake::key(key), early: Vec::new(), support }
+        Self { http, dialect, limits, seed, key: handshake::key(key), early: Vec::new(), support }
     }
 
     pub(in crate::frame) fn encode(&mut self, part: Outbound, out: &mut ShortQueue<Bytes>) -> Result<(), &'static str> {
         match part {
             Outbound::Request { head, body } => {
-                let headers = handshake::request_fields(head.headers, &self.key);
+                let headers = handshake::request_fields(head.headers, &self.key, self.dialect);
                 self.http.encode(Outbound::Request { head: RequestHead { headers, ..head }, body }, out)
             }
             Outbound::Message(message) => {
@@ -65,11 +67,11 @@ impl WsOpening {
         if head.status != 101 {
             return None;
         }
-        if let Err(why) = handshake::check_response(head, &self.key, self.support) {
+        if let Err(why) = handshake::check_response(head, &self.key, self.dialect, self.support) {
             return Some(Err(why));
         }
         let masks = Masks::new(self.seed.clone());
-        let mut channel = WsChannel::new(Role::Client(masks), Arc::clone(&self.limits), self.support);
+        let mut channel = WsChannel::new(Role::Client(masks), self.dialect, Arc::clone(&self.limits), self.support);
         for bytes in self.http.take_rest() {
             channel.bytes(bytes);
         }

@@ -1,5 +1,7 @@
 //! WebSockets: both engines joined, and each side against scripted bytes.
 
+mod bare;
+
 use super::net::Net;
 use crate::Limits;
 use crate::client::{self, ClientConfig, Policy};

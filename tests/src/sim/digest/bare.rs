@@ -138,8 +138,8 @@ impl Bare {
                         (Connection::client(Kind::Lines, program, limits, now), Kind::Lines)
                     }
                     Start::Http { .. } => (Connection::client(Kind::HttpClient, false, limits, now), Kind::HttpServer),
-                    Start::WebSocket { head, .. } => {
-                        (Connection::web_socket(head.clone(), [0; 32], limits, now), Kind::HttpServer)
+                    Start::WebSocket { head, dialect, .. } => {
+                        (Connection::web_socket(head.clone(), *dialect, [0; 32], limits, now), Kind::HttpServer)
                     }
                 };
                 let mut route = Route { connection, http: kind != Kind::Lines, opened: false, over: false };

@@ -77,9 +77,9 @@ impl Said {
                 let head = format!("{} {} {}", head.method, head.target, of_headers(&head.headers));
                 format!("start {origin} {head} {} {repeatable} {urgent}", plain(body))
             }
-            Start::WebSocket { origin, head } => {
+            Start::WebSocket { origin, head, dialect } => {
                 let origin = of_endpoint(&Endpoint::Origin(origin.clone()));
-                format!("start websocket {origin} {} {}", head.target, of_headers(&head.headers))
+                format!("start websocket {dialect:?} {origin} {} {}", head.target, of_headers(&head.headers))
             }
         };
         self.other(exchange, text);
@@ -96,7 +96,7 @@ impl Said {
                 let body = match body {
                     Body::Full(bytes) => plain(bytes),
                     Body::Stream => "stream".into(),
-                    Body::WebSocket => "websocket".into(),
+                    Body::WebSocket(dialect) => format!("websocket {dialect:?}"),
                 };
                 format!("response {} {} {body}", head.status, of_headers(&head.headers))
             }

@@ -497,7 +497,7 @@ impl<S: Serves> World<S> {
         let mut calls = match kind {
             Kind::Lines => ClientConfig::given(),
             Kind::HttpClient | Kind::HttpServer => ClientConfig::url("http://localhost/mcp").expect("a URL"),
-            Kind::WsClient => ClientConfig::url("ws://localhost/mcp").expect("a URL"),
+            Kind::WsClient(_) => ClientConfig::url("ws://localhost/mcp").expect("a URL"),
         };
         let mut server = ServerConfig::new(Implementation::new("server", "1"));
         server.capabilities.tools = Some(Default::default());

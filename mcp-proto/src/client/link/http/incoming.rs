@@ -88,6 +88,7 @@ impl HttpLink {
                     Data::Other { event, data } if event == "endpoint" && self.is_sse_stream(exchange) => {
                         self.on_endpoint(env, exchange, &data);
                     }
+                    Data::Other { event, data } if self.on_dialect_event(env, exchange, &event, &data) => {}
                     Data::Other { event, data } if env.config.control.contains(&event) => {
                         let stream = Some(self.purpose(exchange));
                         env.event(Event::Control(Box::new(ControlEvent { stream, event, id, data })));

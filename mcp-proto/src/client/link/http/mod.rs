@@ -17,6 +17,7 @@ mod request;
 mod session;
 mod sse;
 mod stream;
+mod tool_stream;
 
 use super::OutgoingRequest;
 use super::challenge::Tried;
@@ -49,6 +50,7 @@ use request::{CommonFields, Described, HttpRequest};
 use session::SessionState;
 use sse::SseTransport;
 use stream::Stream;
+use tool_stream::ResultParts;
 
 /// The link over HTTP.
 #[derive(Debug)]
@@ -288,6 +290,8 @@ pub(in crate::client) struct HttpExchange {
     /// Items received after the response, and their bytes.
     drained: (usize, usize),
     stream: Stream,
+    /// The parts of a result, in a dialect that sends it in parts.
+    parts: Option<Box<ResultParts>>,
 }
 
 /// The purpose of an exchange.
@@ -348,6 +352,7 @@ impl HttpExchange {
             last_defect: None,
             drained: (0, 0),
             stream: Stream::default(),
+            parts: None,
         }
     }
 
@@ -467,7 +472,7 @@ impl HttpLink {
     /// Posts a request.
     pub(super) fn post_request(&mut self, env: &mut Env, exchange: ExchangeId, request: OutgoingRequest<'_>) {
         let OutgoingRequest { id, purpose, method, params, message, version, fields, repeatable } = request;
-        let named = Some(version).filter(|_| purpose != Purpose::Initialize);
+        let named = Some(version).filter(|_| purpose != Purpose::Initialize && !env.only_calls_tools());
         let limit = if purpose == Purpose::Listen { env.config.timeout } else { None };
         env.timers.set(Timer::Answer(exchange), limit.map(|limit| env.now + limit));
         let sent = HttpRequest::post(named, message, repeatable).mirroring(fields);

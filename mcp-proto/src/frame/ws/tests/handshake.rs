@@ -2,7 +2,7 @@
 
 use super::super::handshake::*;
 use super::*;
-use crate::exchange::{BadRequest, Headers, RequestHead, ResponseHead};
+use crate::exchange::{BadRequest, Headers, RequestHead, ResponseHead, WsDialect};
 
 /// The key of RFC 6455 section 1.3, and the proof for it.
 const SAMPLE: &str = "dGhlIHNhbXBsZSBub25jZQ==";
@@ -18,7 +18,7 @@ fn support() -> WsSupport {
 
 /// The fields of a handshake, without those of these names, and with these in addition.
 fn request(without: &[&str], with: &[(&str, &str)]) -> RequestHead {
-    let all = request_fields(Headers::new().with("Host", "h"), SAMPLE);
+    let all = request_fields(Headers::new().with("Host", "h"), SAMPLE, WsDialect::JsonRpc);
     let kept = all.iter().filter(|(name, _)| !without.iter().any(|other| name.eq_ignore_ascii_case(other)));
     let headers = fields(&kept.chain(with.iter().copied()).collect::<Vec<_>>());
     RequestHead { method: "GET".into(), target: "/mcp".into(), headers }
@@ -41,7 +41,7 @@ fn refused(head: &RequestHead, expected: u16) {
 fn request_has_the_fields_of_the_standard() {
     assert_eq!(key(*b"the sample nonce"), SAMPLE);
     assert_ne!(key([0; 16]), key([1; 16]));
-    let headers = request_fields(Headers::new().with("Host", "h"), SAMPLE);
+    let headers = request_fields(Headers::new().with("Host", "h"), SAMPLE, WsDialect::JsonRpc);
     let expected = [
         ("Host", "h"),
         ("Upgrade", "websocket"),
@@ -51,7 +51,7 @@ fn request_has_the_fields_of_the_standard() {
         ("Sec-WebSocket-Key", SAMPLE),
     ];
     assert_eq!(headers, fields(&expected));
-    assert_eq!(request_fields(Headers::new(), SAMPLE), fields(&expected[1..]));
+    assert_eq!(request_fields(Headers::new(), SAMPLE, WsDialect::JsonRpc), fields(&expected[1..]));
 }
 
 /// Checks a response to [`SAMPLE`] whose fields of these names are replaced.
@@ -60,7 +60,7 @@ fn response(status: u16, changed: &[(&str, &str)]) -> Result<(), &'static str> {
     let kept = all.iter().filter(|(name, _)| !changed.iter().any(|(other, _)| name.eq_ignore_ascii_case(other)));
     // An empty value means that there is no field.
     let headers = fields(&kept.chain(changed).filter(|(_, value)| !value.is_empty()).copied().collect::<Vec<_>>());
-    check_response(&ResponseHead { status, headers }, SAMPLE, support())
+    check_response(&ResponseHead { status, headers }, SAMPLE, WsDialect::JsonRpc, support())
 }
 
 // covers: WS-C-008
@@ -188,8 +188,8 @@ fn subprotocol_is_answered_if_it_was_offered() {
     for protocol in [Some("mcp"), None] {
         let head = Accepted { accept: ACCEPT.into(), protocol }.response();
         assert_eq!((head.status, head.headers.get("sec-websocket-protocol")), (101, protocol));
-        assert_eq!(check_response(&head, SAMPLE, support()), Ok(()));
-        assert!(check_response(&head, &key([0; 16]), support()).is_err());
+        assert_eq!(check_response(&head, SAMPLE, WsDialect::JsonRpc, support()), Ok(()));
+        assert!(check_response(&head, &key([0; 16]), WsDialect::JsonRpc, support()).is_err());
     }
 }
 

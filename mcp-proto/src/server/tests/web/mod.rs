@@ -8,6 +8,7 @@ mod revoke;
 mod sessions;
 mod sse;
 mod streams;
+mod tool_stream;
 mod watching;
 
 use super::*;

@@ -21,7 +21,6 @@ use crate::server::{Server, ServerConfig, SessionEnd, Sessions, UnknownEvent};
 use crate::version::{Era, ProtocolVersion};
 use alloc::format;
 use alloc::string::String;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 
@@ -72,9 +71,12 @@ impl Server {
         if parts.is_half_modern() || names_modern(head) || !self.shared.config.serves_legacy() {
             return Err(self.shared.config.incomplete(head, &parts, &request.method));
         }
-        let under = match opens_session(&request.method) {
-            true => self.session_named(x, head),
-            false => Some(self.rules_of(x, head)?),
+        let dialect = self.shared.config.dialect_rules(head, &request.method);
+        let is_dialect = dialect.is_some();
+        let under = match (opens_session(&request.method), dialect) {
+            (true, _) => self.session_named(x, head),
+            (false, Some(negotiated)) => Some(Under { session: None, negotiated }),
+            (false, None) => Some(self.rules_of(x, head)?),
         };
         let id = request.id.clone();
         let Some(under) = under else {
@@ -89,6 +91,9 @@ impl Server {
         match self.dispatch_under(x, &under, request, parts, false) {
             Ok(Legacy::Run(admitted)) => {
                 let stream = self.http.open_stream(&mut self.env, x, under.session, under.negotiated.version, false);
+                if is_dialect {
+                    self.http.speak_dialect(stream);
+                }
                 self.requests.run(&mut self.env, &mut self.http, ReplyTo::Stream(stream), x, admitted, None);
                 Ok(())
             }
@@ -157,10 +162,7 @@ impl Server {
             (Sessions::Off, None) => self.shared.config.older_version(ProtocolVersion::V2025_03_26.as_str())?,
         };
         // Without a session nothing is known of the capabilities of the client.
-        Ok(Under {
-            session: None,
-            negotiated: Negotiated { version, client: None, capabilities: Arc::default(), weight: 0 },
-        })
+        Ok(Under { session: None, negotiated: Negotiated::assumed(version) })
     }
 
     /// Returns the session that a request names, with the result of its negotiation. `None`: it

@@ -18,6 +18,7 @@ mod respond;
 mod sessions;
 mod sse;
 mod streams;
+mod tool_stream;
 mod web_socket;
 
 pub(in crate::server) use exchange::Http;

@@ -73,6 +73,7 @@ impl HttpState {
             said: None,
             is_own,
             is_over: false,
+            speaks_dialect: false,
         };
         self.streams.insert(key, stream);
         key
@@ -141,6 +142,13 @@ impl HttpState {
         }
         env.keep_alive_in(x, after.filter(|_| can_stream));
         key
+    }
+
+    /// The client of a stream speaks the dialect of tool streams.
+    pub(super) fn speak_dialect(&mut self, key: StreamKey) {
+        if let Some(stream) = self.streams.get_mut(&key) {
+            stream.speaks_dialect = true;
+        }
     }
 
     /// Sends a notification or a request of the engine. The first makes the response an event
@@ -241,8 +249,11 @@ impl HttpState {
 
     /// Sends the response of a request. The stream ends with the last one.
     pub(in crate::server) fn stream_reply(&mut self, env: &mut Env, key: StreamKey, reply: SerializedResponse) {
-        let SerializedResponse { message: answer, code, .. } = reply;
         let Some(stream) = self.streams.get_mut(&key) else { return };
+        if stream.sends_dialect() {
+            return self.complete_tool_stream(env, key, reply);
+        }
+        let SerializedResponse { message: answer, code, .. } = reply;
         if stream.streams {
             if stream.is_lost() {
                 env.diagnose(DiagnosticKind::DroppedAnswer, "its client is gone, and cannot come back for it");
@@ -428,8 +439,9 @@ impl Server {
         }
         let Some(stream) = self.http.streams.get_mut(&key).filter(|stream| stream.exchange == Some(x)) else { return };
         stream.exchange = None;
-        if !stream.is_legacy() {
-            // Leaving is how a modern client cancels (2026-07-28 cancellation).
+        if !stream.is_legacy() || stream.speaks_dialect {
+            // Leaving is how a modern client cancels (2026-07-28 cancellation), and the only way of
+            // one that speaks the dialect.
             let running: Vec<RequestKey> = stream.running.iter().collect();
             running.into_iter().for_each(|request| self.requests.cancel(&mut self.env, &mut self.http, request, false));
             return self.http.remove_stream(&mut self.env, key);

@@ -1,7 +1,7 @@
 //! WebSockets on the port of an HTTP server (RFC 6455): a request asks for one, and after the
 //! response the exchange is a duplex connection. No other part of the engine knows the difference.
 
-use crate::exchange::{Body, ExchangeId, Outbound, RequestHead};
+use crate::exchange::{Body, ExchangeId, Outbound, RequestHead, WsDialect};
 use crate::frame::{Accepted, Upgrade, WsSupport, check_request, refusal_fields};
 use crate::server::Server;
 use crate::server::transport::{Binding, Duplex};
@@ -33,11 +33,19 @@ impl Server {
         if !self.is_serving() {
             return self.env.refuse_busy(x, None, "the server is shutting down");
         }
-        self.env.send(x, Outbound::Response { head: accepted.response(), body: Body::WebSocket });
+        let bare = accepted.protocol.is_none() && self.shared.config.ws_dialect == WsDialect::BareTool;
+        let assumed = self.shared.config.assumed().filter(|_| bare);
+        let dialect = if assumed.is_some() { WsDialect::BareTool } else { WsDialect::JsonRpc };
+        self.env.send(x, Outbound::Response { head: accepted.response(), body: Body::WebSocket(dialect) });
         let changes = self.listens.changes();
         let Some(exchange) = self.env.exchanges.get_mut(&x) else { return };
         let principal = exchange.binding.http().and_then(|http| http.principal().cloned());
-        exchange.binding = Binding::Duplex(Box::new(Duplex::over_web_socket(changes, principal, Arc::clone(head))));
-        self.env.await_handshake(x);
+        let mut duplex = Duplex::over_web_socket(changes, principal, Arc::clone(head));
+        let negotiates = assumed.is_none();
+        assumed.into_iter().for_each(|negotiated| duplex.session.negotiate(negotiated));
+        exchange.binding = Binding::Duplex(Box::new(duplex));
+        if negotiates {
+            self.env.await_handshake(x);
+        }
     }
 }

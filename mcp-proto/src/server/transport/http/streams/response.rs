@@ -35,6 +35,8 @@ pub(in crate::server) struct ResponseStream {
     pub(super) is_own: bool,
     /// Whether everything was sent, or is kept.
     pub(super) is_over: bool,
+    /// Whether its client speaks the dialect of tool streams.
+    pub(super) speaks_dialect: bool,
 }
 
 /// What the eviction of an event means for its stream.
@@ -80,10 +82,15 @@ impl ResponseStream {
         matches!(self.version.era(), Era::Legacy)
     }
 
+    /// Returns whether the response is sent as events of the dialect of tool streams.
+    pub(in super::super) const fn sends_dialect(&self) -> bool {
+        self.speaks_dialect && self.can_stream
+    }
+
     /// Returns whether a client that has closed its sending side may still wait for a response on
     /// it. A modern client has cancelled.
     pub(in super::super) fn may_be_awaited(&self) -> bool {
-        self.is_legacy() && !self.running.is_empty()
+        self.is_legacy() && !self.speaks_dialect && !self.running.is_empty()
     }
 
     /// Returns whether it is carried by an exchange, or a request of it runs.
