@@ -3,6 +3,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { WebSocketClientTransport } from '@modelcontextprotocol/sdk/client/websocket.js';
 import {
     CreateMessageRequestSchema,
     ElicitRequestSchema,
@@ -14,6 +15,10 @@ import {
 } from '@modelcontextprotocol/sdk/types.js';
 import { capabilities, completed, elicit, heard, logged, roots, sample, updated } from './heard.mjs';
 import { run } from './steps.mjs';
+import { WebSocket } from 'ws';
+
+// Older versions of Node.js have none of their own.
+globalThis.WebSocket = WebSocket;
 
 await run(async (_mode, server) => {
     const client = new Client({ name: 'interop-node', version: '1.0.0' }, { capabilities });
@@ -29,7 +34,8 @@ await run(async (_mode, server) => {
     };
     const errors = [];
     client.onerror = (why) => errors.push(why);
-    const Web = server.sse ? SSEClientTransport : StreamableHTTPClientTransport;
+    const { sse, webSocket } = server;
+    const Web = sse ? SSEClientTransport : webSocket ? WebSocketClientTransport : StreamableHTTPClientTransport;
     const transport = server.url ? new Web(server.url) : new StdioClientTransport(server);
     // The SDK keeps the revision to itself but for the transports that put it into a header: it tells those.
     let revision;

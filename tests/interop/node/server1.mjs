@@ -1,4 +1,4 @@
-// A server on the official TypeScript SDK, 1.x: `server1.mjs`, or `server1.mjs PORT [--stateless] [--json] [--sse]` over HTTP.
+// A server on the official TypeScript SDK, 1.x: `server1.mjs`, or `server1.mjs PORT [--stateless] [--json] [--sse] [--web-socket]` over HTTP.
 import { completable } from '@modelcontextprotocol/sdk/server/completable.js';
 import { McpServer, ResourceTemplate } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { SSEServerTransport } from '@modelcontextprotocol/sdk/server/sse.js';
@@ -15,6 +15,7 @@ import {
 } from '@modelcontextprotocol/sdk/types.js';
 import { capabilities, offer, subscribed } from './offer.mjs';
 import { options, serve, sessions } from './web.mjs';
+import { WebSocketServer } from 'ws';
 
 const changed = { tools: 'sendToolListChanged', prompts: 'sendPromptListChanged', resources: 'sendResourceListChanged' };
 
@@ -76,6 +77,23 @@ if (options.port === undefined) {
         } else {
             response.writeHead(url.pathname === '/sse' ? 405 : 404).end();
         }
+    });
+} else if (options.webSocket) {
+    const server = serve(async (_request, response) => void response.writeHead(404).end());
+    const sockets = new WebSocketServer({ server, path: '/mcp', handleProtocols: (offered) => offered.has('mcp') && 'mcp' });
+    sockets.on('connection', async (socket) => {
+        // The SDK has this transport for clients only.
+        const transport = {
+            start: async () => {},
+            send: async (message) => socket.send(JSON.stringify(message)),
+            close: async () => socket.close(),
+        };
+        socket.on('message', (data) => transport.onmessage?.(JSON.parse(data)));
+        socket.on('close', () => {
+            console.log('WebSocket ended');
+            transport.onclose?.();
+        });
+        await create().connect(transport);
     });
 } else {
     const begin = async (settings) => {

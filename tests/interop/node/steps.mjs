@@ -216,7 +216,8 @@ export async function run(connect) {
     const [mode, revision, target, ...args] = process.argv.slice(2);
     const web = target.startsWith('http:');
     const sse = web && target.endsWith('/sse');
-    const server = web ? { url: new URL(target), sse } : { command: target, args, stderr: 'inherit' };
+    const webSocket = target.startsWith('ws:');
+    const server = web || webSocket ? { url: new URL(target), sse, webSocket } : { command: target, args, stderr: 'inherit' };
     const context = { mode, revision, web, sse, legacy: revision < '2026-07-28', connect: () => connect(mode, server) };
     context.resumes = revision === '2025-11-25' && mode !== 'stateless' && !sse;
     try {

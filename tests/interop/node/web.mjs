@@ -12,6 +12,7 @@ export const options = {
     stateless: flags.includes('--stateless'),
     json: flags.includes('--json'),
     sse: flags.includes('--sse'),
+    webSocket: flags.includes('--web-socket'),
 };
 
 // Tells the answer to a request.
@@ -68,7 +69,7 @@ export function sessions(begin) {
     };
 }
 
-// Serves a port of loopback until it is interrupted.
+// Serves a port of loopback until it is interrupted. Returns the server.
 export function serve(respond) {
     const server = createServer((request, response) => {
         tell(request, response);
@@ -82,4 +83,5 @@ export function serve(respond) {
         server.close(() => process.exit(0));
         server.closeIdleConnections();
     });
+    return server;
 }

@@ -6,9 +6,10 @@ from mcp import ClientSession, McpError, StdioServerParameters, types
 from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.client.websocket import websocket_client
 
 from heard import heard, logged
-from steps import LARGE, run, sse, web
+from steps import LARGE, run, sse, web, web_socket
 
 
 class Session:
@@ -126,6 +127,8 @@ async def message(message):
 async def connected(_, command, arguments):
     if sse:
         transport = sse_client(command)
+    elif web_socket:
+        transport = websocket_client(command)
     elif web:
         transport = streamable_http_client(command)
     else:

@@ -19,6 +19,8 @@ TOOLS += ["roots", "sample", "touch", "wait"]
 web = sys.argv[3].startswith("http:")
 # Whether it speaks HTTP+SSE there.
 sse = web and sys.argv[3].endswith("/sse")
+# Whether it speaks over a WebSocket there.
+web_socket = sys.argv[3].startswith("ws:")
 # Whether the client can come back for the rest of a stream.
 resumes = not sse and sys.argv[1] != "stateless" and sys.argv[2] == "2025-11-25"
 

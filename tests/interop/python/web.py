@@ -1,4 +1,5 @@
-"""What the servers of `web1.py` and `web2.py` have in common: `PORT [--stateless] [--json] [--store]`, or `PORT --sse` for HTTP+SSE.
+"""What the servers of `web1.py` and `web2.py` have in common: `PORT [--stateless] [--json] [--store]`, or `PORT --sse` for HTTP+SSE,
+or with `mcp` 1.x `PORT --web-socket`.
 
 Each tells its answers as lines `METHOD STATUS`, with ` after ID` where the client has asked for the rest of a stream, and the end of each
 stream that was asked for as `GET ended`. `--store`: it keeps what it sends, so that a stream that was cut can be resumed.
@@ -132,7 +133,7 @@ def options():
     """What the command line says."""
     words = argparse.ArgumentParser()
     words.add_argument("port", type=int)
-    for flag in ("--stateless", "--json", "--store", "--sse"):
+    for flag in ("--stateless", "--json", "--store", "--sse", "--web-socket"):
         words.add_argument(flag, action="store_true")
     return words.parse_args()
 

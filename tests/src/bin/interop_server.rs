@@ -1,7 +1,7 @@
 #![forbid(unsafe_code)]
 //! Our server for the clients of other SDKs: `interop_server [--smol] [--legacy | --only REVISION]
 //! [--report FILE]` on standard input and output, or `interop_server [--smol] [--legacy | --only
-//! REVISION] [--stateless] [--sse] --http PORT` on a loopback port. `--legacy` supports only the
+//! REVISION] [--stateless] [--sse] [--web-socket] --http PORT` on a loopback port. `--legacy` supports only the
 //! revisions with `initialize`. `--stateless` has no sessions. `--sse` also serves HTTP+SSE.
 
 use std::env;
@@ -14,7 +14,8 @@ use mcp_tests::exit_code;
 use mcp_tests::interop::offer::Offer;
 
 fn main() -> ExitCode {
-    let mut offer = Offer { adapter: Adapter::Blocking, versions: None, stateless: false, sse: false };
+    let mut offer =
+        Offer { adapter: Adapter::Blocking, versions: None, stateless: false, sse: false, web_socket: false };
     let (mut report, mut port) = (None, None);
     let mut words = env::args_os().skip(1);
     while let Some(word) = words.next() {
@@ -35,6 +36,10 @@ fn main() -> ExitCode {
             }
             Some("--stateless") => {
                 offer.stateless = true;
+                true
+            }
+            Some("--web-socket") => {
+                offer.web_socket = true;
                 true
             }
             Some("--sse") => {

@@ -10,10 +10,8 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Instant;
 
-use mcp_proto::client::HttpTransport;
-
 use super::clients::{BURST, Client, LIMIT, LOOK, OLDER, Ours, Reach, STEPS, clients, has, verdict};
-use super::listening::{Listening, PORT};
+use super::listening::{Listening, PORT, Transport};
 use super::processes::Watch;
 use super::relay::Relay;
 use super::servers::{LEGACY, MODERN, OLDEST};
@@ -94,12 +92,18 @@ const OLD_SSE: &[Reach] = &[
     Reach { mode: "legacy", ours: Ours::Whole, revision: LEGACY },
     Reach { mode: "legacy", ours: Ours::Only(OLDEST), revision: OLDEST },
 ];
+/// A WebSocket carries every revision. These clients are of the revisions with `initialize`.
+const OLD_WEB_SOCKET: &[Reach] = &[
+    Reach { mode: "legacy", ours: Ours::Whole, revision: LEGACY },
+    Reach { mode: "legacy", ours: Ours::Only(SECOND), revision: SECOND },
+    Reach { mode: "legacy", ours: Ours::Only(OLDEST), revision: OLDEST },
+];
 
 /// Returns the table.
 pub fn callers(installed: &Installed) -> Vec<Client> {
     let mut callers = clients(installed);
     for caller in &mut callers {
-        caller.web = Some(HttpTransport::Streamable);
+        caller.web = Some(Transport::Streamable);
         let known: (_, &[_], &[_], _) = match caller.name {
             "client 2.4.0 (TypeScript)" => ("client 2.4.0 (TypeScript), HTTP", &[], DROPPED, BOTH),
             "sdk 1.32.2 (TypeScript)" => ("sdk 1.32.2 (TypeScript), HTTP", &[], DROPPED, OLD),
@@ -115,7 +119,21 @@ pub fn callers(installed: &Installed) -> Vec<Client> {
         }
     }
     callers.extend(clients(installed).into_iter().filter_map(over_sse));
+    callers.extend(clients(installed).into_iter().filter_map(over_web_socket));
     callers
+}
+
+/// Returns the entry of a client over a WebSocket. `None` if it does not have that transport.
+fn over_web_socket(mut client: Client) -> Option<Client> {
+    client.name = match client.name {
+        "sdk 1.32.2 (TypeScript)" => "sdk 1.32.2 (TypeScript), WebSocket",
+        "mcp 1.30.0 (Python)" => "mcp 1.30.0 (Python), WebSocket",
+        _ => return None,
+    };
+    (client.deviations, client.reached) = (DROPPED_SSE, OLD_WEB_SOCKET);
+    // Nothing of it outlives its connection.
+    (client.web, client.lacks) = (Some(Transport::WebSocket), WEB);
+    Some(client)
 }
 
 /// Returns the entry of a client over HTTP+SSE. `None` if it does not have that transport.
@@ -129,7 +147,7 @@ fn over_sse(mut client: Client) -> Option<Client> {
         _ => return None,
     };
     (client.name, client.deviations, client.reached) = known;
-    (client.web, client.lacks) = (Some(HttpTransport::Sse), NO_RESUMPTION);
+    (client.web, client.lacks) = (Some(Transport::Sse), NO_RESUMPTION);
     Some(client)
 }
 
@@ -142,8 +160,10 @@ pub fn run(client: &Client, reach: Reach, adapter: Adapter, installed: &Installe
     };
     let mut server = vec![installed.server.clone().into(), "--http".into(), PORT.into()];
     server.extend(reach.ours.flags());
-    if transport == HttpTransport::Sse {
-        server.push("--sse".into());
+    match transport {
+        Transport::Streamable => {}
+        Transport::Sse => server.push("--sse".into()),
+        Transport::WebSocket => server.push("--web-socket".into()),
     }
     if adapter == Adapter::Smol {
         server.push("--smol".into());
@@ -175,7 +195,7 @@ pub fn run(client: &Client, reach: Reach, adapter: Adapter, installed: &Installe
                     note(name, told.unwrap_or_else(|| Err("nothing was said of it".to_owned())));
                 }
                 // A server has no such events of the connections of HTTP+SSE.
-                let has_sessions = transport == HttpTransport::Streamable && reach.ours != Ours::Stateless;
+                let has_sessions = transport == Transport::Streamable && reach.ours != Ours::Stateless;
                 let has_sessions = has_sessions && reach.revision != MODERN;
                 note("sessions", sessions(&listening, ended.restarted, has_sessions));
                 let success = ended.status.is_some_and(|status| status.success());
@@ -236,7 +256,7 @@ pub(super) fn complaints(client: &Client, lines: &[String], restarted: usize, re
     let complaint = |(at, line): (usize, &'_ String)| {
         let text = line.strip_prefix("diagnostic ")?;
         let is = |complaint: &str| text.starts_with(complaint);
-        let tries_modern = reach.ours == Ours::Older || reach.mode == "auto" && client.web == Some(HttpTransport::Sse);
+        let tries_modern = reach.ours == Ours::Older || reach.mode == "auto" && client.web == Some(Transport::Sse);
         let must = match reach.ours {
             // A client that tries the modern era first.
             _ if tries_modern && is("unsupported-version:") => true,

@@ -7,8 +7,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use mcp_proto::client::HttpTransport;
-
+use super::listening::Transport;
 use super::processes::Watch;
 use super::servers::{LEGACY, MODERN};
 use super::setup::{Installed, programs};
@@ -32,7 +31,7 @@ pub struct Client {
     /// Its known deviations.
     pub deviations: &'static [Deviation],
     /// The transport by which it uses our server over HTTP. `None` over stdio.
-    pub web: Option<HttpTransport>,
+    pub web: Option<Transport>,
     /// Diagnostics of our server by code, with the reason why the peer causes them.
     pub faults: &'static [(&'static str, &'static str)],
 }

@@ -23,13 +23,34 @@ const START: Duration = Duration::from_secs(60);
 /// Number of ports to try: another process may take a port that was free.
 const PORTS: usize = 5;
 
-/// Returns the URL of a server with this address for a transport.
-pub(super) fn url(address: SocketAddr, transport: HttpTransport) -> String {
-    let path = match transport {
-        HttpTransport::Streamable => "mcp",
-        HttpTransport::Sse => "sse",
-    };
-    format!("http://{address}/{path}")
+/// The transports of a server that listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// Streamable HTTP.
+    Streamable,
+    /// HTTP+SSE.
+    Sse,
+    /// WebSocket.
+    WebSocket,
+}
+
+impl Transport {
+    /// Returns the transport in a verdict, where WebSocket has none.
+    pub(super) fn in_verdict(self) -> HttpTransport {
+        match self {
+            Self::Streamable | Self::WebSocket => HttpTransport::Streamable,
+            Self::Sse => HttpTransport::Sse,
+        }
+    }
+
+    /// Returns the URL of a server with this address.
+    pub(super) fn url(self, address: SocketAddr) -> String {
+        match self {
+            Self::Streamable => format!("http://{address}/mcp"),
+            Self::Sse => format!("http://{address}/sse"),
+            Self::WebSocket => format!("ws://{address}/mcp"),
+        }
+    }
 }
 
 /// A listening child process. Dropping it ends the process.
@@ -83,8 +104,8 @@ impl Listening {
     }
 
     /// Returns its URL for a transport.
-    pub fn url(&self, transport: HttpTransport) -> String {
-        url(SocketAddr::from((Ipv4Addr::LOCALHOST, self.port)), transport)
+    pub fn url(&self, transport: Transport) -> String {
+        transport.url(SocketAddr::from((Ipv4Addr::LOCALHOST, self.port)))
     }
 
     /// Returns its port.

@@ -50,6 +50,8 @@ pub struct Offer {
     pub stateless: bool,
     /// Whether it also serves HTTP+SSE.
     pub sse: bool,
+    /// Whether it also accepts WebSockets.
+    pub web_socket: bool,
 }
 
 impl Offer {
@@ -135,6 +137,7 @@ impl Offer {
             config.sessions = Sessions::Off;
         }
         config.sse = self.sse.then(SsePaths::default);
+        config.web_socket = self.web_socket;
     }
 }
 

@@ -6,9 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use mcp_proto::client::HttpTransport;
-
-use super::listening::url;
+use super::listening::Transport;
 
 /// Forwards bytes in both directions independently, until it is dropped.
 #[derive(Debug)]
@@ -52,8 +50,8 @@ impl Relay {
     }
 
     /// Returns the URL for a client, for a transport.
-    pub fn url(&self, transport: HttpTransport) -> String {
-        url(self.address, transport)
+    pub fn url(&self, transport: Transport) -> String {
+        transport.url(self.address)
     }
 
     /// Cuts all current connections at once, in the middle of their streams. Later ones are

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use mcp_proto::client::{HttpTransport, Policy};
+use mcp_proto::client::Policy;
 use mcp_proto::input::Change;
 use serde_json::{Value, json};
 
-use super::listening::Listening;
+use super::listening::{Listening, Transport};
 use super::processes::Watch;
 use super::servers::{LEGACY, MODERN, Server};
 use super::session::Session;
@@ -263,7 +263,7 @@ pub(super) fn talk(
     if policy == Policy::Auto && revision == LEGACY {
         wanted.push(FALLS[0]);
     }
-    if server.web.is_some_and(|web| web.transport == HttpTransport::Sse) {
+    if server.web.is_some_and(|web| web.transport == Transport::Sse) {
         wanted.push(FALLS[1]);
     }
     if !wanted.is_empty() {

@@ -6,13 +6,12 @@ use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::process::Command;
 use std::thread;
 
-use mcp_proto::client::HttpTransport;
 use serde_json::json;
 
 use super::areas::{Reaches, offered};
 use super::callers::{applies, complaints};
 use super::clients::{Client, Ours, Reach, has, verdict};
-use super::listening::{Listening, PORT};
+use super::listening::{Listening, PORT, Transport};
 use super::processes::Watch;
 use super::relay::Relay;
 use super::servers::{LEGACY, MODERN, OLDEST};
@@ -133,7 +132,7 @@ fn diagnostic_of_our_server_is_excused_only_if_expected() {
         probes: |_| false,
         lacks: &[],
         deviations: &[],
-        web: Some(HttpTransport::Streamable),
+        web: Some(Transport::Streamable),
         faults: &[("late-answer", "it is slow")],
     };
     let judged_of = |client: &Client, mode, lines: &[&str], restarted, ours| {
@@ -153,7 +152,7 @@ fn diagnostic_of_our_server_is_excused_only_if_expected() {
     let both = judged(&["diagnostic late-answer: to 3", newer], 0, Ours::Whole);
     assert!(matches!(both, Mark::Failed(_)), "{both:?}");
     // HTTP+SSE has no revision that such a client tries first.
-    let older = Client { web: Some(HttpTransport::Sse), ..client.clone() };
+    let older = Client { web: Some(Transport::Sse), ..client.clone() };
     assert!(passed(judged_of(&older, "auto", &[newer], 9, Ours::Whole)));
     assert!(!passed(judged_of(&older, "legacy", &[newer], 9, Ours::Whole)));
     assert!(!passed(judged_of(&client, "auto", &[newer], 9, Ours::Whole)));

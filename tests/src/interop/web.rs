@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use mcp_proto::CallError;
-use mcp_proto::client::{HttpTransport, Policy, Verdict};
+use mcp_proto::client::{Policy, Verdict};
 use serde_json::{Value, json};
 
 use super::areas::{self, Reaches};
-use super::listening::{Listening, PORT};
+use super::listening::{Listening, PORT, Transport};
 use super::processes::Watch;
 use super::relay::Relay;
 use super::servers::{
@@ -25,7 +25,7 @@ use crate::adapters::Adapter;
 #[derive(Clone, Copy, Debug)]
 pub struct Web {
     /// The only transport that it has.
-    pub transport: HttpTransport,
+    pub transport: Transport,
     /// Up to 2025-11-25 it has sessions: it keeps state for its clients.
     pub sessions: bool,
     /// It responds with 404 to a request of an unknown session, as a restarted server must.
@@ -162,12 +162,20 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
             faults: &[],
             folder: installed.scratch.join("web"),
             web: Some(Web {
-                transport: if has("--sse") { HttpTransport::Sse } else { HttpTransport::Streamable },
+                transport: match flags {
+                    ["--sse"] => Transport::Sse,
+                    ["--web-socket"] => Transport::WebSocket,
+                    _ => Transport::Streamable,
+                },
                 sessions: !has("--stateless"),
-                renews: true,
+                renews: !has("--web-socket"),
                 json: has("--json"),
                 store: has("--store"),
-                ended: if has("--sse") { "GET ended" } else { "DELETE 200" },
+                ended: match flags {
+                    ["--sse"] => "GET ended",
+                    ["--web-socket"] => "WebSocket ended",
+                    _ => "DELETE 200",
+                },
                 restarted: python_restarted,
                 cuts: python_cuts,
             }),
@@ -186,14 +194,14 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
     };
     let older = |name, flags: &'static [&'static str]| Server {
         reached: match flags {
-            [] => LEGACY_ALL,
+            [] | ["--web-socket"] => LEGACY_ALL,
             ["--sse"] => LEGACY_ONLY,
             _ => LEGACY_SOME,
         },
-        refuses: if matches!(flags, [] | ["--sse"]) { &[Policy::Modern] } else { &[] },
+        refuses: if matches!(flags, [] | ["--sse"] | ["--web-socket"]) { &[Policy::Modern] } else { &[] },
         steps: python1,
         deviations: match flags {
-            [] => PYTHON1,
+            [] | ["--web-socket"] => PYTHON1,
             ["--sse"] => servers::PYTHON1,
             ["--stateless"] => &PYTHON1[..2],
             _ => &PYTHON1[..4],
@@ -222,13 +230,13 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
     };
     let older_node = |name, flags: &'static [&'static str]| Server {
         reached: match flags {
-            [] => LEGACY_ALL,
+            [] | ["--web-socket"] => LEGACY_ALL,
             ["--sse"] => LEGACY_ONLY,
             _ => LEGACY_SOME,
         },
-        refuses: if matches!(flags, [] | ["--sse"]) { &[Policy::Modern] } else { &[] },
+        refuses: if matches!(flags, [] | ["--sse"] | ["--web-socket"]) { &[Policy::Modern] } else { &[] },
         deviations: match flags {
-            [] => TYPESCRIPT1,
+            [] | ["--web-socket"] => TYPESCRIPT1,
             ["--sse"] => UNNAMED_SSE,
             _ => &TYPESCRIPT1[..2],
         },
@@ -255,7 +263,7 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
             faults: &[],
             folder: installed.scratch.join("web"),
             web: Some(Web {
-                transport: HttpTransport::Streamable,
+                transport: Transport::Streamable,
                 sessions: true,
                 renews: false,
                 json: false,
@@ -277,7 +285,7 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
             faults: &[],
             folder: installed.scratch.join("web"),
             web: Some(Web {
-                transport: HttpTransport::Sse,
+                transport: Transport::Sse,
                 sessions: true,
                 renews: true,
                 json: false,
@@ -289,6 +297,7 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
         },
         older_node("sdk 1.32.2 (TypeScript), HTTP", &[]),
         older_node("sdk 1.32.2 (TypeScript), HTTP+SSE", &["--sse"]),
+        older_node("sdk 1.32.2 (TypeScript), WebSocket", &["--web-socket"]),
         older_node("sdk 1.32.2 (TypeScript), HTTP stateless", &["--stateless"]),
         node("server 2.4.0 (TypeScript), HTTP", "server2.mjs", &[]),
         node("server 2.4.0 (TypeScript), HTTP stateless", "server2.mjs", &["--stateless"]),
@@ -300,6 +309,7 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
         python("mcp 2.3.0 (Python), HTTP stateless JSON", &["--stateless", "--json"]),
         older("mcp 1.30.0 (Python), HTTP", &[]),
         older("mcp 1.30.0 (Python), HTTP+SSE", &["--sse"]),
+        older("mcp 1.30.0 (Python), WebSocket", &["--web-socket"]),
         older("mcp 1.30.0 (Python), HTTP store", &["--store"]),
         older("mcp 1.30.0 (Python), HTTP JSON", &["--json"]),
         older("mcp 1.30.0 (Python), HTTP stateless", &["--stateless"]),
@@ -314,7 +324,7 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
 
 fn everything_web(server: &Server, revision: &str) -> Vec<Step> {
     let mut steps = everything(server, revision);
-    let has_listener = server.web.is_some_and(|web| web.transport == HttpTransport::Streamable);
+    let has_listener = server.web.is_some_and(|web| web.transport == Transport::Streamable);
     steps.retain(|step| !has_listener || step.name != "changed");
     let long = "trigger-long-running-operation";
     steps.push(step("timeout", Does::TimeOut(long, json!({ "duration": 60, "steps": 1 }))));
@@ -364,7 +374,7 @@ fn python(server: &Server, revision: &str) -> Vec<Step> {
         steps.push(step("listener resumed", Does::Said("GET 200 after _GET_stream", 1)));
     }
     steps.extend(areas::offered(revision, web.reaches(revision)));
-    if web.sessions && revision != MODERN {
+    if web.sessions && web.transport != Transport::WebSocket && revision != MODERN {
         steps.push(call("forget", "forget", json!({}), Expect::text("forgot 1")));
         steps.push(call("a new session", "add", json!({ "a": 2, "b": 2 }), Expect::text("4")));
     }
@@ -418,6 +428,9 @@ fn replace(steps: &mut [Step], other: Step) {
 }
 
 fn python_restarted(web: &Web, revision: &str) -> Vec<Step> {
+    if web.transport == Transport::WebSocket {
+        return Vec::new();
+    }
     let mut steps = vec![call("restarted", "add", json!({ "a": 2, "b": 3 }), Expect::text("5"))];
     if web.sessions || revision == MODERN {
         steps.push(step("changed still", Does::Regained("note")));
@@ -428,9 +441,9 @@ fn python_restarted(web: &Web, revision: &str) -> Vec<Step> {
 fn python_cuts(web: &Web, revision: &str) -> Vec<Cut> {
     let cut = |name, tool, outcome| Cut { name, tool, arguments: json!({ "steps": 3, "pause": 0.3 }), outcome };
     match web {
-        Web { json: true, .. } => Vec::new(),
+        Web { json: true, .. } | Web { transport: Transport::WebSocket, .. } => Vec::new(),
         // The session ends with its stream.
-        Web { transport: HttpTransport::Sse, .. } => {
+        Web { transport: Transport::Sse, .. } => {
             vec![cut("repeated", "count", Ok("counted to 3")), cut("lost", "tally", Err(LOST))]
         }
         Web { store: true, .. } if revision != MODERN => vec![cut("resumed", "tally", Ok("counted to 3"))],
@@ -512,7 +525,9 @@ impl Visit<'_> {
         talk(server, self.policy, self.revision, &session, Some(listening), row);
         let (verdict, ear) = (session.verdict(), session.ear().clone());
         complaints(server, &ear.diagnostics(), row);
-        match listening.restart() {
+        // A WebSocket ends with its server.
+        let outlives = self.web.transport != Transport::WebSocket;
+        match if outlives { listening.restart() } else { Ok(()) } {
             Ok(()) => {
                 for step in (self.web.restarted)(self.web, self.revision) {
                     let mut done = step.run(&session, Some(&mut *listening));
@@ -532,7 +547,7 @@ impl Visit<'_> {
         row.note(server, "verdict", self.connect_again(listening.url(self.web.transport), verdict));
         for cut in (self.web.cuts)(self.web, self.revision) {
             // Over HTTP+SSE, a session ends with its stream. A call that is repeated needs another.
-            let is_renewed = self.web.transport == HttpTransport::Sse && cut.outcome.is_ok();
+            let is_renewed = self.web.transport == Transport::Sse && cut.outcome.is_ok();
             sessions += if is_renewed { 2 } else { 1 };
             row.note(server, cut.name, self.cut(&cut, listening));
         }
@@ -557,7 +572,9 @@ impl Visit<'_> {
         listed?;
         match ear.diagnostics() {
             complaints
-                if revision == self.revision && known.transport == self.web.transport && complaints.is_empty() =>
+                if revision == self.revision
+                    && known.transport == self.web.transport.in_verdict()
+                    && complaints.is_empty() =>
             {
                 Ok(format!("{} over {:?}", known.version, known.transport))
             }
@@ -582,7 +599,7 @@ impl Visit<'_> {
         session.close()?;
         // Over HTTP+SSE, the status of another message may be the first sign that the session has
         // ended.
-        let is_sse = self.web.transport == HttpTransport::Sse;
+        let is_sse = self.web.transport == Transport::Sse;
         match (&answer, cut.outcome) {
             _ if once => Err(format!("it was not cut: {answer:?}")),
             (Ok(answer), Ok(text)) if answer.text.contains(text) => {
