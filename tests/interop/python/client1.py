@@ -18,7 +18,8 @@ class Session:
     takes_notes = False
 
     types = types
-    large = LARGE
+    # Its WebSocket takes no message of more than 1 MiB.
+    large = LARGE // 2 if web_socket else LARGE
 
     def __init__(self, session, revision):
         self.session = self.client = session

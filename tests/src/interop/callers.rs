@@ -79,6 +79,12 @@ const DROPPED_SSE: &[Deviation] = &[
     (LEGACY, "resumed", BURST, Shows::AtTimes),
     (OLDEST, "resumed", BURST, Shows::AtTimes),
 ];
+/// Nothing lies between them on a WebSocket either.
+const DROPPED_WEB_SOCKET: &[Deviation] = &[
+    (LEGACY, "burst", BURST, Shows::AtTimes),
+    (SECOND, "burst", BURST, Shows::AtTimes),
+    (OLDEST, "burst", BURST, Shows::AtTimes),
+];
 /// HTTP+SSE has one stream for everything, and a session ends with it.
 const NO_RESUMPTION: &[&str] = &["cut", "changed again"];
 /// HTTP+SSE has only older revisions. A client that tries a newer one first is refused, and uses
@@ -130,7 +136,7 @@ fn over_web_socket(mut client: Client) -> Option<Client> {
         "mcp 1.30.0 (Python)" => "mcp 1.30.0 (Python), WebSocket",
         _ => return None,
     };
-    (client.deviations, client.reached) = (DROPPED_SSE, OLD_WEB_SOCKET);
+    (client.deviations, client.reached) = (DROPPED_WEB_SOCKET, OLD_WEB_SOCKET);
     // Nothing of it outlives its connection.
     (client.web, client.lacks) = (Some(Transport::WebSocket), WEB);
     Some(client)

@@ -206,7 +206,7 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
             ["--stateless"] => &PYTHON1[..2],
             _ => &PYTHON1[..4],
         },
-        faults: if flags == ["--sse"] { &[LATE] } else { &[] },
+        faults: if matches!(flags, ["--sse"] | ["--web-socket"]) { &[LATE] } else { &[] },
         ..server(name, &program(&installed.python1, "web1.py"), flags)
     };
     let fastmcp = |name, flags: &'static [&'static str]| Server {
