@@ -2,7 +2,7 @@
 //! simulation, and prints everything that happens. `replay --shrink FILE` reduces a failing
 //! scenario.
 //!
-//! `replay [--web | --both] (--steps N | --runs N) [--seed S | --fresh] [--threads N] [--failures
+//! `replay [--web | --both | --sse | --web-socket] (--steps N | --runs N) [--seed S | --fresh] [--threads N] [--failures
 //! FOLDER]` simulates many scenarios, for the seeds from S (1) on, or from a random one, which is
 //! printed. It runs all of them, writes those that violate a property to the folder
 //! (`target/sim-failures`), counts them by kind, and reduces one of each kind. It fails if there
@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 use mcp_proto::record::{self, Summary};
+use mcp_tests::sim::beside::{SseSettings, WebSocketSettings};
 use mcp_tests::sim::campaign::{self, Campaign, Until};
 use mcp_tests::sim::digest::command;
 use mcp_tests::sim::scenario::{Scenario, Settings};
@@ -27,7 +28,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-const USAGE: &str = "usage: replay [--shrink] FILE | replay [--web | --both] (--steps N | --runs N) [--seed S | --fresh] \
+const USAGE: &str = "usage: replay [--shrink] FILE | replay [--web | --both | --sse | --web-socket] (--steps N | --runs N) [--seed S | --fresh] \
                      [--threads N] [--failures FOLDER]";
 /// Minimum number of occurrences of a kind of fault, and of a pair of state and input, in the runs
 /// of `--steps`.
@@ -56,7 +57,7 @@ impl Options {
         while let Some(arg) = args.next() {
             let mut number = || args.next()?.parse::<u64>().ok();
             match arg.as_str() {
-                "--web" | "--both" => options.world = Some(arg),
+                "--web" | "--both" | "--sse" | "--web-socket" => options.world = Some(arg),
                 "--steps" => options.until = Some(Until::Steps(number()?)),
                 "--runs" => options.until = Some(Until::Runs(number()?)),
                 "--seed" => options.seed = Some(number()?),
@@ -85,7 +86,9 @@ fn main() -> ExitCode {
     match (&options.file, options.world.as_deref()) {
         (Some(file), _) => one(&std::fs::read(file).unwrap_or_default(), options.shrink),
         (None, Some("--web")) => many::<web::Settings>(&options),
-        (None, Some(_)) => many::<both::Settings>(&options),
+        (None, Some("--both")) => many::<both::Settings>(&options),
+        (None, Some("--sse")) => many::<SseSettings>(&options),
+        (None, Some(_)) => many::<WebSocketSettings>(&options),
         (None, None) => many::<duplex::Settings>(&options),
     }
 }
@@ -97,6 +100,8 @@ fn one(file: &[u8], shrink: bool) -> ExitCode {
     let text = std::str::from_utf8(file).unwrap_or_default();
     let done = repeat::<web::Settings>(text, shrink)
         .or_else(|| repeat::<both::Settings>(text, shrink))
+        .or_else(|| repeat::<SseSettings>(text, shrink))
+        .or_else(|| repeat::<WebSocketSettings>(text, shrink))
         .or_else(|| repeat::<duplex::Settings>(text, shrink));
     done.unwrap_or_else(|| {
         eprintln!("{USAGE}");

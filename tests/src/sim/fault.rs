@@ -25,37 +25,37 @@ macro_rules! faults {
 
 faults! {
     /// Bytes arrive in pieces.
-    Cut: duplex web both,
+    Cut: duplex web both sse web_socket,
     /// Bytes arrive later.
-    Delay: duplex web both,
+    Delay: duplex web both sse web_socket,
     /// A direction stalls for a while, and its writer with it.
     Stall: duplex web,
     /// The direction to the server stalls for a while.
-    StallUp: both,
+    StallUp: both sse web_socket,
     /// A client reads nothing for a while.
-    SlowReader: both,
+    SlowReader: both sse web_socket,
     /// One side sees the end of the other's stream, also within a message.
     HalfClose: duplex web,
     /// The server sees the end of a client's output, and the client continues to read.
     EndUp: both,
     /// A client sees the end of the server's output within a response.
-    EndDown: both,
+    EndDown: both sse web_socket,
     /// A connection is lost, at any byte.
     Reset: duplex web,
     /// A connection is lost, at any byte of a client's output.
-    ResetUp: both,
+    ResetUp: both sse web_socket,
     /// A connection is lost, at any byte of the server's output.
-    ResetDown: both,
+    ResetDown: both sse web_socket,
     /// The connection is refused, or the attempt gets no response.
     Connect: duplex,
     /// The connection is refused.
-    Refused: web both,
+    Refused: web both sse web_socket,
     /// The name has no address.
     Unresolved: web,
     /// There is no way to it.
     Unreachable: web,
     /// The attempt to connect gets no response.
-    Hang: web both,
+    Hang: web both sse web_socket,
     /// A pooled connection ends while it is idle.
     DeadIdle: web both,
     /// A pooled connection is found dead when a request is written to it.
@@ -121,7 +121,7 @@ faults! {
     /// `-32021` (2026-07-28).
     MissingCapability: web,
     /// The server dies without a message, and another one starts at its address.
-    Crash: both,
+    Crash: both sse web_socket,
     /// The server shuts down, and another one starts at its address.
     Restart: both,
     /// The credentials of a client do not suffice.
@@ -131,13 +131,13 @@ faults! {
     /// The application closes the stream of a request for now, and the client has to resume it.
     CloseStream: both,
     /// The application takes longer than any timeout.
-    SlowHandler: both,
+    SlowHandler: both sse web_socket,
     /// A client cancels a call.
-    Cancel: both,
+    Cancel: both sse web_socket,
     /// A client is gone without a word: nothing of it moves any more.
     Vanish: both,
     /// A client is asleep for longer than its session lasts.
-    Asleep: both,
+    Asleep: both sse web_socket,
     /// Another principal speaks in the session of a client.
     StolenSession: both,
     /// Another principal asks for the rest of a stream of a client, in the session of that client.
@@ -160,6 +160,22 @@ faults! {
     ForeignHost: both,
     /// The malicious peer sends many requests at once, and reads nothing.
     Unread: both,
+    /// HTTP+SSE: the endpoint is named once more, perhaps in other words.
+    SameEndpoint: sse,
+    /// HTTP+SSE: the endpoint moves, and the session stays.
+    OtherEndpoint: sse,
+    /// HTTP+SSE: an endpoint at another origin.
+    ForeignEndpoint: sse,
+    /// HTTP+SSE: an endpoint that is no reference.
+    BadEndpoint: sse,
+    /// WebSocket: a message comes in several frames.
+    Reframe: web_socket,
+    /// WebSocket: a ping or a pong comes between two frames.
+    ControlFrame: web_socket,
+    /// WebSocket: a close comes between two messages.
+    CloseFrame: web_socket,
+    /// WebSocket: a frame that breaks a rule.
+    BadFrame: web_socket,
 }
 
 /// Chooses faults at random, and counts them.

@@ -7,6 +7,7 @@
 //! counts only if it delivered bytes, fired a timer or injected a fault.
 
 pub mod app;
+pub mod beside;
 pub mod both;
 pub mod campaign;
 pub mod client;

@@ -18,19 +18,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// The timeout of calls without their own.
-pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
+pub(in crate::sim) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What one run of a handler did.
 #[derive(Debug)]
-pub(super) struct Done {
+pub(in crate::sim) struct Done {
     /// Whose it was.
-    pub(super) mark: Mark,
+    pub(in crate::sim) mark: Mark,
     /// The notifications that the server took.
-    pub(super) said: Vec<u64>,
+    pub(in crate::sim) said: Vec<u64>,
     /// Whether it answered, and did not ask.
-    pub(super) answered: bool,
+    pub(in crate::sim) answered: bool,
     /// Whether that answer reached its client.
-    pub(super) delivered: bool,
+    pub(in crate::sim) delivered: bool,
+}
+
+impl Done {
+    /// A run that has begun.
+    pub(in crate::sim) const fn begun(mark: Mark) -> Self {
+        Self { mark, said: Vec::new(), answered: false, delivered: false }
+    }
 }
 
 /// What only the clients of this world have.
@@ -88,7 +95,7 @@ pub(super) fn configure(scenario: &Scenario, rng: &mut Rng) -> (ClientConfig, Op
 
 impl Host {
     /// What belongs to a client with this configuration.
-    pub(super) fn new(
+    pub(in crate::sim) fn new(
         principal: u64,
         config: &ClientConfig,
         older: Option<ProtocolVersion>,
@@ -114,7 +121,7 @@ impl Client<Host> {
     // ---- actions of the application
 
     /// Some work for the server, which is to be asked for under this tag.
-    pub(super) fn some_work(&mut self, tag: u64) -> Work {
+    pub(in crate::sim) fn some_work(&mut self, tag: u64) -> Work {
         let rng = &mut self.own.rng;
         let closes = rng.per_mille(400);
         Work {
@@ -131,7 +138,7 @@ impl Client<Host> {
     }
 
     /// The call that asks for it, and how long it may take.
-    pub(super) fn ask_for(&mut self, work: &Work) -> (Call<tools::CallTool>, Option<Duration>) {
+    pub(in crate::sim) fn ask_for(&mut self, work: &Work) -> (Call<tools::CallTool>, Option<Duration>) {
         let limit = match self.own.rng.below(6) {
             0 => Some(Duration::from_secs(120)),
             1 => Some(Duration::from_secs(3)),
@@ -150,7 +157,7 @@ impl Client<Host> {
     }
 
     /// A command about what is watched and logged.
-    pub(super) fn watch_or_log(&mut self) -> ClientCommand {
+    pub(in crate::sim) fn watch_or_log(&mut self) -> ClientCommand {
         watch_or_log(&mut self.own.rng)
     }
 
@@ -160,18 +167,18 @@ impl Client<Host> {
     }
 
     /// One of the calls that were made, or none.
-    pub(super) fn some_call(&mut self) -> CallId {
+    pub(in crate::sim) fn some_call(&mut self) -> CallId {
         let last = self.made.len() as u64;
         CallId(last.saturating_sub(self.own.rng.below(6)))
     }
 
     /// Returns whether it has a pending message that the server waits for.
-    pub(super) fn is_waited_for(&self) -> bool {
+    pub(in crate::sim) fn is_waited_for(&self) -> bool {
         !self.questions.is_empty() || !self.challenges.is_empty()
     }
 
     /// Credentials for a challenge, or an answer to one of the questions.
-    pub(super) fn oblige(&mut self, kindly: bool) -> Option<ClientCommand> {
+    pub(in crate::sim) fn oblige(&mut self, kindly: bool) -> Option<ClientCommand> {
         if self.challenges.is_empty() { self.answer(kindly) } else { Some(self.authorize(kindly)) }
     }
 
@@ -200,7 +207,7 @@ impl Client<Host> {
     // ---- events
 
     /// Compares an event with what the handlers did.
-    pub(super) fn check(&mut self, event: Event, done: &mut BTreeMap<u64, Done>, report: &mut Report) {
+    pub(in crate::sim) fn check(&mut self, event: Event, done: &mut BTreeMap<u64, Done>, report: &mut Report) {
         match event {
             Event::Progress { call, progress } => {
                 let (mark, tag) = (done[&Mark::run_of(progress.progress)].mark, self.made[&call].tag);

@@ -9,7 +9,7 @@
 //! over HTTP, which reads the output of that client.
 
 mod end;
-mod host;
+pub(super) mod host;
 mod raw;
 mod rest;
 mod run;

@@ -124,8 +124,7 @@ impl World {
         self.check_asker(task);
         self.end.pages.extend(task.pages());
         self.end.pages.truncate(20);
-        let done = Done { mark: task.mark, said: Vec::new(), answered: false, delivered: false };
-        self.end.done.insert(task.mark.run, done);
+        self.end.done.insert(task.mark.run, Done::begun(task.mark));
     }
 
     /// A request has the peer that sent it.

@@ -256,6 +256,9 @@ impl HttpLink {
     /// Ends an exchange. A notification on it ends with `error`.
     pub(super) fn drop_exchange_since(&mut self, env: &mut Env, exchange: ExchangeId, error: CallError) {
         if let Some(http) = self.exchanges.remove(exchange) {
+            if http.role == ExchangeRole::Sse {
+                self.forget_stream();
+            }
             self.end_timers(env, exchange);
             if http.is_live() {
                 env.out.abort(exchange);

@@ -98,17 +98,16 @@ impl HttpLink {
 
     /// Closes the stream. Its messages end with the session.
     pub(super) fn close_stream(&mut self, env: &mut Env) {
-        let Some(sse) = &mut self.sse else { return };
-        (sse.endpoint, sse.session, sse.resume_by) = (None, None, None);
-        if let Some(exchange) = sse.stream.take() {
+        if let Some(exchange) = self.sse.as_ref().and_then(|sse| sse.stream) {
             self.drop_exchange(env, exchange);
         }
+        self.forget_stream();
     }
 
-    /// Handles the end of the client: the stream ends with the other exchanges.
+    /// The stream has ended, and no other one continues it.
     pub(super) fn forget_stream(&mut self) {
         if let Some(sse) = &mut self.sse {
-            sse.stream = None;
+            (sse.stream, sse.endpoint, sse.session, sse.resume_by) = (None, None, None, None);
         }
     }
 

@@ -688,3 +688,24 @@ fn response_to_a_challenged_request_ends_the_wait() {
     http.rig.tick(Duration::from_secs(30));
     assert!(matches!(http.rig.outcome(call), Err(CallError::Timeout { .. })));
 }
+
+// covers: B-261
+#[test]
+fn call_after_a_silent_renewal_opens_the_stream_again() {
+    let mut http = Http::sse_ready(|_| {});
+    http.rig.echo();
+    http.refuse(http.last().0, 404);
+    // The new stream never names an endpoint.
+    assert_eq!(http.rig.client.state(), State::Initializing);
+    http.rig.tick(Duration::from_secs(30));
+    assert_eq!(http.rig.client.state(), State::Lapsed);
+    let streams = http.posts().iter().filter(|post| post.1.method == "GET").count();
+    let call = http.rig.echo();
+    assert_eq!(http.posts().iter().filter(|post| post.1.method == "GET").count(), streams + 1);
+    http.open_at("/m?s=2");
+    http.negotiate();
+    let (posted, id) = http.last();
+    http.refuse(posted, 202);
+    http.on_stream(&json!({"jsonrpc": "2.0", "id": id, "result": {"content": []}}));
+    assert!(http.rig.outcome(call).is_ok());
+}
