@@ -323,10 +323,14 @@ impl Conn {
             self.refused = Some(NO_WEB_SOCKET);
             return;
         };
+        let is_eof = server.is_eof();
         match server.switch(head, &mut self.written) {
             Ok((rest, limits)) => {
                 let mut channel = WsChannel::new(Role::Server, dialect, limits, support);
                 rest.for_each(|bytes| channel.bytes(bytes));
+                if is_eof {
+                    channel.eof();
+                }
                 self.codec = Codec::Ws(Box::new(channel));
             }
             Err(why) => self.refused = Some(why),

@@ -77,6 +77,11 @@ impl ClientCodec {
         self.eof = true;
     }
 
+    /// Returns whether the peer sends nothing more, as far as was reported.
+    pub(in super::super) fn is_eof(&self) -> bool {
+        self.eof
+    }
+
     pub(in super::super) fn broken(&self) -> Option<&String> {
         self.broken.as_ref()
     }

@@ -75,6 +75,9 @@ impl WsOpening {
         for bytes in self.http.take_rest() {
             channel.bytes(bytes);
         }
+        if self.http.is_eof() {
+            channel.eof();
+        }
         for message in self.early.drain(..) {
             if let Err(why) = channel.encode(Outbound::Message(message), out) {
                 return Some(Err(why));

@@ -2,6 +2,7 @@
 //! it, and at the end of the connection.
 
 mod closing;
+mod conn;
 mod cost;
 mod handshake;
 mod messages;
