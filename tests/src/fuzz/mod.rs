@@ -14,12 +14,14 @@ pub mod script;
 pub mod server;
 pub mod sse;
 pub mod talk;
+pub mod web_socket;
+pub mod web_socket_model;
 
 /// Checks one input. Panics if an invariant is violated.
 pub type Check = fn(&[u8]);
 
 /// The targets by the names of their folders in `fuzz/corpus`.
-pub const TARGETS: [(&str, Check); 10] = [
+pub const TARGETS: [(&str, Check); 11] = [
     ("client", client::check),
     ("envelope", envelope::check),
     ("http", http::check),
@@ -30,4 +32,5 @@ pub const TARGETS: [(&str, Check); 10] = [
     ("replay", replay::check),
     ("server", server::check),
     ("sse", sse::check),
+    ("web_socket", web_socket::check),
 ];
