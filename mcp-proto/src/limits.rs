@@ -180,13 +180,13 @@ pub struct ServerLimits {
     /// it "busy". Responses are never refused, so the requests are. Default 32 MiB, several large
     /// responses at once.
     pub max_backlog: usize,
-    /// Maximum memory of the HTTP requests that are being received, heads and bodies, over all
-    /// connections of a server, in bytes. Complete requests do not count. The server answers a
-    /// request beyond it with 503 and closes its connection, but reads any request on that holds at
-    /// most 64 KiB; it does not read a pipelined request, or one that waits for admission. Applies
-    /// only to a [`Connection`](crate::wired::Connection) of a
-    /// [`SharedServer`](crate::wired::SharedServer) or a
-    /// [`WiredServer`](crate::wired::WiredServer). Default 256 MiB.
+    /// Maximum memory of the HTTP requests and of the messages of WebSockets that are being
+    /// received, heads and bodies, over all connections of a server, in bytes. Complete ones do not
+    /// count. The server answers a request beyond it with 503 and closes its connection, and a
+    /// WebSocket with the code 1013, but reads anything on that holds at most 64 KiB; it does not
+    /// read a pipelined request, or one that waits for admission. Applies only to a
+    /// [`Connection`](crate::wired::Connection) of a [`SharedServer`](crate::wired::SharedServer)
+    /// or a [`WiredServer`](crate::wired::WiredServer). Default 256 MiB.
     pub max_held: usize,
     /// Maximum time in which an exchange with unwritten bytes accepts none. Then the server ends
     /// that exchange only. Default 30 s.

@@ -222,11 +222,19 @@ impl Conn {
         matches!(self.codec, Codec::Ws(_))
     }
 
-    /// WebSocket: closes the connection with this code. Returns whether it is open.
-    pub(crate) fn close(&mut self, code: CloseCode) -> bool {
+    /// WebSocket: closes the connection with this code.
+    pub(crate) fn close(&mut self, code: CloseCode) {
+        if let Codec::Ws(channel) = &mut self.codec {
+            channel.close(code, &mut self.written);
+        }
+    }
+
+    /// WebSocket: closes the connection with this code, and drops what the peer sends. Returns
+    /// whether it is open.
+    pub(crate) fn give_up_web_socket(&mut self, code: CloseCode) -> bool {
         match &mut self.codec {
             Codec::Ws(channel) => {
-                channel.close(code, &mut self.written);
+                channel.give_up(code, &mut self.written);
                 true
             }
             _ => false,

@@ -61,7 +61,7 @@ pub struct Connection {
     pace: RateFloor,
     /// HTTP server: the request of the exchange was read to its end, or is refused.
     asked: bool,
-    /// HTTP server: its reservation of the budget that all connections share.
+    /// Server of HTTP or WebSocket: its reservation of the budget that all connections share.
     share: Option<Reservation>,
     /// HTTP client: how much of the response to the latest request was received.
     answer: ResponseProgress,

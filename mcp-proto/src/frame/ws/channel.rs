@@ -88,6 +88,11 @@ impl WsChannel {
         self.codec.close(code, "", out);
     }
 
+    /// Closes the connection with this code, and drops what the peer sends.
+    pub(in crate::frame) fn give_up(&mut self, code: CloseCode, out: &mut ShortQueue<Bytes>) {
+        self.codec.give_up(code, out);
+    }
+
     /// Queues a ping, unless the connection is closed.
     pub(in crate::frame) fn ping(&mut self, out: &mut ShortQueue<Bytes>) {
         // It fails only after a close.

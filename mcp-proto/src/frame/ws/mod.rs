@@ -90,6 +90,8 @@ pub(crate) enum CloseCode {
     TooBig = 1009,
     /// This side failed.
     Internal = 1011,
+    /// The server has no room now. Like 503 of HTTP; registered by IANA (RFC 6455 section 11.7).
+    TryLater = 1013,
 }
 
 impl CloseCode {
@@ -198,6 +200,12 @@ impl WsCodec {
     /// Queues a `Close`, unless one was sent. A reason of more than 123 bytes is truncated.
     pub(crate) fn close(&mut self, code: CloseCode, reason: &str, out: &mut ShortQueue<Bytes>) {
         self.send_close(write::close_payload(code, reason), out);
+    }
+
+    /// Queues a `Close` as [`close`](Self::close) does, reads nothing more, and drops what was read.
+    pub(crate) fn give_up(&mut self, code: CloseCode, out: &mut ShortQueue<Bytes>) {
+        self.reader.end();
+        self.close(code, "", out);
     }
 
     fn send_close(&mut self, payload: Bytes, out: &mut ShortQueue<Bytes>) {

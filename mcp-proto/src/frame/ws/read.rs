@@ -124,10 +124,14 @@ impl FrameReader {
             Err(Failure { code, why }) => WsItem::Fail { code, why },
         };
         if let WsItem::Close(_) | WsItem::Fail { .. } | WsItem::End = item {
-            // Nothing that follows counts, and nothing is held for it.
-            *self = Self { eof: self.eof, ended: true, ..Self::new(self.masked, self.max) };
+            self.end();
         }
         Some(item)
+    }
+
+    /// Nothing that follows counts, and nothing is held for it.
+    pub(super) fn end(&mut self) {
+        *self = Self { eof: self.eof, ended: true, ..Self::new(self.masked, self.max) };
     }
 
     /// Returns the next item. `None` if more bytes are needed.

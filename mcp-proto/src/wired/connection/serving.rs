@@ -26,23 +26,27 @@ impl Connection {
         self
     }
 
-    /// Limits the bytes of partly read requests to the budget that all connections with this budget
-    /// share.
+    /// Limits the bytes of partly read requests, and of partly read messages of a WebSocket, to the
+    /// budget that all connections with this budget share.
     pub(in crate::wired) fn within(mut self, room: &MemoryBudget) -> Self {
         self.share = (self.role == ConnectionRole::HttpServer).then(|| room.share());
         self
     }
 
     /// Updates the reservation after all parsing. Returns true if there is no room for the bytes
-    /// that were read: the request is refused like a malformed one. Bytes that only wait are not
-    /// refused. The driver reads no more of them.
+    /// that were read: the request is refused like a malformed one, and a WebSocket is closed. Bytes
+    /// that only wait are not refused. The driver reads no more of them.
     pub(super) fn outgrows(&mut self) -> bool {
         let held = self.conn.buffered();
         let fits = self.share.as_mut().is_none_or(|share| share.hold(held));
         if fits || self.holds() || self.ending.is_some() || self.gone.is_some() {
             return false;
         }
-        self.refuse(BadRequest { status: 503, why: "there is no room for the request now" });
+        if self.role == ConnectionRole::WsServer {
+            self.has_no_room("there is no room for the message now");
+        } else {
+            self.refuse(BadRequest { status: 503, why: "there is no room for the request now" });
+        }
         true
     }
 

@@ -58,7 +58,7 @@ impl Connection {
         }
         if self.role == ConnectionRole::HttpServer {
             self.role = ConnectionRole::WsServer;
-            (self.asked, self.share) = (false, None);
+            self.asked = false;
             self.await_sign_of_life();
         } else if last {
             self.arm(self.limits.linger_timeout, Due::Linger);
@@ -93,6 +93,16 @@ impl Connection {
         true
     }
 
+    /// Ends the exchange, since the server has no room for the message that the peer sends.
+    pub(super) fn has_no_room(&mut self, why: &str) {
+        let Some(exchange) = self.exchange.take() else { return };
+        let failed = ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Broken(why.into()) };
+        self.events.push_back((exchange, failed));
+        self.conn.give_up_web_socket(CloseCode::TryLater);
+        self.collect();
+        self.leave_web_socket();
+    }
+
     /// Closes an open WebSocket without waiting for the peer: the engine has no use for what it
     /// sends. Returns whether there is one.
     pub(super) fn close_web_socket(&mut self) -> bool {
@@ -100,7 +110,7 @@ impl Connection {
             ConnectionRole::WsServer => CloseCode::Policy,
             _ => CloseCode::GoingAway,
         };
-        if !self.open || self.gone.is_some() || self.ending.is_some() || !self.conn.close(code) {
+        if !self.open || self.gone.is_some() || self.ending.is_some() || !self.conn.give_up_web_socket(code) {
             return false;
         }
         self.collect();

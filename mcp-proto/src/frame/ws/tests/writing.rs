@@ -93,8 +93,8 @@ fn ping_over_125_bytes_is_not_sent() {
 #[test]
 fn codes_that_are_sent_may_be_sent() {
     use CloseCode::*;
-    let codes = [Normal, GoingAway, Protocol, Unsupported, InvalidText, Policy, TooBig, Internal];
-    assert_eq!(codes.map(CloseCode::number), [1000, 1001, 1002, 1003, 1007, 1008, 1009, 1011]);
+    let codes = [Normal, GoingAway, Protocol, Unsupported, InvalidText, Policy, TooBig, Internal, TryLater];
+    assert_eq!(codes.map(CloseCode::number), [1000, 1001, 1002, 1003, 1007, 1008, 1009, 1011, 1013]);
     for code in codes {
         check(&[(0x88, &code.number().to_be_bytes())], &[close(code.number(), "")]);
     }
