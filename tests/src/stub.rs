@@ -40,6 +40,9 @@ pub enum Step {
     Wait(Duration),
     /// Writes nothing before this request has arrived as well: see [`Ask::what`].
     After(&'static str),
+    /// Waits for this request, and writes this with its id in place of `{id}`: the response on
+    /// another stream than that of the request.
+    To(&'static str, Cow<'static, str>),
     /// Writes nothing more. The connection stays open until the client ends it.
     Hold,
     /// Neither writes nor reads anything more, like a machine without power: it does not even
@@ -344,6 +347,11 @@ impl Shared {
             }
             Step::Wait(time) => drop(self.wait(*time, |state| state.stopped)),
             Step::After(what) => drop(self.wait(long, |state| state.times(what) > 0)),
+            Step::To(what, text) => {
+                self.wait(long, |state| state.times(what) > 0);
+                let id = self.state().asks.iter().find(|ask| ask.what == *what).map(|ask| ask.id.clone());
+                out.write_all(text.replace("{id}", &id.unwrap_or_default()).as_bytes())?;
+            }
             Step::Hold => {
                 io::copy(stream, &mut io::sink())?;
                 return Ok(true);

@@ -81,6 +81,7 @@ fn rows_of_web_servers_run_through_a_shim() {
             "a web page for everything",
             "ends an idle connection, then a call",
             "primes, and never sends anything again",
+            "names an endpoint of another origin, with credentials",
         ],
     );
 }

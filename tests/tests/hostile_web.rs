@@ -140,6 +140,15 @@ tests! {
     // covers: B-013, B-189
     fn result_over_the_limit_fails_its_call => row("a result of 1 GiB");
 
+    // ---- HTTP+SSE ----
+
+    // covers: B-261
+    fn stream_without_an_endpoint_fails_the_connection_in_time =>
+        rows("comments without end, and no endpoint", "an endpoint and the end, again and again");
+    // covers: B-264
+    fn endpoints_in_a_flood_cause_no_request =>
+        rows("1,000,000 equal endpoints during a call", "1,000,000 different endpoints during a call");
+
     // ---- Sessions and listeners ----
 
     // covers: S0-52, S0-54
@@ -147,9 +156,14 @@ tests! {
         rows("initialized never answered", "listeners refused in every way");
 }
 
-// covers: B-156, S0-40, SHTTP-C-049, SHTTP-C-050
+// covers: B-156, S0-40, SHTTP-C-049, SHTTP-C-050, B-262, B-263
 #[test]
 fn neither_credentials_nor_the_session_leave_the_origin() {
+    // An endpoint of HTTP+SSE that is elsewhere.
+    rows(
+        "names an endpoint of another origin, with credentials",
+        "an endpoint that redirects to another origin, with credentials",
+    );
     rows(
         "a redirected listener, with credentials and a session",
         "a redirected DELETE, with credentials and a session",

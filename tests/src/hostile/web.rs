@@ -11,11 +11,21 @@ mod links;
 mod lists;
 mod parts;
 mod sessions;
+mod sse;
 mod statuses;
 mod streams;
 
 use super::Row;
 
 /// The tables of rows, in their order.
-pub const WEB: &[&[Row]] =
-    &[answers::ROWS, statuses::ROWS, links::ROWS, doors::ROWS, streams::ROWS, sessions::ROWS, lists::ROWS, flow::ROWS];
+pub const WEB: &[&[Row]] = &[
+    answers::ROWS,
+    statuses::ROWS,
+    links::ROWS,
+    doors::ROWS,
+    streams::ROWS,
+    sessions::ROWS,
+    lists::ROWS,
+    sse::ROWS,
+    flow::ROWS,
+];
