@@ -82,6 +82,8 @@ fn rows_of_web_servers_run_through_a_shim() {
             "ends an idle connection, then a call",
             "primes, and never sends anything again",
             "names an endpoint of another origin, with credentials",
+            "masks the frames of a websocket",
+            "1 GiB of pings over a websocket, reads no pong",
         ],
     );
 }

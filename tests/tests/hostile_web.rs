@@ -149,6 +149,28 @@ tests! {
     fn endpoints_in_a_flood_cause_no_request =>
         rows("1,000,000 equal endpoints during a call", "1,000,000 different endpoints during a call");
 
+    // ---- WebSocket ----
+
+    // covers: WS-B-026, WS-B-006
+    fn websocket_message_over_the_limit_ends_its_connection =>
+        rows("a websocket message without end", "a websocket message of 4 EiB");
+    // covers: WS-B-021, B-271
+    fn pings_in_a_flood_leave_one_pong_unwritten =>
+        rows("1 GiB of pings over a websocket", "1 GiB of pings over a websocket, reads no pong");
+    // covers: WS-B-020, S2-43
+    fn endless_websocket_message_ends_with_the_call_timeout => {
+        rows("a websocket message of empty fragments without end", "a websocket message of 1,000,000 empty fragments");
+        rows("a part of a websocket message and nothing more", "a part of a websocket frame and nothing more");
+    };
+    // covers: B-271
+    fn silent_websocket_ends_calls_without_a_timeout => row("a part of a websocket message, and answers no ping");
+    // covers: WS-C-023, WS-B-022
+    fn unanswered_close_of_a_client_is_bounded =>
+        rows("never answers the close of a websocket", "answers the close of a websocket by pings without end");
+    // covers: WS-B-016, WS-B-017, WS-B-018, WS-B-019, WS-B-020, WS-B-024, WS-B-025, S2-38, S2-39, B-269, B-270
+    fn websocket_violation_of_a_server_ends_every_call_once =>
+        rows("masks the frames of a websocket", "goes on after a broken rule of a websocket");
+
     // ---- Sessions and listeners ----
 
     // covers: S0-52, S0-54

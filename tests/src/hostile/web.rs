@@ -11,6 +11,8 @@ mod links;
 mod lists;
 mod parts;
 mod sessions;
+mod socket_stub;
+mod sockets;
 mod sse;
 mod statuses;
 mod streams;
@@ -27,5 +29,6 @@ pub const WEB: &[&[Row]] = &[
     sessions::ROWS,
     lists::ROWS,
     sse::ROWS,
+    sockets::ROWS,
     flow::ROWS,
 ];
