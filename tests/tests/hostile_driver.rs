@@ -100,6 +100,8 @@ fn rows_of_web_clients_run_through_a_shim() {
             "ends its side while a call runs",
             "more connections than there may be",
             "more calls at once than there may be",
+            "sends a frame without a mask",
+            "never closes a websocket that the server has closed",
         ],
     );
 }

@@ -125,6 +125,33 @@ tests! {
     // covers: MRTR-S-024
     fn unsolicited_state_or_response_is_cheap_and_ignored =>
         rows("asks with a junk state and arguments in 120 arrays", "answers what a handler has not asked");
+
+    // ---- WebSocket ----
+
+    // covers: WS-B-006, WS-B-016, WS-B-017, WS-B-018, WS-B-019, WS-B-020, WS-B-024, WS-B-025, S2-40, B-269, B-270
+    fn websocket_violation_gets_its_code_and_stops_its_calls =>
+        rows("sends a frame without a mask", "breaks each rule for frames");
+    // covers: WS-B-021, B-271
+    fn pings_in_a_flood_leave_one_pong_unwritten =>
+        rows("floods pings over a websocket, and reads nothing", "floods pings over a websocket, and reads the pongs");
+    // covers: WS-B-026, WS-B-020
+    fn websocket_message_is_limited_by_its_bytes =>
+        rows("sends a websocket message without end", "sends a websocket message in 1,000,000 empty fragments");
+    // covers: B-271, S3-50
+    fn silent_websocket_is_disconnected =>
+        rows("sends a part of a websocket message and nothing more", "opens a websocket and says nothing");
+    // covers: WS-B-022
+    fn unanswered_close_of_a_server_is_bounded =>
+        rows(
+            "never closes a websocket that the server has closed",
+            "sends frames without end over a websocket that the server has closed",
+        );
+    // covers: B-189, B-187
+    fn websockets_share_the_memory_for_large_messages =>
+        rows(
+            "holds back the ends of websocket messages of 15 MiB, 20 times",
+            "asks over a websocket without end and never reads",
+        );
 }
 
 // covers: B-187

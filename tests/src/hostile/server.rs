@@ -20,6 +20,7 @@ mod served;
 mod sessions;
 mod shares;
 mod site;
+mod sockets;
 mod tools;
 
 pub(crate) use served::service;
@@ -39,6 +40,7 @@ pub const SERVER: &[&[Row]] = &[
     sessions::ROWS,
     replays::ROWS,
     shares::ROWS,
+    sockets::ROWS,
     flow::ROWS,
 ];
 

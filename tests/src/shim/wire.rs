@@ -106,6 +106,7 @@ pub(crate) struct Options {
     hosts: HostNames,
     versions: Vec<String>,
     stream_after_ms: u64,
+    web_socket: bool,
     limits: Limits,
     /// Whether only clients with `Authorization: Bearer NAME` are admitted.
     pub(crate) admit: bool,
@@ -141,6 +142,7 @@ impl Options {
             },
             versions: wanted.versions.newest_first().map(|version| version.as_str().into()).collect(),
             stream_after_ms: u64::try_from(wanted.stream_after.as_millis()).ok()?,
+            web_socket: wanted.web_socket,
             limits: wanted.limits.clone(),
             admit,
         };
@@ -163,6 +165,7 @@ impl Options {
         };
         config.versions = Versions::new(self.versions.iter().filter_map(|name| ProtocolVersion::parse(name)));
         config.stream_after = Duration::from_millis(self.stream_after_ms);
+        config.web_socket = self.web_socket;
         config.limits = self.limits.clone();
     }
 }

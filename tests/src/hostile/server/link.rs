@@ -1,5 +1,6 @@
 //! A connection of a client that writes any bytes, and reads as a strict client would.
 
+use crate::hostile::frames;
 use crate::hostile::rows::expect;
 use crate::stub::SOON;
 use rustix::net::sockopt::{set_socket_linger, set_socket_recv_buffer_size};
@@ -234,6 +235,11 @@ impl Link {
             }
         }
         Ok(all)
+    }
+
+    /// Reads the next frame of a WebSocket: its first byte and its payload.
+    pub(super) fn frame(&mut self) -> Result<(u8, Vec<u8>), String> {
+        frames::read(|count| self.take(count))
     }
 
     /// Checks that the server closes the connection without a further response.
