@@ -217,6 +217,15 @@ impl Conn {
         }
     }
 
+    /// WebSocket: returns the next text message as it is, instead of a part.
+    #[cfg(all(feature = "testing", feature = "ws"))]
+    pub(crate) fn poll_text(&mut self) -> Option<Bytes> {
+        match &mut self.codec {
+            Codec::Ws(channel) => channel.poll_text(&mut self.written),
+            _ => None,
+        }
+    }
+
     /// Returns whether the connection is an open WebSocket.
     pub(crate) const fn is_web_socket(&self) -> bool {
         matches!(self.codec, Codec::Ws(_))

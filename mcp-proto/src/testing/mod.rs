@@ -39,6 +39,8 @@ mod log;
 mod network;
 mod options;
 mod pipe;
+#[cfg(feature = "ws")]
+mod text_socket;
 mod time;
 
 #[cfg(all(test, feature = "http", not(shuttle)))]
@@ -47,6 +49,10 @@ mod tests;
 pub use link::Link;
 pub use log::Log;
 pub use options::{Flow, LinkOptions};
+// For this project's own tests.
+#[cfg(feature = "ws")]
+#[doc(hidden)]
+pub use text_socket::TextSocket;
 pub use time::{After, Time};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -39,11 +39,21 @@ impl WsChannel {
     /// Returns the next message. After the last one, [`take_end`](Self::take_end) tells how the
     /// peer ended the connection.
     pub(in crate::frame) fn poll_item(&mut self, out: &mut ShortQueue<Bytes>) -> Option<Inbound> {
+        let text = self.poll_text(out)?;
+        Some(if self.translates() {
+            self.read_bare(text)
+        } else if text.len() < LARGE {
+            rpc::parse_small(&text, &self.limits).into()
+        } else {
+            rpc::parse_batch_or_message(text, &self.limits).into()
+        })
+    }
+
+    /// Returns the next text message as it is. Otherwise as [`poll_item`](Self::poll_item).
+    pub(in crate::frame) fn poll_text(&mut self, out: &mut ShortQueue<Bytes>) -> Option<Bytes> {
         loop {
             self.end = Some(match self.codec.poll(out)? {
-                WsItem::Text(text) if self.translates() => return Some(self.read_bare(text)),
-                WsItem::Text(text) if text.len() < LARGE => return Some(rpc::parse_small(&text, &self.limits).into()),
-                WsItem::Text(text) => return Some(rpc::parse_batch_or_message(text, &self.limits).into()),
+                WsItem::Text(text) => return Some(text),
                 WsItem::Ping(_) | WsItem::Pong(_) => continue,
                 WsItem::Close(CloseFrame { code, reason }) => Closed::WebSocket { code, reason },
                 WsItem::Fail { why, .. } => Closed::Broken(why.into()),
