@@ -5,6 +5,7 @@
 
 pub mod adapters;
 pub mod api;
+pub mod autobahn;
 pub mod conformance;
 pub mod cost;
 pub mod fuzz;

@@ -100,15 +100,19 @@ pub(crate) fn install_node() -> Result<(PathBuf, PathBuf), String> {
 
 /// Returns the interpreter with the packages of a list. Each is checked against the hash in it.
 pub(crate) fn install_python(list: &str) -> Result<PathBuf, String> {
+    install_list(list.trim_end_matches(".txt"), &programs().join("python").join(list))
+}
+
+/// Does the same with any list. `name` is that of the installation.
+pub(crate) fn install_list(name: &str, list: &Path) -> Result<PathBuf, String> {
     let system = env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
-    let place = place(list.trim_end_matches(".txt"))?;
+    let place = place(name)?;
     let python = place.join("venv/bin/python");
-    let list = programs().join("python").join(list);
-    install_once(&place, &list, || {
+    install_once(&place, list, || {
         execute(Command::new(&system).args([OsStr::new("-m"), OsStr::new("venv"), place.join("venv").as_os_str()]))?;
         let options =
             ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--require-hashes"];
-        execute(Command::new(&python).args(options).arg("-r").arg(&list))
+        execute(Command::new(&python).args(options).arg("-r").arg(list))
     })?;
     Ok(python)
 }
