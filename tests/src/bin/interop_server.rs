@@ -1,8 +1,9 @@
 #![forbid(unsafe_code)]
 //! Our server for the clients of other SDKs: `interop_server [--smol] [--legacy | --only REVISION]
 //! [--report FILE]` on standard input and output, or `interop_server [--smol] [--legacy | --only
-//! REVISION] [--stateless] [--sse] [--web-socket] --http PORT` on a loopback port. `--legacy` supports only the
-//! revisions with `initialize`. `--stateless` has no sessions. `--sse` also serves HTTP+SSE.
+//! REVISION] [--stateless] [--sse] [--web-socket] --http PORT` on a loopback port. `--legacy`
+//! supports only the revisions with `initialize`. `--stateless` has no sessions. `--sse` also
+//! serves HTTP+SSE, and `--web-socket` accepts WebSockets.
 
 use std::env;
 use std::path::PathBuf;

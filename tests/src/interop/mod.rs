@@ -22,6 +22,7 @@ pub mod steps;
 #[cfg(test)]
 mod tests;
 pub mod web;
+mod web_steps;
 
 use std::process::Command;
 use std::time::Duration;
