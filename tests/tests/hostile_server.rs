@@ -128,7 +128,8 @@ tests! {
 
     // ---- WebSocket ----
 
-    // covers: WS-B-006, WS-B-016, WS-B-017, WS-B-018, WS-B-019, WS-B-020, WS-B-024, WS-B-025, S2-40, B-269, B-270
+    // covers: WS-B-006, WS-B-016, WS-B-017, WS-B-018, WS-B-019, WS-B-020, WS-B-024, WS-B-025,
+    // S2-40, B-269, B-270
     fn websocket_violation_gets_its_code_and_stops_its_calls =>
         rows("sends a frame without a mask", "breaks each rule for frames");
     // covers: WS-B-021, B-271

@@ -167,7 +167,8 @@ tests! {
     // covers: WS-C-023, WS-B-022
     fn unanswered_close_of_a_client_is_bounded =>
         rows("never answers the close of a websocket", "answers the close of a websocket by pings without end");
-    // covers: WS-B-016, WS-B-017, WS-B-018, WS-B-019, WS-B-020, WS-B-024, WS-B-025, S2-38, S2-39, B-269, B-270
+    // covers: WS-B-016, WS-B-017, WS-B-018, WS-B-019, WS-B-020, WS-B-024, WS-B-025,
+    // S2-38, S2-39, B-269, B-270
     fn websocket_violation_of_a_server_ends_every_call_once =>
         rows("masks the frames of a websocket", "goes on after a broken rule of a websocket");
 

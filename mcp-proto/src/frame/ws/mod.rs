@@ -202,7 +202,7 @@ impl WsCodec {
         self.send_close(write::close_payload(code, reason), out);
     }
 
-    /// Queues a `Close` as [`close`](Self::close) does, reads nothing more, and drops what was read.
+    /// Queues a `Close` like [`close`](Self::close), reads nothing more, and drops what was read.
     pub(crate) fn give_up(&mut self, code: CloseCode, out: &mut ShortQueue<Bytes>) {
         self.reader.end();
         self.close(code, "", out);

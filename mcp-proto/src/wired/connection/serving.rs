@@ -34,8 +34,8 @@ impl Connection {
     }
 
     /// Updates the reservation after all parsing. Returns true if there is no room for the bytes
-    /// that were read: the request is refused like a malformed one, and a WebSocket is closed. Bytes
-    /// that only wait are not refused. The driver reads no more of them.
+    /// that were read: the request is refused like a malformed one, and a WebSocket is closed.
+    /// Bytes that only wait are not refused. The driver reads no more of them.
     pub(super) fn outgrows(&mut self) -> bool {
         let held = self.conn.buffered();
         let fits = self.share.as_mut().is_none_or(|share| share.hold(held));

@@ -146,7 +146,7 @@ fn violations(bench: &Bench) -> Result<String, String> {
     Ok(format!("{} of them; closed with the code of each, and the calls are stopped", cases.len()))
 }
 
-/// All are taken. Of those that a client does not let the server answer at once, only the latest is.
+/// All are taken. Of those that the server cannot answer at once, it answers only the latest.
 fn pings(bench: &Bench) -> Result<String, String> {
     let site = bench.site(web_socket)?;
     let mut link = open(&site)?;
