@@ -147,7 +147,7 @@ tests! {
         rows("comments without end, and no endpoint", "an endpoint and the end, again and again");
     // covers: B-264
     fn endpoints_in_a_flood_cause_no_request =>
-        rows("1,000,000 equal endpoints during a call", "1,000,000 different endpoints during a call");
+        rows("1,000,000 equal endpoints during a call", "1,000,000 changing endpoints during a call");
 
     // ---- WebSocket ----
 

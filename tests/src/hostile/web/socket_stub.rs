@@ -105,17 +105,14 @@ impl Wire {
                     json!({"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "ttlMs": 0,
                         "cacheScope": "private"}),
                 ))?,
-                Some("tools/call") => {
-                    self.shared.change(|told| told.calls.push(tool.to_owned()));
-                    match tool {
-                        "bad" => {
-                            let shared = Arc::clone(&self.shared);
-                            (shared.bad)(&mut self, id)?;
-                        }
-                        "wait" => {}
-                        name => self.say(&answer(id, name))?,
+                Some("tools/call") => match tool {
+                    "bad" => {
+                        let shared = Arc::clone(&self.shared);
+                        (shared.bad)(&mut self, id)?;
                     }
-                }
+                    "wait" => {}
+                    name => self.say(&answer(id, name))?,
+                },
                 _ => {}
             }
         }
@@ -146,11 +143,24 @@ impl Wire {
     fn hear(&mut self) -> io::Result<Option<Value>> {
         loop {
             match self.frame()? {
-                (TEXT, text) => return serde_json::from_slice(&text).map(Some).map_err(io::Error::other),
+                (TEXT, text) => {
+                    let message: Value = serde_json::from_slice(&text).map_err(io::Error::other)?;
+                    let tool = message["params"]["name"].as_str().map(str::to_owned);
+                    self.shared.change(|told| told.calls.extend(tool));
+                    return Ok(Some(message));
+                }
                 (CLOSE, payload) => return self.say(&plain(CLOSE, &payload)).map(|()| None),
                 _ => {}
             }
         }
+    }
+
+    /// Reads until this tool was called, which may be the case, and answers nothing.
+    pub(super) fn await_call(&mut self, tool: &str) -> io::Result<()> {
+        while !self.shared.told().calls.iter().any(|called| called == tool) {
+            self.hear()?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        }
+        Ok(())
     }
 
     /// Reads and answers nothing, not even a `Close`, until the client ends the connection.
