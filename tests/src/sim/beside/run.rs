@@ -11,8 +11,9 @@ use mcp_proto::rpc::Object;
 use mcp_proto::tools;
 use std::time::Duration;
 
-/// The maximum recovery time of a client without faults.
-const RECOVERY: Duration = Duration::from_secs(240);
+/// The maximum recovery time of a client without faults. No quarter of it is the time after which a
+/// server closes an idle connection, at which a call might be lost.
+const RECOVERY: Duration = Duration::from_secs(200);
 
 impl World {
     /// Runs to the end: the operations, a time without faults in which every client must recover,
