@@ -20,9 +20,15 @@ fn serves_bare(config: &mut ServerConfig) {
 impl ClientPeer {
     /// A client whose handshake the server has accepted.
     fn bare() -> Self {
-        let mut peer = Self::new(bare());
+        let (peer, head) = Self::opened(bare());
+        assert!(!head.contains("sec-websocket-protocol"));
+        peer
+    }
+
+    /// The same with this configuration, and the head of its handshake.
+    fn opened(config: ClientConfig) -> (Self, String) {
+        let mut peer = Self::new(config);
         let head = String::from_utf8(core::mem::take(&mut peer.written)).unwrap();
-        assert!(!head.to_ascii_lowercase().contains("sec-websocket-protocol"));
         assert!(!peer.is_ready());
         peer.read(
             format!(
@@ -31,7 +37,7 @@ impl ClientPeer {
             )
             .as_bytes(),
         );
-        peer
+        (peer, head.to_ascii_lowercase())
     }
 
     fn is_ready(&self) -> bool {
@@ -154,6 +160,20 @@ fn unknown_frames_of_a_server_are_ignored() {
     assert_eq!(peer.kinds(), kinds);
     peer.say(&json!({"jsonrpc": "2.0", "id": 2, "result": {}}));
     assert_eq!(peer.outcomes(), [Ok("{}".to_string())]);
+}
+
+// covers: S2-37, WS-C-004
+#[test]
+fn ping_of_a_server_of_mcp_is_answered() {
+    let (mut peer, head) = ClientPeer::opened(config(Policy::Legacy));
+    assert!(head.contains("sec-websocket-protocol: mcp"));
+    // A frame of `initialize` has an extended length.
+    assert!(core::mem::take(&mut peer.written).len() > 126);
+    peer.say(&json!({"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": "2025-11-25", "capabilities": {}}}));
+    assert!(peer.is_ready());
+    peer.texts();
+    peer.say(&json!({"jsonrpc": "2.0", "id": "p", "method": "ping"}));
+    assert_eq!(peer.texts(), [json!({"jsonrpc": "2.0", "id": "p", "result": {}})]);
 }
 
 // covers: S2-38, S2-41, WS-C-005
