@@ -5,17 +5,27 @@ use crate::client::env::Env;
 use crate::client::link::event::LinkEvent;
 use crate::error::CallError;
 use crate::exchange::{Dialect, ExchangeId};
-use crate::rpc::{self, DecodeError, InvalidMessage, Message, Object, Payload, RawJson, Response};
+use crate::rpc::{self, DecodeError, InvalidKind, InvalidMessage, Message, Object, Payload, RawJson, Response};
+use alloc::collections::BTreeMap;
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use bytes::Bytes;
 
-/// The parts of a result so far.
+/// The member whose elements are joined.
+const CONTENT: &str = "content";
+
+/// Maximum number of members of a result beside its content. A result has a handful.
+const MAX_MEMBERS: usize = 64;
+
+/// The parts of a result so far. What is held is the text of the parts: a server chooses how many
+/// elements and events there are, and each costs only its own length.
 #[derive(Debug, Default)]
 pub(super) struct ResultParts {
-    content: Vec<RawJson>,
+    /// The elements of the content, with commas between them.
+    content: Vec<u8>,
     /// The other members.
-    other: Object,
+    other: BTreeMap<String, RawJson>,
     /// The bytes of all events.
     size: usize,
 }
@@ -23,22 +33,47 @@ pub(super) struct ResultParts {
 impl ResultParts {
     /// Adds the data of an event `result`.
     fn add(&mut self, data: &Bytes) -> Result<(), InvalidMessage> {
-        let bad = |_| InvalidMessage::new(rpc::InvalidKind::NotAnObject, data);
-        let mut part = Object::read(&RawJson::parse_indented(data)?).map_err(bad)?;
-        self.content.extend(part.optional_array("content").map_err(bad)?.unwrap_or_default());
-        part.remove("content");
-        let other = core::mem::take(&mut self.other);
-        self.other = other.with_all(&part);
+        let bad = || InvalidMessage::new(InvalidKind::NotAnObject, data);
+        let part = Object::read(&RawJson::parse_indented(data)?).map_err(|_| bad())?;
+        for (name, value) in part.iter() {
+            if name != CONTENT {
+                self.other.insert(name.into_owned(), value.detached());
+                continue;
+            }
+            let elements = elements(&value).ok_or_else(bad)?;
+            if !self.content.is_empty() && !elements.is_empty() {
+                self.content.push(b',');
+            }
+            self.content.extend_from_slice(elements);
+        }
         Ok(())
+    }
+
+    /// Returns whether the parts are larger than a result may be.
+    fn exceed(&self, max: usize) -> bool {
+        self.size > max || self.other.len() > MAX_MEMBERS
     }
 
     /// Completes a result with the parts that it lacks.
     fn complete(self, result: RawJson) -> RawJson {
-        let Ok(own) = Object::read(&result) else { return result };
-        let has_content = own.array("content").is_ok_and(|content| !content.is_empty());
-        let whole = self.other.with_all(&own);
-        if has_content { whole } else { whole.with("content", self.content) }.to_json()
+        let Ok(mut whole) = Object::read(&result) else { return result };
+        let own = whole.get(CONTENT);
+        if own.is_none_or(|own| elements(&own).is_some_and(<[u8]>::is_empty)) {
+            let text = [&b"["[..], &self.content, b"]"].concat();
+            whole.set(CONTENT, RawJson::trusted(text.into()));
+        }
+        for (name, value) in self.other {
+            if !whole.contains(&name) {
+                whole.set(&name, value);
+            }
+        }
+        whole.to_json()
     }
+}
+
+/// Returns the text of the elements of an array. `None` if the value is none.
+fn elements(value: &RawJson) -> Option<&[u8]> {
+    Some(value.as_bytes().strip_prefix(b"[")?.strip_suffix(b"]")?.trim_ascii())
 }
 
 impl HttpLink {
@@ -53,9 +88,10 @@ impl HttpLink {
                 let parts = parts.get_or_insert_default();
                 parts.size = parts.size.saturating_add(data.len());
                 let max = env.config.limits.frame.max_event;
-                if parts.size > max {
+                let added = if parts.exceed(max) { Ok(()) } else { parts.add(data) };
+                if parts.exceed(max) {
                     self.end_oversized(env, exchange, max);
-                } else if let Err(defect) = parts.add(data) {
+                } else if let Err(defect) = added {
                     self.on_defect(env, exchange, defect);
                 }
             }
@@ -82,12 +118,14 @@ impl HttpLink {
         true
     }
 
-    /// Ends the call whose parts are larger than one event may be.
+    /// Ends the call whose parts are larger than a result may be.
     fn end_oversized(&mut self, env: &mut Env, exchange: ExchangeId, max: usize) {
         let Some(call) = self.call_on(exchange) else { return };
         let Some(id) = self.exchanges.get(exchange).and_then(|http| Some(http.request()?.0.clone())) else { return };
         self.drop_exchange(env, exchange);
-        let error = CallError::Decode(DecodeError::new(format!("the parts of the result exceed {max} bytes")));
+        let error = CallError::Decode(DecodeError::new(format!(
+            "the parts of the result exceed {max} bytes, or {MAX_MEMBERS} members"
+        )));
         self.events.push_back(LinkEvent::CallEnded { call, id, is_lost: false, error });
     }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::exchange::Dialect;
 use crate::input::Watch;
+use crate::schema::Validator;
 
 impl Http {
     fn tool_stream(set: impl FnOnce(&mut ClientConfig)) -> Self {
@@ -67,7 +68,7 @@ fn parts_are_joined_into_the_result() {
     http.typed(
         exchange,
         "result",
-        "{\"content\":\n[{\"type\":\"text\",\"text\":\"b\"}],\"structuredContent\":{\"n\":2}}",
+        "{\"content\":\n[ {\"type\":\"text\",\"text\":\"b\"}],\"structuredContent\":{\"n\":2}}",
     );
     assert!(!http.rig.has_ended(call));
     http.typed(exchange, "complete", &complete(&id, &json!({"isError": false})));
@@ -162,6 +163,58 @@ fn parts_are_bounded_by_the_size_of_an_event() {
     http.typed(exchange, "result", &part);
     assert!(matches!(http.ended(call), Err(CallError::Decode(e)) if e.to_string().contains("100 bytes")));
     assert!(http.rig.aborted.contains(&exchange));
+}
+
+#[test]
+fn members_beside_the_content_are_few() {
+    let mut http = Http::tool_stream(|_| {});
+    let part = |members: usize| {
+        let members: Vec<String> = (0..members).map(|n| format!(r#""m{n}":1"#)).collect();
+        format!("{{{}}}", members.join(","))
+    };
+    let (call, exchange, id) = http.streamed();
+    // Those of later parts take the place of earlier ones.
+    (0..100).for_each(|_| http.typed(exchange, "result", &part(64)));
+    http.typed(exchange, "complete", &complete(&id, &json!({})));
+    assert_eq!(http.ended(call).unwrap().as_object().unwrap().len(), 65, "with the content");
+    let (call, exchange, _) = http.streamed();
+    http.typed(exchange, "result", &part(65));
+    assert!(matches!(http.ended(call), Err(CallError::Decode(e)) if e.to_string().contains("64 members")));
+}
+
+#[test]
+fn settings_of_the_negotiation_have_no_effect() {
+    let verdict = Some(Verdict::new(ProtocolVersion::V2025_11_25));
+    for policy in [Policy::Auto, Policy::Legacy, Policy::Modern] {
+        let mut http = Http::tool_stream(|config| (config.policy, config.verdict) = (policy, verdict));
+        let (call, exchange, id) = http.streamed();
+        http.typed(exchange, "complete", &complete(&id, &json!({"content": []})));
+        assert!(http.ended(call).is_ok());
+    }
+    let http = Http::with(|config| {
+        config.dialect = Dialect::ToolStream;
+        config.versions = Versions::new([ProtocolVersion::V2025_11_25]);
+    });
+    let ended = http.rig.termination();
+    assert!(
+        matches!(
+            ended,
+            Some(Termination::Negotiation(NegotiationError { cause: NegotiationCause::NoMutualVersion(_), .. }))
+        ),
+        "{ended:?}"
+    );
+}
+
+// A client that validates results fetches the list of tools first, which the dialect does not have.
+#[test]
+fn validation_does_not_hold_up_a_call() {
+    let mut http = Http::tool_stream(|config| {
+        let validator = Validator::new(|_: &RawJson| unreachable!("no tool is listed"));
+        config.validate = Some(ResultValidation::reject(validator));
+    });
+    let (call, exchange, id) = http.streamed();
+    http.typed(exchange, "complete", &complete(&id, &json!({"content": []})));
+    assert!(http.ended(call).is_ok());
 }
 
 // covers: S2-28, S2-17
