@@ -6,7 +6,6 @@
 mod client;
 mod engine;
 mod flow;
-mod frames;
 mod rows;
 pub(crate) mod server;
 mod shim;

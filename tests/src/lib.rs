@@ -8,6 +8,7 @@ pub mod api;
 pub mod autobahn;
 pub mod conformance;
 pub mod cost;
+mod frames;
 pub mod fuzz;
 pub mod heap;
 pub mod hostile;

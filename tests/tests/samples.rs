@@ -11,7 +11,8 @@ mod session_data;
 
 use mcp_blocking::{ClientOptions, Policy, connect_with, tools};
 use session_data::{Entry, SessionData};
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 // covers: S3-27, S3-33, S4-03
@@ -24,6 +25,41 @@ fn sample_dialect_is_served_and_spoken() {
     assert_eq!(client.call("count", &[("to", 3)]).unwrap(), ["1", "2", "3"]);
     assert_eq!(client.call("nonsense", &[]).unwrap_err().to_string(), "there is no such tool");
     assert_eq!(client.call("count", &[("to", 12)]).unwrap().len(), 12);
+}
+
+/// Sends a request of HTTP, and returns what the server says up to this text.
+fn ask(stream: &mut TcpStream, head: &str, body: &str, end: &str) -> String {
+    write!(
+        stream,
+        "{head}\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut said = Vec::new();
+    while !String::from_utf8_lossy(&said).contains(end) {
+        let mut buffer = [0; 1 << 10];
+        let n = stream.read(&mut buffer).unwrap();
+        assert!(n > 0, "{}", String::from_utf8_lossy(&said));
+        said.extend_from_slice(&buffer[..n]);
+    }
+    String::from_utf8(said).unwrap()
+}
+
+// covers: S3-34
+#[test]
+fn sample_dialect_resumes_after_an_event_by_its_number() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    std::thread::spawn(move || server::serve(&listener));
+    let opening = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
+    let opened = ask(&mut stream, "POST / HTTP/1.1", opening, "serverInfo");
+    let session = opened.lines().find(|line| line.to_ascii_lowercase().starts_with("mcp-session-id:")).unwrap();
+    let count = r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"count","arguments":{"to":12}}}"#;
+    ask(&mut stream, &format!("POST / HTTP/1.1\r\n{session}"), count, "requestId");
+    let resumed = ask(&mut stream, &format!("GET / HTTP/1.1\r\n{session}\r\nLast-Event-ID: 9"), "", "connected");
+    let numbers: Vec<_> = resumed.lines().filter_map(|line| line.strip_prefix("id: ")).collect();
+    assert!(numbers.starts_with(&["10", "11", "12", "13"]), "{resumed}");
 }
 
 // covers: S3-41

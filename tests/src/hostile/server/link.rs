@@ -1,6 +1,6 @@
 //! A connection of a client that writes any bytes, and reads as a strict client would.
 
-use crate::hostile::frames;
+use crate::frames;
 use crate::hostile::rows::expect;
 use crate::stub::SOON;
 use rustix::net::sockopt::{set_socket_linger, set_socket_recv_buffer_size};

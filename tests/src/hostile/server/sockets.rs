@@ -6,7 +6,7 @@ use super::link::Link;
 use super::parts::{SHORT, row, short};
 use super::site::Site;
 use super::tools::{has_begun, was_stopped};
-use crate::hostile::frames::{
+use crate::frames::{
     CLOSE, FRAGMENT, LAST, LONGEST_PING, MORE, NORMAL, PING, PONG, PROTOCOL, TEXT, TOO_BIG, code, masked, plain,
 };
 use crate::hostile::rows::{DRIVERS, becomes, expect, row_on, soon};

@@ -2,7 +2,7 @@
 //! when its tool `bad` is called. Its other tools return their names, except `wait`, which never
 //! returns.
 
-use crate::hostile::frames::{CLOSE, PONG, TEXT, code, plain, read};
+use crate::frames::{CLOSE, PONG, TEXT, code, plain, read};
 use bytes::Bytes;
 use mcp_proto::exchange::{Action, IoEvent, Peer};
 use mcp_proto::wired::{Kind, WiredServer};

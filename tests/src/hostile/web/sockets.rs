@@ -2,10 +2,8 @@
 
 use super::parts::{LONG, PATIENCE, answered, broken, changed, fails, good, impatient, late, modern, row};
 use super::socket_stub::{SocketStub, Wire, answer, text};
+use crate::frames::{FRAGMENT, LAST, LONGEST_PING, MORE, NORMAL, PING, PROTOCOL, TEXT, TOO_BIG, masked, plain};
 use crate::hostile::client::{Client, Place, Seen, Setup, failed};
-use crate::hostile::frames::{
-    FRAGMENT, LAST, LONGEST_PING, MORE, NORMAL, PING, PROTOCOL, TEXT, TOO_BIG, masked, plain,
-};
 use crate::hostile::rows::{DRIVERS, becomes, expect, row_on};
 use crate::hostile::{Bench, Row};
 use crate::stub::SOON;

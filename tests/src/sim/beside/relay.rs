@@ -2,6 +2,7 @@
 //! added and broken, and events are added to the stream of HTTP+SSE.
 
 use super::Fault;
+use crate::frames;
 use crate::sim::fault::Chaos;
 use bytes::Bytes;
 
@@ -54,7 +55,7 @@ impl Frames {
             None => {}
             Some(false) => out.append(&mut self.buffer),
             Some(true) => {
-                while let Some((first, payload, len)) = frame(&self.buffer) {
+                while let Some((first, payload, len)) = read(&self.buffer) {
                     self.buffer.drain(..len);
                     split(&mut out, chaos, up, first, &payload);
                     disturb(&mut out, chaos, up);
@@ -66,43 +67,16 @@ impl Frames {
 }
 
 /// Reads a whole frame: its first byte, its payload without a mask, and its length.
-fn frame(bytes: &[u8]) -> Option<(u8, Vec<u8>, usize)> {
-    let (first, second) = (*bytes.first()?, *bytes.get(1)?);
-    let (len, mut at) = match second & 0x7f {
-        126 => (u64::from(u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?)), 4),
-        127 => (u64::from_be_bytes(bytes.get(2..10)?.try_into().ok()?), 10),
-        len => (u64::from(len), 2),
-    };
-    let mask: [u8; 4] = match second & FIN {
-        0 => [0; 4],
-        _ => {
-            at += 4;
-            bytes.get(at - 4..at)?.try_into().ok()?
-        }
-    };
-    let end = at + usize::try_from(len).ok()?;
-    let payload = bytes.get(at..end)?.iter().zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask).collect();
-    Some((first, payload, end))
+fn read(bytes: &[u8]) -> Option<(u8, Vec<u8>, usize)> {
+    let mut rest = bytes;
+    let (first, payload) = frames::read(|count| rest.split_off(..count).map(<[u8]>::to_vec).ok_or(())).ok()?;
+    Some((first, payload, bytes.len() - rest.len()))
 }
 
 /// Writes a frame, with a mask to the server.
 fn write(out: &mut Vec<u8>, chaos: &mut Chaos, masked: bool, first: u8, payload: &[u8]) {
-    let bit = if masked { FIN } else { 0 };
-    out.push(first);
-    match payload.len() {
-        len @ 0..=125 => out.push(bit | len as u8),
-        len @ 126..=0xffff => {
-            out.push(bit | 126);
-            out.extend_from_slice(&(len as u16).to_be_bytes());
-        }
-        len => {
-            out.push(bit | 127);
-            out.extend_from_slice(&(len as u64).to_be_bytes());
-        }
-    }
-    let mask = if masked { (chaos.rng.below(1 << 32) as u32).to_be_bytes() } else { [0; 4] };
-    out.extend_from_slice(if masked { &mask } else { &[] });
-    out.extend(payload.iter().zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask));
+    let mask = masked.then(|| (chaos.rng.below(1 << 32) as u32).to_be_bytes());
+    out.extend(frames::frame(first, mask, payload));
 }
 
 /// Writes a message in one frame or in several, also within a character, with control frames
