@@ -34,13 +34,16 @@ pub struct ClientConfig {
     /// The HTTP transports that the client may try. Default [`HttpMode::Auto`]. Without effect on a
     /// duplex connection.
     pub http_mode: HttpMode,
-    /// How the client speaks over HTTP. With [`Dialect::ToolStream`] the client is ready without a
-    /// word to the server, calls nothing but tools, and ignores [`http_mode`](Self::http_mode); of
-    /// the revisions it needs 2026-07-28. Default [`Dialect::Mcp`].
+    /// How the client speaks over HTTP. With [`Dialect::ToolStream`] the client is ready at once,
+    /// sends nothing before a call, and can only call tools. [`policy`](Self::policy),
+    /// [`http_mode`](Self::http_mode), [`verdict`](Self::verdict) and [`ping`](Self::ping) have no
+    /// effect then, and [`versions`](Self::versions) must contain 2026-07-28. Default
+    /// [`Dialect::Mcp`].
     pub dialect: Dialect,
     /// How the client speaks over a WebSocket. With [`WsDialect::BareTool`] the client is ready
-    /// when the connection is open, and calls nothing but tools, under numbers that count up; of
-    /// the revisions it needs 2026-07-28. Default [`WsDialect::JsonRpc`].
+    /// when the connection is open, and can only call tools. The same settings have no effect as
+    /// with [`dialect`](Self::dialect), nor has [`Compat::ids`]: the ids are numbers that count up.
+    /// Default [`WsDialect::JsonRpc`].
     pub ws_dialect: WsDialect,
     /// The revisions that the client supports. Default: all.
     #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]

@@ -132,6 +132,8 @@ impl Env {
     /// Returns the newest revision of an era that the policy and the configuration allow.
     pub(super) fn newest(&self, era: Era) -> Option<ProtocolVersion> {
         let allowed = match (self.config.policy, era) {
+            // The link answers the probe. Nothing answers `initialize`.
+            _ if self.only_calls_tools() => era == Era::Modern,
             (Policy::Auto, _) | (Policy::Legacy, Era::Legacy) | (Policy::Modern, Era::Modern) => true,
             (Policy::Legacy, Era::Modern) | (Policy::Modern, Era::Legacy) => false,
         };

@@ -69,12 +69,12 @@ pub struct ServerConfig {
     pub web_socket: bool,
     /// Whether an HTTP server also serves clients that only call tools, and negotiate nothing. A
     /// POST of `tools/call` is from such a client if it names neither a session nor a revision. The
-    /// newest legacy revision among [`versions`](Self::versions) applies to it, and the end of its
-    /// connection cancels the call. Default [`Dialect::Mcp`]: not.
+    /// newest legacy revision among [`versions`](Self::versions) applies to it, so one is needed.
+    /// The end of its connection cancels the call. Default [`Dialect::Mcp`]: not.
     pub dialect: Dialect,
     /// Whether the server also serves such clients over WebSockets: those that offer no
-    /// subprotocol. The newest legacy revision among [`versions`](Self::versions) applies. Default
-    /// [`WsDialect::JsonRpc`]: not.
+    /// subprotocol. The newest legacy revision among [`versions`](Self::versions) applies, so one
+    /// is needed. Default [`WsDialect::JsonRpc`]: not.
     pub ws_dialect: WsDialect,
     /// Whether legacy clients get sessions over HTTP.
     pub sessions: Sessions,

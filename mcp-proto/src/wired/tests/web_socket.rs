@@ -538,7 +538,11 @@ fn client_that_closes_waits_for_the_server_for_a_limited_time() {
 // covers: WS-C-010, S0-45
 #[test]
 fn challenge_of_the_handshake_is_answered_with_credentials_once() {
-    let mut config = config(Policy::Modern);
+    challenge_is_answered_once(config(Policy::Modern));
+}
+
+/// The handshake of a client with this configuration is challenged twice.
+fn challenge_is_answered_once(mut config: ClientConfig) {
     config.authorize = true;
     let mut peer = ClientPeer::new(config);
     peer.client.call(peer.now, tools::call("x").timeout(Some(ms(5_000)))).unwrap();

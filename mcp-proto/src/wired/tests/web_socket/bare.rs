@@ -200,11 +200,26 @@ fn connection_that_never_opens_fails_the_bare_client() {
     assert!(!peer.is_ready());
     let outcomes = peer.outcomes();
     assert!(matches!(&outcomes[..], [Err(error)] if error.contains("404")), "{outcomes:?}");
+    // So does one that takes too long. Nothing is left to try.
+    for (probe_timeout, why) in [(20_000, "the connection timed out"), (1_000, "no response within 1000 ms")] {
+        let mut peer = ClientPeer::new(ClientConfig { probe_timeout: ms(probe_timeout), ..bare() });
+        peer.client.call(peer.now, tools::call("now")).unwrap();
+        peer.pass(ms(10_000));
+        let outcomes = peer.outcomes();
+        assert!(matches!(&outcomes[..], [Err(error)] if error.contains(why)), "{outcomes:?}");
+        assert_eq!(peer.kinds(), []);
+    }
     // Other requests are refused in every state.
     let mut peer = ClientPeer::bare();
     let refused = peer.client.call(peer.now, tools::list()).unwrap_err();
     assert_eq!(refused.why, Refusal::NotInDialect);
     peer.client.notify(peer.now, "x/y", Object::new()).unwrap_err();
+}
+
+// covers: WS-C-010, S0-45
+#[test]
+fn challenge_of_the_handshake_is_answered_for_bare_calls() {
+    challenge_is_answered_once(bare());
 }
 
 // covers: S2-33, S2-34, S2-39, S2-42
