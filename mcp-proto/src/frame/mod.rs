@@ -20,3 +20,5 @@ pub use conn::{Conn, Kind};
 pub use sse::{encode_comment, encode_event};
 pub(crate) use ws::handshake::{Accepted, Upgrade, check_request, refusal_fields};
 pub(crate) use ws::{CloseCode, WsSupport};
+#[cfg(feature = "testing")]
+pub(crate) use ws::{FrameReader, WsItem};

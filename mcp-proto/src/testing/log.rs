@@ -2,9 +2,10 @@
 
 use crate::client;
 use crate::exchange::ConnectionId;
+use crate::frame::{FrameReader, WsItem};
 use crate::limits::FrameLimits;
 use crate::peer_text::Visible;
-use crate::redact::Redactor;
+use crate::redact::{Redactor, redact_message};
 use crate::rpc::{self, Document, Message, Object, Payload, RawJson};
 use crate::server;
 use crate::time::Instant;
@@ -12,6 +13,7 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use bytes::Bytes;
 use core::fmt;
 
 /// Maximum length of the text of a message, in characters.
@@ -113,14 +115,21 @@ impl fmt::Debug for Log {
 
 /// The text of the bytes of one direction.
 #[derive(Debug, Default)]
-pub(super) struct LogRedactor(Redactor);
+pub(super) struct LogRedactor {
+    redactor: Redactor,
+    /// The frames that follow the handshake of a WebSocket.
+    frames: Option<FrameReader>,
+}
 
 impl LogRedactor {
     /// Returns a line for each message in these bytes, which follow the ones before: all that one
     /// engine wrote at once. An HTTP head is a part of the first line. A message that was split is
     /// shown as its size.
     pub(super) fn lines(&mut self, bytes: &[u8]) -> Vec<String> {
-        let text = self.0.redact(bytes);
+        if let Some(frames) = &mut self.frames {
+            return frame_lines(frames, bytes);
+        }
+        let text = self.redactor.redact(bytes);
         let text = String::from_utf8_lossy(&text);
         let (head, body) = match text.split_once("\r\n\r\n") {
             Some((head, body)) if head.contains("HTTP/1.1") => (head.lines().next(), body),
@@ -134,7 +143,43 @@ impl LogRedactor {
         if lines.is_empty() {
             lines.push(without_message(body, bytes.len()));
         }
+        self.frames = is_handshake(&text).map(|masked| FrameReader::new(masked, usize::MAX));
         lines
+    }
+}
+
+/// Returns whether frames follow this text: the handshake of a WebSocket, which an engine writes at
+/// once. The value is whether they are masked.
+fn is_handshake(text: &str) -> Option<bool> {
+    let is_request = text.starts_with("GET ") && text.contains("\r\nUpgrade: ");
+    (is_request || text.starts_with("HTTP/1.1 101 ")).then_some(is_request)
+}
+
+/// Returns a line for each message and control frame that these bytes complete.
+fn frame_lines(frames: &mut FrameReader, bytes: &[u8]) -> Vec<String> {
+    frames.bytes(Bytes::copy_from_slice(bytes));
+    let mut lines: Vec<String> = core::iter::from_fn(|| frames.poll()).map(frame_line).collect();
+    if lines.is_empty() {
+        lines.push(format!("{} bytes", bytes.len()));
+    }
+    lines
+}
+
+fn frame_line(item: WsItem) -> String {
+    match item {
+        WsItem::Text(text) => {
+            let text = redact_message(&text);
+            let text = String::from_utf8_lossy(&text);
+            body_line(&text).unwrap_or_else(|| shorten(&text))
+        }
+        WsItem::Ping(_) => "ping".into(),
+        WsItem::Pong(_) => "pong".into(),
+        WsItem::Close(close) => match close.code {
+            Some(code) => format!("close {code} {}", close.reason).trim_end().to_owned(),
+            None => "close".into(),
+        },
+        WsItem::Fail { why, .. } => why.into(),
+        WsItem::End => "end".into(),
     }
 }
 
@@ -149,6 +194,9 @@ fn body_line(line: &str) -> Option<String> {
 
 /// Returns the text of bytes without a message.
 fn without_message(body: &str, size: usize) -> String {
+    if let Some(name) = body.lines().find_map(|line| line.strip_prefix("event:")) {
+        return format!("event {}", name.trim());
+    }
     match body.trim_end() {
         // The last chunk (RFC 9112 section 7.1).
         "0" => "end of the stream".into(),

@@ -25,7 +25,8 @@
 //! [`ClientConfig::given`](crate::ClientConfig::given) it is a pair of streams, with
 //! [`program`](crate::ClientConfig::program) a program that the client starts, and with
 //! [`unix`](crate::ClientConfig::unix) a Unix socket: each message is a line. With
-//! [`url`](crate::ClientConfig::url) it is Streamable HTTP. Nothing leaves the process: no program
+//! [`url`](crate::ClientConfig::url) it is Streamable HTTP, HTTP+SSE or WebSocket, as the URL says
+//! and as the router [serves](crate::ServerConfig::sse) it. Nothing leaves the process: no program
 //! is started, and no name is resolved. A server over HTTP answers only to loopback hosts, as in
 //! `http://localhost/mcp`, unless [`ServerConfig::hosts`](crate::ServerConfig::hosts) has others.
 //!

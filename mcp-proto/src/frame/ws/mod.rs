@@ -18,12 +18,15 @@ mod write;
 
 pub(super) use channel::WsChannel;
 pub(super) use opening::WsOpening;
+#[cfg(feature = "testing")]
+pub(crate) use read::FrameReader;
 pub(crate) use support::WsSupport;
 pub(crate) use write::Masks;
 
 use crate::short_queue::ShortQueue;
 use alloc::string::String;
 use bytes::Bytes;
+#[cfg(not(feature = "testing"))]
 use read::FrameReader;
 use write::{MAX_CONTROL, Opcode};
 

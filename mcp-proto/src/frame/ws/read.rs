@@ -14,7 +14,7 @@ use core::mem;
 
 /// Reads the frames of the peer.
 #[derive(Debug)]
-pub(super) struct FrameReader {
+pub(crate) struct FrameReader {
     /// Whether the peer masks its frames: whether it is a client.
     masked: bool,
     /// Maximum length of a message, in bytes.
@@ -72,7 +72,7 @@ const SMALLEST: usize = 64;
 const NOT_UTF8: Failure = Failure { code: CloseCode::InvalidText, why: "text that is not UTF-8" };
 
 impl FrameReader {
-    pub(super) fn new(masked: bool, max: usize) -> Self {
+    pub(crate) fn new(masked: bool, max: usize) -> Self {
         Self {
             masked,
             max,
@@ -90,7 +90,7 @@ impl FrameReader {
         }
     }
 
-    pub(super) fn bytes(&mut self, bytes: Bytes) {
+    pub(crate) fn bytes(&mut self, bytes: Bytes) {
         if !self.eof && !self.ended {
             self.input.push(bytes);
         }
@@ -113,7 +113,7 @@ impl FrameReader {
         self.input.is_empty() && self.header.len == 0 && self.frame.is_none() && !self.unfinished
     }
 
-    pub(super) fn poll(&mut self) -> Option<WsItem> {
+    pub(crate) fn poll(&mut self) -> Option<WsItem> {
         if self.ended {
             return None;
         }

@@ -1,6 +1,6 @@
 //! Handlers that ask, with the callbacks of a client that answer, on every revision and transport.
 
-use super::{all_configs, over_http, text};
+use super::{all_configs, offering, over_http, over_sse, text, web_socket};
 use crate::adapter::ClientOptions;
 use crate::client::Event;
 use crate::model::roots::Root;
@@ -22,17 +22,17 @@ use std::sync::Mutex;
 /// HTTP.
 fn every_revision() -> impl Iterator<Item = (ProtocolVersion, ClientConfig)> {
     ProtocolVersion::ALL.into_iter().flat_map(|version| {
-        let http = (version != ProtocolVersion::V2024_11_05).then(over_http);
-        [Some(ClientConfig::given()), http]
+        let http = if version == ProtocolVersion::V2024_11_05 { over_sse() } else { over_http() };
+        [ClientConfig::given(), http]
             .into_iter()
-            .flatten()
+            .chain(web_socket())
             .map(move |config| (version, ClientConfig { versions: Versions::new([version]), ..config }))
     })
 }
 
 /// A server that asks a model about the weather in the first root. The model may use a tool.
 fn weather() -> Router {
-    Router::new("server", "1").tool(tool("weather"), |cx, ()| {
+    offering().tool(tool("weather"), |cx, ()| {
         let roots = cx.roots("roots")?;
         let place = roots.first().and_then(|root| root.name.clone()).ok_or("no root")?;
         let mut request = SampleRequest::new(50).system("Be short.").user(format!("Weather in {place}?"));
@@ -105,7 +105,7 @@ type Paid = Arc<Mutex<BTreeSet<String>>>;
 /// A server whose tool needs that the user has paid on a web page.
 fn shop(paid: &Paid) -> Router {
     let paid = Arc::clone(paid);
-    Router::new("shop", "1").tool(tool("buy"), move |cx, ()| {
+    offering().tool(tool("buy"), move |cx, ()| {
         // One user: the page of any request will do.
         if !paid.lock().unwrap().is_empty() {
             return Ok("bought");

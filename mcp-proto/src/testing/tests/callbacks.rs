@@ -1,6 +1,6 @@
 //! Handlers and callbacks: panics, cancellations, questions, admissions.
 
-use super::{all_configs, link, over_http, text};
+use super::{all_configs, link, offering, over_http, text};
 use crate::adapter::{ClientOptions, ServerOptions};
 use crate::client::Event;
 use crate::exchange::ConnectionNotice;
@@ -23,7 +23,7 @@ use std::sync::Mutex;
 fn panicking_handler_answers_with_an_error() {
     let later = |_cx, ()| async { if true { panic!("on purpose") } else { Ok(()) } };
     let router = || {
-        Router::new("server", "1")
+        offering()
             .tool(tool("sync"), |_cx, ()| if true { panic!("on purpose") } else { Ok(()) })
             .tool_inline(tool("inline"), |_cx, ()| if true { panic!("on purpose") } else { Ok(()) })
             .tool_async(tool("async"), later)
@@ -55,7 +55,7 @@ fn cancelled_handler_is_dropped() {
     for config in all_configs() {
         let drops = Arc::new(AtomicU32::new(0));
         let counter = Arc::clone(&drops);
-        let router = Router::new("server", "1").tool_async(tool("never"), move |_cx, ()| {
+        let router = offering().tool_async(tool("never"), move |_cx, ()| {
             let dropped = Dropped(Arc::clone(&counter));
             async move {
                 pending::<()>().await;
@@ -77,7 +77,7 @@ fn handler_that_was_cancelled_during_its_delay_never_begins() {
     let runs = Arc::new(AtomicU32::new(0));
     let counter = Arc::clone(&runs);
     let count = move |_cx: &Cx, ()| Ok(counter.fetch_add(1, Ordering::Relaxed));
-    let router = Router::new("server", "1").tool_inline(tool("count"), count);
+    let router = offering().tool_inline(tool("count"), count);
     let mut link = Link::new(router, ClientConfig::given());
     link.delay_handlers(Duration::from_secs(1));
     let [cancelled, kept] = [(); 2].map(|()| link.call(tools::call("count")).expect("it is accepted"));
@@ -117,7 +117,7 @@ fn delays_end_in_the_order_of_their_deadlines() {
             Ok("done")
         }
     };
-    let router = Router::new("server", "1").tool_async(tool("race"), race);
+    let router = offering().tool_async(tool("race"), race);
     let mut link = Link::with(router, ClientConfig::given(), LinkOptions::new().time(&time));
     let call = link.call(tools::call("race")).expect("it is accepted");
     assert_eq!(link.poll_timeout(), Some(Instant::from_millis(2000)), "the dropped delay has no deadline");
@@ -137,17 +137,15 @@ fn future_that_always_wakes_itself_is_found() {
         .await;
         Ok(())
     };
-    let mut link = Link::new(Router::new("server", "1").tool_async(tool("busy"), busy), ClientConfig::given());
+    let mut link = Link::new(offering().tool_async(tool("busy"), busy), ClientConfig::given());
     drop(link.call(tools::call("busy")));
 }
 
 /// Returns a router whose tool asks the user for a name.
 fn asking() -> Router {
-    Router::new("server", "1").tool(tool("greet"), |cx, ()| {
-        match cx.elicit("name", Form::new("Your name?").text("name"))? {
-            ElicitResult::Accept(content) => Ok(content.required::<String>("name")?),
-            _ => Err("no name".into()),
-        }
+    offering().tool(tool("greet"), |cx, ()| match cx.elicit("name", Form::new("Your name?").text("name"))? {
+        ElicitResult::Accept(content) => Ok(content.required::<String>("name")?),
+        _ => Err("no name".into()),
     })
 }
 
@@ -196,7 +194,7 @@ fn callbacks_of_both_sides_agree_on_credentials() {
     let get = |_challenge| Authorization::Headers(Headers::new().with("Authorization", "Bearer good"));
     let client = ClientOptions::new().on_authorize(get);
     let principal = |cx: &Cx, ()| Ok(cx.context().principal.as_ref().ok_or("none")?.as_str().to_owned());
-    let router = Router::new("server", "1").tool(tool("who"), principal);
+    let router = offering().tool(tool("who"), principal);
     let mut link = Link::with(router, over_http(), LinkOptions::new().client(client).server(server));
     let call = link.call(tools::call("who")).expect("it is accepted");
     assert_eq!(link.outcome(&call).map(text), Some(Ok("ada".into())), "{}", link.log());
@@ -258,7 +256,7 @@ fn event_callbacks_receive_the_events_of_their_side() {
         .set(|config| config.watch.tools = true);
     let server = ServerOptions::new()
         .on_event(move |event| served.lock().expect("it is not poisoned").push(alloc::format!("{event:?}")));
-    let router = Router::new("server", "1").tools_change().tool(tool("hello"), |_cx, ()| Ok("hello"));
+    let router = offering().tools_change().tool(tool("hello"), |_cx, ()| Ok("hello"));
     let mut link = Link::with(router, ClientConfig::given(), LinkOptions::new().client(client).server(server));
     let call = link.call(tools::call("hello")).expect("it is accepted");
     assert!(link.wait(&call).is_ok());

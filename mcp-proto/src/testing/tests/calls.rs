@@ -1,11 +1,11 @@
 //! Calls: their results, and the instants at which they end.
 
-use super::{NANOSECOND, STEP, all_configs, link, over_http, router, text};
+use super::{NANOSECOND, STEP, all_configs, link, offering, over_http, router, text};
 use crate::client::{Event, Policy};
 use crate::error::Awaited;
 use crate::exchange::Sent;
 use crate::testing::{Link, LinkOptions, Time};
-use crate::{CallError, ClientConfig, Instant, Router, tool, tools};
+use crate::{CallError, ClientConfig, Instant, tool, tools};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -126,7 +126,7 @@ fn time_stops_at_the_given_instant() {
 #[should_panic(expected = "call 1 is pending, and nothing more happens (1 futures of callbacks wait)")]
 fn wait_panics_if_nothing_more_happens() {
     let never = |_cx, ()| core::future::pending::<Result<(), _>>();
-    let router = Router::new("server", "1").tool_async(tool("never"), never);
+    let router = offering().tool_async(tool("never"), never);
     let mut link = Link::new(router, ClientConfig::given());
     let call = link.call(tools::call("never").timeout(None)).expect("it is accepted");
     drop(link.wait(&call));
@@ -136,7 +136,7 @@ fn wait_panics_if_nothing_more_happens() {
 #[should_panic(expected = "call 1 is pending after a day")]
 fn wait_panics_if_only_keep_alives_happen() {
     let never = |_cx, ()| core::future::pending::<Result<(), _>>();
-    let router = Router::new("server", "1").tool_async(tool("never"), never);
+    let router = offering().tool_async(tool("never"), never);
     let mut config = ClientConfig::given();
     config.ping = Some(Duration::from_secs(60));
     let mut link = Link::new(router, config);

@@ -1,11 +1,11 @@
 //! Connections: their breaks and stalls, their latency, and their end.
 
-use super::{all_configs, link, over_http, text};
+use super::{all_configs, link, offering, over_http, text};
 use crate::client::{Event, Policy, Restart, Termination};
 use crate::exchange::{Closed, ExitStatus, Program, Sent};
 use crate::testing::pipe::CAPACITY;
 use crate::testing::{Flow, Link};
-use crate::{CallError, ClientConfig, Instant, Object, Router, tool, tools};
+use crate::{CallError, ClientConfig, Instant, Object, tool, tools};
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use core::time::Duration;
@@ -98,7 +98,7 @@ fn response_arrives_after_a_stall() {
 #[test]
 fn stalled_direction_accepts_no_more_than_its_capacity() {
     let length = |_cx: &crate::Cx, arguments: BTreeMap<String, String>| Ok(arguments["text"].len());
-    let router = Router::new("server", "1").tool(tool("length"), length);
+    let router = offering().tool(tool("length"), length);
     let mut link = Link::new(router, ClientConfig::given());
     link.settle();
     link.stall(Flow::ToServer);

@@ -1,6 +1,6 @@
 //! The log: its form, and that equal tests have equal logs.
 
-use super::{all_configs, link, over_http, router};
+use super::{all_configs, link, over_http, over_sse, over_web_socket, router};
 use crate::testing::log::LogRedactor;
 use crate::testing::{Flow, Link, LinkOptions, Log, Time};
 use crate::{ClientConfig, tools};
@@ -81,13 +81,44 @@ fn http_is_shown_with_its_heads() {
 }
 
 #[test]
-fn secrets_and_long_messages_are_not_shown() {
-    let mut link = link(ClientConfig::given());
-    let arguments = crate::Object::new().with("api_key", "sk-123").with("text", "a".repeat(1000).as_str());
-    link.call(tools::call("hello").arguments(&arguments)).expect("it is accepted");
+fn messages_in_frames_are_shown() {
+    let mut link = link(over_web_socket());
+    link.call(tools::call("hello")).expect("it is accepted");
+    link.advance(Duration::from_secs(60));
+    link.with_server(|server, now| server.shutdown(now, Duration::ZERO));
     let log = link.log().to_string();
-    assert!(log.contains(r#""api_key":"xxxxxx""#) && !log.contains("sk-123"), "{log}");
-    assert!(log.lines().all(|line| line.chars().count() < 150), "{log}");
+    for text in [
+        "client -> server  [1] GET /mcp",
+        "server -> client  [1] 101 Switching Protocols",
+        r#"client -> server  [1] tools/call #2 {"name":"hello"}"#,
+        r#"server -> client  [1] result of #2 {"content":[{"type":"text","text":"hello"}]"#,
+        "server -> client  [1] close 1001",
+        "client -> server  [1] close 1001",
+    ] {
+        assert!(log.contains(text), "{text}: {log}");
+    }
+}
+
+#[test]
+fn endpoint_of_http_sse_is_shown() {
+    let mut link = link(over_sse());
+    link.call(tools::call("hello")).expect("it is accepted");
+    let log = link.log().to_string();
+    for text in ["server -> client  [1] event endpoint", r#"[3] POST /messages?sessionId=x"#, "[1] result of #3"] {
+        assert!(log.contains(text), "{text}: {log}");
+    }
+}
+
+#[test]
+fn secrets_and_long_messages_are_not_shown() {
+    for config in all_configs() {
+        let mut link = link(config);
+        let arguments = crate::Object::new().with("api_key", "sk-123").with("text", "a".repeat(1000).as_str());
+        link.call(tools::call("hello").arguments(&arguments)).expect("it is accepted");
+        let log = link.log().to_string();
+        assert!(log.contains(r#""api_key":"xxxxxx""#) && !log.contains("sk-123"), "{log}");
+        assert!(!log.contains(&"a".repeat(101)), "{log}");
+    }
 }
 
 fn shown(text: &str) -> Vec<String> {

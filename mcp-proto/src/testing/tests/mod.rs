@@ -11,6 +11,7 @@ mod watching;
 
 use super::{Link, LinkOptions, Time};
 use crate::client::Policy;
+use crate::server::SsePaths;
 use crate::{CallError, CallToolResult, ClientConfig, Progress, Router, tool};
 use alloc::string::String;
 use core::time::Duration;
@@ -20,19 +21,43 @@ const STEP: Duration = Duration::from_secs(4);
 
 const NANOSECOND: Duration = Duration::from_nanos(1);
 
-/// Returns the configuration of each transport in each era.
+/// Returns the configuration of each transport in each era that it has.
 fn all_configs() -> impl Iterator<Item = ClientConfig> {
-    let targets = || [ClientConfig::given(), over_http()].into_iter();
-    [Policy::Modern, Policy::Legacy].into_iter().flat_map(move |policy| {
+    let targets = move || [ClientConfig::given(), over_http()].into_iter().chain(web_socket());
+    let both = [Policy::Modern, Policy::Legacy].into_iter().flat_map(move |policy| {
         targets().map(move |mut config| {
             config.policy = policy;
             config
         })
-    })
+    });
+    both.chain([over_sse()])
 }
 
 fn over_http() -> ClientConfig {
     ClientConfig::url("http://localhost/mcp").expect("it is a URL")
+}
+
+fn over_sse() -> ClientConfig {
+    let mut config = ClientConfig::url("http://localhost/sse").expect("it is a URL");
+    config.policy = Policy::Legacy;
+    config
+}
+
+/// Returns the configuration of a WebSocket, if there is one.
+fn web_socket() -> Option<ClientConfig> {
+    cfg!(feature = "ws").then(over_web_socket)
+}
+
+fn over_web_socket() -> ClientConfig {
+    ClientConfig::url("ws://localhost/mcp").expect("it is a URL")
+}
+
+/// Returns a router that serves every transport, with nothing to offer.
+fn offering() -> Router {
+    Router::new("server", "1").configure(|config| {
+        config.sse = Some(SsePaths::default());
+        config.web_socket = true;
+    })
 }
 
 /// Returns a router with the tools `hello` and `steps`. The latter reports progress after each of
@@ -50,7 +75,7 @@ fn router(time: &Time) -> Router {
             Ok("done")
         }
     };
-    Router::new("server", "1").tool(tool("hello"), |_cx, ()| Ok("hello")).tool_async(tool("steps"), steps)
+    offering().tool(tool("hello"), |_cx, ()| Ok("hello")).tool_async(tool("steps"), steps)
 }
 
 fn link(config: ClientConfig) -> Link {

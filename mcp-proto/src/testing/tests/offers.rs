@@ -1,7 +1,7 @@
 //! Resources, prompts and completion from a typed client to a router, on every transport and in
 //! both eras.
 
-use super::all_configs;
+use super::{all_configs, offering};
 use crate::call::Paged;
 use crate::client::Policy;
 use crate::testing::Link;
@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 type Texts = BTreeMap<String, String>;
 
 fn router() -> Router {
-    Router::new("server", "1")
+    offering()
         .resource(resource("x:text").mime("text/plain"), |_cx| Ok("plain"))
         .resource_inline("x:json", |_cx| Ok(Json(7)))
         .resource_async("x:later", |cx| async move { Ok(format!("later {}", cx.uri())) })

@@ -1,6 +1,6 @@
 //! A router that is replaced while clients use it, through both engines and their bytes.
 
-use super::{all_configs, over_http, text};
+use super::{all_configs, offering, over_http, text};
 use crate::adapter::ClientOptions;
 use crate::client::{Event, Policy};
 use crate::input::{Change, Watch};
@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 fn declared() -> Router {
-    Router::new("server", "1").tools_change().prompts_change().resources_change()
+    offering().tools_change().prompts_change().resources_change()
 }
 
 fn changed(link: &mut Link) -> Vec<Change> {

@@ -1,7 +1,7 @@
 //! What is watched and logged, through both engines and their bytes: every revision, every
 //! transport.
 
-use super::{LinkOptions, Time, all_configs, over_http};
+use super::{LinkOptions, Time, all_configs, offering, over_http};
 use crate::client::Event;
 use crate::input::{Change, Watch};
 use crate::model::logging::LogMessage;
@@ -15,7 +15,7 @@ use core::time::Duration;
 
 /// A server that announces everything. Its tool `log` logs at every level.
 fn announcing() -> Router {
-    let router = Router::new("server", "1").tools_change().prompts_change().resources_change().watchable().logging();
+    let router = offering().tools_change().prompts_change().resources_change().watchable().logging();
     router.tool(tool("log"), |cx, ()| {
         for level in LogLevel::ALL {
             // What the client does not want is refused.
@@ -179,7 +179,7 @@ fn logs_faster_than_the_reader_end_no_call() {
     for config in all_configs() {
         let time = Time::new();
         let clock = time.clone();
-        let router = Router::new("server", "1").logging().tool_async(tool("flood"), move |cx, ()| {
+        let router = offering().logging().tool_async(tool("flood"), move |cx, ()| {
             let time = clock.clone();
             async move {
                 let text = "x".repeat(1 << 10);
@@ -219,7 +219,7 @@ fn logs_faster_than_the_reader_end_no_call() {
 #[test]
 fn router_decides_which_resources_are_watched() {
     let router = || {
-        Router::new("server", "1").on_watch(|_context, uri| {
+        offering().on_watch(|_context, uri| {
             if uri.starts_with("a:") { Ok(()) } else { Err(ErrorObject::new(-32602, "no such resource")) }
         })
     };
