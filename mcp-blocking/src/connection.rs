@@ -37,7 +37,7 @@ use crate::stream;
 use crate::sync::{self, Condvar, Mutex, MutexGuard, lock, try_lock, wait};
 use crate::transport::{Given, Reader, Stream, Writer};
 use mcp_proto::Instant;
-use mcp_proto::adapter::{DrivenConnection, StderrReader, Task, Transfer, Turned, not_opened};
+use mcp_proto::adapter::{DrivenConnection, StderrReader, Task, TlsConnector, Transfer, Turned, not_opened};
 use mcp_proto::exchange::{Closed, Endpoint, Peer, Shutdown};
 use mcp_proto::wired::ConnectionOutput;
 use reading::Reading;
@@ -339,15 +339,16 @@ impl ConnectionThreads {
     /// Opens the connection and serves it. For a program this thread waits for the exit, otherwise
     /// it is the reading thread.
     fn run(self: Arc<Self>, driver: Arc<Driver>, endpoint: Endpoint, given: Option<Given>) {
-        let stderr = self.with(|state| state.connection.stderr());
-        let Opened { stream, program: process, errors } = match connect(&driver, endpoint, given, &stderr) {
+        let (stderr, connector) =
+            self.with(|state| (state.connection.stderr(), state.connection.transfer().connector()));
+        let Opened { stream, program: process, errors } = match connect(&driver, endpoint, given, &stderr, &connector) {
             Ok(opened) => opened,
             Err(why) => {
                 self.report(&driver, |transfer| transfer.not_opened(why));
                 return;
             }
         };
-        drop(stderr);
+        drop((stderr, connector));
         let Stream { reader, polled, writer, direct, socket } = stream;
         let writer = self.with(|state| {
             if state.closed {
@@ -444,6 +445,7 @@ fn connect(
     endpoint: Endpoint,
     given: Option<Given>,
     stderr: &crate::Stderr,
+    connector: &TlsConnector,
 ) -> Result<Opened, Closed> {
     let unreachable = |why: &dyn std::fmt::Display| Closed::Unreachable(why.to_string());
     let stream = |stream: Stream| Ok(Opened { stream, program: None, errors: None });
@@ -453,7 +455,9 @@ fn connect(
             let errors = started.errors.zip(StderrReader::new(stderr));
             Ok(Opened { stream: Stream::of(started.ends), program: Some(Arc::new(started.process)), errors })
         }
-        Endpoint::Origin(origin) => stream(socket::connect(&origin, driver.open_timeout(), &driver.clock())?.into()),
+        Endpoint::Origin(origin) => {
+            stream(socket::connect(&origin, driver.open_timeout(), &driver.clock(), connector)?.into())
+        }
         #[cfg(unix)]
         Endpoint::Unix(path) => stream(socket::connect_unix(&path)?.into()),
         Endpoint::Given => {

@@ -92,6 +92,8 @@ mod waiting;
 pub use client::{
     Client, Closer, Connecting, Elements, Pending, PendingNotification, connect, connect_with, connecting,
 };
+#[cfg(feature = "rustls")]
+pub use mcp_proto::adapter::TlsAcceptor;
 pub use mcp_proto::adapter::{ClientOptions, ConnectError, IntoTarget, ServerOptions, Service, Target, Watcher};
 pub use mcp_proto::client::BadHeader;
 pub use mcp_proto::client::{
@@ -120,6 +122,8 @@ pub use mcp_proto::{
     ToolError, Watch, WireMessage, completion, custom, ping, prompt, prompts, resource, resources, template, tool,
     tools,
 };
+#[cfg(feature = "rustls")]
+pub use rustls;
 #[cfg(feature = "http")]
 pub use server::serve_http;
 #[cfg(unix)]

@@ -9,7 +9,8 @@ use mcp_proto::Router;
 #[cfg(feature = "http")]
 use mcp_proto::adapter::not_bound;
 use mcp_proto::adapter::{
-    self, AcceptRetry, CALLBACK_GRACE, Listening, ServerOptions, Service, TakenStdio, block_on, block_on_for,
+    self, AcceptRetry, CALLBACK_GRACE, Listening, ServerOptions, Service, TakenStdio, TlsAcceptor, block_on,
+    block_on_for,
 };
 #[cfg(unix)]
 use mcp_proto::adapter::{SocketFile, peer_credentials};
@@ -165,12 +166,28 @@ impl Server {
     /// The error of the last address that could not be bound, or no thread can be started.
     #[cfg(feature = "http")]
     pub fn listen_http(&self, address: impl ToSocketAddrs) -> io::Result<SocketAddr> {
+        self.bind(address, None)
+    }
+
+    /// Like [`listen_http`](Self::listen_http), with TLS. Pass an `Arc` of a
+    /// [`ServerConfig`](rustls::ServerConfig), or a clone of a [`TlsAcceptor`], which replaces the
+    /// configuration while the server runs.
+    ///
+    /// # Errors
+    /// As [`listen_http`](Self::listen_http).
+    #[cfg(feature = "rustls")]
+    pub fn listen_https(&self, address: impl ToSocketAddrs, tls: impl Into<TlsAcceptor>) -> io::Result<SocketAddr> {
+        self.bind(address, Some(tls.into()))
+    }
+
+    #[cfg(feature = "http")]
+    fn bind(&self, address: impl ToSocketAddrs, tls: Option<TlsAcceptor>) -> io::Result<SocketAddr> {
         let mut failed = io::Error::new(io::ErrorKind::AddrNotAvailable, "the name has no address");
         for address in address.to_socket_addrs()? {
             match TcpListener::bind(address) {
                 Ok(listener) => {
                     let address = listener.local_addr()?;
-                    self.listen_tcp(listener)?;
+                    self.listen_tcp(listener, tls)?;
                     lock(&self.0.address).get_or_insert(address);
                     return Ok(address);
                 }
@@ -181,7 +198,7 @@ impl Server {
     }
 
     #[cfg(feature = "http")]
-    fn listen_tcp(&self, listener: TcpListener) -> io::Result<()> {
+    fn listen_tcp(&self, listener: TcpListener, tls: Option<TlsAcceptor>) -> io::Result<()> {
         let (waker, address) = (tcp_waker(&listener)?, listener.local_addr()?);
         let accept = move || {
             let (socket, peer) = listener.accept()?;
@@ -190,7 +207,7 @@ impl Server {
             drop(socket.set_nodelay(true));
             Ok((socket.into(), Peer::tcp(peer)))
         };
-        self.listen(Kind::HttpServer, accept, move || {
+        self.listen(Kind::HttpServer, tls, accept, move || {
             // Not every system ends a wait in this way. A connection does it on every system, if it
             // is possible at all.
             if waker.as_ref().is_none_or(|waker| waker.shutdown(Shutdown::Both).is_err()) {
@@ -224,7 +241,7 @@ impl Server {
             let peer = Peer::unix(peer_credentials(&socket));
             Ok((socket.into(), peer))
         };
-        self.listen(Kind::Lines, accept, move || {
+        self.listen(Kind::Lines, None, accept, move || {
             // Not every system ends a wait in this way. A connection does it on every system, while
             // the path still leads to this server.
             if waker.shutdown(Shutdown::Both).is_err() {
@@ -240,7 +257,7 @@ impl Server {
     /// # Errors
     /// No thread can be started. A disconnect of the client is not an error.
     pub fn serve<S: Into<Stream>>(&self, stream: S, peer: Peer) -> io::Result<()> {
-        self.serve_connection(Kind::Lines, stream.into(), peer)
+        self.serve_connection(Kind::Lines, stream.into(), peer, None)
     }
 
     /// Serves one HTTP connection on threads of its own, and returns at its end. Beyond
@@ -251,11 +268,20 @@ impl Server {
     /// As [`serve`](Self::serve).
     #[cfg(feature = "http")]
     pub fn serve_http<S: Into<Stream>>(&self, stream: S, peer: Peer) -> io::Result<()> {
-        self.serve_connection(Kind::HttpServer, stream.into(), peer)
+        self.serve_connection(Kind::HttpServer, stream.into(), peer, None)
     }
 
-    fn serve_connection(&self, kind: Kind, stream: Stream, peer: Peer) -> io::Result<()> {
-        let connection = self.0.server.accept(kind, peer, stream.socket.is_none());
+    /// Like [`serve_http`](Self::serve_http), over a stream on which TLS begins now.
+    ///
+    /// # Errors
+    /// As [`serve`](Self::serve).
+    #[cfg(feature = "rustls")]
+    pub fn serve_https<S: Into<Stream>>(&self, stream: S, peer: Peer, tls: &TlsAcceptor) -> io::Result<()> {
+        self.serve_connection(Kind::HttpServer, stream.into(), peer, Some(tls))
+    }
+
+    fn serve_connection(&self, kind: Kind, stream: Stream, peer: Peer, tls: Option<&TlsAcceptor>) -> io::Result<()> {
+        let connection = self.0.server.accept(kind, peer, stream.socket.is_none()).accept_tls(tls);
         let number = self.0.driver.serve(connection, stream)?;
         self.0.driver.wait_closed(number);
         Ok(())
@@ -327,13 +353,14 @@ impl Server {
     fn listen(
         &self,
         kind: Kind,
+        tls: Option<TlsAcceptor>,
         accept: impl Fn() -> io::Result<(Stream, Peer)> + Send + 'static,
         close: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
         let (listening, driver) = (self.0.server.listen(close), Arc::clone(&self.0.driver));
         sync::spawn("mcp-accept", move || {
             while !listening.is_closed() {
-                accept_next(&accept, &listening, &driver, kind);
+                accept_next(&accept, &listening, &driver, kind, tls.as_ref());
             }
             // The address is free before the server has ended.
             drop(accept);
@@ -347,12 +374,13 @@ fn accept_next(
     listening: &Listening,
     driver: &Arc<Driver>,
     kind: Kind,
+    tls: Option<&TlsAcceptor>,
 ) {
     let served = accept().and_then(|(stream, peer)| {
         if listening.is_closed() {
             return Ok(());
         }
-        driver.serve(listening.accept(kind, peer), stream).map(drop)
+        driver.serve(listening.accept(kind, peer).accept_tls(tls), stream).map(drop)
     });
     match served.map_err(|e| AcceptRetry::of(&e)) {
         Ok(()) | Err(AcceptRetry::Again | AcceptRetry::Readable) => {}
@@ -408,7 +436,7 @@ mod tests {
         };
         let server = Server::new(Router::new("full", "1"), ServerOptions::new()).expect("a thread");
         let began = Instant::now();
-        server.listen(Kind::Lines, accept, || ()).expect("a thread");
+        server.listen(Kind::Lines, None, accept, || ()).expect("a thread");
         (0..ATTEMPTS).for_each(|_| tried.recv_timeout(Duration::from_secs(20)).expect("it goes on"));
         assert!(began.elapsed() >= delay * (ATTEMPTS - 1), "it spins: {:?}", began.elapsed());
         server.stop(Duration::ZERO);

@@ -5,7 +5,7 @@ use crate::direct::WriteNow;
 use crate::transport::{Reader, Writer};
 #[cfg(unix)]
 use mcp_proto::adapter::send_now;
-use mcp_proto::adapter::{Attempts, Clock, not_opened, without_tls};
+use mcp_proto::adapter::{Attempts, Clock, TlsConnector, not_opened};
 use mcp_proto::exchange::Closed;
 use mcp_proto::exchange::Origin;
 use std::io;
@@ -90,9 +90,16 @@ impl Write for Sending {
     }
 }
 
-/// Connects to the addresses of an origin, one after another, within `limit`.
-pub(crate) fn connect(origin: &Origin, limit: Duration, clock: &Clock) -> Result<Socket, Closed> {
-    without_tls(origin)?;
+/// Connects to the addresses of an origin, one after another, within `limit`. TLS begins later.
+pub(crate) fn connect(
+    origin: &Origin,
+    limit: Duration,
+    clock: &Clock,
+    connector: &TlsConnector,
+) -> Result<Socket, Closed> {
+    if origin.tls {
+        connector.prepare().map_err(Closed::Tls)?;
+    }
     let began = clock.now();
     let addresses = (&*origin.host, origin.port).to_socket_addrs().map_err(|_| Closed::Unresolved)?;
     dial(addresses, limit, || clock.now().since(began)).map(|socket| Socket::Tcp(socket.into()))

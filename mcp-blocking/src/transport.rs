@@ -21,8 +21,8 @@ pub(crate) type Writer = Box<dyn Write + Send>;
 /// cannot be woken.
 ///
 /// A pair is read and written at the same time, on two threads. The two ends of one TLS stream
-/// behind a lock are not such a pair: a waiting read would block every write. Terminate TLS in a
-/// proxy, or use `mcp-smol`.
+/// behind a lock are not such a pair: a waiting read would block every write. The feature `tls` has
+/// TLS of its own.
 pub struct Stream {
     pub(crate) reader: Reader,
     /// To read without being stuck, if possible.

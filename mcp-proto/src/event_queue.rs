@@ -239,7 +239,7 @@ impl<E: Weigh> Weigh for Action<E> {
             // A server that restarts without end causes notices without end, and no driver waits
             // for them.
             Self::Notice(..) => Weight::Diagnostic(EVENT),
-            Self::Open(..) | Self::Write(..) | Self::Read(..) | Self::Close(..) => Weight::Kept,
+            Self::Open(..) | Self::Secure(..) | Self::Write(..) | Self::Read(..) | Self::Close(..) => Weight::Kept,
         }
     }
 

@@ -8,12 +8,14 @@ mod field;
 mod headers;
 mod peer;
 mod program;
+mod tls;
 
 pub use dialect::{Dialect, WsDialect};
 pub(crate) use field::{is_clean, is_token, members, trim_blanks};
 pub use headers::Headers;
 pub use peer::{Credentials, Peer, PeerKind};
 pub use program::{Group, Inherit, Program};
+pub use tls::{TlsFailure, TlsFailureKind};
 
 use crate::peer_text::Visible;
 use crate::redact::{HeaderField, Side, Url};
@@ -209,6 +211,9 @@ pub enum IoEvent {
     /// The connection is open. A driver reports it for a connection that it opened, before any
     /// other event but `Closed`, and never for one that it accepted.
     Opened(Peer),
+    /// TLS is established: the answer to [`Action::Secure`]. From now on `Read` and `Written` mean
+    /// the bytes inside of it.
+    Secured,
     /// The driver read these bytes.
     Read(#[cfg_attr(feature = "record", serde(with = "crate::record::value"))] Bytes),
     /// The peer will send nothing more. The engine still parses the bytes that were read before,
@@ -333,6 +338,8 @@ pub enum Closed {
     Timeout,
     /// The peer violated the framing, so that nothing after it can be parsed. The text says how.
     Broken(String),
+    /// TLS failed (RFC 8446).
+    Tls(TlsFailure),
     /// It never began, since a [`MessageHook`](crate::hook::MessageHook) refused its message for
     /// this reason.
     Denied(String),
@@ -364,6 +371,7 @@ impl fmt::Display for Closed {
             Self::Aborted => f.write_str("this side closed the connection"),
             Self::Timeout => f.write_str("the connection timed out"),
             Self::Broken(how) => write!(f, "the framing is broken: {}", Visible(how)),
+            Self::Tls(failure) => failure.fmt(f),
             Self::Denied(reason) => write!(f, "refused by the message hook: {}", Visible(reason)),
             Self::WebSocket { code, reason } => {
                 f.write_str("the peer closed the websocket")?;
@@ -554,8 +562,14 @@ pub enum Action<E> {
     /// Open a connection to this endpoint, then report [`IoEvent::Opened`] or [`IoEvent::Closed`].
     /// Emitted once for each connection of a client.
     Open(ConnectionId, Endpoint),
+    /// Begin TLS on an open connection, as its client (RFC 8446). The text is the name to verify: a
+    /// host name, or an IP address without brackets. Then report [`IoEvent::Secured`], or
+    /// [`IoEvent::Closed`] with [`Closed::Tls`]. Nothing is written before. Emitted once for each
+    /// connection to an origin with TLS. A server emits none: its driver begins TLS before it
+    /// passes a connection on.
+    Secure(ConnectionId, Arc<str>),
     /// Write these bytes, after those of earlier writes. Never emitted before the connection is
-    /// open.
+    /// open, or before it is secured.
     Write(ConnectionId, Bytes),
     /// Stop reading from the connection (`false`), or read from it again (`true`). A driver reads
     /// from the start, and only changes are emitted. Not emitted before the connection is open,

@@ -2,15 +2,17 @@
 
 use crate::clock::after;
 use crate::transport::Opened;
-use mcp_proto::adapter::{Attempts, Clock, not_opened, without_tls};
+use mcp_proto::adapter::{Attempts, Clock, TlsConnector, not_opened};
 use mcp_proto::exchange::{Closed, Origin, Peer};
 use smol::net::TcpStream;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Connects to the addresses of an origin, one after another, within `limit`.
-pub(crate) async fn connect(origin: Origin, limit: Duration) -> Result<Opened, Closed> {
-    without_tls(&origin)?;
+/// Connects to the addresses of an origin, one after another, within `limit`. TLS begins later.
+pub(crate) async fn connect(origin: Origin, limit: Duration, connector: TlsConnector) -> Result<Opened, Closed> {
+    if origin.tls {
+        smol::unblock(move || connector.prepare()).await.map_err(Closed::Tls)?;
+    }
     let clock = Clock::start();
     let addresses = smol::net::resolve((&*origin.host, origin.port)).await.map_err(|_| Closed::Unresolved)?;
     let (stream, address) = dial(addresses, limit, || clock.now().since_origin()).await?;

@@ -83,6 +83,8 @@ mod transport;
 
 pub use client::{Connecting, connect, connect_driven, connect_with, connecting};
 pub use driver::Driver;
+#[cfg(feature = "rustls")]
+pub use mcp_proto::adapter::TlsAcceptor;
 pub use mcp_proto::adapter::{
     Client, ClientOptions, Closer, ConnectError, Elements, IntoTarget, Pending, PendingNotification, ServerOptions,
     Service, Target, Watcher,
@@ -113,6 +115,8 @@ pub use mcp_proto::{
     PromptMessage, RawJson, ReadResult, Resource, ResourceContents, ResourceTemplate, Router, ServerInfo, Tool,
     ToolError, Watch, WireMessage, completion, custom, ping, prompt, prompts, resource, resources, template, tools,
 };
+#[cfg(feature = "rustls")]
+pub use rustls;
 #[cfg(feature = "http")]
 pub use server::serve_http;
 #[cfg(unix)]

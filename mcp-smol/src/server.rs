@@ -13,7 +13,7 @@ use mcp_proto::Router;
 #[cfg(feature = "http")]
 use mcp_proto::adapter::not_bound;
 use mcp_proto::adapter::{
-    self, AcceptRetry, CALLBACK_GRACE, Driving, Listening, ServerOptions, Service, Spawn, TakenStdio, Task,
+    self, AcceptRetry, CALLBACK_GRACE, Driving, Listening, ServerOptions, Service, Spawn, TakenStdio, Task, TlsAcceptor,
 };
 #[cfg(unix)]
 use mcp_proto::adapter::{SocketFile, peer_credentials};
@@ -85,7 +85,7 @@ async fn serve_pair(service: Service, stream: Stream) -> io::Result<()> {
     }));
     // A task, so that its next turn follows at once: between two polls of this future, smol asks
     // the system for events.
-    let connection = inside.spawn(connect(&server, &jobs, Kind::Lines, stream, Peer::default()));
+    let connection = inside.spawn(connect(&server, &jobs, Kind::Lines, stream, Peer::default(), None));
     let served = async {
         or(connection, drive(driving, jobs)).await;
         or(server.callbacks_ended(), after(CALLBACK_GRACE)).await;
@@ -136,7 +136,6 @@ pub async fn serve_unix(service: impl Into<Service>, path: impl AsRef<Path>) -> 
 /// let listener = smol::net::TcpListener::bind("127.0.0.1:8443").await?;
 /// loop {
 ///     let (stream, address) = listener.accept().await?;
-///     // Here TLS would be put around the stream.
 ///     smol::spawn(server.serve_http(stream, Peer::tcp(address))).detach();
 /// }
 /// # })
@@ -170,13 +169,33 @@ impl Server {
     /// The error of the last address that could not be bound.
     #[cfg(feature = "http")]
     pub async fn listen_http(&self, address: impl AsyncToSocketAddrs) -> io::Result<SocketAddr> {
+        self.bind(address, None).await
+    }
+
+    /// Like [`listen_http`](Self::listen_http), with TLS. Pass an `Arc` of a
+    /// [`ServerConfig`](rustls::ServerConfig), or a clone of a [`TlsAcceptor`], which replaces the
+    /// configuration while the server runs.
+    ///
+    /// # Errors
+    /// As [`listen_http`](Self::listen_http).
+    #[cfg(feature = "rustls")]
+    pub async fn listen_https(
+        &self,
+        address: impl AsyncToSocketAddrs,
+        tls: impl Into<TlsAcceptor>,
+    ) -> io::Result<SocketAddr> {
+        self.bind(address, Some(tls.into())).await
+    }
+
+    #[cfg(feature = "http")]
+    async fn bind(&self, address: impl AsyncToSocketAddrs, tls: Option<TlsAcceptor>) -> io::Result<SocketAddr> {
         let mut failed = io::Error::new(io::ErrorKind::AddrNotAvailable, "the name has no address");
         for address in smol::net::resolve(address).await? {
             match Async::<TcpListener>::bind(address) {
                 Ok(listener) => {
                     let address = listener.get_ref().local_addr()?;
                     lock(&self.address).get_or_insert(address);
-                    self.listen(listener, || {});
+                    self.listen(listener, tls, || {});
                     return Ok(address);
                 }
                 Err(e) => failed = not_bound(&address, &e),
@@ -203,14 +222,14 @@ impl Server {
     #[cfg(unix)]
     pub async fn listen_unix(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let (listener, file) = SocketFile::listen(path.as_ref())?;
-        self.listen(Async::new(listener)?, move || file.remove());
+        self.listen(Async::new(listener)?, None, move || file.remove());
         Ok(())
     }
 
     /// Serves one connection with newline-delimited messages until its end. Dropping the future
     /// cuts the connection.
     pub fn serve<S: Into<Stream>>(&self, stream: S, peer: Peer) -> impl Future<Output = ()> + Send + use<S> {
-        connect(&self.server, &self.jobs, Kind::Lines, stream.into(), peer)
+        connect(&self.server, &self.jobs, Kind::Lines, stream.into(), peer, None)
     }
 
     /// Serves one HTTP connection until its end. The stream may be anything: a socket, or TLS over
@@ -219,7 +238,18 @@ impl Server {
     /// the connection; the effect on its requests depends on their revision.
     #[cfg(feature = "http")]
     pub fn serve_http<S: Into<Stream>>(&self, stream: S, peer: Peer) -> impl Future<Output = ()> + Send + use<S> {
-        connect(&self.server, &self.jobs, Kind::HttpServer, stream.into(), peer)
+        connect(&self.server, &self.jobs, Kind::HttpServer, stream.into(), peer, None)
+    }
+
+    /// Like [`serve_http`](Self::serve_http), over a stream on which TLS begins now.
+    #[cfg(feature = "rustls")]
+    pub fn serve_https<S: Into<Stream>>(
+        &self,
+        stream: S,
+        peer: Peer,
+        tls: &TlsAcceptor,
+    ) -> impl Future<Output = ()> + Send + use<S> {
+        connect(&self.server, &self.jobs, Kind::HttpServer, stream.into(), peer, Some(tls))
     }
 
     /// Returns the address of the first listener for HTTP. `None` if there is none.
@@ -286,11 +316,11 @@ impl Server {
 
     /// Serves the connections of a listener until the server accepts no more.
     #[cfg(any(unix, feature = "http"))]
-    fn listen<L: Listener>(&self, listener: Async<L>, close: impl FnOnce() + Send + 'static) {
+    fn listen<L: Listener>(&self, listener: Async<L>, tls: Option<TlsAcceptor>, close: impl FnOnce() + Send + 'static) {
         let (listening, jobs) = (self.server.listen(close), self.jobs.clone());
         self.jobs.spawn(async move {
             // At the end, closes the listener before reporting it.
-            or(listening.closed(), accept_all(&listening, jobs, listener)).await;
+            or(listening.closed(), accept_all(&listening, jobs, listener, tls)).await;
         });
     }
 }
@@ -308,8 +338,9 @@ fn connect(
     kind: Kind,
     stream: Stream,
     peer: Peer,
+    tls: Option<&TlsAcceptor>,
 ) -> impl Future<Output = ()> + Send + use<> {
-    let connection = server.accept(kind, peer, stream.is_pair);
+    let connection = server.accept(kind, peer, stream.is_pair).accept_tls(tls);
     ConnectionTask::new(Transport::accepted(connection, stream, jobs.clone()))
 }
 
@@ -370,11 +401,12 @@ impl Listener for UnixListener {
 }
 
 #[cfg(any(unix, feature = "http"))]
-async fn accept_all<L: Listener>(listening: &Listening, jobs: Jobs, listener: Async<L>) {
+async fn accept_all<L: Listener>(listening: &Listening, jobs: Jobs, listener: Async<L>, tls: Option<TlsAcceptor>) {
     loop {
         match listener.get_ref().accept() {
             Ok((stream, peer)) => {
-                let transport = Transport::accepted(listening.accept(L::KIND, peer), stream, jobs.clone());
+                let connection = listening.accept(L::KIND, peer).accept_tls(tls.as_ref());
+                let transport = Transport::accepted(connection, stream, jobs.clone());
                 jobs.spawn(ConnectionTask::new(transport));
                 yield_now().await;
             }
@@ -432,7 +464,7 @@ mod tests {
             let (tries, tried) = bounded(1);
             let socket = UnixStream::pair().expect("a pair").0;
             let began = Instant::now();
-            server.listen(Async::new(Exhausted(socket, tries)).expect("a socket"), || ());
+            server.listen(Async::new(Exhausted(socket, tries)).expect("a socket"), None, || ());
             for _ in 0..ATTEMPTS {
                 tried.recv().await.expect("it goes on");
             }

@@ -66,12 +66,12 @@ impl Transport {
     /// Opens a connection, within `limit`, when it is polled. `given` is what the application has
     /// provided.
     pub(crate) fn open(
-        connection: DrivenConnection,
+        mut connection: DrivenConnection,
         endpoint: Endpoint,
         limit: Duration,
         given: &mut Option<Stream>,
     ) -> Self {
-        let opening = open(endpoint, limit, given, &connection);
+        let opening = open(endpoint, limit, given, &mut connection);
         Self { opening: Some(opening), ..Self::new(connection) }
     }
 
@@ -213,12 +213,12 @@ impl Transport {
     }
 }
 
-fn open(endpoint: Endpoint, limit: Duration, given: &mut Option<Stream>, connection: &DrivenConnection) -> Opening {
+fn open(endpoint: Endpoint, limit: Duration, given: &mut Option<Stream>, connection: &mut DrivenConnection) -> Opening {
     let ready = |opened| Box::pin(std::future::ready(opened));
     match endpoint {
         // Started here and not in the future, so that a started program always has an owner.
         Endpoint::Program(program) => ready(Process::spawn(&program, &connection.stderr())),
-        Endpoint::Origin(origin) => Box::pin(crate::dial::connect(origin, limit)),
+        Endpoint::Origin(origin) => Box::pin(crate::dial::connect(origin, limit, connection.transfer().connector())),
         #[cfg(unix)]
         Endpoint::Unix(path) => Box::pin(connect_unix(path)),
         Endpoint::Given => ready(match given.take() {

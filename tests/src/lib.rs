@@ -6,6 +6,7 @@
 pub mod adapters;
 pub mod api;
 pub mod autobahn;
+pub mod certificates;
 pub mod conformance;
 pub mod cost;
 mod frames;

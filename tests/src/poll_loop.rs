@@ -153,6 +153,7 @@ impl PollLoop {
                 let channel = Channel::open(self.now(), &endpoint, &mut self.given);
                 self.channels.insert(id, channel);
             }
+            Action::Secure(id, name) => self.pass_on(id, ConnectionOutput::Secure(name)),
             Action::Write(id, bytes) => self.pass_on(id, ConnectionOutput::Write(bytes)),
             Action::Read(id, reads) => self.pass_on(id, ConnectionOutput::Read(reads)),
             Action::Close(id, how) => self.pass_on(id, ConnectionOutput::Close(how)),

@@ -58,6 +58,8 @@ use watch::Watch;
 /// | reports `Closed` once, as the last event | ``connection 3: `Read` after `Closed` `` | at once |
 /// | reports `Opened` before all other events but `Closed` | ``connection 3: `Read` before `Opened` `` | at once |
 /// | reports `Opened` once, and never of an accepted connection | ``connection 3: `Opened`, and it was open`` | at once |
+/// | reports `Secured` after `Secure`, before all other events but `Closed` | ``connection 3: `Read` before `Secured` `` | at once |
+/// | reports `Secured` only after `Secure` | ``connection 3: `Secured`, and no `Secure` `` | at once |
 /// | reports nothing read after `ReadClosed` | ``connection 3: `Read` after `ReadClosed` `` | at once |
 /// | reports the end of the input as `ReadClosed` | ``connection 3: `Read` of no bytes`` | at once |
 /// | stops reading at `Read(false)` and at `Close(Abort)`; one read may be under way | `connection 3: read while reading was off` | at once |

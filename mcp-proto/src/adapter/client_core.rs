@@ -208,7 +208,7 @@ impl ClientCore {
             match action {
                 Action::Open(id, _) => self.engine.handle_io(now, id, aborted()),
                 Action::Event(event) => self.event(event),
-                Action::Write(..) | Action::Read(..) | Action::Close(..) | Action::Notice(..) => {}
+                Action::Secure(..) | Action::Write(..) | Action::Read(..) | Action::Close(..) | Action::Notice(..) => {}
             }
         }
         let woken = self.calls.abandon().filter_map(Option::take);
@@ -240,6 +240,7 @@ impl ClientCore {
                 Action::Open(id, endpoint) => return Some(ClientTask::Open(id, endpoint)),
                 Action::Write(id, bytes) => return Some(ClientTask::Act(id, ConnectionOutput::Write(bytes))),
                 Action::Read(id, reads) => return Some(ClientTask::Act(id, ConnectionOutput::Read(reads))),
+                Action::Secure(id, name) => return Some(ClientTask::Act(id, ConnectionOutput::Secure(name))),
                 Action::Close(id, how) => return Some(ClientTask::Act(id, ConnectionOutput::Close(how))),
                 Action::Notice(id, notice) => return Some(ClientTask::Notice(id, notice)),
                 Action::Event(event) => self.event(event),

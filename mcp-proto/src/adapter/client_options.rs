@@ -4,6 +4,7 @@ use super::asking::Asking;
 use super::checked::Checked;
 use super::job::{Job, Promise};
 use super::question::{Question, Reply, ReplyToken};
+use super::tls::TlsConnector;
 use crate::client::{BadHeader, ClientConfig, Event};
 use crate::exchange::{ConnectionId, ConnectionNotice};
 use crate::hook::{Denied, MessageHook, WireMessage};
@@ -39,6 +40,7 @@ pub struct ClientOptions {
     event: Option<ClientEventCallback>,
     notice: Option<NoticeCallback>,
     stderr: Stderr,
+    connector: TlsConnector,
     checked: bool,
     #[cfg(feature = "record")]
     recorder: Option<Recorder>,
@@ -277,6 +279,15 @@ impl ClientOptions {
         self
     }
 
+    /// Sets how the client begins TLS, for `https` and `wss`: the trusted roots, a client
+    /// certificate, the cryptography. The default is the verifier of the platform: see
+    /// [`TlsConnector`].
+    #[cfg(feature = "rustls")]
+    pub fn tls(mut self, config: Arc<rustls::ClientConfig>) -> Self {
+        self.connector = TlsConnector::new(config);
+        self
+    }
+
     /// Records the client from the start until its end: see [`record`](crate::record) for the
     /// contents of a recording. `Recorder::to(Redaction::Redacted, File::create(path)?)` writes to
     /// a file. The writer is called under the lock of the client, so that a crash loses nothing and
@@ -323,6 +334,11 @@ impl ClientOptions {
     /// For a driver: takes the destination of a program's standard error.
     pub fn take_stderr(&mut self) -> Stderr {
         core::mem::take(&mut self.stderr)
+    }
+
+    /// For a driver: returns how the client begins TLS.
+    pub fn connector(&self) -> TlsConnector {
+        self.connector.clone()
     }
 
     /// For a driver: takes the callbacks that answer the server.

@@ -2,7 +2,7 @@
 
 use crate::client::Termination;
 use crate::error::NegotiationError;
-use crate::exchange::{Closed, Origin};
+use crate::exchange::Closed;
 use crate::peer_text::Visible;
 use alloc::string::String;
 use core::fmt;
@@ -76,14 +76,6 @@ impl From<Termination> for ConnectError {
             Termination::Requested => Self::Closed(Closed::Aborted),
         }
     }
-}
-
-/// Checks whether a driver without TLS can connect to this origin.
-///
-/// # Errors
-/// The reason why the connection closes, if the URL is `https`.
-pub fn without_tls(origin: &Origin) -> Result<(), Closed> {
-    if origin.tls { Err(Closed::Unreachable("https needs TLS, which this build does not have".into())) } else { Ok(()) }
 }
 
 /// Returns why a connection could not be opened. `what` is the address, path or command of the

@@ -104,6 +104,13 @@ impl Ending {
         is_program
     }
 
+    /// Nothing more is read. The connection closes for this reason once the driver has ended its
+    /// own direction, unless it is a program.
+    pub fn fail(&mut self, why: Closed) {
+        self.reading = false;
+        self.cut.get_or_insert(why);
+    }
+
     /// The driver has ended its own direction.
     pub fn write_ended(&mut self) {
         self.writing = false;

@@ -76,6 +76,8 @@ mod sync;
 #[cfg(feature = "std")]
 mod target;
 #[cfg(feature = "std")]
+mod tls;
+#[cfg(feature = "std")]
 mod transfer;
 #[cfg(feature = "os")]
 mod watch;
@@ -96,7 +98,7 @@ pub use checked::Checked;
 pub use client_core::{ClientCore, ClientTask, ReplacedWaker};
 #[cfg(feature = "std")]
 pub use client_options::{ClientCallbacks, ClientEventCallback, ClientOptions, NoticeCallback};
-pub use connect::{ConnectError, without_tls};
+pub use connect::ConnectError;
 #[cfg(feature = "std")]
 pub use connect::{not_bound, not_opened};
 pub use ending::{DRAIN, Ending, Signal, VANISH};
@@ -135,6 +137,8 @@ pub use shared_router::SharedRouter;
 pub use stderr::StderrReader;
 #[cfg(feature = "std")]
 pub use target::{IntoTarget, Target};
+#[cfg(feature = "std")]
+pub use tls::{Tls, TlsAcceptor, TlsConnector, TlsOutput};
 #[cfg(feature = "std")]
 pub use transfer::{Transfer, TransferOutput};
 #[cfg(feature = "std")]

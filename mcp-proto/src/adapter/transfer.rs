@@ -4,12 +4,17 @@
 use super::ending::{Ending, Signal};
 use super::queue::{Step, WriteQueue};
 use super::stderr::StderrTail;
-use crate::exchange::{Closed, Endpoint, ExitStatus, IoEvent, Peer, Shutdown};
+use super::tls::{Tls, TlsConnector, TlsOutput};
+use crate::exchange::{Closed, Endpoint, ExitStatus, IoEvent, Peer, Shutdown, TlsFailure};
 use crate::time::Instant;
 use crate::wired::ConnectionOutput;
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use bytes::Bytes;
+use secured::SecuredTransfer;
 use std::io::{self, ErrorKind};
+
+mod secured;
 
 /// The transfer of one connection, from its opening to its last event.
 ///
@@ -56,6 +61,8 @@ pub struct Transfer {
     reads: bool,
     tail: StderrTail,
     outputs: VecDeque<TransferOutput>,
+    connector: Option<TlsConnector>,
+    tls: Option<Box<SecuredTransfer>>,
 }
 
 /// The life of a connection.
@@ -104,6 +111,27 @@ impl Transfer {
         Self::new(TransferPhase::Open(Ending::accepted()))
     }
 
+    /// Sets how a client begins TLS, if the engine asks for it. Default: as [`TlsConnector`] has it.
+    #[must_use]
+    pub fn with_connector(mut self, connector: TlsConnector) -> Self {
+        self.connector = Some(connector);
+        self
+    }
+
+    /// Returns how a client begins TLS.
+    pub fn connector(&self) -> TlsConnector {
+        self.connector.clone().unwrap_or_default()
+    }
+
+    /// Begins TLS on a socket that the driver accepted, before anything is read or written. The
+    /// engine hears nothing of it. With an error, the connection closes.
+    pub fn accept_tls(&mut self, tls: Result<Tls, TlsFailure>) {
+        match tls {
+            Ok(tls) => self.begin_tls(tls, false),
+            Err(why) => self.fail(Closed::Tls(why)),
+        }
+    }
+
     /// Returns the transfer of a pair of streams of a server, which are open: standard input and
     /// output.
     pub fn given() -> Self {
@@ -119,6 +147,8 @@ impl Transfer {
             reads: true,
             tail: StderrTail::default(),
             outputs: VecDeque::new(),
+            connector: None,
+            tls: None,
         }
     }
 
@@ -147,9 +177,10 @@ impl Transfer {
     /// Carries out an output of the engine for this connection.
     pub fn act(&mut self, now: Instant, output: ConnectionOutput) {
         match output {
-            ConnectionOutput::Write(bytes) => self.queue.push(bytes),
+            ConnectionOutput::Secure(name) => self.secure(&name),
+            ConnectionOutput::Write(bytes) => self.write(bytes),
             ConnectionOutput::Read(reads) => self.reads = reads,
-            ConnectionOutput::Close(Shutdown::WriteHalf) => self.queue.finish(),
+            ConnectionOutput::Close(Shutdown::WriteHalf) => self.finish(),
             ConnectionOutput::Close(Shutdown::Terminate) => {
                 if self.is_running() {
                     self.report(TransferOutput::Signal(Signal::Terminate));
@@ -162,7 +193,14 @@ impl Transfer {
     /// Reports the result of a read. Empty bytes are the end. Ignores errors after which the read
     /// is repeated: `WouldBlock` and `Interrupted`.
     pub fn read(&mut self, read: io::Result<Bytes>) {
-        let Some(ending) = self.ending().filter(|ending| ending.reads()) else { return };
+        if !self.reads() {
+            return;
+        }
+        let read = match read {
+            Ok(bytes) if self.tls.is_some() => return self.read_tls(&bytes),
+            read => read,
+        };
+        let Some(ending) = self.ending() else { return };
         let event = match read {
             Ok(bytes) if bytes.is_empty() => {
                 ending.read_ended();
@@ -196,7 +234,7 @@ impl Transfer {
             }
             (Ok(_), WriteState::Flushes) => self.writer = WriteState::Waits,
             (Ok(n), WriteState::Writes) => {
-                self.report(TransferOutput::Event(IoEvent::Written(n)));
+                self.written(n);
                 if let Some(Step::Write(pieces)) = &mut self.step {
                     pieces.advance(n);
                     if pieces.is_empty() {
@@ -339,6 +377,81 @@ impl Transfer {
     /// Returns whether [`IoEvent::Closed`] was taken.
     pub fn is_closed(&self) -> bool {
         matches!(self.phase, TransferPhase::Over) && self.outputs.is_empty()
+    }
+
+    /// Begins TLS as the engine of a client asks for it.
+    fn secure(&mut self, name: &str) {
+        match self.connector().connect(name) {
+            Ok(tls) => self.begin_tls(tls, true),
+            Err(why) => self.fail(Closed::Tls(why)),
+        }
+    }
+
+    fn begin_tls(&mut self, tls: Tls, is_client: bool) {
+        self.tls = Some(Box::new(SecuredTransfer::new(tls, is_client)));
+        self.take_tls();
+    }
+
+    fn read_tls(&mut self, bytes: &[u8]) {
+        if let Some(tls) = &mut self.tls {
+            tls.read(bytes);
+            self.take_tls();
+        }
+    }
+
+    /// Queues bytes of the engine.
+    fn write(&mut self, bytes: Bytes) {
+        let Some(tls) = &mut self.tls else { return self.queue.push(bytes) };
+        tls.write(&bytes);
+        self.take_tls();
+        if let Some(tls) = &mut self.tls {
+            tls.wrote(bytes.len());
+        }
+    }
+
+    /// Ends the writing direction once everything queued is written.
+    fn finish(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            tls.close();
+            self.take_tls();
+        }
+        self.queue.finish();
+    }
+
+    /// The stream has taken this many bytes.
+    fn written(&mut self, n: usize) {
+        let n = match &mut self.tls {
+            None => n,
+            Some(tls) => tls.taken(n),
+        };
+        if n > 0 {
+            self.report(TransferOutput::Event(IoEvent::Written(n)));
+        }
+    }
+
+    /// Carries out the outputs of TLS.
+    fn take_tls(&mut self) {
+        while let Some(tls) = &mut self.tls
+            && let Some(output) = tls.poll_output()
+        {
+            match output {
+                TlsOutput::Write(bytes) => self.queue.push(bytes),
+                TlsOutput::Secured if tls.is_client => self.report(TransferOutput::Event(IoEvent::Secured)),
+                TlsOutput::Secured => {}
+                TlsOutput::Read(bytes) => self.report(TransferOutput::Event(IoEvent::Read(bytes))),
+                TlsOutput::ReadClosed => {
+                    self.ending().into_iter().for_each(Ending::read_ended);
+                    self.report(TransferOutput::Event(IoEvent::ReadClosed));
+                }
+                TlsOutput::Failed(why) => self.fail(Closed::Tls(why)),
+            }
+        }
+    }
+
+    /// Reads nothing more, and closes for this reason once everything queued is written.
+    fn fail(&mut self, why: Closed) {
+        self.ending().into_iter().for_each(|ending| ending.fail(why.clone()));
+        self.queue.finish();
     }
 
     /// Adds an output. Most connections never have two at a time, and keep the room of one.

@@ -12,6 +12,7 @@ use crate::rpc::{DecodeError, EncodeError, RawJson};
 use crate::time::Instant;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use bytes::Bytes;
 use core::fmt;
 use serde::de::IgnoredAny;
@@ -60,6 +61,7 @@ pub(super) enum OutputLine {
     Write(ConnectionId, #[serde(with = "crate::record::value")] Bytes),
     Read(ConnectionId, bool),
     Close(ConnectionId, Shutdown),
+    Secure(ConnectionId, Arc<str>),
     /// An event or a notice. Its text contains input of the peer: a redacted recording leaves the
     /// text out.
     Event {
@@ -102,6 +104,7 @@ pub(super) fn output(action: &Action<Event>, mask: &mut Mask) -> OutputLine {
     match action {
         Action::Open(connection, endpoint) => OutputLine::Open(*connection, mask.endpoint(endpoint)),
         Action::Write(connection, bytes) => OutputLine::Write(*connection, mask.written(*connection, bytes)),
+        Action::Secure(connection, name) => OutputLine::Secure(*connection, Arc::clone(name)),
         Action::Close(connection, how) => OutputLine::Close(*connection, *how),
         Action::Read(connection, reads) => OutputLine::Read(*connection, *reads),
         Action::Notice(connection, notice) => {

@@ -55,7 +55,10 @@ impl Mask {
             Input::Event(channel, IoEvent::Read(bytes)) => *bytes = self.read(*channel, bytes),
             // The standard error of a program may contain anything.
             Input::Event(_, IoEvent::Closed(Closed::Exited(status))) => status.stderr = masked(&status.stderr),
-            Input::Event(_, IoEvent::Closed(_) | IoEvent::Opened(_) | IoEvent::ReadClosed | IoEvent::Written(_))
+            Input::Event(
+                _,
+                IoEvent::Closed(_) | IoEvent::Opened(_) | IoEvent::Secured | IoEvent::ReadClosed | IoEvent::Written(_),
+            )
             | Input::Tick => {}
             Input::Command(command) => self.command(command),
         }
@@ -137,7 +140,7 @@ impl Mask {
         match wire {
             IoEvent::Opened(_) => drop(channels.entry(*channel).or_insert_with(|| self.fresh.clone())),
             IoEvent::Closed(_) => drop(channels.remove(channel)),
-            IoEvent::Read(_) | IoEvent::ReadClosed | IoEvent::Written(_) => {}
+            IoEvent::Secured | IoEvent::Read(_) | IoEvent::ReadClosed | IoEvent::Written(_) => {}
         }
     }
 

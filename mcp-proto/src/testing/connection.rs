@@ -125,6 +125,7 @@ impl LinkConnection {
                     log.write(now, side, id, &line);
                 }
             }
+            ConnectionOutput::Secure(name) => log.connection(now, side, id, format_args!("begins TLS with {name}")),
             ConnectionOutput::Close(how) => log.connection(now, side, id, format_args!("close: {how:?}")),
             ConnectionOutput::Read(true) => log.connection(now, side, id, format_args!("reads again")),
             ConnectionOutput::Read(false) => log.connection(now, side, id, format_args!("stops reading")),

@@ -341,6 +341,7 @@ impl Link {
                 self.log.connection(now, LinkSide::Client, id, "open");
                 return self.network.open(now, id, &endpoint);
             }
+            Action::Secure(id, name) => (id, ConnectionOutput::Secure(name)),
             Action::Write(id, bytes) => (id, ConnectionOutput::Write(bytes)),
             Action::Read(id, reads) => (id, ConnectionOutput::Read(reads)),
             Action::Close(id, how) => (id, ConnectionOutput::Close(how)),
@@ -360,8 +361,8 @@ impl Link {
             Action::Write(id, bytes) => (id, ConnectionOutput::Write(bytes)),
             Action::Read(id, reads) => (id, ConnectionOutput::Read(reads)),
             Action::Close(id, how) => (id, ConnectionOutput::Close(how)),
-            // A server emits neither.
-            Action::Open(..) | Action::Notice(..) => return,
+            // A server emits none of them.
+            Action::Open(..) | Action::Secure(..) | Action::Notice(..) => return,
             Action::Event(event) => return self.server_event(now, event),
         };
         self.network.act(now, LinkSide::Server, id, output, &mut self.log);

@@ -454,6 +454,7 @@ impl WiredClient {
         }
         while let Some(output) = entry.connection.next_output() {
             match output {
+                ConnectionOutput::Secure(name) => self.actions.push(Action::Secure(id, name)),
                 ConnectionOutput::Write(bytes) => self.actions.push(Action::Write(id, bytes)),
                 ConnectionOutput::Read(reads) => self.actions.push(Action::Read(id, reads)),
                 ConnectionOutput::Close(step) => {
@@ -494,6 +495,9 @@ impl WiredClient {
         self.next += 1;
         let id = ConnectionId(self.next);
         let mut connection = connection.with_hook(self.client.config().on_message.clone());
+        if let Endpoint::Origin(Origin { tls: true, host, .. }) = &endpoint {
+            connection = connection.with_tls(Arc::clone(host));
+        }
         connection.begin(exchange);
         let data = PooledConnection { origin, usage: ConnectionUse::Busy, repeat: None, repeated: false };
         self.connections.insert(id, connection, data);

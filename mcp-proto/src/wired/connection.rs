@@ -23,11 +23,13 @@ mod ending;
 mod io;
 mod reading;
 mod refusing;
+mod securing;
 mod serving;
 mod timers;
 mod turn;
 mod web_socket;
 
+use securing::Securing;
 use timers::{Due, RateFloor};
 use web_socket::WebSocket;
 
@@ -67,6 +69,9 @@ pub struct Connection {
     answer: ResponseProgress,
     /// HTTP client: it is idle, and more connections are open than are kept.
     surplus: bool,
+    /// The beginning of TLS. `None` without TLS, and once it is established.
+    securing: Option<Securing>,
+    /// The connection can be used: it is open, and secured if it has to be.
     open: bool,
     eof: bool,
     /// HTTP server: `ExchangeEvent::ReadClosed` was reported.
@@ -99,6 +104,8 @@ pub struct Connection {
 #[derive(Clone, PartialEq, Debug)]
 #[must_use]
 pub enum ConnectionOutput {
+    /// Begin TLS with the server of this name: see [`Action::Secure`].
+    Secure(Arc<str>),
     /// Write these bytes.
     Write(Bytes),
     /// Stop reading (`false`), or read again (`true`). A driver reads from the start. Only changes
@@ -211,6 +218,7 @@ impl Connection {
             share: None,
             answer: ResponseProgress::Awaited,
             surplus: false,
+            securing: None,
             open: false,
             eof: false,
             told_eof: false,
@@ -265,6 +273,7 @@ impl Connection {
         }
         match wire {
             IoEvent::Opened(peer) => self.opened(peer),
+            IoEvent::Secured => self.secured(),
             IoEvent::Read(bytes) => {
                 self.traffic.bytes_in += bytes.len() as u64;
                 self.read(bytes);
@@ -374,7 +383,8 @@ impl Connection {
     }
 
     /// Returns the next instruction for the driver, once all events were taken. Returns nothing but
-    /// [`Shutdown::Abort`] before the connection is open, and nothing after it is closed.
+    /// [`ConnectionOutput::Secure`] and [`Shutdown::Abort`] before the connection is open and
+    /// secured, and nothing after it is closed.
     pub fn poll_output(&mut self) -> Option<ConnectionOutput> {
         self.next_output().or_else(|| self.poll_read().map(ConnectionOutput::Read))
     }
@@ -383,7 +393,8 @@ impl Connection {
     /// that were not taken.
     pub(super) fn next_output(&mut self) -> Option<ConnectionOutput> {
         if !self.open && self.outputs.front() != Some(&ConnectionOutput::Close(Shutdown::Abort)) {
-            return None;
+            let name = self.securing.as_mut().and_then(Securing::begin);
+            return name.map(ConnectionOutput::Secure);
         }
         let output = self.outputs.pop_front()?;
         if let ConnectionOutput::Write(bytes) = &output {

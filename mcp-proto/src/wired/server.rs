@@ -231,6 +231,7 @@ impl WiredServer {
             self.actions.push(match output {
                 ConnectionOutput::Write(bytes) => Action::Write(id, bytes),
                 ConnectionOutput::Read(reads) => Action::Read(id, reads),
+                ConnectionOutput::Secure(name) => Action::Secure(id, name),
                 ConnectionOutput::Close(shutdown) => Action::Close(id, shutdown),
             });
         }

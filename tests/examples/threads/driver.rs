@@ -208,7 +208,6 @@ fn open(endpoint: Endpoint, stderr: &Stderr, owner: &Owner) -> Result<(Ends, boo
             Ok((ends, has_stderr))
         }
         Endpoint::Origin(origin) => {
-            without_tls(&origin)?;
             let addresses = (&*origin.host, origin.port).to_socket_addrs().map_err(|_| Closed::Unresolved)?;
             let (clock, limit) = (Clock::start(), Duration::from_secs(10));
             let mut attempts = Attempts::new(addresses, limit);

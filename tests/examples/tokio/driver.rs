@@ -320,7 +320,6 @@ async fn open(endpoint: Endpoint, limit: Duration, stderr: Stderr, given: Option
 
 /// Connects to the first address of an origin that accepts, within `limit`.
 async fn dial(origin: &Origin, limit: Duration) -> Result<Io, Closed> {
-    without_tls(origin)?;
     let clock = Clock::start();
     let addresses = lookup_host((&*origin.host, origin.port)).await.map_err(|_| Closed::Unresolved)?;
     let mut attempts = Attempts::new(addresses, limit);

@@ -184,6 +184,7 @@ impl Pair {
                     self.to_client.insert(accepted, connection);
                     client_io(self, connection, IoEvent::Opened(peer));
                 }
+                Action::Secure(connection, _) => client_io(self, connection, IoEvent::Secured),
                 Action::Write(connection, bytes) => {
                     let written = IoEvent::Written(bytes.len());
                     self.counted(Side::Client, |pair| client_io(pair, connection, written));

@@ -340,7 +340,7 @@ impl Run {
                 IoEvent::Opened(_) => known.opened = true,
                 IoEvent::Closed(_) => known.closed = true,
                 IoEvent::Written(n) => known.unwritten = known.unwritten.saturating_sub(*n),
-                IoEvent::Read(_) | IoEvent::ReadClosed => {}
+                IoEvent::Secured | IoEvent::Read(_) | IoEvent::ReadClosed => {}
             }
         }
         let _ = self.tell(Input::Event(channel, wire));
@@ -417,6 +417,7 @@ impl Run {
                     let most = 2 * limits.max_connections_per_origin + limits.max_streams_per_origin;
                     assert!(self.kind == Kind::Lines || open <= most);
                 }
+                Action::Secure(id, _) => panic!("{id:?} leads to no server with TLS"),
                 Action::Write(id, bytes) => self.wrote(id, bytes),
                 Action::Close(id, how) => {
                     assert!(self.channels.contains_key(&id), "{id:?} was never opened");

@@ -262,7 +262,7 @@ impl Run {
             match &wire {
                 IoEvent::Closed(_) => known.closed = true,
                 IoEvent::Written(n) => known.unwritten = known.unwritten.saturating_sub(*n),
-                IoEvent::Opened(_) | IoEvent::Read(_) | IoEvent::ReadClosed => {}
+                IoEvent::Opened(_) | IoEvent::Secured | IoEvent::Read(_) | IoEvent::ReadClosed => {}
             }
         }
         self.tell(Input::Event(channel, wire));
@@ -306,7 +306,7 @@ impl Run {
                 continue;
             }
             match action {
-                Action::Open(..) | Action::Notice(..) => panic!("a server emits no {action:?}"),
+                Action::Open(..) | Action::Secure(..) | Action::Notice(..) => panic!("a server emits no {action:?}"),
                 Action::Read(id, _) => assert!(self.channels.contains_key(&id), "{id:?} was never accepted"),
                 Action::Write(id, bytes) => self.wrote(id, bytes),
                 Action::Close(id, how) => {

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use mcp_proto::Instant;
-use mcp_proto::adapter::{ChildProcess, Step, Transfer, TransferOutput, not_opened, without_tls};
+use mcp_proto::adapter::{ChildProcess, Step, Transfer, TransferOutput, not_opened};
 use mcp_proto::exchange::{Closed, ConnectionId, Endpoint, IoEvent, Peer};
 use mcp_proto::process::Stderr;
 use mcp_proto::wired::ConnectionOutput;
@@ -80,7 +80,9 @@ impl Channel {
                 started.map_err(|e| not_opened(&program.command, &e))?;
             }
             Endpoint::Origin(origin) => {
-                without_tls(origin)?;
+                if origin.tls {
+                    self.transfer.connector().prepare().map_err(Closed::Tls)?;
+                }
                 // The only blocking call here. A loop for more than one server has its own
                 // resolver.
                 let addresses = (&*origin.host, origin.port).to_socket_addrs().map_err(|_| Closed::Unresolved)?;

@@ -149,7 +149,7 @@ impl ServeLoop {
 
     fn act(&mut self, action: Action<Event>) {
         match action {
-            Action::Open(..) | Action::Notice(..) => unreachable!("a server opens nothing"),
+            Action::Open(..) | Action::Secure(..) | Action::Notice(..) => unreachable!("a server opens nothing"),
             Action::Write(id, bytes) => self.pass_on(id, ConnectionOutput::Write(bytes)),
             Action::Read(id, reads) => self.pass_on(id, ConnectionOutput::Read(reads)),
             Action::Close(id, how) => self.pass_on(id, ConnectionOutput::Close(how)),

@@ -171,7 +171,7 @@ impl<X> Client<X> {
             Action::Close(..) => self.seen.steps_taken += 1,
             Action::Notice(_, ConnectionNotice::Closing(_)) => self.seen.steps_reported += 1,
             Action::Notice(_, ConnectionNotice::Closed(_)) => self.seen.closed += 1,
-            Action::Read(..) | Action::Event(_) => {}
+            Action::Secure(..) | Action::Read(..) | Action::Event(_) => {}
         }
         if let Some(said) = &mut self.said {
             said.push(&action);

@@ -40,6 +40,7 @@ pub(crate) const fn is_refused(connection: u64) -> bool {
 pub(crate) const fn is_of_refused<E>(action: &Action<E>) -> bool {
     match action {
         Action::Open(id, _)
+        | Action::Secure(id, _)
         | Action::Write(id, _)
         | Action::Read(id, _)
         | Action::Close(id, _)

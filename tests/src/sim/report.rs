@@ -53,7 +53,7 @@ listed! {
 impl InputKind {
     pub(super) const fn of(input: &WiredClientInput) -> Self {
         match input {
-            Input::Event(_, IoEvent::Opened(_)) => Self::Opened,
+            Input::Event(_, IoEvent::Opened(_) | IoEvent::Secured) => Self::Opened,
             Input::Event(_, IoEvent::Read(_)) => Self::Bytes,
             Input::Event(_, IoEvent::ReadClosed) => Self::Eof,
             Input::Event(_, IoEvent::Written(_)) => Self::Written,
@@ -83,7 +83,7 @@ impl ServerInputKind {
             Input::Event(_, IoEvent::Read(_)) => Self::Bytes,
             Input::Event(_, IoEvent::ReadClosed) => Self::Eof,
             Input::Event(_, IoEvent::Written(_)) => Self::Written,
-            Input::Event(_, IoEvent::Closed(_) | IoEvent::Opened(_)) => Self::Closed,
+            Input::Event(_, IoEvent::Closed(_) | IoEvent::Opened(_) | IoEvent::Secured) => Self::Closed,
             Input::Command(ServerCommand::Respond(_)) => Self::Respond,
             Input::Command(ServerCommand::Notify(..)) => Self::Notify,
             Input::Command(ServerCommand::Publish(_) | ServerCommand::Elicited(_)) => Self::Publish,

@@ -402,6 +402,7 @@ impl<E: Ends> World<E> {
             self.trace(|| format!("client {owner} -> {action:?}"));
             match action {
                 Action::Open(channel, endpoint) => self.want_open(n, channel, &endpoint),
+                Action::Secure(channel, _) => panic!("{channel:?} leads to no server with TLS"),
                 Action::Write(channel, bytes) => {
                     if let Some(link) = self.net.link_of(owner, channel) {
                         E::write(self, link, bytes);

@@ -24,6 +24,7 @@ mod stalls;
 mod standard;
 mod starts;
 mod stderr;
+mod tls;
 mod transports;
 mod unix;
 

@@ -22,7 +22,7 @@ fn address(server: &Server) -> SocketAddr {
     server.local_addr().expect("an address")
 }
 
-fn options(policy: Policy) -> ClientOptions {
+pub(super) fn options(policy: Policy) -> ClientOptions {
     ClientOptions::new().on_elicit(|_form| ElicitResult::Accept(Object::new().with("name", "ann"))).set(move |config| {
         config.policy = policy;
         config.timeout = Some(BOUND);
@@ -30,7 +30,7 @@ fn options(policy: Policy) -> ClientOptions {
 }
 
 /// What every transport carries.
-fn use_all(client: &Client, seen: &Seen) {
+pub(super) fn use_all(client: &Client, seen: &Seen) {
     assert_eq!(add(client).as_deref(), Ok("3"));
     let mut last = 0.0;
     let count = tools::call("count").arguments(&Count { to: 3 }).on_progress(|progress| last = progress.progress);

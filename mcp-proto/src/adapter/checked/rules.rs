@@ -21,6 +21,8 @@ pub(super) enum Rule {
     AfterClosed,
     BeforeOpened,
     OpenedTwice,
+    BeforeSecured,
+    NotSecuring,
     AfterReadClosed,
     EmptyRead,
     ReadOff,
@@ -43,6 +45,8 @@ impl Rule {
             Self::AfterClosed => "`{}` after `Closed`",
             Self::BeforeOpened => "`{}` before `Opened`",
             Self::OpenedTwice => "`Opened`, and it was open",
+            Self::BeforeSecured => "`{}` before `Secured`",
+            Self::NotSecuring => "`Secured`, and no `Secure`",
             Self::AfterReadClosed => "`{}` after `ReadClosed`",
             Self::EmptyRead => "`Read` of no bytes",
             Self::ReadOff => "read while reading was off",
@@ -98,6 +102,8 @@ pub struct ConnectionRules {
     /// A program ends by its exit, and not with its two directions.
     is_program: bool,
     is_open: bool,
+    /// It is open, and the driver is to secure it.
+    is_securing: bool,
     /// Whether the driver took bytes to write.
     has_writes: bool,
     /// Bytes that the driver took and has not reported as written.
@@ -117,6 +123,7 @@ impl ConnectionRules {
             id,
             is_program,
             is_open: false,
+            is_securing: false,
             has_writes: false,
             unwritten: 0,
             read_closed: false,
@@ -139,10 +146,13 @@ impl ConnectionRules {
     #[track_caller]
     pub(super) fn event(&mut self, now: Instant, event: &IoEvent) {
         match event {
-            IoEvent::Opened(_) if self.is_open => self.broken(Rule::OpenedTwice, &[]),
+            IoEvent::Opened(_) if self.is_open || self.is_securing => self.broken(Rule::OpenedTwice, &[]),
             IoEvent::Opened(_) => self.is_open = true,
+            IoEvent::Secured if !self.is_securing => self.broken(Rule::NotSecuring, &[]),
+            IoEvent::Secured => (self.is_open, self.is_securing) = (true, false),
             // It could not be opened, or not in time.
             IoEvent::Closed(_) if !self.is_open => {}
+            _ if self.is_securing => self.broken(Rule::BeforeSecured, &[&name(event)]),
             _ if !self.is_open => self.broken(Rule::BeforeOpened, &[&name(event)]),
             IoEvent::Read(_) | IoEvent::ReadClosed if self.read_closed => {
                 self.broken(Rule::AfterReadClosed, &[&name(event)])
@@ -156,6 +166,11 @@ impl ConnectionRules {
             IoEvent::Closed(_) => {}
         }
         self.both_ended(now);
+    }
+
+    /// Notes that the driver is to secure the connection.
+    pub(super) const fn secure(&mut self) {
+        (self.is_open, self.is_securing) = (false, true);
     }
 
     /// Notes bytes that the driver is to write.
@@ -230,6 +245,7 @@ impl ConnectionRules {
 pub(super) const fn name(event: &IoEvent) -> &'static str {
     match event {
         IoEvent::Opened(_) => "Opened",
+        IoEvent::Secured => "Secured",
         IoEvent::Read(_) => "Read",
         IoEvent::ReadClosed => "ReadClosed",
         IoEvent::Written(_) => "Written",

@@ -21,7 +21,7 @@ use world::{Loop, Serves, Tasks, World};
 mod world;
 
 /// All rules.
-const ALL: [Rule; 16] = [
+const ALL: [Rule; 18] = [
     Rule::TimeBack,
     Rule::Timer,
     Rule::Outputs,
@@ -31,6 +31,8 @@ const ALL: [Rule; 16] = [
     Rule::AfterClosed,
     Rule::BeforeOpened,
     Rule::OpenedTwice,
+    Rule::BeforeSecured,
+    Rule::NotSecuring,
     Rule::AfterReadClosed,
     Rule::EmptyRead,
     Rule::ReadOff,
@@ -63,6 +65,8 @@ fn broken(rule: Rule) -> String {
         Rule::BeforeOpened | Rule::AfterReadClosed | Rule::EmptyRead => {
             end_of_server(World::new(Kind::Lines, client));
         }
+        Rule::BeforeSecured => secured_by(&[IoEvent::Opened(Peer::default()), IoEvent::ReadClosed]),
+        Rule::NotSecuring => secured_by(&[IoEvent::Opened(Peer::default()), IoEvent::Secured, IoEvent::Secured]),
         Rule::ReadOff => admission(World::<Loop>::with(Kind::Lines, server, |_, config| config.admit = true)),
         Rule::EarlyEof => client_that_only_connects(World::<Loop>::new(Kind::HttpServer, server)),
         Rule::Aborted => cancelled_call(World::<Loop>::new(Kind::HttpServer, client)),
@@ -79,6 +83,18 @@ fn timed_out_call(mut world: World<Loop>) {
     world.application().holds = true;
     world.call(1);
     world.run(10_000);
+}
+
+/// A client of a server with TLS, whose driver reports these events.
+fn secured_by(events: &[IoEvent]) {
+    let config = ClientConfig::url("https://localhost/mcp").expect("it is a URL");
+    let mut client = Checked::new(WiredClient::new(config.into(), [1; 32], Instant::ZERO));
+    client.call(Instant::ZERO, crate::ping()).expect("it is accepted");
+    let Some(Action::Open(id, _)) = client.poll_output() else { panic!("the connection is opened first") };
+    for event in events {
+        client.handle_io(Instant::ZERO, id, event.clone());
+        while client.poll_output().is_some() {}
+    }
 }
 
 fn end_of_client(mut world: World<Loop>) {
@@ -192,6 +208,8 @@ fn event_before_opened_is_caught() {
 #[test]
 fn second_opened_is_caught() {
     assert_eq!(broken(Rule::OpenedTwice), "connection 1: `Opened`, and it was open");
+    assert_eq!(broken(Rule::BeforeSecured), "connection 1: `ReadClosed` before `Secured`");
+    assert_eq!(broken(Rule::NotSecuring), "connection 1: `Secured`, and no `Secure`");
 }
 
 #[test]

@@ -142,6 +142,7 @@ impl Watch {
             Some(Action::Open(id, endpoint)) => {
                 self.add(ConnectionRules::opening(*id, matches!(endpoint, Endpoint::Program(_))));
             }
+            Some(Action::Secure(id, _)) => self.secure(*id),
             Some(Action::Write(id, bytes)) => self.write(*id, bytes.len()),
             Some(Action::Read(id, reads)) => self.read(*id, *reads),
             Some(Action::Close(id, how)) => self.close(*id, *how),
@@ -153,6 +154,7 @@ impl Watch {
     /// Notes what the driver of a single connection took, if there was anything.
     pub(super) fn took_connection_output(&mut self, id: ConnectionId, output: Option<&ConnectionOutput>) {
         match output {
+            Some(ConnectionOutput::Secure(_)) => self.secure(id),
             Some(ConnectionOutput::Write(bytes)) => self.write(id, bytes.len()),
             Some(ConnectionOutput::Read(reads)) => self.read(id, *reads),
             Some(ConnectionOutput::Close(how)) => self.close(id, *how),
@@ -181,6 +183,12 @@ impl Watch {
     }
 
     // The outputs for a connection that is closed are void.
+    fn secure(&mut self, id: ConnectionId) {
+        if let Some(rules) = self.connections.get_mut(&id) {
+            rules.secure();
+        }
+    }
+
     fn write(&mut self, id: ConnectionId, n: usize) {
         if let Some(rules) = self.connections.get_mut(&id) {
             rules.write(n);

@@ -6,6 +6,7 @@ use super::server::{Exchanged, ServerShared};
 use crate::adapter::checked::Checked;
 use crate::adapter::ending::Signal;
 use crate::adapter::os::Clock;
+use crate::adapter::tls::TlsAcceptor;
 use crate::adapter::transfer::{Transfer, TransferOutput};
 use crate::adapter::work::Work;
 use crate::exchange::{Closed, ConnectionId, Endpoint, IoEvent, Shutdown};
@@ -93,8 +94,9 @@ pub enum Turned {
 
 impl DrivenConnection {
     pub(super) fn client(shared: Arc<ClientShared>, id: ConnectionId, endpoint: &Endpoint) -> Self {
+        let transfer = Transfer::opening(endpoint).with_connector(shared.connector());
         let opened = Opened { shared, id, aborted: false };
-        Self { transfer: Transfer::opening(endpoint), end: Box::new(opened), has_task: false }
+        Self { transfer, end: Box::new(opened), has_task: false }
     }
 
     pub(super) fn server(shared: Arc<ServerShared>, connection: Checked<Connection>, transfer: Transfer) -> Self {
@@ -117,6 +119,15 @@ impl DrivenConnection {
     /// Returns the destination of a program's standard error. By default it is inherited.
     pub fn stderr(&self) -> Stderr {
         self.end.stderr()
+    }
+
+    /// Begins TLS on a connection that a server accepted. Call it before anything else. Without an
+    /// acceptor it does nothing.
+    pub fn accept_tls(mut self, acceptor: Option<&TlsAcceptor>) -> Self {
+        if let Some(acceptor) = acceptor {
+            self.transfer.accept_tls(acceptor.accept());
+        }
+        self
     }
 
     /// Passes what happened to the engine, and the outputs of the engine to the transfer. The

@@ -62,6 +62,7 @@ fn run(redaction: Redaction) -> String {
         while let Some(action) = client.poll_output() {
             match action {
                 Action::Open(channel, _) => client.handle_io(now, channel, IoEvent::Opened(Peer::default())),
+                Action::Secure(channel, _) => client.handle_io(now, channel, IoEvent::Secured),
                 Action::Write(channel, bytes) => {
                     client.handle_io(now, channel, IoEvent::Written(bytes.len()));
                     asked.entry(channel).or_default().push_str(core::str::from_utf8(&bytes).unwrap());

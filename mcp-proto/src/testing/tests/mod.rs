@@ -23,14 +23,20 @@ const NANOSECOND: Duration = Duration::from_nanos(1);
 
 /// Returns the configuration of each transport in each era that it has.
 fn all_configs() -> impl Iterator<Item = ClientConfig> {
-    let targets = move || [ClientConfig::given(), over_http()].into_iter().chain(web_socket());
-    let both = [Policy::Modern, Policy::Legacy].into_iter().flat_map(move |policy| {
-        targets().map(move |mut config| {
-            config.policy = policy;
-            config
-        })
-    });
-    both.chain([over_sse()])
+    standard_configs().chain(web_socket().into_iter().flat_map(in_each_era)).chain([over_sse()])
+}
+
+/// The same of the transports of every revision.
+fn standard_configs() -> impl Iterator<Item = ClientConfig> {
+    [ClientConfig::given(), over_http()].into_iter().flat_map(in_each_era)
+}
+
+fn in_each_era(config: ClientConfig) -> [ClientConfig; 2] {
+    [Policy::Modern, Policy::Legacy].map(|policy| {
+        let mut config = config.clone();
+        config.policy = policy;
+        config
+    })
 }
 
 fn over_http() -> ClientConfig {

@@ -1,7 +1,7 @@
 //! What is watched and logged, through both engines and their bytes: every revision, every
 //! transport.
 
-use super::{LinkOptions, Time, all_configs, offering, over_http};
+use super::{LinkOptions, Time, all_configs, offering, over_http, standard_configs};
 use crate::client::Event;
 use crate::input::{Change, Watch};
 use crate::model::logging::LogMessage;
@@ -176,7 +176,7 @@ fn log_messages_arrive_as_they_were_requested() {
 // covers: LOG-S-010
 #[test]
 fn logs_faster_than_the_reader_end_no_call() {
-    for config in all_configs() {
+    for config in standard_configs() {
         let time = Time::new();
         let clock = time.clone();
         let router = offering().logging().tool_async(tool("flood"), move |cx, ()| {

@@ -9,6 +9,13 @@ impl Connection {
         if self.open || self.ending == Some(Shutdown::Abort) {
             return;
         }
+        match &mut self.securing {
+            Some(securing) => securing.opened(),
+            None => self.begin_use(peer),
+        }
+    }
+
+    pub(super) fn begin_use(&mut self, peer: Peer) {
         self.open = true;
         self.timer = None;
         match (self.role, self.exchange) {

@@ -51,6 +51,7 @@ impl Bench {
             match output {
                 ConnectionOutput::Write(bytes) => written.extend_from_slice(&bytes),
                 ConnectionOutput::Read(reads) => assert_eq!(reads, self.connection.wants_read()),
+                ConnectionOutput::Secure(name) => told.push(format!("secure {name}")),
                 ConnectionOutput::Close(how) => {
                     flush(&mut told, &mut written);
                     told.push(format!("close {how:?}"));

@@ -400,6 +400,7 @@ fn http_request_without_a_message_skips_the_hook() {
             Some(Action::Open(channel, _)) => {
                 client.handle_io(Instant::ZERO, channel, IoEvent::Opened(Peer::default()))
             }
+            Some(Action::Secure(channel, _)) => client.handle_io(Instant::ZERO, channel, IoEvent::Secured),
             Some(Action::Write(channel, bytes)) => {
                 client.handle_io(Instant::ZERO, channel, IoEvent::Written(bytes.len()));
                 let request = String::from_utf8(bytes.into()).expect("it is text");

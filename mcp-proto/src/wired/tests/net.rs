@@ -180,6 +180,7 @@ impl Net {
                 self.ends.insert(channel, end);
                 self.tell(Input::Event(channel, IoEvent::Opened(Peer::default())));
             }
+            Action::Secure(channel, _) => self.tell(Input::Event(channel, IoEvent::Secured)),
             Action::Write(channel, bytes) => {
                 self.wire.entry((channel, true)).or_default().extend_from_slice(&bytes);
                 self.tell(Input::Event(channel, IoEvent::Written(bytes.len())));
@@ -211,7 +212,7 @@ impl Net {
             ends.iter().find(|(_, to)| *to == end).map(|(from, _)| *from).expect("it was accepted")
         };
         match action {
-            Action::Open(..) | Action::Notice(..) => panic!("a server emits no {action:?}"),
+            Action::Open(..) | Action::Secure(..) | Action::Notice(..) => panic!("a server emits no {action:?}"),
             Action::Read(..) => {}
             Action::Write(end, bytes) => {
                 let channel = start(&end, &self.ends);

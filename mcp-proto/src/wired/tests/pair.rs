@@ -341,6 +341,7 @@ fn turn(engine: &mut SharedServer, connection: &mut Connection) -> String {
     let mut text = String::new();
     while let Some(output) = connection.poll_output() {
         match output {
+            ConnectionOutput::Secure(name) => text += &format!("secure {name}"),
             ConnectionOutput::Write(bytes) => text += &String::from_utf8_lossy(&bytes),
             ConnectionOutput::Read(reads) => text += &format!("read {reads}"),
             ConnectionOutput::Close(how) => text += &format!("close {how:?}"),

@@ -64,6 +64,7 @@ impl Hand {
         while let Some(action) = self.client.poll_output() {
             let line = match action {
                 Action::Open(channel, _) => format!("open {}", channel.0),
+                Action::Secure(channel, name) => format!("secure {} {name}", channel.0),
                 Action::Write(channel, bytes) => {
                     self.asked.entry(channel.0).or_default().extend_from_slice(&bytes);
                     if !self.silent {

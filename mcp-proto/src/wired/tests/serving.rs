@@ -73,7 +73,7 @@ impl Raw {
                 Action::Event(Event::Request(responder, _)) => self.requests.push(responder),
                 Action::Read(channel, true) => assert!(self.paused.remove(&channel), "it was read"),
                 Action::Read(channel, false) => assert!(self.paused.insert(channel), "it was not read"),
-                Action::Event(_) | Action::Open(..) | Action::Notice(..) => {}
+                Action::Event(_) | Action::Open(..) | Action::Secure(..) | Action::Notice(..) => {}
             }
         }
         self.text.remove(&channel).unwrap_or_default()

@@ -170,7 +170,7 @@ impl World {
         while let Some(action) = self.end.server.poll_output() {
             self.trace(|| format!("server -> {action:?}"));
             match action {
-                Action::Open(..) | Action::Notice(..) => panic!("a server emits no {action:?}"),
+                Action::Open(..) | Action::Secure(..) | Action::Notice(..) => panic!("a server emits no {action:?}"),
                 Action::Read(channel, reads) => self.read_at_server(channel, reads),
                 Action::Write(channel, bytes) => self.server_writes(channel, bytes),
                 Action::Close(channel, how) => self.close_at_server(channel, how),

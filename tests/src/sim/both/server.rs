@@ -72,7 +72,7 @@ impl World {
             self.trace(|| format!("server -> {action:?}"));
             assert!(self.end.life != Life::Ended, "{action:?} after the end of the server");
             match action {
-                Action::Open(..) | Action::Notice(..) => panic!("a server emits no {action:?}"),
+                Action::Open(..) | Action::Secure(..) | Action::Notice(..) => panic!("a server emits no {action:?}"),
                 Action::Read(channel, reads) => self.read_at_server(channel, reads),
                 Action::Write(channel, bytes) => self.server_writes(channel, bytes),
                 Action::Close(channel, how) => self.close_at_server(channel, how),

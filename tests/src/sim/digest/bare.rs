@@ -120,7 +120,7 @@ impl Bare {
             while let Some(output) = route.connection.poll_output() {
                 match output {
                     ConnectionOutput::Write(bytes) => self.deeds.push_back(Deed::Write(*number, bytes)),
-                    ConnectionOutput::Read(_) => {}
+                    ConnectionOutput::Secure(_) | ConnectionOutput::Read(_) => {}
                     ConnectionOutput::Close(how) => self.deeds.push_back(Deed::Close(*number, how)),
                 }
             }

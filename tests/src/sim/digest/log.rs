@@ -253,6 +253,7 @@ impl From<&IoEvent> for WireOp {
                 assert_eq!(*peer, Peer::default(), "peers are not recorded");
                 Self::Opened
             }
+            IoEvent::Secured => panic!("TLS is not recorded"),
             IoEvent::Read(bytes) => Self::Bytes(bytes.iter().copied().map(char::from).collect()),
             IoEvent::ReadClosed => Self::Eof,
             IoEvent::Written(n) => Self::Written(*n),

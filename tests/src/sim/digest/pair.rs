@@ -263,7 +263,7 @@ impl Pair {
                     self.command(key, answer);
                 }
                 Action::Event(server::Event::Cancelled(key)) => drop(self.app.tasks.remove(&key)),
-                Action::Event(_) | Action::Open(..) | Action::Read(..) | Action::Notice(..) => {}
+                Action::Event(_) | Action::Open(..) | Action::Secure(..) | Action::Read(..) | Action::Notice(..) => {}
             }
         }
     }

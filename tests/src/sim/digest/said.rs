@@ -58,6 +58,7 @@ impl Said {
                     _ => pieces.push(Piece::Bytes(bytes.to_vec())),
                 }
             }
+            Action::Secure(connection, name) => self.other(connection.0, format!("secure {name}")),
             Action::Close(connection, how) => self.other(connection.0, of_shutdown(*how).into()),
             Action::Read(..) | Action::Notice(..) | Action::Event(_) => {}
         }

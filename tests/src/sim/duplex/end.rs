@@ -254,7 +254,7 @@ impl World {
             self.trace(|| format!("server -> {action:?}"));
             assert!(!self.end.is_over, "nothing follows the end of the server");
             match action {
-                Action::Open(..) | Action::Notice(..) => panic!("a server emits no {action:?}"),
+                Action::Open(..) | Action::Secure(..) | Action::Notice(..) => panic!("a server emits no {action:?}"),
                 Action::Read(channel, reads) => self.read_at_server(channel, reads),
                 Action::Write(channel, bytes) => {
                     if let Some(link) = self.net.link_at(channel) {

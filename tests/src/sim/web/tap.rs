@@ -193,7 +193,7 @@ impl Tap {
                     }
                 }
             }
-            Action::Read(..) | Action::Close(..) | Action::Notice(..) | Action::Event(_) => {}
+            Action::Secure(..) | Action::Read(..) | Action::Close(..) | Action::Notice(..) | Action::Event(_) => {}
         }
     }
 

@@ -43,6 +43,7 @@ pub(super) enum Output {
 fn sorted<E>(action: Action<E>) -> Result<(ConnectionId, Output), Option<E>> {
     Ok(match action {
         Action::Open(id, endpoint) => (id, Output::Open(endpoint)),
+        Action::Secure(id, name) => (id, Output::Act(ConnectionOutput::Secure(name))),
         Action::Write(id, bytes) => (id, Output::Act(ConnectionOutput::Write(bytes))),
         Action::Read(id, reads) => (id, Output::Act(ConnectionOutput::Read(reads))),
         Action::Close(id, how) => (id, Output::Act(ConnectionOutput::Close(how))),

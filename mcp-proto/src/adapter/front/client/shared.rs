@@ -8,6 +8,7 @@ use crate::adapter::client_core::{ClientCore, ClientTask};
 use crate::adapter::client_options::{ClientCallbacks, ClientEventCallback, ClientOptions, NoticeCallback};
 use crate::adapter::os::{Clock, seed};
 use crate::adapter::sync::{Mutex, MutexGuard, lock};
+use crate::adapter::tls::TlsConnector;
 use crate::adapter::watch::Watchers;
 use crate::client::{ClientConfig, Event, Termination};
 use crate::error::Refusal;
@@ -36,6 +37,7 @@ const MAX_END_TIME: Duration = Duration::from_secs(3600);
 pub(in crate::adapter::front) struct ClientShared {
     pub(in crate::adapter::front) clock: Clock,
     pub(super) delay: Delay,
+    connector: TlsConnector,
     state: Mutex<ClientState>,
     /// Waiters for the start or the end of the client.
     watchers: Watchers,
@@ -119,7 +121,8 @@ impl ClientShared {
                 exit: None,
                 on_drop: None,
             };
-            Self { clock, delay, state: Mutex::new(state), watchers: Watchers::default() }
+            let connector = options.connector();
+            Self { clock, delay, connector, state: Mutex::new(state), watchers: Watchers::default() }
         }))
     }
 
@@ -155,6 +158,11 @@ impl ClientShared {
             self.watchers.wake();
         }
         (changed, has_task)
+    }
+
+    /// Returns how a connection begins TLS.
+    pub(in crate::adapter::front) fn connector(&self) -> TlsConnector {
+        self.connector.clone()
     }
 
     /// Returns the destination of a program's standard error.

@@ -191,7 +191,7 @@ impl Tasks {
                 self.reads.push(reads);
                 None
             }
-            ConnectionOutput::Close(_) => None,
+            ConnectionOutput::Secure(_) | ConnectionOutput::Close(_) => None,
         });
         written.map(|status| String::from_utf8_lossy(&status).parse().expect("a status")).collect()
     }

@@ -1,0 +1,46 @@
+//! The errors of the library as failures.
+
+use crate::exchange::{TlsFailure, TlsFailureKind};
+use alloc::string::ToString;
+use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
+
+/// Returns the failure that an error of a session is. Of a certificate, the kind says as much as
+/// the words of the library around its error.
+pub(super) fn failure(error: &Error) -> TlsFailure {
+    let detail = match error {
+        Error::InvalidCertificate(error) => error.to_string(),
+        error => error.to_string(),
+    };
+    TlsFailure::new(kind(error), detail)
+}
+
+fn kind(error: &Error) -> TlsFailureKind {
+    match error {
+        Error::InvalidCertificate(error) => of_certificate(error),
+        Error::NoCertificatesPresented => TlsFailureKind::BadCertificate,
+        Error::PeerIncompatible(_) | Error::NoApplicationProtocol => TlsFailureKind::Incompatible,
+        Error::AlertReceived(
+            AlertDescription::ProtocolVersion
+            | AlertDescription::HandshakeFailure
+            | AlertDescription::NoApplicationProtocol
+            | AlertDescription::InsufficientSecurity,
+        ) => TlsFailureKind::Incompatible,
+        Error::AlertReceived(_) => TlsFailureKind::Refused,
+        Error::InvalidMessage(InvalidMessage::InvalidContentType) => TlsFailureKind::NotTls,
+        Error::InvalidMessage(InvalidMessage::UnknownProtocolVersion) => TlsFailureKind::NotTls,
+        _ => TlsFailureKind::Violation,
+    }
+}
+
+fn of_certificate(error: &CertificateError) -> TlsFailureKind {
+    match error {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => TlsFailureKind::Expired,
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => TlsFailureKind::NotYetValid,
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            TlsFailureKind::WrongName
+        }
+        CertificateError::UnknownIssuer => TlsFailureKind::UnknownIssuer,
+        CertificateError::Revoked => TlsFailureKind::Revoked,
+        _ => TlsFailureKind::BadCertificate,
+    }
+}
