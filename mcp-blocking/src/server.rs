@@ -93,6 +93,22 @@ pub fn serve_http(service: impl Into<Service>, address: impl ToSocketAddrs) -> i
     Ok(server)
 }
 
+/// Like [`serve_http`], with TLS: see [`Server::listen_https`].
+///
+/// # Errors
+/// As [`Server::listen_http`].
+#[cfg(feature = "rustls")]
+pub fn serve_https(
+    service: impl Into<Service>,
+    address: impl ToSocketAddrs,
+    tls: impl Into<TlsAcceptor>,
+) -> io::Result<Server> {
+    let Service { router, options } = service.into();
+    let server = Server::new(router, options)?;
+    server.listen_https(address, tls)?;
+    Ok(server)
+}
+
 /// Serves a Unix domain socket at this path, for any number of clients, with newline-delimited
 /// messages: see [`Server::listen_unix`].
 ///

@@ -119,6 +119,8 @@ pub use mcp_proto::{
 pub use rustls;
 #[cfg(feature = "http")]
 pub use server::serve_http;
+#[cfg(feature = "rustls")]
+pub use server::serve_https;
 #[cfg(unix)]
 pub use server::serve_unix;
 pub use server::{Server, serve, serve_stdio};

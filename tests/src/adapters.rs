@@ -8,11 +8,13 @@ use mcp_proto::input::CallId;
 use mcp_proto::route::IntoOutput;
 use mcp_proto::stats::{ClientStats, ServerStats};
 use mcp_proto::{Call, CallError, Cx, LogLevel, Object, Progress, Refusal, Router, ServerInfo, Tool, ToolError, Watch};
+use rustls::ServerConfig;
 use serde::de::DeserializeOwned;
 use smol::future::FutureExt;
 use smol::{Timer, block_on};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum time for a driver to end after its client.
@@ -102,6 +104,23 @@ impl Adapter {
         Ok(match self {
             Self::Blocking => Server::Blocking(mcp_blocking::serve_http(service, &addresses[..])?),
             Self::Smol => Server::Smol(block_on(mcp_smol::serve_http(service, &addresses[..]))?),
+        })
+    }
+
+    /// The same, with TLS.
+    ///
+    /// # Errors
+    /// It cannot listen.
+    pub fn serve_https(
+        self,
+        service: impl Into<Service>,
+        address: impl ToSocketAddrs,
+        tls: Arc<ServerConfig>,
+    ) -> io::Result<Server> {
+        let addresses: Vec<SocketAddr> = address.to_socket_addrs()?.collect();
+        Ok(match self {
+            Self::Blocking => Server::Blocking(mcp_blocking::serve_https(service, &addresses[..], tls)?),
+            Self::Smol => Server::Smol(block_on(mcp_smol::serve_https(service, &addresses[..], tls))?),
         })
     }
 

@@ -111,7 +111,8 @@ impl Transfer {
         Self::new(TransferPhase::Open(Ending::accepted()))
     }
 
-    /// Sets how a client begins TLS, if the engine asks for it. Default: as [`TlsConnector`] has it.
+    /// Sets how a client begins TLS, if the engine asks for it. Default: as [`TlsConnector`]
+    /// has it.
     #[must_use]
     pub fn with_connector(mut self, connector: TlsConnector) -> Self {
         self.connector = Some(connector);

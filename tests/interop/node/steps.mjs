@@ -214,9 +214,9 @@ async function ask(what) {
 // Runs all steps. A step that does not apply says `false` and has no line.
 export async function run(connect) {
     const [mode, revision, target, ...args] = process.argv.slice(2);
-    const web = target.startsWith('http:');
+    const web = /^https?:/.test(target);
     const sse = web && target.endsWith('/sse');
-    const webSocket = target.startsWith('ws:');
+    const webSocket = /^wss?:/.test(target);
     const server = web || webSocket ? { url: new URL(target), sse, webSocket } : { command: target, args, stderr: 'inherit' };
     const context = { mode, revision, web, sse, legacy: revision < '2026-07-28', connect: () => connect(mode, server) };
     context.resumes = revision === '2025-11-25' && mode !== 'stateless' && !sse;

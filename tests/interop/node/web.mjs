@@ -1,7 +1,10 @@
 // What the servers have in common over HTTP. Each tells its answers as lines `METHOD STATUS`, with ` after ID` where the client has asked
 // for the rest of a stream, and the end of each stream that was asked for as `GET ended`.
 import { randomUUID } from 'node:crypto';
-import { createServer } from 'node:http';
+import { readFileSync } from 'node:fs';
+import { createServer as createPlain } from 'node:http';
+import { createServer as createSecure } from 'node:https';
+import { join } from 'node:path';
 import { Readable } from 'node:stream';
 
 const [port, ...flags] = process.argv.slice(2);
@@ -67,6 +70,16 @@ export function sessions(begin) {
         }
         await transport.handleRequest(request, response);
     };
+}
+
+// A server with TLS, if there is a folder with a certificate.
+function createServer(respond) {
+    const folder = process.env.INTEROP_TLS;
+    if (!folder) {
+        return createPlain(respond);
+    }
+    const [cert, key] = ['cert.pem', 'key.pem'].map((name) => readFileSync(join(folder, name)));
+    return createSecure({ cert, key }, respond);
 }
 
 // Serves a port of loopback until it is interrupted. Returns the server.

@@ -16,11 +16,11 @@ LARGE = 1 << 20
 TOOLS = ["add", "cancelled", "change", "consult", "count", "echo", "fail", "greet", "log", "note", "page", "poll", "print"]
 TOOLS += ["roots", "sample", "touch", "wait"]
 # Whether the server is at a URL, and not a program.
-web = sys.argv[3].startswith("http:")
+web = sys.argv[3].startswith(("http:", "https:"))
 # Whether it speaks HTTP+SSE there.
 sse = web and sys.argv[3].endswith("/sse")
 # Whether it speaks over a WebSocket there.
-web_socket = sys.argv[3].startswith("ws:")
+web_socket = sys.argv[3].startswith(("ws:", "wss:"))
 # Whether the client can come back for the rest of a stream.
 resumes = not sse and sys.argv[1] != "stateless" and sys.argv[2] == "2025-11-25"
 

@@ -7,6 +7,7 @@ stream that was asked for as `GET ended`. `--store`: it keeps what it sends, so 
 
 import argparse
 import asyncio
+import os
 from collections import Counter
 
 import uvicorn
@@ -139,4 +140,6 @@ def options():
 
 
 def serve(app, port):
-    uvicorn.run(telling(app), host="127.0.0.1", port=port, log_level="warning")
+    folder = os.environ.get("INTEROP_TLS")
+    tls = {"ssl_certfile": f"{folder}/cert.pem", "ssl_keyfile": f"{folder}/key.pem"} if folder else {}
+    uvicorn.run(telling(app), host="127.0.0.1", port=port, log_level="warning", **tls)

@@ -4,7 +4,8 @@
 //! [--newest] [--adapter NAME] [WORDS]` runs only the peers whose name, followed by `server` or
 //! `client`, contains the words. `--steps` prints all steps. `--newest` runs only the newest
 //! TypeScript and Python peers and installs nothing else. `--adapter` runs only one of our
-//! adapters, `blocking` or `smol`.
+//! adapters, `blocking` or `smol`. `--tls` runs the lines over HTTP with TLS, of the peers whose
+//! programs are our own.
 //!
 //! Prints the matrix: a line for each peer, era and adapter. Those over stdio come first, one by
 //! one, since they check all descendants of this process. Those over HTTP run several at once,
@@ -13,7 +14,7 @@
 
 use std::collections::BTreeSet;
 use std::env;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -27,7 +28,7 @@ use mcp_tests::interop::clients::{self, Client, Ours, Reach, clients};
 use mcp_tests::interop::servers::{Server, servers};
 use mcp_tests::interop::setup::{Installed, Which};
 use mcp_tests::interop::steps;
-use mcp_tests::interop::{Mark, Row, Shows, setup, web};
+use mcp_tests::interop::{Mark, Row, Shows, setup, tls, web};
 
 /// Number of lines over HTTP that run at once.
 const AT_ONCE: usize = 3;
@@ -62,6 +63,12 @@ impl Plan<'_> {
         }
     }
 
+    /// Returns whether the peer can use TLS.
+    fn can_use_tls(&self) -> bool {
+        let name = self.name();
+        self.is_web() && !name.starts_with("server-everything") && !name.starts_with("rmcp")
+    }
+
     /// Returns how the two connect.
     fn how(&self) -> String {
         match self {
@@ -91,6 +98,7 @@ impl Plan<'_> {
 struct Chosen {
     steps: bool,
     newest: bool,
+    tls: bool,
     only: Option<Adapter>,
     words: String,
 }
@@ -102,6 +110,7 @@ impl Chosen {
             match arg.as_str() {
                 "--steps" => chosen.steps = true,
                 "--newest" => chosen.newest = true,
+                "--tls" => chosen.tls = true,
                 "--adapter" => {
                     let known = Adapter::named(&args.next().unwrap_or_default());
                     chosen.only = Some(known.ok_or("--adapter takes blocking or smol")?);
@@ -125,6 +134,9 @@ fn main() -> ExitCode {
 
 fn run() -> Result<bool, String> {
     let chosen = Chosen::read(env::args().skip(1))?;
+    if chosen.tls && !tls::is_on() {
+        return run_again_with_tls();
+    }
     let began = Instant::now();
     let installed = setup::install(if chosen.newest { Which::Newest } else { Which::All })?;
     println!("installed in {} s", began.elapsed().as_secs());
@@ -142,7 +154,7 @@ fn run() -> Result<bool, String> {
     for (client, adapter) in clients.iter().flat_map(|client| adapters.iter().map(move |adapter| (client, *adapter))) {
         plans.extend(client.reached.iter().map(|reached| Plan::Meet(client, *reached, adapter)));
     }
-    plans.retain(|plan| chosen.peer(&plan.name()));
+    plans.retain(|plan| chosen.peer(&plan.name()) && (!chosen.tls || plan.can_use_tls()));
     let (web, stdio): (Vec<Plan<'_>>, Vec<Plan<'_>>) = plans.into_iter().partition(Plan::is_web);
     let mut rows = Vec::new();
     let mut show = |plan: Plan<'_>, row: Row| {
@@ -191,6 +203,14 @@ fn run() -> Result<bool, String> {
     println!("took {} s", began.elapsed().as_secs());
     println!("interop: {} passed, {} failed", sum.0, sum.1);
     Ok(sum.1 == 0 && sum.0 > 0)
+}
+
+/// Runs this program with certificates in its environment.
+fn run_again_with_tls() -> Result<bool, String> {
+    let (program, folder) = (env::current_exe(), setup::place("tls"));
+    let mut again = Command::new(program.map_err(|why| why.to_string())?);
+    again.args(env::args_os().skip(1)).envs(tls::environment(&folder?)?);
+    again.status().map(|status| status.success()).map_err(|why| why.to_string())
 }
 
 /// Returns the known deviations in a row.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use mcp_proto::client::HttpTransport;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::SOON;
+use super::{SOON, tls};
 
 /// Placeholder for the port in the arguments and the environment of a server.
 pub const PORT: &str = "{port}";
@@ -45,10 +45,11 @@ impl Transport {
 
     /// Returns the URL of a server with this address.
     pub(super) fn url(self, address: SocketAddr) -> String {
+        let s = if tls::is_on() { "s" } else { "" };
         match self {
-            Self::Streamable => format!("http://{address}/mcp"),
-            Self::Sse => format!("http://{address}/sse"),
-            Self::WebSocket => format!("ws://{address}/mcp"),
+            Self::Streamable => format!("http{s}://{address}/mcp"),
+            Self::Sse => format!("http{s}://{address}/sse"),
+            Self::WebSocket => format!("ws{s}://{address}/mcp"),
         }
     }
 }

@@ -21,6 +21,7 @@ pub mod setup;
 pub mod steps;
 #[cfg(test)]
 mod tests;
+pub mod tls;
 pub mod web;
 mod web_steps;
 

@@ -83,7 +83,11 @@ impl Offer {
     /// The error of the operating system.
     pub fn serve_http(&self, port: u16) -> io::Result<()> {
         let options = ServerOptions::new().on_event(|event| tell(&event));
-        let server = self.adapter.serve_http((self.router(), options), (Ipv4Addr::LOCALHOST, port))?;
+        let (service, address) = ((self.router(), options), (Ipv4Addr::LOCALHOST, port));
+        let server = match super::tls::server() {
+            Some(tls) => self.adapter.serve_https(service, address, tls)?,
+            None => self.adapter.serve_http(service, address)?,
+        };
         println!("LISTENING {}", server.address());
         server.wait();
         Ok(())

@@ -160,7 +160,7 @@ pub(crate) fn cargo() -> Command {
 }
 
 /// Returns the directory of an installation, below the target directory.
-pub(crate) fn place(name: &str) -> Result<PathBuf, String> {
+pub fn place(name: &str) -> Result<PathBuf, String> {
     Ok(target()?.with_file_name("interop").join(name))
 }
 
