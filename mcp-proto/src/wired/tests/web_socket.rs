@@ -6,7 +6,7 @@ mod room;
 use super::net::Net;
 use crate::Limits;
 use crate::client::{self, ClientConfig, Policy};
-use crate::error::CallError;
+use crate::error::{CallError, DiagnosticKind};
 use crate::exchange::*;
 use crate::frame::Kind;
 use crate::input::*;
@@ -15,7 +15,7 @@ use crate::model::tools;
 use crate::server::{self, ServerConfig};
 use crate::time::Instant;
 use crate::version::{ProtocolVersion, Versions};
-use crate::wired::{WiredClient, WiredServer};
+use crate::wired::{Connection, ConnectionOutput, WiredClient, WiredServer};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -286,6 +286,20 @@ fn violation_of_a_client_gets_its_code_and_ends_what_runs() {
     }
 }
 
+// covers: WS-B-001, B-270
+#[test]
+fn text_of_two_messages_is_no_message() {
+    let mut peer = ServerPeer::open();
+    for between in ["", " ", "\n", "\r\n"] {
+        peer.read(&frame(TEXT, &[CALL, between.as_bytes(), CALL].concat()));
+        assert!(peer.requests.is_empty(), "{between:?}");
+        let told = peer.events.pop().expect("a diagnostic");
+        assert!(told.contains("BadMessage"), "{told}");
+    }
+    peer.read(&frame(TEXT, CALL));
+    assert_eq!(peer.requests.len(), 1, "the connection goes on");
+}
+
 // covers: WS-B-022, WS-B-006
 #[test]
 fn close_of_a_client_is_answered_with_its_code() {
@@ -356,6 +370,22 @@ fn shutdown_and_revocation_of_a_server_have_their_codes() {
     assert_eq!(peer.closes, [Shutdown::WriteHalf]);
 }
 
+// covers: WS-B-006, S2-40
+#[test]
+fn unsendable_part_closes_with_the_code_of_an_internal_error() {
+    let now = Instant::ZERO;
+    let mut connection = Connection::server(1, Kind::HttpServer, Peer::default(), &Limits::default().frame, now);
+    connection.handle_io(now, IoEvent::Read(HELLO.into()));
+    let (exchange, _) = core::iter::from_fn(|| connection.poll_event()).last().expect("the request");
+    let head = ResponseHead { status: 101, headers: Headers::new() };
+    connection.send(now, exchange, Outbound::Response { head, body: Body::WebSocket(WsDialect::JsonRpc) });
+    while connection.poll_output().is_some() {}
+    connection.send(now, exchange, Outbound::Comment(String::new()));
+    let written = connection.poll_output().expect("a `Close`");
+    assert_eq!(written, ConnectionOutput::Write(Bytes::from_static(&[0x88, 2, 0x03, 0xf3])), "1011");
+    assert_eq!(connection.poll_diagnostic().map(|diagnostic| diagnostic.kind), Some(DiagnosticKind::OutOfPlace));
+}
+
 /// A client, and the bytes that it has written after its handshake.
 struct ClientPeer {
     client: WiredClient,
@@ -419,6 +449,12 @@ impl ClientPeer {
         }
     }
 
+    /// Returns the code of the `Close` that it has written.
+    fn close_code(&self) -> u16 {
+        let mask = &self.written[2..6];
+        u16::from_be_bytes([self.written[6] ^ mask[0], self.written[7] ^ mask[1]])
+    }
+
     fn outcome(&self) -> Option<&CallError> {
         self.events.iter().find_map(|event| match event {
             client::Event::Ended { outcome: Err(error), .. } => Some(error),
@@ -475,7 +511,7 @@ fn wrong_handshake_of_a_server_fails_the_connection() {
     assert!(peer.outcome().is_some());
 }
 
-// covers: WS-C-005, WS-B-024, S2-38, S2-39, S2-41
+// covers: WS-C-005, WS-C-023, WS-B-024, S2-38, S2-39, S2-41
 #[test]
 fn close_of_a_server_reaches_every_waiting_call_once() {
     for (payload, why) in [
@@ -510,7 +546,7 @@ fn close_of_a_server_reaches_every_waiting_call_once() {
     }
 }
 
-// covers: WS-C-023, WS-B-022
+// covers: WS-C-023, WS-B-006, WS-B-022
 #[test]
 fn client_that_closes_waits_for_the_server_for_a_limited_time() {
     for answers in [true, false] {
@@ -519,6 +555,7 @@ fn client_that_closes_waits_for_the_server_for_a_limited_time() {
         peer.client.close(peer.now);
         peer.drain();
         assert_eq!((peer.written[0], peer.written[1] & 0x7f), (0x88, 2));
+        assert_eq!(peer.close_code(), 1000);
         assert_eq!(peer.closes, []);
         if answers {
             peer.read(&[0x88, 2, 3, 232]);
@@ -619,7 +656,5 @@ fn limits_of_messages_hold_for_a_client() {
     peer.read(response.as_bytes());
     peer.written.clear();
     peer.read(&[0x81, 65]);
-    let mask = &peer.written[2..6];
-    let code = [peer.written[6] ^ mask[0], peer.written[7] ^ mask[1]];
-    assert_eq!((peer.written[0], code), (0x88, 1009_u16.to_be_bytes()));
+    assert_eq!((peer.written[0], peer.close_code()), (0x88, 1009));
 }

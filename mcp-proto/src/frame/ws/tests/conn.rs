@@ -43,6 +43,22 @@ fn check_rest(conn: &mut Conn) {
 
 // covers: WS-S-013
 #[test]
+fn bytes_after_the_handshake_are_the_first_frame() {
+    let (_, request, _) = handshake();
+    let bytes = [&request, &Reader::Server.wire(&[(0x81, TEXT)])[..]].concat();
+    // The frame is read with the request, in part or as a whole.
+    for end in request.len()..=bytes.len() {
+        let mut server = Conn::new(Kind::HttpServer, &FrameLimits::default());
+        server.bytes(Bytes::copy_from_slice(&bytes[..end]));
+        accept(&mut server);
+        server.bytes(Bytes::copy_from_slice(&bytes[end..]));
+        assert!(matches!(server.poll_item(), Some(Inbound::Message(_))), "{end}");
+        assert!(server.poll_item().is_none() && server.at_boundary());
+    }
+}
+
+// covers: WS-S-013
+#[test]
 fn end_reported_before_the_handshake_is_read_is_kept() {
     let (mut client, request, response) = handshake();
     client.bytes([&response, &Reader::Client.wire(&[(0x81, TEXT)])[..]].concat().into());

@@ -192,11 +192,3 @@ fn subprotocol_is_answered_if_it_was_offered() {
         assert!(check_response(&head, &key([0; 16]), WsDialect::JsonRpc, support()).is_err());
     }
 }
-
-// covers: WS-S-013
-#[test]
-fn bytes_after_the_handshake_are_the_first_frame() {
-    let (mut codec, mut out) = (Reader::Server.codec(MAX), ShortQueue::new());
-    codec.bytes(frame(0x81, Some(KEY), b"first").into());
-    assert_eq!(codec.poll(&mut out), Some(text("first")));
-}

@@ -20,7 +20,7 @@ fn examples_of_the_standard_are_read() {
     client(&[b"\x81\x7f\0\0\0\0\0\x01\0\0", "x".repeat(65536).as_bytes()].concat(), &[text(&"x".repeat(65536))]);
 }
 
-// covers: WS-B-016
+// covers: WS-B-016, B-270
 #[test]
 fn frame_with_a_mask_of_the_wrong_side_fails() {
     for first in [0x81, 0x01, 0x89, 0x8a, 0x88] {
@@ -99,7 +99,7 @@ fn control_frame_has_at_most_125_bytes() {
     assert_eq!(seen.items, [WsItem::Ping(Bytes::copy_from_slice(&most))]);
 }
 
-// covers: WS-B-019, WS-B-020
+// covers: WS-B-019, WS-B-020, B-270
 #[test]
 fn fragments_are_joined_around_control_frames() {
     check(&[(0x01, b"a"), (0x00, b"b"), (0x00, b""), (0x80, b"c")], &[text("abc")]);

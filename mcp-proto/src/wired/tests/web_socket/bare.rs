@@ -1,7 +1,7 @@
 //! The dialect of bare calls: both engines joined, and each side against scripted bytes.
 
 use super::*;
-use crate::error::{DiagnosticKind, Refusal};
+use crate::error::Refusal;
 use crate::rpc::Object;
 use serde_json::{Value, json};
 
@@ -138,6 +138,10 @@ fn call_is_an_object_with_a_number_that_counts() {
     assert_eq!(peer.outcomes(), [Ok(r#"{"content":[]}"#.to_string()), Err("MCP error -32000: no".to_string())]);
     peer.say(&json!({"jsonrpc": "2.0", "id": 3, "result": {"content": []}}));
     assert_eq!(peer.outcomes().len(), 2);
+    // The numbers of calls that have ended do not return.
+    peer.client.call(peer.now, tools::call("now")).unwrap();
+    peer.drain();
+    assert_eq!(peer.texts(), [json!({"id": 4, "name": "now"})]);
 }
 
 // covers: S2-37, WS-C-004
@@ -176,7 +180,7 @@ fn ping_of_a_server_of_mcp_is_answered() {
     assert_eq!(peer.texts(), [json!({"jsonrpc": "2.0", "id": "p", "result": {}})]);
 }
 
-// covers: S2-38, S2-41, WS-C-005
+// covers: S2-32, S2-36, S2-38, S2-41, WS-C-002, WS-C-003, WS-C-005
 #[test]
 fn loss_of_the_connection_ends_every_bare_call_once() {
     let mut peer = ClientPeer::bare();
