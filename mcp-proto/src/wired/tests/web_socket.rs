@@ -82,7 +82,7 @@ fn conversation_over_a_websocket_is_independent_of_pieces() {
     }
 }
 
-// covers: S2-33, S2-35, WS-C-007
+// covers: WS-B-001, S2-33, S2-35, WS-C-007
 #[test]
 fn handshake_names_the_host_and_has_the_given_fields() {
     let mut config = config(Policy::Auto);

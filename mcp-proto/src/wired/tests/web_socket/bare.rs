@@ -226,7 +226,7 @@ fn challenge_of_the_handshake_is_answered_for_bare_calls() {
     challenge_is_answered_once(bare());
 }
 
-// covers: S2-33, S2-34, S2-39, S2-42
+// covers: WS-B-001, S2-33, S2-34, S2-39, S2-42
 #[test]
 fn server_reads_bare_calls_where_no_subprotocol_is_offered() {
     let mut peer = ServerPeer::server(server_config(serves_bare));
@@ -255,4 +255,26 @@ fn server_reads_bare_calls_where_no_subprotocol_is_offered() {
     assert!(peer.requests.is_empty());
     peer.read(&frame(TEXT, CALL));
     assert_eq!(peer.requests.len(), 1);
+}
+
+// covers: WS-B-001, S2-33
+#[test]
+fn server_reads_bare_calls_only_if_it_is_configured_to() {
+    for offer in ["", "Sec-WebSocket-Protocol: mcp\r\n"] {
+        let mut peer = ServerPeer::server(server_config(|_| {}));
+        peer.read(HELLO.replace("Connection: ", &format!("{offer}Connection: ")).as_bytes());
+        let client = json!({"name": "c", "version": "1"});
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
+        for message in [
+            json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}),
+            json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+            json!({"id": 1, "name": "t"}),
+        ] {
+            peer.read(&frame(TEXT, message.to_string().as_bytes()));
+        }
+        assert!(peer.requests.is_empty(), "{offer}");
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "t"}});
+        peer.read(&frame(TEXT, call.to_string().as_bytes()));
+        assert_eq!(peer.requests.len(), 1, "{offer}");
+    }
 }
