@@ -645,7 +645,42 @@ fn verdict_for_http_sse_is_tried_first_and_may_be_wrong() {
     http.assert_at_rest();
 }
 
-// covers: B-264, S4-04
+// covers: S4-04, S4-09
+#[test]
+fn undecodable_event_ends_neither_the_stream_nor_a_call() {
+    let mut http = Http::sse_ready(|_| {});
+    let call = http.rig.echo();
+    let (post, id) = http.last();
+    http.refuse(post, 202);
+    let stream = stream_of(&http);
+    let data = Data::Invalid(parse(Bytes::from_static(b"{"), 128).unwrap_err());
+    http.item(stream, Inbound::Event(SseEvent { id: Some("4".into()), retry: None, data }));
+    let [Event::Diagnostic(diagnostic)] = &http.rig.events[..] else { panic!("{:?}", http.rig.events) };
+    assert_eq!(diagnostic.kind, DiagnosticKind::BadMessage);
+    let text = diagnostic.to_string();
+    assert!(text.ends_with("; on the stream of http://127.0.0.1:8000/mcp?x=1 after the event 4"), "{text}");
+    http.on_stream(&result(&id));
+    assert!(http.rig.outcome(call).is_ok());
+    assert!(!http.rig.aborted.contains(&stream));
+}
+
+// covers: S4-13
+#[test]
+fn broken_streams_cause_no_diagnostics() {
+    let mut http = Http::sse_ready(|config| config.timeout = None);
+    http.rig.echo();
+    for _ in 0..20 {
+        http.cut();
+        http.wait_for_attempt();
+        http.open_at("/m?s=1");
+        http.item(stream_of(&http), Inbound::End);
+        http.wait_for_attempt();
+        http.open_at("/m?s=1");
+    }
+    assert_eq!(http.rig.diagnostics(), []);
+}
+
+// covers: B-264, S4-13
 #[test]
 fn storm_of_endpoint_events_costs_nothing_but_the_last() {
     let mut http = Http::sse_ready(|_| {});

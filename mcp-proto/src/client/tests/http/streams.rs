@@ -34,8 +34,8 @@ fn attempts(http: &mut Http, time: u64, mut answer: impl FnMut(&mut Http, Exchan
     at
 }
 
-// covers: S1-01, S1-02, S1-05, S1-07, S1-09, S1-13, S1-15, S3-10, S4-09, S4-11, SHTTP-C-018,
-// SHTTP-C-020, SHTTP-C-043, B-023, S0-50
+// covers: S1-01, S1-02, S1-05, S1-07, S1-09, S1-13, S1-15, S3-10, S4-09, S4-11, S4-13,
+// SHTTP-C-018, SHTTP-C-020, SHTTP-C-043, B-023, S0-50
 #[test]
 fn stream_is_resumed_after_the_retry_time_of_the_server() {
     let mut http = Http::legacy(|_| {});
@@ -63,6 +63,7 @@ fn stream_is_resumed_after_the_retry_time_of_the_server() {
     http.stream(third);
     http.numbered(third, "p2", None, Some(&result(&id)));
     assert!(http.rig.outcome(call).is_ok());
+    assert_eq!(http.rig.diagnostics(), [DiagnosticKind::ControlEvent], "of the ping alone");
     // An open stream is aborted after a while.
     http.rig.tick(Duration::from_secs(5));
     assert_eq!(http.rig.aborted.last(), Some(&third));

@@ -58,7 +58,7 @@ fn call_is_a_post_of_its_message_alone() {
     assert_eq!(head.headers.get("accept"), Some("application/json, text/event-stream"));
 }
 
-// covers: S2-23, S2-27
+// covers: S2-23, S2-27, R-17
 #[test]
 fn parts_are_joined_into_the_result() {
     let mut http = Http::tool_stream(|_| {});
@@ -84,7 +84,7 @@ fn parts_are_joined_into_the_result() {
     assert_eq!(http.ended(call), Ok(json!({"content": []})));
 }
 
-// covers: S2-24, S2-30
+// covers: S2-24, S2-30, R-17
 #[test]
 fn content_of_the_end_replaces_that_of_the_parts() {
     let mut http = Http::tool_stream(|_| {});
@@ -105,7 +105,7 @@ fn content_of_the_end_replaces_that_of_the_parts() {
     }
 }
 
-// covers: S2-25, S2-39
+// covers: S2-25, S2-39, R-17
 #[test]
 fn error_event_ends_the_call() {
     let mut http = Http::tool_stream(|_| {});
@@ -257,6 +257,7 @@ fn nothing_but_tools_is_in_the_dialect() {
     assert!(!http.rig.events.iter().any(|event| matches!(event, Event::PingMissed { .. })));
 }
 
+//
 #[test]
 fn events_of_the_dialect_mean_nothing_in_mcp() {
     let mut http = Http::ready();

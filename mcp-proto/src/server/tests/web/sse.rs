@@ -74,6 +74,14 @@ fn stream_names_its_endpoint_and_carries_the_responses() {
     let (responder, _) = site.handed();
     site.complete(responder, "{}");
     assert!(site.said(x)[0].starts_with("200 "));
+    let x = site.bare("GET", client.headers());
+    assert_eq!(site.head(x).status, 200);
+    let x = site.bare("DELETE", client.headers());
+    assert_eq!(site.head(x).status, 200);
+    stream.post(&mut site, &call(8));
+    let (responder, _) = site.handed();
+    site.complete(responder, "{}");
+    assert_eq!(site.said(stream.x), [format!("|{}", answer(8))], "the other sessions go on");
 }
 
 // covers: SSE24-B-011, SSE24-S-003
