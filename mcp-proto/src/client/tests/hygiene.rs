@@ -74,7 +74,7 @@ fn close_is_idempotent_and_ends_calls() {
     }
 }
 
-// covers: S0-31, S0-35, B-120, B-121, B-124, B-290
+// covers: S0-31, S0-35, S2-12, B-120, B-121, B-124, B-290
 #[test]
 fn malformed_input_is_reported_or_fatal_if_configured() {
     let bad = || Inbound::Invalid(parse(Bytes::from_static(b"hello, I am a banner"), 128).unwrap_err());
