@@ -79,13 +79,17 @@ impl HttpLink {
                 if let (ExchangeRole::Request(_, Purpose::Listen), Some(retry)) = (&http.role, retry) {
                     self.events.push_back(LinkEvent::SubscriptionRetry(retry));
                 }
+                let is_refused = http.has_failed();
                 self.note_event(env, exchange, id.as_deref(), retry, &data);
                 match data {
                     Data::None => {}
                     Data::Message(message) => self.on_message(env, exchange, message),
                     Data::Batch(batch) => self.on_batch(env, exchange, batch),
                     Data::Invalid(defect) => self.on_defect(env, exchange, defect),
-                    Data::Other { event, data } if event == "endpoint" && self.is_sse_stream(exchange) => {
+                    // The body of a refusal is not the stream, whatever its media type.
+                    Data::Other { event, data }
+                        if event == "endpoint" && !is_refused && self.is_sse_stream(exchange) =>
+                    {
                         self.on_endpoint(env, exchange, &data);
                     }
                     Data::Other { event, data } if self.on_dialect_event(env, exchange, &event, &data) => {}

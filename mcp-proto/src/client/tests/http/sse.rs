@@ -345,6 +345,21 @@ fn requests_before_the_endpoint_event_end_with_the_stream() {
     assert!(matches!(http.rig.outcome(call), Err(CallError::Timeout { .. })));
 }
 
+// covers: B-261
+#[test]
+fn refused_stream_names_no_endpoint() {
+    let mut http = Http::sse(|_| {});
+    let stream = stream_of(&http);
+    let headers = Headers::new().with("content-type", "text/event-stream");
+    http.item(stream, Inbound::Response(ResponseHead { status: 400, headers }));
+    http.endpoint("/m?s=1");
+    assert_eq!(http.posted(0), ["GET /mcp?x=1 -"], "nothing was posted");
+    http.item(stream, Inbound::End);
+    let e = negotiation(&http);
+    assert!(matches!(e.cause, NegotiationCause::Http(e) if e.status == 400));
+    http.assert_at_rest();
+}
+
 // covers: B-262, B-263, R-22
 #[test]
 fn other_origin_gets_neither_messages_nor_credentials() {
