@@ -193,8 +193,7 @@ impl TlsConnector {
     /// [`TlsFailureKind::WrongName`]: no certificate can be for such a name.
     /// [`TlsFailureKind::Unavailable`] as for [`prepare`](Self::prepare).
     pub fn connect(&self, name: &str) -> Result<Tls, TlsFailure> {
-        // The dot of an absolute name is no part of it (RFC 6066 section 3).
-        self.0.connect(name.strip_suffix('.').unwrap_or(name)).map(Tls::new)
+        self.0.connect(name).map(Tls::new)
     }
 }
 

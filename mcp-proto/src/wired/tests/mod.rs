@@ -5,6 +5,7 @@ mod ladder;
 mod net;
 mod pair;
 mod pool;
+mod securing;
 mod serving;
 mod stats;
 mod web_socket;
