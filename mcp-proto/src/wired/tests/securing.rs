@@ -99,3 +99,15 @@ fn client_that_closes_aborts_the_handshake() {
         "{told:?}"
     );
 }
+
+// covers: WS-C-011
+#[test]
+fn calls_over_a_websocket_wait_for_one_connection() {
+    let mut client = client("wss://localhost/mcp");
+    for _ in 0..3 {
+        client.call(Instant::ZERO, tools::call("x")).expect("it is accepted");
+    }
+    client.handle_io(Instant::ZERO, ID, IoEvent::Opened(Peer::default()));
+    client.call(Instant::ZERO, tools::call("x")).expect("it is accepted");
+    assert_eq!(told(&mut client), ["open localhost 443", "secure localhost"]);
+}
