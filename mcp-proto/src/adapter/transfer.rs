@@ -402,11 +402,18 @@ impl Transfer {
 
     /// Queues bytes of the engine.
     fn write(&mut self, bytes: Bytes) {
-        let Some(tls) = &mut self.tls else { return self.queue.push(bytes) };
-        tls.write(&bytes);
-        self.take_tls();
-        if let Some(tls) = &mut self.tls {
-            tls.wrote(bytes.len());
+        if self.tls.is_none() {
+            return self.queue.push(bytes);
+        }
+        // The engine hears of each part: a peer that reads a large one slowly does not stall.
+        for part in bytes.chunks(SecuredTransfer::PART) {
+            if let Some(tls) = &mut self.tls {
+                tls.write(part);
+            }
+            self.take_tls();
+            if let Some(tls) = &mut self.tls {
+                tls.wrote(part.len());
+            }
         }
     }
 

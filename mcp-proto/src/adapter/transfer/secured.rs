@@ -18,6 +18,10 @@ pub(super) struct SecuredTransfer {
 }
 
 impl SecuredTransfer {
+    /// Maximum number of bytes of the engine in one write: those of a record (RFC 8446 section
+    /// 5.1).
+    pub(super) const PART: usize = 16 << 10;
+
     pub(super) fn new(tls: Tls, is_client: bool) -> Self {
         Self { tls, is_client, queued: 0, taken: 0, writes: VecDeque::new() }
     }

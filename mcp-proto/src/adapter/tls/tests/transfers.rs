@@ -83,7 +83,9 @@ fn engine_counts_its_own_bytes() {
             IoEvent::Written(n) => n,
             other => panic!("{other:?}"),
         });
-        assert_eq!(written.sum::<usize>(), 50_006, "{piece}");
+        let written: Vec<_> = written.collect();
+        assert_eq!(written.iter().sum::<usize>(), 50_006, "{piece}");
+        assert!(piece > 1000 || written.iter().all(|n| *n <= 16 << 10), "progress is reported: {written:?}");
         assert_eq!(driven.server.read.len(), 50_006);
     }
 }
