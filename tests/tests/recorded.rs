@@ -2,17 +2,19 @@
 //! Clients of both adapters, recorded with a real program and with a server that challenges them
 //! and breaks off, and replayed without it.
 
-use mcp_proto::adapter::ClientOptions;
+use mcp_proto::adapter::{ClientOptions, ServerOptions};
 use mcp_proto::client::Policy;
 use mcp_proto::exchange::Program;
 use mcp_proto::input::Authorization;
 use mcp_proto::record::{Recorder, Redaction, Summary, read};
 use mcp_proto::rpc::Object;
-use mcp_proto::{Call, CallError, ElicitResult, Headers, tools};
+use mcp_proto::{Call, CallError, Cx, ElicitResult, Headers, Router, tool, tools};
 use mcp_tests::adapters::{Adapter, AnyTarget};
+use mcp_tests::certificates::{Authority, Leaf};
 use mcp_tests::stub::{EVENTS, SESSION, Step, Stub, good_legacy, say, whole};
 use serde_json::json;
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::future::ready;
 use std::io::{self, BufRead, BufReader, Write};
@@ -139,6 +141,36 @@ fn client_with_threads_is_recorded_and_replayed() {
 #[test]
 fn client_on_smol_is_recorded_and_replayed() {
     each(|policy, recorder| session(Adapter::Smol, program(), policy, recorder));
+}
+
+// covers: S2-21, S2-44
+#[test]
+fn client_over_tls_is_recorded_in_plain_text_and_replayed() {
+    let authority = Authority::new("the tests");
+    for (adapter, redaction) in
+        Adapter::ALL.into_iter().flat_map(|adapter| [(adapter, Redaction::Raw), (adapter, Redaction::Redacted)])
+    {
+        let echo = |_cx: &Cx, arguments: BTreeMap<String, String>| Ok(arguments["text"].clone());
+        let router = Router::new("server", "1").tool(tool("echo"), echo);
+        let service = (router, ServerOptions::new());
+        let server = adapter.serve_https(service, "127.0.0.1:0", authority.server(&Leaf::default())).expect("listens");
+        let file = Memory::default();
+        let options = ClientOptions::new().tls(authority.client()).header("Authorization", SECRET).expect("a field");
+        let options = options.record(file.recorder(redaction));
+        let url = format!("https://localhost:{}/mcp", server.address().port());
+        let client = adapter.connect_driven(url, options).expect("it connects");
+        assert!(client.call(self::echo()).expect("an answer").first_text().is_some_and(|text| text.contains(SECRET)));
+        client.close().expect("in order");
+        let bytes = file.bytes();
+        assert!(replayed(&bytes).outputs > 5);
+        let text = String::from_utf8(bytes).expect("text");
+        assert_eq!(text.contains(SECRET), redaction == Redaction::Raw, "{text}");
+        // The messages and not their encryption, and nothing of the certificates.
+        for part in ["\"Secure\"", "\"Secured\"", "HTTP/1.1 200 OK", "tools/call"] {
+            assert!(text.contains(part), "{part} is missing:\n{text}");
+        }
+        assert!(!text.contains("the tests"), "{text}");
+    }
 }
 
 /// A server behind a URL, with a secret in the URL.
