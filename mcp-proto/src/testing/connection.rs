@@ -39,6 +39,8 @@ pub(super) struct LinkConnection {
     peer: Peer,
     is_program: bool,
     opening: Option<OpeningConnection>,
+    /// The client has asked for TLS, which exists only by name, and was not told.
+    secures: bool,
     client: End,
     /// `None` until the server accepts it, and if it never does.
     server: Option<End>,
@@ -95,6 +97,7 @@ impl LinkConnection {
             peer,
             is_program: matches!(endpoint, Endpoint::Program(_)),
             opening: Some(OpeningConnection { at, is_remote }),
+            secures: false,
             client: End::new(id, Transfer::opening(endpoint)),
             server: None,
             to_server: Pipe::default(),
@@ -125,7 +128,11 @@ impl LinkConnection {
                     log.write(now, side, id, &line);
                 }
             }
-            ConnectionOutput::Secure(name) => log.connection(now, side, id, format_args!("begins TLS with {name}")),
+            ConnectionOutput::Secure(name) => {
+                log.connection(now, side, id, format_args!("begins TLS with {name}"));
+                self.secures = true;
+                return;
+            }
             ConnectionOutput::Close(how) => log.connection(now, side, id, format_args!("close: {how:?}")),
             ConnectionOutput::Read(true) => log.connection(now, side, id, format_args!("reads again")),
             ConnectionOutput::Read(false) => log.connection(now, side, id, format_args!("stops reading")),
@@ -198,6 +205,9 @@ impl LinkConnection {
     }
 
     fn poll_output(&mut self, now: Instant, side: LinkSide, path: Path) -> Option<IoEvent> {
+        if side == LinkSide::Client && core::mem::take(&mut self.secures) {
+            return Some(IoEvent::Secured);
+        }
         let (end, outgoing, _) = self.parts(side);
         let end = end?;
         loop {

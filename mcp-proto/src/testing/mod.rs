@@ -27,8 +27,9 @@
 //! [`unix`](crate::ClientConfig::unix) a Unix socket: each message is a line. With
 //! [`url`](crate::ClientConfig::url) it is Streamable HTTP, HTTP+SSE or WebSocket, as the URL says
 //! and as the router [serves](crate::ServerConfig::sse) it. Nothing leaves the process: no program
-//! is started, and no name is resolved. A server over HTTP answers only to loopback hosts, as in
-//! `http://localhost/mcp`, unless [`ServerConfig::hosts`](crate::ServerConfig::hosts) has others.
+//! is started, no name is resolved, and the TLS of `https` and `wss` succeeds at once without any
+//! cryptography. A server over HTTP answers only to loopback hosts, as in `http://localhost/mcp`,
+//! unless [`ServerConfig::hosts`](crate::ServerConfig::hosts) has others.
 //!
 //! A handler that waits for a time uses [`Time`]. A future that waits for anything else, such as a
 //! thread or a socket, is polled when it is woken, but the link does not wait for it.

@@ -1,6 +1,6 @@
 //! Connections: their breaks and stalls, their latency, and their end.
 
-use super::{all_configs, link, offering, over_http, text};
+use super::{all_configs, link, offering, over_http, text, web_socket};
 use crate::client::{Event, Policy, Restart, Termination};
 use crate::exchange::{Closed, ExitStatus, Program, Sent};
 use crate::testing::pipe::CAPACITY;
@@ -121,6 +121,19 @@ fn latency_delays_each_direction() {
         assert!(link.wait(&call).is_ok());
         // To open a socket, the negotiation, and the call take a round trip each.
         assert_eq!(link.now(), Instant::new(latency * trips), "{}", link.log());
+    }
+}
+
+#[test]
+fn tls_succeeds_at_once() {
+    for url in ["https://localhost/mcp", "https://localhost/sse"]
+        .into_iter()
+        .chain(web_socket().map(|_| "wss://localhost/mcp"))
+    {
+        let mut link = link(ClientConfig::url(url).expect("it is a URL"));
+        let call = link.call(tools::call("hello")).expect("it is accepted");
+        assert_eq!(text(link.wait(&call)).as_deref(), Ok("hello"), "{}", link.log());
+        assert!(has_line(&link, &["client", "begins TLS with localhost"]), "{}", link.log());
     }
 }
 
