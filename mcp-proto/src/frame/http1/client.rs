@@ -46,6 +46,14 @@ enum ResponseReading {
 /// The beginning of every response.
 const HTTP: &[u8] = b"HTTP/";
 const NOT_HTTP: &str = "the response is not HTTP";
+/// The first byte of an alert, with which TLS answers plain text (RFC 8446 section 5.1).
+const ALERT: u8 = 21;
+const TLS: &str = "the server speaks TLS: the URL must begin with `https` or `wss`";
+
+/// Returns the fault of a response that begins with this byte, in place of [`HTTP`].
+fn not_http(first: Option<u8>) -> String {
+    if first == Some(ALERT) { TLS } else { NOT_HTTP }.into()
+}
 
 impl ClientCodec {
     pub(in super::super) fn new(limits: Arc<FrameLimits>, support: HttpSupport) -> Self {
@@ -141,7 +149,10 @@ impl ClientCodec {
                         None => match gather.poll(&mut self.input, &self.limits) {
                             Ok(Some(head)) => self.begin(&head, head_only, interim),
                             // A server of another protocol may wait for us after a line of its own.
-                            Ok(None) | Err(_) if !gather.begins_with(HTTP) => return self.fail(NOT_HTTP.into()),
+                            Ok(None) | Err(_) if !gather.begins_with(HTTP) => {
+                                let why = not_http(gather.first());
+                                return self.fail(why);
+                            }
                             Ok(None) if self.eof && !self.at_boundary() => {
                                 return self.fail("the response head is cut short".into());
                             }
@@ -172,7 +183,7 @@ impl ClientCodec {
     /// Returns `None` for an interim response, which is ignored.
     fn begin(&mut self, bytes: &[u8], head_only: bool, interim: usize) -> Result<Option<ResponseHead>, String> {
         if !bytes.starts_with(HTTP) {
-            return Err(NOT_HTTP.into());
+            return Err(not_http(bytes.first().copied()));
         }
         let (status, old, headers) = head::read_response(bytes, &self.limits).map_err(|defect| defect.why)?;
         match status {

@@ -46,6 +46,11 @@ impl Gather {
         self.head.capacity()
     }
 
+    /// Returns the first byte of the head so far.
+    pub(super) fn first(&self) -> Option<u8> {
+        self.head.first().copied()
+    }
+
     /// Returns whether the head so far matches this start.
     pub(super) fn begins_with(&self, start: &[u8]) -> bool {
         let there = start.len().min(self.head.len());

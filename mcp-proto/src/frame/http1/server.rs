@@ -60,6 +60,10 @@ enum ResponseFraming {
     Close,
 }
 
+/// The first byte of a client that begins with TLS (RFC 8446 section 5.1).
+const HANDSHAKE: u8 = 22;
+const TLS: &str = "the client speaks TLS, and this port plain HTTP";
+
 impl ServerCodec {
     pub(in super::super) fn new(limits: Arc<FrameLimits>, support: HttpSupport) -> Self {
         Self {
@@ -155,7 +159,10 @@ impl ServerCodec {
             RequestReading::Nothing => None,
             RequestReading::Body(_) if self.held => None,
             RequestReading::Head(gather) => {
-                if let Some(len) = gather.whole_request(&self.input, &self.limits) {
+                let first = self.input.front().and_then(|front| front.first());
+                if first != Some(&HANDSHAKE)
+                    && let Some(len) = gather.whole_request(&self.input, &self.limits)
+                {
                     let mut input = mem::take(&mut self.input);
                     let begun = self.begin(input.front().and_then(|front| front.get(..len)).unwrap_or_default());
                     input.skip(len);
@@ -181,6 +188,8 @@ impl ServerCodec {
     fn poll_head(&mut self) -> Option<Inbound> {
         let RequestReading::Head(gather) = &mut self.reading else { return None };
         match gather.poll_request(&mut self.input, &self.limits) {
+            Ok(Some(head)) if head.first() == Some(&HANDSHAKE) => Some(self.give_up(defect(400, TLS))),
+            Ok(None) | Err(_) if gather.first() == Some(HANDSHAKE) => Some(self.give_up(defect(400, TLS))),
             Ok(Some(head)) => Some(self.begin(&head).unwrap_or_else(|defect| self.reject(defect))),
             Ok(None) if self.eof && !self.at_boundary() => self.cut("the request head is cut short"),
             Ok(None) => None,

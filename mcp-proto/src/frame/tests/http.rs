@@ -448,3 +448,12 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn client_that_begins_with_tls_gets_the_reason() {
+    let why = BadRequest { status: 400, why: "the client speaks TLS, and this port plain HTTP" };
+    for hello in ["\u{16}", "\u{16}\u{3}\u{1}\u{2}\0", "\u{16}\u{3}\u{1}\n", "\u{16}\r\nHost: h\r\n\r\n"] {
+        let seen = server(hello.as_bytes(), false);
+        assert_eq!(seen.items, [Inbound::Reject(why.clone())], "{hello:?}");
+    }
+}
