@@ -37,7 +37,7 @@ impl Securing {
 
 impl Connection {
     /// Lets the driver begin TLS with the server of this name once the connection is open. Both
-    /// count toward [`FrameLimits::open_timeout`].
+    /// count toward [`open_timeout`](crate::limits::FrameLimits::open_timeout).
     #[must_use]
     pub fn with_tls(mut self, name: Arc<str>) -> Self {
         self.securing = Some(Securing::Waits(name));
