@@ -20,7 +20,7 @@ pub(super) const ROWS: &[Row] = &[
     row("empty lines without end", |b| ends(b, vec![endless("\r\n")], impatient(), late)),
     row("switches protocols", |b| raw(b, vec![say("HTTP/1.1 101 Up\r\nUpgrade: x\r\n\r\n")], "switched")),
     row("a greeting of another protocol", |b| raw(b, vec![say("220 mail.example ESMTP\r\n"), Step::Hold], "not HTTP")),
-    row("an alert of TLS", |b| raw(b, vec![Step::Bytes(b"\x15\x03\x01\x00\x02\x02\x46"), Step::Close], "not HTTP")),
+    row("an alert of TLS", |b| raw(b, vec![Step::Bytes(b"\x15\x03\x01\x00\x02\x02\x46"), Step::Close], "speaks TLS")),
     row("a status of 1000", |b| raw(b, vec![say("HTTP/1.1 1000 No\r\n\r\n")], "the head is not legal")),
     row("a folded header", |b| raw(b, head("X: y\r\n z\r\nContent-Length: 0\r\n"), "not legal")),
     row("both lengths", |b| {
