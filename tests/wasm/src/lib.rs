@@ -217,7 +217,8 @@ pub unsafe extern "C" fn client_poll(client: *mut ClientPort, now: u64) -> u32 {
             Err(why) => (Next::Ended, format!("error: {why}").into()),
         },
         Some(Action::Event(client::Event::Terminated(_))) => (Next::Terminated, Bytes::new()),
-        Some(Action::Read(..) | Action::Notice(..)) => (Next::Other, Bytes::new()),
+        // Its server has no TLS.
+        Some(Action::Secure(..) | Action::Read(..) | Action::Notice(..)) => (Next::Other, Bytes::new()),
         Some(Action::Event(other)) => (Next::Other, format!("{other:?}").into()),
     };
     client.text = text;
