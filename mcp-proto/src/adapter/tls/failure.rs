@@ -4,12 +4,12 @@ use crate::exchange::{TlsFailure, TlsFailureKind};
 use alloc::string::ToString;
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 
-/// Returns the failure that an error of a session is. Of a certificate, the kind says as much as
-/// the words of the library around its error.
+/// Returns the failure that an error of a session is.
 pub(super) fn failure(error: &Error) -> TlsFailure {
     let detail = match error {
-        Error::InvalidCertificate(error) => error.to_string(),
-        error => error.to_string(),
+        // The kind says already that it is about the certificate.
+        Error::InvalidCertificate(why) => why.to_string(),
+        other => other.to_string(),
     };
     TlsFailure::new(kind(error), detail)
 }
@@ -26,8 +26,9 @@ fn kind(error: &Error) -> TlsFailureKind {
             | AlertDescription::InsufficientSecurity,
         ) => TlsFailureKind::Incompatible,
         Error::AlertReceived(_) => TlsFailureKind::Refused,
-        Error::InvalidMessage(InvalidMessage::InvalidContentType) => TlsFailureKind::NotTls,
-        Error::InvalidMessage(InvalidMessage::UnknownProtocolVersion) => TlsFailureKind::NotTls,
+        Error::InvalidMessage(InvalidMessage::InvalidContentType | InvalidMessage::UnknownProtocolVersion) => {
+            TlsFailureKind::NotTls
+        }
         _ => TlsFailureKind::Violation,
     }
 }
