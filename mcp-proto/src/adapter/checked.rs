@@ -43,17 +43,17 @@ use watch::Watch;
 ///
 /// # Rules
 ///
-/// The time is the `now` that the driver gives. A step with a limit of 2 s takes almost no time on
+/// The time is the `now` that the driver gives. A step with a limit of 10 s takes almost no time on
 /// a working system. [`poll_timeout`](Self::poll_timeout) includes these limits, so a driver that
 /// waits for nothing breaks the rule at its next `handle_timeout`.
 ///
 /// | the driver | text of the panic | limit |
 /// |---|---|---|
 /// | gives a `now` that is not before the last one | `` `now` went back from 5s to 4s `` | at once |
-/// | calls `handle_timeout` at `poll_timeout` | ``a timer was due 2.1 s ago and no `handle_timeout` `` | 2 s |
-/// | takes the outputs after every input, until there are none | ``an input 2.1 s ago and no `poll_output` `` | 2 s |
-/// | of a [`Connection`]: takes a turn after every event and timeout | `connection 3: an event 2.1 s ago and no turn` | 2 s |
-/// | of a [`SharedServer`]: takes a turn of each connection that it wakes | `connection 3: woken 2.1 s ago and no turn` | 2 s |
+/// | calls `handle_timeout` at `poll_timeout` | ``a timer was due 10.1 s ago and no `handle_timeout` `` | 10 s |
+/// | takes the outputs after every input, until there are none | ``an input 10.1 s ago and no `poll_output` `` | 10 s |
+/// | of a [`Connection`]: takes a turn after every event and timeout | `connection 3: an event 10.1 s ago and no turn` | 10 s |
+/// | of a [`SharedServer`]: takes a turn of each connection that it wakes | `connection 3: woken 10.1 s ago and no turn` | 10 s |
 /// | reports events only of connections that it was to open, or accepted | ``connection 3: `Read`, and no such connection`` | at once |
 /// | reports `Closed` once, as the last event | ``connection 3: `Read` after `Closed` `` | at once |
 /// | reports `Opened` before all other events but `Closed` | ``connection 3: `Read` before `Opened` `` | at once |
@@ -65,8 +65,8 @@ use watch::Watch;
 /// | stops reading at `Read(false)` and at `Close(Abort)`; one read may be under way | `connection 3: read while reading was off` | at once |
 /// | reports no more bytes as written than it was given | `connection 3: 40 bytes written of 12` | at once |
 /// | reports `Closed(Eof)` only once its own direction has ended too | ``connection 3: `Closed(Eof)`, and this side has not ended`` | at once |
-/// | reports `Closed` after a `Close(Abort)` | ``connection 3: closed 2.1 s ago by us and no `Closed` `` | 2 s |
-/// | reports `Closed` of a socket after the end of both directions | ``connection 3: both directions ended 2.1 s ago and no `Closed` `` | 2 s |
+/// | reports `Closed` after a `Close(Abort)` | ``connection 3: closed 10.1 s ago by us and no `Closed` `` | 10 s |
+/// | reports `Closed` of a socket after the end of both directions | ``connection 3: both directions ended 10.1 s ago and no `Closed` `` | 10 s |
 ///
 /// Both directions have ended after `ReadClosed` and a `Close(WriteHalf)` with all bytes written.
 ///

@@ -7,7 +7,7 @@ use core::fmt::{self, Display};
 use core::time::Duration;
 
 /// Time in which a driver must do what takes no time on a working system.
-pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A rule for drivers. The table of [`Checked`](super::Checked) explains each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -191,7 +191,7 @@ impl ConnectionRules {
             Shutdown::Terminate => {}
             Shutdown::Abort => {
                 self.read(false);
-                self.closing = Some((now, Rule::Aborted));
+                self.closing.get_or_insert((now, Rule::Aborted));
             }
         }
         self.both_ended(now);

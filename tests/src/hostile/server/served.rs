@@ -25,7 +25,7 @@ pub(super) fn admit(head: &RequestHead) -> Admission {
 
 /// A refused client reads the response at once, so the server needs no linger time.
 pub(super) fn linger(config: &mut ServerConfig) {
-    config.limits.frame.linger_timeout = Duration::from_millis(300);
+    config.limits.frame.linger_timeout = Duration::from_secs(1);
 }
 
 pub(super) fn on_a_thread(tool: Tool) -> Handler {

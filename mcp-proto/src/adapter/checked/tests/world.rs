@@ -442,7 +442,7 @@ impl<E: Driven> Side<E> {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let late = if self.plants(Rule::Timer, true) { Duration::from_secs(3) } else { Duration::ZERO };
+        let late = if self.plants(Rule::Timer, true) { Duration::from_secs(11) } else { Duration::ZERO };
         self.engine.poll_timeout().map(|at| at + late)
     }
 
@@ -569,9 +569,9 @@ impl<S: Serves> World<S> {
     /// Ends both sides, each in order.
     pub(super) fn end(&mut self) {
         self.client.engine.client.close(self.now);
-        self.run(self.now.since_origin().as_millis() as u64 + 5_000);
+        self.run(self.now.since_origin().as_millis() as u64 + 15_000);
         self.shutdown();
-        self.run(self.now.since_origin().as_millis() as u64 + 5_000);
+        self.run(self.now.since_origin().as_millis() as u64 + 15_000);
         assert!(self.client.engine.is_terminated, "the client has ended");
         assert!(self.application().is_terminated, "the server has ended");
         assert!(self.client.links.is_empty() && self.server.links.is_empty(), "every connection has closed");
