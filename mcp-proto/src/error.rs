@@ -15,7 +15,7 @@ mod http;
 
 pub use diagnostic::{Diagnostic, DiagnosticKind, StreamPlace};
 pub(crate) use excerpt::excerpt;
-pub use http::{AuthHints, HttpError};
+pub use http::{AuthHints, HttpError, RedirectRefusal};
 
 #[cfg(test)]
 mod tests;

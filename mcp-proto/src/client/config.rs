@@ -1,6 +1,7 @@
 //! The configuration of a client, fixed at its creation.
 
 use super::compat::Compat;
+use super::redirect::Redirects;
 use super::restart_policy::Restart;
 use super::url::{BadUrl, HttpTarget, WsTarget};
 use super::validate::ResultValidation;
@@ -94,6 +95,11 @@ pub struct ClientConfig {
     /// The application's header fields of every HTTP request. [`header`](Self::header) adds one and
     /// checks it. The client does not send a field that this check would refuse. Default none.
     pub headers: Headers,
+    /// The redirects that the client follows over HTTP. The URL at which a POST succeeds after
+    /// redirects replaces that of the [`target`](Self::target) from then on. If nothing can be
+    /// reached there any more, the client returns to the target. Default up to five within the
+    /// origin.
+    pub redirects: Redirects,
     /// Maximum silence of a listener, or of the subscription in its place, before the client opens
     /// it again. Bytes without a meaning also count as a sign of life. `None`: no limit, so the
     /// client never detects a connection that is dead without a close. Default 5 min, several times
@@ -292,6 +298,7 @@ impl ClientConfig {
             restart_after_probe: true,
             restart: None,
             headers: Headers::new(),
+            redirects: Redirects::default(),
             listener_idle: Some(Duration::from_secs(300)),
             resume: Resume::Progress,
             watch: Watch::new(),

@@ -28,6 +28,7 @@ mod outgoing;
 mod phase;
 mod pings;
 mod queue;
+mod redirect;
 mod refresh;
 mod restart;
 mod restart_policy;
@@ -48,6 +49,7 @@ pub use compat::{
 pub use config::{ClientConfig, HttpMode, HttpTransport, Policy, Repeat, Resume, Target, Verdict};
 pub use headers::BadHeader;
 pub use phase::State;
+pub use redirect::Redirects;
 pub use restart_policy::Restart;
 pub use url::{BadUrl, HttpTarget, WsTarget};
 pub use validate::{OnMismatch, ResultValidation};

@@ -97,6 +97,7 @@ impl fmt::Display for Diagnostic {
 /// | `unknown-id` | `UnknownId` | a response to a request that was never sent | the response was ignored |
 /// | `late-answer` | `LateAnswer` | a response to a request that has ended | the response was ignored |
 /// | `text-id` | `TextId` | a response whose id is a numeric id as a string | matched to the numeric id |
+/// | `redirected` | `Redirected` | a response that redirects a request of the client | followed: the request goes to the other URL |
 /// | `idless-error` | `IdlessError` | an error response without an id | ignored: it ends no call |
 /// | `unknown-method` | `UnknownMethod` | a request or a notification of an unknown method | answered with -32601, or the notification was ignored |
 /// | `unexpected-request` | `UnexpectedRequest` | a request of the server on 2026-07-28 or before negotiation | ignored, or answered with -32600 |
@@ -161,6 +162,7 @@ pub enum DiagnosticKind {
     LateAnswer,
     TextId,
     IdlessError,
+    Redirected,
     UnknownMethod,
     UnexpectedRequest,
     UnexpectedResponse,
@@ -234,6 +236,7 @@ impl DiagnosticKind {
             Self::UnknownId => ("unknown-id", "the response was ignored"),
             Self::LateAnswer => ("late-answer", "the response was ignored"),
             Self::TextId => ("text-id", "matched to the numeric id"),
+            Self::Redirected => ("redirected", "followed: the request goes to the other URL"),
             Self::IdlessError => ("idless-error", "ignored: it ends no call"),
             Self::UnknownMethod => ("unknown-method", "answered with -32601, or the notification was ignored"),
             Self::UnexpectedRequest => ("unexpected-request", "ignored, or answered with -32600"),

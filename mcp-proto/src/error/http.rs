@@ -22,9 +22,10 @@ pub struct HttpError {
     pub error: Option<ErrorObject>,
     /// The header fields about authorization.
     pub auth: AuthHints,
-    /// The target of a redirect. The client does not follow it, since the credentials would be sent
-    /// along.
+    /// The target of a redirect that the client did not follow, as sent.
     pub location: Option<String>,
+    /// Why it did not.
+    pub redirect: Option<RedirectRefusal>,
     /// The `Retry-After` field, as sent (RFC 9110 section 10.2.3). `None` if there is none, or if
     /// it is a date.
     pub retry_after: Option<Duration>,
@@ -47,7 +48,8 @@ impl HttpError {
     /// Creates an error with a status and nothing else.
     pub const fn new(status: u16) -> Self {
         let auth = AuthHints { www_authenticate: Vec::new(), auth_server: None };
-        Self { status, error: None, auth, location: None, retry_after: None, body_head: Bytes::new() }
+        let (location, redirect) = (None, None);
+        Self { status, error: None, auth, location, redirect, retry_after: None, body_head: Bytes::new() }
     }
 
     /// Returns the JSON-RPC error of the body. If there is none, returns `-32603` with the status
@@ -77,7 +79,9 @@ impl fmt::Display for HttpError {
             }
         }
         if let Some(location) = &self.location {
-            write!(f, " [redirected to {}, not followed]", Visible(location))?;
+            write!(f, " [redirected to {}, not followed", Visible(location))?;
+            self.redirect.map_or(Ok(()), |why| write!(f, ": {why}"))?;
+            f.write_str("]")?;
         }
         if let Some(after) = self.retry_after {
             write!(f, " [retry after {} s]", after.as_secs())?;
@@ -92,6 +96,50 @@ impl fmt::Display for HttpError {
         f.write_str(if self.auth == AuthHints::default() { "" } else { "]" })
     }
 }
+
+/// Why a client did not follow a redirect (RFC 9110 section 15.4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub enum RedirectRefusal {
+    /// It follows none: [`Redirects::None`](crate::client::Redirects::None).
+    Off,
+    /// The response has no `Location`, or several, or one that is no `http:` or `https:` URL
+    /// without a user.
+    Location,
+    /// It would turn a POST or a DELETE into a GET.
+    Method,
+    /// It leads from `https:` to `http:`.
+    Insecure,
+    /// It leads to another origin, and the client follows only redirects within one:
+    /// [`Redirects::SameOrigin`](crate::client::Redirects::SameOrigin).
+    Origin,
+    /// The request has already been at that URL.
+    Loop,
+    /// It is one more than the maximum.
+    TooMany,
+    /// The rest of a stream is only at the server that began it.
+    Stream,
+}
+
+impl fmt::Display for RedirectRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Off => "redirects are off",
+            Self::Location => "the location is not one http: or https: URL",
+            Self::Method => "this status would change the method",
+            Self::Insecure => {
+                "it leads from https: to http:, as of a server that does not know that it stands behind TLS"
+            }
+            Self::Origin => "it leads to another origin",
+            Self::Loop => "it leads back to where the request has been",
+            Self::TooMany => "too many redirects in a row",
+            Self::Stream => "a stream continues only at its server",
+        })
+    }
+}
+
+impl core::error::Error for RedirectRefusal {}
 
 impl core::error::Error for HttpError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {

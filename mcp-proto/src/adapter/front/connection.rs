@@ -393,7 +393,7 @@ mod tests {
         impl Drop for Owner {
             fn drop(&mut self) {
                 for connection in &mut self.0 {
-                    connection.handle_io(Instant::from_millis(9_000), IoEvent::Closed(Closed::Aborted));
+                    connection.handle_io(Instant::from_millis(20_000), IoEvent::Closed(Closed::Aborted));
                 }
             }
         }
@@ -406,9 +406,9 @@ mod tests {
                 connection
             };
             let mut owner = Owner((1..=2).map(connection).collect());
-            owner.0[0].handle_io(Instant::from_millis(2_500), IoEvent::ReadClosed);
+            owner.0[0].handle_io(Instant::from_millis(10_500), IoEvent::ReadClosed);
         });
         let text = panic.expect_err("a rule is broken");
-        assert_eq!(text.downcast_ref::<String>().unwrap(), "connection 1: an event 2.5 s ago and no turn");
+        assert_eq!(text.downcast_ref::<String>().unwrap(), "connection 1: an event 10.5 s ago and no turn");
     }
 }

@@ -5,6 +5,7 @@ use crate::exchange::{Data, Headers, RequestHead, ResponseHead, SseEvent};
 mod auth;
 mod listener;
 mod notifications;
+mod redirects;
 mod resume;
 mod sessions;
 mod sse;

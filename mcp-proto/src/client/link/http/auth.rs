@@ -109,7 +109,9 @@ impl HttpLink {
     }
 
     fn is_challenge(&self, env: &Env, http: &HttpExchange) -> bool {
-        let waits = !matches!(http.role, ExchangeRole::Answered | ExchangeRole::Delete);
+        // Where the credentials do not go, nobody may ask for them.
+        let is_trusted = http.address.as_ref().is_none_or(|address| self.is_trusted(env, address));
+        let waits = is_trusted && !matches!(http.role, ExchangeRole::Answered | ExchangeRole::Delete);
         let fields = http.head.iter().flat_map(|head| head.headers.all("www-authenticate"));
         waits && is_challenge(env, http.status(), fields, http.tried)
     }
@@ -175,31 +177,13 @@ impl HttpLink {
     }
 
     fn unpark(&mut self, env: &mut Env, exchange: ExchangeId) {
-        let Some(again) = self.begin_again(env, exchange, None) else { return };
-        let Some(http) = self.exchanges.get(again) else { return };
-        let (role, is_attempt) = (http.role.clone(), http.is_get());
-        match role {
-            ExchangeRole::Request(_, purpose) | ExchangeRole::Posted(_, purpose) => {
-                self.events.push_back(LinkEvent::Resumed(purpose));
-            }
-            ExchangeRole::Listener => self.listener = Some(again),
-            ExchangeRole::Sse => {
-                self.set_sse_stream(again);
-                if env.state() != State::Ready {
-                    self.events.push_back(LinkEvent::Resumed(Purpose::Initialize));
-                }
-            }
-            _ => {}
-        }
-        // A request without a timer of the client, and a resumed response, must not be silent
-        // forever.
-        let has_timer = match role {
-            ExchangeRole::Request(_, purpose) | ExchangeRole::Posted(_, purpose) => purpose != Purpose::Listen,
-            _ => false,
+        let Some(again) = self.begin_in_place(env, exchange, None) else { return };
+        let resumed = match self.exchanges.get(again).map(|http| &http.role) {
+            Some(ExchangeRole::Request(_, purpose) | ExchangeRole::Posted(_, purpose)) => *purpose,
+            Some(ExchangeRole::Sse) if env.state() != State::Ready => Purpose::Initialize,
+            _ => return,
         };
-        if is_attempt || !has_timer {
-            self.limit_attempt(env, again);
-        }
+        self.events.push_back(LinkEvent::Resumed(resumed));
     }
 
     /// Returns whether a call waits for credentials: its own request does, or an exchange that

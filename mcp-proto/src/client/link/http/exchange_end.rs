@@ -40,6 +40,14 @@ impl HttpLink {
         if !is_closing && over == ExchangeEnd::End && self.park_if_challenged(env, exchange) {
             return;
         }
+        let goes_on = !is_closing
+            && match over {
+                ExchangeEnd::End => self.follow_redirect(env, exchange),
+                ExchangeEnd::Failed { .. } => self.return_to_target(env, exchange, &over),
+            };
+        if goes_on {
+            return;
+        }
         let Some(http) = self.exchanges.get(exchange) else { return };
         match http.role.clone() {
             ExchangeRole::Initialized | ExchangeRole::Notification(_) | ExchangeRole::Cancelled => {

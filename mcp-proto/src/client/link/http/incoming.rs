@@ -116,7 +116,9 @@ impl HttpLink {
             // The server accepted the credentials. They may have expired when the client resumes
             // the stream.
             http.tried = Tried::default();
+            self.note_address(exchange);
         }
+        let Some(http) = self.exchanges.get_mut(exchange) else { return };
         if http.is_stream() {
             http.stream.on_open(now);
             if matches!(http.role, ExchangeRole::Listener | ExchangeRole::Request(..)) {

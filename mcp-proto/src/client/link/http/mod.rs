@@ -4,6 +4,7 @@
 //! break, and a listener. `sse.rs` has what is different with HTTP+SSE of 2024-11-05. This module
 //! sends and receives; `exchange_end.rs` interprets the end of an exchange.
 
+mod address;
 mod auth;
 mod connection;
 mod endpoint;
@@ -24,20 +25,19 @@ use super::challenge::Tried;
 use super::event::LinkEvent;
 use crate::client::env::Env;
 use crate::client::ids::Purpose;
+use crate::client::redirect::Hops;
 use crate::client::{HttpTarget, Timer};
-use crate::error::{CallError, DiagnosticKind, HttpError};
-use crate::exchange::{
-    Closed, Data, ExchangeEvent, ExchangeId, Headers, Origin, RequestHead, ResponseHead, Sent, Start,
-};
+use crate::error::{CallError, DiagnosticKind, HttpError, RedirectRefusal};
+use crate::exchange::{Closed, Data, ExchangeEvent, ExchangeId, Headers, RequestHead, ResponseHead, Sent, Start};
 use crate::frame::{Media, media_type};
 use crate::input::{AuthKey, CallId, NotificationId};
 use crate::rpc::{ErrorObject, Id, InvalidMessage, Message, Response};
 use crate::seed::Seed;
+use address::{Address, Addresses};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
-use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use auth::Challenges;
@@ -56,10 +56,7 @@ use tool_stream::ResultParts;
 #[derive(Debug)]
 pub(in crate::client) struct HttpLink {
     url: HttpTarget,
-    /// The same as text.
-    shown_url: Arc<str>,
-    /// That of the URL.
-    address: Address,
+    addresses: Addresses,
     /// `None` over Streamable HTTP.
     sse: Option<Box<SseTransport>>,
     /// Whether the server refused the latest request of a handshake as one of HTTP+SSE does.
@@ -76,22 +73,6 @@ pub(in crate::client) struct HttpLink {
     reported: Reported,
     events: VecDeque<LinkEvent>,
     steps: VecDeque<DeferredStep>,
-}
-
-/// Where an HTTP request goes.
-#[derive(Clone, PartialEq, Debug)]
-struct Address {
-    origin: Origin,
-    /// The request target.
-    path: Arc<str>,
-    /// The value of `Host`.
-    authority: String,
-}
-
-impl Address {
-    fn new(target: &HttpTarget) -> Self {
-        Self { origin: target.origin.clone(), path: target.path.as_str().into(), authority: target.authority() }
-    }
 }
 
 /// The rest of an operation that was begun. The client handles all events before the next step,
@@ -124,8 +105,7 @@ impl HttpLink {
     /// Creates the link to a server.
     pub(super) fn new(target: HttpTarget, seed: [u8; 32]) -> Self {
         Self {
-            shown_url: target.url().into(),
-            address: Address::new(&target),
+            addresses: Addresses::new(&target),
             url: target,
             sse: None,
             suggests_sse: false,
@@ -274,6 +254,12 @@ pub(in crate::client) struct HttpExchange {
     role: ExchangeRole,
     stage: ExchangeStage,
     sent: HttpRequest,
+    /// Where it goes. `None` before it begins.
+    address: Option<Arc<Address>>,
+    /// The URLs that redirected it.
+    hops: Hops,
+    /// Why it did not follow a redirect.
+    refusal: Option<RedirectRefusal>,
     connection: ConnectionReport,
     /// Whether an earlier exchange with the same role was started, and may have been sent.
     again: bool,
@@ -343,6 +329,9 @@ impl HttpExchange {
             role,
             stage: ExchangeStage::Live,
             sent,
+            address: None,
+            hops: Hops::default(),
+            refusal: None,
             connection: ConnectionReport::Unreported,
             again: false,
             in_session: false,
@@ -382,6 +371,14 @@ impl HttpExchange {
     /// Returns whether the exchange belongs to a request that awaits its response.
     pub(in crate::client) fn awaits_answer(&self) -> bool {
         self.request().is_some()
+    }
+
+    /// Returns whether the client limits an exchange with this role by another timer.
+    fn has_timer(role: &ExchangeRole) -> bool {
+        match role {
+            ExchangeRole::Request(_, purpose) | ExchangeRole::Posted(_, purpose) => *purpose != Purpose::Listen,
+            _ => false,
+        }
     }
 
     /// Returns whether the exchange requests a stream, or resumes one.
@@ -463,6 +460,7 @@ impl HttpExchange {
             error: self.error.clone(),
             auth: self.hints(),
             location: location.filter(|_| (300..400).contains(&self.status())),
+            redirect: self.refusal,
             retry_after: self.head.as_ref().and_then(retry_after),
             body_head: Bytes::copy_from_slice(&self.body),
             ..HttpError::new(self.status())
@@ -496,15 +494,14 @@ impl HttpLink {
         mut http: HttpExchange,
         described: Option<Described<'_>>,
     ) {
-        let address = match &self.sse {
-            Some(sse) if http.is_post() => sse.endpoint(),
-            Some(_) | None => Some(&self.address),
+        let address = match (http.address.take(), &self.sse) {
+            (Some(address), _) => Some(address),
+            (None, Some(sse)) if http.is_post() => sse.endpoint().cloned(),
+            (None, _) => Some(Arc::clone(self.addresses.current())),
         };
         let Some(address) = address else { return self.hold_message(env, exchange, http) };
         let is_initialize = matches!(http.request(), Some((_, Purpose::Initialize)));
-        let is_trusted = self.sse.is_none()
-            || address.origin == self.address.origin
-            || env.config.compat.endpoint_origin.lists(&address.origin);
+        let is_trusted = self.is_trusted(env, &address);
         let none = Headers::new();
         let common = CommonFields {
             authority: &address.authority,
@@ -522,13 +519,21 @@ impl HttpLink {
         let head = RequestHead { method: http.sent.method.into(), target: Arc::clone(&address.path), headers };
         let (origin, body, repeatable) = (address.origin.clone(), http.sent.body.clone(), http.sent.repeatable);
         let urgent = http.is_urgent();
+        http.address = Some(address);
         self.exchanges.insert(exchange, http);
         env.out.start(exchange, Start::Http { origin, head, body, repeatable, urgent });
     }
 
     /// Repeats a request in place of an exchange that has ended: `sent`, or the same request
-    /// without it. The new exchange keeps the state of the response so far.
-    fn begin_again(&mut self, env: &mut Env, old: ExchangeId, sent: Option<HttpRequest>) -> Option<ExchangeId> {
+    /// without it. The new exchange keeps the state of the response so far. `place`: where it is
+    /// redirected to, and from where.
+    fn begin_again(
+        &mut self,
+        env: &mut Env,
+        old: ExchangeId,
+        sent: Option<HttpRequest>,
+        place: Option<(Arc<Address>, Hops)>,
+    ) -> Option<ExchangeId> {
         let http = self.exchanges.remove(old)?;
         let exchange = self.exchanges.mint();
         let HttpExchange { role, sent: before, tried, any_message, last_defect, stream, .. } = http;
@@ -538,7 +543,8 @@ impl HttpLink {
         // A request in place of another one has no message.
         let described = sent.is_some().then_some(Described::NOTHING);
         let again = HttpExchange::new(role, sent.unwrap_or(before));
-        let again = HttpExchange { again: true, tried, any_message, last_defect, stream, ..again };
+        let (address, hops) = place.map_or_else(Default::default, |(address, hops)| (Some(address), hops));
+        let again = HttpExchange { again: true, tried, any_message, last_defect, stream, address, hops, ..again };
         self.begin_http(env, exchange, again, described);
         Some(exchange)
     }

@@ -71,6 +71,16 @@ impl HttpRequest {
         Self { mirrored, ..self }
     }
 
+    /// Leaves out the header fields that mirror arguments.
+    pub(super) fn mirror_nothing(&mut self) {
+        self.mirrored.clear();
+    }
+
+    /// Returns whether the request continues a stream.
+    pub(super) const fn resumes(&self) -> bool {
+        self.cursor.is_some()
+    }
+
     /// Returns the header fields of the first attempt.
     pub(super) fn headers(&self, common: &CommonFields<'_>, described: Described<'_>) -> Headers {
         // Room for what most requests have.

@@ -24,6 +24,7 @@ use crate::rpc::{Id, Message};
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -35,9 +36,9 @@ pub(super) struct SseTransport {
     /// The exchange of the stream, also while it waits for the next attempt.
     stream: Option<ExchangeId>,
     /// Where the client posts messages. `None` before the `endpoint` event of the open stream.
-    endpoint: Option<Address>,
+    endpoint: Option<Arc<Address>>,
     /// The latest endpoint of the session.
-    session: Option<Address>,
+    session: Option<Arc<Address>>,
     /// How the stream broke last.
     broke: Closed,
     /// While the stream waits for the next attempt: the latest time for it if a call waits.
@@ -127,6 +128,13 @@ impl HttpLink {
         self.sse.as_ref().is_some_and(|sse| sse.stream == Some(exchange))
     }
 
+    /// Sets the URL of the stream, against which its `endpoint` is resolved.
+    pub(super) fn set_stream_url(&mut self, url: HttpTarget) {
+        if let Some(sse) = &mut self.sse {
+            sse.url = url;
+        }
+    }
+
     /// Notes that another exchange continues the stream.
     pub(super) fn set_sse_stream(&mut self, exchange: ExchangeId) {
         if let Some(sse) = &mut self.sse {
@@ -142,7 +150,7 @@ impl SseTransport {
     }
 
     /// Returns where the client posts messages now.
-    pub(super) const fn endpoint(&self) -> Option<&Address> {
+    pub(super) const fn endpoint(&self) -> Option<&Arc<Address>> {
         self.endpoint.as_ref()
     }
 }
@@ -231,7 +239,7 @@ impl HttpLink {
         let Some(sse) = &mut self.sse else { return };
         let compat = &env.config.compat;
         let endpoint = match resolve(&sse.url, reference, compat.endpoint_rule, &compat.endpoint_origin) {
-            Ok(target) => Address::new(&target),
+            Ok(target) => Arc::new(Address::new(&target)),
             Err(why) => {
                 env.diagnose(DiagnosticKind::BadEndpoint, why.clone());
                 if self.cut_http(env, exchange) {

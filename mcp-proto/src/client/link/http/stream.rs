@@ -113,7 +113,7 @@ impl HttpLink {
     /// Returns the position in the stream that is open on this exchange.
     pub(in crate::client::link) fn place(&self, exchange: ExchangeId) -> Option<StreamPlace> {
         let http = self.exchanges.get(exchange).filter(|http| http.stream.is_open())?;
-        Some(StreamPlace { url: Arc::clone(&self.shown_url), last_event: http.stream.cursor.clone() })
+        Some(StreamPlace { url: Arc::clone(self.addresses.shown()), last_event: http.stream.cursor.clone() })
     }
 
     /// Returns the purpose of the stream on this exchange.
@@ -269,7 +269,7 @@ impl HttpLink {
         let Some(http) = self.exchanges.get(exchange) else { return };
         let sent = HttpRequest::get(env.version(), http.stream.cursor.as_deref());
         let (is_listener, is_sse) = (http.role == ExchangeRole::Listener, http.role == ExchangeRole::Sse);
-        let Some(exchange) = self.begin_again(env, exchange, Some(sent)) else { return };
+        let Some(exchange) = self.begin_again(env, exchange, Some(sent), None) else { return };
         if is_listener {
             self.listener = Some(exchange);
         }

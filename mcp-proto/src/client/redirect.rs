@@ -1,0 +1,208 @@
+//! Redirects of HTTP requests (RFC 9110 section 15.4): which a client follows, and where they lead.
+//! No exchange, no state.
+
+use super::url::HttpTarget;
+use crate::error::RedirectRefusal;
+use crate::exchange::Headers;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use iri_string::types::{UriAbsoluteStr, UriReferenceStr};
+
+/// The redirects that a client follows.
+///
+/// A status 307 or 308 repeats the request with its method and its body. A status 301, 302 or 303
+/// is followed for a GET only, since it would turn a POST into a GET. No redirect from `https:` to
+/// `http:` is followed, and none to a URL that the request has already been at.
+///
+/// A redirect that is not followed is the [`HttpError`](crate::error::HttpError) of its request,
+/// which tells the reason: [`RedirectRefusal`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
+pub enum Redirects {
+    /// None.
+    None,
+    /// Those to the same scheme, host and port.
+    SameOrigin {
+        /// Maximum number in a row.
+        max: u8,
+    },
+    /// Those to any `http:` or `https:` URL. To another origin the client sends neither
+    /// credentials, nor header fields of the application, nor anything that belongs to a session.
+    Follow {
+        /// Maximum number in a row.
+        max: u8,
+    },
+}
+
+impl Default for Redirects {
+    /// Up to five within the origin: frameworks for servers redirect `/mcp` to `/mcp/`.
+    fn default() -> Self {
+        Self::SameOrigin { max: 5 }
+    }
+}
+
+/// Returns whether a response with this status names another URL for the request.
+pub(super) const fn is_redirect(status: u16) -> bool {
+    matches!(status, 301..=303 | 307 | 308)
+}
+
+/// The URLs that a request has been at, without the current one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Hops(Vec<String>);
+
+impl Hops {
+    /// Returns whether nothing redirected the request.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns where a response redirects a request, and adds the current URL.
+    ///
+    /// # Errors
+    /// [`RedirectRefusal`] if the request does not go there.
+    pub(super) fn follow(
+        &mut self,
+        redirects: Redirects,
+        (method, current): (&str, &HttpTarget),
+        (status, fields): (u16, &Headers),
+    ) -> Result<HttpTarget, RedirectRefusal> {
+        let (max, follows_all) = match redirects {
+            Redirects::None => return Err(RedirectRefusal::Off),
+            Redirects::SameOrigin { max } => (max, false),
+            Redirects::Follow { max } => (max, true),
+        };
+        let target = location(current, fields).ok_or(RedirectRefusal::Location)?;
+        let url = target.url();
+        match () {
+            () if !matches!(status, 307 | 308) && !matches!(method, "GET" | "HEAD") => Err(RedirectRefusal::Method),
+            () if current.origin.tls && !target.origin.tls => Err(RedirectRefusal::Insecure),
+            () if !follows_all && target.origin != current.origin => Err(RedirectRefusal::Origin),
+            () if url == current.url() || self.0.contains(&url) => Err(RedirectRefusal::Loop),
+            () if self.0.len() >= usize::from(max) => Err(RedirectRefusal::TooMany),
+            () => {
+                self.0.push(current.url());
+                Ok(target)
+            }
+        }
+    }
+}
+
+/// Returns the URL that the field `Location` names (RFC 9110 section 10.2.2). `None` if there is
+/// not exactly one such field, or it names none.
+fn location(current: &HttpTarget, fields: &Headers) -> Option<HttpTarget> {
+    let mut all = fields.all("location");
+    let (text, None) = (all.next()?.trim(), all.next()) else { return None };
+    let reference = UriReferenceStr::new(text).ok()?;
+    let base = current.url();
+    let base = UriAbsoluteStr::new(&base).ok()?;
+    HttpTarget::parse(&reference.resolve_against(base).to_string()).ok()
+}
+
+#[cfg(all(test, feature = "http"))]
+mod tests {
+    use super::*;
+    use alloc::format;
+    use alloc::vec;
+
+    const ALL: Redirects = Redirects::Follow { max: 5 };
+
+    fn followed(
+        redirects: Redirects,
+        method: &str,
+        from: &str,
+        status: u16,
+        to: &str,
+    ) -> Result<String, RedirectRefusal> {
+        let from = HttpTarget::parse(from).unwrap();
+        let fields = Headers::new().with("Location", to);
+        Hops::default().follow(redirects, (method, &from), (status, &fields)).map(|target| target.url())
+    }
+
+    // covers: REDIR-C-001, REDIR-C-002, REDIR-C-003, B-157
+    #[test]
+    fn method_is_never_changed() {
+        for status in [301, 302, 303, 307, 308] {
+            assert!(is_redirect(status));
+            let keeps = matches!(status, 307 | 308);
+            for method in ["POST", "DELETE"] {
+                let to = followed(Redirects::default(), method, "http://a/mcp", status, "/mcp/");
+                assert_eq!(to.is_ok(), keeps, "{status} {method}");
+                assert!(keeps || to == Err(RedirectRefusal::Method));
+            }
+            for method in ["GET", "HEAD"] {
+                let to = followed(Redirects::default(), method, "http://a/mcp", status, "/mcp/");
+                assert_eq!(to, Ok("http://a/mcp/".into()), "{status} {method}");
+            }
+        }
+        for status in [200, 300, 304, 305, 306, 309, 400] {
+            assert!(!is_redirect(status), "{status}");
+        }
+    }
+
+    // covers: REDIR-C-006, SEC-C-002
+    #[test]
+    fn other_origins_need_leave_and_plain_text_is_never_entered() {
+        let same = Redirects::default();
+        for (from, to, by_default, by_follow) in [
+            ("http://a/mcp", "https://a/mcp", Err(RedirectRefusal::Origin), Ok("https://a/mcp")),
+            ("http://a/mcp", "http://b/mcp", Err(RedirectRefusal::Origin), Ok("http://b/mcp")),
+            ("http://a/mcp", "http://a:81/mcp", Err(RedirectRefusal::Origin), Ok("http://a:81/mcp")),
+            ("http://a/mcp", "http://A:80/x", Ok("http://a/x"), Ok("http://a/x")),
+            ("https://a/mcp", "http://a/mcp/", Err(RedirectRefusal::Insecure), Err(RedirectRefusal::Insecure)),
+            ("https://a/mcp", "http://b/", Err(RedirectRefusal::Insecure), Err(RedirectRefusal::Insecure)),
+            ("https://a/mcp", "//b/x", Err(RedirectRefusal::Origin), Ok("https://b/x")),
+            ("http://a/mcp", "ftp://a/mcp", Err(RedirectRefusal::Location), Err(RedirectRefusal::Location)),
+            ("http://a/mcp", "file:///etc/passwd", Err(RedirectRefusal::Location), Err(RedirectRefusal::Location)),
+            ("http://a/mcp", "http://user@a/x", Err(RedirectRefusal::Location), Err(RedirectRefusal::Location)),
+            ("http://a/mcp", "http://a/ x", Err(RedirectRefusal::Location), Err(RedirectRefusal::Location)),
+            ("http://a/mcp", "http://a:70000/", Err(RedirectRefusal::Location), Err(RedirectRefusal::Location)),
+        ] {
+            for (redirects, expected) in
+                [(same, by_default), (ALL, by_follow), (Redirects::None, Err(RedirectRefusal::Off))]
+            {
+                let found = followed(redirects, "POST", from, 307, to);
+                assert_eq!(found.as_deref().map_err(|e| *e), expected, "{from} to {to} by {redirects:?}");
+            }
+        }
+    }
+
+    // covers: REDIR-C-007
+    #[test]
+    fn location_is_resolved_against_the_current_url() {
+        for (reference, expected) in [
+            ("/mcp/", "http://a:8/mcp/"),
+            ("mcp/", "http://a:8/x/mcp/"),
+            ("../y", "http://a:8/y"),
+            ("?b=2", "http://a:8/x/mcp?b=2"),
+            ("//a:8/z", "http://a:8/z"),
+            ("http://a:8/z#part", "http://a:8/z"),
+            (" /mcp/ ", "http://a:8/mcp/"),
+        ] {
+            let found = followed(Redirects::default(), "POST", "http://a:8/x/mcp?a=1", 308, reference);
+            assert_eq!(found, Ok(expected.into()), "{reference}");
+        }
+        let from = HttpTarget::parse("http://a/").unwrap();
+        for fields in [Headers::new(), Headers::new().with("Location", "/b").with("Location", "/c")] {
+            let found = Hops::default().follow(ALL, ("GET", &from), (302, &fields));
+            assert_eq!(found, Err(RedirectRefusal::Location), "{fields:?}");
+        }
+    }
+
+    // covers: REDIR-C-007
+    #[test]
+    fn loops_and_long_chains_end() {
+        let at = |n: usize| HttpTarget::parse(&format!("http://a/{n}")).unwrap();
+        let to = |n: usize| Headers::new().with("Location", format!("/{n}"));
+        let mut hops = Hops::default();
+        for n in 0..5 {
+            let next = hops.follow(Redirects::default(), ("POST", &at(n)), (307, &to(n + 1)));
+            assert_eq!(next.map(|next| next.url()), Ok(at(n + 1).url()));
+        }
+        let mut follow = |from, next| hops.follow(Redirects::default(), ("POST", &at(from)), (307, &to(next)));
+        assert_eq!(follow(5, 6), Err(RedirectRefusal::TooMany));
+        assert_eq!(vec![follow(5, 5), follow(5, 0), follow(5, 4)], vec![Err(RedirectRefusal::Loop); 3]);
+        let mut none = Hops::default();
+        let refused = none.follow(Redirects::SameOrigin { max: 0 }, ("GET", &at(0)), (302, &to(1)));
+        assert_eq!(refused, Err(RedirectRefusal::TooMany));
+    }
+}
