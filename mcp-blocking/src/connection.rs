@@ -38,7 +38,7 @@ use crate::sync::{self, Condvar, Mutex, MutexGuard, lock, try_lock, wait};
 use crate::transport::{Given, Reader, Stream, Writer};
 use mcp_proto::Instant;
 use mcp_proto::adapter::{DrivenConnection, StderrReader, Task, TlsConnector, Transfer, Turned, not_opened};
-use mcp_proto::exchange::{Closed, Endpoint, Peer, Shutdown};
+use mcp_proto::exchange::{Closed, Endpoint, Peer, Reach, Shutdown};
 use mcp_proto::wired::ConnectionOutput;
 use reading::Reading;
 pub(crate) use reading::Wait;
@@ -456,7 +456,10 @@ fn connect(
             Ok(Opened { stream: Stream::of(started.ends), program: Some(Arc::new(started.process)), errors })
         }
         Endpoint::Origin(origin) => {
-            stream(socket::connect(&origin, driver.open_timeout(), &driver.clock(), connector)?.into())
+            stream(socket::connect(&origin, Reach::Any, driver.open_timeout(), &driver.clock(), connector)?.into())
+        }
+        Endpoint::Public(origin) => {
+            stream(socket::connect(&origin, Reach::Public, driver.open_timeout(), &driver.clock(), connector)?.into())
         }
         #[cfg(unix)]
         Endpoint::Unix(path) => stream(socket::connect_unix(&path)?.into()),

@@ -7,7 +7,7 @@ use crate::transport::{Reader, Writer};
 use mcp_proto::adapter::send_now;
 use mcp_proto::adapter::{Attempts, Clock, TlsConnector, not_opened};
 use mcp_proto::exchange::Closed;
-use mcp_proto::exchange::Origin;
+use mcp_proto::exchange::{Origin, Reach};
 use std::io;
 use std::io::{IoSlice, Read, Write};
 use std::net::Shutdown;
@@ -93,6 +93,7 @@ impl Write for Sending {
 /// Connects to the addresses of an origin, one after another, within `limit`. TLS begins later.
 pub(crate) fn connect(
     origin: &Origin,
+    reach: Reach,
     limit: Duration,
     clock: &Clock,
     connector: &TlsConnector,
@@ -102,16 +103,12 @@ pub(crate) fn connect(
     }
     let began = clock.now();
     let addresses = (&*origin.host, origin.port).to_socket_addrs().map_err(|_| Closed::Unresolved)?;
-    dial(addresses, limit, || clock.now().since(began)).map(|socket| Socket::Tcp(socket.into()))
+    dial(Attempts::within(reach, addresses, limit), || clock.now().since(began))
+        .map(|socket| Socket::Tcp(socket.into()))
 }
 
-/// Connects to the first of these addresses that accepts.
-fn dial(
-    addresses: impl IntoIterator<Item = SocketAddr>,
-    limit: Duration,
-    elapsed: impl Fn() -> Duration,
-) -> Result<TcpStream, Closed> {
-    let mut attempts = Attempts::new(addresses, limit);
+/// Connects to the first address that accepts.
+fn dial(mut attempts: Attempts<SocketAddr>, elapsed: impl Fn() -> Duration) -> Result<TcpStream, Closed> {
     while let Some((address, patience)) = attempts.next(elapsed()) {
         match TcpStream::connect_timeout(&address, patience) {
             Ok(socket) => {

@@ -8,6 +8,7 @@ mod field;
 mod headers;
 mod peer;
 mod program;
+mod reach;
 mod tls;
 
 pub use dialect::{Dialect, WsDialect};
@@ -15,6 +16,7 @@ pub(crate) use field::{is_clean, is_token, members, trim_blanks};
 pub use headers::Headers;
 pub use peer::{Credentials, Peer, PeerKind};
 pub use program::{Group, Inherit, Program};
+pub use reach::Reach;
 pub use tls::{TlsFailure, TlsFailureKind};
 
 use crate::peer_text::Visible;
@@ -244,6 +246,9 @@ pub enum Start {
     Http {
         /// The server.
         origin: Origin,
+        /// The addresses to which the connection may lead. A connection that was opened for another
+        /// reach does not carry the request.
+        reach: Reach,
         /// The head.
         head: RequestHead,
         /// The body.
@@ -256,6 +261,9 @@ pub enum Start {
         /// depend on it: a response to a request of the server, `notifications/cancelled`, the
         /// DELETE of a session.
         urgent: bool,
+        /// Whether the parts of the body of the response are [`Inbound::Body`], whatever its media
+        /// type: it is no message, and the message hook does not see it.
+        raw: bool,
     },
 }
 
@@ -278,6 +286,9 @@ pub enum Endpoint {
     Program(Program),
     /// A TCP address, with or without TLS.
     Origin(Origin),
+    /// The same, with only the addresses that [`Reach::Public`] allows of those that the host has.
+    /// If it has none, the driver reports [`Closed::NotPublic`].
+    Public(Origin),
     /// A Unix domain socket.
     Unix(String),
     /// A connection that the application has opened. It cannot be opened a second time.
@@ -328,6 +339,9 @@ pub enum Closed {
     Refused,
     /// The host name has no address.
     Unresolved,
+    /// The host has no address of the public internet, and the request goes to no other
+    /// ([`Reach::Public`]).
+    NotPublic,
     /// No route, or the program could not be started. The text is that of the operating system.
     Unreachable(String),
     /// The program exited.
@@ -366,6 +380,7 @@ impl fmt::Display for Closed {
             Self::Reset => f.write_str("the connection was reset"),
             Self::Refused => f.write_str("the connection was refused"),
             Self::Unresolved => f.write_str("the host name has no address"),
+            Self::NotPublic => f.write_str("the host has no public address"),
             Self::Unreachable(why) => write!(f, "unreachable: {}", Visible(why)),
             Self::Exited(status) => status.fmt(f),
             Self::Aborted => f.write_str("this side closed the connection"),

@@ -6,6 +6,7 @@ mod watch;
 
 pub use crate::call::CallId;
 use crate::call::RawCall;
+use crate::client::{FetchId, FetchRequest};
 use crate::error::{AuthHints, Diagnostic};
 use crate::exchange::{ConnectionId, ExchangeEvent, ExchangeId, Headers, IoEvent, Peer};
 use crate::model::capabilities::ClientCapabilities;
@@ -76,6 +77,8 @@ pub enum ClientCommand {
     RootsChanged,
     /// The user says that a web page is complete.
     Elicited(String),
+    /// Make an HTTP request that is not MCP.
+    Fetch(FetchId, Box<FetchRequest>),
     /// Respond to a challenge.
     Authorize(#[cfg_attr(feature = "record", serde(with = "crate::record::value"))] AuthKey, Authorization),
     /// Shut down in order.

@@ -3,29 +3,32 @@
 use crate::clock::after;
 use crate::transport::Opened;
 use mcp_proto::adapter::{Attempts, Clock, TlsConnector, not_opened};
-use mcp_proto::exchange::{Closed, Origin, Peer};
+use mcp_proto::exchange::{Closed, Origin, Peer, Reach};
 use smol::net::TcpStream;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Connects to the addresses of an origin, one after another, within `limit`. TLS begins later.
-pub(crate) async fn connect(origin: Origin, limit: Duration, connector: TlsConnector) -> Result<Opened, Closed> {
+pub(crate) async fn connect(
+    origin: Origin,
+    reach: Reach,
+    limit: Duration,
+    connector: TlsConnector,
+) -> Result<Opened, Closed> {
     if origin.tls {
         smol::unblock(move || connector.prepare()).await.map_err(Closed::Tls)?;
     }
     let clock = Clock::start();
     let addresses = smol::net::resolve((&*origin.host, origin.port)).await.map_err(|_| Closed::Unresolved)?;
-    let (stream, address) = dial(addresses, limit, || clock.now().since_origin()).await?;
+    let (stream, address) = dial(Attempts::within(reach, addresses, limit), || clock.now().since_origin()).await?;
     Ok(Opened { stream: stream.into(), process: None, peer: Peer::tcp(address) })
 }
 
-/// Connects to the first of these addresses that accepts.
+/// Connects to the first address that accepts.
 async fn dial(
-    addresses: impl IntoIterator<Item = SocketAddr>,
-    limit: Duration,
+    mut attempts: Attempts<SocketAddr>,
     elapsed: impl Fn() -> Duration,
 ) -> Result<(TcpStream, SocketAddr), Closed> {
-    let mut attempts = Attempts::new(addresses, limit);
     while let Some((address, patience)) = attempts.next(elapsed()) {
         let attempt = async { TcpStream::connect(address).await.map_err(|e| not_opened(&address, &e)) };
         let timeout = async {

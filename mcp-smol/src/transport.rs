@@ -11,7 +11,7 @@ use mcp_proto::adapter::Clock;
 #[cfg(unix)]
 use mcp_proto::adapter::not_opened;
 use mcp_proto::adapter::{DrivenConnection, Step, Turned};
-use mcp_proto::exchange::{Closed, Endpoint, Peer};
+use mcp_proto::exchange::{Closed, Endpoint, Peer, Reach};
 use smol::future::Future;
 use smol::io::{AsyncRead, AsyncWrite};
 use std::cell::Cell;
@@ -218,7 +218,12 @@ fn open(endpoint: Endpoint, limit: Duration, given: &mut Option<Stream>, connect
     match endpoint {
         // Started here and not in the future, so that a started program always has an owner.
         Endpoint::Program(program) => ready(Process::spawn(&program, &connection.stderr())),
-        Endpoint::Origin(origin) => Box::pin(crate::dial::connect(origin, limit, connection.transfer().connector())),
+        Endpoint::Origin(origin) => {
+            Box::pin(crate::dial::connect(origin, Reach::Any, limit, connection.transfer().connector()))
+        }
+        Endpoint::Public(origin) => {
+            Box::pin(crate::dial::connect(origin, Reach::Public, limit, connection.transfer().connector()))
+        }
         #[cfg(unix)]
         Endpoint::Unix(path) => Box::pin(connect_unix(path)),
         Endpoint::Given => ready(match given.take() {

@@ -46,7 +46,7 @@ fn pair() -> (Hole, TcpListener) {
 
 fn dialled(addresses: &[SocketAddr]) -> (Result<TcpStream, Closed>, Duration) {
     let began = Instant::now();
-    let end = dial(addresses.iter().copied(), LIMIT, || began.elapsed());
+    let end = dial(Attempts::new(addresses.iter().copied(), LIMIT), || began.elapsed());
     (end, began.elapsed())
 }
 

@@ -1,7 +1,8 @@
 //! The order of connection attempts to the addresses of one host, and the time for each.
 
-use crate::exchange::Closed;
+use crate::exchange::{Closed, Reach};
 use alloc::collections::VecDeque;
+use core::net::SocketAddr;
 use core::time::Duration;
 
 /// Time for each attempt of the first round. RFC 8305 section 8 recommends it as the delay before
@@ -29,6 +30,23 @@ pub struct Attempts<A> {
     /// Addresses that timed out in this round.
     silent: VecDeque<A>,
     why: Closed,
+}
+
+impl Attempts<SocketAddr> {
+    /// Creates attempts at those of these addresses that may be reached, in order, within `limit`
+    /// from now on. If there is an address, and none that may be, the reason is
+    /// [`Closed::NotPublic`].
+    pub fn within(reach: Reach, addresses: impl IntoIterator<Item = SocketAddr>, limit: Duration) -> Self {
+        let mut refused = false;
+        let allowed = |address: &SocketAddr| {
+            let allows = reach.allows(address.ip());
+            refused |= !allows;
+            allows
+        };
+        let round: VecDeque<SocketAddr> = addresses.into_iter().filter(allowed).collect();
+        let why = if refused && round.is_empty() { Closed::NotPublic } else { Closed::Unresolved };
+        Self { limit, patience: FIRST, round, silent: VecDeque::new(), why }
+    }
 }
 
 impl<A> Attempts<A> {
@@ -101,6 +119,21 @@ mod tests {
         }
         told.push(format!("{:?} after {}", attempts.why(), elapsed.as_millis()));
         told
+    }
+
+    // covers: REDIR-C-006, B-237
+    #[test]
+    fn address_that_may_not_be_reached_is_not_tried() {
+        let addresses = ["127.0.0.1:1", "[::1]:2", "1.1.1.1:3", "10.0.0.1:4"].map(|text| text.parse().unwrap());
+        let tried = |reach, addresses: &[SocketAddr]| {
+            let mut attempts = Attempts::within(reach, addresses.iter().copied(), millis(10_000));
+            let next = core::iter::from_fn(|| attempts.next(Duration::ZERO)).map(|(address, _)| address.port());
+            (next.collect::<Vec<_>>(), attempts.why())
+        };
+        assert_eq!(tried(Reach::Any, &addresses).0, [1, 2, 3, 4]);
+        assert_eq!(tried(Reach::Public, &addresses), ([3].into(), Closed::Unresolved));
+        assert_eq!(tried(Reach::Public, &addresses[..2]), ([].into(), Closed::NotPublic));
+        assert_eq!(tried(Reach::Public, &[]), ([].into(), Closed::Unresolved));
     }
 
     const NEVER: u64 = u64::MAX;

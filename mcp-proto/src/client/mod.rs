@@ -18,6 +18,7 @@ mod config;
 mod elicitations;
 mod env;
 mod era;
+mod fetch;
 mod headers;
 mod ids;
 mod incoming;
@@ -47,6 +48,7 @@ pub use compat::{
     ListenerTime, Malformed, SseDecode,
 };
 pub use config::{ClientConfig, HttpMode, HttpTransport, Policy, Repeat, Resume, Target, Verdict};
+pub use fetch::{FetchError, FetchId, FetchRequest, FetchResponse};
 pub use headers::BadHeader;
 pub use phase::State;
 pub use redirect::Redirects;
@@ -78,6 +80,7 @@ use call_table::CallTable;
 use core::time::Duration;
 use elicitations::Elicitations;
 use env::Env;
+use fetch::Fetches;
 use link::Link;
 use logging::Logging;
 use notifications::Notifications;
@@ -226,6 +229,13 @@ pub enum Event {
     /// lists. The protocol defines no meaning: the stream continues. Dropped like a notification
     /// when the queue is full.
     Control(Box<ControlEvent>),
+    /// A [`fetch`](Client::fetch) has ended. Emitted exactly once for each accepted one.
+    Fetched {
+        /// The fetch.
+        fetch: FetchId,
+        /// The response, or why there is none.
+        outcome: Result<Box<FetchResponse>, FetchError>,
+    },
     /// A notification that belongs to no call.
     Notification {
         /// Its method.
@@ -328,6 +338,8 @@ pub enum Timer {
     Hold,
     /// Delay before the next subscription, or the limit for its acknowledgement.
     Subscription,
+    /// Limit for a fetch.
+    Fetch(ExchangeId),
 }
 
 /// The client engine. See the [module](self) for how it is driven.
@@ -346,6 +358,7 @@ pub struct Client {
     resources: Resources,
     logging: Logging,
     catalogue: Catalogue,
+    fetches: Fetches,
 }
 
 impl Client {
@@ -366,6 +379,7 @@ impl Client {
             resources: Resources::default(),
             logging: Logging::default(),
             catalogue: Catalogue::default(),
+            fetches: Fetches::default(),
         };
         client.start();
         client
@@ -418,6 +432,9 @@ impl Client {
             ClientCommand::LogLevel(level) => self.on_log_level(level),
             ClientCommand::RootsChanged => {
                 self.on_roots_changed().map_err(|why| Refused { value: ClientCommand::RootsChanged, why })?;
+            }
+            ClientCommand::Fetch(id, request) => {
+                self.on_fetch(id, &request).map_err(|why| Refused { value: ClientCommand::Fetch(id, request), why })?;
             }
             ClientCommand::Authorize(key, with) => self.on_authorize(key, with),
             ClientCommand::Close => self.shut(Termination::Requested),
@@ -473,6 +490,9 @@ impl Client {
         if matches!(event, ExchangeEvent::Inbound(Inbound::Event(_))) {
             return self.handle_stream_event(exchange, event);
         }
+        if Fetches::owns(exchange) {
+            return self.fetches.handle(&mut self.env, exchange, event);
+        }
         self.link.handle(&mut self.env, exchange, event);
         self.run_link();
     }
@@ -494,6 +514,7 @@ impl Client {
                     self.run_link();
                 }
                 Timer::Subscription => self.on_subscription_timer(),
+                Timer::Fetch(exchange) => self.fetches.on_timeout(&mut self.env, exchange),
             }
         }
     }
@@ -568,6 +589,7 @@ impl Client {
         self.forget_subscriptions();
         self.end_all_calls(&why);
         self.pings.end(&mut self.env);
+        self.fetches.end_all(&mut self.env);
         self.env.ids.retire_handshake();
         self.questions.withdraw_all(&mut self.env);
         if let Some(http) = self.link.http_mut() {

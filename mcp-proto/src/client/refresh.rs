@@ -159,7 +159,7 @@ impl Client {
         self.calls.set_stage(call, CallStage::Mismatched(error.clone().into()));
         self.catalogue.waiting.insert(call);
         if self.catalogue.fetch.is_none() {
-            self.fetch(Pages::new(Cursors::first(), self.env.config.limits.client.max_pages));
+            self.fetch_pages(Pages::new(Cursors::first(), self.env.config.limits.client.max_pages));
         }
         // The fetch may already wait for credentials.
         self.update_clock(call);
@@ -167,7 +167,7 @@ impl Client {
     }
 
     /// Fetches the next page. At the end of the list, sends the calls that wait for it.
-    fn fetch(&mut self, mut pages: Pages<Cursors>) {
+    fn fetch_pages(&mut self, mut pages: Pages<Cursors>) {
         match pages.next() {
             Some(page) => {
                 let call = self.admit(page.into_raw(), CallOwner::Engine(Errand::Page));
@@ -194,7 +194,7 @@ impl Client {
         let outcome = outcome.and_then(|result| Ok(Cursors::decode(result)?)).and_then(|page| pages.fetched(Ok(page)));
         match outcome {
             _ if self.catalogue.waiting.is_empty() => {}
-            Ok(()) => self.fetch(pages),
+            Ok(()) => self.fetch_pages(pages),
             Err(e) => {
                 self.env.diagnose(DiagnosticKind::RefreshFailed, e.to_string());
                 for call in core::mem::take(&mut self.catalogue.waiting) {

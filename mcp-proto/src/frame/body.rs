@@ -114,6 +114,11 @@ impl BodyDecoder {
         Self::new(content, limits.max_response_body, limits)
     }
 
+    /// Creates a decoder for the body of a response that is read as bytes.
+    pub(super) fn raw_response(limits: &Arc<FrameLimits>) -> Self {
+        Self::new(BodyContent::Other, limits.max_response_body, limits)
+    }
+
     /// Creates a decoder for an absent body, whatever the type.
     pub(super) fn none(limits: &Arc<FrameLimits>) -> Self {
         Self::new(BodyContent::Other, 0, limits)

@@ -384,6 +384,14 @@ impl Conn {
         }
     }
 
+    /// A client over HTTP: sets whether the body of the next response is read as bytes, whatever
+    /// its media type.
+    pub(crate) fn reads_raw(&mut self, raw: bool) {
+        if let Codec::Client(client) = &mut self.codec {
+            client.reads_raw(raw);
+        }
+    }
+
     /// HTTP: returns the number of content bytes of the current body that were polled since the
     /// last call. Heads and the framing of chunks do not count. Always 0 for lines, and once the
     /// body has ended.

@@ -77,6 +77,10 @@ impl Mask {
             ClientCommand::Notify(_, params) | ClientCommand::NotifyTracked(_, params) => *params = self.object(params),
             ClientCommand::Watch(watch) => self.watch(watch),
             ClientCommand::Authorize(_, Authorization::Headers(headers)) => *headers = self.headers(headers),
+            ClientCommand::Fetch(_, request) => {
+                request.headers = self.headers(&request.headers);
+                request.body = alloc::vec![b'x'; request.body.len()].into();
+            }
             ClientCommand::Authorize(_, Authorization::Refuse)
             | ClientCommand::Cancel(_, None)
             // It is not masked on the wire either.

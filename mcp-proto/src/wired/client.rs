@@ -4,7 +4,7 @@
 mod commands;
 
 use super::connections::Connections;
-use super::pool::{ConnectionUse, OriginPools, PoolStep, QueuedRequest};
+use super::pool::{ConnectionUse, OriginPools, PoolKey, PoolStep, QueuedRequest};
 use super::tally::Counters;
 use super::{Connection, ConnectionOutput, Tape};
 use crate::call::{Call, Calling, Method};
@@ -54,8 +54,8 @@ pub struct WiredClient {
 /// The client's data of one connection, from the action that opens the connection to its end.
 #[derive(Debug)]
 struct PooledConnection {
-    /// The origin, for a connection of a pool.
-    origin: Option<Origin>,
+    /// The key of its pool, for a connection of one.
+    key: Option<PoolKey>,
     /// The use as which the pool counts the connection.
     usage: ConnectionUse,
     /// The request, to be sent again if the connection turns out to be dead.
@@ -77,7 +77,7 @@ pub enum WiredTimer {
 #[derive(Debug)]
 enum Route {
     On(ConnectionId),
-    Waiting(Origin),
+    Waiting(PoolKey),
 }
 
 impl WiredClient {
@@ -348,8 +348,9 @@ impl WiredClient {
                 let connection = Connection::web_socket(head, dialect, self.seed.next_bytes(), limits, self.now);
                 self.open(exchange, Endpoint::Origin(origin), connection, None);
             }
-            Output::Start(exchange, Start::Http { origin, head, body, repeatable, urgent }) => {
-                let request = QueuedRequest { exchange, origin, head, body, repeatable, urgent, repeated: false };
+            Output::Start(exchange, Start::Http { origin, reach, head, body, repeatable, urgent, raw }) => {
+                let key = PoolKey { origin, reach };
+                let request = QueuedRequest { exchange, key, head, body, repeatable, urgent, raw, repeated: false };
                 self.submit(request);
             }
             Output::Send(exchange, outgoing) => {
@@ -359,8 +360,8 @@ impl WiredClient {
             Output::Abort(exchange) => {
                 let now = self.now;
                 self.with_connection(exchange, |connection| connection.abort(now, exchange));
-                if let Some(Route::Waiting(origin)) = self.routes.remove(&exchange) {
-                    self.pools.cancel(&origin, exchange);
+                if let Some(Route::Waiting(key)) = self.routes.remove(&exchange) {
+                    self.pools.cancel(&key, exchange);
                 }
             }
             Output::Event(event @ Event::Terminated(_)) => self.terminate(event),
@@ -391,7 +392,7 @@ impl WiredClient {
             event => event,
         };
         let mut again = None;
-        if failed || entry.data.origin.is_some() && event == ExchangeEvent::Inbound(Inbound::End) {
+        if failed || entry.data.key.is_some() && event == ExchangeEvent::Inbound(Inbound::End) {
             self.routes.remove(&exchange);
             let dead = failed && self.last.is_none() && !entry.connection.is_answering();
             again = entry.data.repeat.take_if(|request| request.exchange == exchange).filter(|_| dead);
@@ -422,15 +423,15 @@ impl WiredClient {
         if usage == before {
             return;
         }
-        let origin = entry.data.origin.clone();
+        let key = entry.data.key.clone();
         if usage == ConnectionUse::Closed
             && let Some(why) = entry.connection.closed_by().cloned()
         {
             self.connections.remove(id);
             self.closed.push((id, why));
         }
-        if let Some(origin) = origin {
-            let step = self.pools.changed(&origin, id, before, usage);
+        if let Some(key) = key {
+            let step = self.pools.changed(&key, id, before, usage);
             self.take_step(step);
         }
     }
@@ -440,7 +441,7 @@ impl WiredClient {
         let Some(entry) = self.connections.get_mut(id) else { return };
         // The engine must know this before a driver can write any of the bytes: if the engine ends
         // the exchange before that, nothing was sent.
-        if entry.data.origin.is_some()
+        if entry.data.key.is_some()
             && entry.connection.has_first_write()
             && let Some(exchange) = entry.connection.exchange()
         {
@@ -490,16 +491,18 @@ impl WiredClient {
         exchange: ExchangeId,
         endpoint: Endpoint,
         connection: Connection,
-        origin: Option<Origin>,
+        key: Option<PoolKey>,
     ) -> ConnectionId {
         self.next += 1;
         let id = ConnectionId(self.next);
         let mut connection = connection.with_hook(self.client.config().on_message.clone());
-        if let Endpoint::Origin(Origin { tls: true, host, .. }) = &endpoint {
+        if let Endpoint::Origin(Origin { tls: true, host, .. }) | Endpoint::Public(Origin { tls: true, host, .. }) =
+            &endpoint
+        {
             connection = connection.with_tls(Arc::clone(host));
         }
         connection.begin(exchange);
-        let data = PooledConnection { origin, usage: ConnectionUse::Busy, repeat: None, repeated: false };
+        let data = PooledConnection { key, usage: ConnectionUse::Busy, repeat: None, repeated: false };
         self.connections.insert(id, connection, data);
         self.routes.insert(exchange, Route::On(id));
         if self.is_open {
@@ -515,7 +518,7 @@ impl WiredClient {
             return self.refuse(request.exchange, Closed::Denied(reason));
         }
         let exchange = request.exchange;
-        self.routes.insert(exchange, Route::Waiting(request.origin.clone()));
+        self.routes.insert(exchange, Route::Waiting(request.key.clone()));
         if !request.repeated {
             self.client.handle_event(self.now, exchange, ExchangeEvent::Waiting);
         }
@@ -540,10 +543,10 @@ impl WiredClient {
                 self.write(request);
             }
             Some(PoolStep::Open(request)) => {
-                let origin = request.origin.clone();
+                let key = request.key.clone();
                 let limits = &self.client.config().limits.frame;
                 let connection = Connection::client(Kind::HttpClient, false, limits, self.now);
-                let id = self.open(request.exchange, Endpoint::Origin(origin.clone()), connection, Some(origin));
+                let id = self.open(request.exchange, key.endpoint(), connection, Some(key));
                 if let Some(entry) = self.connections.get_mut(id) {
                     entry.data.repeated = request.repeated;
                 }
@@ -564,9 +567,12 @@ impl WiredClient {
     }
 
     fn write(&mut self, request: QueuedRequest) {
-        let QueuedRequest { exchange, head, body, .. } = request;
+        let QueuedRequest { exchange, head, body, raw, .. } = request;
         let now = self.now;
-        self.with_connection(exchange, |connection| connection.send(now, exchange, Outbound::Request { head, body }));
+        self.with_connection(exchange, |connection| {
+            connection.reads_raw(raw);
+            connection.send(now, exchange, Outbound::Request { head, body });
+        });
     }
 
     /// Fails an exchange that cannot begin.
@@ -577,8 +583,8 @@ impl WiredClient {
     /// Returns why the hook refuses a request, before a connection is used for it. The hook has
     /// already checked a repeated request. A GET or a DELETE has no message to check.
     fn denied(&self, request: &QueuedRequest) -> Option<Denied> {
-        let hook =
-            self.client.config().on_message.as_ref().filter(|_| !request.repeated && !request.body.is_empty())?;
+        let is_message = !request.repeated && !request.raw && !request.body.is_empty();
+        let hook = self.client.config().on_message.as_ref().filter(|_| is_message)?;
         hook.outgoing(Outbound::Message(request.body.clone())).denials.pop().map(|denial| denial.why)
     }
 }

@@ -1,24 +1,44 @@
-//! The pools of connections of an HTTP client, one for each origin. Requests use idle connections
+//! The pools of connections of an HTTP client, one for each origin and reach. Requests use idle connections
 //! again, and requests beyond the limit wait in their order (RFC 9112, sections 9.3 and 9.4). A
 //! pool only counts connections and owns none.
 
 use super::Connection;
-use crate::exchange::{ConnectionId, ExchangeId, Origin, RequestHead};
+use crate::exchange::{ConnectionId, Endpoint, ExchangeId, Origin, Reach, RequestHead};
 use crate::limits::FrameLimits;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use bytes::Bytes;
 
+/// What the connections of a pool lead to.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct PoolKey {
+    pub(super) origin: Origin,
+    /// The addresses of the origin to which they may lead.
+    pub(super) reach: Reach,
+}
+
+impl PoolKey {
+    /// Returns the endpoint of a new connection.
+    pub(super) fn endpoint(&self) -> Endpoint {
+        match self.reach {
+            Reach::Any => Endpoint::Origin(self.origin.clone()),
+            Reach::Public => Endpoint::Public(self.origin.clone()),
+        }
+    }
+}
+
 /// A request that needs a connection.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct QueuedRequest {
     pub(super) exchange: ExchangeId,
-    pub(super) origin: Origin,
+    pub(super) key: PoolKey,
     pub(super) head: RequestHead,
     pub(super) body: Bytes,
     pub(super) repeatable: bool,
     /// Other requests may wait for its response.
     pub(super) urgent: bool,
+    /// The body of its response is no message.
+    pub(super) raw: bool,
     /// It was written once, to a connection that was dead. Only a new connection may carry it.
     pub(super) repeated: bool,
 }
@@ -78,7 +98,7 @@ impl PoolStep {
 #[derive(Debug)]
 pub(super) struct OriginPools {
     limits: OriginLimits,
-    pools: BTreeMap<Origin, OriginPool>,
+    pools: BTreeMap<PoolKey, OriginPool>,
 }
 
 /// The limits of each pool.
@@ -115,7 +135,7 @@ impl OriginPools {
     /// Queues a request, and returns the next step. If that is `None`, the request waits, and a
     /// later step carries it.
     pub(super) fn submit(&mut self, request: QueuedRequest) -> Option<PoolStep> {
-        let pool = self.pools.entry(request.origin.clone()).or_default();
+        let pool = self.pools.entry(request.key.clone()).or_default();
         // A repeated request is older than all that wait.
         let before = |other: &QueuedRequest| request.repeated || request.urgent && !other.urgent;
         let at = pool.waiting.iter().position(before).unwrap_or(pool.waiting.len());
@@ -126,12 +146,12 @@ impl OriginPools {
     /// Counts a connection as something else than before, and returns the next step.
     pub(super) fn changed(
         &mut self,
-        origin: &Origin,
+        key: &PoolKey,
         id: ConnectionId,
         from: ConnectionUse,
         to: ConnectionUse,
     ) -> Option<PoolStep> {
-        let pool = self.pools.get_mut(origin)?;
+        let pool = self.pools.get_mut(key)?;
         match from {
             ConnectionUse::Stream => pool.streams -= 1,
             ConnectionUse::Idle => pool.idle.retain(|idle| *idle != id),
@@ -154,14 +174,14 @@ impl OriginPools {
         }
         let step = pool.next_step(self.limits);
         if pool.connections == 0 && pool.waiting.is_empty() {
-            self.pools.remove(origin);
+            self.pools.remove(key);
         }
         step
     }
 
     /// Removes a waiting request.
-    pub(super) fn cancel(&mut self, origin: &Origin, exchange: ExchangeId) {
-        if let Some(pool) = self.pools.get_mut(origin) {
+    pub(super) fn cancel(&mut self, key: &PoolKey, exchange: ExchangeId) {
+        if let Some(pool) = self.pools.get_mut(key) {
             pool.waiting.retain(|request| request.exchange != exchange);
         }
     }
@@ -243,8 +263,8 @@ mod tests {
         OriginPools::new(&limits)
     }
 
-    fn origin(host: &str) -> Origin {
-        Origin { tls: false, host: host.into(), port: 80 }
+    fn origin(host: &str) -> PoolKey {
+        PoolKey { origin: Origin { tls: false, host: host.into(), port: 80 }, reach: Reach::Any }
     }
 
     fn request(exchange: u64, host: &str) -> QueuedRequest {
@@ -252,11 +272,12 @@ mod tests {
         let exchange = ExchangeId(exchange);
         QueuedRequest {
             exchange,
-            origin: origin(host),
+            key: origin(host),
             head,
             body: Bytes::new(),
             repeatable: true,
             urgent: false,
+            raw: false,
             repeated: false,
         }
     }

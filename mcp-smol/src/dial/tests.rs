@@ -58,7 +58,7 @@ fn run<T>(test: impl Future<Output = T>) -> T {
 
 async fn dialled(addresses: &[SocketAddr]) -> (Result<SocketAddr, Closed>, Duration) {
     let began = Instant::now();
-    let end = dial(addresses.iter().copied(), LIMIT, || began.elapsed()).await;
+    let end = dial(Attempts::new(addresses.iter().copied(), LIMIT), || began.elapsed()).await;
     (end.map(|(_, address)| address), began.elapsed())
 }
 
@@ -100,7 +100,7 @@ fn refusing_address_is_skipped() {
 fn connection_disables_the_nagle_algorithm() {
     let live = TcpListener::bind("127.0.0.1:0").expect("listens");
     let addresses = [live.local_addr().expect("an address")];
-    let (stream, _) = run(dial(addresses, LIMIT, || Duration::ZERO)).expect("connected");
+    let (stream, _) = run(dial(Attempts::new(addresses, LIMIT), || Duration::ZERO)).expect("connected");
     assert_eq!(stream.nodelay().ok(), Some(true));
 }
 

@@ -1,6 +1,6 @@
 use bytes::Bytes;
 use mcp_proto::adapter::*;
-use mcp_proto::exchange::{Closed, Endpoint, Peer};
+use mcp_proto::exchange::{Closed, Endpoint, Peer, Reach};
 use mcp_proto::process::Stderr;
 use mcp_proto::wired::Kind;
 use std::io::{self, Read, Write};
@@ -207,10 +207,11 @@ fn open(endpoint: Endpoint, stderr: &Stderr, owner: &Owner) -> Result<(Ends, boo
             errors.map(|(pipe, lines)| spawn(move || read_stderr(pipe, lines, &to)));
             Ok((ends, has_stderr))
         }
-        Endpoint::Origin(origin) => {
+        Endpoint::Origin(ref origin) | Endpoint::Public(ref origin) => {
+            let reach = if matches!(endpoint, Endpoint::Public(_)) { Reach::Public } else { Reach::Any };
             let addresses = (&*origin.host, origin.port).to_socket_addrs().map_err(|_| Closed::Unresolved)?;
             let (clock, limit) = (Clock::start(), Duration::from_secs(10));
-            let mut attempts = Attempts::new(addresses, limit);
+            let mut attempts = Attempts::within(reach, addresses, limit);
             while let Some((address, patience)) = attempts.next(clock.now().since_origin()) {
                 match TcpStream::connect_timeout(&address, patience).and_then(|socket| Ends::of(socket, owner)) {
                     Ok(ends) => return Ok((ends, false)),

@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use mcp_proto::adapter::*;
-use mcp_proto::exchange::{Closed, Endpoint, ExitStatus, Origin, Peer, Program};
+use mcp_proto::exchange::{Closed, Endpoint, ExitStatus, Origin, Peer, Program, Reach};
 use mcp_proto::process::Stderr;
 use mcp_proto::route::BoxFuture;
 use mcp_proto::wired::Kind;
@@ -308,7 +308,8 @@ impl Drop for Io {
 async fn open(endpoint: Endpoint, limit: Duration, stderr: Stderr, given: Option<Io>) -> Result<Io, Closed> {
     match endpoint {
         Endpoint::Program(program) => Io::program(&program, &stderr).map_err(|e| not_opened(&program.command, &e)),
-        Endpoint::Origin(origin) => dial(&origin, limit).await,
+        Endpoint::Origin(origin) => dial(&origin, Reach::Any, limit).await,
+        Endpoint::Public(origin) => dial(&origin, Reach::Public, limit).await,
         Endpoint::Unix(path) => {
             let stream = UnixStream::connect(&path).await.map_err(|e| not_opened(&path, &e))?;
             Ok(Io::socket(stream, Peer::unix(None).named(path)))
@@ -319,10 +320,10 @@ async fn open(endpoint: Endpoint, limit: Duration, stderr: Stderr, given: Option
 }
 
 /// Connects to the first address of an origin that accepts, within `limit`.
-async fn dial(origin: &Origin, limit: Duration) -> Result<Io, Closed> {
+async fn dial(origin: &Origin, reach: Reach, limit: Duration) -> Result<Io, Closed> {
     let clock = Clock::start();
     let addresses = lookup_host((&*origin.host, origin.port)).await.map_err(|_| Closed::Unresolved)?;
-    let mut attempts = Attempts::new(addresses, limit);
+    let mut attempts = Attempts::within(reach, addresses, limit);
     while let Some((address, patience)) = attempts.next(clock.now().since_origin()) {
         let why = match timeout(patience, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => return Ok(Io::tcp(stream, address)),

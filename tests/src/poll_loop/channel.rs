@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use mcp_proto::Instant;
 use mcp_proto::adapter::{ChildProcess, Step, Transfer, TransferOutput, not_opened};
-use mcp_proto::exchange::{Closed, ConnectionId, Endpoint, IoEvent, Peer};
+use mcp_proto::exchange::{Closed, ConnectionId, Endpoint, IoEvent, Peer, Reach};
 use mcp_proto::process::Stderr;
 use mcp_proto::wired::ConnectionOutput;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -79,15 +79,18 @@ impl Channel {
                 });
                 started.map_err(|e| not_opened(&program.command, &e))?;
             }
-            Endpoint::Origin(origin) => {
+            Endpoint::Origin(origin) | Endpoint::Public(origin) => {
+                let reach = if matches!(endpoint, Endpoint::Public(_)) { Reach::Public } else { Reach::Any };
                 if origin.tls {
                     self.transfer.connector().prepare().map_err(Closed::Tls)?;
                 }
                 // The only blocking call here. A loop for more than one server has its own
                 // resolver.
                 let addresses = (&*origin.host, origin.port).to_socket_addrs().map_err(|_| Closed::Unresolved)?;
-                let addresses = addresses.collect::<Vec<_>>().into_iter();
-                self.connecting = Some(Connecting::next(addresses, Closed::Unresolved)?);
+                let all: Vec<_> = addresses.collect();
+                let allowed: Vec<_> = all.iter().copied().filter(|address| reach.allows(address.ip())).collect();
+                let why = if allowed.len() < all.len() { Closed::NotPublic } else { Closed::Unresolved };
+                self.connecting = Some(Connecting::next(allowed.into_iter(), why)?);
                 return Ok(());
             }
             Endpoint::Unix(path) => {

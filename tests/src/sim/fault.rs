@@ -84,7 +84,7 @@ faults! {
     SessionLost: web,
     /// 401: the credentials of a client are no longer good.
     Unauthorized: web both,
-    /// A redirect to another origin.
+    /// A redirect: within the origin, to another one, or back to where the request was.
     Redirect: web,
     /// Success, with a body of another type.
     WrongType: web,

@@ -69,6 +69,7 @@ impl InputKind {
                 | ClientCommand::Untrack(_)
                 | ClientCommand::Watch(_)
                 | ClientCommand::LogLevel(_)
+                | ClientCommand::Fetch(..)
                 | ClientCommand::RootsChanged,
             ) => Self::Notify,
             Input::Command(ClientCommand::Close) => Self::Close,

@@ -3,7 +3,7 @@
 use super::rules::ConnectionRules;
 use super::{Checkable, Checked};
 use crate::call::{Call, Calling, Method};
-use crate::client::Event;
+use crate::client::{Event, FetchId, FetchRequest};
 use crate::error::Refused;
 use crate::exchange::{Action, ConnectionId, IoEvent};
 use crate::input::*;
@@ -118,6 +118,15 @@ impl Checked<WiredClient> {
         params: Object,
     ) -> Result<NotificationId, Refused<Object>> {
         self.act(now, |client| client.notify_tracked(now, method, params))
+    }
+
+    /// As [`WiredClient::fetch`].
+    ///
+    /// # Errors
+    /// As [`WiredClient::fetch`].
+    #[track_caller]
+    pub fn fetch(&mut self, now: Instant, id: FetchId, request: FetchRequest) -> Result<(), Refused<FetchRequest>> {
+        self.act(now, |client| client.fetch(now, id, request))
     }
 
     /// As [`WiredClient::elicited`].

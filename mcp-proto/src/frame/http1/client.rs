@@ -27,6 +27,8 @@ pub(in super::super) struct ClientCodec {
     last: bool,
     /// The request asks the server to switch protocols.
     upgrades: bool,
+    /// The body of the response is read as bytes.
+    raw: bool,
 }
 
 #[derive(Debug)]
@@ -67,7 +69,12 @@ impl ClientCodec {
             keep_alive: true,
             last: false,
             upgrades: false,
+            raw: false,
         }
+    }
+
+    pub(in super::super) const fn reads_raw(&mut self, raw: bool) {
+        self.raw = raw;
     }
 
     /// Returns the bytes after the response that switched protocols.
@@ -211,8 +218,11 @@ impl ClientCodec {
             return Err(format!("the response has the content-encoding {coding:?}, which was not asked for"));
         }
         let response = ResponseHead { status, headers };
-        let body =
-            if bodiless { BodyDecoder::none(&self.limits) } else { BodyDecoder::response(&response, &self.limits) };
+        let body = match bodiless {
+            true => BodyDecoder::none(&self.limits),
+            false if self.raw => BodyDecoder::raw_response(&self.limits),
+            false => BodyDecoder::response(&response, &self.limits),
+        };
         if let Length::Known(length) = length
             && !body.is_event_stream()
             && length > self.limits.max_response_body as u64

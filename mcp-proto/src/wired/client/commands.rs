@@ -1,12 +1,14 @@
 //! The commands of an application that make no call.
 
 use super::WiredClient;
+use crate::client::{FetchId, FetchRequest};
 use crate::error::Refused;
 use crate::input::{
     Applied, AuthToken, Authorization, CallId, ClientCommand, Input, InputAnswer, InputToken, NotificationId, Watch,
 };
 use crate::model::logging::LogLevel;
 use crate::time::Instant;
+use alloc::boxed::Box;
 
 impl WiredClient {
     /// Cancels a call. Does nothing if it has ended.
@@ -22,6 +24,17 @@ impl WiredClient {
     /// Answers a challenge of the server. Does nothing if it was answered, or after the end.
     pub fn authorize(&mut self, now: Instant, to: AuthToken, with: Authorization) {
         self.done(now, ClientCommand::Authorize(to.key(), with));
+    }
+
+    /// Makes an HTTP request that is not MCP: see [`Client::fetch`](crate::Client::fetch).
+    ///
+    /// # Errors
+    /// As [`Client::fetch`](crate::Client::fetch).
+    pub fn fetch(&mut self, now: Instant, id: FetchId, request: FetchRequest) -> Result<(), Refused<FetchRequest>> {
+        self.begin(now, || Input::Command(ClientCommand::Fetch(id, Box::new(request.clone()))));
+        let begun = self.client.fetch(self.now, id, request);
+        self.end(begun.as_ref().map(|()| Applied::Done).map_err(|refused| &refused.why));
+        begun
     }
 
     /// The user says that a web page is complete: see

@@ -26,6 +26,12 @@ impl Connection {
         reads && !self.waits_for_room() && self.backlog < bound && held < bound
     }
 
+    /// Sets whether the body of the next response is no message: see
+    /// [`Start::Http`](crate::exchange::Start::Http).
+    pub(in crate::wired) fn reads_raw(&mut self, raw: bool) {
+        self.conn.reads_raw(raw);
+    }
+
     fn can_read(&self) -> bool {
         self.open && !self.eof && self.gone.is_none() && self.ending != Some(Shutdown::Abort)
     }

@@ -1,5 +1,6 @@
 //! Both wired engines joined in memory, and the client against a scripted peer.
 
+mod fetch;
 mod hook;
 mod ladder;
 mod net;

@@ -73,10 +73,10 @@ impl Said {
     pub fn start(&mut self, exchange: u64, start: &Start) {
         let text = match start {
             Start::Duplex(endpoint) => format!("start {}", of_endpoint(endpoint)),
-            Start::Http { origin, head, body, repeatable, urgent } => {
+            Start::Http { origin, reach, head, body, repeatable, urgent, raw } => {
                 let origin = of_endpoint(&Endpoint::Origin(origin.clone()));
                 let head = format!("{} {} {}", head.method, head.target, of_headers(&head.headers));
-                format!("start {origin} {head} {} {repeatable} {urgent}", plain(body))
+                format!("start {origin} {head} {} {reach:?} {repeatable} {urgent} {raw}", plain(body))
             }
             Start::WebSocket { origin, head, dialect } => {
                 let origin = of_endpoint(&Endpoint::Origin(origin.clone()));

@@ -28,7 +28,9 @@ use crate::client::ids::Purpose;
 use crate::client::redirect::Hops;
 use crate::client::{HttpTarget, Timer};
 use crate::error::{CallError, DiagnosticKind, HttpError, RedirectRefusal};
-use crate::exchange::{Closed, Data, ExchangeEvent, ExchangeId, Headers, RequestHead, ResponseHead, Sent, Start};
+use crate::exchange::{
+    Closed, Data, ExchangeEvent, ExchangeId, Headers, Reach, RequestHead, ResponseHead, Sent, Start,
+};
 use crate::frame::{Media, media_type};
 use crate::input::{AuthKey, CallId, NotificationId};
 use crate::rpc::{ErrorObject, Id, InvalidMessage, Message, Response};
@@ -148,6 +150,7 @@ impl HttpLink {
             | Timer::Total(_)
             | Timer::Round(_)
             | Timer::Elicitation(_)
+            | Timer::Fetch(_)
             | Timer::Subscription => {}
         }
     }
@@ -521,7 +524,7 @@ impl HttpLink {
         let urgent = http.is_urgent();
         http.address = Some(address);
         self.exchanges.insert(exchange, http);
-        env.out.start(exchange, Start::Http { origin, head, body, repeatable, urgent });
+        env.out.start(exchange, Start::Http { origin, reach: Reach::Any, head, body, repeatable, urgent, raw: false });
     }
 
     /// Repeats a request in place of an exchange that has ended: `sent`, or the same request

@@ -185,7 +185,7 @@ fn nothing_of_the_application_goes_to_another_origin() {
 fn session_stays_at_the_origin_that_began_it() {
     let mut http = Http::legacy(|config| {
         following(config);
-        config.compat.listener = crate::client::ListenerStart::Never;
+        config.compat.listener = ListenerStart::Never;
     });
     let call = http.rig.call(tools::call("x").repeatable());
     assert_eq!(http.fields().get("mcp-session-id"), Some("s1"));
@@ -263,7 +263,7 @@ fn listener_of_a_session_follows_to_no_other_origin() {
 fn endpoint_is_resolved_against_the_url_after_redirects() {
     let mut http = Http::with(|config| {
         config.policy = Policy::Legacy;
-        config.http_mode = crate::client::HttpMode::Sse;
+        config.http_mode = HttpMode::Sse;
     });
     http.redirect(307, "/a/sse/");
     let stream = http.last().0;

@@ -60,7 +60,9 @@ impl Model {
             Fault::Refusal => wire::response([400, 403, 405, 410][net.chaos.rng.below(4) as usize], &[], "no"),
             Fault::Redirect => {
                 let status = [301, 302, 303, 307, 308][net.chaos.rng.below(5) as usize];
-                wire::response(status, &[("Location", "http://elsewhere/mcp")], "")
+                let targets = ["http://elsewhere/mcp", "/mcp/", "?again", "other", "/mcp", "https://elsewhere/"];
+                let target = targets[net.chaos.rng.below(6) as usize];
+                wire::response(status, &[("Location", target)], "")
             }
             Fault::WrongType => wire::response(200, &[("Content-Type", "text/html")], "<p>hello</p>"),
             Fault::Accepted => wire::response(202, &[], ""),
