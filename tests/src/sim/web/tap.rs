@@ -64,7 +64,8 @@ pub struct Tap {
     pub streams: Vec<Stream>,
     /// The fields of every request, by name, with their required value.
     pub fields: Vec<(String, String)>,
-    target: String,
+    /// The target of the configuration, and those that redirects named.
+    targets: BTreeSet<String>,
     authority: String,
     now: Instant,
     lines: BTreeMap<ConnectionId, Line>,
@@ -86,6 +87,18 @@ pub struct Tap {
     ends_of_calls: Vec<(CallId, usize)>,
 }
 
+/// Returns the target that a redirect within the origin leads to.
+fn within_origin(from: &str, to: &str) -> Option<String> {
+    let path = from.split('?').next().unwrap_or_default();
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    match to.chars().next()? {
+        _ if to.contains("://") => None,
+        '/' => Some(to.into()),
+        '?' => Some(format!("{path}{to}")),
+        _ => Some(format!("{folder}/{to}")),
+    }
+}
+
 impl Tap {
     /// Of a client with this configuration.
     pub fn new(config: &ClientConfig) -> Self {
@@ -104,7 +117,7 @@ impl Tap {
             looked: 0,
             ends_of_calls: Vec::new(),
             fields: config.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.into())).collect(),
-            target: target.path.clone(),
+            targets: [target.path.clone()].into(),
             now: Instant::ZERO,
             lines: BTreeMap::new(),
             ids: BTreeMap::new(),
@@ -248,7 +261,7 @@ impl Tap {
     }
 
     fn check_fields(&self, request: &Request) {
-        assert_eq!(request.target, self.target);
+        assert!(self.targets.contains(&request.target), "{}", request.target);
         assert_eq!((request.header("host"), request.count("host")), (Some(self.authority.as_str()), 1));
         let accept = request.header("accept").unwrap_or_default();
         match request.method.as_str() {
@@ -313,10 +326,10 @@ impl Tap {
         if let Some(&before) = self.ids.get(&text) {
             let first = &self.log[before];
             assert_eq!(first.body, *body, "an id is used twice");
-            // An unchanged repetition: after a challenge, or on a dead connection if that is safe.
+            // An unchanged repetition: after a challenge or a redirect, or on a dead connection if that is safe.
             let harmless = body.pointer("/params/arguments/harmless").is_none_or(|value| *value == Value::Bool(true));
             let dead = first.reused && first.heard == 0;
-            assert!(matches!(first.status, Some(401 | 403)) || harmless && dead, "written twice: {body}");
+            assert!(matches!(first.status, Some(307 | 308 | 401 | 403)) || harmless && dead, "written twice: {body}");
         }
         self.ids.insert(text, self.log.len());
         let serves = match (body["method"].as_str(), body.pointer("/params/arguments/tag").and_then(Value::as_u64)) {
@@ -412,12 +425,14 @@ impl Tap {
                     if !head.is_success() || open.is_get && !head.is_event_stream() {
                         stream.over.get_or_insert(self.now);
                         stream.retry_after = head.header("retry-after").and_then(|n| n.parse().ok());
-                        stream.refused |= !matches!(head.status, 200..300 | 401 | 408 | 429 | 502..=504);
+                        stream.refused |= !matches!(head.status, 200..300 | 301..=308 | 401 | 408 | 429 | 502..=504);
                     }
                     if head.is_success() && open.is_get {
                         stream.refused &= !head.is_event_stream();
                     }
                 }
+                let from = &self.log[open.sent].request.target;
+                self.targets.extend(head.header("location").and_then(|to| within_origin(from, to)));
                 self.log[open.sent].status = Some(head.status);
                 open.head = Some(head);
             }
@@ -493,7 +508,7 @@ impl Tap {
         let Some(stream) = open.stream(&self.log) else { return };
         let sent = &self.log[open.sent];
         let (dead, heard, challenged) =
-            (sent.reused && sent.heard == 0, sent.heard > 0, matches!(sent.status, Some(401)));
+            (sent.reused && sent.heard == 0, sent.heard > 0, matches!(sent.status, Some(301..=308 | 401)));
         let stream = &mut self.streams[stream];
         let lasted = self.now - stream.began >= LASTING;
         let listens = stream.serves == Serves::Listener && open.head.is_some() && (lasted || heard);
