@@ -5,12 +5,13 @@ use crate::here;
 use crate::transport::Given;
 use mcp_proto::adapter::{self, ClientOptions, ConnectError, IntoTarget, Watcher, block_on_for};
 use mcp_proto::call::{Method, Paged};
-use mcp_proto::client::{Termination, Verdict};
+use mcp_proto::client::{FetchError, FetchRequest, FetchResponse, Termination, Verdict};
 use mcp_proto::input::CallId;
 use mcp_proto::stats::ClientStats;
 use mcp_proto::{Call, CallError, IntoCall, LogLevel, Object, Progress, Refusal, ServerInfo, Watch};
 use std::fmt;
 use std::future::pending;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -157,6 +158,16 @@ impl Client {
         self.driver.refresh();
         let (pending, via) = here::noting_writes(|| self.client.notify(method, params));
         Ok(PendingNotification { pending: pending?, via, driver: Arc::clone(&self.driver) })
+    }
+
+    /// Makes an HTTP request that is not MCP over the connections of the client, and waits for its
+    /// response: see [`mcp_proto::Client::fetch`].
+    ///
+    /// # Errors
+    /// [`FetchError`]. A response with any status is none.
+    pub fn fetch(&self, request: FetchRequest) -> Result<FetchResponse, FetchError> {
+        self.driver.refresh();
+        self.driver.wait_for(None, pin!(self.client.fetch(request)))
     }
 
     /// Watches these changes until the returned value is dropped. The client watches what all live

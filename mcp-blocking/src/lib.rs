@@ -97,8 +97,8 @@ pub use mcp_proto::adapter::TlsAcceptor;
 pub use mcp_proto::adapter::{ClientOptions, ConnectError, IntoTarget, ServerOptions, Service, Target, Watcher};
 pub use mcp_proto::client::BadHeader;
 pub use mcp_proto::client::{
-    Event as ClientEvent, ListenerStart, OnMismatch, Policy, Repeat, Restart, ResultValidation, Resume, Termination,
-    Verdict,
+    Event as ClientEvent, FetchError, FetchRequest, FetchResponse, HttpTarget, ListenerStart, OnMismatch, Policy,
+    Redirects, Repeat, Restart, ResultValidation, Resume, Termination, Verdict,
 };
 pub use mcp_proto::error::{HttpError, InvalidResult, StreamEnd};
 pub use mcp_proto::exchange::{Credentials, Group, Inherit, Peer, RequestHead, UnixSocket};

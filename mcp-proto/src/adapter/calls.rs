@@ -1,11 +1,12 @@
-//! The calls and notifications that have a waiter, and the events received for each.
+//! The calls, notifications and fetches that have a waiter, and the events received for each.
 
 use crate::call::{CallId, Progress, RawResult};
-use crate::client::{Event, Termination};
+use crate::client::{Event, FetchError, FetchId, FetchResponse, Termination};
 use crate::error::CallError;
 use crate::exchange::{Closed, Sent};
 use crate::input::NotificationId;
 use crate::model::lifecycle::ServerInfo;
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 
 /// The calls and notifications of one client that have a waiter, and the state of the client
@@ -14,9 +15,13 @@ use alloc::collections::{BTreeMap, VecDeque};
 pub struct Calls<W> {
     waiting: BTreeMap<CallId, Waiting<W>>,
     notifications: BTreeMap<NotificationId, (Option<Result<(), CallError>>, W)>,
+    fetches: BTreeMap<FetchId, (Option<Fetched>, W)>,
     ready: Option<ServerInfo>,
     terminated: Option<Termination>,
 }
+
+/// The outcome of a fetch.
+pub(crate) type Fetched = Result<Box<FetchResponse>, FetchError>;
 
 #[derive(Debug)]
 struct Waiting<W> {
@@ -28,7 +33,7 @@ struct Waiting<W> {
 /// The receiver of an event.
 #[derive(Debug)]
 pub enum Noted<'a, W> {
-    /// The waiter of this call or notification. `None` if there is none.
+    /// The waiter of this call, notification or fetch. `None` if there is none.
     Call(Option<&'a mut W>),
     /// The waiters for the start or the end of the client, and then the application.
     Milestone(Event),
@@ -47,7 +52,8 @@ pub struct Collected {
 
 impl<W> Default for Calls<W> {
     fn default() -> Self {
-        Self { waiting: BTreeMap::new(), notifications: BTreeMap::new(), ready: None, terminated: None }
+        let (waiting, notifications, fetches) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { waiting, notifications, fetches, ready: None, terminated: None }
     }
 }
 
@@ -78,6 +84,12 @@ impl<W> Calls<W> {
             })),
             Event::NotificationEnded { notification, outcome } => {
                 Noted::Call(self.notifications.get_mut(&notification).map(|(end, wake)| {
+                    *end = Some(outcome);
+                    wake
+                }))
+            }
+            Event::Fetched { fetch, outcome } if self.fetches.contains_key(&fetch) => {
+                Noted::Call(self.fetches.get_mut(&fetch).map(|(end, wake)| {
                     *end = Some(outcome);
                     wake
                 }))
@@ -128,6 +140,23 @@ impl<W> Calls<W> {
         self.notifications.remove(&notification).map(|(_, wake)| wake)
     }
 
+    /// Adds a waiter for the end of this fetch.
+    pub(crate) fn begin_fetch(&mut self, fetch: FetchId, wake: W) {
+        self.fetches.insert(fetch, (None, wake));
+    }
+
+    /// Returns the outcome of a fetch, and forgets it. `None` if it has not ended or has no waiter.
+    pub(crate) fn collect_fetch(&mut self, fetch: FetchId) -> Option<Fetched> {
+        let outcome = self.fetches.get_mut(&fetch)?.0.take()?;
+        self.fetches.remove(&fetch);
+        Some(outcome)
+    }
+
+    /// Returns the waker for this fetch.
+    pub(crate) fn wake_fetch(&mut self, fetch: FetchId) -> Option<&mut W> {
+        self.fetches.get_mut(&fetch).map(|(_, wake)| wake)
+    }
+
     /// Returns the waker for this call.
     pub fn wake(&mut self, call: CallId) -> Option<&mut W> {
         self.waiting.get_mut(&call).map(|waiting| &mut waiting.wake)
@@ -146,7 +175,11 @@ impl<W> Calls<W> {
             end.get_or_insert_with(|| Err(aborted()));
             wake
         });
-        calls.chain(notifications)
+        let fetches = self.fetches.values_mut().map(|(end, wake)| {
+            end.get_or_insert_with(|| Err(FetchError::Closed { sent: Sent::Maybe, why: Closed::Aborted }));
+            wake
+        });
+        calls.chain(notifications).chain(fetches)
     }
 
     /// Removes the waiter of this call.

@@ -1,13 +1,13 @@
 //! A client without a lock and without waiting: its engine, its calls and its questions.
 
 use super::asking::{Asking, ClientLink, Questions};
-use super::calls::{Calls, Collected, Noted};
+use super::calls::{Calls, Collected, Fetched, Noted};
 use super::checked::Checked;
 use super::question::{Question, ReplyKey};
 use super::running::Cancelled;
 use super::watches::{WatchId, Watches};
 use crate::call::{Call, Calling, Method};
-use crate::client::{Event, Termination};
+use crate::client::{Event, FetchId, FetchRequest, Termination};
 use crate::error::{CallError, Refusal};
 use crate::exchange::{Action, Closed, ConnectionId, ConnectionNotice, Endpoint, IoEvent};
 use crate::input::{CallId, ClientCommand, Input, NotificationId, Watch};
@@ -32,6 +32,7 @@ pub struct ClientCore {
     watches: Watches,
     link: ClientLink,
     tasks: VecDeque<ClientTask>,
+    fetches: u64,
 }
 
 /// What a driver of a [`ClientCore`] does next.
@@ -70,7 +71,7 @@ impl ClientCore {
         let engine = engine.into();
         let (calls, questions) = (Calls::default(), Questions::default());
         let watches = Watches::new(engine.client().watched().clone());
-        Self { engine, calls, questions, watches, link, tasks: VecDeque::new() }
+        Self { engine, calls, questions, watches, link, tasks: VecDeque::new(), fetches: 0 }
     }
 
     /// Returns the engine.
@@ -140,6 +141,28 @@ impl ClientCore {
             self.engine.untrack(now, notification);
         }
         ReplacedWaker(waker.flatten())
+    }
+
+    /// Makes an HTTP request that is not MCP. Its outcome waits for
+    /// [`poll_fetch`](Self::poll_fetch).
+    ///
+    /// # Errors
+    /// [`Refusal`]: nothing was sent.
+    pub fn fetch(&mut self, now: Instant, request: FetchRequest) -> Result<FetchId, Refusal> {
+        let id = FetchId(self.fetches + 1);
+        self.engine.fetch(now, id, request).map_err(|refused| refused.why)?;
+        self.fetches = id.0;
+        self.calls.begin_fetch(id, None);
+        Ok(id)
+    }
+
+    /// Returns the outcome of a fetch once, or registers a waker for it.
+    pub fn poll_fetch(&mut self, fetch: FetchId, waker: &Waker) -> (Option<Fetched>, ReplacedWaker) {
+        if let Some(outcome) = self.calls.collect_fetch(fetch) {
+            return (Some(outcome), ReplacedWaker(None));
+        }
+        let before = self.calls.wake_fetch(fetch).and_then(|wake| replace(wake, waker));
+        (None, ReplacedWaker(before))
     }
 
     /// Watches these changes beside all others, until [`unwatch`](Self::unwatch).

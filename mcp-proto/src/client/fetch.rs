@@ -117,9 +117,11 @@ pub struct FetchResponse {
 
 /// Why a [`FetchRequest`] has no response. Its `Display` has
 /// [escapes](crate::error#text-of-a-peer).
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum FetchError {
+    /// It did not begin.
+    Refused(Refusal),
     /// The connection failed, or the client was closed.
     Closed {
         /// Whether the request can have reached the server.
@@ -136,6 +138,7 @@ pub enum FetchError {
 impl fmt::Display for FetchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Refused(why) => why.fmt(f),
             Self::Closed { why, .. } => why.fmt(f),
             Self::Timeout(_) => f.write_str("the response took too long"),
             Self::TooLong => f.write_str("the body of the response is longer than the limit"),
@@ -147,6 +150,7 @@ impl core::error::Error for FetchError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
             Self::Closed { why, .. } => Some(why),
+            Self::Refused(why) => Some(why),
             Self::Timeout(_) | Self::TooLong => None,
         }
     }

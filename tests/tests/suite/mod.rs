@@ -14,6 +14,7 @@ mod own;
 mod pages;
 mod programs;
 pub(crate) mod raw;
+mod redirects;
 mod replaced;
 mod restarts;
 mod served;

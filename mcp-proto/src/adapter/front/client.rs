@@ -11,7 +11,7 @@ use crate::adapter::client_options::ClientOptions;
 use crate::adapter::os::exit;
 use crate::adapter::watches::WatchId;
 use crate::call::{Call, Calling, IntoCall, Method, Paged, Pages, Progress};
-use crate::client::{ClientConfig, Termination, Verdict};
+use crate::client::{ClientConfig, FetchError, FetchRequest, FetchResponse, Termination, Verdict};
 use crate::error::{CallError, Refusal};
 use crate::input::{CallId, NotificationId, Watch};
 use crate::model::lifecycle::ServerInfo;
@@ -121,6 +121,28 @@ impl Client {
         let shared = Arc::clone(self.shared());
         let id = shared.with(|state, now| state.core.notify(now, method, params))?;
         Ok(PendingNotification { shared, id })
+    }
+
+    /// Makes an HTTP request that is not MCP over the connections of the client, and waits for its
+    /// response: see [`Client::fetch`](crate::Client::fetch). After this future is dropped, the
+    /// request continues, within its limits.
+    ///
+    /// # Errors
+    /// [`FetchError`]. A response with any status is none.
+    pub async fn fetch(&self, request: FetchRequest) -> Result<FetchResponse, FetchError> {
+        let shared = self.shared();
+        let id = shared.with(|state, now| state.core.fetch(now, request)).map_err(FetchError::Refused)?;
+        let outcome = poll_fn(|cx| {
+            let mut state = shared.lock();
+            if state.exit.is_some() {
+                return Poll::Pending;
+            }
+            let (outcome, before) = state.core.poll_fetch(id, cx.waker());
+            drop(state);
+            drop(before);
+            outcome.map_or(Poll::Pending, Poll::Ready)
+        });
+        outcome.await.map(|response| *response)
     }
 
     /// Watches these changes until the returned value is dropped. The client watches what all live

@@ -106,7 +106,7 @@ impl HttpLink {
         env.diagnose(DiagnosticKind::Redirected, format!("{} from {} to {}", head.status, current.url(), target.url()));
         let address = Arc::new(Address::new(&target));
         if crosses && http.in_session {
-            // The session is only at the other origin's predecessor: the server there gets its own.
+            // The session is only where it began: the server there gets one of its own.
             self.addresses.set(Some(address));
             self.on_session_gone(env, exchange);
             return true;
