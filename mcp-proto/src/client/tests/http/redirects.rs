@@ -173,9 +173,9 @@ fn nothing_of_the_application_goes_to_another_origin() {
     let asked = http.rig.events.iter().filter(|event| matches!(event, Event::AuthNeeded { .. })).count();
     let exchange = http.last().0;
     let headers = Headers::new().with("WWW-Authenticate", "Bearer");
-    http.item(exchange, Inbound::Response(ResponseHead { status: 403, headers }));
+    http.item(exchange, Inbound::Response(ResponseHead { status: 401, headers }));
     http.item(exchange, Inbound::End);
-    assert!(matches!(http.rig.outcome(next), Err(CallError::Http(e)) if e.status == 403));
+    assert!(matches!(http.rig.outcome(next), Err(CallError::Http(e)) if e.status == 401));
     let again = http.rig.events.iter().filter(|event| matches!(event, Event::AuthNeeded { .. })).count();
     assert_eq!(asked, again);
 }
