@@ -14,7 +14,7 @@ mod tls;
 pub use dialect::{Dialect, WsDialect};
 pub(crate) use field::{is_clean, is_token, members, trim_blanks};
 pub use headers::Headers;
-pub use peer::{Credentials, Peer, PeerKind};
+pub use peer::{Credentials, Peer, PeerKind, UnixSocket};
 pub use program::{Group, Inherit, Program};
 pub use reach::Reach;
 pub use tls::{TlsFailure, TlsFailureKind};
@@ -294,10 +294,6 @@ pub enum Endpoint {
     /// A connection that the application has opened. It cannot be opened a second time.
     Given,
 }
-
-/// The path of a Unix domain socket, to connect to or to serve at.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct UnixSocket(pub String);
 
 /// Scheme, host and port of a URL.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

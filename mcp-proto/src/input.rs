@@ -6,9 +6,9 @@ mod watch;
 
 pub use crate::call::CallId;
 use crate::call::RawCall;
-use crate::client::{FetchId, FetchRequest};
 use crate::error::{AuthHints, Diagnostic};
 use crate::exchange::{ConnectionId, ExchangeEvent, ExchangeId, Headers, IoEvent, Peer};
+use crate::fetch::{FetchId, FetchRequest};
 use crate::model::capabilities::ClientCapabilities;
 use crate::model::content::Content;
 use crate::model::elicitation::{ElicitRequest, ElicitResult, Form, UrlRequest};

@@ -120,6 +120,7 @@ pub mod client;
 pub mod error;
 mod event_queue;
 pub mod exchange;
+mod fetch;
 pub mod frame;
 pub mod hook;
 mod http_support;

@@ -6,7 +6,7 @@ use mcp_tests::sources::{Line, Source, below, has_word};
 use std::collections::BTreeSet;
 
 /// The modules of the core, each using only those before it.
-const ORDER: [&str; 30] = [
+const ORDER: [&str; 31] = [
     "time",
     "short_map",
     "short_queue",
@@ -26,6 +26,7 @@ const ORDER: [&str; 30] = [
     "hook",
     "stats",
     "frame",
+    "fetch",
     "call",
     "model",
     "input",

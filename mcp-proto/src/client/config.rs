@@ -1,11 +1,10 @@
 //! The configuration of a client, fixed at its creation.
 
 use super::compat::Compat;
-use super::redirect::Redirects;
 use super::restart_policy::Restart;
-use super::url::{BadUrl, HttpTarget, WsTarget};
 use super::validate::ResultValidation;
 use crate::exchange::{Dialect, Endpoint, Headers, Program, WsDialect};
+use crate::fetch::{BadUrl, HttpTarget, Redirects, WsTarget};
 use crate::hook::MessageHook;
 use crate::input::Watch;
 use crate::limits::Limits;

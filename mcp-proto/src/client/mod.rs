@@ -15,6 +15,7 @@ mod call_table;
 mod calls;
 mod compat;
 mod config;
+mod control;
 mod elicitations;
 mod env;
 mod era;
@@ -29,31 +30,28 @@ mod outgoing;
 mod phase;
 mod pings;
 mod queue;
-mod redirect;
 mod refresh;
 mod restart;
 mod restart_policy;
 mod starting;
 mod subscription;
 mod tools;
-mod url;
 mod validate;
 mod watching;
 
 #[cfg(test)]
 mod tests;
 
+pub use crate::fetch::{BadUrl, FetchError, FetchId, FetchRequest, FetchResponse, HttpTarget, Redirects, WsTarget};
 pub use compat::{
     CancelSignal, Compat, EndpointOrigin, EndpointRefresh, EndpointRule, IdPolicy, ListenerEnd, ListenerStart,
     ListenerTime, Malformed, SseDecode,
 };
 pub use config::{ClientConfig, HttpMode, HttpTransport, Policy, Repeat, Resume, Target, Verdict};
-pub use fetch::{FetchError, FetchId, FetchRequest, FetchResponse};
+pub use control::{ControlEvent, StreamOf};
 pub use headers::BadHeader;
 pub use phase::State;
-pub use redirect::Redirects;
 pub use restart_policy::Restart;
-pub use url::{BadUrl, HttpTarget, WsTarget};
 pub use validate::{OnMismatch, ResultValidation};
 
 use crate::call::{Call, Calling, Method, RawResult};
@@ -75,7 +73,6 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use ask::ServerQuestions;
-use bytes::Bytes;
 use call_table::CallTable;
 use core::time::Duration;
 use elicitations::Elicitations;
@@ -265,31 +262,6 @@ pub enum Event {
     /// The client has terminated. Emitted exactly once, as the last output, after the end of every
     /// call.
     Terminated(Termination),
-}
-
-/// An event that has no meaning in the protocol.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ControlEvent {
-    /// The purpose of the stream. `None` on a duplex connection.
-    pub stream: Option<StreamOf>,
-    /// The type of the event.
-    pub event: String,
-    /// The id of the event, which is also the last event id of its stream.
-    pub id: Option<String>,
-    /// Its data, unparsed; on a duplex connection the whole object.
-    pub data: Bytes,
-}
-
-/// The purpose of an event stream.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
-pub enum StreamOf {
-    /// The response to a call.
-    Call(CallId),
-    /// The response to a ping of the engine.
-    Own,
-    /// Notifications and requests of the server that belong to no call. Over HTTP+SSE all messages
-    /// of the server.
-    Listener,
 }
 
 /// Why a client terminated.

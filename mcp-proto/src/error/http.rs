@@ -128,9 +128,7 @@ impl fmt::Display for RedirectRefusal {
             Self::Off => "redirects are off",
             Self::Location => "the location is not one http: or https: URL",
             Self::Method => "this status would change the method",
-            Self::Insecure => {
-                "it leads from https: to http:, as of a server that does not know that it stands behind TLS"
-            }
+            Self::Insecure => "it leads from https: to http:; the server does not know that it is behind TLS",
             Self::Origin => "it leads to another origin",
             Self::Loop => "it leads back to where the request has been",
             Self::TooMany => "too many redirects in a row",

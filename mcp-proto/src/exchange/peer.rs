@@ -88,6 +88,10 @@ impl Peer {
     }
 }
 
+/// The path of a Unix domain socket, to connect to or to serve at.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnixSocket(pub String);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
-//! The pools of connections of an HTTP client, one for each origin and reach. Requests use idle connections
-//! again, and requests beyond the limit wait in their order (RFC 9112, sections 9.3 and 9.4). A
-//! pool only counts connections and owns none.
+//! The pools of connections of an HTTP client, one for each origin and reach. Requests use idle
+//! connections again, and requests beyond the limit wait in their order (RFC 9112, sections 9.3 and
+//! 9.4). A pool only counts connections and owns none.
 
 use super::Connection;
 use crate::exchange::{ConnectionId, Endpoint, ExchangeId, Origin, Reach, RequestHead};

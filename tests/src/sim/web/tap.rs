@@ -326,10 +326,12 @@ impl Tap {
         if let Some(&before) = self.ids.get(&text) {
             let first = &self.log[before];
             assert_eq!(first.body, *body, "an id is used twice");
-            // An unchanged repetition: after a challenge or a redirect, or on a dead connection if that is safe.
+            // An unchanged repetition: after a challenge or a redirect, or on a dead connection if
+            // that is safe.
             let harmless = body.pointer("/params/arguments/harmless").is_none_or(|value| *value == Value::Bool(true));
             let dead = first.reused && first.heard == 0;
-            assert!(matches!(first.status, Some(307 | 308 | 401 | 403)) || harmless && dead, "written twice: {body}");
+            let is_asked = matches!(first.status, Some(307 | 308 | 401 | 403));
+            assert!(is_asked || harmless && dead, "written twice: {body}");
         }
         self.ids.insert(text, self.log.len());
         let serves = match (body["method"].as_str(), body.pointer("/params/arguments/tag").and_then(Value::as_u64)) {
@@ -425,7 +427,7 @@ impl Tap {
                     if !head.is_success() || open.is_get && !head.is_event_stream() {
                         stream.over.get_or_insert(self.now);
                         stream.retry_after = head.header("retry-after").and_then(|n| n.parse().ok());
-                        stream.refused |= !matches!(head.status, 200..300 | 301..=308 | 401 | 408 | 429 | 502..=504);
+                        stream.refused |= !matches!(head.status, 200..=299 | 301..=308 | 401 | 408 | 429 | 502..=504);
                     }
                     if head.is_success() && open.is_get {
                         stream.refused &= !head.is_event_stream();

@@ -109,7 +109,7 @@ impl HttpLink {
     }
 
     fn is_challenge(&self, env: &Env, http: &HttpExchange) -> bool {
-        // Where the credentials do not go, nobody may ask for them.
+        // A server that gets no credentials cannot ask for them.
         let is_trusted = http.address.as_ref().is_none_or(|address| self.is_trusted(env, address));
         let waits = is_trusted && !matches!(http.role, ExchangeRole::Answered | ExchangeRole::Delete);
         let fields = http.head.iter().flat_map(|head| head.headers.all("www-authenticate"));

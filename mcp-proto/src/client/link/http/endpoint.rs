@@ -2,7 +2,7 @@
 //! and whether the client may post there. RFC 3986 section 5 resolves it. No exchange, no stream.
 
 use crate::client::compat::{EndpointOrigin, EndpointRule};
-use crate::client::url::HttpTarget;
+use crate::fetch::HttpTarget;
 use crate::peer_text::beginning;
 use alloc::format;
 use alloc::string::{String, ToString};

@@ -25,12 +25,12 @@ use super::challenge::Tried;
 use super::event::LinkEvent;
 use crate::client::env::Env;
 use crate::client::ids::Purpose;
-use crate::client::redirect::Hops;
 use crate::client::{HttpTarget, Timer};
 use crate::error::{CallError, DiagnosticKind, HttpError, RedirectRefusal};
 use crate::exchange::{
     Closed, Data, ExchangeEvent, ExchangeId, Headers, Reach, RequestHead, ResponseHead, Sent, Start,
 };
+use crate::fetch::Hops;
 use crate::frame::{Media, media_type};
 use crate::input::{AuthKey, CallId, NotificationId};
 use crate::rpc::{ErrorObject, Id, InvalidMessage, Message, Response};

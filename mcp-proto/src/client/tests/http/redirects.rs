@@ -169,7 +169,7 @@ fn nothing_of_the_application_goes_to_another_origin() {
     let next = http.rig.echo();
     assert_eq!(http.urls(4), ["POST https:elsewhere.example:443/mcp"]);
     assert_eq!(own(&http), [false, false], "also later");
-    // A challenge of that server gets no credentials, so nobody is asked for them.
+    // A challenge of that server gets no credentials, so the application is not asked for them.
     let asked = http.rig.events.iter().filter(|event| matches!(event, Event::AuthNeeded { .. })).count();
     let exchange = http.last().0;
     let headers = Headers::new().with("WWW-Authenticate", "Bearer");

@@ -42,17 +42,17 @@ impl Default for Redirects {
 }
 
 /// Returns whether a response with this status names another URL for the request.
-pub(super) const fn is_redirect(status: u16) -> bool {
+pub(crate) const fn is_redirect(status: u16) -> bool {
     matches!(status, 301..=303 | 307 | 308)
 }
 
 /// The URLs that a request has been at, without the current one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Hops(Vec<String>);
+pub(crate) struct Hops(Vec<String>);
 
 impl Hops {
     /// Returns whether nothing redirected the request.
-    pub(super) const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
@@ -60,7 +60,7 @@ impl Hops {
     ///
     /// # Errors
     /// [`RedirectRefusal`] if the request does not go there.
-    pub(super) fn follow(
+    pub(crate) fn follow(
         &mut self,
         redirects: Redirects,
         (method, current): (&str, &HttpTarget),

@@ -20,7 +20,7 @@ pub struct HttpTarget {
 }
 
 impl HttpTarget {
-    pub(super) const fn support(&self) -> HttpSupport {
+    pub(crate) const fn support(&self) -> HttpSupport {
         self.support
     }
 }
@@ -52,13 +52,13 @@ impl HttpTarget {
     }
 
     /// Returns the URL, without a fragment.
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         let scheme = if self.origin.tls { "https" } else { "http" };
         format!("{scheme}://{}{}", self.authority(), self.path)
     }
 
     /// Returns the value of `Host`. It omits the default port of the scheme (RFC 9110 section 7.2).
-    pub(super) fn authority(&self) -> String {
+    pub(crate) fn authority(&self) -> String {
         authority(&self.origin)
     }
 }
@@ -102,7 +102,7 @@ impl WsTarget {
     }
 
     /// Returns the value of `Host`.
-    pub(super) fn authority(&self) -> String {
+    pub(crate) fn authority(&self) -> String {
         authority(&self.origin)
     }
 }
