@@ -18,6 +18,7 @@ pub mod items;
 pub mod kitchen;
 pub mod load;
 pub mod modules;
+pub mod network;
 pub mod orphans;
 pub mod peer;
 pub mod planted;

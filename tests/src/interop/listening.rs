@@ -1,7 +1,7 @@
 //! A server that listens on a loopback port, as a child process.
 
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -74,10 +74,23 @@ impl Listening {
     /// # Errors
     /// It does not listen, with its output.
     pub fn start(command: &[OsString], env: &[(&'static str, OsString)]) -> Result<Self, String> {
+        Self::start_configured(command, env, |_| Ok(()))
+    }
+
+    /// The same, for a program that reads its port in a file, which `configure` writes.
+    ///
+    /// # Errors
+    /// It does not listen, with its output, or the file cannot be written.
+    pub fn start_configured(
+        command: &[OsString],
+        env: &[(&'static str, OsString)],
+        configure: impl Fn(u16) -> io::Result<()>,
+    ) -> Result<Self, String> {
         let mut last = String::new();
         for _ in 0..PORTS {
             let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| socket.local_addr());
             let port = free.map_err(|why| why.to_string())?.port();
+            configure(port).map_err(|why| format!("the configuration: {why}"))?;
             let said = Said::default();
             let mut started = Self {
                 child: spawn(command, env, port, &said)?,

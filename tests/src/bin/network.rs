@@ -1,0 +1,37 @@
+#![forbid(unsafe_code)]
+//! Runs our clients and servers beside curl, OpenSSL and nginx, and prints a line for each row.
+//! `network [WORDS]` runs only the rows whose name contains the words. The programs have to be
+//! installed.
+
+use std::env;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use mcp_tests::exit_code;
+use mcp_tests::network::{Ground, rows};
+
+fn main() -> ExitCode {
+    exit_code("network", run())
+}
+
+fn run() -> Result<bool, String> {
+    let words = env::args().skip(1).collect::<Vec<_>>().join(" ");
+    let ground = Ground::new()?;
+    let (mut passed, mut failed) = (0, 0);
+    for row in rows().iter().filter(|row| row.name.contains(&words)) {
+        let began = Instant::now();
+        let (mark, shown) = match row.run(&ground) {
+            Ok(shown) => {
+                passed += 1;
+                ("ok  ", shown)
+            }
+            Err(why) => {
+                failed += 1;
+                ("FAIL", why)
+            }
+        };
+        println!("{mark} {:<84} {:>5.1} s  {shown}", row.name, began.elapsed().as_secs_f64());
+    }
+    println!("network: {passed} passed, {failed} failed");
+    Ok(failed == 0 && passed > 0)
+}
