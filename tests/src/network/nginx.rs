@@ -44,31 +44,32 @@ const WAYS: [(&str, &str, Policy, &str); 5] = [
 
 /// Returns the rows.
 pub(super) fn rows() -> Vec<Row> {
-    let mut rows = Vec::new();
-    for adapter in Adapter::ALL {
-        let mut row = |name: String, check: Box<dyn Fn(&Ground) -> Result<String, String>>| {
-            rows.push(Row::new(format!("{name}, {}", adapter.package()), check));
-        };
-        for front in [PLAIN, TLS, BOTH] {
-            for way in WAYS {
-                row(format!("{}: {}", front.name, way.3), Box::new(move |ground| passes(ground, adapter, front, way)));
-            }
-        }
-        row("nginx that ignores X-Accel-Buffering holds events back".into(), Box::new(move |g| is_held(g, adapter)));
-        let only_12 = Front { directives: "ssl_protocols TLSv1.2;", ..TLS };
-        row("nginx with TLS 1.2 only".into(), Box::new(move |g| passes(g, adapter, only_12, WAYS[0])));
-        let only_11 = Front { directives: "ssl_protocols TLSv1.1; ssl_ciphers DEFAULT@SECLEVEL=0;", ..TLS };
-        row(
-            "nginx with TLS 1.1 only is refused".into(),
-            Box::new(move |ground| refused(ground, adapter, only_11, &ground.authority, TlsFailureKind::Incompatible)),
-        );
-        row(
-            "nginx with an authority that is not trusted is refused".into(),
-            Box::new(move |ground| {
-                refused(ground, adapter, TLS, &Authority::new("another"), TlsFailureKind::UnknownIssuer)
-            }),
-        );
-    }
+    Adapter::ALL.into_iter().flat_map(of_adapter).collect()
+}
+
+fn of_adapter(adapter: Adapter) -> Vec<Row> {
+    let name = |name: &str| format!("{name}, {}", adapter.package());
+    let ways = [PLAIN, TLS, BOTH].into_iter().flat_map(|front| WAYS.map(|way| (front, way)));
+    let mut rows: Vec<Row> = ways
+        .map(|(front, way)| {
+            let row = name(&format!("{}: {}", front.name, way.3));
+            Row::new(row, move |ground| passes(ground, adapter, front, way))
+        })
+        .collect();
+    let only_12 = Front { directives: "ssl_protocols TLSv1.2;", ..TLS };
+    let only_11 = Front { directives: "ssl_protocols TLSv1.1; ssl_ciphers DEFAULT@SECLEVEL=0;", ..TLS };
+    rows.extend([
+        Row::new(name("nginx that ignores X-Accel-Buffering holds events back"), move |ground| {
+            is_held(ground, adapter)
+        }),
+        Row::new(name("nginx with TLS 1.2 only"), move |ground| passes(ground, adapter, only_12, WAYS[0])),
+        Row::new(name("nginx with TLS 1.1 only is refused"), move |ground| {
+            refused(ground, adapter, only_11, &ground.authority, TlsFailureKind::Incompatible)
+        }),
+        Row::new(name("nginx with an authority that is not trusted is refused"), move |ground| {
+            refused(ground, adapter, TLS, &Authority::new("another"), TlsFailureKind::UnknownIssuer)
+        }),
+    ]);
     rows
 }
 
