@@ -153,6 +153,16 @@ tests! {
             "holds back the ends of websocket messages of 15 MiB, 20 times",
             "asks over a websocket without end and never reads",
         );
+
+    // ---- TLS ----
+
+    // covers: B-189, B-174
+    fn tls_that_stalls_is_disconnected =>
+        rows("begins TLS and says nothing", "stalls in 1,000 handshakes of TLS at once");
+    fn tls_that_ends_at_any_byte_is_let_go =>
+        rows("ends its side at every byte of its hello of TLS", "ends its side at every byte of a request in TLS");
+    fn tls_that_is_changed_or_rekeyed_is_let_go =>
+        rows("says its hello of TLS with every byte inverted, one at a time", "asks for other keys 10,000 times");
 }
 
 // covers: B-187

@@ -21,6 +21,7 @@ mod sessions;
 mod shares;
 mod site;
 mod sockets;
+mod tls;
 mod tools;
 
 pub(crate) use served::service;
@@ -41,6 +42,7 @@ pub const SERVER: &[&[Row]] = &[
     replays::ROWS,
     shares::ROWS,
     sockets::ROWS,
+    tls::ROWS,
     flow::ROWS,
 ];
 

@@ -4,10 +4,13 @@ use crate::frames;
 use crate::hostile::rows::expect;
 use crate::stub::SOON;
 use rustix::net::sockopt::{set_socket_linger, set_socket_recv_buffer_size};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection};
 use serde_json::Value;
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -22,10 +25,18 @@ const LONGEST: usize = 64 << 20;
 
 pub(super) struct Link {
     stream: TcpStream,
+    /// Its side of TLS, if that has begun.
+    tls: Option<Box<ClientConnection>>,
     /// The bytes that were read and not used yet.
     held: Vec<u8>,
     /// Bytes of one read, and the pause between two, if slow.
     pace: Option<Pace>,
+}
+
+/// Returns the side of a client of TLS with our server.
+pub(super) fn handshake(config: Arc<ClientConfig>) -> Result<ClientConnection, String> {
+    let name = ServerName::try_from("localhost").map_err(|e| e.to_string())?;
+    ClientConnection::new(config, name).map_err(|e| e.to_string())
 }
 
 /// A response of a server.
@@ -82,7 +93,20 @@ impl Link {
         let stream = TcpStream::connect_timeout(&address, SOON).map_err(|e| format!("no connection: {e}"))?;
         let set = stream.set_nodelay(true).and_then(|()| stream.set_read_timeout(Some(SOON)));
         set.map_err(|e| e.to_string())?;
-        Ok(Self { stream, held: Vec::new(), pace: None })
+        Ok(Self { stream, tls: None, held: Vec::new(), pace: None })
+    }
+
+    /// Begins TLS, and completes the handshake.
+    pub(super) fn secure(&mut self, config: Arc<ClientConfig>) -> Result<(), String> {
+        let mut tls = handshake(config)?;
+        tls.complete_io(&mut self.stream).map_err(|e| format!("no handshake: {e}"))?;
+        self.tls = Some(Box::new(tls));
+        Ok(())
+    }
+
+    /// Returns its side of TLS.
+    pub(super) fn tls(&mut self) -> Option<&mut ClientConnection> {
+        self.tls.as_deref_mut()
     }
 
     /// Sets a small receive buffer, so that the server notices the reading rate.
@@ -93,6 +117,14 @@ impl Link {
     /// Writes this. The reader sees the result: a server may have refused, and closed, before all
     /// of it was written.
     pub(super) fn say(&mut self, bytes: &[u8]) {
+        let _ = match &mut self.tls {
+            Some(tls) => rustls::Stream::new(&mut **tls, &mut self.stream).write_all(bytes),
+            None => self.stream.write_all(bytes),
+        };
+    }
+
+    /// Writes these bytes below TLS.
+    pub(super) fn say_below(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes);
     }
 
@@ -242,6 +274,14 @@ impl Link {
         frames::read(|count| self.take(count))
     }
 
+    /// Returns what the server has sent. Waits if that is nothing.
+    pub(super) fn some(&mut self) -> Result<Vec<u8>, String> {
+        if self.held.is_empty() && !self.more()? {
+            return Err("it ends without a word".into());
+        }
+        Ok(std::mem::take(&mut self.held))
+    }
+
     /// Checks that the server closes the connection without a further response.
     pub(super) fn is_over(&mut self) -> Result<(), String> {
         match self.more() {
@@ -282,7 +322,11 @@ impl Link {
             return Err("it says too much".into());
         }
         let size = self.pace.as_mut().map_or(buffer.len(), Pace::wait).min(buffer.len());
-        match self.stream.read(&mut buffer[..size]) {
+        let read = match &mut self.tls {
+            Some(tls) => rustls::Stream::new(&mut **tls, &mut self.stream).read(&mut buffer[..size]),
+            None => self.stream.read(&mut buffer[..size]),
+        };
+        match read {
             Ok(n) => {
                 self.held.extend_from_slice(&buffer[..n]);
                 Ok(n > 0)

@@ -1,10 +1,11 @@
 //! Our own server on one of the drivers, and a good client of it.
 
 use super::ask::Ask;
-use super::link::{Answer, Link};
+use super::link::{Answer, Link, handshake};
 use super::served::{admit, in_a_task, linger, on_a_thread};
 use super::tools;
 use crate::adapters;
+use crate::certificates::{Authority, Leaf};
 use crate::hostile::rows::{expect, soon};
 use crate::hostile::{Bench, Host, shim};
 use crate::orphans::Adapter;
@@ -19,11 +20,13 @@ use mcp_proto::model::lifecycle::Implementation;
 use mcp_proto::server::Event;
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::WiredServer;
+use rustls::client::Resumption;
+use rustls::{ClientConfig, ClientConnection};
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::future::ready;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 
 /// A running server. Dropping it stops it, except for the loop, which ends with the process.
@@ -34,6 +37,8 @@ pub(super) struct Site {
     good: Mutex<Option<Link>>,
     /// An idle connection is closed soon here, so the good client does not rely on it.
     brief: bool,
+    /// What a client of a server with TLS trusts.
+    tls: Option<Arc<ClientConfig>>,
 }
 
 enum Server {
@@ -55,17 +60,22 @@ impl Drop for Server {
 impl Bench {
     /// Starts our server with this change of its configuration.
     pub(super) fn site(&self, change: fn(&mut ServerConfig)) -> Result<Site, String> {
-        self.start_site(change, None, None)
+        self.start_site(change, None, None, None)
+    }
+
+    /// The same, with TLS.
+    pub(super) fn secure_site(&self, change: fn(&mut ServerConfig)) -> Result<Site, String> {
+        self.start_site(change, None, None, Some(&Authority::new("the tests")))
     }
 
     /// The same, for a server that only admits named principals: see [`Ask::who`].
     pub(super) fn guarded_site(&self, change: fn(&mut ServerConfig)) -> Result<Site, String> {
-        self.start_site(change, Some(admit), None)
+        self.start_site(change, Some(admit), None, None)
     }
 
     /// Like [`site`](Self::site), with an application that receives events.
     pub(super) fn told_site(&self, change: fn(&mut ServerConfig), told: fn(&Event)) -> Result<Site, String> {
-        self.start_site(change, None, Some(told))
+        self.start_site(change, None, Some(told), None)
     }
 
     fn start_site(
@@ -73,6 +83,7 @@ impl Bench {
         change: fn(&mut ServerConfig),
         admit: Option<fn(&RequestHead) -> Admission>,
         told: Option<fn(&Event)>,
+        tls: Option<&Authority>,
     ) -> Result<Site, String> {
         let nowhere = "127.0.0.1:0";
         let (address, server) = match self.host {
@@ -96,9 +107,16 @@ impl Bench {
                     options = options.on_event(move |event| told(&event));
                 }
                 let router = tools::router(tools, change).configure(linger);
-                let server = adapter.serve_http((router, options), nowhere).map_err(|e| e.to_string())?;
+                let server = match tls {
+                    Some(authority) => {
+                        adapter.serve_https((router, options), nowhere, authority.server(&Leaf::default()))
+                    }
+                    None => adapter.serve_http((router, options), nowhere),
+                };
+                let server = server.map_err(|e| e.to_string())?;
                 (server.address(), Server::Of(server))
             }
+            Host::Driver(Adapter::Loop) if tls.is_some() => return Err("the loop has no TLS".into()),
             Host::Driver(Adapter::Loop) if told.is_some() => return Err("the loop has no callback for events".into()),
             Host::Driver(Adapter::Loop) => {
                 let router = tools::router(in_a_task, change).configure(linger);
@@ -115,6 +133,9 @@ impl Bench {
                 if told.is_some() {
                     return Err(shim.lacks("events of a server"));
                 }
+                if tls.is_some() {
+                    return Err(shim.lacks("TLS of a server"));
+                }
                 let options = Options::of(change, admit.is_some());
                 let (number, address) = shim.serve(options.ok_or_else(|| shim.lacks("such a configuration"))?)?;
                 (address, Server::Shim(number))
@@ -124,10 +145,17 @@ impl Bench {
         let mut config = ServerConfig::new(Implementation::new("", ""));
         change(&mut config);
         let brief = config.limits.frame.idle_timeout < SOON;
-        let site = Site { address, server, good: Mutex::default(), brief };
+        let site = Site { address, server, good: Mutex::default(), brief, tls: tls.map(trusting) };
         site.serves()?;
         Ok(site)
     }
+}
+
+/// Returns the configuration of a client of this authority. Each handshake is a full one.
+fn trusting(authority: &Authority) -> Arc<ClientConfig> {
+    let mut config = Arc::unwrap_or_clone(authority.client());
+    config.resumption = Resumption::disabled();
+    Arc::new(config)
 }
 
 /// The counters of each loop after its last turn. A row may start several, and the earlier ones
@@ -145,6 +173,20 @@ impl Site {
     /// A new connection.
     pub(super) fn visit(&self) -> Result<Link, String> {
         Link::to(self.address)
+    }
+
+    /// A new connection of a good client: with TLS, if the server has it.
+    pub(super) fn enter(&self) -> Result<Link, String> {
+        let mut link = self.visit()?;
+        if let Some(config) = &self.tls {
+            link.secure(Arc::clone(config))?;
+        }
+        Ok(link)
+    }
+
+    /// The beginning of TLS with the server.
+    pub(super) fn handshake(&self) -> Result<ClientConnection, String> {
+        handshake(self.tls.clone().ok_or("the server has no TLS")?)
     }
 
     /// A new connection, on which this was requested.
@@ -165,7 +207,7 @@ impl Site {
         let mut kept = self.good.lock().unwrap_or_else(PoisonError::into_inner);
         let mut link = match kept.take() {
             Some(link) => link,
-            None => self.visit()?,
+            None => self.enter()?,
         };
         good(&mut link).map_err(|why| format!("the good client: {why}"))?;
         *kept = Some(link).filter(|_| !self.brief);
