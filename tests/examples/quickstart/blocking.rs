@@ -1,9 +1,9 @@
 //! The tour with threads.
 
-use crate::{Add, Count, Name, Nothing, Options, print_result, print_tools};
+use crate::{Add, Count, Name, Nothing, Options, Transport, print_result, print_tools};
 use mcp_blocking::{
-    CallError, Client, ClientOptions, ElicitResult, Form, IntoTarget, Object, Progress, Router, ToolError,
-    connect_with, schema, serve_http, serve_stdio, tool, tools,
+    CallError, Client, ClientOptions, ElicitResult, Form, IntoTarget, Object, Progress, Router, Server, ToolError,
+    connect_with, schema, serve_http, serve_https, serve_stdio, tool, tools,
 };
 use mcp_proto::server::SsePaths;
 use std::error::Error;
@@ -49,11 +49,23 @@ fn server() -> Router {
         })
 }
 
+/// Serves on a free port of loopback. Returns the server and its URL for a transport.
+fn listen(options: &Options, web: Transport) -> Result<(Server, String), Box<dyn Error>> {
+    let (tls, address) = (options.tls()?, "127.0.0.1:0");
+    let is_tls = tls.is_some();
+    let http = match tls {
+        Some(tls) => serve_https(server(), address, tls)?,
+        None => serve_http(server(), address)?,
+    };
+    let url = web.url(http.local_addr().expect("an address"), is_tls);
+    Ok((http, url))
+}
+
 /// Is the server, until the client is gone.
 pub(crate) fn serve(options: &Options) -> Result<(), Box<dyn Error>> {
     if let Some(web) = options.web {
-        let http = serve_http(server(), "127.0.0.1:0")?;
-        println!("{}", web.url(http.local_addr().expect("an address")));
+        let (http, url) = listen(options, web)?;
+        println!("{url}");
         http.wait();
         return Ok(());
     }
@@ -66,8 +78,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         return tour(options, "the web", url);
     }
     if let Some(web) = options.web {
-        let http = serve_http(server(), "127.0.0.1:0")?;
-        let url = web.url(http.local_addr().expect("an address"));
+        let (http, url) = listen(options, web)?;
         tour(options, &url, url.as_str())?;
         http.stop(Duration::from_secs(1));
         return Ok(());

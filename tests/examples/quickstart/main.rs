@@ -13,6 +13,8 @@
 //!     npx -y @modelcontextprotocol/server-everything
 //! cargo run --example quickstart -- http://127.0.0.1:8000/mcp
 //! cargo run --example quickstart -- --serve --http  our own server over HTTP
+//! SSL_CERT_FILE=root.pem cargo run --example quickstart -- --http --cert cert.pem --key key.pem
+//!                                                   over HTTPS, with a certificate for 127.0.0.1
 //! ```
 #![forbid(unsafe_code)]
 
@@ -21,8 +23,13 @@ mod smol;
 
 use mcp_proto::client::{ClientConfig, Policy};
 use mcp_proto::{Program, RawJson, Tool};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::error::Error;
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// What the command line asks for.
 #[derive(Default)]
@@ -34,6 +41,9 @@ struct Options {
     tour: bool,
     /// Be the server, on standard input and output, or on a free port of loopback.
     serve: bool,
+    /// The files of the server's certificate and of its key: serve with TLS.
+    cert: Option<String>,
+    key: Option<String>,
     tool: Option<String>,
     args: Option<RawJson>,
     /// Somebody's server: a program and its arguments, or a URL.
@@ -50,11 +60,12 @@ enum Transport {
 
 impl Transport {
     /// Its URL at our server. The client needs nothing else.
-    fn url(self, server: SocketAddr) -> String {
+    fn url(self, server: SocketAddr, tls: bool) -> String {
+        let s = if tls { "s" } else { "" };
         match self {
-            Self::Http => format!("http://{server}/mcp"),
-            Self::Sse => format!("http://{server}/sse"),
-            Self::WebSocket => format!("ws://{server}/mcp"),
+            Self::Http => format!("http{s}://{server}/mcp"),
+            Self::Sse => format!("http{s}://{server}/sse"),
+            Self::WebSocket => format!("ws{s}://{server}/mcp"),
         }
     }
 }
@@ -64,7 +75,7 @@ fn main() -> ExitCode {
         Ok(options) => options,
         Err(why) => {
             eprintln!(
-                "quickstart: {why}\nusage: quickstart [--smol] [--http | --sse | --ws] [--legacy] [--tool NAME --args JSON] [COMMAND... | URL]"
+                "quickstart: {why}\nusage: quickstart [--smol] [--http | --sse | --ws] [--cert FILE --key FILE] [--legacy] [--tool NAME --args JSON] [COMMAND... | URL]"
             );
             return ExitCode::from(2);
         }
@@ -95,6 +106,8 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
             "--legacy" => options.legacy = true,
             "--tour" => options.tour = true,
             "--serve" => options.serve = true,
+            "--cert" => options.cert = Some(words.next().ok_or("--cert needs a file")?),
+            "--key" => options.key = Some(words.next().ok_or("--key needs a file")?),
             "--tool" => options.tool = Some(words.next().ok_or("--tool needs a name")?),
             "--args" => {
                 let text = words.next().ok_or("--args needs a JSON object")?;
@@ -131,6 +144,18 @@ impl Options {
     /// Whether the server is our own, so that its tools are known.
     fn is_tour(&self) -> bool {
         self.tour || self.command.is_empty()
+    }
+
+    /// The configuration of a server with TLS, if it has a certificate.
+    fn tls(&self) -> Result<Option<Arc<ServerConfig>>, Box<dyn Error>> {
+        let (cert, key) = match (&self.cert, &self.key) {
+            (Some(cert), Some(key)) => (cert, key),
+            (None, None) => return Ok(None),
+            _ => return Err("--cert and --key need each other".into()),
+        };
+        let chain = CertificateDer::pem_file_iter(cert)?.collect::<Result<_, _>>()?;
+        let key = PrivateKeyDer::from_pem_file(key)?;
+        Ok(Some(Arc::new(ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key)?)))
     }
 
     fn configure(&self, config: &mut ClientConfig) {

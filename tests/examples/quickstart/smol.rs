@@ -1,10 +1,10 @@
 //! The tour with smol.
 
-use crate::{Add, Count, Name, Nothing, Options, print_result, print_tools};
+use crate::{Add, Count, Name, Nothing, Options, Transport, print_result, print_tools};
 use mcp_proto::server::SsePaths;
 use mcp_smol::{
-    CallError, Client, ClientOptions, ElicitResult, Form, IntoTarget, Object, Progress, Router, ToolError,
-    connect_driven, schema, serve_http, serve_stdio, tool, tools,
+    CallError, Client, ClientOptions, ElicitResult, Form, IntoTarget, Object, Progress, Router, Server, ToolError,
+    connect_driven, schema, serve_http, serve_https, serve_stdio, tool, tools,
 };
 use smol::Timer;
 use std::error::Error;
@@ -55,12 +55,24 @@ fn server() -> Router {
         )
 }
 
+/// Serves on a free port of loopback. Returns the server and its URL for a transport.
+async fn listen(options: &Options, web: Transport) -> Result<(Server, String), Box<dyn Error>> {
+    let (tls, address) = (options.tls()?, "127.0.0.1:0");
+    let is_tls = tls.is_some();
+    let http = match tls {
+        Some(tls) => serve_https(server(), address, tls).await?,
+        None => serve_http(server(), address).await?,
+    };
+    let url = web.url(http.local_addr().expect("an address"), is_tls);
+    Ok((http, url))
+}
+
 /// Is the server, until the client is gone.
 pub(crate) fn serve(options: &Options) -> Result<(), Box<dyn Error>> {
     smol::block_on(async {
         if let Some(web) = options.web {
-            let http = serve_http(server(), "127.0.0.1:0").await?;
-            println!("{}", web.url(http.local_addr().expect("an address")));
+            let (http, url) = listen(options, web).await?;
+            println!("{url}");
             http.wait().await;
             return Ok(());
         }
@@ -75,8 +87,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
             return tour(options, "the web", url).await;
         }
         if let Some(web) = options.web {
-            let http = serve_http(server(), "127.0.0.1:0").await?;
-            let url = web.url(http.local_addr().expect("an address"));
+            let (http, url) = listen(options, web).await?;
             tour(options, &url, url.as_str()).await?;
             http.stop(Duration::from_secs(1)).await;
             return Ok(());

@@ -7,6 +7,7 @@
 mod commands;
 mod nginx;
 mod ours;
+mod quickstart;
 mod tls_clients;
 
 use std::path::{Path, PathBuf};
@@ -81,7 +82,7 @@ impl Row {
 
 /// Returns the rows of all groups.
 pub fn rows() -> Vec<Row> {
-    [tls_clients::rows(), nginx::rows()].into_iter().flatten().collect()
+    [tls_clients::rows(), nginx::rows(), quickstart::rows()].into_iter().flatten().collect()
 }
 
 fn expect(is_so: bool, why: impl FnOnce() -> String) -> Result<(), String> {
