@@ -51,9 +51,10 @@ impl Session {
         Ok((plaintext.into(), state.peer_has_closed()))
     }
 
+    /// Encrypts these bytes. The session must not have failed.
     pub(super) fn write(&mut self, bytes: &[u8]) {
         let taken = self.0.writer().write_all(bytes);
-        debug_assert!(taken.is_ok(), "invariant: the buffer has no limit");
+        debug_assert!(taken.is_ok(), "invariant: the buffer has no limit, and the session has not failed");
     }
 
     pub(super) fn close(&mut self) {

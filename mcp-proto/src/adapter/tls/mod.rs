@@ -52,11 +52,13 @@ pub struct Tls {
     is_secured: bool,
     /// Nothing more is read.
     is_ended: bool,
+    has_failed: bool,
 }
 
 impl Tls {
     fn new(session: Session) -> Self {
-        let mut tls = Self { session, outputs: VecDeque::new(), is_new: true, is_secured: false, is_ended: false };
+        let outputs = VecDeque::new();
+        let mut tls = Self { session, outputs, is_new: true, is_secured: false, is_ended: false, has_failed: false };
         tls.flush();
         tls
     }
@@ -84,8 +86,10 @@ impl Tls {
             }
             if has_ended {
                 self.is_ended = true;
-                let last = if self.is_secured { TlsOutput::ReadClosed } else { TlsOutput::Failed(cut_off()) };
-                self.outputs.push_back(last);
+                match self.is_secured {
+                    true => self.outputs.push_back(TlsOutput::ReadClosed),
+                    false => self.fail(cut_off()),
+                }
             }
         }
     }
@@ -98,10 +102,12 @@ impl Tls {
         }
     }
 
-    /// Encrypts bytes of the engine.
+    /// Encrypts bytes of the engine. Drops them after a failure.
     pub fn write(&mut self, bytes: &[u8]) {
-        self.session.write(bytes);
-        self.flush();
+        if !self.has_failed {
+            self.session.write(bytes);
+            self.flush();
+        }
     }
 
     /// Ends the direction of the engine with `close_notify`. Nothing is written after it.
@@ -142,7 +148,7 @@ impl Tls {
     }
 
     fn fail(&mut self, why: TlsFailure) {
-        self.is_ended = true;
+        (self.is_ended, self.has_failed) = (true, true);
         self.outputs.push_back(TlsOutput::Failed(why));
     }
 }

@@ -137,6 +137,24 @@ fn alert_is_written_before_the_connection_closes() {
     assert!(driven.transfer.is_closed());
 }
 
+/// The engine hears of a failure only once the alert is written, and may write until then.
+#[test]
+fn bytes_of_the_engine_after_a_failure_are_dropped() {
+    let mut driven = Driven::new();
+    driven.run(usize::MAX);
+    driven.server.write(b"hello");
+    let mut record = core::mem::take(&mut driven.server.wire);
+    *record.last_mut().expect("a record") ^= 1;
+    driven.transfer.read(Ok(record.into()));
+    driven.transfer.act(NOW, ConnectionOutput::Write("late".into()));
+    driven.transfer.act(NOW, ConnectionOutput::Close(Shutdown::WriteHalf));
+    driven.run(usize::MAX);
+    assert!(driven.server.read.is_empty());
+    assert_eq!(driven.server.failed.as_ref().expect("the alert has arrived").kind, TlsFailureKind::Refused);
+    let last = driven.events().pop();
+    assert!(matches!(last, Some(IoEvent::Closed(Closed::Tls(_)))), "{last:?}");
+}
+
 #[test]
 fn engine_of_a_server_hears_nothing_of_tls() {
     let authority = Authority::new();
