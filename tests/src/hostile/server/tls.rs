@@ -65,6 +65,7 @@ pub(super) const ROWS: &[Row] = &[
     row_on("ends its side at every byte of a request in TLS", READERS, FLAT, cut_request),
     row_on("says its hello of TLS with every byte inverted, one at a time", READERS, FLAT, changed),
     row_on("asks for other keys 10,000 times", READERS, FLAT, rekeys),
+    row_on("breaks a record of TLS behind a call, and reads no event of it", READERS, 64, broken),
 ];
 
 /// Returns the first bytes of a client.
@@ -262,6 +263,24 @@ fn changed(bench: &Bench) -> Result<String, String> {
     }
     site.is_well()?;
     Ok(format!("{} times, {refused} times an alert", hello.len()))
+}
+
+/// The server cannot write its alert, and its engine writes events until the connection ends.
+fn broken(bench: &Bench) -> Result<String, String> {
+    let site = bench.secure_site(short)?;
+    let mut link = site.enter()?;
+    link.narrow()?;
+    link.say(&Ask::call("tell").with("tag", "told").bytes());
+    link.opens()?;
+    // The call sends more at once than the connection holds.
+    link.until("news")?;
+    // The record of a message of 17 bytes that no key has encrypted.
+    link.say_below(&[23, 3, 3, 0, 17]);
+    link.say_below(&[7; 17]);
+    site.serves()?;
+    becomes(|| tools::was_stopped("told"), || "the call goes on".into())?;
+    site.is_well()?;
+    Ok("closed; the call is stopped".into())
 }
 
 /// The client reads nothing meanwhile.
