@@ -8,7 +8,7 @@ mod failure;
 #[cfg_attr(not(feature = "rustls"), path = "absent.rs")]
 mod library;
 
-#[cfg(all(test, feature = "tls", not(shuttle)))]
+#[cfg(all(test, any(feature = "tls", feature = "tls-graviola"), not(shuttle)))]
 mod tests;
 
 use crate::exchange::{TlsFailure, TlsFailureKind};

@@ -1,13 +1,15 @@
 //! Certificates with one fault each.
 
+use super::super::library::provider;
 use alloc::string::ToString;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair, date_time_ymd,
+    BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair, PKCS_ED25519,
+    SignatureAlgorithm, date_time_ymd,
 };
-use rustls::crypto::ring::default_provider;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion};
@@ -26,12 +28,15 @@ pub(super) struct Leaf {
     pub(super) from: i32,
     pub(super) until: i32,
     pub(super) usage: ExtendedKeyUsagePurpose,
+    /// The signatures of Ed25519 have one length. Graviola has them with TLS 1.3 only.
+    pub(super) algorithm: &'static SignatureAlgorithm,
 }
 
 impl Leaf {
     pub(super) fn good() -> Self {
         let names = vec!["localhost", "127.0.0.1", "*.example.test"];
-        Self { names, from: 2020, until: 4000, usage: ExtendedKeyUsagePurpose::ServerAuth }
+        let (usage, algorithm) = (ExtendedKeyUsagePurpose::ServerAuth, &PKCS_ED25519);
+        Self { names, from: 2020, until: 4000, usage, algorithm }
     }
 }
 
@@ -44,20 +49,20 @@ impl Authority {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.distinguished_name.push(rcgen::DnType::CommonName, name);
-        let issuer = CertifiedIssuer::self_signed(params, key()).expect("a certificate");
+        let issuer = CertifiedIssuer::self_signed(params, key(&PKCS_ED25519)).expect("a certificate");
         Self { issuer }
     }
 
     /// Returns the configuration of a client that trusts this authority.
     pub(super) fn client(&self) -> Arc<ClientConfig> {
-        let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()));
+        let builder = ClientConfig::builder_with_provider(cryptography());
         let builder = builder.with_safe_default_protocol_versions().expect("versions");
         Arc::new(builder.with_root_certificates(self.roots()).with_no_client_auth())
     }
 
     /// The same with a certificate of its own.
     pub(super) fn client_with(&self, (chain, key): Issued) -> Arc<ClientConfig> {
-        let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()));
+        let builder = ClientConfig::builder_with_provider(cryptography());
         let builder = builder.with_safe_default_protocol_versions().expect("versions");
         let config = builder.with_root_certificates(self.roots()).with_client_auth_cert(chain, key);
         Arc::new(config.expect("a certificate"))
@@ -70,7 +75,7 @@ impl Authority {
 
     /// The same with these versions only.
     pub(super) fn server_of(&self, leaf: &Leaf, versions: &[&'static SupportedProtocolVersion]) -> Arc<ServerConfig> {
-        let builder = ServerConfig::builder_with_provider(Arc::new(default_provider()));
+        let builder = ServerConfig::builder_with_provider(cryptography());
         let builder = builder.with_protocol_versions(versions).expect("versions");
         let (chain, key) = self.issue(leaf);
         Arc::new(builder.with_no_client_auth().with_single_cert(chain, key).expect("a certificate"))
@@ -78,7 +83,7 @@ impl Authority {
 
     /// Returns the configuration of a server that requires a certificate of this authority.
     pub(super) fn server_that_asks(&self, leaf: &Leaf) -> Arc<ServerConfig> {
-        let provider = Arc::new(default_provider());
+        let provider = cryptography();
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(self.roots()), Arc::clone(&provider));
         let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let builder = builder.expect("versions").with_client_cert_verifier(verifier.build().expect("roots"));
@@ -100,13 +105,17 @@ impl Authority {
         params.not_before = date_time_ymd(leaf.from, 1, 1);
         params.not_after = date_time_ymd(leaf.until, 1, 1);
         params.extended_key_usages = vec![leaf.usage.clone()];
-        let key = key();
+        let key = key(leaf.algorithm);
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
         (vec![certificate.der().clone()], PrivateKeyDer::Pkcs8(key.serialize_der().into()))
     }
 }
 
-/// The signatures of Ed25519 have one length.
-fn key() -> KeyPair {
-    KeyPair::generate_for(&rcgen::PKCS_ED25519).expect("a key")
+/// Returns the cryptography of this build: ring, or Graviola.
+fn cryptography() -> Arc<CryptoProvider> {
+    provider().expect("a feature has it")
+}
+
+fn key(algorithm: &'static SignatureAlgorithm) -> KeyPair {
+    KeyPair::generate_for(algorithm).expect("a key")
 }

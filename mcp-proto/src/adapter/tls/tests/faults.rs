@@ -92,7 +92,8 @@ fn server_without_our_protocol_is_refused() {
 #[test]
 fn older_version_is_enough() {
     let authority = Authority::new();
-    let server = authority.server_of(&Leaf::good(), &[&rustls::version::TLS12]);
+    let leaf = Leaf { algorithm: &rcgen::PKCS_ECDSA_P256_SHA256, ..Leaf::good() };
+    let server = authority.server_of(&leaf, &[&rustls::version::TLS12]);
     let (mut client, mut server) = shake(authority.client(), server, "localhost");
     client.write(b"hello");
     run(&mut client, &mut server, 1);
