@@ -142,20 +142,25 @@ fn measured(site: &Site) -> Result<[Vec<Duration>; 2], String> {
 /// Some say nothing, some half a hello, and some wait after the certificate of the server.
 fn crowd(bench: &Bench) -> Result<String, String> {
     const MANY: u64 = 1000;
+    /// Connections that may wait to be accepted.
+    const QUEUE: usize = 50;
     /// The maximum wait of another client.
     const TURN: Duration = Duration::from_secs(2);
     let site = bench.secure_site(|config| config.limits.frame.head_timeout = Duration::from_secs(6))?;
     let before = measured(&site)?;
-    let mut links = Vec::new();
+    let (hello, mut links) = (hello(&mut site.handshake()?)?, Vec::new());
     for n in 0..bench.scaled(MANY).max(60) {
         let mut link = site.visit()?;
-        let hello = hello(&mut site.handshake()?)?;
         link.say(match n % 3 {
             0 => &[],
             1 => &hello[..hello.len() / 2],
             _ => &hello,
         });
         links.push(link);
+        // A full queue of the listener would delay the others by the retransmissions of TCP.
+        if links.len() % QUEUE == 0 {
+            soon(|| site.holds().0 > links.len());
+        }
     }
     soon(|| site.holds().0 > links.len());
     let held = site.holds().0 - 1;
