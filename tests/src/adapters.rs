@@ -4,6 +4,7 @@
 use mcp_proto::adapter::{ClientOptions, ConnectError, IntoTarget, Service, Watcher};
 use mcp_proto::call::{IntoCall, Method, Paged};
 use mcp_proto::client::{Termination, Verdict};
+use mcp_proto::exchange::Closed;
 use mcp_proto::input::CallId;
 use mcp_proto::route::IntoOutput;
 use mcp_proto::stats::{ClientStats, ServerStats};
@@ -12,10 +13,11 @@ use rustls::ServerConfig;
 use serde::de::DeserializeOwned;
 use smol::future::FutureExt;
 use smol::{Timer, block_on};
-use std::io;
+use std::error::Error;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
+use std::{io, iter};
 
 /// Maximum time for a driver to end after its client.
 const SOON: Duration = Duration::from_secs(10);
@@ -312,6 +314,17 @@ impl<M: Method, F: FnMut(Progress)> Pending<M, F> {
             Self::Smol(mut call) => within(limit, &mut call).ok_or(Self::Smol(call)),
         }
     }
+}
+
+/// Returns how the connection ended on which a client could not connect.
+pub fn closed(error: &ConnectError) -> Option<&Closed> {
+    let mut next: Option<&(dyn Error + 'static)> = Some(error);
+    iter::from_fn(|| {
+        let error = next?;
+        next = error.source();
+        Some(error)
+    })
+    .find_map(|error| error.downcast_ref())
 }
 
 /// Waits for a future, at most for this time.

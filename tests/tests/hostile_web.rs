@@ -202,6 +202,9 @@ tests! {
         rows("a listener with comments without end", "10,000 pings in a listener");
     // covers: B-029
     fn vanished_listener_is_detected => row("a listener that vanishes");
+    // covers: TLS-C-006
+    fn tls_that_ends_or_drips_fails_the_connection =>
+        rows("ends its side at every byte of its handshake of TLS", "says its handshake of TLS by one byte a second");
     // covers: S3-20, S3-21
     fn ended_session_is_replaced_once => rows("a session that has ended", "sessions that end at once");
     fn invalid_session_id_is_not_used => row("session ids that are none");

@@ -16,6 +16,7 @@ mod sockets;
 mod sse;
 mod statuses;
 mod streams;
+mod tls;
 
 use super::Row;
 
@@ -30,5 +31,6 @@ pub const WEB: &[&[Row]] = &[
     lists::ROWS,
     sse::ROWS,
     sockets::ROWS,
+    tls::ROWS,
     flow::ROWS,
 ];

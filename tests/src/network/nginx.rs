@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use mcp_proto::CallError;
 use mcp_proto::client::Policy;
-use mcp_proto::exchange::TlsFailureKind;
+use mcp_proto::exchange::{Closed, TlsFailureKind};
 use mcp_proto::tools;
 
-use super::ours::{Ours, connect, failure, use_all};
+use super::ours::{Ours, connect, use_all};
 use super::{Ground, Row, expect};
-use crate::adapters::Adapter;
+use crate::adapters::{Adapter, closed};
 use crate::certificates::{Authority, Leaf};
 use crate::interop::listening::Listening;
 
@@ -198,7 +198,7 @@ fn refused(
             Ok(_) => return Err(format!("{url} is accepted")),
             Err(why) => why,
         };
-        expect(failure(&why) == Some(kind), || format!("{url}: {why}"))?;
+        expect(matches!(closed(&why), Some(Closed::Tls(why)) if why.kind == kind), || format!("{url}: {why}"))?;
     }
     Ok(format!("{kind:?}"))
 }

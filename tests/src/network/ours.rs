@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use mcp_proto::adapter::{ClientOptions, ConnectError};
 use mcp_proto::client::Policy;
-use mcp_proto::exchange::{Closed, TlsFailureKind};
 use mcp_proto::server::SsePaths;
 use mcp_proto::{CallError, ElicitResult, Form, Object, Progress, Router, ToolError, tool, tools};
 use rustls::{ClientConfig, ServerConfig};
@@ -180,18 +179,4 @@ fn cancel(client: &Client) -> Result<(), String> {
         Err(CallError::Cancelled { .. }) => Ok(()),
         other => Err(format!("the cancelled call ended with {other:?}")),
     }
-}
-
-/// Returns why TLS failed.
-pub(super) fn failure(error: &ConnectError) -> Option<TlsFailureKind> {
-    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    std::iter::from_fn(|| {
-        let error = next?;
-        next = error.source();
-        Some(error)
-    })
-    .find_map(|error| match error.downcast_ref() {
-        Some(Closed::Tls(why)) => Some(why.kind),
-        _ => None,
-    })
 }

@@ -7,6 +7,7 @@ use super::*;
 use mcp_proto::client::{HttpTransport, Policy};
 use mcp_proto::exchange::TlsFailureKind;
 use mcp_proto::server::SsePaths;
+use mcp_tests::adapters::closed;
 use mcp_tests::certificates::{Authority, Leaf};
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
@@ -31,17 +32,6 @@ fn failure(url: &str, options: ClientOptions) -> (TlsFailureKind, String) {
         Some(Closed::Tls(why)) => (why.kind, error.to_string()),
         other => panic!("{other:?}: {error}"),
     }
-}
-
-/// Returns how the connection ended.
-fn closed(error: &ConnectError) -> Option<&Closed> {
-    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    std::iter::from_fn(|| {
-        let error = next?;
-        next = error.source();
-        Some(error)
-    })
-    .find_map(|error| error.downcast_ref())
 }
 
 // covers: S2-21, TLS-C-001
