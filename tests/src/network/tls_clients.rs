@@ -36,7 +36,7 @@ const CHECKS: [(&str, Check); 13] = [
     ("curl without the authority refuses", untrusted_by_curl),
     ("curl with another name refuses", other_name_by_curl),
     ("curl with TLS 1.1 at most is refused", old_curl),
-    ("curl without TLS is told", plain_curl),
+    ("curl without TLS gets 400", plain_curl),
     ("openssl s_client: TLS 1.3", |ground, ours| secured(ground, ours, "-tls1_3", "TLSv1.3")),
     ("openssl s_client: TLS 1.2", |ground, ours| secured(ground, ours, "-tls1_2", "TLSv1.2")),
     ("openssl s_client without ALPN", |ground, ours| {
