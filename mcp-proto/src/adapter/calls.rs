@@ -141,19 +141,19 @@ impl<W> Calls<W> {
     }
 
     /// Adds a waiter for the end of this fetch.
-    pub(crate) fn begin_fetch(&mut self, fetch: FetchId, wake: W) {
+    pub fn begin_fetch(&mut self, fetch: FetchId, wake: W) {
         self.fetches.insert(fetch, (None, wake));
     }
 
     /// Returns the outcome of a fetch, and forgets it. `None` if it has not ended or has no waiter.
-    pub(crate) fn collect_fetch(&mut self, fetch: FetchId) -> Option<Fetched> {
+    pub fn collect_fetch(&mut self, fetch: FetchId) -> Option<Fetched> {
         let outcome = self.fetches.get_mut(&fetch)?.0.take()?;
         self.fetches.remove(&fetch);
         Some(outcome)
     }
 
     /// Returns the waker for this fetch.
-    pub(crate) fn wake_fetch(&mut self, fetch: FetchId) -> Option<&mut W> {
+    pub fn wake_fetch(&mut self, fetch: FetchId) -> Option<&mut W> {
         self.fetches.get_mut(&fetch).map(|(_, wake)| wake)
     }
 

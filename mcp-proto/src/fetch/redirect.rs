@@ -139,7 +139,7 @@ mod tests {
         }
     }
 
-    // covers: REDIR-C-006, SEC-C-002
+    // covers: REDIR-C-006
     #[test]
     fn other_origins_need_leave_and_plain_text_is_never_entered() {
         let same = Redirects::default();

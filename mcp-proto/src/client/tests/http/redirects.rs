@@ -102,7 +102,7 @@ fn handshake_follows_redirects_in_both_eras() {
     }
 }
 
-// covers: REDIR-C-002, REDIR-C-003, REDIR-C-006, REDIR-C-007, B-156, B-157, SEC-C-002
+// covers: REDIR-C-002, REDIR-C-003, REDIR-C-006, REDIR-C-007, B-156, B-157
 #[test]
 fn redirect_that_is_not_followed_is_an_error_with_its_reason() {
     for (status, location, expected, text) in [
@@ -143,7 +143,7 @@ fn chain_of_redirects_ends() {
     assert_eq!(http.urls(7), ["POST 127.0.0.1:8000/mcp?x=1"], "no success, so no other URL");
 }
 
-// covers: REDIR-C-005, B-156, AUTHT-C-006
+// covers: REDIR-C-005, B-156
 #[test]
 fn nothing_of_the_application_goes_to_another_origin() {
     let mut http = modern(|config| config.authorize = true);
