@@ -3,19 +3,23 @@
 //! library carry: messages and parts. No state, no clock, no codec.
 #![cfg_attr(feature = "http", doc = include_str!("exchange/seam_b.md"))]
 
+mod closed;
 mod dialect;
 mod field;
 mod headers;
 mod peer;
 mod program;
+mod proxy;
 mod reach;
 mod tls;
 
+pub use closed::Closed;
 pub use dialect::{Dialect, WsDialect};
 pub(crate) use field::{is_clean, is_token, members, trim_blanks};
 pub use headers::Headers;
 pub use peer::{Credentials, Peer, PeerKind, UnixSocket};
 pub use program::{Group, Inherit, Program};
+pub use proxy::{ProxyFailure, ProxyFailureKind};
 pub use reach::Reach;
 pub use tls::{TlsFailure, TlsFailureKind};
 
@@ -284,7 +288,8 @@ pub enum Sent {
 pub enum Endpoint {
     /// A child process, over its standard input and output.
     Program(Program),
-    /// A TCP address, with or without TLS.
+    /// A TCP address: that of a server, or that of a proxy. With `tls`, an [`Action::Secure`]
+    /// follows on the connection, so that a driver can prepare for it.
     Origin(Origin),
     /// The same, with only the addresses that [`Reach::Public`] allows of those that the host has.
     /// If it has none, the driver reports [`Closed::NotPublic`].
@@ -321,82 +326,6 @@ pub enum Shutdown {
     /// socket. The driver then reports [`IoEvent::Closed`].
     Abort,
 }
-
-/// How a connection or an exchange ended. Its `Display` has [escapes](crate::error#text-of-a-peer).
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub enum Closed {
-    /// The peer closed it.
-    Eof,
-    /// It was reset.
-    Reset,
-    /// No program listens at the address.
-    Refused,
-    /// The host name has no address.
-    Unresolved,
-    /// The host has no address of the public internet, and the request goes to no other
-    /// ([`Reach::Public`]).
-    NotPublic,
-    /// No route, or the program could not be started. The text is that of the operating system.
-    Unreachable(String),
-    /// The program exited.
-    Exited(ExitStatus),
-    /// This side closed it.
-    Aborted,
-    /// It timed out.
-    Timeout,
-    /// The peer violated the framing, so that nothing after it can be parsed. The text says how.
-    Broken(String),
-    /// TLS failed (RFC 8446).
-    Tls(TlsFailure),
-    /// It never began, since a [`MessageHook`](crate::hook::MessageHook) refused its message for
-    /// this reason.
-    Denied(String),
-    /// The peer closed a WebSocket (RFC 6455 section 7.4).
-    WebSocket {
-        /// The code, if it sent one.
-        code: Option<u16>,
-        /// The reason, for people. Often empty.
-        reason: String,
-    },
-    /// The server answered the handshake of a WebSocket with this HTTP status.
-    NotUpgraded {
-        /// The status.
-        status: u16,
-        /// The `WWW-Authenticate` fields.
-        challenges: Vec<String>,
-    },
-}
-
-impl fmt::Display for Closed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Eof => f.write_str("the peer closed the connection"),
-            Self::Reset => f.write_str("the connection was reset"),
-            Self::Refused => f.write_str("the connection was refused"),
-            Self::Unresolved => f.write_str("the host name has no address"),
-            Self::NotPublic => f.write_str("the host has no public address"),
-            Self::Unreachable(why) => write!(f, "unreachable: {}", Visible(why)),
-            Self::Exited(status) => status.fmt(f),
-            Self::Aborted => f.write_str("this side closed the connection"),
-            Self::Timeout => f.write_str("the connection timed out"),
-            Self::Broken(how) => write!(f, "the framing is broken: {}", Visible(how)),
-            Self::Tls(failure) => failure.fmt(f),
-            Self::Denied(reason) => write!(f, "refused by the message hook: {}", Visible(reason)),
-            Self::WebSocket { code, reason } => {
-                f.write_str("the peer closed the websocket")?;
-                if let Some(code) = code {
-                    write!(f, " with code {code}")?;
-                }
-                if reason.is_empty() { Ok(()) } else { write!(f, ": {}", Visible(reason)) }
-            }
-            Self::NotUpgraded { status, .. } => write!(f, "HTTP {status} in place of a websocket"),
-        }
-    }
-}
-
-impl core::error::Error for Closed {}
 
 /// How a program exited: an exit code, or the signal that killed it. Its `Display` shows the last
 /// line of [`stderr`](Self::stderr) with [escapes](crate::error#text-of-a-peer).
@@ -468,7 +397,7 @@ pub struct RequestHead {
     pub method: Cow<'static, str>,
     /// The request target. A client writes it unchanged. On a server it is the path and the query
     /// as received; for a target in absolute form (RFC 9112 section 3.2.2), those of the target,
-    /// whose host equals the `Host` field; or `*`, for `OPTIONS` only. Never empty, visible ASCII
+    /// whose host then is the `Host` field, whatever was sent; or `*`, for `OPTIONS` only. Never empty, visible ASCII
     /// without `#`, at most [`FrameLimits::max_target`](crate::limits::FrameLimits::max_target)
     /// bytes as received.
     pub target: Arc<str>,
@@ -575,12 +504,12 @@ pub enum Action<E> {
     Open(ConnectionId, Endpoint),
     /// Begin TLS on an open connection, as its client (RFC 8446). The text is the name to verify: a
     /// host name, or an IP address without brackets. Then report [`IoEvent::Secured`], or
-    /// [`IoEvent::Closed`] with [`Closed::Tls`]. Nothing is written before. Emitted once for each
-    /// connection to an origin with TLS. A server emits none: its driver begins TLS before it
-    /// passes a connection on.
+    /// [`IoEvent::Closed`] with [`Closed::Tls`]. Before it, only a request to a proxy is written,
+    /// and all of that is reported as written. Emitted once for each connection to an origin with
+    /// TLS. A server emits none: its driver begins TLS before it passes a connection on.
     Secure(ConnectionId, Arc<str>),
     /// Write these bytes, after those of earlier writes. Never emitted before the connection is
-    /// open, or before it is secured.
+    /// open. Before it is secured, emitted only for a request to a proxy.
     Write(ConnectionId, Bytes),
     /// Stop reading from the connection (`false`), or read from it again (`true`). A driver reads
     /// from the start, and only changes are emitted. Not emitted before the connection is open,

@@ -5,7 +5,7 @@ use super::checked::Checked;
 use super::job::{Job, Promise};
 use super::question::{Question, Reply, ReplyToken};
 use super::tls::TlsConnector;
-use crate::client::{BadHeader, ClientConfig, Event};
+use crate::client::{BadHeader, ClientConfig, Event, Proxies};
 use crate::exchange::{ConnectionId, ConnectionNotice};
 use crate::hook::{Denied, MessageHook, WireMessage};
 use crate::input::{Authorization, Challenge, InputAnswer, InputRequest};
@@ -42,6 +42,7 @@ pub struct ClientOptions {
     stderr: Stderr,
     connector: TlsConnector,
     checked: bool,
+    ignores_environment: bool,
     #[cfg(feature = "record")]
     recorder: Option<Recorder>,
 }
@@ -288,6 +289,14 @@ impl ClientOptions {
         self
     }
 
+    /// Sets whether the client uses the proxies of the environment, if its configuration names none
+    /// ([`ClientConfig::proxies`]): see [`Proxies::from_variables`]. The environment is that of the
+    /// process when the client is created. Default on, with the feature `os`.
+    pub fn environment_proxies(mut self, uses: bool) -> Self {
+        self.ignores_environment = !uses;
+        self
+    }
+
     /// Records the client from the start until its end: see [`record`](crate::record) for the
     /// contents of a recording. `Recorder::to(Redaction::Redacted, File::create(path)?)` writes to
     /// a file. The writer is called under the lock of the client, so that a crash loses nothing and
@@ -306,13 +315,22 @@ impl ClientOptions {
         self
     }
 
-    /// For a driver: creates the engine, with the changes of the configuration.
-    pub fn create(&mut self, config: ClientConfig, seed: [u8; 32], now: Instant) -> Checked<WiredClient> {
+    /// For a driver: creates the engine, with the changes of the configuration, and with the
+    /// proxies of the environment.
+    pub fn create(&mut self, mut config: ClientConfig, seed: [u8; 32], now: Instant) -> Checked<WiredClient> {
+        self.change(&mut config);
+        if !self.ignores_environment && config.proxies.is_none() {
+            config.proxies = environment();
+        }
         Checked::when(self.checked, self.create_unchecked(config, seed, now))
     }
 
+    fn change(&mut self, config: &mut ClientConfig) {
+        self.changes.drain(..).for_each(|change| change(config));
+    }
+
     pub(crate) fn create_unchecked(&mut self, mut config: ClientConfig, seed: [u8; 32], now: Instant) -> WiredClient {
-        self.changes.drain(..).for_each(|change| change(&mut config));
+        self.change(&mut config);
         let config = Arc::new(config);
         #[cfg(feature = "record")]
         if let Some(recorder) = self.recorder.take() {
@@ -370,6 +388,15 @@ impl ClientOptions {
         self.callbacks.roots = list;
         self.set(|config| config.capabilities.roots = Some(RootsCapability::default()))
     }
+}
+
+/// Returns the proxies of the environment. Without the feature `os` there is none.
+fn environment() -> Proxies {
+    #[cfg(feature = "os")]
+    let proxies = super::os::environment_proxies();
+    #[cfg(not(feature = "os"))]
+    let proxies = Proxies::none();
+    proxies
 }
 
 /// The callbacks of a client that answer its server: from

@@ -1,6 +1,7 @@
 //! The configuration of a client, fixed at its creation.
 
 use super::compat::Compat;
+use super::proxy::Proxies;
 use super::restart_policy::Restart;
 use super::validate::ResultValidation;
 use crate::exchange::{Dialect, Endpoint, Headers, Program, WsDialect};
@@ -99,6 +100,10 @@ pub struct ClientConfig {
     /// reached there any more, the client returns to the target. Default up to five within the
     /// origin.
     pub redirects: Redirects,
+    /// The forward proxies. Default none. An adapter reads those of its environment, unless
+    /// [`ClientOptions::environment_proxies`](crate::adapter::ClientOptions::environment_proxies)
+    /// is off, or this field names one.
+    pub proxies: Proxies,
     /// Maximum silence of a listener, or of the subscription in its place, before the client opens
     /// it again. Bytes without a meaning also count as a sign of life. `None`: no limit, so the
     /// client never detects a connection that is dead without a close. Default 5 min, several times
@@ -298,6 +303,7 @@ impl ClientConfig {
             restart: None,
             headers: Headers::new(),
             redirects: Redirects::default(),
+            proxies: Proxies::none(),
             listener_idle: Some(Duration::from_secs(300)),
             resume: Resume::Progress,
             watch: Watch::new(),

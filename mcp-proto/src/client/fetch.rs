@@ -59,12 +59,13 @@ const FETCHES: u64 = 1 << 63;
 const PLAIN: [&str; 4] = ["accept", "accept-language", "content-type", "user-agent"];
 
 /// The fields that the connection writes.
-const FRAMING: [&str; 11] = [
+const FRAMING: [&str; 12] = [
     "host",
     "content-length",
     "transfer-encoding",
     "connection",
     "keep-alive",
+    "proxy-authorization",
     "proxy-connection",
     "te",
     "trailer",

@@ -7,7 +7,7 @@ use core::fmt;
 
 /// Fields that a client and its connection write themselves, in small letters. Another value for
 /// one of them would break the framing, the routing, or the agreement with the body.
-const RESERVED: [&str; 15] = [
+const RESERVED: [&str; 16] = [
     "accept",
     "accept-encoding",
     "connection",
@@ -18,6 +18,7 @@ const RESERVED: [&str; 15] = [
     "host",
     "keep-alive",
     "last-event-id",
+    "proxy-authorization",
     "proxy-connection",
     "te",
     "trailer",
@@ -112,7 +113,7 @@ mod tests {
     use alloc::string::ToString;
     use alloc::vec::Vec;
 
-    // covers: B-162, B-158, HDR-B-007
+    // covers: B-162, B-158, HDR-B-007, PROXY-C-005
     #[test]
     fn a_field_that_cannot_be_sent_is_refused_when_it_is_configured() {
         let config = || ClientConfig::url("http://h/").unwrap();
@@ -153,6 +154,7 @@ mod tests {
             "Mcp-Session-Id",
             "Mcp-Method",
             "mcp-param-x",
+            "Proxy-Authorization",
         ] {
             assert_eq!(config().header(name, "v").unwrap_err(), BadHeader::Reserved(name.into()));
         }

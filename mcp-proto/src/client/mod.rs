@@ -25,10 +25,12 @@ mod ids;
 mod incoming;
 mod link;
 mod logging;
+mod no_proxy;
 mod notifications;
 mod outgoing;
 mod phase;
 mod pings;
+mod proxy;
 mod queue;
 mod refresh;
 mod restart;
@@ -50,7 +52,9 @@ pub use compat::{
 pub use config::{ClientConfig, HttpMode, HttpTransport, Policy, Repeat, Resume, Target, Verdict};
 pub use control::{ControlEvent, StreamOf};
 pub use headers::BadHeader;
+pub use no_proxy::NoProxy;
 pub use phase::State;
+pub use proxy::{BadProxy, Proxies, Proxy};
 pub use restart_policy::Restart;
 pub use validate::{OnMismatch, ResultValidation};
 

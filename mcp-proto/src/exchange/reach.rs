@@ -4,7 +4,9 @@
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The addresses to which the connection of a request may lead. The driver asks for every address
-/// that a host resolves to, so a name cannot lead where its address may not.
+/// that a host resolves to, so a name cannot lead where its address may not. Behind a forward proxy
+/// this applies only to a host that is an address: the proxy resolves names, and decides where they
+/// may lead.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub enum Reach {

@@ -6,6 +6,7 @@ mod url;
 
 pub use redirect::Redirects;
 pub(crate) use redirect::{Hops, is_redirect};
+pub(crate) use url::authority_with_port;
 pub use url::{BadUrl, HttpTarget, WsTarget};
 
 use crate::error::{RedirectRefusal, Refusal};

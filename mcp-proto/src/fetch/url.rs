@@ -145,6 +145,11 @@ fn authority(Origin { tls, host, port }: &Origin) -> String {
     }
 }
 
+/// Returns host and port, with brackets around an IPv6 address.
+pub(crate) fn authority_with_port(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
 /// A URL that is not one of a server, or any URL without the feature `http`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]

@@ -17,6 +17,7 @@ mod tests;
 pub use body::BodyDecoder;
 pub(crate) use body::{Media, media_of, media_type};
 pub use conn::{Conn, Kind};
+pub(crate) use http1::ConnectCodec;
 pub use sse::{encode_comment, encode_event};
 pub(crate) use ws::handshake::{Accepted, Upgrade, check_request, refusal_fields};
 pub(crate) use ws::{CloseCode, WsSupport};

@@ -143,8 +143,14 @@ impl Mask {
         let (Some(channels), Input::Event(channel, wire)) = (&mut self.channels, input) else { return };
         match wire {
             IoEvent::Opened(_) => drop(channels.entry(*channel).or_insert_with(|| self.fresh.clone())),
+            // Inside of TLS another stream of HTTP begins, after the tunnel of a proxy.
+            IoEvent::Secured => {
+                if let Some(directions) = channels.get_mut(channel) {
+                    *directions = self.fresh.clone();
+                }
+            }
             IoEvent::Closed(_) => drop(channels.remove(channel)),
-            IoEvent::Secured | IoEvent::Read(_) | IoEvent::ReadClosed | IoEvent::Written(_) => {}
+            IoEvent::Read(_) | IoEvent::ReadClosed | IoEvent::Written(_) => {}
         }
     }
 
@@ -195,6 +201,7 @@ impl Mask {
         }
         self.watch(&mut config.watch);
         config.headers = self.headers(&config.headers);
+        config.proxies.mask(masked);
         config.info.other = self.object(&config.info.other);
         config.capabilities = ClientCapabilities::read(&self.object(&config.capabilities.write()));
         match &mut config.target {

@@ -2,6 +2,7 @@
 //! actions. No socket, no wait, no method, header or status.
 
 mod commands;
+mod proxied;
 
 use super::connections::Connections;
 use super::pool::{ConnectionUse, OriginPools, PoolKey, PoolStep, QueuedRequest};
@@ -344,6 +345,9 @@ impl WiredClient {
         match output {
             Output::Start(exchange, Start::Duplex(endpoint)) => self.start_duplex(exchange, endpoint),
             Output::Start(exchange, Start::WebSocket { origin, head, dialect }) => {
+                if let Some(why) = self.unroutable(&origin, Reach::Any) {
+                    return self.refuse(exchange, why);
+                }
                 let limits = &self.client.config().limits.frame;
                 let connection = Connection::web_socket(head, dialect, self.seed.next_bytes(), limits, self.now);
                 self.open(exchange, Endpoint::Origin(origin), connection, None);
@@ -495,12 +499,8 @@ impl WiredClient {
     ) -> ConnectionId {
         self.next += 1;
         let id = ConnectionId(self.next);
-        let mut connection = connection.with_hook(self.client.config().on_message.clone());
-        if let Endpoint::Origin(Origin { tls: true, host, .. }) | Endpoint::Public(Origin { tls: true, host, .. }) =
-            &endpoint
-        {
-            connection = connection.with_tls(Arc::clone(host));
-        }
+        let connection = connection.with_hook(self.client.config().on_message.clone());
+        let (endpoint, mut connection) = self.lead(endpoint, connection);
         connection.begin(exchange);
         let data = PooledConnection { key, usage: ConnectionUse::Busy, repeat: None, repeated: false };
         self.connections.insert(id, connection, data);
@@ -516,6 +516,9 @@ impl WiredClient {
     fn submit(&mut self, request: QueuedRequest) {
         if let Some(Denied(reason)) = self.denied(&request) {
             return self.refuse(request.exchange, Closed::Denied(reason));
+        }
+        if let Some(why) = self.unroutable(&request.key.origin, request.key.reach) {
+            return self.refuse(request.exchange, why);
         }
         let exchange = request.exchange;
         self.routes.insert(exchange, Route::Waiting(request.key.clone()));

@@ -26,11 +26,13 @@ mod refusing;
 mod securing;
 mod serving;
 mod timers;
+mod tunnel;
 mod turn;
 mod web_socket;
 
 use securing::Securing;
 use timers::{Due, RateFloor};
+use tunnel::Proxied;
 use web_socket::WebSocket;
 
 /// Maximum number of unreported bytes of a request that was answered, in bytes: about as much as a
@@ -71,6 +73,8 @@ pub struct Connection {
     surplus: bool,
     /// The beginning of TLS. `None` without TLS, and once it is established.
     securing: Option<Securing>,
+    /// Client: the forward proxy to which the connection leads.
+    proxied: Option<Box<Proxied>>,
     /// The connection can be used: it is open, and secured if it has to be.
     open: bool,
     eof: bool,
@@ -219,6 +223,7 @@ impl Connection {
             answer: ResponseProgress::Awaited,
             surplus: false,
             securing: None,
+            proxied: None,
             open: false,
             eof: false,
             told_eof: false,
@@ -298,6 +303,7 @@ impl Connection {
             return;
         }
         let Some(outgoing) = self.rule(exchange, outgoing) else { return };
+        let outgoing = self.for_proxy(outgoing);
         let mut said = Traffic::default();
         tally::said(&mut said, &outgoing);
         let last = matches!(outgoing, Outbound::End | Outbound::Response { body: Body::Full(_), .. });
@@ -382,9 +388,9 @@ impl Connection {
         event
     }
 
-    /// Returns the next instruction for the driver, once all events were taken. Returns nothing but
-    /// [`ConnectionOutput::Secure`] and [`Shutdown::Abort`] before the connection is open and
-    /// secured, and nothing after it is closed.
+    /// Returns the next instruction for the driver, once all events were taken. Before the
+    /// connection is open and secured, returns nothing but a request to a proxy,
+    /// [`ConnectionOutput::Secure`] and [`Shutdown::Abort`]. Returns nothing after it is closed.
     pub fn poll_output(&mut self) -> Option<ConnectionOutput> {
         self.next_output().or_else(|| self.poll_read().map(ConnectionOutput::Read))
     }
@@ -393,6 +399,9 @@ impl Connection {
     /// that were not taken.
     pub(super) fn next_output(&mut self) -> Option<ConnectionOutput> {
         if !self.open && self.outputs.front() != Some(&ConnectionOutput::Close(Shutdown::Abort)) {
+            if let Some(request) = self.take_tunnel_request() {
+                return Some(ConnectionOutput::Write(request));
+            }
             let name = self.securing.as_mut().and_then(Securing::begin);
             return name.map(ConnectionOutput::Secure);
         }
@@ -516,6 +525,9 @@ impl Connection {
             if self.role == ConnectionRole::WsClient {
                 return self.web_socket_answered(exchange, head);
             }
+            if let Some(why) = self.refused_by_proxy(head) {
+                return self.fail(exchange, why);
+            }
             self.answer_begins(head);
         }
         self.events.push_back((exchange, ExchangeEvent::Inbound(item)));
@@ -564,6 +576,7 @@ impl Connection {
     fn fail(&mut self, exchange: ExchangeId, why: Closed) {
         self.exchange = None;
         let sent = if self.handed { Sent::Maybe } else { Sent::No };
+        let why = self.named_after_proxy(why);
         self.events.push_back((exchange, ExchangeEvent::Failed { sent, why }));
         self.abort_channel();
     }

@@ -272,9 +272,17 @@ impl Theirs {
 
 /// Their head in our form.
 fn head_of(head: &hyper::http::request::Parts) -> RequestHead {
-    let fields = head.headers.iter().map(|(name, value)| (name.to_string(), text(value.as_bytes())));
+    let mut fields: Vec<_> =
+        head.headers.iter().map(|(name, value)| (name.to_string(), text(value.as_bytes()))).collect();
+    // It leaves it to its application that the host of the target counts (RFC 9112 section 3.2.2).
+    if let Some(authority) = head.uri.authority()
+        && !fields.iter().any(|(name, value)| name == "host" && value.eq_ignore_ascii_case(authority.as_str()))
+    {
+        fields.retain(|(name, _)| name != "host");
+        fields.push(("host".into(), authority.to_string()));
+    }
     let target = head.uri.path_and_query().map_or("/", |path| path.as_str());
     // It gives no path to a query directly after a host.
     let target = if target.starts_with('?') { format!("/{target}") } else { target.into() };
-    RequestHead { method: head.method.to_string().into(), target: target.into(), headers: sorted(fields.collect()) }
+    RequestHead { method: head.method.to_string().into(), target: target.into(), headers: sorted(fields) }
 }

@@ -7,6 +7,7 @@
 mod commands;
 mod nginx;
 mod ours;
+mod proxies;
 mod quickstart;
 mod tls_clients;
 
@@ -82,7 +83,7 @@ impl Row {
 
 /// Returns the rows of all groups.
 pub fn rows() -> Vec<Row> {
-    [tls_clients::rows(), nginx::rows(), quickstart::rows()].into_iter().flatten().collect()
+    [tls_clients::rows(), nginx::rows(), proxies::rows(), quickstart::rows()].into_iter().flatten().collect()
 }
 
 fn expect(is_so: bool, why: impl FnOnce() -> String) -> Result<(), String> {

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use mcp_proto::adapter::{ClientOptions, ConnectError};
-use mcp_proto::client::Policy;
-use mcp_proto::server::SsePaths;
+use mcp_proto::client::{Policy, Proxies};
+use mcp_proto::server::{Hosts, SsePaths};
 use mcp_proto::{CallError, ElicitResult, Form, Object, Progress, Router, ToolError, tool, tools};
 use rustls::{ClientConfig, ServerConfig};
 use serde::{Deserialize, Serialize};
@@ -46,10 +46,16 @@ pub(super) struct Ours {
 impl Ours {
     /// Serves every transport, with TLS if there is a configuration for it.
     pub(super) fn serve(adapter: Adapter, tls: Option<Arc<ServerConfig>>) -> Result<Self, String> {
+        Self::serve_as(adapter, tls, Hosts::Loopback)
+    }
+
+    /// The same, for requests to these hosts.
+    pub(super) fn serve_as(adapter: Adapter, tls: Option<Arc<ServerConfig>>, hosts: Hosts) -> Result<Self, String> {
         let (seen, steps) = unbounded();
         let router = Router::new("ours", env!("CARGO_PKG_VERSION")).configure(|config| {
             config.sse = Some(SsePaths::default());
             config.web_socket = true;
+            config.hosts = hosts;
         });
         let router = adapter.add_tool(router, tool("echo"), |_cx, echo: Echo| async move { Ok(echo.text) });
         let router = adapter.add_tool(router, tool("greet"), |cx, _: Nothing| async move {
@@ -120,7 +126,19 @@ pub(super) fn connect(
     policy: Policy,
     tls: Option<Arc<ClientConfig>>,
 ) -> Result<Client, ConnectError> {
-    let options = ClientOptions::new().set(move |config| {
+    connect_through(adapter, url, policy, tls, Proxies::none())
+}
+
+/// The same, through these proxies.
+pub(super) fn connect_through(
+    adapter: Adapter,
+    url: &str,
+    policy: Policy,
+    tls: Option<Arc<ClientConfig>>,
+    proxies: Proxies,
+) -> Result<Client, ConnectError> {
+    let options = ClientOptions::new().environment_proxies(false).set(move |config| {
+        config.proxies = proxies;
         config.policy = policy;
         config.timeout = Some(BOUND);
     });

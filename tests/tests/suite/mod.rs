@@ -13,6 +13,7 @@ mod observed;
 mod own;
 mod pages;
 mod programs;
+mod proxies;
 pub(crate) mod raw;
 mod redirects;
 mod replaced;

@@ -8,6 +8,7 @@
 )]
 
 mod clock;
+mod environment;
 #[cfg(shuttle)]
 pub mod model;
 #[cfg(unix)]
@@ -21,6 +22,7 @@ mod stdio;
 mod wakeable;
 
 pub use clock::{Clock, seed};
+pub(super) use environment::environment_proxies;
 #[cfg(unix)]
 pub use nonblocking::{NonBlocking, recv_now, send_now};
 pub(super) use park::exit;

@@ -195,17 +195,16 @@ fn names_version(head: &[u8]) -> bool {
     number.first().is_some_and(u8::is_ascii_digit) && number.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
 }
 
-/// Returns the path and query of the target. A request names one host. A target in absolute form is
-/// accepted only with a matching `Host` (RFC 9112 section 3.2.2): if they differ, two readers may
-/// disagree about the host.
-pub(super) fn path_of(line: RequestLine, headers: &Headers) -> Result<Arc<str>, BadRequest> {
-    let mut hosts = headers.all("Host");
-    let host = match (hosts.next(), hosts.next()) {
-        (_, Some(_)) => return Err(defect(400, "there is more than one host")),
-        (None, _) if !line.old => return Err(defect(400, "the host is missing")),
-        (host, None) => host.unwrap_or_default(),
+/// Returns the path and query of the target. A request names one host. The host of a target in
+/// absolute form replaces that of the field `Host`, which must be legal nevertheless (RFC 9112
+/// sections 3.2 and 3.2.2).
+pub(super) fn path_of(line: RequestLine, headers: &mut Headers) -> Result<Arc<str>, BadRequest> {
+    let host = match headers.get("Host") {
+        Some(_) if headers.all("Host").count() > 1 => return Err(defect(400, "there is more than one host")),
+        None if !line.old => return Err(defect(400, "the host is missing")),
+        host => host.unwrap_or_default(),
     };
-    if !host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(&byte)) {
+    if !is_host(host) {
         return Err(defect(400, "the host is not legal"));
     }
     let target = &*line.target;
@@ -220,10 +219,19 @@ pub(super) fn path_of(line: RequestLine, headers: &Headers) -> Result<Arc<str>, 
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https"));
     let Some((_, rest)) = absolute else { return Err(defect(400, "the request target is not a path")) };
     let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
-    if authority.is_empty() || !authority.eq_ignore_ascii_case(host) {
-        return Err(defect(400, "the request target and the host field name different hosts"));
+    if authority.is_empty() || !is_host(authority) {
+        return Err(defect(400, "the request target has no legal host"));
+    }
+    if !authority.eq_ignore_ascii_case(host) {
+        let others = headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("host"));
+        *headers = others.fold(Headers::new().with("Host", authority), |all, (name, value)| all.with(name, value));
     }
     Ok(if path.starts_with('/') { path.into() } else { format!("/{path}").into() })
+}
+
+/// Returns whether a host has no character that a host with a port cannot have.
+fn is_host(host: &str) -> bool {
+    host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(&byte))
 }
 
 /// Returns the status, whether the response is HTTP/1.0, and the fields.

@@ -3,11 +3,13 @@
 //! exclude each other, and `chunked` is the only coding.
 
 mod client;
+mod connect;
 mod head;
 mod length;
 mod server;
 
 pub(super) use client::ClientCodec;
+pub(crate) use connect::ConnectCodec;
 pub(super) use server::ServerCodec;
 
 use super::body::BodyDecoder;

@@ -199,12 +199,12 @@ impl ServerCodec {
 
     fn begin(&mut self, bytes: &[u8]) -> Result<Inbound, BadRequest> {
         (self.old, self.head_only) = (false, false);
-        let (line, headers) = head::read_request(bytes, &self.limits)?;
+        let (line, mut headers) = head::read_request(bytes, &self.limits)?;
         let (old, method) = (line.old, line.method.clone());
         self.old = old;
         self.head_only = method == "HEAD";
         self.keep_alive = head::persists(&headers, old);
-        let target = head::path_of(line, &headers)?;
+        let target = head::path_of(line, &mut headers)?;
         if old && headers.get("upgrade").is_some() {
             return Err(defect(400, "a switch of protocols needs HTTP/1.1"));
         }

@@ -244,8 +244,6 @@ fn ambiguous_first_line_or_host_is_refused() {
                 "GET ?x HTTP/1.1",
                 "GET * HTTP/1.1",
                 "CONNECT h:80 HTTP/1.1",
-                "GET http://other/ HTTP/1.1",
-                "GET http://h:80/ HTTP/1.1",
                 "GET http://x@h/ HTTP/1.1",
                 "GET http:///h HTTP/1.1",
                 "GET http://h\\/ HTTP/1.1",
@@ -282,7 +280,6 @@ fn ambiguous_first_line_or_host_is_refused() {
         assert_eq!(refused(format!("GET / HTTP/1.1\r\n{fields}\r\n").as_bytes()), 400, "{fields:?}");
     }
     assert_eq!(refused(b"GET / HTTP/1.0\r\nHost: h\r\nHost: h\r\n\r\n"), 400);
-    assert_eq!(refused(b"GET http://h/ HTTP/1.0\r\n\r\n"), 400);
 }
 
 // covers: B-122
@@ -488,6 +485,27 @@ fn unusual_but_unambiguous_requests_are_parsed() {
         &[request("POST", "/", &repeated), Inbound::Body("{}".into()), Inbound::End],
         true,
     );
+}
+
+// covers: PROXY-S-002
+#[test]
+fn host_of_an_absolute_target_replaces_the_field() {
+    for (target, fields, host) in [
+        ("http://other/", "Host: h\r\n", "other"),
+        ("http://h:80/", "Host: h\r\n", "h:80"),
+        ("https://[2001:db8::1]:8443/", "X: 1\r\nhost: h\r\n", "[2001:db8::1]:8443"),
+        ("http://h/", "Host:\r\n", "h"),
+    ] {
+        let bytes = format!("GET {target} HTTP/1.1\r\n{fields}\r\n");
+        let mut expected = vec![("Host", host)];
+        expected.extend(fields.starts_with('X').then_some(("X", "1")));
+        check_request(&bytes, &[request("GET", "/", &expected), Inbound::End], true);
+    }
+    let old = "GET http://h/ HTTP/1.0\r\n\r\n";
+    check_request(old, &[request("GET", "/", &[("Host", "h")]), Inbound::End], false);
+    for fields in ["", "Host: h\r\nHost: h\r\n", "Host: a b\r\n", "Host: x@h\r\n"] {
+        assert_eq!(refused(format!("GET http://h/ HTTP/1.1\r\n{fields}\r\n").as_bytes()), 400, "{fields:?}");
+    }
 }
 
 #[test]

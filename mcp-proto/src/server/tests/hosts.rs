@@ -205,6 +205,7 @@ fn every_host_and_origin_is_checked_and_reported() {
     );
     assert_eq!(asked(&local, "http://localhost@evil.example?/", &fields).0, 403);
     assert_eq!(asked(&local, "http://localhost/mcp", &fields).0, 200);
+    assert_eq!(asked(&local, "http://localhost/mcp", &[("Host", "evil.example")]).0, 200);
     assert_eq!(asked(&local, "/mcp?url=http://evil.example/", &fields).0, 200);
     // With checks elsewhere, any host is allowed.
     let all = [("Host", "0.0.0.0"), ("Host", "a@b"), ("Origin", "null"), ("Origin", "app://x")];

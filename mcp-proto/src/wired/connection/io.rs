@@ -9,6 +9,13 @@ impl Connection {
         if self.open || self.ending == Some(Shutdown::Abort) {
             return;
         }
+        if !self.begin_tunnel() {
+            self.connected(peer);
+        }
+    }
+
+    /// The connection leads to the server.
+    pub(super) fn connected(&mut self, peer: Peer) {
         match &mut self.securing {
             Some(securing) => securing.opened(),
             None => self.begin_use(peer),
@@ -33,6 +40,9 @@ impl Connection {
     }
 
     pub(super) fn read(&mut self, bytes: Bytes) {
+        if self.is_in_tunnel_request() {
+            return self.read_tunnel_response(bytes);
+        }
         if !self.open || self.eof || bytes.is_empty() || self.ending == Some(Shutdown::Abort) {
             return;
         }
@@ -52,6 +62,9 @@ impl Connection {
     }
 
     pub(super) fn end_of_input(&mut self) {
+        if self.is_in_tunnel_request() {
+            return self.tunnel_broke("it closed the connection".into());
+        }
         if !self.open || self.eof {
             return;
         }
@@ -66,7 +79,7 @@ impl Connection {
     }
 
     pub(super) fn written(&mut self, n: usize) {
-        let n = n.min(self.taken);
+        let n = self.tunnel_request_written(n).min(self.taken);
         if n == 0 {
             return;
         }

@@ -6,6 +6,7 @@ mod ladder;
 mod net;
 mod pair;
 mod pool;
+mod proxied;
 mod securing;
 mod serving;
 mod stats;

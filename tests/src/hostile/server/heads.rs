@@ -105,7 +105,7 @@ pub(super) const ROWS: &[Row] = &[
     row("asks for the target in full, and names another host", |b| {
         let hosts = ["evil.example", "localhost:1", "127.0.0.1"];
         let full = |host| Ask::mark().line("POST http://localhost/mcp HTTP/1.1").set("Host", host);
-        each_ask(b, &hosts, full, &gets(&[400, 403]))
+        each_ask(b, &hosts, full, &keeps(&[200]))
     }),
     row("asks for a target elsewhere", |b| {
         let targets = [

@@ -579,8 +579,8 @@ const fn success(status: u16) -> bool {
 }
 
 /// Returns whether a server of the other era may refuse the handshake with this status. A
-/// challenge, a redirect, an overload and a server fault prove nothing about the era, whatever
-/// their body contains.
+/// challenge of the server or of a proxy, a redirect, an overload and a server fault prove nothing
+/// about the era, whatever their body contains.
 const fn tells_of_era(status: u16) -> bool {
-    matches!(status, 400 | 404..=407 | 409..=428 | 430..=499)
+    matches!(status, 400 | 404..=406 | 409..=428 | 430..=499)
 }

@@ -18,8 +18,10 @@ impl ServerConfig {
     /// the detail of the diagnostic. A request without `Origin` passes: only browsers send one.
     pub(super) fn stranger(&self, head: &RequestHead) -> Option<(&'static str, String)> {
         let hosts = &self.hosts;
-        let named = head.headers.all("Host").chain(authority(&head.target));
-        let host = named.into_iter().find(|host| !hosts.allows_host(host));
+        let host = match authority(&head.target) {
+            Some(host) => Some(host).filter(|host| !hosts.allows_host(host)),
+            None => head.headers.all("Host").find(|host| !hosts.allows_host(host)),
+        };
         let origin = || head.headers.all("Origin").find(|origin| !hosts.allows_origin(origin));
         match host {
             Some(host) => Some(("Forbidden: Host not allowed", format!("the host {:?}", host))),
@@ -28,7 +30,7 @@ impl ServerConfig {
     }
 }
 
-/// Returns the host of a target in the absolute form. It counts before the field (RFC 9112 section
+/// Returns the host of a target in the absolute form. The field is ignored then (RFC 9112 section
 /// 3.2.2).
 fn authority(target: &str) -> Option<&str> {
     if target.starts_with('/') {
