@@ -397,9 +397,9 @@ pub struct RequestHead {
     pub method: Cow<'static, str>,
     /// The request target. A client writes it unchanged. On a server it is the path and the query
     /// as received; for a target in absolute form (RFC 9112 section 3.2.2), those of the target,
-    /// whose host then is the `Host` field, whatever was sent; or `*`, for `OPTIONS` only. Never empty, visible ASCII
-    /// without `#`, at most [`FrameLimits::max_target`](crate::limits::FrameLimits::max_target)
-    /// bytes as received.
+    /// whose host then replaces the field `Host`; or `*`, for `OPTIONS` only. Never empty, visible
+    /// ASCII without `#`, as received at most
+    /// [`FrameLimits::max_target`](crate::limits::FrameLimits::max_target) bytes.
     pub target: Arc<str>,
     /// The fields.
     pub headers: Headers,

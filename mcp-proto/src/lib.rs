@@ -90,7 +90,7 @@
 //! | [`error`] | errors, by who caused them |
 //! | [`hook`] | a function that sees every message and may refuse it |
 //! | [`stats`] | counters and gauges of an engine |
-//! | [`frame`] | codecs: lines, HTTP/1.1, server-sent events |
+//! | [`frame`] | codecs: lines, HTTP/1.1 with content codings (feature `gzip`), server-sent events, WebSocket |
 //! | [`call`], [`model`] | calls as values, and the typed protocol |
 //! | [`input`] | every input of an engine, as one enum |
 //! | [`client`], [`server`] | the engines (seam B) |

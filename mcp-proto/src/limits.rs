@@ -303,7 +303,8 @@ impl ServerLimits {
     }
 }
 
-/// Limits of the codecs and connections.
+/// Limits of the codecs and connections. Those of bodies and events count the bytes after the
+/// content coding is decoded (feature `gzip`); a declared length counts too.
 #[derive(Clone, PartialEq, Debug)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]

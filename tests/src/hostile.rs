@@ -4,6 +4,7 @@
 //! Each row runs in its own process, so that the peak of the memory belongs to it.
 
 mod client;
+mod coding;
 mod engine;
 mod flow;
 mod rows;

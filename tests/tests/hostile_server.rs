@@ -46,6 +46,9 @@ tests! {
     // covers: B-185
     fn body_over_the_limit_is_refused_by_length_or_bytes =>
         rows("asks with a body over the limit", "asks with a body of just the limit");
+    // covers: B-185
+    fn coded_body_is_decoded_within_the_same_limits =>
+        rows("asks with a coded body", "asks with a coded body where that is off");
     // covers: B-169, B-158
     fn content_type_and_accept_are_checked =>
         rows("asks with a body of another type", "accepts what a server gives, however that is written");

@@ -35,6 +35,12 @@ tests! {
     // covers: B-013, B-015
     fn body_or_event_over_the_limit_fails_its_call =>
         rows("a chunk without end, JSON", "the id of an event without end");
+    // covers: B-013, B-015
+    fn coded_bomb_fails_its_call_in_bounded_memory =>
+        rows("a coded body of 1 GiB, JSON", "a coded event of 1 GiB");
+    fn coded_flood_ends_with_the_call_timeout => rows("coded comments of 1 GiB", "coded events of 1 GiB");
+    fn invalid_coded_body_fails_its_call_at_once =>
+        rows("a coded body of empty blocks", "a coded body and more behind it");
     // covers: HTTP-C-025, B-009
     fn endless_meaningless_data_ends_with_the_call_timeout =>
         rows("a field of an event without end", "other events without end");

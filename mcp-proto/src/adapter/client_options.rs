@@ -2,10 +2,11 @@
 
 use super::asking::Asking;
 use super::checked::Checked;
+use super::environment_proxies;
 use super::job::{Job, Promise};
 use super::question::{Question, Reply, ReplyToken};
 use super::tls::TlsConnector;
-use crate::client::{BadHeader, ClientConfig, Event, Proxies};
+use crate::client::{BadHeader, ClientConfig, Event};
 use crate::exchange::{ConnectionId, ConnectionNotice};
 use crate::hook::{Denied, MessageHook, WireMessage};
 use crate::input::{Authorization, Challenge, InputAnswer, InputRequest};
@@ -290,8 +291,9 @@ impl ClientOptions {
     }
 
     /// Sets whether the client uses the proxies of the environment, if its configuration names none
-    /// ([`ClientConfig::proxies`]): see [`Proxies::from_variables`]. The environment is that of the
-    /// process when the client is created. Default on, with the feature `os`.
+    /// ([`ClientConfig::proxies`]): see
+    /// [`Proxies::from_variables`](crate::client::Proxies::from_variables). The environment is that
+    /// of the process when the client is created. Default on, with the feature `os`.
     pub fn environment_proxies(mut self, uses: bool) -> Self {
         self.ignores_environment = !uses;
         self
@@ -320,7 +322,7 @@ impl ClientOptions {
     pub fn create(&mut self, mut config: ClientConfig, seed: [u8; 32], now: Instant) -> Checked<WiredClient> {
         self.change(&mut config);
         if !self.ignores_environment && config.proxies.is_none() {
-            config.proxies = environment();
+            config.proxies = environment_proxies();
         }
         Checked::when(self.checked, self.create_unchecked(config, seed, now))
     }
@@ -388,15 +390,6 @@ impl ClientOptions {
         self.callbacks.roots = list;
         self.set(|config| config.capabilities.roots = Some(RootsCapability::default()))
     }
-}
-
-/// Returns the proxies of the environment. Without the feature `os` there is none.
-fn environment() -> Proxies {
-    #[cfg(feature = "os")]
-    let proxies = super::os::environment_proxies();
-    #[cfg(not(feature = "os"))]
-    let proxies = Proxies::none();
-    proxies
 }
 
 /// The callbacks of a client that answer its server: from

@@ -147,7 +147,13 @@ pub use watches::WatchId;
 pub use work::Work;
 
 #[cfg(feature = "os")]
-use os::is_unwinding;
+use os::{environment_proxies, is_unwinding};
+
+/// Without the feature `os`, no environment is read.
+#[cfg(all(feature = "std", not(feature = "os")))]
+fn environment_proxies() -> crate::client::Proxies {
+    crate::client::Proxies::none()
+}
 
 /// Without the feature `os`, it is not known whether the thread unwinds.
 #[cfg(not(feature = "os"))]

@@ -104,6 +104,11 @@ pub struct ClientConfig {
     /// [`ClientOptions::environment_proxies`](crate::adapter::ClientOptions::environment_proxies)
     /// is off, or this field names one.
     pub proxies: Proxies,
+    /// Whether the client asks for compressed HTTP responses, with the feature `gzip`; without it
+    /// this has no effect. Off, a compressed response fails its exchange. Default on. A
+    /// [redacted recording](crate::record) turns it off, since it cannot mask what a compressed
+    /// body contains.
+    pub compression: bool,
     /// Maximum silence of a listener, or of the subscription in its place, before the client opens
     /// it again. Bytes without a meaning also count as a sign of life. `None`: no limit, so the
     /// client never detects a connection that is dead without a close. Default 5 min, several times
@@ -304,6 +309,7 @@ impl ClientConfig {
             headers: Headers::new(),
             redirects: Redirects::default(),
             proxies: Proxies::none(),
+            compression: true,
             listener_idle: Some(Duration::from_secs(300)),
             resume: Resume::Progress,
             watch: Watch::new(),

@@ -54,6 +54,8 @@ pub use control::{ControlEvent, StreamOf};
 pub use headers::BadHeader;
 pub use no_proxy::NoProxy;
 pub use phase::State;
+#[cfg(feature = "record")]
+pub(crate) use proxy::ProxySetting;
 pub use proxy::{BadProxy, Proxies, Proxy};
 pub use restart_policy::Restart;
 pub use validate::{OnMismatch, ResultValidation};

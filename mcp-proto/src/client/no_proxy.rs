@@ -136,18 +136,5 @@ pub(super) fn is_loopback(host: &str) -> bool {
     address_of(host).map_or_else(|| is_below(host, "localhost"), |address| address.is_loopback())
 }
 
-#[cfg(feature = "record")]
-impl crate::record::value::Value for NoProxy {
-    type Form = String;
-
-    fn form(&self) -> String {
-        self.text.clone()
-    }
-
-    fn read(text: String) -> Result<Self, crate::rpc::DecodeError> {
-        Ok(Self::parse(&text))
-    }
-}
-
 #[cfg(test)]
 mod tests;

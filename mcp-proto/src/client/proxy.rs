@@ -96,6 +96,13 @@ impl Proxy {
         self.authorization.is_some()
     }
 
+    /// Returns the proxy that has these parts, from a recording. `None` without the feature `http`.
+    #[cfg(feature = "record")]
+    pub(crate) fn from_parts(host: String, port: u16, authorization: Option<String>) -> Option<Self> {
+        let support = HttpSupport::get()?;
+        Some(Self { host: host.into(), port, authorization: authorization.map(Into::into), support })
+    }
+
     /// Returns the value of `Proxy-Authorization`, which is secret.
     pub(crate) fn authorization(&self) -> Option<&str> {
         self.authorization.as_deref()
@@ -292,43 +299,6 @@ impl Proxies {
                 *authorization = mask(authorization).into();
             }
         }
-    }
-}
-
-/// The recorded form: the parts of a proxy, or the name of a variable.
-#[cfg(feature = "record")]
-#[derive(serde::Serialize, serde::Deserialize)]
-pub(crate) enum ProxyForm {
-    None,
-    Proxy(String, u16, Option<String>),
-    Bad(String, BadProxy),
-}
-
-#[cfg(feature = "record")]
-impl crate::record::value::Value for ProxySetting {
-    type Form = ProxyForm;
-
-    fn form(&self) -> ProxyForm {
-        match self {
-            Self::None => ProxyForm::None,
-            Self::Proxy(proxy) => {
-                ProxyForm::Proxy(proxy.host().into(), proxy.port, proxy.authorization().map(Into::into))
-            }
-            Self::Bad(name, why) => ProxyForm::Bad(name.clone(), *why),
-        }
-    }
-
-    fn read(form: ProxyForm) -> Result<Self, crate::rpc::DecodeError> {
-        Ok(match form {
-            ProxyForm::None => Self::None,
-            ProxyForm::Proxy(host, port, authorization) => {
-                let missing = || crate::rpc::DecodeError::new("HTTP is not compiled in");
-                let support = HttpSupport::get().ok_or_else(missing)?;
-                let authorization = authorization.map(Into::into);
-                Self::Proxy(Proxy { host: host.into(), port, authorization, support })
-            }
-            ProxyForm::Bad(name, why) => Self::Bad(name, why),
-        })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Decodes the body of an HTTP request or response, without its transfer coding.
+//! Decodes the body of an HTTP request or response, without its transfer and content codings.
 
 use super::input::{BOM, ByteQueue, LARGE};
 use super::sse::EventDecoder;
@@ -14,7 +14,8 @@ use bytes::Bytes;
 use core::mem;
 
 /// Decodes the body of one HTTP message: bytes, split in any way, with its `Content-Type`, into the
-/// [`Inbound`] parts of its exchange. For applications with their own HTTP stack.
+/// [`Inbound`] parts of its exchange. For applications with their own HTTP stack, which decodes the
+/// content coding, if there is one.
 ///
 /// * `application/json`: one [`Inbound::Message`], [`Inbound::Batch`] or [`Inbound::Invalid`] at
 ///   its end. One byte-order mark at its start is ignored (RFC 8259 section 8.1). In a response

@@ -115,6 +115,21 @@ impl Conn {
         }
     }
 
+    /// Sets whether the bodies of an HTTP connection may have a content coding (RFC 9110 section
+    /// 8.4). A client then asks for gzip and deflate, and decodes them; a server decodes the bodies
+    /// of requests, and sends JSON of more than 1 KiB in gzip to a client that asks for it, but
+    /// never an event stream. All limits apply to the decoded bytes. On by default with the feature
+    /// `gzip`, and always off without it: then a coded body breaks a client, and a server rejects
+    /// it.
+    pub fn set_coding(&mut self, on: bool) {
+        match &mut self.codec {
+            Codec::Client(client) => client.set_coding(on),
+            Codec::Server(server) => server.set_coding(on),
+            Codec::Opening(opening) => opening.http.set_coding(on),
+            Codec::Lines(_) | Codec::Ws(_) | Codec::Unsupported(_) => {}
+        }
+    }
+
     /// Returns whether a body, or the input of a connection by lines, is held back now: see
     /// [`set_holding`](Self::set_holding).
     pub fn is_held(&self) -> bool {
@@ -297,8 +312,8 @@ impl Conn {
     /// a value has a control character, a server writes a bare 500 instead of the response, and a
     /// client is [`broken`](Self::broken) and writes nothing. `Content-Length` and
     /// `Transfer-Encoding` of a given head are ignored, since the codec sets them; `Connection:
-    /// close` is respected. The codec adds `Accept-Encoding: identity` to a request without that
-    /// field, since it supports no coding.
+    /// close` is respected. The codec adds `Accept-Encoding` to a request without that field:
+    /// see [`set_coding`](Self::set_coding).
     ///
     /// A part that cannot be sent at this point is not written, and
     /// [`take_refused`](Self::take_refused) returns the reason: a part of another protocol, a
@@ -399,6 +414,15 @@ impl Conn {
         match &mut self.codec {
             Codec::Client(client) => client.take_content(),
             Codec::Server(server) => server.take_content(),
+            _ => 0,
+        }
+    }
+
+    /// HTTP client: returns the number of bytes that a content coding gave since the last call, and
+    /// that were polled or are held. 0 once the body has ended.
+    pub(crate) fn take_decoded(&mut self) -> usize {
+        match &mut self.codec {
+            Codec::Client(client) => client.take_decoded(),
             _ => 0,
         }
     }

@@ -4,6 +4,7 @@
 //! [`BodyDecoder`], [`encode_event`] and [`encode_comment`].
 
 mod body;
+mod coding;
 mod conn;
 mod http1;
 mod input;

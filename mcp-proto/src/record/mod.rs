@@ -35,6 +35,9 @@
 //! remain: check a recording before you share it. If a run depended on a secret itself (an invalid
 //! string, or one that does not fit its form), the replay may differ, and reports where.
 //!
+//! A compressed body cannot be masked, so a client with a [`Redaction::Redacted`] recording does
+//! not ask for one ([`ClientConfig::compression`] is off).
+//!
 //! The frames of a WebSocket are not masked: its keys and payloads are one stream of bytes. A
 //! [`Redaction::Redacted`] recording of one ends before it begins, with a diagnostic.
 //!
@@ -46,6 +49,7 @@ mod findings;
 mod hook;
 mod line;
 mod mask;
+mod proxies;
 mod read;
 mod replay;
 pub(crate) mod value;
@@ -117,6 +121,11 @@ impl Recorder {
     /// [`WiredClient::new`].
     pub fn client(self, config: Arc<ClientConfig>, seed: [u8; 32], now: Instant) -> WiredClient {
         let mask = Mask::new(self.redaction, &config.target);
+        // What a coded body contains cannot be masked.
+        let config = match mask.is_on() {
+            true => Arc::new(ClientConfig { compression: false, ..ClientConfig::clone(&config) }),
+            false => config,
+        };
         let head = Header {
             format: FORMAT,
             version: env!("CARGO_PKG_VERSION").into(),

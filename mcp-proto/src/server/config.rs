@@ -82,6 +82,11 @@ pub struct ServerConfig {
     /// protocol of the WHATWG Fetch standard). These are the pages whose host is among `hosts`.
     /// With [`Hosts::Any`] these are all pages. Default no: then no response has a CORS field.
     pub cors: bool,
+    /// Whether the server compresses JSON of more than 1 KiB for an HTTP client that asks for gzip,
+    /// and accepts compressed requests, with the feature `gzip`; without it this has no effect. It
+    /// never compresses an event stream. Turn it off if a response contains both a secret and text
+    /// that an attacker chooses: its length depends on what they have in common. Default on.
+    pub compression: bool,
     /// Whether the application admits each HTTP request and each duplex connection that a listener
     /// accepted: the engine emits [`Event::Admit`](super::Event::Admit), and reads neither the body
     /// of the request nor the connection before the decision. Not emitted for a stream that the
@@ -169,6 +174,7 @@ impl ServerConfig {
             ws_dialect: WsDialect::JsonRpc,
             sessions: Sessions::Optional,
             cors: false,
+            compression: true,
             admit: false,
             admit_watch: false,
             keep_alive: Some(Duration::from_secs(15)),
@@ -203,6 +209,7 @@ impl core::fmt::Debug for ServerConfig {
             .field("ws_dialect", &self.ws_dialect)
             .field("sessions", &self.sessions)
             .field("cors", &self.cors)
+            .field("compression", &self.compression)
             .field("admit", &self.admit)
             .field("admit_watch", &self.admit_watch)
             .field("keep_alive", &self.keep_alive)

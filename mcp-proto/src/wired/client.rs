@@ -348,8 +348,10 @@ impl WiredClient {
                 if let Some(why) = self.unroutable(&origin, Reach::Any) {
                     return self.refuse(exchange, why);
                 }
-                let limits = &self.client.config().limits.frame;
-                let connection = Connection::web_socket(head, dialect, self.seed.next_bytes(), limits, self.now);
+                let config = self.client.config();
+                let seed = self.seed.next_bytes();
+                let connection = Connection::web_socket(head, dialect, seed, &config.limits.frame, self.now);
+                let connection = connection.with_coding(config.compression);
                 self.open(exchange, Endpoint::Origin(origin), connection, None);
             }
             Output::Start(exchange, Start::Http { origin, reach, head, body, repeatable, urgent, raw }) => {
@@ -547,8 +549,9 @@ impl WiredClient {
             }
             Some(PoolStep::Open(request)) => {
                 let key = request.key.clone();
-                let limits = &self.client.config().limits.frame;
-                let connection = Connection::client(Kind::HttpClient, false, limits, self.now);
+                let config = self.client.config();
+                let connection = Connection::client(Kind::HttpClient, false, &config.limits.frame, self.now);
+                let connection = connection.with_coding(config.compression);
                 let id = self.open(request.exchange, key.endpoint(), connection, Some(key));
                 if let Some(entry) = self.connections.get_mut(id) {
                     entry.data.repeated = request.repeated;

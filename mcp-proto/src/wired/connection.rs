@@ -12,7 +12,7 @@ use crate::hook::MessageHook;
 use crate::limits::FrameLimits;
 use crate::short_queue::ShortQueue;
 use crate::stats::Traffic;
-use crate::time::Instant;
+use crate::time::{Instant, earliest};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -31,8 +31,8 @@ mod turn;
 mod web_socket;
 
 use securing::Securing;
-use timers::{Due, RateFloor};
-use tunnel::Proxied;
+use timers::{Due, PAUSE, RateFloor};
+use tunnel::Route;
 use web_socket::WebSocket;
 
 /// Maximum number of unreported bytes of a request that was answered, in bytes: about as much as a
@@ -71,10 +71,8 @@ pub struct Connection {
     answer: ResponseProgress,
     /// HTTP client: it is idle, and more connections are open than are kept.
     surplus: bool,
-    /// The beginning of TLS. `None` without TLS, and once it is established.
-    securing: Option<Securing>,
-    /// Client: the forward proxy to which the connection leads.
-    proxied: Option<Box<Proxied>>,
+    /// Client: what is between the connection and the server, if anything is.
+    route: Option<Box<Route>>,
     /// The connection can be used: it is open, and secured if it has to be.
     open: bool,
     eof: bool,
@@ -93,6 +91,8 @@ pub struct Connection {
     handed: bool,
     /// Bytes read since all events were taken.
     backlog: usize,
+    /// Bytes that a content coding gave since the last I/O event or timeout.
+    decoded: u32,
     timer: Option<(Instant, Due)>,
     /// Traffic since the last time it was taken.
     traffic: Traffic,
@@ -222,8 +222,7 @@ impl Connection {
             share: None,
             answer: ResponseProgress::Awaited,
             surplus: false,
-            securing: None,
-            proxied: None,
+            route: None,
             open: false,
             eof: false,
             told_eof: false,
@@ -236,6 +235,7 @@ impl Connection {
             taken: 0,
             handed: false,
             backlog: 0,
+            decoded: 0,
             timer: None,
             traffic: Traffic::default(),
             left: false,
@@ -259,6 +259,7 @@ impl Connection {
         self.answer = ResponseProgress::Awaited;
         self.surplus = false;
         self.handed = false;
+        self.decoded = 0;
         if self.open {
             self.timer = None;
         }
@@ -273,6 +274,7 @@ impl Connection {
     /// events.
     pub fn handle_io(&mut self, now: Instant, wire: IoEvent) {
         self.catch_up(now);
+        self.decoded = 0;
         if self.gone.is_some() {
             return;
         }
@@ -371,7 +373,8 @@ impl Connection {
     /// Returns when to call [`handle_timeout`](Self::handle_timeout). Valid once all events were
     /// taken.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.timer.map(|(at, _)| at)
+        let resume = self.pauses().then(|| self.now + PAUSE);
+        earliest(resume, self.timer.map(|(at, _)| at))
     }
 
     /// Returns the next event of an exchange on this connection.
@@ -402,7 +405,7 @@ impl Connection {
             if let Some(request) = self.take_tunnel_request() {
                 return Some(ConnectionOutput::Write(request));
             }
-            let name = self.securing.as_mut().and_then(Securing::begin);
+            let name = self.securing().and_then(Securing::begin);
             return name.map(ConnectionOutput::Secure);
         }
         let output = self.outputs.pop_front()?;
@@ -456,8 +459,12 @@ impl Connection {
 
     fn understand(&mut self) -> bool {
         let Some(exchange) = self.exchange else { return self.role == ConnectionRole::HttpServer && self.accept() };
+        if self.pauses() {
+            return false;
+        }
         if !self.holds() {
             let item = self.conn.poll_item();
+            self.decoded = self.decoded.saturating_add(u32::try_from(self.conn.take_decoded()).unwrap_or(u32::MAX));
             self.content_comes();
             // Reading an HTTP request may request its body (`100 Continue`).
             if self.collect() {

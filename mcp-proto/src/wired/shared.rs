@@ -151,7 +151,8 @@ impl SharedServer {
         self.connections.insert(self.next, ConnectionMail::default());
         peer.connection = Some(self.next);
         let connection = Connection::accepted(self.next, kind, peer, limits, self.now);
-        connection.with_hook(self.config.on_message.clone()).holding(self.config.admit).within(&self.room)
+        let connection = connection.with_hook(self.config.on_message.clone()).with_coding(self.config.compression);
+        connection.holding(self.config.admit).within(&self.room)
     }
 
     /// Handles the events of a connection, and returns the outputs of the server for it. The second

@@ -6,6 +6,7 @@
 
 mod ask;
 mod bodies;
+mod coded;
 mod doors;
 mod ends;
 mod floods;
@@ -34,6 +35,7 @@ pub const SERVER: &[&[Row]] = &[
     heads::ROWS,
     lengths::ROWS,
     bodies::ROWS,
+    coded::ROWS,
     doors::ROWS,
     paces::ROWS,
     ends::ROWS,

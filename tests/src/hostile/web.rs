@@ -5,6 +5,7 @@
 //! of both.
 
 mod answers;
+mod coded;
 mod doors;
 mod flow;
 mod links;
@@ -23,6 +24,7 @@ use super::Row;
 /// The tables of rows, in their order.
 pub const WEB: &[&[Row]] = &[
     answers::ROWS,
+    coded::ROWS,
     statuses::ROWS,
     links::ROWS,
     doors::ROWS,

@@ -6,6 +6,7 @@
 
 mod admissions;
 mod client_http;
+mod coding;
 mod common;
 pub(crate) mod endings;
 mod hook;

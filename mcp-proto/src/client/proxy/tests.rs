@@ -112,7 +112,7 @@ fn variables_have_an_order() {
 }
 
 #[test]
-fn variable_that_cannot_be_used_stops_the_connections_that_need_it() {
+fn unusable_variable_stops_the_connections_of_its_scheme() {
     let proxies = read(&[("https_proxy", "socks5://p"), ("no_proxy", "inner.test")]);
     assert_eq!(proxies.route(&origin("https://server.test/")), Err(("https_proxy", BadProxy::Scheme)));
     for url in ["http://server.test/", "https://inner.test/", "https://localhost/"] {

@@ -1,5 +1,6 @@
 //! The client side: one request out and its response in, then the next.
 
+use super::super::coding::{Decoder, GzipSupport};
 use super::head::{self, Gather, GivenFields, OwnFields};
 use super::length::{Declared, Length, declared};
 use super::{BodyDecoder, BodyError, ByteQueue, Framed};
@@ -17,6 +18,8 @@ use core::mem;
 #[derive(Debug)]
 pub(in super::super) struct ClientCodec {
     _support: HttpSupport,
+    /// Content codings, if they are used.
+    coding: Option<GzipSupport>,
     limits: Arc<FrameLimits>,
     input: ByteQueue,
     reading: ResponseReading,
@@ -61,6 +64,7 @@ impl ClientCodec {
     pub(in super::super) fn new(limits: Arc<FrameLimits>, support: HttpSupport) -> Self {
         Self {
             _support: support,
+            coding: GzipSupport::get(),
             limits,
             input: ByteQueue::default(),
             reading: ResponseReading::Idle,
@@ -75,6 +79,11 @@ impl ClientCodec {
 
     pub(in super::super) const fn reads_raw(&mut self, raw: bool) {
         self.raw = raw;
+    }
+
+    /// Sets whether responses may have a content coding.
+    pub(in super::super) fn set_coding(&mut self, on: bool) {
+        self.coding = GzipSupport::get().filter(|_| on);
     }
 
     /// Returns the bytes after the response that switched protocols.
@@ -114,6 +123,14 @@ impl ClientCodec {
     pub(in super::super) fn take_content(&mut self) -> usize {
         match &mut self.reading {
             ResponseReading::Body(framed) => framed.take_content(),
+            _ => 0,
+        }
+    }
+
+    /// Returns the number of bytes of the current body that were decoded since the last call.
+    pub(in super::super) fn take_decoded(&mut self) -> usize {
+        match &mut self.reading {
+            ResponseReading::Body(framed) => framed.take_decoded(),
             _ => 0,
         }
     }
@@ -214,9 +231,13 @@ impl ClientCodec {
         let bodiless = head_only || matches!(status, 204 | 304);
         let length = body_length(declared(&headers, old), bodiless)?;
         self.keep_alive &= !matches!(length, Length::Close);
-        if let Some(coding) = head::content_coding(&headers).filter(|_| !matches!(length, Length::Known(0))) {
-            return Err(format!("the response has the content-encoding {coding:?}, which was not asked for"));
-        }
+        let decoder = match head::content_coding(&headers, self.coding) {
+            _ if matches!(length, Length::Known(0)) => None,
+            Ok(coding) => coding.map(|(coding, support)| Decoder::new(coding, support)),
+            Err(name) => {
+                return Err(format!("the response has the content-encoding {name:?}, which was not asked for"));
+            }
+        };
         let response = ResponseHead { status, headers };
         let body = match bodiless {
             true => BodyDecoder::none(&self.limits),
@@ -229,7 +250,7 @@ impl ClientCodec {
         {
             return Err("the body is larger than the limit".into());
         }
-        self.reading = ResponseReading::Body(Framed::new(length, body));
+        self.reading = ResponseReading::Body(Framed::new(length, decoder, body));
         Ok(Some(response))
     }
 
@@ -277,9 +298,11 @@ impl ClientCodec {
             own.length = Some(body.len());
         }
         if request.headers.get("accept-encoding").is_none() {
-            // Without it, a server may use any coding (RFC 9110 section 12.5.3), and this crate
-            // supports none.
-            own.coding = "accept-encoding: identity\r\n";
+            // Without it, a server may use any coding (RFC 9110 section 12.5.3).
+            own.coding = match self.coding {
+                Some(_) => "accept-encoding: gzip, deflate\r\n",
+                None => "accept-encoding: identity\r\n",
+            };
         }
         if head::has_token(&request.headers, "connection", "close") {
             own.connection = head::CLOSE;

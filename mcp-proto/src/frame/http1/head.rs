@@ -1,6 +1,7 @@
 //! HTTP heads: bytes to fields and back. `httparse` parses the lines. This module rejects what it
 //! accepts and this crate does not.
 
+use super::super::coding::{ContentCoding, GzipSupport};
 use super::super::conn::write;
 use super::super::input::LARGE;
 use super::ByteQueue;
@@ -260,9 +261,17 @@ pub(super) fn has_token(headers: &Headers, name: &str, token: &str) -> bool {
     members(headers, name).any(|member| member.eq_ignore_ascii_case(token))
 }
 
-/// Returns the content coding of the body, if there is one.
-pub(super) fn content_coding(headers: &Headers) -> Option<&str> {
-    members(headers, "content-encoding").find(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case("identity"))
+/// Returns the content coding of the body, if there is one. The error is the name of one that is
+/// not supported, or the first one of several.
+pub(super) fn content_coding(
+    headers: &Headers,
+    support: Option<GzipSupport>,
+) -> Result<Option<(ContentCoding, GzipSupport)>, &str> {
+    let is_coding = |name: &&str| !name.is_empty() && !name.eq_ignore_ascii_case("identity");
+    let mut names = members(headers, "content-encoding").filter(is_coding);
+    let Some(name) = names.next() else { return Ok(None) };
+    let coding = support.and_then(|support| Some((ContentCoding::of_name(name)?, support)));
+    coding.filter(|_| names.next().is_none()).map(Some).ok_or(name)
 }
 
 /// Returns whether the sender of these fields keeps the connection open (RFC 9112 section 9.3).

@@ -13,26 +13,30 @@ pub(crate) use connect::ConnectCodec;
 pub(super) use server::ServerCodec;
 
 use super::body::BodyDecoder;
+use super::coding::Decoder;
 use super::input::ByteQueue;
 use crate::exchange::Inbound;
+use alloc::boxed::Box;
 use alloc::string::String;
 use core::mem;
 use length::Length;
 
-/// A body and its framing.
+/// A body, its framing and its content coding.
 #[derive(Debug)]
 struct Framed {
     length: Length,
+    /// The content coding, until its end. Boxed: most bodies have none.
+    decoder: Option<Box<Decoder>>,
     body: BodyDecoder,
-    /// Content bytes that were read since the last [`take_content`](Self::take_content). Framing
-    /// does not count.
+    /// Content bytes that were read, after decoding, since the last
+    /// [`take_content`](Self::take_content). Framing does not count.
     content: usize,
 }
 
 /// Why the rest of a body cannot be read.
 #[derive(Debug)]
 enum BodyError {
-    /// The framing is invalid.
+    /// The framing or the content coding is invalid.
     Framing(&'static str),
     /// The connection ended too early.
     Cut,
@@ -41,18 +45,24 @@ enum BodyError {
 }
 
 impl Framed {
-    fn new(length: Length, body: BodyDecoder) -> Self {
-        Self { length, body, content: 0 }
+    fn new(length: Length, decoder: Option<Decoder>, body: BodyDecoder) -> Self {
+        Self { length, decoder: decoder.map(Box::new), body, content: 0 }
     }
 
     /// Returns the number of bytes that are held and not parsed.
     fn buffered(&self) -> usize {
-        self.length.buffered() + self.body.buffered()
+        self.length.buffered() + self.decoder.as_ref().map_or(0, |decoder| decoder.buffered()) + self.body.buffered()
     }
 
     /// Returns the number of content bytes that were read since the last call.
     fn take_content(&mut self) -> usize {
         mem::take(&mut self.content)
+    }
+
+    /// Returns the number of bytes that the content coding gave since the last call. 0 once the
+    /// body has ended.
+    fn take_decoded(&mut self) -> usize {
+        self.decoder.as_mut().map_or(0, |decoder| decoder.take_decoded())
     }
 
     /// Returns the next part of the body. `None` if more bytes are needed. With `eof` there are
@@ -65,7 +75,14 @@ impl Framed {
             if let Some(why) = self.body.broken() {
                 return Err(BodyError::Limit(why.clone()));
             }
-            if let Some(text) = self.length.whole(input)
+            if let Some(decoder) = &mut self.decoder {
+                // A piece at a time, so that the body stops at its limit.
+                if let Some(bytes) = decoder.next().map_err(BodyError::Framing)? {
+                    self.content += bytes.len();
+                    self.body.bytes(bytes);
+                    continue;
+                }
+            } else if let Some(text) = self.length.whole(input)
                 && let Some(item) = self.body.whole(text)
             {
                 let count = text.len();
@@ -75,13 +92,22 @@ impl Framed {
                 return Ok(Some(item));
             }
             match self.length.next(input, eof).map_err(BodyError::Framing)? {
-                length::Piece::Data(bytes) => {
-                    self.content += bytes.len();
-                    self.body.bytes(bytes);
-                }
+                length::Piece::Data(bytes) => match &mut self.decoder {
+                    Some(decoder) => decoder.bytes(bytes),
+                    None => {
+                        self.content += bytes.len();
+                        self.body.bytes(bytes);
+                    }
+                },
                 length::Piece::More => return Ok(None),
                 length::Piece::Cut => return self.body.cut().map(Some).ok_or(BodyError::Cut),
-                length::Piece::End => self.body.end(),
+                length::Piece::End => {
+                    if self.decoder.as_ref().is_some_and(|decoder| !decoder.is_complete()) {
+                        return self.body.cut().map(Some).ok_or(BodyError::Framing("the coded body is cut short"));
+                    }
+                    self.decoder = None;
+                    self.body.end();
+                }
             }
         }
     }

@@ -1,9 +1,11 @@
 //! The server side: request heads and bodies in, responses out.
 
+use super::super::coding::{self, Decoder, GzipSupport};
 use super::head::{self, Gather, GivenFields, OwnFields, defect};
 use super::length::{Declared, Length, declared};
 use super::{BodyDecoder, BodyError, ByteQueue, Framed};
 use crate::exchange::{self, BadRequest, Inbound, Outbound, RequestHead, ResponseHead};
+use crate::frame::body::{Media, media_type};
 use crate::frame::conn::write;
 use crate::frame::input::LARGE;
 use crate::frame::sse;
@@ -21,6 +23,8 @@ use core::mem;
 #[derive(Debug)]
 pub(in super::super) struct ServerCodec {
     _support: HttpSupport,
+    /// Content codings, if they are used.
+    coding: Option<GzipSupport>,
     limits: Arc<FrameLimits>,
     input: ByteQueue,
     reading: RequestReading,
@@ -28,6 +32,8 @@ pub(in super::super) struct ServerCodec {
     broken: Option<String>,
     /// The current request is HTTP/1.0, which has no chunks.
     old: bool,
+    /// The client takes a response to the current request in gzip.
+    takes_gzip: bool,
     /// The response to the current request has no body.
     head_only: bool,
     keep_alive: bool,
@@ -68,6 +74,8 @@ impl ServerCodec {
     pub(in super::super) fn new(limits: Arc<FrameLimits>, support: HttpSupport) -> Self {
         Self {
             _support: support,
+            coding: GzipSupport::get(),
+            takes_gzip: false,
             limits,
             input: ByteQueue::default(),
             reading: RequestReading::Head(Gather::default()),
@@ -81,6 +89,11 @@ impl ServerCodec {
             held: false,
             expects: false,
         }
+    }
+
+    /// Sets whether bodies may have a content coding.
+    pub(in super::super) fn set_coding(&mut self, on: bool) {
+        self.coding = GzipSupport::get().filter(|_| on);
     }
 
     pub(in super::super) fn set_holding(&mut self, holding: bool) {
@@ -198,7 +211,7 @@ impl ServerCodec {
     }
 
     fn begin(&mut self, bytes: &[u8]) -> Result<Inbound, BadRequest> {
-        (self.old, self.head_only) = (false, false);
+        (self.old, self.head_only, self.takes_gzip) = (false, false, false);
         let (line, mut headers) = head::read_request(bytes, &self.limits)?;
         let (old, method) = (line.old, line.method.clone());
         self.old = old;
@@ -208,9 +221,10 @@ impl ServerCodec {
         if old && headers.get("upgrade").is_some() {
             return Err(defect(400, "a switch of protocols needs HTTP/1.1"));
         }
-        if head::content_coding(&headers).is_some() {
+        self.takes_gzip = self.coding.is_some() && coding::takes_gzip(&headers);
+        let Ok(coded) = head::content_coding(&headers, self.coding) else {
             return Err(defect(415, "the body has a content-encoding"));
-        }
+        };
         let length = match declared(&headers, old) {
             Declared::Known(length) if length > self.limits.max_request_body as u64 => {
                 return Err(defect(413, "the body is larger than the limit"));
@@ -236,7 +250,8 @@ impl ServerCodec {
         let empty = matches!(length, Length::Known(0)) && request.method != "POST";
         // For an empty body, the type does not matter.
         let body = if empty { BodyDecoder::none(&self.limits) } else { BodyDecoder::request(&request, &self.limits) };
-        self.reading = RequestReading::Body(Framed::new(length, body));
+        let decoder = coded.map(|(coding, support)| Decoder::new(coding, support));
+        self.reading = RequestReading::Body(Framed::new(length, decoder, body));
         self.held = self.holding;
         Ok(Inbound::Request(request))
     }
@@ -252,7 +267,7 @@ impl ServerCodec {
     /// of it.
     pub(in super::super) fn give_up(&mut self, defect: BadRequest) -> Inbound {
         if matches!(self.reading, RequestReading::Head(_)) {
-            (self.old, self.head_only) = (false, false);
+            (self.old, self.head_only, self.takes_gzip) = (false, false, false);
         }
         self.reject(defect)
     }
@@ -351,6 +366,7 @@ impl ServerCodec {
         };
         let bodiless = matches!(response.status, 204 | 304);
         let mut own = OwnFields::default();
+        let body = self.compress(response, body, bodiless, &mut own);
         let full = self.declare_body(body, bodiless, &mut own);
         match (self.keep_alive, self.old) {
             (false, _) => own.connection = head::CLOSE,
@@ -366,6 +382,31 @@ impl ServerCodec {
         let status = core::str::from_utf8(&digits).unwrap_or_default();
         let first_line = ["HTTP/1.1 ", status, " ", reason(response.status)];
         head::write_head(out, &first_line, &fields, &own, full);
+    }
+
+    /// Returns the body in gzip if it is JSON, large enough, and the client takes it. Never one in
+    /// parts: each would wait for the next.
+    fn compress(
+        &self,
+        response: &ResponseHead,
+        body: exchange::Body,
+        bodiless: bool,
+        own: &mut OwnFields,
+    ) -> exchange::Body {
+        let Some(support) = self.coding.filter(|_| self.takes_gzip && !self.head_only && !bodiless) else {
+            return body;
+        };
+        let exchange::Body::Full(text) = body else { return body };
+        let is_open = media_type(&response.headers) == Media::Json
+            && response.headers.get("content-encoding").is_none()
+            && !head::has_token(&response.headers, "cache-control", "no-transform");
+        match Some(support).filter(|_| is_open).and_then(|support| coding::gzip(&text, support)) {
+            Some(coded) => {
+                own.coding = "content-encoding: gzip\r\nvary: accept-encoding\r\n";
+                exchange::Body::Full(coded)
+            }
+            None => exchange::Body::Full(text),
+        }
     }
 
     /// Sets the field for the length of the body, and the framing of its parts. Returns the

@@ -148,7 +148,7 @@ fn invalid_request_is_rejected_once_and_ends_parsing() {
         ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, chunked\r\n\r\n", 501),
         ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, gzip\r\n\r\n", 400),
         ("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
-        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Encoding: gzip\r\n\r\n", 415),
+        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Encoding: br\r\n\r\n", 415),
         ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nExpect: more\r\n\r\n", 417),
         (&format!("GET /{big} HTTP/1.1\r\n"), 414),
         (&format!("GET / HTTP/1.1\r\nHost: {big}\r\n"), 431),

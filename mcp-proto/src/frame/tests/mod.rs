@@ -1,6 +1,7 @@
 //! The codecs. Each case is read whole, at every split, byte by byte, and with bytes after it.
 
 mod bounds;
+mod coded;
 mod http;
 mod lines;
 mod request;

@@ -70,7 +70,7 @@ fn requests_are_written_with_their_length() {
     conn.encode(Outbound::Request { head: head("POST", headers), body: "{}".into() });
     assert_eq!(
         conn.poll_write().unwrap(),
-        "POST /mcp HTTP/1.1\r\nhost: h:1\r\na: b\tc é\r\ncontent-length: 2\r\naccept-encoding: identity\r\n\r\n{}"
+        "POST /mcp HTTP/1.1\r\nhost: h:1\r\na: b\tc é\r\ncontent-length: 2\r\naccept-encoding: gzip, deflate\r\n\r\n{}"
             .as_bytes()
     );
     assert_eq!(conn.poll_write(), None);
@@ -442,7 +442,7 @@ fn each_limit_has_its_status_and_is_exact() {
 #[test]
 fn unsupported_requests_have_their_status() {
     for (status, fields) in [
-        (415, "Content-Length: 2\r\nContent-Encoding: gzip\r\n"),
+        (415, "Content-Length: 2\r\nContent-Encoding: gzip, gzip\r\n"),
         (415, "Content-Length: 2\r\nContent-Encoding: identity, br\r\n"),
         (417, "Content-Length: 2\r\nExpect: more\r\n"),
         (417, "Content-Length: 2\r\nExpect: 100-continue, more\r\n"),

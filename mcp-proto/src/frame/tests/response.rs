@@ -219,7 +219,7 @@ fn request_with_close_is_the_last_one() {
     conn.encode(Outbound::Request { head, body: Bytes::new() });
     assert_eq!(
         written(&mut conn),
-        "DELETE / HTTP/1.1\r\nHost: h\r\naccept-encoding: identity\r\nconnection: close\r\n\r\n"
+        "DELETE / HTTP/1.1\r\nHost: h\r\naccept-encoding: gzip, deflate\r\nconnection: close\r\n\r\n"
     );
     conn.bytes("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: keep-alive\r\n\r\n".into());
     let mut items = Vec::new();
@@ -330,7 +330,7 @@ fn unparseable_response_breaks_the_connection() {
         ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", "both"),
         ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", "differ"),
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", "transfer-encoding"),
-        ("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\n", "\"gzip\""),
+        ("HTTP/1.1 200 OK\r\nContent-Encoding: gzip, deflate\r\nContent-Length: 1\r\n\r\n", "\"gzip\""),
         ("HTTP/1.1 200 OK\r\nContent-Encoding: identity\r\nContent-Encoding: br\r\n\r\n", "\"br\""),
         ("HTTP/1.1 200 OK\r\nContent-Encoding: identity, zstd\r\n\r\n", "\"zstd\""),
         ("HTTP/1.1 200 OK\r\nContent-Length: 101\r\n\r\n", "larger"),

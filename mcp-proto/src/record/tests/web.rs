@@ -119,6 +119,19 @@ fn fields_of_the_application_are_masked_and_replayed() {
     }
 }
 
+// covers: S2-44
+#[test]
+fn redacted_client_asks_for_no_coding() {
+    for (redaction, accepts) in [(Redaction::Raw, "gzip, deflate"), (Redaction::Redacted, "identity")] {
+        let text = run(redaction);
+        let fields: Vec<_> = text.match_indices("accept-encoding: ").collect();
+        assert!(fields.len() > 2, "{text}");
+        for (at, name) in fields {
+            assert!(text[at + name.len()..].starts_with(accepts), "{redaction:?}: {text}");
+        }
+    }
+}
+
 /// The masked value of a field has the same length, and is sent if the original was sent.
 // covers: S2-44
 #[test]

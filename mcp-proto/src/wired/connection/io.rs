@@ -16,7 +16,7 @@ impl Connection {
 
     /// The connection leads to the server.
     pub(super) fn connected(&mut self, peer: Peer) {
-        match &mut self.securing {
+        match self.securing() {
             Some(securing) => securing.opened(),
             None => self.begin_use(peer),
         }

@@ -14,16 +14,16 @@ impl Connection {
     /// Returns whether the driver should read. False before the connection is open, and after its
     /// end. False also while a connection of newline-delimited messages waits for its admission.
     ///
-    /// False at two limits. The events that were not taken, the requests that wait behind an
-    /// unfinished response, or a body that is held back reach
-    /// [`FrameLimits::max_read_ahead`](crate::limits::FrameLimits::max_read_ahead) bytes. Or they
-    /// reach 64 KiB while all connections together hold
+    /// False while a client pauses the decoding of a response, and at two limits. The events that
+    /// were not taken, the requests that wait behind an unfinished response, or a body that is held
+    /// back reach [`FrameLimits::max_read_ahead`](crate::limits::FrameLimits::max_read_ahead)
+    /// bytes. Or they reach 64 KiB while all connections together hold
     /// [`ServerLimits::max_held`](crate::limits::ServerLimits::max_held).
     pub(super) fn wants_read(&self) -> bool {
         let held = if self.holds() { self.conn.buffered() } else { 0 };
         let bound = self.limits.max_read_ahead.max(1);
         let reads = self.can_read() && !(self.role == ConnectionRole::DuplexServer && self.conn.is_held());
-        reads && !self.waits_for_room() && self.backlog < bound && held < bound
+        reads && !self.pauses() && !self.waits_for_room() && self.backlog < bound && held < bound
     }
 
     /// Sets whether the body of the next response is no message: see

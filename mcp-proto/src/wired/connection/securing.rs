@@ -40,16 +40,21 @@ impl Connection {
     /// count toward [`open_timeout`](crate::limits::FrameLimits::open_timeout).
     #[must_use]
     pub fn with_tls(mut self, name: Arc<str>) -> Self {
-        self.securing = Some(Securing::Waits(name));
+        self.route.get_or_insert_default().securing = Some(Securing::Waits(name));
         self
     }
 
     pub(super) fn secured(&mut self) {
         if self.ending != Some(Shutdown::Abort)
-            && let Some(Securing::Begun) = self.securing
+            && let Some(route) = &mut self.route
+            && let Some(Securing::Begun) = route.securing
         {
-            self.securing = None;
+            route.securing = None;
             self.begin_use(Peer::default());
         }
+    }
+
+    pub(super) fn securing(&mut self) -> Option<&mut Securing> {
+        self.route.as_mut()?.securing.as_mut()
     }
 }

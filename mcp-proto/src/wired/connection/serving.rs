@@ -26,6 +26,14 @@ impl Connection {
         self
     }
 
+    /// Sets whether the bodies of an HTTP connection may have a content coding: see
+    /// [`Conn::set_coding`](crate::frame::Conn::set_coding).
+    #[must_use]
+    pub fn with_coding(mut self, on: bool) -> Self {
+        self.conn.set_coding(on);
+        self
+    }
+
     /// Limits the bytes of partly read requests, and of partly read messages of a WebSocket, to the
     /// budget that all connections with this budget share.
     pub(in crate::wired) fn within(mut self, room: &MemoryBudget) -> Self {

@@ -15,6 +15,13 @@ use core::time::Duration;
 /// would open another one for each of their calls.
 const SURPLUS_TIME: Duration = Duration::from_secs(1);
 
+/// Maximum number of bytes that a content coding may give at once. A few received bytes can become
+/// very many, and the application waits meanwhile.
+pub(super) const DECODED_AT_ONCE: u32 = 1 << 20;
+
+/// The pause after that many, in which the application can do something else.
+pub(super) const PAUSE: Duration = Duration::from_millis(1);
+
 /// The wait that is over when the timer of a connection fires.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Due {
@@ -73,6 +80,7 @@ impl Connection {
     /// Fires the timer if it is due. Otherwise does nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.catch_up(now);
+        self.decoded = 0;
         let Some((_, due)) = self.timer.filter(|(at, _)| *at <= self.now) else { return };
         self.timer = None;
         match (due, self.exchange) {
@@ -94,6 +102,11 @@ impl Connection {
                 self.abort_channel();
             }
         }
+    }
+
+    /// HTTP client: returns whether the rest of what was received is parsed after a pause.
+    pub(super) fn pauses(&self) -> bool {
+        self.decoded >= DECODED_AT_ONCE && self.exchange.is_some()
     }
 
     /// Arms the timer for a transfer that may stall for `still`, and lag as far behind

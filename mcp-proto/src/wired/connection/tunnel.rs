@@ -2,6 +2,7 @@
 //! 9112 section 3.2.2). Before TLS, and before a WebSocket, the proxy opens a tunnel (RFC 9110
 //! section 9.3.6). Nothing that a proxy responds is a response of the server.
 
+use super::securing::Securing;
 use super::{Connection, ConnectionRole};
 use crate::client::Proxy;
 use crate::exchange::{
@@ -9,7 +10,6 @@ use crate::exchange::{
 };
 use crate::fetch::authority_with_port;
 use crate::frame::ConnectCodec;
-use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -18,9 +18,18 @@ use bytes::Bytes;
 /// The status with which a proxy demands credentials (RFC 9110 section 15.5.8).
 const UNAUTHORIZED: u16 = 407;
 
+/// What is between the connection of a client and the server.
+#[derive(Debug, Default)]
+pub(super) struct Route {
+    /// The forward proxy to which the connection leads.
+    proxied: Option<Proxied>,
+    /// The beginning of TLS. `None` without TLS, and once it is established.
+    pub(super) securing: Option<Securing>,
+}
+
 /// The proxy of a connection.
 #[derive(Debug)]
-pub(super) struct Proxied {
+struct Proxied {
     proxy: Proxy,
     stage: ProxyStage,
 }
@@ -58,18 +67,26 @@ impl Connection {
             ConnectionRole::HttpClient if !server.tls => ProxyStage::Forwards,
             _ => ProxyStage::Waits(authority_with_port(&server.host, server.port)),
         };
-        self.proxied = Some(Box::new(Proxied { proxy: proxy.clone(), stage }));
+        self.route.get_or_insert_default().proxied = Some(Proxied { proxy: proxy.clone(), stage });
         self
+    }
+
+    fn proxied(&self) -> Option<&Proxied> {
+        self.route.as_ref()?.proxied.as_ref()
+    }
+
+    fn proxied_mut(&mut self) -> Option<&mut Proxied> {
+        self.route.as_mut()?.proxied.as_mut()
     }
 
     /// The connection is open. Returns whether it asks for a tunnel first.
     pub(super) fn begin_tunnel(&mut self) -> bool {
-        let Some(Proxied { proxy, stage }) = self.proxied.as_deref_mut() else { return false };
+        let limits = Arc::clone(&self.limits);
+        let Some(Proxied { proxy, stage }) = self.proxied_mut() else { return false };
         match stage {
             ProxyStage::Forwards | ProxyStage::Open => return false,
             ProxyStage::Asks(_) => {}
             ProxyStage::Waits(server) => {
-                let limits = Arc::clone(&self.limits);
                 let (codec, request) = ConnectCodec::new(server, proxy.authorization(), limits, proxy.support());
                 let unwritten = request.len();
                 *stage =
@@ -86,14 +103,15 @@ impl Connection {
 
     /// Returns whether the connection asks for a tunnel.
     pub(super) fn is_in_tunnel_request(&self) -> bool {
-        matches!(self.proxied.as_deref(), Some(Proxied { stage: ProxyStage::Asks(_), .. }))
+        matches!(self.proxied(), Some(Proxied { stage: ProxyStage::Asks(_), .. }))
     }
 
     fn tunnel_request(&mut self) -> Option<&mut TunnelRequest> {
-        match self.proxied.as_deref_mut() {
-            Some(Proxied { stage: ProxyStage::Asks(tunnel), .. }) if self.ending != Some(Shutdown::Abort) => {
-                Some(tunnel)
-            }
+        if self.ending == Some(Shutdown::Abort) {
+            return None;
+        }
+        match self.proxied_mut() {
+            Some(Proxied { stage: ProxyStage::Asks(tunnel), .. }) => Some(tunnel),
             _ => None,
         }
     }
@@ -136,7 +154,7 @@ impl Connection {
     /// Uses the tunnel once it is open and the request is written: from then on, written bytes are
     /// those of TLS, or those of the exchange.
     fn use_tunnel(&mut self) {
-        if let Some(proxied) = &mut self.proxied
+        if let Some(proxied) = self.proxied_mut()
             && let ProxyStage::Asks(TunnelRequest { unwritten: 0, is_granted: true, .. }) = proxied.stage
         {
             proxied.stage = ProxyStage::Open;
@@ -151,7 +169,7 @@ impl Connection {
 
     fn tunnel_failed(&mut self, kind: ProxyFailureKind, status: Option<u16>, detail: String) {
         if let Some(exchange) = self.exchange
-            && let Some(proxied) = &self.proxied
+            && let Some(proxied) = self.proxied()
         {
             let why = Closed::Proxy(proxied.failure(kind, status, detail));
             self.fail(exchange, why);
@@ -160,7 +178,7 @@ impl Connection {
 
     /// Returns how a connection to a proxy ended, if that is not the end of one to the server.
     pub(super) fn named_after_proxy(&self, why: Closed) -> Closed {
-        let Some(proxied) = &self.proxied else { return why };
+        let Some(proxied) = self.proxied() else { return why };
         let kind = match (&proxied.stage, &why) {
             (_, Closed::Proxy(_) | Closed::Tls(_)) | (ProxyStage::Open, _) => return why,
             (ProxyStage::Forwards, _) if self.open => return why,
@@ -172,7 +190,7 @@ impl Connection {
 
     /// Returns a request as the proxy expects it, with its credentials.
     pub(super) fn for_proxy(&self, outgoing: Outbound) -> Outbound {
-        match (self.proxied.as_deref(), outgoing) {
+        match (self.proxied(), outgoing) {
             (Some(Proxied { proxy, stage: ProxyStage::Forwards }), Outbound::Request { head, body }) => {
                 let RequestHead { method, target, mut headers } = head;
                 let target = format!("http://{}{target}", headers.get("host").unwrap_or_default()).into();
@@ -188,7 +206,7 @@ impl Connection {
     /// Returns why a response is none of the server: the proxy demands credentials. The proxy of a
     /// proxy can demand them as well, so it is not known whether the server got the request.
     pub(super) fn refused_by_proxy(&self, head: &ResponseHead) -> Option<Closed> {
-        let proxied = self.proxied.as_ref().filter(|proxied| matches!(proxied.stage, ProxyStage::Forwards))?;
+        let proxied = self.proxied().filter(|proxied| matches!(proxied.stage, ProxyStage::Forwards))?;
         let failure = || proxied.failure(ProxyFailureKind::Unauthorized, Some(head.status), String::new());
         (head.status == UNAUTHORIZED).then(|| Closed::Proxy(failure()))
     }

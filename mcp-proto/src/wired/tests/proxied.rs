@@ -199,7 +199,7 @@ fn what_a_proxy_answers_is_never_the_answer_of_the_server() {
 
 // covers: PROXY-C-004
 #[test]
-fn refusals_of_a_tunnel_challenge_nobody_and_tell_of_no_era() {
+fn refusals_of_a_tunnel_are_no_challenge_and_tell_of_no_era() {
     for status in [400, 401, 403, 404, 405, 407] {
         for url in ["https://server.test/mcp", "wss://server.test/mcp"] {
             let proxies = Proxies::all(Proxy::parse("proxy.test").expect("it is a URL"));
@@ -281,7 +281,8 @@ fn request_for_a_tunnel_is_written_before_the_tunnel_is_used() {
     assert_eq!(late.written(), NOTHING);
 }
 
-/// Returns how a call ended whose request is the first: a client of this dialect negotiates nothing.
+/// Returns how a call ended whose request is the first: a client of this dialect negotiates
+/// nothing.
 fn sent(events: &[IoEvent]) -> Option<Sent> {
     let proxies = Proxies::all(Proxy::parse("proxy.test").expect("it is a URL"));
     let mut behind = Behind::with("https://server.test/mcp", proxies, |config| config.dialect = Dialect::ToolStream);
@@ -357,7 +358,7 @@ fn requests_over_http_have_the_absolute_form() {
 
 // covers: PROXY-C-005
 #[test]
-fn proxy_that_demands_credentials_over_http_is_an_error_of_its_own() {
+fn demand_for_credentials_over_http_is_an_error_of_the_proxy() {
     for (proxy, why) in
         [("p:1", "the configuration has none"), ("ann:s3cret@p:1", "it does not accept those of the configuration")]
     {
@@ -380,7 +381,7 @@ fn proxy_that_demands_credentials_over_http_is_an_error_of_its_own() {
 
 #[test]
 fn refusal_with_407_tells_of_no_era() {
-    // A proxy that nobody has configured.
+    // The proxy is not in the configuration.
     let mut behind = Behind::with("http://server.test/mcp", Proxies::none(), |config| config.authorize = true);
     assert_eq!(behind.told(), ["open server.test 80 false"]);
     behind.open();

@@ -48,9 +48,9 @@ pub(super) const ROWS: &[Row] = &[
     row("comments without end for everything", |b| {
         silent(b, vec![say(EVENTS), endless(": hello\n")], |why| matches!(why.cause, NegotiationCause::Timeout(_)))
     }),
-    row("a gzipped answer to everything", |b| {
+    row("an answer that is not the gzip it claims to be, to everything", |b| {
         let steps = vec![whole("200 OK", "Content-Type: application/json\r\nContent-Encoding: gzip\r\n", "zip")];
-        shut(b, steps, 2, |why| is_broken(why, "content-encoding"))
+        shut(b, steps, 2, |why| is_broken(why, "the coded body is not gzip"))
     }),
     row("hears everything and says nothing", |b| {
         silent(b, vec![Step::Hold], |why| matches!(why.cause, NegotiationCause::Timeout(_)))
