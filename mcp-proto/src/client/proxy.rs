@@ -218,7 +218,8 @@ impl Proxies {
     }
 
     /// Sets the proxy for `http` and `ws`. Requests over `http` have the absolute form (RFC 9112
-    /// section 3.2.2). A WebSocket has a tunnel (RFC 6455 section 4.1).
+    /// section 3.2.2), and a connection each, since some proxies close it after a response without
+    /// saying so. A WebSocket has a tunnel (RFC 6455 section 4.1).
     #[must_use]
     pub fn http(self, proxy: Proxy) -> Self {
         Self { http: ProxySetting::Proxy(proxy), ..self }

@@ -188,12 +188,15 @@ impl Connection {
         Closed::Proxy(proxied.failure(kind, None, why.to_string()))
     }
 
-    /// Returns a request as the proxy expects it, with its credentials.
+    /// Returns a request as the proxy expects it, with its credentials. It is the only one of its
+    /// connection: tinyproxy closes the connection after each response without saying so, which
+    /// would lose the next call.
     pub(super) fn for_proxy(&self, outgoing: Outbound) -> Outbound {
         match (self.proxied(), outgoing) {
             (Some(Proxied { proxy, stage: ProxyStage::Forwards }), Outbound::Request { head, body }) => {
                 let RequestHead { method, target, mut headers } = head;
                 let target = format!("http://{}{target}", headers.get("host").unwrap_or_default()).into();
+                headers.push("Connection", "close");
                 if let Some(authorization) = proxy.authorization() {
                     headers.push("Proxy-Authorization", authorization);
                 }
