@@ -353,7 +353,7 @@ impl core::error::Error for CallError {
         match self {
             Self::Rpc(e) | Self::Input(e) => Some(e),
             Self::Closed { why, .. } | Self::NoResponse { cause: StreamEnd::Closed(why), .. } => Some(why),
-            Self::Http(e) => Some(e),
+            Self::Http(e) => Some(&**e),
             Self::Decode(e) => Some(e),
             Self::Negotiation(e) => Some(e),
             Self::Refused(why) => Some(why),
@@ -560,7 +560,7 @@ impl core::error::Error for NegotiationError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match &self.cause {
             NegotiationCause::Rpc(e) => Some(e),
-            NegotiationCause::Http(e) => Some(e),
+            NegotiationCause::Http(e) => Some(&**e),
             NegotiationCause::Decode(e) => Some(e),
             NegotiationCause::Closed(why) => Some(why),
             _ => None,

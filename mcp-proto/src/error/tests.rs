@@ -286,3 +286,14 @@ fn diagnostic_can_be_passed_on_as_an_error() {
         assert_eq!(error.data.unwrap().as_str(), data);
     }
 }
+
+#[test]
+fn cause_has_its_own_type_in_the_chain_of_sources() {
+    let failed = negotiation(NegotiationCause::Http(Box::new(http("no", None))), None);
+    let call = CallError::Http(Box::new(http("no", None)));
+    for error in [&ConnectError::Negotiation(failed) as &dyn core::error::Error, &call] {
+        let mut chain = core::iter::successors(Some(error), |error| error.source());
+        let found = chain.find_map(|error| error.downcast_ref::<HttpError>());
+        assert_eq!(found, Some(&http("no", None)), "{error}");
+    }
+}
