@@ -4,7 +4,6 @@
 use mcp_proto::adapter::{ClientOptions, ConnectError, IntoTarget, Service, Watcher};
 use mcp_proto::call::{IntoCall, Method, Paged};
 use mcp_proto::client::{Termination, Verdict};
-use mcp_proto::exchange::Closed;
 use mcp_proto::input::CallId;
 use mcp_proto::route::IntoOutput;
 use mcp_proto::stats::{ClientStats, ServerStats};
@@ -316,8 +315,8 @@ impl<M: Method, F: FnMut(Progress)> Pending<M, F> {
     }
 }
 
-/// Returns how the connection ended on which a client could not connect.
-pub fn closed(error: &ConnectError) -> Option<&Closed> {
+/// Returns the cause of this type for which a client could not connect.
+pub fn cause<T: Error + 'static>(error: &ConnectError) -> Option<&T> {
     let mut next: Option<&(dyn Error + 'static)> = Some(error);
     iter::from_fn(|| {
         let error = next?;

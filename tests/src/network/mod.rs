@@ -9,6 +9,7 @@ mod nginx;
 mod ours;
 mod proxies;
 mod quickstart;
+mod redirects;
 mod tls_clients;
 
 use std::path::{Path, PathBuf};
@@ -83,7 +84,10 @@ impl Row {
 
 /// Returns the rows of all groups.
 pub fn rows() -> Vec<Row> {
-    [tls_clients::rows(), nginx::rows(), proxies::rows(), quickstart::rows()].into_iter().flatten().collect()
+    [tls_clients::rows(), nginx::rows(), redirects::rows(), proxies::rows(), quickstart::rows()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn expect(is_so: bool, why: impl FnOnce() -> String) -> Result<(), String> {

@@ -12,15 +12,15 @@ use mcp_proto::tools;
 
 use super::ours::{Ours, connect, use_all};
 use super::{Ground, Row, expect};
-use crate::adapters::{Adapter, closed};
+use crate::adapters::{Adapter, cause};
 use crate::certificates::{Authority, Leaf};
 use crate::interop::listening::Listening;
 
 /// How nginx listens, and how it reaches our server.
 #[derive(Clone, Copy)]
-struct Front {
+pub(super) struct Front {
     /// Its name in the rows.
-    name: &'static str,
+    pub(super) name: &'static str,
     /// Whether clients speak TLS with it.
     tls: bool,
     /// Whether it speaks TLS with our server.
@@ -29,8 +29,8 @@ struct Front {
     directives: &'static str,
 }
 
-const PLAIN: Front = Front { name: "nginx", tls: false, behind: false, directives: "" };
-const TLS: Front = Front { name: "nginx with TLS", tls: true, ..PLAIN };
+pub(super) const PLAIN: Front = Front { name: "nginx", tls: false, behind: false, directives: "" };
+pub(super) const TLS: Front = Front { name: "nginx with TLS", tls: true, ..PLAIN };
 const BOTH: Front = Front { name: "nginx with TLS on both sides", tls: true, behind: true, ..PLAIN };
 
 /// How a client reaches our server: the path, the scheme, the policy, and the name in the rows.
@@ -74,8 +74,13 @@ fn of_adapter(adapter: Adapter) -> Vec<Row> {
 }
 
 impl Front {
+    /// The same, with these directives.
+    pub(super) const fn with(self, directives: &'static str) -> Self {
+        Self { directives, ..self }
+    }
+
     /// Starts it before our server.
-    fn start(self, ground: &Ground, ours: &Ours) -> Result<Listening, String> {
+    pub(super) fn start(self, ground: &Ground, ours: &Ours) -> Result<Listening, String> {
         let folder = ground.scratch("nginx")?;
         let file = folder.join("nginx.conf");
         let command: Vec<OsString> =
@@ -141,7 +146,7 @@ http {{
     }
 
     /// Returns the URL of our server through it. The name is that of the certificate.
-    fn url(self, nginx: &Listening, scheme: &str, path: &str) -> String {
+    pub(super) fn url(self, nginx: &Listening, scheme: &str, path: &str) -> String {
         format!("{scheme}{}://localhost:{}{path}", if self.tls { "s" } else { "" }, nginx.port())
     }
 }
@@ -198,7 +203,9 @@ fn refused(
             Ok(_) => return Err(format!("{url} is accepted")),
             Err(why) => why,
         };
-        expect(matches!(closed(&why), Some(Closed::Tls(why)) if why.kind == kind), || format!("{url}: {why}"))?;
+        expect(matches!(cause::<Closed>(&why), Some(Closed::Tls(why)) if why.kind == kind), || {
+            format!("{url}: {why}")
+        })?;
     }
     Ok(format!("{kind:?}"))
 }

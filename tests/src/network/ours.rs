@@ -29,8 +29,8 @@ const LARGE: usize = 300_000;
 
 /// The arguments of `echo`.
 #[derive(Serialize, Deserialize)]
-struct Echo {
-    text: String,
+pub(super) struct Echo {
+    pub(super) text: String,
 }
 
 /// The arguments of the other tools.

@@ -11,7 +11,7 @@ use mcp_proto::server::Hosts;
 
 use super::ours::{Ours, connect_through, use_all};
 use super::{Ground, Row, expect};
-use crate::adapters::{Adapter, closed};
+use crate::adapters::{Adapter, cause};
 use crate::certificates::Leaf;
 use crate::interop::listening::Listening;
 
@@ -191,7 +191,7 @@ fn failure(
 ) -> Result<(ProxyFailureKind, String), String> {
     match connect_through(adapter, url, Policy::Auto, Some(ground.authority.client()), proxies) {
         Ok(_) => Err(format!("{url} is accepted")),
-        Err(why) => match closed(&why) {
+        Err(why) => match cause::<Closed>(&why) {
             Some(Closed::Proxy(failure)) => Ok((failure.kind, why.to_string())),
             other => Err(format!("{url}: {other:?}: {why}")),
         },

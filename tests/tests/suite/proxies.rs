@@ -6,7 +6,7 @@ use super::*;
 use mcp_proto::client::{NoProxy, Policy, Proxies, Proxy};
 use mcp_proto::exchange::{ProxyFailureKind, TlsFailureKind};
 use mcp_proto::server::Hosts;
-use mcp_tests::adapters::closed;
+use mcp_tests::adapters::cause;
 use mcp_tests::certificates::{Authority, Leaf};
 use mcp_tests::forward_proxy::{ForwardProxy, ForwardProxySettings};
 use std::net::SocketAddr;
@@ -52,7 +52,7 @@ fn through(proxy: &ForwardProxy, credentials: &str) -> ClientOptions {
 /// Returns why a client cannot connect.
 fn failure(url: &str, options: ClientOptions) -> (Closed, String) {
     let error = connect_with(url, options).wait().expect_err("no connection");
-    let why = closed(&error).expect("a connection has failed");
+    let why = cause::<Closed>(&error).expect("a connection has failed");
     (why.clone(), error.to_string())
 }
 

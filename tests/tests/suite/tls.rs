@@ -7,7 +7,7 @@ use super::*;
 use mcp_proto::client::{HttpTransport, Policy};
 use mcp_proto::exchange::TlsFailureKind;
 use mcp_proto::server::SsePaths;
-use mcp_tests::adapters::closed;
+use mcp_tests::adapters::cause;
 use mcp_tests::certificates::{Authority, Leaf};
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
@@ -28,7 +28,7 @@ fn serve(tls: impl Into<TlsAcceptor>) -> (Server, SocketAddr, Arc<Seen>) {
 /// Returns why a client cannot connect.
 fn failure(url: &str, options: ClientOptions) -> (TlsFailureKind, String) {
     let error = connect_with(url, options).wait().expect_err("no connection");
-    match closed(&error) {
+    match cause::<Closed>(&error) {
         Some(Closed::Tls(why)) => (why.kind, error.to_string()),
         other => panic!("{other:?}: {error}"),
     }
@@ -148,5 +148,5 @@ fn handshake_that_stalls_ends_on_both_sides() {
         .tls(authority.client())
         .set(|config| config.limits.frame.open_timeout = Duration::from_millis(300));
     let error = connect_with(url, options).wait().expect_err("no connection");
-    assert_eq!(closed(&error), Some(&Closed::Timeout), "{error}");
+    assert_eq!(cause::<Closed>(&error), Some(&Closed::Timeout), "{error}");
 }

@@ -1,6 +1,6 @@
 //! Servers that begin TLS and do not finish it.
 
-use crate::adapters::closed;
+use crate::adapters::cause;
 use crate::certificates::{Authority, Leaf};
 use crate::hostile::rows::{READERS, expect, row_on};
 use crate::hostile::{Bench, Host, Row, shim};
@@ -104,7 +104,7 @@ fn breaks_off(bench: &Bench) -> Result<String, String> {
     while cut < length {
         CUT.store(cut, Ordering::SeqCst);
         let why = stub.refuses(bench)?;
-        let is_so = matches!(closed(&why), Some(Closed::Tls(why)) if why.kind == TlsFailureKind::Truncated);
+        let is_so = matches!(cause::<Closed>(&why), Some(Closed::Tls(why)) if why.kind == TlsFailureKind::Truncated);
         expect(is_so, || format!("cut at byte {cut}: {why}"))?;
         length = stub.length.load(Ordering::SeqCst);
         cut += 1;
@@ -124,7 +124,7 @@ fn drips(bench: &Bench) -> Result<String, String> {
     let began = Instant::now();
     let why = stub.refuses(bench)?;
     let took = began.elapsed();
-    expect(closed(&why) == Some(&Closed::Timeout), || why.to_string())?;
+    expect(cause::<Closed>(&why) == Some(&Closed::Timeout), || why.to_string())?;
     let is_so = took > PATIENCE * 8 / 10 && took < PATIENCE * 10;
     expect(is_so, || format!("it took {took:?}, and the limit is {PATIENCE:?}"))?;
     Ok(why.to_string())
