@@ -68,7 +68,7 @@ tests! {
         rows("400 with a JSON-RPC error for the request", "200 with a JSON-RPC error");
     // covers: B-156, B-157
     fn redirect_is_an_error_and_is_not_followed =>
-        rows("redirects to another origin, with credentials", "redirects within the origin");
+        rows("redirects to another origin, with credentials", "redirects without end, each time further");
     // covers: B-024
     fn response_of_another_type_is_not_read =>
         rows("the answer under another type", "types with parameters, in any case");
@@ -211,6 +211,9 @@ tests! {
     // covers: TLS-C-006
     fn tls_that_ends_or_drips_fails_the_connection =>
         rows("ends its side at every byte of its handshake of TLS", "says its handshake of TLS by one byte a second");
+    // covers: PROXY-C-004
+    fn proxy_that_reflects_pours_or_drips_fails_the_connection =>
+        rows("a proxy that reflects every request", "a proxy that responds by one byte a second");
     // covers: S3-20, S3-21
     fn ended_session_is_replaced_once => rows("a session that has ended", "sessions that end at once");
     fn invalid_session_id_is_not_used => row("session ids that are none");

@@ -11,6 +11,7 @@ mod flow;
 mod links;
 mod lists;
 mod parts;
+mod proxies;
 mod sessions;
 mod socket_stub;
 mod sockets;
@@ -34,5 +35,6 @@ pub const WEB: &[&[Row]] = &[
     sse::ROWS,
     sockets::ROWS,
     tls::ROWS,
+    proxies::ROWS,
     flow::ROWS,
 ];

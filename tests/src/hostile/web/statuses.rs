@@ -5,7 +5,7 @@ use super::parts::{answered, changed, ends, fails, good, http, let_go, modern, r
 use crate::hostile::rows::{OBEYED, expect, harmless};
 use crate::hostile::{Bench, Row};
 use crate::stub::{EVENTS, Step, Stub, endless, json, say, whole};
-use mcp_proto::error::StreamEnd;
+use mcp_proto::error::{RedirectRefusal, StreamEnd};
 use mcp_proto::{CallError, ClientConfig, tools};
 use std::time::Duration;
 
@@ -62,6 +62,7 @@ pub(super) const ROWS: &[Row] = &[
     row("answers with what a terminal would obey", obeyed),
     row("redirects to another origin, with credentials", |b| redirects(b, true)),
     row("redirects within the origin", |b| redirects(b, false)),
+    row("redirects without end, each time further", further),
     row("the answer under another type", other_types),
     row("events under another type", |b| {
         let steps = vec![say("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"), endless(FORGED)];
@@ -242,6 +243,30 @@ fn redirects(bench: &Bench, away: bool) -> Result<String, String> {
     expect(asks.len() == 6 + ends.len(), || format!("{} requests", asks.len()))?;
     expect(other.connections() == 0, || "it is followed".into())?;
     Ok(last.replace(&location, if away { "http://other" } else { &location }))
+}
+
+/// The client goes as far as it may, for each call anew, and remembers nothing of where it was.
+fn further(bench: &Bench) -> Result<String, String> {
+    const CALLS: usize = 50;
+    let stub = stub(|ask| {
+        (ask.what == "tools/call bad").then(|| {
+            let field = format!("Location: /{}/{}\r\n", ask.count, "x".repeat(7 << 10));
+            vec![whole("307 Temporary Redirect", field, "moved")]
+        })
+    })?;
+    let mut client = bench.visit(&stub, modern())?;
+    for _ in 0..CALLS {
+        fails(
+            &mut client,
+            "bad",
+            |error| matches!(error, CallError::Http(e) if e.redirect == Some(RedirectRefusal::TooMany)),
+        )?;
+    }
+    good(&mut client)?;
+    client.close()?;
+    // Each call is sent six times. The others are the good one and the probe.
+    expect(stub.asks().len() == 6 * CALLS + 2, || format!("{} requests", stub.asks().len()))?;
+    Ok(format!("{CALLS} calls, 5 redirects each"))
 }
 
 /// Its content is never read.
