@@ -107,8 +107,12 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// Passes on the last line of standard error, also if a descendant holds it open.
+    /// Kills the program, which the thread that waits for its exit keeps otherwise. Passes on the
+    /// last line of standard error, also if a descendant holds it open.
     fn drop(&mut self) {
+        if matches!(self.watch, Watch::Thread(_)) {
+            self.child.signal(Signal::Kill);
+        }
         if let Some((_, lines)) = &mut self.stderr {
             lines.push(&[]);
         }
@@ -147,4 +151,34 @@ fn pipes(stdout: ChildStdout, stdin: ChildStdin) -> io::Result<(Reader, Writer)>
 #[cfg(not(unix))]
 fn errors(stderr: ChildStderr) -> io::Result<Reader> {
     Ok(Reader::new(smol::Unblock::new(stderr)))
+}
+
+#[cfg(all(test, unix, not(shuttle)))]
+mod tests {
+    use super::*;
+    use smol::io::AsyncReadExt;
+    use std::time::Duration;
+
+    /// The waiting thread of systems without process descriptors.
+    // covers: B-133
+    #[test]
+    fn dropped_program_is_killed_while_a_thread_waits_for_it() {
+        let spawned = ChildProcess::spawn(&Program::new("cat"), &Stderr::Discard).expect("it starts");
+        // Its input stays open.
+        let (mut process, mut reader, _writer) = Process::attach(spawned, &Stderr::Discard).expect("pipes");
+        let child = process.child.clone();
+        let (tell, waits) = std::sync::mpsc::channel();
+        process.watch = Watch::Thread(smol::unblock(move || {
+            tell.send(()).expect("heard");
+            child.wait_exited()
+        }));
+        waits.recv().expect("a thread");
+        drop(process);
+        let ended = async { reader.stream.read(&mut [0]).await.expect("a pipe") };
+        let late = async {
+            smol::Timer::after(Duration::from_secs(20)).await;
+            panic!("it was not killed")
+        };
+        assert_eq!(smol::block_on(smol::future::or(ended, late)), 0);
+    }
 }
