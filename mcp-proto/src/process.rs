@@ -141,7 +141,6 @@ impl core::error::Error for NotUnicode {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::vec;
     use alloc::vec::Vec;
 
     // covers: S2-05
@@ -174,7 +173,7 @@ mod tests {
             lines
         };
         assert_eq!(told(Inherit::Nothing), ["OWN=1"]);
-        assert_eq!(told(Inherit::Only(vec!["GIVEN".into(), "PATH".into()])), ["GIVEN=2", "OWN=1"]);
+        assert_eq!(told(Inherit::Only(alloc::vec!["GIVEN".into(), "PATH".into()])), ["GIVEN=2", "OWN=1"]);
         assert!(told(Inherit::All).len() > 1, "the tests have an environment");
     }
 }
