@@ -10,6 +10,8 @@ pub(crate) mod os;
 mod programs;
 mod reading;
 mod scenarios;
+#[cfg(feature = "tls")]
+mod securing;
 mod world;
 
 use crate::{ClientOptions, Router, tool};

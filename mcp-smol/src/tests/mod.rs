@@ -3,6 +3,8 @@
 //! no wake-up is lost (the checker reports that as a deadlock). Run with `RUSTFLAGS='--cfg shuttle'
 //! cargo test -p mcp-smol --lib`. `MODEL_RUNS` sets the number of schedules for each scenario.
 
+#[cfg(feature = "tls")]
+mod securing;
 pub(crate) mod time;
 
 use crate::spawned::Spawned;

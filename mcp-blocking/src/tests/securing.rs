@@ -1,0 +1,125 @@
+//! TLS on a connection of the server, whose client is the loop of rustls itself.
+
+use super::os::{Pipe, ReadEnd, WriteEnd, ends};
+use super::{check, router};
+use crate::sync::thread;
+use crate::{Server, ServerOptions, Stream, TlsAcceptor};
+use mcp_proto::exchange::Peer;
+use rcgen::{CertificateParams, KeyPair, PKCS_ED25519};
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig};
+use shuttle::rand::Rng;
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+/// The socket of the client. It breaks once so many bytes were written.
+struct Socket {
+    reader: ReadEnd,
+    writer: WriteEnd,
+    left: usize,
+}
+
+impl Read for Socket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.reader.read(buffer)
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let written = self.writer.write(&bytes[..bytes.len().min(self.left)])?;
+        self.left -= written;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Returns a client that trusts the server. Signatures of Ed25519 have one length, so that a
+/// schedule is the same whenever it runs.
+fn configurations() -> (Arc<ClientConfig>, TlsAcceptor) {
+    let signing_key = KeyPair::generate_for(&PKCS_ED25519).expect("a key");
+    let params = CertificateParams::new(vec!["localhost".into()]).expect("a name");
+    let cert = params.self_signed(&signing_key).expect("a certificate");
+    let mut roots = RootCertStore::empty();
+    roots.add(cert.der().clone()).expect("a certificate");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let client = ClientConfig::builder_with_provider(Arc::clone(&provider));
+    let client = client.with_safe_default_protocol_versions().expect("versions").with_root_certificates(roots);
+    let server = ServerConfig::builder_with_provider(provider);
+    let server = server.with_safe_default_protocol_versions().expect("versions").with_no_client_auth();
+    let key = PrivateKeyDer::Pkcs8(signing_key.serialize_der().into());
+    let server = server.with_single_cert(vec![cert.der().clone()], key).expect("a certificate");
+    (Arc::new(client.with_no_client_auth()), TlsAcceptor::from(Arc::new(server)))
+}
+
+/// Calls this tool, and asks for its progress with a field of `_meta`. Returns the response.
+fn call(stream: &mut (impl Read + Write), tool: &str, token: &str) -> io::Result<String> {
+    let meta = format!(
+        r#"{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{{"name":"t","version":"1"}},"io.modelcontextprotocol/clientCapabilities":{{}}{token}}}"#
+    );
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{{"text":"x"}},"_meta":{meta}}}}}"#
+    );
+    let fields = format!(
+        "Host: localhost\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+         MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}\r\nContent-Length: {}\r\n",
+        body.len()
+    );
+    write!(stream, "POST /mcp HTTP/1.1\r\n{fields}\r\n{body}")?;
+    let mut response = Vec::new();
+    loop {
+        let mut bytes = [0; 256];
+        match stream.read(&mut bytes)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            n => response.extend_from_slice(&bytes[..n]),
+        }
+        let text = String::from_utf8_lossy(&response);
+        // The end of the chunks, or that of the only object.
+        if text.ends_with("\r\n0\r\n\r\n") || text.contains("ontent-length") && text.ends_with("}}") {
+            return Ok(text.into_owned());
+        }
+    }
+}
+
+/// Runs a client that can write so many bytes, beside the server. Returns its responses.
+fn serve(client: &Arc<ClientConfig>, acceptor: &TlsAcceptor, left: usize) -> io::Result<[String; 2]> {
+    let ((input, writer), (reader, output)) = (Pipe::ends(), Pipe::ends());
+    let server = Server::new(router(), ServerOptions::new()).expect("threads");
+    let acceptor = acceptor.clone();
+    let serving =
+        thread::spawn(move || server.serve_https(Stream::of(ends(input, output)), Peer::default(), &acceptor));
+    let mut tls = ClientConnection::new(Arc::clone(client), "localhost".try_into().expect("a name")).expect("valid");
+    let mut socket = Socket { reader, writer, left };
+    let mut stream = rustls::Stream::new(&mut tls, &mut socket);
+    let plain = call(&mut stream, "echo", "");
+    let streamed = plain.and_then(|plain| Ok([plain, call(&mut stream, "progress", r#","progressToken":1"#)?]));
+    drop(socket);
+    serving.join().expect("no panic").expect("a thread");
+    streamed
+}
+
+#[test]
+fn responses_over_tls_arrive_whole() {
+    let (client, acceptor) = configurations();
+    check(4000, 700, move || {
+        let [plain, streamed] = serve(&client, &acceptor, usize::MAX).expect("two responses");
+        assert!(plain.contains(r#""text":"x""#), "{plain}");
+        assert!(streamed.contains("notifications/progress") && streamed.contains(r#""text":"x""#), "{streamed}");
+    });
+}
+
+/// The server and its threads end with it, which the checker proves.
+#[test]
+fn client_may_break_off_at_any_byte_of_tls() {
+    let (client, acceptor) = configurations();
+    check(4000, 700, move || {
+        let left = shuttle::rand::thread_rng().gen_range(0..1500);
+        drop(serve(&client, &acceptor, left));
+    });
+}
