@@ -1,6 +1,6 @@
 //! TLS as a driver has it ([`Tls`]), beside the loop of rustls itself, over loopback sockets: full
-//! handshakes, and a mebibyte to the client. `cargo bench -p mcp-tests --bench tls`. The server runs
-//! on a thread of its own, and is the same for all. What is under the names `mcp-proto` and
+//! handshakes, and a mebibyte to the client. `cargo bench -p mcp-tests --bench tls`. The server
+//! runs on a thread of its own, and is the same for all. What is under the names `mcp-proto` and
 //! `mcp-proto again` is the same: their difference is the noise of the machine.
 #![forbid(unsafe_code)]
 

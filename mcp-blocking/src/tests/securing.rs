@@ -12,7 +12,7 @@ use shuttle::rand::Rng;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-/// The socket of the client. It breaks once so many bytes were written.
+/// The socket of the client. It breaks when `left` more bytes were written.
 struct Socket {
     reader: ReadEnd,
     writer: WriteEnd,
@@ -87,7 +87,7 @@ fn call(stream: &mut (impl Read + Write), tool: &str, token: &str) -> io::Result
     }
 }
 
-/// Runs a client that can write so many bytes, beside the server. Returns its responses.
+/// Runs a client that can write `left` bytes, beside the server. Returns its responses.
 fn serve(client: &Arc<ClientConfig>, acceptor: &TlsAcceptor, left: usize) -> io::Result<[String; 2]> {
     let ((input, writer), (reader, output)) = (Pipe::ends(), Pipe::ends());
     let server = Server::new(router(), ServerOptions::new()).expect("threads");

@@ -13,7 +13,7 @@ use smol::io::{AsyncReadExt, AsyncWriteExt};
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-/// The socket of the client. It breaks once so many bytes were written.
+/// The socket of the client. It breaks when `left` more bytes were written.
 struct Socket {
     reader: ReadEnd,
     writer: WriteEnd,
@@ -82,7 +82,7 @@ fn call(stream: &mut (impl Read + Write)) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&response).into_owned())
 }
 
-/// Runs a client that can write so many bytes, beside the server. Returns its responses.
+/// Runs a client that can write `left` bytes, beside the server. Returns its responses.
 fn serve(client: &Arc<ClientConfig>, acceptor: &TlsAcceptor, left: usize) -> io::Result<[String; 2]> {
     let ((input, writer), (reader, output)) = (pipe(700), pipe(700));
     let server = Server::new(router(&Flag::default()), ServerOptions::new()).expect("a server");

@@ -1,7 +1,8 @@
 #![forbid(unsafe_code)]
 //! Runs our clients and servers beside curl, OpenSSL, nginx, tinyproxy, squid and FastMCP, and the
-//! example `quickstart` over each transport. Prints a line for each row. `network [WORDS]` runs only the rows whose name
-//! contains the words. The programs have to be installed, and the example built.
+//! example `quickstart` over each transport. Prints a line for each row. `network [WORDS]` runs
+//! only the rows whose name contains the words. The programs have to be installed, and the example
+//! built.
 
 use std::env;
 use std::process::ExitCode;

@@ -99,7 +99,7 @@ fn request(stream: &mut TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Nobody connects through this proxy, and each error says one of these words.
+/// No client connects through this proxy, and each error contains one of these texts.
 fn fails(
     bench: &Bench,
     answer: fn(&mut TcpStream) -> io::Result<()>,

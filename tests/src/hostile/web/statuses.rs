@@ -245,7 +245,7 @@ fn redirects(bench: &Bench, away: bool) -> Result<String, String> {
     Ok(last.replace(&location, if away { "http://other" } else { &location }))
 }
 
-/// The client goes as far as it may, for each call anew, and remembers nothing of where it was.
+/// The client follows five redirects of each call, and remembers nothing of them.
 fn further(bench: &Bench) -> Result<String, String> {
     const CALLS: usize = 50;
     let stub = stub(|ask| {
