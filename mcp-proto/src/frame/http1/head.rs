@@ -200,10 +200,14 @@ fn names_version(head: &[u8]) -> bool {
 /// absolute form replaces that of the field `Host`, which must be legal nevertheless (RFC 9112
 /// sections 3.2 and 3.2.2).
 pub(super) fn path_of(line: RequestLine, headers: &mut Headers) -> Result<Arc<str>, BadRequest> {
-    let host = match headers.get("Host") {
-        Some(_) if headers.all("Host").count() > 1 => return Err(defect(400, "there is more than one host")),
-        None if !line.old => return Err(defect(400, "the host is missing")),
-        host => host.unwrap_or_default(),
+    let (first, second) = {
+        let mut hosts = headers.all("Host");
+        (hosts.next(), hosts.next())
+    };
+    let host = match (first, second) {
+        (_, Some(_)) => return Err(defect(400, "there is more than one host")),
+        (None, _) if !line.old => return Err(defect(400, "the host is missing")),
+        (host, None) => host.unwrap_or_default(),
     };
     if !is_host(host) {
         return Err(defect(400, "the host is not legal"));
