@@ -2,8 +2,8 @@
 //! simulation, and prints everything that happens. `replay --shrink FILE` reduces a failing
 //! scenario.
 //!
-//! `replay [--web | --both | --sse | --web-socket] (--steps N | --runs N) [--seed S | --fresh]
-//! [--threads N] [--failures FOLDER]` simulates many scenarios, for the seeds from S (1) on, or
+//! `replay [--web | --both | --secured | --sse | --web-socket] (--steps N | --runs N) [--seed S |
+//! --fresh] [--threads N] [--failures FOLDER]` simulates many scenarios, for the seeds from S (1) on, or
 //! from a random one, which is printed. It runs all of them, writes those that violate a property
 //! to the folder (`target/sim-failures`), counts them by kind, and reduces one of each kind. It
 //! fails if there are any. With `--steps` it also fails if a kind of fault, or a pair of state and
@@ -21,6 +21,7 @@ use mcp_tests::sim::beside::{SseSettings, WebSocketSettings};
 use mcp_tests::sim::campaign::{self, Campaign, Until};
 use mcp_tests::sim::digest::command;
 use mcp_tests::sim::scenario::{Scenario, Settings};
+use mcp_tests::sim::secured::SecuredSettings;
 use mcp_tests::sim::{both, duplex, web};
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
@@ -28,7 +29,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-const USAGE: &str = "usage: replay [--shrink] FILE | replay [--web | --both | --sse | --web-socket] (--steps N | --runs N) [--seed S | --fresh] \
+const USAGE: &str = "usage: replay [--shrink] FILE | replay [--web | --both | --secured | --sse | --web-socket] (--steps N | --runs N) [--seed S | --fresh] \
                      [--threads N] [--failures FOLDER]";
 /// Minimum number of occurrences of a kind of fault, and of a pair of state and input, in the runs
 /// of `--steps`.
@@ -57,7 +58,7 @@ impl Options {
         while let Some(arg) = args.next() {
             let mut number = || args.next()?.parse::<u64>().ok();
             match arg.as_str() {
-                "--web" | "--both" | "--sse" | "--web-socket" => options.world = Some(arg),
+                "--web" | "--both" | "--secured" | "--sse" | "--web-socket" => options.world = Some(arg),
                 "--steps" => options.until = Some(Until::Steps(number()?)),
                 "--runs" => options.until = Some(Until::Runs(number()?)),
                 "--seed" => options.seed = Some(number()?),
@@ -87,6 +88,7 @@ fn main() -> ExitCode {
         (Some(file), _) => one(&std::fs::read(file).unwrap_or_default(), options.shrink),
         (None, Some("--web")) => many::<web::Settings>(&options),
         (None, Some("--both")) => many::<both::Settings>(&options),
+        (None, Some("--secured")) => many::<SecuredSettings>(&options),
         (None, Some("--sse")) => many::<SseSettings>(&options),
         (None, Some(_)) => many::<WebSocketSettings>(&options),
         (None, None) => many::<duplex::Settings>(&options),
@@ -100,6 +102,7 @@ fn one(file: &[u8], shrink: bool) -> ExitCode {
     let text = std::str::from_utf8(file).unwrap_or_default();
     let done = repeat::<web::Settings>(text, shrink)
         .or_else(|| repeat::<both::Settings>(text, shrink))
+        .or_else(|| repeat::<SecuredSettings>(text, shrink))
         .or_else(|| repeat::<SseSettings>(text, shrink))
         .or_else(|| repeat::<WebSocketSettings>(text, shrink))
         .or_else(|| repeat::<duplex::Settings>(text, shrink));

@@ -25,43 +25,43 @@ macro_rules! faults {
 
 faults! {
     /// Bytes arrive in pieces.
-    Cut: duplex web both sse web_socket,
+    Cut: duplex web both secured sse web_socket,
     /// Bytes arrive later.
-    Delay: duplex web both sse web_socket,
+    Delay: duplex web both secured sse web_socket,
     /// A direction stalls for a while, and its writer with it.
     Stall: duplex web,
     /// The direction to the server stalls for a while.
-    StallUp: both sse web_socket,
+    StallUp: both secured sse web_socket,
     /// A client reads nothing for a while.
-    SlowReader: both sse web_socket,
+    SlowReader: both secured sse web_socket,
     /// One side sees the end of the other's stream, also within a message.
     HalfClose: duplex web,
     /// The server sees the end of a client's output, and the client continues to read.
-    EndUp: both,
+    EndUp: both secured,
     /// A client sees the end of the server's output within a response.
-    EndDown: both sse web_socket,
+    EndDown: both secured sse web_socket,
     /// A connection is lost, at any byte.
     Reset: duplex web,
     /// A connection is lost, at any byte of a client's output.
-    ResetUp: both sse web_socket,
+    ResetUp: both secured sse web_socket,
     /// A connection is lost, at any byte of the server's output.
-    ResetDown: both sse web_socket,
+    ResetDown: both secured sse web_socket,
     /// The connection is refused, or the attempt gets no response.
     Connect: duplex,
     /// The connection is refused.
-    Refused: web both sse web_socket,
+    Refused: web both secured sse web_socket,
     /// The name has no address.
     Unresolved: web,
     /// There is no way to it.
     Unreachable: web,
     /// The attempt to connect gets no response.
-    Hang: web both sse web_socket,
+    Hang: web both secured sse web_socket,
     /// A pooled connection ends while it is idle.
-    DeadIdle: web both,
+    DeadIdle: web both secured,
     /// A pooled connection is found dead when a request is written to it.
-    DeadAtWrite: web both,
+    DeadAtWrite: web both secured,
     /// A line that is no message, or bytes of the malicious peer that are no request.
-    Garbage: duplex both,
+    Garbage: duplex both secured,
     /// A message is lost.
     Drop: duplex,
     /// A message arrives twice.
@@ -83,7 +83,7 @@ faults! {
     /// Every session is gone: 404 from here on.
     SessionLost: web,
     /// 401: the credentials of a client are no longer good.
-    Unauthorized: web both,
+    Unauthorized: web both secured,
     /// A redirect: within the origin, to another one, or back to where the request was.
     Redirect: web,
     /// Success, with a body of another type.
@@ -121,45 +121,45 @@ faults! {
     /// `-32021` (2026-07-28).
     MissingCapability: web,
     /// The server dies without a message, and another one starts at its address.
-    Crash: both sse web_socket,
+    Crash: both secured sse web_socket,
     /// The server shuts down, and another one starts at its address.
-    Restart: both,
+    Restart: both secured,
     /// The credentials of a client do not suffice.
-    Forbidden: both,
+    Forbidden: both secured,
     /// The application takes longer to admit a request than it may.
-    AdmitLate: both,
+    AdmitLate: both secured,
     /// The application closes the stream of a request for now, and the client has to resume it.
-    CloseStream: both,
+    CloseStream: both secured,
     /// The application takes longer than any timeout.
-    SlowHandler: both sse web_socket,
+    SlowHandler: both secured sse web_socket,
     /// A client cancels a call.
-    Cancel: both sse web_socket,
+    Cancel: both secured sse web_socket,
     /// A client is gone without a word: nothing of it moves any more.
-    Vanish: both,
+    Vanish: both secured,
     /// A client is asleep for longer than its session lasts.
-    Asleep: both sse web_socket,
+    Asleep: both secured sse web_socket,
     /// Another principal speaks in the session of a client.
-    StolenSession: both,
+    StolenSession: both secured,
     /// Another principal asks for the rest of a stream of a client, in the session of that client.
-    StolenCursor: both,
+    StolenCursor: both secured,
     /// Another principal ends the session of a client.
-    StolenEnd: both,
+    StolenEnd: both secured,
     /// A client requests, in its own session, the events after one of another session.
-    ForeignCursor: both,
+    ForeignCursor: both secured,
     /// A client cancels, in its own session, the request of another one.
-    ForeignCancel: both,
+    ForeignCancel: both secured,
     /// A client answers, in its own session, the question that another one was asked.
-    ForeignAnswer: both,
+    ForeignAnswer: both secured,
     /// The malicious peer tries a session id.
-    GuessedSession: both,
+    GuessedSession: both secured,
     /// The malicious peer tries an event id of its own session that does not exist.
-    GuessedCursor: both,
+    GuessedCursor: both secured,
     /// The malicious peer sends the beginning of a request, and then nothing.
-    HalfOpen: both,
+    HalfOpen: both secured,
     /// The malicious peer names another host, or another origin.
-    ForeignHost: both,
+    ForeignHost: both secured,
     /// The malicious peer sends many requests at once, and reads nothing.
-    Unread: both,
+    Unread: both secured,
     /// HTTP+SSE: the endpoint is named once more, perhaps in other words.
     SameEndpoint: sse,
     /// HTTP+SSE: the endpoint moves, and the session stays.
@@ -176,6 +176,26 @@ faults! {
     CloseFrame: web_socket,
     /// WebSocket: a frame that breaks a rule.
     BadFrame: web_socket,
+    /// TLS: a byte arrives as another one.
+    Corrupt: secured,
+    /// TLS: one direction stands still for ever from the beginning of the handshake on.
+    HandshakeStall: secured,
+    /// Forward proxy: it refuses a tunnel, with a status and fields that could be the server's.
+    TunnelRefused: secured,
+    /// Forward proxy: it demands credentials for a tunnel.
+    TunnelUnauthorized: secured,
+    /// Forward proxy: it answers the request for a tunnel with something that is no HTTP.
+    TunnelGarbage: secured,
+    /// Forward proxy: it never answers the request for a tunnel.
+    TunnelSilent: secured,
+    /// Forward proxy: it ends within its answer to the request for a tunnel.
+    TunnelCut: secured,
+    /// Forward proxy: bytes follow the answer that opens the tunnel.
+    TunnelTail: secured,
+    /// Forward proxy: it answers a request in absolute form with a page of its own.
+    ProxyPage: secured,
+    /// Forward proxy: it demands credentials for a request in absolute form.
+    ProxyUnauthorized: secured,
 }
 
 /// Chooses faults at random, and counts them.

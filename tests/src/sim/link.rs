@@ -82,6 +82,11 @@ impl Pipe {
         n
     }
 
+    /// Whether bytes wait to be accepted.
+    pub fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     /// Whether `accept` would take something.
     pub fn may_accept(&self) -> bool {
         !self.waiting.is_empty() && self.flying_bytes < self.capacity

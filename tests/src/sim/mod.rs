@@ -19,6 +19,7 @@ pub mod net;
 pub mod report;
 pub mod rng;
 pub mod scenario;
+pub mod secured;
 pub mod web;
 pub mod world;
 

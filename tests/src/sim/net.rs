@@ -2,6 +2,7 @@
 
 use super::fault::{Chaos, Fault};
 use super::link::Pipe;
+use super::secured::Wrap;
 use super::web::wire::Requests;
 use bytes::Bytes;
 use mcp_proto::Instant;
@@ -56,6 +57,8 @@ pub struct Link {
     pub requests: Requests,
     /// How many of them were complete.
     pub read: u64,
+    /// What is between the engines and their pipes, if there is anything.
+    pub wrap: Option<Box<Wrap>>,
 }
 
 impl Link {
@@ -80,6 +83,8 @@ pub struct Net {
     pub hanging: BTreeSet<(u64, ConnectionId)>,
     /// Connections whose end their client does not know yet.
     pub closing: Vec<(Instant, u64, ConnectionId, Closed)>,
+    /// Servers that have left a connection before its client.
+    pub(super) left: u64,
     /// Bytes that a link holds in one direction.
     capacity: usize,
 }
@@ -94,6 +99,7 @@ impl Net {
             opening: Vec::new(),
             hanging: BTreeSet::new(),
             closing: Vec::new(),
+            left: 0,
             capacity,
         }
     }
@@ -151,6 +157,7 @@ impl Net {
             boundary: [true; 2],
             requests: Requests::default(),
             read: 0,
+            wrap: None,
         });
         self.links.len() - 1
     }

@@ -165,6 +165,14 @@ report! {
     answered,
     /// Events about a change of the tools.
     changes,
+    /// Handshakes of TLS that a client completed.
+    secured,
+    /// Tunnels that a client used.
+    tunnels,
+    /// Connections whose end one side saw as a truncation of TLS.
+    truncations,
+    /// Connections that one side ended for another failure of TLS.
+    tls_failures,
 }
 
 /// Adds the numbers of another run.

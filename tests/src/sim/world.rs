@@ -9,6 +9,7 @@ use super::net::{Net, Odds};
 use super::report::{InputKind, Report};
 use super::rng::Rng;
 use super::scenario::Less;
+use super::secured::Wrap;
 use bytes::Bytes;
 use mcp_proto::client::Event;
 use mcp_proto::exchange::{Action, Closed, ConnectionId, Endpoint, IoEvent, Shutdown};
@@ -41,6 +42,10 @@ pub trait Ends: Sized {
     /// A client connects. Returns the name of the connection at the server, or `None` if that
     /// refuses it.
     fn accept(world: &mut World<Self>, owner: u64, at_client: ConnectionId) -> Option<ConnectionId>;
+    /// Returns what is between the engines and a new connection, if there is anything.
+    fn wrap(_world: &mut World<Self>, _owner: u64) -> Option<Wrap> {
+        None
+    }
     /// Something happened to a connection of the server.
     fn at_server(world: &mut World<Self>, at_server: ConnectionId, event: IoEvent);
     /// A client has seen the opening of its connection.
@@ -402,7 +407,7 @@ impl<E: Ends> World<E> {
             self.trace(|| format!("client {owner} -> {action:?}"));
             match action {
                 Action::Open(channel, endpoint) => self.want_open(n, channel, &endpoint),
-                Action::Secure(channel, _) => panic!("{channel:?} leads to no server with TLS"),
+                Action::Secure(channel, name) => self.secure(owner, channel, &name),
                 Action::Write(channel, bytes) => {
                     if let Some(link) = self.net.link_of(owner, channel) {
                         E::write(self, link, bytes);
@@ -465,7 +470,9 @@ impl<E: Ends> World<E> {
     /// Connects to the server, and returns the link.
     pub(super) fn connect(&mut self, owner: u64, channel: ConnectionId) -> Result<usize, Closed> {
         let at_server = E::accept(self, owner, channel).ok_or(Closed::Refused)?;
-        Ok(self.net.connect(owner, channel, at_server))
+        let n = self.net.connect(owner, channel, at_server);
+        self.net.links[n].wrap = E::wrap(self, owner).map(Box::new);
+        Ok(n)
     }
 
     // ---- how they carry
@@ -481,6 +488,9 @@ impl<E: Ends> World<E> {
         let cut = chaos.hit(Fault::Cut, E::ODDS.cut);
         let taken = link.pipe(up).accept(*now, cut, &mut chaos.rng);
         let (owner, at_client, at_server) = (link.owner, link.at_client, link.at_server);
+        if link.wrap.is_some() {
+            return self.taken_wrapped(n, up, taken);
+        }
         E::taken(self, n, up, taken);
         if up {
             self.at_client(owner, at_client, IoEvent::Written(taken));
@@ -515,7 +525,10 @@ impl<E: Ends> World<E> {
             }
             Arrival::End => Some(IoEvent::ReadClosed),
         };
+        let is_wrapped = self.net.links[n].wrap.is_some();
+        let at_server = if is_wrapped { self.arrive_wrapped(n, up, event.clone()) } else { at_server };
         match event {
+            _ if is_wrapped => {}
             Some(event) if up => E::at_server(self, at_server, event),
             Some(event) => {
                 let is_end = event == IoEvent::ReadClosed;
@@ -549,7 +562,7 @@ impl<E: Ends> World<E> {
     /// The server ends a connection.
     pub(super) fn close_at_server(&mut self, at_server: ConnectionId, how: Shutdown) {
         match self.net.link_at(at_server) {
-            Some(n) if how == Shutdown::WriteHalf => self.net.links[n].pipe(false).end(),
+            Some(n) if how == Shutdown::WriteHalf => self.finish_at_server(n),
             Some(n) if how == Shutdown::Abort => self.cut(n, Closed::Reset, Closed::Aborted),
             _ => {}
         }
@@ -559,8 +572,13 @@ impl<E: Ends> World<E> {
     pub(super) fn cut(&mut self, n: usize, client_sees: Closed, server_sees: Closed) {
         let link = self.net.links.swap_remove(n);
         self.trace(|| format!("{:?} of {:?} is cut: {client_sees}", link.at_server, link.owner));
-        E::lost(self, link.owner, link.at_client, client_sees, true);
-        E::at_server(self, link.at_server, IoEvent::Closed(server_sees));
+        let [client, server] = link.wrap.as_ref().map_or([true; 2], |wrap| wrap.has());
+        if client {
+            E::lost(self, link.owner, link.at_client, client_sees, true);
+        }
+        if server {
+            E::at_server(self, link.at_server, IoEvent::Closed(server_sees));
+        }
     }
 
     // ---- the end

@@ -5,6 +5,7 @@ use super::super::app::{self, Application, Task};
 use super::super::client::Client;
 use super::super::digest::log::{Engine, Log, Op};
 use super::super::net::{Link, Net, Odds};
+use super::super::secured::{self, Keys, Wrap};
 use super::super::world::Ends;
 use super::host::{Done, Host};
 use super::watch::{Peer, Watch};
@@ -60,6 +61,8 @@ pub struct Both {
     pub(super) numbers: u64,
     /// The latest connection of the malicious peer.
     pub(super) raw_channel: u64,
+    /// The configurations of TLS, if the connections have it.
+    keys: Option<Keys>,
 }
 
 impl Ends for Both {
@@ -107,6 +110,10 @@ impl Ends for Both {
         Some(at_server)
     }
 
+    fn wrap(world: &mut World, owner: u64) -> Option<Wrap> {
+        Wrap::new(world.end.scenario.settings.road, world.end.keys.as_ref(), owner != RAW)
+    }
+
     fn at_server(world: &mut World, at_server: ConnectionId, event: IoEvent) {
         let is_closed = matches!(event, IoEvent::Closed(_));
         if is_closed {
@@ -123,6 +130,7 @@ impl Ends for Both {
     }
 
     fn event(world: &mut World, n: usize, event: Event) {
+        secured::check_event(world.end.scenario.settings.road, &event);
         world.clients[n].check(event, &mut world.end.done, &mut world.report);
     }
 
@@ -137,8 +145,10 @@ impl Ends for Both {
         if world.end.watch.is_idle(link.at_server) && world.net.chaos.hit(Fault::DeadAtWrite, 200) {
             link.doomed = true;
         }
-        world.end.watch.says(link.at_server, &bytes);
-        link.pipe(true).write(bytes);
+        if link.wrap.as_ref().is_none_or(|wrap| wrap.leads_to_server()) {
+            world.end.watch.says(link.at_server, &bytes);
+        }
+        world.send(n, true, bytes);
     }
 
     fn look(world: &mut World) {
@@ -181,6 +191,7 @@ impl World {
             done: BTreeMap::new(),
             numbers: 0,
             raw_channel: 0,
+            keys: scenario.settings.road.is_tls().then(Keys::default),
         };
         let mut world = Self::new(end, net, Some(rng), &scenario.less, trace, log);
         (0..scenario.settings.clients).for_each(|_| world.add_host());
@@ -211,7 +222,7 @@ impl World {
         if let Some(n) = self.net.link_at(at_server) {
             let link = &mut self.net.links[n];
             link.unsent += bytes.len();
-            link.pipe(false).write(bytes);
+            self.send(n, false, bytes);
         }
     }
 

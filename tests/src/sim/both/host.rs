@@ -68,7 +68,7 @@ pub(super) fn configure(scenario: &Scenario, rng: &mut Rng) -> (ClientConfig, Op
         None,
         None,
     ]);
-    let mut config = ClientConfig::url("http://localhost/mcp").expect("a url").with_elicitation();
+    let mut config = ClientConfig::url(scenario.settings.road.url()).expect("a url").with_elicitation();
     let modes = config.capabilities.elicitation.get_or_insert_default();
     (modes.form, modes.url) = (Some(Object::new()), Some(Object::new()));
     config.policy = if older.is_some() { Policy::Legacy } else { Policy::Modern };
@@ -78,6 +78,7 @@ pub(super) fn configure(scenario: &Scenario, rng: &mut Rng) -> (ClientConfig, Op
     }
     config.timeout = Some(TIMEOUT);
     config.headers = Headers::new().with("X-App", "of ours");
+    config.proxies = scenario.settings.road.proxies();
     config.authorize = scenario.settings.admit;
     config.watch.tools = rng.per_mille(600);
     config.compat.listener = match rng.below(6) {

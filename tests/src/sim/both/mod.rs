@@ -24,6 +24,7 @@ use super::fault::Fault;
 use super::report::{Life, Report, ServerInputKind};
 use super::rng::Rng;
 use super::scenario::{self, Less};
+use super::secured::Road;
 use super::web;
 use mcp_proto::ClientConfig;
 use mcp_proto::client::State;
@@ -59,6 +60,8 @@ pub struct Settings {
     pub stream_after: Duration,
     /// The time after which a client reconnects.
     pub retry: Duration,
+    /// How clients reach the server.
+    pub road: Road,
 }
 
 impl scenario::Settings for Settings {
@@ -86,6 +89,7 @@ impl scenario::Settings for Settings {
             handler_deadline: Some(of(&[0, 0, 25])).filter(|n| *n > 0).map(Duration::from_secs),
             stream_after: Duration::from_millis(of(&[0, 50, 500])),
             retry: Duration::from_millis(of(&[20, 500, 3000])),
+            road: Road::Plain,
         };
         Scenario { seed, operations, faults, capacity, less: Less::default(), settings }
     }

@@ -3,6 +3,7 @@
 //! another client.
 
 use super::super::app::Work;
+use super::super::secured;
 use super::end::RAW;
 use super::{Fault, World};
 use bytes::Bytes;
@@ -41,7 +42,13 @@ impl World {
             self.end.watch.make_opaque(at_server);
         }
         self.end.watch.says(at_server, &bytes);
-        self.net.links[n].pipe(true).write(bytes);
+        if !attack.opaque && self.end.scenario.settings.road.is_tls() {
+            self.begin_tls(n, secured::HOST);
+        }
+        // What is opaque is no TLS either.
+        if let Some(n) = self.net.link_at(at_server) {
+            self.send(n, true, bytes);
+        }
         self.drain_server();
     }
 

@@ -127,6 +127,8 @@ impl World {
         let host = self.clients.swap_remove(n);
         let owner = host.number;
         self.net.links.iter_mut().filter(|link| link.owner == owner).for_each(|link| link.frozen = true);
+        // The server has left these already, and a proxy has no timers.
+        self.net.links.retain(|link| !link.frozen || link.wrap.as_ref().is_none_or(|wrap| wrap.has()[1]));
         self.net.opening.retain(|(_, of, ..)| *of != owner);
         self.net.closing.retain(|(_, of, ..)| *of != owner);
         self.net.hanging.retain(|(of, _)| *of != owner);

@@ -22,6 +22,7 @@ use std::time::Duration;
 pub(super) fn configure(mut config: ServerConfig, scenario: &Scenario, rng: &mut Rng) -> ServerConfig {
     config.admit = scenario.settings.admit;
     config.sessions = scenario.settings.sessions;
+    config.hosts = scenario.settings.road.hosts();
     config.store = true;
     config.retry = scenario.settings.retry;
     config.stream_after = scenario.settings.stream_after;

@@ -215,6 +215,9 @@ impl Log {
     /// Keeps an input of the server, except responses and notifications: those are [`Op::Act`] or
     /// [`Op::Late`] of a task.
     pub fn server(&mut self, at: Instant, input: &WiredServerInput) {
+        if self.0.is_none() {
+            return;
+        }
         let op = match input {
             Input::Event(connection, wire) => Op::Wire(connection.0, wire.into()),
             Input::Tick => Op::Tick,

@@ -41,6 +41,8 @@ struct Line {
     opened: Instant,
     carried: u32,
     open: Option<Open>,
+    /// Bytes are the server's: before TLS those of a tunnel are for the proxy, and from it.
+    is_through: bool,
 }
 
 /// A request that waits for the end of its answer.
@@ -56,8 +58,11 @@ struct Open {
 
 /// The observations.
 pub struct Tap {
-    /// Where the server is.
+    /// Where its connections lead: to the server, or to its proxy.
     pub origin: Origin,
+    /// Whether that is a proxy, and whether the connection to the server has TLS.
+    is_proxied: bool,
+    is_tls: bool,
     /// Every request.
     pub log: Vec<Sent>,
     /// Every stream.
@@ -103,13 +108,20 @@ impl Tap {
     /// Of a client with this configuration.
     pub fn new(config: &ClientConfig) -> Self {
         let Target::Http(target) = &config.target else { panic!("a client of a URL") };
-        let origin = target.origin.clone();
+        let server = &target.origin;
+        let mut origin = server.clone();
+        let proxy = config.proxies.route(server).expect("proxies that can be used");
+        if let Some(proxy) = proxy {
+            (origin.host, origin.port) = (proxy.host().into(), proxy.port());
+        }
         Self {
-            authority: if origin.port == 80 {
-                origin.host.to_string()
+            authority: if server.port == if server.tls { 443 } else { 80 } {
+                server.host.to_string()
             } else {
-                format!("{}:{}", origin.host, origin.port)
+                format!("{}:{}", server.host, server.port)
             },
+            is_proxied: proxy.is_some(),
+            is_tls: server.tls,
             origin,
             log: Vec::new(),
             streams: Vec::new(),
@@ -167,10 +179,14 @@ impl Tap {
         self.now = now;
         self.closing |= *input == Input::Command(ClientCommand::Close);
         match input {
-            Input::Event(channel, IoEvent::Read(bytes)) => self.heard(*channel, bytes),
+            Input::Event(channel, IoEvent::Read(bytes)) if self.is_through(*channel) => self.heard(*channel, bytes),
             Input::Event(channel, IoEvent::ReadClosed | IoEvent::Closed(_)) => self.ended(*channel),
             _ => {}
         }
+    }
+
+    fn is_through(&self, channel: ConnectionId) -> bool {
+        self.lines.get(&channel).is_none_or(|line| line.is_through)
     }
 
     /// From now on every request has these credentials. A client that closes has no open challenge,
@@ -186,11 +202,21 @@ impl Tap {
             Action::Open(channel, _) => {
                 assert!(!self.closing || self.ends < 2, "a connection after the end");
                 let (requests, responses) = (Requests::default(), Responses::default());
-                let line = Line { requests, responses, opened: self.now, carried: 0, open: None };
+                let (carried, open, is_through) = (0, None, !self.is_tls);
+                let line = Line { requests, responses, opened: self.now, carried, open, is_through };
                 assert!(self.lines.insert(*channel, line).is_none(), "{channel:?} is used twice");
+            }
+            Action::Secure(channel, _) => {
+                let line = self.lines.get_mut(channel).expect("a channel that was opened");
+                assert!(!line.is_through, "TLS begins twice, or where there is none");
+                line.is_through = true;
             }
             Action::Write(channel, bytes) => {
                 let line = self.lines.get_mut(channel).expect("a channel that was opened");
+                if !line.is_through {
+                    assert!(self.is_proxied && bytes.starts_with(b"CONNECT "), "bytes before TLS");
+                    return;
+                }
                 for request in line.requests.read(bytes) {
                     self.request(*channel, request);
                 }
@@ -206,13 +232,20 @@ impl Tap {
                     }
                 }
             }
-            Action::Secure(..) | Action::Read(..) | Action::Close(..) | Action::Notice(..) | Action::Event(_) => {}
+            Action::Read(..) | Action::Close(..) | Action::Notice(..) | Action::Event(_) => {}
         }
     }
 
     // ---- the output of the client
 
-    fn request(&mut self, channel: ConnectionId, request: Request) {
+    fn request(&mut self, channel: ConnectionId, mut request: Request) {
+        // Only a proxy that forwards single requests gets its credentials with them.
+        let is_forwarded = self.is_proxied && !self.is_tls;
+        assert_eq!(request.count("proxy-authorization"), usize::from(is_forwarded), "credentials of the proxy");
+        if is_forwarded {
+            let path = request.target.strip_prefix("http://").and_then(|rest| rest.strip_prefix(&*self.authority));
+            request.target = path.expect("the absolute form").into();
+        }
         self.check_fields(&request);
         let body = request.json();
         let line = self.lines.get_mut(&channel).expect("a channel that was opened");
