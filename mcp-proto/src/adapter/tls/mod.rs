@@ -110,10 +110,14 @@ impl Tls {
         }
     }
 
-    /// Ends the direction of the engine with `close_notify`. Nothing is written after it.
+    /// Ends the direction of the engine with `close_notify`. Nothing is written after it. After a
+    /// failure it does nothing: bytes may have been dropped, and the peer must not take the rest
+    /// for everything.
     pub fn close(&mut self) {
-        self.session.close();
-        self.flush();
+        if !self.has_failed {
+            self.session.close();
+            self.flush();
+        }
     }
 
     /// Returns the next output. `None` if there is none for now.

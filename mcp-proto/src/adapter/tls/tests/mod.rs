@@ -154,6 +154,20 @@ fn end_without_close_notify_is_a_truncation() {
     assert_eq!(client.failed.expect("it has failed").to_string(), "the connection ended without the end of TLS");
 }
 
+/// The bytes of the engine were dropped, so the peer must not take what it has for everything.
+#[test]
+fn close_after_a_failure_sends_no_close_notify() {
+    let (mut client, mut server) = pair();
+    server.write(b"a part");
+    run(&mut client, &mut server, usize::MAX);
+    server.end();
+    server.write(b", and the rest");
+    server.close();
+    assert_eq!(server.failed.map(|why| why.kind), Some(TlsFailureKind::Truncated));
+    client.get(&server.wire);
+    assert!(client.read == b"a part" && !client.read_closed);
+}
+
 #[test]
 fn configuration_is_replaced_for_new_connections() {
     let (first, second) = (Authority::new(), Authority::named("another authority"));
