@@ -18,11 +18,7 @@ fn runs_over_tls_and_proxies_keep_the_invariants() {
     assert!(report.calls > 1000 && report.completed > 500 && report.resumed > 60, "{report:?}");
     assert!(report.secured > 1000 && report.tunnels > 400 && report.truncations > 50, "{report:?}");
     assert!(report.tls_failures > 50, "{report:?}");
-    assert_eq!(
-        SecuredScenario::missing(&report, 1, 0),
-        Vec::<String>::new(),
-        "every fault occurs"
-    );
+    assert_eq!(SecuredScenario::missing(&report, 1, 0), Vec::<String>::new(), "every fault occurs");
 }
 
 /// rustls draws its own randomness, so this repeats lengths and decisions only.

@@ -455,6 +455,8 @@ impl Tap {
         let Some(open) = self.lines.get_mut(&channel).and_then(|line| line.open.as_mut()) else { return };
         let stream = open.stream(&self.log);
         match heard {
+            // The proxy did not pass on the request, and says nothing about it for the server.
+            Heard::Head(head) if self.is_proxied && head.status == 407 => self.finish(channel),
             Heard::Head(head) => {
                 if let Some(stream) = stream.map(|stream| &mut self.streams[stream]) {
                     if !head.is_success() || open.is_get && !head.is_event_stream() {
