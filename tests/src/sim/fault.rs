@@ -178,7 +178,7 @@ faults! {
     BadFrame: web_socket,
     /// TLS: a byte arrives as another one.
     Corrupt: secured,
-    /// TLS: one direction stands still for ever from the beginning of the handshake on.
+    /// TLS: one direction stalls for ever, from the beginning of the handshake.
     HandshakeStall: secured,
     /// Forward proxy: it refuses a tunnel, with a status and fields that could be the server's.
     TunnelRefused: secured,

@@ -87,7 +87,7 @@ impl Road {
     }
 }
 
-/// Nothing that a proxy says about a tunnel is told as something that the server said.
+/// Nothing that a proxy says about a tunnel becomes an event.
 pub(super) fn check_event(road: Road, event: &Event) {
     if road == Road::Tunnel {
         assert!(!format!("{event:?}").contains(MARK), "an answer of the proxy becomes one of the server: {event:?}");

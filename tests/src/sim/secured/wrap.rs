@@ -318,7 +318,7 @@ impl<E: Ends> World<E> {
         let mut name = at_server;
         if let (IoEvent::Closed(_), Some(wrap)) = (&event, &mut link.wrap) {
             wrap.ends[end] = None;
-            // The other end learns of it, and nobody reads what it still writes.
+            // The other end sees the end, and what it still writes is dropped.
             link.pipes[1 - end].end();
             link.reads[end] = true;
             if end == SERVER {
