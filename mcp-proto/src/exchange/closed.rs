@@ -20,7 +20,7 @@ pub enum Closed {
     /// The host name has no address.
     Unresolved,
     /// The host has no address of the public internet, and the request goes to no other
-    /// ([`Reach::Public`]).
+    /// ([`Reach::Public`](super::Reach::Public)).
     NotPublic,
     /// No route, or the program could not be started. The text is that of the operating system.
     Unreachable(String),

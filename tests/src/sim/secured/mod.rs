@@ -1,4 +1,4 @@
-//! The world of [`both`](super::both) over TLS, and through forward proxies that may answer
+//! The world of [`both`] over TLS, and through forward proxies that may answer
 //! wrongly. The engines, their applications and all invariants are those of that world.
 //!
 //! Each end of a connection has a [`Transfer`](mcp_proto::adapter::Transfer) above its pipe, as it
