@@ -152,7 +152,7 @@ http {{
 }
 
 /// Everything works through it, and nothing remains of the client.
-fn passes(
+pub(super) fn passes(
     ground: &Ground,
     adapter: Adapter,
     front: Front,

@@ -6,8 +6,8 @@ use mcp_proto::client::Policy;
 use mcp_proto::error::{HttpError, RedirectRefusal};
 use mcp_proto::{CallError, tools};
 
-use super::nginx::{Front, PLAIN, TLS};
-use super::ours::{Echo, Ours, connect, use_all};
+use super::nginx::{Front, PLAIN, TLS, passes};
+use super::ours::{Echo, Ours, connect};
 use super::{Ground, Row, expect};
 use crate::adapters::{Adapter, cause};
 use crate::interop::listening::{Listening, PORT};
@@ -25,11 +25,12 @@ const MOVED: &str = "location = /moved { return 307 /moved/; }
         location = /about { return 307 /around; }
         location ~ ^/far/(.*)$ { return 307 /far/x$1; }";
 
-/// How a client reaches our server by a redirect: the path, the policy, and the name in the rows.
-const WAYS: [(&str, Policy, &str); 3] = [
-    ("/moved", Policy::Modern, "HTTP"),
-    ("/moved", Policy::Legacy, "HTTP with a session"),
-    ("/moved-sse", Policy::Legacy, "HTTP+SSE"),
+/// How a client reaches our server by redirects: the scheme, the path, the policy, and the name in
+/// the rows.
+const WAYS: [(&str, &str, Policy, &str); 3] = [
+    ("http", "/moved", Policy::Modern, "HTTP"),
+    ("http", "/moved", Policy::Legacy, "HTTP with a session"),
+    ("http", "/moved-sse", Policy::Legacy, "HTTP+SSE"),
 ];
 
 /// The redirects that a client does not follow, with the scheme of nginx.
@@ -52,8 +53,8 @@ fn of_adapter(adapter: Adapter) -> Vec<Row> {
     let ways = [PLAIN, TLS].into_iter().flat_map(|front| WAYS.map(|way| (front, way)));
     let mut rows: Vec<Row> = ways
         .map(|(front, way)| {
-            let row = name(format!("{} redirects: {}", front.name, way.2));
-            Row::new(row, move |ground| passes(ground, adapter, front, way))
+            let row = name(format!("{} redirects: {}", front.name, way.3));
+            Row::new(row, move |ground| passes(ground, adapter, front.with(MOVED), way))
         })
         .collect();
     rows.extend(REFUSALS.map(|(front, path, why)| {
@@ -67,24 +68,6 @@ fn of_adapter(adapter: Adapter) -> Vec<Row> {
         }),
     );
     rows
-}
-
-/// Everything works behind two redirects, and nothing remains of the client.
-fn passes(
-    ground: &Ground,
-    adapter: Adapter,
-    front: Front,
-    (path, policy, _): (&str, Policy, &str),
-) -> Result<String, String> {
-    let ours = Ours::serve(adapter, None)?;
-    let mut nginx = front.with(MOVED).start(ground, &ours)?;
-    let url = front.url(&nginx, "http", path);
-    let client = connect(adapter, &url, policy, Some(ground.authority.client()));
-    let used = client.map_err(|why| why.to_string()).and_then(|client| use_all(client, &ours));
-    let used = used.map_err(|why| format!("{why}; nginx: {:?}", nginx.lines()))?;
-    nginx.end()?;
-    ours.is_left()?;
-    Ok(used)
 }
 
 /// The client does not connect, and the error tells why.
