@@ -15,7 +15,7 @@ mod http;
 
 pub use diagnostic::{Diagnostic, DiagnosticKind, StreamPlace};
 pub(crate) use excerpt::excerpt;
-pub use http::{AuthHints, HttpError, RedirectRefusal};
+pub use http::{AuthHints, HttpError};
 
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,7 @@ mod program;
 mod proxy;
 mod reach;
 mod tls;
+mod upgrade;
 
 pub use closed::Closed;
 pub use dialect::{Dialect, WsDialect};
@@ -22,6 +23,7 @@ pub use program::{Group, Inherit, Program};
 pub use proxy::{ProxyFailure, ProxyFailureKind};
 pub use reach::Reach;
 pub use tls::{TlsFailure, TlsFailureKind};
+pub use upgrade::{NotUpgraded, RedirectRefusal};
 
 use crate::peer_text::Visible;
 use crate::redact::{HeaderField, Side, Url};

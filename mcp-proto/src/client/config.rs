@@ -95,10 +95,10 @@ pub struct ClientConfig {
     /// The application's header fields of every HTTP request. [`header`](Self::header) adds one and
     /// checks it. The client does not send a field that this check would refuse. Default none.
     pub headers: Headers,
-    /// The redirects that the client follows over HTTP. The URL at which a POST succeeds after
-    /// redirects replaces that of the [`target`](Self::target) from then on. If nothing can be
-    /// reached there any more, the client returns to the target. Default up to five within the
-    /// origin.
+    /// The redirects that the client follows over HTTP, and for the handshake of a WebSocket. The
+    /// URL at which a POST or a handshake succeeds after redirects replaces that of the
+    /// [`target`](Self::target) from then on. If nothing can be reached there any more, the client
+    /// returns to the target. Default up to five within the origin.
     pub redirects: Redirects,
     /// The forward proxies. Default none. An adapter reads those of its environment, unless
     /// [`ClientOptions::environment_proxies`](crate::adapter::ClientOptions::environment_proxies)

@@ -5,8 +5,10 @@
 use super::env::Env;
 use super::headers::BadHeader;
 use super::{Client, Event, State, Timer};
-use crate::error::{DiagnosticKind, RedirectRefusal, Refusal, Refused};
-use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Headers, Inbound, RequestHead, ResponseHead, Sent, Start};
+use crate::error::{DiagnosticKind, Refusal, Refused};
+use crate::exchange::{
+    Closed, ExchangeEvent, ExchangeId, Headers, Inbound, RedirectRefusal, RequestHead, ResponseHead, Sent, Start,
+};
 use crate::fetch::{FetchError, FetchId, FetchRequest, FetchResponse, Hops, HttpTarget, is_redirect};
 use crate::short_map::ShortMap;
 use crate::time::Instant;

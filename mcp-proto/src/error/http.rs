@@ -1,5 +1,6 @@
 //! The error of an HTTP response whose status is not a success.
 
+use crate::exchange::RedirectRefusal;
 use crate::peer_text::Visible;
 use crate::rpc::{ErrorObject, Object, code};
 use alloc::format;
@@ -96,48 +97,6 @@ impl fmt::Display for HttpError {
         f.write_str(if self.auth == AuthHints::default() { "" } else { "]" })
     }
 }
-
-/// Why a client did not follow a redirect (RFC 9110 section 15.4).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub enum RedirectRefusal {
-    /// It follows none: [`Redirects::None`](crate::client::Redirects::None).
-    Off,
-    /// The response has no `Location`, or several, or one that is no `http:` or `https:` URL
-    /// without a user.
-    Location,
-    /// It would turn a POST or a DELETE into a GET.
-    Method,
-    /// It leads from `https:` to `http:`.
-    Insecure,
-    /// It leads to another origin, and the client follows only redirects within one:
-    /// [`Redirects::SameOrigin`](crate::client::Redirects::SameOrigin).
-    Origin,
-    /// The request has already been at that URL.
-    Loop,
-    /// It is one more than the maximum.
-    TooMany,
-    /// The rest of a stream is only at the server that began it.
-    Stream,
-}
-
-impl fmt::Display for RedirectRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Off => "redirects are off",
-            Self::Location => "the location is not one http: or https: URL",
-            Self::Method => "this status would change the method",
-            Self::Insecure => "it leads from https: to http:; the server does not know that it is behind TLS",
-            Self::Origin => "it leads to another origin",
-            Self::Loop => "it leads back to where the request has been",
-            Self::TooMany => "too many redirects in a row",
-            Self::Stream => "a stream continues only at its server",
-        })
-    }
-}
-
-impl core::error::Error for RedirectRefusal {}
 
 impl core::error::Error for HttpError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {

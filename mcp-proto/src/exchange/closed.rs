@@ -1,9 +1,9 @@
 //! How a connection or an exchange ended.
 
-use super::{ExitStatus, ProxyFailure, TlsFailure};
+use super::{ExitStatus, NotUpgraded, ProxyFailure, TlsFailure};
 use crate::peer_text::Visible;
+use alloc::boxed::Box;
 use alloc::string::String;
-use alloc::vec::Vec;
 use core::fmt;
 
 /// How a connection or an exchange ended. Its `Display` has [escapes](crate::error#text-of-a-peer).
@@ -46,13 +46,8 @@ pub enum Closed {
         /// The reason, for people. Often empty.
         reason: String,
     },
-    /// The server answered the handshake of a WebSocket with this HTTP status.
-    NotUpgraded {
-        /// The status.
-        status: u16,
-        /// The `WWW-Authenticate` fields.
-        challenges: Vec<String>,
-    },
+    /// The server answered the handshake of a WebSocket with another HTTP response.
+    NotUpgraded(Box<NotUpgraded>),
 }
 
 impl fmt::Display for Closed {
@@ -78,7 +73,7 @@ impl fmt::Display for Closed {
                 }
                 if reason.is_empty() { Ok(()) } else { write!(f, ": {}", Visible(reason)) }
             }
-            Self::NotUpgraded { status, .. } => write!(f, "HTTP {status} in place of a websocket"),
+            Self::NotUpgraded(response) => response.fmt(f),
         }
     }
 }

@@ -9,8 +9,8 @@ pub(crate) use redirect::{Hops, is_redirect};
 pub(crate) use url::authority_with_port;
 pub use url::{BadUrl, HttpTarget, WsTarget};
 
-use crate::error::{RedirectRefusal, Refusal};
-use crate::exchange::{Closed, Headers, Reach, Sent};
+use crate::error::Refusal;
+use crate::exchange::{Closed, Headers, Reach, RedirectRefusal, Sent};
 use alloc::string::String;
 use bytes::Bytes;
 use core::fmt;

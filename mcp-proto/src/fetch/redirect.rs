@@ -2,8 +2,7 @@
 //! No exchange, no state.
 
 use super::url::HttpTarget;
-use crate::error::RedirectRefusal;
-use crate::exchange::Headers;
+use crate::exchange::{Headers, RedirectRefusal};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use iri_string::types::{UriAbsoluteStr, UriReferenceStr};

@@ -305,7 +305,7 @@ impl Connection {
             return;
         }
         let Some(outgoing) = self.rule(exchange, outgoing) else { return };
-        let outgoing = self.for_proxy(outgoing);
+        let outgoing = if self.route.is_some() { self.for_proxy(outgoing) } else { outgoing };
         let mut said = Traffic::default();
         tally::said(&mut said, &outgoing);
         let last = matches!(outgoing, Outbound::End | Outbound::Response { body: Body::Full(_), .. });

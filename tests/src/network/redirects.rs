@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 
 use mcp_proto::client::Policy;
-use mcp_proto::error::{HttpError, RedirectRefusal};
+use mcp_proto::error::HttpError;
+use mcp_proto::exchange::RedirectRefusal;
 use mcp_proto::{CallError, tools};
 
 use super::nginx::{Front, PLAIN, TLS, passes};
@@ -27,10 +28,11 @@ const MOVED: &str = "location = /moved { return 307 /moved/; }
 
 /// How a client reaches our server by redirects: the scheme, the path, the policy, and the name in
 /// the rows.
-const WAYS: [(&str, &str, Policy, &str); 3] = [
+const WAYS: [(&str, &str, Policy, &str); 4] = [
     ("http", "/moved", Policy::Modern, "HTTP"),
     ("http", "/moved", Policy::Legacy, "HTTP with a session"),
     ("http", "/moved-sse", Policy::Legacy, "HTTP+SSE"),
+    ("ws", "/moved", Policy::Modern, "WebSocket"),
 ];
 
 /// The redirects that a client does not follow, with the scheme of nginx.

@@ -1,20 +1,16 @@
 //! The link over one duplex exchange: stdio, a socket, a pair of streams, a WebSocket.
 
-use super::challenge::{Tried, is_challenge};
-use super::event::{LinkEvent, Parked};
+use super::event::LinkEvent;
+use super::handshake::{self, WsHandshake};
 use crate::client::env::Env;
-use crate::client::ids::Purpose;
-use crate::client::phase::HandshakeEvent;
-use crate::client::{State, Target, headers};
-use crate::error::{AuthHints, DiagnosticKind};
-use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Headers, Inbound, Outbound, RequestHead, Sent, Start};
-use crate::input::{AuthKey, Authorization, Challenge};
+use crate::client::{State, Target};
+use crate::error::DiagnosticKind;
+use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Inbound, Outbound, Sent, Start};
+use crate::input::{AuthKey, Authorization};
 use crate::rpc::{InvalidMessage, Message};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
 use bytes::Bytes;
 
 /// The exchange and its state. There is at most one at a time.
@@ -26,23 +22,10 @@ pub(in crate::client) struct DuplexLink {
     events: VecDeque<LinkEvent>,
     /// The elements of a batch that are not handled yet.
     batch: VecDeque<Result<Message, InvalidMessage>>,
-    /// WebSocket: the credentials of the connection.
-    admission: Option<Box<Admission>>,
+    /// WebSocket: what its server has answered to the handshake.
+    handshake: Option<Box<WsHandshake>>,
     /// An event that waits until the exchange is open.
     on_open: Option<Box<LinkEvent>>,
-}
-
-/// The credentials of a WebSocket, which a server demands before it opens one.
-#[derive(Debug, Default)]
-struct Admission {
-    /// The challenge that waits for the application, and the end of the connection for it.
-    open: Option<(AuthKey, Closed)>,
-    /// Number of challenges so far.
-    last: u64,
-    /// The latest credentials.
-    credentials: Headers,
-    /// The challenges that were answered since the last connection that opened.
-    tried: Tried,
 }
 
 /// The open duplex exchange.
@@ -64,18 +47,7 @@ impl DuplexLink {
     pub(super) fn open(&mut self, env: &mut Env) {
         let start = match &env.config.target {
             Target::Duplex(endpoint) => Start::Duplex(endpoint.clone()),
-            Target::Ws(target) => {
-                let own = headers::own(&env.config.headers);
-                let credentials = self.admission.as_ref().map(|admission| &admission.credentials);
-                let own = own.filter(|(name, _)| credentials.is_none_or(|given| given.get(name).is_none()));
-                let fields = Headers::new().with("Host", target.authority());
-                let fields = own.fold(fields, |fields, (name, value)| fields.with(name, value));
-                let given = credentials.map(Headers::iter);
-                let headers =
-                    given.into_iter().flatten().fold(fields, |fields, (name, value)| fields.with(name, value));
-                let head = RequestHead { method: "GET".into(), target: target.path.as_str().into(), headers };
-                Start::WebSocket { origin: target.origin.clone(), head, dialect: env.config.ws_dialect }
-            }
+            Target::Ws(target) => handshake::start(&env.config, target, self.handshake.as_deref()),
             Target::Http(_) => return,
         };
         self.batch.clear();
@@ -86,47 +58,31 @@ impl DuplexLink {
         env.out.start(id, start);
     }
 
-    /// Handles the end of an exchange that never opened, if the server demands credentials for it
-    /// and the application answers challenges. Returns false for any other end.
-    fn park_if_challenged(&mut self, env: &Env, why: &Closed) -> bool {
-        let Closed::NotUpgraded { status, challenges } = why else { return false };
-        let purpose = match env.state() {
-            State::Probing => Purpose::Discover,
-            State::Initializing => Purpose::Initialize,
-            _ => return false,
-        };
-        let admission = self.admission.get_or_insert_default();
-        if !is_challenge(env, *status, challenges.iter().map(String::as_str), admission.tried) {
+    /// Handles the end of an exchange that never opened. Returns whether the negotiation goes on
+    /// with another one, now or later.
+    fn reopens(&mut self, env: &mut Env, why: &mut Closed) -> bool {
+        if !matches!(env.state(), State::Probing | State::Initializing) {
             return false;
         }
-        admission.tried.mark(*status);
-        admission.last += 1;
-        let key = AuthKey::new(admission.last);
-        admission.open = Some((key, why.clone()));
-        let hints = AuthHints { www_authenticate: challenges.clone(), auth_server: None };
-        let challenge = Challenge::new(*status, hints);
-        self.events.push_back(LinkEvent::Parked(Parked::Request(purpose), Some((key, challenge, Vec::new()))));
-        true
+        let next = match why {
+            Closed::NotUpgraded(response) => self.handshake.get_or_insert_default().refused(env, response),
+            _ => self.handshake.as_mut().and_then(|handshake| handshake.unreached()),
+        };
+        let goes_on = next.is_some();
+        self.events.extend(next);
+        goes_on
     }
 
     /// Handles the answer of the application to a challenge.
     pub(super) fn authorize(&mut self, key: AuthKey, with: Authorization) {
-        let Some(admission) = &mut self.admission else { return };
-        let Some((_, why)) = admission.open.take_if(|(open, _)| *open == key) else { return };
-        match with {
-            Authorization::Headers(given) => {
-                let fields = headers::own(&given);
-                admission.credentials = fields.fold(Headers::new(), |all, (name, value)| all.with(name, value));
-                self.events.push_back(LinkEvent::Handshake(HandshakeEvent::Reopen));
-            }
-            Authorization::Refuse => self.events.push_back(LinkEvent::Failed(Sent::No, why)),
-        }
+        let Some(next) = self.handshake.as_mut().and_then(|handshake| handshake.authorize(key, with)) else { return };
+        self.events.push_back(next.unwrap_or_else(|why| LinkEvent::Failed(Sent::No, why)));
         self.events.push_back(LinkEvent::Authorized);
     }
 
     /// Returns whether the connection waits for credentials, and every call with it.
     pub(super) fn waits_for_credentials(&self) -> bool {
-        self.admission.as_ref().is_some_and(|admission| admission.open.is_some())
+        self.handshake.as_ref().is_some_and(|handshake| handshake.waits_for_credentials())
     }
 
     /// Returns the exchange.
@@ -177,8 +133,8 @@ impl DuplexLink {
         match event {
             ExchangeEvent::Opened(_) => {
                 exchange.opened = true;
-                if let Some(admission) = &mut self.admission {
-                    admission.tried = Tried::default();
+                if let Some(handshake) = &mut self.handshake {
+                    handshake.succeeded();
                 }
                 self.events.extend(self.on_open.take().map(|event| *event));
             }
@@ -205,10 +161,10 @@ impl DuplexLink {
                     self.on_item(env, id, item);
                 }
             }
-            ExchangeEvent::Failed { why, .. } => {
+            ExchangeEvent::Failed { mut why, .. } => {
                 let sent = if exchange.opened { Sent::Maybe } else { Sent::No };
                 self.exchange = None;
-                if sent == Sent::Maybe || !self.park_if_challenged(env, &why) {
+                if sent == Sent::Maybe || !self.reopens(env, &mut why) {
                     self.events.push_back(LinkEvent::Failed(sent, why));
                 }
             }

@@ -6,6 +6,7 @@ mod challenge;
 mod dialect;
 mod duplex;
 mod event;
+mod handshake;
 mod http;
 
 pub(super) use duplex::DuplexLink;

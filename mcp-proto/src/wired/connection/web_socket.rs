@@ -3,12 +3,13 @@
 //! (section 7.1.1).
 
 use super::{Connection, ConnectionOutput, ConnectionRole, Due};
-use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Outbound, Peer, RequestHead, ResponseHead, Sent, Shutdown};
+use crate::exchange::{
+    Closed, ExchangeEvent, ExchangeId, NotUpgraded, Outbound, Peer, RequestHead, ResponseHead, Sent, Shutdown,
+};
 use crate::frame::CloseCode;
 use crate::time::Instant;
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use bytes::Bytes;
 
 /// The state of a WebSocket.
@@ -43,9 +44,12 @@ impl Connection {
             self.events.push_back((exchange, ExchangeEvent::Opened(Peer::default())));
             return self.await_sign_of_life();
         }
-        let challenges: Vec<_> = head.headers.all("www-authenticate").map(ToOwned::to_owned).collect();
+        let mut response = NotUpgraded::new(head.status);
+        response.challenges = head.headers.all("www-authenticate").map(ToOwned::to_owned).collect();
+        let mut locations = head.headers.all("location");
+        response.location = locations.next().filter(|_| locations.next().is_none()).map(ToOwned::to_owned);
         self.exchange = None;
-        let why = Closed::NotUpgraded { status: head.status, challenges };
+        let why = Closed::NotUpgraded(Box::new(response));
         self.events.push_back((exchange, ExchangeEvent::Failed { sent: Sent::No, why }));
         self.abort_channel();
     }

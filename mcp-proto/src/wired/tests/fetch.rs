@@ -2,7 +2,7 @@
 //! and what comes back.
 
 use crate::client::{ClientConfig, Event, FetchError, FetchId, FetchRequest, FetchResponse, HttpTarget, Redirects};
-use crate::error::{RedirectRefusal, Refusal};
+use crate::error::Refusal;
 use crate::exchange::*;
 use crate::time::Instant;
 use crate::wired::WiredClient;

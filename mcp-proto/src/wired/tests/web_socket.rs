@@ -1,6 +1,7 @@
 //! WebSockets: both engines joined, and each side against scripted bytes.
 
 mod bare;
+mod redirects;
 mod room;
 
 use super::net::Net;
@@ -391,6 +392,8 @@ struct ClientPeer {
     client: WiredClient,
     now: Instant,
     id: ConnectionId,
+    /// The server of the latest connection.
+    endpoint: Option<Endpoint>,
     closes: Vec<Shutdown>,
     events: Vec<client::Event>,
     written: Vec<u8>,
@@ -400,7 +403,8 @@ impl ClientPeer {
     fn new(config: ClientConfig) -> Self {
         let client = WiredClient::new(Arc::new(config), [4; 32], Instant::ZERO);
         let (closes, events, written) = Default::default();
-        let mut peer = Self { client, now: Instant::ZERO, id: ConnectionId(1), closes, events, written };
+        let (now, id) = (Instant::ZERO, ConnectionId(1));
+        let mut peer = Self { client, now, id, endpoint: None, closes, events, written };
         peer.drain();
         peer.client.handle_io(peer.now, peer.id, IoEvent::Opened(Peer::default()));
         peer.drain();
@@ -409,15 +413,20 @@ impl ClientPeer {
 
     fn accepted() -> Self {
         let mut peer = Self::new(config(Policy::Modern));
-        let head = String::from_utf8(core::mem::take(&mut peer.written)).unwrap();
+        peer.accept();
+        peer
+    }
+
+    /// The server accepts the handshake.
+    fn accept(&mut self) {
+        let head = String::from_utf8(core::mem::take(&mut self.written)).unwrap();
         let accept = accept(&head);
-        peer.read(
+        self.read(
             format!(
                 "HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
             )
             .as_bytes(),
         );
-        peer
     }
 
     fn read(&mut self, bytes: &[u8]) {
@@ -436,7 +445,7 @@ impl ClientPeer {
             match action {
                 Action::Open(id, endpoint) => {
                     assert!(matches!(endpoint, Endpoint::Origin(_)));
-                    self.id = id;
+                    (self.id, self.endpoint) = (id, Some(endpoint));
                 }
                 Action::Write(id, bytes) => {
                     self.written.extend_from_slice(&bytes);

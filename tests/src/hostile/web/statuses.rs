@@ -5,7 +5,8 @@ use super::parts::{answered, changed, ends, fails, good, http, let_go, modern, r
 use crate::hostile::rows::{OBEYED, expect, harmless};
 use crate::hostile::{Bench, Row};
 use crate::stub::{EVENTS, Step, Stub, endless, json, say, whole};
-use mcp_proto::error::{RedirectRefusal, StreamEnd};
+use mcp_proto::error::StreamEnd;
+use mcp_proto::exchange::RedirectRefusal;
 use mcp_proto::{CallError, ClientConfig, tools};
 use std::time::Duration;
 

@@ -26,9 +26,9 @@ use super::event::LinkEvent;
 use crate::client::env::Env;
 use crate::client::ids::Purpose;
 use crate::client::{HttpTarget, Timer};
-use crate::error::{CallError, DiagnosticKind, HttpError, RedirectRefusal};
+use crate::error::{CallError, DiagnosticKind, HttpError};
 use crate::exchange::{
-    Closed, Data, ExchangeEvent, ExchangeId, Headers, Reach, RequestHead, ResponseHead, Sent, Start,
+    Closed, Data, ExchangeEvent, ExchangeId, Headers, Reach, RedirectRefusal, RequestHead, ResponseHead, Sent, Start,
 };
 use crate::fetch::Hops;
 use crate::frame::{Media, media_type};

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::client::Redirects;
-use crate::error::RedirectRefusal;
 use crate::exchange::Origin;
+use crate::exchange::RedirectRefusal;
 
 const ALL: Redirects = Redirects::Follow { max: 5 };
 const ELSEWHERE: &str = "https://elsewhere.example/mcp";

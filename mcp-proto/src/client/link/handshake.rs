@@ -1,0 +1,153 @@
+//! The handshake of a WebSocket (RFC 6455 section 4.1): the URL, which redirects change, and the
+//! credentials that a server demands before it opens a connection.
+
+use super::challenge::{Tried, is_challenge};
+use super::event::{LinkEvent, Parked};
+use crate::client::env::Env;
+use crate::client::ids::Purpose;
+use crate::client::phase::HandshakeEvent;
+use crate::client::{ClientConfig, HttpTarget, State, Target, WsTarget, headers};
+use crate::error::{AuthHints, DiagnosticKind};
+use crate::exchange::{Closed, Headers, NotUpgraded, RequestHead, Start};
+use crate::fetch::{Hops, is_redirect};
+use crate::input::{AuthKey, Authorization, Challenge};
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+/// What the responses of a server to the handshake have changed.
+#[derive(Debug, Default)]
+pub(super) struct WsHandshake {
+    /// Where redirects have led. `None` at the URL of the configuration.
+    moved: Option<WsTarget>,
+    /// The URLs that redirected the current handshake.
+    hops: Hops,
+    /// The challenge that waits for the application, and the response that it was in.
+    challenge: Option<(AuthKey, Box<NotUpgraded>)>,
+    /// Number of challenges so far.
+    challenges: u64,
+    /// The latest credentials.
+    credentials: Headers,
+    /// The challenges that were answered since the last connection that opened.
+    tried: Tried,
+}
+
+/// Returns the start of an exchange with this server. To another origin than that of the
+/// configuration goes nothing that belongs to the application.
+pub(super) fn start(config: &ClientConfig, configured: &WsTarget, handshake: Option<&WsHandshake>) -> Start {
+    let target = handshake.and_then(|handshake| handshake.moved.as_ref()).unwrap_or(configured);
+    let mut headers = Headers::new().with("Host", target.authority());
+    if target.origin == configured.origin {
+        let none = Headers::new();
+        let credentials = handshake.map_or(&none, |handshake| &handshake.credentials);
+        let own = headers::own(&config.headers).filter(|(name, _)| credentials.get(name).is_none());
+        credentials.iter().chain(own).for_each(|(name, value)| headers.push(name, value));
+    }
+    let head = RequestHead { method: "GET".into(), target: target.path.as_str().into(), headers };
+    Start::WebSocket { origin: target.origin.clone(), head, dialect: config.ws_dialect }
+}
+
+impl WsHandshake {
+    /// The connection is open.
+    pub(super) fn succeeded(&mut self) {
+        (self.tried, self.hops) = (Tried::default(), Hops::default());
+    }
+
+    /// Handles a response that opened no connection. Returns how the negotiation goes on, if it
+    /// does: somewhere else, or with credentials.
+    pub(super) fn refused(&mut self, env: &mut Env, response: &mut Box<NotUpgraded>) -> Option<LinkEvent> {
+        if is_redirect(response.status) {
+            return self.follow(env, response).then_some(LinkEvent::Handshake(HandshakeEvent::Reopen));
+        }
+        let challenges = response.challenges.iter().map(String::as_str);
+        if !self.is_trusted(env) || !is_challenge(env, response.status, challenges, self.tried) {
+            return None;
+        }
+        self.tried.mark(response.status);
+        self.challenges += 1;
+        let key = AuthKey::new(self.challenges);
+        let hints = AuthHints { www_authenticate: response.challenges.clone(), auth_server: None };
+        let challenge = Challenge::new(response.status, hints);
+        let purpose = if env.state() == State::Probing { Purpose::Discover } else { Purpose::Initialize };
+        self.challenge = Some((key, response.clone()));
+        Some(LinkEvent::Parked(Parked::Request(purpose), Some((key, challenge, Vec::new()))))
+    }
+
+    /// Moves to where a response redirects the handshake. Returns false, and notes the reason in
+    /// the response, if the client does not go there.
+    fn follow(&mut self, env: &mut Env, response: &mut NotUpgraded) -> bool {
+        let current = match (&self.moved, &env.config.target) {
+            (Some(target), _) | (None, Target::Ws(target)) => target,
+            (None, _) => return false,
+        };
+        let Some(current) = as_http(current) else { return false };
+        let mut fields = Headers::new();
+        if let Some(location) = &response.location {
+            fields.push("Location", with_http_scheme(location));
+        }
+        match self.hops.follow(env.config.redirects, ("GET", &current), (response.status, &fields)) {
+            Ok(next) => {
+                let detail = format!("{} from {} to {}", response.status, current.url(), next.url());
+                env.diagnose(DiagnosticKind::Redirected, detail);
+                let url = next.url();
+                self.moved = WsTarget::from_parts(next.origin, next.path, url);
+                true
+            }
+            Err(why) => {
+                response.redirect = Some(why);
+                false
+            }
+        }
+    }
+
+    /// Handles the end of a connection that could not be opened. Returns how the negotiation goes
+    /// on, if it does: at the URL of the configuration, if a connection was open where redirects
+    /// led.
+    pub(super) fn unreached(&mut self) -> Option<LinkEvent> {
+        let was_open = self.hops.is_empty();
+        (was_open && self.moved.take().is_some()).then_some(LinkEvent::Handshake(HandshakeEvent::Reopen))
+    }
+
+    /// Returns whether the current URL has the origin of the configuration.
+    fn is_trusted(&self, env: &Env) -> bool {
+        match (&self.moved, &env.config.target) {
+            (Some(moved), Target::Ws(configured)) => moved.origin == configured.origin,
+            _ => true,
+        }
+    }
+
+    /// Handles the answer of the application to a challenge. Returns how the negotiation goes on.
+    /// `None` if the challenge is not open.
+    pub(super) fn authorize(&mut self, key: AuthKey, with: Authorization) -> Option<Result<LinkEvent, Closed>> {
+        let (_, response) = self.challenge.take_if(|(open, _)| *open == key)?;
+        Some(match with {
+            Authorization::Headers(given) => {
+                let fields = headers::own(&given);
+                self.credentials = fields.fold(Headers::new(), |all, (name, value)| all.with(name, value));
+                Ok(LinkEvent::Handshake(HandshakeEvent::Reopen))
+            }
+            Authorization::Refuse => Err(Closed::NotUpgraded(response)),
+        })
+    }
+
+    /// Returns whether the connection waits for credentials, and every call with it.
+    pub(super) fn waits_for_credentials(&self) -> bool {
+        self.challenge.is_some()
+    }
+}
+
+/// Returns the URL of the HTTP request that the handshake is (RFC 6455 section 3).
+fn as_http(target: &WsTarget) -> Option<HttpTarget> {
+    HttpTarget::from_parts(target.origin.clone(), target.path.clone(), String::new())
+}
+
+/// Returns the target of a redirect with the scheme of HTTP: servers name either.
+fn with_http_scheme(location: &str) -> String {
+    let location = location.trim();
+    match location.split_once(':') {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("ws") => format!("http:{rest}"),
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("wss") => format!("https:{rest}"),
+        _ => location.to_string(),
+    }
+}

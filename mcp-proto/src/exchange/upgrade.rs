@@ -1,0 +1,96 @@
+//! The handshake of a WebSocket that was answered by something else (RFC 6455 section 4.1), and why
+//! a redirect was not followed.
+
+use crate::peer_text::Visible;
+use crate::redact::Url;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// The response of a server to the handshake of a WebSocket, if it is not `101 Switching Protocols`.
+/// Its `Display` has [escapes](crate::error#text-of-a-peer).
+#[derive(Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct NotUpgraded {
+    /// The status.
+    pub status: u16,
+    /// The `WWW-Authenticate` fields.
+    pub challenges: Vec<String>,
+    /// The target of a redirect, as sent. `None` without a `Location` field, or with several.
+    pub location: Option<String>,
+    /// Why the client did not follow the redirect. The engine adds it.
+    pub redirect: Option<RedirectRefusal>,
+}
+
+impl NotUpgraded {
+    /// Creates one with a status and nothing else.
+    pub const fn new(status: u16) -> Self {
+        Self { status, challenges: Vec::new(), location: None, redirect: None }
+    }
+}
+
+impl fmt::Debug for NotUpgraded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NotUpgraded")
+            .field("status", &self.status)
+            .field("challenges", &self.challenges)
+            .field("location", &self.location.as_deref().map(Url))
+            .field("redirect", &self.redirect)
+            .finish()
+    }
+}
+
+impl fmt::Display for NotUpgraded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HTTP {} in place of a websocket", self.status)?;
+        let Some(why) = self.redirect else { return Ok(()) };
+        f.write_str(" [redirected")?;
+        if let Some(location) = &self.location {
+            write!(f, " to {}", Visible(location))?;
+        }
+        write!(f, ", not followed: {why}]")
+    }
+}
+
+/// Why a client did not follow a redirect (RFC 9110 section 15.4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub enum RedirectRefusal {
+    /// It follows none: [`Redirects::None`](crate::client::Redirects::None).
+    Off,
+    /// The response has no `Location`, or several, or one that is no `http:` or `https:` URL
+    /// without a user.
+    Location,
+    /// It would turn a POST or a DELETE into a GET.
+    Method,
+    /// It leads from `https:` to `http:`.
+    Insecure,
+    /// It leads to another origin, and the client follows only redirects within one:
+    /// [`Redirects::SameOrigin`](crate::client::Redirects::SameOrigin).
+    Origin,
+    /// The request has already been at that URL.
+    Loop,
+    /// It is one more than the maximum.
+    TooMany,
+    /// The rest of a stream is only at the server that began it.
+    Stream,
+}
+
+impl fmt::Display for RedirectRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Off => "redirects are off",
+            Self::Location => "the location is not one http: or https: URL",
+            Self::Method => "this status would change the method",
+            Self::Insecure => "it leads from https: to http:; the server does not know that it is behind TLS",
+            Self::Origin => "it leads to another origin",
+            Self::Loop => "it leads back to where the request has been",
+            Self::TooMany => "too many redirects in a row",
+            Self::Stream => "a stream continues only at its server",
+        })
+    }
+}
+
+impl core::error::Error for RedirectRefusal {}
