@@ -1,10 +1,9 @@
 //! Requests with a content coding that hold more than they seem to, or not what they claim.
 
 use super::ask::Ask;
-use super::parts::{closes, each, keeps, met, met_with, row};
+use super::parts::{closes, each, keeps, large_row, met, met_with, row};
 use crate::hostile::Row;
 use crate::hostile::coding::{bomb, gzip, nothing};
-use crate::hostile::rows::{DRIVERS, row_on};
 use flate2::Compression;
 use flate2::write::{DeflateEncoder, ZlibEncoder};
 use std::io::Write;
@@ -22,8 +21,7 @@ pub(super) const ROWS: &[Row] = &[
     }),
     row("asks with a coded bomb", |b| met(b, coded("gzip", bomb("", " ", 1024)), &closes(&[413]))),
     row("asks with a coded bomb of arrays", |b| met(b, coded("gzip", bomb("", "[", 1024)), &closes(&[413]))),
-    // The text of 4 MiB exists in several forms, in the heap of one thread or of several.
-    row_on("asks with a coded body of just the limit", DRIVERS, 64, |b| {
+    large_row("asks with a coded body of just the limit", |b| {
         let text = Ask::mark().content();
         let padded = [text.clone(), vec![b' '; (4 << 20) - text.len()]].concat();
         met(b, coded("gzip", gzip(&padded)), &keeps(&[200]))?;

@@ -21,6 +21,12 @@ pub(super) const fn row(name: &'static str, run: fn(&Bench) -> Result<String, St
     row_on(name, DRIVERS, FLAT, run)
 }
 
+/// A row for every driver, with a message of about 4 MiB. It exists in several forms, in the heap
+/// of one thread or of several.
+pub(super) const fn large_row(name: &'static str, run: fn(&Bench) -> Result<String, String>) -> Row {
+    row_on(name, DRIVERS, FLAT + 24, run)
+}
+
 /// The required response.
 #[derive(Clone, Debug)]
 pub(super) struct Gets {
