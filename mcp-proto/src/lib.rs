@@ -94,6 +94,7 @@
 //! | [`call`], [`model`] | calls as values, and the typed protocol |
 //! | [`input`] | every input of an engine, as one enum |
 //! | [`client`], [`server`] | the engines (seam B) |
+//! | [`supervise`] | several servers, kept connected |
 //! | [`wired`] | engines with their connections (seam A) |
 //! | `record` | recordings of a client, replayed byte for byte (feature `record`) |
 //! | [`route`] | tools and handlers |
@@ -142,6 +143,7 @@ mod short_map;
 mod short_queue;
 mod short_set;
 pub mod stats;
+pub mod supervise;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod time;

@@ -14,6 +14,7 @@ pub mod client;
 pub mod digest;
 pub mod duplex;
 pub mod fault;
+pub mod fleet;
 pub mod link;
 pub mod net;
 pub mod report;

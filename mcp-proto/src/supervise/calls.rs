@@ -1,0 +1,135 @@
+//! The calls of all servers, from their beginning to their one end.
+
+use super::{Generation, ServerId};
+use crate::time::Instant;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use core::time::Duration;
+
+/// A call of a [`Supervisor`](super::Supervisor).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
+pub struct Ticket(pub u64);
+
+/// How a call is to be made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct CallPlan {
+    /// What the call does.
+    pub kind: CallKind,
+    /// Maximum time for the call, from now on: for the connection, for its request and for a second
+    /// one. `None` is no limit. Default 30 s.
+    pub timeout: Option<Duration>,
+}
+
+impl CallPlan {
+    /// Creates a plan with the defaults.
+    pub const fn new(kind: CallKind) -> Self {
+        Self { kind, timeout: Some(Duration::from_secs(30)) }
+    }
+}
+
+/// What a call does, as far as a second run of it matters.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum CallKind {
+    /// It calls the tool of this name. See [`RetryTool`](super::RetryTool).
+    Tool(String),
+    /// It changes nothing: a list, a resource, a prompt, a completion. It runs again after each end
+    /// of its connection, once.
+    Read,
+    /// It may change something. It runs again only if the server cannot have received it.
+    Other,
+}
+
+/// What becomes of a call that ran.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum CallVerdict {
+    /// Its result, or its error, is that of the call.
+    Final,
+    /// It runs once more: [`Output::Run`](super::Output::Run) or
+    /// [`Output::Refuse`](super::Output::Refuse) follows.
+    Again,
+    /// The call has ended before, or is not known. This was not its result.
+    Ignore,
+}
+
+/// The calls that have not ended.
+#[derive(Debug)]
+pub(super) struct Calls {
+    calls: BTreeMap<Ticket, Call>,
+    last: u64,
+}
+
+#[derive(Debug)]
+struct Call {
+    server: ServerId,
+    plan: CallPlan,
+    deadline: Option<Instant>,
+    /// The client on which it runs. `None` while it waits.
+    on: Option<Generation>,
+    /// Whether it has run before.
+    again: bool,
+}
+
+impl Calls {
+    pub(super) const fn new() -> Self {
+        Self { calls: BTreeMap::new(), last: 0 }
+    }
+
+    pub(super) fn add(&mut self, server: ServerId, plan: CallPlan, now: Instant) -> Ticket {
+        self.last += 1;
+        let ticket = Ticket(self.last);
+        let deadline = plan.timeout.map(|timeout| now + timeout);
+        self.calls.insert(ticket, Call { server, plan, deadline, on: None, again: false });
+        ticket
+    }
+
+    /// Returns the server and the client of a call, if it runs.
+    pub(super) fn running(&self, ticket: Ticket) -> Option<(ServerId, Generation)> {
+        self.calls.get(&ticket).and_then(|call| Some((call.server, call.on?)))
+    }
+
+    pub(super) fn deadline(&self, ticket: Ticket) -> Option<Instant> {
+        self.calls.get(&ticket).and_then(|call| call.deadline)
+    }
+
+    /// Returns the time that a call had in all, if it waits.
+    pub(super) fn timeout(&self, ticket: Ticket) -> Option<Duration> {
+        self.calls.get(&ticket).filter(|call| call.on.is_none()).and_then(|call| call.plan.timeout)
+    }
+
+    /// Begins to run a call. Returns its server, the time that is left, and whether it has run
+    /// before.
+    pub(super) fn run(
+        &mut self,
+        ticket: Ticket,
+        on: Generation,
+        now: Instant,
+    ) -> Option<(ServerId, Option<Duration>, bool)> {
+        let call = self.calls.get_mut(&ticket)?;
+        call.on = Some(on);
+        Some((call.server, call.deadline.map(|deadline| deadline.since(now)), call.again))
+    }
+
+    /// Returns whether a call may run a second time, if this rule allows it.
+    pub(super) fn may_repeat(&self, ticket: Ticket, now: Instant, rule: impl Fn(&CallKind) -> bool) -> bool {
+        let call = self.calls.get(&ticket);
+        call.is_some_and(|call| {
+            !call.again && call.deadline.is_none_or(|deadline| now < deadline) && rule(&call.plan.kind)
+        })
+    }
+
+    /// A call is to run a second time.
+    pub(super) fn repeat(&mut self, ticket: Ticket) {
+        if let Some(call) = self.calls.get_mut(&ticket) {
+            (call.on, call.again) = (None, true);
+        }
+    }
+
+    /// Forgets a call. Returns its server, if there was one.
+    pub(super) fn end(&mut self, ticket: Ticket) -> Option<ServerId> {
+        self.calls.remove(&ticket).map(|call| call.server)
+    }
+}

@@ -1,0 +1,48 @@
+//! Which calls run a second time, and which errors of a call end the connection of its server.
+
+use super::{CallKind, RetryTool};
+use crate::error::CallError;
+use crate::exchange::{Closed, Sent};
+use crate::model::tools::Tool;
+
+/// What the error of a call tells about the connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Told {
+    /// Nothing. The server has answered, or the application has ended the call.
+    Nothing,
+    /// The connection ended before the response. The server may have run the call.
+    Lost,
+    /// The client could not reach the server: it has no connection any more.
+    Unreachable,
+}
+
+impl Told {
+    /// Returns what an error tells.
+    pub(super) const fn by(error: &CallError) -> Self {
+        match error {
+            CallError::Closed { why: Closed::Aborted | Closed::Denied(_), .. } => Self::Nothing,
+            CallError::Closed { sent: Sent::No, .. } | CallError::Negotiation(_) => Self::Unreachable,
+            CallError::Closed { .. } | CallError::NoResponse { .. } | CallError::SessionEnded => Self::Lost,
+            _ => Self::Nothing,
+        }
+    }
+
+    /// Returns whether a call may run again after this.
+    pub(super) fn allows(self, kind: &CallKind, retry: RetryTool, tools: &[Tool]) -> bool {
+        let is_safe = || match kind {
+            CallKind::Read => true,
+            CallKind::Tool(name) => tools.iter().find(|tool| tool.name == *name).is_some_and(has_no_second_effect),
+            CallKind::Other => false,
+        };
+        match (self, kind, retry) {
+            (Self::Nothing, _, _) | (_, CallKind::Tool(_), RetryTool::Never) => false,
+            (Self::Unreachable, _, _) | (_, CallKind::Tool(_), RetryTool::Always) => true,
+            (Self::Lost, _, _) => is_safe(),
+        }
+    }
+}
+
+/// Returns whether a second call of the tool has no effect, as its server declares.
+fn has_no_second_effect(tool: &Tool) -> bool {
+    tool.annotations.read_only == Some(true) || tool.annotations.idempotent == Some(true)
+}

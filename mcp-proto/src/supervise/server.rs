@@ -1,0 +1,236 @@
+//! One server: its state, its attempts to connect, and the calls that wait for it.
+
+use super::catalogue::Kept;
+use super::{Cause, Generation, Health, ServerSpec, ServerState, Supervision, Ticket, WhenDown};
+use crate::client::{ClientConfig, Target};
+use crate::seed::Seed;
+use crate::time::Instant;
+use alloc::collections::{BTreeSet, VecDeque};
+use alloc::sync::Arc;
+use core::time::Duration;
+
+/// One server.
+#[derive(Debug)]
+pub(super) struct Server<K> {
+    pub(super) key: K,
+    pub(super) spec: ServerSpec,
+    pub(super) phase: Phase,
+    pub(super) kept: Kept,
+    /// The calls that wait for a connection, in order.
+    pub(super) waiting: BTreeSet<Ticket>,
+    /// Attempts that failed since the server was connected.
+    failures: u32,
+    /// The times of the attempts that count, the oldest first.
+    attempts: VecDeque<Instant>,
+    /// The time before the latest probe, while the server has not recovered.
+    probed_after: Option<Duration>,
+    pub(super) counters: Counters,
+    pub(super) cause: Option<Cause>,
+}
+
+/// The counters of [`Health`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counters {
+    attempts: u64,
+    failures: u64,
+    losses: u64,
+    pub(super) calls: u64,
+    pub(super) retries: u64,
+}
+
+/// What a server does.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Phase {
+    /// Nothing, since nothing has asked for a connection.
+    Idle,
+    /// The attempt begins once the clients before are closed, or at the time of the timer.
+    Blocked {
+        attempt: Attempt,
+    },
+    /// The application resolves the configuration.
+    Resolving {
+        generation: Generation,
+        attempt: Attempt,
+    },
+    /// The client connects.
+    Connecting {
+        generation: Generation,
+        attempt: Attempt,
+    },
+    Ready {
+        generation: Generation,
+        since: Instant,
+    },
+    /// A delay before the next attempt.
+    Waiting {
+        until: Instant,
+    },
+    Down {
+        since: Instant,
+        next: Option<Instant>,
+    },
+}
+
+/// What an attempt to connect is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Attempt {
+    Usual,
+    /// Of a server that is down since this time.
+    Probe {
+        since: Instant,
+    },
+}
+
+/// What follows a failure.
+pub(super) enum Next {
+    /// An attempt with this number, after a delay.
+    Attempt(u32, Duration),
+    /// The server is down, and is probed at this time.
+    Down(Option<Instant>),
+}
+
+impl<K> Server<K> {
+    pub(super) fn new(key: K, spec: ServerSpec) -> Self {
+        let kept = Kept::new(spec.catalogue.clone());
+        Self {
+            key,
+            spec,
+            phase: Phase::Idle,
+            kept,
+            waiting: BTreeSet::new(),
+            failures: 0,
+            attempts: VecDeque::new(),
+            probed_after: None,
+            counters: Counters::default(),
+            cause: None,
+        }
+    }
+
+    /// Returns the client that serves calls now.
+    pub(super) const fn ready(&self) -> Option<Generation> {
+        match self.phase {
+            Phase::Ready { generation, .. } => Some(generation),
+            _ => None,
+        }
+    }
+
+    /// Returns the client that is connected, or will be.
+    pub(super) const fn current(&self) -> Option<Generation> {
+        match self.phase {
+            Phase::Ready { generation, .. }
+            | Phase::Connecting { generation, .. }
+            | Phase::Resolving { generation, .. } => Some(generation),
+            Phase::Idle | Phase::Blocked { .. } | Phase::Waiting { .. } | Phase::Down { .. } => None,
+        }
+    }
+
+    /// Returns since when the server is down, and when it is probed, as calls see it: also while a
+    /// probe runs.
+    pub(super) const fn down(&self, now: Instant) -> Option<(Instant, Option<Instant>)> {
+        match self.phase {
+            Phase::Down { since, next } => Some((since, next)),
+            Phase::Blocked { attempt: Attempt::Probe { since } }
+            | Phase::Resolving { attempt: Attempt::Probe { since }, .. }
+            | Phase::Connecting { attempt: Attempt::Probe { since }, .. } => Some((since, Some(now))),
+            _ => None,
+        }
+    }
+
+    /// Returns whether one more attempt is allowed now.
+    pub(super) fn may_attempt(&mut self, now: Instant, policy: &Supervision) -> bool {
+        while self.attempts.front().is_some_and(|at| now.since(*at) >= policy.within) {
+            self.attempts.pop_front();
+        }
+        self.attempts.len() < policy.max_attempts.max(1)
+    }
+
+    /// Counts an attempt that begins now.
+    pub(super) fn count_attempt(&mut self, now: Instant) {
+        self.attempts.push_back(now);
+        self.counters.attempts += 1;
+    }
+
+    /// The client is connected.
+    pub(super) fn connected(&mut self, generation: Generation, now: Instant) {
+        self.phase = Phase::Ready { generation, since: now };
+        self.failures = 0;
+    }
+
+    /// The server is not connected any more, or could not be. Returns what follows.
+    pub(super) fn failed(&mut self, now: Instant, cause: Cause, policy: &Supervision, seed: &mut Seed) -> Next {
+        let down_since = self.down(now).map(|(since, _)| since);
+        match self.phase {
+            Phase::Ready { since, .. } => {
+                self.counters.losses += u64::from(cause != Cause::Requested);
+                if now.since(since) >= policy.within {
+                    // It has recovered: the next time that it is down is the first one.
+                    self.probed_after = None;
+                }
+            }
+            _ => self.counters.failures += 1,
+        }
+        self.cause = Some(cause);
+        self.kept.disconnect();
+        self.failures = self.failures.saturating_add(1);
+        let wait = usize::try_from(self.failures - 1).ok().and_then(|index| policy.waits.get(index));
+        match (wait, down_since) {
+            (Some(wait), None) => {
+                let wait = longer(*wait, policy.jitter, seed);
+                self.phase = Phase::Waiting { until: now + wait };
+                Next::Attempt(self.failures, wait)
+            }
+            (_, since) => self.rest(since.unwrap_or(now), now, policy, seed),
+        }
+    }
+
+    /// The server is down. Returns what follows.
+    pub(super) fn rest(&mut self, since: Instant, now: Instant, policy: &Supervision, seed: &mut Seed) -> Next {
+        let next = match policy.when_down {
+            WhenDown::GiveUp => None,
+            WhenDown::Probe { first, max } => {
+                let after = self.probed_after.map_or(first, |before| before.saturating_mul(2)).min(max);
+                self.probed_after = Some(after);
+                Some(now + longer(after, policy.jitter, seed))
+            }
+        };
+        self.phase = Phase::Down { since, next };
+        Next::Down(next)
+    }
+
+    /// The application asks for an attempt: the delays begin again.
+    pub(super) const fn forgive(&mut self) {
+        self.failures = 0;
+    }
+
+    pub(super) fn health(&self, now: Instant) -> Health {
+        let state = match self.phase {
+            Phase::Idle => ServerState::Idle,
+            Phase::Blocked { .. } => ServerState::Waiting { until: now },
+            Phase::Resolving { generation, attempt } | Phase::Connecting { generation, attempt } => {
+                ServerState::Connecting { generation, probe: attempt != Attempt::Usual }
+            }
+            Phase::Ready { generation, since } => ServerState::Ready { generation, since },
+            Phase::Waiting { until } => ServerState::Waiting { until },
+            Phase::Down { since, next } => ServerState::Down { since, next },
+        };
+        let Counters { attempts, failures, losses, calls, retries } = self.counters;
+        let (cause, waiting) = (self.cause.clone(), self.waiting.len());
+        Health { state, cause, attempts, failures, losses, calls, retries, waiting }
+    }
+}
+
+/// Returns whether two clients with this configuration must not be open at once: the program, or
+/// the one connection, belongs to the client. Over HTTP the calls of the old client end on their
+/// own.
+pub(super) fn is_exclusive(config: &Arc<ClientConfig>) -> bool {
+    !matches!(config.target, Target::Http(_))
+}
+
+/// Returns a delay that is longer by at most a quarter.
+fn longer(wait: Duration, jitter: bool, seed: &mut Seed) -> Duration {
+    let most = u64::try_from(wait.as_millis() / 4).unwrap_or(u64::MAX);
+    if !jitter || most == 0 {
+        return wait;
+    }
+    wait.saturating_add(Duration::from_millis(seed.next_u64() % (most + 1)))
+}

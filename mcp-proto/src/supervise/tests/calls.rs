@@ -1,0 +1,207 @@
+//! Calls: when they run, when they run again, and their one end.
+
+use super::*;
+use crate::model::tools::Tool;
+use crate::rpc::Object;
+
+/// A tool with these hints.
+fn tool(name: &str, read_only: Option<bool>, idempotent: Option<bool>) -> Tool {
+    let schema = Object::new().with("type", "object");
+    let mut annotations = Object::new();
+    for (hint, value) in [("readOnlyHint", read_only), ("idempotentHint", idempotent)] {
+        if let Some(value) = value {
+            annotations = annotations.with(hint, value);
+        }
+    }
+    let tool = Object::new().with("name", name).with("inputSchema", schema).with("annotations", annotations);
+    Tool::read(&tool.into()).unwrap()
+}
+
+/// A server that is connected, with three tools.
+fn with_tools(spec: ServerSpec) -> (Rig, Generation) {
+    let (mut rig, client) = Rig::ready(spec);
+    let tools =
+        [tool("plain", None, Some(false)), tool("reads", Some(true), None), tool("repeats", Some(false), Some(true))];
+    rig.supervisor.loaded(rig.now, client, ListKind::Tools, Some(Listing::Tools(tools.to_vec().into())));
+    rig.take();
+    (rig, client)
+}
+
+// covers: S0-62, R-29
+#[test]
+fn call_runs_a_second_time_only_where_that_is_safe() {
+    let other = CallError::Timeout { after: ms(1), sent: Sent::No, awaited: crate::error::Awaited::Response };
+    let tool = |name: &str| CallKind::Tool(name.into());
+    for (kind, retry, error, expected) in [
+        (tool("plain"), RetryTool::Safe, lost(Sent::No), true),
+        (tool("plain"), RetryTool::Safe, lost(Sent::Maybe), false),
+        (tool("unknown"), RetryTool::Safe, lost(Sent::Maybe), false),
+        (tool("reads"), RetryTool::Safe, lost(Sent::Maybe), true),
+        (tool("repeats"), RetryTool::Safe, lost(Sent::Maybe), true),
+        (tool("reads"), RetryTool::Safe, CallError::SessionEnded, true),
+        (tool("plain"), RetryTool::Safe, CallError::SessionEnded, false),
+        (tool("plain"), RetryTool::Always, lost(Sent::Maybe), true),
+        (tool("plain"), RetryTool::Always, other.clone(), false),
+        (tool("reads"), RetryTool::Never, lost(Sent::No), false),
+        (tool("reads"), RetryTool::Never, lost(Sent::Maybe), false),
+        (CallKind::Read, RetryTool::Never, lost(Sent::Maybe), true),
+        (CallKind::Other, RetryTool::Always, lost(Sent::Maybe), false),
+        (CallKind::Other, RetryTool::Never, lost(Sent::No), true),
+        (CallKind::Read, RetryTool::Always, other, false),
+        (tool("reads"), RetryTool::Always, CallError::Closed { sent: Sent::No, why: Closed::Aborted }, false),
+    ] {
+        let (mut rig, client) = with_tools(ServerSpec { retry, ..program() });
+        let ticket = rig.call(CallPlan::new(kind.clone()));
+        assert_eq!(rig.runs(), [(ticket, client)]);
+        let verdict = rig.finish(ticket, Err(&error));
+        let told = format!("{kind:?} {retry:?} {error}");
+        assert_eq!(verdict, if expected { CallVerdict::Again } else { CallVerdict::Final }, "{told}");
+        rig.end(client);
+        if expected {
+            let (_, next) = rig.next_attempt();
+            rig.up(next);
+            assert_eq!(rig.runs(), [(ticket, next)], "{told}");
+            // Once.
+            assert_eq!(rig.finish(ticket, Err(&lost(Sent::No))), CallVerdict::Final, "{told}");
+        }
+        assert_eq!(rig.finish(ticket, Ok(())), CallVerdict::Ignore, "{told}");
+    }
+}
+
+// covers: S0-62
+#[test]
+fn call_to_a_reconnecting_server_waits_within_its_own_time() {
+    let (mut rig, client) = Rig::ready(program());
+    rig.end(client);
+    let mut short = tool_plan("x");
+    short.timeout = Some(ms(200));
+    let short = rig.call(short);
+    let mut long = tool_plan("x");
+    long.timeout = Some(ms(2000));
+    let long = rig.call(long);
+    let mut endless = tool_plan("x");
+    endless.timeout = None;
+    let endless = rig.call(endless);
+    rig.pass(ms(200));
+    assert_eq!(rig.refused(), [(short, CallRefusal::Timeout { after: ms(200) })]);
+    rig.pass(ms(300));
+    let next = rig.connects();
+    rig.pass(ms(1000));
+    rig.up(next);
+    let runs: Vec<_> = rig.take().into_iter().filter(|output| matches!(output, Output::Run { .. })).collect();
+    let run = |ticket, timeout| Output::Run { ticket, generation: next, timeout };
+    assert_eq!(runs, [run(long, Some(ms(500))), run(endless, None)]);
+    // What runs has its time from the client.
+    rig.pass(ms(10_000));
+    assert_eq!(rig.refused(), []);
+}
+
+// covers: S0-61
+#[test]
+fn calls_that_wait_fail_when_the_server_is_down() {
+    let (mut rig, mut client) = Rig::ready(program());
+    rig.end(client);
+    let ticket = rig.call(tool_plan("x"));
+    for _ in 0..4 {
+        client = rig.next_attempt().1;
+        rig.end(client);
+    }
+    let refused = rig.refused();
+    assert!(
+        matches!(&refused[..], [(of, CallRefusal::Unavailable { next: Some(_), .. })] if *of == ticket),
+        "{refused:?}"
+    );
+    assert_eq!(refused[0].1.to_string(), "the server is down: the peer closed the connection");
+    // Also one that was to run again.
+    assert_eq!(rig.finish(ticket, Err(&lost(Sent::No))), CallVerdict::Ignore);
+}
+
+// covers: S0-62
+#[test]
+fn end_of_a_client_and_the_ends_of_its_calls_come_in_any_order() {
+    for client_first in [true, false] {
+        let (mut rig, client) = with_tools(program());
+        let again = rig.call(tool_plan("reads"));
+        let over = rig.call(tool_plan("plain"));
+        rig.take();
+        if client_first {
+            rig.end(client);
+        }
+        assert_eq!(rig.finish(again, Err(&lost(Sent::Maybe))), CallVerdict::Again, "{client_first}");
+        assert_eq!(rig.finish(over, Err(&lost(Sent::Maybe))), CallVerdict::Final, "{client_first}");
+        rig.end(client);
+        let (wait, next) = rig.next_attempt();
+        assert_eq!(wait, ms(500), "{client_first}");
+        rig.up(next);
+        assert_eq!(rig.runs(), [(again, next)], "{client_first}");
+        assert_eq!(rig.supervisor.health(&"a").unwrap().retries, 1);
+        assert_eq!(rig.finish(again, Ok(())), CallVerdict::Final, "{client_first}");
+    }
+}
+
+// covers: S0-62, R-29
+#[cfg(feature = "http")]
+#[test]
+fn client_over_http_is_closed_when_its_calls_have_ended() {
+    let (mut rig, old) = Rig::ready(web());
+    let (slow, quick) = (rig.call(tool_plan("x")), rig.call(tool_plan("x")));
+    rig.take();
+    // A response that breaks off tells nothing of the others.
+    let broken = rig.call(CallPlan::new(CallKind::Read));
+    rig.take();
+    assert_eq!(rig.finish(broken, Err(&lost(Sent::Maybe))), CallVerdict::Again);
+    assert_eq!(rig.runs(), [(broken, old)]);
+    assert_eq!(rig.finish(broken, Ok(())), CallVerdict::Final);
+    // A server that cannot be reached gets a new client, and the old one keeps its other call.
+    assert_eq!(rig.finish(quick, Err(&lost(Sent::No))), CallVerdict::Again);
+    assert_eq!(rig.closed(), []);
+    let (wait, new) = rig.next_attempt();
+    assert_eq!(wait, ms(500));
+    rig.up(new);
+    assert_eq!(rig.runs(), [(quick, new)]);
+    assert_eq!(rig.finish(slow, Ok(())), CallVerdict::Final);
+    assert_eq!(rig.closed(), [old]);
+    rig.end(old);
+    assert!(matches!(rig.state(), ServerState::Ready { generation, .. } if generation == new));
+}
+
+#[test]
+fn cancelled_call_ends_without_an_output() {
+    let (mut rig, client) = Rig::ready(program());
+    let running = rig.call(tool_plan("x"));
+    rig.end(client);
+    let waiting = rig.call(tool_plan("x"));
+    rig.take();
+    for ticket in [running, waiting] {
+        rig.supervisor.cancel(rig.now, ticket);
+        assert_eq!(rig.finish(ticket, Ok(())), CallVerdict::Ignore);
+    }
+    let (_, next) = rig.next_attempt();
+    rig.up(next);
+    assert_eq!(rig.runs(), []);
+    assert_eq!(rig.supervisor.health(&"a").unwrap().waiting, 0);
+}
+
+#[test]
+fn number_of_waiting_calls_is_limited() {
+    let mut rig = Rig::new(Supervision { max_waiting: 2, ..exact() });
+    rig.supervisor.add(rig.now, "a", program()).unwrap();
+    for _ in 0..2 {
+        rig.call(tool_plan("x"));
+    }
+    assert_eq!(rig.supervisor.call(rig.now, &"a", tool_plan("x")), Err(CallRefusal::Full));
+    assert_eq!(rig.supervisor.call(rig.now, &"b", tool_plan("x")), Err(CallRefusal::Unknown));
+    assert_eq!(rig.supervisor.add(rig.now, "a", program()).unwrap_err().to_string(), "another server has this key");
+}
+
+#[test]
+fn calls_of_a_removed_server_end() {
+    let (mut rig, client) = Rig::ready(program());
+    let running = rig.call(tool_plan("x"));
+    rig.take();
+    assert!(rig.supervisor.remove(rig.now, &"a") && !rig.supervisor.remove(rig.now, &"a"));
+    assert_eq!(rig.take(), [Output::Refuse { ticket: running, why: CallRefusal::Removed }, Output::Close(client)]);
+    assert_eq!(rig.supervisor.health(&"a"), None);
+    rig.end(client);
+    assert_eq!((rig.take(), rig.supervisor.poll_timeout()), (vec![], None));
+}

@@ -1,0 +1,183 @@
+//! The supervisor, with clients that a test reports.
+
+mod calls;
+mod lists;
+mod reconnecting;
+
+use super::*;
+use crate::client::ClientConfig;
+use crate::exchange::{Closed, Program, Sent};
+use crate::model::capabilities::{ListCapability, ResourcesCapability};
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+/// A supervisor, and what it has put out.
+struct Rig {
+    supervisor: Supervisor<&'static str>,
+    now: Instant,
+    outputs: Vec<Output<&'static str>>,
+}
+
+/// Delays to the letter.
+fn exact() -> Supervision {
+    Supervision { jitter: false, ..Supervision::default() }
+}
+
+fn program() -> ServerSpec {
+    ServerSpec::new(ClientConfig::program(Program::new("server")))
+}
+
+#[cfg(feature = "http")]
+fn web() -> ServerSpec {
+    ServerSpec::new(ClientConfig::url("http://localhost/mcp").unwrap())
+}
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn exited() -> Termination {
+    Termination::Closed(Closed::Eof)
+}
+
+fn lost(sent: Sent) -> CallError {
+    CallError::Closed { sent, why: Closed::Eof }
+}
+
+fn tool_plan(name: &str) -> CallPlan {
+    CallPlan::new(CallKind::Tool(name.into()))
+}
+
+/// The capabilities of a server with every list.
+fn everything() -> ServerCapabilities {
+    ServerCapabilities {
+        tools: Some(ListCapability::default()),
+        prompts: Some(ListCapability::default()),
+        resources: Some(ResourcesCapability::default()),
+        ..ServerCapabilities::default()
+    }
+}
+
+impl Rig {
+    fn new(policy: Supervision) -> Self {
+        Self { supervisor: Supervisor::new(policy, [3; 32]), now: Instant::ZERO, outputs: Vec::new() }
+    }
+
+    /// A supervisor with one server `a` that is connected, and its client.
+    fn ready(spec: ServerSpec) -> (Self, Generation) {
+        let mut rig = Self::new(exact());
+        rig.supervisor.add(rig.now, "a", spec).unwrap();
+        let client = rig.connects();
+        rig.up(client);
+        rig.take();
+        (rig, client)
+    }
+
+    fn drain(&mut self) {
+        self.outputs.extend(core::iter::from_fn(|| self.supervisor.poll_output()));
+    }
+
+    fn take(&mut self) -> Vec<Output<&'static str>> {
+        self.drain();
+        core::mem::take(&mut self.outputs)
+    }
+
+    /// Takes the outputs, which start one client, and returns it.
+    fn connects(&mut self) -> Generation {
+        let found: Vec<_> = self.started();
+        assert_eq!(found.len(), 1, "{found:?}");
+        found[0]
+    }
+
+    /// Takes the outputs, and returns the clients that they start.
+    fn started(&mut self) -> Vec<Generation> {
+        let connected = |output| match output {
+            Output::Connect { generation, .. } => Some(generation),
+            _ => None,
+        };
+        self.take().into_iter().filter_map(connected).collect()
+    }
+
+    /// Takes the outputs, and returns the clients that they close.
+    fn closed(&mut self) -> Vec<Generation> {
+        let closed = |output| match output {
+            Output::Close(generation) => Some(generation),
+            _ => None,
+        };
+        self.take().into_iter().filter_map(closed).collect()
+    }
+
+    /// Takes the outputs, and returns the calls that they run, with their clients.
+    fn runs(&mut self) -> Vec<(Ticket, Generation)> {
+        let ran = |output| match output {
+            Output::Run { ticket, generation, .. } => Some((ticket, generation)),
+            _ => None,
+        };
+        self.take().into_iter().filter_map(ran).collect()
+    }
+
+    /// Takes the outputs, and returns the calls that they refuse.
+    fn refused(&mut self) -> Vec<(Ticket, CallRefusal)> {
+        let refused = |output| match output {
+            Output::Refuse { ticket, why } => Some((ticket, why)),
+            _ => None,
+        };
+        self.take().into_iter().filter_map(refused).collect()
+    }
+
+    fn up(&mut self, client: Generation) {
+        self.supervisor.ready(self.now, client, &everything());
+        self.drain();
+    }
+
+    fn end(&mut self, client: Generation) {
+        self.supervisor.ended(self.now, client, exited());
+        self.drain();
+    }
+
+    fn call(&mut self, plan: CallPlan) -> Ticket {
+        let ticket = self.supervisor.call(self.now, &"a", plan).unwrap();
+        self.drain();
+        ticket
+    }
+
+    fn finish(&mut self, ticket: Ticket, outcome: Result<(), &CallError>) -> CallVerdict {
+        let verdict = self.supervisor.finished(self.now, ticket, outcome);
+        self.drain();
+        verdict
+    }
+
+    /// Lets this time pass. Every timer fires at its time.
+    fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        while let Some(at) = self.supervisor.poll_timeout().filter(|at| *at <= end) {
+            self.now = self.now.max(at);
+            self.supervisor.handle_timeout(self.now);
+            self.drain();
+        }
+        self.now = end;
+        self.supervisor.handle_timeout(self.now);
+        self.drain();
+    }
+
+    /// Lets time pass up to the next attempt to connect. Returns the time and the client.
+    fn next_attempt(&mut self) -> (Duration, Generation) {
+        let began = self.now;
+        self.take();
+        loop {
+            let at = self.supervisor.poll_timeout().expect("an attempt follows");
+            self.now = self.now.max(at);
+            self.supervisor.handle_timeout(self.now);
+            if let Some(client) = self.started().first() {
+                return (self.now - began, *client);
+            }
+        }
+    }
+
+    fn state(&self) -> ServerState {
+        self.supervisor.health(&"a").expect("a server").state
+    }
+}

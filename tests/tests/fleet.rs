@@ -1,0 +1,26 @@
+#![forbid(unsafe_code)]
+//! A supervisor of many servers in virtual time. `cargo run --release -p mcp-tests --bin fleet`
+//! runs a day of 200 servers.
+
+use mcp_tests::sim::fleet::Fleet;
+use std::time::Duration;
+
+// covers: S0-61, S0-62, R-29, R-33, B-025, B-084, B-136, B-227
+#[test]
+fn servers_that_die_without_end_leave_nothing_open_or_wrong() {
+    let mut all = mcp_tests::sim::fleet::FleetReport::default();
+    for seed in 0..6 {
+        let fleet = Fleet { servers: 20, deaths: 100, length: Duration::from_secs(600), seed };
+        let report = fleet.run().unwrap_or_else(|why| panic!("{fleet:?}: {why}"));
+        assert_eq!(fleet.run(), Ok(report.clone()), "a seed determines its run");
+        all.attempts += report.attempts;
+        all.deaths += report.deaths;
+        all.downs += report.downs;
+        all.retried += report.retried;
+        all.answered += report.answered;
+        all.loads += report.loads;
+        all.requests += report.requests;
+    }
+    assert!(all.attempts > 4_000 && all.deaths > 1_000 && all.downs > 500, "{all:?}");
+    assert!(all.retried > 300 && all.answered > 50_000 && all.loads > 2_000 && all.requests > 500, "{all:?}");
+}
