@@ -7,8 +7,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// The response of a server to the handshake of a WebSocket, if it is not `101 Switching Protocols`.
-/// Its `Display` has [escapes](crate::error#text-of-a-peer).
+/// The response of a server to the handshake of a WebSocket, if it is not `101`. Its `Display`
+/// has [escapes](crate::error#text-of-a-peer).
 #[derive(Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]

@@ -28,9 +28,9 @@
 //! let plan = CallPlan::new(CallKind::Tool("search".into()));
 //! let ticket = supervisor.call(Instant::ZERO, &"github", plan).unwrap();
 //! supervisor.ready(Instant::from_millis(300), generation, &Default::default());
-//! assert!(core::iter::from_fn(|| supervisor.poll_output()).any(|output| {
-//!     matches!(output, Output::Run { ticket: of, generation: on, .. } if (of, on) == (ticket, generation))
-//! }));
+//! let outputs: Vec<_> = std::iter::from_fn(|| supervisor.poll_output()).collect();
+//! let runs = |output: &Output<_>| matches!(output, Output::Run { ticket: of, .. } if *of == ticket);
+//! assert!(outputs.iter().any(runs));
 //! ```
 
 mod calls;
@@ -160,9 +160,9 @@ impl<K: Clone + Ord> Supervisor<K> {
     }
 
     /// Gives a server another specification. Its client is closed first, and the catalogue is that
-    /// of the specification. Calls that run end with [`CallRefusal::Replaced`]: no answer of the old
-    /// server is taken for one of the new server. Calls that wait go on waiting. Returns false if
-    /// there is no server of this key.
+    /// of the specification. Calls that run end with [`CallRefusal::Replaced`]: no answer of the
+    /// old server is taken for one of the new server. Calls that wait go on waiting. Returns false
+    /// if there is no server of this key.
     pub fn replace(&mut self, now: Instant, key: &K, spec: ServerSpec) -> bool {
         self.at(now);
         let Some(id) = self.keys.get(key).copied() else { return false };
@@ -421,7 +421,8 @@ impl<K: Clone + Ord> Supervisor<K> {
         self.server(key).map(|server| server.health(self.now))
     }
 
-    /// Returns the lists of a server, as far as they are known. `None` if there is none of this key.
+    /// Returns the lists of a server, as far as they are known. `None` without a server of this
+    /// key.
     pub fn catalogue(&self, key: &K) -> Option<&Catalogue> {
         self.server(key).map(|server| &server.kept.catalogue)
     }

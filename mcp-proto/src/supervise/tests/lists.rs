@@ -42,7 +42,7 @@ fn loaded() -> (Rig, Generation) {
 
 // covers: S0-61
 #[test]
-fn lists_are_loaded_at_each_connection_and_stay_usable_in_between() {
+fn lists_are_loaded_at_each_connection_and_stay_usable() {
     let mut rig = Rig::new(exact());
     rig.supervisor.add(rig.now, "a", program()).unwrap();
     let client = rig.connects();
@@ -123,7 +123,7 @@ fn load_that_fails_is_tried_again_until_the_server_is_lost() {
 
 // covers: S0-61
 #[test]
-fn lists_of_an_earlier_run_are_there_before_the_first_connection() {
+fn lists_of_an_earlier_run_precede_the_first_connection() {
     let mut catalogue = Catalogue::default();
     catalogue.set(prompts(&["kept"]));
     let mut spec = ServerSpec { connect: ConnectWhen::OnDemand, catalogue: catalogue.clone(), ..program() };

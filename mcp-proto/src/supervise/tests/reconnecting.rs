@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 
 // covers: S0-61, R-33, R-32
 #[test]
-fn lost_server_is_connected_again_after_the_delays_of_the_list_and_is_then_down() {
+fn lost_server_is_reconnected_after_delays_and_then_down() {
     let (mut rig, mut client) = Rig::ready(program());
     for (attempt, expected) in [(1, 500), (2, 1000), (3, 2000), (4, 4000)] {
         rig.end(client);
@@ -105,7 +105,7 @@ fn server_is_given_up_if_the_application_wants_that() {
 
 // covers: R-33, B-025
 #[test]
-fn server_that_ends_after_each_start_is_down_after_five_attempts() {
+fn server_that_always_ends_is_down_after_five_attempts() {
     let (mut rig, mut client) = Rig::ready(program());
     let mut attempts = 1;
     loop {
@@ -195,7 +195,7 @@ fn program_is_replaced_only_after_its_end() {
         [Output::Refuse { ticket: running, why: CallRefusal::Replaced }, Output::Close(old)],
         "no second program runs beside the first"
     );
-    // A call that is made now waits for the new server, and the old answer is nobody's.
+    // A call that is made now waits for the new server, and the old answer is ignored.
     let waiting = rig.call(tool_plan("x"));
     assert_eq!(rig.finish(running, Ok(())), CallVerdict::Ignore);
     rig.end(old);
@@ -206,7 +206,7 @@ fn program_is_replaced_only_after_its_end() {
 
 // covers: B-136, B-273
 #[test]
-fn program_whose_end_is_never_reported_is_replaced_after_a_limit() {
+fn program_without_a_reported_end_is_replaced_in_time() {
     let (mut rig, old) = Rig::ready(program());
     assert!(rig.supervisor.replace(rig.now, &"a", program()));
     assert_eq!(rig.closed(), [old]);

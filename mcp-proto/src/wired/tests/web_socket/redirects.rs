@@ -82,7 +82,7 @@ fn handshake_follows_redirects_within_its_origin() {
 
 // covers: WS-C-010, REDIR-C-003, REDIR-C-006, REDIR-C-007
 #[test]
-fn redirect_of_a_handshake_that_is_not_followed_is_an_error_with_its_reason() {
+fn handshake_that_is_not_redirected_fails_with_its_reason() {
     for (redirects, fields, reason) in [
         (Redirects::None, "Location: /mcp/\r\n", " to /mcp/, not followed: redirects are off"),
         (Redirects::default(), "Location: ws://b/\r\n", " to ws://b/, not followed: it leads to another origin"),
@@ -134,7 +134,7 @@ fn nothing_of_the_application_goes_to_another_origin() {
 
 // covers: WS-C-010
 #[test]
-fn url_of_the_configuration_is_tried_again_if_the_redirected_one_is_gone() {
+fn configured_url_is_tried_again_if_the_other_is_gone() {
     let mut config = config(Policy::Auto);
     config.redirects = ALL;
     let mut peer = ClientPeer::new(config);
