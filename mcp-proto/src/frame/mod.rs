@@ -1,7 +1,8 @@
 //! Codecs: bytes to inbound parts, and outbound parts to bytes. No clock, no exchange, no engine.
 //!
 //! [`Conn`] is the codec of a connection. An application with its own HTTP stack needs only
-//! [`BodyDecoder`], [`encode_event`] and [`encode_comment`].
+//! [`BodyDecoder`], [`encode_event`] and [`encode_comment`]; one that makes a single request needs
+//! only [`one_shot`].
 
 mod body;
 mod coding;
@@ -9,6 +10,7 @@ mod conn;
 mod http1;
 mod input;
 mod line;
+mod one_shot;
 mod sse;
 mod ws;
 
@@ -19,6 +21,7 @@ pub use body::BodyDecoder;
 pub(crate) use body::{Media, media_of, media_type};
 pub use conn::{Conn, Kind};
 pub(crate) use http1::ConnectCodec;
+pub use one_shot::one_shot;
 pub use sse::{encode_comment, encode_event};
 pub(crate) use ws::handshake::{Accepted, Upgrade, check_request, refusal_fields};
 pub(crate) use ws::{CloseCode, WsSupport};

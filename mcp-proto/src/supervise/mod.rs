@@ -29,7 +29,8 @@
 //! let ticket = supervisor.call(Instant::ZERO, &"github", plan).unwrap();
 //! supervisor.ready(Instant::from_millis(300), generation, &Default::default());
 //! let outputs: Vec<_> = std::iter::from_fn(|| supervisor.poll_output()).collect();
-//! let runs = |output: &Output<_>| matches!(output, Output::Run { ticket: of, .. } if *of == ticket);
+//! let runs =
+//!     |output: &Output<_>| matches!(output, Output::Run { ticket: of, .. } if *of == ticket);
 //! assert!(outputs.iter().any(runs));
 //! ```
 
@@ -37,6 +38,7 @@ mod calls;
 mod catalogue;
 mod clients;
 mod connecting;
+mod names;
 mod report;
 mod retry;
 mod server;
@@ -48,6 +50,7 @@ mod tests;
 pub use calls::{CallKind, CallPlan, CallVerdict, Ticket};
 pub use catalogue::{Catalogue, Freshness, ListKind, Listing, Lists};
 pub use clients::Generation;
+pub use names::{NameRules, NamedTool, Prefix, ToolNames};
 pub use report::{CallRefusal, Cause, Event, Health, Output, ServerState};
 pub use spec::{ConnectWhen, RetryTool, ServerSpec, Supervision, WhenDown};
 
@@ -425,6 +428,18 @@ impl<K: Clone + Ord> Supervisor<K> {
     /// key.
     pub fn catalogue(&self, key: &K) -> Option<&Catalogue> {
         self.server(key).map(|server| &server.kept.catalogue)
+    }
+
+    /// Returns the tools of all servers, under names for a language model.
+    pub fn tool_names(&self, rules: NameRules, prefix: Prefix) -> ToolNames<K>
+    where
+        K: AsRef<str>,
+    {
+        let tools = self.keys.iter().flat_map(|(key, id)| {
+            let tools = self.servers.get(id).and_then(|server| server.kept.catalogue.tools.as_deref());
+            tools.unwrap_or_default().iter().map(move |tool| (key.clone(), tool.name.clone()))
+        });
+        ToolNames::new(tools, rules, prefix, |_, _| None)
     }
 
     /// Returns how far a list of a server can be relied on.

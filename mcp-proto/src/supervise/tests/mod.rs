@@ -2,6 +2,7 @@
 
 mod calls;
 mod lists;
+mod names;
 mod reconnecting;
 
 use super::*;

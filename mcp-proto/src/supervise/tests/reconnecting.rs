@@ -108,14 +108,11 @@ fn server_is_given_up_if_the_application_wants_that() {
 fn server_that_always_ends_is_down_after_five_attempts() {
     let (mut rig, mut client) = Rig::ready(program());
     let mut attempts = 1;
-    loop {
+    while attempts < 20 {
         rig.end(client);
-        if matches!(rig.state(), ServerState::Down { .. }) {
-            break;
-        }
-        // The sixth attempt would be within the 30 s.
         let at = rig.supervisor.poll_timeout().unwrap();
         rig.pass(at - rig.now);
+        // The sixth attempt would be within the 30 s.
         let Some(next) = rig.started().first().copied() else { break };
         attempts += 1;
         client = next;

@@ -1,0 +1,99 @@
+//! Names for the tools of several servers.
+
+use super::*;
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+use proptest::prelude::*;
+
+type Pairs<'a> = &'a [(&'a str, &'a str)];
+
+fn named(tools: Pairs<'_>, rules: NameRules, prefix: Prefix) -> Vec<String> {
+    let tools = tools.iter().map(|(server, tool)| (*server, String::from(*tool)));
+    let names = ToolNames::new(tools, rules, prefix, |_, _| None);
+    names.iter().map(|tool| tool.name.clone()).collect()
+}
+
+// covers: TOOL-C-012, TOOL-C-013
+#[test]
+fn tools_of_two_servers_have_different_names() {
+    let tools = [("github", "search"), ("files", "search"), ("files", "read")];
+    assert_eq!(named(&tools, NameRules::COMMON, Prefix::Always), ["github__search", "files__search", "files__read"]);
+    assert_eq!(named(&tools, NameRules::COMMON, Prefix::Colliding), ["github__search", "files__search", "read"]);
+    let names = ToolNames::new(
+        tools.map(|(server, tool)| (server, String::from(tool))),
+        NameRules::COMMON,
+        Prefix::Always,
+        |_, _| None,
+    );
+    let found = names.find("files__search").unwrap();
+    assert_eq!((found.server, &*found.tool), ("files", "search"));
+    assert_eq!(names.find("search"), None);
+}
+
+// covers: TOOL-C-012
+#[test]
+fn names_are_legal_for_each_provider() {
+    let tools = [("my server", "größe.de"), ("1st", "a:b"), ("", "")];
+    assert_eq!(named(&tools, NameRules::COMMON, Prefix::Always), ["my_server__gr__e_de", "_1st__a_b", "__"]);
+    assert_eq!(named(&tools, NameRules::GEMINI, Prefix::Always), ["my_server__gr__e.de", "_1st__a:b", "__"]);
+    assert_eq!(named(&tools, NameRules::OPENAI, Prefix::Always)[1], "1st__a_b");
+    let long = "t".repeat(200);
+    for rules in [NameRules::COMMON, NameRules::OPENAI, NameRules::ANTHROPIC, NameRules::GEMINI] {
+        let names = named(&[("s", &long), ("s2", &long)], rules, Prefix::Always);
+        assert!(names.iter().all(|name| name.len() == rules.max_len && rules.is_legal(name)), "{names:?}");
+        assert_ne!(names[0], names[1]);
+    }
+}
+
+// covers: TOOL-C-012, TOOL-C-013
+#[test]
+fn no_tool_can_take_the_name_of_another_one() {
+    // The tool of a bad server looks like one of the good server.
+    let names = named(&[("a", "b__c"), ("a__b", "c"), ("d", "e")], NameRules::COMMON, Prefix::Always);
+    assert!(names[0].starts_with("a__b__c_") && names[1].starts_with("a__b__c_") && names[0] != names[1], "{names:?}");
+    // The name with digits can be known before, and taken.
+    let again = named(&[("a", "b__c"), ("a__b", "c"), ("", &names[0][2..])], NameRules::COMMON, Prefix::Always);
+    assert_eq!(again.iter().collect::<BTreeSet<_>>().len(), 3, "{again:?}");
+    // The order does not matter.
+    let turned = named(&[("d", "e"), ("a__b", "c"), ("a", "b__c")], NameRules::COMMON, Prefix::Always);
+    assert_eq!([&turned[2], &turned[1], &turned[0]], [&names[0], &names[1], &names[2]]);
+    // A tool that one server lists twice.
+    let twice = named(&[("a", "x"), ("a", "x")], NameRules::COMMON, Prefix::Colliding);
+    assert_ne!(twice[0], twice[1]);
+}
+
+// covers: TOOL-C-012
+#[test]
+fn application_may_decide_on_a_name() {
+    let tools = ["one", "two", "three", "four"].map(|tool| ("a", String::from(tool)));
+    let names = ToolNames::new(tools, NameRules::COMMON, Prefix::Always, |_, tool| match tool {
+        "one" => Some("first".into()),
+        "two" => Some("not legal".into()),
+        "three" => Some("a__four".into()),
+        _ => None,
+    });
+    let names: Vec<_> = names.iter().map(|tool| tool.name.clone()).collect();
+    assert_eq!(names[..2], ["first", "a__two"]);
+    assert!(names[2].starts_with("a__three_") && names[3].starts_with("a__four_"), "{names:?}");
+}
+
+proptest! {
+    // covers: TOOL-C-012
+    #[test]
+    fn names_of_any_tools_are_legal_and_different(
+        tools in proptest::collection::vec(("[ab_]{0,3}", "[ab_é.]{0,4}|a{60,70}"), 0..20),
+        decided in proptest::collection::vec(proptest::option::of("[ab_]{0,4}"), 20),
+        colliding in any::<bool>(),
+    ) {
+        let prefix = if colliding { Prefix::Colliding } else { Prefix::Always };
+        let mut decided = decided.into_iter();
+        let names = ToolNames::new(tools.clone(), NameRules::COMMON, prefix, |_, _| decided.next().flatten());
+        let all: BTreeSet<_> = names.iter().map(|tool| tool.name.clone()).collect();
+        prop_assert_eq!(all.len(), tools.len());
+        for (tool, given) in names.iter().zip(&tools) {
+            prop_assert!(NameRules::COMMON.is_legal(&tool.name), "{}", tool.name);
+            prop_assert_eq!((&tool.server, &tool.tool), (&given.0, &given.1));
+            prop_assert_eq!(names.find(&tool.name), Some(tool));
+        }
+    }
+}
