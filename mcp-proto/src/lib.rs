@@ -95,6 +95,7 @@
 //! | [`input`] | every input of an engine, as one enum |
 //! | [`client`], [`server`] | the engines (seam B) |
 //! | [`supervise`] | several servers, kept connected |
+//! | [`config_file`] | configuration files of other clients, which list servers |
 //! | [`wired`] | engines with their connections (seam A) |
 //! | `record` | recordings of a client, replayed byte for byte (feature `record`) |
 //! | [`route`] | tools and handlers |
@@ -118,6 +119,7 @@ extern crate alloc;
 pub mod adapter;
 pub mod call;
 pub mod client;
+pub mod config_file;
 pub mod error;
 mod event_queue;
 pub mod exchange;

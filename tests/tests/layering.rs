@@ -6,7 +6,7 @@ use mcp_tests::sources::{Line, Source, below, has_word};
 use std::collections::BTreeSet;
 
 /// The modules of the core, each using only those before it.
-const ORDER: [&str; 32] = [
+const ORDER: [&str; 33] = [
     "time",
     "short_map",
     "short_queue",
@@ -31,6 +31,7 @@ const ORDER: [&str; 32] = [
     "model",
     "input",
     "client",
+    "config_file",
     "supervise",
     "server",
     "wired",

@@ -3,6 +3,7 @@
 //! the kept corpus.
 
 pub mod client;
+pub mod config_file;
 pub mod envelope;
 pub mod http;
 pub mod http_client;
@@ -21,8 +22,9 @@ pub mod web_socket_model;
 pub type Check = fn(&[u8]);
 
 /// The targets by the names of their folders in `fuzz/corpus`.
-pub const TARGETS: [(&str, Check); 11] = [
+pub const TARGETS: [(&str, Check); 12] = [
     ("client", client::check),
+    ("config_file", config_file::check),
     ("envelope", envelope::check),
     ("http", http::check),
     ("http_client", http_client::check),
