@@ -135,7 +135,7 @@ impl ServerEntry {
     ) -> Result<Vec<(String, Option<String>)>, ConfigError> {
         let name = self.program_text(path, lookup)?;
         let Some(text) = lookup(Variable::EnvFile(&name)) else {
-            return Err(self.fault(path, ConfigErrorKind::UnknownVariable(name)));
+            return Err(self.fault(path, ConfigErrorKind::EnvFileMissing));
         };
         let variables = env_file::parse(&text)
             .map_err(|(line, fault)| self.fault(path, ConfigErrorKind::EnvFile { line, fault }))?;

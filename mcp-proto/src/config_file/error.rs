@@ -103,6 +103,8 @@ pub enum ConfigErrorKind {
     BadVariable,
     /// The look-up returned no value for this variable.
     UnknownVariable(String),
+    /// The look-up returned no content for the file of variables.
+    EnvFileMissing,
     /// A line of the file of variables cannot be read.
     EnvFile {
         /// The line in that file, from 1.
@@ -186,6 +188,7 @@ impl fmt::Display for ConfigErrorKind {
             Self::UnknownVariable(name) => {
                 write!(f, "the variable `{}` has no value", Visible(beginning(name, SHOWN_KEY)))
             }
+            Self::EnvFileMissing => f.write_str("this file of variables was not found"),
             Self::EnvFile { line, fault } => write!(f, "line {line} of this file: {fault}"),
             Self::Unconfirmed => f.write_str("the server comes from a project: it needs a confirmation"),
         }

@@ -80,8 +80,8 @@
 //! [`ConfigFile::parse_as`]. Cline also writes `mcpServers`, with a `timeout` in seconds.
 //! Differences from the clients:
 //!
-//! * A variable without value and default is an error, and not empty (opencode, Windsurf) or left as
-//!   it is (Claude Code, Gemini CLI). A look-up may return an empty text.
+//! * A variable without value and default is an error, and not empty (opencode, Windsurf) or left
+//!   as it is (Claude Code, Gemini CLI). A look-up may return an empty text.
 //! * An opencode `timeout` holds for all requests. Claude Code ignores a `timeout` below 1000; here
 //!   it is as short as it says.
 //! * Gemini CLI prefers `httpUrl`, then `url`, if a server has several addresses; here that is an

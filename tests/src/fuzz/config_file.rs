@@ -8,8 +8,8 @@ const SECRET: &str = "t0ps3cret-of-the-look-up";
 /// The first byte selects a dialect, or none. The others are the file.
 ///
 /// A file is parsed or refused. Each error has a position inside the text. Every name of a server
-/// leads to its server. With values for all variables, a server is converted or refused, a program of
-/// a project is not converted, and no text for people contains a value except the preview.
+/// leads to its server. With values for all variables, a server is converted or refused, a program
+/// of a project is not converted, and no error contains a value.
 ///
 /// # Panics
 /// If not.

@@ -153,7 +153,7 @@ fn values_of_variables_are_checked_too() {
             "url": {"url": "${EMPTY}"},
             "scheme": {"type": "ws", "url": "${WEB}"},
             "field": {"url": "http://h/", "headers": {"A": "${LINES}"}},
-            "file": {"command": "x", "envFile": ".env"},
+            "file": {"command": "x", "envFile": "${WEB}"},
             "lines": {"command": "x", "envFile": "lines"}
         }}"#,
     );
@@ -174,7 +174,7 @@ fn values_of_variables_are_checked_too() {
         "line 6, column 45, mcpServers.scheme.url: the type needs a ws: or wss: URL",
         "line 7, column 60, mcpServers.field.headers.A: the value of the header field A holds a control character or \
          begins or ends with white space",
-        "line 8, column 49, mcpServers.file.envFile: the variable `.env` has no value",
+        "line 8, column 49, mcpServers.file.envFile: this file of variables was not found",
         "line 9, column 50, mcpServers.lines.envFile: line 2 of this file: NAME=value is required",
     ];
     for ((_, server), expected) in file.servers().zip(expected) {
