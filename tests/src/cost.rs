@@ -5,6 +5,7 @@
 pub mod anchors;
 pub mod codec;
 mod held;
+pub mod https;
 pub mod instructions;
 mod kept;
 mod pair;

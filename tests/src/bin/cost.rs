@@ -8,13 +8,15 @@
 //! cost --anchors DIR    prints rows beside a floor and another implementation, whose programs are
 //!                       those of a built copy of the anchors. `--rounds N`, `--secs S`, and
 //!                       `--only TEXT` of the names of setups
+//! cost https            prints a table of calls over HTTPS beside the official Rust SDK, whose
+//!                       program it compiles. `--rounds N` and `--secs S`
 //! ```
 //!
 //! `UPDATE=1` writes the table that is compared.
 #![forbid(unsafe_code)]
 
 use mcp_tests::cost::anchors::{self, Options};
-use mcp_tests::cost::{codec, instructions, programs, raw, resting, syscalls};
+use mcp_tests::cost::{codec, https, instructions, programs, raw, resting, syscalls};
 use mcp_tests::peer::Failure;
 use std::env;
 use std::path::Path;
@@ -34,10 +36,11 @@ fn run() -> Result<bool, Failure> {
         ["instructions"] => return instructions::kept()?.compare(&instructions::rows(&this)?),
         ["syscalls"] => return syscalls::kept().compare(&syscalls::rows(&this)?),
         ["--anchors", anchors, ref rest @ ..] => beside(&this, anchors, rest)?,
+        ["https", ref rest @ ..] => over_https(&this, rest)?,
         // What this program starts of itself.
         ["calls", transport, era, count] => instructions::calls(transport, era, count)?,
         ["answer"] => raw::serve_stdio()?,
-        _ => return Err("cost [codec | instructions | syscalls | --anchors DIR]".into()),
+        _ => return Err("cost [codec | instructions | syscalls | https | --anchors DIR]".into()),
     }
     Ok(true)
 }
@@ -65,4 +68,16 @@ fn beside(this: &Path, anchors: &str, rest: &[&str]) -> Result<(), Failure> {
         }
     }
     anchors::print(this, &options)
+}
+
+fn over_https(this: &Path, rest: &[&str]) -> Result<(), Failure> {
+    let (mut rounds, mut secs) = (5, "2");
+    for option in rest.chunks(2) {
+        match *option {
+            ["--rounds", number] => rounds = number.parse()?,
+            ["--secs", number] => secs = number,
+            ref other => return Err(format!("{other:?} is no option").into()),
+        }
+    }
+    https::print(this, rounds, secs)
 }

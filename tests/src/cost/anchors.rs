@@ -67,15 +67,15 @@ impl fmt::Display for Setup {
 
 /// What the client of a run reports.
 #[derive(Clone, Copy, Default, Debug)]
-struct Report {
+pub(super) struct Report {
     /// Calls per second.
-    rate: f64,
+    pub(super) rate: f64,
     /// The latency of the median and of the 99th of 100, in microseconds.
     p50: f64,
     p99: f64,
     /// Processor time of a call, in microseconds.
-    client: f64,
-    server: f64,
+    pub(super) client: f64,
+    pub(super) server: f64,
 }
 
 impl Report {
@@ -117,7 +117,7 @@ pub fn print(this: &Path, options: &Options) -> Result<(), Failure> {
 }
 
 /// Keeps this process, and what it starts, on the last core.
-fn pin() {
+pub(super) fn pin() {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let mut last = CpuSet::new();
     last.set(cores - 1);
@@ -176,7 +176,9 @@ impl Programs {
         client.args(["drive", setup.transport(), "--era", "modern", "--inflight", &inflight]);
         client.args(["--secs", secs, "--payload", &payload]);
         let server = if setup.is_http {
-            let server = Server::start(self.path(pair.server.program), &pair.server)?;
+            let mut server = Command::new(self.path(pair.server.program));
+            server.envs(pair.server.variables.iter().copied());
+            let server = Server::start(server, "http")?;
             client.args(["--url", &server.url, "--server-pid", &server.child.id().to_string(), "--client", "tuned"]);
             Some(server)
         } else {
@@ -192,21 +194,21 @@ impl Programs {
 }
 
 /// A server over HTTP, which ends when it is dropped.
-struct Server {
-    child: Child,
-    url: String,
+pub(super) struct Server {
+    pub(super) child: Child,
+    pub(super) url: String,
 }
 
 impl Server {
-    fn start(path: PathBuf, contender: &Contender) -> Result<Self, Failure> {
-        let mut command = Command::new(path);
-        command.args(["serve", "http", "--style", "json"]).envs(contender.variables.iter().copied());
+    /// Starts a program with its environment, whose URL has this scheme.
+    pub(super) fn start(mut command: Command, scheme: &str) -> Result<Self, Failure> {
+        command.args(["serve", "http", "--style", "json"]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut server = Self { child: command.spawn()?, url: String::new() };
         let mut line = String::new();
         BufReader::new(server.child.stdout.take().ok_or("no pipe")?).read_line(&mut line)?;
         let address = line.trim().strip_prefix("LISTENING ").ok_or("the server does not listen")?;
-        server.url = format!("http://{address}/mcp");
+        server.url = format!("{scheme}://{address}/mcp");
         Ok(server)
     }
 }
@@ -219,7 +221,7 @@ impl Drop for Server {
 }
 
 /// Parses the line that a client prints.
-fn report(text: &str) -> Option<Report> {
+pub(super) fn report(text: &str) -> Option<Report> {
     let line = text.lines().find_map(|line| line.strip_prefix("REPORT "))?;
     let cells: BTreeMap<&str, f64> = line
         .split(' ')

@@ -120,10 +120,21 @@ pub(crate) fn install_list(name: &str, list: &Path) -> Result<PathBuf, String> {
 /// Builds our programs with the other Rust SDK. They are not part of the workspace, which must not
 /// depend on their dependencies.
 fn install_rmcp() -> Result<PathBuf, String> {
+    Ok(build_rmcp(&[])?.join("debug/interop-rmcp"))
+}
+
+/// Does the same in the profile for measurements, with HTTPS.
+pub(crate) fn install_rmcp_https() -> Result<PathBuf, String> {
+    Ok(build_rmcp(&["--release", "--features", "https"])?.join("release/interop-rmcp"))
+}
+
+fn build_rmcp(options: &[&str]) -> Result<PathBuf, String> {
     let place = place("rmcp")?;
     let manifest = programs().join("rmcp/Cargo.toml");
-    execute(cargo().args(["build", "--quiet", "--manifest-path"]).arg(&manifest).env("CARGO_TARGET_DIR", &place))?;
-    Ok(place.join("debug/interop-rmcp"))
+    let mut build = cargo();
+    build.args(["build", "--quiet", "--manifest-path"]).arg(&manifest).args(options);
+    execute(build.env("CARGO_TARGET_DIR", &place))?;
+    Ok(place)
 }
 
 /// Builds our server.

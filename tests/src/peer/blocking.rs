@@ -9,7 +9,7 @@ use std::{env, thread};
 
 /// Keeps the server busy.
 pub(super) fn busy(drive: &Drive) -> Result<Report, Failure> {
-    let client = connect_with(drive.target()?, drive.options())?;
+    let client = connect_with(drive.target()?, drive.options()?)?;
     let echo = Echo::of(drive.payload);
     let window = drive.inflight > 1 && env::var("CALLS").is_ok_and(|calls| calls == "window");
     let clock = if window { from_one_thread(&client, drive, &echo)? } else { from_threads(&client, drive, &echo)? };

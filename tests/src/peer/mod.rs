@@ -21,10 +21,13 @@
 //! `HANDLER=inline|async|pool`: how a server runs its tool; by default `async` in `peer-smol`, and
 //! `pool` in `peer-blocking`, which has no other than `inline` besides.
 //! `CALLS=window`: the client of `peer-blocking` makes its calls from one thread, which waits for
-//! the oldest, not from a thread for each.
+//! the oldest, not from a thread for each. With the PEM files `TLS_CERT` and `TLS_KEY`, a server
+//! has TLS; a client trusts the root `TLS_ROOT` for an `https` URL, instead of those of the
+//! platform. Both have TLS 1.3 only.
 
 mod blocking;
 mod smol;
+mod tls;
 pub mod usage;
 mod words;
 
@@ -92,7 +95,10 @@ fn run(adapter: Adapter, task: Task) -> Result<(), Failure> {
         Task::ServeStdio => adapter.serve_stdio(router(adapter))?,
         Task::ServeHttp(style) => {
             let router = router(adapter).configure(|config| style.configure(config));
-            let server = adapter.serve_http(router, "127.0.0.1:0")?;
+            let server = match tls::server()? {
+                Some(tls) => adapter.serve_https(router, "127.0.0.1:0", tls)?,
+                None => adapter.serve_http(router, "127.0.0.1:0")?,
+            };
             println!("LISTENING {}", server.address());
             server.wait();
         }
@@ -129,7 +135,7 @@ impl Drive {
         }
     }
 
-    fn options(&self) -> ClientOptions {
+    fn options(&self) -> Result<ClientOptions, Failure> {
         let policy = match self.era {
             Era::Legacy => Policy::Legacy,
             Era::Modern => Policy::Modern,
@@ -138,12 +144,16 @@ impl Drive {
             To::Url { tuned: true, .. } => Some(self.inflight),
             _ => None,
         };
-        ClientOptions::new().set(move |config| {
+        let options = ClientOptions::new().set(move |config| {
             config.policy = policy;
             if let Some(connections) = connections {
                 config.limits.client.max_calls = config.limits.client.max_calls.max(connections);
                 config.limits.frame.max_connections_per_origin = connections;
             }
+        });
+        Ok(match tls::client()? {
+            Some(tls) => options.tls(tls),
+            None => options,
         })
     }
 

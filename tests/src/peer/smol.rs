@@ -11,7 +11,7 @@ use std::time::Instant;
 /// Keeps the server busy. This thread makes the calls. The driver runs on the global executor,
 /// unless it has to run here too.
 pub(super) fn busy(drive: &Drive) -> Result<Report, Failure> {
-    let (client, driver) = connect_driven(drive.target()?, drive.options())?;
+    let (client, driver) = connect_driven(drive.target()?, drive.options()?)?;
     let executor = LocalExecutor::new();
     let driver = match env::var("RT").as_deref() {
         Ok("current") => executor.spawn(driver),

@@ -3,29 +3,50 @@
 //! between a client and a server. `interop-rmcp listen PORT [--stateless] [--json]`: the same over
 //! HTTP. `interop-rmcp auto|modern|legacy REVISION PROGRAM ARGUMENTS...`, or a URL in the place of
 //! the program: a client that tries a server with these tools, one line for each step.
+//!
+//! With feature `https`: `interop-rmcp serve http` and `interop-rmcp drive http`, a server with one
+//! tool over HTTPS and a client that calls it. `RT=current` in the environment: everything runs on
+//! one thread.
 
 mod areas;
 mod beside;
 mod client;
+#[cfg(feature = "https")]
+mod https;
 mod server;
 mod web;
 
+use std::env;
+use std::error::Error;
 use std::process::ExitCode;
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let done = match words.split_first() {
-        Some((word, [])) if word == "serve" => server::run().await,
-        Some((word, [port, flags @ ..])) if word == "listen" => web::run(port, flags).await,
-        Some((era, [revision, command @ ..])) => client::run(era, revision, command).await,
-        _ => Err("serve, or an era, a revision and a program".into()),
+use tokio::runtime::Builder;
+
+fn main() -> ExitCode {
+    let mut runtime = match env::var("RT").as_deref() {
+        Ok("current") => Builder::new_current_thread(),
+        _ => Builder::new_multi_thread(),
     };
+    let words: Vec<String> = env::args().skip(1).collect();
+    let done = runtime.enable_all().build().map_err(Into::into).and_then(|runtime| runtime.block_on(run(&words)));
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("interop-rmcp: {why}");
             ExitCode::FAILURE
         }
+    }
+}
+
+async fn run(words: &[String]) -> Result<(), Box<dyn Error>> {
+    match words.split_first() {
+        Some((word, [])) if word == "serve" => server::run().await,
+        Some((word, [port, flags @ ..])) if word == "listen" => web::run(port, flags).await,
+        #[cfg(feature = "https")]
+        Some((word, [http, ..])) if word == "serve" && http == "http" => https::serve().await,
+        #[cfg(feature = "https")]
+        Some((word, [http, options @ ..])) if word == "drive" && http == "http" => https::drive(options).await,
+        Some((era, [revision, command @ ..])) => client::run(era, revision, command).await,
+        _ => Err("serve, or an era, a revision and a program".into()),
     }
 }
