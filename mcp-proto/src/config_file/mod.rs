@@ -77,8 +77,8 @@
 //!
 //! A file does not name its client: [`ConfigFile::parse`] decides by the key of the list. It
 //! therefore does not expand `$VAR`, which only Gemini CLI does; for its files use
-//! [`ConfigFile::parse_as`]. Cline also writes `mcpServers`, with a `timeout` in seconds.
-//! Differences from the clients:
+//! [`ConfigFile::parse_as`]. Cline also writes `mcpServers`, with a `timeout` in seconds
+//! (unconfirmed), which is read as milliseconds. Differences from the clients:
 //!
 //! * A variable without value and default is an error, and not empty (opencode, Windsurf) or left
 //!   as it is (Claude Code, Gemini CLI). A look-up may return an empty text.
