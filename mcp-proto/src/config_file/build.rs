@@ -5,7 +5,7 @@ use super::entry::{Launch, ServerEntry, below, client_config};
 use super::env_file;
 use super::error::{ConfigError, ConfigErrorKind, Quoted};
 use super::variables::{Lookup, Template, Variable};
-use crate::client::{BadHeader, ClientConfig, Target};
+use crate::client::{BadHeader, ClientConfig, ListenerTime, Target};
 use crate::exchange::{Endpoint, Inherit, Program};
 use crate::peer_text::write_list;
 use crate::redact::Url;
@@ -122,6 +122,9 @@ impl ServerEntry {
         };
         if let Some(timeout) = self.timeout {
             config.timeout = timeout;
+            if timeout.is_none() {
+                config.compat.listener_start = ListenerTime::Unlimited;
+            }
         }
         Ok(config)
     }

@@ -50,7 +50,7 @@
 //! | `url`, `serverUrl`, `httpUrl` | an address; only one of these and `command` is legal |
 //! | `headers` | header fields of every HTTP request |
 //! | `type` | see below |
-//! | `timeout`, `requestTimeoutMs` | the timeout of requests; 0: none; the second wins |
+//! | `timeout`, `requestTimeoutMs` | the timeout of requests; 0: none, also for the start of a listener; the second wins |
 //! | `disabled`, `enabled` | whether the server is off: [`ServerEntry::is_disabled`] |
 //!
 //! | `type` | transport |

@@ -108,16 +108,20 @@ impl<K: Clone + Ord> Supervisor<K> {
         }
     }
 
-    /// Closes the client of a server, if it has one. With a refusal, the calls that run end with
-    /// it. Otherwise a client over HTTP is closed when its calls have ended.
-    pub(super) fn retire(&mut self, id: ServerId, refusal: Option<CallRefusal>) {
+    /// The client of a server is no longer that. It is closed: over HTTP when its calls have ended.
+    pub(super) fn retire(&mut self, id: ServerId) {
         let Some(generation) = self.servers.get(&id).and_then(Server::current) else { return };
-        if let Some(why) = refusal {
+        if self.clients.retire(generation) {
+            self.close_client(generation);
+        }
+    }
+
+    /// Closes all clients of a server at once. The calls that run end with this refusal.
+    pub(super) fn retire_all(&mut self, id: ServerId, why: &CallRefusal) {
+        for generation in self.clients.of(id) {
             for ticket in self.clients.take_running(generation) {
                 self.refuse(ticket, why.clone());
             }
-        }
-        if self.clients.retire(generation) {
             self.close_client(generation);
         }
     }
@@ -128,18 +132,12 @@ impl<K: Clone + Ord> Supervisor<K> {
         }
     }
 
-    /// Ends a server: its calls, its client, its timers.
+    /// Ends a server: its calls, its clients, its timers.
     pub(super) fn drop_server(&mut self, id: ServerId, why: &CallRefusal) {
-        self.retire(id, Some(why.clone()));
+        self.retire_all(id, why);
         let Some(server) = self.servers.remove(&id) else { return };
         for ticket in server.waiting {
             self.refuse(ticket, why.clone());
-        }
-        for generation in self.clients.of(id) {
-            for ticket in self.clients.take_running(generation) {
-                self.refuse(ticket, why.clone());
-            }
-            self.close_client(generation);
         }
         self.timers.set(Timer::Server(id), None);
         self.timers.set(Timer::Load(id), None);

@@ -169,7 +169,7 @@ impl<K: Clone + Ord> Supervisor<K> {
     pub fn replace(&mut self, now: Instant, key: &K, spec: ServerSpec) -> bool {
         self.at(now);
         let Some(id) = self.keys.get(key).copied() else { return false };
-        self.retire(id, Some(CallRefusal::Replaced));
+        self.retire_all(id, &CallRefusal::Replaced);
         let Some(old) = self.servers.get_mut(&id) else { return false };
         let waiting = core::mem::take(&mut old.waiting);
         let at_once = spec.connect == ConnectWhen::AtOnce || !waiting.is_empty() || old.phase != Phase::Idle;
@@ -217,7 +217,7 @@ impl<K: Clone + Ord> Supervisor<K> {
             _ => Attempt::Usual,
         };
         self.timers.set(Timer::Load(id), None);
-        self.retire(id, None);
+        self.retire(id);
         self.attempt(id, attempt);
         true
     }
@@ -349,7 +349,7 @@ impl<K: Clone + Ord> Supervisor<K> {
             told == retry::Told::Unreachable || told == retry::Told::Lost && self.clients.is_exclusive(generation);
         if is_current && is_over {
             let cause = outcome.err().cloned().map_or(Cause::Requested, Cause::Unreachable);
-            self.retire(id, None);
+            self.retire(id);
             self.fail(id, cause);
         } else if is_idle {
             self.close_client(generation);

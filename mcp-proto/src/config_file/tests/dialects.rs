@@ -1,6 +1,7 @@
 //! Files in the form that the documentation of each client shows.
 
 use super::*;
+use crate::client::ListenerTime;
 use core::time::Duration;
 
 // covers: S0-06
@@ -240,7 +241,9 @@ fn timeout_of_zero_is_none() {
             "none": {"command": "a"}
         }}"#,
     );
-    assert_eq!(config(&file, "off").timeout, None);
+    let off = config(&file, "off");
+    assert_eq!((off.timeout, off.compat.listener_start), (None, ListenerTime::Unlimited));
+    assert_eq!(config(&file, "both").compat.listener_start, ListenerTime::default());
     assert_eq!(config(&file, "both").timeout, Some(Duration::from_secs(2)));
     assert_eq!(config(&file, "none").timeout, Some(Duration::from_secs(30)));
     let timeouts: Vec<_> = file.servers().map(|(_, server)| server.unwrap().timeout()).collect();

@@ -165,6 +165,26 @@ fn client_over_http_is_closed_when_its_calls_have_ended() {
     assert!(matches!(rig.state(), ServerState::Ready { generation, .. } if generation == new));
 }
 
+// covers: B-084
+#[cfg(feature = "http")]
+#[test]
+fn replaced_server_answers_none_of_its_calls() {
+    let (mut rig, old) = Rig::ready(web());
+    let (slow, quick) = (rig.call(tool_plan("x")), rig.call(tool_plan("x")));
+    // A call that runs on a client before the current one.
+    assert_eq!(rig.finish(quick, Err(&lost(Sent::No))), CallVerdict::Again);
+    let (_, current) = rig.next_attempt();
+    rig.up(current);
+    assert_eq!(rig.runs(), [(quick, current)]);
+    assert!(rig.supervisor.replace(rig.now, &"a", web()));
+    let outputs = rig.take();
+    for (ticket, client) in [(slow, old), (quick, current)] {
+        assert!(outputs.contains(&Output::Refuse { ticket, why: CallRefusal::Replaced }), "{outputs:?}");
+        assert!(outputs.contains(&Output::Close(client)), "{outputs:?}");
+        assert_eq!(rig.finish(ticket, Ok(())), CallVerdict::Ignore);
+    }
+}
+
 #[test]
 fn cancelled_call_ends_without_an_output() {
     let (mut rig, client) = Rig::ready(program());
