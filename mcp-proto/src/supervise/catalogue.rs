@@ -4,7 +4,9 @@
 use crate::model::prompts::Prompt;
 use crate::model::resources::{Resource, ResourceTemplate};
 use crate::model::tools::Tool;
+use crate::rpc::{DecodeError, Object, RawJson};
 use crate::time::Instant;
+use crate::version::ProtocolVersion;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -116,6 +118,43 @@ impl Catalogue {
         }
     }
 
+    /// Encodes the lists that are known, to keep them over runs of the application.
+    pub fn write(&self) -> Object {
+        fn list<T>(list: Option<&Arc<[T]>>, write: impl Fn(&T) -> Object) -> Option<Vec<Object>> {
+            list.map(|list| list.iter().map(write).collect())
+        }
+        let version = ProtocolVersion::V2026_07_28;
+        let lists = [
+            list(self.tools.as_ref(), |tool| tool.write(version)),
+            list(self.resources.as_ref(), |resource| resource.write(version)),
+            list(self.resource_templates.as_ref(), |template| template.write(version)),
+            list(self.prompts.as_ref(), |prompt| prompt.write(version)),
+        ];
+        KEYS.into_iter().zip(lists).fold(Object::new(), |object, (key, list)| object.with_opt(key, list))
+    }
+
+    /// Decodes a catalogue of [`write`](Self::write).
+    ///
+    /// # Errors
+    /// [`DecodeError`] if an element of a list cannot be decoded.
+    pub fn read(json: &RawJson) -> Result<Self, DecodeError> {
+        fn list<T>(
+            object: &Object,
+            key: &str,
+            read: impl Fn(&RawJson) -> Result<T, DecodeError>,
+        ) -> Result<Option<Arc<[T]>>, DecodeError> {
+            object.optional_array(key)?.map(|list| list.iter().map(read).collect()).transpose()
+        }
+        let object = Object::read(json)?;
+        let [tools, resources, templates, prompts] = KEYS;
+        Ok(Self {
+            tools: list(&object, tools, Tool::read)?,
+            resources: list(&object, resources, Resource::read)?,
+            resource_templates: list(&object, templates, ResourceTemplate::read)?,
+            prompts: list(&object, prompts, Prompt::read)?,
+        })
+    }
+
     /// Returns whether a list is known.
     pub const fn has(&self, list: ListKind) -> bool {
         match list {
@@ -126,6 +165,9 @@ impl Catalogue {
         }
     }
 }
+
+/// The keys of the lists of a catalogue, as in the results of the methods that list them.
+const KEYS: [&str; 4] = ["tools", "resources", "resourceTemplates", "prompts"];
 
 /// How far a list of a [`Catalogue`] can be relied on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

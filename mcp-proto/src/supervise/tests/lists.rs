@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::model::prompts::Prompt;
-use crate::rpc::Object;
+use crate::rpc::{Object, RawJson};
 
 fn prompts(names: &[&str]) -> Listing {
     let prompt = |name: &&str| Prompt::read(&Object::new().with("name", *name).into()).unwrap();
@@ -157,4 +157,26 @@ fn new_session_of_a_server_loads_its_lists_again() {
     rig.up(client);
     assert_eq!(rig.loads(), ListKind::ALL);
     assert_eq!(rig.fresh(ListKind::Tools), Freshness::Stale);
+}
+
+// covers: S0-61
+#[test]
+fn catalogue_is_kept_over_runs_of_the_application() {
+    let read = |text: &str| Catalogue::read(&RawJson::parse(text.to_string()).unwrap());
+    let text = concat!(
+        r#"{"tools":[{"name":"a","title":"A","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true},"#,
+        r#""_meta":{"x/y":1},"extra":[2]}],"resources":[{"uri":"file:///a","name":"a","size":7}],"#,
+        r#""resourceTemplates":[{"uriTemplate":"file:///{x}","name":"t"}],"#,
+        r#""prompts":[{"name":"p","arguments":[{"name":"q","required":true}]}]}"#
+    );
+    let catalogue = read(text).unwrap();
+    assert!(ListKind::ALL.into_iter().all(|list| catalogue.has(list)));
+    assert_eq!(read(RawJson::from(catalogue.write()).as_str()), Ok(catalogue));
+    // A list that is not known is not an empty one.
+    for text in ["{}", r#"{"tools":[]}"#] {
+        let catalogue = read(text).unwrap();
+        assert_eq!(catalogue.has(ListKind::Tools), text != "{}");
+        assert_eq!(RawJson::from(catalogue.write()).as_str(), text);
+    }
+    assert!(read(r#"{"tools":[{}]}"#).is_err() && read("[]").is_err() && read(r#"{"prompts":{}}"#).is_err());
 }
