@@ -94,7 +94,9 @@ pub use client::{
 };
 #[cfg(feature = "rustls")]
 pub use mcp_proto::adapter::TlsAcceptor;
-pub use mcp_proto::adapter::{ClientOptions, ConnectError, IntoTarget, ServerOptions, Service, Target, Watcher};
+pub use mcp_proto::adapter::{
+    BadTimeout, ClientOptions, ConnectError, IntoTarget, ServerOptions, Service, Target, Watcher,
+};
 pub use mcp_proto::client::BadHeader;
 pub use mcp_proto::client::{
     Event as ClientEvent, FetchError, FetchRequest, FetchResponse, HttpTarget, ListenerStart, OnMismatch, Policy,

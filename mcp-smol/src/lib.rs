@@ -86,8 +86,8 @@ pub use driver::Driver;
 #[cfg(feature = "rustls")]
 pub use mcp_proto::adapter::TlsAcceptor;
 pub use mcp_proto::adapter::{
-    Client, ClientOptions, Closer, ConnectError, Elements, IntoTarget, Pending, PendingNotification, ServerOptions,
-    Service, Target, Watcher,
+    BadTimeout, Client, ClientOptions, Closer, ConnectError, Elements, IntoTarget, Pending, PendingNotification,
+    ServerOptions, Service, Target, Watcher,
 };
 pub use mcp_proto::client::BadHeader;
 pub use mcp_proto::client::{

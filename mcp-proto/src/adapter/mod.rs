@@ -122,7 +122,7 @@ pub use os::WakeableWait;
 #[cfg(all(feature = "os", shuttle))]
 pub use os::model;
 #[cfg(feature = "os")]
-pub use os::{ChildProcess, Clock, Spawned, TakenStdio, block_on, block_on_for, seed};
+pub use os::{BadTimeout, ChildProcess, Clock, Spawned, TakenStdio, block_on, block_on_for, seed};
 #[cfg(all(feature = "os", unix))]
 pub use os::{NonBlocking, SocketFile, peer_credentials, recv_now, send_now};
 pub use question::{Question, Reply, ReplyKey, ReplyToken};

@@ -22,6 +22,7 @@ mod stdio;
 mod wakeable;
 
 pub use clock::{Clock, seed};
+pub use environment::BadTimeout;
 pub(super) use environment::environment_proxies;
 #[cfg(unix)]
 pub use nonblocking::{NonBlocking, recv_now, send_now};
