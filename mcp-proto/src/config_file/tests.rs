@@ -35,9 +35,9 @@ fn lookup(variable: Variable<'_>) -> Option<String> {
     let value = match variable {
         Variable::Environment("TOKEN") => "t0ps3cret",
         Variable::Environment("HOME") | Variable::Editor("userHome") => "/home/ann",
-        Variable::Editor("workspaceFolder") => "/work",
+        Variable::Editor("workspaceFolder") => "/home/ann",
         Variable::Input("key") => "t0ps3cret",
-        Variable::EnvFile("/work/.env") => "# of the project\nA=file\nTOKEN='t0ps3cret'\n",
+        Variable::EnvFile("/home/ann/.env") => "# of the project\nA=file\nTOKEN='t0ps3cret'\n",
         _ => return None,
     };
     Some(value.into())

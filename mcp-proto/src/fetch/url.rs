@@ -105,6 +105,12 @@ impl WsTarget {
     pub(crate) fn authority(&self) -> String {
         authority(&self.origin)
     }
+
+    /// Returns the URL, without a fragment.
+    pub(crate) fn url(&self) -> String {
+        let scheme = if self.origin.tls { "wss" } else { "ws" };
+        format!("{scheme}://{}{}", self.authority(), self.path)
+    }
 }
 
 /// Takes an absolute URL with one of two schemes apart: without TLS, and with it.

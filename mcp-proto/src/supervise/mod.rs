@@ -51,7 +51,7 @@ pub use calls::{CallKind, CallPlan, CallVerdict, Ticket};
 pub use catalogue::{Catalogue, Freshness, ListKind, Listing, Lists};
 pub use clients::Generation;
 pub use names::{NameRules, NamedTool, Prefix, ToolNames};
-pub use report::{CallRefusal, Cause, Event, Health, Output, ServerState};
+pub use report::{CallRefusal, Cause, Counters, Event, Health, Output, ServerState};
 pub use spec::{ConnectWhen, RetryTool, ServerSpec, Supervision, WhenDown};
 
 use crate::client::{ClientConfig, Termination};
@@ -116,7 +116,7 @@ pub struct KeyInUse(pub ServerSpec);
 
 impl core::fmt::Display for KeyInUse {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("another server has this key")
+        f.write_str("the key is in use, or the supervisor is closed")
     }
 }
 
@@ -193,9 +193,10 @@ impl<K: Clone + Ord> Supervisor<K> {
         true
     }
 
-    /// Connects to a server now, without a delay: also if it is connected, waits, or is down. Does
-    /// nothing while an attempt runs, since that is the one. Returns false if there is no server of
-    /// this key, or if [`Supervision::max_attempts`] does not permit an attempt now.
+    /// Connects to a server now, without a delay: also if it is connected, waits, or is down. Calls
+    /// wait for it, and the delays begin again. Does nothing while an attempt runs, since that is
+    /// the one. Returns false if there is no server of this key, or if
+    /// [`Supervision::max_attempts`] does not permit an attempt now.
     pub fn reconnect(&mut self, now: Instant, key: &K) -> bool {
         self.at(now);
         let Some(id) = self.keys.get(key).copied() else { return false };
@@ -212,13 +213,9 @@ impl<K: Clone + Ord> Supervisor<K> {
         if server.ready().is_some() {
             server.cause = Some(Cause::Requested);
         }
-        let attempt = match server.phase {
-            Phase::Down { since, .. } => Attempt::Probe { since },
-            _ => Attempt::Usual,
-        };
         self.timers.set(Timer::Load(id), None);
         self.retire(id);
-        self.attempt(id, attempt);
+        self.attempt(id, Attempt::Usual);
         true
     }
 

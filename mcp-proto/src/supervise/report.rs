@@ -237,6 +237,16 @@ pub struct Health {
     pub state: ServerState,
     /// What happened when the server was not connected last. `None` if that never was.
     pub cause: Option<Cause>,
+    /// What happened since the specification was given.
+    pub counters: Counters,
+    /// Number of calls that wait for a connection now.
+    pub waiting: usize,
+}
+
+/// What happened to a server and its calls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Counters {
     /// Number of attempts to connect.
     pub attempts: u64,
     /// Number of attempts that failed.
@@ -247,6 +257,4 @@ pub struct Health {
     pub calls: u64,
     /// Number of calls that ran a second time.
     pub retries: u64,
-    /// Number of calls that wait for a connection now.
-    pub waiting: usize,
 }

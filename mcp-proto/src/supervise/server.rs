@@ -1,7 +1,7 @@
 //! One server: its state, its attempts to connect, and the calls that wait for it.
 
 use super::catalogue::Kept;
-use super::{Cause, Generation, Health, ServerSpec, ServerState, Supervision, Ticket, WhenDown};
+use super::{Cause, Counters, Generation, Health, ServerSpec, ServerState, Supervision, Ticket, WhenDown};
 use crate::client::{ClientConfig, Target};
 use crate::seed::Seed;
 use crate::time::Instant;
@@ -26,16 +26,6 @@ pub(super) struct Server<K> {
     probed_after: Option<Duration>,
     pub(super) counters: Counters,
     pub(super) cause: Option<Cause>,
-}
-
-/// The counters of [`Health`].
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counters {
-    attempts: u64,
-    failures: u64,
-    losses: u64,
-    pub(super) calls: u64,
-    pub(super) retries: u64,
 }
 
 /// What a server does.
@@ -213,9 +203,8 @@ impl<K> Server<K> {
             Phase::Waiting { until } => ServerState::Waiting { until },
             Phase::Down { since, next } => ServerState::Down { since, next },
         };
-        let Counters { attempts, failures, losses, calls, retries } = self.counters;
         let (cause, waiting) = (self.cause.clone(), self.waiting.len());
-        Health { state, cause, attempts, failures, losses, calls, retries, waiting }
+        Health { state, cause, counters: self.counters, waiting }
     }
 }
 

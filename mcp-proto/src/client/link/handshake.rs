@@ -81,17 +81,18 @@ impl WsHandshake {
             (Some(target), _) | (None, Target::Ws(target)) => target,
             (None, _) => return false,
         };
-        let Some(current) = as_http(current) else { return false };
+        let Some(http) = as_http(current) else { return false };
         let mut fields = Headers::new();
         if let Some(location) = &response.location {
             fields.push("Location", with_http_scheme(location));
         }
-        match self.hops.follow(env.config.redirects, ("GET", &current), (response.status, &fields)) {
+        match self.hops.follow(env.config.redirects, ("GET", &http), (response.status, &fields)) {
             Ok(next) => {
-                let detail = format!("{} from {} to {}", response.status, current.url(), next.url());
+                let Some(mut next) = WsTarget::from_parts(next.origin, next.path, String::new()) else { return false };
+                next.original = next.url();
+                let detail = format!("{} from {} to {}", response.status, current.url(), next.original);
                 env.diagnose(DiagnosticKind::Redirected, detail);
-                let url = next.url();
-                self.moved = WsTarget::from_parts(next.origin, next.path, url);
+                self.moved = Some(next);
                 true
             }
             Err(why) => {

@@ -67,7 +67,7 @@ fn cursor_has_env_files_and_urls_without_a_type() {
         }}"#,
     );
     let tools = config(&file, "tools");
-    assert_eq!(words(&tools), ["python", "/work/tools.py", "/home/ann"]);
+    assert_eq!(words(&tools), ["python", "/home/ann/tools.py", "/home/ann"]);
     assert_eq!(env(&tools), [("TOKEN", Some("t0ps3cret")), ("A", Some("file")), ("KEY", Some("t0ps3cret"))]);
     assert_eq!(entry(&file, "tools").env_file(), Some("${workspaceFolder}/.env"));
     let remote = config(&file, "remote");
@@ -154,7 +154,7 @@ fn vs_code_has_inputs_and_null_variables() {
         env(&local),
         [("TOKEN", Some("t0ps3cret")), ("KEY", Some("t0ps3cret")), ("PORT", Some("80")), ("A", None)]
     );
-    assert_eq!(program(&local).current_dir.as_deref(), Some("/work"));
+    assert_eq!(program(&local).current_dir.as_deref(), Some("/home/ann"));
     assert_eq!(config(&file, "remote").headers.get("x-key"), Some("t0ps3cret"));
     assert_eq!(ignored(&file), ["inputs[2].args", "servers.local.dev"]);
     let asked = [Variable::Editor("workspaceFolder"), Variable::Input("key")];

@@ -189,7 +189,7 @@ fn values_of_variables_are_checked_too() {
 fn secrets_are_in_no_debug_and_no_error() {
     let file = parsed(
         r#"{"mcpServers": {
-            "p": {"command": "x", "args": ["--token", "t0ps3cret", "--api-key=t0ps3cret"], "env": {"K": "t0ps3cret"}, "envFile": "/work/.env"},
+            "p": {"command": "x", "args": ["--token", "t0ps3cret", "--api-key=t0ps3cret"], "env": {"K": "t0ps3cret"}, "envFile": "/home/ann/.env"},
             "u": {"url": "https://h/?api_key=t0ps3cret", "headers": {"Authorization": "t0ps3cret", "X-A": "t0ps3cret"}, "oauth": {"clientSecret": "t0ps3cret"}},
             "e": {"command": "x", "args": 1, "env": {"K": "t0ps3cret"}}
         }}"#,

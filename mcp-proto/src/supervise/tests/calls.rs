@@ -134,7 +134,7 @@ fn end_of_a_client_and_the_ends_of_its_calls_come_in_any_order() {
         assert_eq!(wait, ms(500), "{client_first}");
         rig.up(next);
         assert_eq!(rig.runs(), [(again, next)], "{client_first}");
-        assert_eq!(rig.supervisor.health(&"a").unwrap().retries, 1);
+        assert_eq!(rig.supervisor.health(&"a").unwrap().counters.retries, 1);
         assert_eq!(rig.finish(again, Ok(())), CallVerdict::Final, "{client_first}");
     }
 }
@@ -211,7 +211,10 @@ fn number_of_waiting_calls_is_limited() {
     }
     assert_eq!(rig.supervisor.call(rig.now, &"a", tool_plan("x")), Err(CallRefusal::Full));
     assert_eq!(rig.supervisor.call(rig.now, &"b", tool_plan("x")), Err(CallRefusal::Unknown));
-    assert_eq!(rig.supervisor.add(rig.now, "a", program()).unwrap_err().to_string(), "another server has this key");
+    assert_eq!(
+        rig.supervisor.add(rig.now, "a", program()).unwrap_err().to_string(),
+        "the key is in use, or the supervisor is closed"
+    );
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn lost_server_is_reconnected_after_delays_and_then_down() {
     let refused = rig.supervisor.call(rig.now, &"a", tool_plan("x")).unwrap_err();
     assert_eq!(refused, CallRefusal::Unavailable { since: rig.now, next, cause: Cause::Ended(exited()) });
     let health = rig.supervisor.health(&"a").unwrap();
-    assert_eq!((health.attempts, health.failures, health.losses), (5, 4, 1));
+    assert_eq!((health.counters.attempts, health.counters.failures, health.counters.losses), (5, 4, 1));
     // The delays begin again once it is connected.
     let (wait, client) = rig.next_attempt();
     assert_eq!(wait, ms(30_000));
@@ -97,10 +97,13 @@ fn server_is_given_up_if_the_application_wants_that() {
     rig.take();
     assert!(!rig.supervisor.reconnect(rig.now, &"a"));
     rig.pass(ms(30_000));
+    assert!(rig.supervisor.call(rig.now, &"a", tool_plan("x")).is_err());
     assert!(rig.supervisor.reconnect(rig.now, &"a"));
     let client = rig.connects();
+    // Calls wait for it.
+    let ticket = rig.call(tool_plan("x"));
     rig.up(client);
-    assert!(matches!(rig.state(), ServerState::Ready { .. }));
+    assert_eq!(rig.runs(), [(ticket, client)]);
 }
 
 // covers: R-33, B-025
@@ -236,7 +239,7 @@ fn requested_connection_takes_the_place_of_the_old_one_at_once() {
     let new = rig.connects();
     rig.up(new);
     let health = rig.supervisor.health(&"a").unwrap();
-    assert_eq!((health.losses, health.failures, health.cause), (0, 0, Some(Cause::Requested)));
+    assert_eq!((health.counters.losses, health.counters.failures, health.cause), (0, 0, Some(Cause::Requested)));
     // Requests without end do not disturb a server that works.
     for _ in 0..3 {
         assert!(rig.supervisor.reconnect(rig.now, &"a"));

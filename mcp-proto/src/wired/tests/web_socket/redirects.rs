@@ -71,7 +71,7 @@ fn handshake_follows_redirects_within_its_origin() {
             let head = peer.redirect(status, location).expect("another handshake");
             assert!(head.starts_with(&format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n")), "{head}");
             assert!(head.contains("X-Own: 1\r\n") && peer.origin() == "localhost:80", "{head}");
-            let detail = format!("{status} from http://localhost/mcp to http://localhost{target}");
+            let detail = format!("{status} from ws://localhost/mcp to ws://localhost{target}");
             assert_eq!(peer.detail(), [(DiagnosticKind::Redirected, detail)]);
             peer.accept();
             assert_eq!(peer.written[0], 0x81, "the probe");
