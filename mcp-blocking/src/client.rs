@@ -3,7 +3,7 @@
 use crate::driver::{Callbacks, Driver};
 use crate::here;
 use crate::transport::Given;
-use mcp_proto::adapter::{self, ClientOptions, ConnectError, IntoTarget, Watcher, block_on_for};
+use mcp_proto::adapter::{self, ClientOptions, ConnectError, Driving, IntoTarget, Watcher, block_on_for};
 use mcp_proto::call::{Method, Paged};
 use mcp_proto::client::{FetchError, FetchRequest, FetchResponse, Termination, Verdict};
 use mcp_proto::input::CallId;
@@ -54,18 +54,23 @@ pub fn connect_with(target: impl IntoTarget<Given>, options: ClientOptions) -> R
 pub fn connecting(target: impl IntoTarget<Given>, options: ClientOptions) -> Result<Connecting, ConnectError> {
     let (config, given) = target.into_target()?.into_parts();
     let (client, driving) = adapter::Client::begin(config, options, |_| Box::pin(pending()))?;
-    // As many threads as there can be open requests for input: a callback may wait for a call of
-    // the same client, which may also require input.
-    let callbacks = Callbacks::new((1, 1), client.max_inputs(), None);
-    let driver = Driver::new(driving, callbacks, client.open_timeout(), given);
+    let driver = threads_of(&client, driving, given);
     let (closer, at_drop) = (client.closer(), Arc::clone(&driver));
     client.set_on_drop(move || drop(end(&closer, &at_drop)));
     Ok(Connecting { client: Client { client, driver } })
 }
 
+/// Returns what drives a client. It has started no thread.
+pub(crate) fn threads_of(client: &adapter::Client, driving: Driving, given: Option<Given>) -> Arc<Driver> {
+    // As many threads as there can be open requests for input: a callback may wait for a call of
+    // the same client, which may also require input.
+    let callbacks = Callbacks::new((1, 1), client.max_inputs(), None);
+    Driver::new(driving, callbacks, client.open_timeout(), given)
+}
+
 /// Closes a client, and waits for its end within the time limits of its shutdown. Whatever has not
 /// ended then is aborted without waiting for it.
-fn end(closer: &adapter::Closer, driver: &Arc<Driver>) -> Termination {
+pub(crate) fn end(closer: &adapter::Closer, driver: &Arc<Driver>) -> Termination {
     driver.wait(None, Some(closer.end_time()), closer.close()).unwrap_or_else(|| {
         driver.abort();
         Termination::Requested
@@ -106,8 +111,8 @@ impl fmt::Debug for Connecting {
 /// Dropping the last handle closes the client like [`close`](Self::close), also during a panic.
 #[derive(Clone)]
 pub struct Client {
-    client: adapter::Client,
-    driver: Arc<Driver>,
+    pub(crate) client: adapter::Client,
+    pub(crate) driver: Arc<Driver>,
 }
 
 impl Client {

@@ -83,6 +83,7 @@ mod pool;
 mod server;
 mod socket;
 mod stream;
+mod supervisor;
 mod sync;
 #[cfg(all(test, shuttle))]
 mod tests;
@@ -95,7 +96,7 @@ pub use client::{
 #[cfg(feature = "rustls")]
 pub use mcp_proto::adapter::TlsAcceptor;
 pub use mcp_proto::adapter::{
-    BadTimeout, ClientOptions, ConnectError, IntoTarget, ServerOptions, Service, Target, Watcher,
+    BadTimeout, ClientOptions, ConnectError, IntoTarget, ServerOptions, Service, SupervisorOptions, Target, Watcher,
 };
 pub use mcp_proto::client::BadHeader;
 pub use mcp_proto::client::{
@@ -115,6 +116,10 @@ pub use mcp_proto::route::BadReplacement;
 pub use mcp_proto::schema;
 pub use mcp_proto::server::{Append, Event as ServerEvent, Hosts, ServerConfig, SessionEnd, Sessions};
 pub use mcp_proto::stats::{ClientStats, ServerStats};
+pub use mcp_proto::supervise::{
+    CallRefusal, Catalogue, Event as SupervisorEvent, Freshness, Health, ListKind, ServerSpec, ServerState,
+    SupervisedError, Supervision,
+};
 pub use mcp_proto::version::{ProtocolVersion, Versions};
 pub use mcp_proto::{
     self, Authorization, Call, CallError, CallToolResult, Challenge, Completion, Content, Cx, Denied, Direction,
@@ -133,4 +138,5 @@ pub use server::serve_https;
 #[cfg(unix)]
 pub use server::serve_unix;
 pub use server::{Server, serve, serve_stdio};
+pub use supervisor::{Supervisor, supervise};
 pub use transport::{Given, Stream};

@@ -197,6 +197,10 @@ impl<M: Method> Call<M> {
         self
     }
 
+    pub(crate) const fn raw(&self) -> &RawCall {
+        &self.raw
+    }
+
     /// Returns the call without its type.
     pub fn into_raw(self) -> RawCall {
         self.raw
@@ -229,6 +233,14 @@ impl<M> fmt::Debug for Call<M> {
 pub struct Watched<M, F> {
     call: Call<M>,
     told: F,
+}
+
+impl<M, F> Watched<M, F> {
+    /// Gives a call a callback, whether it requests progress or not.
+    #[cfg(feature = "os")]
+    pub(crate) const fn of(call: Call<M>, told: F) -> Self {
+        Self { call, told }
+    }
 }
 
 /// The argument of an adapter's `call`: a [`Call`], with or without a callback for progress.

@@ -76,6 +76,7 @@ mod source;
 mod spawned;
 mod stdio;
 mod stream;
+mod supervisor;
 mod sync;
 #[cfg(all(test, shuttle))]
 mod tests;
@@ -87,7 +88,7 @@ pub use driver::Driver;
 pub use mcp_proto::adapter::TlsAcceptor;
 pub use mcp_proto::adapter::{
     BadTimeout, Client, ClientOptions, Closer, ConnectError, Elements, IntoTarget, Pending, PendingNotification,
-    ServerOptions, Service, Target, Watcher,
+    ServerOptions, Service, SupervisorOptions, Target, Watcher,
 };
 pub use mcp_proto::client::BadHeader;
 pub use mcp_proto::client::{
@@ -107,6 +108,10 @@ pub use mcp_proto::route::{BadReplacement, tool};
 pub use mcp_proto::schema;
 pub use mcp_proto::server::{Append, Event as ServerEvent, Hosts, ServerConfig, SessionEnd, Sessions};
 pub use mcp_proto::stats::{ClientStats, ServerStats};
+pub use mcp_proto::supervise::{
+    CallRefusal, Catalogue, Event as SupervisorEvent, Freshness, Health, ListKind, ServerSpec, ServerState,
+    SupervisedError, Supervision,
+};
 pub use mcp_proto::version::{ProtocolVersion, Versions};
 pub use mcp_proto::{
     self, Authorization, Call, CallError, CallToolResult, Challenge, Completion, Content, Cx, Denied, Direction,
@@ -125,3 +130,4 @@ pub use server::serve_https;
 pub use server::serve_unix;
 pub use server::{Server, serve, serve_stdio};
 pub use stream::{Given, Stream};
+pub use supervisor::{ClientTask, OnExecutor, Supervisor, supervise, supervise_on};

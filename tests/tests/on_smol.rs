@@ -54,6 +54,10 @@ mod adapter {
         server.wait().wait();
     }
 
+    pub(crate) fn settle(supervisor: &Supervisor) {
+        supervisor.settled().wait();
+    }
+
     /// Returns the number of threads that the operating system holds: here none.
     pub(crate) fn stuck_threads(_: usize) -> usize {
         0
@@ -534,4 +538,59 @@ fn handler_that_ignores_cancellation_counts_until_it_returns() {
     until(|| held() == (0, 0));
     client.close().wait();
     serving.wait();
+}
+
+// covers: B-136
+#[test]
+fn dropped_call_of_a_supervisor_is_cancelled_on_its_server() {
+    use mcp_proto::ClientConfig;
+    let _limit = limit();
+    let (router, seen) = router();
+    let path = temp("cancelled");
+    let server = serve_unix(router, &path).wait().expect("listens");
+    let supervisor = supervise(SupervisorOptions::new()).expect("a supervisor");
+    let spec = ServerSpec::new(ClientConfig::unix(path.to_str().expect("unicode")));
+    supervisor.add("a", spec).expect("a new key");
+    smol::block_on(async {
+        supervisor.ready("a", Some(BOUND)).await.expect("connected");
+        let mut call = supervisor.start("a", tools::call("hang"));
+        assert!(poll_once(&mut call).await.is_none());
+        seen.wait(|counts| counts.begun == 1);
+        drop(call);
+        seen.wait(|counts| counts.cancelled == 1);
+        // One that waits for its server ends with it.
+        drop(supervisor.start("b", tools::call("hang")));
+        assert_eq!(supervisor.health("a").map(|health| health.counters.calls), Some(2));
+        assert_eq!(supervisor.close().await, 0);
+    });
+    drop(server);
+}
+
+// covers: B-133
+#[test]
+fn supervisor_whose_executor_is_dropped_refuses_its_calls() {
+    use mcp_proto::ClientConfig;
+    let _limit = limit();
+    let executor = Arc::new(smol::Executor::new());
+    let weak = Arc::downgrade(&executor);
+    let spawn = move |task: mcp_proto::route::BoxFuture<()>| {
+        if let Some(executor) = weak.upgrade() {
+            executor.spawn(task).detach();
+        }
+    };
+    let supervisor = supervise_on(SupervisorOptions::new(), Arc::new(spawn)).expect("a supervisor");
+    let mut config = ClientConfig::program(server("while read -r line; do :; done"));
+    config.policy = Policy::Legacy;
+    supervisor.add("a", ServerSpec::new(config)).expect("a new key");
+    let group = smol::block_on(executor.run(async {
+        supervisor.ready("a", Some(BOUND)).await.expect("connected");
+        group(&supervisor.client("a").expect("connected"))
+    }));
+    let mut call = supervisor.start("a", tools::call("add"));
+    assert!(smol::block_on(poll_once(&mut call)).is_none());
+    drop(executor);
+    let ended = smol::block_on(call);
+    assert!(ended.is_err(), "{ended:?}");
+    until(|| members(group).is_empty());
+    assert_eq!(smol::block_on(supervisor.close()), 0);
 }

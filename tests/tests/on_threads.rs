@@ -34,6 +34,14 @@ mod adapter {
         }
     }
 
+    impl Wait for usize {
+        type Output = Self;
+
+        fn wait(self) -> Self {
+            self
+        }
+    }
+
     /// Waits for a call. Returns the call itself if it has not ended.
     pub(crate) fn wait_for<M: mcp_proto::call::Method, F: FnMut(Progress)>(
         call: Pending<M, F>,
@@ -52,6 +60,10 @@ mod adapter {
 
     pub(crate) fn over(server: &Server) {
         server.wait();
+    }
+
+    pub(crate) fn settle(supervisor: &Supervisor) {
+        supervisor.settled();
     }
 
     /// Returns the number of threads that the operating system holds.

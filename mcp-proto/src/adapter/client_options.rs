@@ -6,10 +6,16 @@ use super::environment_proxies;
 use super::job::{Job, Promise};
 use super::question::{Question, Reply, ReplyToken};
 use super::tls::TlsConnector;
+#[cfg(feature = "os")]
+use crate::client::Termination;
 use crate::client::{BadHeader, ClientConfig, Event};
 use crate::exchange::{ConnectionId, ConnectionNotice};
 use crate::hook::{Denied, MessageHook, WireMessage};
+#[cfg(feature = "os")]
+use crate::input::Change;
 use crate::input::{Authorization, Challenge, InputAnswer, InputRequest};
+#[cfg(feature = "os")]
+use crate::model::capabilities::ServerCapabilities;
 use crate::model::capabilities::{BadExtension, Extensions, RootsCapability, SamplingCapability};
 use crate::model::elicitation::{ElicitRequest, ElicitResult, Form, UrlRequest};
 use crate::model::roots::Root;
@@ -40,6 +46,8 @@ pub struct ClientOptions {
     callbacks: ClientCallbacks,
     event: Option<ClientEventCallback>,
     notice: Option<NoticeCallback>,
+    #[cfg(feature = "os")]
+    observer: Option<Observer>,
     stderr: Stderr,
     connector: TlsConnector,
     checked: bool,
@@ -52,6 +60,31 @@ type ConfigChange = Box<dyn FnOnce(&mut ClientConfig) + Send>;
 
 /// The callback for events of a client.
 pub type ClientEventCallback = Box<dyn FnMut(Event) + Send>;
+
+/// Sees the start, the end and the changed lists of a client at once, whatever the callback for
+/// events does. Called outside of the lock of the client, possibly by several threads at a time.
+#[cfg(feature = "os")]
+pub(crate) type Observer = Box<dyn Fn(Observed) + Send + Sync>;
+
+/// What an observer sees.
+#[cfg(feature = "os")]
+pub(crate) enum Observed {
+    Ready(ServerCapabilities),
+    Changed(Change),
+    Terminated(Termination),
+}
+
+#[cfg(feature = "os")]
+impl Observed {
+    pub(crate) fn of(event: &Event) -> Option<Self> {
+        match event {
+            Event::Ready(server) => Some(Self::Ready(server.capabilities.clone())),
+            Event::Changed(change) => Some(Self::Changed(change.clone())),
+            Event::Terminated(why) => Some(Self::Terminated(why.clone())),
+            _ => None,
+        }
+    }
+}
 
 /// The callback for changes of the connections of a client.
 pub type NoticeCallback = Box<dyn FnMut(ConnectionId, ConnectionNotice) + Send>;
@@ -339,6 +372,19 @@ impl ClientOptions {
             return recorder.client(config, seed, now);
         }
         WiredClient::new(config, seed, now)
+    }
+
+    /// Sets the observer.
+    #[cfg(feature = "os")]
+    pub(crate) fn observe(mut self, observer: Observer) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// Takes the observer.
+    #[cfg(feature = "os")]
+    pub(crate) fn take_observer(&mut self) -> Option<Observer> {
+        self.observer.take()
     }
 
     /// For a driver: takes the callback for events.

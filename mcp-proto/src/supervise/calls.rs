@@ -1,6 +1,7 @@
 //! The calls of all servers, from their beginning to their one end.
 
 use super::{Generation, ServerId};
+use crate::call::{Call, Method};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -29,6 +30,19 @@ impl CallPlan {
     }
 }
 
+/// The methods that change nothing.
+const READS: [&str; 9] = [
+    "tools/list",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+    "prompts/list",
+    "prompts/get",
+    "completion/complete",
+    "server/discover",
+    "ping",
+];
+
 /// What a call does, as far as a second run of it matters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -40,6 +54,20 @@ pub enum CallKind {
     Read,
     /// It may change something. It runs again only if the server cannot have received it.
     Other,
+}
+
+impl CallKind {
+    /// Returns what this call does.
+    pub fn of<M: Method>(call: &Call<M>) -> Self {
+        let raw = call.raw();
+        let name = || raw.params.as_ref().ok().and_then(|params| params.str("name"));
+        match &*raw.method {
+            _ if raw.options.repeatable => Self::Read,
+            "tools/call" => name().map_or(Self::Other, |name| Self::Tool(name.into_owned())),
+            method if READS.contains(&method) => Self::Read,
+            _ => Self::Other,
+        }
+    }
 }
 
 /// What becomes of a call that ran.
@@ -58,12 +86,12 @@ pub enum CallVerdict {
 /// The calls that have not ended.
 #[derive(Debug)]
 pub(super) struct Calls {
-    calls: BTreeMap<Ticket, Call>,
+    calls: BTreeMap<Ticket, Entry>,
     last: u64,
 }
 
 #[derive(Debug)]
-struct Call {
+struct Entry {
     server: ServerId,
     plan: CallPlan,
     deadline: Option<Instant>,
@@ -82,7 +110,7 @@ impl Calls {
         self.last += 1;
         let ticket = Ticket(self.last);
         let deadline = plan.timeout.map(|timeout| now + timeout);
-        self.calls.insert(ticket, Call { server, plan, deadline, on: None, again: false });
+        self.calls.insert(ticket, Entry { server, plan, deadline, on: None, again: false });
         ticket
     }
 

@@ -257,6 +257,11 @@ impl Kept {
         }
     }
 
+    /// Returns whether no load is under way, or to be begun, but those after one that failed.
+    pub(super) fn is_settled(&self) -> bool {
+        self.loads.iter().all(|load| !load.is_loading && load.due.is_none() || load.failures > 0)
+    }
+
     /// Returns when the next load begins.
     pub(super) fn next(&self) -> Option<Instant> {
         self.loads.iter().filter(|load| !load.is_loading).filter_map(|load| load.due).min()

@@ -51,7 +51,7 @@ pub use calls::{CallKind, CallPlan, CallVerdict, Ticket};
 pub use catalogue::{Catalogue, Freshness, ListKind, Listing, Lists};
 pub use clients::Generation;
 pub use names::{NameRules, NamedTool, Prefix, ToolNames};
-pub use report::{CallRefusal, Cause, Counters, Event, Health, Output, ServerState};
+pub use report::{CallRefusal, Cause, Counters, Event, Health, Output, ServerState, SupervisedError};
 pub use spec::{ConnectWhen, RetryTool, ServerSpec, Supervision, WhenDown};
 
 use crate::client::{ClientConfig, Termination};
@@ -65,6 +65,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use calls::Calls;
 use clients::{Clients, Ended};
+use core::time::Duration;
 use server::{Attempt, Phase, Server};
 
 /// Keeps the clients of several servers connected, each under a key of the application. See the
@@ -419,6 +420,17 @@ impl<K: Clone + Ord> Supervisor<K> {
     /// Returns the state of a server. `None` if there is none of this key.
     pub fn health(&self, key: &K) -> Option<Health> {
         self.server(key).map(|server| server.health(self.now))
+    }
+
+    /// Returns the timeout of calls in the configuration of a server. `None` is no limit.
+    pub fn call_timeout(&self, key: &K) -> Option<Duration> {
+        self.server(key).and_then(|server| server.spec.config.timeout)
+    }
+
+    /// Returns whether each server is connected with its lists loaded, or has failed to connect, or
+    /// was not asked to. A server that is lost counts again once it is connected.
+    pub fn is_settled(&self) -> bool {
+        self.servers.values().all(Server::is_settled)
     }
 
     /// Returns the lists of a server, as far as they are known. `None` without a server of this

@@ -110,6 +110,12 @@ pub enum Event<K> {
         /// The list.
         list: ListKind,
     },
+    /// The callback of the application was slow: events were dropped. The state of each server is
+    /// in its [`Health`]. Emitted by adapters.
+    Lost {
+        /// Number of events.
+        events: u64,
+    },
     /// All clients are closed, after [`Supervisor::close`](super::Supervisor::close), or the time
     /// for that is over. The last output.
     Closed {
@@ -193,6 +199,34 @@ impl fmt::Display for CallRefusal {
 }
 
 impl core::error::Error for CallRefusal {}
+
+/// The error of a call through a supervisor. Its `Display` has
+/// [escapes](crate::error#text-of-a-peer).
+#[derive(Clone, PartialEq, Debug)]
+pub enum SupervisedError {
+    /// The call was refused, or lost its server.
+    Refused(CallRefusal),
+    /// The error of the call on its client, the second one if it ran twice.
+    Call(CallError),
+}
+
+impl fmt::Display for SupervisedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(why) => why.fmt(f),
+            Self::Call(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for SupervisedError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Refused(_) => None,
+            Self::Call(error) => error.source(),
+        }
+    }
+}
 
 /// The state of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

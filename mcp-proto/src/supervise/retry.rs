@@ -1,7 +1,7 @@
 //! Which calls run a second time, and which errors of a call end the connection of its server.
 
 use super::{CallKind, RetryTool};
-use crate::error::CallError;
+use crate::error::{CallError, Refusal};
 use crate::exchange::{Closed, Sent};
 use crate::model::tools::Tool;
 
@@ -21,6 +21,8 @@ impl Told {
     pub(super) const fn by(error: &CallError) -> Self {
         match error {
             CallError::Closed { why: Closed::Aborted | Closed::Denied(_), .. } => Self::Nothing,
+            // The client has ended, and the report of that is on its way.
+            CallError::Refused(Refusal::Closed | Refusal::Gone) => Self::Unreachable,
             CallError::Closed { sent: Sent::No, .. } | CallError::Negotiation(_) => Self::Unreachable,
             CallError::Closed { .. } | CallError::NoResponse { .. } | CallError::SessionEnded => Self::Lost,
             _ => Self::Nothing,

@@ -192,6 +192,15 @@ impl<K> Server<K> {
         self.failures = 0;
     }
 
+    /// Returns whether nothing is under way, but attempts after one that failed.
+    pub(super) fn is_settled(&self) -> bool {
+        match self.phase {
+            Phase::Ready { .. } => self.kept.is_settled(),
+            Phase::Blocked { .. } | Phase::Resolving { .. } | Phase::Connecting { .. } => self.failures > 0,
+            Phase::Idle | Phase::Waiting { .. } | Phase::Down { .. } => true,
+        }
+    }
+
     pub(super) fn health(&self, now: Instant) -> Health {
         let state = match self.phase {
             Phase::Idle => ServerState::Idle,

@@ -27,6 +27,7 @@ mod stalls;
 mod standard;
 mod starts;
 mod stderr;
+mod supervised;
 mod tls;
 mod transports;
 mod unix;

@@ -224,6 +224,11 @@ impl Client {
         Closer { shared: Arc::clone(self.shared()) }
     }
 
+    /// Begins to close it, without waiting.
+    pub(super) fn begin_close(&self) {
+        self.shared().close();
+    }
+
     fn shared(&self) -> &Arc<ClientShared> {
         &self.handle.shared
     }
@@ -324,6 +329,20 @@ impl<M: Method, F> Pending<M, F> {
         if let Some(id) = self.id() {
             self.client.cancel(id, reason);
         }
+    }
+}
+
+impl<M: Method, F: FnMut(Progress)> Pending<M, F> {
+    /// Makes the call of a pending one that has ended once more, on another client. Returns that of
+    /// before, to be dropped.
+    pub(super) fn start_again(&mut self, client: &Client, call: Call<M>) -> Client {
+        let again = client.start(call).take_calling();
+        self.calling = again;
+        core::mem::replace(&mut self.client, client.clone())
+    }
+
+    fn take_calling(mut self) -> Option<Result<Calling<M>, Refusal>> {
+        self.calling.take()
     }
 }
 

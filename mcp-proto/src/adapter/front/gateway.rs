@@ -2,7 +2,7 @@
 
 use super::backlog::{Backlog, NextTask};
 use super::events::deliver;
-use super::{Driving, Events, Role, Route, Routing, RoutingKind, Task};
+use super::{Deliver, Driving, Events, Role, Route, Routing, RoutingKind, Task};
 use crate::adapter::exchanges::{Exchanges, Part};
 use crate::adapter::job::{Job, Link};
 use crate::adapter::options::ServerOptions;
@@ -333,6 +333,16 @@ impl Route for GatewayShared {
     }
 }
 
+impl Deliver for GatewayShared {
+    fn deliver(&self) {
+        deliver(|before| self.lock().backlog.events.next(before));
+    }
+
+    fn unclaim_events(&self) {
+        self.lock().backlog.events.unclaim();
+    }
+}
+
 impl Role for GatewayShared {
     fn name(&self) -> &'static str {
         "Gateway"
@@ -372,13 +382,5 @@ impl Role for GatewayShared {
 
     fn abandon(&self) {
         self.end(false);
-    }
-
-    fn deliver(&self) {
-        deliver(|before| self.lock().backlog.events.next(before));
-    }
-
-    fn unclaim_events(&self) {
-        self.lock().backlog.events.unclaim();
     }
 }

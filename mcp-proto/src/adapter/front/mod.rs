@@ -8,6 +8,7 @@ mod connection;
 mod events;
 mod gateway;
 mod server;
+mod supervisor;
 #[cfg(all(test, not(shuttle)))]
 mod tests;
 
@@ -15,6 +16,7 @@ pub use client::{Client, Closer, Elements, Pending, PendingNotification, Watcher
 pub use connection::{DrivenConnection, Turned};
 pub use gateway::{Exchange, Gateway};
 pub use server::{CALLBACK_GRACE, Listening, Server};
+pub use supervisor::{Launch, SupervisedCall, Supervisor, SupervisorDriver, SupervisorOptions, Turn};
 
 use super::asking::Asking;
 use super::client_options::ClientCallbacks;
@@ -116,11 +118,18 @@ impl fmt::Debug for Routing {
 #[must_use = "the application does not get them"]
 pub struct Events {
     /// `None` once they are delivered.
-    of: Option<Arc<dyn Role>>,
+    of: Option<Arc<dyn Deliver>>,
+}
+
+/// Has events for the application.
+trait Deliver: Send + Sync {
+    fn deliver(&self);
+    /// Somebody else has to deliver them.
+    fn unclaim_events(&self);
 }
 
 impl Events {
-    fn new(of: Arc<dyn Role>) -> Self {
+    fn new(of: Arc<dyn Deliver>) -> Self {
         Self { of: Some(of) }
     }
 
@@ -163,7 +172,7 @@ pub struct Driving(Arc<dyn Role>);
 
 /// A client, a server or a gateway, for its driver. A program that is only one of them does not
 /// contain the code of the others.
-trait Role: Send + Sync {
+trait Role: Deliver {
     /// Its name for people.
     fn name(&self) -> &'static str;
     fn clock(&self) -> Clock;
@@ -176,8 +185,6 @@ trait Role: Send + Sync {
     fn poll_woken(&self, waker: &Waker) -> Poll<()>;
     /// Ends everything at once.
     fn abandon(&self);
-    fn deliver(&self);
-    fn unclaim_events(&self);
 }
 
 impl Driving {

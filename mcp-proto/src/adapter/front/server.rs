@@ -3,7 +3,7 @@
 use super::backlog::{Backlog, NextTask};
 use super::connection::DrivenConnection;
 use super::events::deliver;
-use super::{Delay, Driving, Events, Role, Route, Routing, RoutingKind, Task, first};
+use super::{Delay, Deliver, Driving, Events, Role, Route, Routing, RoutingKind, Task, first};
 use crate::adapter::checked::Checked;
 use crate::adapter::job::{Job, Link};
 use crate::adapter::options::ServerOptions;
@@ -383,6 +383,25 @@ impl Route for ServerShared {
     }
 }
 
+impl Deliver for ServerShared {
+    fn deliver(&self) {
+        deliver(|before| {
+            let (next, woken) = {
+                let mut state = self.lock();
+                let next = state.backlog.events.next(before);
+                let catches_up = !state.backlog.events.is_behind() && self.behind.swap(false, Ordering::Relaxed);
+                (next, catches_up.then(|| state.core.take_wakers()))
+            };
+            woken.into_iter().flatten().for_each(Waker::wake);
+            next
+        });
+    }
+
+    fn unclaim_events(&self) {
+        self.lock().backlog.events.unclaim();
+    }
+}
+
 impl Role for ServerShared {
     fn name(&self) -> &'static str {
         "Server"
@@ -422,23 +441,6 @@ impl Role for ServerShared {
 
     fn abandon(&self) {
         self.end(false);
-    }
-
-    fn unclaim_events(&self) {
-        self.lock().backlog.events.unclaim();
-    }
-
-    fn deliver(&self) {
-        deliver(|before| {
-            let (next, woken) = {
-                let mut state = self.lock();
-                let next = state.backlog.events.next(before);
-                let catches_up = !state.backlog.events.is_behind() && self.behind.swap(false, Ordering::Relaxed);
-                (next, catches_up.then(|| state.core.take_wakers()))
-            };
-            woken.into_iter().flatten().for_each(Waker::wake);
-            next
-        });
     }
 }
 

@@ -1,7 +1,10 @@
 //! Calls: when they run, when they run again, and their one end.
 
 use super::*;
+use crate::call::{Call, Method, custom, ping};
+use crate::error::Refusal;
 use crate::model::tools::Tool;
+use crate::model::{completion, prompts, resources, tools};
 use crate::rpc::Object;
 
 /// A tool with these hints.
@@ -45,6 +48,9 @@ fn call_runs_a_second_time_only_where_that_is_safe() {
         (tool("reads"), RetryTool::Never, lost(Sent::No), false),
         (tool("reads"), RetryTool::Never, lost(Sent::Maybe), false),
         (CallKind::Read, RetryTool::Never, lost(Sent::Maybe), true),
+        // The client has ended, which its driver reports next.
+        (tool("plain"), RetryTool::Safe, CallError::Refused(Refusal::Closed), true),
+        (tool("plain"), RetryTool::Always, CallError::Refused(Refusal::Full), false),
         (CallKind::Other, RetryTool::Always, lost(Sent::Maybe), false),
         (CallKind::Other, RetryTool::Never, lost(Sent::No), true),
         (CallKind::Read, RetryTool::Always, other, false),
@@ -227,4 +233,24 @@ fn calls_of_a_removed_server_end() {
     assert_eq!(rig.supervisor.health(&"a"), None);
     rig.end(client);
     assert_eq!((rig.take(), rig.supervisor.poll_timeout()), (vec![], None));
+}
+
+// covers: S0-62
+#[test]
+fn kind_of_a_call_follows_its_method() {
+    fn kind<M: Method>(call: &Call<M>) -> CallKind {
+        CallKind::of(call)
+    }
+    assert_eq!(kind(&tools::call("pay")), CallKind::Tool("pay".into()));
+    assert_eq!(kind(&tools::call("pay").repeatable()), CallKind::Read);
+    assert_eq!(kind(&tools::list()), CallKind::Read);
+    assert_eq!(kind(&resources::list()), CallKind::Read);
+    assert_eq!(kind(&resources::templates()), CallKind::Read);
+    assert_eq!(kind(&resources::read("file:///a")), CallKind::Read);
+    assert_eq!(kind(&prompts::list()), CallKind::Read);
+    assert_eq!(kind(&prompts::get("greet")), CallKind::Read);
+    assert_eq!(kind(&completion::prompt("greet")), CallKind::Read);
+    assert_eq!(kind(&ping()), CallKind::Read);
+    assert_eq!(kind(&custom::<()>("acme/pay", &Object::new())), CallKind::Other);
+    assert_eq!(kind(&custom::<()>("tools/call", &Object::new())), CallKind::Other);
 }

@@ -1,11 +1,13 @@
 //! What the handles, the driver and the connections of one client share.
 
 use super::super::events::{WaitingEvents, deliver};
-use super::super::{Attention, Delay, Events, Role, Routing, RoutingKind, Task};
+use super::super::{Attention, Delay, Deliver, Events, Role, Routing, RoutingKind, Task};
 use crate::adapter::ConnectError;
 use crate::adapter::asking::ClientLink;
 use crate::adapter::client_core::{ClientCore, ClientTask};
-use crate::adapter::client_options::{ClientCallbacks, ClientEventCallback, ClientOptions, NoticeCallback};
+use crate::adapter::client_options::{
+    ClientCallbacks, ClientEventCallback, ClientOptions, NoticeCallback, Observed, Observer,
+};
 use crate::adapter::os::{Clock, seed};
 use crate::adapter::sync::{Mutex, MutexGuard, lock};
 use crate::adapter::tls::TlsConnector;
@@ -38,6 +40,7 @@ pub(in crate::adapter::front) struct ClientShared {
     pub(in crate::adapter::front) clock: Clock,
     pub(super) delay: Delay,
     connector: TlsConnector,
+    observer: Option<Observer>,
     state: Mutex<ClientState>,
     /// Waiters for the start or the end of the client.
     watchers: Watchers,
@@ -54,6 +57,7 @@ pub(super) struct ClientState {
     stderr: Stderr,
     attention: Attention,
     later: Later,
+    is_observed: bool,
     /// The driver has begun to carry out tasks.
     begun: bool,
     /// The driver was dropped, or must not begin.
@@ -87,6 +91,8 @@ struct Later {
     /// Callbacks to cancel and waiters to wake.
     tasks: Vec<ClientTask>,
     connections: Vec<Waker>,
+    /// For the observer.
+    observed: Vec<Observed>,
     milestone: bool,
 }
 
@@ -103,6 +109,7 @@ impl ClientShared {
         let limits = &engine.client().config().limits.client;
         let max = (limits.max_queued_events, limits.max_queued_event_bytes);
         let callback = one_callback(options.take_event(), options.take_notice());
+        let observer = options.take_observer();
         Ok(Arc::new_cyclic(|this: &Weak<Self>| {
             let this = this.clone();
             let link: ClientLink = Arc::new(move |command| this.upgrade().ok_or(Refusal::Gone)?.command(command));
@@ -115,6 +122,7 @@ impl ClientShared {
                 stderr: options.take_stderr(),
                 attention: Attention::default(),
                 later: Later::default(),
+                is_observed: observer.is_some(),
                 begun: false,
                 abandoned: false,
                 ended: false,
@@ -122,7 +130,7 @@ impl ClientShared {
                 on_drop: None,
             };
             let connector = options.connector();
-            Self { clock, delay, connector, state: Mutex::new(state), watchers: Watchers::default() }
+            Self { clock, delay, connector, observer, state: Mutex::new(state), watchers: Watchers::default() }
         }))
     }
 
@@ -156,6 +164,9 @@ impl ClientShared {
         later.connections.into_iter().chain(driver).for_each(Waker::wake);
         if later.milestone {
             self.watchers.wake();
+        }
+        if let Some(observer) = &self.observer {
+            later.observed.into_iter().for_each(observer);
         }
         (changed, has_task)
     }
@@ -225,6 +236,16 @@ impl ClientShared {
     }
 }
 
+impl Deliver for ClientShared {
+    fn deliver(&self) {
+        deliver(|before| self.lock().events.next(before));
+    }
+
+    fn unclaim_events(&self) {
+        self.lock().events.unclaim();
+    }
+}
+
 impl Role for ClientShared {
     fn name(&self) -> &'static str {
         "Client"
@@ -283,14 +304,6 @@ impl Role for ClientShared {
         polled
     }
 
-    fn deliver(&self) {
-        deliver(|before| self.lock().events.next(before));
-    }
-
-    fn unclaim_events(&self) {
-        self.lock().events.unclaim();
-    }
-
     /// Ends everything: the driver is gone.
     fn abandon(&self) {
         let kept = self.with(|state, now| {
@@ -302,6 +315,10 @@ impl Role for ClientShared {
             state.later.connections.extend(connections.into_values().filter_map(|connection| connection.waker));
             state.sort();
             state.later.milestone = true;
+            if let (true, false, Some(why)) = (state.is_observed, had_ended, state.core.terminated()) {
+                let observed = Observed::Terminated(why.clone());
+                state.later.observed.push(observed);
+            }
             let options = (state.callbacks.take(), take(&mut state.stderr), state.on_drop.take());
             // Somebody may still deliver the last events of a client that has ended.
             let callback = if had_ended { state.events.finish() } else { state.events.clear() };
@@ -394,6 +411,9 @@ impl ClientState {
                 ClientTask::Cancel(_) | ClientTask::Wake(_) => self.later.tasks.push(task),
                 ClientTask::Event(event) => {
                     self.later.milestone |= matches!(event, Event::Ready(_) | Event::Terminated(_));
+                    if self.is_observed {
+                        self.later.observed.extend(Observed::of(&event));
+                    }
                     self.events.push(Action::Event(event));
                 }
                 ClientTask::Notice(id, notice) => self.events.push(Action::Notice(id, notice)),

@@ -1,0 +1,194 @@
+//! What drives a supervisor: it starts clients, loads lists, and lets the application resolve
+//! configurations.
+
+use super::Launch;
+use super::options::{Resolve, Resolved};
+use super::shared::Shared;
+use crate::adapter::front::client::Client;
+use crate::adapter::os::Clock;
+use crate::adapter::sync::guarded;
+use crate::call::{Call, Paged};
+use crate::client::ClientConfig;
+use crate::error::CallError;
+use crate::model::{prompts, resources, tools};
+use crate::route::BoxFuture;
+use crate::supervise::{Generation, ListKind, Listing, Output};
+use crate::time::Instant;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::sync::{Arc, Weak};
+use core::fmt;
+use core::future::{Future, poll_fn};
+use core::panic::AssertUnwindSafe;
+use core::pin::pin;
+use core::task::{Context, Poll, Waker};
+use std::task::Wake;
+
+/// Drives a [`Supervisor`](super::Supervisor). Its loop takes [`turn`](Self::turn)s until there are
+/// none, then sleeps until [`poll_timeout`](Self::poll_timeout), or until
+/// [`poll_woken`](Self::poll_woken) is ready.
+///
+/// Dropping it closes all clients and refuses all calls.
+#[must_use = "nothing happens without a driver"]
+pub struct SupervisorDriver<L: Launch> {
+    shared: Arc<Shared<L>>,
+    /// Loads of lists, and callbacks that resolve configurations.
+    futures: BTreeMap<u64, BoxFuture<()>>,
+    last: u64,
+}
+
+impl<L: Launch> SupervisorDriver<L> {
+    pub(super) const fn new(shared: Arc<Shared<L>>) -> Self {
+        Self { shared, futures: BTreeMap::new(), last: 0 }
+    }
+
+    /// Returns the clock of the supervisor.
+    pub fn clock(&self) -> Clock {
+        self.shared.clock()
+    }
+
+    /// Carries out everything that is to be done now. Never waits. Returns false once the
+    /// supervisor has ended.
+    pub fn turn(&mut self) -> bool {
+        if self.shared.poll_timeout().is_some_and(|due| due <= self.shared.now()) {
+            self.shared.with(|state, now| state.core.handle_timeout(now));
+        }
+        while let Some((outputs, woken, has_events)) = self.shared.take_tasks() {
+            if outputs.is_empty() && woken.is_empty() && !has_events {
+                return true;
+            }
+            if has_events {
+                self.shared.launch.deliver(self.shared.events());
+            }
+            outputs.into_iter().for_each(|output| self.carry_out(output));
+            woken.into_iter().for_each(|future| self.poll(future));
+        }
+        false
+    }
+
+    /// Returns when to take the next turn.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.shared.poll_timeout()
+    }
+
+    /// Returns `Ready` if a turn is to be taken, or if the time for that is earlier than the last
+    /// one that [`poll_timeout`](Self::poll_timeout) returned. Otherwise wakes the task then.
+    pub fn poll_woken(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.shared.poll_woken(cx.waker())
+    }
+
+    /// Waits as [`poll_woken`](Self::poll_woken) says.
+    pub async fn woken(&self) {
+        poll_fn(|cx| self.poll_woken(cx)).await;
+    }
+
+    fn carry_out(&mut self, output: Output<String>) {
+        match output {
+            Output::Connect { key, generation, config } => self.shared.connect(&key, generation, &config),
+            Output::Close(generation) => self.shared.close(generation),
+            Output::Load { generation, list } => self.load(generation, list),
+            Output::Resolve { key, generation, config } => self.resolve(&key, generation, (*config).clone()),
+            // The calls and the application have got them already.
+            Output::Run { .. } | Output::Refuse { .. } | Output::Event(_) => {}
+        }
+    }
+
+    fn load(&mut self, generation: Generation, list: ListKind) {
+        let shared = Arc::clone(&self.shared);
+        self.spawn(async move {
+            let listing = match shared.client_of(generation) {
+                Some(client) => fetch(&client, list).await.ok(),
+                None => None,
+            };
+            shared.with(|state, now| state.core.loaded(now, generation, list, listing));
+        });
+    }
+
+    fn resolve(&mut self, key: &str, generation: Generation, config: ClientConfig) {
+        let shared = Arc::clone(&self.shared);
+        let report = move |resolved: Option<Resolved>| {
+            let resolved = resolved.unwrap_or_else(|| Err("the callback panicked".into()));
+            shared.with(|state, now| state.core.resolved(now, generation, resolved.map(Arc::new)));
+        };
+        match self.shared.resolve.clone() {
+            Some(Resolve::Sync(resolve)) => {
+                let key = String::from(key);
+                self.shared.launch.run(Box::new(move || report(guarded(|| resolve(&key, config)))));
+            }
+            Some(Resolve::Async(resolve)) => match guarded(|| resolve(key, config)) {
+                Some(future) => self.spawn(async move { report(caught(future).await) }),
+                None => report(None),
+            },
+            None => report(Some(Err("the application has no callback that resolves configurations".into()))),
+        }
+    }
+
+    fn spawn(&mut self, future: impl Future<Output = ()> + Send + 'static) {
+        self.last += 1;
+        self.futures.insert(self.last, Box::pin(future));
+        self.poll(self.last);
+    }
+
+    fn poll(&mut self, number: u64) {
+        let Some(future) = self.futures.get_mut(&number) else { return };
+        let waker = Waker::from(Arc::new(FutureWaker { shared: Arc::downgrade(&self.shared), number }));
+        if future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
+            self.futures.remove(&number);
+        }
+    }
+}
+
+impl<L: Launch> Drop for SupervisorDriver<L> {
+    fn drop(&mut self) {
+        drop(self.shared.begin_end());
+        self.shared.end(false);
+    }
+}
+
+impl<L: Launch> fmt::Debug for SupervisorDriver<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SupervisorDriver").finish_non_exhaustive()
+    }
+}
+
+/// Lets the driver poll one of its futures.
+struct FutureWaker<L: Launch> {
+    shared: Weak<Shared<L>>,
+    number: u64,
+}
+
+impl<L: Launch> Wake for FutureWaker<L> {
+    fn wake(self: Arc<Self>) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.wake(self.number);
+        }
+    }
+}
+
+/// Fetches all pages of a list.
+async fn fetch(client: &Client, list: ListKind) -> Result<Listing, CallError> {
+    async fn all<M: Paged>(client: &Client, call: Call<M>) -> Result<Arc<[M::Element]>, CallError> {
+        Ok(client.pages(call).all().await?.into())
+    }
+    Ok(match list {
+        ListKind::Tools => Listing::Tools(all(client, tools::list()).await?),
+        ListKind::Resources => Listing::Resources(all(client, resources::list()).await?),
+        ListKind::ResourceTemplates => Listing::ResourceTemplates(all(client, resources::templates()).await?),
+        ListKind::Prompts => Listing::Prompts(all(client, prompts::list()).await?),
+    })
+}
+
+/// Polls a future of the application. `None` if it panics.
+async fn caught<T>(future: BoxFuture<T>) -> Option<T> {
+    let mut future = pin!(future);
+    poll_fn(|cx| {
+        let polled = guarded(AssertUnwindSafe(|| future.as_mut().poll(cx)));
+        match polled {
+            Some(Poll::Pending) => Poll::Pending,
+            Some(Poll::Ready(output)) => Poll::Ready(Some(output)),
+            None => Poll::Ready(None),
+        }
+    })
+    .await
+}
