@@ -235,14 +235,6 @@ pub struct Watched<M, F> {
     told: F,
 }
 
-impl<M, F> Watched<M, F> {
-    /// Gives a call a callback, whether it requests progress or not.
-    #[cfg(feature = "os")]
-    pub(crate) const fn of(call: Call<M>, told: F) -> Self {
-        Self { call, told }
-    }
-}
-
 /// The argument of an adapter's `call`: a [`Call`], with or without a callback for progress.
 pub trait IntoCall {
     /// The method of the call.

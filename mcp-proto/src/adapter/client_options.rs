@@ -6,17 +6,12 @@ use super::environment_proxies;
 use super::job::{Job, Promise};
 use super::question::{Question, Reply, ReplyToken};
 use super::tls::TlsConnector;
-#[cfg(feature = "os")]
 use crate::client::Termination;
 use crate::client::{BadHeader, ClientConfig, Event};
 use crate::exchange::{ConnectionId, ConnectionNotice};
 use crate::hook::{Denied, MessageHook, WireMessage};
-#[cfg(feature = "os")]
-use crate::input::Change;
-use crate::input::{Authorization, Challenge, InputAnswer, InputRequest};
-#[cfg(feature = "os")]
-use crate::model::capabilities::ServerCapabilities;
-use crate::model::capabilities::{BadExtension, Extensions, RootsCapability, SamplingCapability};
+use crate::input::{Authorization, Challenge, Change, InputAnswer, InputRequest};
+use crate::model::capabilities::{BadExtension, Extensions, RootsCapability, SamplingCapability, ServerCapabilities};
 use crate::model::elicitation::{ElicitRequest, ElicitResult, Form, UrlRequest};
 use crate::model::roots::Root;
 use crate::model::sampling::{SampleRequest, SampleResult};
@@ -46,7 +41,6 @@ pub struct ClientOptions {
     callbacks: ClientCallbacks,
     event: Option<ClientEventCallback>,
     notice: Option<NoticeCallback>,
-    #[cfg(feature = "os")]
     observer: Option<Observer>,
     stderr: Stderr,
     connector: TlsConnector,
@@ -61,22 +55,25 @@ type ConfigChange = Box<dyn FnOnce(&mut ClientConfig) + Send>;
 /// The callback for events of a client.
 pub type ClientEventCallback = Box<dyn FnMut(Event) + Send>;
 
-/// Sees the start, the end and the changed lists of a client at once, whatever the callback for
-/// events does. Called outside of the lock of the client, possibly by several threads at a time.
-#[cfg(feature = "os")]
-pub(crate) type Observer = Box<dyn Fn(Observed) + Send + Sync>;
+/// What supervises a client: it is told of its start, its end and its changed lists at once,
+/// whatever the callback for events does. A driver calls it outside of the lock of the client,
+/// possibly on several threads at a time.
+pub type Observer = Box<dyn Fn(Observed) + Send + Sync>;
 
-/// What an observer sees.
-#[cfg(feature = "os")]
-pub(crate) enum Observed {
+/// What an [`Observer`] is told.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Observed {
+    /// Negotiation succeeded: see [`Event::Ready`].
     Ready(ServerCapabilities),
+    /// See [`Event::Changed`].
     Changed(Change),
+    /// See [`Event::Terminated`].
     Terminated(Termination),
 }
 
-#[cfg(feature = "os")]
 impl Observed {
-    pub(crate) fn of(event: &Event) -> Option<Self> {
+    /// Returns what an observer is told of an event. `None` if nothing.
+    pub fn of(event: &Event) -> Option<Self> {
         match event {
             Event::Ready(server) => Some(Self::Ready(server.capabilities.clone())),
             Event::Changed(change) => Some(Self::Changed(change.clone())),
@@ -375,14 +372,12 @@ impl ClientOptions {
     }
 
     /// Sets the observer.
-    #[cfg(feature = "os")]
     pub(crate) fn observe(mut self, observer: Observer) -> Self {
         self.observer = Some(observer);
         self
     }
 
     /// Takes the observer.
-    #[cfg(feature = "os")]
     pub(crate) fn take_observer(&mut self) -> Option<Observer> {
         self.observer.take()
     }

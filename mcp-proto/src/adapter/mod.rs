@@ -97,7 +97,7 @@ pub use checked::Checked;
 #[cfg(feature = "std")]
 pub use client_core::{ClientCore, ClientTask, ReplacedWaker};
 #[cfg(feature = "std")]
-pub use client_options::{ClientCallbacks, ClientEventCallback, ClientOptions, NoticeCallback};
+pub use client_options::{ClientCallbacks, ClientEventCallback, ClientOptions, NoticeCallback, Observed, Observer};
 pub use connect::ConnectError;
 #[cfg(feature = "std")]
 pub use connect::{not_bound, not_opened};

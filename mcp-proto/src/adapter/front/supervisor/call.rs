@@ -3,7 +3,7 @@
 use super::shared::{Next, Running, Shared};
 use super::{Launch, Supervisor};
 use crate::adapter::front::client::Pending;
-use crate::call::{Call, IntoCall, Method, Progress, Watched};
+use crate::call::{Call, IntoCall, Method, Progress};
 use crate::error::CallError;
 use crate::supervise::{CallKind, CallPlan, CallRefusal, CallVerdict, SupervisedError, Ticket};
 use alloc::string::String;
@@ -133,7 +133,7 @@ impl<M: Method, F: FnMut(Progress), L: Launch> SupervisedCall<M, F, L> {
         let call = self.call.clone().timeout(*timeout);
         match (&mut self.pending, self.told.take()) {
             (Some(pending), _) => drop(pending.start_again(&running.client, call)),
-            (pending, Some(told)) => *pending = Some(running.client.start(Watched::of(call, told))),
+            (pending, Some(told)) => *pending = Some(running.client.start(Told { call, told })),
             (None, None) => {}
         }
         self.stage = Stage::Runs;
@@ -171,6 +171,21 @@ impl<M: Method, F: FnMut(Progress), L: Launch> SupervisedCall<M, F, L> {
         self.stage = Stage::Over;
         self.pending = None;
         self.reservation = None;
+    }
+}
+
+/// A call and its callback for progress, whether it requests progress or not.
+struct Told<M, F> {
+    call: Call<M>,
+    told: F,
+}
+
+impl<M: Method, F: FnMut(Progress)> IntoCall for Told<M, F> {
+    type Method = M;
+    type Told = F;
+
+    fn into_call(self) -> (Call<M>, F) {
+        (self.call, self.told)
     }
 }
 

@@ -1,0 +1,206 @@
+//! `mcp doctor`: every way to reach a server, and what is wrong with it.
+
+use crate::failure::Failure;
+use crate::list;
+use crate::options::{Doctor, Reach};
+use crate::output::{line, one_line};
+use crate::session;
+use crate::target::Server;
+use mcp_blocking::mcp_proto::client::{HttpMode, Policy, Target};
+use mcp_blocking::mcp_proto::exchange::Endpoint;
+use mcp_blocking::mcp_proto::supervise::Catalogue;
+use mcp_blocking::mcp_proto::version::Era;
+use mcp_blocking::{Client, ClientEvent, ProtocolVersion, Stderr, Versions, ping};
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Maximum time of each attempt.
+const ATTEMPT: Duration = Duration::from_secs(15);
+
+/// Number of lines of standard error that are shown.
+const LAST_LINES: usize = 5;
+
+/// What a server said beside the protocol.
+#[derive(Default)]
+struct Heard {
+    /// The first diagnostic of each code, and the number of all.
+    diagnostics: BTreeMap<&'static str, (String, usize)>,
+    stderr: Vec<String>,
+}
+
+pub(crate) fn run(doctor: Doctor) -> Result<ExitCode, Failure> {
+    let (server, _) = doctor.reach.server(doctor.words)?;
+    let heard = Arc::new(Mutex::new(Heard::default()));
+    line(&format!("server   {}", one_line(&server.name)))?;
+    let (client, took) = match attempt(server.clone(), &doctor.reach, &heard) {
+        Ok(connected) => connected,
+        Err(failure) => {
+            report(false, "connect", &failure.to_string())?;
+            failure.advice().iter().try_for_each(|advice| line(&format!("         {advice}")))?;
+            said(&heard)?;
+            if !is_final(&failure) {
+                transports(&server, &doctor.reach)?;
+                revisions(&server, &doctor.reach)?;
+            }
+            return Ok(failure.code());
+        }
+    };
+    if let Some(info) = client.server() {
+        report(true, "connect", &format!("{}, in {}", list::headline(&info), ms(took)))?;
+    }
+    let code = examine(&client)?;
+    let began = Instant::now();
+    client.close();
+    drop(client);
+    report(true, "close", &format!("in {}", ms(began.elapsed())))?;
+    said(&heard)?;
+    transports(&server, &doctor.reach)?;
+    revisions(&server, &doctor.reach)?;
+    Ok(code)
+}
+
+/// Returns whether another transport or revision cannot help: nothing runs there.
+fn is_final(failure: &Failure) -> bool {
+    use mcp_blocking::ConnectError;
+    use mcp_blocking::mcp_proto::error::NegotiationCause;
+    use mcp_blocking::mcp_proto::exchange::Closed;
+    let Failure::Connect(error) = failure else { return false };
+    let ConnectError::Negotiation(error) = &**error else { return false };
+    match &error.cause {
+        NegotiationCause::Closed(why) => {
+            matches!(why, Closed::Refused | Closed::Unresolved | Closed::Unreachable(_) | Closed::Tls(_))
+        }
+        NegotiationCause::Http(http) => matches!(http.status, 401 | 403 | 407),
+        _ => false,
+    }
+}
+
+fn attempt(mut server: Server, reach: &Reach, heard: &Arc<Mutex<Heard>>) -> Result<(Client, Duration), Failure> {
+    server.config.connect_timeout = server.config.connect_timeout.min(ATTEMPT);
+    let (events, lines) = (Arc::clone(heard), Arc::clone(heard));
+    let lock = |heard: &Arc<Mutex<Heard>>, hear: &mut dyn FnMut(&mut Heard)| {
+        hear(&mut heard.lock().unwrap_or_else(PoisonError::into_inner));
+    };
+    let options = session::options(reach)?
+        .on_event(move |event| {
+            if let ClientEvent::Diagnostic(diagnostic) = event {
+                lock(&events, &mut |heard| {
+                    let text = diagnostic.to_string();
+                    heard.diagnostics.entry(diagnostic.kind.code()).or_insert((text, 0)).1 += 1;
+                });
+            }
+        })
+        .stderr(Stderr::Lines(Arc::new(move |text: &str| {
+            lock(&lines, &mut |heard| {
+                heard.stderr.push(one_line(text));
+                if heard.stderr.len() > LAST_LINES {
+                    heard.stderr.remove(0);
+                }
+            });
+        })));
+    let began = Instant::now();
+    Ok((session::connect(server, options)?, began.elapsed()))
+}
+
+/// Fetches what the server offers, and checks it.
+fn examine(client: &Client) -> Result<ExitCode, Failure> {
+    let began = Instant::now();
+    match client.call(ping()) {
+        Ok(()) => report(true, "ping", &format!("in {}", ms(began.elapsed())))?,
+        Err(e) => report(false, "ping", &e.to_string())?,
+    }
+    let began = Instant::now();
+    let catalogue = match list::fetch(client, None) {
+        Ok(catalogue) => catalogue,
+        Err(failure) => {
+            report(false, "lists", &failure.to_string())?;
+            return Ok(failure.code());
+        }
+    };
+    report(true, "lists", &format!("{}, in {}", counts(&catalogue), ms(began.elapsed())))?;
+    for tool in catalogue.tools.as_deref().unwrap_or_default() {
+        if let Err(bad) = tool.check() {
+            report(false, "tool", &format!("{}: {}", one_line(&bad.name), one_line(&bad.why)))?;
+        }
+    }
+    for resource in catalogue.resources.as_deref().unwrap_or_default() {
+        if let Err(bad) = resource.check() {
+            report(false, "resource", &format!("{}: {}", one_line(&bad.uri), one_line(&bad.why)))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn counts(catalogue: &Catalogue) -> String {
+    let counts = [
+        ("tools", catalogue.tools.as_ref().map(|list| list.len())),
+        ("resources", catalogue.resources.as_ref().map(|list| list.len())),
+        ("templates", catalogue.resource_templates.as_ref().map(|list| list.len())),
+        ("prompts", catalogue.prompts.as_ref().map(|list| list.len())),
+    ];
+    let counts: Vec<_> = counts.iter().filter_map(|(name, count)| Some(format!("{} {name}", (*count)?))).collect();
+    if counts.is_empty() { "none declared".to_owned() } else { counts.join(", ") }
+}
+
+/// Tries each transport of HTTP by itself.
+fn transports(server: &Server, reach: &Reach) -> Result<(), Failure> {
+    if !matches!(server.config.target, Target::Http(_)) {
+        return Ok(());
+    }
+    for (name, mode) in [("Streamable HTTP", HttpMode::Streamable), ("HTTP+SSE", HttpMode::Sse)] {
+        let mut server = server.clone();
+        server.config.http_mode = mode;
+        probe(name, server, reach)?;
+    }
+    Ok(())
+}
+
+/// Tries each revision by itself.
+fn revisions(server: &Server, reach: &Reach) -> Result<(), Failure> {
+    let has_own_connection = !matches!(server.config.target, Target::Duplex(Endpoint::Given));
+    for version in ProtocolVersion::ALL.into_iter().rev().filter(|_| has_own_connection) {
+        let mut server = server.clone();
+        server.config.versions = Versions::new([version]);
+        server.config.policy = if version.era() == Era::Modern { Policy::Modern } else { Policy::Legacy };
+        probe(version.as_str(), server, reach)?;
+    }
+    Ok(())
+}
+
+fn probe(name: &str, server: Server, reach: &Reach) -> Result<(), Failure> {
+    match attempt(server, reach, &Arc::default()) {
+        Ok((client, took)) => {
+            client.close();
+            report(true, name, &format!("in {}", ms(took)))
+        }
+        // Most servers speak only some of them.
+        Err(failure) => Ok(line(&format!("no    {name:<16} {failure}"))?),
+    }
+}
+
+/// Prints what the server said beside the protocol.
+fn said(heard: &Mutex<Heard>) -> Result<(), Failure> {
+    let heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+    for (text, count) in heard.diagnostics.values() {
+        report(
+            false,
+            "protocol",
+            &format!("{text}{}", if *count > 1 { format!(" ({count} times)") } else { String::new() }),
+        )?;
+    }
+    if !heard.stderr.is_empty() {
+        line("standard error ends with")?;
+        heard.stderr.iter().try_for_each(|text| line(&format!("         {text}")))?;
+    }
+    Ok(())
+}
+
+fn report(is_ok: bool, what: &str, text: &str) -> Result<(), Failure> {
+    Ok(line(&format!("{}  {what:<16} {text}", if is_ok { "ok  " } else { "FAIL" }))?)
+}
+
+fn ms(time: Duration) -> String {
+    format!("{} ms", time.as_millis())
+}

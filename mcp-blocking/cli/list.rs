@@ -1,0 +1,136 @@
+//! `mcp list`: what a server offers.
+
+use crate::arguments::usage;
+use crate::failure::Failure;
+use crate::options::{Kind, List};
+use crate::output::{json, line, one_line, summary};
+use crate::session;
+use clap::ValueEnum;
+use mcp_blocking::mcp_proto::call::Paged;
+use mcp_blocking::mcp_proto::supervise::{Catalogue, Listing};
+use mcp_blocking::{Call, Client, ServerInfo, prompts, resources, tools};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// Maximum width of a description.
+const WIDTH: usize = 72;
+
+pub(crate) fn run(list: List) -> Result<ExitCode, Failure> {
+    let (server, mut words) = list.reach.server(list.words)?;
+    let kind = words.pop_front().map(|word| {
+        Kind::from_str(&word, true).map_err(|_| {
+            Failure::usage(format!("`{}` is no kind: tools, resources, templates or prompts", one_line(&word)))
+        })
+    });
+    let kind = kind.transpose()?;
+    if let Some(word) = words.pop_front() {
+        return Err(Failure::usage(format!("`{}` is one word too many", one_line(&word))));
+    }
+    let client = session::connect(server, session::options(&list.reach)?)?;
+    let (info, catalogue) = (client.server(), fetch(&client, kind)?);
+    client.close();
+    if list.reach.json {
+        json(catalogue.write())?;
+    } else {
+        show(info.as_ref(), &catalogue)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Fetches the lists that the server declares.
+pub(crate) fn fetch(client: &Client, kind: Option<Kind>) -> Result<Catalogue, Failure> {
+    let Some(info) = client.server() else { return Ok(Catalogue::default()) };
+    let is_wanted = |one: Kind| kind.is_none_or(|kind| kind == one);
+    let (tools, resources, prompts) =
+        (info.capabilities.tools.is_some(), info.capabilities.resources.is_some(), info.capabilities.prompts.is_some());
+    let mut catalogue = Catalogue::default();
+    if is_wanted(Kind::Tools) && tools {
+        catalogue.set(Listing::Tools(all(client, tools::list())?));
+    }
+    if is_wanted(Kind::Resources) && resources {
+        catalogue.set(Listing::Resources(all(client, resources::list())?));
+    }
+    if is_wanted(Kind::Templates) && resources {
+        catalogue.set(Listing::ResourceTemplates(all(client, resources::templates())?));
+    }
+    if is_wanted(Kind::Prompts) && prompts {
+        catalogue.set(Listing::Prompts(all(client, prompts::list())?));
+    }
+    Ok(catalogue)
+}
+
+fn all<M: Paged>(client: &Client, list: Call<M>) -> Result<Arc<[M::Element]>, Failure> {
+    let all: Result<Vec<_>, _> = client.pages(list).collect();
+    Ok(all?.into())
+}
+
+/// Returns the name, the version and the revision of a server, as a line.
+pub(crate) fn headline(info: &ServerInfo) -> String {
+    let implementation = info.implementation.as_ref();
+    let name = implementation.map_or("a server without a name", |of| of.name.as_str());
+    let version = implementation.map_or("", |of| of.version.as_str());
+    format!("{} {}, revision {}", one_line(name), one_line(version), info.version.as_str())
+}
+
+/// Prints lists for people.
+pub(crate) fn show(info: Option<&ServerInfo>, catalogue: &Catalogue) -> Result<(), Failure> {
+    if let Some(info) = info {
+        line(&headline(info))?;
+    }
+    if let Some(tools) = &catalogue.tools {
+        section(
+            "tools",
+            tools.iter().map(|tool| {
+                (
+                    format!("{}({})", one_line(&tool.name), usage(tool)),
+                    tool.description.as_deref().or(tool.title.as_deref()),
+                )
+            }),
+        )?;
+    }
+    if let Some(resources) = &catalogue.resources {
+        section(
+            "resources",
+            resources.iter().map(|resource| {
+                let name = resource.description.as_deref().or(resource.title.as_deref()).unwrap_or(&resource.name);
+                (one_line(&resource.uri), Some(name))
+            }),
+        )?;
+    }
+    if let Some(templates) = &catalogue.resource_templates {
+        section(
+            "templates",
+            templates.iter().map(|template| {
+                let name = template.description.as_deref().or(template.title.as_deref()).unwrap_or(&template.name);
+                (one_line(&template.uri_template), Some(name))
+            }),
+        )?;
+    }
+    if let Some(prompts) = &catalogue.prompts {
+        section(
+            "prompts",
+            prompts.iter().map(|prompt| {
+                let arguments: Vec<_> = prompt
+                    .arguments
+                    .iter()
+                    .map(|argument| format!("{}{}", one_line(&argument.name), if argument.required { "" } else { "?" }))
+                    .collect();
+                let shown = format!("{}({})", one_line(&prompt.name), arguments.join(", "));
+                (shown, prompt.description.as_deref().or(prompt.title.as_deref()))
+            }),
+        )?;
+    }
+    Ok(())
+}
+
+fn section<'a>(name: &str, items: impl Iterator<Item = (String, Option<&'a str>)>) -> Result<(), Failure> {
+    let items: Vec<_> = items.collect();
+    line(&format!("\n{name}: {}", items.len()))?;
+    for (item, description) in items {
+        line(&format!("  {item}"))?;
+        if let Some(description) = description.filter(|description| !description.trim().is_empty()) {
+            line(&format!("      {}", summary(description, WIDTH)))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,51 @@
+#![forbid(unsafe_code)]
+//! `mcp`: a look at a Model Context Protocol server from the command line.
+
+mod arguments;
+mod ask;
+mod call;
+mod doctor;
+mod failure;
+mod inspect;
+mod list;
+mod options;
+mod output;
+mod session;
+mod target;
+
+use clap::{CommandFactory, Parser};
+use failure::Failure;
+use options::{Cli, Command};
+use std::io;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(code) => code,
+        Err(failure) => {
+            eprintln!("mcp: {failure}");
+            failure.advice().into_iter().for_each(|advice| eprintln!("     {advice}"));
+            failure.code()
+        }
+    }
+}
+
+fn run(command: Command) -> Result<ExitCode, Failure> {
+    match command {
+        Command::List(list) => list::run(list),
+        Command::Call(call) => call::tool(call),
+        Command::Read(read) => call::read(read),
+        Command::Prompt(prompt) => call::prompt(prompt),
+        Command::Complete(complete) => call::complete(complete),
+        Command::Inspect(inspect) => inspect::run(inspect),
+        Command::Doctor(doctor) => doctor::run(doctor),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "mcp", &mut io::stdout());
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Man => {
+            clap_mangen::Man::new(Cli::command()).render(&mut io::stdout())?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}

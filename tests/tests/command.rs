@@ -1,0 +1,293 @@
+#![forbid(unsafe_code)]
+#![cfg(unix)]
+//! The command `mcp`, as a new user types it: against servers of this project, dead ones, files with
+//! errors, and a server that wants credentials.
+
+use mcp_tests::adapters::Adapter;
+use mcp_tests::certificates::{Authority, Leaf};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::{env, fs, thread};
+
+/// Builds the command once, since it is no program of this package, and returns its path. All
+/// packages together have the same features as in a test of the workspace, which has built it.
+fn mcp() -> &'static Path {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| {
+        let arguments = ["build", "--quiet", "--workspace", "--bin", "mcp"];
+        let built = Command::new(env!("CARGO")).args(arguments).status().expect("cargo");
+        assert!(built.success());
+        // The folder of this program is `deps` of the profile.
+        let here = env::current_exe().expect("a path");
+        here.parent().and_then(Path::parent).expect("a folder").join("mcp")
+    })
+}
+
+const SERVER: &str = env!("CARGO_BIN_EXE_everything-server-blocking");
+
+/// What the command printed, and its exit code.
+struct Printed {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+/// Runs the command with these words. `STDIO` is replaced by our server over stdio.
+fn run(words: &str) -> Printed {
+    run_with(&words.split_whitespace().collect::<Vec<_>>(), "")
+}
+
+fn run_with(words: &[&str], input: &str) -> Printed {
+    let mut command = Command::new(mcp());
+    for word in words {
+        match *word {
+            "STDIO" => command.args(["--", SERVER, "--stdio"]),
+            word => command.arg(word),
+        };
+    }
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("mcp");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    // It may have ended before it reads.
+    drop(stdin.write_all(input.as_bytes()));
+    drop(stdin);
+    let Output { status, stdout, stderr } = child.wait_with_output().expect("mcp");
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    Printed { code: status.code().expect("an exit code"), out: text(stdout), err: text(stderr) }
+}
+
+impl Printed {
+    #[track_caller]
+    fn is(self, code: i32, out: &[&str], err: &[&str]) {
+        let Self { code: found, out: printed, err: told } = &self;
+        assert_eq!(*found, code, "{printed}\n{told}");
+        out.iter().for_each(|text| assert!(printed.contains(text), "{text:?} is not in {printed}"));
+        err.iter().for_each(|text| assert!(told.contains(text), "{text:?} is not in {told}"));
+    }
+}
+
+/// A server over HTTP, in a process of its own.
+struct Served {
+    child: Child,
+    url: String,
+}
+
+impl Served {
+    fn new() -> Self {
+        let mut child = Command::new(SERVER)
+            .args(["--http", "127.0.0.1:0"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the server");
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("a line");
+        let address = line.trim().strip_prefix("LISTENING ").expect("an address");
+        let url = format!("http://{address}/mcp");
+        Self { child, url }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// A file that is removed in the end.
+struct Temp(PathBuf);
+
+impl Temp {
+    fn new(name: &str, text: &str) -> Self {
+        let path = env::temp_dir().join(format!("mcp-command-{name}-{}", std::process::id()));
+        fs::write(&path, text).expect("written");
+        Self(path)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().expect("unicode")
+    }
+}
+
+impl Drop for Temp {
+    fn drop(&mut self) {
+        drop(fs::remove_file(&self.0));
+    }
+}
+
+#[test]
+fn list_shows_what_a_server_offers() {
+    let names = ["everything-server 0.1.0, revision 2026-07-28", "tools: 28", "  test_custom_header(value: string)"];
+    run("list STDIO").is(0, &names, &[]);
+    let served = Served::new();
+    let listed = run_with(&["list", &served.url, "prompts", "--revision", "2025-06-18"], "");
+    assert!(!listed.out.contains("tools"), "{}", listed.out);
+    listed.is(0, &["revision 2025-06-18", "  test_prompt_with_arguments(arg1, arg2)"], &[]);
+    run("list templates --json STDIO").is(0, &[r#"{"resourceTemplates":[{"#, "test://template/{id}/data"], &[]);
+    run("list tool STDIO").is(2, &[], &["`tool` is no kind: tools, resources, templates or prompts"]);
+}
+
+#[test]
+fn call_prints_the_result_and_reports_progress() {
+    run("call test_simple_text STDIO").is(0, &["This is a simple text response for testing.\n"], &[]);
+    run("call test_tool_with_progress STDIO").is(0, &["Done"], &["progress   0 %", "progress 100 %\n"]);
+    run("call test_error_handling STDIO").is(1, &["intentionally returns an error"], &["the tool reports an error"]);
+    run("call test_custom_header --json value=a=b STDIO").is(0, &[r#"{"content":[{"type":"text""#], &[]);
+    run("call test_image_content STDIO").is(0, &["[image/png, "], &[]);
+    let words = ["call", "test_custom_header", "-", "STDIO"];
+    run_with(&words, "{\n  \"value\": \"x\"\n}").is(0, &["x"], &[]);
+}
+
+#[test]
+fn wrong_argument_is_named_before_anything_is_called() {
+    run("call test_custom_header STDIO").is(2, &[], &["needs the argument `value`: value: string"]);
+    run("call test_custom_header {\"value\":7} STDIO").is(2, &[], &["the argument `value` does not fit the tool"]);
+    run("call test_custom_header value STDIO").is(2, &[], &["`value` is no argument: key=value"]);
+    run("call no_such_tool STDIO").is(
+        2,
+        &[],
+        &["the server has no tool no_such_tool; its tools: ", "test_simple_text"],
+    );
+    run("call STDIO").is(2, &[], &["TOOL is missing"]);
+    run("list").is(2, &[], &["TARGET is missing"]);
+    run("list files").is(2, &[], &["files is no URL of a server", "a command stands after --"]);
+    run("list --revision 1999-01-01 STDIO").is(2, &[], &["--revision 1999-01-01 is unknown", "2026-07-28"]);
+    run("list --header Name STDIO").is(2, &[], &["--header is written as 'Name: value'"]);
+    run("frobnicate").is(2, &[], &["unrecognized subcommand"]);
+}
+
+#[test]
+fn resources_prompts_and_completions_are_read() {
+    run("read test://static-text STDIO").is(0, &["the content of the static text resource"], &[]);
+    run("read test://no-such STDIO").is(1, &[], &["mcp: "]);
+    let image = Command::new(mcp())
+        .args(["read", "test://static-binary", "--", SERVER, "--stdio"])
+        .stderr(Stdio::null())
+        .output()
+        .expect("mcp");
+    assert!(image.status.success() && image.stdout.starts_with(b"\x89PNG"));
+    let prompt = run("prompt test_prompt_with_arguments arg1=one arg2=two STDIO");
+    prompt.is(0, &["user:\nPrompt with arguments: arg1='one', arg2='two'\n"], &[]);
+    run("prompt test_simple_prompt one STDIO").is(2, &[], &["`one` is no argument: key=value"]);
+    run("complete test_prompt_with_arguments arg1 pari STDIO").is(0, &["paris\n"], &[]);
+}
+
+#[test]
+fn question_without_a_terminal_is_dismissed() {
+    let asked = run("call test_elicitation message=Who? STDIO");
+    asked.is(0, &["action=cancel"], &["The server asks: Who?", "Standard input is no terminal"]);
+}
+
+// covers: SEC-C-009
+#[test]
+fn command_of_a_file_needs_a_confirmation() {
+    let marker = env::temp_dir().join(format!("mcp-command-started-{}", std::process::id()));
+    let text = format!(
+        r#"{{"mcpServers": {{
+            "everything": {{"command": "{SERVER}", "args": ["--stdio"], "env": {{"SECRET": "${{HOME}}"}}}},
+            "evil": {{"command": "touch", "args": ["{}"]}},
+            "broken": {{"command": 7}}
+        }}}}"#,
+        marker.display()
+    );
+    let file = Temp::new("file", &text);
+    let shown = [r#"server "everything""#, &format!("program {SERVER:?}"), r#"argument "--stdio""#, "SECRET", "--yes"];
+    run_with(&["list", "--config", file.path(), "everything"], "").is(2, &[], &shown);
+    run_with(&["list", "--config", file.path(), "evil"], "y\n").is(2, &[], &["this needs a confirmation"]);
+    assert!(!marker.exists(), "it was started");
+    run_with(&["list", "--config", file.path(), "everything", "--yes"], "").is(0, &["tools: 28"], &[]);
+    run_with(&["list", "--config", file.path(), "broken"], "").is(
+        2,
+        &[],
+        &["line 4, column 35, mcpServers.broken.command"],
+    );
+    let unknown = run_with(&["list", "--config", file.path(), "nothing"], "");
+    unknown.is(2, &[], &["has no server nothing; its servers: everything, evil, broken"]);
+    let file = Temp::new("syntax", "{\"mcpServers\": {\n  \"a\" {}}}");
+    run_with(&["list", "--config", file.path(), "a"], "").is(2, &[], &["line 2, column 7"]);
+}
+
+#[test]
+fn inspect_shows_messages_and_obeys_commands() {
+    let recording = Temp::new("recording", "");
+    let commands = "call test_simple_text\nbogus\nread test://static-text\nquit\n";
+    let shown = run_with(&["inspect", "--record", recording.path(), "STDIO"], commands);
+    let messages = ["--> request 1 server/discover", "<-- response 1 server/discover, ", "--> request 3 tools/call"];
+    shown.is(
+        0,
+        &["This is a simple text response for testing."],
+        &[&messages[..], &["`bogus` is no command"]].concat(),
+    );
+    let replayed = Command::new(env!("CARGO_BIN_EXE_replay")).arg(recording.path()).output().expect("replay");
+    assert!(replayed.status.success(), "{}", String::from_utf8_lossy(&replayed.stdout));
+}
+
+#[test]
+fn doctor_tries_each_revision_and_transport() {
+    let served = Served::new();
+    let found = run_with(&["doctor", &served.url], "");
+    let lines =
+        ["ok    connect", "28 tools, 3 resources", "ok    Streamable HTTP", "no    HTTP+SSE", "ok    2024-11-05"];
+    found.is(0, &lines, &[]);
+    run("doctor -- /no/such/program").is(3, &["FAIL  connect", "is the command installed, and in PATH?"], &[]);
+    let talks = "echo this goes to standard error >&2; exit 7";
+    let found = run_with(&["doctor", "--", "/bin/sh", "-c", talks], "");
+    found.is(3, &["FAIL  connect", "exit 7", "standard error ends with\n         this goes to standard error"], &[]);
+}
+
+/// Answers each connection with this response.
+fn answering(response: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("listens");
+    let address = listener.local_addr().expect("an address");
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                let mut reader = BufReader::new(stream.try_clone().expect("a clone"));
+                let mut line = String::new();
+                while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
+                    line.clear();
+                }
+                drop(stream.write_all(response.as_bytes()));
+            });
+        }
+    });
+    format!("http://{address}/mcp")
+}
+
+#[test]
+fn dead_server_refusal_and_bad_certificate_say_what_to_do() {
+    run("list http://127.0.0.1:1/mcp").is(3, &[], &["the connection was refused", "is the server running?"]);
+    let locked = answering(
+        "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer realm=\"x\"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+    );
+    let advice = ["HTTP 401", "--header 'Authorization: Bearer TOKEN'", "WWW-Authenticate: Bearer realm"];
+    run_with(&["list", &locked], "").is(3, &[], &advice);
+    let missing = answering("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    run_with(&["list", &missing], "").is(3, &[], &["HTTP 404", "no MCP server at this path"]);
+    // Nothing accepts.
+    let silent = TcpListener::bind("127.0.0.1:0").expect("listens");
+    let url = format!("http://{}/mcp", silent.local_addr().expect("an address"));
+    run_with(&["list", &url, "--connect-timeout", "0.2"], "").is(4, &[], &["mcp: cannot connect: ", "`mcp doctor`"]);
+}
+
+#[test]
+fn certificate_of_an_unknown_authority_is_refused() {
+    let authority = Authority::new("of this test");
+    let router = mcp_proto::Router::new("secured", "1.0");
+    let server =
+        Adapter::Blocking.serve_https(router, "127.0.0.1:0", authority.server(&Leaf::default())).expect("listens");
+    let url = format!("https://{}/mcp", server.address());
+    let advice = ["issued by an authority that this system trusts"];
+    run_with(&["list", &url], "").is(3, &[], &advice);
+}
+
+#[test]
+fn completions_and_man_page_are_generated() {
+    run("completions bash").is(0, &["_mcp()", "inspect"], &[]);
+    run("completions zsh").is(0, &["#compdef mcp"], &[]);
+    run("man").is(0, &[".TH mcp 1", "Look at a Model Context Protocol server"], &[]);
+}
