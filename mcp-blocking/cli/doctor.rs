@@ -85,7 +85,9 @@ fn attempt(mut server: Server, reach: &Reach, heard: &Arc<Mutex<Heard>>) -> Resu
     };
     let options = session::options(reach)?
         .on_event(move |event| {
-            if let ClientEvent::Diagnostic(diagnostic) = event {
+            if let ClientEvent::Diagnostic(diagnostic) = event
+                && !session::is_fallback(&diagnostic)
+            {
                 lock(&events, &mut |heard| {
                     let text = diagnostic.to_string();
                     heard.diagnostics.entry(diagnostic.kind.code()).or_insert((text, 0)).1 += 1;

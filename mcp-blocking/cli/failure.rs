@@ -71,9 +71,6 @@ fn of_status(http: &HttpError) -> Vec<String> {
     match http.status {
         401 | 403 => {
             advice.push("the server requires credentials: --header 'Authorization: Bearer TOKEN'".to_owned());
-            advice.extend(
-                http.auth.www_authenticate.iter().map(|field| format!("WWW-Authenticate: {}", field.escape_debug())),
-            );
         }
         404 | 405 => advice.push("no MCP server at this path: it often ends with /mcp or /sse".to_owned()),
         407 => advice.push("the proxy requires credentials: HTTPS_PROXY=http://user:password@host:port".to_owned()),

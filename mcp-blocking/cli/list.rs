@@ -66,10 +66,10 @@ fn all<M: Paged>(client: &Client, list: Call<M>) -> Result<Arc<[M::Element]>, Fa
 
 /// Returns the name, the version and the revision of a server, as a line.
 pub(crate) fn headline(info: &ServerInfo) -> String {
-    let implementation = info.implementation.as_ref();
-    let name = implementation.map_or("a server without a name", |of| of.name.as_str());
-    let version = implementation.map_or("", |of| of.version.as_str());
-    format!("{} {}, revision {}", one_line(name), one_line(version), info.version.as_str())
+    let of = info.implementation.as_ref();
+    let name = of.map_or("a server without a name", |of| of.name.as_str());
+    let version = of.filter(|of| !of.version.is_empty()).map(|of| format!(" {}", one_line(&of.version)));
+    format!("{}{}, revision {}", one_line(name), version.unwrap_or_default(), info.version.as_str())
 }
 
 /// Prints lists for people.

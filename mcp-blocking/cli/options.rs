@@ -104,7 +104,7 @@ pub(crate) struct List {
 
 #[derive(Args)]
 pub(crate) struct Call {
-    /// TARGET, the tool, and its arguments: key=value, a JSON object, @FILE, or - for standard input
+    /// TARGET, the tool, and its arguments: key=value, a JSON object, @FILE, or - (standard input)
     #[arg(value_name = "WORDS", num_args = 0..)]
     pub(crate) words: Vec<String>,
     #[command(flatten)]

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::options::Reach;
 use crate::output::{one_line, printable};
 use crate::target::Server;
+use mcp_blocking::mcp_proto::error::Diagnostic;
 use mcp_blocking::{Client, ClientEvent, ClientOptions, Closer, Progress, Root, Stderr, Target, connecting};
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
@@ -31,9 +32,16 @@ pub(crate) fn options(reach: &Reach) -> Result<ClientOptions, Failure> {
             let text = text.unwrap_or_else(|| message.data.as_str().to_owned());
             eprintln!("[{}] {}", message.level.as_str(), printable(&text));
         }
+        // Most servers speak an older revision only.
+        ClientEvent::Diagnostic(diagnostic) if is_fallback(&diagnostic) => {}
         ClientEvent::Diagnostic(diagnostic) => eprintln!("[mcp] {diagnostic}"),
         _ => {}
     }))
+}
+
+/// Returns whether the client went on with an older revision or transport, which is no fault.
+pub(crate) fn is_fallback(diagnostic: &Diagnostic) -> bool {
+    diagnostic.kind.code().starts_with("fell-back-")
 }
 
 fn root(folder: &std::path::Path) -> Result<Root, Failure> {

@@ -80,7 +80,8 @@ impl Supervisor {
         self.0.remove(key)
     }
 
-    /// Connects to a server now, without a delay: see [`mcp_proto::adapter::Supervisor::reconnect`].
+    /// Connects to a server now, without a delay: see
+    /// [`mcp_proto::adapter::Supervisor::reconnect`].
     pub fn reconnect(&self, key: &str) -> bool {
         self.0.reconnect(key)
     }

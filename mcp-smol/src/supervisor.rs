@@ -70,7 +70,7 @@ impl fmt::Debug for OnExecutor {
     }
 }
 
-/// The driver of a client, which whoever waits for its end can take over.
+/// The driver of a client. A thread that waits for its end can take it over.
 #[derive(Clone)]
 pub struct ClientTask(Spawned);
 

@@ -92,7 +92,7 @@ async fn call(supervisor: &Supervisor, tool: &NamedTool<String>, arguments: &Obj
     }
 }
 
-/// Stands for a language model: it calls the tools that the user names, as in
+/// Takes the place of a language model: it calls the tools that the user names, as in
 /// `add a=1 b=2; echo text=hi`.
 fn model(known: &[&str], said: &str) -> Vec<(String, Object)> {
     let parts = said.split(';').map(|part| part.split_whitespace().collect::<Vec<_>>());

@@ -1,6 +1,6 @@
 #![forbid(unsafe_code)]
 #![cfg(unix)]
-//! The command `mcp`, as a new user types it: against servers of this project, dead ones, files with
+//! The command `mcp`, as a new user types it: with servers of this project, dead ones, files with
 //! errors, and a server that wants credentials.
 
 use mcp_tests::adapters::Adapter;
@@ -264,7 +264,7 @@ fn dead_server_refusal_and_bad_certificate_say_what_to_do() {
     let locked = answering(
         "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer realm=\"x\"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
     );
-    let advice = ["HTTP 401", "--header 'Authorization: Bearer TOKEN'", "WWW-Authenticate: Bearer realm"];
+    let advice = ["HTTP 401", "--header 'Authorization: Bearer TOKEN'", "[WWW-Authenticate: Bearer realm="];
     run_with(&["list", &locked], "").is(3, &[], &advice);
     let missing = answering("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     run_with(&["list", &missing], "").is(3, &[], &["HTTP 404", "no MCP server at this path"]);

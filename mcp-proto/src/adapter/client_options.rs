@@ -55,12 +55,12 @@ type ConfigChange = Box<dyn FnOnce(&mut ClientConfig) + Send>;
 /// The callback for events of a client.
 pub type ClientEventCallback = Box<dyn FnMut(Event) + Send>;
 
-/// What supervises a client: it is told of its start, its end and its changed lists at once,
-/// whatever the callback for events does. A driver calls it outside of the lock of the client,
-/// possibly on several threads at a time.
+/// What supervises a client: it gets the start, the end and the changed lists of the client at
+/// once, whatever the callback for events does. A driver calls it outside of the lock of the
+/// client, possibly on several threads at a time.
 pub type Observer = Box<dyn Fn(Observed) + Send + Sync>;
 
-/// What an [`Observer`] is told.
+/// What an [`Observer`] gets.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Observed {
     /// Negotiation succeeded: see [`Event::Ready`].
@@ -72,7 +72,7 @@ pub enum Observed {
 }
 
 impl Observed {
-    /// Returns what an observer is told of an event. `None` if nothing.
+    /// Returns what an observer gets of an event. `None` if nothing.
     pub fn of(event: &Event) -> Option<Self> {
         match event {
             Event::Ready(server) => Some(Self::Ready(server.capabilities.clone())),

@@ -123,7 +123,7 @@ fn exited_program_is_started_again_and_loses_one_call() {
     settle(&supervisor);
     let text = |n: usize| Ok(format!("{} 1", server.started()[n]));
     assert_eq!(tool_of(&supervisor, "pay"), text(0));
-    // Nobody knows whether the server has paid.
+    // It is unknown whether the server has paid.
     assert_eq!(tool_of(&supervisor, "pay"), Err(lost(Sent::Maybe, exited(3))));
     // The next call waits for the next process.
     assert_eq!(tool_of(&supervisor, "pay"), text(1));
@@ -280,7 +280,7 @@ fn program_on_demand_starts_at_the_first_call() {
     let client = supervisor.client("a").expect("connected");
     assert_eq!(group(&client), server.started()[0]);
     assert!(call(&client, "add").is_ok());
-    // It does not outlive the supervisor, whoever holds it.
+    // It does not outlive the supervisor, although it is held here.
     assert_eq!(supervisor.close().wait(), 0);
     assert!(matches!(call(&client, "add"), Err(CallError::Refused(_))));
 }

@@ -49,8 +49,8 @@ impl<L: Launch> Drop for Reservation<L> {
     }
 }
 
-/// A call through a [`Supervisor`], from [`Supervisor::start`]: a future of its one end. Dropping it
-/// earlier cancels the call, also on the server. It keeps the supervisor open.
+/// A call through a [`Supervisor`], from [`Supervisor::start`]: a future of its one end. Dropping
+/// it earlier cancels the call, also on the server. It keeps the supervisor open.
 #[must_use = "dropping it cancels the call"]
 pub struct SupervisedCall<M: Method, F, L: Launch> {
     /// The call on its client. `None` before it ran there for the first time.
