@@ -40,6 +40,10 @@ const OF_ONE: &[(&str, &str)] = &[
     ("Pending::wait_timeout", "a future is raced with a timer"),
     ("PendingNotification::wait", "mcp-smol awaits it"),
     ("PendingNotification::wait_timeout", "a future is raced with a timer"),
+    ("supervise_on", "mcp-blocking has no executor"),
+    ("OnExecutor", "the parameter of the supervisor, which is a private type of mcp-blocking"),
+    ("ClientTask", "a type of `OnExecutor`"),
+    ("Supervisor::start<C: IntoCall>", "a call is a future, which a thread that blocks cannot pass on"),
 ];
 
 /// What the front of `mcp_proto::adapter` has for adapters, and not for applications.
@@ -52,10 +56,12 @@ const FOR_ADAPTERS: &[&str] = &[
     "Closer::begin_exit",
     "Closer::end_time",
     "Closer::ended",
+    "Supervisor::begin",
+    "Supervisor::client_and_driver",
 ];
 
 /// The types of the front that mcp-smol exports as they are.
-const OF_THE_FRONT: &[&str] = &["Client", "Closer", "Elements", "Pending", "PendingNotification"];
+const OF_THE_FRONT: &[&str] = &["Client", "Closer", "Elements", "Pending", "PendingNotification", "Supervisor"];
 
 #[test]
 fn both_adapters_have_the_same_names_with_the_same_arguments() {
@@ -73,7 +79,9 @@ fn both_adapters_have_the_same_names_with_the_same_arguments() {
 /// Returns the names and the functions with their arguments that an adapter has.
 fn surface(package: &str, crate_name: &str) -> BTreeSet<String> {
     let (own, front) = (api::api(package), api::api("mcp-proto"));
-    let of_the_front = |ty: &str| OF_THE_FRONT.contains(&ty) && !own.contains(&format!("pub struct {ty}"));
+    let structs = own.lines().filter_map(|line| line.split_once("pub struct ")?.1.split(['<', '(']).next());
+    let structs: BTreeSet<&str> = structs.collect();
+    let of_the_front = |ty: &str| OF_THE_FRONT.contains(&ty) && !structs.contains(ty);
     let front = front.lines().filter_map(|line| line.strip_prefix("mcp_proto::adapter::"));
     let front = front.filter(|line| line.split_once(": ").is_some_and(|(ty, _)| of_the_front(ty)));
     let own = own.lines().filter_map(|line| line.strip_prefix(crate_name));
@@ -99,7 +107,7 @@ fn item(line: &str) -> Option<String> {
     let (kind, name) = definition.split_once(' ')?;
     match kind {
         "use" => name.rsplit([':', ' ']).next().map(str::to_string),
-        "struct" => name.split(['<', '(']).next().map(str::to_string),
+        "struct" | "type" => name.split(['<', '(', ' ']).next().map(str::to_string),
         _ => None,
     }
 }
