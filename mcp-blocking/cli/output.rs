@@ -56,6 +56,7 @@ pub(crate) fn one_line(text: &str) -> String {
 mod tests {
     use super::*;
 
+    // covers: S2-44
     #[test]
     fn text_of_a_server_cannot_control_the_terminal() {
         assert_eq!(printable("a\tb\nc"), "a\tb\nc");
