@@ -12,6 +12,7 @@ mod reading;
 mod scenarios;
 #[cfg(feature = "tls")]
 mod securing;
+mod supervised;
 mod world;
 
 use crate::{ClientOptions, Router, tool};

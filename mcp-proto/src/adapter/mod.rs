@@ -7,7 +7,8 @@
 //! * *Fronts*, with feature `os`: [`Client`], [`Server`] and [`Gateway`] are handles of the
 //!   application, which wait with wakers on any runtime. Each comes with a [`Driving`] for the loop
 //!   of its driver, and each connection is a [`DrivenConnection`], in the same loop, in a task or
-//!   in threads of its own. An HTTP library gets an [`Exchange`] for each request.
+//!   in threads of its own. An HTTP library gets an [`Exchange`] for each request. A [`Supervisor`]
+//!   keeps several clients connected, which an adapter drives through [`Launch`].
 //! * *Roles:* [`ClientCore`], [`ServerCore`] and [`Exchanges`] are the same without a lock, a clock
 //!   and callbacks: values go in, tasks come out.
 //! * *Parts*, for the two others.

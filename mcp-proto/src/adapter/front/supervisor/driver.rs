@@ -25,9 +25,8 @@ use core::pin::pin;
 use core::task::{Context, Poll, Waker};
 use std::task::Wake;
 
-/// Drives a [`Supervisor`](super::Supervisor). Its loop takes [`turn`](Self::turn)s until there are
-/// none, then sleeps until [`poll_timeout`](Self::poll_timeout), or until
-/// [`poll_woken`](Self::poll_woken) is ready.
+/// Drives a [`Supervisor`](super::Supervisor). Its loop takes a [`turn`](Self::turn), then sleeps
+/// until [`poll_timeout`](Self::poll_timeout), or until [`poll_woken`](Self::poll_woken) is ready.
 ///
 /// Dropping it closes all clients and refuses all calls.
 #[must_use = "nothing happens without a driver"]
@@ -48,23 +47,19 @@ impl<L: Launch> SupervisorDriver<L> {
         self.shared.clock()
     }
 
-    /// Carries out everything that is to be done now. Never waits. Returns false once the
-    /// supervisor has ended.
+    /// Carries out what is to be done now. Never waits. Returns false once the supervisor has
+    /// ended.
     pub fn turn(&mut self) -> bool {
         if self.shared.poll_timeout().is_some_and(|due| due <= self.shared.now()) {
             self.shared.with(|state, now| state.core.handle_timeout(now));
         }
-        while let Some((outputs, woken, has_events)) = self.shared.take_tasks() {
-            if outputs.is_empty() && woken.is_empty() && !has_events {
-                return true;
-            }
-            if has_events {
-                self.shared.launch.deliver(self.shared.events());
-            }
-            outputs.into_iter().for_each(|output| self.carry_out(output));
-            woken.into_iter().for_each(|future| self.poll(future));
+        let Some((outputs, woken, has_events)) = self.shared.take_tasks() else { return false };
+        if has_events {
+            self.shared.launch.deliver(self.shared.events());
         }
-        false
+        outputs.into_iter().for_each(|output| self.carry_out(output));
+        woken.into_iter().for_each(|future| self.poll(future));
+        true
     }
 
     /// Returns when to take the next turn.

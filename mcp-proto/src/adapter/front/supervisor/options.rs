@@ -44,7 +44,8 @@ impl SupervisorOptions {
 
     /// Sets the function that creates the options of each client, from the key of its server: the
     /// callbacks that answer the server, for example. It is called for each attempt to connect, by
-    /// the driver of the supervisor, and must not block.
+    /// the driver of the supervisor, and must not block. It must not hold the supervisor, which
+    /// would then never end by itself.
     pub fn clients(mut self, create: impl Fn(&str) -> ClientOptions + Send + Sync + 'static) -> Self {
         self.clients = Box::new(create);
         self
