@@ -101,7 +101,7 @@ pub use mcp_proto::adapter::{
 pub use mcp_proto::client::BadHeader;
 pub use mcp_proto::client::{
     Event as ClientEvent, FetchError, FetchRequest, FetchResponse, HttpTarget, ListenerStart, OnMismatch, Policy,
-    Redirects, Repeat, Restart, ResultValidation, Resume, Termination, Verdict,
+    Redirects, Repeat, ResultValidation, Resume, Termination, Verdict,
 };
 pub use mcp_proto::error::{HttpError, InvalidResult, StreamEnd};
 pub use mcp_proto::exchange::{Credentials, Group, Inherit, Peer, RequestHead, UnixSocket};

@@ -251,7 +251,7 @@ impl core::error::Error for InvalidResult {
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Awaited {
-    /// The end of negotiation, or of a restart of the server.
+    /// The end of negotiation.
     Start,
     /// An HTTP connection:
     /// [`max_connections_per_origin`](crate::limits::FrameLimits::max_connections_per_origin)

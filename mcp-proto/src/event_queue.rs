@@ -236,8 +236,8 @@ impl<E: Weigh> Weigh for Action<E> {
     fn weight(&self) -> Weight {
         match self {
             Self::Event(event) => event.weight(),
-            // A server that restarts without end causes notices without end, and no driver waits
-            // for them.
+            // A server that closes its connections without end causes notices without end, and no
+            // driver waits for them.
             Self::Notice(..) => Weight::Diagnostic(EVENT),
             Self::Open(..) | Self::Secure(..) | Self::Write(..) | Self::Read(..) | Self::Close(..) => Weight::Kept,
         }

@@ -39,8 +39,6 @@ pub struct ClientStats {
     /// Diagnostics about the server, by kind. Includes those that the application did not receive,
     /// except those that the engine dropped within one input.
     pub diagnostics: BTreeMap<DiagnosticKind, u64>,
-    /// Emitted [`Event::Restarting`](crate::client::Event::Restarting) events.
-    pub restarts: u64,
     /// Emitted [`Event::Reconnecting`](crate::client::Event::Reconnecting) events.
     pub reconnects: u64,
     /// Emitted [`Event::PingMissed`](crate::client::Event::PingMissed) events.

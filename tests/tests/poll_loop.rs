@@ -4,7 +4,7 @@
 //! No test waits, except for the real shutdown timers. A hanging test ends by the timeouts of the
 //! engine.
 
-use mcp_proto::client::{Event, Policy, Restart, Termination};
+use mcp_proto::client::{Event, Policy, Termination};
 use mcp_proto::error::{DiagnosticKind, NegotiationCause, Stage};
 use mcp_proto::exchange::{Closed, ExitStatus, Program, Sent};
 use mcp_proto::input::CallId;
@@ -182,36 +182,6 @@ fn unwilling_program_is_killed_with_its_children() {
     while runs(pids[1]) {
         assert!(Instant::now() < end, "the program's child still runs");
         thread::yield_now();
-    }
-}
-
-// covers: STDIO-C-019
-#[test]
-fn exited_program_is_restarted_without_the_driver() {
-    // It answers one call, and exits on the second.
-    let script = r#"
-        id() { id=${line#*'"id":'}; id=${id%%[,\}]*}; }
-        read -r line; id
-        echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"'$$'","version":"1"}}}'
-        read -r line; read -r line; id
-        echo '{"jsonrpc":"2.0","id":'$id',"result":{"content":[{"type":"text","text":"'$$'"}]}}'
-        read -r line || exit 0
-        exit 3
-    "#;
-    let mut config = ClientConfig::program(Program::new("/bin/sh").args(["-c", script]));
-    config.policy = Policy::Legacy;
-    let mut restart = Restart::default();
-    restart.waits = vec![Duration::from_millis(20)];
-    config.restart = Some(restart);
-    let mut client = start(config);
-    let first = text(&mut client, "pid", &json!({}));
-    let why = Closed::Exited(ExitStatus::exited(3));
-    assert_eq!(client.call(tools::call("pid")), Err(CallError::Closed { sent: Sent::Maybe, why }));
-    let second = text(&mut client, "pid", &json!({}));
-    assert_ne!(first, second);
-    client.close().expect("poll works");
-    for pid in [first, second] {
-        assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "{pid} is left");
     }
 }
 

@@ -9,12 +9,11 @@ mod streams;
 
 use driver::Io;
 use mcp_proto::adapter::{Client, ClientOptions, Server, ServerOptions, Target};
-use mcp_proto::client::{Event, Policy, Termination};
+use mcp_proto::client::{Policy, Termination};
 use mcp_proto::exchange::{Closed, Peer, Program, Sent, UnixSocket};
 use mcp_proto::process::Stderr;
 use mcp_proto::{CallError, CallToolResult, ElicitResult, Form, Object, Progress, Router, ToolError, tool, tools};
 use mcp_tests::orphans::Pids;
-use serde_json::json;
 use std::future::{Future, pending};
 use std::io;
 use std::path::PathBuf;
@@ -353,30 +352,6 @@ fn exit_of_a_program_has_its_status_and_its_last_words() {
         driver.await.expect("no panic");
         let lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
         assert!(lines.iter().any(|line| line == "about to crash"), "{lines:?}");
-    });
-}
-
-#[test]
-fn exited_program_is_started_again_by_the_engine() {
-    run(|| async {
-        let (program, pids) = misbehaving(&[]);
-        let (tell, mut told) = unbounded_channel();
-        let restarting = options()
-            .on_event(move |event| {
-                if matches!(event, Event::Ready(_)) {
-                    let _ = tell.send(());
-                }
-            })
-            .set(|config| config.restart = Some(mcp_proto::client::Restart::default()));
-        let (client, driver) = driver::connect(program, restarting).expect("a target");
-        told.recv().await.expect("connected");
-        let ended = client.call(tools::call("crash")).await;
-        assert!(matches!(ended, Err(CallError::Closed { .. })), "{ended:?}");
-        told.recv().await.expect("connected again");
-        assert_eq!(first(client.call(tools::call("echo").arguments(&json!({"text": "hi"}))).await), "hi");
-        close(client, driver).await;
-        assert_eq!(pids.all().len(), 2);
-        end(&pids).await;
     });
 }
 

@@ -280,10 +280,10 @@ impl ClientOptions {
     }
 
     /// Sets the callback for events: notifications, diagnostics, and changes of the client. These
-    /// are the end of the negotiation, a restart, a missed ping, the resumption or loss of a stream
-    /// over HTTP, a change of the tools, a web page that is complete, and the end. Without a
-    /// callback all of them are dropped. A panic in it is caught. The adapter documents where it
-    /// runs, and whether it may block.
+    /// are the end of the negotiation, a missed ping, the resumption or loss of a stream over HTTP,
+    /// a change of the tools, a web page that is complete, and the end. Without a callback all of
+    /// them are dropped. A panic in it is caught. The adapter documents where it runs, and whether
+    /// it may block.
     pub fn on_event(mut self, told: impl FnMut(Event) + Send + 'static) -> Self {
         self.event = Some(Box::new(told));
         self

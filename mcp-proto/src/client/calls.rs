@@ -45,13 +45,8 @@ impl Client {
 
     fn refusal(&self, raw: &RawCall) -> Option<Refusal> {
         match &self.env.phase {
-            Phase::Ending(_) if self.restarts.can_restart(&self.env) => {}
             Phase::Closing(_) | Phase::Terminated | Phase::Ending(_) => return Some(Refusal::Closed),
-            Phase::Probing { .. }
-            | Phase::Initializing { .. }
-            | Phase::Ready(_)
-            | Phase::Lapsed
-            | Phase::Restarting => {}
+            Phase::Probing { .. } | Phase::Initializing { .. } | Phase::Ready(_) | Phase::Lapsed => {}
         }
         match &raw.params {
             Err(e) => Some(Refusal::Unencodable(e.clone())),

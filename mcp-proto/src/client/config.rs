@@ -2,7 +2,6 @@
 
 use super::compat::Compat;
 use super::proxy::Proxies;
-use super::restart_policy::Restart;
 use super::validate::ResultValidation;
 use crate::exchange::{Dialect, Endpoint, Headers, Program, WsDialect};
 use crate::fetch::{BadUrl, HttpTarget, Redirects, WsTarget};
@@ -64,9 +63,8 @@ pub struct ClientConfig {
     /// after a probe. Time in which the application obtains credentials does not count. A start
     /// that takes longer ends the client with
     /// [`NegotiationCause::StartTimeout`](crate::error::NegotiationCause::StartTimeout). The end of
-    /// its program then takes at most [`Limits::end_time`]. The maximum also holds for each start
-    /// of [`restart`](Self::restart) and for each new session. Default 60 s: a package runner may
-    /// have to download the server first.
+    /// its program then takes at most [`Limits::end_time`]. The maximum also holds for each new
+    /// session. Default 60 s: a package runner may have to download the server first.
     pub connect_timeout: Duration,
     /// Maximum time for the response to the probe `server/discover` on a duplex connection, before
     /// the client treats the server as legacy. Default 10 s.
@@ -89,9 +87,6 @@ pub struct ClientConfig {
     /// opened again in the same way. `false` suits a server whose start has effects that must not
     /// happen twice. Default `true`.
     pub restart_after_probe: bool,
-    /// Whether and how the client restarts a server that ends by itself. Default `None`: the client
-    /// ends with it.
-    pub restart: Option<Restart>,
     /// The application's header fields of every HTTP request. [`header`](Self::header) adds one and
     /// checks it. The client does not send a field that this check would refuse. Default none.
     pub headers: Headers,
@@ -305,7 +300,6 @@ impl ClientConfig {
             ping: None,
             ping_timeout: Duration::from_secs(10),
             restart_after_probe: true,
-            restart: None,
             headers: Headers::new(),
             redirects: Redirects::default(),
             proxies: Proxies::none(),

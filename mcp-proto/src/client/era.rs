@@ -1,10 +1,10 @@
 //! The negotiation of the revision: `server/discover` first, then `initialize` (requirements of
 //! 2026-07-28 versioning and stdio backward compatibility, and the lifecycle of the older
-//! revisions). This module contains all transitions of [`Phase`], except the end in `mod.rs` and
-//! the transitions that lead to a new start in `restart.rs`.
+//! revisions). This module contains all transitions of [`Phase`], except those to the end, in
+//! `mod.rs` and `ended.rs`.
 //!
 //! ```text
-//!   (begin, or the delay of Restarting is over)
+//!   (begin)
 //!                 ┌── response names a mutual modern revision ──────────────────▶ Ready
 //!   Probing ──────┤   response or -32022 names only mutual legacy ones ┐
 //!      ▲          └── any other error, silence, or the program exited ─┤  (policy Auto)
@@ -49,7 +49,7 @@ impl Client {
         self.starting.begin(&mut self.env);
         let modern = self.env.newest(Era::Modern);
         let legacy = self.env.newest(Era::Legacy);
-        let verdict = self.restarts.learnt().or(self.env.config.verdict);
+        let verdict = self.learnt.or(self.env.config.verdict);
         let verdict = verdict.filter(|verdict| self.env.config.versions.contains(verdict.version));
         let known = verdict.map(|verdict| verdict.version);
         let is_sse = !self.env.is_duplex()
@@ -111,7 +111,6 @@ impl Client {
 
     fn open_duplex(&mut self) {
         if self.env.is_duplex() {
-            self.restarts.count_start(&self.env);
             self.link.open(&mut self.env);
         }
     }
@@ -317,7 +316,7 @@ impl Client {
     fn ready(&mut self, info: ServerInfo) {
         self.starting.end(&mut self.env);
         let transport = self.link.http().map(HttpLink::transport).unwrap_or_default();
-        self.restarts.learn(Verdict { version: info.version, transport });
+        self.learnt = Some(Verdict { version: info.version, transport });
         self.env.phase = Phase::Ready(info.clone());
         self.env.event(Event::Ready(Box::new(info)));
         self.forget_tools(true);
@@ -332,7 +331,7 @@ impl Client {
         match self.env.state() {
             State::Probing => self.fall_back(NegotiationCause::Decode(why)),
             State::Initializing => self.fail(Stage::Initialize, NegotiationCause::Decode(why)),
-            State::Ready | State::Lapsed | State::Ending | State::Restarting | State::Closing | State::Terminated => {}
+            State::Ready | State::Lapsed | State::Ending | State::Closing | State::Terminated => {}
         }
     }
 
@@ -385,7 +384,7 @@ impl Client {
                 let stage = if self.awaits_endpoint() { Stage::Endpoint } else { Stage::Initialize };
                 self.fail(stage, NegotiationCause::Timeout(self.env.config.initialize_timeout));
             }
-            State::Ready | State::Lapsed | State::Ending | State::Restarting | State::Closing | State::Terminated => {}
+            State::Ready | State::Lapsed | State::Ending | State::Closing | State::Terminated => {}
         }
     }
 
@@ -396,12 +395,11 @@ impl Client {
         let again = self.env.is_duplex() && self.env.config.target != Target::Duplex(Endpoint::Given);
         match (&self.env.phase, self.env.newest(Era::Legacy)) {
             // Some servers exit after an unknown first message, some of them after a response. The
-            // client starts a new process once and sends `initialize`. A server with an earlier
-            // successful negotiation knows the message, so it ended for another reason.
+            // client starts a new process once and sends `initialize`.
             (
                 Phase::Probing { last_resort: false, .. } | Phase::Initializing { after: After::Probe, .. },
                 Some(version),
-            ) if opened && again && self.restarts.learnt().is_none() && may_start_again(&self.env, &why) => {
+            ) if opened && again && may_start_again(&self.env, &why) => {
                 self.env.diagnose(DiagnosticKind::FellBackToLegacy, format!("{why}; it is started a second time"));
                 let stage = if self.env.state() == State::Probing { Stage::Discover } else { Stage::Initialize };
                 self.starting.set_first_end(stage, why);
@@ -421,12 +419,7 @@ impl Client {
             _ if !self.link.has_reached_server() => Stage::Connect,
             Phase::Probing { .. } => Stage::Discover,
             Phase::Initializing { .. } => Stage::Initialize,
-            Phase::Ready(_)
-            | Phase::Lapsed
-            | Phase::Ending(_)
-            | Phase::Restarting
-            | Phase::Closing(_)
-            | Phase::Terminated => return,
+            Phase::Ready(_) | Phase::Lapsed | Phase::Ending(_) | Phase::Closing(_) | Phase::Terminated => return,
         };
         self.fail(stage, NegotiationCause::StartTimeout(self.env.config.connect_timeout));
     }
@@ -454,15 +447,6 @@ impl Client {
                 let why = self.starting.error(&self.env, stage, cause);
                 self.on_renewal_failed(&why);
             }
-            // An earlier negotiation succeeded. The server has ended, and the client may restart
-            // it.
-            NegotiationCause::Closed(why) if self.restarts.learnt().is_some() => self.lost(why),
-            NegotiationCause::Timeout(_) | NegotiationCause::StartTimeout(_) if self.restarts.learnt().is_some() => {
-                if let Some(exchange) = self.link.duplex() {
-                    self.drop_exchange(exchange);
-                }
-                self.lost(Closed::Timeout);
-            }
             cause => {
                 let why = self.starting.error(&self.env, stage, cause);
                 self.shut(Termination::Negotiation(why));
@@ -481,9 +465,9 @@ impl Client {
     }
 }
 
-/// Returns whether the client may restart a server that ended in this way before the negotiation
-/// succeeded. A shell or launcher that cannot run its command exits with status 126 or 127
-/// (POSIX.1-2024, Shell Command Language, 2.8.2). The command would fail again.
+/// Returns whether the client may start a server again that ended in this way before the
+/// negotiation succeeded. A shell or launcher that cannot run its command exits with status 126 or
+/// 127 (POSIX.1-2024, Shell Command Language, 2.8.2). The command would fail again.
 fn may_start_again(env: &Env, why: &Closed) -> bool {
     let no_command = matches!(why, Closed::Exited(ExitStatus { code: Some(126 | 127), .. }));
     env.config.restart_after_probe && !no_command

@@ -352,7 +352,6 @@ impl Client {
                 | State::Initializing
                 | State::Lapsed
                 | State::Ending
-                | State::Restarting
                 | State::Closing
                 | State::Terminated,
             ) => {

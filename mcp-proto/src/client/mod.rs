@@ -17,6 +17,7 @@ mod compat;
 mod config;
 mod control;
 mod elicitations;
+mod ended;
 mod env;
 mod era;
 mod fetch;
@@ -33,8 +34,6 @@ mod pings;
 mod proxy;
 mod queue;
 mod refresh;
-mod restart;
-mod restart_policy;
 mod starting;
 mod subscription;
 mod tools;
@@ -57,7 +56,6 @@ pub use phase::State;
 #[cfg(feature = "record")]
 pub(crate) use proxy::ProxySetting;
 pub use proxy::{BadProxy, Proxies, Proxy};
-pub use restart_policy::Restart;
 pub use validate::{OnMismatch, ResultValidation};
 
 use crate::call::{Call, Calling, Method, RawResult};
@@ -90,7 +88,6 @@ use notifications::Notifications;
 use phase::{HandshakeEvent, Phase};
 use pings::Pings;
 use refresh::Catalogue;
-use restart::Restarts;
 use starting::Starting;
 use subscription::Subscription;
 use watching::Resources;
@@ -114,21 +111,9 @@ pub enum Output {
 #[derive(PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// Negotiation succeeded. Emitted again after each restart of the server and for each new HTTP
-    /// session, with the current information. The client now sends calls that were made earlier.
+    /// Negotiation succeeded. Emitted again for each new HTTP session, with the current
+    /// information. The client now sends calls that were made earlier.
     Ready(Box<ServerInfo>),
-    /// The server exited, and the client restarts it after a delay ([`ClientConfig::restart`]).
-    /// Emitted after the ends of its calls. Not emitted when the client gives up: that is
-    /// [`Terminated`](Self::Terminated).
-    Restarting {
-        /// The number of consecutive restarts, this one included. It selects the delay in
-        /// [`Restart::waits`].
-        attempt: u32,
-        /// The delay.
-        wait: Duration,
-        /// How the server exited.
-        why: Closed,
-    },
     /// Progress of a call that requested it. Never emitted after the call has ended.
     Progress {
         /// The call.
@@ -291,8 +276,6 @@ pub enum Timer {
     Start,
     /// Limit for the exit of a program that has closed its output.
     ExitGrace,
-    /// Delay before the restart of a server.
-    Restart,
     /// The next ping of the engine, or the limit for its response.
     Ping,
     /// Limit for the response to a call.
@@ -329,7 +312,8 @@ pub struct Client {
     questions: ServerQuestions,
     elicitations: Elicitations,
     link: Link,
-    restarts: Restarts,
+    /// The result of the last successful negotiation. A new HTTP session begins with it.
+    learnt: Option<Verdict>,
     starting: Starting,
     pings: Pings,
     subscription: Subscription,
@@ -350,7 +334,7 @@ impl Client {
             notifications: Notifications::default(),
             questions: ServerQuestions::default(),
             elicitations: Elicitations::default(),
-            restarts: Restarts::default(),
+            learnt: None,
             starting: Starting::default(),
             pings: Pings::default(),
             subscription: Subscription::default(),
@@ -483,7 +467,7 @@ impl Client {
             match timer {
                 Timer::Handshake => self.on_handshake(HandshakeEvent::Timeout),
                 Timer::Start => self.on_handshake(HandshakeEvent::StartTimeout),
-                Timer::ExitGrace | Timer::Restart => self.on_end_timer(timer),
+                Timer::ExitGrace => self.on_exit_grace(),
                 Timer::Ping => self.on_ping_timer(),
                 Timer::Call(call) | Timer::Total(call) | Timer::Elicitation(call) => self.on_call_timeout(call, timer),
                 Timer::Round(call) => self.on_round(call),
@@ -519,8 +503,8 @@ impl Client {
         self.env.phase.state()
     }
 
-    /// Returns the information about the server. `None` before [`Event::Ready`], and from the end
-    /// of a server until the next one is ready.
+    /// Returns the information about the server. `None` before [`Event::Ready`], from the end of an
+    /// HTTP session until the next one is ready, and after the end of the client.
     pub const fn server_info(&self) -> Option<&ServerInfo> {
         self.env.server_info()
     }
@@ -528,7 +512,7 @@ impl Client {
     /// Returns the findings about the server, which the application may store for a later client of
     /// it. `None` before the first [`Event::Ready`].
     pub const fn verdict(&self) -> Option<Verdict> {
-        self.restarts.learnt()
+        self.learnt
     }
 
     /// Returns the configuration.
@@ -556,8 +540,7 @@ impl Client {
     fn shut(&mut self, why: Termination) {
         match self.env.state() {
             State::Closing | State::Terminated => return,
-            State::Probing | State::Initializing | State::Ready | State::Lapsed | State::Ending | State::Restarting => {
-            }
+            State::Probing | State::Initializing | State::Ready | State::Lapsed | State::Ending => {}
         }
         let session = self.env.version().filter(|_| why == Termination::Requested && !self.env.is_duplex());
         self.forget_tools(false);

@@ -1,5 +1,5 @@
 //! The phases of a client from its start to its end, and the events of a handshake. `era.rs` and
-//! `restart.rs` contain the transitions.
+//! `ended.rs` contain the transitions.
 
 use super::Termination;
 use crate::error::{HttpError, NegotiationCause};
@@ -23,8 +23,6 @@ pub enum State {
     Lapsed,
     /// The program has closed its output, and the client waits for its exit status.
     Ending,
-    /// The server has exited, and the client restarts it after a delay. Calls wait.
-    Restarting,
     /// The application closed the client, or negotiation failed. The exchanges end.
     Closing,
     /// The client has terminated.
@@ -57,8 +55,6 @@ pub(super) enum Phase {
     Lapsed,
     /// The server closed its output. The client waits briefly for its exit status.
     Ending(ServerInfo),
-    /// The server ended. A timer is armed for the next start.
-    Restarting,
     Closing(Termination),
     Terminated,
 }
@@ -127,7 +123,6 @@ impl Phase {
             Self::Ready(_) => State::Ready,
             Self::Lapsed => State::Lapsed,
             Self::Ending(_) => State::Ending,
-            Self::Restarting => State::Restarting,
             Self::Closing(_) => State::Closing,
             Self::Terminated => State::Terminated,
         }

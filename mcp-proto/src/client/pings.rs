@@ -17,7 +17,7 @@ use core::time::Duration;
 /// The shortest period. A shorter one would send a ping in every turn of a driver.
 const SHORTEST: Duration = Duration::from_millis(10);
 
-/// The pings of one start of the server.
+/// The pings of one session.
 #[derive(Debug, Default)]
 pub(super) struct Pings {
     /// The pending ping, and the time at which it was sent.

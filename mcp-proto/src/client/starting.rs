@@ -27,7 +27,7 @@ pub(super) struct Starting {
 }
 
 impl Starting {
-    /// Begins a start: the first one, one after a restart, or one for a new session.
+    /// Begins a start: the first one, or one for a new session.
     pub(super) fn begin(&mut self, env: &mut Env) {
         *self = Self { began: env.now, ..Self::default() };
         env.timers.set(Timer::Start, Some(env.now + env.config.connect_timeout));

@@ -133,15 +133,9 @@ impl Subscription {
 }
 
 impl Client {
-    /// Subscribes after a successful negotiation.
-    pub(super) fn begin_subscription(&mut self) {
-        self.subscription.backoff = Backoff::default();
-        self.subscribe();
-    }
-
     /// Opens a subscription to everything that the application watches and the server announces. It
     /// is the first one, or replaces the open one once the server acknowledges it.
-    fn subscribe(&mut self) {
+    pub(super) fn subscribe(&mut self) {
         let Some(version) = self.env.version() else { return };
         let filter = self.env.announced();
         if filter.is_empty() {

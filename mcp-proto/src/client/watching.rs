@@ -88,8 +88,8 @@ impl Env {
 impl Client {
     /// Sets the changes that the application watches: the whole set, which replaces the one before.
     /// [`Event::Watching`] reports what the server announces of it, and [`Event::Changed`] each
-    /// change. After a gap (a new subscription, session or process) each watched list and resource
-    /// is reported once, since it may have changed unnoticed. Before negotiation has succeeded, the
+    /// change. After a gap (a new subscription or session) each watched list and resource is
+    /// reported once, since it may have changed unnoticed. Before negotiation has succeeded, the
     /// set counts from then on.
     ///
     /// # Errors
@@ -150,7 +150,7 @@ impl Client {
             return;
         }
         if self.env.is_modern() {
-            return self.begin_subscription();
+            return self.subscribe();
         }
         self.watch_legacy();
         // After a second negotiation the client may have missed a change. It has no other way to
@@ -168,7 +168,7 @@ impl Client {
         self.env.report_gap(&missed);
     }
 
-    /// Ends the subscriptions with the session, or with the process.
+    /// Ends the subscriptions with the session, or with the server.
     pub(super) fn forget_subscriptions(&mut self) {
         self.subscription.end(&mut self.env);
         self.resources.end_session();

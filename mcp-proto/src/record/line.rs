@@ -153,7 +153,6 @@ fn outline(event: &Event) -> (&'static str, Option<u64>) {
         Event::Notification { .. } => ("notification", None),
         Event::Diagnostic(diagnostic) => (diagnostic.kind.code(), None),
         Event::Lost { .. } => ("lost", None),
-        Event::Restarting { attempt, .. } => ("restarting", Some((*attempt).into())),
         Event::PingMissed { in_a_row, .. } => ("ping-missed", Some((*in_a_row).into())),
         Event::Terminated(_) => ("terminated", None),
     }

@@ -7,7 +7,7 @@ mod web;
 use super::value::{BytesForm, Value};
 use super::*;
 use crate::call::{CallId, CallOptions, LogLevel, RawCall};
-use crate::client::{CancelSignal, IdPolicy, Malformed, Policy, Restart, ResultValidation, Target, Verdict};
+use crate::client::{CancelSignal, IdPolicy, Malformed, Policy, ResultValidation, Target, Verdict};
 use crate::exchange::{
     Closed, ConnectionId, Credentials, Endpoint, ExitStatus, Group, Inherit, IoEvent, Peer, PeerKind, Program,
 };
@@ -52,7 +52,6 @@ fn config() -> ClientConfig {
     config.max_total = Duration::MAX;
     config.compat.cancel_signal = CancelSignal::LocalOnly;
     config.ping = Some(Duration::from_secs(1));
-    config.restart = Some(Restart::default());
     config.compat.ids = IdPolicy::Snowflake { node: 1023 };
     config.compat.malformed = Malformed::Fatal;
     config.origin_unix = Duration::new(1_700_000_000, 1);
@@ -358,19 +357,26 @@ fn failed_sink_is_reported_once_and_dropped() {
 #[test]
 fn the_seed_is_part_of_a_run() {
     let mut config = ClientConfig::program(Program::new("serve"));
-    config.policy = Policy::Legacy;
-    config.restart = Some(Restart { jitter: Duration::from_secs(1000), ..Restart::default() });
+    (config.policy, config.watch) = (Policy::Modern, Watch::new().with_tools());
     let (recorder, kept) = recorder(Redaction::Raw);
     let mut client = recorder.client(Arc::new(config), SEED, Instant::ZERO);
     client.handle_io(Instant::ZERO, ConnectionId(1), IoEvent::Opened(Peer::default()));
-    client.handle_io(Instant::ZERO, ConnectionId(1), IoEvent::Read(Bytes::from_static(HELLO)));
-    client.handle_io(Instant::ZERO, ConnectionId(1), IoEvent::Closed(Closed::Exited(ExitStatus::exited(1))));
+    // The server ends the subscription, and the client opens it again after a while.
+    let said = concat!(
+        r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"#,
+        r#""capabilities":{"tools":{"listChanged":true}}}}"#,
+        "\n",
+        r#"{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","#,
+        r#""_meta":{"io.modelcontextprotocol/subscriptionId":2}}}"#,
+        "\n",
+    );
+    client.handle_io(Instant::ZERO, ConnectionId(1), IoEvent::Read(Bytes::from_static(said.as_bytes())));
     drain(&mut client);
     let file = String::from_utf8(kept.lock().unwrap().clone()).unwrap();
-    assert!(file.contains("\"restarting\"") && read(file.as_bytes()).unwrap().replay().is_ok(), "{file}");
+    assert!(file.contains("\"reconnecting\"") && read(file.as_bytes()).unwrap().replay().is_ok(), "{file}");
     let other = file.replacen("\"seed\":[7,", "\"seed\":[8,", 1);
     let difference = read(other.as_bytes()).unwrap().replay().expect_err("another seed");
-    assert!(difference.recorded.is_some_and(|line| line.contains("restarting")));
+    assert!(difference.recorded.is_some_and(|line| line.contains("reconnecting")));
 }
 
 /// A hook is a function of the application: its refusals are recorded, and the replay does not call

@@ -95,14 +95,13 @@ impl WiredClient {
     ///
     /// # Errors
     /// [`Refusal::NotReopenable`] if the target of the configuration is not
-    /// [`ClientConfig::given`], or it has a [`restart`](ClientConfig::restart): such a connection
-    /// cannot be opened a second time.
+    /// [`ClientConfig::given`]: such a connection cannot be opened a second time.
     pub fn over(
         config: Arc<ClientConfig>,
         seed: [u8; 32],
         now: Instant,
     ) -> Result<(Self, ConnectionId), Refused<Arc<ClientConfig>>> {
-        if config.restart.is_some() || config.target != Target::Duplex(Endpoint::Given) {
+        if config.target != Target::Duplex(Endpoint::Given) {
             return Err(Refused { value: config, why: Refusal::NotReopenable });
         }
         let wired = Self::start(config, seed, now, true);
@@ -267,7 +266,6 @@ impl WiredClient {
             lost_notifications,
             lost_diagnostics,
             diagnostics: self.tally.diagnostics.clone(),
-            restarts: self.tally.restarts,
             reconnects: self.tally.reconnects,
             pings_missed: self.tally.pings_missed,
             detached_threads: 0,

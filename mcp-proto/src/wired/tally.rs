@@ -14,7 +14,6 @@ pub(super) struct Counters {
     pub(super) diagnostics: BTreeMap<DiagnosticKind, u64>,
     /// Calls of a client, requests of a server.
     pub(super) asked: u64,
-    pub(super) restarts: u64,
     pub(super) reconnects: u64,
     pub(super) pings_missed: u64,
 }
@@ -28,7 +27,6 @@ impl Counters {
     pub(super) fn client(&mut self, event: &client::Event) {
         match event {
             client::Event::Diagnostic(diagnostic) => self.diagnostic(diagnostic.kind),
-            client::Event::Restarting { .. } => self.restarts += 1,
             client::Event::Reconnecting { .. } => self.reconnects += 1,
             client::Event::PingMissed { .. } => self.pings_missed += 1,
             _ => {}

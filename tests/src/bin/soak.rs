@@ -1,6 +1,6 @@
-//! Very many calls with cancellations, reconnections and restarts, in both adapters over stdio and
-//! HTTP, and the resources in use after them: `soak [--calls N] [--only TEXT]`, with N calls in all
-//! scenes together. `soak serve ADAPTER` is the server over stdio.
+//! Very many calls with cancellations, reconnections and servers that end, in both adapters over
+//! stdio and HTTP, and the resources in use after them: `soak [--calls N] [--only TEXT]`, with N
+//! calls in all scenes together. `soak serve ADAPTER` is the server over stdio.
 #![forbid(unsafe_code)]
 
 use mcp_tests::adapters::Adapter;

@@ -26,8 +26,6 @@ pub struct Made {
     pub tag: Option<u64>,
     at: Instant,
     limit: Option<Duration>,
-    /// Whether its request was sent: then it cannot outlive the server.
-    sent: bool,
     progress: f64,
     /// Whether it has ended.
     pub ended: bool,
@@ -40,7 +38,6 @@ struct Seen {
     closed: u64,
     steps_taken: u64,
     steps_reported: u64,
-    restarts: u64,
     pings_missed: u64,
     diagnostics: u64,
     /// Bytes that it received, and bytes that it wrote.
@@ -186,8 +183,7 @@ impl<X> Client<X> {
     /// A call was made.
     pub(super) fn made(&mut self, now: Instant, call: CallId, tag: Option<u64>, limit: Option<Duration>) {
         let held = !self.open_questions.is_empty() || !self.challenges.is_empty();
-        let sent = self.state() == State::Ready;
-        let made = Made { tag, at: now, limit, sent, progress: f64::NEG_INFINITY, ended: false };
+        let made = Made { tag, at: now, limit, progress: f64::NEG_INFINITY, ended: false };
         self.timed.extend((!held && limit.is_some()).then_some(call));
         assert!(self.made.insert(call, made).is_none(), "{call:?} twice");
     }
@@ -233,14 +229,6 @@ impl<X> Client<X> {
                     let is_unsent = outcome.as_ref().is_err_and(|error| error.sent() == Sent::No);
                     self.unsent.extend(is_unsent.then_some(tag));
                 }
-            }
-            Event::Ready(_) => self.made.values_mut().for_each(|made| made.sent = true),
-            Event::Restarting { .. } => {
-                report.restarts += 1;
-                self.seen.restarts += 1;
-                let outlived = self.made.values().filter(|made| made.sent && !made.ended).count();
-                assert_eq!(outlived, 0, "calls that outlived their server");
-                assert!(self.open_questions.is_empty(), "questions that outlived their server");
             }
             Event::PingMissed { .. } => self.seen.pings_missed += 1,
             Event::InputNeeded { token, .. } => {
@@ -301,7 +289,7 @@ impl<X> Client<X> {
         let (stats, seen) = (self.engine.stats(), &self.seen);
         assert_eq!((stats.calls, stats.questions, stats.channels, stats.unsent, stats.queued), (0, 0, 0, 0, 0));
         assert_eq!(stats.calls_made, self.made.len() as u64);
-        assert_eq!((stats.restarts, stats.pings_missed), (seen.restarts, seen.pings_missed));
+        assert_eq!(stats.pings_missed, seen.pings_missed);
         assert_eq!(stats.diagnostics.values().sum::<u64>(), seen.diagnostics);
         assert_eq!((stats.lost_notifications, stats.lost_diagnostics), (0, 0));
         // Not equal: a dead connection receives bytes as well, and an aborted one never reports its

@@ -138,8 +138,6 @@ report! {
     calls,
     /// Calls that ended with a result.
     completed,
-    /// Programs that ended and were restarted.
-    restarts,
     /// Pings that were missed.
     pings_missed,
     /// Requests written.

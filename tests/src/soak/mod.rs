@@ -1,6 +1,6 @@
 //! Very many calls over real pipes and sockets, with everything that creates and ends resources:
-//! calls that are cancelled or dropped, clients that connect and close, servers that stop and
-//! restart, programs that exit. At the end heap, descriptors and threads must have their values
+//! calls that are cancelled or dropped, clients that connect and close, servers that stop and are
+//! replaced, programs that exit. At the end heap, descriptors and threads must have their values
 //! after the first rounds: a leak per call, however small, shows in a million calls.
 //!
 //! Each scene uses one adapter as client and server. Over HTTP both are in this process. Over stdio
@@ -13,7 +13,7 @@ pub use meter::Heap;
 
 use crate::adapters::{Adapter, Client, Server};
 use mcp_proto::adapter::ClientOptions;
-use mcp_proto::client::{Policy, Restart};
+use mcp_proto::client::Policy;
 use mcp_proto::{CallError, Router, ToolError, tools};
 use meter::{Held, settle};
 use serde::{Deserialize, Serialize};
@@ -32,8 +32,7 @@ const ROUND: u64 = 1000;
 const CALLERS: u64 = 4;
 /// Number of rounds after which everything that is created once exists.
 const WARM: u64 = 3;
-/// Maximum time for which calls may fail after a restart of their server, and the interval of the
-/// attempts.
+/// Maximum time for which calls may fail after their server was replaced.
 const AGAIN: Duration = Duration::from_secs(10);
 /// Maximum growth of the heap after the first rounds, in bytes: queues and tables that have grown
 /// once.
@@ -76,7 +75,7 @@ impl fmt::Display for Scene {
 /// The target of a client.
 #[derive(Clone, Copy, Debug)]
 enum To<'a> {
-    /// The program `soak` as a server, which is restarted when it exits.
+    /// The program `soak` as a server.
     Program(&'a Path),
     /// A server at this address. `true` uses a legacy session.
     Url(SocketAddr, bool),
@@ -130,13 +129,8 @@ fn connect(adapter: Adapter, to: To<'_>) -> Result<Client, String> {
         To::Program(soak) => {
             let mut command = Command::new(soak);
             command.args(["serve", adapter.name()]);
-            let mut restart = Restart::default();
-            restart.waits.clear();
-            let options = ClientOptions::new().set(|config| {
-                // Lets tables fill up within the first rounds, so that they do not grow after them.
-                config.limits.client.max_retired = 64;
-                config.restart = Some(restart);
-            });
+            // Lets tables fill up within the first rounds, so that they do not grow after them.
+            let options = ClientOptions::new().set(|config| config.limits.client.max_retired = 64);
             adapter.connect(command, options)
         }
         To::Url(address, in_session) => {
@@ -206,7 +200,8 @@ struct Tally {
     /// Calls that were repeated because their server had exited.
     repeated: AtomicU64,
     clients: u64,
-    restarts: u64,
+    /// Servers that ended in the middle of a round.
+    ends: u64,
 }
 
 impl Scene {
@@ -226,10 +221,10 @@ impl Scene {
             run.round(round).map_err(|why| format!("round {round}: {why}"))?;
         }
         let after = run.held(settle(heap, Some(before)))?;
-        let Tally { calls, cancelled, repeated, clients, restarts } = run.end()?;
+        let Tally { calls, cancelled, repeated, clients, ends } = run.end()?;
         let seconds = began.elapsed().as_secs_f64();
         let outcome = format!(
-            "{calls} calls, {cancelled} cancelled, {clients} clients, {restarts} restarts, {repeated} made again; {before} before, {after} \
+            "{calls} calls, {cancelled} cancelled, {clients} clients, {ends} servers ended, {repeated} made again; {before} before, {after} \
              after; {seconds:.1} s",
             calls = calls.into_inner(),
             cancelled = cancelled.into_inner(),
@@ -263,25 +258,32 @@ impl Run {
         Ok(Self { scene, soak, server, lasting, tally: Tally::default() })
     }
 
-    /// Runs one client from its connect to its close, with a restart of the server in between.
+    /// Makes the calls of a round, with an end of the server in between. Over HTTP one client makes
+    /// all of them. Over stdio a client ends with its program, and another one makes the second
+    /// half.
     fn round(&mut self, round: u64) -> Result<(), String> {
         let adapter = self.scene.adapter;
         let to = match &self.server {
             None => To::Program(&self.soak),
             Some(server) => To::Url(server.address(), round % 2 == 1),
         };
-        let client = connect(adapter, to)?;
+        let mut client = connect(adapter, to)?;
         self.tally.clients += 1;
         self.half(&client, 0)?;
         match self.server.take() {
-            None => client.exit()?,
+            None => {
+                client.exit()?;
+                client.close()?;
+                client = connect(adapter, To::Program(&self.soak))?;
+                self.tally.clients += 1;
+            }
             Some(server) => {
                 let address = server.address();
                 server.stop(GRACE);
                 self.server = Some(serve(adapter, address)?);
             }
         }
-        self.tally.restarts += 1;
+        self.tally.ends += 1;
         self.half(&client, ROUND / 2)?;
         client.close().map(drop)
     }
@@ -306,8 +308,8 @@ impl Run {
         })
     }
 
-    /// Makes one call. With `early` the server may just have restarted, so that the call may have
-    /// been sent to the previous one.
+    /// Makes one call. With `early` the server may just have been replaced, so that the call may
+    /// have been sent to the previous one.
     fn call(&self, client: &Client, n: u64, early: bool) -> Result<(), String> {
         self.tally.calls.fetch_add(1, Ordering::Relaxed);
         if let Some(lasting) = self.lasting.as_ref().filter(|_| n.is_multiple_of(OF_LASTING)) {

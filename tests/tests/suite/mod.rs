@@ -18,7 +18,6 @@ mod proxies;
 pub(crate) mod raw;
 mod redirects;
 mod replaced;
-mod restarts;
 mod served;
 mod server_http;
 mod sessions;

@@ -2,6 +2,7 @@
 
 use super::*;
 use mcp_proto::error::Awaited;
+use mcp_proto::exchange::{ConnectionNotice, Shutdown};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 fn connected(program: Program) -> Client {
@@ -19,6 +20,12 @@ fn noticed(program: Program, config: ClientOptions) -> Client {
     let client = connect_with(program, config).wait().expect("hello");
     ready.recv_timeout(BOUND).expect("a notification");
     client
+}
+
+/// Adds a receiver of every notice about its connections, with its time.
+fn with_notices(config: ClientOptions) -> (ClientOptions, mpsc::Receiver<(Instant, ConnectionNotice)>) {
+    let (told, notices) = mpsc::channel();
+    (config.on_notice(move |_, notice| drop(told.send((Instant::now(), notice)))), notices)
 }
 
 /// The notification of a script that is ready.
@@ -301,6 +308,45 @@ fn program_that_closes_its_output_is_ended() {
     assert!(matches!(ended, CallError::Closed { sent: Sent::Maybe, .. }), "{ended:?}");
     assert!(matches!(client.close().wait(), Termination::Closed(_)));
     until(|| members(group).is_empty());
+}
+
+// covers: STDIO-C-015, STDIO-C-016, B-138
+#[test]
+fn shutdown_of_unresponsive_program_reports_each_step_in_time() {
+    let _limit = limit();
+    let (config, notices) = with_notices(quick(legacy()));
+    // Before the handshake; otherwise it could be ended before it ignores the signal.
+    let script = format!("trap '' TERM\n{HELLO}while :; do read -r line || sleep 0.02; done");
+    let client = connect_with(sh(&script), config).wait().expect("hello");
+    let began = Instant::now();
+    assert_eq!(client.close().wait(), Termination::Requested);
+    let (mut steps, mut ends) = (Vec::new(), Vec::new());
+    drop(client);
+    for (at, notice) in all(&notices) {
+        match notice {
+            ConnectionNotice::Closing(step) => steps.push((step, at - began)),
+            ConnectionNotice::Closed(why) => ends.push(why),
+        }
+    }
+    let order: Vec<Shutdown> = steps.iter().map(|(step, _)| *step).collect();
+    assert_eq!(order, [Shutdown::WriteHalf, Shutdown::Terminate, Shutdown::Abort]);
+    for ((step, at), millis) in steps.iter().zip([0, 100, 200]) {
+        let due = Duration::from_millis(millis);
+        // With a tolerance upwards, since the machine may be busy; exact downwards.
+        assert!(*at >= due && *at < due + BOUND / 2, "{step:?} after {at:?}");
+    }
+    assert_eq!(ends, [killed(9)]);
+}
+
+// covers: B-141
+#[test]
+fn closed_program_still_reports_its_status() {
+    let _limit = limit();
+    let (config, notices) = with_notices(legacy());
+    let client = connect_with(server("while read -r line; do :; done; exit 5"), config).wait().expect("hello");
+    assert_eq!(client.close().wait(), Termination::Requested);
+    drop(client);
+    assert_eq!(all(&notices).pop().map(|(_, notice)| notice), Some(ConnectionNotice::Closed(exited(5))));
 }
 
 // covers: B-131

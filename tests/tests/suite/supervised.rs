@@ -138,6 +138,39 @@ fn exited_program_is_started_again_and_loses_one_call() {
     assert!(matches!(events.last(), Some(SupervisorEvent::Closed { left: 0 })));
 }
 
+/// A server of 2026-07-28 that appends a line to a file for each subscription, and exits with code
+/// 3 at a call.
+const LISTENED: &str = r#"
+    id() { id=${line#*'"id":'}; id=${id%%[,\}]*}; }
+    while read -r line; do
+        case $line in
+        *'"server/discover"'*) id
+            echo '{"jsonrpc":"2.0","id":'$id',"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}}';;
+        *'"subscriptions/listen"'*) echo listen >> $1;;
+        *'"tools/call"'*) exit 3;;
+        esac
+    done
+"#;
+
+// covers: STDIO-C-020, SUB-C-014
+#[test]
+fn each_program_is_asked_for_the_changes_that_are_watched() {
+    let _limit = limit();
+    let file = temp("listened");
+    let mut config = ClientConfig::program(sh(LISTENED).args(["sh", &file.display().to_string()]));
+    (config.policy, config.watch.tools) = (Policy::Modern, true);
+    let mut spec = ServerSpec::new(config);
+    spec.lists = Lists::NONE;
+    let (supervisor, _events) = one(policy(20), spec);
+    for asked in 1..=3 {
+        supervisor.ready("a", Some(BOUND)).wait().expect("connected");
+        until(|| std::fs::read_to_string(&file).is_ok_and(|text| text.lines().count() == asked));
+        assert_eq!(tool_of(&supervisor, "pay"), Err(lost(Sent::Maybe, exited(3))));
+    }
+    assert_eq!(supervisor.close().wait(), 0);
+    std::fs::remove_file(&file).expect("removed");
+}
+
 // covers: S0-06, B-136
 #[test]
 fn call_that_only_reads_runs_once_more_on_the_next_program() {

@@ -246,6 +246,6 @@ impl DuplexLink {
 const fn hears(state: State) -> bool {
     match state {
         State::Probing | State::Initializing | State::Ready => true,
-        State::Lapsed | State::Ending | State::Restarting | State::Closing | State::Terminated => false,
+        State::Lapsed | State::Ending | State::Closing | State::Terminated => false,
     }
 }

@@ -20,7 +20,7 @@ fn server_exit_ends_every_call_and_then_the_client() {
         assert_eq!(error.to_string(), "Transport closed: the program exited with code 3");
     }
     assert_eq!(rig.events.last(), Some(&Event::Terminated(Termination::Closed(exited(3)))));
-    assert_eq!(rig.starts.len(), 1, "no restart, nothing is sent again");
+    assert_eq!(rig.starts.len(), 1, "nothing is started or sent again");
     rig.assert_at_rest();
 }
 
@@ -303,12 +303,10 @@ proptest! {
     #[test]
     fn random_runs_end_every_call_once_and_replay_identically(
         steps in prop::collection::vec(step(), 0..60),
-        restart in any::<bool>(),
     ) {
         let run = |steps: &[Step]| {
             let mut config = ClientConfig::program(Program::new("x"));
             config.capabilities.roots = Some(Default::default());
-            config.restart = restart.then(Restart::default);
             let mut rig = Rig::new(config);
             let mut calls = vec![];
             for step in steps {

@@ -8,11 +8,7 @@ use crate::model::logging::{LogLevel, LogMessage};
 const KEY: &str = "io.modelcontextprotocol/logLevel";
 
 fn client(version: ProtocolVersion, level: Option<LogLevel>) -> Rig {
-    let mut config = ClientConfig {
-        log_level: level,
-        restart: Some(Restart::default()),
-        ..ClientConfig::program(Program::new("s"))
-    };
+    let mut config = ClientConfig { log_level: level, ..ClientConfig::program(Program::new("s")) };
     config.versions = Versions::new([version]);
     let mut rig = Rig::new(config);
     greet(&mut rig, version.as_str(), &announcing());
@@ -67,12 +63,6 @@ fn older_server_gets_the_level_of_the_session() {
     let id = rig.last_id();
     rig.answer(&id, json!({}));
     assert_eq!(rig.client.running(), 0);
-    rig.clear();
-    // A restarted server has no level.
-    rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::Maybe, why: exited(3) });
-    rig.tick(Duration::from_secs(15));
-    greet(&mut rig, "2025-11-25", &announcing());
-    assert_eq!(levels(&rig), ["error"]);
 }
 
 // covers: LOG-C-002
@@ -114,12 +104,6 @@ fn client_drops_what_an_older_server_sends_below_the_level() {
     set(&mut rig, None);
     rig.say(log("emergency"));
     assert_eq!(logged(&rig).len(), 2, "the application wants none");
-    // Also of a restarted server, which has no level.
-    rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::Maybe, why: exited(3) });
-    rig.tick(Duration::from_secs(15));
-    greet(&mut rig, "2025-11-25", &announcing());
-    rig.say(log("emergency"));
-    assert_eq!(logged(&rig).len(), 2);
 }
 
 // covers: LOG-S-006, LOG-S-007, X-17

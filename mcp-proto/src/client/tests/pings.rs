@@ -109,8 +109,8 @@ fn pings_are_off_by_default_and_have_a_minimum_period() {
 }
 
 #[test]
-fn pings_restart_with_the_next_server() {
-    let mut rig = Rig::ready(LEGACY, ClientConfig { restart: Some(Restart::default()), ..config() });
+fn pings_end_with_the_output_of_the_server() {
+    let mut rig = Rig::ready(LEGACY, config());
     rig.tick(PERIOD);
     rig.tick(PATIENCE);
     rig.tick(PERIOD);
@@ -118,15 +118,6 @@ fn pings_restart_with_the_next_server() {
     rig.handle_event(rig.exchange(), ExchangeEvent::Inbound(Inbound::End));
     assert_eq!(rig.client.timeout_reason(), Some(Timer::ExitGrace));
     rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::Maybe, why: exited(1) });
-    assert_eq!(rig.client.timeout_reason(), Some(Timer::Restart));
-    assert_eq!(rig.client.env.ids.pending(), 0);
-    rig.tick(ms(500));
-    rig.open();
-    let id = rig.last_id();
-    rig.answer(&id, initialized(LEGACY.as_str()));
-    rig.clear();
-    rig.tick(PERIOD);
-    assert_eq!(rig.methods(), ["ping"]);
-    rig.tick(PATIENCE);
-    assert_eq!(rig.missed(), [(PATIENCE, 1)]);
+    assert_eq!((rig.missed().len(), rig.termination()), (1, Some(&Termination::Closed(exited(1)))));
+    rig.assert_at_rest();
 }

@@ -303,36 +303,6 @@ fn unsupported_subscription_is_not_retried() {
     assert_eq!(listens(&rig), 2);
 }
 
-// covers: SUB-C-014, STDIO-C-020, B-225
-#[test]
-fn restarted_server_gets_a_new_subscription() {
-    let (mut rig, id) = watching(|config| config.restart = Some(Restart::default()));
-    rig.say(yes(&id));
-    for round in 1..=3 {
-        rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::Maybe, why: exited(3) });
-        rig.tick(Duration::from_secs(15));
-        rig.open();
-        let id = rig.last_id();
-        rig.answer(&id, hello(true));
-        assert_eq!((listens(&rig), changes(&rig)), (round + 1, round - 1));
-        let id = rig.last_id();
-        rig.say(yes(&id));
-        assert_eq!(changes(&rig), round, "once for each");
-        rig.say(changed(&json!(2)));
-        assert_eq!(changes(&rig), round, "nothing of the old one is believed");
-    }
-    // Also between two attempts.
-    let id = rig.last_id();
-    rig.say(closing(&id));
-    rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::Maybe, why: exited(3) });
-    rig.tick(Duration::from_secs(15));
-    rig.open();
-    let id = rig.last_id();
-    rig.answer(&id, hello(true));
-    rig.tick(Duration::from_secs(10));
-    assert_eq!(listens(&rig), 5, "one, not two");
-}
-
 // covers: TIME-B-001, SUB-C-011, B-225
 #[test]
 fn only_the_acknowledgement_has_a_timeout() {

@@ -247,20 +247,3 @@ fn schemas_are_bounded_compiled_and_not() {
         assert_eq!(client.call(name, structured(json!({}))).0.is_some(), is_known, "{name}");
     }
 }
-
-#[test]
-fn another_connection_lists_its_own_tools() {
-    let mut config = ClientConfig::program(Program::new("server"));
-    config.restart = Some(Restart::default());
-    config.validate = Some(ResultValidation::reject(validator(&Arc::default())));
-    let mut client = Validating { rig: Rig::ready(ProtocolVersion::V2025_11_25, config), compiled: Arc::default() };
-    client.list(json!([tool("a", a())]));
-    assert_eq!(client.call("a", structured(json!({}))).0, invalid(missing()));
-    let closed = ExchangeEvent::Failed { sent: Sent::No, why: exited(1) };
-    client.rig.handle_event(client.rig.exchange(), closed);
-    client.rig.tick(Duration::from_secs(60));
-    client.rig.open();
-    let id = client.rig.last_id();
-    client.rig.say(json!({"jsonrpc": "2.0", "id": id, "result": initialized("2025-11-25")}));
-    assert_eq!(client.call("a", structured(json!({}))).0, None);
-}

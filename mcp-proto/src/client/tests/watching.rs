@@ -1,4 +1,4 @@
-//! What the application watches: the whole set, in both eras, through restarts and new sessions.
+//! What the application watches: the whole set, in both eras, through new sessions.
 
 use super::http::Http;
 use super::subscription::{acknowledged, closing, told};
@@ -42,8 +42,7 @@ pub(super) fn greet(rig: &mut Rig, version: &str, capabilities: &Value) {
 
 /// A client of a program that announces everything, after negotiation.
 fn watching(version: ProtocolVersion, watch: Watch) -> Rig {
-    let mut config =
-        ClientConfig { watch, restart: Some(Restart::default()), ..ClientConfig::program(Program::new("s")) };
+    let mut config = ClientConfig { watch, ..ClientConfig::program(Program::new("s")) };
     config.versions = Versions::new([version]);
     let mut rig = Rig::new(config);
     greet(&mut rig, version.as_str(), &announcing());
@@ -56,12 +55,6 @@ fn legacy(watch: Watch) -> Rig {
 
 fn modern(watch: Watch) -> Rig {
     watching(ProtocolVersion::V2026_07_28, watch)
-}
-
-fn restart(rig: &mut Rig, version: &str) {
-    rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::Maybe, why: exited(3) });
-    rig.tick(Duration::from_secs(15));
-    greet(rig, version, &announcing());
 }
 
 fn set(rig: &mut Rig, watch: Watch) {
@@ -310,50 +303,14 @@ fn set_is_bounded() {
     assert_eq!(refused.why, Refusal::Closed);
 }
 
-// covers: RSUB-C-001, STDIO-C-020, SUB-C-014
+// covers: SUB-C-007
 #[test]
-fn restart_renews_what_is_watched_and_reports_it_once() {
-    let watch = all(&["a:1", "a:2"]);
-    let mut every = vec![Change::Tools, Change::Prompts, Change::Resources];
-    every.extend(["a:1", "a:2"].map(|uri| Change::Resource(uri.into())));
-    let mut rig = legacy(watch.clone());
-    accept_all(&mut rig);
-    for _ in 0..3 {
-        rig.clear();
-        restart(&mut rig, "2025-11-25");
-        let lists = &every[..3];
-        assert_eq!(changed(&rig), lists, "the resources follow when the server has accepted them");
-        assert_eq!(subscribed(&rig), ["subscribe a:1", "subscribe a:2"]);
-        accept_all(&mut rig);
-        assert_eq!((changed(&rig), reported(&rig)), (every.clone(), vec![watch.clone()]));
-    }
-    // Also while requests are pending, and for what was not accepted before.
-    rig.clear();
-    restart(&mut rig, "2025-11-25");
-    set(&mut rig, all(&["a:2", "a:3"]));
-    restart(&mut rig, "2025-11-25");
-    rig.clear();
-    restart(&mut rig, "2025-11-25");
-    accept_all(&mut rig);
-    every.remove(3);
-    assert_eq!((changed(&rig), reported(&rig)), (every, vec![all(&["a:2", "a:3"])]));
-}
-
-// covers: SUB-C-014, STDIO-C-020
-#[test]
-fn modern_restart_subscribes_to_everything_again() {
+fn one_subscription_names_everything_that_is_watched() {
     let mut rig = modern(all(&["a:1"]));
     let (id, filter) = listens(&rig).pop().unwrap();
-    assert_eq!(filter, full(&["a:1"]));
+    assert_eq!((listens(&rig).len(), &filter), (1, &full(&["a:1"])));
     rig.say(acknowledged(&id, filter));
     assert_eq!((reported(&rig), changed(&rig)), (vec![all(&["a:1"])], vec![]));
-    rig.clear();
-    restart(&mut rig, "2026-07-28");
-    let (id, filter) = listens(&rig).pop().unwrap();
-    assert_eq!((&filter, changed(&rig)), (&full(&["a:1"]), vec![]));
-    rig.say(acknowledged(&id, filter));
-    let expected = [Change::Tools, Change::Prompts, Change::Resources, Change::Resource("a:1".into())];
-    assert_eq!((reported(&rig), changed(&rig)), (vec![all(&["a:1"])], expected.to_vec()));
 }
 
 // covers: SUB-C-007, SUB-C-009, SUB-S-016

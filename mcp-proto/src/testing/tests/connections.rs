@@ -1,11 +1,11 @@
 //! Connections: their breaks and stalls, their latency, and their end.
 
 use super::{all_configs, link, offering, over_http, text, web_socket};
-use crate::client::{Event, Policy, Restart, Termination};
+use crate::client::{Event, Policy, Termination};
 use crate::exchange::{Closed, ExitStatus, Program, Sent};
 use crate::testing::pipe::CAPACITY;
 use crate::testing::{Flow, Link};
-use crate::{CallError, ClientConfig, Instant, Object, tool, tools};
+use crate::{CallError, ClientConfig, Instant, Object, Refusal, tool, tools};
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use core::time::Duration;
@@ -151,18 +151,15 @@ fn connection_does_not_open_during_a_stall() {
 }
 
 #[test]
-fn killed_program_is_started_again() {
-    let mut config = ClientConfig::program(Program::new("server"));
-    config.restart = Some(Restart::default());
-    let mut link = link(config);
+fn client_ends_with_its_killed_program() {
+    let mut link = link(ClientConfig::program(Program::new("server")));
     let lost = link.call(tools::call("steps")).expect("it is accepted");
     link.cut();
     let why = Closed::Exited(ExitStatus::killed(9));
-    assert_eq!(link.outcome(&lost), Some(Err(CallError::Closed { sent: Sent::Maybe, why })));
-    let call = link.call(tools::call("hello")).expect("it is accepted");
-    assert_eq!(link.outcome(&call), None, "the restart has a delay");
-    assert_eq!(text(link.wait(&call)).as_deref(), Ok("hello"), "{}", link.log());
-    assert!(link.events().iter().any(|event| matches!(event, Event::Restarting { attempt: 1, .. })));
+    assert_eq!(link.outcome(&lost), Some(Err(CallError::Closed { sent: Sent::Maybe, why: why.clone() })));
+    assert_eq!(link.events().pop(), Some(Event::Terminated(Termination::Closed(why))), "{}", link.log());
+    let refused = link.call(tools::call("hello")).expect_err("the client has ended");
+    assert_eq!((refused.why, link.poll_timeout()), (Refusal::Closed, None));
 }
 
 #[test]

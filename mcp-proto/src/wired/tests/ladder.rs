@@ -1,6 +1,6 @@
 //! The end of connections, as reported to the application.
 
-use crate::client::{ClientConfig, Event, Restart, Termination, Timer};
+use crate::client::{ClientConfig, Event, Termination, Timer};
 use crate::exchange::*;
 use crate::input::*;
 use crate::limits::Limits;
@@ -89,19 +89,17 @@ fn connection_that_never_opens_is_aborted_and_closed() {
     assert!(matches!(told[1..], [Action::Event(Event::Terminated(Termination::Negotiation(_)))]));
 }
 
-// covers: STDIO-C-019
 #[test]
 fn late_reports_about_a_dead_program_change_nothing() {
-    let (mut client, _) = ready(ClientConfig { restart: Some(Restart::default()), ..program() });
+    let (mut client, _) = ready(program());
     let call = client.call(Instant::ZERO, tools::call("x")).expect("accepted").id();
     drain(&mut client);
     let why = Closed::Exited(ExitStatus::exited(3));
     client.handle_io(Instant::ZERO, CHANNEL, IoEvent::Closed(why.clone()));
     let said = drain(&mut client);
     assert!(matches!(&said[0], Action::Event(Event::Ended { call: ended, outcome: Err(_) }) if *ended == call));
-    let wait = Duration::from_millis(500);
-    let restarting = Event::Restarting { attempt: 1, wait, why: why.clone() };
-    assert_eq!(said[1..], [Action::Event(restarting), Action::Notice(CHANNEL, ConnectionNotice::Closed(why))]);
+    let closed = Action::Notice(CHANNEL, ConnectionNotice::Closed(why.clone()));
+    assert_eq!(said[1..], [closed, Action::Event(Event::Terminated(Termination::Closed(why)))]);
 
     let late = [
         IoEvent::Opened(Peer::default()),
@@ -109,23 +107,10 @@ fn late_reports_about_a_dead_program_change_nothing() {
         IoEvent::ReadClosed,
         IoEvent::Closed(Closed::Reset),
     ];
-    for wire in late.clone() {
+    for wire in late {
         client.apply(Instant::ZERO, Input::Event(CHANNEL, wire)).expect("an event cannot fail");
     }
-    assert_eq!(drain(&mut client), []);
-    let now = Instant::ZERO + wait;
-    client.handle_timeout(now);
-    let next = ConnectionId(2);
-    let said = drain(&mut client);
-    assert!(matches!(&said[..], [Action::Open(channel, Endpoint::Program(_))] if *channel == next), "{said:?}");
-    client.handle_io(now, next, IoEvent::Opened(Peer::default()));
-    for wire in late {
-        client.apply(now, Input::Event(CHANNEL, wire)).expect("an event cannot fail");
-    }
-    let said = drain(&mut client);
-    assert!(matches!(&said[..], [Action::Write(channel, _)] if *channel == next), "{said:?}");
-    client.handle_io(now, next, IoEvent::Read(hello(3)));
-    assert!(drain(&mut client).iter().any(|action| matches!(action, Action::Event(Event::Ready(_)))));
+    assert_eq!((drain(&mut client), client.poll_timeout()), (Vec::new(), None));
 }
 
 // covers: B-094, STDIO-C-016

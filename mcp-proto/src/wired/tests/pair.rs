@@ -421,12 +421,9 @@ fn client_over_an_open_connection_opens_nothing() {
     assert_eq!(ends[0], Action::Notice(connection, ConnectionNotice::Closed(Closed::Eof)));
     assert!(matches!(ends[1..], [Action::Event(client::Event::Terminated(_))]), "it is not opened again");
 
-    let restarts = ClientConfig { restart: Some(client::Restart::default()), ..ClientConfig::given() };
-    for config in [restarts, ClientConfig::program(Program::new("server"))] {
-        let config = Arc::new(config);
-        let refused = WiredClient::over(config.clone(), [1; 32], now).map(drop);
-        assert_eq!(refused, Err(Refused { value: config, why: Refusal::NotReopenable }));
-    }
+    let config = Arc::new(ClientConfig::program(Program::new("server")));
+    let refused = WiredClient::over(config.clone(), [1; 32], now).map(drop);
+    assert_eq!(refused, Err(Refused { value: config, why: Refusal::NotReopenable }));
 }
 
 #[test]

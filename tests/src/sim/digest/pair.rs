@@ -5,7 +5,7 @@ use super::bare::{Bare, Deed};
 use super::log::{Engine, Entry, Log, Op};
 use crate::sim::app::{self, Application, Mark, Work};
 use crate::sim::rng::Rng;
-use mcp_proto::client::{Event, ListenerStart, Policy, Restart};
+use mcp_proto::client::{Event, ListenerStart, Policy};
 use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, Program, Shutdown};
 use mcp_proto::input::{
     CallId, ClientCommand, Input, InputAnswer, InputKey, RequestKey, ServerCommand, WiredClientInput,
@@ -35,7 +35,6 @@ pub fn configure(rng: &mut Rng) -> ClientConfig {
     config.watch.tools = rng.per_mille(500);
     config.compat.listener = [ListenerStart::Never, ListenerStart::AfterInitialized][rng.below(2) as usize];
     config.ping = rng.per_mille(300).then_some(Duration::from_secs(5));
-    config.restart = rng.per_mille(500).then(Restart::default);
     config.limits.client.max_queued_events = usize::MAX;
     config
 }

@@ -161,7 +161,6 @@ fn of_client(event: &client::Event) -> Option<String> {
     use client::Event;
     Some(match event {
         Event::Ready(info) => format!("1 {}", info.version.as_str()),
-        Event::Restarting { attempt, wait, .. } => format!("2 {attempt} {wait:?}"),
         Event::Progress { call, progress } => format!("3 {} {}", call.0, progress.progress),
         Event::Ended { call, outcome: Ok(result) } => format!("4 {} {}", call.0, result.json.as_str()),
         Event::Ended { call, outcome: Err(error) } => format!("5 {} {}", call.0, of_error(error)),

@@ -13,7 +13,7 @@ use super::digest::log::Log;
 use super::report::Report;
 use super::rng::Rng;
 use super::scenario::{self, Less};
-use mcp_proto::client::{Policy, Restart, State};
+use mcp_proto::client::{Policy, State};
 use mcp_proto::exchange::Program;
 use mcp_proto::wired::Kind;
 use mcp_proto::{ClientConfig, Router, ServerConfig};
@@ -28,7 +28,7 @@ pub type Scenario = scenario::Scenario<Settings>;
 /// The protocol on the links of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transport {
-    /// Lines, to a program that can be started again.
+    /// Lines, to a program.
     Lines,
     /// Streamable HTTP.
     Http,
@@ -43,8 +43,6 @@ pub struct Settings {
     pub policy: Policy,
     /// How many clients share the server.
     pub clients: usize,
-    /// Whether a server that ends is restarted.
-    pub restart: bool,
     /// Whether the clients ping the server.
     pub ping: bool,
 }
@@ -52,15 +50,8 @@ pub struct Settings {
 impl scenario::Settings for Settings {
     const NAME: &'static str = "duplex";
     const KEY: &'static str = "seed";
-    const STATES: &'static [State] = &[
-        State::Probing,
-        State::Initializing,
-        State::Ready,
-        State::Ending,
-        State::Restarting,
-        State::Closing,
-        State::Terminated,
-    ];
+    const STATES: &'static [State] =
+        &[State::Probing, State::Initializing, State::Ready, State::Ending, State::Closing, State::Terminated];
 
     fn from_seed(seed: u64) -> Scenario {
         let mut rng = Rng::new(seed ^ 0x5ce_a210);
@@ -73,8 +64,7 @@ impl scenario::Settings for Settings {
         let capacity = [1, 64, 1024, 16 << 10, 1 << 20][(rng.below(41) as usize).div_ceil(10)];
         let faults = rng.of(&[0, 40, 100]);
         let (clients, operations) = (1 + rng.below(3) as usize, 5 + rng.below(50));
-        let (restart, ping) = (rng.per_mille(500), rng.per_mille(200));
-        let settings = Self { transport, policy, clients, restart, ping };
+        let settings = Self { transport, policy, clients, ping: rng.per_mille(200) };
         Scenario { seed, operations, faults, capacity, less: Less::default(), settings }
     }
 
@@ -89,7 +79,6 @@ impl scenario::Settings for Settings {
             ("transport", transport),
             ("policy", policy),
             ("clients", self.clients.to_string()),
-            ("restart", self.restart.to_string()),
             ("ping", self.ping.to_string()),
         ]
     }
@@ -102,7 +91,6 @@ impl scenario::Settings for Settings {
             ("policy", "legacy") => self.policy = Policy::Legacy,
             ("policy", "modern") => self.policy = Policy::Modern,
             ("clients", _) => self.clients = value.parse().ok().filter(|n| (1..=1000).contains(n))?,
-            ("restart", _) => self.restart = value.parse().ok()?,
             ("ping", _) => self.ping = value.parse().ok()?,
             _ => return None,
         }
@@ -110,25 +98,11 @@ impl scenario::Settings for Settings {
     }
 
     fn simpler(&self) -> Vec<Self> {
-        vec![
-            Self { clients: 1, ..self.clone() },
-            Self { restart: false, ..self.clone() },
-            Self { ping: false, ..self.clone() },
-        ]
+        vec![Self { clients: 1, ..self.clone() }, Self { ping: false, ..self.clone() }]
     }
 }
 
 impl Settings {
-    /// Returns whether a client that was in the one state may be in the other after one input.
-    pub(super) fn may_follow(&self, before: State, after: State) -> bool {
-        match (before, after) {
-            (_, State::Restarting) => self.restart && before <= State::Restarting,
-            (State::Restarting, State::Probing | State::Initializing) => true,
-            (State::Initializing, State::Probing) => true,
-            _ => after >= before,
-        }
-    }
-
     /// Returns the kind of the connections at the server.
     pub(super) const fn kind(&self) -> Kind {
         match self.transport {
@@ -146,7 +120,6 @@ impl Settings {
             }
         };
         config.policy = self.policy;
-        config.restart = self.restart.then(Restart::default);
         config.ping = self.ping.then_some(Duration::from_secs(5));
         config.ping_timeout = Duration::from_secs(30);
         config = config.with_elicitation();

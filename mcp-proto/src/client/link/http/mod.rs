@@ -144,7 +144,6 @@ impl HttpLink {
             Timer::Handshake
             | Timer::Start
             | Timer::ExitGrace
-            | Timer::Restart
             | Timer::Ping
             | Timer::Call(_)
             | Timer::Total(_)
