@@ -1,12 +1,13 @@
 //! Both adapters behind one interface, with the adapter as a value: a program that exists for each
 //! of them is written once.
 
-use mcp_proto::adapter::{ClientOptions, ConnectError, IntoTarget, Service, Watcher};
+use mcp_proto::adapter::{ClientOptions, ConnectError, IntoTarget, Service, SupervisorOptions, Watcher};
 use mcp_proto::call::{IntoCall, Method, Paged};
 use mcp_proto::client::{Termination, Verdict};
 use mcp_proto::input::CallId;
 use mcp_proto::route::IntoOutput;
 use mcp_proto::stats::{ClientStats, ServerStats};
+use mcp_proto::supervise::{Freshness, Health, KeyInUse, ListKind, ServerSpec, SupervisedError};
 use mcp_proto::{Call, CallError, Cx, LogLevel, Object, Progress, Refusal, Router, ServerInfo, Tool, ToolError, Watch};
 use rustls::ServerConfig;
 use serde::de::DeserializeOwned;
@@ -83,6 +84,17 @@ impl Adapter {
         let driver = smol::spawn(driver);
         block_on(client.ready())?;
         Ok(Client::Smol(client, Some(driver)))
+    }
+
+    /// Creates a supervisor without servers.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn supervise(self, options: SupervisorOptions) -> Result<Supervisor, ConnectError> {
+        Ok(match self {
+            Self::Blocking => Supervisor::Blocking(mcp_blocking::supervise(options)?),
+            Self::Smol => Supervisor::Smol(mcp_smol::supervise(options)?),
+        })
     }
 
     /// Serves standard input and output until the client disconnects.
@@ -333,6 +345,71 @@ fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {
         None
     };
     block_on(async { Some(future.await) }.or(late))
+}
+
+/// A supervisor of either.
+#[derive(Clone, Debug)]
+pub enum Supervisor {
+    /// Of `mcp-blocking`.
+    Blocking(mcp_blocking::Supervisor),
+    /// Of `mcp-smol`.
+    Smol(mcp_smol::Supervisor),
+}
+
+impl Supervisor {
+    /// Adds a server.
+    ///
+    /// # Errors
+    /// There is one with this key.
+    pub fn add(&self, key: &str, spec: ServerSpec) -> Result<(), KeyInUse> {
+        match self {
+            Self::Blocking(supervisor) => supervisor.add(key, spec),
+            Self::Smol(supervisor) => supervisor.add(key, spec),
+        }
+    }
+
+    /// Makes a call, and waits for its end.
+    ///
+    /// # Errors
+    /// Why it has no result.
+    pub fn call<C: IntoCall>(&self, key: &str, call: C) -> Result<<C::Method as Method>::Output, SupervisedError> {
+        match self {
+            Self::Blocking(supervisor) => supervisor.call(key, call),
+            Self::Smol(supervisor) => block_on(supervisor.call(key, call)),
+        }
+    }
+
+    /// Waits until nothing is under way but attempts after one that failed.
+    pub fn settled(&self) {
+        match self {
+            Self::Blocking(supervisor) => supervisor.settled(),
+            Self::Smol(supervisor) => block_on(supervisor.settled()),
+        }
+    }
+
+    /// Returns the state of a server.
+    pub fn health(&self, key: &str) -> Option<Health> {
+        match self {
+            Self::Blocking(supervisor) => supervisor.health(key),
+            Self::Smol(supervisor) => supervisor.health(key),
+        }
+    }
+
+    /// Returns how far a list of a server can be relied on.
+    pub fn freshness(&self, key: &str, list: ListKind) -> Freshness {
+        match self {
+            Self::Blocking(supervisor) => supervisor.freshness(key, list),
+            Self::Smol(supervisor) => supervisor.freshness(key, list),
+        }
+    }
+
+    /// Closes all clients, and returns the number of those that have not ended in time.
+    pub fn close(&self) -> usize {
+        match self {
+            Self::Blocking(supervisor) => supervisor.close(),
+            Self::Smol(supervisor) => block_on(supervisor.close()),
+        }
+    }
 }
 
 /// A server of either that listens.

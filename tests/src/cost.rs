@@ -13,6 +13,7 @@ pub mod programs;
 pub mod raw;
 pub mod resting;
 mod row;
+pub mod supervised;
 pub mod syscalls;
 
 pub use kept::Kept;

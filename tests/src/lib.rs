@@ -9,6 +9,7 @@ pub mod autobahn;
 pub mod certificates;
 pub mod conformance;
 pub mod cost;
+pub mod fleet;
 pub mod forward_proxy;
 mod frames;
 pub mod fuzz;

@@ -3,6 +3,7 @@
 //! ```text
 //! cost                  prints every row that needs only this tree, each as a line of JSON
 //! cost codec            prints only the rows about reading messages, which are measured in time
+//! cost supervised       prints only the rows about supervisors whose servers rest
 //! cost instructions     compares the instructions of a call with `instructions.txt` (valgrind)
 //! cost syscalls         the same for its system calls with `syscalls.txt` (strace)
 //! cost --anchors DIR    prints rows beside a floor and another implementation, whose programs are
@@ -16,7 +17,7 @@
 #![forbid(unsafe_code)]
 
 use mcp_tests::cost::anchors::{self, Options};
-use mcp_tests::cost::{codec, https, instructions, programs, raw, resting, syscalls};
+use mcp_tests::cost::{codec, https, instructions, programs, raw, resting, supervised, syscalls};
 use mcp_tests::peer::Failure;
 use std::env;
 use std::path::Path;
@@ -33,6 +34,7 @@ fn run() -> Result<bool, Failure> {
     match words[..] {
         [] => tree(&this)?,
         ["codec"] => codec::rows().iter().for_each(|row| println!("{row}")),
+        ["supervised"] => supervised::rows(&this)?.iter().for_each(|row| println!("{row}")),
         ["instructions"] => return instructions::kept()?.compare(&instructions::rows(&this)?),
         ["syscalls"] => return syscalls::kept().compare(&syscalls::rows(&this)?),
         ["--anchors", anchors, ref rest @ ..] => beside(&this, anchors, rest)?,
@@ -40,7 +42,7 @@ fn run() -> Result<bool, Failure> {
         // What this program starts of itself.
         ["calls", transport, era, count] => instructions::calls(transport, era, count)?,
         ["answer"] => raw::serve_stdio()?,
-        _ => return Err("cost [codec | instructions | syscalls | https | --anchors DIR]".into()),
+        _ => return Err("cost [codec | supervised | instructions | syscalls | https | --anchors DIR]".into()),
     }
     Ok(true)
 }
@@ -51,6 +53,7 @@ fn tree(this: &Path) -> Result<(), Failure> {
     programs::heap(&heap)?.iter().for_each(|row| println!("{row}"));
     programs::crates()?.iter().for_each(|row| println!("{row}"));
     resting::rows(this)?.iter().for_each(|row| println!("{row}"));
+    supervised::rows(this)?.iter().for_each(|row| println!("{row}"));
     instructions::rows(this)?.iter().for_each(|row| println!("{row}"));
     syscalls::rows(this)?.iter().for_each(|row| println!("{row}"));
     codec::rows().iter().for_each(|row| println!("{row}"));

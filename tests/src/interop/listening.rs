@@ -137,6 +137,11 @@ impl Listening {
         self.said.lock().clone()
     }
 
+    /// Forgets its output so far, which would take memory for as long as it runs.
+    pub fn forget_lines(&self) {
+        *self.said.lock() = Vec::new();
+    }
+
     /// Waits for this number of lines that begin with `prefix`.
     ///
     /// # Errors

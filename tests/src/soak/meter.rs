@@ -17,13 +17,13 @@ pub type Heap = fn() -> usize;
 
 /// The resources in use when idle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Held {
+pub(crate) struct Held {
     /// In bytes.
-    pub(super) heap: i64,
+    pub(crate) heap: i64,
     /// Heap of the server over stdio, in bytes.
-    pub(super) server: i64,
-    pub(super) descriptors: usize,
-    pub(super) threads: u64,
+    pub(crate) server: i64,
+    pub(crate) descriptors: usize,
+    pub(crate) threads: u64,
 }
 
 impl Held {
@@ -34,7 +34,7 @@ impl Held {
 
     /// Returns whether it exceeds `before`: in the number of descriptors or threads, or in either
     /// heap by more than `slack`.
-    pub(super) fn exceeds(&self, before: &Self, slack: i64) -> bool {
+    pub(crate) fn exceeds(&self, before: &Self, slack: i64) -> bool {
         self.heap > before.heap + slack
             || self.server > before.server + slack
             || self.descriptors > before.descriptors
@@ -51,7 +51,7 @@ impl fmt::Display for Held {
 
 /// Waits until at most `wanted` descriptors and threads are in use, or, without it, until their
 /// number is stable; for a limited time.
-pub(super) fn settle(heap: Heap, wanted: Option<Held>) -> Held {
+pub(crate) fn settle(heap: Heap, wanted: Option<Held>) -> Held {
     let (mut last, mut since, end) = (Held::now(heap), Instant::now(), Instant::now() + SOON);
     loop {
         thread::sleep(LOOK);

@@ -7,7 +7,7 @@
 //! the server is a separate process, and one server lives as long as the scene and reports its
 //! heap.
 
-mod meter;
+pub(crate) mod meter;
 
 pub use meter::Heap;
 
