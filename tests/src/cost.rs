@@ -110,6 +110,9 @@ fn events(meter: Meter, chunk: usize) -> Heap {
 /// Calls in flight on a client whose heap is measured.
 const IN_FLIGHT: [usize; 2] = [1000, 10_000];
 
+/// Servers of a supervisor whose heap is measured.
+const SUPERVISED: usize = 1000;
+
 /// Returns a line for each thing that an engine holds between two inputs: its heap. `used`: the
 /// bytes of the heap of this process that are in use.
 ///
@@ -125,6 +128,8 @@ pub fn held(used: fn() -> usize) -> String {
         let row = format!("heap of each of {count} calls in flight");
         _ = writeln!(table, "{row:<40} {:>8} bytes", held::calls_in_flight(count, used));
     }
+    let row = format!("heap of each of {SUPERVISED} supervised servers");
+    _ = writeln!(table, "{row:<40} {:>8} bytes", held::supervised_servers(SUPERVISED, used));
     table
 }
 

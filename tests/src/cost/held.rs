@@ -1,9 +1,11 @@
-//! The heap that a client takes for its calls in flight.
+//! The heap that a client takes for its calls in flight, and a supervisor for its servers.
 
 use super::raw;
 use bytes::Bytes;
 use mcp_proto::client::Policy;
 use mcp_proto::exchange::{Action, ConnectionId, IoEvent, Peer};
+use mcp_proto::model::capabilities::ServerCapabilities;
+use mcp_proto::supervise::{Output, ServerSpec, Supervision, Supervisor};
 use mcp_proto::wired::WiredClient;
 use mcp_proto::{ClientConfig, Instant, tools};
 use serde_json::json;
@@ -30,6 +32,25 @@ pub(super) fn calls_in_flight(count: usize, used: fn() -> usize) -> usize {
     let each = (used() - before) / (count - 1);
     drop((first, calls));
     each
+}
+
+/// Returns the bytes of each of this number of servers of a supervisor, connected and without
+/// lists. Their clients, and their configuration, are not part of it.
+pub(super) fn supervised_servers(count: usize, used: fn() -> usize) -> usize {
+    let config = Arc::new(ClientConfig::given());
+    let before = used();
+    let mut supervisor = Supervisor::new(Supervision::default(), [1; 32]);
+    for number in 0..count {
+        let added = supervisor.add(Instant::ZERO, number, ServerSpec::new(Arc::clone(&config)));
+        assert!(added.is_ok(), "{added:?}");
+        while let Some(output) = supervisor.poll_output() {
+            if let Output::Connect { generation, .. } = output {
+                supervisor.ready(Instant::ZERO, generation, &ServerCapabilities::default());
+            }
+        }
+    }
+    assert!(supervisor.is_settled() && supervisor.poll_timeout().is_none(), "it rests");
+    (used() - before) / count
 }
 
 /// Opens the connection, and answers until the first call is on its way.

@@ -38,7 +38,7 @@ pub fn rows(this: &Path) -> Result<Vec<Row>, Failure> {
         rows.push(row("threads", cost.threads as f64, most));
         let idle = || Goal::AtMost(0.0).into();
         rows.push(row(&format!("context switches in {LENGTH} s"), cost.switches as f64, idle()));
-        rows.push(row(&format!("microseconds of processor time in {LENGTH} s"), cost.time.as_micros() as f64, idle()));
+        rows.push(row(&format!("milliseconds of processor time in {LENGTH} s"), cost.time.as_millis() as f64, idle()));
     }
     Ok(rows)
 }

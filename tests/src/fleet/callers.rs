@@ -4,7 +4,7 @@ use super::file::Entry;
 use crate::adapters::Supervisor;
 use crate::sim::rng::Rng;
 use mcp_proto::supervise::{CallRefusal, SupervisedError};
-use mcp_proto::{CallError, tools};
+use mcp_proto::{CallError, Refusal, tools};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -84,6 +84,9 @@ fn call(supervisor: &Supervisor, entry: &Entry, number: u32, rng: &mut Rng) -> E
             CallError::Closed { .. } => End::Failed("connection closed"),
             CallError::NoResponse { .. } => End::Failed("no response"),
             CallError::SessionEnded => End::Failed("session ended"),
+            // The client had lost its session, and its server was not there for another one.
+            CallError::Negotiation(_) => End::Failed("no new session"),
+            CallError::Refused(Refusal::Closed | Refusal::Gone) => End::Failed("client ended"),
             CallError::Timeout { .. } => End::Failed("timeout"),
             error => End::Fault(format!("{error:?}")),
         },

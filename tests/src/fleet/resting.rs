@@ -23,7 +23,7 @@ pub struct Cost {
     pub threads: u64,
     /// How often a thread of this process was given the processor while it rested.
     pub switches: u64,
-    /// The processor time of that.
+    /// The processor time of that, in whole milliseconds.
     pub time: Duration,
 }
 
@@ -93,7 +93,7 @@ fn others_time() -> Duration {
 impl fmt::Display for Cost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { servers, heap, threads, switches, time } = self;
-        write!(f, "{servers} {heap} {threads} {switches} {}", time.as_micros())
+        write!(f, "{servers} {heap} {threads} {switches} {}", time.as_millis())
     }
 }
 
@@ -102,7 +102,7 @@ impl Cost {
     pub fn read(line: &str) -> Option<Self> {
         let numbers: Vec<u64> = line.split_whitespace().filter_map(|number| number.parse().ok()).collect();
         let [servers, heap, threads, switches, time] = numbers[..] else { return None };
-        let (servers, heap, time) = (servers as usize, heap as i64, Duration::from_micros(time));
+        let (servers, heap, time) = (servers as usize, heap as i64, Duration::from_millis(time));
         Some(Self { servers, heap, threads, switches, time })
     }
 }
