@@ -87,6 +87,8 @@ fn call(supervisor: &Supervisor, entry: &Entry, number: u32, rng: &mut Rng) -> E
             // The client had lost its session, and its server was not there for another one.
             CallError::Negotiation(_) => End::Failed("no new session"),
             CallError::Refused(Refusal::Closed | Refusal::Gone) => End::Failed("client ended"),
+            // Over HTTP+SSE the client itself opens a lost stream again, after delays of its own,
+            // which may be longer than the timeout. Meanwhile the server counts as connected.
             CallError::Timeout { .. } => End::Failed("timeout"),
             error => End::Fault(format!("{error:?}")),
         },
@@ -94,7 +96,7 @@ fn call(supervisor: &Supervisor, entry: &Entry, number: u32, rng: &mut Rng) -> E
     }
 }
 
-/// Calls a server until it answers, until this time.
+/// Calls a server once, and returns whether it answers.
 pub(super) fn answers(supervisor: &Supervisor, entry: &Entry, rng: &mut Rng) -> Result<(), String> {
     match call(supervisor, entry, rng.below(1 << 20) as u32, rng) {
         End::Answered => Ok(()),
