@@ -55,7 +55,7 @@ type ConfigChange = Box<dyn FnOnce(&mut ClientConfig) + Send>;
 /// The callback for events of a client.
 pub type ClientEventCallback = Box<dyn FnMut(Event) + Send>;
 
-/// What supervises a client: it gets the start, the end and the changed lists of the client at
+/// What supervises a client: it gets the start, the end, the changed lists and the missed pings at
 /// once, whatever the callback for events does. A driver calls it outside of the lock of the
 /// client, possibly on several threads at a time.
 pub type Observer = Box<dyn Fn(Observed) + Send + Sync>;
@@ -67,6 +67,11 @@ pub enum Observed {
     Ready(ServerCapabilities),
     /// See [`Event::Changed`].
     Changed(Change),
+    /// See [`Event::PingMissed`].
+    PingMissed {
+        /// The number of pings missed since the last response.
+        in_a_row: u32,
+    },
     /// See [`Event::Terminated`].
     Terminated(Termination),
 }
@@ -77,6 +82,7 @@ impl Observed {
         match event {
             Event::Ready(server) => Some(Self::Ready(server.capabilities.clone())),
             Event::Changed(change) => Some(Self::Changed(change.clone())),
+            Event::PingMissed { in_a_row, .. } => Some(Self::PingMissed { in_a_row: *in_a_row }),
             Event::Terminated(why) => Some(Self::Terminated(why.clone())),
             _ => None,
         }

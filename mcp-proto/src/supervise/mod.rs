@@ -289,6 +289,20 @@ impl<K: Clone + Ord> Supervisor<K> {
         self.load(id);
     }
 
+    /// Reports a ping without a response, and how many in a row this one is
+    /// ([`client::Event::PingMissed`](crate::client::Event::PingMissed)). After
+    /// [`Supervision::max_missed_pings`] of them the server is lost: another client takes the place
+    /// of this one.
+    pub fn ping_missed(&mut self, now: Instant, generation: Generation, in_a_row: u32) {
+        self.at(now);
+        let Some(id) = self.clients.server(generation) else { return };
+        let is_ready = self.servers.get(&id).is_some_and(|server| server.ready() == Some(generation));
+        if is_ready && in_a_row >= self.policy.max_missed_pings {
+            self.retire(id);
+            self.fail(id, Cause::Unresponsive { pings: in_a_row });
+        }
+    }
+
     /// Reports the end of a load ([`Output::Load`]). After one that failed, the supervisor tries
     /// again, after delays of 1 s to 60 s.
     pub fn loaded(&mut self, now: Instant, generation: Generation, list: ListKind, listing: Option<Listing>) {

@@ -132,6 +132,11 @@ pub enum Cause {
     Ended(Termination),
     /// A call could not reach the server.
     Unreachable(CallError),
+    /// The server did not respond to this number of pings in a row.
+    Unresponsive {
+        /// The number.
+        pings: u32,
+    },
     /// The application could not resolve the configuration. The text is its own.
     Unresolved(String),
     /// The application did not resolve the configuration in time.
@@ -147,6 +152,7 @@ impl fmt::Display for Cause {
             Self::Ended(Termination::Negotiation(why)) => why.fmt(f),
             Self::Ended(Termination::Closed(why)) => why.fmt(f),
             Self::Unreachable(why) => why.fmt(f),
+            Self::Unresponsive { pings } => write!(f, "the server did not respond to {pings} pings"),
             Self::Unresolved(why) => write!(f, "the configuration cannot be resolved: {}", Visible(why)),
             Self::ResolveTimeout => f.write_str("the configuration was not resolved in time"),
             Self::Requested => f.write_str("a new connection was requested"),

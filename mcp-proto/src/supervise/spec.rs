@@ -84,6 +84,10 @@ pub struct Supervision {
     /// What becomes of a server that is down. Default a probe after 30 s, and after twice the time
     /// each time, at most 5 min.
     pub when_down: WhenDown,
+    /// Number of pings in a row without a response after which a server counts as lost, at least 1.
+    /// Pings are sent if the configuration of the server says so
+    /// ([`ClientConfig::ping`](crate::ClientConfig::ping)). Default 3.
+    pub max_missed_pings: u32,
     /// Maximum number of calls that wait for one server to connect. Default 1,024.
     pub max_waiting: usize,
     /// Maximum time for clients to close: before another one takes their place, and when the
@@ -99,6 +103,7 @@ impl Default for Supervision {
             max_attempts: 5,
             within: Duration::from_secs(30),
             when_down: WhenDown::Probe { first: Duration::from_secs(30), max: Duration::from_secs(300) },
+            max_missed_pings: 3,
             max_waiting: 1024,
             close_timeout: Duration::from_secs(30),
         }

@@ -443,6 +443,21 @@ fn unix_socket_is_connected_again_when_its_server_returns() {
     std::fs::remove_file(&path).expect("removed");
 }
 
+// covers: B-227
+#[test]
+fn program_that_answers_no_ping_is_started_again() {
+    let _limit = limit();
+    let (server, mut spec) = (Toolbox::new("deaf", 1000), spec(sh("")));
+    let mut config = (*server.spec().config).clone();
+    (config.ping, config.ping_timeout) = (Some(Duration::from_millis(10)), Duration::from_millis(30));
+    spec.config = Arc::new(config);
+    let (supervisor, _events) = one(policy(20), spec);
+    let cause = || supervisor.health("a").and_then(|health| health.cause);
+    until(|| matches!(cause(), Some(Cause::Unresponsive { pings: 3.. })));
+    until(|| server.started().len() >= 2);
+    drop(supervisor);
+}
+
 #[test]
 fn probe_of_a_server_that_is_down_brings_it_back() {
     let _limit = limit();

@@ -334,3 +334,49 @@ fn all_clients_are_closed_at_the_end_within_a_limit() {
     stuck.end(clients[2]);
     assert_eq!(stuck.take(), []);
 }
+
+// covers: B-227
+#[test]
+fn server_is_lost_after_several_missed_pings_only() {
+    for is_program in [true, cfg!(not(feature = "http"))] {
+        let (mut rig, client) = Rig::ready(spec_of(is_program));
+        let call = rig.call(CallPlan::new(CallKind::Read));
+        assert_eq!(rig.runs(), [(call, client)]);
+        for in_a_row in [1, 2, 1, 2] {
+            rig.supervisor.ping_missed(rig.now, client, in_a_row);
+            assert_eq!(rig.take(), []);
+        }
+        rig.supervisor.ping_missed(rig.now, client, 3);
+        let cause = Cause::Unresponsive { pings: 3 };
+        assert_eq!(rig.supervisor.health(&"a").unwrap().cause, Some(cause.clone()));
+        let outputs = rig.take();
+        let closes = outputs.contains(&Output::Close(client));
+        // Over HTTP the calls of the old client may still get their answers.
+        assert_eq!(closes, is_program, "{outputs:?}");
+        let announced = |output: &Output<_>| match output {
+            Output::Event(Event::Reconnecting { cause, .. }) => Some(cause.clone()),
+            _ => None,
+        };
+        assert!(outputs.iter().filter_map(announced).eq([cause]));
+        // Further pings of the old client change nothing.
+        rig.supervisor.ping_missed(rig.now, client, 4);
+        assert_eq!(rig.take(), []);
+        if is_program {
+            rig.end(client);
+        }
+        let (_, next) = rig.next_attempt();
+        rig.supervisor.ping_missed(rig.now, next, 3);
+        rig.up(next);
+        assert!(matches!(rig.state(), ServerState::Ready { generation, .. } if generation == next));
+    }
+}
+
+#[cfg(feature = "http")]
+fn spec_of(is_program: bool) -> ServerSpec {
+    if is_program { program() } else { web() }
+}
+
+#[cfg(not(feature = "http"))]
+fn spec_of(_: bool) -> ServerSpec {
+    program()
+}
