@@ -377,14 +377,14 @@ impl ClientOptions {
         WiredClient::new(config, seed, now)
     }
 
-    /// Sets the observer.
-    pub(crate) fn observe(mut self, observer: Observer) -> Self {
+    /// For a supervisor: sets the observer.
+    pub fn observe(mut self, observer: Observer) -> Self {
         self.observer = Some(observer);
         self
     }
 
-    /// Takes the observer.
-    pub(crate) fn take_observer(&mut self) -> Option<Observer> {
+    /// For a driver: takes the observer.
+    pub fn take_observer(&mut self) -> Option<Observer> {
         self.observer.take()
     }
 
