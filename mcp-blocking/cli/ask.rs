@@ -38,14 +38,15 @@ pub(crate) fn input(prompt: &InputPrompt) -> Option<String> {
     if !can_ask() {
         return prompt.default.clone();
     }
-    let what = printable(prompt.description.as_deref().unwrap_or(&prompt.id)).into_owned();
+    let what = printable(prompt.description.as_deref().unwrap_or(&prompt.id));
     let options = match &prompt.kind {
         InputKind::Pick(options) => {
             format!(" ({})", options.iter().map(|option| one_line(option)).collect::<Vec<_>>().join(", "))
         }
         _ => String::new(),
     };
-    let answer = line(&format!("{what}{options}: "))?;
+    let note = if prompt.is_password { " (shown while you type)" } else { "" };
+    let answer = line(&format!("{what}{options}{note}: "))?;
     if answer.is_empty() { prompt.default.clone().or(Some(answer)) } else { Some(answer) }
 }
 

@@ -7,7 +7,7 @@ use crate::output::{json, line, one_line, text};
 use crate::session;
 use mcp_blocking::mcp_proto::model::content::Role;
 use mcp_blocking::{
-    CallToolResult, Client, Content, Object, ProtocolVersion, Tool, completion, prompts, resources, tools,
+    CallError, CallToolResult, Client, Content, Object, ProtocolVersion, Tool, completion, prompts, resources, tools,
 };
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal, Write};
@@ -119,8 +119,7 @@ pub(crate) fn read(read: Read) -> Result<ExitCode, Failure> {
         match contents.as_text() {
             Some(content) => text(content)?,
             None => {
-                let bytes =
-                    contents.to_bytes().map_err(|e| Failure::usage(format!("the server sends no Base64: {e}")))?;
+                let bytes = contents.to_bytes().map_err(CallError::Decode)?;
                 if io::stdout().is_terminal() {
                     line(&format!("[{} bytes; redirect standard output to a file]", bytes.len()))?;
                 } else {

@@ -23,10 +23,14 @@ impl Failure {
         Self::Usage(why.into())
     }
 
+    /// Returns whether the reader of the output has gone: it has what it needs.
+    pub(crate) fn is_broken_pipe(&self) -> bool {
+        matches!(self, Self::Output(e) if e.kind() == io::ErrorKind::BrokenPipe)
+    }
+
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(match self {
-            // The reader of the output has what it needs.
-            Self::Output(e) if e.kind() == io::ErrorKind::BrokenPipe => 0,
+            _ if self.is_broken_pipe() => 0,
             Self::Call(error) => match **error {
                 CallError::Timeout { .. } => 4,
                 CallError::Closed { .. } | CallError::Negotiation(_) => 3,

@@ -7,11 +7,11 @@ use crate::options::{Inspect, Kind};
 use crate::output::{line, one_line, summary};
 use crate::session;
 use mcp_blocking::{
-    Client, Denied, Direction, MessageKind, Recorder, Redaction, WireMessage, ping, prompts, resources,
+    Client, Denied, Direction, MessageKind, Recorder, Redaction, Termination, WireMessage, ping, prompts, resources,
 };
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufRead, IsTerminal};
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -43,16 +43,20 @@ pub(crate) fn run(inspect: Inspect) -> Result<ExitCode, Failure> {
     if io::stdin().is_terminal() {
         eprintln!("{HELP}");
     }
-    for command in io::stdin().lock().lines() {
-        let command = command?;
-        match obey(&client, command.trim()) {
+    let mut command = String::new();
+    // Not under one lock: a command may cause a question of the server, which is answered here too.
+    while io::stdin().read_line(&mut command)? > 0 {
+        match obey(&client, std::mem::take(&mut command).trim()) {
             Ok(true) => {}
             Ok(false) => break,
             Err(failure) => eprintln!("mcp: {failure}"),
         }
     }
-    let why = client.close();
-    eprintln!("closed: {why:?}");
+    match client.close() {
+        Termination::Requested => eprintln!("closed"),
+        Termination::Negotiation(why) => eprintln!("closed: {why}"),
+        Termination::Closed(why) => eprintln!("closed: {why}"),
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -16,15 +16,17 @@ mod target;
 use clap::{CommandFactory, Parser};
 use failure::Failure;
 use options::{Cli, Command};
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     match run(Cli::parse().command) {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("mcp: {failure}");
-            failure.advice().into_iter().for_each(|advice| eprintln!("     {advice}"));
+            if !failure.is_broken_pipe() {
+                eprintln!("mcp: {failure}");
+                failure.advice().into_iter().for_each(|advice| eprintln!("     {advice}"));
+            }
             failure.code()
         }
     }
@@ -40,7 +42,9 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Inspect(inspect) => inspect::run(inspect),
         Command::Doctor(doctor) => doctor::run(doctor),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "mcp", &mut io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "mcp", &mut script);
+            io::stdout().write_all(&script)?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Man => {

@@ -70,12 +70,12 @@ pub(crate) struct Reach {
     /// Send this header field with every HTTP request, as 'Name: value'
     #[arg(long = "header", value_name = "FIELD")]
     pub(crate) headers: Vec<String>,
-    /// Maximum time of a call, in seconds; 0 is no limit
-    #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
-    pub(crate) timeout: f64,
-    /// Maximum time for connecting, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
-    pub(crate) connect_timeout: f64,
+    /// Maximum time of a call, in seconds; 0 is no limit [default: that of the file, or 30]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) timeout: Option<f64>,
+    /// Maximum time for connecting, in seconds [default: 60]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) connect_timeout: Option<f64>,
     /// Speak only this revision, such as 2025-06-18
     #[arg(long, value_name = "REVISION")]
     pub(crate) revision: Option<String>,

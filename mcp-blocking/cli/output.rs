@@ -1,7 +1,7 @@
 //! Text of a server, for a terminal or for a program that reads it.
 
+use mcp_blocking::mcp_proto::error::escaped;
 use mcp_blocking::mcp_proto::rpc::RawJson;
-use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 /// Writes a line of text to standard output.
@@ -22,20 +22,14 @@ pub(crate) fn text(text: &str) -> io::Result<()> {
     if io::stdout().is_terminal() { line(&printable(text)) } else { line(text) }
 }
 
-/// Returns text without control characters but the ends of lines and tabs.
-pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    let is_hidden = |c: char| {
-        c.is_control() && !matches!(c, '\n' | '\t')
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    if !text.contains(is_hidden) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_hidden(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
-    }
-    Cow::Owned(shown)
+/// Returns text with escapes, except for the ends of lines and tabs.
+pub(crate) fn printable(text: &str) -> String {
+    let kept = ['\n', '\t'];
+    let pieces = text.split_inclusive(kept).map(|piece| match piece.strip_suffix(kept) {
+        Some(before) => format!("{}{}", escaped(before), &piece[before.len()..]),
+        None => escaped(piece).to_string(),
+    });
+    pieces.collect()
 }
 
 /// Returns the first line of a description, of at most this many characters.
@@ -49,7 +43,7 @@ pub(crate) fn summary(text: &str, max: usize) -> String {
 
 /// Returns a text that is one line, whatever it contains.
 pub(crate) fn one_line(text: &str) -> String {
-    printable(text).replace('\n', "\\n").replace('\t', " ")
+    escaped(text).to_string()
 }
 
 #[cfg(test)]
@@ -60,9 +54,9 @@ mod tests {
     #[test]
     fn text_of_a_server_cannot_control_the_terminal() {
         assert_eq!(printable("a\tb\nc"), "a\tb\nc");
-        assert_eq!(printable("\u{1b}[2J\r\u{202e}x"), "\\u{1b}[2J\\u{d}\\u{202e}x");
+        assert_eq!(printable("\u{1b}[2J\r\u{202e}x"), "\\u{1b}[2J\\r\\u{202e}x");
         assert_eq!(summary("one\ntwo", 10), "one");
         assert_eq!(summary("a long description", 6), "a lon…");
-        assert_eq!(one_line("a\nb\tc"), "a\\nb c");
+        assert_eq!(one_line("a\nb\tc"), "a\\nb\\tc");
     }
 }

@@ -32,12 +32,14 @@ impl Reach {
                 Server { name: program.clone(), config: ClientConfig::program(Program::new(program).args(args)) }
             }
             (None, config) => {
-                let target = words.pop_front().ok_or_else(|| {
-                    Failure::usage("TARGET is missing: a URL, a server of a file (--config), or a command after --")
-                })?;
-                match config {
-                    Some(file) => self.of_file(file, &target)?,
-                    None => of_url(target)?,
+                let target = words.pop_front();
+                match (config, target) {
+                    (Some(file), target) => self.of_file(file, target.as_deref())?,
+                    (None, Some(url)) => of_url(url)?,
+                    (None, None) => {
+                        let kinds = "a URL, a server of a file (--config), or a command after --";
+                        return Err(Failure::usage(format!("TARGET is missing: {kinds}")));
+                    }
                 }
             }
         };
@@ -45,14 +47,18 @@ impl Reach {
         Ok((server, words))
     }
 
-    fn of_file(&self, path: &Path, name: &str) -> Result<Server, Failure> {
+    fn of_file(&self, path: &Path, name: Option<&str>) -> Result<Server, Failure> {
         let shown = path.display();
         let text = fs::read_to_string(path).map_err(|e| Failure::usage(format!("{shown}: {e}")))?;
         let file = ConfigFile::parse(&text).map_err(|e| Failure::usage(format!("{shown}: {e}")))?;
-        let Some(entry) = file.server(name) else {
+        let Some((name, entry)) = name.and_then(|name| Some((name, file.server(name)?))) else {
             let names: Vec<_> = file.servers().map(|(name, _)| one_line(name)).collect();
             let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            return Err(Failure::usage(format!("{shown} has no server {}; its servers: {names}", one_line(name))));
+            let why = match name {
+                Some(name) => format!("{shown} has no server {}", one_line(name)),
+                None => "TARGET is missing: the name of a server of the file".to_owned(),
+            };
+            return Err(Failure::usage(format!("{why}; its servers: {names}")));
         };
         let entry = entry.map_err(|e| Failure::usage(format!("{shown}: {e}")))?;
         let inputs = RefCell::new(BTreeMap::new());
@@ -87,9 +93,13 @@ impl Reach {
             })?;
             config.versions = Versions::new([version]);
         }
-        let timeout = seconds(self.timeout, "--timeout")?;
-        config.timeout = (!timeout.is_zero()).then_some(timeout);
-        config.connect_timeout = seconds(self.connect_timeout, "--connect-timeout")?;
+        if let Some(timeout) = self.timeout {
+            let timeout = seconds(timeout, "--timeout")?;
+            config.timeout = (!timeout.is_zero()).then_some(timeout);
+        }
+        if let Some(timeout) = self.connect_timeout {
+            config.connect_timeout = seconds(timeout, "--connect-timeout")?;
+        }
         Ok(config)
     }
 }

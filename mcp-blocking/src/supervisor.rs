@@ -6,7 +6,7 @@ use crate::here;
 use crate::pool::Pool;
 use crate::sync;
 use mcp_proto::adapter::{
-    self, ConnectError, Delay, Driving, Events, Launch, SupervisorDriver, SupervisorOptions, Turn, block_on,
+    self, CallStep, ConnectError, Delay, Driving, Events, Launch, SupervisorDriver, SupervisorOptions, block_on,
     block_on_for,
 };
 use mcp_proto::call::Method;
@@ -100,8 +100,8 @@ impl Supervisor {
             let ((), via) = here::noting_writes(|| call.send());
             driver.carry_out_all();
             match driver.wait_for(via, poll_fn(|cx| call.poll_ran(cx))) {
-                Turn::Ended(outcome) => return outcome,
-                Turn::Again => {}
+                CallStep::Ended(outcome) => return outcome,
+                CallStep::Again => {}
             }
         }
     }

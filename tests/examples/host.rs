@@ -7,6 +7,7 @@
 //! ```
 
 use mcp_blocking::mcp_proto::config_file::{ConfigFile, Trust, Variable};
+use mcp_blocking::mcp_proto::error::escaped;
 use mcp_blocking::mcp_proto::supervise::{NameRules, NamedTool, Prefix};
 use mcp_blocking::{
     ClientOptions, ElicitResult, FieldKind, Form, Object, RawJson, ServerSpec, ServerState, Stderr, Supervisor,
@@ -115,7 +116,7 @@ fn status(supervisor: &Supervisor) -> String {
 
 /// Asks the user what a server wants to know.
 fn ask(server: &str, form: &Form) -> ElicitResult {
-    println!("{server} asks: {}", form.message);
+    println!("{server} asks: {}", escaped(&form.message));
     let mut content = form.defaults();
     for field in form.fields().unwrap_or_default() {
         let Some(answer) = read_line(&format!("{}: ", field.name)) else { return ElicitResult::Cancel };

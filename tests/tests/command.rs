@@ -5,11 +5,14 @@
 
 use mcp_tests::adapters::Adapter;
 use mcp_tests::certificates::{Authority, Leaf};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 use std::{env, fs, thread};
 
 /// Builds the command once, since it is no program of this package, and returns its path. All
@@ -35,6 +38,19 @@ struct Printed {
     err: String,
 }
 
+/// Waits for the end of the command, which is killed after a time: a test fails rather than waits.
+fn output_of(child: Child) -> Output {
+    let (pid, (ends, ended)) = (child.id(), mpsc::channel::<()>());
+    thread::spawn(move || {
+        if ended.recv_timeout(Duration::from_secs(60)) == Err(RecvTimeoutError::Timeout) {
+            drop(Command::new("kill").args(["-9", &pid.to_string()]).status());
+        }
+    });
+    let output = child.wait_with_output().expect("mcp");
+    drop(ends);
+    output
+}
+
 /// Runs the command with these words. `STDIO` is replaced by our server over stdio.
 fn run(words: &str) -> Printed {
     run_with(&words.split_whitespace().collect::<Vec<_>>(), "")
@@ -54,7 +70,7 @@ fn run_with(words: &[&str], input: &str) -> Printed {
     // It may have ended before it reads.
     drop(stdin.write_all(input.as_bytes()));
     drop(stdin);
-    let Output { status, stdout, stderr } = child.wait_with_output().expect("mcp");
+    let Output { status, stdout, stderr } = output_of(child);
     let text = |bytes| String::from_utf8(bytes).expect("text");
     Printed { code: status.code().expect("an exit code"), out: text(stdout), err: text(stderr) }
 }
@@ -237,6 +253,65 @@ fn doctor_tries_each_revision_and_transport() {
     let talks = "echo this goes to standard error >&2; exit 7";
     let found = run_with(&["doctor", "--", "/bin/sh", "-c", talks], "");
     found.is(3, &["FAIL  connect", "exit 7", "standard error ends with\n         this goes to standard error"], &[]);
+}
+
+/// Runs the command on a pseudo-terminal, where a user types these lines. Returns what the terminal
+/// shows of its questions and results.
+fn on_terminal(words: &[&str], typed: &str) -> (i32, String) {
+    let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&user).expect("granted");
+    unlockpt(&user).expect("unlocked");
+    let name = ptsname(&user, Vec::new()).expect("a name").into_string().expect("unicode");
+    let open = || fs::OpenOptions::new().read(true).write(true).open(&name).expect("opened");
+    let mut command = Command::new(mcp());
+    command.args(words).args(["--", SERVER, "--stdio"]).stdin(open()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("mcp");
+    // The other end stays open until the command has ended: its loss would end the input.
+    let mut user = fs::File::from(user);
+    user.write_all(typed.as_bytes()).expect("typed");
+    let output = output_of(child);
+    let shown = [output.stderr, output.stdout].concat();
+    (output.status.code().expect("an exit code"), String::from_utf8(shown).expect("text"))
+}
+
+#[test]
+fn question_is_answered_on_the_terminal() {
+    let (code, shown) = on_terminal(&["call", "test_elicitation", "message=Who?"], "Ann\nann@example.com\n");
+    assert!(shown.contains("The server asks: Who?") && shown.contains("action=accept"), "{shown}");
+    assert_eq!(code, 0);
+    let (_, shown) = on_terminal(&["call", "test_elicitation", "message=Who?"], "!\n");
+    assert!(shown.contains("action=decline"), "{shown}");
+    // A question that a command of `inspect` causes is read between the commands.
+    let typed = "call test_elicitation message=Who?\nAnn\nann@example.com\ncall test_simple_text\nquit\n";
+    let (code, shown) = on_terminal(&["inspect"], typed);
+    assert!(shown.contains("action=accept") && shown.contains("This is a simple text response"), "{shown}");
+    assert_eq!(code, 0);
+}
+
+#[test]
+fn reader_of_the_output_may_leave() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = Command::new(mcp());
+    command.args(["list", "--", SERVER, "--stdio"]).stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped());
+    let output = command.output().expect("mcp");
+    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
+}
+
+#[test]
+fn timeout_is_that_of_the_file_unless_one_is_given() {
+    let script = r#"while read -r line; do case $line in
+        *'"initialize"'*) echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}';;
+        esac; done"#;
+    let script = serde_json::to_string(script).expect("JSON");
+    let text =
+        format!(r#"{{"mcpServers": {{"mute": {{"command": "/bin/sh", "args": ["-c", {script}], "timeout": 100}}}}}}"#);
+    let file = Temp::new("mute", &text);
+    let words = ["list", "--config", file.path(), "mute", "--yes", "--revision", "2025-06-18"];
+    run_with(&words, "").is(4, &[], &["100 ms"]);
+    run_with(&[&words[..], &["--timeout", "0.2"]].concat(), "").is(4, &[], &["200 ms"]);
+    let unnamed = run_with(&["list", "--config", file.path()], "");
+    unnamed.is(2, &[], &["TARGET is missing: the name of a server of the file; its servers: mute"]);
 }
 
 /// Answers each connection with this response.

@@ -107,9 +107,9 @@ pub use ending::{DRAIN, Ending, Signal, VANISH};
 pub use exchanges::{Exchanges, Part};
 #[cfg(feature = "os")]
 pub use front::{
-    CALLBACK_GRACE, Client, Closer, Delay, DrivenConnection, Driving, Elements, Events, Exchange, Gateway, Launch,
-    Listening, Pending, PendingNotification, Routing, Server, SupervisedCall, Supervisor, SupervisorDriver,
-    SupervisorOptions, Task, Turn, Turned, Watcher,
+    CALLBACK_GRACE, CallStep, Client, Closer, Delay, DrivenConnection, Driving, Elements, Events, Exchange, Gateway,
+    Launch, Listening, Pending, PendingNotification, Routing, Server, SupervisedCall, Supervisor, SupervisorDriver,
+    SupervisorOptions, Task, Turned, Watcher,
 };
 #[cfg(feature = "std")]
 pub use job::{AsyncJob, Finished, Job, JobKind, Link, SyncJob};

@@ -325,7 +325,9 @@ fn dropping_the_last_handle_ends_every_program() {
     let servers = ["one", "two", "three"].map(|name| Toolbox::new(name, 1000));
     let supervisor = supervise(options(policy(20))).expect("a supervisor");
     for (key, server) in ["one", "two", "three"].into_iter().zip(&servers) {
-        supervisor.add(key, server.spec()).expect("a new key");
+        // It takes its time after the end of its input.
+        let program = sh(&format!("{TOOLBOX}\nsleep 0.3"));
+        supervisor.add(key, spec(program.args(["sh", &server.pids.display().to_string(), "1000"]))).expect("a new key");
     }
     settle(&supervisor);
     let started: Vec<u32> = servers.iter().flat_map(Toolbox::started).collect();

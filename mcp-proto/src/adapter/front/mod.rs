@@ -16,7 +16,7 @@ pub use client::{Client, Closer, Elements, Pending, PendingNotification, Watcher
 pub use connection::{DrivenConnection, Turned};
 pub use gateway::{Exchange, Gateway};
 pub use server::{CALLBACK_GRACE, Listening, Server};
-pub use supervisor::{Launch, SupervisedCall, Supervisor, SupervisorDriver, SupervisorOptions, Turn};
+pub use supervisor::{CallStep, Launch, SupervisedCall, Supervisor, SupervisorDriver, SupervisorOptions};
 
 use super::asking::Asking;
 use super::client_options::ClientCallbacks;

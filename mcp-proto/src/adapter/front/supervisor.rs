@@ -5,7 +5,7 @@ mod driver;
 mod options;
 mod shared;
 
-pub use call::{SupervisedCall, Turn};
+pub use call::{CallStep, SupervisedCall};
 pub use driver::SupervisorDriver;
 pub use options::SupervisorOptions;
 
@@ -17,6 +17,7 @@ use crate::supervise::{
     CallKind, CallPlan, CallRefusal, Catalogue, Freshness, Health, KeyInUse, ListKind, NameRules, Prefix, ServerSpec,
     SupervisedError, ToolNames,
 };
+use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -159,7 +160,7 @@ impl<L: Launch> Supervisor<L> {
 
     /// Returns the time since the supervisor was created, to which [`health`](Self::health) and
     /// refusals refer.
-    pub fn now(&self) -> crate::time::Instant {
+    pub fn now(&self) -> Instant {
         self.shared().now()
     }
 

@@ -79,7 +79,7 @@ enum Stage<L: Launch> {
 /// What became of a call on its client.
 #[derive(Debug)]
 #[must_use]
-pub enum Turn<T> {
+pub enum CallStep<T> {
     /// It has ended.
     Ended(Result<T, SupervisedError>),
     /// It runs on another client, which it has to wait for.
@@ -140,31 +140,24 @@ impl<M: Method, F: FnMut(Progress), L: Launch> SupervisedCall<M, F, L> {
     }
 
     /// For an adapter: waits for its end on the client, after [`send`](Self::send).
-    pub fn poll_ran(&mut self, cx: &mut Context<'_>) -> Poll<Turn<M::Output>> {
+    pub fn poll_ran(&mut self, cx: &mut Context<'_>) -> Poll<CallStep<M::Output>> {
         let (Stage::Runs, Some(reservation), Some(pending)) = (&self.stage, &self.reservation, &mut self.pending)
         else {
             return Poll::Pending;
         };
-        let ran = Pin::new(pending).poll(cx);
-        let outcome = match ran {
-            // Meanwhile it may be refused: its server is replaced.
-            Poll::Pending => match ready!(reservation.poll_next(cx)) {
-                Next::Refuse(why) => Err(SupervisedError::Refused(why)),
-                Next::Run(..) => return Poll::Pending,
-            },
-            Poll::Ready(outcome) => {
-                match reservation.finished(outcome.as_ref().map(|_| ())) {
-                    CallVerdict::Final => outcome.map_err(SupervisedError::Call),
-                    // A refusal waits.
-                    CallVerdict::Again | CallVerdict::Ignore => {
-                        self.stage = Stage::Waits;
-                        return Poll::Ready(Turn::Again);
-                    }
-                }
+        let outcome = ready!(Pin::new(pending).poll(cx));
+        match reservation.finished(outcome.as_ref().map(|_| ())) {
+            CallVerdict::Final => {
+                self.end();
+                Poll::Ready(CallStep::Ended(outcome.map_err(SupervisedError::Call)))
             }
-        };
-        self.end();
-        Poll::Ready(Turn::Ended(outcome))
+            // It was refused meanwhile, and its client was closed, which has ended it there: the
+            // refusal is what it waits for.
+            CallVerdict::Again | CallVerdict::Ignore => {
+                self.stage = Stage::Waits;
+                Poll::Ready(CallStep::Again)
+            }
+        }
     }
 
     fn end(&mut self) {
@@ -200,8 +193,8 @@ impl<M: Method, F: FnMut(Progress), L: Launch> Future for SupervisedCall<M, F, L
         loop {
             if let Stage::Runs = this.stage {
                 match ready!(this.poll_ran(cx)) {
-                    Turn::Ended(outcome) => return Poll::Ready(outcome),
-                    Turn::Again => {}
+                    CallStep::Ended(outcome) => return Poll::Ready(outcome),
+                    CallStep::Again => {}
                 }
             }
             match ready!(this.poll_granted(cx)) {
