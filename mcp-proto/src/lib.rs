@@ -97,7 +97,7 @@
 //! | [`supervise`] | several servers, kept connected |
 //! | [`config_file`] | configuration files of other clients, which list servers |
 //! | [`wired`] | engines with their connections (seam A) |
-//! | `record` | recordings of a client, replayed byte for byte (feature `record`) |
+//! | `record` | recordings of a client or a supervisor, replayed byte for byte (feature `record`) |
 //! | [`route`] | tools and handlers |
 //! | [`adapter`] | what drivers share: connections, callbacks, waiting calls, programs |
 //! | `testing` | both engines in memory, in virtual time, for the tests of an application (feature `testing`) |

@@ -2,7 +2,9 @@
 //! A supervisor of many servers in virtual time. `cargo run --release -p mcp-tests --bin fleet`
 //! runs a day of 200 servers.
 
+use mcp_proto::record::{Recorder, Redaction, SupervisorRecording};
 use mcp_tests::sim::fleet::Fleet;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 // covers: S0-61, S0-62, R-29, R-33, B-025, B-084, B-136, B-227
@@ -23,4 +25,24 @@ fn servers_that_die_without_end_leave_nothing_open_or_wrong() {
     }
     assert!(all.attempts > 4_000 && all.deaths > 1_000 && all.downs > 500, "{all:?}");
     assert!(all.retried > 300 && all.answered > 50_000 && all.loads > 2_000 && all.requests > 500, "{all:?}");
+}
+
+// covers: S0-61
+#[test]
+fn recorded_run_is_replayed() {
+    for redaction in [Redaction::Raw, Redaction::Redacted] {
+        let fleet = Fleet { servers: 10, deaths: 100, length: Duration::from_secs(120), seed: 1 };
+        let file = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&file);
+        let recorder = Recorder::new(redaction, move |line| {
+            kept.lock().unwrap().extend_from_slice(line);
+            Ok(())
+        });
+        let report = fleet.run_with(|policy, seed| recorder.supervisor(policy, seed));
+        assert_eq!(report, fleet.run(), "a recording changes nothing");
+        let file = file.lock().unwrap();
+        let recording = SupervisorRecording::<u32>::read(&file).unwrap();
+        let summary = recording.replay().unwrap_or_else(|difference| panic!("{}{difference}", difference.line));
+        assert!(summary.complete && summary.inputs > 10_000, "{summary:?}");
+    }
 }

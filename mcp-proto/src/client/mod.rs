@@ -257,6 +257,7 @@ pub enum Event {
 
 /// Why a client terminated.
 #[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub enum Termination {
     /// The application closed it.
     Requested,

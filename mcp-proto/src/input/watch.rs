@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 
 /// A change of what a server offers. A server announces it, and its clients report it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Change {
     /// The list of tools has changed (`notifications/tools/list_changed`).

@@ -98,7 +98,7 @@ impl Mask {
         watch.uris = masked.collect();
     }
 
-    fn uri(&self, uri: &str) -> String {
+    pub(super) fn uri(&self, uri: &str) -> String {
         self.object(&Object::new().with("uri", uri)).required("uri").unwrap_or_default()
     }
 
@@ -155,7 +155,7 @@ impl Mask {
     }
 
     /// Masks an object that the application sends.
-    fn object(&self, object: &Object) -> Object {
+    pub(super) fn object(&self, object: &Object) -> Object {
         let masked = RawJson::parse(redact_message(object.to_json().as_bytes()));
         // What cannot be searched for secrets is omitted entirely.
         masked.ok().and_then(|json| Object::read(&json).ok()).unwrap_or_default()

@@ -41,10 +41,31 @@
 //! The frames of a WebSocket are not masked: its keys and payloads are one stream of bytes. A
 //! [`Redaction::Redacted`] recording of one ends before it begins, with a diagnostic.
 //!
+//! # Supervisors
+//!
+//! A [`Supervisor`] is recorded on its own ([`Recorder::supervisor`]): its policy, its seed, every
+//! input and every output, but nothing of what its clients say to their servers. The file has
+//! another first line, and [`SupervisorRecording`] reads and replays it:
+//!
+//! ```text
+//! {"mcp-supervisor-recording":1,"version":"0.1.0","redaction":"Redacted","seed":[7,…],…}
+//! {"Input":[{"secs":0,"nanos":84211},{"Add":["github",{…}]}]}
+//! {"Output":{"Done":true}}
+//! {"Output":{"Connect":["github",1,{"Duplex":{"Program":{…}}}]}}
+//! {"Input":[{"secs":0,"nanos":91084112},{"Ready":[1,"{\"tools\":{}}"]}]}
+//! ```
+//!
+//! A [`Redaction::Redacted`] one masks configurations and lists as above. Of errors it contains the
+//! kind, the codes and the times, and no text of a server or an application. The keys of servers
+//! and the names of tools remain.
+//!
+//! # The seed
+//!
 //! Every recording contains the seed. It determines the values that the client generates, but
 //! nothing of the operating system or of the server. It is useful only for this run. Do not share a
 //! recording of a client that is still running.
 
+mod bare;
 mod findings;
 mod hook;
 mod line;
@@ -52,19 +73,23 @@ mod mask;
 mod proxies;
 mod read;
 mod replay;
+mod supervised;
 pub(crate) mod value;
+mod writer;
 
 #[cfg(test)]
 mod tests;
 
 pub use read::{ReadError, ReadProblem, Recording, is_recording, read};
 pub use replay::{Difference, Summary};
+pub use supervised::{SupervisorRecording, is_supervisor_recording};
 
 use crate::client::{ClientConfig, Event, Target};
 use crate::error::Refusal;
 use crate::exchange::Action;
 use crate::input::{Applied, Input, WiredClientInput};
-use crate::rpc::{EncodeError, RawJson};
+use crate::rpc::RawJson;
+use crate::supervise::{Supervision, Supervisor};
 use crate::time::Instant;
 use crate::wired::{Tape, WiredClient};
 use alloc::boxed::Box;
@@ -77,6 +102,7 @@ use hook::Overheard;
 use line::{FORMAT, Header, Line};
 use mask::Mask;
 use serde::{Deserialize, Serialize};
+use writer::{Sink, Writer};
 
 /// The parts that a recording omits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -87,10 +113,6 @@ pub enum Redaction {
     /// Nothing. The file contains every secret of the client.
     Raw,
 }
-
-/// The receiver of the lines. It gets each complete line with its newline, and an empty slice at
-/// the end, which requests a flush. Its error is the reason why the recording ends.
-type Sink = Box<dyn FnMut(&[u8]) -> Result<(), String> + Send>;
 
 /// The destination of a recording, and the parts to omit.
 pub struct Recorder {
@@ -134,14 +156,13 @@ impl Recorder {
             start: now,
             config: mask.config(&config),
         };
-        let (hook, sink) = (Overheard::default(), Some(self.sink));
-        let found = Observed::default();
-        let mut tape =
-            Recorded { mask, sink, failed: None, hook: hook.clone(), found: found.clone(), inputs: 0, outputs: 0 };
+        let (hook, found) = (Overheard::default(), Observed::default());
+        let writer = Writer::new(self.sink);
+        let mut tape = Recorded { mask, writer, hook: hook.clone(), found: found.clone() };
         if tape.mask.is_on() && matches!(config.target, Target::Ws(_)) {
-            tape.fail("the frames of a websocket cannot be masked".into());
+            tape.writer.fail("the frames of a websocket cannot be masked".into());
         } else {
-            tape.write(RawJson::encode(&head));
+            tape.writer.line(RawJson::encode(&head));
         }
         let config = match &config.on_message {
             None => config,
@@ -154,6 +175,18 @@ impl Recorder {
         client.show(Box::new(tape));
         client
     }
+
+    /// Creates a supervisor that is recorded from the start. The arguments are those of
+    /// [`Supervisor::new`]. The recording of its clients is their own.
+    pub fn supervisor<K>(self, policy: Supervision, seed: [u8; 32]) -> Supervisor<K>
+    where
+        K: Clone + Ord + fmt::Debug + Serialize + Send + 'static,
+    {
+        let tape = supervised::Recorded::new(self.redaction, self.sink, &policy, seed);
+        let mut supervisor = Supervisor::new(policy, seed);
+        supervisor.show(Box::new(tape));
+        supervisor
+    }
 }
 
 impl fmt::Debug for Recorder {
@@ -163,99 +196,64 @@ impl fmt::Debug for Recorder {
 }
 
 /// A recording in progress.
+#[derive(Debug)]
 struct Recorded {
     mask: Mask,
-    /// `None` once the client has ended or a write has failed.
-    sink: Option<Sink>,
-    /// Why a write failed, until it is reported.
-    failed: Option<String>,
+    writer: Writer,
     hook: Overheard,
     found: Observed,
-    inputs: u64,
-    outputs: u64,
 }
 
 impl Recorded {
-    fn write(&mut self, line: Result<RawJson, EncodeError>) {
-        match line {
-            Ok(line) => self.send(&[line.as_bytes(), b"\n"].concat()),
-            Err(e) => self.fail(format!("a line cannot be recorded: {e}")),
-        }
-    }
-
     /// Records the refusals of the message hook and the findings of the validator since the last
     /// call.
     fn write_denials(&mut self) {
         for (number, found) in self.found.take() {
             let found = if self.mask.is_on() { found.masked() } else { found };
-            self.write(Line::Found(number, found).json());
+            self.writer.line(Line::Found(number, found).json());
         }
         for (number, reason) in self.hook.take() {
-            self.write(Line::Denied(number, self.mask.text(&reason)).json());
+            self.writer.line(Line::Denied(number, self.mask.text(&reason)).json());
         }
-    }
-
-    fn send(&mut self, bytes: &[u8]) {
-        if let Some(sink) = &mut self.sink
-            && let Err(why) = sink(bytes)
-        {
-            self.fail(why);
-        }
-    }
-
-    fn fail(&mut self, why: String) {
-        self.failed = Some(why);
-        self.sink = None;
     }
 }
 
 impl Tape for Recorded {
     fn input(&mut self, now: Instant, input: &WiredClientInput) {
-        if self.sink.is_none() {
+        if !self.writer.is_open() {
             return;
         }
         // A value of the application may be nested too deeply to be read back.
         if let Input::Command(_) = input
             && let Err(e) = line::check(now, input)
         {
-            return self.fail(format!("a command cannot be recorded: {e}"));
+            return self.writer.fail(format!("a command cannot be recorded: {e}"));
         }
-        self.inputs += 1;
         let line = Line::Input(now, self.mask.input(input)).json();
         self.mask.follow(input);
-        self.write(line);
+        self.writer.input(line);
     }
 
     fn applied(&mut self, applied: Result<Applied, &Refusal>) {
         self.write_denials();
-        if let Some(output) = line::applied(applied, &self.mask).filter(|_| self.sink.is_some()) {
-            self.outputs += 1;
-            self.write(Line::Output(output).json());
+        if let Some(output) = line::applied(applied, &self.mask).filter(|_| self.writer.is_open()) {
+            self.writer.output(Line::Output(output).json());
         }
     }
 
     fn output(&mut self, action: &Action<Event>) {
-        if self.sink.is_none() {
+        if !self.writer.is_open() {
             return;
         }
         self.write_denials();
-        self.outputs += 1;
         let output = line::output(action, &mut self.mask);
-        self.write(Line::Output(output).json());
+        self.writer.output(Line::Output(output).json());
         if let Action::Event(Event::Terminated(_)) = action {
-            self.write(Line::End { inputs: self.inputs, outputs: self.outputs }.json());
-            self.send(b"");
-            self.sink = None;
+            self.writer.end(|inputs, outputs| Line::End { inputs, outputs }.json());
         }
     }
 
     fn failed(&mut self) -> Option<String> {
-        self.failed.take()
-    }
-}
-
-impl fmt::Debug for Recorded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recorded").field("inputs", &self.inputs).field("outputs", &self.outputs).finish_non_exhaustive()
+        self.writer.take_failure()
     }
 }

@@ -94,29 +94,16 @@ pub fn is_recording(bytes: &[u8]) -> bool {
 /// [`ReadError`] for the first invalid line. [`Recording::replay`] checks whether the lines are
 /// consistent.
 pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
-    let mut rest = Bytes::copy_from_slice(bytes);
-    let mut number = 0;
-    let mut next = || -> Option<Result<RawJson, ReadError>> {
-        if rest.is_empty() {
-            return None;
-        }
-        number += 1;
-        let fail = |why| Err(ReadError { line: number, why });
-        let Some(end) = memchr::memchr(b'\n', &rest) else { return Some(fail(ReadProblem::Cut)) };
-        let line = rest.split_to(end + 1);
-        let json = RawJson::parse(line).map_err(|defect| DecodeError::new(defect.kind.as_str()));
-        Some(json.or_else(|e| fail(ReadProblem::Line(e))))
-    };
     if !is_recording(bytes) {
         return Err(ReadError { line: 1, why: ReadProblem::NotARecording });
     }
-    let head = next().ok_or(ReadError { line: 1, why: ReadProblem::NotARecording })??;
+    let mut lines = Lines::new(bytes);
+    let head = lines.head()?;
     let at_line = |line| move |why| ReadError { line, why };
     let mut recording = header(&head).map_err(at_line(1))?;
-    let (mut line, mut read) = (1, (0, 0));
-    while let Some(json) = next() {
-        line += 1;
-        let json = json?;
+    let mut read = (0, 0);
+    for next in lines {
+        let (line, json) = next?;
         if recording.complete {
             return Err(at_line(line)(ReadProblem::AfterEnd));
         }
@@ -145,6 +132,42 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
         });
     }
     Ok(recording)
+}
+
+/// The lines of a recording, with their numbers.
+pub(super) struct Lines {
+    rest: Bytes,
+    number: usize,
+}
+
+impl Lines {
+    pub(super) fn new(bytes: &[u8]) -> Self {
+        Self { rest: Bytes::copy_from_slice(bytes), number: 0 }
+    }
+
+    /// Returns the first line.
+    pub(super) fn head(&mut self) -> Result<RawJson, ReadError> {
+        let head = self.next().ok_or(ReadError { line: 1, why: ReadProblem::NotARecording })?;
+        head.map(|(_, json)| json)
+    }
+}
+
+impl Iterator for Lines {
+    type Item = Result<(usize, RawJson), ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        self.number += 1;
+        let fail = |why| Err(ReadError { line: self.number, why });
+        let Some(end) = memchr::memchr(b'\n', &self.rest) else { return Some(fail(ReadProblem::Cut)) };
+        let line = self.rest.split_to(end + 1);
+        Some(match RawJson::parse(line) {
+            Ok(json) => Ok((self.number, json)),
+            Err(defect) => fail(ReadProblem::Line(DecodeError::new(defect.kind.as_str()))),
+        })
+    }
 }
 
 fn header(head: &RawJson) -> Result<Recording, ReadProblem> {

@@ -46,6 +46,13 @@ pub struct Difference {
 impl Difference {
     /// Maximum number of characters of an output that `Display` shows.
     const SHOWN: usize = 400;
+
+    /// Compares outputs. `number` is that of the line after the header, from 0.
+    pub(super) fn check(number: usize, recorded: Option<&RawJson>, replayed: Option<&RawJson>) -> Result<(), Self> {
+        let text = |json: &RawJson| json.as_str().into();
+        let (recorded, replayed) = (recorded.map(text), replayed.map(text));
+        if recorded == replayed { Ok(()) } else { Err(Self { line: number + 2, recorded, replayed }) }
+    }
 }
 
 impl fmt::Display for Difference {
@@ -90,12 +97,9 @@ impl Recording {
         // The result of the latest input, which precedes its outputs.
         let mut came = None;
         for (number, recorded) in self.lines.iter().enumerate() {
-            // The first line is the header.
             let differ = |recorded: Option<&RawJson>, replayed: Option<OutputLine>| {
-                let text = |json: &RawJson| json.as_str().into();
                 let replayed = replayed.and_then(|output| Line::Output(output).json().ok());
-                let (recorded, replayed) = (recorded.map(text), replayed.as_ref().map(text));
-                if recorded == replayed { Ok(()) } else { Err(Difference { line: number + 2, recorded, replayed }) }
+                Difference::check(number, recorded, replayed.as_ref())
             };
             match recorded {
                 Line::Input(now, input) => {

@@ -2,6 +2,7 @@
 
 mod findings;
 mod proxied;
+mod supervised;
 mod web;
 
 use super::value::{BytesForm, Value};

@@ -6,11 +6,12 @@ use crate::client::{HttpTarget, WsTarget};
 use crate::exchange::Origin;
 use crate::hook::MessageHook;
 use crate::input::Key;
-use crate::model::capabilities::ClientCapabilities;
+use crate::model::capabilities::{ClientCapabilities, ServerCapabilities};
 use crate::model::roots::Roots;
 use crate::model::sampling::SampleResult;
 use crate::rpc::{DecodeError, EncodeError, Id, Object, RawJson};
 use crate::schema::{Checker, Validator};
+use crate::supervise::{Catalogue, ListKind, Listing, Lists};
 use crate::time::Instant;
 use crate::version::{ProtocolVersion, Versions};
 use alloc::string::String;
@@ -148,6 +149,63 @@ impl Value for ClientCapabilities {
 
     fn read(text: String) -> Result<Self, DecodeError> {
         <Object as Value>::read(text).map(|object| Self::read(&object))
+    }
+}
+
+/// The newest revision can represent every capability.
+impl Value for ServerCapabilities {
+    type Form = String;
+
+    fn form(&self) -> String {
+        self.write(ProtocolVersion::V2026_07_28).form()
+    }
+
+    fn read(text: String) -> Result<Self, DecodeError> {
+        <Object as Value>::read(text).map(Self::read)
+    }
+}
+
+impl Value for Lists {
+    type Form = Vec<ListKind>;
+
+    fn form(&self) -> Self::Form {
+        ListKind::ALL.into_iter().filter(|list| self.has(*list)).collect()
+    }
+
+    fn read(form: Self::Form) -> Result<Self, DecodeError> {
+        Ok(form.into_iter().fold(Self::NONE, Self::with))
+    }
+}
+
+impl Value for Catalogue {
+    type Form = String;
+
+    fn form(&self) -> String {
+        self.write().form()
+    }
+
+    fn read(text: String) -> Result<Self, DecodeError> {
+        Self::read(&<RawJson as Value>::read(text)?)
+    }
+}
+
+/// The form is the catalogue of only this list.
+impl Value for Listing {
+    type Form = String;
+
+    fn form(&self) -> String {
+        let mut catalogue = Catalogue::default();
+        catalogue.set(self.clone());
+        catalogue.form()
+    }
+
+    fn read(text: String) -> Result<Self, DecodeError> {
+        let catalogue = <Catalogue as Value>::read(text)?;
+        let mut lists = ListKind::ALL.into_iter().filter_map(|list| catalogue.get(list));
+        match (lists.next(), lists.next()) {
+            (Some(list), None) => Ok(list),
+            _ => Err(DecodeError::new("not one list")),
+        }
     }
 }
 

@@ -14,6 +14,7 @@ pub struct Ticket(pub u64);
 
 /// How a call is to be made.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct CallPlan {
     /// What the call does.
@@ -45,6 +46,7 @@ const READS: [&str; 9] = [
 
 /// What a call does, as far as a second run of it matters.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum CallKind {
     /// It calls the tool of this name. See [`RetryTool`](super::RetryTool).

@@ -155,6 +155,16 @@ impl Catalogue {
         })
     }
 
+    /// Returns a list. `None` if it is not known.
+    pub fn get(&self, list: ListKind) -> Option<Listing> {
+        match list {
+            ListKind::Tools => self.tools.clone().map(Listing::Tools),
+            ListKind::Resources => self.resources.clone().map(Listing::Resources),
+            ListKind::ResourceTemplates => self.resource_templates.clone().map(Listing::ResourceTemplates),
+            ListKind::Prompts => self.prompts.clone().map(Listing::Prompts),
+        }
+    }
+
     /// Returns whether a list is known.
     pub const fn has(&self, list: ListKind) -> bool {
         match list {

@@ -38,11 +38,13 @@ mod calls;
 mod catalogue;
 mod clients;
 mod connecting;
+mod input;
 mod names;
 mod report;
 mod retry;
 mod server;
 mod spec;
+mod steps;
 
 #[cfg(test)]
 mod tests;
@@ -50,6 +52,7 @@ mod tests;
 pub use calls::{CallKind, CallPlan, CallVerdict, Ticket};
 pub use catalogue::{Catalogue, Freshness, ListKind, Listing, Lists};
 pub use clients::Generation;
+pub use input::{Input, Returned, Tape};
 pub use names::{NameRules, NamedTool, Prefix, ToolNames};
 pub use report::{CallRefusal, Cause, Counters, Event, Health, Output, ServerState, SupervisedError};
 pub use spec::{ConnectWhen, RetryTool, ServerSpec, Supervision, WhenDown};
@@ -60,13 +63,14 @@ use crate::input::Change;
 use crate::model::capabilities::ServerCapabilities;
 use crate::seed::Seed;
 use crate::time::{Instant, Timers};
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::sync::Arc;
 use calls::Calls;
-use clients::{Clients, Ended};
+use clients::Clients;
 use core::time::Duration;
-use server::{Attempt, Phase, Server};
+use server::Server;
 
 /// Keeps the clients of several servers connected, each under a key of the application. See the
 /// [module](self).
@@ -86,6 +90,7 @@ pub struct Supervisor<K> {
     last_server: u64,
     closing: Closing,
     now: Instant,
+    tape: Option<Box<dyn Tape<K>>>,
 }
 
 /// A server. Another one of the same key, after the first was removed, is not the same.
@@ -139,7 +144,37 @@ impl<K: Clone + Ord> Supervisor<K> {
             last_server: 0,
             closing: Closing::No,
             now: Instant::ZERO,
+            tape: None,
         }
+    }
+
+    /// Passes every input and output from now on to `tape`, which replaces an earlier one. For a
+    /// complete record, call this before anything else. If the tape fails, the supervisor drops it,
+    /// emits [`Event::RecordingEnded`], and continues.
+    pub fn show(&mut self, tape: Box<dyn Tape<K>>) {
+        self.tape = Some(tape);
+    }
+
+    /// Applies one input. The other methods that change the supervisor are forms of this one.
+    pub fn apply(&mut self, now: Instant, input: Input<K>) -> Returned {
+        match input {
+            Input::Add(key, spec) => return self.add(now, key, spec).into(),
+            Input::Replace(key, spec) => return self.replace(now, &key, spec).into(),
+            Input::Remove(key) => return self.remove(now, &key).into(),
+            Input::Reconnect(key) => return self.reconnect(now, &key).into(),
+            Input::Call(key, plan) => return self.call(now, &key, plan).into(),
+            Input::Finished(ticket, outcome) => return self.finished(now, ticket, outcome.as_ref().copied()).into(),
+            Input::Resolved(generation, config) => self.resolved(now, generation, config),
+            Input::Ready(generation, capabilities) => self.ready(now, generation, &capabilities),
+            Input::Ended(generation, why) => self.ended(now, generation, why),
+            Input::Changed(generation, change) => self.changed(now, generation, &change),
+            Input::PingMissed(generation, in_a_row) => self.ping_missed(now, generation, in_a_row),
+            Input::Loaded(generation, list, listing) => self.loaded(now, generation, list, listing),
+            Input::Cancel(ticket) => self.cancel(now, ticket),
+            Input::Close => self.close(now),
+            Input::Tick => self.handle_timeout(now),
+        }
+        Returned::Nothing
     }
 
     /// Adds a server, and connects to it as its specification says.
@@ -148,19 +183,9 @@ impl<K: Clone + Ord> Supervisor<K> {
     /// [`KeyInUse`] if there is a server of this key. After [`close`](Self::close) every key counts
     /// as used.
     pub fn add(&mut self, now: Instant, key: K, spec: ServerSpec) -> Result<(), KeyInUse> {
-        self.at(now);
-        if self.keys.contains_key(&key) || self.closing != Closing::No {
-            return Err(KeyInUse(spec));
-        }
-        self.last_server += 1;
-        let id = ServerId(self.last_server);
-        self.keys.insert(key.clone(), id);
-        let connect = spec.connect;
-        self.servers.insert(id, Server::new(key, spec));
-        if connect == ConnectWhen::AtOnce {
-            self.attempt(id, Attempt::Usual);
-        }
-        Ok(())
+        self.begin(now, || Input::Add(key.clone(), spec.clone()));
+        let returned = self.on_add(key, spec);
+        self.end(returned)
     }
 
     /// Gives a server another specification. Its client is closed first, and the catalogue is that
@@ -168,30 +193,17 @@ impl<K: Clone + Ord> Supervisor<K> {
     /// old server is taken for one of the new server. Calls that wait go on waiting. Returns false
     /// if there is no server of this key.
     pub fn replace(&mut self, now: Instant, key: &K, spec: ServerSpec) -> bool {
-        self.at(now);
-        let Some(id) = self.keys.get(key).copied() else { return false };
-        self.retire_all(id, &CallRefusal::Replaced);
-        let Some(old) = self.servers.get_mut(&id) else { return false };
-        let waiting = core::mem::take(&mut old.waiting);
-        let at_once = spec.connect == ConnectWhen::AtOnce || !waiting.is_empty() || old.phase != Phase::Idle;
-        let mut server = Server::new(old.key.clone(), spec);
-        server.waiting = waiting;
-        *old = server;
-        self.timers.set(Timer::Server(id), None);
-        self.timers.set(Timer::Load(id), None);
-        if at_once {
-            self.attempt(id, Attempt::Usual);
-        }
-        true
+        self.begin(now, || Input::Replace(key.clone(), spec.clone()));
+        let returned = self.on_replace(key, spec);
+        self.end(returned)
     }
 
     /// Removes a server and closes its client. All of its calls end with [`CallRefusal::Removed`].
     /// Returns false if there is no server of this key.
     pub fn remove(&mut self, now: Instant, key: &K) -> bool {
-        self.at(now);
-        let Some(id) = self.keys.remove(key) else { return false };
-        self.drop_server(id, &CallRefusal::Removed);
-        true
+        self.begin(now, || Input::Remove(key.clone()));
+        let returned = self.on_remove(key);
+        self.end(returned)
     }
 
     /// Connects to a server now, without a delay: also if it is connected, waits, or is down. Calls
@@ -199,94 +211,37 @@ impl<K: Clone + Ord> Supervisor<K> {
     /// the one. Returns false if there is no server of this key, or if
     /// [`Supervision::max_attempts`] does not permit an attempt now.
     pub fn reconnect(&mut self, now: Instant, key: &K) -> bool {
-        self.at(now);
-        let Some(id) = self.keys.get(key).copied() else { return false };
-        let Some(server) = self.servers.get_mut(&id) else { return false };
-        match server.phase {
-            Phase::Blocked { .. } | Phase::Resolving { .. } | Phase::Connecting { .. } => return true,
-            Phase::Idle | Phase::Ready { .. } | Phase::Waiting { .. } | Phase::Down { .. } => {}
-        }
-        if !server.may_attempt(self.now, &self.policy) {
-            return false;
-        }
-        server.forgive();
-        server.kept.disconnect();
-        if server.ready().is_some() {
-            server.cause = Some(Cause::Requested);
-        }
-        self.timers.set(Timer::Load(id), None);
-        self.retire(id);
-        self.attempt(id, Attempt::Usual);
-        true
+        self.begin(now, || Input::Reconnect(key.clone()));
+        let returned = self.on_reconnect(key);
+        self.end(returned)
     }
 
     /// Reports the configuration for an attempt ([`Output::Resolve`]), or why there is none.
     pub fn resolved(&mut self, now: Instant, generation: Generation, config: Result<Arc<ClientConfig>, String>) {
-        self.at(now);
-        let Some(id) = self.clients.server(generation) else { return };
-        let Some(Phase::Resolving { generation: current, attempt }) = self.phase(id) else { return };
-        if current != generation {
-            return;
-        }
-        match config {
-            Ok(config) => self.connect(id, generation, attempt, config),
-            Err(why) => {
-                self.clients.forget(generation);
-                self.fail(id, Cause::Unresolved(why));
-            }
-        }
+        self.begin(now, || Input::Resolved(generation, config.clone()));
+        self.on_resolved(generation, config);
+        self.end(());
     }
 
     /// Reports that a client has negotiated: it is connected, or has a new session.
     pub fn ready(&mut self, now: Instant, generation: Generation, capabilities: &ServerCapabilities) {
-        self.at(now);
-        let Some(id) = self.clients.server(generation) else { return };
-        let Some(server) = self.servers.get_mut(&id).filter(|server| server.current() == Some(generation)) else {
-            return;
-        };
-        if server.ready().is_none() {
-            server.connected(generation, self.now);
-            self.timers.set(Timer::Server(id), None);
-            self.outputs.push_back(Output::Event(Event::Up { key: server.key.clone(), generation }));
-        }
-        let emptied = server.kept.connect(self.now, server.spec.lists, offered(capabilities));
-        for list in emptied {
-            self.outputs.push_back(Output::Event(Event::Listed { key: server.key.clone(), list }));
-        }
-        let waiting = core::mem::take(&mut server.waiting);
-        for ticket in waiting {
-            self.run(ticket, generation);
-        }
-        self.load(id);
+        self.begin(now, || Input::Ready(generation, capabilities.clone()));
+        self.on_ready(generation, capabilities);
+        self.end(());
     }
 
     /// Reports that a client has ended, with all of its connections. It cannot be used any more.
     pub fn ended(&mut self, now: Instant, generation: Generation, why: Termination) {
-        self.at(now);
-        let Some(Ended { server: id, key, was_retired }) = self.clients.end(generation) else { return };
-        if was_retired {
-            self.unblock(&key);
-        } else {
-            self.fail(id, Cause::Ended(why));
-        }
-        self.close_if_done();
+        self.begin(now, || Input::Ended(generation, why.clone()));
+        self.on_ended(generation, why);
+        self.end(());
     }
 
     /// Reports a notification of a server. Changes of single resources change no list.
     pub fn changed(&mut self, now: Instant, generation: Generation, change: &Change) {
-        self.at(now);
-        let Some(id) = self.clients.server(generation) else { return };
-        let Some(server) = self.servers.get_mut(&id).filter(|server| server.ready() == Some(generation)) else {
-            return;
-        };
-        let lists: &[ListKind] = match change {
-            Change::Tools => &[ListKind::Tools],
-            Change::Prompts => &[ListKind::Prompts],
-            Change::Resources => &[ListKind::Resources, ListKind::ResourceTemplates],
-            Change::Resource(_) => &[],
-        };
-        lists.iter().for_each(|list| server.kept.change(self.now, *list));
-        self.load(id);
+        self.begin(now, || Input::Changed(generation, change.clone()));
+        self.on_changed(generation, change);
+        self.end(());
     }
 
     /// Reports a ping without a response, and how many in a row this one is
@@ -294,28 +249,17 @@ impl<K: Clone + Ord> Supervisor<K> {
     /// [`Supervision::max_missed_pings`] of them the server is lost: another client takes the place
     /// of this one.
     pub fn ping_missed(&mut self, now: Instant, generation: Generation, in_a_row: u32) {
-        self.at(now);
-        let Some(id) = self.clients.server(generation) else { return };
-        let is_ready = self.servers.get(&id).is_some_and(|server| server.ready() == Some(generation));
-        if is_ready && in_a_row >= self.policy.max_missed_pings {
-            self.retire(id);
-            self.fail(id, Cause::Unresponsive { pings: in_a_row });
-        }
+        self.begin(now, || Input::PingMissed(generation, in_a_row));
+        self.on_ping_missed(generation, in_a_row);
+        self.end(());
     }
 
     /// Reports the end of a load ([`Output::Load`]). After one that failed, the supervisor tries
     /// again, after delays of 1 s to 60 s.
     pub fn loaded(&mut self, now: Instant, generation: Generation, list: ListKind, listing: Option<Listing>) {
-        self.at(now);
-        let Some(id) = self.clients.server(generation) else { return };
-        let Some(server) = self.servers.get_mut(&id).filter(|server| server.ready() == Some(generation)) else {
-            return;
-        };
-        let listing = listing.filter(|listing| listing.kind() == list);
-        if let Some(list) = server.kept.finish(self.now, list, listing) {
-            self.outputs.push_back(Output::Event(Event::Listed { key: server.key.clone(), list }));
-        }
-        self.load(id);
+        self.begin(now, || Input::Loaded(generation, list, listing.clone()));
+        self.on_loaded(generation, list, listing);
+        self.end(());
     }
 
     /// Begins a call. [`Output::Run`] follows when a client can make it, or [`Output::Refuse`].
@@ -323,97 +267,39 @@ impl<K: Clone + Ord> Supervisor<K> {
     /// # Errors
     /// [`CallRefusal`] if the call ends at once.
     pub fn call(&mut self, now: Instant, key: &K, plan: CallPlan) -> Result<Ticket, CallRefusal> {
-        self.at(now);
-        if self.closing != Closing::No {
-            return Err(CallRefusal::Closed);
-        }
-        let id = *self.keys.get(key).ok_or(CallRefusal::Unknown)?;
-        let server = self.servers.get_mut(&id).ok_or(CallRefusal::Unknown)?;
-        if let (Some((since, next)), Some(cause)) = (server.down(self.now), server.cause.clone()) {
-            return Err(CallRefusal::Unavailable { since, next, cause });
-        }
-        if server.ready().is_none() && server.waiting.len() >= self.policy.max_waiting {
-            return Err(CallRefusal::Full);
-        }
-        let ticket = self.calls.add(id, plan, self.now);
-        match server.phase {
-            Phase::Ready { generation, .. } => self.run(ticket, generation),
-            Phase::Idle => {
-                self.wait(ticket, id);
-                self.attempt(id, Attempt::Usual);
-            }
-            _ => self.wait(ticket, id),
-        }
-        Ok(ticket)
+        self.begin(now, || Input::Call(key.clone(), plan.clone()));
+        let returned = self.on_call(key, plan);
+        self.end(returned)
     }
 
     /// Reports the end of a call that ran ([`Output::Run`]), and returns what becomes of it.
     pub fn finished(&mut self, now: Instant, ticket: Ticket, outcome: Result<(), &CallError>) -> CallVerdict {
-        self.at(now);
-        let Some((id, generation)) = self.calls.running(ticket) else { return CallVerdict::Ignore };
-        let Some(server) = self.servers.get_mut(&id) else { return CallVerdict::Ignore };
-        let is_idle = self.clients.finish(generation, ticket);
-        let told = outcome.err().map_or(retry::Told::Nothing, retry::Told::by);
-        let tools = server.kept.catalogue.tools.as_deref().unwrap_or_default();
-        let again = self.calls.may_repeat(ticket, self.now, |kind| told.allows(kind, server.spec.retry, tools));
-        let is_current = server.ready() == Some(generation);
-        let is_over =
-            told == retry::Told::Unreachable || told == retry::Told::Lost && self.clients.is_exclusive(generation);
-        if is_current && is_over {
-            let cause = outcome.err().cloned().map_or(Cause::Requested, Cause::Unreachable);
-            self.retire(id);
-            self.fail(id, cause);
-        } else if is_idle {
-            self.close_client(generation);
-        }
-        if !again {
-            self.calls.end(ticket);
-            return CallVerdict::Final;
-        }
-        self.calls.repeat(ticket);
-        self.place(ticket, id);
-        CallVerdict::Again
+        self.begin(now, || Input::Finished(ticket, outcome.map_err(Clone::clone)));
+        let returned = self.on_finished(ticket, outcome);
+        self.end(returned)
     }
 
     /// Ends a call, since the application does not want it any more. No output of it follows. If it
     /// runs, the driver cancels it.
     pub fn cancel(&mut self, now: Instant, ticket: Ticket) {
-        self.at(now);
-        if let Some((_, generation)) = self.calls.running(ticket)
-            && self.clients.finish(generation, ticket)
-        {
-            self.close_client(generation);
-        }
-        self.forget(ticket);
+        self.begin(now, || Input::Cancel(ticket));
+        self.on_cancel(ticket);
+        self.end(());
     }
 
     /// Closes all clients, and refuses all calls. [`Event::Closed`] follows, at the latest after
     /// [`Supervision::close_timeout`].
     pub fn close(&mut self, now: Instant) {
-        self.at(now);
-        if self.closing != Closing::No {
-            return;
-        }
-        self.closing = Closing::Begun;
-        self.keys.clear();
-        while let Some((&id, _)) = self.servers.first_key_value() {
-            self.drop_server(id, &CallRefusal::Closed);
-        }
-        self.timers.set(Timer::Close, Some(self.now + self.policy.close_timeout));
-        self.close_if_done();
+        self.begin(now, || Input::Close);
+        self.on_close();
+        self.end(());
     }
 
     /// Fires the timers that are due. Does nothing if none is.
     pub fn handle_timeout(&mut self, now: Instant) {
-        self.at(now);
-        while let Some(timer) = self.timers.pop_due(self.now) {
-            match timer {
-                Timer::Server(id) => self.on_server_timer(id),
-                Timer::Load(id) => self.load(id),
-                Timer::Call(ticket) => self.on_call_timer(ticket),
-                Timer::Close => self.finish_closing(),
-            }
-        }
+        self.begin(now, || Input::Tick);
+        self.on_handle_timeout();
+        self.end(());
     }
 
     /// Returns when to call [`handle_timeout`](Self::handle_timeout).
@@ -423,7 +309,11 @@ impl<K: Clone + Ord> Supervisor<K> {
 
     /// Returns the next output, in order.
     pub fn poll_output(&mut self) -> Option<Output<K>> {
-        self.outputs.pop_front()
+        let output = self.outputs.pop_front()?;
+        if let Some(tape) = &mut self.tape {
+            tape.output(&output);
+        }
+        Some(output)
     }
 
     /// Returns the keys of the servers, in order.
@@ -470,77 +360,29 @@ impl<K: Clone + Ord> Supervisor<K> {
         self.server(key).map_or(Freshness::Unknown, |server| server.kept.freshness(list))
     }
 
-    /// Time does not move back.
-    fn at(&mut self, now: Instant) {
+    /// Begins an input. Time does not move back.
+    fn begin(&mut self, now: Instant, input: impl FnOnce() -> Input<K>) {
         self.now = self.now.max(now);
+        if let Some(tape) = &mut self.tape {
+            tape.input(now, &input());
+        }
+    }
+
+    /// Ends an input, which returns this.
+    fn end<T: Clone + Into<Returned>>(&mut self, returned: T) -> T {
+        if let Some(tape) = &mut self.tape {
+            tape.returned(&returned.clone().into());
+            if let Some(why) = tape.failed() {
+                self.tape = None;
+                if self.closing != Closing::Done {
+                    self.outputs.push_back(Output::Event(Event::RecordingEnded { why }));
+                }
+            }
+        }
+        returned
     }
 
     fn server(&self, key: &K) -> Option<&Server<K>> {
         self.keys.get(key).and_then(|id| self.servers.get(id))
-    }
-}
-
-/// Calls.
-impl<K: Clone + Ord> Supervisor<K> {
-    /// Runs a call, or makes it wait for a connection, or refuses it.
-    fn place(&mut self, ticket: Ticket, id: ServerId) {
-        let Some(server) = self.servers.get(&id) else { return self.refuse(ticket, CallRefusal::Removed) };
-        match (server.ready(), server.down(self.now), server.cause.clone()) {
-            (Some(generation), ..) => self.run(ticket, generation),
-            (None, Some((since, next)), Some(cause)) => {
-                self.refuse(ticket, CallRefusal::Unavailable { since, next, cause });
-            }
-            _ => self.wait(ticket, id),
-        }
-    }
-
-    fn run(&mut self, ticket: Ticket, generation: Generation) {
-        self.timers.set(Timer::Call(ticket), None);
-        let Some((id, timeout, again)) = self.calls.run(ticket, generation, self.now) else { return };
-        self.clients.run(generation, ticket);
-        if let Some(server) = self.servers.get_mut(&id) {
-            server.counters.calls += 1;
-            server.counters.retries += u64::from(again);
-        }
-        self.outputs.push_back(Output::Run { ticket, generation, timeout });
-    }
-
-    fn wait(&mut self, ticket: Ticket, id: ServerId) {
-        if let Some(server) = self.servers.get_mut(&id) {
-            server.waiting.insert(ticket);
-        }
-        self.timers.set(Timer::Call(ticket), self.calls.deadline(ticket));
-    }
-
-    fn on_call_timer(&mut self, ticket: Ticket) {
-        if let Some(after) = self.calls.timeout(ticket) {
-            self.refuse(ticket, CallRefusal::Timeout { after });
-        }
-    }
-
-    fn refuse(&mut self, ticket: Ticket, why: CallRefusal) {
-        if self.forget(ticket) {
-            self.outputs.push_back(Output::Refuse { ticket, why });
-        }
-    }
-
-    /// Forgets a call. Returns whether there was one.
-    fn forget(&mut self, ticket: Ticket) -> bool {
-        self.timers.set(Timer::Call(ticket), None);
-        let Some(id) = self.calls.end(ticket) else { return false };
-        if let Some(server) = self.servers.get_mut(&id) {
-            server.waiting.remove(&ticket);
-        }
-        true
-    }
-}
-
-/// Returns the lists that a server has.
-fn offered(capabilities: &ServerCapabilities) -> Lists {
-    let tools = if capabilities.tools.is_some() { Lists::NONE.with(ListKind::Tools) } else { Lists::NONE };
-    let prompts = if capabilities.prompts.is_some() { tools.with(ListKind::Prompts) } else { tools };
-    match capabilities.resources {
-        Some(_) => prompts.with(ListKind::Resources).with(ListKind::ResourceTemplates),
-        None => prompts,
     }
 }

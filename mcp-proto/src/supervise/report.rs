@@ -116,6 +116,11 @@ pub enum Event<K> {
         /// Number of events.
         events: u64,
     },
+    /// The recording of the supervisor has ended. The supervisor continues.
+    RecordingEnded {
+        /// Why: the error of its writer, for example.
+        why: String,
+    },
     /// All clients are closed, after [`Supervisor::close`](super::Supervisor::close), or the time
     /// for that is over. The last output.
     Closed {

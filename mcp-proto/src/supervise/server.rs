@@ -165,7 +165,7 @@ impl<K> Server<K> {
         let wait = usize::try_from(self.failures - 1).ok().and_then(|index| policy.waits.get(index));
         match (wait, down_since) {
             (Some(wait), None) => {
-                let wait = longer(*wait, policy.jitter, seed);
+                let wait = longer((*wait).max(MIN_DELAY), policy.jitter, seed);
                 self.phase = Phase::Waiting { until: now + wait };
                 Next::Attempt(self.failures, wait)
             }
@@ -178,7 +178,7 @@ impl<K> Server<K> {
         let next = match policy.when_down {
             WhenDown::GiveUp => None,
             WhenDown::Probe { first, max } => {
-                let after = self.probed_after.map_or(first, |before| before.saturating_mul(2)).min(max);
+                let after = self.probed_after.map_or(first, |before| before.saturating_mul(2)).min(max).max(MIN_DELAY);
                 self.probed_after = Some(after);
                 Some(now + longer(after, policy.jitter, seed))
             }
@@ -223,6 +223,10 @@ impl<K> Server<K> {
 pub(super) fn is_exclusive(config: &Arc<ClientConfig>) -> bool {
     !matches!(config.target, Target::Http(_))
 }
+
+/// Minimum delay before an attempt: servers that fail at once never keep the supervisor from
+/// returning, whatever its policy.
+const MIN_DELAY: Duration = Duration::from_millis(1);
 
 /// Returns a delay that is longer by at most a quarter.
 fn longer(wait: Duration, jitter: bool, seed: &mut Seed) -> Duration {

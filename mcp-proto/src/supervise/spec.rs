@@ -9,6 +9,7 @@ use core::time::Duration;
 
 /// A server that a [`Supervisor`](super::Supervisor) keeps connected.
 #[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct ServerSpec {
     /// The configuration of its clients.
@@ -22,9 +23,11 @@ pub struct ServerSpec {
     /// When a call of a tool runs a second time. Default where that is safe.
     pub retry: RetryTool,
     /// The lists that the supervisor keeps. Default all.
+    #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]
     pub lists: Lists,
     /// The lists as they were in an earlier run of the application. They are stale until the server
     /// has connected. Default nothing.
+    #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]
     pub catalogue: Catalogue,
 }
 
@@ -44,6 +47,7 @@ impl ServerSpec {
 
 /// When the first client of a server connects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum ConnectWhen {
     /// As soon as the server is added.
@@ -55,6 +59,7 @@ pub enum ConnectWhen {
 
 /// When a call of a tool runs a second time, after its connection ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum RetryTool {
     /// If the server cannot have received the first request, or declares that the tool changes
@@ -68,10 +73,12 @@ pub enum RetryTool {
 
 /// How a [`Supervisor`](super::Supervisor) treats all of its servers.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Supervision {
     /// The delays before the attempts to connect again: before the first one, the second, and so
-    /// on. After one more failure the server is down. Default 500 ms, 1 s, 2 s, 4 s.
+    /// on, each at least 1 ms. After one more failure the server is down. Default 500 ms, 1 s, 2 s,
+    /// 4 s.
     pub waits: Vec<Duration>,
     /// Whether each delay is longer by a random part, at most a quarter of it, so that many servers
     /// do not reconnect at once. Default on.
@@ -112,11 +119,12 @@ impl Default for Supervision {
 
 /// What becomes of a server that is down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum WhenDown {
     /// One attempt to connect after a time, which doubles with each attempt that fails.
     Probe {
-        /// The time before the first attempt.
+        /// The time before the first attempt, at least 1 ms.
         first: Duration,
         /// Maximum time before an attempt.
         max: Duration,

@@ -1,6 +1,6 @@
-//! Repeats a run, or makes many. `replay FILE` repeats a recorded client, or the scenario of a
-//! simulation, and prints everything that happens. `replay --shrink FILE` reduces a failing
-//! scenario.
+//! Repeats a run, or makes many. `replay FILE` repeats a recorded client or supervisor, or the
+//! scenario of a simulation, and prints everything that happens. `replay --shrink FILE` reduces a
+//! failing scenario.
 //!
 //! `replay [--web | --both | --secured | --sse | --web-socket] (--steps N | --runs N) [--seed S |
 //! --fresh] [--threads N] [--failures FOLDER]` simulates many scenarios, for the seeds from S (1)
@@ -16,7 +16,7 @@
 //! recorded.
 #![forbid(unsafe_code)]
 
-use mcp_proto::record::{self, Summary};
+use mcp_proto::record::{self, Difference, ReadError, Summary, SupervisorRecording};
 use mcp_tests::sim::beside::{SseSettings, WebSocketSettings};
 use mcp_tests::sim::campaign::{self, Campaign, Until};
 use mcp_tests::sim::digest::command;
@@ -97,7 +97,11 @@ fn main() -> ExitCode {
 
 fn one(file: &[u8], shrink: bool) -> ExitCode {
     if record::is_recording(file) {
-        return recorded(file);
+        return recorded(record::read(file).map(|recording| (recording.replay(), recording.version)));
+    }
+    if record::is_supervisor_recording(file) {
+        let recording = SupervisorRecording::<String>::read(file);
+        return recorded(recording.map(|recording| (recording.replay(), recording.version)));
     }
     let text = std::str::from_utf8(file).unwrap_or_default();
     let done = repeat::<web::Settings>(text, shrink)
@@ -178,29 +182,29 @@ fn many<S: Settings>(options: &Options) -> ExitCode {
 
 /// Applies the recorded inputs to a client with the same configuration and seed, and compares its
 /// outputs.
-fn recorded(file: &[u8]) -> ExitCode {
-    let recording = match record::read(file) {
-        Ok(recording) => recording,
+fn recorded(replayed: Result<(Result<Summary, Difference>, String), ReadError>) -> ExitCode {
+    let (replayed, version) = match replayed {
+        Ok(replayed) => replayed,
         Err(e) => {
             eprintln!("{e}");
             return ExitCode::FAILURE;
         }
     };
-    match recording.replay() {
+    match replayed {
         Ok(summary) => {
             let Summary { inputs, outputs, bytes_read, bytes_written, time, complete, .. } = summary;
             println!(
                 "{inputs} inputs, {outputs} outputs, the same again; {bytes_read} bytes read, {bytes_written} written, in {time:?}"
             );
             if !complete {
-                println!("the recording stops before the end of the client");
+                println!("the recording stops before the end of the run");
             }
             ExitCode::SUCCESS
         }
         Err(difference) => {
-            eprintln!("line {}: the client acts differently{difference}", difference.line);
-            if recording.version != env!("CARGO_PKG_VERSION") {
-                eprintln!("it was recorded by version {}", recording.version);
+            eprintln!("line {}: the replay acts differently{difference}", difference.line);
+            if version != env!("CARGO_PKG_VERSION") {
+                eprintln!("it was recorded by version {version}");
             }
             ExitCode::FAILURE
         }

@@ -25,10 +25,12 @@ use kills::Kills;
 use mcp_proto::adapter::{ClientOptions, SupervisorOptions};
 use mcp_proto::config_file::{ConfigFile, Trust};
 use mcp_proto::process::Stderr;
+use mcp_proto::record::{Difference, Recorder, Redaction, Summary, SupervisorRecording};
 use mcp_proto::supervise::{Counters, Event, Freshness, ListKind, ServerSpec, ServerState, Supervision, WhenDown};
 use processes::{Lookout, Seen, marked};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -88,6 +90,8 @@ pub struct Report {
     rest: Duration,
     before: Held,
     after: Held,
+    /// The replay of the recorded decisions.
+    replayed: Summary,
 }
 
 /// The events of a supervisor, counted.
@@ -109,15 +113,19 @@ impl Fleet {
         let path = installed.scratch.join("fleet.json");
         fs::write(&path, &text).map_err(|why| format!("{}: {why}", path.display()))?;
         let events = Arc::new(Events::default());
-        let supervisor = self.supervise(&events)?;
+        let recording = installed.scratch.join(format!("fleet-{}.jsonl", self.adapter.name()));
+        let recorder = fs::File::create(&recording).map(|file| Recorder::to(Redaction::Raw, file));
+        let recorder = recorder.map_err(|why| format!("{}: {why}", recording.display()))?;
+        let supervisor = self.supervise(&events, recorder)?;
         add_all(&supervisor, &fs::read_to_string(&path).map_err(|why| why.to_string())?)?;
         let mut running = Running { fleet: *self, name, supervisor, entries, listening, rng: Rng::new(self.seed) };
-        let report = running.storms(&events)?;
+        let mut report = running.storms(&events)?;
         running.end()?;
+        report.replayed = replay(&recording)?;
         Ok(report)
     }
 
-    fn supervise(&self, events: &Arc<Events>) -> Result<Supervisor, String> {
+    fn supervise(&self, events: &Arc<Events>, recorder: Recorder) -> Result<Supervisor, String> {
         let events = Arc::clone(events);
         let told = move |event| {
             let count = match event {
@@ -128,11 +136,19 @@ impl Fleet {
             };
             count.fetch_add(1, Ordering::Relaxed);
         };
-        let options = SupervisorOptions::new().policy(supervision()).on_event(told);
+        let options = SupervisorOptions::new().policy(supervision()).on_event(told).record(recorder);
         // Programs that are killed complain, and say hello each time.
         let options = options.clients(|_| ClientOptions::new().stderr(Stderr::Discard));
         self.adapter.supervise(options).map_err(|why| why.to_string())
     }
+}
+
+/// Replays the decisions of the supervisor.
+fn replay(file: &Path) -> Result<Summary, String> {
+    let bytes = fs::read(file).map_err(|why| format!("{}: {why}", file.display()))?;
+    let recording = SupervisorRecording::<String>::read(&bytes).map_err(|why| format!("{}: {why}", file.display()))?;
+    let differs = |difference: Difference| format!("{}, line {}{difference}", file.display(), difference.line);
+    recording.replay().map_err(differs)
 }
 
 /// Adds the servers of a configuration file.
@@ -185,6 +201,7 @@ impl Running {
             rest,
             before,
             after,
+            replayed: Summary::default(),
         };
         let mut faults = [report.tally.faults.clone(), seen.doubled].concat();
         if report.tally.ended() + report.tally.faults.len() as u64 != report.tally.begun {
@@ -315,6 +332,7 @@ impl fmt::Display for Report {
         let (before, after) = (self.before, self.after);
         writeln!(f, "  {:<15}{:>10}{:>10}", "heap, bytes", before.heap, after.heap)?;
         writeln!(f, "  {:<15}{:>10}{:>10}", "descriptors", before.descriptors, after.descriptors)?;
-        write!(f, "  {:<15}{:>10}{:>10}", "threads", before.threads, after.threads)
+        writeln!(f, "  {:<15}{:>10}{:>10}", "threads", before.threads, after.threads)?;
+        write!(f, "  replayed       {} inputs, {} outputs", self.replayed.inputs, self.replayed.outputs)
     }
 }

@@ -1,9 +1,9 @@
-//! Replay files: recorded clients, and failed runs of the simulator.
+//! Replay files: recorded clients and supervisors, and failed runs of the simulator.
 
 use crate::sim::Report;
 use crate::sim::duplex::{Scenario, Settings};
 use crate::sim::scenario::Settings as _;
-use mcp_proto::record;
+use mcp_proto::record::{self, SupervisorRecording};
 
 /// Any bytes are read as a replay file or refused. A valid file is written back unchanged, as a
 /// scenario, and runs the same twice.
@@ -13,6 +13,12 @@ use mcp_proto::record;
 pub fn check(data: &[u8]) {
     if record::is_recording(data) {
         if let Ok(recording) = record::read(data) {
+            assert_eq!(recording.replay(), recording.replay(), "a file repeats its run");
+        }
+        return;
+    }
+    if record::is_supervisor_recording(data) {
+        if let Ok(recording) = SupervisorRecording::<String>::read(data) {
             assert_eq!(recording.replay(), recording.replay(), "a file repeats its run");
         }
         return;

@@ -118,8 +118,19 @@ impl Fleet {
     /// # Errors
     /// The violation of an invariant.
     pub fn run(self) -> Result<FleetReport, String> {
+        self.run_with(Supervisor::new)
+    }
+
+    /// As [`run`](Self::run), with a supervisor that is created by this function.
+    ///
+    /// # Errors
+    /// The violation of an invariant.
+    pub fn run_with(
+        self,
+        create: impl FnOnce(Supervision, [u8; 32]) -> Supervisor<u32>,
+    ) -> Result<FleetReport, String> {
         let mut rng = Rng::new(self.seed);
-        let supervisor = Supervisor::new(Supervision::default(), rng.seed());
+        let supervisor = create(Supervision::default(), rng.seed());
         let fakes = vec![Fake::default(); self.servers as usize];
         let mut world = World {
             fleet: self,

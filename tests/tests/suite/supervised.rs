@@ -4,6 +4,7 @@
 use super::*;
 use mcp_proto::ClientConfig;
 use mcp_proto::client::Policy;
+use mcp_proto::record::{Recorder, Redaction, SupervisorRecording};
 use mcp_proto::supervise::{Cause, ConnectWhen, Lists, WhenDown};
 use std::net::Shutdown::Both;
 use std::os::unix::net::UnixListener;
@@ -476,4 +477,27 @@ fn probe_of_a_server_that_is_down_brings_it_back() {
     assert!(tool_of(&supervisor, "add").is_ok());
     drop(supervisor);
     std::fs::remove_file(&file).expect("removed");
+}
+
+// covers: S0-61
+#[test]
+fn recorded_supervisor_is_replayed() {
+    let toolbox = Toolbox::new("recorded", 100);
+    let file = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&file);
+    let recorder = Recorder::new(Redaction::Raw, move |line| {
+        kept.lock().unwrap().extend_from_slice(line);
+        Ok(())
+    });
+    let supervisor = supervise(options(policy(1)).record(recorder)).expect("a supervisor");
+    supervisor.add("a", toolbox.spec()).expect("a new key");
+    assert!(tool_of(&supervisor, "add").is_ok());
+    toolbox.kill();
+    assert!(tool_of(&supervisor, "add").is_ok());
+    settle(&supervisor);
+    assert_eq!(supervisor.close().wait(), 0);
+    let file = file.lock().unwrap();
+    let replayed = SupervisorRecording::<String>::read(&file).expect("a recording").replay();
+    let summary = replayed.unwrap_or_else(|difference| panic!("line {}{difference}", difference.line));
+    assert!(summary.complete && summary.outputs > 10, "{summary:?}");
 }

@@ -2,8 +2,10 @@
 
 use crate::adapter::client_options::ClientOptions;
 use crate::client::ClientConfig;
+#[cfg(feature = "record")]
+use crate::record::Recorder;
 use crate::route::BoxFuture;
-use crate::supervise::{Event, Supervision};
+use crate::supervise::{Event, Supervision, Supervisor as Decisions};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -12,10 +14,12 @@ use core::fmt;
 /// The options of a supervisor, with its callbacks.
 #[must_use]
 pub struct SupervisorOptions {
-    pub(super) policy: Supervision,
+    policy: Supervision,
     pub(super) clients: Box<dyn Fn(&str) -> ClientOptions + Send + Sync>,
     pub(super) event: Option<Box<dyn FnMut(Event<String>) + Send>>,
     pub(super) resolve: Option<Resolve>,
+    #[cfg(feature = "record")]
+    recorder: Option<Recorder>,
 }
 
 /// The result of a callback that resolves a configuration. The text of an error is for people.
@@ -33,7 +37,14 @@ type ResolveFn<R> = Arc<dyn Fn(&str, ClientConfig) -> R + Send + Sync>;
 impl SupervisorOptions {
     /// Returns the defaults.
     pub fn new() -> Self {
-        Self { policy: Supervision::default(), clients: Box::new(|_| ClientOptions::new()), event: None, resolve: None }
+        Self {
+            policy: Supervision::default(),
+            clients: Box::new(|_| ClientOptions::new()),
+            event: None,
+            resolve: None,
+            #[cfg(feature = "record")]
+            recorder: None,
+        }
     }
 
     /// Sets how the supervisor treats its servers.
@@ -77,6 +88,26 @@ impl SupervisorOptions {
     {
         self.resolve = Some(Resolve::Async(Arc::new(move |key, config| Box::pin(resolve(key, config)))));
         self
+    }
+
+    /// Records the decisions of the supervisor, with all that leads to them, until it is closed:
+    /// see [`record`](crate::record#supervisors). Of its clients, each is recorded if its
+    /// [options](Self::clients) say so. The writer is called under the lock of the supervisor: see
+    /// [`ClientOptions::record`].
+    #[cfg(feature = "record")]
+    pub fn record(mut self, recorder: Recorder) -> Self {
+        self.recorder = Some(recorder);
+        self
+    }
+
+    /// Creates what decides.
+    pub(super) fn create(&mut self, seed: [u8; 32]) -> Decisions<String> {
+        let policy = core::mem::take(&mut self.policy);
+        #[cfg(feature = "record")]
+        if let Some(recorder) = self.recorder.take() {
+            return recorder.supervisor(policy, seed);
+        }
+        Decisions::new(policy, seed)
     }
 }
 

@@ -86,10 +86,10 @@ struct Later<D> {
 }
 
 impl<L: Launch> Shared<L> {
-    pub(super) fn new(options: SupervisorOptions, launch: L) -> Result<Arc<Self>, ConnectError> {
+    pub(super) fn new(mut options: SupervisorOptions, launch: L) -> Result<Arc<Self>, ConnectError> {
         let seed = seed().map_err(|e| ConnectError::System(e.to_string()))?;
         let state = State {
-            core: Decisions::new(options.policy, seed),
+            core: options.create(seed),
             clients: BTreeMap::new(),
             calls: BTreeMap::new(),
             tasks: VecDeque::new(),
@@ -384,7 +384,7 @@ impl<D> Later<D> {
 impl Weigh for Event<String> {
     fn weight(&self) -> Weight {
         match self {
-            Self::Closed { .. } => Weight::Kept,
+            Self::Closed { .. } | Self::RecordingEnded { .. } => Weight::Kept,
             Self::Lost { events } => Weight::Lost(*events, 0),
             Self::Up { .. } | Self::Reconnecting { .. } | Self::Down { .. } | Self::Listed { .. } => {
                 Weight::Notification(size_of::<Self>())

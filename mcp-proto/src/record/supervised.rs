@@ -1,0 +1,355 @@
+//! A recorded supervisor: its policy, its seed, every input with its time, and every output.
+
+use super::mask::Mask;
+use super::read::{Lines, ReadError, ReadProblem};
+use super::replay::{Difference, Summary};
+use super::writer::{Sink, Writer};
+use super::{Redaction, bare};
+use crate::client::{ClientConfig, Target};
+use crate::exchange::Endpoint;
+use crate::input::Change;
+use crate::model::capabilities::ServerCapabilities;
+use crate::rpc::{EncodeError, Object, RawJson};
+use crate::supervise::{
+    self, CallRefusal, CallVerdict, Catalogue, Event, Generation, Input, ListKind, Listing, Output, Returned,
+    ServerSpec, Supervision, Supervisor, Ticket,
+};
+use crate::time::Instant;
+use crate::version::ProtocolVersion;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::time::Duration;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Serialize};
+
+/// The version of the format.
+const FORMAT: u64 = 1;
+
+/// The beginning of the first line.
+const MAGIC: &[u8] = b"{\"mcp-supervisor-recording\":";
+
+/// The first line.
+#[derive(Serialize, Deserialize)]
+struct Header {
+    #[serde(rename = "mcp-supervisor-recording")]
+    format: u64,
+    version: String,
+    redaction: Redaction,
+    seed: [u8; 32],
+    policy: Supervision,
+}
+
+/// A line after the first, with outputs of the type `O`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+enum Line<K, O> {
+    Input(#[serde(with = "crate::record::value")] Instant, Input<K>),
+    Output(O),
+    End { inputs: u64, outputs: u64 },
+}
+
+/// An output, as it is written. A redacted recording leaves texts out.
+#[derive(Serialize)]
+enum OutputLine<'a, K> {
+    Done(bool),
+    Begun(Ticket),
+    RefusedAtOnce(&'static str, Option<String>),
+    Verdict(&'static str),
+    Resolve(&'a K, Generation, Target),
+    Connect(&'a K, Generation, Target),
+    Close(Generation),
+    Load(Generation, ListKind),
+    Run(Ticket, Generation, Option<Duration>),
+    Refuse(Ticket, &'static str, Option<String>),
+    Event(&'static str, Option<&'a K>, Option<String>),
+}
+
+/// Writes the outputs of a supervisor, and masks what goes in.
+#[derive(Debug)]
+struct Script(Mask);
+
+impl Script {
+    fn new(redaction: Redaction) -> Self {
+        // Nothing here belongs to one connection.
+        Self(Mask::new(redaction, &Target::Duplex(Endpoint::Given)))
+    }
+
+    /// Returns what a method returned. `None` if nothing.
+    fn returned<K: Serialize>(&self, returned: &Returned) -> Option<Result<RawJson, EncodeError>> {
+        Some(line::<K>(match returned {
+            Returned::Nothing => return None,
+            Returned::Done(done) => OutputLine::Done(*done),
+            Returned::Call(Ok(ticket)) => OutputLine::Begun(*ticket),
+            Returned::Call(Err(why)) => OutputLine::RefusedAtOnce(kind(why), self.text(why)),
+            Returned::Verdict(CallVerdict::Final) => OutputLine::Verdict("final"),
+            Returned::Verdict(CallVerdict::Again) => OutputLine::Verdict("again"),
+            Returned::Verdict(CallVerdict::Ignore) => OutputLine::Verdict("ignore"),
+        }))
+    }
+
+    fn output<K: Serialize + core::fmt::Debug>(&self, output: &Output<K>) -> Result<RawJson, EncodeError> {
+        let target = |config: &ClientConfig| self.0.config(config).target;
+        line(match output {
+            Output::Resolve { key, generation, config } => OutputLine::Resolve(key, *generation, target(config)),
+            Output::Connect { key, generation, config } => OutputLine::Connect(key, *generation, target(config)),
+            Output::Close(generation) => OutputLine::Close(*generation),
+            Output::Load { generation, list } => OutputLine::Load(*generation, *list),
+            Output::Run { ticket, generation, timeout } => OutputLine::Run(*ticket, *generation, *timeout),
+            Output::Refuse { ticket, why } => OutputLine::Refuse(*ticket, kind(why), self.text(why)),
+            Output::Event(event) => {
+                let (what, key) = outline(event);
+                OutputLine::Event(what, key, self.text(event))
+            }
+        })
+    }
+
+    fn text(&self, text: &dyn core::fmt::Debug) -> Option<String> {
+        (!self.0.is_on()).then(|| format!("{text:?}"))
+    }
+
+    fn input<K>(&self, input: Input<K>) -> Input<K> {
+        if !self.0.is_on() {
+            return input;
+        }
+        match input {
+            Input::Add(key, spec) => Input::Add(key, self.spec(spec)),
+            Input::Replace(key, spec) => Input::Replace(key, self.spec(spec)),
+            Input::Resolved(generation, Ok(config)) => {
+                Input::Resolved(generation, Ok(Arc::new(self.0.config(&config))))
+            }
+            Input::Resolved(generation, Err(why)) => Input::Resolved(generation, Err(self.0.text(&why))),
+            Input::Ready(generation, capabilities) => {
+                let masked = self.0.object(&capabilities.write(ProtocolVersion::V2026_07_28));
+                Input::Ready(generation, ServerCapabilities::read(masked))
+            }
+            Input::Ended(generation, why) => Input::Ended(generation, bare::termination(&why)),
+            Input::Changed(generation, Change::Resource(uri)) => {
+                Input::Changed(generation, Change::Resource(self.0.uri(&uri)))
+            }
+            Input::Loaded(generation, list, listing) => {
+                Input::Loaded(generation, list, listing.and_then(|listing| self.listing(listing)))
+            }
+            Input::Finished(ticket, Err(error)) => Input::Finished(ticket, Err(bare::call(&error))),
+            Input::Remove(_)
+            | Input::Reconnect(_)
+            | Input::Changed(..)
+            | Input::PingMissed(..)
+            | Input::Call(..)
+            | Input::Finished(_, Ok(()))
+            | Input::Cancel(_)
+            | Input::Close
+            | Input::Tick => input,
+        }
+    }
+
+    fn spec(&self, mut spec: ServerSpec) -> ServerSpec {
+        spec.config = Arc::new(self.0.config(&spec.config));
+        spec.catalogue = self.catalogue(&spec.catalogue);
+        spec
+    }
+
+    fn listing(&self, listing: Listing) -> Option<Listing> {
+        let list = listing.kind();
+        let mut catalogue = Catalogue::default();
+        catalogue.set(listing);
+        self.catalogue(&catalogue).get(list)
+    }
+
+    /// Masking changes no member that a list needs.
+    fn catalogue(&self, catalogue: &Catalogue) -> Catalogue {
+        Catalogue::read(&self.0.object(&catalogue.write()).into()).unwrap_or_default()
+    }
+}
+
+fn line<K: Serialize>(output: OutputLine<'_, K>) -> Result<RawJson, EncodeError> {
+    RawJson::encode(&Line::<K, _>::Output(output))
+}
+
+const fn kind(why: &CallRefusal) -> &'static str {
+    match why {
+        CallRefusal::Unknown => "unknown",
+        CallRefusal::Unavailable { .. } => "unavailable",
+        CallRefusal::Timeout { .. } => "timeout",
+        CallRefusal::Full => "full",
+        CallRefusal::Replaced => "replaced",
+        CallRefusal::Removed => "removed",
+        CallRefusal::Closed => "closed",
+    }
+}
+
+const fn outline<K>(event: &Event<K>) -> (&'static str, Option<&K>) {
+    match event {
+        Event::Up { key, .. } => ("up", Some(key)),
+        Event::Reconnecting { key, .. } => ("reconnecting", Some(key)),
+        Event::Down { key, .. } => ("down", Some(key)),
+        Event::Listed { key, .. } => ("listed", Some(key)),
+        Event::Lost { .. } => ("lost", None),
+        Event::RecordingEnded { .. } => ("recording-ended", None),
+        Event::Closed { .. } => ("closed", None),
+    }
+}
+
+/// A recording in progress.
+#[derive(Debug)]
+pub(super) struct Recorded {
+    script: Script,
+    writer: Writer,
+}
+
+impl Recorded {
+    pub(super) fn new(redaction: Redaction, sink: Sink, policy: &Supervision, seed: [u8; 32]) -> Self {
+        let version = env!("CARGO_PKG_VERSION").into();
+        let mut writer = Writer::new(sink);
+        writer.line(RawJson::encode(&Header { format: FORMAT, version, redaction, seed, policy: policy.clone() }));
+        Self { script: Script::new(redaction), writer }
+    }
+}
+
+impl<K: Clone + Serialize + core::fmt::Debug> supervise::Tape<K> for Recorded {
+    fn input(&mut self, now: Instant, input: &Input<K>) {
+        if !self.writer.is_open() {
+            return;
+        }
+        let line = RawJson::encode(&Line::<K, ()>::Input(now, self.script.input(input.clone())));
+        // A value of the application may be nested too deeply to be read back.
+        match line.map(|line| (line.decode::<Line<IgnoredAny, IgnoredAny>>(), line)) {
+            Ok((Ok(_), line)) => self.writer.input(Ok(line)),
+            Ok((Err(e), _)) => self.writer.fail(format!("an input cannot be recorded: {e}")),
+            Err(e) => self.writer.fail(format!("an input cannot be recorded: {e}")),
+        }
+    }
+
+    fn returned(&mut self, returned: &Returned) {
+        if let Some(line) = self.script.returned::<K>(returned).filter(|_| self.writer.is_open()) {
+            self.writer.output(line);
+        }
+    }
+
+    fn output(&mut self, output: &Output<K>) {
+        if !self.writer.is_open() {
+            return;
+        }
+        self.writer.output(self.script.output(output));
+        if let Output::Event(Event::Closed { .. }) = output {
+            self.writer.end(|inputs, outputs| RawJson::encode(&Line::<K, ()>::End { inputs, outputs }));
+        }
+    }
+
+    fn failed(&mut self) -> Option<String> {
+        self.writer.take_failure()
+    }
+}
+
+/// A recorded run of a [`Supervisor`].
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct SupervisorRecording<K = String> {
+    /// The version of this crate that wrote it. Another version may behave differently, which a
+    /// replay shows.
+    pub version: String,
+    /// The parts that it omits.
+    pub redaction: Redaction,
+    /// How the supervisor treats its servers.
+    pub policy: Supervision,
+    /// Whether it extends to the end of the supervisor.
+    pub complete: bool,
+    seed: [u8; 32],
+    /// An output is its whole line.
+    lines: Vec<Line<K, RawJson>>,
+}
+
+/// Returns whether bytes begin like the recording of a supervisor.
+pub fn is_supervisor_recording(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC)
+}
+
+impl<K: Clone + Ord + core::fmt::Debug + Serialize + DeserializeOwned> SupervisorRecording<K> {
+    /// Reads a recording. The memory use is proportional to `bytes`.
+    ///
+    /// # Errors
+    /// [`ReadError`] for the first invalid line. [`replay`](Self::replay) checks whether the lines
+    /// are consistent.
+    pub fn read(bytes: &[u8]) -> Result<Self, ReadError> {
+        if !is_supervisor_recording(bytes) {
+            return Err(ReadError { line: 1, why: ReadProblem::NotARecording });
+        }
+        let mut lines = Lines::new(bytes);
+        let mut recording = Self::header(&lines.head()?).map_err(|why| ReadError { line: 1, why })?;
+        let mut read = (0, 0);
+        for next in lines {
+            let (line, json) = next?;
+            let fail = |why| ReadError { line, why };
+            if recording.complete {
+                return Err(fail(ReadProblem::AfterEnd));
+            }
+            recording.lines.push(
+                match json.decode::<Line<K, IgnoredAny>>().map_err(|e| fail(ReadProblem::Line(e)))? {
+                    Line::Input(at, input) => {
+                        read.0 += 1;
+                        Line::Input(at, input)
+                    }
+                    Line::Output(_) => {
+                        read.1 += 1;
+                        Line::Output(json)
+                    }
+                    Line::End { inputs, outputs } if (inputs, outputs) == read => {
+                        recording.complete = true;
+                        Line::End { inputs, outputs }
+                    }
+                    Line::End { .. } => return Err(fail(ReadProblem::Count)),
+                },
+            );
+        }
+        Ok(recording)
+    }
+
+    fn header(head: &RawJson) -> Result<Self, ReadProblem> {
+        match Object::read(head).and_then(|head| head.required("mcp-supervisor-recording")) {
+            Ok(FORMAT) => {}
+            Ok(format) => return Err(ReadProblem::Format(format)),
+            Err(_) => return Err(ReadProblem::NotARecording),
+        }
+        let Header { format: _, version, redaction, seed, policy } = head.decode().map_err(ReadProblem::Line)?;
+        Ok(Self { version, redaction, policy, complete: false, seed, lines: Vec::new() })
+    }
+
+    /// Creates a supervisor with the same policy and seed, applies the same inputs at the same
+    /// times, polls its outputs at the same points, and compares each of them. The bytes of the
+    /// summary are 0.
+    ///
+    /// # Errors
+    /// The first [`Difference`].
+    pub fn replay(&self) -> Result<Summary, Difference> {
+        let mut supervisor = Supervisor::new(self.policy.clone(), self.seed);
+        let script = Script::new(self.redaction);
+        let mut summary = Summary { complete: self.complete, ..Summary::default() };
+        let mut latest = Instant::ZERO;
+        // What the latest input returned, which precedes its outputs.
+        let mut returned = None;
+        for (number, recorded) in self.lines.iter().enumerate() {
+            let differ = |recorded: Option<&RawJson>, replayed: Option<Result<RawJson, EncodeError>>| {
+                Difference::check(number, recorded, replayed.and_then(Result::ok).as_ref())
+            };
+            match recorded {
+                Line::Input(now, input) => {
+                    differ(None, returned.take())?;
+                    summary.inputs += 1;
+                    latest = latest.max(*now);
+                    returned = script.returned::<K>(&supervisor.apply(*now, input.clone()));
+                }
+                Line::Output(recorded) => {
+                    summary.outputs += 1;
+                    let next = returned.take().or_else(|| supervisor.poll_output().map(|next| script.output(&next)));
+                    differ(Some(recorded), next)?;
+                }
+                Line::End { .. } => {
+                    let more = returned.take().or_else(|| supervisor.poll_output().map(|next| script.output(&next)));
+                    differ(None, more)?;
+                }
+            }
+        }
+        summary.time = latest.since(Instant::ZERO);
+        Ok(summary)
+    }
+}

@@ -1,0 +1,318 @@
+//! Recorded supervisors: their inputs read back, and replays repeat their outputs.
+
+use super::*;
+use crate::client::Termination;
+use crate::error::{CallError, HttpError, NegotiationCause, NegotiationError, Stage, StartFailure, StreamEnd};
+use crate::exchange::Sent;
+use crate::input::Change;
+use crate::model::capabilities::{ListCapability, ServerCapabilities};
+use crate::rpc::Id;
+use crate::supervise::{
+    CallKind, CallPlan, CallVerdict, Catalogue, ConnectWhen, Event, Generation, Input, ListKind, Listing, Lists,
+    Output, Returned, ServerSpec, Supervision, Supervisor, Ticket, WhenDown,
+};
+use alloc::boxed::Box;
+
+/// Must not be in a redacted recording.
+const SECRET: &str = "hunter2";
+
+fn catalogue(text: &str) -> Catalogue {
+    let tool =
+        format!(r#"{{"name":"t","description":"{text}","inputSchema":{{}},"annotations":{{"readOnlyHint":true}}}}"#);
+    let rest = r#""prompts":[{"name":"p"}],"resources":[{"uri":"file:///a","name":"r"}]"#;
+    let templates = r#""resourceTemplates":[{"uriTemplate":"file:///{x}","name":"r"}]"#;
+    let text = format!("{{\"tools\":[{tool}],{rest},{templates}}}");
+    Catalogue::read(&RawJson::parse(text).unwrap()).unwrap()
+}
+
+fn capabilities() -> ServerCapabilities {
+    let other = Object::new().with("password", SECRET);
+    let mut capabilities = ServerCapabilities { other, ..ServerCapabilities::default() };
+    capabilities.tools = Some(ListCapability::default());
+    capabilities
+}
+
+fn spec() -> ServerSpec {
+    let mut spec = ServerSpec::new(config());
+    spec.connect = ConnectWhen::OnDemand;
+    spec.lists = Lists::NONE.with(ListKind::Tools).with(ListKind::Prompts);
+    spec.catalogue = catalogue("text");
+    spec
+}
+
+fn exited() -> Closed {
+    Closed::Exited(ExitStatus::exited(1).with_stderr(SECRET))
+}
+
+fn http_error() -> Box<HttpError> {
+    let mut error = HttpError::new(500);
+    error.body_head = SECRET.into();
+    error.auth.www_authenticate = vec![SECRET.into()];
+    Box::new(error)
+}
+
+fn rpc_error() -> ErrorObject {
+    ErrorObject { data: Some(Object::new().with("x", SECRET).into()), ..ErrorObject::new(-32000, SECRET) }
+}
+
+fn negotiation() -> NegotiationError {
+    let first = StartFailure { stage: Stage::Discover, why: exited() };
+    NegotiationError {
+        stage: Stage::Initialize,
+        cause: NegotiationCause::Rpc(rpc_error()),
+        after: Duration::from_secs(1),
+        first: Some(Box::new(first)),
+        earlier: Vec::new(),
+    }
+}
+
+fn call_errors() -> [CallError; 8] {
+    [
+        CallError::Rpc(rpc_error()),
+        CallError::Closed { sent: Sent::Maybe, why: exited() },
+        CallError::Closed { sent: Sent::No, why: Closed::Denied(SECRET.into()) },
+        CallError::Cancelled { reason: Some(SECRET.into()) },
+        CallError::Http(http_error()),
+        CallError::Negotiation(negotiation()),
+        CallError::NoResponse {
+            id: Id::Text("a".into()),
+            attempts: 1,
+            any_message: true,
+            cause: StreamEnd::Error(rpc_error()),
+        },
+        CallError::SessionEnded,
+    ]
+}
+
+fn any_input() -> impl Strategy<Value = Input<String>> {
+    let key = any::<String>;
+    let generation = || any::<u64>().prop_map(Generation);
+    let spec = || {
+        let lists = list(proptest::sample::select(&ListKind::ALL[..]), 0..4);
+        (lists, any::<bool>(), "[a-z\u{e9} ]{0,9}").prop_map(|(lists, resolve, text)| {
+            let lists = lists.into_iter().fold(Lists::NONE, Lists::with);
+            ServerSpec { resolve, lists, catalogue: catalogue(&text), ..spec() }
+        })
+    };
+    let listing = proptest::sample::select(&ListKind::ALL[..]).prop_flat_map(|list| {
+        let listings = [Listing::none(list), catalogue("a").get(list).unwrap()];
+        proptest::option::of(proptest::sample::select(listings.to_vec())).prop_map(move |listing| (list, listing))
+    });
+    let ended = prop_oneof![
+        Just(Termination::Requested),
+        closed().prop_map(Termination::Closed),
+        Just(Termination::Negotiation(negotiation())),
+    ];
+    let change = prop_oneof![
+        Just(Change::Tools),
+        Just(Change::Prompts),
+        Just(Change::Resources),
+        any::<String>().prop_map(Change::Resource),
+    ];
+    let kind = prop_oneof![any::<String>().prop_map(CallKind::Tool), Just(CallKind::Read), Just(CallKind::Other)];
+    let plan =
+        (kind, any::<Option<Duration>>()).prop_map(|(kind, timeout)| CallPlan { timeout, ..CallPlan::new(kind) });
+    let outcome = proptest::sample::select(call_errors().to_vec());
+    let outcome = proptest::option::of(outcome).prop_map(|error| error.map_or(Ok(()), Err));
+    prop_oneof![
+        (key(), spec()).prop_map(|(key, spec)| Input::Add(key, spec)),
+        (key(), spec()).prop_map(|(key, spec)| Input::Replace(key, spec)),
+        key().prop_map(Input::Remove),
+        key().prop_map(Input::Reconnect),
+        generation().prop_map(|of| Input::Resolved(of, Ok(Arc::new(config())))),
+        (generation(), any::<String>()).prop_map(|(of, why)| Input::Resolved(of, Err(why))),
+        generation().prop_map(|of| Input::Ready(of, capabilities())),
+        (generation(), ended).prop_map(|(of, why)| Input::Ended(of, why)),
+        (generation(), change).prop_map(|(of, change)| Input::Changed(of, change)),
+        (generation(), any::<u32>()).prop_map(|(of, pings)| Input::PingMissed(of, pings)),
+        (generation(), listing).prop_map(|(of, (list, listing))| Input::Loaded(of, list, listing)),
+        (key(), plan).prop_map(|(key, plan)| Input::Call(key, plan)),
+        (any::<u64>(), outcome).prop_map(|(ticket, outcome)| Input::Finished(Ticket(ticket), outcome)),
+        any::<u64>().prop_map(|ticket| Input::Cancel(Ticket(ticket))),
+        Just(Input::Close),
+        Just(Input::Tick),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn input_of_a_supervisor_round_trips(input in any_input()) {
+        let line = RawJson::encode(&input).unwrap();
+        prop_assert!(!line.as_bytes().contains(&b'\n'));
+        prop_assert_eq!(line.decode::<Input<String>>(), Ok(input));
+    }
+
+    /// Any inputs, in any order, are recorded and replayed, and no secret is in a redacted file.
+    #[test]
+    fn any_inputs_of_a_supervisor_are_replayed(
+        inputs in list((0..40_000u64, any_input()), 0..40),
+        raw in any::<bool>(),
+    ) {
+        let redaction = if raw { Redaction::Raw } else { Redaction::Redacted };
+        let (recorder, kept) = recorder(redaction);
+        let mut supervisor = recorder.supervisor(Supervision::default(), SEED);
+        let mut now = Instant::ZERO;
+        for (millis, input) in inputs {
+            now = now + Duration::from_millis(millis);
+            let _ = supervisor.apply(now, few(input));
+            core::iter::from_fn(|| supervisor.poll_output()).for_each(drop);
+        }
+        let file = kept.lock().unwrap().clone();
+        let recording = SupervisorRecording::<String>::read(&file).unwrap();
+        prop_assert!(recording.replay().is_ok());
+        prop_assert!(raw || !String::from_utf8(file).unwrap().contains(SECRET));
+    }
+}
+
+/// Returns the input with few keys and numbers, so that it is about something.
+fn few(input: Input<String>) -> Input<String> {
+    let key = |key: String| String::from(if key.len().is_multiple_of(2) { "a" } else { "b" });
+    let client = |of: Generation| Generation(of.0 % 8);
+    match input {
+        Input::Add(of, spec) => Input::Add(key(of), spec),
+        Input::Replace(of, spec) => Input::Replace(key(of), spec),
+        Input::Remove(of) => Input::Remove(key(of)),
+        Input::Reconnect(of) => Input::Reconnect(key(of)),
+        Input::Resolved(of, config) => Input::Resolved(client(of), config),
+        Input::Ready(of, capabilities) => Input::Ready(client(of), capabilities),
+        Input::Ended(of, why) => Input::Ended(client(of), why),
+        Input::Changed(of, change) => Input::Changed(client(of), change),
+        Input::PingMissed(of, pings) => Input::PingMissed(client(of), pings),
+        Input::Loaded(of, list, listing) => Input::Loaded(client(of), list, listing),
+        Input::Call(of, plan) => Input::Call(key(of), plan),
+        Input::Finished(ticket, outcome) => Input::Finished(Ticket(ticket.0 % 8), outcome),
+        Input::Cancel(ticket) => Input::Cancel(Ticket(ticket.0 % 8)),
+        Input::Close | Input::Tick => input,
+    }
+}
+
+fn connected(supervisor: &mut Supervisor<String>) -> Generation {
+    let connected = |output| match output {
+        Output::Connect { generation, .. } => Some(generation),
+        _ => None,
+    };
+    core::iter::from_fn(|| supervisor.poll_output()).filter_map(connected).last().unwrap()
+}
+
+/// A server that connects, is called, is lost, is reconnected, replaced and closed.
+fn run(redaction: Redaction) -> Vec<u8> {
+    let (recorder, kept) = recorder(redaction);
+    let at = Instant::from_millis;
+    let mut supervisor: Supervisor<String> = recorder.supervisor(Supervision::default(), SEED);
+    let mut first = spec();
+    first.config = Arc::new(ClientConfig {
+        headers: crate::exchange::Headers::new().with("x-key", SECRET),
+        ..ClientConfig::program(Program::new("serve").arg(SECRET).env("KEY", SECRET))
+    });
+    supervisor.add(at(1), "a".into(), first.clone()).unwrap();
+    assert!(supervisor.add(at(1), "a".into(), first).is_err());
+    let ticket = supervisor.call(at(2), &"a".into(), CallPlan::new(CallKind::Read)).unwrap();
+    let client = connected(&mut supervisor);
+    supervisor.ready(at(3), client, &capabilities());
+    supervisor.loaded(at(4), client, ListKind::Tools, catalogue("other").get(ListKind::Tools));
+    let lost = CallError::Closed { sent: Sent::Maybe, why: exited() };
+    assert_eq!(supervisor.finished(at(5), ticket, Err(&lost)), CallVerdict::Again);
+    supervisor.ended(at(6), client, Termination::Closed(exited()));
+    while let Some(due) = supervisor.poll_timeout().filter(|due| *due < at(1000)) {
+        supervisor.handle_timeout(due);
+    }
+    let client = connected(&mut supervisor);
+    supervisor.ready(at(1001), client, &capabilities());
+    supervisor.changed(at(1002), client, &Change::Resource(format!("file:///?token={SECRET}")));
+    supervisor.replace(at(1003), &"a".into(), spec());
+    assert!(supervisor.call(at(1004), &"none".into(), CallPlan::new(CallKind::Other)).is_err());
+    supervisor.ended(at(1005), client, Termination::Negotiation(negotiation()));
+    supervisor.close(at(1006));
+    let open: Vec<_> = core::iter::from_fn(|| supervisor.poll_output())
+        .filter_map(|output| if let Output::Close(generation) = output { Some(generation) } else { None })
+        .collect();
+    open.into_iter().for_each(|client| supervisor.ended(at(1007), client, Termination::Requested));
+    core::iter::from_fn(|| supervisor.poll_output()).for_each(drop);
+    supervisor.handle_timeout(at(1008));
+    kept.lock().unwrap().clone()
+}
+
+// covers: S0-61
+#[test]
+fn run_of_a_supervisor_is_replayed() {
+    for redaction in [Redaction::Raw, Redaction::Redacted] {
+        let file = run(redaction);
+        assert!(is_supervisor_recording(&file) && !is_recording(&file));
+        let recording = SupervisorRecording::<String>::read(&file).unwrap();
+        let summary = recording.replay().unwrap();
+        assert!(summary.complete && recording.complete && recording.redaction == redaction);
+        assert_eq!(summary.time, Duration::from_millis(1007));
+        let text = String::from_utf8(file).unwrap();
+        assert!(
+            text.contains(r#"{"Output":{"Verdict":"again"}}"#) && text.contains(r#"["reconnecting","a","#),
+            "{text}"
+        );
+        assert_eq!(text.contains(SECRET), redaction == Redaction::Raw, "{text}");
+        // The delay of the attempt to connect again is longer by a random part.
+        let other = text.replacen("\"seed\":[7,", "\"seed\":[8,", 1);
+        let replayed = SupervisorRecording::<String>::read(other.as_bytes()).unwrap().replay();
+        assert!(replayed.is_err(), "{replayed:?}");
+    }
+}
+
+#[test]
+fn read_error_of_a_supervisor_names_its_line() {
+    let file = String::from_utf8(run(Redaction::Raw)).unwrap();
+    let lines = file.lines().count();
+    let failed = |file: &str| SupervisorRecording::<String>::read(file.as_bytes()).expect_err("no recording");
+    let inputs = file.matches("{\"Input\":").count();
+    let cases = [
+        (String::new(), 1, ReadProblem::NotARecording),
+        (String::from_utf8(super::run(Redaction::Raw)).unwrap(), 1, ReadProblem::NotARecording),
+        ("{\"mcp-supervisor-recording\":true}\n".into(), 1, ReadProblem::NotARecording),
+        (file.replacen("recording\":1", "recording\":3", 1), 1, ReadProblem::Format(3)),
+        (file[..file.len() - 1].into(), lines, ReadProblem::Cut),
+        (format!("{file}{{\"Output\":0}}\n"), lines + 1, ReadProblem::AfterEnd),
+        (file.replacen(&format!("\"inputs\":{inputs}"), "\"inputs\":0", 1), lines, ReadProblem::Count),
+    ];
+    for (file, line, why) in cases {
+        assert_eq!(failed(&file), ReadError { line, why }, "{file}");
+    }
+    for (old, new) in [("\"policy\":", "\"p\":"), (",\"Close\"]", ",\"x\"]"), ("{\"Output\":", "{\"Put\":")] {
+        let e = failed(&file.replacen(old, new, 1));
+        assert!(matches!(e.why, ReadProblem::Line(_)) && !e.to_string().is_empty(), "{e}");
+    }
+}
+
+#[test]
+fn failed_sink_of_a_supervisor_is_reported_once() {
+    let mut lines = 0;
+    let sink = move |_: &[u8]| {
+        lines += 1;
+        if lines < 4 { Ok(()) } else { Err("disk full".into()) }
+    };
+    let mut supervisor: Supervisor<String> =
+        Recorder::new(Redaction::Raw, sink).supervisor(Supervision::default(), SEED);
+    let mut told = Vec::new();
+    for _ in 0..5 {
+        assert_eq!(supervisor.apply(Instant::ZERO, Input::Tick), Returned::Nothing);
+        told.extend(core::iter::from_fn(|| supervisor.poll_output()));
+    }
+    assert_eq!(told, [Output::Event(Event::RecordingEnded { why: "disk full".into() })]);
+}
+
+/// Whatever a policy says, an input returns.
+#[test]
+fn policy_without_delays_does_not_keep_the_supervisor() {
+    let zero = Duration::ZERO;
+    let mut policy =
+        Supervision { waits: vec![zero], max_attempts: usize::MAX, within: zero, ..Supervision::default() };
+    (policy.close_timeout, policy.when_down) = (zero, WhenDown::Probe { first: zero, max: zero });
+    let mut supervisor = Supervisor::new(policy, SEED);
+    let config = ClientConfig { connect_timeout: zero, ..ClientConfig::program(Program::new("serve")) };
+    let spec = ServerSpec { resolve: true, ..ServerSpec::new(config) };
+    supervisor.add(Instant::ZERO, "a", spec).unwrap();
+    let mut attempts = 0;
+    for millis in 0..10 {
+        supervisor.handle_timeout(Instant::from_millis(millis));
+        attempts += core::iter::from_fn(|| supervisor.poll_output())
+            .filter(|output| matches!(output, Output::Resolve { .. }))
+            .count();
+    }
+    assert!((8..=12).contains(&attempts), "{attempts}");
+}

@@ -1,0 +1,110 @@
+//! The inputs of a supervisor as values, and the observer of all that goes in and out.
+
+use super::{CallPlan, CallRefusal, CallVerdict, Generation, KeyInUse, ListKind, Listing, Output, ServerSpec, Ticket};
+use crate::client::{ClientConfig, Termination};
+use crate::error::CallError;
+use crate::input::Change;
+use crate::model::capabilities::ServerCapabilities;
+use crate::time::Instant;
+use alloc::string::String;
+use alloc::sync::Arc;
+use core::fmt;
+
+/// An input of a [`Supervisor`](super::Supervisor): a call of the method of the same name, with its
+/// arguments.
+#[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub enum Input<K> {
+    /// [`add`](super::Supervisor::add).
+    Add(K, ServerSpec),
+    /// [`replace`](super::Supervisor::replace).
+    Replace(K, ServerSpec),
+    /// [`remove`](super::Supervisor::remove).
+    Remove(K),
+    /// [`reconnect`](super::Supervisor::reconnect).
+    Reconnect(K),
+    /// [`resolved`](super::Supervisor::resolved).
+    Resolved(Generation, Result<Arc<ClientConfig>, String>),
+    /// [`ready`](super::Supervisor::ready).
+    Ready(Generation, #[cfg_attr(feature = "record", serde(with = "crate::record::value"))] ServerCapabilities),
+    /// [`ended`](super::Supervisor::ended).
+    Ended(Generation, Termination),
+    /// [`changed`](super::Supervisor::changed).
+    Changed(Generation, Change),
+    /// [`ping_missed`](super::Supervisor::ping_missed).
+    PingMissed(Generation, u32),
+    /// [`loaded`](super::Supervisor::loaded).
+    Loaded(Generation, ListKind, #[cfg_attr(feature = "record", serde(with = "crate::record::value"))] Option<Listing>),
+    /// [`call`](super::Supervisor::call).
+    Call(K, CallPlan),
+    /// [`finished`](super::Supervisor::finished).
+    Finished(Ticket, Result<(), CallError>),
+    /// [`cancel`](super::Supervisor::cancel).
+    Cancel(Ticket),
+    /// [`close`](super::Supervisor::close).
+    Close,
+    /// [`handle_timeout`](super::Supervisor::handle_timeout).
+    Tick,
+}
+
+/// What the method of an [`Input`] returns.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Returned {
+    /// Nothing.
+    Nothing,
+    /// Whether the supervisor did it.
+    Done(bool),
+    /// The call has begun, or was refused at once.
+    Call(Result<Ticket, CallRefusal>),
+    /// What becomes of the call.
+    Verdict(CallVerdict),
+}
+
+impl From<()> for Returned {
+    fn from((): ()) -> Self {
+        Self::Nothing
+    }
+}
+
+impl From<bool> for Returned {
+    fn from(done: bool) -> Self {
+        Self::Done(done)
+    }
+}
+
+impl From<Result<(), KeyInUse>> for Returned {
+    fn from(added: Result<(), KeyInUse>) -> Self {
+        Self::Done(added.is_ok())
+    }
+}
+
+impl From<Result<Ticket, CallRefusal>> for Returned {
+    fn from(call: Result<Ticket, CallRefusal>) -> Self {
+        Self::Call(call)
+    }
+}
+
+impl From<CallVerdict> for Returned {
+    fn from(verdict: CallVerdict) -> Self {
+        Self::Verdict(verdict)
+    }
+}
+
+/// Receives every input of a [`Supervisor`](super::Supervisor), what it returns, and every output
+/// that the driver takes, in the order in which they happen. The feature `record` writes them to a
+/// recording.
+pub trait Tape<K>: fmt::Debug + Send {
+    /// The supervisor is about to apply this input.
+    fn input(&mut self, now: Instant, input: &Input<K>);
+
+    /// What the last input returned.
+    fn returned(&mut self, returned: &Returned);
+
+    /// The driver takes this output.
+    fn output(&mut self, output: &Output<K>);
+
+    /// Returns why the tape cannot record any more. The supervisor calls this after every input.
+    /// After the first reason it passes nothing more to the tape.
+    fn failed(&mut self) -> Option<String>;
+}
