@@ -8,27 +8,13 @@ use mcp_tests::certificates::{Authority, Leaf};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::OnceLock;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 use std::{env, fs, thread};
 
-/// Builds the command once, since it is no program of this package, and returns its path. All
-/// packages together have the same features as in a test of the workspace, which has built it.
-fn mcp() -> &'static Path {
-    static PATH: OnceLock<PathBuf> = OnceLock::new();
-    PATH.get_or_init(|| {
-        let arguments = ["build", "--quiet", "--workspace", "--bin", "mcp"];
-        let built = Command::new(env!("CARGO")).args(arguments).status().expect("cargo");
-        assert!(built.success());
-        // The folder of this program is `deps` of the profile.
-        let here = env::current_exe().expect("a path");
-        here.parent().and_then(Path::parent).expect("a folder").join("mcp")
-    })
-}
-
+const MCP: &str = env!("CARGO_BIN_EXE_mcp-command");
 const SERVER: &str = env!("CARGO_BIN_EXE_everything-server-blocking");
 
 /// What the command printed, and its exit code.
@@ -57,7 +43,7 @@ fn run(words: &str) -> Printed {
 }
 
 fn run_with(words: &[&str], input: &str) -> Printed {
-    let mut command = Command::new(mcp());
+    let mut command = Command::new(MCP);
     for word in words {
         match *word {
             "STDIO" => command.args(["--", SERVER, "--stdio"]),
@@ -180,7 +166,7 @@ fn wrong_argument_is_named_before_anything_is_called() {
 fn resources_prompts_and_completions_are_read() {
     run("read test://static-text STDIO").is(0, &["the content of the static text resource"], &[]);
     run("read test://no-such STDIO").is(1, &[], &["mcp: "]);
-    let image = Command::new(mcp())
+    let image = Command::new(MCP)
         .args(["read", "test://static-binary", "--", SERVER, "--stdio"])
         .stderr(Stdio::null())
         .output()
@@ -227,6 +213,7 @@ fn command_of_a_file_needs_a_confirmation() {
     run_with(&["list", "--config", file.path(), "a"], "").is(2, &[], &["line 2, column 7"]);
 }
 
+// covers: U-08
 #[test]
 fn inspect_shows_messages_and_obeys_commands() {
     let recording = Temp::new("recording", "");
@@ -263,7 +250,7 @@ fn on_terminal(words: &[&str], typed: &str) -> (i32, String) {
     unlockpt(&user).expect("unlocked");
     let name = ptsname(&user, Vec::new()).expect("a name").into_string().expect("unicode");
     let open = || fs::OpenOptions::new().read(true).write(true).open(&name).expect("opened");
-    let mut command = Command::new(mcp());
+    let mut command = Command::new(MCP);
     command.args(words).args(["--", SERVER, "--stdio"]).stdin(open()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().expect("mcp");
     // The other end stays open until the command has ended: its loss would end the input.
@@ -292,7 +279,7 @@ fn question_is_answered_on_the_terminal() {
 fn reader_of_the_output_may_leave() {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
-    let mut command = Command::new(mcp());
+    let mut command = Command::new(MCP);
     command.args(["list", "--", SERVER, "--stdio"]).stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped());
     let output = command.output().expect("mcp");
     assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));

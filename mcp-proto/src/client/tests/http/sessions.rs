@@ -174,7 +174,7 @@ fn invalid_session_id_is_not_used() {
     }
 }
 
-// covers: SHTTP-C-054, S3-21, B-096, B-098, B-099, B-100, S3-20
+// covers: SHTTP-C-054, S3-21, B-096, B-098, B-099, B-100, B-114, S3-20
 #[test]
 fn ended_session_is_replaced_once_and_calls_repeated() {
     let mut http = Http::legacy(|_| {});
