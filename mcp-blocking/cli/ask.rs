@@ -26,6 +26,14 @@ fn line(question: &str) -> Option<String> {
     }
 }
 
+/// Asks for one line, which the terminal does not show. `None` without a terminal of this process,
+/// and at the end of the input.
+fn secret(question: &str) -> Option<String> {
+    eprint!("{question}");
+    io::stderr().flush().ok()?;
+    rpassword::read_password().ok()
+}
+
 /// Asks a question, where only `y` is a yes.
 pub(crate) fn confirms(question: &str) -> bool {
     let _terminal = TERMINAL.lock().unwrap_or_else(PoisonError::into_inner);
@@ -45,8 +53,8 @@ pub(crate) fn input(prompt: &InputPrompt) -> Option<String> {
         }
         _ => String::new(),
     };
-    let note = if prompt.is_password { " (shown while you type)" } else { "" };
-    let answer = line(&format!("{what}{options}{note}: "))?;
+    let question = format!("{what}{options}: ");
+    let answer = if prompt.is_password { secret(&question)? } else { line(&question)? };
     if answer.is_empty() { prompt.default.clone().or(Some(answer)) } else { Some(answer) }
 }
 

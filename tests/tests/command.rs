@@ -5,13 +5,15 @@
 
 use mcp_tests::adapters::Adapter;
 use mcp_tests::certificates::{Authority, Leaf};
+use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use std::io::{BufRead, BufReader, Write};
+use rustix::termios::{LocalModes, tcgetattr};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 const MCP: &str = env!("CARGO_BIN_EXE_mcp-command");
@@ -242,19 +244,24 @@ fn doctor_tries_each_revision_and_transport() {
     found.is(3, &["FAIL  connect", "exit 7", "standard error ends with\n         this goes to standard error"], &[]);
 }
 
-/// Runs the command on a pseudo-terminal, where a user types these lines. Returns what the terminal
-/// shows of its questions and results.
-fn on_terminal(words: &[&str], typed: &str) -> (i32, String) {
+/// Returns a pseudo-terminal: the end of the user, and that of a program.
+fn terminal() -> (fs::File, fs::File) {
     let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
     grantpt(&user).expect("granted");
     unlockpt(&user).expect("unlocked");
     let name = ptsname(&user, Vec::new()).expect("a name").into_string().expect("unicode");
-    let open = || fs::OpenOptions::new().read(true).write(true).open(&name).expect("opened");
+    let program = fs::OpenOptions::new().read(true).write(true).open(&name).expect("opened");
+    (fs::File::from(user), program)
+}
+
+/// Runs the command on a pseudo-terminal, where a user types these lines. Returns what the terminal
+/// shows of its questions and results.
+fn on_terminal(words: &[&str], typed: &str) -> (i32, String) {
+    // The end of the user stays open until the command has ended: its loss would end the input.
+    let (mut user, program) = terminal();
     let mut command = Command::new(MCP);
-    command.args(words).args(["--", SERVER, "--stdio"]).stdin(open()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.args(words).args(["--", SERVER, "--stdio"]).stdin(program).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().expect("mcp");
-    // The other end stays open until the command has ended: its loss would end the input.
-    let mut user = fs::File::from(user);
     user.write_all(typed.as_bytes()).expect("typed");
     let output = output_of(child);
     let shown = [output.stderr, output.stdout].concat();
@@ -273,6 +280,38 @@ fn question_is_answered_on_the_terminal() {
     let (code, shown) = on_terminal(&["inspect"], typed);
     assert!(shown.contains("action=accept") && shown.contains("This is a simple text response"), "{shown}");
     assert_eq!(code, 0);
+}
+
+#[test]
+fn password_of_a_file_is_not_shown() {
+    let script = r#"[ "$KEY" = hunter2 ] && exec "$0" --stdio; echo "the key is $KEY" >&2; exit 9"#;
+    let script = serde_json::to_string(script).expect("JSON");
+    let input = r#"{"type": "promptString", "id": "key", "description": "API key", "password": true}"#;
+    let server = format!(
+        r#"{{"command": "/bin/sh", "args": ["-c", {script}, "{SERVER}"], "env": {{"KEY": "${{input:key}}"}}}}"#
+    );
+    let file = Temp::new("input", &format!(r#"{{"inputs": [{input}], "servers": {{"s": {server}}}}}"#));
+    let (user, program) = terminal();
+    let mut command = Command::new("setsid");
+    // The terminal becomes that of the session: a password is read from there.
+    command.args(["--ctty", MCP, "list", "--yes", "--config", file.path(), "s"]);
+    command.stdin(program.try_clone().expect("a copy")).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("mcp");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while tcgetattr(&program).expect("a terminal").local_modes.contains(LocalModes::ECHO) {
+        assert!(Instant::now() < deadline, "the terminal goes on showing what is typed");
+        thread::yield_now();
+    }
+    (&user).write_all(b"hunter2\n").expect("typed");
+    let output = output_of(child);
+    let told = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(told.contains("API key: "), "{told}");
+    fcntl_setfl(&user, OFlags::NONBLOCK).expect("a mode");
+    let mut shown = Vec::new();
+    // It ends with an error, since nothing else is there.
+    let _ = (&user).read_to_end(&mut shown);
+    assert!(!String::from_utf8_lossy(&shown).contains("hunter2"), "{shown:?}");
 }
 
 #[test]
