@@ -1,11 +1,12 @@
 //! A real fleet: a supervisor of servers of other projects, which die all the time.
 //!
-//! One configuration file names programs and URLs. For some time a random server is killed every
-//! few hundred milliseconds while callers use random ones. Afterwards each server must be connected
-//! again, and nothing may be left of those that died: no process, no memory, no descriptor, no
-//! thread.
+//! One configuration file names programs and URLs. The command `mcp` tries each of them once. Then,
+//! for some time, a random server is killed every few hundred milliseconds while callers use random
+//! ones. Afterwards each server must be connected again, and nothing may be left of those that
+//! died: no process, no memory, no descriptor, no thread.
 
 mod callers;
+mod command;
 mod file;
 mod kills;
 mod processes;
@@ -112,6 +113,10 @@ impl Fleet {
         let Listed { entries, text, listening } = file::list(installed, &name)?;
         let path = installed.scratch.join("fleet.json");
         fs::write(&path, &text).map_err(|why| format!("{}: {why}", path.display()))?;
+        if self.adapter == Adapter::Blocking {
+            // It is a program of that adapter.
+            command::check(&entries, &path, &mut Rng::new(self.seed))?;
+        }
         let events = Arc::new(Events::default());
         let recording = installed.scratch.join(format!("fleet-{}.jsonl", self.adapter.name()));
         let recorder = fs::File::create(&recording).map(|file| Recorder::to(Redaction::Raw, file));
