@@ -55,14 +55,20 @@ pub fn supervise(options: SupervisorOptions) -> Result<Supervisor, ConnectError>
 /// # Errors
 /// As [`supervise`].
 pub fn supervise_on(options: SupervisorOptions, spawn: Arc<Spawn>) -> Result<Supervisor, ConnectError> {
-    let (supervisor, driver) = Supervisor::begin(options, OnExecutor(Arc::clone(&spawn)))?;
-    spawn(Box::pin(Supervising { driver, alarm: Alarm::new() }));
+    let (supervisor, driver) = Supervisor::begin(options, OnExecutor::new(Arc::clone(&spawn)))?;
+    spawn(Box::pin(Supervising::new(driver)));
     Ok(supervisor)
 }
 
 /// The clients of a [`Supervisor`] run on an executor.
 #[derive(Clone)]
 pub struct OnExecutor(Arc<Spawn>);
+
+impl OnExecutor {
+    pub(crate) fn new(spawn: Arc<Spawn>) -> Self {
+        Self(spawn)
+    }
+}
 
 impl fmt::Debug for OnExecutor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -73,6 +79,12 @@ impl fmt::Debug for OnExecutor {
 /// The driver of a client. A thread that waits for its end can take it over.
 #[derive(Clone)]
 pub struct ClientTask(Spawned);
+
+impl ClientTask {
+    pub(crate) fn new(driver: Spawned) -> Self {
+        Self(driver)
+    }
+}
 
 impl fmt::Debug for ClientTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -88,7 +100,7 @@ impl Launch for OnExecutor {
     }
 
     fn create(&self, client: &Client, driving: Driving) -> ClientTask {
-        ClientTask(Spawned::new(Driver::new(driving, client.open_timeout(), None, None)))
+        ClientTask::new(Spawned::new(Driver::new(driving, client.open_timeout(), None, None)))
     }
 
     fn begin(&self, driver: &ClientTask) -> Result<(), ConnectError> {
@@ -113,12 +125,18 @@ impl Launch for OnExecutor {
 const TURNS: usize = 32;
 
 /// Drives a supervisor to its end.
-struct Supervising {
-    driver: SupervisorDriver<OnExecutor>,
+pub(crate) struct Supervising<L: Launch> {
+    driver: SupervisorDriver<L>,
     alarm: Alarm,
 }
 
-impl Future for Supervising {
+impl<L: Launch> Supervising<L> {
+    pub(crate) fn new(driver: SupervisorDriver<L>) -> Self {
+        Self { driver, alarm: Alarm::new() }
+    }
+}
+
+impl<L: Launch> Future for Supervising<L> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {

@@ -5,6 +5,7 @@
 
 #[cfg(feature = "tls")]
 mod securing;
+mod supervised;
 pub(crate) mod time;
 
 use crate::spawned::Spawned;

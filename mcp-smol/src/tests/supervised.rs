@@ -1,0 +1,177 @@
+//! Supervised clients in the model. Each attempt gets a server of its own, over two pipes. Where
+//! time passes, it does so beside the tasks: any time limit may come first.
+
+use super::{Flag, after_polls, any, check, config, in_time, join, pipe, router, threads};
+use crate::driver::Driver;
+use crate::spawned::Spawned;
+use crate::supervisor::{ClientTask, OnExecutor, Supervising};
+use crate::sync::{Mutex, lock};
+use crate::{Client, SupervisorOptions, serve, tools};
+use mcp_proto::adapter::{self, ConnectError, Delay, Driving, Events, Launch};
+use mcp_proto::supervise::{CallRefusal, Lists, ServerSpec, SupervisedError, Supervision};
+use mcp_proto::{Call, CallError, ClientConfig};
+use shuttle::future::block_on;
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+type Supervisor = adapter::Supervisor<OnPipes>;
+
+/// The executor of the model. A server ends after `polls` polls at the latest, if there is a number.
+struct OnPipes {
+    executor: OnExecutor,
+    polls: Option<usize>,
+}
+
+impl Launch for OnPipes {
+    type Driver = ClientTask;
+
+    fn delay(&self) -> Delay {
+        self.executor.delay()
+    }
+
+    fn create(&self, client: &Client, driving: Driving) -> ClientTask {
+        let ((their_reader, our_writer), (our_reader, their_writer)) = (pipe(256), pipe(256));
+        let serving = serve(router(&Flag::default()), their_reader, their_writer);
+        let polls = self.polls.map(any);
+        let serving = smol::future::or(async { drop(serving.await) }, async move {
+            match polls {
+                Some(polls) => after_polls(polls).await,
+                None => pending().await,
+            }
+        });
+        let stream = Some((our_reader, our_writer).into());
+        let driver = Driver::new(driving, client.open_timeout(), stream, Some(Box::pin(serving)));
+        ClientTask::new(Spawned::new(driver))
+    }
+
+    fn begin(&self, driver: &ClientTask) -> Result<(), ConnectError> {
+        self.executor.begin(driver)
+    }
+
+    fn run(&self, callback: Box<dyn FnOnce() + Send>) {
+        self.executor.run(callback);
+    }
+
+    fn deliver(&self, events: Events) {
+        self.executor.deliver(events);
+    }
+
+    fn finish(&self, client: &Client, driver: ClientTask) {
+        self.executor.finish(client, driver);
+    }
+}
+
+fn spec() -> ServerSpec {
+    let mut spec = ServerSpec::new(ClientConfig::given());
+    spec.lists = Lists::NONE;
+    spec
+}
+
+/// A supervisor of one server `a` that connects again at once. Also returns what waits for the end
+/// of its driver, and of those of its clients.
+fn supervised(polls: Option<usize>) -> (Supervisor, impl FnOnce()) {
+    let mut policy = Supervision::default();
+    (policy.waits, policy.max_attempts) = (vec![Duration::ZERO; 100], 100);
+    let options = SupervisorOptions::new().policy(policy).clients(|_| config());
+    let tasks = Arc::new(Mutex::new(Vec::new()));
+    let spawned = Arc::clone(&tasks);
+    let executor = OnExecutor::new(Arc::new(move |task| lock(&spawned).push(shuttle::future::spawn(task))));
+    let (supervisor, driver) = Supervisor::begin(options, OnPipes { executor, polls }).expect("a seed");
+    let driver = shuttle::future::spawn(Supervising::new(driver));
+    supervisor.add("a", spec()).expect("a new key");
+    let ended = move || {
+        block_on(driver).expect("no panic");
+        // It has started them all.
+        let tasks = std::mem::take(&mut *lock(&tasks));
+        tasks.into_iter().for_each(|task| block_on(task).expect("no panic"));
+    };
+    (supervisor, ended)
+}
+
+fn add(supervisor: &Supervisor, call: Call<tools::CallTool>) -> Result<(), SupervisedError> {
+    let sum = block_on(supervisor.call("a", call))?;
+    assert_eq!(sum.first_text(), Some("3"));
+    Ok(())
+}
+
+// covers: B-131, B-277
+#[test]
+fn supervised_calls_of_two_threads_share_one_client() {
+    check(1000, || {
+        let (supervisor, ended) = supervised(None);
+        let theirs = supervisor.clone();
+        join(threads(2, move |_| add(&theirs, tools::call("add")).expect("an answer")));
+        assert_eq!(supervisor.health("a").expect("a server").counters.attempts, 1);
+        assert_eq!(block_on(supervisor.close()), 0);
+        ended();
+    });
+}
+
+// covers: B-025, R-33, S0-62
+#[test]
+fn end_of_a_supervised_server_ends_or_repeats_each_call_once() {
+    check(1000, || {
+        let (supervisor, ended) = supervised(Some(60));
+        let theirs = supervisor.clone();
+        in_time(|| {
+            join(threads(2, move |n| {
+                let call = if n == 0 { tools::call("add") } else { tools::call("add").repeatable() };
+                match add(&theirs, call) {
+                    Ok(()) | Err(SupervisedError::Call(_)) => {}
+                    Err(SupervisedError::Refused(CallRefusal::Unavailable { .. } | CallRefusal::Timeout { .. })) => {}
+                    Err(e) => panic!("{e:?}"),
+                }
+            }));
+            block_on(supervisor.close());
+            ended();
+        });
+    });
+}
+
+// covers: B-084
+#[test]
+fn supervised_call_that_meets_a_replacement_or_the_end_has_one_end() {
+    check(1000, || {
+        let (supervisor, ended) = supervised(None);
+        let theirs = supervisor.clone();
+        let threads = threads(3, move |n| {
+            if n == 2 {
+                assert!(theirs.replace("a", spec()));
+                block_on(theirs.close());
+                return;
+            }
+            match add(&theirs, tools::call("add")) {
+                Ok(()) | Err(SupervisedError::Call(CallError::Timeout { .. })) => {}
+                Err(SupervisedError::Refused(why)) => assert!(!matches!(why, CallRefusal::Unknown), "{why:?}"),
+                Err(e) => panic!("{e:?}"),
+            }
+        });
+        in_time(|| {
+            join(threads);
+            drop(supervisor);
+            ended();
+        });
+    });
+}
+
+// covers: B-133
+#[test]
+fn dropping_the_last_supervisor_ends_its_driver_at_any_point() {
+    check(1000, || {
+        let (supervisor, ended) = supervised(None);
+        let theirs = supervisor.clone();
+        let threads = threads(2, move |n| match n {
+            0 => drop(add(&theirs, tools::call("add"))),
+            _ => drop(block_on(smol::future::or(
+                async { drop(theirs.call("a", tools::call("hang")).await) },
+                after_polls(any(8)),
+            ))),
+        });
+        drop(supervisor);
+        in_time(|| {
+            join(threads);
+            ended();
+        });
+    });
+}
