@@ -215,7 +215,6 @@ fn command_of_a_file_needs_a_confirmation() {
     run_with(&["list", "--config", file.path(), "a"], "").is(2, &[], &["line 2, column 7"]);
 }
 
-// covers: U-08
 #[test]
 fn inspect_shows_messages_and_obeys_commands() {
     let recording = Temp::new("recording", "");

@@ -115,7 +115,7 @@ fn is_down(supervisor: &Supervisor) -> bool {
     matches!(state(supervisor), ServerState::Down { .. })
 }
 
-// covers: STDIO-C-019, R-32, R-33, B-084, U-01
+// covers: STDIO-C-019, R-32, R-33, B-084
 #[test]
 fn exited_program_is_started_again_and_loses_one_call() {
     let _limit = limit();

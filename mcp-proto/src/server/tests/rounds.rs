@@ -62,7 +62,7 @@ fn modern_input_request_is_a_result() {
     assert!(bench.at_rest());
 }
 
-// covers: MRTR-S-008, MRTR-S-010, MRTR-S-024, VER-S-008, VER-B-010, U-05
+// covers: MRTR-S-008, MRTR-S-010, MRTR-S-024, VER-S-008, VER-B-010
 #[test]
 fn retry_returns_the_state_and_the_input_responses() {
     let mut bench = Bench::new().open(A);
