@@ -8,6 +8,7 @@ use super::question::{Question, Reply, ReplyToken};
 use super::tls::TlsConnector;
 use crate::client::Termination;
 use crate::client::{BadHeader, ClientConfig, Event};
+use crate::error::StreamEnd;
 use crate::exchange::{ConnectionId, ConnectionNotice};
 use crate::hook::{Denied, MessageHook, WireMessage};
 use crate::input::{Authorization, Challenge, Change, InputAnswer, InputRequest};
@@ -72,6 +73,8 @@ pub enum Observed {
         /// The number of pings missed since the last response.
         in_a_row: u32,
     },
+    /// The session has ended with its stream: see [`Event::ListenerLost`].
+    Disconnected(StreamEnd),
     /// See [`Event::Terminated`].
     Terminated(Termination),
 }
@@ -83,6 +86,7 @@ impl Observed {
             Event::Ready(server) => Some(Self::Ready(server.capabilities.clone())),
             Event::Changed(change) => Some(Self::Changed(change.clone())),
             Event::PingMissed { in_a_row, .. } => Some(Self::PingMissed { in_a_row: *in_a_row }),
+            Event::ListenerLost { cause, ends_session: true, .. } => Some(Self::Disconnected(cause.clone())),
             Event::Terminated(why) => Some(Self::Terminated(why.clone())),
             _ => None,
         }

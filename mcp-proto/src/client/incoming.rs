@@ -183,7 +183,7 @@ impl Client {
     fn on_stream_lost(&mut self, cause: StreamEnd, again: Option<Duration>) {
         self.discard_session(true, &self.lost_with_stream());
         self.env.phase = Phase::Lapsed;
-        self.env.event(Event::ListenerLost { cause, again });
+        self.env.event(Event::ListenerLost { cause, again, ends_session: true });
         if !self.calls.queued(true).is_empty() {
             self.begin();
         }

@@ -204,6 +204,8 @@ pub enum Event {
         cause: StreamEnd,
         /// The time until the next attempt; `None` if there is none.
         again: Option<Duration>,
+        /// Whether the session has ended with it: over HTTP+SSE.
+        ends_session: bool,
     },
     /// The server no longer waits for this input. The engine ignores an answer.
     InputWithdrawn(InputKey),

@@ -123,7 +123,7 @@ impl Subscription {
             None => {
                 let wait = self.backoff.give_up();
                 if !core::mem::replace(&mut self.is_lost_reported, true) {
-                    env.event(Event::ListenerLost { cause, again: Some(wait) });
+                    env.event(Event::ListenerLost { cause, again: Some(wait), ends_session: false });
                 }
                 wait
             }

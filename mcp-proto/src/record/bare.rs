@@ -78,7 +78,7 @@ fn cause(cause: &NegotiationCause) -> NegotiationCause {
     }
 }
 
-fn stream_end(end: &StreamEnd) -> StreamEnd {
+pub(super) fn stream_end(end: &StreamEnd) -> StreamEnd {
     match end {
         StreamEnd::Closed(why) => StreamEnd::Closed(closed(why)),
         StreamEnd::Error(error) => StreamEnd::Error(rpc(error)),

@@ -124,6 +124,7 @@ impl Script {
                 Input::Ready(generation, ServerCapabilities::read(masked))
             }
             Input::Ended(generation, why) => Input::Ended(generation, bare::termination(&why)),
+            Input::Disconnected(generation, cause) => Input::Disconnected(generation, bare::stream_end(&cause)),
             Input::Changed(generation, Change::Resource(uri)) => {
                 Input::Changed(generation, Change::Resource(self.0.uri(&uri)))
             }

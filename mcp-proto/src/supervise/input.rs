@@ -2,7 +2,7 @@
 
 use super::{CallPlan, CallRefusal, CallVerdict, Generation, KeyInUse, ListKind, Listing, Output, ServerSpec, Ticket};
 use crate::client::{ClientConfig, Termination};
-use crate::error::CallError;
+use crate::error::{CallError, StreamEnd};
 use crate::input::Change;
 use crate::model::capabilities::ServerCapabilities;
 use crate::time::Instant;
@@ -30,6 +30,8 @@ pub enum Input<K> {
     Ready(Generation, #[cfg_attr(feature = "record", serde(with = "crate::record::value"))] ServerCapabilities),
     /// [`ended`](super::Supervisor::ended).
     Ended(Generation, Termination),
+    /// [`disconnected`](super::Supervisor::disconnected).
+    Disconnected(Generation, StreamEnd),
     /// [`changed`](super::Supervisor::changed).
     Changed(Generation, Change),
     /// [`ping_missed`](super::Supervisor::ping_missed).

@@ -58,7 +58,7 @@ pub use report::{CallRefusal, Cause, Counters, Event, Health, Output, ServerStat
 pub use spec::{ConnectWhen, RetryTool, ServerSpec, Supervision, WhenDown};
 
 use crate::client::{ClientConfig, Termination};
-use crate::error::CallError;
+use crate::error::{CallError, StreamEnd};
 use crate::input::Change;
 use crate::model::capabilities::ServerCapabilities;
 use crate::seed::Seed;
@@ -167,6 +167,7 @@ impl<K: Clone + Ord> Supervisor<K> {
             Input::Resolved(generation, config) => self.resolved(now, generation, config),
             Input::Ready(generation, capabilities) => self.ready(now, generation, &capabilities),
             Input::Ended(generation, why) => self.ended(now, generation, why),
+            Input::Disconnected(generation, cause) => self.disconnected(now, generation, cause),
             Input::Changed(generation, change) => self.changed(now, generation, &change),
             Input::PingMissed(generation, in_a_row) => self.ping_missed(now, generation, in_a_row),
             Input::Loaded(generation, list, listing) => self.loaded(now, generation, list, listing),
@@ -234,6 +235,15 @@ impl<K: Clone + Ord> Supervisor<K> {
     pub fn ended(&mut self, now: Instant, generation: Generation, why: Termination) {
         self.begin(now, || Input::Ended(generation, why.clone()));
         self.on_ended(generation, why);
+        self.end(());
+    }
+
+    /// Reports that a client has lost its session with its stream, over HTTP+SSE
+    /// ([`client::Event::ListenerLost`](crate::client::Event::ListenerLost)). Another client takes
+    /// the place of this one.
+    pub fn disconnected(&mut self, now: Instant, generation: Generation, cause: StreamEnd) {
+        self.begin(now, || Input::Disconnected(generation, cause.clone()));
+        self.on_disconnected(generation, cause);
         self.end(());
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Generation, ListKind, Ticket};
 use crate::client::{ClientConfig, Termination};
-use crate::error::CallError;
+use crate::error::{CallError, StreamEnd};
 use crate::peer_text::Visible;
 use crate::time::Instant;
 use alloc::string::String;
@@ -137,6 +137,8 @@ pub enum Cause {
     Ended(Termination),
     /// A call could not reach the server.
     Unreachable(CallError),
+    /// The client has lost its session, and still exists.
+    Disconnected(StreamEnd),
     /// The server did not respond to this number of pings in a row.
     Unresponsive {
         /// The number.
@@ -157,6 +159,7 @@ impl fmt::Display for Cause {
             Self::Ended(Termination::Negotiation(why)) => why.fmt(f),
             Self::Ended(Termination::Closed(why)) => why.fmt(f),
             Self::Unreachable(why) => why.fmt(f),
+            Self::Disconnected(why) => why.fmt(f),
             Self::Unresponsive { pings } => write!(f, "the server did not respond to {pings} pings"),
             Self::Unresolved(why) => write!(f, "the configuration cannot be resolved: {}", Visible(why)),
             Self::ResolveTimeout => f.write_str("the configuration was not resolved in time"),

@@ -7,7 +7,7 @@ use super::{
     Lists, Output, ServerId, ServerSpec, Supervisor, Ticket, Timer, retry,
 };
 use crate::client::{ClientConfig, Termination};
-use crate::error::CallError;
+use crate::error::{CallError, StreamEnd};
 use crate::input::Change;
 use crate::model::capabilities::ServerCapabilities;
 use alloc::string::String;
@@ -132,6 +132,14 @@ impl<K: Clone + Ord> Supervisor<K> {
         };
         lists.iter().for_each(|list| server.kept.change(self.now, *list));
         self.load(id);
+    }
+
+    pub(super) fn on_disconnected(&mut self, generation: Generation, cause: StreamEnd) {
+        let Some(id) = self.clients.server(generation) else { return };
+        if self.servers.get(&id).is_some_and(|server| server.ready() == Some(generation)) {
+            self.retire(id);
+            self.fail(id, Cause::Disconnected(cause));
+        }
     }
 
     pub(super) fn on_ping_missed(&mut self, generation: Generation, in_a_row: u32) {

@@ -129,7 +129,7 @@ impl Ear {
             }
             Event::Elicited(id) => heard.elicited.push(id),
             Event::Reconnecting { .. } => heard.reconnected += 1,
-            Event::ListenerLost { cause, again } => heard.lost = Some(format!("lost: {cause}, again {again:?}")),
+            Event::ListenerLost { cause, again, .. } => heard.lost = Some(format!("lost: {cause}, again {again:?}")),
             Event::Diagnostic(diagnostic) => heard.diagnostics.push(diagnostic.to_string()),
             _ => return,
         }

@@ -4,6 +4,7 @@
 
 use super::rng::Rng;
 use mcp_proto::client::{ClientConfig, Termination};
+use mcp_proto::error::StreamEnd;
 use mcp_proto::exchange::{Closed, Program, Sent};
 use mcp_proto::model::capabilities::{ListCapability, ServerCapabilities};
 use mcp_proto::supervise::{
@@ -66,6 +67,8 @@ enum Happening {
     Application,
     Ready(Generation),
     Ended(Generation),
+    /// A client over HTTP loses its session, with its calls, and still exists.
+    Disconnected(Generation),
     Resolved(Generation),
     Loaded(Generation, ListKind),
     /// The server has run the call.
@@ -233,6 +236,7 @@ impl World {
                 self.supervisor.ready(self.now, generation, &capabilities);
             }
             Happening::Ended(generation) => self.ended(generation),
+            Happening::Disconnected(generation) => self.disconnected(generation),
             Happening::Resolved(generation) => {
                 let config = match self.rng.per_mille(900) {
                     true => Ok(Arc::new(ClientConfig::program(Program::new("resolved")))),
@@ -283,7 +287,20 @@ impl World {
         if let Some(generation) = fake.client {
             self.report.deaths += 1;
             let late = self.rng.below(50);
-            self.after(late, Happening::Ended(generation));
+            let only_session = server.is_multiple_of(3) && self.rng.per_mille(500);
+            let what = if only_session { Happening::Disconnected(generation) } else { Happening::Ended(generation) };
+            self.after(late, what);
+        }
+    }
+
+    /// The client learns of it before its calls do, and they end in any order.
+    fn disconnected(&mut self, generation: Generation) {
+        let Some(client) = self.clients.get_mut(&generation).filter(|client| client.is_up) else { return };
+        let calls = std::mem::take(&mut client.calls);
+        self.supervisor.disconnected(self.now, generation, StreamEnd::Closed(Closed::Eof));
+        for ticket in calls {
+            let late = self.rng.below(3);
+            self.after(late, Happening::Lost(ticket, Sent::Maybe));
         }
     }
 

@@ -479,6 +479,29 @@ fn probe_of_a_server_that_is_down_brings_it_back() {
     std::fs::remove_file(&file).expect("removed");
 }
 
+// covers: S0-61, S0-62
+#[test]
+fn lost_session_of_http_sse_is_a_lost_connection() {
+    let _limit = limit();
+    let (server, _) = transports::serve("127.0.0.1:0");
+    let at = transports::address(&server);
+    let mut config = ClientConfig::url(&format!("http://{at}/sse")).expect("a URL");
+    config.timeout = Some(BOUND);
+    let (supervisor, _events) = one(policy(300), ServerSpec::new(config));
+    let add = || supervisor.call("a", tools::call("add").arguments(&Add { a: 1, b: 2 })).wait();
+    assert!(add().is_ok());
+    stop(&server, Duration::ZERO);
+    drop(server);
+    // Without a call that could notice it.
+    until(|| !matches!(state(&supervisor), ServerState::Ready { .. }));
+    let health = supervisor.health("a").expect("a server");
+    assert!(matches!(health.cause, Some(Cause::Disconnected(_))), "{health:?}");
+    let (server, _) = transports::serve(&at.to_string());
+    assert!(add().is_ok());
+    assert_eq!(supervisor.close().wait(), 0);
+    stop(&server, Duration::ZERO);
+}
+
 // covers: S0-61
 #[test]
 fn recorded_supervisor_is_replayed() {

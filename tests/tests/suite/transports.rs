@@ -9,7 +9,7 @@ use mcp_proto::{Dialect, Refusal, WsDialect};
 use std::net::SocketAddr;
 
 /// Returns a server at this address that offers every transport.
-fn serve(at: &str) -> (Server, Arc<Seen>) {
+pub(super) fn serve(at: &str) -> (Server, Arc<Seen>) {
     let (router, seen) = router();
     let router = router.configure(|config| {
         config.sse = Some(SsePaths::default());
@@ -18,7 +18,7 @@ fn serve(at: &str) -> (Server, Arc<Seen>) {
     (serve_http((router, ServerOptions::new()), at).wait().expect("listens"), seen)
 }
 
-fn address(server: &Server) -> SocketAddr {
+pub(super) fn address(server: &Server) -> SocketAddr {
     server.local_addr().expect("an address")
 }
 

@@ -49,7 +49,9 @@ pub(super) fn changes(rig: &Rig) -> usize {
 
 pub(super) fn lost(rig: &Rig) -> Vec<(StreamEnd, Option<u64>)> {
     let lost = |event: &Event| match event {
-        Event::ListenerLost { cause, again } => Some((cause.clone(), again.map(|wait| wait.as_secs()))),
+        Event::ListenerLost { cause, again, ends_session: false } => {
+            Some((cause.clone(), again.map(|wait| wait.as_secs())))
+        }
         _ => None,
     };
     rig.events.iter().filter_map(lost).collect()

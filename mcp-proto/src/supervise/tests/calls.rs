@@ -171,6 +171,31 @@ fn client_over_http_is_closed_when_its_calls_have_ended() {
     assert!(matches!(rig.state(), ServerState::Ready { generation, .. } if generation == new));
 }
 
+// covers: S0-61, S0-62, B-084
+#[cfg(feature = "http")]
+#[test]
+fn client_without_a_session_is_replaced_and_its_calls_run_on_the_next() {
+    let (mut rig, old) = Rig::ready(web());
+    let (reads, pays) = (rig.call(CallPlan::new(CallKind::Read)), rig.call(tool_plan("x")));
+    assert_eq!(rig.runs(), [(reads, old), (pays, old)]);
+    let cause = StreamEnd::Closed(Closed::Eof);
+    rig.supervisor.disconnected(rig.now, old, cause.clone());
+    assert_eq!(rig.supervisor.health(&"a").unwrap().cause, Some(Cause::Disconnected(cause.clone())));
+    // Its calls end with the session. It is closed after the last one.
+    assert_eq!(rig.finish(reads, Err(&lost(Sent::Maybe))), CallVerdict::Again);
+    assert_eq!(rig.closed(), []);
+    assert_eq!(rig.finish(pays, Err(&lost(Sent::Maybe))), CallVerdict::Final);
+    assert_eq!(rig.closed(), [old]);
+    // Nothing more of it matters.
+    rig.supervisor.disconnected(rig.now, old, cause.clone());
+    rig.end(old);
+    let (wait, new) = rig.next_attempt();
+    assert_eq!(wait, ms(500));
+    rig.supervisor.disconnected(rig.now, old, cause);
+    rig.up(new);
+    assert_eq!(rig.runs(), [(reads, new)]);
+}
+
 // covers: B-084
 #[cfg(feature = "http")]
 #[test]

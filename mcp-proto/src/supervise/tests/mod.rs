@@ -7,6 +7,8 @@ mod reconnecting;
 
 use super::*;
 use crate::client::ClientConfig;
+#[cfg(feature = "http")]
+use crate::error::StreamEnd;
 use crate::exchange::{Closed, Program, Sent};
 use crate::model::capabilities::{ListCapability, ResourcesCapability};
 use alloc::format;

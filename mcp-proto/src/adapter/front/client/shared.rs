@@ -154,6 +154,10 @@ impl ClientShared {
         let driver = state.attention.check(due, (tasks && has_task) || ends);
         let later = take(&mut state.later);
         drop(state);
+        // It learns of the end of a connection before the calls that ended with it.
+        if let Some(observer) = &self.observer {
+            later.observed.into_iter().for_each(observer);
+        }
         for task in later.tasks {
             match task {
                 ClientTask::Cancel(cancelled) => cancelled.wake(),
@@ -164,9 +168,6 @@ impl ClientShared {
         later.connections.into_iter().chain(driver).for_each(Waker::wake);
         if later.milestone {
             self.watchers.wake();
-        }
-        if let Some(observer) = &self.observer {
-            later.observed.into_iter().for_each(observer);
         }
         (changed, has_task)
     }

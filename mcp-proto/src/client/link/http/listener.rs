@@ -146,7 +146,7 @@ impl HttpLink {
         };
         if self.reported < news {
             self.reported = news;
-            env.event(Event::ListenerLost { cause, again });
+            env.event(Event::ListenerLost { cause, again, ends_session: false });
         }
     }
 

@@ -6,7 +6,9 @@ use crate::error::StreamEnd;
 
 fn lost(http: &Http) -> Vec<(StreamEnd, Option<u64>)> {
     let lost = |event: &Event| match event {
-        Event::ListenerLost { cause, again } => Some((cause.clone(), again.map(|wait| wait.as_secs()))),
+        Event::ListenerLost { cause, again, ends_session: false } => {
+            Some((cause.clone(), again.map(|wait| wait.as_secs())))
+        }
         _ => None,
     };
     http.rig.events.iter().filter_map(lost).collect()

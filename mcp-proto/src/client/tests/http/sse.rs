@@ -539,7 +539,8 @@ fn lost_stream_ends_its_calls_and_the_next_call_opens_it() {
         assert_eq!(error, CallError::Closed { sent: Sent::Maybe, why: Closed::Reset });
         let lost: Vec<_> = http.rig.events.iter().filter(|event| matches!(event, Event::ListenerLost { .. })).collect();
         let again = watches.then_some(Duration::from_secs(30));
-        assert_eq!(lost, [&Event::ListenerLost { cause: StreamEnd::Closed(Closed::Reset), again }]);
+        let cause = StreamEnd::Closed(Closed::Reset);
+        assert_eq!(lost, [&Event::ListenerLost { cause, again, ends_session: true }]);
         assert_eq!(http.rig.client.state(), State::Lapsed);
         let from = http.posts().len();
         let next = http.rig.echo();
