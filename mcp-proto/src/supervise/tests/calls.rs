@@ -174,7 +174,7 @@ fn client_over_http_is_closed_when_its_calls_have_ended() {
 // covers: S0-61, S0-62, B-084
 #[cfg(feature = "http")]
 #[test]
-fn client_without_a_session_is_replaced_and_its_calls_run_on_the_next() {
+fn client_without_a_session_is_replaced_by_another() {
     let (mut rig, old) = Rig::ready(web());
     let (reads, pays) = (rig.call(CallPlan::new(CallKind::Read)), rig.call(tool_plan("x")));
     assert_eq!(rig.runs(), [(reads, old), (pays, old)]);
