@@ -276,6 +276,8 @@ impl Theirs {
 fn head_of(head: &hyper::http::request::Parts) -> RequestHead {
     let mut fields: Vec<_> =
         head.headers.iter().map(|(name, value)| (name.to_string(), text(value.as_bytes()))).collect();
+    // It leaves the field to its application (RFC 9110 section 7.8).
+    fields.retain(|(name, _)| head.version != hyper::Version::HTTP_10 || name != "upgrade");
     // It leaves it to its application that the host of the target counts (RFC 9112 section 3.2.2).
     if let Some(authority) = head.uri.authority()
         && !fields.iter().any(|(name, value)| name == "host" && value.eq_ignore_ascii_case(authority.as_str()))

@@ -4,7 +4,7 @@ use super::super::coding::{self, Decoder, GzipSupport};
 use super::head::{self, Gather, GivenFields, OwnFields, defect};
 use super::length::{Declared, Length, declared};
 use super::{BodyDecoder, BodyError, ByteQueue, Framed};
-use crate::exchange::{self, BadRequest, Inbound, Outbound, RequestHead, ResponseHead};
+use crate::exchange::{self, BadRequest, Headers, Inbound, Outbound, RequestHead, ResponseHead};
 use crate::frame::body::{Media, media_type};
 use crate::frame::conn::write;
 use crate::frame::input::LARGE;
@@ -219,7 +219,9 @@ impl ServerCodec {
         self.keep_alive = head::persists(&headers, old);
         let target = head::path_of(line, &mut headers)?;
         if old && headers.get("upgrade").is_some() {
-            return Err(defect(400, "a switch of protocols needs HTTP/1.1"));
+            // HTTP/1.0 cannot switch protocols, and such a field is ignored (RFC 9110 section 7.8).
+            let others = headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("upgrade"));
+            headers = others.fold(Headers::new(), |all, (name, value)| all.with(name, value));
         }
         self.takes_gzip = self.coding.is_some() && coding::takes_gzip(&headers);
         let Ok(coded) = head::content_coding(&headers, self.coding) else {

@@ -108,6 +108,12 @@ fn requests_are_parsed_with_their_bodies() {
         &[request("DELETE", "/", &[("Connection", "keep-alive")]), Inbound::End],
         true,
     );
+    // HTTP/1.0 switches to no other protocol (RFC 9110 section 7.8).
+    check_request(
+        "GET / HTTP/1.0\r\nUpgrade: websocket\r\nConnection: upgrade\r\nA: b\r\nupgrade: c\r\n\r\n",
+        &[request("GET", "/", &[("Connection", "upgrade"), ("A", "b")]), Inbound::End],
+        false,
+    );
     let empty = [("Host", "h"), ("Content-Type", "application/json"), ("Content-Length", "0")];
     check_request(
         "POST / HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n",
