@@ -2,9 +2,11 @@
 //! results.
 
 use crate::output::{one_line, printable};
+use crate::session::INTERRUPTED;
 use mcp_blocking::mcp_proto::config_file::{InputKind, InputPrompt};
 use mcp_blocking::{ElicitResult, Field, FieldKind, Form, Object, RawJson, UrlRequest};
 use std::io::{self, BufRead, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// One question at a time: a server may ask several.
@@ -26,12 +28,26 @@ fn line(question: &str) -> Option<String> {
     }
 }
 
+/// Whether a password is read, which the terminal does not show.
+static READS_PASSWORD: AtomicBool = AtomicBool::new(false);
+
+/// Returns whether Ctrl-C belongs to a question, which restores the terminal and then exits.
+pub(crate) fn takes_interrupts() -> bool {
+    READS_PASSWORD.load(Ordering::SeqCst)
+}
+
 /// Asks for one line, which the terminal does not show. `None` without a terminal of this process,
 /// and at the end of the input.
 fn secret(question: &str) -> Option<String> {
     eprint!("{question}");
     io::stderr().flush().ok()?;
-    rpassword::read_password().ok()
+    READS_PASSWORD.store(true, Ordering::SeqCst);
+    let read = rpassword::read_password();
+    READS_PASSWORD.store(false, Ordering::SeqCst);
+    match read {
+        Err(e) if e.kind() == io::ErrorKind::Interrupted => std::process::exit(INTERRUPTED),
+        read => read.ok(),
+    }
 }
 
 /// Asks a question, where only `y` is a yes.

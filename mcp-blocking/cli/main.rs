@@ -20,7 +20,9 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match run(Cli::parse().command) {
+    let command = Cli::parse().command;
+    session::handle_interrupts();
+    match run(command) {
         Ok(code) => code,
         Err(failure) => {
             if !failure.is_broken_pipe() {

@@ -14,7 +14,22 @@ use std::sync::{Mutex, PoisonError};
 static CLOSER: Mutex<Option<Closer>> = Mutex::new(None);
 
 /// The exit code after Ctrl-C, as of a shell.
-const INTERRUPTED: i32 = 130;
+pub(crate) const INTERRUPTED: i32 = 130;
+
+/// From now on Ctrl-C closes the client in order, and exits.
+pub(crate) fn handle_interrupts() {
+    // Without a handler, Ctrl-C ends this process at once.
+    drop(ctrlc::set_handler(|| {
+        if ask::takes_interrupts() {
+            return;
+        }
+        let closer = closer().clone();
+        match closer {
+            Some(closer) => closer.exit(INTERRUPTED),
+            None => std::process::exit(INTERRUPTED),
+        }
+    }));
+}
 
 /// Returns the options of a client that asks on the terminal, and shows what the server says.
 pub(crate) fn options(reach: &Reach) -> Result<ClientOptions, Failure> {
@@ -57,18 +72,10 @@ fn root(folder: &std::path::Path) -> Result<Root, Failure> {
     Ok(Root::new(uri))
 }
 
-/// Connects. Ctrl-C closes the client in order, and exits.
+/// Connects.
 pub(crate) fn connect(server: Server, options: ClientOptions) -> Result<Client, Failure> {
     let connecting = connecting(Target::new(server.config), options)?;
     *closer() = Some(connecting.closer());
-    // Only the first call sets a handler. Without one, Ctrl-C ends this process at once.
-    drop(ctrlc::set_handler(|| {
-        let closer = closer().clone();
-        match closer {
-            Some(closer) => closer.exit(INTERRUPTED),
-            None => std::process::exit(INTERRUPTED),
-        }
-    }));
     Ok(connecting.wait()?)
 }
 

@@ -18,7 +18,7 @@ pub(crate) use excerpt::excerpt;
 pub use http::{AuthHints, HttpError};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::exchange::{Closed, ExitStatus, Sent};
 use crate::peer_text::{Visible, write_list};

@@ -281,8 +281,9 @@ fn question_is_answered_on_the_terminal() {
     assert_eq!(code, 0);
 }
 
-#[test]
-fn password_of_a_file_is_not_shown() {
+/// Types this at the question for a password. Returns the output of the command, and whether the
+/// terminal then shows again what is typed. It may not have shown the password.
+fn at_password(typed: &[u8]) -> (Output, bool) {
     let script = r#"[ "$KEY" = hunter2 ] && exec "$0" --stdio; echo "the key is $KEY" >&2; exit 9"#;
     let script = serde_json::to_string(script).expect("JSON");
     let input = r#"{"type": "promptString", "id": "key", "description": "API key", "password": true}"#;
@@ -293,24 +294,34 @@ fn password_of_a_file_is_not_shown() {
     let (user, program) = terminal();
     let mut command = Command::new("setsid");
     // The terminal becomes that of the session: a password is read from there.
-    command.args(["--ctty", MCP, "list", "--yes", "--config", file.path(), "s"]);
+    command.args(["--ctty", "--wait", MCP, "list", "--yes", "--config", file.path(), "s"]);
     command.stdin(program.try_clone().expect("a copy")).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().expect("mcp");
+    let shows = || tcgetattr(&program).expect("a terminal").local_modes.contains(LocalModes::ECHO);
     let deadline = Instant::now() + Duration::from_secs(60);
-    while tcgetattr(&program).expect("a terminal").local_modes.contains(LocalModes::ECHO) {
+    while shows() {
         assert!(Instant::now() < deadline, "the terminal goes on showing what is typed");
         thread::yield_now();
     }
-    (&user).write_all(b"hunter2\n").expect("typed");
+    (&user).write_all(typed).expect("typed");
     let output = output_of(child);
-    let told = String::from_utf8(output.stderr).expect("text");
-    assert_eq!(output.status.code(), Some(0), "{told}");
-    assert!(told.contains("API key: "), "{told}");
     fcntl_setfl(&user, OFlags::NONBLOCK).expect("a mode");
     let mut shown = Vec::new();
     // It ends with an error, since nothing else is there.
     let _ = (&user).read_to_end(&mut shown);
     assert!(!String::from_utf8_lossy(&shown).contains("hunter2"), "{shown:?}");
+    (output, shows())
+}
+
+#[test]
+fn password_of_a_file_is_not_shown() {
+    let (output, shows_again) = at_password(b"hunter2\n");
+    let told = String::from_utf8(output.stderr).expect("text");
+    assert_eq!((output.status.code(), shows_again), (Some(0), true), "{told}");
+    assert!(told.contains("API key: "), "{told}");
+    // Ctrl-C leaves a terminal that shows what is typed.
+    let (output, shows_again) = at_password(b"hun\x03");
+    assert_eq!((output.status.code(), shows_again), (Some(130), true), "{output:?}");
 }
 
 #[test]

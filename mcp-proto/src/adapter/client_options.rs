@@ -74,7 +74,7 @@ pub enum Observed {
         in_a_row: u32,
     },
     /// The session has ended with its stream: see [`Event::ListenerLost`].
-    Disconnected(StreamEnd),
+    SessionLost(StreamEnd),
     /// See [`Event::Terminated`].
     Terminated(Termination),
 }
@@ -86,7 +86,7 @@ impl Observed {
             Event::Ready(server) => Some(Self::Ready(server.capabilities.clone())),
             Event::Changed(change) => Some(Self::Changed(change.clone())),
             Event::PingMissed { in_a_row, .. } => Some(Self::PingMissed { in_a_row: *in_a_row }),
-            Event::ListenerLost { cause, ends_session: true, .. } => Some(Self::Disconnected(cause.clone())),
+            Event::ListenerLost { cause, ends_session: true, .. } => Some(Self::SessionLost(cause.clone())),
             Event::Terminated(why) => Some(Self::Terminated(why.clone())),
             _ => None,
         }

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::adapter::ConnectError;
-use crate::exchange::Origin;
+use crate::exchange::{
+    NotUpgraded, Origin, ProxyFailure, ProxyFailureKind, RedirectRefusal, TlsFailure, TlsFailureKind,
+};
 use crate::hook::{Denied, Direction, MessageHook};
 use crate::input::InputRequest;
 use crate::model::resources::BadResource;
@@ -52,9 +54,20 @@ fn negotiation(cause: NegotiationCause, first: Option<Closed>) -> NegotiationErr
     NegotiationError { stage: Stage::Initialize, cause, after: Duration::ZERO, first, earlier: Vec::new() }
 }
 
-fn closed(text: &str) -> [Closed; 4] {
+pub(crate) fn closed(text: &str) -> [Closed; 8] {
     let text = || String::from(text);
-    [Closed::Unreachable(text()), program(&text()), Closed::Broken(text()), Closed::Denied(text())]
+    let redirect = Some(RedirectRefusal::Loop);
+    let not_upgraded = NotUpgraded { location: Some(text()), redirect, ..NotUpgraded::new(302) };
+    [
+        Closed::Unreachable(text()),
+        program(&text()),
+        Closed::Broken(text()),
+        Closed::Denied(text()),
+        Closed::Tls(TlsFailure::new(TlsFailureKind::WrongName, text())),
+        Closed::Proxy(ProxyFailure::new(ProxyFailureKind::Broken, "proxy:1", text())),
+        Closed::WebSocket { code: Some(1008), reason: text() },
+        Closed::NotUpgraded(Box::new(not_upgraded)),
+    ]
 }
 
 fn streams(text: &str) -> Vec<StreamEnd> {
@@ -81,7 +94,7 @@ fn negotiations(text: &str) -> Vec<NegotiationError> {
     alone.chain(after).chain(first).collect()
 }
 
-fn calls(text: &str) -> Vec<CallError> {
+pub(crate) fn calls(text: &str) -> Vec<CallError> {
     let mut calls = vec![
         CallError::Rpc(rpc(text)),
         CallError::Cancelled { reason: Some(text.into()) },

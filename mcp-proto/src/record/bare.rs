@@ -1,14 +1,51 @@
-//! Errors without the texts of the server and of the application: what a redacted recording of a
-//! supervisor holds of them. What a supervisor decides does not depend on these texts.
+//! Errors, and the events that contain them, without texts of a server or an application: what a
+//! redacted recording of a supervisor holds of them. No decision depends on these texts.
 
 use crate::client::Termination;
 use crate::error::{CallError, HttpError, InvalidResult, NegotiationCause, NegotiationError, Refusal, StreamEnd};
 use crate::error::{RefusedAttempt, StartFailure};
-use crate::exchange::{Closed, ExitStatus, NotUpgraded};
-use crate::rpc::{DecodeError, EncodeError, ErrorObject};
+use crate::exchange::{Closed, ExitStatus, NotUpgraded, ProxyFailure, TlsFailure};
+use crate::rpc::{DecodeError, EncodeError, ErrorObject, Id};
 use crate::schema::{BadSchema, Mismatch};
+use crate::supervise::{CallRefusal, Cause, Event};
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::vec::Vec;
+
+pub(super) fn event<K: Clone>(event: &Event<K>) -> Event<K> {
+    match event {
+        Event::Reconnecting { key, attempt, wait, cause } => {
+            Event::Reconnecting { key: key.clone(), attempt: *attempt, wait: *wait, cause: cause_of(cause) }
+        }
+        Event::Down { key, next, cause } => Event::Down { key: key.clone(), next: *next, cause: cause_of(cause) },
+        Event::RecordingEnded { why: _ } => Event::RecordingEnded { why: String::new() },
+        Event::Up { .. } | Event::Listed { .. } | Event::Lost { .. } | Event::Closed { .. } => event.clone(),
+    }
+}
+
+pub(super) fn refusal(why: &CallRefusal) -> CallRefusal {
+    match why {
+        CallRefusal::Unavailable { since, next, cause } => {
+            CallRefusal::Unavailable { since: *since, next: *next, cause: cause_of(cause) }
+        }
+        CallRefusal::Unknown
+        | CallRefusal::Timeout { .. }
+        | CallRefusal::Full
+        | CallRefusal::Replaced
+        | CallRefusal::Removed
+        | CallRefusal::Closed => why.clone(),
+    }
+}
+
+fn cause_of(cause: &Cause) -> Cause {
+    match cause {
+        Cause::Ended(why) => Cause::Ended(termination(why)),
+        Cause::Unreachable(error) => Cause::Unreachable(call(error)),
+        Cause::SessionLost(end) => Cause::SessionLost(stream_end(end)),
+        Cause::Unresolved(_) => Cause::Unresolved(String::new()),
+        Cause::Unresponsive { .. } | Cause::ResolveTimeout | Cause::Requested => cause.clone(),
+    }
+}
 
 pub(super) fn termination(why: &Termination) -> Termination {
     match why {
@@ -21,17 +58,19 @@ pub(super) fn termination(why: &Termination) -> Termination {
 pub(super) fn call(error: &CallError) -> CallError {
     match error {
         CallError::Timeout { .. }
-        | CallError::ContentType { .. }
         | CallError::SessionEnded
         | CallError::NoConsent { .. }
         | CallError::TooManyRounds(_)
         | CallError::TooManyPages(_) => error.clone(),
+        CallError::ContentType { status, content_type: _ } => {
+            CallError::ContentType { status: *status, content_type: None }
+        }
         CallError::Rpc(error) => CallError::Rpc(rpc(error)),
         CallError::Input(error) => CallError::Input(rpc(error)),
         CallError::Cancelled { reason: _ } => CallError::Cancelled { reason: None },
         CallError::Closed { sent, why } => CallError::Closed { sent: *sent, why: closed(why) },
-        CallError::NoResponse { id, attempts, any_message, cause } => CallError::NoResponse {
-            id: id.clone(),
+        CallError::NoResponse { id: _, attempts, any_message, cause } => CallError::NoResponse {
+            id: Id::Int(0),
             attempts: *attempts,
             any_message: *any_message,
             cause: stream_end(cause),
@@ -65,9 +104,8 @@ fn negotiation(error: &NegotiationError) -> NegotiationError {
 
 fn cause(cause: &NegotiationCause) -> NegotiationCause {
     match cause {
-        NegotiationCause::Timeout(_) | NegotiationCause::StartTimeout(_) | NegotiationCause::NoMutualVersion(_) => {
-            cause.clone()
-        }
+        NegotiationCause::Timeout(_) | NegotiationCause::StartTimeout(_) => cause.clone(),
+        NegotiationCause::NoMutualVersion(_) => NegotiationCause::NoMutualVersion(Vec::new()),
         NegotiationCause::Rpc(error) => NegotiationCause::Rpc(rpc(error)),
         NegotiationCause::Http(error) => NegotiationCause::Http(Box::new(http(error))),
         NegotiationCause::Decode(_) => NegotiationCause::Decode(DecodeError::new("")),
@@ -82,17 +120,23 @@ pub(super) fn stream_end(end: &StreamEnd) -> StreamEnd {
     match end {
         StreamEnd::Closed(why) => StreamEnd::Closed(closed(why)),
         StreamEnd::Error(error) => StreamEnd::Error(rpc(error)),
-        StreamEnd::Ended | StreamEnd::Status(_) | StreamEnd::ContentType(_) | StreamEnd::Idle => end.clone(),
+        StreamEnd::ContentType(_) => StreamEnd::ContentType(None),
+        StreamEnd::Ended | StreamEnd::Status(_) | StreamEnd::Idle => end.clone(),
     }
 }
 
-/// The standard error of a program, and a reason of the peer, may contain anything.
 fn closed(why: &Closed) -> Closed {
     match why {
         Closed::Exited(ExitStatus { code, signal, stderr: _ }) => {
             Closed::Exited(ExitStatus { code: *code, signal: *signal, stderr: String::new() })
         }
         Closed::Denied(_) => Closed::Denied(String::new()),
+        Closed::Unreachable(_) => Closed::Unreachable(String::new()),
+        Closed::Broken(_) => Closed::Broken(String::new()),
+        Closed::Tls(failure) => Closed::Tls(TlsFailure::new(failure.kind, "")),
+        Closed::Proxy(failure) => {
+            Closed::Proxy(ProxyFailure { status: failure.status, ..ProxyFailure::new(failure.kind, "", "") })
+        }
         Closed::WebSocket { code, reason: _ } => Closed::WebSocket { code: *code, reason: String::new() },
         Closed::NotUpgraded(response) => Closed::NotUpgraded(Box::new(NotUpgraded {
             redirect: response.redirect,
@@ -103,12 +147,8 @@ fn closed(why: &Closed) -> Closed {
         | Closed::Refused
         | Closed::Unresolved
         | Closed::NotPublic
-        | Closed::Unreachable(_)
         | Closed::Aborted
-        | Closed::Timeout
-        | Closed::Broken(_)
-        | Closed::Tls(_)
-        | Closed::Proxy(_) => why.clone(),
+        | Closed::Timeout => why.clone(),
     }
 }
 

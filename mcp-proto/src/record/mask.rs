@@ -204,7 +204,17 @@ impl Mask {
         config.proxies.mask(masked);
         config.info.other = self.object(&config.info.other);
         config.capabilities = ClientCapabilities::read(&self.object(&config.capabilities.write()));
-        match &mut config.target {
+        config.target = self.target(&config.target);
+        config
+    }
+
+    /// Masks the server of a client.
+    pub(super) fn target(&self, target: &Target) -> Target {
+        let mut target = target.clone();
+        if !self.is_on() {
+            return target;
+        }
+        match &mut target {
             Target::Duplex(endpoint) => *endpoint = self.endpoint(endpoint),
             Target::Http(target) => {
                 target.path = request_target(&target.path);
@@ -215,7 +225,7 @@ impl Mask {
                 target.original = request_target(&target.original);
             }
         }
-        config
+        target
     }
 }
 

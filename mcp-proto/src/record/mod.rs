@@ -50,14 +50,14 @@
 //! ```text
 //! {"mcp-supervisor-recording":1,"version":"0.1.0","redaction":"Redacted","seed":[7,…],…}
 //! {"Input":[{"secs":0,"nanos":84211},{"Add":["github",{…}]}]}
-//! {"Output":{"Done":true}}
+//! {"Returned":{"Done":true}}
 //! {"Output":{"Connect":["github",1,{"Duplex":{"Program":{…}}}]}}
 //! {"Input":[{"secs":0,"nanos":91084112},{"Ready":[1,"{\"tools\":{}}"]}]}
 //! ```
 //!
 //! A [`Redaction::Redacted`] one masks configurations and lists as above. Of errors it contains the
-//! kind, the codes and the times, and no text of a server or an application. The keys of servers
-//! and the names of tools remain.
+//! kind, the codes and the times, and no text of a server, a proxy, the system or the application.
+//! The keys of servers and the names of tools remain.
 //!
 //! # The seed
 //!
@@ -125,7 +125,8 @@ impl Recorder {
     /// empty slice after the last one. The client calls it while it handles an input, so it must
     /// not wait for that client. Once it returns an error, the recording ends and the client
     /// continues. The next input then emits one diagnostic (`recording-ended`), unless the client
-    /// has ended.
+    /// has ended; a supervisor emits
+    /// [`Event::RecordingEnded`](crate::supervise::Event::RecordingEnded).
     pub fn new(redaction: Redaction, sink: impl FnMut(&[u8]) -> Result<(), String> + Send + 'static) -> Self {
         Self { redaction, sink: Box::new(sink) }
     }

@@ -20,6 +20,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::fmt;
 use core::time::Duration;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
@@ -45,67 +46,77 @@ struct Header {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 enum Line<K, O> {
     Input(#[serde(with = "crate::record::value")] Instant, Input<K>),
+    /// What the input before it returned.
+    Returned(O),
     Output(O),
-    End { inputs: u64, outputs: u64 },
+    End {
+        inputs: u64,
+        outputs: u64,
+    },
 }
 
-/// An output, as it is written. A redacted recording leaves texts out.
+/// What an input returned, as it is written.
 #[derive(Serialize)]
-enum OutputLine<'a, K> {
+enum ReturnedLine {
     Done(bool),
     Begun(Ticket),
-    RefusedAtOnce(&'static str, Option<String>),
+    Refused(String),
     Verdict(&'static str),
+}
+
+/// An output, as it is written.
+#[derive(Serialize)]
+enum OutputLine<'a, K> {
     Resolve(&'a K, Generation, Target),
     Connect(&'a K, Generation, Target),
     Close(Generation),
     Load(Generation, ListKind),
     Run(Ticket, Generation, Option<Duration>),
-    Refuse(Ticket, &'static str, Option<String>),
-    Event(&'static str, Option<&'a K>, Option<String>),
+    Refuse(Ticket, String),
+    Event(String),
 }
 
-/// Writes the outputs of a supervisor, and masks what goes in.
+/// Masks the inputs of a supervisor, and writes its outputs.
 #[derive(Debug)]
-struct Script(Mask);
+struct SupervisorMask(Mask);
 
-impl Script {
+impl SupervisorMask {
     fn new(redaction: Redaction) -> Self {
         // Nothing here belongs to one connection.
         Self(Mask::new(redaction, &Target::Duplex(Endpoint::Given)))
     }
 
-    /// Returns what a method returned. `None` if nothing.
+    /// Returns the line of what an input returned. `None` if nothing.
     fn returned<K: Serialize>(&self, returned: &Returned) -> Option<Result<RawJson, EncodeError>> {
-        Some(line::<K>(match returned {
+        let line = match returned {
             Returned::Nothing => return None,
-            Returned::Done(done) => OutputLine::Done(*done),
-            Returned::Call(Ok(ticket)) => OutputLine::Begun(*ticket),
-            Returned::Call(Err(why)) => OutputLine::RefusedAtOnce(kind(why), self.text(why)),
-            Returned::Verdict(CallVerdict::Final) => OutputLine::Verdict("final"),
-            Returned::Verdict(CallVerdict::Again) => OutputLine::Verdict("again"),
-            Returned::Verdict(CallVerdict::Ignore) => OutputLine::Verdict("ignore"),
-        }))
+            Returned::Done(done) => ReturnedLine::Done(*done),
+            Returned::Call(Ok(ticket)) => ReturnedLine::Begun(*ticket),
+            Returned::Call(Err(why)) => ReturnedLine::Refused(self.refusal(why)),
+            Returned::Verdict(CallVerdict::Final) => ReturnedLine::Verdict("final"),
+            Returned::Verdict(CallVerdict::Again) => ReturnedLine::Verdict("again"),
+            Returned::Verdict(CallVerdict::Ignore) => ReturnedLine::Verdict("ignore"),
+        };
+        Some(RawJson::encode(&Line::<K, _>::Returned(line)))
     }
 
-    fn output<K: Serialize + core::fmt::Debug>(&self, output: &Output<K>) -> Result<RawJson, EncodeError> {
-        let target = |config: &ClientConfig| self.0.config(config).target;
-        line(match output {
+    fn output<K: Clone + Serialize + fmt::Debug>(&self, output: &Output<K>) -> Result<RawJson, EncodeError> {
+        let target = |config: &ClientConfig| self.0.target(&config.target);
+        let line = match output {
             Output::Resolve { key, generation, config } => OutputLine::Resolve(key, *generation, target(config)),
             Output::Connect { key, generation, config } => OutputLine::Connect(key, *generation, target(config)),
             Output::Close(generation) => OutputLine::Close(*generation),
             Output::Load { generation, list } => OutputLine::Load(*generation, *list),
             Output::Run { ticket, generation, timeout } => OutputLine::Run(*ticket, *generation, *timeout),
-            Output::Refuse { ticket, why } => OutputLine::Refuse(*ticket, kind(why), self.text(why)),
-            Output::Event(event) => {
-                let (what, key) = outline(event);
-                OutputLine::Event(what, key, self.text(event))
-            }
-        })
+            Output::Refuse { ticket, why } => OutputLine::Refuse(*ticket, self.refusal(why)),
+            Output::Event(event) if self.0.is_on() => OutputLine::Event(format!("{:?}", bare::event(event))),
+            Output::Event(event) => OutputLine::Event(format!("{event:?}")),
+        };
+        RawJson::encode(&Line::<K, _>::Output(line))
     }
 
-    fn text(&self, text: &dyn core::fmt::Debug) -> Option<String> {
-        (!self.0.is_on()).then(|| format!("{text:?}"))
+    fn refusal(&self, why: &CallRefusal) -> String {
+        if self.0.is_on() { format!("{:?}", bare::refusal(why)) } else { format!("{why:?}") }
     }
 
     fn input<K>(&self, input: Input<K>) -> Input<K> {
@@ -124,7 +135,7 @@ impl Script {
                 Input::Ready(generation, ServerCapabilities::read(masked))
             }
             Input::Ended(generation, why) => Input::Ended(generation, bare::termination(&why)),
-            Input::Disconnected(generation, cause) => Input::Disconnected(generation, bare::stream_end(&cause)),
+            Input::SessionLost(generation, cause) => Input::SessionLost(generation, bare::stream_end(&cause)),
             Input::Changed(generation, Change::Resource(uri)) => {
                 Input::Changed(generation, Change::Resource(self.0.uri(&uri)))
             }
@@ -163,38 +174,10 @@ impl Script {
     }
 }
 
-fn line<K: Serialize>(output: OutputLine<'_, K>) -> Result<RawJson, EncodeError> {
-    RawJson::encode(&Line::<K, _>::Output(output))
-}
-
-const fn kind(why: &CallRefusal) -> &'static str {
-    match why {
-        CallRefusal::Unknown => "unknown",
-        CallRefusal::Unavailable { .. } => "unavailable",
-        CallRefusal::Timeout { .. } => "timeout",
-        CallRefusal::Full => "full",
-        CallRefusal::Replaced => "replaced",
-        CallRefusal::Removed => "removed",
-        CallRefusal::Closed => "closed",
-    }
-}
-
-const fn outline<K>(event: &Event<K>) -> (&'static str, Option<&K>) {
-    match event {
-        Event::Up { key, .. } => ("up", Some(key)),
-        Event::Reconnecting { key, .. } => ("reconnecting", Some(key)),
-        Event::Down { key, .. } => ("down", Some(key)),
-        Event::Listed { key, .. } => ("listed", Some(key)),
-        Event::Lost { .. } => ("lost", None),
-        Event::RecordingEnded { .. } => ("recording-ended", None),
-        Event::Closed { .. } => ("closed", None),
-    }
-}
-
 /// A recording in progress.
 #[derive(Debug)]
 pub(super) struct Recorded {
-    script: Script,
+    mask: SupervisorMask,
     writer: Writer,
 }
 
@@ -203,16 +186,16 @@ impl Recorded {
         let version = env!("CARGO_PKG_VERSION").into();
         let mut writer = Writer::new(sink);
         writer.line(RawJson::encode(&Header { format: FORMAT, version, redaction, seed, policy: policy.clone() }));
-        Self { script: Script::new(redaction), writer }
+        Self { mask: SupervisorMask::new(redaction), writer }
     }
 }
 
-impl<K: Clone + Serialize + core::fmt::Debug> supervise::Tape<K> for Recorded {
+impl<K: Clone + Serialize + fmt::Debug> supervise::Tape<K> for Recorded {
     fn input(&mut self, now: Instant, input: &Input<K>) {
         if !self.writer.is_open() {
             return;
         }
-        let line = RawJson::encode(&Line::<K, ()>::Input(now, self.script.input(input.clone())));
+        let line = RawJson::encode(&Line::<K, ()>::Input(now, self.mask.input(input.clone())));
         // A value of the application may be nested too deeply to be read back.
         match line.map(|line| (line.decode::<Line<IgnoredAny, IgnoredAny>>(), line)) {
             Ok((Ok(_), line)) => self.writer.input(Ok(line)),
@@ -222,7 +205,7 @@ impl<K: Clone + Serialize + core::fmt::Debug> supervise::Tape<K> for Recorded {
     }
 
     fn returned(&mut self, returned: &Returned) {
-        if let Some(line) = self.script.returned::<K>(returned).filter(|_| self.writer.is_open()) {
+        if let Some(line) = self.mask.returned::<K>(returned).filter(|_| self.writer.is_open()) {
             self.writer.output(line);
         }
     }
@@ -231,7 +214,7 @@ impl<K: Clone + Serialize + core::fmt::Debug> supervise::Tape<K> for Recorded {
         if !self.writer.is_open() {
             return;
         }
-        self.writer.output(self.script.output(output));
+        self.writer.output(self.mask.output(output));
         if let Output::Event(Event::Closed { .. }) = output {
             self.writer.end(|inputs, outputs| RawJson::encode(&Line::<K, ()>::End { inputs, outputs }));
         }
@@ -265,7 +248,7 @@ pub fn is_supervisor_recording(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
 
-impl<K: Clone + Ord + core::fmt::Debug + Serialize + DeserializeOwned> SupervisorRecording<K> {
+impl<K: Clone + Ord + fmt::Debug + Serialize + DeserializeOwned> SupervisorRecording<K> {
     /// Reads a recording. The memory use is proportional to `bytes`.
     ///
     /// # Errors
@@ -289,6 +272,10 @@ impl<K: Clone + Ord + core::fmt::Debug + Serialize + DeserializeOwned> Superviso
                     Line::Input(at, input) => {
                         read.0 += 1;
                         Line::Input(at, input)
+                    }
+                    Line::Returned(_) => {
+                        read.1 += 1;
+                        Line::Returned(json)
                     }
                     Line::Output(_) => {
                         read.1 += 1;
@@ -316,39 +303,52 @@ impl<K: Clone + Ord + core::fmt::Debug + Serialize + DeserializeOwned> Superviso
     }
 
     /// Creates a supervisor with the same policy and seed, applies the same inputs at the same
-    /// times, polls its outputs at the same points, and compares each of them. The bytes of the
-    /// summary are 0.
+    /// times, and compares what each returns and all outputs, in order. The bytes of the summary
+    /// are 0. Outputs after the last one of an incomplete recording are not compared.
     ///
     /// # Errors
     /// The first [`Difference`].
     pub fn replay(&self) -> Result<Summary, Difference> {
         let mut supervisor = Supervisor::new(self.policy.clone(), self.seed);
-        let script = Script::new(self.redaction);
+        let mask = SupervisorMask::new(self.redaction);
         let mut summary = Summary { complete: self.complete, ..Summary::default() };
         let mut latest = Instant::ZERO;
-        // What the latest input returned, which precedes its outputs.
+        let mut recorded = self.lines.iter().enumerate().filter_map(|(number, line)| match line {
+            Line::Output(output) => Some((number, output)),
+            _ => None,
+        });
+        // What the latest input returned.
         let mut returned = None;
-        for (number, recorded) in self.lines.iter().enumerate() {
+        for (number, line) in self.lines.iter().enumerate() {
             let differ = |recorded: Option<&RawJson>, replayed: Option<Result<RawJson, EncodeError>>| {
                 Difference::check(number, recorded, replayed.and_then(Result::ok).as_ref())
             };
-            match recorded {
+            match line {
                 Line::Input(now, input) => {
                     differ(None, returned.take())?;
                     summary.inputs += 1;
                     latest = latest.max(*now);
-                    returned = script.returned::<K>(&supervisor.apply(*now, input.clone()));
+                    returned = mask.returned::<K>(&supervisor.apply(*now, input.clone()));
+                    // At once, wherever they were polled: a file that never polls holds nothing.
+                    while let Some(output) = supervisor.poll_output() {
+                        let output = mask.output(&output).ok();
+                        match recorded.next() {
+                            Some((number, recorded)) => Difference::check(number, Some(recorded), output.as_ref())?,
+                            None if self.complete => Difference::check(number, None, output.as_ref())?,
+                            None => {}
+                        }
+                    }
                 }
-                Line::Output(recorded) => {
+                Line::Returned(recorded) => {
                     summary.outputs += 1;
-                    let next = returned.take().or_else(|| supervisor.poll_output().map(|next| script.output(&next)));
-                    differ(Some(recorded), next)?;
+                    differ(Some(recorded), returned.take())?;
                 }
-                Line::End { .. } => {
-                    let more = returned.take().or_else(|| supervisor.poll_output().map(|next| script.output(&next)));
-                    differ(None, more)?;
-                }
+                Line::Output(_) => summary.outputs += 1,
+                Line::End { .. } => differ(None, returned.take())?,
             }
+        }
+        if let Some((number, recorded)) = recorded.next() {
+            Difference::check(number, Some(recorded), None)?;
         }
         summary.time = latest.since(Instant::ZERO);
         Ok(summary)

@@ -152,12 +152,12 @@ impl Value for ClientCapabilities {
     }
 }
 
-/// The newest revision can represent every capability.
+/// The only revision with every capability: the next one has no `tasks`.
 impl Value for ServerCapabilities {
     type Form = String;
 
     fn form(&self) -> String {
-        self.write(ProtocolVersion::V2026_07_28).form()
+        self.write(ProtocolVersion::V2025_11_25).form()
     }
 
     fn read(text: String) -> Result<Self, DecodeError> {

@@ -143,19 +143,23 @@ impl Calls {
         Some((call.server, call.deadline.map(|deadline| deadline.since(now)), call.again))
     }
 
-    /// Returns whether a call may run a second time, if this rule allows it.
-    pub(super) fn may_repeat(&self, ticket: Ticket, now: Instant, rule: impl Fn(&CallKind) -> bool) -> bool {
-        let call = self.calls.get(&ticket);
-        call.is_some_and(|call| {
-            !call.again && call.deadline.is_none_or(|deadline| now < deadline) && rule(&call.plan.kind)
-        })
-    }
-
-    /// A call is to run a second time.
-    pub(super) fn repeat(&mut self, ticket: Ticket) {
-        if let Some(call) = self.calls.get_mut(&ticket) {
-            (call.on, call.again) = (None, true);
+    /// A call is to run on another client, if there is time, if this rule allows it, and if it did
+    /// not do so before. A call that `has_run` nowhere may do so any number of times. Returns false
+    /// if it may not.
+    pub(super) fn repeat(
+        &mut self,
+        ticket: Ticket,
+        now: Instant,
+        has_run: bool,
+        rule: impl Fn(&CallKind) -> bool,
+    ) -> bool {
+        let Some(call) = self.calls.get_mut(&ticket) else { return false };
+        let has_time = call.deadline.is_none_or(|deadline| now < deadline);
+        let may = has_time && !(has_run && call.again) && rule(&call.plan.kind);
+        if may {
+            (call.on, call.again) = (None, call.again || has_run);
         }
+        may
     }
 
     /// Forgets a call. Returns its server, if there was one.

@@ -10,7 +10,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt;
 
-/// An input of a [`Supervisor`](super::Supervisor): a call of the method of the same name, with its
+/// An input of a [`Supervisor`](super::Supervisor): a call of one of its methods, with the
 /// arguments.
 #[derive(Clone, PartialEq, Debug)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
@@ -30,8 +30,8 @@ pub enum Input<K> {
     Ready(Generation, #[cfg_attr(feature = "record", serde(with = "crate::record::value"))] ServerCapabilities),
     /// [`ended`](super::Supervisor::ended).
     Ended(Generation, Termination),
-    /// [`disconnected`](super::Supervisor::disconnected).
-    Disconnected(Generation, StreamEnd),
+    /// [`session_lost`](super::Supervisor::session_lost).
+    SessionLost(Generation, StreamEnd),
     /// [`changed`](super::Supervisor::changed).
     Changed(Generation, Change),
     /// [`ping_missed`](super::Supervisor::ping_missed).
@@ -50,8 +50,10 @@ pub enum Input<K> {
     Tick,
 }
 
-/// What the method of an [`Input`] returns.
+/// What a [`Supervisor`](super::Supervisor) returns for an [`Input`].
 #[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+#[must_use]
 pub enum Returned {
     /// Nothing.
     Nothing,
@@ -63,33 +65,38 @@ pub enum Returned {
     Verdict(CallVerdict),
 }
 
-impl From<()> for Returned {
-    fn from((): ()) -> Self {
-        Self::Nothing
+/// The result of a method for an input.
+pub(super) trait Outcome {
+    fn returned(&self) -> Returned;
+}
+
+impl Outcome for () {
+    fn returned(&self) -> Returned {
+        Returned::Nothing
     }
 }
 
-impl From<bool> for Returned {
-    fn from(done: bool) -> Self {
-        Self::Done(done)
+impl Outcome for bool {
+    fn returned(&self) -> Returned {
+        Returned::Done(*self)
     }
 }
 
-impl From<Result<(), KeyInUse>> for Returned {
-    fn from(added: Result<(), KeyInUse>) -> Self {
-        Self::Done(added.is_ok())
+impl Outcome for Result<(), KeyInUse> {
+    fn returned(&self) -> Returned {
+        Returned::Done(self.is_ok())
     }
 }
 
-impl From<Result<Ticket, CallRefusal>> for Returned {
-    fn from(call: Result<Ticket, CallRefusal>) -> Self {
-        Self::Call(call)
+impl Outcome for Result<Ticket, CallRefusal> {
+    fn returned(&self) -> Returned {
+        Returned::Call(self.clone())
     }
 }
 
-impl From<CallVerdict> for Returned {
-    fn from(verdict: CallVerdict) -> Self {
-        Self::Verdict(verdict)
+impl Outcome for CallVerdict {
+    fn returned(&self) -> Returned {
+        Returned::Verdict(*self)
     }
 }
 

@@ -70,6 +70,7 @@ use alloc::sync::Arc;
 use calls::Calls;
 use clients::Clients;
 use core::time::Duration;
+use input::Outcome;
 use server::Server;
 
 /// Keeps the clients of several servers connected, each under a key of the application. See the
@@ -155,19 +156,22 @@ impl<K: Clone + Ord> Supervisor<K> {
         self.tape = Some(tape);
     }
 
-    /// Applies one input. The other methods that change the supervisor are forms of this one.
+    /// Applies one input: calls the method that it is about. A specification that cannot be added
+    /// is dropped.
     pub fn apply(&mut self, now: Instant, input: Input<K>) -> Returned {
         match input {
-            Input::Add(key, spec) => return self.add(now, key, spec).into(),
-            Input::Replace(key, spec) => return self.replace(now, &key, spec).into(),
-            Input::Remove(key) => return self.remove(now, &key).into(),
-            Input::Reconnect(key) => return self.reconnect(now, &key).into(),
-            Input::Call(key, plan) => return self.call(now, &key, plan).into(),
-            Input::Finished(ticket, outcome) => return self.finished(now, ticket, outcome.as_ref().copied()).into(),
+            Input::Add(key, spec) => return self.add(now, key, spec).returned(),
+            Input::Replace(key, spec) => return self.replace(now, &key, spec).returned(),
+            Input::Remove(key) => return self.remove(now, &key).returned(),
+            Input::Reconnect(key) => return self.reconnect(now, &key).returned(),
+            Input::Call(key, plan) => return self.call(now, &key, plan).returned(),
+            Input::Finished(ticket, outcome) => {
+                return self.finished(now, ticket, outcome.as_ref().copied()).returned();
+            }
             Input::Resolved(generation, config) => self.resolved(now, generation, config),
             Input::Ready(generation, capabilities) => self.ready(now, generation, &capabilities),
             Input::Ended(generation, why) => self.ended(now, generation, why),
-            Input::Disconnected(generation, cause) => self.disconnected(now, generation, cause),
+            Input::SessionLost(generation, cause) => self.session_lost(now, generation, cause),
             Input::Changed(generation, change) => self.changed(now, generation, &change),
             Input::PingMissed(generation, in_a_row) => self.ping_missed(now, generation, in_a_row),
             Input::Loaded(generation, list, listing) => self.loaded(now, generation, list, listing),
@@ -241,9 +245,9 @@ impl<K: Clone + Ord> Supervisor<K> {
     /// Reports that a client has lost its session with its stream, over HTTP+SSE
     /// ([`client::Event::ListenerLost`](crate::client::Event::ListenerLost)). Another client takes
     /// the place of this one.
-    pub fn disconnected(&mut self, now: Instant, generation: Generation, cause: StreamEnd) {
-        self.begin(now, || Input::Disconnected(generation, cause.clone()));
-        self.on_disconnected(generation, cause);
+    pub fn session_lost(&mut self, now: Instant, generation: Generation, cause: StreamEnd) {
+        self.begin(now, || Input::SessionLost(generation, cause.clone()));
+        self.on_session_lost(generation, cause);
         self.end(());
     }
 
@@ -379,9 +383,9 @@ impl<K: Clone + Ord> Supervisor<K> {
     }
 
     /// Ends an input, which returns this.
-    fn end<T: Clone + Into<Returned>>(&mut self, returned: T) -> T {
+    fn end<T: Outcome>(&mut self, returned: T) -> T {
         if let Some(tape) = &mut self.tape {
-            tape.returned(&returned.clone().into());
+            tape.returned(&returned.returned());
             if let Some(why) = tape.failed() {
                 self.tape = None;
                 if self.closing != Closing::Done {

@@ -138,7 +138,7 @@ pub enum Cause {
     /// A call could not reach the server.
     Unreachable(CallError),
     /// The client has lost its session, and still exists.
-    Disconnected(StreamEnd),
+    SessionLost(StreamEnd),
     /// The server did not respond to this number of pings in a row.
     Unresponsive {
         /// The number.
@@ -159,7 +159,7 @@ impl fmt::Display for Cause {
             Self::Ended(Termination::Negotiation(why)) => why.fmt(f),
             Self::Ended(Termination::Closed(why)) => why.fmt(f),
             Self::Unreachable(why) => why.fmt(f),
-            Self::Disconnected(why) => why.fmt(f),
+            Self::SessionLost(why) => why.fmt(f),
             Self::Unresponsive { pings } => write!(f, "the server did not respond to {pings} pings"),
             Self::Unresolved(why) => write!(f, "the configuration cannot be resolved: {}", Visible(why)),
             Self::ResolveTimeout => f.write_str("the configuration was not resolved in time"),

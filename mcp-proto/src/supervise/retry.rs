@@ -14,6 +14,8 @@ pub(super) enum Told {
     Lost,
     /// The client could not reach the server: it has no connection any more.
     Unreachable,
+    /// The client had ended before it began the call, and the report of that is on its way.
+    Ended,
 }
 
 impl Told {
@@ -21,11 +23,20 @@ impl Told {
     pub(super) const fn by(error: &CallError) -> Self {
         match error {
             CallError::Closed { why: Closed::Aborted | Closed::Denied(_), .. } => Self::Nothing,
-            // The client has ended, and the report of that is on its way.
-            CallError::Refused(Refusal::Closed | Refusal::Gone) => Self::Unreachable,
+            CallError::Refused(Refusal::Closed | Refusal::Gone) => Self::Ended,
             CallError::Closed { sent: Sent::No, .. } | CallError::Negotiation(_) => Self::Unreachable,
             CallError::Closed { .. } | CallError::NoResponse { .. } | CallError::SessionEnded => Self::Lost,
             _ => Self::Nothing,
+        }
+    }
+
+    /// Returns whether the connection of the server is lost. `is_exclusive` is whether the client
+    /// had only that one.
+    pub(super) const fn ends_connection(self, is_exclusive: bool) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Lost => is_exclusive,
+            Self::Unreachable | Self::Ended => true,
         }
     }
 
@@ -37,6 +48,7 @@ impl Told {
             CallKind::Other => false,
         };
         match (self, kind, retry) {
+            (Self::Ended, _, _) => true,
             (Self::Nothing, _, _) | (_, CallKind::Tool(_), RetryTool::Never) => false,
             (Self::Unreachable, _, _) | (_, CallKind::Tool(_), RetryTool::Always) => true,
             (Self::Lost, _, _) => is_safe(),

@@ -234,5 +234,5 @@ fn longer(wait: Duration, jitter: bool, seed: &mut Seed) -> Duration {
     if !jitter || most == 0 {
         return wait;
     }
-    wait.saturating_add(Duration::from_millis(seed.next_u64() % (most + 1)))
+    wait.saturating_add(Duration::from_millis(seed.next_u64() % most.saturating_add(1)))
 }

@@ -1,10 +1,11 @@
 //! What a [`Supervisor`] does with each input.
 
 use super::clients::Ended;
+use super::retry::Told;
 use super::server::{Attempt, Phase, Server};
 use super::{
-    CallPlan, CallRefusal, CallVerdict, Cause, Closing, ConnectWhen, Event, Generation, KeyInUse, ListKind, Listing,
-    Lists, Output, ServerId, ServerSpec, Supervisor, Ticket, Timer, retry,
+    CallKind, CallPlan, CallRefusal, CallVerdict, Cause, Closing, ConnectWhen, Event, Generation, KeyInUse, ListKind,
+    Listing, Lists, Output, ServerId, ServerSpec, Supervisor, Ticket, Timer,
 };
 use crate::client::{ClientConfig, Termination};
 use crate::error::{CallError, StreamEnd};
@@ -120,10 +121,8 @@ impl<K: Clone + Ord> Supervisor<K> {
     }
 
     pub(super) fn on_changed(&mut self, generation: Generation, change: &Change) {
-        let Some(id) = self.clients.server(generation) else { return };
-        let Some(server) = self.servers.get_mut(&id).filter(|server| server.ready() == Some(generation)) else {
-            return;
-        };
+        let Some(id) = self.served_by(generation) else { return };
+        let Some(server) = self.servers.get_mut(&id) else { return };
         let lists: &[ListKind] = match change {
             Change::Tools => &[ListKind::Tools],
             Change::Prompts => &[ListKind::Prompts],
@@ -134,28 +133,23 @@ impl<K: Clone + Ord> Supervisor<K> {
         self.load(id);
     }
 
-    pub(super) fn on_disconnected(&mut self, generation: Generation, cause: StreamEnd) {
-        let Some(id) = self.clients.server(generation) else { return };
-        if self.servers.get(&id).is_some_and(|server| server.ready() == Some(generation)) {
-            self.retire(id);
-            self.fail(id, Cause::Disconnected(cause));
+    pub(super) fn on_session_lost(&mut self, generation: Generation, cause: StreamEnd) {
+        if let Some(id) = self.served_by(generation) {
+            self.lose(id, Cause::SessionLost(cause));
         }
     }
 
     pub(super) fn on_ping_missed(&mut self, generation: Generation, in_a_row: u32) {
-        let Some(id) = self.clients.server(generation) else { return };
-        let is_ready = self.servers.get(&id).is_some_and(|server| server.ready() == Some(generation));
-        if is_ready && in_a_row >= self.policy.max_missed_pings {
-            self.retire(id);
-            self.fail(id, Cause::Unresponsive { pings: in_a_row });
+        if let Some(id) = self.served_by(generation)
+            && in_a_row >= self.policy.max_missed_pings
+        {
+            self.lose(id, Cause::Unresponsive { pings: in_a_row });
         }
     }
 
     pub(super) fn on_loaded(&mut self, generation: Generation, list: ListKind, listing: Option<Listing>) {
-        let Some(id) = self.clients.server(generation) else { return };
-        let Some(server) = self.servers.get_mut(&id).filter(|server| server.ready() == Some(generation)) else {
-            return;
-        };
+        let Some(id) = self.served_by(generation) else { return };
+        let Some(server) = self.servers.get_mut(&id) else { return };
         let listing = listing.filter(|listing| listing.kind() == list);
         if let Some(list) = server.kept.finish(self.now, list, listing) {
             self.outputs.push_back(Output::Event(Event::Listed { key: server.key.clone(), list }));
@@ -191,16 +185,14 @@ impl<K: Clone + Ord> Supervisor<K> {
         let Some((id, generation)) = self.calls.running(ticket) else { return CallVerdict::Ignore };
         let Some(server) = self.servers.get_mut(&id) else { return CallVerdict::Ignore };
         let is_idle = self.clients.finish(generation, ticket);
-        let told = outcome.err().map_or(retry::Told::Nothing, retry::Told::by);
+        let told = outcome.err().map_or(Told::Nothing, Told::by);
         let tools = server.kept.catalogue.tools.as_deref().unwrap_or_default();
-        let again = self.calls.may_repeat(ticket, self.now, |kind| told.allows(kind, server.spec.retry, tools));
+        let rule = |kind: &CallKind| told.allows(kind, server.spec.retry, tools);
+        let again = self.calls.repeat(ticket, self.now, told != Told::Ended, rule);
         let is_current = server.ready() == Some(generation);
-        let is_over =
-            told == retry::Told::Unreachable || told == retry::Told::Lost && self.clients.is_exclusive(generation);
-        if is_current && is_over {
+        if is_current && told.ends_connection(self.clients.is_exclusive(generation)) {
             let cause = outcome.err().cloned().map_or(Cause::Requested, Cause::Unreachable);
-            self.retire(id);
-            self.fail(id, cause);
+            self.lose(id, cause);
         } else if is_idle {
             self.close_client(generation);
         }
@@ -208,7 +200,6 @@ impl<K: Clone + Ord> Supervisor<K> {
             self.calls.end(ticket);
             return CallVerdict::Final;
         }
-        self.calls.repeat(ticket);
         self.place(ticket, id);
         CallVerdict::Again
     }
@@ -244,6 +235,18 @@ impl<K: Clone + Ord> Supervisor<K> {
                 Timer::Close => self.finish_closing(),
             }
         }
+    }
+
+    /// Returns the server that this client serves now.
+    fn served_by(&self, generation: Generation) -> Option<ServerId> {
+        let id = self.clients.server(generation)?;
+        self.servers.get(&id).is_some_and(|server| server.ready() == Some(generation)).then_some(id)
+    }
+
+    /// The server is not reached through its client any more. Another one takes its place.
+    fn lose(&mut self, id: ServerId, cause: Cause) {
+        self.retire(id);
+        self.fail(id, cause);
     }
 }
 

@@ -6,13 +6,14 @@ use crate::driver::Driver;
 use crate::spawned::Spawned;
 use crate::supervisor::{ClientTask, OnExecutor, Supervising};
 use crate::sync::{Mutex, lock};
-use crate::{Client, SupervisorOptions, serve, tools};
+use crate::{Client, Router, SupervisorOptions, serve, tool, tools};
 use mcp_proto::adapter::{self, ConnectError, Delay, Driving, Events, Launch};
 use mcp_proto::supervise::{CallRefusal, Lists, ServerSpec, SupervisedError, Supervision};
 use mcp_proto::{Call, CallError, ClientConfig};
-use shuttle::future::block_on;
+use shuttle::future::{block_on, yield_now};
 use std::future::pending;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 type Supervisor = adapter::Supervisor<OnPipes>;
@@ -21,6 +22,27 @@ type Supervisor = adapter::Supervisor<OnPipes>;
 struct OnPipes {
     executor: OnExecutor,
     polls: Option<usize>,
+    runs: Runs,
+}
+
+/// How often the servers have run each call of the tool `count`.
+type Runs = Arc<[AtomicUsize; 2]>;
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Which {
+    call: usize,
+}
+
+/// The tool `count` returns 3.
+fn counting(runs: &Runs) -> Router {
+    let runs = Arc::clone(runs);
+    router(&Flag::default()).tool_async(tool("count"), move |_cx, which: Which| {
+        runs[which.call].fetch_add(1, Ordering::SeqCst);
+        async {
+            yield_now().await;
+            Ok(3)
+        }
+    })
 }
 
 impl Launch for OnPipes {
@@ -32,7 +54,7 @@ impl Launch for OnPipes {
 
     fn create(&self, client: &Client, driving: Driving) -> ClientTask {
         let ((their_reader, our_writer), (our_reader, their_writer)) = (pipe(256), pipe(256));
-        let serving = serve(router(&Flag::default()), their_reader, their_writer);
+        let serving = serve(counting(&self.runs), their_reader, their_writer);
         let polls = self.polls.map(any);
         let serving = smol::future::or(async { drop(serving.await) }, async move {
             match polls {
@@ -70,14 +92,15 @@ fn spec() -> ServerSpec {
 
 /// A supervisor of one server `a` that connects again at once. Also returns what waits for the end
 /// of its driver, and of those of its clients.
-fn supervised(polls: Option<usize>) -> (Supervisor, impl FnOnce()) {
+fn supervised(polls: Option<usize>, runs: &Runs) -> (Supervisor, impl FnOnce() + use<>) {
     let mut policy = Supervision::default();
     (policy.waits, policy.max_attempts) = (vec![Duration::ZERO; 100], 100);
     let options = SupervisorOptions::new().policy(policy).clients(|_| config());
     let tasks = Arc::new(Mutex::new(Vec::new()));
     let spawned = Arc::clone(&tasks);
     let executor = OnExecutor::new(Arc::new(move |task| lock(&spawned).push(shuttle::future::spawn(task))));
-    let (supervisor, driver) = Supervisor::begin(options, OnPipes { executor, polls }).expect("a seed");
+    let (supervisor, driver) =
+        Supervisor::begin(options, OnPipes { executor, polls, runs: Arc::clone(runs) }).expect("a seed");
     let driver = shuttle::future::spawn(Supervising::new(driver));
     supervisor.add("a", spec()).expect("a new key");
     let ended = move || {
@@ -99,7 +122,7 @@ fn add(supervisor: &Supervisor, call: Call<tools::CallTool>) -> Result<(), Super
 #[test]
 fn supervised_calls_of_two_threads_share_one_client() {
     check(1000, || {
-        let (supervisor, ended) = supervised(None);
+        let (supervisor, ended) = supervised(None, &Runs::default());
         let theirs = supervisor.clone();
         join(threads(2, move |_| add(&theirs, tools::call("add")).expect("an answer")));
         assert_eq!(supervisor.health("a").expect("a server").counters.attempts, 1);
@@ -112,13 +135,17 @@ fn supervised_calls_of_two_threads_share_one_client() {
 #[test]
 fn end_of_a_supervised_server_ends_or_repeats_each_call_once() {
     check(1000, || {
-        let (supervisor, ended) = supervised(Some(60));
-        let theirs = supervisor.clone();
+        let runs = Runs::default();
+        let (supervisor, ended) = supervised(Some(60), &runs);
+        let (theirs, ran) = (supervisor.clone(), Arc::clone(&runs));
         in_time(|| {
             join(threads(2, move |n| {
-                let call = if n == 0 { tools::call("add") } else { tools::call("add").repeatable() };
-                match add(&theirs, call) {
-                    Ok(()) | Err(SupervisedError::Call(_)) => {}
+                let call = tools::call("count").arguments(&Which { call: n });
+                match add(&theirs, if n == 0 { call } else { call.repeatable() }) {
+                    Ok(()) => assert!(runs[n].load(Ordering::SeqCst) > 0),
+                    Err(SupervisedError::Call(
+                        CallError::Closed { .. } | CallError::Negotiation(_) | CallError::Timeout { .. },
+                    )) => {}
                     Err(SupervisedError::Refused(CallRefusal::Unavailable { .. } | CallRefusal::Timeout { .. })) => {}
                     Err(e) => panic!("{e:?}"),
                 }
@@ -126,6 +153,8 @@ fn end_of_a_supervised_server_ends_or_repeats_each_call_once() {
             block_on(supervisor.close());
             ended();
         });
+        let runs = [&ran[0], &ran[1]].map(|runs| runs.load(Ordering::SeqCst));
+        assert!(runs[0] <= 1 && runs[1] <= 2, "{runs:?}");
     });
 }
 
@@ -133,7 +162,7 @@ fn end_of_a_supervised_server_ends_or_repeats_each_call_once() {
 #[test]
 fn supervised_call_that_meets_a_replacement_has_one_end() {
     check(1000, || {
-        let (supervisor, ended) = supervised(None);
+        let (supervisor, ended) = supervised(None, &Runs::default());
         let theirs = supervisor.clone();
         let threads = threads(3, move |n| {
             if n == 2 {
@@ -159,7 +188,7 @@ fn supervised_call_that_meets_a_replacement_has_one_end() {
 #[test]
 fn dropping_the_last_supervisor_ends_its_driver_at_any_point() {
     check(1000, || {
-        let (supervisor, ended) = supervised(None);
+        let (supervisor, ended) = supervised(None, &Runs::default());
         let theirs = supervisor.clone();
         let threads = threads(2, move |n| match n {
             0 => drop(add(&theirs, tools::call("add"))),

@@ -68,7 +68,7 @@ enum Happening {
     Ready(Generation),
     Ended(Generation),
     /// A client over HTTP loses its session, with its calls, and still exists.
-    Disconnected(Generation),
+    SessionLost(Generation),
     Resolved(Generation),
     Loaded(Generation, ListKind),
     /// The server has run the call.
@@ -236,7 +236,7 @@ impl World {
                 self.supervisor.ready(self.now, generation, &capabilities);
             }
             Happening::Ended(generation) => self.ended(generation),
-            Happening::Disconnected(generation) => self.disconnected(generation),
+            Happening::SessionLost(generation) => self.session_lost(generation),
             Happening::Resolved(generation) => {
                 let config = match self.rng.per_mille(900) {
                     true => Ok(Arc::new(ClientConfig::program(Program::new("resolved")))),
@@ -288,16 +288,16 @@ impl World {
             self.report.deaths += 1;
             let late = self.rng.below(50);
             let only_session = server.is_multiple_of(3) && self.rng.per_mille(500);
-            let what = if only_session { Happening::Disconnected(generation) } else { Happening::Ended(generation) };
+            let what = if only_session { Happening::SessionLost(generation) } else { Happening::Ended(generation) };
             self.after(late, what);
         }
     }
 
     /// The client learns of it before its calls do, and they end in any order.
-    fn disconnected(&mut self, generation: Generation) {
+    fn session_lost(&mut self, generation: Generation) {
         let Some(client) = self.clients.get_mut(&generation).filter(|client| client.is_up) else { return };
         let calls = std::mem::take(&mut client.calls);
-        self.supervisor.disconnected(self.now, generation, StreamEnd::Closed(Closed::Eof));
+        self.supervisor.session_lost(self.now, generation, StreamEnd::Closed(Closed::Eof));
         for ticket in calls {
             let late = self.rng.below(3);
             self.after(late, Happening::Lost(ticket, Sent::Maybe));

@@ -495,7 +495,7 @@ fn lost_session_of_http_sse_is_a_lost_connection() {
     // Without a call that could notice it.
     until(|| !matches!(state(&supervisor), ServerState::Ready { .. }));
     let health = supervisor.health("a").expect("a server");
-    assert!(matches!(health.cause, Some(Cause::Disconnected(_))), "{health:?}");
+    assert!(matches!(health.cause, Some(Cause::SessionLost(_))), "{health:?}");
     let (server, _) = transports::serve(&at.to_string());
     assert!(add().is_ok());
     assert_eq!(supervisor.close().wait(), 0);

@@ -2,11 +2,10 @@
 
 use super::*;
 use crate::client::Termination;
-use crate::error::{CallError, HttpError, NegotiationCause, NegotiationError, Stage, StartFailure, StreamEnd};
+use crate::error::{CallError, NegotiationCause, NegotiationError, Stage, StartFailure, StreamEnd};
 use crate::exchange::Sent;
 use crate::input::Change;
 use crate::model::capabilities::{ListCapability, ServerCapabilities};
-use crate::rpc::Id;
 use crate::supervise::{
     CallKind, CallPlan, CallVerdict, Catalogue, ConnectWhen, Event, Generation, Input, ListKind, Listing, Lists,
     Output, Returned, ServerSpec, Supervision, Supervisor, Ticket, WhenDown,
@@ -26,7 +25,7 @@ fn catalogue(text: &str) -> Catalogue {
 }
 
 fn capabilities() -> ServerCapabilities {
-    let other = Object::new().with("password", SECRET);
+    let other = Object::new().with("password", SECRET).with("tasks", Object::new());
     let mut capabilities = ServerCapabilities { other, ..ServerCapabilities::default() };
     capabilities.tools = Some(ListCapability::default());
     capabilities
@@ -44,13 +43,6 @@ fn exited() -> Closed {
     Closed::Exited(ExitStatus::exited(1).with_stderr(SECRET))
 }
 
-fn http_error() -> Box<HttpError> {
-    let mut error = HttpError::new(500);
-    error.body_head = SECRET.into();
-    error.auth.www_authenticate = vec![SECRET.into()];
-    Box::new(error)
-}
-
 fn rpc_error() -> ErrorObject {
     ErrorObject { data: Some(Object::new().with("x", SECRET).into()), ..ErrorObject::new(-32000, SECRET) }
 }
@@ -66,22 +58,11 @@ fn negotiation() -> NegotiationError {
     }
 }
 
-fn call_errors() -> [CallError; 8] {
-    [
-        CallError::Rpc(rpc_error()),
-        CallError::Closed { sent: Sent::Maybe, why: exited() },
-        CallError::Closed { sent: Sent::No, why: Closed::Denied(SECRET.into()) },
-        CallError::Cancelled { reason: Some(SECRET.into()) },
-        CallError::Http(http_error()),
-        CallError::Negotiation(negotiation()),
-        CallError::NoResponse {
-            id: Id::Text("a".into()),
-            attempts: 1,
-            any_message: true,
-            cause: StreamEnd::Error(rpc_error()),
-        },
-        CallError::SessionEnded,
-    ]
+/// Errors with a secret in each text that they have, and others.
+fn call_errors() -> Vec<CallError> {
+    let mut errors = crate::error::tests::calls(SECRET);
+    errors.extend([CallError::SessionEnded, CallError::TooManyRounds(3)]);
+    errors
 }
 
 fn any_input() -> impl Strategy<Value = Input<String>> {
@@ -101,6 +82,7 @@ fn any_input() -> impl Strategy<Value = Input<String>> {
     let ended = prop_oneof![
         Just(Termination::Requested),
         closed().prop_map(Termination::Closed),
+        proptest::sample::select(crate::error::tests::closed(SECRET).to_vec()).prop_map(Termination::Closed),
         Just(Termination::Negotiation(negotiation())),
     ];
     let change = prop_oneof![
@@ -112,7 +94,7 @@ fn any_input() -> impl Strategy<Value = Input<String>> {
     let kind = prop_oneof![any::<String>().prop_map(CallKind::Tool), Just(CallKind::Read), Just(CallKind::Other)];
     let plan =
         (kind, any::<Option<Duration>>()).prop_map(|(kind, timeout)| CallPlan { timeout, ..CallPlan::new(kind) });
-    let outcome = proptest::sample::select(call_errors().to_vec());
+    let outcome = proptest::sample::select(call_errors());
     let outcome = proptest::option::of(outcome).prop_map(|error| error.map_or(Ok(()), Err));
     prop_oneof![
         (key(), spec()).prop_map(|(key, spec)| Input::Add(key, spec)),
@@ -123,7 +105,7 @@ fn any_input() -> impl Strategy<Value = Input<String>> {
         (generation(), any::<String>()).prop_map(|(of, why)| Input::Resolved(of, Err(why))),
         generation().prop_map(|of| Input::Ready(of, capabilities())),
         (generation(), ended).prop_map(|(of, why)| Input::Ended(of, why)),
-        generation().prop_map(|of| Input::Disconnected(of, StreamEnd::Error(rpc_error()))),
+        generation().prop_map(|of| Input::SessionLost(of, StreamEnd::Error(rpc_error()))),
         (generation(), change).prop_map(|(of, change)| Input::Changed(of, change)),
         (generation(), any::<u32>()).prop_map(|(of, pings)| Input::PingMissed(of, pings)),
         (generation(), listing).prop_map(|(of, (list, listing))| Input::Loaded(of, list, listing)),
@@ -177,7 +159,7 @@ fn few(input: Input<String>) -> Input<String> {
         Input::Resolved(of, config) => Input::Resolved(client(of), config),
         Input::Ready(of, capabilities) => Input::Ready(client(of), capabilities),
         Input::Ended(of, why) => Input::Ended(client(of), why),
-        Input::Disconnected(of, cause) => Input::Disconnected(client(of), cause),
+        Input::SessionLost(of, cause) => Input::SessionLost(client(of), cause),
         Input::Changed(of, change) => Input::Changed(client(of), change),
         Input::PingMissed(of, pings) => Input::PingMissed(client(of), pings),
         Input::Loaded(of, list, listing) => Input::Loaded(client(of), list, listing),
@@ -246,7 +228,8 @@ fn run_of_a_supervisor_is_replayed() {
         assert_eq!(summary.time, Duration::from_millis(1007));
         let text = String::from_utf8(file).unwrap();
         assert!(
-            text.contains(r#"{"Output":{"Verdict":"again"}}"#) && text.contains(r#"["reconnecting","a","#),
+            text.contains(r#"{"Returned":{"Verdict":"again"}}"#)
+                && text.contains("{\"Output\":{\"Event\":\"Reconnecting"),
             "{text}"
         );
         assert_eq!(text.contains(SECRET), redaction == Redaction::Raw, "{text}");
@@ -296,6 +279,20 @@ fn failed_sink_of_a_supervisor_is_reported_once() {
         told.extend(core::iter::from_fn(|| supervisor.poll_output()));
     }
     assert_eq!(told, [Output::Event(Event::RecordingEnded { why: "disk full".into() })]);
+}
+
+/// "Never" is a delay as well.
+#[test]
+fn longest_delays_do_not_overflow() {
+    let mut policy = Supervision { waits: vec![Duration::MAX], ..Supervision::default() };
+    policy.when_down = WhenDown::Probe { first: Duration::MAX, max: Duration::MAX };
+    let mut supervisor = Supervisor::new(policy, SEED);
+    supervisor.add(Instant::ZERO, "a", ServerSpec::new(config())).unwrap();
+    for generation in [1, 2] {
+        supervisor.ended(Instant::ZERO, Generation(generation), Termination::Closed(Closed::Eof));
+        assert!(supervisor.poll_timeout() > Some(Instant::from_millis(u64::MAX / 2)));
+        supervisor.reconnect(Instant::ZERO, &"a");
+    }
 }
 
 /// Whatever a policy says, an input returns.

@@ -48,8 +48,6 @@ fn call_runs_a_second_time_only_where_that_is_safe() {
         (tool("reads"), RetryTool::Never, lost(Sent::No), false),
         (tool("reads"), RetryTool::Never, lost(Sent::Maybe), false),
         (CallKind::Read, RetryTool::Never, lost(Sent::Maybe), true),
-        // The client has ended, which its driver reports next.
-        (tool("plain"), RetryTool::Safe, CallError::Refused(Refusal::Closed), true),
         (tool("plain"), RetryTool::Always, CallError::Refused(Refusal::Full), false),
         (CallKind::Other, RetryTool::Always, lost(Sent::Maybe), false),
         (CallKind::Other, RetryTool::Never, lost(Sent::No), true),
@@ -171,6 +169,27 @@ fn client_over_http_is_closed_when_its_calls_have_ended() {
     assert!(matches!(rig.state(), ServerState::Ready { generation, .. } if generation == new));
 }
 
+// covers: S0-62, R-29
+#[test]
+fn call_that_its_client_never_began_waits_for_the_next_one() {
+    let mut spec = program();
+    spec.retry = RetryTool::Never;
+    let (mut rig, mut client) = Rig::ready(spec);
+    let call = rig.call(tool_plan("x"));
+    for _ in 0..3 {
+        assert_eq!(rig.runs(), [(call, client)]);
+        // The client has ended, which is reported later.
+        assert_eq!(rig.finish(call, Err(&CallError::Refused(Refusal::Closed))), CallVerdict::Again);
+        rig.end(client);
+        client = rig.next_attempt().1;
+        rig.up(client);
+    }
+    assert_eq!(rig.runs(), [(call, client)]);
+    assert_eq!(rig.supervisor.health(&"a").unwrap().counters.retries, 0);
+    // One that may have run does not run again.
+    assert_eq!(rig.finish(call, Err(&lost(Sent::Maybe))), CallVerdict::Final);
+}
+
 // covers: S0-61, S0-62, B-084
 #[cfg(feature = "http")]
 #[test]
@@ -179,19 +198,19 @@ fn client_without_a_session_is_replaced_by_another() {
     let (reads, pays) = (rig.call(CallPlan::new(CallKind::Read)), rig.call(tool_plan("x")));
     assert_eq!(rig.runs(), [(reads, old), (pays, old)]);
     let cause = StreamEnd::Closed(Closed::Eof);
-    rig.supervisor.disconnected(rig.now, old, cause.clone());
-    assert_eq!(rig.supervisor.health(&"a").unwrap().cause, Some(Cause::Disconnected(cause.clone())));
+    rig.supervisor.session_lost(rig.now, old, cause.clone());
+    assert_eq!(rig.supervisor.health(&"a").unwrap().cause, Some(Cause::SessionLost(cause.clone())));
     // Its calls end with the session. It is closed after the last one.
     assert_eq!(rig.finish(reads, Err(&lost(Sent::Maybe))), CallVerdict::Again);
     assert_eq!(rig.closed(), []);
     assert_eq!(rig.finish(pays, Err(&lost(Sent::Maybe))), CallVerdict::Final);
     assert_eq!(rig.closed(), [old]);
     // Nothing more of it matters.
-    rig.supervisor.disconnected(rig.now, old, cause.clone());
+    rig.supervisor.session_lost(rig.now, old, cause.clone());
     rig.end(old);
     let (wait, new) = rig.next_attempt();
     assert_eq!(wait, ms(500));
-    rig.supervisor.disconnected(rig.now, old, cause);
+    rig.supervisor.session_lost(rig.now, old, cause);
     rig.up(new);
     assert_eq!(rig.runs(), [(reads, new)]);
 }

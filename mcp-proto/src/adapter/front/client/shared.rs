@@ -9,7 +9,7 @@ use crate::adapter::client_options::{
     ClientCallbacks, ClientEventCallback, ClientOptions, NoticeCallback, Observed, Observer,
 };
 use crate::adapter::os::{Clock, seed};
-use crate::adapter::sync::{Mutex, MutexGuard, lock};
+use crate::adapter::sync::{Mutex, MutexGuard, guarded, lock};
 use crate::adapter::tls::TlsConnector;
 use crate::adapter::watch::Watchers;
 use crate::client::{ClientConfig, Event, Termination};
@@ -154,9 +154,12 @@ impl ClientShared {
         let driver = state.attention.check(due, (tasks && has_task) || ends);
         let later = take(&mut state.later);
         drop(state);
-        // It learns of the end of a connection before the calls that ended with it.
+        // First, so that it usually learns of the end of a connection before the calls that ended
+        // with it are woken. They are woken whatever it does.
         if let Some(observer) = &self.observer {
-            later.observed.into_iter().for_each(observer);
+            for observed in later.observed {
+                let _ = guarded(|| observer(observed));
+            }
         }
         for task in later.tasks {
             match task {

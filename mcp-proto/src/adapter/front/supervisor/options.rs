@@ -100,7 +100,7 @@ impl SupervisorOptions {
         self
     }
 
-    /// Creates what decides.
+    /// Creates the supervisor of the core, recorded if there is a recorder.
     pub(super) fn create(&mut self, seed: [u8; 32]) -> Decisions<String> {
         let policy = core::mem::take(&mut self.policy);
         #[cfg(feature = "record")]

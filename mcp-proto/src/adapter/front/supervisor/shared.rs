@@ -251,7 +251,7 @@ impl<L: Launch> Shared<L> {
             Observed::Ready(capabilities) => state.core.ready(now, generation, &capabilities),
             Observed::Changed(change) => state.core.changed(now, generation, &change),
             Observed::PingMissed { in_a_row } => state.core.ping_missed(now, generation, in_a_row),
-            Observed::Disconnected(cause) => state.core.disconnected(now, generation, cause),
+            Observed::SessionLost(cause) => state.core.session_lost(now, generation, cause),
             Observed::Terminated(why) => {
                 state.core.ended(now, generation, why);
                 let ended = state.clients.remove(&generation);
