@@ -8,7 +8,8 @@ use mcp_proto::exchange::Program;
 use mcp_proto::input::Authorization;
 use mcp_proto::record::{Recorder, Redaction, Summary, read};
 use mcp_proto::rpc::Object;
-use mcp_proto::{Call, CallError, Cx, ElicitResult, Headers, Router, tool, tools};
+use mcp_proto::supervise::{ServerSpec, Supervision, Supervisor};
+use mcp_proto::{Call, CallError, ClientConfig, Cx, ElicitResult, Headers, Instant, Router, tool, tools};
 use mcp_tests::adapters::{Adapter, AnyTarget};
 use mcp_tests::certificates::{Authority, Leaf};
 use mcp_tests::stub::{EVENTS, SESSION, Step, Stub, good_legacy, say, whole};
@@ -230,13 +231,27 @@ fn program_replays_a_file_and_prints_the_first_difference() {
     let at = text.lines().position(|line| line.contains("\\\"to\\\":3")).expect("a call") + 1;
     fs::write(&file.0, text.replacen("\\\"to\\\":3", "\\\"to\\\":4", 1)).expect("written");
     let (done, said) = file.replay();
-    assert!(!done && said.contains("the client acts differently") && said.contains("recorded: "), "{said}");
+    assert!(!done && said.contains("the replay acts differently") && said.contains("recorded: "), "{said}");
     let line: usize = said.trim_start_matches("line ").split(':').next().and_then(|n| n.parse().ok()).expect("a line");
     assert!((at..at + 4).contains(&line), "{at}: {said}");
 
     fs::write(&file.0, &text[..text.len() / 2]).expect("written");
     let (done, said) = file.replay();
     assert!(!done && said.contains("is truncated"), "{said}");
+}
+
+// covers: S0-61
+#[test]
+fn program_replays_a_supervisor() {
+    let file = Scratch::new("supervisor");
+    let recorder = Recorder::to(Redaction::Redacted, File::create(&file.0).expect("a file"));
+    let mut supervisor: Supervisor<String> = recorder.supervisor(Supervision::default(), [7; 32]);
+    let spec = ServerSpec::new(ClientConfig::program(Program::new("server")));
+    supervisor.add(Instant::ZERO, "a".into(), spec).expect("a new key");
+    while supervisor.poll_output().is_some() {}
+    let (done, said) = file.replay();
+    assert!(done && said.contains("1 inputs, 2 outputs, the same again"), "{said}");
+    assert!(said.contains("stops before the end of the run"), "{said}");
 }
 
 /// A disk that is full after this number of bytes.
