@@ -37,6 +37,7 @@ pub mod trace;
 pub mod validate;
 
 use std::fmt::Display;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Returns the exit code of a program whose run has passed, has failed, or could not be made.
@@ -50,6 +51,22 @@ pub fn exit_code(program: &str, run: Result<bool, impl Display>) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Returns the path of an example, as a test finds it. `cargo test` builds examples with the tests,
+/// but not where `--test` names one of them. A cargo that a test starts would compile them with
+/// other features and other variables, and the next build everything again.
+///
+/// # Panics
+///
+/// Panics if the example is not built.
+#[must_use]
+pub fn example(name: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("a test knows its path");
+    let profile = test.parent().and_then(Path::parent).expect("a test is in `deps` of its profile");
+    let path = profile.join("examples").join(name).with_extension(std::env::consts::EXE_EXTENSION);
+    assert!(path.is_file(), "{name} is not built: run `cargo build -p mcp-tests --examples`");
+    path
 }
 
 /// Writes tests as a table: the name of each, and its check.

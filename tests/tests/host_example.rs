@@ -2,7 +2,6 @@
 //! The examples `host` and `host_smol`: a host of tools over the servers of a configuration file.
 
 use std::io::Write;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
@@ -10,12 +9,9 @@ use std::{env, fs};
 fn run(example: &str, config: &str, input: &str) -> (String, String) {
     let file = env::temp_dir().join(format!("mcp-{example}-{}.json", std::process::id()));
     fs::write(&file, config).expect("written");
-    // The folder of this program is `deps` of the profile, beside that of the examples.
-    let here = env::current_exe().expect("a path");
-    let path = here.parent().and_then(Path::parent).expect("a folder").join("examples").join(example);
-    let mut command = Command::new(path);
+    let mut command = Command::new(mcp_tests::example(example));
     let piped = command.arg(&file).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = piped.spawn().expect("the example is built with the tests");
+    let mut child = piped.spawn().expect("the example runs");
     child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("written");
     let output = child.wait_with_output().expect("its end");
     fs::remove_file(&file).expect("removed");

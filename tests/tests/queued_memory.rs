@@ -19,6 +19,9 @@ static HEAP: Counted = COUNTED;
 const NOW: Instant = Instant::ZERO;
 const X: ExchangeId = ExchangeId(1);
 
+/// The number of notifications: five times as many of 4 MiB as fit into the limit.
+const TOLD: usize = 16;
+
 fn item(text: String) -> Inbound {
     parse_batch_or_message(Bytes::from(text), &Limits::default().frame).into()
 }
@@ -28,10 +31,10 @@ fn notification(params: usize, junk: usize) -> Inbound {
     item(format!(r#"{{"jsonrpc":"2.0","method":"n","params":{{"x":"{params}"}},"junk":"{junk}"}}"#))
 }
 
-/// Returns the memory of 208 notifications, and the number of lost ones.
+/// Returns the memory of [`TOLD`] notifications, and the number of lost ones.
 fn held(mut tell: impl FnMut(Inbound), lost: impl FnOnce() -> u64, params: usize, junk: usize) -> (usize, u64) {
     let before = used();
-    for _ in 0..208 {
+    for _ in 0..TOLD {
         tell(notification(params, junk));
     }
     (used() - before, lost())
@@ -92,10 +95,10 @@ fn queued_notifications_hold_no_more_than_their_limit() {
     for (engine, held) in [("server", server as fn(usize, usize) -> (usize, u64)), ("client", client)] {
         let (bytes, lost) = held(4 << 20, 0);
         assert!((BOUND / 2..BOUND + (64 << 10)).contains(&bytes), "{engine} holds {bytes} bytes");
-        assert_eq!(lost, 208 - 3, "{engine}: three of 4 MiB and some fit into 16 MiB");
+        assert_eq!(lost, TOLD as u64 - 3, "{engine}: three of 4 MiB and some fit into 16 MiB");
         // The params of a dropped message are dropped as well.
         let (bytes, lost) = held(100, 1 << 20);
-        assert!(bytes < 208 * 1024, "{engine} holds {bytes} bytes");
+        assert!(bytes < TOLD * 1024, "{engine} holds {bytes} bytes");
         assert_eq!(lost, 0, "{engine}");
     }
 }

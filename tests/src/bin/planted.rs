@@ -7,8 +7,7 @@
 //!   `tests/planted/PROVED` then names this commit.
 //! * `planted NAME...`: those faults.
 //! * `planted --gate`: faults whose patched file, test file or own file has changed since the
-//!   commit of `PROVED`, and a twelfth of the others, which the hash of the tree of HEAD selects;
-//!   at most 30 in all.
+//!   commit of `PROVED`, then others, 12 in all, which the hash of the tree of HEAD selects.
 //! * `planted --share K/N`: part K of N, counted from 1.
 
 use std::collections::BTreeSet;

@@ -2,11 +2,8 @@
 
 use super::Fault;
 
-/// Maximum number of faults that the gate plants.
-pub const MOST: usize = 30;
-
-/// The gate plants one in this many of the faults without a change.
-const ONE_IN: usize = 12;
+/// Maximum number of faults that the gate plants. Each compiles a crate, which takes ten seconds.
+pub const MOST: usize = 12;
 
 /// The faults of the gate, and those that it omits because of [`MOST`].
 #[derive(Clone, Debug, PartialEq)]
@@ -17,9 +14,8 @@ pub struct Choice<'a> {
     pub left_out: Vec<&'a Fault>,
 }
 
-/// Returns the faults of the gate: those with a changed file since all of them were caught, and a
-/// twelfth of the others, at most [`MOST`] in all. If there are more, changed ones come first, and
-/// the hash of the tree selects among them. A fault whose test is compiled
+/// Returns the faults of the gate, [`MOST`] in all: those with a changed file since all of them were
+/// caught, then others. The hash of the tree selects among each. A fault whose test is compiled
 /// [apart](Fault::is_apart), which takes minutes, is only planted after a change.
 pub fn gate<'a>(faults: &'a [Fault], is_changed: impl Fn(&Fault) -> bool, tree: &str) -> Choice<'a> {
     let (mut changed, mut others): (Vec<&Fault>, Vec<&Fault>) = faults.iter().partition(|fault| is_changed(fault));
@@ -28,8 +24,8 @@ pub fn gate<'a>(faults: &'a [Fault], is_changed: impl Fn(&Fault) -> bool, tree: 
     }
     let left_out = changed.split_off(changed.len().min(MOST));
     others.retain(|fault| !fault.is_apart());
-    let twelfth = others.len().div_ceil(ONE_IN).min(MOST - changed.len());
-    changed.extend(others.drain(..twelfth));
+    let slots = MOST - changed.len();
+    changed.extend(others.into_iter().take(slots));
     Choice { planted: changed, left_out }
 }
 
@@ -71,10 +67,10 @@ mod tests {
     }
 
     #[test]
-    fn without_changes_a_twelfth_is_chosen_by_the_tree() {
+    fn without_changes_some_are_chosen_by_the_tree() {
         let all = faults(120);
         let first = gate(&all, |_| false, "tree 1");
-        assert_eq!((first.planted.len(), first.left_out.len()), (10, 0));
+        assert_eq!((first.planted.len(), first.left_out.len()), (MOST, 0));
         assert_eq!(first, gate(&all, |_| false, "tree 1"));
         assert_ne!(names(&first.planted), names(&gate(&all, |_| false, "tree 2").planted));
         // Every fault is planted for some tree.
@@ -85,20 +81,20 @@ mod tests {
     }
 
     #[test]
-    fn changed_faults_come_before_those_of_the_twelfth() {
-        let all = faults(240);
+    fn changed_faults_come_before_the_others() {
+        let all = faults(70);
         let changed = |fault: &Fault| fault.name.ends_with('7');
         let choice = gate(&all, changed, "tree");
         assert!(all.iter().filter(|fault| changed(fault)).all(|fault| choice.planted.contains(&fault)));
-        // 24 have changed. A twelfth of the 216 others is 18, and 6 slots are left.
-        assert_eq!((choice.planted.len(), choice.left_out.len()), (30, 0));
+        // 7 have changed, and 5 slots are left.
+        assert_eq!((choice.planted.len(), choice.left_out.len()), (MOST, 0));
     }
 
     #[test]
     fn too_many_changed_faults_are_chosen_by_the_tree() {
         let all = faults(100);
         let choice = gate(&all, |_| true, "tree 1");
-        assert_eq!((choice.planted.len(), choice.left_out.len()), (MOST, 70));
+        assert_eq!((choice.planted.len(), choice.left_out.len()), (MOST, 100 - MOST));
         assert_eq!(names(&[choice.planted.clone(), choice.left_out].concat()).len(), 100);
         assert_ne!(names(&choice.planted), names(&gate(&all, |_| true, "tree 2").planted));
     }
