@@ -3,6 +3,7 @@
 use super::mask::Mask;
 use super::read::{Lines, ReadError, ReadProblem};
 use super::replay::{Difference, Summary};
+use super::value::EVERY_CAPABILITY;
 use super::writer::{Sink, Writer};
 use super::{Redaction, bare};
 use crate::client::{ClientConfig, Target};
@@ -15,7 +16,6 @@ use crate::supervise::{
     ServerSpec, Supervision, Supervisor, Ticket,
 };
 use crate::time::Instant;
-use crate::version::ProtocolVersion;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -131,7 +131,7 @@ impl SupervisorMask {
             }
             Input::Resolved(generation, Err(why)) => Input::Resolved(generation, Err(self.0.text(&why))),
             Input::Ready(generation, capabilities) => {
-                let masked = self.0.object(&capabilities.write(ProtocolVersion::V2026_07_28));
+                let masked = self.0.object(&capabilities.write(EVERY_CAPABILITY));
                 Input::Ready(generation, ServerCapabilities::read(masked))
             }
             Input::Ended(generation, why) => Input::Ended(generation, bare::termination(&why)),

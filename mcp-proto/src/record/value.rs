@@ -153,11 +153,13 @@ impl Value for ClientCapabilities {
 }
 
 /// The only revision with every capability: the next one has no `tasks`.
+pub(super) const EVERY_CAPABILITY: ProtocolVersion = ProtocolVersion::V2025_11_25;
+
 impl Value for ServerCapabilities {
     type Form = String;
 
     fn form(&self) -> String {
-        self.write(ProtocolVersion::V2025_11_25).form()
+        self.write(EVERY_CAPABILITY).form()
     }
 
     fn read(text: String) -> Result<Self, DecodeError> {

@@ -312,7 +312,7 @@ impl<K: Clone + Ord> Supervisor<K> {
     /// Fires the timers that are due. Does nothing if none is.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.begin(now, || Input::Tick);
-        self.on_handle_timeout();
+        self.on_timeout();
         self.end(());
     }
 

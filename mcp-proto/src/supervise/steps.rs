@@ -226,7 +226,7 @@ impl<K: Clone + Ord> Supervisor<K> {
         self.close_if_done();
     }
 
-    pub(super) fn on_handle_timeout(&mut self) {
+    pub(super) fn on_timeout(&mut self) {
         while let Some(timer) = self.timers.pop_due(self.now) {
             match timer {
                 Timer::Server(id) => self.on_server_timer(id),

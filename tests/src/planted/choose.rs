@@ -14,9 +14,9 @@ pub struct Choice<'a> {
     pub left_out: Vec<&'a Fault>,
 }
 
-/// Returns the faults of the gate, [`MOST`] in all: those with a changed file since all of them were
-/// caught, then others. The hash of the tree selects among each. A fault whose test is compiled
-/// [apart](Fault::is_apart), which takes minutes, is only planted after a change.
+/// Returns the faults of the gate, [`MOST`] in all: those with a changed file since all of them
+/// were caught, then others. The hash of the tree selects among each. A fault whose test is
+/// compiled [apart](Fault::is_apart), which takes minutes, is only planted after a change.
 pub fn gate<'a>(faults: &'a [Fault], is_changed: impl Fn(&Fault) -> bool, tree: &str) -> Choice<'a> {
     let (mut changed, mut others): (Vec<&Fault>, Vec<&Fault>) = faults.iter().partition(|fault| is_changed(fault));
     for part in [&mut changed, &mut others] {

@@ -233,6 +233,7 @@ fn run_of_a_supervisor_is_replayed() {
             "{text}"
         );
         assert_eq!(text.contains(SECRET), redaction == Redaction::Raw, "{text}");
+        assert!(text.contains("tasks"), "no revision but one has this capability: {text}");
         // The delay of the attempt to connect again is longer by a random part.
         let other = text.replacen("\"seed\":[7,", "\"seed\":[8,", 1);
         let replayed = SupervisorRecording::<String>::read(other.as_bytes()).unwrap().replay();
