@@ -142,7 +142,7 @@ fn counts(catalogue: &Catalogue) -> String {
         ("templates", catalogue.resource_templates.as_ref().map(|list| list.len())),
         ("prompts", catalogue.prompts.as_ref().map(|list| list.len())),
     ];
-    let counts: Vec<_> = counts.iter().filter_map(|(name, count)| Some(format!("{} {name}", (*count)?))).collect();
+    let counts: Vec<_> = counts.iter().filter_map(|(name, count)| Some(format!("{name}: {}", (*count)?))).collect();
     if counts.is_empty() { "none declared".to_owned() } else { counts.join(", ") }
 }
 

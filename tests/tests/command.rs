@@ -235,7 +235,7 @@ fn doctor_tries_each_revision_and_transport() {
     let served = Served::new();
     let found = run_with(&["doctor", &served.url], "");
     let lines =
-        ["ok    connect", "28 tools, 3 resources", "ok    Streamable HTTP", "no    HTTP+SSE", "ok    2024-11-05"];
+        ["ok    connect", "tools: 28, resources: 3", "ok    Streamable HTTP", "no    HTTP+SSE", "ok    2024-11-05"];
     found.is(0, &lines, &[]);
     run("doctor -- /no/such/program").is(3, &["FAIL  connect", "is the command installed, and in PATH?"], &[]);
     let talks = "echo this goes to standard error >&2; exit 7";
