@@ -1,6 +1,7 @@
 #![forbid(unsafe_code)]
 //! Tests the program that plants faults on a crate of a few lines: each verdict once.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{fs, str};
 
@@ -85,4 +86,25 @@ fn kept_faults_apply_to_the_tree() {
     let broken: Vec<_> =
         faults.iter().filter_map(|fault| Some((&fault.name, fault.apply(&sources::root()).err()?))).collect();
     assert!(broken.is_empty(), "{broken:#?}");
+}
+
+/// A fault whose test has another name now proves nothing, and is found only when it is planted.
+#[test]
+fn kept_faults_name_existing_tests() {
+    let folders = ["mcp-proto", "mcp-smol", "mcp-blocking", "tests"];
+    let sources = folders.map(|folder| sources::files(&sources::root(), folder, ".rs"));
+    let texts = sources.iter().flatten().flat_map(|(_, text)| text.split("fn ").skip(1));
+    let functions: BTreeSet<&str> =
+        texts.map(|rest| rest.split(|c: char| c != '_' && !c.is_ascii_alphanumeric()).next().unwrap_or("")).collect();
+    let faults = Fault::read_all(&sources::root().join("tests/planted")).unwrap();
+    let missing: Vec<_> = faults
+        .iter()
+        .filter(|fault| {
+            let name = fault.filter().rsplit("::").next().unwrap_or("");
+            // A binary of one test needs no name.
+            !fault.filter().is_empty() && (name.is_empty() || !functions.contains(name))
+        })
+        .map(|fault| &fault.name)
+        .collect();
+    assert!(missing.is_empty(), "{missing:#?}");
 }
