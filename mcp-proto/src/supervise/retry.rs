@@ -19,10 +19,13 @@ pub(super) enum Told {
 }
 
 impl Told {
-    /// Returns what an error tells.
-    pub(super) const fn by(error: &CallError) -> Self {
+    /// Returns what an error tells. `is_closed` is whether the supervisor has closed the client,
+    /// which ends all its calls, or whether it has ended.
+    pub(super) const fn by(error: &CallError, is_closed: bool) -> Self {
         match error {
-            CallError::Closed { why: Closed::Aborted | Closed::Denied(_), .. } => Self::Nothing,
+            CallError::Closed { why: Closed::Denied(_), .. } => Self::Nothing,
+            // Otherwise the application has closed the client by itself.
+            CallError::Closed { why: Closed::Aborted, .. } if !is_closed => Self::Nothing,
             CallError::Refused(Refusal::Closed | Refusal::Gone) => Self::Ended,
             CallError::Closed { sent: Sent::No, .. } | CallError::Negotiation(_) => Self::Unreachable,
             CallError::Closed { .. } | CallError::NoResponse { .. } | CallError::SessionEnded => Self::Lost,

@@ -185,7 +185,8 @@ impl<K: Clone + Ord> Supervisor<K> {
         let Some((id, generation)) = self.calls.running(ticket) else { return CallVerdict::Ignore };
         let Some(server) = self.servers.get_mut(&id) else { return CallVerdict::Ignore };
         let is_idle = self.clients.finish(generation, ticket);
-        let told = outcome.err().map_or(Told::Nothing, Told::by);
+        let is_closed = self.clients.is_closed(generation);
+        let told = outcome.err().map_or(Told::Nothing, |error| Told::by(error, is_closed));
         let tools = server.kept.catalogue.tools.as_deref().unwrap_or_default();
         let rule = |kind: &CallKind| told.allows(kind, server.spec.retry, tools);
         let again = self.calls.repeat(ticket, self.now, told != Told::Ended, rule);

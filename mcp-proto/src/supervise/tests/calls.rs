@@ -190,6 +190,27 @@ fn call_that_its_client_never_began_waits_for_the_next_one() {
     assert_eq!(rig.finish(call, Err(&lost(Sent::Maybe))), CallVerdict::Final);
 }
 
+// covers: S0-62, R-29
+#[test]
+fn calls_of_a_client_that_is_closed_were_lost() {
+    let aborted = |sent| CallError::Closed { sent, why: Closed::Aborted };
+    let (mut rig, client) = with_tools(program());
+    let calls = ["reads", "reads", "plain", "plain", "reads"].map(|name| rig.call(tool_plan(name)));
+    let [unwritten, reads, unsent, pays, late] = calls;
+    rig.take();
+    // The program takes no more bytes. Its client is closed, which ends its other calls.
+    assert_eq!(rig.finish(unwritten, Err(&lost(Sent::No))), CallVerdict::Again);
+    assert_eq!(rig.closed(), [client]);
+    assert_eq!(rig.finish(reads, Err(&aborted(Sent::Maybe))), CallVerdict::Again);
+    assert_eq!(rig.finish(unsent, Err(&aborted(Sent::No))), CallVerdict::Again);
+    assert_eq!(rig.finish(pays, Err(&aborted(Sent::Maybe))), CallVerdict::Final);
+    rig.end(client);
+    assert_eq!(rig.finish(late, Err(&aborted(Sent::Maybe))), CallVerdict::Again);
+    let (_, next) = rig.next_attempt();
+    rig.up(next);
+    assert_eq!(rig.runs(), [unwritten, reads, unsent, late].map(|call| (call, next)));
+}
+
 // covers: S0-61, S0-62, B-084
 #[cfg(feature = "http")]
 #[test]
