@@ -75,7 +75,19 @@ enum Happening {
     Answered(Ticket, Generation),
     /// A call on a client that has ended.
     Lost(Ticket, Sent),
+    /// A call on a client that the supervisor has closed.
+    Aborted(Ticket, Sent),
     Changed(u32),
+}
+
+/// What the world knows of a call.
+#[derive(Debug)]
+struct Called {
+    /// It changes nothing, so it may run again.
+    is_read: bool,
+    /// The end of its time.
+    until: Instant,
+    runs: u32,
 }
 
 /// What the world knows of a server.
@@ -107,8 +119,8 @@ struct World {
     supervisor: Supervisor<u32>,
     fakes: Vec<Fake>,
     clients: BTreeMap<Generation, Client>,
-    /// The calls that have not ended, and whether they have run.
-    calls: BTreeMap<Ticket, u32>,
+    /// The calls that have not ended.
+    calls: BTreeMap<Ticket, Called>,
     queue: BTreeMap<(Instant, u64), Happening>,
     queued: u64,
     report: FleetReport,
@@ -262,6 +274,9 @@ impl World {
             Happening::Lost(ticket, sent) => {
                 self.finished(ticket, Err(&CallError::Closed { sent, why: Closed::Reset }))?;
             }
+            Happening::Aborted(ticket, sent) => {
+                self.finished(ticket, Err(&CallError::Closed { sent, why: Closed::Aborted }))?;
+            }
             Happening::Changed(server) => {
                 self.fakes[server as usize].version += 1;
                 let client = self.fakes[server as usize].client;
@@ -313,7 +328,8 @@ impl World {
         }
         for ticket in client.calls {
             let (late, sent) = (self.rng.below(3), self.rng.of(&[Sent::No, Sent::Maybe, Sent::Maybe]));
-            self.after(late, Happening::Lost(ticket, sent));
+            let lost = if client.is_closing { Happening::Aborted } else { Happening::Lost };
+            self.after(late, lost(ticket, sent));
         }
         let why = if client.is_closing { Termination::Requested } else { Termination::Closed(Closed::Eof) };
         self.supervisor.ended(self.now, generation, why);
@@ -349,9 +365,11 @@ impl World {
                     _ => CallKind::Tool("tool".into()),
                 };
                 self.report.calls += 1;
-                match self.supervisor.call(self.now, &server, CallPlan::new(kind)) {
+                let (plan, is_read) = (CallPlan::new(kind.clone()), kind == CallKind::Read);
+                let until = self.now + plan.timeout.expect("a default");
+                match self.supervisor.call(self.now, &server, plan) {
                     Ok(ticket) => {
-                        self.calls.insert(ticket, 0);
+                        self.calls.insert(ticket, Called { is_read, until, runs: 0 });
                     }
                     Err(_) => self.report.refused += 1,
                 }
@@ -362,6 +380,10 @@ impl World {
     fn finished(&mut self, ticket: Ticket, outcome: Result<(), &CallError>) -> Result<(), String> {
         let verdict = self.supervisor.finished(self.now, ticket, outcome);
         let is_open = self.calls.contains_key(&ticket);
+        let may_repeat = |call: &Called| call.is_read && call.runs == 1 && self.now < call.until;
+        if verdict == CallVerdict::Final && outcome.is_err() && self.calls.get(&ticket).is_some_and(may_repeat) {
+            return Err(format!("{ticket:?} changes nothing, was lost once, and does not run again"));
+        }
         match verdict {
             CallVerdict::Ignore if is_open => return Err(format!("{ticket:?} is open, and its end is ignored")),
             CallVerdict::Ignore => {}
@@ -419,10 +441,10 @@ impl World {
                 self.after(late, Happening::Loaded(generation, list));
             }
             Output::Run { ticket, generation, .. } => {
-                let runs = self.calls.get_mut(&ticket).ok_or_else(|| format!("{ticket:?} runs after its end"))?;
-                *runs += 1;
-                if *runs > 2 {
-                    return Err(format!("{ticket:?} runs {runs} times"));
+                let call = self.calls.get_mut(&ticket).ok_or_else(|| format!("{ticket:?} runs after its end"))?;
+                call.runs += 1;
+                if call.runs > 2 {
+                    return Err(format!("{ticket:?} runs {} times", call.runs));
                 }
                 match self.clients.get_mut(&generation).filter(|client| client.is_up) {
                     Some(client) => {
@@ -488,8 +510,8 @@ impl World {
 
     /// Checks that nothing is missing.
     fn check_rest(&self) -> Result<(), String> {
-        if let Some((ticket, runs)) = self.calls.first_key_value() {
-            return Err(format!("{} calls have not ended: {ticket:?} after {runs} runs", self.calls.len()));
+        if let Some((ticket, call)) = self.calls.first_key_value() {
+            return Err(format!("{} calls have not ended: {ticket:?} after {} runs", self.calls.len(), call.runs));
         }
         for server in 0..self.fleet.servers {
             let health = self.supervisor.health(&server).ok_or("a server is missing")?;
