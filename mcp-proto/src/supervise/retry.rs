@@ -24,7 +24,7 @@ impl Told {
     pub(super) const fn by(error: &CallError, is_closed: bool) -> Self {
         match error {
             CallError::Closed { why: Closed::Denied(_), .. } => Self::Nothing,
-            // Otherwise the application has closed the client by itself.
+            // The application has closed the client itself.
             CallError::Closed { why: Closed::Aborted, .. } if !is_closed => Self::Nothing,
             CallError::Refused(Refusal::Closed | Refusal::Gone) => Self::Ended,
             CallError::Closed { sent: Sent::No, .. } | CallError::Negotiation(_) => Self::Unreachable,
