@@ -347,9 +347,13 @@ impl HttpLink {
         }
     }
 
-    /// Stops the attempts to open the stream, temporarily if the application watches changes.
+    /// Stops the attempts to open the stream, temporarily if the application watches changes. The
+    /// session has ended: the endpoint of the next stream continues none.
     fn give_up_stream(&mut self, env: &mut Env, exchange: ExchangeId) -> Option<Duration> {
         let again = !env.watch.is_empty();
+        if let Some(sse) = &mut self.sse {
+            sse.session = None;
+        }
         let wait = self.exchanges.get_mut(exchange).map(|http| http.stream.backoff.give_up()).filter(|_| again);
         match wait {
             Some(wait) => self.schedule_retry(env, exchange, wait),
