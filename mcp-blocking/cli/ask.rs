@@ -1,7 +1,7 @@
 //! Questions on the terminal. They are written to standard error, so that standard output has only
 //! results.
 
-use crate::output::{one_line, printable};
+use crate::output::{note, one_line, printable};
 use crate::session::INTERRUPTED;
 use mcp_blocking::mcp_proto::config_file::{InputKind, InputPrompt};
 use mcp_blocking::{ElicitResult, Field, FieldKind, Form, Object, RawJson, UrlRequest};
@@ -17,10 +17,14 @@ pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal()
 }
 
+fn prompt(question: &str) {
+    let mut err = io::stderr().lock();
+    let _ = write!(err, "{question}").and_then(|()| err.flush());
+}
+
 /// Asks for one line. `None` at the end of the input.
 fn line(question: &str) -> Option<String> {
-    eprint!("{question}");
-    io::stderr().flush().ok()?;
+    prompt(question);
     let mut answer = String::new();
     match io::stdin().lock().read_line(&mut answer) {
         Ok(1..) => Some(answer.trim_end_matches(['\n', '\r']).to_owned()),
@@ -39,8 +43,7 @@ pub(crate) fn takes_interrupts() -> bool {
 /// Asks for one line, which the terminal does not show. `None` without a terminal of this process,
 /// and at the end of the input.
 fn secret(question: &str) -> Option<String> {
-    eprint!("{question}");
-    io::stderr().flush().ok()?;
+    prompt(question);
     READS_PASSWORD.store(true, Ordering::SeqCst);
     let read = rpassword::read_password();
     READS_PASSWORD.store(false, Ordering::SeqCst);
@@ -78,12 +81,12 @@ pub(crate) fn input(prompt: &InputPrompt) -> Option<String> {
 pub(crate) fn form(form: &Form) -> ElicitResult {
     let _terminal = TERMINAL.lock().unwrap_or_else(PoisonError::into_inner);
     let Ok(fields) = form.fields() else { return ElicitResult::Cancel };
-    eprintln!("\nThe server asks: {}", printable(&form.message));
+    note(format_args!("\nThe server asks: {}", printable(&form.message)));
     if !can_ask() {
-        eprintln!("Standard input is no terminal: the question is dismissed.");
+        note("Standard input is no terminal: the question is dismissed.");
         return ElicitResult::Cancel;
     }
-    eprintln!("(! declines, an empty line takes the default, the end of the input dismisses)");
+    note("(! declines, an empty line takes the default, the end of the input dismisses)");
     let mut content = Object::new();
     for field in &fields {
         loop {
@@ -95,7 +98,7 @@ pub(crate) fn form(form: &Form) -> ElicitResult {
                 Ok(Some(value)) => content.set(&field.name, value),
                 Ok(None) => {}
                 Err(why) => {
-                    eprintln!("  {why}");
+                    note(format_args!("  {why}"));
                     continue;
                 }
             }
@@ -105,7 +108,7 @@ pub(crate) fn form(form: &Form) -> ElicitResult {
     match form.check(&content) {
         Ok(()) => ElicitResult::accept(form, content),
         Err(why) => {
-            eprintln!("The answers do not fit the form: {why}");
+            note(format_args!("The answers do not fit the form: {why}"));
             ElicitResult::Cancel
         }
     }
@@ -183,10 +186,10 @@ fn text(text: &str) -> RawJson {
 /// Asks whether the user opens a web page.
 pub(crate) fn page(request: &UrlRequest) -> ElicitResult {
     let Some(host) = request.host() else { return ElicitResult::Decline };
-    eprintln!("\nThe server asks you to open a web page: {}", printable(&request.message));
-    eprintln!("  host {}\n  {}", one_line(host), one_line(&request.url));
+    note(format_args!("\nThe server asks you to open a web page: {}", printable(&request.message)));
+    note(format_args!("  host {}\n  {}", one_line(host), one_line(&request.url)));
     if !can_ask() {
-        eprintln!("Standard input is no terminal: the question is dismissed.");
+        note("Standard input is no terminal: the question is dismissed.");
         return ElicitResult::Cancel;
     }
     if confirms("Open it in a browser yourself. Continue?") {

@@ -3,7 +3,7 @@
 use crate::arguments;
 use crate::failure::Failure;
 use crate::options::{Call, Complete, Prompt, Read};
-use crate::output::{json, line, one_line, text};
+use crate::output::{json, line, note, one_line, text};
 use crate::session;
 use mcp_blocking::mcp_proto::model::content::Role;
 use mcp_blocking::{
@@ -34,12 +34,17 @@ pub(crate) fn tool(call: Call) -> Result<ExitCode, Failure> {
     let client = session::connect(server, session::options(&call.reach)?)?;
     let result = call_tool(&client, &name, words)?;
     client.close();
-    if call.reach.json {
+    if call.format.json {
         json(result.write())?;
     } else {
         show(&result)?;
     }
-    Ok(if result.is_error { ExitCode::from(TOOL_ERROR) } else { ExitCode::SUCCESS })
+    Ok(code(&result))
+}
+
+/// Returns the exit code of a call with this result.
+pub(crate) fn code(result: &CallToolResult) -> ExitCode {
+    if result.is_error { ExitCode::from(TOOL_ERROR) } else { ExitCode::SUCCESS }
 }
 
 /// Calls a tool with arguments that fit its schema.
@@ -51,7 +56,9 @@ pub(crate) fn call_tool(
     let tool = find(client, name)?;
     let arguments = arguments::object(words, &tool.input_schema)?;
     arguments::check(&tool, &arguments)?;
-    Ok(client.call(tools::call(name).arguments(&arguments).on_progress(session::progress()))?)
+    let result = client.call(tools::call(name).arguments(&arguments).on_progress(session::progress()));
+    session::end_progress();
+    Ok(result?)
 }
 
 /// Returns the tool of this name.
@@ -71,7 +78,7 @@ fn find(client: &Client, name: &str) -> Result<Tool, Failure> {
 /// Prints the result of a tool for people.
 pub(crate) fn show(result: &CallToolResult) -> Result<(), Failure> {
     if result.is_error {
-        eprintln!("mcp: the tool reports an error:");
+        note("mcp: the tool reports an error:");
     }
     for content in &result.content {
         show_content(content)?;
@@ -111,7 +118,7 @@ pub(crate) fn read(read: Read) -> Result<ExitCode, Failure> {
     let version = version(&client);
     let result = client.call(resources::read(&uri))?;
     client.close();
-    if read.reach.json {
+    if read.format.json {
         json(result.write(version))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -144,7 +151,7 @@ pub(crate) fn prompt(prompt: Prompt) -> Result<ExitCode, Failure> {
     let client = session::connect(server, session::options(&prompt.reach)?)?;
     let (version, result) = (version(&client), client.call(call)?);
     client.close();
-    if prompt.reach.json {
+    if prompt.format.json {
         let messages: Vec<_> = result.messages.iter().map(|message| message.write(version)).collect();
         json(Object::new().with_opt("description", result.description.as_deref()).with("messages", messages))?;
         return Ok(ExitCode::SUCCESS);
@@ -169,7 +176,7 @@ pub(crate) fn complete(complete: Complete) -> Result<ExitCode, Failure> {
     let client = session::connect(server, session::options(&complete.reach)?)?;
     let result = client.call(call.argument(&argument, &value))?;
     client.close();
-    if complete.reach.json {
+    if complete.format.json {
         json(result.write())?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -177,7 +184,7 @@ pub(crate) fn complete(complete: Complete) -> Result<ExitCode, Failure> {
         text(value)?;
     }
     if result.has_more {
-        eprintln!("mcp: the server has more values");
+        note("mcp: the server has more values");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -30,11 +30,16 @@ struct Heard {
     stderr: Vec<String>,
 }
 
+/// The exit code of a server that answers, and has a fault.
+const FAULT: u8 = 1;
+
 pub(crate) fn run(doctor: Doctor) -> Result<ExitCode, Failure> {
     let (server, _) = doctor.reach.server(doctor.words)?;
     let heard = Arc::new(Mutex::new(Heard::default()));
     line(&format!("server   {}", one_line(&server.name)))?;
-    let (client, took) = match attempt(server.clone(), &doctor.reach, &heard) {
+    // A time that the user gives is not cut: the first start of a program may take long.
+    let limit = if doctor.reach.connect_timeout.is_some() { Duration::MAX } else { ATTEMPT };
+    let (client, took) = match attempt(server.clone(), &doctor.reach, &heard, limit) {
         Ok(connected) => connected,
         Err(failure) => {
             report(false, "connect", &failure.to_string())?;
@@ -50,15 +55,15 @@ pub(crate) fn run(doctor: Doctor) -> Result<ExitCode, Failure> {
     if let Some(info) = client.server() {
         report(true, "connect", &format!("{}, in {}", list::headline(&info), ms(took)))?;
     }
-    let code = examine(&client)?;
+    let mut is_well = examine(&client)?;
     let began = Instant::now();
     client.close();
     drop(client);
     report(true, "close", &format!("in {}", ms(began.elapsed())))?;
-    said(&heard)?;
+    is_well &= said(&heard)?;
     transports(&server, &doctor.reach)?;
     revisions(&server, &doctor.reach)?;
-    Ok(code)
+    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::from(FAULT) })
 }
 
 /// Returns whether another transport or revision cannot help: nothing runs there.
@@ -77,8 +82,13 @@ fn is_final(failure: &Failure) -> bool {
     }
 }
 
-fn attempt(mut server: Server, reach: &Reach, heard: &Arc<Mutex<Heard>>) -> Result<(Client, Duration), Failure> {
-    server.config.connect_timeout = server.config.connect_timeout.min(ATTEMPT);
+fn attempt(
+    mut server: Server,
+    reach: &Reach,
+    heard: &Arc<Mutex<Heard>>,
+    limit: Duration,
+) -> Result<(Client, Duration), Failure> {
+    server.config.connect_timeout = server.config.connect_timeout.min(limit);
     let (events, lines) = (Arc::clone(heard), Arc::clone(heard));
     let lock = |heard: &Arc<Mutex<Heard>>, hear: &mut dyn FnMut(&mut Heard)| {
         hear(&mut heard.lock().unwrap_or_else(PoisonError::into_inner));
@@ -106,33 +116,30 @@ fn attempt(mut server: Server, reach: &Reach, heard: &Arc<Mutex<Heard>>) -> Resu
     Ok((session::connect(server, options)?, began.elapsed()))
 }
 
-/// Fetches what the server offers, and checks it.
-fn examine(client: &Client) -> Result<ExitCode, Failure> {
+/// Fetches what the server offers, and checks it. Returns whether it has no fault.
+fn examine(client: &Client) -> Result<bool, Failure> {
     let began = Instant::now();
-    match client.call(ping()) {
+    let mut is_well = match client.call(ping()) {
         Ok(()) => report(true, "ping", &format!("in {}", ms(began.elapsed())))?,
         Err(e) => report(false, "ping", &e.to_string())?,
-    }
+    };
     let began = Instant::now();
     let catalogue = match list::fetch(client, None) {
         Ok(catalogue) => catalogue,
-        Err(failure) => {
-            report(false, "lists", &failure.to_string())?;
-            return Ok(failure.code());
-        }
+        Err(failure) => return report(false, "lists", &failure.to_string()),
     };
     report(true, "lists", &format!("{}, in {}", counts(&catalogue), ms(began.elapsed())))?;
     for tool in catalogue.tools.as_deref().unwrap_or_default() {
         if let Err(bad) = tool.check() {
-            report(false, "tool", &format!("{}: {}", one_line(&bad.name), one_line(&bad.why)))?;
+            is_well &= report(false, "tool", &format!("{}: {}", one_line(&bad.name), one_line(&bad.why)))?;
         }
     }
     for resource in catalogue.resources.as_deref().unwrap_or_default() {
         if let Err(bad) = resource.check() {
-            report(false, "resource", &format!("{}: {}", one_line(&bad.uri), one_line(&bad.why)))?;
+            is_well &= report(false, "resource", &format!("{}: {}", one_line(&bad.uri), one_line(&bad.why)))?;
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(is_well)
 }
 
 fn counts(catalogue: &Catalogue) -> String {
@@ -172,18 +179,18 @@ fn revisions(server: &Server, reach: &Reach) -> Result<(), Failure> {
 }
 
 fn probe(name: &str, server: Server, reach: &Reach) -> Result<(), Failure> {
-    match attempt(server, reach, &Arc::default()) {
+    match attempt(server, reach, &Arc::default(), ATTEMPT) {
         Ok((client, took)) => {
             client.close();
-            report(true, name, &format!("in {}", ms(took)))
+            report(true, name, &format!("in {}", ms(took))).map(drop)
         }
         // Most servers speak only some of them.
         Err(failure) => Ok(line(&format!("no    {name:<16} {failure}"))?),
     }
 }
 
-/// Prints what the server said beside the protocol.
-fn said(heard: &Mutex<Heard>) -> Result<(), Failure> {
+/// Prints what the server said beside the protocol. Returns whether it kept to the protocol.
+fn said(heard: &Mutex<Heard>) -> Result<bool, Failure> {
     let heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
     for (text, count) in heard.diagnostics.values() {
         report(
@@ -196,11 +203,13 @@ fn said(heard: &Mutex<Heard>) -> Result<(), Failure> {
         line("standard error ends with")?;
         heard.stderr.iter().try_for_each(|text| line(&format!("         {text}")))?;
     }
-    Ok(())
+    Ok(heard.diagnostics.is_empty())
 }
 
-fn report(is_ok: bool, what: &str, text: &str) -> Result<(), Failure> {
-    Ok(line(&format!("{}  {what:<16} {text}", if is_ok { "ok  " } else { "FAIL" }))?)
+/// Prints a finding. Returns whether it is a good one.
+fn report(is_ok: bool, what: &str, text: &str) -> Result<bool, Failure> {
+    line(&format!("{}  {what:<16} {text}", if is_ok { "ok  " } else { "FAIL" }))?;
+    Ok(is_ok)
 }
 
 fn ms(time: Duration) -> String {

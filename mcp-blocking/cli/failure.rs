@@ -6,6 +6,9 @@ use mcp_blocking::{CallError, ConnectError};
 use std::process::ExitCode;
 use std::{fmt, io};
 
+/// The exit code without a connection.
+pub(crate) const NO_CONNECTION: u8 = 3;
+
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The arguments of the command, or a file, are wrong.
@@ -33,14 +36,14 @@ impl Failure {
             _ if self.is_broken_pipe() => 0,
             Self::Call(error) => match **error {
                 CallError::Timeout { .. } => 4,
-                CallError::Closed { .. } | CallError::Negotiation(_) => 3,
+                CallError::Closed { .. } | CallError::Negotiation(_) => NO_CONNECTION,
                 _ => 1,
             },
             Self::Output(_) => 1,
             Self::Usage(_) => 2,
             Self::Connect(error) => match cause(error) {
                 Some(NegotiationCause::Timeout(_) | NegotiationCause::StartTimeout(_)) => 4,
-                _ => 3,
+                _ => NO_CONNECTION,
             },
             Self::Declined => 5,
         })

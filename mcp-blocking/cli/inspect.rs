@@ -1,10 +1,10 @@
 //! `mcp inspect`: every message as it is sent and received, and commands on standard input.
 
-use crate::call::{call_tool, show};
-use crate::failure::Failure;
+use crate::call::{call_tool, code, show};
+use crate::failure::{Failure, NO_CONNECTION};
 use crate::list;
 use crate::options::{Inspect, Kind};
-use crate::output::{line, one_line, summary};
+use crate::output::{line, note, one_line, summary};
 use crate::session;
 use mcp_blocking::{
     Client, Denied, Direction, MessageKind, Recorder, Redaction, Termination, WireMessage, ping, prompts, resources,
@@ -38,30 +38,45 @@ pub(crate) fn run(inspect: Inspect) -> Result<ExitCode, Failure> {
     }
     let client = session::connect(server, options)?;
     if let Some(info) = client.server() {
-        eprintln!("connected to {}", list::headline(&info));
+        note(format_args!("connected to {}", list::headline(&info)));
     }
     if io::stdin().is_terminal() {
-        eprintln!("{HELP}");
+        note(HELP);
     }
-    let mut command = String::new();
+    let (mut command, mut ends) = (String::new(), ExitCode::SUCCESS);
     // Not under one lock: a command may cause a question of the server, which is answered here too.
     while io::stdin().read_line(&mut command)? > 0 {
         match obey(&client, std::mem::take(&mut command).trim()) {
-            Ok(true) => {}
-            Ok(false) => break,
-            Err(failure) => eprintln!("mcp: {failure}"),
+            Ok(Obeyed::Well) => {}
+            Ok(Obeyed::ToolError(code)) => ends = code,
+            Ok(Obeyed::Quit) => break,
+            Err(failure) => {
+                note(format_args!("mcp: {failure}"));
+                ends = failure.code();
+            }
         }
     }
-    match client.close() {
-        Termination::Requested => eprintln!("closed"),
-        Termination::Negotiation(why) => eprintln!("closed: {why}"),
-        Termination::Closed(why) => eprintln!("closed: {why}"),
-    }
-    Ok(ExitCode::SUCCESS)
+    let why = match client.close() {
+        Termination::Requested => {
+            note("closed");
+            return Ok(ends);
+        }
+        Termination::Negotiation(why) => why.to_string(),
+        Termination::Closed(why) => why.to_string(),
+    };
+    note(format_args!("closed: {why}"));
+    Ok(ExitCode::from(NO_CONNECTION))
 }
 
-/// Obeys a command. Returns false if it is the last one.
-fn obey(client: &Client, command: &str) -> Result<bool, Failure> {
+enum Obeyed {
+    Well,
+    /// The tool reports an error, with this exit code.
+    ToolError(ExitCode),
+    Quit,
+}
+
+/// Obeys a command.
+fn obey(client: &Client, command: &str) -> Result<Obeyed, Failure> {
     let (verb, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
     let (name, arguments) = rest.trim().split_once(char::is_whitespace).unwrap_or((rest.trim(), ""));
     let kind = match verb {
@@ -73,11 +88,17 @@ fn obey(client: &Client, command: &str) -> Result<bool, Failure> {
     };
     if let Some(kind) = kind {
         list::show(None, &list::fetch(client, Some(kind))?)?;
-        return Ok(true);
+        return Ok(Obeyed::Well);
     }
     match verb {
         "" => {}
-        "call" => show(&call_tool(client, name, words(arguments))?)?,
+        "call" => {
+            let result = call_tool(client, name, words(arguments))?;
+            show(&result)?;
+            if result.is_error {
+                return Ok(Obeyed::ToolError(code(&result)));
+            }
+        }
         "read" => {
             for contents in client.call(resources::read(name))?.contents {
                 line(&summary(contents.as_text().unwrap_or("[binary]"), SHOWN))?;
@@ -91,10 +112,10 @@ fn obey(client: &Client, command: &str) -> Result<bool, Failure> {
             line(&format!("{} messages", client.call(call)?.messages.len()))?;
         }
         "ping" => client.call(ping())?,
-        "quit" | "exit" => return Ok(false),
+        "quit" | "exit" => return Ok(Obeyed::Quit),
         _ => return Err(Failure::usage(format!("`{}` is no command; {HELP}", one_line(verb)))),
     }
-    Ok(true)
+    Ok(Obeyed::Well)
 }
 
 /// Returns the words of a line. A JSON object is one.
@@ -120,7 +141,7 @@ impl Log {
     }
 
     fn show(&self, message: &WireMessage<'_>) {
-        eprintln!("{}", self.describe(message, self.begun.elapsed()));
+        note(format_args!("{}", self.describe(message, self.begun.elapsed())));
     }
 
     /// Returns the line of a message: time, direction, id, method, the time that a response took,

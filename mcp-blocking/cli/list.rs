@@ -29,7 +29,7 @@ pub(crate) fn run(list: List) -> Result<ExitCode, Failure> {
     let client = session::connect(server, session::options(&list.reach)?)?;
     let (info, catalogue) = (client.server(), fetch(&client, kind)?);
     client.close();
-    if list.reach.json {
+    if list.format.json {
         json(catalogue.write())?;
     } else {
         show(info.as_ref(), &catalogue)?;

@@ -16,7 +16,10 @@ mod target;
 use clap::{CommandFactory, Parser};
 use failure::Failure;
 use options::{Cli, Command};
+use output::{note, one_line};
+use std::env;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -26,8 +29,8 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(failure) => {
             if !failure.is_broken_pipe() {
-                eprintln!("mcp: {failure}");
-                failure.advice().into_iter().for_each(|advice| eprintln!("     {advice}"));
+                note(format_args!("mcp: {failure}"));
+                failure.advice().into_iter().for_each(|advice| note(format_args!("     {advice}")));
             }
             failure.code()
         }
@@ -45,13 +48,28 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Doctor(doctor) => doctor::run(doctor),
         Command::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "mcp", &mut script);
+            clap_complete::generate(shell, &mut Cli::command(), program_name(), &mut script);
             io::stdout().write_all(&script)?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Man => {
-            clap_mangen::Man::new(Cli::command()).render(&mut io::stdout())?;
+        Command::Man { of } => {
+            let mut cli = Cli::command();
+            // Gives each command its whole name, such as `mcp-list`.
+            cli.build();
+            let page = match &of {
+                None => Some(&cli),
+                Some(name) => cli.find_subcommand(name),
+            };
+            let unknown = || Failure::usage(format!("`{}` is no command", one_line(of.as_deref().unwrap_or_default())));
+            clap_mangen::Man::new(page.ok_or_else(unknown)?.clone()).render(&mut io::stdout())?;
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// Returns the name under which this program was started: it may be installed under another one.
+fn program_name() -> String {
+    let path = env::args_os().next().map(PathBuf::from);
+    let name = path.as_deref().and_then(|path| path.file_stem()?.to_str().map(str::to_owned));
+    name.unwrap_or_else(|| "mcp".to_owned())
 }

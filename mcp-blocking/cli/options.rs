@@ -54,8 +54,20 @@ pub(crate) enum Command {
         /// The shell
         shell: Shell,
     },
-    /// Print the man page
-    Man,
+    /// Print the man page, or that of a command
+    Man {
+        /// The command
+        #[arg(value_name = "COMMAND")]
+        of: Option<String>,
+    },
+}
+
+/// How to print a result.
+#[derive(Args)]
+pub(crate) struct Format {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// How to reach a server.
@@ -64,6 +76,9 @@ pub(crate) struct Reach {
     /// Read TARGET from this configuration file (mcpServers, or the file of VS Code, Zed, opencode)
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// The file is one of Gemini CLI, where $NAME is a variable too
+    #[arg(long, requires = "config")]
+    pub(crate) gemini: bool,
     /// Start commands of a configuration file without asking
     #[arg(long)]
     pub(crate) yes: bool,
@@ -85,9 +100,6 @@ pub(crate) struct Reach {
     /// Hide what the server logs and writes to standard error
     #[arg(long, short)]
     pub(crate) quiet: bool,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
     /// The command that starts the server, after --
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
@@ -99,6 +111,8 @@ pub(crate) struct List {
     #[arg(value_name = "WORDS", num_args = 0..=2)]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
+    pub(crate) format: Format,
+    #[command(flatten)]
     pub(crate) reach: Reach,
 }
 
@@ -107,6 +121,8 @@ pub(crate) struct Call {
     /// TARGET, the tool, and its arguments: key=value, a JSON object, @FILE, or - (standard input)
     #[arg(value_name = "WORDS", num_args = 0..)]
     pub(crate) words: Vec<String>,
+    #[command(flatten)]
+    pub(crate) format: Format,
     #[command(flatten)]
     pub(crate) reach: Reach,
 }
@@ -117,6 +133,8 @@ pub(crate) struct Read {
     #[arg(value_name = "WORDS", num_args = 0..=2)]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
+    pub(crate) format: Format,
+    #[command(flatten)]
     pub(crate) reach: Reach,
 }
 
@@ -126,6 +144,8 @@ pub(crate) struct Prompt {
     #[arg(value_name = "WORDS", num_args = 0..)]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
+    pub(crate) format: Format,
+    #[command(flatten)]
     pub(crate) reach: Reach,
 }
 
@@ -134,6 +154,8 @@ pub(crate) struct Complete {
     /// TARGET, the prompt or template, the argument, and what was typed
     #[arg(value_name = "WORDS", num_args = 0..=4)]
     pub(crate) words: Vec<String>,
+    #[command(flatten)]
+    pub(crate) format: Format,
     #[command(flatten)]
     pub(crate) reach: Reach,
 }

@@ -2,6 +2,7 @@
 
 use mcp_blocking::mcp_proto::error::escaped;
 use mcp_blocking::mcp_proto::rpc::RawJson;
+use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
 /// Writes a line of text to standard output.
@@ -11,9 +12,32 @@ pub(crate) fn line(text: &str) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// Writes JSON as a line.
+/// Writes a line to standard error, which may be closed: `eprintln!` would panic then.
+pub(crate) fn note(text: impl fmt::Display) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Writes JSON as a line. A terminal gets no control characters.
 pub(crate) fn json(value: impl Into<RawJson>) -> io::Result<()> {
-    line(value.into().as_str())
+    let value = value.into();
+    if io::stdout().is_terminal() { line(&ascii_controls(value.as_str())) } else { line(value.as_str()) }
+}
+
+/// Returns JSON in which characters that could change what a terminal shows are escaped. They occur
+/// in strings only.
+fn ascii_controls(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for c in json.chars() {
+        let mut place = [0; 4];
+        let one: &str = c.encode_utf8(&mut place);
+        if c.is_ascii_whitespace() || *one == *escaped(one).to_string() {
+            shown.push(c);
+        } else {
+            let mut place = [0; 2];
+            c.encode_utf16(&mut place).iter().for_each(|unit| shown.push_str(&format!("\\u{unit:04x}")));
+        }
+    }
+    shown
 }
 
 /// Writes text of a server. A terminal gets no control characters, which could change what it shows
@@ -58,5 +82,7 @@ mod tests {
         assert_eq!(summary("one\ntwo", 10), "one");
         assert_eq!(summary("a long description", 6), "a lon…");
         assert_eq!(one_line("a\nb\tc"), "a\\nb\\tc");
+        let json = "{\"a\": \"\\\\ \u{9b}2J\u{202e}\u{7f}é😀\"}";
+        assert_eq!(ascii_controls(json), "{\"a\": \"\\\\ \\u009b2J\\u202e\\u007fé😀\"}");
     }
 }

@@ -3,11 +3,12 @@
 use crate::ask;
 use crate::failure::Failure;
 use crate::options::Reach;
-use crate::output::{one_line, printable};
+use crate::output::{note, one_line, printable};
 use crate::target::Server;
 use mcp_blocking::mcp_proto::error::Diagnostic;
 use mcp_blocking::{Client, ClientEvent, ClientOptions, Closer, Progress, Root, Stderr, Target, connecting};
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// The client that Ctrl-C closes.
@@ -45,11 +46,11 @@ pub(crate) fn options(reach: &Reach) -> Result<ClientOptions, Failure> {
         ClientEvent::Log { message, .. } => {
             let text: Option<String> = message.data.decode().ok();
             let text = text.unwrap_or_else(|| message.data.as_str().to_owned());
-            eprintln!("[{}] {}", message.level.as_str(), printable(&text));
+            note(format_args!("[{}] {}", message.level.as_str(), printable(&text)));
         }
         // Most servers speak an older revision only.
         ClientEvent::Diagnostic(diagnostic) if is_fallback(&diagnostic) => {}
-        ClientEvent::Diagnostic(diagnostic) => eprintln!("[mcp] {diagnostic}"),
+        ClientEvent::Diagnostic(diagnostic) => note(format_args!("[mcp] {diagnostic}")),
         _ => {}
     }))
 }
@@ -83,6 +84,16 @@ fn closer() -> std::sync::MutexGuard<'static, Option<Closer>> {
     CLOSER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Whether the line of a terminal has a bar.
+static SHOWS_BAR: AtomicBool = AtomicBool::new(false);
+
+/// Ends the line of a bar, if there is one.
+pub(crate) fn end_progress() {
+    if SHOWS_BAR.swap(false, Ordering::Relaxed) {
+        note("");
+    }
+}
+
 /// Returns a callback that shows progress: as a bar on a terminal, as lines elsewhere.
 pub(crate) fn progress() -> impl FnMut(Progress) {
     let is_terminal = io::stderr().is_terminal();
@@ -99,11 +110,11 @@ pub(crate) fn progress() -> impl FnMut(Progress) {
             (true, None) => write!(err, "\r\x1b[K{amount} {message}"),
             (true, Some(fraction)) => {
                 let done = (fraction.clamp(0.0, 1.0) * WIDTH as f64) as usize;
-                let ends = if fraction >= 1.0 { "\n" } else { "" };
-                write!(err, "\r\x1b[K[{}{}] {amount} {message}{ends}", "#".repeat(done), " ".repeat(WIDTH - done))
+                write!(err, "\r\x1b[K[{}{}] {amount} {message}", "#".repeat(done), " ".repeat(WIDTH - done))
             }
         };
         let _ = err.flush();
+        SHOWS_BAR.store(is_terminal, Ordering::Relaxed);
     }
 }
 

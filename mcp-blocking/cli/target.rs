@@ -3,9 +3,10 @@
 use crate::ask;
 use crate::failure::Failure;
 use crate::options::Reach;
-use crate::output::{one_line, printable};
+use crate::output::{note, one_line, printable};
 use mcp_blocking::mcp_proto::ClientConfig;
-use mcp_blocking::mcp_proto::config_file::{ConfigFile, Trust, Variable};
+use mcp_blocking::mcp_proto::config_file::{ConfigFile, Dialect, Trust, Variable};
+use mcp_blocking::mcp_proto::exchange::Headers;
 use mcp_blocking::{Program, ProtocolVersion, Versions};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -50,7 +51,8 @@ impl Reach {
     fn of_file(&self, path: &Path, name: Option<&str>) -> Result<Server, Failure> {
         let shown = path.display();
         let text = fs::read_to_string(path).map_err(|e| Failure::usage(format!("{shown}: {e}")))?;
-        let file = ConfigFile::parse(&text).map_err(|e| Failure::usage(format!("{shown}: {e}")))?;
+        let file = if self.gemini { ConfigFile::parse_as(Dialect::GeminiCli, &text) } else { ConfigFile::parse(&text) };
+        let file = file.map_err(|e| Failure::usage(format!("{shown}: {e}")))?;
         let Some((name, entry)) = name.and_then(|name| Some((name, file.server(name)?))) else {
             let names: Vec<_> = file.servers().map(|(name, _)| one_line(name)).collect();
             let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
@@ -65,25 +67,37 @@ impl Reach {
         let lookup = |variable: Variable<'_>| look_up(&file, &inputs, path, variable);
         let trust = if self.yes { Trust::Trusted } else { Trust::Project };
         let config = if entry.needs_confirmation() && !self.yes {
-            let preview = entry.preview(&lookup).map_err(|e| Failure::usage(format!("{shown}: {e}")))?;
-            eprintln!("{preview}");
+            let preview = entry.preview();
+            note(preview);
             if !ask::can_ask() {
                 return Err(Failure::usage("this needs a confirmation: --yes, or a terminal to ask on"));
             }
             if !ask::confirms("Connect to this server?") {
                 return Err(Failure::Declined);
             }
-            preview.confirmed()
+            preview.confirmed(&lookup)
         } else {
-            entry.client_config(&lookup, trust).map_err(|e| Failure::usage(format!("{shown}: {e}")))?
+            entry.client_config(&lookup, trust)
         };
+        let config = config.map_err(|e| {
+            // Perhaps the variable is one of these.
+            let faulty = file.inputs().filter_map(Result::err).map(|why| format!("; {why}"));
+            Failure::usage(format!("{shown}: {e}{}", faulty.collect::<String>()))
+        })?;
         Ok(Server { name: name.to_owned(), config })
     }
 
     fn adjusted(&self, mut config: ClientConfig) -> Result<ClientConfig, Failure> {
-        for field in &self.headers {
-            let (name, value) =
-                field.split_once(':').ok_or_else(|| Failure::usage("--header is written as 'Name: value'"))?;
+        let fields = self
+            .headers
+            .iter()
+            .map(|field| field.split_once(':').ok_or_else(|| Failure::usage("--header is written as 'Name: value'")));
+        let fields = fields.collect::<Result<Vec<_>, _>>()?;
+        // They replace those of a file: a server takes one `Authorization`.
+        let is_given = |name: &str| fields.iter().any(|(given, _)| given.trim().eq_ignore_ascii_case(name));
+        let kept = config.headers.iter().filter(|(name, _)| !is_given(name));
+        config.headers = kept.fold(Headers::new(), |headers, (name, value)| headers.with(name, value));
+        for (name, value) in fields {
             config = config.header(name.trim(), value.trim()).map_err(|e| Failure::usage(format!("--header: {e}")))?;
         }
         if let Some(revision) = &self.revision {
@@ -118,6 +132,10 @@ fn of_url(url: String) -> Result<Server, Failure> {
     Ok(Server { name: url, config })
 }
 
+fn home() -> Option<String> {
+    env::var("HOME").or_else(|_| env::var("USERPROFILE")).ok()
+}
+
 /// Returns the value of a variable of a file.
 fn look_up(
     file: &ConfigFile,
@@ -130,7 +148,11 @@ fn look_up(
         Variable::Environment(name) => env::var(name).ok(),
         Variable::File(name) | Variable::EnvFile(name) => {
             // A relative path is one in the folder of the file.
-            fs::read_to_string(path.parent().unwrap_or(Path::new("")).join(name)).ok()
+            let path = match name.strip_prefix("~/") {
+                Some(below) => Path::new(&home()?).join(below),
+                None => path.parent().unwrap_or(Path::new("")).join(name),
+            };
+            fs::read_to_string(path).ok()
         }
         Variable::Input(id) => {
             if let Some(known) = inputs.borrow().get(id) {
@@ -143,7 +165,7 @@ fn look_up(
         }
         Variable::Editor("workspaceFolder" | "cwd") => folder()?.into_os_string().into_string().ok(),
         Variable::Editor("workspaceFolderBasename") => Some(folder()?.file_name()?.to_str()?.to_owned()),
-        Variable::Editor("userHome") => env::var("HOME").or_else(|_| env::var("USERPROFILE")).ok(),
+        Variable::Editor("userHome") => home(),
         Variable::Editor("pathSeparator" | "/") => Some(std::path::MAIN_SEPARATOR.to_string()),
         _ => None,
     }

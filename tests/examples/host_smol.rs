@@ -13,9 +13,8 @@ use mcp_smol::{
     ClientOptions, ElicitResult, FieldKind, Form, Object, RawJson, ServerSpec, ServerState, Stderr, Supervisor,
     SupervisorEvent, SupervisorOptions, supervise, tools,
 };
-use std::error::Error;
 use std::io::{BufRead, Write, stdin, stdout};
-use std::{env, fs};
+use std::{env, error::Error, fs, sync::Mutex};
 
 fn main() -> Result<(), Box<dyn Error>> {
     smol::block_on(host())
@@ -88,7 +87,7 @@ fn add_servers(supervisor: &Supervisor, text: &str) -> Result<(), Box<dyn Error>
 /// Calls a tool. The model gets errors too: it may correct itself.
 async fn call(supervisor: &Supervisor, tool: &NamedTool<String>, arguments: &Object) -> String {
     match supervisor.call(&tool.server, tools::call(&tool.tool).arguments(arguments)).await {
-        Ok(result) => result.first_text().unwrap_or("a result without text").to_owned(),
+        Ok(result) => escaped(result.first_text().unwrap_or("a result without text")).to_string(),
         Err(why) => format!("error: {why}"),
     }
 }
@@ -121,12 +120,14 @@ fn status(supervisor: &Supervisor) -> String {
     states.collect::<Vec<_>>().join(" | ")
 }
 
-/// Asks the user what a server wants to know.
+/// Asks the user what a server wants to know. One question at a time: an answer is for its server.
 fn ask(server: &str, form: &Form) -> ElicitResult {
+    static TERMINAL: Mutex<()> = Mutex::new(());
+    let _terminal = TERMINAL.lock();
     println!("{server} asks: {}", escaped(&form.message));
     let mut content = form.defaults();
     for field in form.fields().unwrap_or_default() {
-        let Some(answer) = read_line(&format!("{}: ", field.name)) else { return ElicitResult::Cancel };
+        let Some(answer) = read_line(&format!("{}: ", escaped(&field.name))) else { return ElicitResult::Cancel };
         match field.kind {
             _ if answer.is_empty() => {}
             FieldKind::Text { .. } | FieldKind::Choice(_) => content.set(&field.name, answer.as_str()),

@@ -1,18 +1,14 @@
-//! From a server of a file to the configuration of a client: variables, trust, and what a person is
-//! shown before a program starts.
+//! From a server of a file to the configuration of a client: variables and trust.
 
 use super::entry::{Launch, ServerEntry, below, client_config};
 use super::env_file;
-use super::error::{ConfigError, ConfigErrorKind, Quoted};
+use super::error::{ConfigError, ConfigErrorKind};
 use super::variables::{Lookup, Template, Variable};
-use crate::client::{BadHeader, ClientConfig, ListenerTime, Target};
-use crate::exchange::{Endpoint, Inherit, Program};
-use crate::peer_text::write_list;
-use crate::redact::Url;
+use crate::client::{BadHeader, ClientConfig, ListenerTime};
+use crate::exchange::{Inherit, Program};
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 
 /// Whether the user wrote a configuration file, or got it with something else.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,10 +24,11 @@ pub enum Trust {
 
 impl ServerEntry {
     /// Returns whether a server of a project's file needs a confirmation of the user: it starts a
-    /// program, or it sends values of the environment or of a file to a URL.
+    /// program, or it sends values of the environment or of a file, or answers of the user, to a
+    /// URL.
     pub fn needs_confirmation(&self) -> bool {
-        let reads = |variable: &Variable<'_>| matches!(variable, Variable::Environment(_) | Variable::File(_));
-        self.command().is_some() || self.variables().iter().any(reads)
+        let tells = |variable: &Variable<'_>| !matches!(variable, Variable::Editor(_));
+        self.command().is_some() || self.variables().iter().any(tells)
     }
 
     /// Returns the configuration of a client of this server. `lookup` returns the values of
@@ -57,10 +54,11 @@ impl ServerEntry {
     /// assert!(shown.contains("mail-server") && !shown.contains("secret"));
     /// // A project's file does not start a program by itself.
     /// assert!(entry.client_config(&lookup, Trust::Project).is_err());
-    /// let preview = entry.preview(&lookup).unwrap();
+    /// let preview = entry.preview();
     /// let shown = preview.to_string();
     /// assert!(shown.starts_with("server \"mail\"\nprogram \"mail-server\"\nargument \"-u\"\n"));
-    /// let config = preview.confirmed();
+    /// assert!(shown.contains("sets \"KEY\" to \"${MAIL_KEY}\""));
+    /// let config = preview.confirmed(&lookup).unwrap();
     /// # drop(config);
     /// ```
     ///
@@ -82,15 +80,7 @@ impl ServerEntry {
         }
     }
 
-    /// Returns what a client of this server would do, to show it to the user.
-    ///
-    /// # Errors
-    /// As [`client_config`](Self::client_config), except for the confirmation.
-    pub fn preview(&self, lookup: &dyn Fn(Variable<'_>) -> Option<String>) -> Result<Preview, ConfigError> {
-        Ok(Preview { name: self.name.clone(), config: self.build(lookup)? })
-    }
-
-    fn build(&self, lookup: Lookup<'_>) -> Result<ClientConfig, ConfigError> {
+    pub(super) fn build(&self, lookup: Lookup<'_>) -> Result<ClientConfig, ConfigError> {
         let mut config = match &self.launch {
             Launch::Program { command, args, cwd, env, env_file } => {
                 let text = |template: &Template| self.program_text(template, lookup);
@@ -160,79 +150,4 @@ impl ServerEntry {
     fn fault(&self, template: &Template, kind: ConfigErrorKind) -> ConfigError {
         ConfigError::new(template.at, below(&self.path, &template.path), kind)
     }
-}
-
-/// What a client of a server would do, for a person who decides about it. `Display` writes one fact
-/// a line: the program, each argument, the working directory, and the names of variables; or the
-/// URL and the names of header fields. Texts are in quotes, with
-/// [escapes](crate::error#text-of-a-peer) for control characters, quotes and backslashes, and in
-/// full length.
-///
-/// Values of variables and header fields are not shown, nor secrets in the query of a URL.
-/// Arguments are shown, since they are part of the command. They contain what the file or a
-/// variable put there: do not log them. `Debug` masks those that look like secrets.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Preview {
-    name: String,
-    config: ClientConfig,
-}
-
-impl Preview {
-    /// Returns the name of the server.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the configuration of a client that does what was shown, and nothing else: the user
-    /// has confirmed it.
-    pub fn confirmed(self) -> ClientConfig {
-        self.config
-    }
-}
-
-impl fmt::Display for Preview {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "server {}", Quoted(&self.name))?;
-        match &self.config.target {
-            Target::Duplex(Endpoint::Program(program)) => write_program(f, program),
-            Target::Http(target) => self.write_url(f, &target.original),
-            Target::Ws(target) => self.write_url(f, &target.original),
-            Target::Duplex(_) => Ok(()),
-        }
-    }
-}
-
-impl Preview {
-    fn write_url(&self, f: &mut fmt::Formatter<'_>, url: &str) -> fmt::Result {
-        write!(f, "\nurl {}", Url(url))?;
-        write_names(f, "header fields", self.config.headers.iter().map(|(name, _)| name))
-    }
-}
-
-fn write_program(f: &mut fmt::Formatter<'_>, program: &Program) -> fmt::Result {
-    write!(f, "\nprogram {}", Quoted(&program.command))?;
-    for arg in &program.args {
-        write!(f, "\nargument {}", Quoted(arg))?;
-    }
-    if let Some(dir) = &program.current_dir {
-        write!(f, "\ndirectory {}", Quoted(dir))?;
-    }
-    let set = |is_set: bool| program.env.iter().filter(move |(_, value)| value.is_some() == is_set);
-    write_names(f, "sets", set(true).map(|(name, _)| name.as_str()))?;
-    write_names(f, "removes", set(false).map(|(name, _)| name.as_str()))?;
-    match &program.inherit {
-        Inherit::All => f.write_str("\ninherits the whole environment"),
-        Inherit::Only(names) => write_names(f, "inherits", names.iter().map(String::as_str)),
-        Inherit::Nothing => Ok(()),
-    }
-}
-
-/// Writes a line of names, if there are any.
-fn write_names<'a>(f: &mut fmt::Formatter<'_>, what: &str, names: impl Iterator<Item = &'a str>) -> fmt::Result {
-    let mut names = names.peekable();
-    if names.peek().is_none() {
-        return Ok(());
-    }
-    write!(f, "\n{what} ")?;
-    write_list(f, names)
 }

@@ -22,13 +22,15 @@ enum Kind {
 
 impl Kind {
     /// Returns a type by its name in a file, with that name.
-    fn parse(name: &str) -> Option<(Self, &'static str)> {
+    fn parse(name: &str, dialect: Dialect) -> Option<(Self, &'static str)> {
         Some(match name {
             "stdio" => (Self::Program, "stdio"),
             "local" => (Self::Program, "local"),
             // Clients mean either transport by it, and the first request shows which.
             "sse" => (Self::Http(HttpMode::Auto), "sse"),
             "remote" => (Self::Http(HttpMode::Auto), "remote"),
+            // VS Code goes on with HTTP+SSE if a server does not speak Streamable HTTP.
+            "http" if dialect == Dialect::VsCode => (Self::Http(HttpMode::Auto), "http"),
             "http" => (Self::Http(HttpMode::Streamable), "http"),
             "streamable-http" => (Self::Http(HttpMode::Streamable), "streamable-http"),
             "streamableHttp" => (Self::Http(HttpMode::Streamable), "streamableHttp"),
@@ -86,7 +88,7 @@ impl<'v> Fields<'_, '_, 'v> {
             Some(member) => {
                 let name = self.reader.text(member.value, &below(self.path, "type"))?;
                 let unknown = || self.error(member.value.at(), "type", ConfigErrorKind::UnknownType(name.clone()));
-                Some(Kind::parse(&name).ok_or_else(unknown)?)
+                Some(Kind::parse(&name, self.dialect()).ok_or_else(unknown)?)
             }
         };
         let mut found: Option<(&'static str, Member<'v>)> = None;
@@ -181,7 +183,16 @@ impl<'v> Fields<'_, '_, 'v> {
         }
         let mut headers = Vec::new();
         if let Some(member) = self.take("headers") {
+            let mut names = BTreeSet::new();
             for (name, path, member) in self.map("headers", member.value)? {
+                // Files repeat what every request has.
+                if ["accept", "content-type"].iter().any(|field| name.eq_ignore_ascii_case(field)) {
+                    self.reader.ignore(&member, &below(self.path, "headers"));
+                    continue;
+                }
+                if !names.insert(name.to_ascii_lowercase()) {
+                    return Err(self.error(member.at, &path, ConfigErrorKind::Duplicate));
+                }
                 let value = self.template(path, member.value)?;
                 let known = if value.check(forms).unwrap_or(true) { "" } else { &value.text };
                 BadHeader::check(&name, known)

@@ -88,8 +88,7 @@ fn input(reader: &mut Reader<'_>, path: &str, value: Located<'_>) -> Result<Inpu
         "command" => InputKind::Command(take(reader, "command")?.ok_or_else(|| missing(reader, "`command`"))?.1),
         "pickString" => {
             let options = members.remove("options").ok_or_else(|| missing(reader, "`options`"))?;
-            let options = reader.texts(options.value, &format!("{path}.options"))?;
-            InputKind::Pick(options.into_iter().map(|(_, text, _)| text).collect())
+            InputKind::Pick(picks(reader, &format!("{path}.options"), options.value)?)
         }
         _ => return Err(reader.error(at, &format!("{path}.type"), ConfigErrorKind::UnknownType(kind))),
     };
@@ -99,4 +98,20 @@ fn input(reader: &mut Reader<'_>, path: &str, value: Located<'_>) -> Result<Inpu
     };
     members.values().for_each(|member| reader.ignore(member, path));
     Ok(InputPrompt { id, kind, description, default, is_password })
+}
+
+/// Reads the options of a `pickString`: texts, or objects with a `label` and a `value`.
+fn picks(reader: &Reader<'_>, path: &str, list: Located<'_>) -> Result<Vec<String>, ConfigError> {
+    reader.check(list, path, JsonKind::Array, "an array")?;
+    let pick = |(index, option): (usize, Located<'_>)| {
+        let path = element_path(path, index);
+        if option.kind() != JsonKind::Object {
+            return reader.text(option, &path);
+        }
+        let members = reader.members(option, &path)?;
+        let value = members.iter().find(|(key, _)| key == "value");
+        let (_, value) = value.ok_or_else(|| reader.error(option.at(), &path, ConfigErrorKind::Missing("`value`")))?;
+        reader.text(value.value, &format!("{path}.value"))
+    };
+    list.elements().enumerate().map(pick).collect()
 }

@@ -48,7 +48,7 @@
 //! | `env` (opencode: `environment`) | variables of the program; they win over those of `envFile` |
 //! | `envFile` | the path of a file of variables: see [`Variable::EnvFile`] |
 //! | `url`, `serverUrl`, `httpUrl` | an address; only one of these and `command` is legal |
-//! | `headers` | header fields of every HTTP request |
+//! | `headers` | header fields of every HTTP request; `Accept` and `Content-Type` have no effect: the client writes them itself |
 //! | `type` | see below |
 //! | `timeout`, `requestTimeoutMs` | the timeout of requests; 0: none, also for the start of a listener; the second wins |
 //! | `disabled`, `enabled` | whether the server is off: [`ServerEntry::is_disabled`] |
@@ -58,7 +58,7 @@
 //! | none | with `command` a program; with a URL that of its scheme, over HTTP [`HttpMode::Auto`](crate::client::HttpMode::Auto) |
 //! | none, with `httpUrl` | Streamable HTTP |
 //! | `stdio`, `local` | a program |
-//! | `http`, `streamable-http`, `streamableHttp` | Streamable HTTP |
+//! | `http`, `streamable-http`, `streamableHttp` | Streamable HTTP; `http` in a file of VS Code as `sse` |
 //! | `sse`, `remote` | [`HttpMode::Auto`](crate::client::HttpMode::Auto): many servers of this type speak Streamable HTTP today |
 //! | `ws` | WebSocket: the URL has the scheme `ws` or `wss` (feature `ws`) |
 //!
@@ -96,8 +96,9 @@
 //!
 //! The author of such a file chooses programs that run with the rights of the user. The author of a
 //! project is often a stranger, so an application passes [`Trust::Project`] for a project's file,
-//! shows the [`Preview`] of each server that needs a confirmation, and uses [`Preview::confirmed`]
-//! after the user agreed. Another version of the file needs another confirmation.
+//! shows the [`Preview`] of each server that needs a confirmation, and calls [`Preview::confirmed`]
+//! after the user agreed: nothing is looked up before. Another version of the file needs another
+//! confirmation.
 
 mod build;
 mod comments;
@@ -109,6 +110,7 @@ mod fields;
 mod inputs;
 mod limits;
 mod position;
+mod preview;
 mod reader;
 mod roots;
 mod variables;
@@ -116,11 +118,12 @@ mod variables;
 #[cfg(test)]
 mod tests;
 
-pub use build::{Preview, Trust};
+pub use build::Trust;
 pub use dialect::Dialect;
 pub use entry::ServerEntry;
 pub use error::{ConfigError, ConfigErrorKind, EnvFileFault};
 pub use inputs::{InputKind, InputPrompt};
+pub use preview::Preview;
 pub use variables::Variable;
 
 use crate::rpc::{InvalidKind, Located, RawJson};

@@ -37,6 +37,7 @@ fn lookup(variable: Variable<'_>) -> Option<String> {
         Variable::Environment("HOME") | Variable::Editor("userHome") => "/home/ann",
         Variable::Editor("workspaceFolder") => "/home/ann",
         Variable::Input("key") => "t0ps3cret",
+        Variable::File("~/.secrets/key") => "t0ps3cret\n",
         Variable::EnvFile("/home/ann/.env") => "# of the project\nA=file\nTOKEN='t0ps3cret'\n",
         _ => return None,
     };

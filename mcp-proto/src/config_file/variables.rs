@@ -18,7 +18,9 @@ pub enum Variable<'a> {
     /// `workspaceFolderBasename`, `userHome`, `pathSeparator`, `/`, `cwd`, or one with a colon,
     /// such as `config:python.path`.
     Editor(&'a str),
-    /// The content of a file: `${file:path}`, or `{file:path}` in a file of opencode.
+    /// The content of a file: `${file:path}`, or `{file:path}` in a file of opencode. White space
+    /// around it is left out, such as the end of its last line. A path that begins with `~/` is one
+    /// in the home directory.
     File(&'a str),
     /// The content of the file of variables at this path: the member `envFile`.
     EnvFile(&'a str),
@@ -87,6 +89,7 @@ impl Template {
             match part? {
                 Part::Text(part) => text.push_str(part),
                 Part::Variable(variable, default) => match (lookup(variable), default) {
+                    (Some(value), _) if matches!(variable, Variable::File(_)) => text.push_str(value.trim()),
                     (Some(value), _) => text.push_str(&value),
                     (None, Some(default)) => text.push_str(default),
                     (None, None) => return Err(ConfigErrorKind::UnknownVariable(variable.name().into())),
@@ -228,7 +231,7 @@ mod tests {
             Variable::Environment(name) => Some(alloc::format!("<{name}>")),
             Variable::Input(id) => Some(alloc::format!("<input {id}>")),
             Variable::Editor(name) => Some(alloc::format!("<editor {name}>")),
-            Variable::File(path) | Variable::EnvFile(path) => Some(alloc::format!("<file {path}>")),
+            Variable::File(path) | Variable::EnvFile(path) => Some(alloc::format!(" <file {path}>\r\n")),
         })
     }
 

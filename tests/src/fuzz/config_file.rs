@@ -51,9 +51,9 @@ fn check_file(file: &ConfigFile, text: &str) {
         assert!(entry.command().is_none() || project.is_err(), "a program of a project starts unconfirmed");
         match trusted {
             Ok(config) => {
-                let preview = entry.preview(&lookup).expect("it was converted");
+                let preview = entry.preview();
                 assert!(preview.to_string().lines().count() >= 2);
-                assert_eq!(preview.confirmed(), config);
+                assert_eq!(preview.confirmed(&lookup), Ok(config));
             }
             Err(why) => {
                 check_error(&why, text);

@@ -99,7 +99,7 @@ fn gemini_cli_has_http_urls_and_bare_variables() {
         "mcp": {"allowed": ["python", "http"]},
         "mcpServers": {
             "python": {"command": "python", "args": ["-m", "$HOME"], "cwd": "./server", "env": {"K": "$TOKEN", "L": "${NONE:-x}"}, "timeout": 15000, "trust": false},
-            "http": {"httpUrl": "https://api.example/mcp", "headers": {"Authorization": "Bearer $TOKEN"}, "timeout": 0},
+            "http": {"httpUrl": "https://api.example/mcp", "headers": {"Authorization": "Bearer $TOKEN", "Content-Type": "application/json"}, "timeout": 0},
             "sse": {"url": "http://localhost:8080/sse", "includeTools": ["a"]}
         }
     }"#;
@@ -114,7 +114,10 @@ fn gemini_cli_has_http_urls_and_bare_variables() {
     assert_eq!((url(&http), http.timeout), (("https://api.example/mcp", HttpMode::Streamable), None));
     assert_eq!(http.headers.get("authorization"), Some("Bearer t0ps3cret"));
     assert_eq!(url(&config(&file, "sse")).1, HttpMode::Auto);
-    assert_eq!(ignored(&file), ["mcp", "mcpServers.python.trust", "mcpServers.sse.includeTools"]);
+    // The client writes that header field itself.
+    assert_eq!(http.headers.iter().count(), 1);
+    let of_http = "mcpServers.http.headers.Content-Type";
+    assert_eq!(ignored(&file), ["mcp", "mcpServers.python.trust", of_http, "mcpServers.sse.includeTools"]);
     // By its keys it is any file of `mcpServers`, where such a text is no variable.
     let file = parsed(text);
     assert_eq!(words(&config(&file, "python")), ["python", "-m", "$HOME"]);
@@ -127,7 +130,7 @@ fn vs_code_has_inputs_and_null_variables() {
         // The values that the editor asks for.
         "inputs": [
             {"type": "promptString", "id": "key", "description": "A key", "password": true, "default": "dflt"},
-            {"type": "pickString", "id": "region", "description": "A region", "options": ["eu", "us"], "default": "eu"},
+            {"type": "pickString", "id": "region", "description": "A region", "options": ["eu", {"label": "US", "value": "us"}], "default": "eu"},
             {"type": "command", "id": "c", "command": "ext.value", "args": {"a": 1}},
             {"type": "promptString"},
         ],
@@ -155,7 +158,9 @@ fn vs_code_has_inputs_and_null_variables() {
         [("TOKEN", Some("t0ps3cret")), ("KEY", Some("t0ps3cret")), ("PORT", Some("80")), ("A", None)]
     );
     assert_eq!(program(&local).current_dir.as_deref(), Some("/home/ann"));
-    assert_eq!(config(&file, "remote").headers.get("x-key"), Some("t0ps3cret"));
+    let remote = config(&file, "remote");
+    assert_eq!(remote.headers.get("x-key"), Some("t0ps3cret"));
+    assert_eq!(url(&remote).1, HttpMode::Auto, "it falls back to HTTP+SSE");
     assert_eq!(ignored(&file), ["inputs[2].args", "servers.local.dev"]);
     let asked = [Variable::Editor("workspaceFolder"), Variable::Input("key")];
     assert_eq!(entry(&file, "local").variables(), asked);
@@ -196,7 +201,7 @@ fn opencode_has_commands_as_arrays() {
             "mcp": {
                 "local": {
                     "type": "local", "command": ["bun", "x", "{env:HOME}/a", "${HOME}"], "enabled": true,
-                    "environment": {"K": "{env:TOKEN}"}, "timeout": 5000,
+                    "environment": {"K": "{env:TOKEN}", "L": "{file:~/.secrets/key}"}, "timeout": 5000,
                 },
                 "servers": {"type": "remote", "url": "https://api.example/mcp", "enabled": false, "headers": {"Authorization": "Bearer {env:TOKEN}"}, "oauth": false},
             },
@@ -205,7 +210,9 @@ fn opencode_has_commands_as_arrays() {
     assert_eq!(file.dialect(), Dialect::OpenCode);
     let local = config(&file, "local");
     assert_eq!(words(&local), ["bun", "x", "/home/ann/a", "${HOME}"]);
-    assert_eq!((env(&local), local.timeout), ([("K", Some("t0ps3cret"))].into(), Some(Duration::from_secs(5))));
+    // The end of the line in the file is no part of the secret.
+    let secrets = [("K", Some("t0ps3cret")), ("L", Some("t0ps3cret"))];
+    assert_eq!((env(&local), local.timeout), (secrets.into(), Some(Duration::from_secs(5))));
     let remote = config(&file, "servers");
     assert_eq!(url(&remote), ("https://api.example/mcp", HttpMode::Auto));
     assert_eq!(remote.headers.get("authorization"), Some("Bearer t0ps3cret"));

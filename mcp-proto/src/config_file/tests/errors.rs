@@ -108,6 +108,10 @@ fn errors_of_a_server_name_its_member() {
             "33, mcpServers.a.headers[\"A B\"]: \"A B\" is not the name of a header field",
         ),
         (
+            "\"url\": \"http://h\", \"headers\": {\"X-A\": \"1\", \"x-a\": \"2\"}",
+            "45, mcpServers.a.headers.x-a: it occurs twice: remove or rename one",
+        ),
+        (
             "\"url\": \"http://h\", \"headers\": {\"Host\": \"h\"}",
             "33, mcpServers.a.headers.Host: the header field Host is written by the client itself",
         ),
@@ -197,10 +201,10 @@ fn secrets_are_in_no_debug_and_no_error() {
     let mut shown = format!("{file:?}");
     for name in ["p", "u"] {
         let entry = entry(&file, name);
-        let preview = entry.preview(&lookup).unwrap();
+        let preview = entry.preview();
         shown += &format!("{entry:?} {preview:?} {:?}", entry.client_config(&lookup, Trust::Trusted).unwrap());
     }
-    shown += &entry(&file, "u").preview(&lookup).unwrap().to_string();
+    shown += &entry(&file, "u").preview().to_string();
     assert!(!shown.contains("t0ps3cret"), "{shown}");
     assert!(shown.contains("Authorization") && shown.contains("--token"));
 }
@@ -210,7 +214,8 @@ fn inputs_have_errors_of_their_own() {
     let file = parsed(
         r#"{"servers": {"a": {"command": "x"}}, "inputs": [
             7, {"id": "a", "type": "radio"}, {"id": "a", "type": "promptString"}, {"id": "a", "type": "promptString"},
-            {"id": "b", "type": "pickString"}, {"id": "c", "type": "pickString", "options": [1]}
+            {"id": "b", "type": "pickString"}, {"id": "c", "type": "pickString", "options": [1]},
+            {"id": "d", "type": "pickString", "options": [{"label": "EU"}]}
         ]}"#,
     );
     let errors: Vec<_> = file.inputs().map(|input| input.map_err(ToString::to_string).err()).collect();
@@ -224,6 +229,7 @@ fn inputs_have_errors_of_their_own() {
             "line 2, column 83, inputs[3]: it occurs twice: remove or rename one",
             "line 3, column 13, inputs[4]: `options` is missing",
             "line 3, column 94, inputs[5].options[0]: a string is required, not a number",
+            "line 4, column 59, inputs[6].options[0]: `value` is missing",
         ]
     );
     let file = parsed(r#"{"servers": {}, "inputs": {}}"#);

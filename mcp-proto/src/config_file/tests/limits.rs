@@ -46,7 +46,8 @@ fn large_files_of_any_shape_take_linear_time() {
     ] {
         if let Ok(file) = ConfigFile::parse(&text) {
             for (_, server) in file.servers() {
-                let _ = server.map(|entry| entry.preview(&|_| Some(String::new())).map(|preview| preview.to_string()));
+                let _ = server
+                    .map(|entry| (entry.preview().to_string(), entry.preview().confirmed(&|_| Some(String::new()))));
             }
         }
     }
