@@ -5,6 +5,7 @@ use crate::call::{Call, Method};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 /// A call of a [`Supervisor`](super::Supervisor).
@@ -119,6 +120,18 @@ impl Calls {
     /// Returns the server and the client of a call, if it runs.
     pub(super) fn running(&self, ticket: Ticket) -> Option<(ServerId, Generation)> {
         self.calls.get(&ticket).and_then(|call| Some((call.server, call.on?)))
+    }
+
+    /// Returns the calls of a server that run, on whatever client: also on one whose end was
+    /// reported before theirs.
+    pub(super) fn running_at(&self, server: ServerId) -> Vec<Ticket> {
+        let runs = |(_, call): &(&Ticket, &Entry)| call.server == server && call.on.is_some();
+        self.calls.iter().filter(runs).map(|(ticket, _)| *ticket).collect()
+    }
+
+    /// Returns all calls.
+    pub(super) fn all(&self) -> Vec<Ticket> {
+        self.calls.keys().copied().collect()
     }
 
     pub(super) fn deadline(&self, ticket: Ticket) -> Option<Instant> {

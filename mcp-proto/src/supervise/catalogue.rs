@@ -200,6 +200,9 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Maximum delay after a load that failed.
 const MAX_RETRY: Duration = Duration::from_secs(60);
 
+/// Minimum of the time after which a load has failed.
+const LOAD_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// The lists of a server, and which of them have to be loaded.
 #[derive(Debug)]
 pub(super) struct Kept {
@@ -213,7 +216,8 @@ struct Load {
     is_fresh: bool,
     /// When to load it. `None` if that is not necessary.
     due: Option<Instant>,
-    is_loading: bool,
+    /// While a load runs: when it has failed.
+    until: Option<Instant>,
     /// Consecutive loads that failed.
     failures: u32,
     /// When the next load may begin at the earliest.
@@ -222,7 +226,7 @@ struct Load {
 
 impl Kept {
     pub(super) const fn new(catalogue: Catalogue) -> Self {
-        let none = Load { is_fresh: false, due: None, is_loading: false, failures: 0, not_before: Instant::ZERO };
+        let none = Load { is_fresh: false, due: None, until: None, failures: 0, not_before: Instant::ZERO };
         Self { catalogue, loads: [none; 4] }
     }
 
@@ -262,27 +266,32 @@ impl Kept {
     /// The server has announced a change of a list. Does nothing if the list is not kept.
     pub(super) fn change(&mut self, now: Instant, list: ListKind) {
         let load = &mut self.loads[list as usize];
-        if load.is_loading || load.is_fresh {
+        if load.until.is_some() || load.is_fresh {
             (load.is_fresh, load.due) = (false, Some(now.max(load.not_before)));
         }
     }
 
     /// Returns whether no load is under way, or to be begun, but those after one that failed.
     pub(super) fn is_settled(&self) -> bool {
-        self.loads.iter().all(|load| !load.is_loading && load.due.is_none() || load.failures > 0)
+        self.loads.iter().all(|load| load.until.is_none() && load.due.is_none() || load.failures > 0)
     }
 
-    /// Returns when the next load begins.
+    /// Returns when the next load begins, or has failed.
     pub(super) fn next(&self) -> Option<Instant> {
-        self.loads.iter().filter(|load| !load.is_loading).filter_map(|load| load.due).min()
+        self.loads.iter().filter_map(|load| load.until.or(load.due)).min()
     }
 
-    /// Begins a load that is due. Returns its list.
-    pub(super) fn begin(&mut self, now: Instant) -> Option<ListKind> {
-        let is_due = |load: &Load| !load.is_loading && load.due.is_some_and(|due| due <= now);
+    /// Begins a load that is due, of a server whose calls have this timeout. Returns its list.
+    pub(super) fn begin(&mut self, now: Instant, timeout: Option<Duration>) -> Option<ListKind> {
+        for list in ListKind::ALL {
+            if self.loads[list as usize].until.is_some_and(|until| until <= now) {
+                self.finish(now, list, None);
+            }
+        }
+        let is_due = |load: &Load| load.until.is_none() && load.due.is_some_and(|due| due <= now);
         let list = ListKind::ALL.into_iter().find(|list| is_due(&self.loads[*list as usize]))?;
         let load = &mut self.loads[list as usize];
-        (load.is_loading, load.due) = (true, None);
+        (load.until, load.due) = (Some(now + timeout.unwrap_or_default().max(LOAD_TIMEOUT)), None);
         Some(list)
     }
 
@@ -290,9 +299,7 @@ impl Kept {
     /// if none runs.
     pub(super) fn finish(&mut self, now: Instant, list: ListKind, listing: Option<Listing>) -> Option<ListKind> {
         let load = &mut self.loads[list as usize];
-        if !core::mem::take(&mut load.is_loading) {
-            return None;
-        }
+        load.until.take()?;
         let Some(listing) = listing else {
             let wait = RETRY.saturating_mul(1 << load.failures.min(16)).min(MAX_RETRY);
             load.failures += 1;

@@ -115,11 +115,6 @@ impl<K: Clone + Ord> Clients<K> {
         client.running.remove(&ticket) && client.stage == Stage::Draining && client.running.is_empty()
     }
 
-    /// Takes the calls that run on a client.
-    pub(super) fn take_running(&mut self, generation: Generation) -> BTreeSet<Ticket> {
-        self.clients.get_mut(&generation).map(|client| core::mem::take(&mut client.running)).unwrap_or_default()
-    }
-
     /// A client is that of its server no more. Returns whether to close it now.
     pub(super) fn retire(&mut self, generation: Generation) -> bool {
         let Some(client) = self.clients.get_mut(&generation) else { return false };
@@ -164,11 +159,10 @@ impl<K: Clone + Ord> Clients<K> {
         Some(Ended { server: client.server, key: client.key, was_retired: client.stage != Stage::Live })
     }
 
-    /// No longer waits for the clients of this key that must end.
+    /// No longer waits for the clients of this key before another one starts. They still count as
+    /// open.
     pub(super) fn give_up(&mut self, key: &K) {
-        for generation in self.leaving.remove(key).unwrap_or_default() {
-            self.clients.remove(&generation);
-        }
+        self.leaving.remove(key);
     }
 
     fn left(&mut self, key: &K, generation: Generation) {

@@ -1,7 +1,7 @@
 //! How servers are connected, and how their clients end: the steps of a [`Supervisor`].
 
 use super::clients::Clients;
-use super::server::{Attempt, Next, Phase, Server, is_exclusive};
+use super::server::{Attempt, Next, Phase, Server, is_exclusive, watching};
 use super::{CallRefusal, Cause, Closing, Event, Generation, Output, ServerId, Supervisor, Timer};
 use crate::client::ClientConfig;
 use alloc::sync::Arc;
@@ -44,6 +44,7 @@ impl<K: Clone + Ord> Supervisor<K> {
         config: Arc<ClientConfig>,
     ) {
         let Some(server) = self.servers.get_mut(&id) else { return };
+        let config = watching(config, server.spec.lists);
         server.phase = Phase::Connecting { generation, attempt };
         self.clients.start(generation, is_exclusive(&config));
         // The engine limits the time.
@@ -118,10 +119,10 @@ impl<K: Clone + Ord> Supervisor<K> {
 
     /// Closes all clients of a server at once. The calls that run end with this refusal.
     pub(super) fn retire_all(&mut self, id: ServerId, why: &CallRefusal) {
+        for ticket in self.calls.running_at(id) {
+            self.refuse(ticket, why.clone());
+        }
         for generation in self.clients.of(id) {
-            for ticket in self.clients.take_running(generation) {
-                self.refuse(ticket, why.clone());
-            }
             self.close_client(generation);
         }
     }
@@ -156,11 +157,13 @@ impl<K: Clone + Ord> Supervisor<K> {
         self.clients = Clients::new();
     }
 
-    /// Begins the loads that are due, and arms the timer for the next one.
+    /// Begins the loads that are due, ends those that take too long, and arms the timer for the
+    /// next one.
     pub(super) fn load(&mut self, id: ServerId) {
         let Some(server) = self.servers.get_mut(&id) else { return };
         let Some(generation) = server.ready() else { return };
-        while let Some(list) = server.kept.begin(self.now) {
+        let timeout = server.spec.config.timeout;
+        while let Some(list) = server.kept.begin(self.now, timeout) {
             self.outputs.push_back(Output::Load { generation, list });
         }
         self.timers.set(Timer::Load(id), server.kept.next());

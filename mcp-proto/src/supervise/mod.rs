@@ -212,8 +212,8 @@ impl<K: Clone + Ord> Supervisor<K> {
     }
 
     /// Connects to a server now, without a delay: also if it is connected, waits, or is down. Calls
-    /// wait for it, and the delays begin again. Does nothing while an attempt runs, since that is
-    /// the one. Returns false if there is no server of this key, or if
+    /// wait for it, and the delays begin again. An attempt that runs is the one, also the probe of
+    /// a server that is down. Returns false if there is no server of this key, or if
     /// [`Supervision::max_attempts`] does not permit an attempt now.
     pub fn reconnect(&mut self, now: Instant, key: &K) -> bool {
         self.begin(now, || Input::Reconnect(key.clone()));
@@ -269,7 +269,8 @@ impl<K: Clone + Ord> Supervisor<K> {
     }
 
     /// Reports the end of a load ([`Output::Load`]). After one that failed, the supervisor tries
-    /// again, after delays of 1 s to 60 s.
+    /// again, after delays of 1 s to 60 s. A load fails by itself after 60 s, or after the timeout
+    /// of calls if that is longer.
     pub fn loaded(&mut self, now: Instant, generation: Generation, list: ListKind, listing: Option<Listing>) {
         self.begin(now, || Input::Loaded(generation, list, listing.clone()));
         self.on_loaded(generation, list, listing);

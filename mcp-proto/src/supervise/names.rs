@@ -62,7 +62,9 @@ impl NameRules {
 /// Which names begin with the key of their server: `github__search`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Prefix {
-    /// All: a server that is added changes no name of another one.
+    /// All: a server that is added changes the name of a tool of another one only if one of its own
+    /// tools would have that name too. Tool `b__c` of server `a` and tool `c` of server `a__b` are
+    /// both `a__b__c`, so that both names end with digits.
     Always,
     /// Those that several servers have.
     Colliding,
@@ -85,7 +87,7 @@ pub struct NamedTool<K> {
 /// The prefix is the key that the application has given to the server: servers can choose the names
 /// that they report themselves, so that one could pass for another. A character that is not legal
 /// becomes `_`. A name that is too long, or that several tools would have, ends with digits that
-/// depend on server and tool only.
+/// depend on server and tool only. A tool that a server lists several times has one name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ToolNames<K> {
     tools: Vec<NamedTool<K>>,
@@ -93,15 +95,16 @@ pub struct ToolNames<K> {
 }
 
 impl<K: AsRef<str>> ToolNames<K> {
-    /// Names tools, each given as its server and its name there. `decide` may give a name of its
-    /// own. It is used if it is legal, and no other tool has it.
+    /// Names tools, each given as its server and its name there. A pair that was given before, with
+    /// the text of the server as its identity, is left out. `decide` may give a name of its own. It
+    /// is used if it is legal, and no other tool has it.
     pub fn new(
         tools: impl IntoIterator<Item = (K, String)>,
         rules: NameRules,
         prefix: Prefix,
         mut decide: impl FnMut(&K, &str) -> Option<String>,
     ) -> Self {
-        let tools: Vec<_> = tools.into_iter().collect();
+        let tools = without_duplicates(tools.into_iter().collect());
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         tools.iter().for_each(|(_, tool)| *counts.entry(tool).or_default() += 1);
         let usual: Vec<_> = tools
@@ -142,10 +145,18 @@ impl<K: AsRef<str>> ToolNames<K> {
         self.places.get(name).and_then(|place| self.tools.get(*place))
     }
 
-    /// Returns all tools, in the order in which they were given.
+    /// Returns all tools, in the order in which they were given first.
     pub fn iter(&self) -> impl Iterator<Item = &NamedTool<K>> {
         self.tools.iter()
     }
+}
+
+/// Returns the tools without those that were given before. `distinct` has the same digits for all
+/// duplicates in each round, so that n of them would cost n² / 2 hashes.
+fn without_duplicates<K: AsRef<str>>(tools: Vec<(K, String)>) -> Vec<(K, String)> {
+    let mut seen = BTreeSet::new();
+    let first: Vec<_> = tools.iter().map(|(server, tool)| seen.insert((server.as_ref(), &**tool))).collect();
+    tools.into_iter().zip(first).filter_map(|(tool, first)| first.then_some(tool)).collect()
 }
 
 /// Returns a name that ends with eight digits of a hash of the server and the tool, or with others
@@ -156,8 +167,7 @@ fn distinct(
     rules: NameRules,
     mut is_taken: impl FnMut(&str) -> bool,
 ) -> String {
-    // All characters are ASCII.
-    let start = &name[..name.len().min(rules.max() - DIGITS - 1)];
+    let start = start(name, rules.max() - DIGITS - 1);
     let mut round = 0_u32;
     loop {
         let [a, b, c, d, ..] = Seed::new([0; 32]).derive(&format!("{round}\0{}\0{server}\0{tool}", server.len()));
@@ -167,6 +177,13 @@ fn distinct(
         }
         round += 1;
     }
+}
+
+/// Returns the longest start of a text that has at most `max` bytes and ends between characters:
+/// `NameRules::more` can have some of several bytes.
+fn start(text: &str, max: usize) -> &str {
+    // `str::floor_char_boundary` is newer than the minimum Rust version.
+    (0..=max.min(text.len())).rev().find_map(|end| text.get(..end)).unwrap_or_default()
 }
 
 /// Digits at the end of a name.

@@ -42,7 +42,9 @@ pub enum Output<K> {
     /// Emitted once for each client at most, and not after its end.
     Close(Generation),
     /// Load all pages of a list, and report them with
-    /// [`Supervisor::loaded`](super::Supervisor::loaded).
+    /// [`Supervisor::loaded`](super::Supervisor::loaded). An earlier load of the same list by the
+    /// same client has been given up, or belongs to an earlier session: do not report it any more.
+    /// Limit what a load holds: a server can send any number of pages.
     Load {
         /// The client.
         generation: Generation,

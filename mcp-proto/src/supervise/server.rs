@@ -1,7 +1,9 @@
 //! One server: its state, its attempts to connect, and the calls that wait for it.
 
 use super::catalogue::Kept;
-use super::{Cause, Counters, Generation, Health, ServerSpec, ServerState, Supervision, Ticket, WhenDown};
+use super::{
+    Cause, Counters, Generation, Health, ListKind, Lists, ServerSpec, ServerState, Supervision, Ticket, WhenDown,
+};
 use crate::client::{ClientConfig, Target};
 use crate::seed::Seed;
 use crate::time::Instant;
@@ -222,6 +224,21 @@ impl<K> Server<K> {
 /// own.
 pub(super) fn is_exclusive(config: &Arc<ClientConfig>) -> bool {
     !matches!(config.target, Target::Http(_))
+}
+
+/// Returns a configuration with which a client also watches these lists: servers of 2026-07-28
+/// announce no change that was not asked for.
+pub(super) fn watching(config: Arc<ClientConfig>, lists: Lists) -> Arc<ClientConfig> {
+    let mut watch = config.watch.clone();
+    watch.tools |= lists.has(ListKind::Tools);
+    watch.prompts |= lists.has(ListKind::Prompts);
+    watch.resources |= lists.has(ListKind::Resources) || lists.has(ListKind::ResourceTemplates);
+    if watch == config.watch {
+        return config;
+    }
+    let mut config = Arc::unwrap_or_clone(config);
+    config.watch = watch;
+    Arc::new(config)
 }
 
 /// Minimum delay before an attempt: servers that fail at once never keep the supervisor from

@@ -12,13 +12,13 @@ use core::time::Duration;
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct ServerSpec {
-    /// The configuration of its clients.
+    /// The configuration of its clients. They watch the [`lists`](Self::lists) as well.
     pub config: Arc<ClientConfig>,
     /// When the first client connects. Default at once.
     pub connect: ConnectWhen,
     /// Whether the application resolves the configuration before each attempt to connect:
-    /// credentials that expire, or values of the environment. Default off.
-    /// See [`Output::Resolve`](super::Output::Resolve).
+    /// credentials that expire, or values of the environment. The timeout of calls is always that
+    /// of [`config`](Self::config). Default off. See [`Output::Resolve`](super::Output::Resolve).
     pub resolve: bool,
     /// When a call of a tool runs a second time. Default where that is safe.
     pub retry: RetryTool,
@@ -89,7 +89,7 @@ pub struct Supervision {
     /// The period within which attempts count. Default 30 s.
     pub within: Duration,
     /// What becomes of a server that is down. Default a probe after 30 s, and after twice the time
-    /// each time, at most 5 min.
+    /// each time, at most 5 min (and the random part).
     pub when_down: WhenDown,
     /// Number of pings in a row without a response after which a server counts as lost, at least 1.
     /// Pings are sent if the configuration of the server says so
@@ -126,7 +126,7 @@ pub enum WhenDown {
     Probe {
         /// The time before the first attempt, at least 1 ms.
         first: Duration,
-        /// Maximum time before an attempt.
+        /// Maximum time before an attempt, without the random part.
         max: Duration,
     },
     /// No attempt, until the application asks for one.

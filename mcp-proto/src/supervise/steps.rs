@@ -56,8 +56,14 @@ impl<K: Clone + Ord> Supervisor<K> {
     pub(super) fn on_reconnect(&mut self, key: &K) -> bool {
         let Some(id) = self.keys.get(key).copied() else { return false };
         let Some(server) = self.servers.get_mut(&id) else { return false };
-        match server.phase {
-            Phase::Blocked { .. } | Phase::Resolving { .. } | Phase::Connecting { .. } => return true,
+        match &mut server.phase {
+            Phase::Blocked { attempt } | Phase::Resolving { attempt, .. } | Phase::Connecting { attempt, .. } => {
+                // Calls wait for a probe only if it was asked for.
+                if core::mem::replace(attempt, Attempt::Usual) != Attempt::Usual {
+                    server.forgive();
+                }
+                return true;
+            }
             Phase::Idle | Phase::Ready { .. } | Phase::Waiting { .. } | Phase::Down { .. } => {}
         }
         if !server.may_attempt(self.now, &self.policy) {
@@ -220,6 +226,9 @@ impl<K: Clone + Ord> Supervisor<K> {
         }
         self.closing = Closing::Begun;
         self.keys.clear();
+        for ticket in self.calls.all() {
+            self.refuse(ticket, CallRefusal::Closed);
+        }
         while let Some((&id, _)) = self.servers.first_key_value() {
             self.drop_server(id, &CallRefusal::Closed);
         }
@@ -298,6 +307,9 @@ impl<K: Clone + Ord> Supervisor<K> {
     /// Forgets a call. Returns whether there was one.
     fn forget(&mut self, ticket: Ticket) -> bool {
         self.timers.set(Timer::Call(ticket), None);
+        if let Some((_, generation)) = self.calls.running(ticket) {
+            self.clients.finish(generation, ticket);
+        }
         let Some(id) = self.calls.end(ticket) else { return false };
         if let Some(server) = self.servers.get_mut(&id) {
             server.waiting.remove(&ticket);

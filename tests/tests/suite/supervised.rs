@@ -148,6 +148,8 @@ const LISTENED: &str = r#"
         *'"server/discover"'*) id
             echo '{"jsonrpc":"2.0","id":'$id',"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}}';;
         *'"subscriptions/listen"'*) echo listen >> $1;;
+        *'"tools/list"'*) id
+            echo '{"jsonrpc":"2.0","id":'$id',"result":{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"private"}}';;
         *'"tools/call"'*) exit 3;;
         esac
     done
@@ -155,13 +157,13 @@ const LISTENED: &str = r#"
 
 // covers: STDIO-C-020, SUB-C-014
 #[test]
-fn each_program_is_asked_for_the_changes_that_are_watched() {
+fn each_program_is_asked_for_the_changes_of_its_lists() {
     let _limit = limit();
     let file = temp("listened");
     let mut config = ClientConfig::program(sh(LISTENED).args(["sh", &file.display().to_string()]));
-    (config.policy, config.watch.tools) = (Policy::Modern, true);
+    config.policy = Policy::Modern;
     let mut spec = ServerSpec::new(config);
-    spec.lists = Lists::NONE;
+    spec.lists = Lists::NONE.with(ListKind::Tools);
     let (supervisor, _events) = one(policy(20), spec);
     for asked in 1..=3 {
         supervisor.ready("a", Some(BOUND)).wait().expect("connected");
@@ -388,6 +390,65 @@ fn configuration_is_resolved_before_each_attempt() {
         let texts = ["the vault is locked", "the callback panicked"];
         assert!(causes.eq(texts.map(|text| Cause::Unresolved(text.into()))));
     }
+}
+
+// covers: S0-07
+#[test]
+fn callback_that_does_not_return_is_called_once() {
+    let _limit = limit();
+    let (server, counts) = (Toolbox::new("stuck", 1000), Arc::new(AtomicUsize::new(0)));
+    let (release, released) = mpsc::channel::<()>();
+    let (released, asked) = (Mutex::new(released), Arc::clone(&counts));
+    let options = options(policy(1)).on_resolve(move |key, config| {
+        if key == "stuck" {
+            asked.fetch_add(1, Ordering::SeqCst);
+            let _ = released.lock().expect("not poisoned").recv();
+        }
+        Ok(config)
+    });
+    let supervisor = supervise(options).expect("a supervisor");
+    let mut spec = server.spec();
+    spec.resolve = true;
+    let mut stuck = spec.clone();
+    Arc::make_mut(&mut stuck.config).connect_timeout = Duration::from_millis(5);
+    supervisor.add("stuck", stuck).expect("a new key");
+    until(|| supervisor.health("stuck").is_some_and(|health| health.counters.failures >= 4));
+    // It takes no thread from another server.
+    supervisor.add("a", spec).expect("a new key");
+    assert!(tool_of(&supervisor, "add").is_ok());
+    assert_eq!(counts.load(Ordering::SeqCst), 1);
+    drop(release);
+    assert_eq!(supervisor.close().wait(), 0);
+}
+
+/// A server whose list of tools never ends. It appends a line to a file for each page, of a
+/// million bytes.
+const ENDLESS: &str = r#"
+    big=$(printf '%01000000d' 0)
+    id() { id=${line#*'"id":'}; id=${id%%[,\}]*}; }
+    while read -r line; do
+        case $line in
+        *'"initialize"'*) id
+            echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}';;
+        *'"tools/list"'*) id; echo page >> $1
+            echo '{"jsonrpc":"2.0","id":'$id',"result":{"tools":[{"name":"t'$id'","inputSchema":{"type":"object"},"description":"'$big'"}],"nextCursor":"'$id'"}}';;
+        esac
+    done
+"#;
+
+// covers: B-011
+#[test]
+fn list_without_end_is_given_up() {
+    let _limit = limit();
+    let file = temp("endless");
+    let mut spec = spec(sh(ENDLESS).args(["sh", &file.display().to_string()]));
+    spec.lists = Lists::NONE.with(ListKind::Tools);
+    let (supervisor, _events) = one(policy(20), spec);
+    settle(&supervisor);
+    let pages = std::fs::read_to_string(&file).expect("pages").lines().count();
+    assert_eq!((pages, supervisor.freshness("a", ListKind::Tools)), (17, Freshness::Unknown));
+    assert_eq!(supervisor.close().wait(), 0);
+    std::fs::remove_file(&file).expect("removed");
 }
 
 #[test]

@@ -300,6 +300,52 @@ fn calls_of_a_removed_server_end() {
     assert_eq!((rig.take(), rig.supervisor.poll_timeout()), (vec![], None));
 }
 
+/// Returns the calls of this server after the end of its client, before their own ends: one with a
+/// result, and one that was lost.
+fn ended_with_calls() -> (Rig, [Ticket; 2]) {
+    let (mut rig, client) = Rig::ready(program());
+    let calls = [rig.call(tool_plan("x")), rig.call(tool_plan("x"))];
+    rig.end(client);
+    rig.take();
+    (rig, calls)
+}
+
+// covers: S0-62, B-084
+#[test]
+fn calls_of_a_client_that_has_ended_end_with_their_server() {
+    type Step = fn(&mut Rig);
+    let steps: [(Step, CallRefusal); 3] = [
+        (|rig| assert!(rig.supervisor.remove(rig.now, &"a")), CallRefusal::Removed),
+        (|rig| assert!(rig.supervisor.replace(rig.now, &"a", program())), CallRefusal::Replaced),
+        (|rig| rig.supervisor.close(rig.now), CallRefusal::Closed),
+    ];
+    for (step, why) in steps {
+        let (mut rig, calls) = ended_with_calls();
+        step(&mut rig);
+        assert_eq!(rig.refused(), calls.map(|ticket| (ticket, why.clone())));
+        assert_eq!(rig.finish(calls[0], Ok(())), CallVerdict::Ignore, "{why:?}");
+        assert_eq!(rig.finish(calls[1], Err(&lost(Sent::No))), CallVerdict::Ignore, "{why:?}");
+        assert_eq!(rig.refused(), []);
+    }
+}
+
+// covers: S0-62
+#[test]
+fn calls_of_a_client_that_does_not_end_are_refused_at_the_close() {
+    let (mut rig, client) = Rig::ready(program());
+    let call = rig.call(tool_plan("x"));
+    assert!(rig.supervisor.reconnect(rig.now, &"a"));
+    let (_, next) = rig.next_attempt();
+    rig.up(next);
+    rig.take();
+    rig.supervisor.close(rig.now);
+    assert_eq!(rig.refused(), [(call, CallRefusal::Closed)]);
+    rig.end(next);
+    assert_eq!(rig.take(), [], "the first client is still open");
+    rig.end(client);
+    assert_eq!(rig.take(), [Output::Event(Event::Closed { left: 0 })]);
+}
+
 // covers: S0-62
 #[test]
 fn kind_of_a_call_follows_its_method() {

@@ -1,6 +1,7 @@
 //! Catalogues: when lists are loaded, and how far they can be relied on.
 
 use super::*;
+use crate::input::Watch;
 use crate::model::prompts::Prompt;
 use crate::rpc::{Object, RawJson};
 
@@ -119,6 +120,56 @@ fn load_that_fails_is_tried_again_until_the_server_is_lost() {
     // What the old client loads belongs to the past.
     rig.supervisor.loaded(rig.now, client, ListKind::Prompts, Some(prompts(&["old"])));
     assert_eq!(rig.supervisor.catalogue(&"a").unwrap().prompts.as_deref().unwrap_or_default(), []);
+}
+
+// covers: S0-61
+#[test]
+fn load_without_an_end_is_tried_again() {
+    let mut spec = program();
+    let mut config = (*spec.config).clone();
+    config.timeout = None;
+    spec.config = config.into();
+    let (mut rig, client) = Rig::ready(spec);
+    for list in [ListKind::Tools, ListKind::Resources, ListKind::ResourceTemplates] {
+        rig.load(client, Listing::none(list));
+    }
+    rig.pass(ms(59_999));
+    assert!(!rig.supervisor.is_settled());
+    rig.pass(ms(1));
+    assert!(rig.supervisor.is_settled(), "the application does not wait for it");
+    // Its result comes too late.
+    rig.load(client, prompts(&["late"]));
+    assert_eq!((rig.fresh(ListKind::Prompts), rig.loads()), (Freshness::Unknown, vec![]));
+    rig.pass(ms(1000));
+    assert_eq!(rig.loads(), [ListKind::Prompts]);
+    rig.load(client, prompts(&["two"]));
+    assert_eq!((rig.fresh(ListKind::Prompts), rig.supervisor.poll_timeout()), (Freshness::Fresh, None));
+}
+
+// covers: S0-61
+#[test]
+fn client_watches_the_lists_that_are_kept() {
+    let watched = |lists: Lists, resolves: bool| {
+        let mut rig = Rig::new(exact());
+        rig.supervisor.add(rig.now, "a", ServerSpec { lists, resolve: resolves, ..program() }).unwrap();
+        if let Some(Output::Resolve { generation, .. }) = rig.take().first() {
+            rig.supervisor.resolved(rig.now, *generation, Ok(program().config));
+        } else {
+            assert!(!resolves);
+            rig = Rig::new(exact());
+            rig.supervisor.add(rig.now, "a", ServerSpec { lists, ..program() }).unwrap();
+        }
+        match &rig.take()[..] {
+            [Output::Connect { config, .. }] => config.watch.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    for resolves in [false, true] {
+        assert_eq!(watched(Lists::NONE, resolves), Watch::new());
+        assert_eq!(watched(Lists::ALL, resolves), Watch::new().with_tools().with_prompts().with_resources());
+        let templates = Lists::NONE.with(ListKind::ResourceTemplates);
+        assert_eq!(watched(templates, resolves), Watch::new().with_resources());
+    }
 }
 
 // covers: S0-61

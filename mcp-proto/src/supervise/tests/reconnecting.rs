@@ -257,7 +257,7 @@ fn requested_connection_takes_the_place_of_the_old_one_at_once() {
 #[test]
 fn configuration_is_resolved_before_each_attempt() {
     let mut rig = Rig::new(exact());
-    let spec = ServerSpec { resolve: true, ..program() };
+    let spec = ServerSpec { resolve: true, lists: Lists::NONE, ..program() };
     rig.supervisor.add(rig.now, "a", spec.clone()).unwrap();
     let asked = |outputs: Vec<Output<&'static str>>| match &outputs[..] {
         [.., Output::Resolve { key: "a", generation, config }] if *config == spec.config => *generation,
@@ -300,6 +300,32 @@ fn server_on_demand_is_connected_by_its_first_call() {
     let client = rig.connects();
     rig.up(client);
     assert_eq!(rig.runs(), [(ticket, client)]);
+}
+
+// covers: B-227, S0-61
+#[test]
+fn calls_wait_for_a_probe_that_was_asked_for() {
+    let mut rig = Rig::new(exact());
+    rig.supervisor.add(rig.now, "a", program()).unwrap();
+    let first = rig.connects();
+    rig.end(first);
+    for _ in 0..4 {
+        let (_, client) = rig.next_attempt();
+        rig.end(client);
+    }
+    let (_, probe) = rig.next_attempt();
+    assert!(matches!(rig.state(), ServerState::Connecting { probe: true, .. }));
+    let refused = rig.supervisor.call(rig.now, &"a", tool_plan("x"));
+    assert!(matches!(refused, Err(CallRefusal::Unavailable { .. })), "{refused:?}");
+    assert!(rig.supervisor.reconnect(rig.now, &"a"));
+    assert_eq!(rig.started(), [], "the probe is the attempt");
+    let call = rig.call(tool_plan("x"));
+    // The delays begin again, too.
+    rig.end(probe);
+    let (wait, next) = rig.next_attempt();
+    assert_eq!(wait, ms(500));
+    rig.up(next);
+    assert_eq!(rig.runs(), [(call, next)]);
 }
 
 // covers: S0-61

@@ -7,19 +7,23 @@ use super::shared::Shared;
 use crate::adapter::front::client::Client;
 use crate::adapter::os::Clock;
 use crate::adapter::sync::guarded;
-use crate::call::{Call, Paged};
+use crate::call::{Call, Method, Paged, RawResult};
 use crate::client::ClientConfig;
 use crate::error::CallError;
 use crate::model::{prompts, resources, tools};
 use crate::route::BoxFuture;
+use crate::rpc::DecodeError;
 use crate::supervise::{Generation, ListKind, Listing, Output};
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
 use core::fmt;
 use core::future::{Future, poll_fn};
+use core::iter::{once, repeat};
+use core::marker::PhantomData;
 use core::panic::AssertUnwindSafe;
 use core::pin::pin;
 use core::task::{Context, Poll, Waker};
@@ -33,8 +37,15 @@ use std::task::Wake;
 pub struct SupervisorDriver<L: Launch> {
     shared: Arc<Shared<L>>,
     /// Loads of lists, and callbacks that resolve configurations.
-    futures: BTreeMap<u64, BoxFuture<()>>,
+    futures: BTreeMap<u64, (Purpose, BoxFuture<()>)>,
     last: u64,
+}
+
+/// What a future of the driver is for. A later one for the same purpose takes its place.
+#[derive(PartialEq)]
+enum Purpose {
+    Load(Generation, ListKind),
+    Resolve(String),
 }
 
 impl<L: Launch> SupervisorDriver<L> {
@@ -91,12 +102,12 @@ impl<L: Launch> SupervisorDriver<L> {
 
     fn load(&mut self, generation: Generation, list: ListKind) {
         let shared = Arc::clone(&self.shared);
-        self.spawn(async move {
+        self.spawn(Purpose::Load(generation, list), async move {
             let listing = match shared.client_of(generation) {
                 Some(client) => fetch(&client, list).await.ok(),
                 None => None,
             };
-            shared.with(|state, now| state.core.loaded(now, generation, list, listing));
+            shared.loaded(generation, list, listing);
         });
     }
 
@@ -107,26 +118,36 @@ impl<L: Launch> SupervisorDriver<L> {
             shared.with(|state, now| state.core.resolved(now, generation, resolved.map(Arc::new)));
         };
         match self.shared.resolve.clone() {
-            Some(Resolve::Sync(resolve)) => {
-                let key = String::from(key);
-                self.shared.launch.run(Box::new(move || report(guarded(|| resolve(&key, config)))));
-            }
+            // One thread for each key: callbacks that never return take none from the others.
+            Some(Resolve::Sync(resolve)) => match Resolving::begin(&self.shared, key) {
+                Some(resolving) => self.shared.launch.run(Box::new(move || {
+                    let resolved = guarded(|| resolve(&resolving.key, config));
+                    drop(resolving);
+                    report(resolved);
+                })),
+                None => report(Some(Err("the callback of an earlier attempt has not returned".into()))),
+            },
             Some(Resolve::Async(resolve)) => match guarded(|| resolve(key, config)) {
-                Some(future) => self.spawn(async move { report(caught(future).await) }),
+                Some(future) => {
+                    let is_of_a_server = |key: &String| self.shared.read(|core| core.health(key).is_some());
+                    self.futures.retain(|_, (of, _)| !matches!(of, Purpose::Resolve(key) if !is_of_a_server(key)));
+                    self.spawn(Purpose::Resolve(key.into()), async move { report(caught(future).await) });
+                }
                 None => report(None),
             },
             None => report(Some(Err("the application has no callback that resolves configurations".into()))),
         }
     }
 
-    fn spawn(&mut self, future: impl Future<Output = ()> + Send + 'static) {
+    fn spawn(&mut self, purpose: Purpose, future: impl Future<Output = ()> + Send + 'static) {
         self.last += 1;
-        self.futures.insert(self.last, Box::pin(future));
+        self.futures.retain(|_, (other, _)| *other != purpose);
+        self.futures.insert(self.last, (purpose, Box::pin(future)));
         self.poll(self.last);
     }
 
     fn poll(&mut self, number: u64) {
-        let Some(future) = self.futures.get_mut(&number) else { return };
+        let Some((_, future)) = self.futures.get_mut(&number) else { return };
         let waker = Waker::from(Arc::new(FutureWaker { shared: Arc::downgrade(&self.shared), number }));
         if future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
             self.futures.remove(&number);
@@ -161,10 +182,67 @@ impl<L: Launch> Wake for FutureWaker<L> {
     }
 }
 
-/// Fetches all pages of a list.
+/// A synchronous callback that resolves the configuration of the server of this key.
+struct Resolving<L: Launch> {
+    shared: Arc<Shared<L>>,
+    key: String,
+}
+
+impl<L: Launch> Resolving<L> {
+    /// Returns `None` if there is another one, which has not returned.
+    fn begin(shared: &Arc<Shared<L>>, key: &str) -> Option<Self> {
+        let is_new = shared.with(|state, _| state.resolving.insert(key.into()));
+        is_new.then(|| Self { shared: Arc::clone(shared), key: key.into() })
+    }
+}
+
+impl<L: Launch> Drop for Resolving<L> {
+    fn drop(&mut self) {
+        self.shared.with(|state, _| state.resolving.remove(&self.key));
+    }
+}
+
+/// Maximum number of elements of a list, and of bytes in the results with its pages.
+const MAX_LIST: (usize, usize) = (100_000, 16 << 20);
+
+/// A method that returns pages, and how long each one is on the wire.
+struct Measured<M>(PhantomData<M>);
+
+impl<M: Paged> Method for Measured<M> {
+    type Output = (M::Output, usize);
+
+    fn decode(result: RawResult) -> Result<Self::Output, DecodeError> {
+        let len = result.json.as_str().len();
+        Ok((M::decode(result)?, len))
+    }
+}
+
+impl<M: Paged> Paged for Measured<M> {
+    /// An element. The first one of a page has the length of the page.
+    type Element = (M::Element, usize);
+
+    fn page((page, len): Self::Output) -> (Vec<Self::Element>, Option<String>) {
+        let (elements, next) = M::page(page);
+        let lens = once(len).chain(repeat(0));
+        (elements.into_iter().zip(lens).collect(), next)
+    }
+}
+
+/// Fetches all pages of a list, up to [`MAX_LIST`].
 async fn fetch(client: &Client, list: ListKind) -> Result<Listing, CallError> {
     async fn all<M: Paged>(client: &Client, call: Call<M>) -> Result<Arc<[M::Element]>, CallError> {
-        Ok(client.pages(call).all().await?.into())
+        let raw = call.raw();
+        let mut pages = client.pages(Call::<Measured<M>>::new(raw.method.clone(), raw.params.clone()));
+        let (mut all, mut bytes) = (Vec::new(), 0);
+        while let Some(next) = pages.next().await {
+            let (element, len) = next?;
+            all.push(element);
+            bytes += len;
+            if all.len() > MAX_LIST.0 || bytes > MAX_LIST.1 {
+                return Err(CallError::Decode(DecodeError::new("the list is too long")));
+            }
+        }
+        Ok(all.into())
     }
     Ok(match list {
         ListKind::Tools => Listing::Tools(all(client, tools::list()).await?),

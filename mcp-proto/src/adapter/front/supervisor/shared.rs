@@ -15,11 +15,11 @@ use crate::client::{ClientConfig, Termination};
 use crate::event_queue::{Weigh, Weight};
 use crate::exchange::Closed;
 use crate::supervise::{
-    CallPlan, CallRefusal, Event, Generation, Output, ServerState, Supervisor as Decisions, Ticket,
+    CallPlan, CallRefusal, Event, Generation, ListKind, Listing, Output, ServerState, Supervisor as Decisions, Ticket,
 };
 use crate::time::Instant;
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -48,6 +48,8 @@ pub(super) struct State<D> {
     events: WaitingEvents<Event<String>>,
     /// Futures of the driver that have to be polled.
     woken: Vec<u64>,
+    /// The keys whose synchronous callback for a configuration has not returned.
+    pub(super) resolving: BTreeSet<String>,
     attention: Attention,
     later: Later<D>,
     /// The number of clients that had not ended when the supervisor was closed.
@@ -95,6 +97,7 @@ impl<L: Launch> Shared<L> {
             tasks: VecDeque::new(),
             events: WaitingEvents::new(options.event, MAX_EVENTS),
             woken: Vec::new(),
+            resolving: BTreeSet::new(),
             attention: Attention::default(),
             later: Later::new(),
             closed: None,
@@ -270,6 +273,17 @@ impl<L: Launch> Shared<L> {
 
     pub(super) fn client_of(&self, generation: Generation) -> Option<Client> {
         lock(&self.state).clients.get(&generation).map(|running| running.client.clone())
+    }
+
+    /// A load of the driver has ended.
+    pub(super) fn loaded(&self, generation: Generation, list: ListKind, listing: Option<Listing>) {
+        self.with(|state, now| {
+            // In a new session, the supervisor may have begun another load of the list meanwhile.
+            let again = Output::Load { generation, list };
+            if !state.tasks.contains(&again) {
+                state.core.loaded(now, generation, list, listing);
+            }
+        });
     }
 
     /// Takes the outputs for the driver, the numbers of its futures to poll, and whether events
