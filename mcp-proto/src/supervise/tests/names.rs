@@ -121,7 +121,7 @@ fn long_names_are_cut_between_characters() {
 
 // covers: TOOL-C-012
 #[test]
-fn server_that_is_added_changes_only_names_that_it_would_have_too() {
+fn added_server_changes_only_names_of_its_own_tools() {
     let before = [("a", "b__c"), ("a", "d")];
     assert_eq!(named(&before, NameRules::COMMON, Prefix::Always), ["a__b__c", "a__d"]);
     let after = [before[0], before[1], ("a__b", "c"), ("a__b", "d")];
