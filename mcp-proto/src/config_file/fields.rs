@@ -29,7 +29,7 @@ impl Kind {
             // Clients mean either transport by it, and the first request shows which.
             "sse" => (Self::Http(HttpMode::Auto), "sse"),
             "remote" => (Self::Http(HttpMode::Auto), "remote"),
-            // VS Code goes on with HTTP+SSE if a server does not speak Streamable HTTP.
+            // VS Code falls back to HTTP+SSE if the server does not speak Streamable HTTP.
             "http" if dialect == Dialect::VsCode => (Self::Http(HttpMode::Auto), "http"),
             "http" => (Self::Http(HttpMode::Streamable), "http"),
             "streamable-http" => (Self::Http(HttpMode::Streamable), "streamable-http"),

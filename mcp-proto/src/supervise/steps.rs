@@ -307,9 +307,6 @@ impl<K: Clone + Ord> Supervisor<K> {
     /// Forgets a call. Returns whether there was one.
     fn forget(&mut self, ticket: Ticket) -> bool {
         self.timers.set(Timer::Call(ticket), None);
-        if let Some((_, generation)) = self.calls.running(ticket) {
-            self.clients.finish(generation, ticket);
-        }
         let Some(id) = self.calls.end(ticket) else { return false };
         if let Some(server) = self.servers.get_mut(&id) {
             server.waiting.remove(&ticket);
