@@ -178,3 +178,13 @@ pub use rpc::{ErrorObject, Object, RawJson};
 pub use server::{Server, ServerConfig};
 pub use time::Instant;
 pub use version::{Era, ProtocolVersion, Versions};
+
+/// Sizes of large inputs in tests.
+#[cfg(test)]
+mod sizes {
+    /// Returns a tenth of a size in a build with debug assertions, which takes ten times as long.
+    /// An optimised build of the tests has the whole size.
+    pub(crate) const fn scaled(whole: usize) -> usize {
+        if cfg!(debug_assertions) { whole / 10 } else { whole }
+    }
+}

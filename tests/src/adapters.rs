@@ -61,6 +61,12 @@ impl Adapter {
         Self::ALL.into_iter().find(|adapter| adapter.name() == name)
     }
 
+    /// Splits the arguments of a program whose first one names the adapter.
+    pub fn first_of(args: Vec<String>) -> Option<(Self, Vec<String>)> {
+        let (name, rest) = args.split_first()?;
+        Some((Self::named(name)?, rest.to_vec()))
+    }
+
     /// Connects a client, and waits for the end of negotiation.
     ///
     /// # Errors

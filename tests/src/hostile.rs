@@ -9,7 +9,7 @@ mod engine;
 mod flow;
 mod rows;
 pub(crate) mod server;
-mod shim;
+pub mod shim;
 mod web;
 
 pub use rows::Row;
@@ -95,7 +95,7 @@ impl Bench {
 }
 
 impl Row {
-    /// Runs it in a new process of the program `hostile`.
+    /// Runs it in a new process of the program `mcp-tests`.
     ///
     /// # Errors
     /// The fault: the outcome, the memory, or that it does not end.
@@ -103,7 +103,7 @@ impl Row {
         self.show_in(hostile, host, size, None)
     }
 
-    /// Runs it in a new process of the program `hostile`, against the driver behind this shim.
+    /// Runs it in a new process of the program `mcp-tests`, against the driver behind this shim.
     ///
     /// # Errors
     /// As [`show`](Self::show), and a shim that hangs, ends early or breaks the rules for its
@@ -120,7 +120,7 @@ impl Row {
     fn show_in(&self, hostile: &Path, host: Host, size: u64, shim: Option<&str>) -> Result<Shown, String> {
         let began = Instant::now();
         let mut command = Command::new(hostile);
-        command.args(["row", self.name, host.name(), &size.to_string()]).args(shim);
+        command.args(["hostile", "row", self.name, host.name(), &size.to_string()]).args(shim);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut running = command.spawn().map_err(|e| e.to_string())?;
         let output = running.stdout.take();

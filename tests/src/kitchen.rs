@@ -2,7 +2,8 @@
 //! each of them, with this library and with two official SDKs: how long they are, and that each
 //! client understands each server.
 
-use crate::interop::setup::{cargo, copy, execute, install_node, install_python, programs, target};
+use crate::example;
+use crate::interop::setup::{copy, install_node, install_python, programs};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fmt};
@@ -66,16 +67,16 @@ impl fmt::Display for Kitchen {
 /// The commands of the servers or of the clients, in the order of [`KITCHENS`].
 type Commands = [Vec<PathBuf>; 3];
 
-/// Installs and builds what is missing. Returns the commands of the servers and of the clients.
+/// Installs what is missing. Returns the commands of the servers and of the clients.
 ///
 /// # Errors
 /// The part that could not be installed or built.
 pub fn install() -> Result<[Commands; 2], String> {
     let (node, modules) = install_node()?;
     let python = install_python("requirements-1.txt")?;
-    let examples = build()?;
-    let mut commands = ["kitchen_server", "kitchen_client"].map(|name| {
-        let (ours, script) = (examples.join(name).with_extension(env::consts::EXE_EXTENSION), format!("{name}.mjs"));
+    let ours = [("kitchen_server", example("kitchen_server")?), ("kitchen_client", example("kitchen_client")?)];
+    let mut commands = ours.map(|(name, ours)| {
+        let script = format!("{name}.mjs");
         let theirs = programs().join("python").join(name).with_extension("py");
         [vec![ours], vec![python.clone(), theirs], vec![node.clone(), modules.join(script)]]
     });
@@ -88,22 +89,6 @@ pub fn install() -> Result<[Commands; 2], String> {
         command[0] = found(&command[0]);
     }
     Ok(commands)
-}
-
-/// Builds our examples with the profile of this program. Returns their directory.
-fn build() -> Result<PathBuf, String> {
-    let folder = target()?;
-    // See `setup::build`.
-    if env::var_os("PROGRAMS_BUILT").is_some() {
-        return Ok(folder.join("examples"));
-    }
-    let mut build = cargo();
-    build.args(["build", "--quiet", "-p", "mcp-tests", "--example", "kitchen_server", "--example", "kitchen_client"]);
-    if folder.ends_with("release") {
-        build.arg("--release");
-    }
-    execute(build.current_dir(crate::sources::root()).env("CARGO_TARGET_DIR", folder.with_file_name("")))?;
-    Ok(folder.join("examples"))
 }
 
 /// Returns the path of a program that is looked up in `PATH`.

@@ -33,11 +33,11 @@ pub mod sources;
 pub mod stub;
 pub mod survey;
 pub mod trace;
-#[cfg(feature = "validate")]
+#[cfg(feature = "full")]
 pub mod validate;
 
 use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Returns the exit code of a program whose run has passed, has failed, or could not be made.
@@ -53,20 +53,37 @@ pub fn exit_code(program: &str, run: Result<bool, impl Display>) -> ExitCode {
     }
 }
 
-/// Returns the path of an example, as a test finds it. `cargo test` builds examples with the tests,
-/// but not where `--test` names one of them. A cargo that a test starts would compile them with
-/// other features and other variables, and the next build everything again.
+/// A program of an executable with several: its name, and what it does with its arguments.
+pub type Program = (&'static str, fn(Vec<String>) -> ExitCode);
+
+/// Runs the program that the first argument of this process names, with the other arguments.
+pub fn run_program(executable: &str, programs: &[Program]) -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    let name = args.next().unwrap_or_default();
+    match programs.iter().find(|(known, _)| *known == name) {
+        Some((_, main)) => main(args.collect()),
+        None => {
+            let names: Vec<&str> = programs.iter().map(|(name, _)| *name).collect();
+            eprintln!("usage: {executable} PROGRAM ARGUMENTS..., where PROGRAM is one of {}", names.join(", "));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Returns the path of an example, as a test or a program of this package finds it. A cargo that a
+/// test starts would compile it with other features, and the next build everything again.
 ///
-/// # Panics
-///
-/// Panics if the example is not built.
-#[must_use]
-pub fn example(name: &str) -> PathBuf {
-    let test = std::env::current_exe().expect("a test knows its path");
-    let profile = test.parent().and_then(Path::parent).expect("a test is in `deps` of its profile");
-    let path = profile.join("examples").join(name).with_extension(std::env::consts::EXE_EXTENSION);
-    assert!(path.is_file(), "{name} is not built: run `cargo build -p mcp-tests --examples`");
-    path
+/// # Errors
+/// The example is not built.
+pub fn example(name: &str) -> Result<PathBuf, String> {
+    let this = std::env::current_exe().map_err(|why| format!("our own path: {why}"))?;
+    let folder =
+        this.ancestors().skip(1).find(|folder| !folder.ends_with("deps")).ok_or("our own path has no folder")?;
+    let path = folder.join("examples").join(name).with_extension(std::env::consts::EXE_EXTENSION);
+    match path.is_file() {
+        true => Ok(path),
+        false => Err(format!("{name} is not built: run `cargo build -p mcp-tests --features full --examples`")),
+    }
 }
 
 /// Writes tests as a table: the name of each, and its check.

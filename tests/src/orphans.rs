@@ -104,8 +104,8 @@ pub struct Found {
 }
 
 impl Case {
-    /// Runs it. `host` and `child` are the two programs. `stays` is the expected number of
-    /// remaining processes, which are then ended.
+    /// Runs it. `host` is the program `mcp-tests`, and `child` the server. `stays` is the expected
+    /// number of remaining processes, which are then ended.
     ///
     /// # Errors
     /// The condition that did not become true in time.
@@ -159,7 +159,12 @@ impl Case {
     fn command(&self, host: &Path, child: &Path, pids: &Pids) -> Command {
         // A shell that starts this in the background may ignore Ctrl-C, which is inherited.
         let mut command = Command::new("env");
-        command.arg("--default-signal=INT").arg(host).arg(self.adapter.name()).args(self.flags).arg(self.end);
+        command
+            .arg("--default-signal=INT")
+            .arg(host)
+            .args(["host", self.adapter.name()])
+            .args(self.flags)
+            .arg(self.end);
         if self.child.shell {
             command.args(["/bin/sh", "-c", r#"echo $$ >> "$PIDS"; "$0" "$@"; exit $?"#]);
         }

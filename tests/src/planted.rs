@@ -166,59 +166,15 @@ impl Fault {
         words.map(|(_, word)| word.as_str()).take_while(|word| *word != "--").collect()
     }
 
-    /// Returns whether its test is compiled in a separate configuration, which shares nothing with
-    /// others.
-    pub fn is_apart(&self) -> bool {
-        self.test.iter().any(|word| word == "--config")
-    }
-
     /// Returns the filter that selects the test in its binary: a part of its path.
     pub fn filter(&self) -> &str {
         self.name_at().and_then(|at| self.test.get(at)).map_or("", String::as_str)
-    }
-
-    /// Returns the value of an option.
-    fn option(&self, names: &[&str]) -> Option<&str> {
-        self.test.windows(2).find(|pair| names.contains(&pair[0].as_str())).map(|pair| pair[1].as_str())
     }
 
     fn name_at(&self) -> Option<usize> {
         let words = self.test.iter().take_while(|word| *word != "--");
         let is_value = |at: usize| at > 0 && WITH_VALUE.contains(&self.test[at - 1].as_str());
         words.enumerate().filter(|(at, word)| !word.starts_with('-') && !is_value(*at)).map(|(at, _)| at).last()
-    }
-
-    /// Returns the files that can change the result: those that it patches, the one of its test,
-    /// and its own.
-    pub fn files(&self, exists: impl Fn(&str) -> bool) -> Vec<String> {
-        let own = format!("tests/planted/{}.fault", self.name);
-        self.edits.iter().map(|edit| edit.path.clone()).chain(self.test_file(exists)).chain([own]).collect()
-    }
-
-    /// Returns the file of the test: the innermost existing file of the modules in its path.
-    fn test_file(&self, exists: impl Fn(&str) -> bool) -> Option<String> {
-        let package = self.option(&["-p", "--package"])?;
-        let folder = if package == "mcp-tests" { "tests" } else { package };
-        let (mut file, mut below) = match self.option(&["--test"]) {
-            None => (format!("{folder}/src/lib.rs"), format!("{folder}/src")),
-            Some(test) => {
-                let (alone, within) = (format!("{folder}/tests/{test}.rs"), format!("{folder}/tests/{test}"));
-                match exists(&alone) {
-                    true => (alone, format!("{folder}/tests")),
-                    false => (format!("{within}/main.rs"), within),
-                }
-            }
-        };
-        let modules = self.filter().rsplit_once("::").map_or("", |(modules, _)| modules);
-        for module in modules.split("::").filter(|module| !module.is_empty()) {
-            below = format!("{below}/{module}");
-            match [format!("{below}.rs"), format!("{below}/mod.rs")].into_iter().find(|path| exists(path)) {
-                Some(found) => file = found,
-                // The other segments are in this file.
-                None => break,
-            }
-        }
-        Some(file)
     }
 }
 
@@ -227,64 +183,4 @@ enum Part {
     Head,
     Old,
     New,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_fault_is_read() {
-        let text = "# test: -p a --lib b -- --exact\n# breaks: B-044, a word\n\na.rs\n<<<<<<<\nold\n=======\n>>>>>>>\n<<<<<<<\n\nx\n=======\ny\n>>>>>>>\n";
-        let fault = Fault::parse("n", text).unwrap();
-        assert_eq!(fault.test, ["-p", "a", "--lib", "b", "--", "--exact"]);
-        let edit = |old: &str, new: &str| Edit { path: "a.rs".into(), old: old.into(), new: new.into() };
-        assert_eq!(fault.edits, [edit("old\n", ""), edit("\nx\n", "y\n")]);
-    }
-
-    #[test]
-    fn an_incomplete_fault_is_refused() {
-        let head = "# test: b\n# breaks: c\n";
-        for text in ["", head, "# test: b\na.rs\n<<<<<<<\n=======\n>>>>>>>\n"] {
-            assert!(Fault::parse("n", text).is_err());
-        }
-        assert!(Fault::parse("n", &format!("{head}<<<<<<<\n")).is_err());
-        assert!(Fault::parse("n", &format!("{head}a.rs\n<<<<<<<\nold\n")).is_err());
-    }
-
-    fn fault(test: &str) -> Fault {
-        Fault::parse("n", &format!("# test: {test}\n# breaks: b\na.rs\n<<<<<<<\nold\n=======\n>>>>>>>\n")).unwrap()
-    }
-
-    #[test]
-    fn test_name_is_separated_from_the_options() {
-        let plain = fault("-p mcp-proto --lib rpc::tests::x");
-        assert_eq!((plain.build(), plain.filter()), (vec!["-p", "mcp-proto", "--lib"], "rpc::tests::x"));
-        let model = fault("--release --config build.rustflags=\"--cfg=x\" -p a --lib t::y -- --exact");
-        let build = ["--release", "--config", "build.rustflags=\"--cfg=x\"", "-p", "a", "--lib"];
-        assert_eq!((model.build(), model.filter()), (build.to_vec(), "t::y"));
-        assert_eq!(fault("-p mcp-tests --test web").filter(), "");
-    }
-
-    #[test]
-    fn the_file_of_a_test_is_that_of_its_innermost_module() {
-        let tree = [
-            "mcp-proto/src/rpc/mod.rs",
-            "mcp-proto/src/rpc/tests.rs",
-            "tests/tests/web.rs",
-            "tests/tests/suite/mod.rs",
-            "tests/tests/suite/unix.rs",
-            "tests/tests/own/unix.rs",
-        ];
-        let of = |test| fault(test).test_file(|path| tree.contains(&path)).unwrap();
-        assert_eq!(of("-p mcp-proto --lib rpc::tests::x"), "mcp-proto/src/rpc/tests.rs");
-        assert_eq!(of("-p mcp-proto --lib rpc::inner::x"), "mcp-proto/src/rpc/mod.rs");
-        assert_eq!(of("-p mcp-proto --lib x"), "mcp-proto/src/lib.rs");
-        assert_eq!(of("-p mcp-tests --test web x"), "tests/tests/web.rs");
-        assert_eq!(of("-p mcp-tests --test web suite::unix::x"), "tests/tests/suite/unix.rs");
-        assert_eq!(of("-p mcp-tests --test own unix::x"), "tests/tests/own/unix.rs");
-        assert_eq!(of("-p mcp-tests --test own x"), "tests/tests/own/main.rs");
-        let files = fault("-p mcp-tests --test web x").files(|path| tree.contains(&path));
-        assert_eq!(files, ["a.rs", "tests/tests/web.rs", "tests/planted/n.fault"]);
-    }
 }

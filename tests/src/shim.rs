@@ -9,7 +9,8 @@ mod fronts;
 mod wire;
 
 pub use fronts::{Fronts, Port};
-pub(crate) use wire::{Command, Done, EventLine, Line, Options, Output, StderrTo, ToolCall, Tools};
+pub(crate) use wire::{Command, Done, EventLine, Output, StderrTo};
+pub use wire::{Line, Options, ToolCall, Tools, check_output};
 
 use crate::hostile::server as served;
 use mcp_proto::adapter::{ClientOptions, ConnectError, Service};
@@ -141,6 +142,12 @@ pub fn run<D: Driver>(driver: D) -> io::Result<()> {
     let (clients, servers) = (std::mem::take(&mut *lock(&shim.clients)), std::mem::take(&mut *lock(&shim.servers)));
     drop((clients, servers));
     Ok(())
+}
+
+/// Carries out one command with a new shim. Returns the line with its result.
+pub async fn carry_out<D: Driver>(driver: D, line: Line) -> String {
+    let done = Shim::new(driver).carry_out(line.id, line.command).await;
+    text(&output(line.id, done))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -308,56 +315,26 @@ fn emit(client: u64, event: EventLine) {
 }
 
 fn reply(id: u64, done: Result<Done, Not>) {
-    write(&match done {
+    write(&output(id, done));
+}
+
+fn output(id: u64, done: Result<Done, Not>) -> Output {
+    match done {
         Ok(done) => Output::Done { id, done },
         Err(Not::Failed(error)) => Output::Failed { id, error },
         Err(Not::Offered(not_offered)) => Output::NotOffered { id, not_offered },
-    });
+    }
+}
+
+/// Returns the text of a line, without its end.
+fn text(output: &Output) -> String {
+    serde_json::to_string(output).unwrap_or_default()
 }
 
 /// Writes a line. If it is not read, the end of standard input follows.
 fn write(output: &Output) {
-    let mut line = serde_json::to_string(output).unwrap_or_default();
+    let mut line = text(output);
     line.push('\n');
     let mut out = io::stdout().lock();
     let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use mcp_proto::adapter::block_on;
-
-    /// A driver without a role, with the defaults of both.
-    struct Neither;
-
-    impl Driver for Neither {
-        const CLIENT: bool = false;
-        const SERVER: bool = false;
-        type Client = ();
-        type Server = ();
-
-        fn spawn(&self, task: BoxFuture<()>) {
-            block_on(task);
-        }
-    }
-
-    #[test]
-    fn role_that_is_off_is_not_offered() {
-        let shim = Shim::new(Neither);
-        let config = Box::new(ClientConfig::given());
-        let connect = Command::Connect { client: 1, config, stderr: StderrTo::Inherit, events: false };
-        let options = Box::new(Options::of(|_| {}, false).expect("they have a form"));
-        for (command, role) in [(connect, "a client"), (Command::Serve { server: 2, options }, "a server")] {
-            let done = block_on(shim.carry_out(1, command));
-            assert!(matches!(&done, Err(Not::Offered(what)) if what == role), "{role}");
-        }
-    }
-
-    #[test]
-    fn command_for_an_unknown_number_fails() {
-        let shim = Shim::new(Neither);
-        let done = block_on(shim.carry_out(1, Command::Stats { server: 7 }));
-        assert!(matches!(&done, Err(Not::Failed(why)) if why == "there is no number 7"));
-    }
 }

@@ -80,7 +80,7 @@ pub fn survey(root: &Path) -> String {
 }
 
 /// The lines of code of a source: of what is shipped, or of its tests.
-fn code(source: &Source, of_tests: bool) -> usize {
+pub fn code(source: &Source, of_tests: bool) -> usize {
     source.lines.iter().filter(|line| line.test == of_tests && !line.code.trim().is_empty()).count()
 }
 
@@ -122,7 +122,7 @@ fn functions(source: &Source) -> Vec<Item> {
 }
 
 /// Counts the methods of a type: those of its impl blocks, and functions that change a value of it.
-fn methods(sources: &[&Source], name: &str) -> String {
+pub fn methods(sources: &[&Source], name: &str) -> String {
     let (mut found, mut blocks, mut files) = (Vec::new(), 0, BTreeSet::new());
     for source in sources {
         for item in items(source) {
@@ -152,7 +152,7 @@ fn takes(signature: &str, name: &str) -> bool {
 }
 
 /// The names of types that several modules define.
-fn twice(modules: &Modules) -> Vec<String> {
+pub fn twice(modules: &Modules) -> Vec<String> {
     let mut places: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (path, module) in &modules.0 {
         for item in module.items.iter().filter(|item| item.is_type()) {
@@ -165,29 +165,4 @@ fn twice(modules: &Modules) -> Vec<String> {
 
 fn list(names: &[String]) -> String {
     if names.is_empty() { "0".to_owned() } else { format!("{}: {}", names.len(), names.join(", ")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn methods_are_counted_by_visibility() {
-        let text = "impl Client {\n    pub fn a() {}\n    pub(super) fn b() {}\n    fn c() {}\n}\nimpl Drop for Client {\n    fn drop() {}\n}\n\
-                    pub(crate) fn d(client: &mut Client, a: u8) {}\nfn e(client: &mut ClientConfig) {}";
-        let source = Source::new("mcp-proto/src/client/a.rs", text);
-        let expected = "4 methods in 1 blocks of 1 files: 1 `pub`, 2 visible to other files";
-        assert_eq!(methods(&[&source], "Client"), expected);
-    }
-
-    #[test]
-    fn only_names_of_several_modules_have_two_meanings() {
-        let read = |path: &str, text: &str| Source::new(path, text);
-        let sources = [
-            read("c/src/a.rs", "struct A;\n#[cfg(unix)]\nstruct B;\n#[cfg(not(unix))]\nstruct B;"),
-            read("c/src/b.rs", "enum A {}"),
-        ];
-        assert_eq!(twice(&Modules::new(&sources, "c/src")), ["A 2"]);
-        assert_eq!((code(&sources[0], false), code(&sources[0], true)), (5, 0));
-    }
 }

@@ -1,7 +1,7 @@
 //! Servers for clients on the same machine: a Unix domain socket, a pair of streams, and standard
 //! input and output.
 
-use crate::driver::{Io, accept_all, drive_connection, server};
+use super::driver::{Io, accept_all, drive_connection, server};
 use mcp_proto::adapter::{Server, Service, SocketFile, peer_credentials};
 use mcp_proto::exchange::Peer;
 use mcp_proto::wired::Kind;

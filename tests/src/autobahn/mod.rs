@@ -5,9 +5,6 @@ mod run;
 pub mod setup;
 pub mod table;
 
-#[cfg(test)]
-mod tests;
-
 pub use run::{as_client, as_server};
 
 /// What the suite runs: the families of its numbers. The others (12 and 13) need the compression

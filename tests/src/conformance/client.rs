@@ -37,14 +37,15 @@ pub struct Task {
     pub plan: Plan,
 }
 
-/// Carries out the plan. Returns the exit code, and writes the traffic to standard error.
-pub fn run(adapter: Adapter) -> ExitCode {
+/// Carries out the plan, with the arguments of the program. Returns the exit code, and writes the
+/// traffic to standard error.
+pub fn run(adapter: Adapter, args: Vec<String>) -> ExitCode {
     thread::spawn(|| {
         thread::sleep(WATCHDOG);
         eprintln!("not done after {} s", WATCHDOG.as_secs());
         exit(1);
     });
-    match Task::told().and_then(|task| task.perform(adapter)) {
+    match Task::told(args).and_then(|task| task.perform(adapter)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("failed: {why}");
@@ -55,14 +56,13 @@ pub fn run(adapter: Adapter) -> ExitCode {
 
 impl Task {
     /// Reads the environment and the arguments.
-    fn told() -> Result<Self, String> {
+    fn told(mut words: Vec<String>) -> Result<Self, String> {
         let told = |name: &str| env::var(name).map_err(|why| format!("{name}: {why}"));
         let scenario = told("MCP_CONFORMANCE_SCENARIO")?;
         let revision = told("MCP_CONFORMANCE_PROTOCOL_VERSION")?;
         let revision = ProtocolVersion::parse(&revision).ok_or_else(|| format!("an unknown revision: {revision}"))?;
         let context = env::var("MCP_CONFORMANCE_CONTEXT").ok().map(|text| serde_json::from_str::<Value>(&text));
         let context = context.transpose().map_err(|why| format!("the context: {why}"))?;
-        let mut words: Vec<String> = env::args().skip(1).collect();
         let url = words.pop().ok_or("no URL")?;
         let fixed = words.iter().any(|word| word == "--fixed");
         Ok(Self { url, revision, fixed, plan: plan(&scenario, context.as_ref())? })
@@ -152,7 +152,7 @@ fn call(client: &Client, calls: Vec<Call<tools::CallTool>>) -> Result<(), String
 
 /// Returns the user's response to a form: the entered values of the fields that the form has, and
 /// the defaults of the others.
-pub(super) fn fill(entered: &Value, question: &Form) -> ElicitResult {
+pub fn fill(entered: &Value, question: &Form) -> ElicitResult {
     let Ok(fields) = question.fields() else { return ElicitResult::Decline };
     let mut content = Object::new();
     for field in fields {

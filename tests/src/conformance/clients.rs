@@ -15,19 +15,18 @@ const NOTHING: &str = "true";
 /// Scenarios in which the suite accepts it.
 const VACUOUS: [(&str, &str); 2] = [("initialize", "2025-11-25"), ("http-standard-headers", "2026-07-28")];
 
-/// Runs the scenarios whose name contains the word.
+/// Runs the scenarios whose name contains the word. The short form runs only all together.
 ///
 /// # Errors
 /// The list cannot be read.
-pub fn run(table: &mut Table, word: &str) -> Result<(), String> {
+pub fn run(table: &mut Table, word: &str, short: bool) -> Result<(), String> {
     let listed = expected("client")?;
     let all = scenarios(&listed);
     for adapter in table.installed.adapters.clone() {
-        let program = table.installed.programs.join(format!("conformance-client-{adapter}"));
-        let told = format!("{} --fixed", program.display());
-        let program = program.display().to_string();
+        let program = format!("{} conformance-client {adapter}", table.installed.program.display());
+        let told = format!("{program} --fixed");
         for (how, client) in [("auto", &program), ("fixed", &told)] {
-            for (scenario, revision) in all.iter().filter(|(scenario, _)| scenario.contains(word)) {
+            for (scenario, revision) in all.iter().filter(|(scenario, _)| !short && scenario.contains(word)) {
                 one(table, &listed, Row::begin(scenario, revision, adapter, how), (scenario, revision), client);
             }
         }
@@ -37,7 +36,7 @@ pub fn run(table: &mut Table, word: &str) -> Result<(), String> {
             }
         }
     }
-    for (scenario, revision) in VACUOUS.iter().filter(|(scenario, _)| scenario.contains(word)) {
+    for (scenario, revision) in VACUOUS.iter().filter(|(scenario, _)| !short && scenario.contains(word)) {
         nothing(table, &listed, (scenario, revision));
     }
     Ok(())

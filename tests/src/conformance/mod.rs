@@ -17,5 +17,3 @@ pub mod setup;
 pub mod started;
 pub mod suite;
 pub mod table;
-#[cfg(test)]
-mod tests;

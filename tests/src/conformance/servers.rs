@@ -17,25 +17,31 @@ const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 
 /// Scenarios in which a server passes every check by refusing everything, each with the scenario
 /// that rules this out: both make the same request, which must succeed.
-pub(super) const LEAN: [(&str, &str); 2] = [
+pub const LEAN: [(&str, &str); 2] = [
     ("input-required-result-unsupported-methods", "tools-list"),
     ("input-required-result-validate-input", "input-required-result-basic-elicitation"),
 ];
 
-/// Runs the scenarios whose name contains the word.
+/// Runs the scenarios whose name contains the word. The short form runs only all together.
 ///
 /// # Errors
 /// A list cannot be read, or a server does not start.
-pub fn run(table: &mut Table, word: &str) -> Result<(), String> {
+pub fn run(table: &mut Table, word: &str, short: bool) -> Result<(), String> {
     let listed = expected("server")?;
     let chosen: Vec<_> = scenarios(&listed).into_iter().filter(|(scenario, _)| is_chosen(scenario, word)).collect();
     if chosen.is_empty() {
         return Ok(());
     }
     for adapter in table.installed.adapters.clone() {
-        let program = table.installed.programs.join(format!("everything-server-{adapter}"));
-        let mut leg = Leg { server: Started::start(&program, table.log(adapter))?, adapter, listed: &listed };
-        leg.each_alone(table, &chosen);
+        let words = ["everything-server", adapter];
+        let mut leg = Leg {
+            server: Started::start(&table.installed.program, &words, table.log(adapter))?,
+            adapter,
+            listed: &listed,
+        };
+        if !short {
+            leg.each_alone(table, &chosen);
+        }
         if word.is_empty() {
             let failures = Failures::read(&folder().join("expected-failures.yml"))?;
             REVISIONS.iter().for_each(|revision| leg.together(table, revision, &failures));
@@ -44,7 +50,7 @@ pub fn run(table: &mut Table, word: &str) -> Result<(), String> {
         let faults: Vec<String> = leg.server.fault().into_iter().collect();
         table.show(&row, usize::from(faults.is_empty()), &faults, &leg.server.said());
     }
-    if word.is_empty() {
+    if word.is_empty() && !short {
         let refusing = refusing::serve().map_err(|why| why.to_string())?;
         REVISIONS.iter().for_each(|revision| refused(table, &listed, &refusing.url(), revision));
     }

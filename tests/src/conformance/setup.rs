@@ -1,13 +1,13 @@
-//! Installs the suite and builds our clients and servers.
+//! Installs the suite.
 
 use std::env;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::interop::setup::{build, copy, execute, install_once, place};
+use crate::interop::setup::{beside, copy, execute, install_once, place};
 use crate::sources;
 
-/// The adapters, by the suffixes of their programs.
+/// The adapters, by their names in the arguments of programs.
 pub const ADAPTERS: [&str; 2] = ["blocking", "smol"];
 
 /// The installation.
@@ -17,13 +17,13 @@ pub struct Installed {
     pub node: PathBuf,
     /// The suite.
     pub suite: PathBuf,
-    /// The directory of our clients and servers.
-    pub programs: PathBuf,
+    /// The program `mcp-tests`, which is our clients and servers.
+    pub program: PathBuf,
     /// The selected [`ADAPTERS`].
     pub adapters: Vec<&'static str>,
 }
 
-/// Installs what is missing, and builds our programs for these adapters.
+/// Installs what is missing, for a run of these adapters.
 ///
 /// # Errors
 /// The part that could not be installed, and the output of the installer.
@@ -41,18 +41,10 @@ pub fn install(adapters: Vec<&'static str>) -> Result<Installed, String> {
     // The one of the lock file, which has none for some machines.
     let node = Some(modules.join(".bin/node")).filter(|node| node.exists());
     let node = node.or_else(|| env::var_os("NODE").map(PathBuf::from));
-    let programs = programs(&adapters)?;
-    Ok(Installed { node: node.unwrap_or_else(|| "node".into()), suite, programs, adapters })
+    Ok(Installed { node: node.unwrap_or_else(|| "node".into()), suite, program: beside("mcp-tests")?, adapters })
 }
 
 /// Returns the directory of the pinned versions and the lists.
 pub fn folder() -> PathBuf {
     sources::root().join("tests/conformance")
-}
-
-/// Returns the directory of our clients and servers.
-fn programs(adapters: &[&str]) -> Result<PathBuf, String> {
-    let of = |adapter: &&str| [format!("conformance-client-{adapter}"), format!("everything-server-{adapter}")];
-    let programs: Vec<String> = adapters.iter().flat_map(of).collect();
-    build(&programs.iter().map(String::as_str).collect::<Vec<_>>())
 }

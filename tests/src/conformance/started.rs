@@ -20,17 +20,17 @@ pub struct Started {
 }
 
 impl Started {
-    /// Starts a program on a free loopback port, and waits until it reports that it listens. Its
-    /// standard error goes to a file.
+    /// Starts a program with these first arguments on a free loopback port, and waits until it
+    /// reports that it listens. Its standard error goes to a file.
     ///
     /// # Errors
     /// It does not listen in time.
-    pub fn start(program: &Path, log: PathBuf) -> Result<Self, String> {
+    pub fn start(program: &Path, words: &[&str], log: PathBuf) -> Result<Self, String> {
         let told = |why: std::io::Error| format!("{}: {why}", program.display());
         let unwritten = |why: std::io::Error| format!("{}: {why}", log.display());
         log.parent().map_or(Ok(()), fs::create_dir_all).map_err(unwritten)?;
         let mut command = Command::new(program);
-        command.args(["--verbose", "--http", "127.0.0.1:0"]).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.args(words).args(["--verbose", "--http", "127.0.0.1:0"]).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.stderr(File::create(&log).map_err(unwritten)?).spawn().map_err(told)?;
         let output = child.stdout.take();
         // From here on it is killed in any case.

@@ -98,7 +98,10 @@ fn run(
 
 /// Waits for the end of a program. `None` if it was killed after the limit. Clients that it leaves
 /// behind exit by themselves.
-pub(super) fn wait(command: &mut Command, limit: Duration) -> io::Result<Option<ExitStatus>> {
+///
+/// # Errors
+/// It does not start, or its state cannot be read.
+pub fn wait(command: &mut Command, limit: Duration) -> io::Result<Option<ExitStatus>> {
     let mut child = command.spawn()?;
     let until = Instant::now() + limit;
     while Instant::now() < until {

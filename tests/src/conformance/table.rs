@@ -55,7 +55,7 @@ impl Table {
     /// Creates an empty table, and prints its header.
     pub fn new(installed: Installed) -> Self {
         println!("{:<46} {:<11} {:<9} {:<9} time    checks", "scenario", "revision", "adapter", "how");
-        Self { scratch: installed.programs.join("conformance-results"), installed, passed: 0, failed: 0 }
+        Self { scratch: installed.program.with_file_name("conformance-results"), installed, passed: 0, failed: 0 }
     }
 
     /// Returns the folder for the results of a line.

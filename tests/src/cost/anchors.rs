@@ -6,7 +6,8 @@
 mod contenders;
 mod table;
 
-use super::{Row, programs};
+use super::Row;
+use crate::interop::setup;
 use crate::peer::Failure;
 use contenders::{Contender, PAIRS, PATIENT, Pair, Program, TWIN};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -67,19 +68,22 @@ impl fmt::Display for Setup {
 
 /// What the client of a run reports.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Report {
+pub struct Report {
     /// Calls per second.
-    pub(super) rate: f64,
-    /// The latency of the median and of the 99th of 100, in microseconds.
-    p50: f64,
-    p99: f64,
-    /// Processor time of a call, in microseconds.
-    pub(super) client: f64,
-    pub(super) server: f64,
+    pub rate: f64,
+    /// The median of the latency, in microseconds.
+    pub p50: f64,
+    /// The latency of the 99th of 100, in microseconds.
+    pub p99: f64,
+    /// Processor time of a call in the client, in microseconds.
+    pub client: f64,
+    /// Processor time of a call in the server, in microseconds.
+    pub server: f64,
 }
 
 impl Report {
-    fn both(&self) -> f64 {
+    /// Returns the processor time of a call in both, in microseconds.
+    pub fn both(&self) -> f64 {
         self.client + self.server
     }
 }
@@ -136,7 +140,7 @@ struct Programs {
 impl Programs {
     fn find(this: &Path, anchors: &Path) -> Result<Self, Failure> {
         for name in ["peer-smol", "peer-blocking"] {
-            programs::built(this, name)?;
+            setup::beside(name)?;
         }
         let own = this.parent().ok_or("this program is nowhere")?.to_owned();
         let twin = env::temp_dir().join(format!("peer-twin-{}", process::id()));
@@ -221,7 +225,7 @@ impl Drop for Server {
 }
 
 /// Parses the line that a client prints.
-pub(super) fn report(text: &str) -> Option<Report> {
+pub fn report(text: &str) -> Option<Report> {
     let line = text.lines().find_map(|line| line.strip_prefix("REPORT "))?;
     let cells: BTreeMap<&str, f64> = line
         .split(' ')
@@ -240,17 +244,4 @@ pub(super) fn report(text: &str) -> Option<Report> {
 /// Creates a row with the setup in its name.
 fn row(setup: Setup, what: impl fmt::Display, value: f64, goal: Option<super::Goal>) -> Row {
     Row::new(format!("{setup}: {what}"), value, goal)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_report_is_read_from_what_a_client_prints() {
-        let text = "x\nREPORT ops=50 secs=0.5 p50_us=1 p99_us=2 client_cpu_us=3 server_cpu_us=4 client_rss_kb=5\n";
-        let report = report(text).expect("it is one");
-        assert_eq!((report.rate, report.p50, report.p99, report.both()), (100.0, 1.0, 2.0, 7.0));
-        assert!(super::report("REPORT ops=1").is_none());
-    }
 }

@@ -13,7 +13,6 @@
 
 use super::anchors::{Report, Server, pin, report};
 use super::codec::median;
-use super::programs;
 use crate::certificates::{Authority, Leaf};
 use crate::interop::setup;
 use crate::peer::Failure;
@@ -79,13 +78,14 @@ type Column = (&'static str, fn(&Report) -> f64);
 const COLUMNS: [Column; 3] =
     [("calls/s", |report| report.rate), ("client us", |report| report.client), ("server us", |report| report.server)];
 
-fn heading() -> String {
+/// Returns the heading of the table.
+pub fn heading() -> String {
     let columns = COLUMNS.map(|(name, _)| format!("{name:>12}{:>8}", "ratio"));
     format!("{:<36}{}", "client -> server", columns.concat())
 }
 
 /// Returns the medians over the rounds, each with the median of its ratios to another pair.
-fn cells(own: &[Report], other: &[Report]) -> String {
+pub fn cells(own: &[Report], other: &[Report]) -> String {
     let columns = COLUMNS.map(|(_, number)| {
         let ratios = own.iter().zip(other).map(|(own, other)| number(own) / number(other));
         format!("{:>12.1}{:>8.2}", median(own.iter().map(number).collect()), median(ratios.collect()))
@@ -103,7 +103,7 @@ struct Site {
 impl Site {
     fn new(this: &Path) -> Result<Self, Failure> {
         for name in ["peer-smol", "peer-blocking"] {
-            programs::built(this, name)?;
+            setup::beside(name)?;
         }
         let own = this.parent().ok_or("this program is nowhere")?.to_owned();
         let (rmcp, folder) = (setup::install_rmcp_https()?, setup::place("https")?);
@@ -130,22 +130,5 @@ impl Site {
         command.args(["--url", &server.url, "--server-pid", &server.child.id().to_string(), "--client", "tuned"]);
         let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
         report(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| "no report".into())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_has_the_medians_and_their_ratios() {
-        let of = |rate: f64| {
-            let client = 2.0 * rate;
-            let times = format!("p50_us=1 p99_us=1 client_cpu_us={client} server_cpu_us=10");
-            report(&format!("REPORT ops={rate} secs=1 {times}")).expect("it is one")
-        };
-        let line = cells(&[of(30.0), of(10.0), of(20.0)], &[of(60.0), of(10.0), of(10.0)]);
-        assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["20.0", "1.00", "40.0", "1.00", "10.0", "1.00"]);
-        assert_eq!(line.len(), heading().len() - 36);
     }
 }

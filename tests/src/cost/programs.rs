@@ -4,26 +4,8 @@ use super::{Goal, Row};
 use crate::peer::Failure;
 use crate::sources;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-
-/// Compiles a program of this package, so that it is not of an older tree, in the profile of this
-/// program, and returns its path.
-///
-/// # Errors
-/// It does not compile.
-pub fn built(this: &Path, name: &str) -> Result<PathBuf, Failure> {
-    let folder = this.parent().ok_or("this program is nowhere")?;
-    let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--quiet", "-p", "mcp-tests", "--bin", name]).current_dir(sources::root());
-    if folder.ends_with("release") {
-        cargo.arg("--release");
-    }
-    if !cargo.status()?.success() {
-        return Err(format!("{name} does not compile").into());
-    }
-    Ok(folder.join(name))
-}
 
 /// Returns the crates that each adapter needs at least, itself and the core included.
 ///
@@ -42,12 +24,12 @@ pub fn crates() -> Result<Vec<Row>, Failure> {
     Ok(rows)
 }
 
-/// Runs `cost-heap`, and returns its numbers.
+/// Runs `mcp-heap cost`, and returns its numbers.
 ///
 /// # Errors
 /// It fails.
 pub fn heap(program: &Path) -> Result<Vec<Row>, Failure> {
-    let output = Command::new(program).output()?;
+    let output = Command::new(program).arg("cost").output()?;
     if !output.status.success() {
         return Err(format!("{}: {}", program.display(), String::from_utf8_lossy(&output.stderr)).into());
     }
@@ -56,7 +38,7 @@ pub fn heap(program: &Path) -> Result<Vec<Row>, Failure> {
 }
 
 /// Returns the numbers of a line, which has a name, then numbers, each with its unit.
-fn numbers(line: &str) -> Vec<Row> {
+pub fn numbers(line: &str) -> Vec<Row> {
     let (name, numbers) = line.split_once("  ").unwrap_or((line, ""));
     let words: Vec<&str> = numbers.split_whitespace().collect();
     let number = |pair: &[&str]| {
@@ -77,17 +59,4 @@ fn goal(name: &str, unit: &str) -> Option<Goal> {
         _ => return None,
     };
     Some(Goal::AtMost(bound))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_has_a_row_for_each_number() {
-        let rows = numbers("call over stdio, client           14.17 allocations     2468 bytes");
-        assert_eq!(rows[0], Row::new("call over stdio, client, allocations", 14.17, Goal::AtMost(15.0)));
-        assert_eq!(rows[1], Row::new("call over stdio, client, bytes", 2468.0, None));
-        assert_eq!(rows.len(), 2);
-    }
 }

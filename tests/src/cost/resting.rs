@@ -1,7 +1,8 @@
 //! The heap of what rests on a server over real sockets: that of the adapter and of the engine.
 
-use super::{Goal, Row, programs};
+use super::{Goal, Row};
 use crate::adapters::Adapter;
+use crate::interop::setup::beside;
 use crate::load::{SCENES, Scale};
 use crate::peer::Failure;
 use std::path::Path;
@@ -24,8 +25,8 @@ const SCENES_AT_REST: [(&str, f64); 4] = [
 ///
 /// # Errors
 /// A scene fails.
-pub fn rows(this: &Path) -> Result<Vec<Row>, Failure> {
-    let load = programs::built(this, "load")?;
+pub fn rows() -> Result<Vec<Row>, Failure> {
+    let load = beside("mcp-heap")?;
     let mut rows = Vec::new();
     for adapter in Adapter::ALL {
         for (name, most) in SCENES_AT_REST {

@@ -59,17 +59,3 @@ impl Serialize for Goal {
         serializer.collect_str(self)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_row_is_one_line_of_json() {
-        let row = Row::new("calls", 14.170_49, Goal::AtMost(15.0));
-        assert_eq!(row.to_string(), r#"{"row":"calls","value":14.17,"goal":"<= 15"}"#);
-        assert_eq!(Row::new("bytes", 123_456.0, None).value, 123_456.0);
-        assert_eq!(Row::new("part", 0.012_345, Goal::Below(1.0)).value, 0.012_35);
-        assert_eq!(Row::new("none", 0.0, None).value, 0.0);
-    }
-}

@@ -1,11 +1,11 @@
 //! What a supervisor costs while its servers rest: heap and threads, and what it does meanwhile,
 //! which must be nothing.
 
-use super::{Goal, Row, programs};
+use super::{Goal, Row};
 use crate::adapters::Adapter;
 use crate::fleet::resting::Cost;
+use crate::interop::setup::beside;
 use crate::peer::Failure;
-use std::path::Path;
 use std::process::Command;
 
 /// Number of servers: programs over stdio.
@@ -18,12 +18,12 @@ const LENGTH: &str = "10";
 ///
 /// # Errors
 /// A program fails.
-pub fn rows(this: &Path) -> Result<Vec<Row>, Failure> {
-    let (fleet, server) = (programs::built(this, "real-fleet")?, programs::built(this, "bare_server")?);
+pub fn rows() -> Result<Vec<Row>, Failure> {
+    let (fleet, server) = (beside("mcp-heap")?, beside("mcp-tests")?);
     let mut rows = Vec::new();
     for adapter in Adapter::ALL {
         let mut program = Command::new(&fleet);
-        program.args(["rest", adapter.name()]).arg(&server).args([SERVERS, LENGTH]);
+        program.args(["real-fleet", "rest", adapter.name()]).arg(&server).args([SERVERS, LENGTH]);
         let output = program.output()?;
         let printed = String::from_utf8(output.stdout)?;
         let told = String::from_utf8_lossy(&output.stderr);

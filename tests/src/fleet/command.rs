@@ -1,7 +1,7 @@
 //! The command `mcp`, with the servers of the file: each is listed, called and diagnosed once.
 
 use super::file::Entry;
-use crate::interop::setup::target;
+use crate::interop::setup::beside;
 use crate::sim::rng::Rng;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 /// # Errors
 /// What it printed, if that is not what the server offers and answers.
 pub(super) fn check(entries: &[Entry], file: &Path, rng: &mut Rng) -> Result<(), String> {
-    let program = target()?.join("mcp-command");
+    let program = beside("mcp-command")?;
     for (number, entry) in (1..).zip(entries) {
         let asked = entry.offer.ask(number, rng);
         let arguments = asked.arguments.to_string();

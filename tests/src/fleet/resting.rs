@@ -27,7 +27,8 @@ pub struct Cost {
     pub time: Duration,
 }
 
-/// Starts this number of servers with a supervisor, and measures it for some time at rest.
+/// Starts this number of servers of the program `mcp-tests` with a supervisor, and measures it for
+/// some time at rest.
 ///
 /// # Errors
 /// A server does not connect.
@@ -52,7 +53,7 @@ fn supervised(adapter: Adapter, server: &Path, servers: usize) -> Result<crate::
     let supervisor = adapter.supervise(options).map_err(|why| why.to_string())?;
     let keys: Vec<String> = (0..servers).map(|number| format!("server-{number}")).collect();
     for key in &keys {
-        let config = ClientConfig::program(Program::new(server.to_string_lossy()));
+        let config = ClientConfig::program(Program::new(server.to_string_lossy()).args(["bare-server"]));
         supervisor.add(key, ServerSpec::new(config)).map_err(|why| why.to_string())?;
     }
     supervisor.settled();

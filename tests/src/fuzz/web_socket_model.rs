@@ -167,7 +167,7 @@ fn close(payload: &[u8]) -> Last {
 
 /// Whether bytes are UTF-8.
 #[derive(PartialEq, Debug)]
-enum Utf8 {
+pub enum Utf8 {
     /// They are.
     Whole,
     /// They may become UTF-8: the last character is incomplete.
@@ -177,7 +177,7 @@ enum Utf8 {
 }
 
 /// Reads the characters as the grammar of RFC 3629 section 4 has them.
-fn utf8(bytes: &[u8]) -> Utf8 {
+pub fn utf8(bytes: &[u8]) -> Utf8 {
     let mut rest = bytes;
     while let [lead, tail @ ..] = rest {
         let (second, more) = match lead {
@@ -202,57 +202,4 @@ fn utf8(bytes: &[u8]) -> Utf8 {
         rest = after;
     }
     Utf8::Whole
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn told(masked: bool, bytes: &[u8]) -> (Vec<Part>, Last) {
-        Model { rest: bytes, masked, max: 5 }.read()
-    }
-
-    #[test]
-    fn examples_of_the_standard_are_read() {
-        let hello = Part::Text(b"Hello".to_vec());
-        let cut = Last::Cut { whole: true };
-        let masked = b"\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58";
-        assert_eq!(told(true, masked), (vec![hello.clone()], cut.clone()));
-        assert_eq!(told(false, b"\x01\x03Hel\x89\x01a\x80\x02lo"), (vec![Part::Ping(b"a".to_vec()), hello], cut));
-        assert_eq!(told(false, b"\x88\x04\x03\xe9by\x81"), (vec![], Last::Close(Some(1001), "by".into())));
-    }
-
-    #[test]
-    fn faults_have_the_codes_of_the_standard() {
-        let cases: [(&[u8], &[u16]); 9] = [
-            (b"\x81\x80", &[1002]),
-            (b"\xc1\x00", &[1002]),
-            (b"\x82\x80", &[1002, 1003]),
-            (b"\x81\x06", &[1009]),
-            (b"\x81\x7e\x00\x06", &[1002, 1009]),
-            (b"\x81\x02\xc0", &[1007]),
-            (b"\x81\x01\xc2", &[1007]),
-            (b"\x88\x02\x03\xed", &[1002]),
-            (b"\x88\x03\x03\xe8\xff", &[1007]),
-        ];
-        for (bytes, codes) in cases {
-            assert_eq!(told(false, bytes), (vec![], Last::Fail(codes.to_vec())), "{}", bytes.escape_ascii());
-        }
-    }
-
-    /// The table of the grammar against the standard library, over all starts of two bytes.
-    #[test]
-    fn grammar_of_utf8_is_that_of_the_library() {
-        for start in 0..=u16::MAX {
-            for tail in [&b""[..], b"\x80", b"\xbf\x80", b"a", b"\x80a"] {
-                let bytes = [&start.to_be_bytes(), tail].concat();
-                let expected = match std::str::from_utf8(&bytes) {
-                    Ok(_) => Utf8::Whole,
-                    Err(fault) if fault.error_len().is_none() => Utf8::Cut,
-                    Err(_) => Utf8::Bad,
-                };
-                assert_eq!(utf8(&bytes), expected, "{bytes:x?}");
-            }
-        }
-    }
 }

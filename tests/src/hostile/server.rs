@@ -47,18 +47,3 @@ pub const SERVER: &[&[Row]] = &[
     tls::ROWS,
     flow::ROWS,
 ];
-
-#[cfg(test)]
-mod tests {
-    use crate::hostile::{PROGRAMS, SERVER, WEB};
-    use std::collections::BTreeSet;
-
-    /// Rows are looked up by name.
-    #[test]
-    fn rows_have_different_names() {
-        let mut seen = BTreeSet::new();
-        for row in PROGRAMS.iter().chain(WEB).chain(SERVER).copied().flatten() {
-            assert!(seen.insert(row.name), "{:?} stands twice", row.name);
-        }
-    }
-}

@@ -41,7 +41,7 @@ pub(super) fn running() -> Option<&'static Arc<Shim>> {
 }
 
 /// A running shim.
-pub(super) struct Shim {
+pub struct Shim {
     child: Mutex<Child>,
     pid: Pid,
     lines: Mutex<Option<Sender<String>>>,
@@ -170,7 +170,11 @@ impl Shim {
         RUNNING.set(Arc::new(Self::spawn(command, BOUND)?)).map_err(|_| "a row has one shim".to_owned())
     }
 
-    fn spawn(command: &str, bound: Duration) -> Result<Self, String> {
+    /// Starts a command, whose results are awaited for at most this time.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn spawn(command: &str, bound: Duration) -> Result<Self, String> {
         let mut shell = std::process::Command::new("/bin/sh");
         shell.args(["-c", &format!("exec {command}")]).process_group(0);
         shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -365,7 +369,7 @@ impl Shim {
     }
 
     /// Returns the state of the tools.
-    pub(super) fn tools(&self) -> Tools {
+    pub fn tools(&self) -> Tools {
         match self.ask(Command::Tools) {
             Some(Reply::Done(Done::Tools(tools))) => tools,
             other => {
@@ -412,7 +416,7 @@ impl Shim {
 
     /// Returns the reason of a failure with the end of the standard error of a shim that has ended,
     /// which may have the panic that is the cause.
-    pub(super) fn explain(&self, why: &str) -> String {
+    pub fn explain(&self, why: &str) -> String {
         let waits = |state: &mut State| !state.is_silent;
         let waited = self.shared.changed.wait_timeout_while(self.shared.state(), Duration::from_secs(1), waits);
         let state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -420,6 +424,25 @@ impl Shim {
             "" => why.to_owned(),
             errors => format!("{why}; its standard error: {}", errors.replace('\n', " | ")),
         }
+    }
+
+    /// Returns whether the shim returns anything for a command.
+    pub fn answers(&self) -> bool {
+        self.ask(Command::Tools).is_some()
+    }
+
+    /// Returns the first fault of the shim, if it has one.
+    pub fn fault(&self) -> Option<String> {
+        self.shared.state().fault.clone()
+    }
+
+    /// Kills the shim and what it has started. Returns how it ended.
+    ///
+    /// # Errors
+    /// It does not end.
+    pub fn kill(&self) -> Result<String, String> {
+        let _ = process::kill_process_group(self.pid, Signal::KILL);
+        self.exited()
     }
 
     /// Waits for the end of the shim. Returns how it ended.
@@ -476,52 +499,4 @@ fn children() -> Vec<Pid> {
     let names = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.file_name());
     let pids = names.filter_map(|name| name.to_str()?.parse().ok());
     pids.filter(|pid| state(*pid).is_some_and(|(_, parent)| parent == this)).filter_map(Pid::from_raw).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Returns the fault of a shim that gets one command.
-    fn fault(command: &str) -> String {
-        let shim = Shim::spawn(command, Duration::from_secs(1)).expect("a shell");
-        assert!(shim.ask(Command::Tools).is_none(), "{command} answers");
-        let _ = process::kill_process_group(shim.pid, Signal::KILL);
-        shim.exited().expect("it was killed");
-        let fault = shim.shared.state().fault.take();
-        fault.unwrap_or_default()
-    }
-
-    #[test]
-    fn shim_that_does_not_answer_is_named() {
-        assert_eq!(fault("sleep 1000"), "the shim does not answer command 1 within 1 s");
-    }
-
-    #[test]
-    fn shim_that_ends_early_is_named() {
-        assert_eq!(fault("true"), "the shim ended before its input did");
-        assert_eq!(fault("no-such-shim"), "the shim ended before its input did");
-    }
-
-    #[test]
-    fn standard_error_explains_a_failure() {
-        let shim = Shim::spawn("sh -c 'echo oh >&2; echo no >&2'", Duration::from_secs(1)).expect("a shell");
-        assert_eq!(shim.explain("it fails"), "it fails; its standard error: oh | no");
-        let shim = Shim::spawn("true", Duration::from_secs(1)).expect("a shell");
-        assert_eq!(shim.explain("it fails"), "it fails");
-    }
-
-    #[test]
-    fn line_that_is_no_result_is_quoted() {
-        assert!(fault("echo hello").starts_with(r#"the shim wrote a line that is no result: "hello""#));
-        let other = r#"the shim wrote an event of client 7, which there is not"#;
-        assert_eq!(fault(r#"echo '{"client":7,"event":"notification"}'"#), other);
-    }
-
-    #[test]
-    fn result_of_another_command_is_a_fault() {
-        let shim = Shim::spawn(r#"echo '{"id":1,"done":"freed"}'"#, Duration::from_secs(1)).expect("a shell");
-        shim.tools();
-        assert_eq!(shim.shared.state().fault.as_deref(), Some("the shim returned Freed for another command"));
-    }
 }

@@ -15,7 +15,7 @@ use super::listening::{Listening, PORT, Transport};
 use super::processes::Watch;
 use super::relay::Relay;
 use super::servers::{LEGACY, MODERN, OLDEST};
-use super::setup::Installed;
+use super::setup::{Installed, SERVER};
 use super::web::SECOND;
 use super::{Deviation, Mark, Row, Shows, judge};
 use crate::adapters::Adapter;
@@ -164,7 +164,7 @@ pub fn run(client: &Client, reach: Reach, adapter: Adapter, installed: &Installe
     let mut note = |name: &str, result| {
         row.steps.push((name.to_owned(), judge(client.deviations, reach.revision, name, result)));
     };
-    let mut server = vec![installed.server.clone().into(), "--http".into(), PORT.into()];
+    let mut server = vec![installed.server.clone().into(), SERVER.into(), "--http".into(), PORT.into()];
     server.extend(reach.ours.flags());
     match transport {
         Transport::Streamable => {}
@@ -222,7 +222,7 @@ pub fn run(client: &Client, reach: Reach, adapter: Adapter, installed: &Installe
 }
 
 /// Returns whether a step applies.
-pub(super) fn applies(step: &str, reach: Reach) -> bool {
+pub fn applies(step: &str, reach: Reach) -> bool {
     let modern = reach.revision == MODERN;
     match step {
         // The output of a server does not concern this transport.
@@ -258,7 +258,7 @@ fn sessions(listening: &Listening, restarted: usize, has_sessions: bool) -> Resu
 
 /// Checks the diagnostics of our server, beyond the expected ones. `restarted` lines precede the
 /// restart.
-pub(super) fn complaints(client: &Client, lines: &[String], restarted: usize, reach: Reach) -> Mark {
+pub fn complaints(client: &Client, lines: &[String], restarted: usize, reach: Reach) -> Mark {
     let complaint = |(at, line): (usize, &'_ String)| {
         let text = line.strip_prefix("diagnostic ")?;
         let is = |complaint: &str| text.starts_with(complaint);

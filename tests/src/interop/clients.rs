@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::listening::Transport;
 use super::processes::Watch;
 use super::servers::{LEGACY, MODERN};
-use super::setup::{Installed, programs};
+use super::setup::{Installed, SERVER, programs};
 use super::{Deviation, Row, Shows, judge};
 use crate::adapters::Adapter;
 
@@ -205,7 +205,7 @@ pub fn run(client: &Client, reach: Reach, adapter: Adapter, installed: &Installe
 }
 
 /// Returns whether a revision has what a step is about.
-pub(super) fn has(revision: &str, step: &str) -> bool {
+pub fn has(revision: &str, step: &str) -> bool {
     match step {
         "ping" => revision != MODERN,
         "structured" | "schema" | "form" | "declined" => revision >= "2025-06-18",
@@ -216,7 +216,7 @@ pub(super) fn has(revision: &str, step: &str) -> bool {
 }
 
 /// Returns the result in a line, if it is that of this step.
-pub(super) fn verdict(line: &str, step: &str) -> Option<Result<String, String>> {
+pub fn verdict(line: &str, step: &str) -> Option<Result<String, String>> {
     if line.strip_prefix("ok ") == Some(step) {
         return Some(Ok("ok".to_owned()));
     }
@@ -245,6 +245,7 @@ fn play(client: &Client, reach: Reach, adapter: Adapter, installed: &Installed) 
         .args(arguments)
         .args([reach.mode, reach.revision])
         .arg(&installed.server)
+        .arg(SERVER)
         .arg("--report")
         .arg(file("report"));
     if adapter == Adapter::Smol {

@@ -19,8 +19,6 @@ pub mod servers;
 pub mod session;
 pub mod setup;
 pub mod steps;
-#[cfg(test)]
-mod tests;
 pub mod tls;
 pub mod web;
 mod web_steps;

@@ -43,9 +43,9 @@ pub struct Server {
 }
 
 /// The newest revision with `initialize`.
-pub(super) const LEGACY: &str = "2025-11-25";
+pub const LEGACY: &str = "2025-11-25";
 /// The revision with `server/discover`.
-pub(super) const MODERN: &str = "2026-07-28";
+pub const MODERN: &str = "2026-07-28";
 
 /// The first revision of all.
 pub const OLDEST: &str = "2024-11-05";

@@ -22,11 +22,14 @@ pub struct Installed {
     pub fastmcp: PathBuf,
     /// Our programs with `rmcp`.
     pub rmcp: PathBuf,
-    /// Our server.
+    /// The program `mcp-tests`, which is our server if its first argument is [`SERVER`].
     pub server: PathBuf,
     /// An empty directory for the files of a run.
     pub scratch: PathBuf,
 }
+
+/// The word for our server.
+pub const SERVER: &str = "interop-server";
 
 /// Which peers are installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +48,7 @@ pub fn install(which: Which) -> Result<Installed, String> {
     let all = which == Which::All;
     let scratch = place("scratch")?;
     empty(&scratch).map_err(|why| format!("{}: {why}", scratch.display()))?;
-    let server = ours()?;
+    let server = beside("mcp-tests")?;
     let ended = |_| "an installer panicked".to_owned();
     thread::scope(|scope| {
         // They wait for the network and for each other's compilers, so they run at once.
@@ -137,27 +140,13 @@ fn build_rmcp(options: &[&str]) -> Result<PathBuf, String> {
     Ok(place)
 }
 
-/// Builds our server.
-fn ours() -> Result<PathBuf, String> {
-    Ok(build(&["interop_server"])?.join("interop_server"))
-}
-
-/// Builds programs of this package with the profile of this program, and returns their directory.
-/// With `PROGRAMS_BUILT` in the environment they exist: a separate build would compile them again,
-/// since cargo selects other features of the shared crates.
-pub(crate) fn build(programs: &[&str]) -> Result<PathBuf, String> {
-    let folder = target()?;
-    if env::var_os("PROGRAMS_BUILT").is_some() {
-        return Ok(folder);
+/// Returns the path of a program of this package, in the directory of this one.
+pub fn beside(name: &str) -> Result<PathBuf, String> {
+    let program = target()?.join(name);
+    match program.is_file() {
+        true => Ok(program),
+        false => Err(format!("{} is not built: run `cargo build -p mcp-tests --bins`", program.display())),
     }
-    let mut build = cargo();
-    build.args(["build", "--quiet", "-p", "mcp-tests"]).current_dir(sources::root());
-    build.args(programs.iter().flat_map(|program| ["--bin", program]));
-    if folder.ends_with("release") {
-        build.arg("--release");
-    }
-    execute(build.env("CARGO_TARGET_DIR", folder.with_file_name("")))?;
-    Ok(folder)
 }
 
 /// Returns the directory of this program: that of the target directory for its profile.

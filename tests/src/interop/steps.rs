@@ -113,7 +113,11 @@ impl Expect {
         Self { form: Some(form), ..self }
     }
 
-    pub(super) fn check(&self, answer: &Answer) -> Result<String, String> {
+    /// Checks the response to a call. Returns the required text.
+    ///
+    /// # Errors
+    /// It differs, with the response and what is required.
+    pub fn check(&self, answer: &Answer) -> Result<String, String> {
         let rising = answer.progress.windows(2).all(|pair| pair[0] < pair[1]);
         // A server may request the roots at any time.
         let asked = answer.asked.iter().copied().filter(|what| *what != "roots" || self.asks.contains(what));

@@ -45,7 +45,7 @@ pub(super) struct Look {
 impl Child {
     pub(super) fn start(load: &Path, adapter: Adapter, patience: Duration, setup: Setup) -> Result<Self, String> {
         let mut command = Command::new(load);
-        command.args(["serve", adapter.name(), &patience.as_millis().to_string(), setup.name()]);
+        command.args(["load", "serve", adapter.name(), &patience.as_millis().to_string(), setup.name()]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut process = command.spawn().map_err(|e| format!("the server does not start: {e}"))?;
         let (told, lines) = channel();

@@ -6,7 +6,7 @@ use std::process::Command;
 use super::commands::run;
 use super::{Ground, Row, expect};
 use crate::certificates::{Authority, Leaf};
-use crate::interop::setup;
+use crate::example;
 
 /// The flags of the transports, and the beginning of the URL.
 const TRANSPORTS: [(&str, &str); 3] = [("--http", "http"), ("--sse", "http"), ("--ws", "ws")];
@@ -33,7 +33,7 @@ pub(super) fn rows() -> Vec<Row> {
 
 /// Returns the command of a tour.
 fn quickstart(ground: &Ground, words: &[&str], tls: bool) -> Result<Command, String> {
-    let mut command = Command::new(setup::target()?.join("examples/quickstart"));
+    let mut command = Command::new(example("quickstart")?);
     command.args(words);
     if tls {
         command.arg("--cert").arg(ground.path("cert.pem")).arg("--key").arg(ground.path("key.pem"));

@@ -57,15 +57,3 @@ fn stat(pid: u32) -> Option<Vec<String>> {
     let (_, fields) = text.rsplit_once(')')?;
     Some(fields.split_whitespace().map(String::from).collect())
 }
-
-#[cfg(all(test, target_os = "linux"))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_process_has_memory_and_a_thread_at_least() {
-        let own = Usage::own();
-        assert!(own.peak >= own.resident && own.resident > 100 && own.threads > 0, "{own:?}");
-        assert_eq!(Usage::of(None), Usage::default());
-    }
-}

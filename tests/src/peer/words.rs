@@ -70,7 +70,10 @@ pub enum To {
 
 impl Task {
     /// Parses the arguments of a program.
-    pub(super) fn read(args: impl Iterator<Item = String>) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// They are nothing that a peer does.
+    pub fn read(args: impl Iterator<Item = String>) -> Result<Self, Failure> {
         let Args { words, values, rest } = Args::read(args)?;
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let value = |key: &str| values.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str());
@@ -140,48 +143,5 @@ impl Args {
             }
         }
         Ok(read)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(line: &str) -> Result<Task, Failure> {
-        Task::read(line.split(' ').map(|word| if word == "''" { String::new() } else { word.into() }))
-    }
-
-    #[test]
-    fn words_are_read_as_other_peers_read_them() {
-        assert_eq!(read("serve stdio").unwrap(), Task::ServeStdio);
-        assert_eq!(read("serve http --style session").unwrap(), Task::ServeHttp(Style::Session));
-        let line = "drive stdio --era modern --inflight 64 --secs 0.5 --payload 9 -- server serve --style stdio";
-        let Task::Drive(drive) = read(line).unwrap() else { panic!("it is to drive") };
-        assert_eq!((drive.era, drive.inflight, drive.payload), (Era::Modern, 64, 9));
-        assert_eq!(drive.length, Duration::from_millis(500));
-        let words = ["server", "serve", "--style", "stdio"].map(String::from);
-        assert_eq!(drive.to, To::Program(words.into()));
-        // The measuring program passes an empty word for an option that it does not set.
-        let line = "drive http --url http://h/mcp --server-pid 7 --client ''";
-        let Task::Drive(drive) = read(line).unwrap() else { panic!("it is to drive") };
-        assert_eq!(drive.to, To::Url { url: "http://h/mcp".into(), pid: 7, tuned: false });
-        assert_eq!((drive.era, drive.inflight, drive.payload, drive.calls), (Era::Legacy, 1, 64, None));
-        let Task::Drive(drive) = read("drive stdio --calls 500 -- server").unwrap() else { panic!("it is to drive") };
-        assert_eq!(drive.calls, Some(500));
-    }
-
-    #[test]
-    fn other_words_are_refused() {
-        for line in [
-            "",
-            "serve",
-            "serve http --style",
-            "serve http --style x",
-            "drive stdio",
-            "drive http",
-            "drive stdio --era x -- y",
-        ] {
-            assert!(read(line).is_err(), "{line}");
-        }
     }
 }

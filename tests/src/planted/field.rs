@@ -324,15 +324,18 @@ fn stop(_child: &std::process::Child) -> Result<(), String> {
     Err("a test hangs and cannot be stopped on this system".to_owned())
 }
 
+/// The numbers of tests of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Counts {
-    passed: usize,
-    failed: usize,
+pub struct Counts {
+    /// Those that passed.
+    pub passed: usize,
+    /// Those that failed.
+    pub failed: usize,
 }
 
 impl Counts {
     /// Adds up the last lines of the test runner: `test result: ok. 1 passed; 0 failed; …`.
-    fn of(text: &str) -> Self {
+    pub fn of(text: &str) -> Self {
         let number = |line: &str, word: &str| {
             let (before, _) = line.split_once(word)?;
             before.split_whitespace().next_back()?.parse::<usize>().ok()
@@ -370,16 +373,5 @@ fn list(folder: &Path, files: &mut Vec<PathBuf>) {
         } else if entry.file_name() != "Cargo.lock" {
             files.push(entry.path());
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn closing_lines_are_added_up() {
-        let text = "test result: ok. 2 passed; 0 failed; 0 ignored\nnoise\ntest result: FAILED. 0 passed; 1 failed; 0 ignored\n";
-        assert_eq!(Counts::of(text), Counts { passed: 2, failed: 1 });
     }
 }

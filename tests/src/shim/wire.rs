@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// A line to a shim.
 #[derive(Serialize, Deserialize, Debug)]
-pub(crate) struct Line {
+pub struct Line {
     /// Of this command. Its result has the same.
     pub(crate) id: u64,
     #[serde(flatten)]
@@ -57,7 +57,7 @@ pub(crate) enum StderrTo {
 
 /// A call of a tool.
 #[derive(Serialize, Deserialize, Debug)]
-pub(crate) struct ToolCall {
+pub struct ToolCall {
     tool: String,
     #[serde(default, skip_serializing_if = "Value::is_null")]
     arguments: Value,
@@ -70,7 +70,7 @@ pub(crate) struct ToolCall {
 
 impl ToolCall {
     /// Returns the form of a call. `None` if it has none.
-    pub(crate) fn of(call: Call<CallTool>) -> Option<Self> {
+    pub fn of(call: Call<CallTool>) -> Option<Self> {
         let raw = call.into_raw();
         let params = raw.params.ok()?;
         let arguments = match params.get("arguments") {
@@ -86,7 +86,7 @@ impl ToolCall {
     }
 
     /// Returns the call.
-    pub(crate) fn call(self) -> Call<CallTool> {
+    pub fn call(self) -> Call<CallTool> {
         let mut call = mcp_proto::tools::call(&self.tool);
         if !self.arguments.is_null() {
             call = call.arguments(&self.arguments);
@@ -100,7 +100,7 @@ impl ToolCall {
 
 /// The options of a server.
 #[derive(Serialize, Deserialize, Debug)]
-pub(crate) struct Options {
+pub struct Options {
     /// `optional`, `required` or `off`.
     sessions: String,
     hosts: HostNames,
@@ -124,7 +124,7 @@ enum HostNames {
 impl Options {
     /// Returns the options of a server whose configuration is changed like this. `None` if the
     /// change has no form.
-    pub(crate) fn of(change: impl Fn(&mut ServerConfig), admit: bool) -> Option<Self> {
+    pub fn of(change: impl Fn(&mut ServerConfig), admit: bool) -> Option<Self> {
         let plain = || ServerConfig::new(Implementation::new("target", "1.0"));
         let mut wanted = plain();
         change(&mut wanted);
@@ -184,6 +184,14 @@ pub(crate) enum Output {
     Event { client: u64, event: EventLine },
 }
 
+/// Checks that a line is one of a shim.
+///
+/// # Errors
+/// It is none.
+pub fn check_output(line: &str) -> serde_json::Result<()> {
+    serde_json::from_str::<Output>(line).map(drop)
+}
+
 /// What a command returns.
 #[derive(Serialize, Deserialize, Debug)]
 #[serde(rename_all = "snake_case")]
@@ -202,7 +210,7 @@ pub(crate) enum Done {
 
 /// The state of the tools of a server.
 #[derive(Serialize, Deserialize, Clone, Default, Debug)]
-pub(crate) struct Tools {
+pub struct Tools {
     /// Number of runs of `mark`.
     pub(crate) marks: usize,
     /// Tags of the calls of `wait` that began.
@@ -241,62 +249,4 @@ impl Done {
 /// Returns the error of a command, as a value.
 pub(crate) fn error_form(error: &impl Serialize) -> Value {
     serde_json::to_value(error).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use mcp_proto::server::ServerConfig;
-    use mcp_proto::{CallError, tools};
-    use serde_json::json;
-
-    /// The lines of the documentation after this mark.
-    fn documented(mark: &str) -> Vec<String> {
-        let config =
-            serde_json::to_string(&ClientConfig::url("http://127.0.0.1:1/mcp").expect("a URL")).expect("a form");
-        let limits = serde_json::to_string(&Limits::default()).expect("a form");
-        let lines = include_str!("../../hostile.md").lines().filter_map(|line| line.strip_prefix(mark));
-        let fill = |line: &str| {
-            let line = line.replace(r#""config":{…}"#, &format!(r#""config":{config}"#));
-            line.replace(r#""limits":{…}"#, &format!(r#""limits":{limits}"#))
-        };
-        lines.map(fill).collect()
-    }
-
-    #[test]
-    fn documented_lines_are_understood() {
-        let (commands, outputs) = (documented("> "), documented("< "));
-        assert!(commands.len() >= 10 && outputs.len() >= 20, "{} and {}", commands.len(), outputs.len());
-        for line in commands {
-            let read: Line = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{line}: {e}"));
-            let again: Value = serde_json::to_value(&read).expect("a form");
-            assert_eq!(again, serde_json::from_str::<Value>(&line).expect("JSON"), "{line}");
-        }
-        for line in outputs {
-            let read: Output = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{line}: {e}"));
-            if let Output::Failed { error, .. } = read {
-                serde_json::from_value::<CallError>(error).unwrap_or_else(|e| panic!("{line}: {e}"));
-            }
-        }
-    }
-
-    #[test]
-    fn calls_keep_their_options() {
-        let call =
-            || tools::call("echo").arguments(&json!({"text": "hi"})).timeout(Duration::from_millis(300)).repeatable();
-        let read = ToolCall::of(call()).expect("it has a form").call();
-        assert_eq!(read.into_raw(), call().into_raw());
-        assert!(ToolCall::of(tools::call("echo").timeout(None)).is_none(), "it has no form");
-    }
-
-    #[test]
-    fn option_without_a_form_is_noticed() {
-        let known = |config: &mut ServerConfig| {
-            config.limits.server.max_sessions = 3;
-            config.hosts = Hosts::Only(vec!["a".into()]);
-            config.sessions = Sessions::Off;
-        };
-        assert!(Options::of(known, false).is_some());
-        assert!(Options::of(|config| config.cors = true, false).is_none());
-    }
 }

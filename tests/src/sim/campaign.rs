@@ -99,7 +99,7 @@ fn text(panic: &(dyn Any + Send)) -> String {
 pub(super) fn fail<S: Settings>(scenario: &Scenario<S>, violation: &Violation) -> ! {
     let file = std::env::temp_dir().join(format!("mcp-{}-{}.txt", S::NAME, scenario.seed));
     let _ = std::fs::write(&file, written(scenario, violation));
-    eprintln!("repeat with: cargo run -p mcp-tests --bin replay {}", file.display());
+    eprintln!("repeat with: cargo run -p mcp-tests -- replay {}", file.display());
     std::panic::resume_unwind(Box::new(violation.message.clone()));
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Nothing here sleeps or reads a clock. A run is a function of its
 //! [`Scenario`](scenario::Scenario). A failing scenario is written to a file, and
-//! `cargo run -p mcp-tests --bin replay FILE` repeats it and prints every step. A step
+//! `cargo run -p mcp-tests -- replay FILE` repeats it and prints every step. A step
 //! counts only if it delivered bytes, fired a timer or injected a fault.
 
 pub mod app;

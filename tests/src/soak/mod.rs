@@ -128,7 +128,7 @@ fn connect(adapter: Adapter, to: To<'_>) -> Result<Client, String> {
     let client = match to {
         To::Program(soak) => {
             let mut command = Command::new(soak);
-            command.args(["serve", adapter.name()]);
+            command.args(["soak", "serve", adapter.name()]);
             // Lets tables fill up within the first rounds, so that they do not grow after them.
             let options = ClientOptions::new().set(|config| config.limits.client.max_retired = 64);
             adapter.connect(command, options)

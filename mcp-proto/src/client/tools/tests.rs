@@ -1,4 +1,5 @@
 use super::*;
+use crate::sizes::scaled;
 use alloc::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -197,7 +198,7 @@ fn schema_of_maximum_depth_and_size_is_read_in_one_pass() {
     );
     assert_eq!(annotated(&serde_json::from_str(&deep).unwrap()).unwrap().len(), 1);
     // Reading again at each level would take 6 GB.
-    let wide = vec![r#""some text of no meaning""#; 2_000_000].join(",");
+    let wide = vec![r#""some text of no meaning""#; scaled(2_000_000)].join(",");
     let leaf = format!(r#"{{"examples":[{wide}],"not":{{"x-mcp-header":"A"}}}}"#);
     let both = format!("{}{leaf}{}", r#"{"properties":{"a":"#.repeat(60), "}}".repeat(60));
     assert!(mirror::read(&RawJson::parse(both).unwrap()).unwrap_err().contains("not reachable"));

@@ -1,6 +1,7 @@
 //! Limits, and texts of any kind.
 
 use super::*;
+use crate::sizes::scaled;
 use proptest::prelude::*;
 
 fn of_servers(count: usize) -> String {
@@ -27,7 +28,7 @@ fn limits_hold_exactly() {
 /// A file that is slow to read or large in memory takes seconds here, not milliseconds.
 #[test]
 fn large_files_of_any_shape_take_linear_time() {
-    let half = ConfigFile::MAX_LEN / 2;
+    let half = scaled(ConfigFile::MAX_LEN / 2);
     let fill = |part: &str| part.repeat((half - 100) / part.len());
     let with = |members: String| format!("{{\"mcpServers\": {{\"a\": {{\"command\": \"x\"{members}}}}}}}");
     for text in [

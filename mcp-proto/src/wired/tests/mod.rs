@@ -11,3 +11,5 @@ mod securing;
 mod serving;
 mod stats;
 mod web_socket;
+#[cfg(not(feature = "http"))]
+mod without_http;

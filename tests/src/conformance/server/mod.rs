@@ -64,8 +64,8 @@ pub enum Over {
 
 /// Runs the program on an adapter, until it is killed or, over standard input, its client has
 /// disconnected.
-pub fn run(adapter: Adapter) -> ExitCode {
-    let Some(options) = Options::read(env::args().skip(1)) else {
+pub fn run(adapter: Adapter, args: Vec<String>) -> ExitCode {
+    let Some(options) = Options::read(args.into_iter()) else {
         eprintln!("usage: [--verbose] --http ADDR | --stdio");
         return ExitCode::from(2);
     };
@@ -73,7 +73,8 @@ pub fn run(adapter: Adapter) -> ExitCode {
 }
 
 impl Options {
-    fn read(mut words: impl Iterator<Item = String>) -> Option<Self> {
+    /// Reads the arguments of the program. `None` if they are wrong.
+    pub fn read(mut words: impl Iterator<Item = String>) -> Option<Self> {
         let (mut over, mut verbose) = (None, false);
         while let Some(word) = words.next() {
             let told = match word.as_str() {
@@ -153,7 +154,7 @@ fn in_a_task(steps: Vec<Step>, end: End) -> Handler {
 }
 
 /// Creates a router with everything. `handler` creates the handlers of tools.
-fn router(handler: fn(Vec<Step>, End) -> Handler) -> Router {
+pub fn router(handler: fn(Vec<Step>, End) -> Handler) -> Router {
     let router = Router::new("everything-server", env!("CARGO_PKG_VERSION"))
         .tools_change()
         .prompts_change()
@@ -178,6 +179,3 @@ fn tell(message: &WireMessage<'_>) -> Result<(), Denied> {
     eprintln!("{message:?}");
     Ok(())
 }
-
-#[cfg(test)]
-mod tests;

@@ -14,7 +14,7 @@ pub const USAGE: &str = "usage: replay --digest FOLDER [--record | --show WORLD 
 pub const EXPECTED: &str = include_str!("../../../digests.txt");
 
 /// The name of the program that recorded, in the folder of the inputs.
-const RECORDER: &str = "replay";
+const RECORDER: &str = "recorder";
 
 /// Runs the command, and returns whether everything is as it was.
 ///
@@ -92,7 +92,7 @@ fn diff(world: World, seed: u64, folder: &Path) -> io::Result<bool> {
     show(world, seed, folder, &mut now)?;
     let recorder = folder.join(RECORDER);
     let before = Command::new(recorder)
-        .args(["--digest".as_ref(), folder.as_os_str(), "--show".as_ref(), world.name().as_ref()])
+        .args(["replay".as_ref(), "--digest".as_ref(), folder.as_os_str(), "--show".as_ref(), world.name().as_ref()])
         .arg(seed.to_string())
         .output()?
         .stdout;

@@ -1,0 +1,59 @@
+#![forbid(unsafe_code)]
+//! The programs of this package in one executable: `mcp-tests PROGRAM ARGUMENTS...`. It is linked
+//! once, and its programs start each other from it. Those whose heap is counted are in `mcp-heap`,
+//! and those that must be small are executables of their own.
+
+mod autobahn;
+mod bare_server;
+mod conformance;
+mod conformance_client;
+mod cost;
+mod everything_server;
+mod fleet;
+mod host;
+mod hostile;
+mod interop;
+mod interop_server;
+mod kitchen;
+mod network;
+mod planted;
+mod replay;
+mod seeds;
+mod shim;
+mod survey;
+mod trace;
+mod transcript;
+#[cfg(feature = "full")]
+mod validate;
+
+use mcp_tests::Program;
+use std::process::ExitCode;
+
+const PROGRAMS: &[Program] = &[
+    ("autobahn", autobahn::main),
+    ("bare-server", bare_server::main),
+    ("conformance", conformance::main),
+    ("conformance-client", conformance_client::main),
+    ("cost", cost::main),
+    ("everything-server", everything_server::main),
+    ("fleet", fleet::main),
+    ("host", host::main),
+    ("hostile", hostile::main),
+    ("interop", interop::main),
+    ("interop-server", interop_server::main),
+    ("kitchen", kitchen::main),
+    ("network", network::main),
+    ("planted", planted::main),
+    ("replay", replay::main),
+    ("seeds", seeds::main),
+    ("shim", shim::main),
+    ("survey", survey::main),
+    ("trace", trace::main),
+    ("transcript", transcript::main),
+    #[cfg(feature = "full")]
+    ("validate", validate::main),
+];
+
+fn main() -> ExitCode {
+    mcp_tests::run_program("mcp-tests", PROGRAMS)
+}

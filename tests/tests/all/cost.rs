@@ -1,0 +1,23 @@
+//! What a call costs, compared with a kept table. A program of its own counts its heap.
+
+use mcp_tests::cost::compiler;
+use std::env;
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn costs_are_those_of_the_kept_table() {
+    let output = Command::new(env!("CARGO_BIN_EXE_mcp-heap")).arg("cost").output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let now = format!("{}\n{}", compiler(), String::from_utf8(output.stdout).expect("text"));
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("cost.txt");
+    if env::var_os("UPDATE").is_some() {
+        std::fs::write(&kept, &now).expect("it can be written");
+    }
+    let then = std::fs::read_to_string(&kept).unwrap_or_default();
+    if then.lines().next() == now.lines().next() {
+        assert_eq!(now, then, "UPDATE=1 writes the new table");
+    } else {
+        println!("{now}");
+    }
+}
