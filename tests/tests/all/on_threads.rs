@@ -254,7 +254,8 @@ fn connection_has_one_reading_thread_and_handlers_are_bounded() {
     let mut counted =
         limited_to(1024, module_path!(), "connection_has_one_reading_thread_and_handlers_are_bounded", COUNTED);
     let counted = counted.output().expect("started");
-    assert!(counted.status.success(), "{}", String::from_utf8_lossy(&counted.stdout));
+    let told = [counted.stdout, counted.stderr].concat();
+    assert!(counted.status.success(), "{}", String::from_utf8_lossy(&told));
 }
 
 /// Serves in a process without other servers.
@@ -297,8 +298,8 @@ fn count_threads() {
     until(|| server.stats().channels == 1);
     let mut slow: Vec<TcpStream> = (0..CONNECTIONS - 1).map(|_| dial()).collect();
     slow.iter_mut().for_each(|stream| say(stream, &raw::call("slow", "{}", "")));
-    until(|| server.stats().running == CONNECTIONS - 1 && count("mcp-handler") >= HANDLERS);
-    assert_eq!(count("mcp-handler"), HANDLERS);
+    // A thread that a handler starts has its name for an instant.
+    until(|| server.stats().running == CONNECTIONS - 1 && count("mcp-handler") == HANDLERS);
     drop((slow, lively));
     until(|| count("mcp-reader") + count("mcp-writer") == 0);
     // A connection that the server has ended keeps no thread, even if its client stays.
@@ -311,7 +312,7 @@ fn count_threads() {
     }
     until(|| count("mcp-reader") + count("mcp-writer") == 0);
     drop(stays);
-    assert_eq!((count("mcp-timer"), count("mcp-accept")), (1, 1));
+    until(|| (count("mcp-timer"), count("mcp-accept")) == (1, 1));
     drop(server);
     until(|| count("mcp-timer") + count("mcp-accept") == 0);
 }
