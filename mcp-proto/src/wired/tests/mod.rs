@@ -11,5 +11,3 @@ mod securing;
 mod serving;
 mod stats;
 mod web_socket;
-#[cfg(not(feature = "http"))]
-mod without_http;

@@ -46,8 +46,8 @@ fn stop_lets_running_requests_end_then_closes_everything() {
         seen.count(|counts| counts.met += 1);
         assert_eq!(text(first.wait()), "met");
     });
-    let refused = meet(1).wait().expect_err("stopped");
-    assert_eq!(refused.sent(), Sent::No, "{refused:?}");
+    // The client may not have read the end of its connection yet.
+    until(|| meet(1).wait().expect_err("stopped").sent() == Sent::No);
 }
 
 // covers: B-173

@@ -335,7 +335,8 @@ fn stuck_server_keeps_its_socket_and_delays_no_other_server() {
     let address = SocketAddrUnix::new(dir.socket()).expect("a path");
     let mut waiting = Vec::new();
     let full = loop {
-        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::NONBLOCK, None);
+        let socket =
+            socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None);
         let socket = socket.expect("a socket");
         match net::connect(&socket, &address) {
             Ok(()) => waiting.push(socket),

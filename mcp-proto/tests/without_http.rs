@@ -1,14 +1,15 @@
 //! A build without the feature `http` refuses HTTP, and everything else works.
+#![cfg(not(feature = "http"))]
 
-use crate::Instant;
-use crate::client::{BadUrl, ClientConfig};
-use crate::exchange::{Action, IoEvent, Peer, Shutdown};
-use crate::frame::{Conn, Kind};
-use crate::limits::FrameLimits;
-use crate::model::lifecycle::Implementation;
-use crate::server::ServerConfig;
-use crate::wired::WiredServer;
 use bytes::Bytes;
+use mcp_proto::Instant;
+use mcp_proto::client::{BadUrl, ClientConfig};
+use mcp_proto::exchange::{Action, IoEvent, Peer, Shutdown};
+use mcp_proto::frame::{Conn, Kind};
+use mcp_proto::limits::FrameLimits;
+use mcp_proto::model::lifecycle::Implementation;
+use mcp_proto::server::ServerConfig;
+use mcp_proto::wired::WiredServer;
 use std::sync::Arc;
 
 #[test]
