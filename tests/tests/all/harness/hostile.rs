@@ -1,4 +1,4 @@
-//! Tests of the tables of hostile peers, and of what is said about a shim.
+//! Tests of the tables of hostile peers, and of how the faults of a shim are reported.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
