@@ -21,8 +21,8 @@ pub struct Row {
     pub name: &'static str,
     /// The hosts for this peer.
     pub hosts: &'static [Host],
-    /// The maximum memory of the host, in MiB, at any time, without the code of the program. Without
-    /// hostile input it takes 5 to 15.
+    /// The maximum memory of the host, in MiB, at any time, without the code of the program.
+    /// Without hostile input it takes 5 to 15.
     pub peak: u64,
     pub(super) run: fn(&Bench) -> Result<String, String>,
 }
