@@ -5,6 +5,7 @@ use super::http::get;
 use super::*;
 use crate::exchange::{Data, SseEvent};
 use crate::rpc::{InvalidKind, InvalidMessage};
+use crate::sizes::scaled;
 
 const HEAD: usize = 4000;
 const BODY: usize = 6000;
@@ -26,14 +27,14 @@ fn limits() -> FrameLimits {
     }
 }
 
-/// Reads `more` repeatedly, at least a megabyte in all. Checks after each read that the codec holds
+/// Reads `more` repeatedly, much more than any limit. Checks after each read that the codec holds
 /// at most twice `most`, since buffers double, and at the end why it broke, if it did.
 fn endless(begin: &str, more: &str, most: usize, why: Option<&str>) {
     let mut conn = Conn::new(Kind::HttpClient, &limits());
     conn.encode(get());
     conn.bytes(Bytes::copy_from_slice(begin.as_bytes()));
     let piece = Bytes::from(more.repeat(PIECE / more.len()));
-    for _ in 0..1000 {
+    for _ in 0..scaled(1000) {
         while let Some(item) = conn.poll_item() {
             assert_ne!(item, Inbound::End, "{begin:?} {more:?}");
         }

@@ -5,6 +5,7 @@ use super::http::{get, limits};
 use super::response::response;
 use super::*;
 use crate::exchange::{BadRequest, Body, Data, Headers, ResponseHead, SseEvent};
+use crate::sizes::scaled;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::{GzEncoder, ZlibEncoder};
@@ -117,11 +118,12 @@ fn limits_count_decoded_bytes() {
 
 #[test]
 fn bomb_stops_at_the_limit() {
+    const LEN: usize = scaled(5 << 20);
     let max = 128 << 10;
     let limits =
         FrameLimits { max_response_body: max, max_request_body: max, max_event: max, ..FrameLimits::default() };
-    let bomb = gzip(&vec![b' '; 2 << 20]);
-    let line = gzip(&[b"data: ".to_vec(), vec![b'x'; 2 << 20]].concat());
+    let bomb = gzip(&vec![b' '; LEN]);
+    let line = gzip(&[b"data: ".to_vec(), vec![b'x'; LEN]].concat());
     let events = ("Content-Type", "text/event-stream");
     for (kind, bytes) in [
         (Kind::HttpClient, message(OK, &[JSON, GZIP], &bomb)),
@@ -287,7 +289,7 @@ fn large_json_is_compressed_on_request() {
     for accept in
         ["Accept-Encoding: gzip\r\n", "Accept-Encoding: gzip, deflate, br\r\n", "accept-encoding: *;q=0.1\r\n"]
     {
-        for len in [1025, 5000, 1 << 20] {
+        for len in [1025, 5000, scaled(1 << 20)] {
             let (head, text) = answered(&ask("GET", accept), &json(len), true);
             assert!(is_coded(&head) && text == json(len), "{head}");
         }

@@ -429,8 +429,9 @@ fn logs_of_a_client_that_does_not_read_are_dropped_and_counted() {
     let (responder, _) = bench.request(A, &legacy("1", "x/y", "{}"));
     let data = "x".repeat(10 << 10);
     let log = || crate::model::logging::LogMessage::new(crate::LogLevel::Info, data.as_str());
+    const MANY: usize = scaled(10_000);
     let mut sent = 0;
-    for _ in 0..10_000 {
+    for _ in 0..MANY {
         match bench.server.notify(bench.now, responder.key(), Note::Log(log())) {
             Ok(()) => sent += 1,
             Err(refused) => assert_eq!(refused.why, Refusal::Full),
@@ -448,7 +449,7 @@ fn logs_of_a_client_that_does_not_read_are_dropped_and_counted() {
     assert_eq!(bench.outputs().len(), sent);
     bench.handle_event(A, ExchangeEvent::Unsent(0));
     bench.server.notify(bench.now, responder.key(), Note::Log(log())).unwrap();
-    assert_eq!(dropped(&mut bench), [format!("{} log messages", 10_000 - sent)]);
+    assert_eq!(dropped(&mut bench), [format!("{} log messages", MANY - sent)]);
     // Those at the end of the request are counted with it. Its response is never dropped.
     bench.handle_event(A, ExchangeEvent::Unsent(2 << 20));
     assert!(bench.server.notify(bench.now, responder.key(), Note::Log(log())).is_err());

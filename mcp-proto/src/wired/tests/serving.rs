@@ -8,6 +8,7 @@ use crate::limits::FrameLimits;
 use crate::model::lifecycle::Implementation;
 use crate::rpc::{Message, Object, code};
 use crate::server::{Event, Responder, ServerConfig};
+use crate::sizes::scaled;
 use crate::time::Instant;
 use crate::wired::WiredServer;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -178,12 +179,13 @@ fn idle_stream_gets_the_configured_keep_alive() {
 }
 
 #[test]
-fn ten_thousand_requests_in_one_write_are_answered_in_order() {
+fn many_requests_in_one_write_are_answered_in_order() {
+    const MANY: u32 = scaled(10_000) as u32;
     let mut raw = Raw::new(|_| {});
     let channel = raw.accept();
-    let all: String = (1..=10_000).map(|id| post(id, "server/discover")).collect();
+    let all: String = (1..=MANY).map(|id| post(id, "server/discover")).collect();
     let text = raw.feed(channel, all);
-    assert!(answers(&text).into_iter().eq((1..=10_000).map(|id| (200, Some(id)))));
+    assert!(answers(&text).into_iter().eq((1..=MANY.into()).map(|id| (200, Some(id)))));
     assert!(raw.closes.is_empty() && raw.paused.is_empty());
     assert_eq!(raw.server.stats().requests, 0);
 }

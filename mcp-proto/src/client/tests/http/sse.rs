@@ -4,6 +4,7 @@ use super::*;
 use crate::client::{EndpointOrigin, EndpointRefresh, HttpMode, HttpTransport, StreamOf};
 use crate::error::{RefusedAttempt, StreamEnd};
 use crate::exchange::Origin;
+use crate::sizes::scaled;
 
 /// Whether the exchange is a GET.
 fn is_get(http: &Http, exchange: ExchangeId) -> bool {
@@ -702,12 +703,13 @@ fn broken_streams_cause_no_diagnostics() {
 fn storm_of_endpoint_events_costs_nothing_but_the_last() {
     let mut http = Http::sse_ready(|_| {});
     let from = http.posts().len();
-    for n in 0..10_000 {
+    const MANY: usize = scaled(10_000);
+    for n in 1..=MANY {
         http.endpoint(&format!("/m?s={n}"));
     }
     assert_eq!(http.posts().len(), from);
     http.rig.echo();
-    assert_eq!(http.posted(from), ["POST /m?s=9999 tools/call"]);
+    assert_eq!(http.posted(from), [format!("POST /m?s={MANY} tools/call")]);
     assert_eq!(http.rig.events, []);
 }
 

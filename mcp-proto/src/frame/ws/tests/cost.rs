@@ -1,6 +1,7 @@
 //! The work and the memory for peers that send little at a time.
 
 use super::*;
+use crate::sizes::scaled;
 
 /// Returns the bytes that were scanned or moved. Checks the memory that is held.
 fn cost(reader: Reader, wire: &[u8], piece: usize, max: usize, items: usize) -> usize {
@@ -29,7 +30,7 @@ fn fragments(reader: Reader, message: &[u8], len: usize) -> Vec<u8> {
 // covers: WS-B-020, WS-B-026
 #[test]
 fn tiny_fragments_and_reads_cost_linear_work() {
-    const SIZE: usize = 20_000;
+    const SIZE: usize = scaled(20_000);
     let texts = [b"x".repeat(SIZE), "😀".repeat(SIZE / 4).into_bytes()];
     for (reader, message) in BOTH.into_iter().flat_map(|reader| texts.iter().map(move |text| (reader, text))) {
         for len in [1, 3, 1000, SIZE] {
