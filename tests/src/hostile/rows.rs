@@ -49,13 +49,13 @@ const LONG: Duration = Duration::from_secs(30);
 
 /// The rows, in the order of the table.
 pub(super) const ROWS: &[Row] = &[
-    row_on("a line of 1 GiB", DRIVERS, 48, long_line),
-    row_on("a resource of 1 GiB", DRIVERS, 48, large_resource),
+    row_on("a line of 1 GiB", DRIVERS, 64, long_line),
+    row_on("a resource of 1 GiB", DRIVERS, 64, large_resource),
     row_on("1,000,000 notifications", DRIVERS, 32, |bench| notes(bench, "notes")),
     row_on("1,000,000 log messages", DRIVERS, 32, |bench| notes(bench, "logs")),
     row_on("208 notifications of 4 MiB, not taken", DRIVERS, 64, heavy_notes),
     // The buffer itself is 40 MB, and exists twice: in the making, and as given.
-    row_on("1,000,000 notifications in one read of a client", ENGINE, 140, |bench| timed(bench, engine::client_notes)),
+    row_on("1,000,000 notifications in one read of a client", ENGINE, 160, |bench| timed(bench, engine::client_notes)),
     row_on("1,000,000 notifications in one read of a server", ENGINE, 140, |bench| timed(bench, engine::server_notes)),
     row_on("1,000,000 pings in one read of a server", ENGINE, 260, |bench| timed(bench, engine::server_pings)),
     row_on("100,000 diagnostics, outputs not taken", ENGINE, 16, |bench| {

@@ -55,7 +55,7 @@ pub(super) const ROWS: &[Row] = &[
     row("more connections than there may be", connections),
     row("more calls at once than there may be", calls),
     row("listens more often than there may be", listens),
-    row_on("watches 100,000 resources", DRIVERS, 64, watches),
+    row_on("watches 100,000 resources", DRIVERS, 88, watches),
 ];
 
 /// Everything before it is answered, and nothing after it.

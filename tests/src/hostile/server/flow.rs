@@ -5,7 +5,7 @@ use super::tools::{free, has_begun};
 use crate::hostile::rows::{DRIVERS, expect, row_on, soon};
 use crate::hostile::{Bench, Row};
 
-pub(super) const ROWS: &[Row] = &[row_on("asks 24 MiB behind a call that waits", DRIVERS, 96, waits)];
+pub(super) const ROWS: &[Row] = &[row_on("asks 24 MiB behind a call that waits", DRIVERS, 144, waits)];
 
 /// The server stops reading when 1 MiB waits behind the call, and must read on when it has ended.
 fn waits(bench: &Bench) -> Result<String, String> {

@@ -28,7 +28,7 @@ pub(super) const ROWS: &[Row] = &[
     row("opens a websocket and says nothing", |b| falls_silent(b, b"")),
     row("never closes a websocket that the server has closed", |b| never_closes(b, false)),
     row("sends frames without end over a websocket that the server has closed", |b| never_closes(b, true)),
-    row_on("holds back the ends of websocket messages of 15 MiB, 20 times", DRIVERS, 160, holds_back),
+    row_on("holds back the ends of websocket messages of 15 MiB, 20 times", DRIVERS, 176, holds_back),
     row("asks over a websocket without end and never reads", asks_and_never_reads),
 ];
 

@@ -41,7 +41,7 @@ pub(super) const ROWS: &[Row] = &[
     row("a head without end for everything", |b| {
         shut(b, vec![say("HTTP/1.1 200 OK\r\n"), endless("X-More: and more\r\n")], 2, |why| is_broken(why, "the head"))
     }),
-    row_on("JSON without end for everything", DRIVERS, 64, |b| {
+    row_on("JSON without end for everything", DRIVERS, 80, |b| {
         let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n";
         shut(b, vec![say(head), endless("[")], 2, |why| is_broken(why, "larger than the limit"))
     }),
