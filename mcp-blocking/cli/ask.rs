@@ -106,7 +106,7 @@ pub(crate) fn form(form: &Form) -> ElicitResult {
         }
     }
     match form.check(&content) {
-        Ok(()) => ElicitResult::accept(form, content),
+        Ok(()) => ElicitResult::accept(&form.fill(content)),
         Err(why) => {
             note(format_args!("The answers do not fit the form: {why}"));
             ElicitResult::Cancel

@@ -6,8 +6,17 @@
 //! client is a handle for any number of threads. A call blocks its thread. The handlers of a server
 //! run concurrently, each on a thread.
 //!
+//! With these dependencies, where `../mcp` is a clone of the repository:
+//!
+//! ```toml
+//! [dependencies]
+//! mcp-blocking = { path = "../mcp/mcp-blocking" }
+//! serde = { version = "1", features = ["derive"] }
 //! ```
-//! use mcp_blocking::{Router, connect, tool, tools};
+//!
+//! ```
+//! use mcp_blocking::{CallError, Router, connect, tool, tools};
+//! use std::{thread, time::Duration};
 //!
 //! #[derive(serde::Serialize, serde::Deserialize)]
 //! struct Add {
@@ -16,9 +25,16 @@
 //! }
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let server = Router::new("calc", "1.0").tool(tool("add").describe("adds"), |_cx, add: Add| {
-//!     Ok(add.a.checked_add(add.b).ok_or("the sum is too large")?)
-//! });
+//! let server = Router::new("calc", "1.0")
+//!     .tool(tool("add").describe("adds"), |_cx, add: Add| {
+//!         Ok(add.a.checked_add(add.b).ok_or("the sum is too large")?)
+//!     })
+//!     .tool(tool("wait").describe("waits until it is cancelled"), |cx, ()| {
+//!         while !cx.is_cancelled() {
+//!             thread::sleep(Duration::from_millis(1));
+//!         }
+//!         Ok(())
+//!     });
 //!
 //! // The argument is the target: a `Command`, a URL, a pair of streams or, as here, a router.
 //! let client = connect(server)?;
@@ -27,6 +43,10 @@
 //! for tool in client.pages(tools::list()) {
 //!     println!("{}", tool?.name);
 //! }
+//! // `start` makes a call and does not wait for it. `cancel` ends it, also on the server.
+//! let waiting = client.start(tools::call("wait"));
+//! waiting.cancel(Some("it is not needed any more"));
+//! assert!(matches!(waiting.wait(), Err(CallError::Cancelled { .. })));
 //! client.close();
 //! # Ok(())
 //! # }
@@ -103,7 +123,7 @@ pub use mcp_proto::client::{
     Event as ClientEvent, FetchError, FetchRequest, FetchResponse, HttpTarget, ListenerStart, OnMismatch, Policy,
     Redirects, Repeat, ResultValidation, Resume, Termination, Verdict,
 };
-pub use mcp_proto::error::{HttpError, InvalidResult, StreamEnd};
+pub use mcp_proto::error::{HttpError, InvalidResult, StreamEnd, escaped};
 pub use mcp_proto::exchange::{Credentials, Group, Inherit, Peer, RequestHead, UnixSocket};
 pub use mcp_proto::input::{Admission, Change, Principal, SessionKey};
 pub use mcp_proto::model::elicitation::{Choice, Field, FieldKind, UrlRequest};
@@ -114,7 +134,7 @@ pub use mcp_proto::process::Stderr;
 pub use mcp_proto::record::{Recorder, Redaction};
 pub use mcp_proto::route::BadReplacement;
 pub use mcp_proto::schema;
-pub use mcp_proto::server::{Append, Event as ServerEvent, Hosts, ServerConfig, SessionEnd, Sessions};
+pub use mcp_proto::server::{Append, Event as ServerEvent, Hosts, ServerConfig, SessionEnd, Sessions, SsePaths};
 pub use mcp_proto::stats::{ClientStats, ServerStats};
 pub use mcp_proto::supervise::{
     CallRefusal, Catalogue, Event as SupervisorEvent, Freshness, Health, ListKind, ServerSpec, ServerState,
@@ -122,12 +142,12 @@ pub use mcp_proto::supervise::{
 };
 pub use mcp_proto::version::{ProtocolVersion, Versions};
 pub use mcp_proto::{
-    self, Authorization, Call, CallError, CallToolResult, Challenge, Completion, Content, Cx, Denied, Direction,
-    ElicitResult, ErrorObject, Form, GetPromptResult, Handler, Headers, Icon, IntoCall, IntoCompletion, IntoContents,
-    IntoMessages, IntoOutput, Json, LogLevel, MessageHook, MessageKind, Object, Outcome, Program, Progress, Prompt,
-    PromptMessage, RawJson, ReadResult, Resource, ResourceContents, ResourceTemplate, Router, ServerInfo, Tool,
-    ToolError, Watch, WireMessage, completion, custom, ping, prompt, prompts, resource, resources, template, tool,
-    tools,
+    self, Authorization, Call, CallError, CallToolResult, Challenge, ClientConfig, Completion, Content, Cx, Denied,
+    Direction, ElicitResult, ErrorObject, Form, GetPromptResult, Handler, Headers, Icon, IntoCall, IntoCompletion,
+    IntoContents, IntoMessages, IntoOutput, Json, LogLevel, MessageHook, MessageKind, Object, Outcome, Program,
+    Progress, Prompt, PromptMessage, RawJson, ReadResult, Resource, ResourceContents, ResourceTemplate, Router,
+    ServerInfo, Tool, ToolError, Watch, WireMessage, completion, config_file, custom, ping, prompt, prompts, resource,
+    resources, supervise, template, tool, tools,
 };
 #[cfg(feature = "rustls")]
 pub use rustls;

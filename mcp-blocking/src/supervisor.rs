@@ -156,7 +156,7 @@ impl Supervisor {
         self.0.freshness(key, list)
     }
 
-    /// Returns the tools of all servers, under names for a language model.
+    /// Returns the tools of all servers, each with its definition and a name for a language model.
     pub fn tool_names(&self, rules: NameRules, prefix: Prefix) -> ToolNames<String> {
         self.0.tool_names(rules, prefix)
     }

@@ -247,7 +247,7 @@ impl core::error::Error for InvalidResult {
 }
 
 /// The wait of a call that timed out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Awaited {
@@ -262,6 +262,11 @@ pub enum Awaited {
     /// The completion of web pages that the server requires:
     /// [`elicitation_timeout`](crate::limits::ClientLimits::elicitation_timeout).
     Elicitation,
+    /// The response, in a [`Link`](crate::testing::Link), while this callback waited for something
+    /// that the link does not control, such as real time: `the handler of tools/call boil`. A
+    /// callback that waits for a time uses [`Time`](crate::testing::Time).
+    #[cfg(feature = "testing")]
+    OutsideOfLink(String),
 }
 
 impl CallError {
@@ -305,6 +310,13 @@ impl fmt::Display for CallError {
             Self::Timeout { after, awaited: Awaited::Connection, .. } => {
                 write!(f, "no response within {} ms: the request waited for a connection", after.as_millis())
             }
+            #[cfg(feature = "testing")]
+            Self::Timeout { after, awaited: Awaited::OutsideOfLink(callback), .. } => write!(
+                f,
+                "no response within {} ms: {} waits for something other than the time of the link",
+                after.as_millis(),
+                Visible(callback)
+            ),
             Self::Timeout { after, .. } => write!(f, "no response within {} ms", after.as_millis()),
             Self::Cancelled { reason: Some(reason) } => write!(f, "cancelled: {}", Visible(reason)),
             Self::Cancelled { reason: None } => f.write_str("cancelled"),

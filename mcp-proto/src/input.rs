@@ -15,7 +15,7 @@ use crate::model::elicitation::{ElicitRequest, ElicitResult, Form, UrlRequest};
 use crate::model::logging::{LogLevel, LogMessage};
 use crate::model::roots::{Root, Roots};
 use crate::model::sampling::{SampleRequest, SampleResult};
-use crate::rpc::{DecodeError, ErrorObject, Object, RawJson, code};
+use crate::rpc::{DecodeError, ErrorObject, Object, RawJson, ToObject, code};
 use crate::version::ProtocolVersion;
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -393,20 +393,23 @@ impl InputAnswer {
         Self::Roots(Roots::new(roots))
     }
 
-    /// Creates the answer of a user who accepts the form. A field that `content` omits has its
-    /// default.
+    /// Creates the answer of a user who accepts the form with these values, as
+    /// [`ElicitResult::accept`].
     ///
     /// ```
     /// # use mcp_proto::model::elicitation::{ElicitResult, Field, Form};
     /// # use mcp_proto::{InputAnswer, Object};
     /// let express = Field::boolean("express").default_value(false);
     /// let form = Form::new("Ship it?").text("to").field(express);
-    /// let answer = InputAnswer::accept(&form, Object::new().with("to", "Paris"));
+    /// let answer = InputAnswer::accept(&form.fill(Object::new().with("to", "Paris")));
     /// let all = Object::new().with("to", "Paris").with("express", false);
     /// assert_eq!(answer, InputAnswer::Elicitation(ElicitResult::Accept(all)));
     /// ```
-    pub fn accept(form: &Form, content: Object) -> Self {
-        Self::Elicitation(ElicitResult::accept(form, content))
+    ///
+    /// # Panics
+    /// If the value does not serialize to a JSON object.
+    pub fn accept<T: ToObject + ?Sized>(values: &T) -> Self {
+        Self::Elicitation(ElicitResult::accept(values))
     }
 
     /// Creates the answer of a user who accepts the form unchanged. Each field with a default has

@@ -36,7 +36,7 @@ pub(crate) fn write_list<'a>(f: &mut fmt::Formatter<'_>, texts: impl Iterator<It
 /// Returns whether a terminal or a line reader interprets this character instead of displaying it:
 /// C0, DEL and C1, the line ends of Unicode, and the controls of bidirectional text (Unicode
 /// Standard Annex 9), which can disguise a line as another one.
-fn is_obeyed(c: char) -> bool {
+pub(crate) fn is_obeyed(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -2,8 +2,18 @@
 //! Model Context Protocol clients and servers on [smol](https://docs.rs/smol): `mcp-proto` with
 //! sockets, pipes, processes and timers.
 //!
+//! With these dependencies, where `../mcp` is a clone of the repository:
+//!
+//! ```toml
+//! [dependencies]
+//! mcp-smol = { path = "../mcp/mcp-smol" }
+//! serde = { version = "1", features = ["derive"] }
+//! smol = "2"
 //! ```
-//! use mcp_smol::{Router, connect, tool, tools};
+//!
+//! ```
+//! use mcp_smol::{CallError, Router, ToolError, connect, tool, tools};
+//! use std::future::pending;
 //!
 //! #[derive(serde::Serialize, serde::Deserialize)]
 //! struct Add {
@@ -13,15 +23,20 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let add = tool("add").describe("adds two integers");
-//! let calc = Router::new("calc", "1.0").tool_async(add, |_cx, add: Add| async move {
-//!     Ok(add.a + add.b)
-//! });
+//! let wait = tool("wait").describe("waits until it is cancelled");
+//! let calc = Router::new("calc", "1.0")
+//!     .tool_async(add, |_cx, add: Add| async move { Ok(add.a + add.b) })
+//!     .tool_async(wait, |_cx, ()| pending::<Result<(), ToolError>>());
 //! smol::block_on(async {
 //!     // A router is served in this process. `Command::new("my-server")` starts a program, and
 //!     // "http://…" connects.
 //!     let client = connect(calc).await?;
 //!     let sum = client.call(tools::call("add").arguments(&Add { a: 1, b: 2 })).await?;
 //!     assert_eq!(sum.first_text(), Some("3"));
+//!     // `start` makes a call now. `cancel` ends it, also on the server, as dropping it does.
+//!     let waiting = client.start(tools::call("wait"));
+//!     waiting.cancel(Some("it is not needed any more"));
+//!     assert!(matches!(waiting.await, Err(CallError::Cancelled { .. })));
 //!     client.close().await;
 //!     Ok(())
 //! })
@@ -95,7 +110,7 @@ pub use mcp_proto::client::{
     Event as ClientEvent, FetchError, FetchRequest, FetchResponse, HttpTarget, ListenerStart, OnMismatch, Policy,
     Redirects, Repeat, ResultValidation, Resume, Termination, Verdict,
 };
-pub use mcp_proto::error::{HttpError, InvalidResult, StreamEnd};
+pub use mcp_proto::error::{HttpError, InvalidResult, StreamEnd, escaped};
 pub use mcp_proto::exchange::{Credentials, Group, Inherit, Peer, Program, RequestHead, UnixSocket};
 pub use mcp_proto::input::{Admission, Change, Principal, SessionKey};
 pub use mcp_proto::model::elicitation::{Choice, Field, FieldKind, UrlRequest};
@@ -106,7 +121,7 @@ pub use mcp_proto::process::Stderr;
 pub use mcp_proto::record::{Recorder, Redaction};
 pub use mcp_proto::route::{BadReplacement, tool};
 pub use mcp_proto::schema;
-pub use mcp_proto::server::{Append, Event as ServerEvent, Hosts, ServerConfig, SessionEnd, Sessions};
+pub use mcp_proto::server::{Append, Event as ServerEvent, Hosts, ServerConfig, SessionEnd, Sessions, SsePaths};
 pub use mcp_proto::stats::{ClientStats, ServerStats};
 pub use mcp_proto::supervise::{
     CallRefusal, Catalogue, Event as SupervisorEvent, Freshness, Health, ListKind, ServerSpec, ServerState,
@@ -114,11 +129,12 @@ pub use mcp_proto::supervise::{
 };
 pub use mcp_proto::version::{ProtocolVersion, Versions};
 pub use mcp_proto::{
-    self, Authorization, Call, CallError, CallToolResult, Challenge, Completion, Content, Cx, Denied, Direction,
-    ElicitResult, ErrorObject, Form, GetPromptResult, Handler, Headers, Icon, IntoCall, IntoCompletion, IntoContents,
-    IntoMessages, IntoOutput, Json, LogLevel, MessageHook, MessageKind, Object, Outcome, Progress, Prompt,
-    PromptMessage, RawJson, ReadResult, Resource, ResourceContents, ResourceTemplate, Router, ServerInfo, Tool,
-    ToolError, Watch, WireMessage, completion, custom, ping, prompt, prompts, resource, resources, template, tools,
+    self, Authorization, Call, CallError, CallToolResult, Challenge, ClientConfig, Completion, Content, Cx, Denied,
+    Direction, ElicitResult, ErrorObject, Form, GetPromptResult, Handler, Headers, Icon, IntoCall, IntoCompletion,
+    IntoContents, IntoMessages, IntoOutput, Json, LogLevel, MessageHook, MessageKind, Object, Outcome, Progress,
+    Prompt, PromptMessage, RawJson, ReadResult, Resource, ResourceContents, ResourceTemplate, Router, ServerInfo, Tool,
+    ToolError, Watch, WireMessage, completion, config_file, custom, ping, prompt, prompts, resource, resources,
+    supervise, template, tools,
 };
 #[cfg(feature = "rustls")]
 pub use rustls;

@@ -6,12 +6,11 @@
 //! cargo run --example host -- mcp.json
 //! ```
 
-use mcp_blocking::mcp_proto::config_file::{ConfigFile, Trust, Variable};
-use mcp_blocking::mcp_proto::error::escaped;
-use mcp_blocking::mcp_proto::supervise::{NameRules, NamedTool, Prefix};
+use mcp_blocking::config_file::{ConfigFile, Trust, Variable};
+use mcp_blocking::supervise::{NameRules, NamedTool, Prefix};
 use mcp_blocking::{
     ClientOptions, ElicitResult, FieldKind, Form, Object, RawJson, ServerSpec, ServerState, Stderr, Supervisor,
-    SupervisorEvent, SupervisorOptions, supervise, tools,
+    SupervisorEvent, SupervisorOptions, escaped, supervise, tools,
 };
 use std::io::{BufRead, Write, stdin, stdout};
 use std::{env, error::Error, fs, sync::Mutex, thread};
@@ -128,7 +127,7 @@ fn ask(server: &str, form: &Form) -> ElicitResult {
         }
     }
     match form.check(&content) {
-        Ok(()) => ElicitResult::accept(form, content),
+        Ok(()) => ElicitResult::accept(&content),
         Err(_) => ElicitResult::Decline,
     }
 }

@@ -6,12 +6,11 @@
 //! cargo run --example host_smol -- mcp.json
 //! ```
 
-use mcp_smol::mcp_proto::config_file::{ConfigFile, Trust, Variable};
-use mcp_smol::mcp_proto::error::escaped;
-use mcp_smol::mcp_proto::supervise::{NameRules, NamedTool, Prefix};
+use mcp_smol::config_file::{ConfigFile, Trust, Variable};
+use mcp_smol::supervise::{NameRules, NamedTool, Prefix};
 use mcp_smol::{
     ClientOptions, ElicitResult, FieldKind, Form, Object, RawJson, ServerSpec, ServerState, Stderr, Supervisor,
-    SupervisorEvent, SupervisorOptions, supervise, tools,
+    SupervisorEvent, SupervisorOptions, escaped, supervise, tools,
 };
 use std::io::{BufRead, Write, stdin, stdout};
 use std::{env, error::Error, fs, sync::Mutex};
@@ -135,7 +134,7 @@ fn ask(server: &str, form: &Form) -> ElicitResult {
         }
     }
     match form.check(&content) {
-        Ok(()) => ElicitResult::accept(form, content),
+        Ok(()) => ElicitResult::accept(&content),
         Err(_) => ElicitResult::Decline,
     }
 }

@@ -4,8 +4,7 @@
 //!
 //! `cargo run --example session_data` serves two tools that use it.
 
-use mcp_blocking::{Router, Server, ServerEvent, ServerOptions, serve_http, tool};
-use mcp_proto::input::SessionKey;
+use mcp_blocking::{Router, Server, ServerEvent, ServerOptions, SessionKey, serve_http, tool};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

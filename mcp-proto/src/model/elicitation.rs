@@ -6,7 +6,7 @@ mod field;
 mod typed;
 mod url;
 
-use crate::rpc::{DecodeError, JsonKind, Object, RawJson};
+use crate::rpc::{DecodeError, JsonKind, Object, RawJson, ToObject};
 use crate::version::{Era, ProtocolVersion};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -254,13 +254,33 @@ impl Form {
 }
 
 impl ElicitResult {
-    /// Creates the response of a user who submits the form. A field that `content` omits has its
-    /// default.
-    pub fn accept(form: &Form, content: Object) -> Self {
-        Self::Accept(form.fill(content))
+    /// Creates the response of a user who submits the form with these values: a serde value or an
+    /// [`Object`]. The response has no other fields: [`Form::fill`] adds the defaults of a form.
+    ///
+    /// ```
+    /// use mcp_proto::{ElicitResult, Form};
+    ///
+    /// #[derive(serde::Serialize)]
+    /// struct Answer {
+    ///     sure: bool,
+    /// }
+    ///
+    /// let ask = |form: Form| match form.message.contains("delete") {
+    ///     true => ElicitResult::Decline,
+    ///     false => ElicitResult::accept(&Answer { sure: true }),
+    /// };
+    /// assert!(matches!(ask(Form::new("Copy it?")), ElicitResult::Accept(_)));
+    /// ```
+    ///
+    /// # Panics
+    /// If the value does not serialize to a JSON object. A callback that panics answers the server
+    /// with an error.
+    pub fn accept<T: ToObject + ?Sized>(values: &T) -> Self {
+        Self::Accept(values.to_object().unwrap_or_else(|e| panic!("{e}")))
     }
 
-    /// Creates the response of a user who submits the form unchanged.
+    /// Creates the response of a user who submits the form unchanged: each field with a default has
+    /// it.
     pub fn accept_defaults(form: &Form) -> Self {
         Self::Accept(form.defaults())
     }

@@ -390,6 +390,13 @@ impl From<&str> for Tool {
     }
 }
 
+impl From<String> for Tool {
+    /// Creates a tool of this name, which accepts any object.
+    fn from(name: String) -> Self {
+        Self::new(name)
+    }
+}
+
 /// A value that converts to a JSON Schema.
 pub trait IntoSchema {
     /// Returns the schema as it is sent.
@@ -399,20 +406,14 @@ pub trait IntoSchema {
     fn into_schema(self) -> Result<RawJson, EncodeError>;
 }
 
-impl IntoSchema for RawJson {
-    fn into_schema(self) -> Result<RawJson, EncodeError> {
-        if self.kind() == JsonKind::Object { Ok(self) } else { Err(EncodeError::new("not an object")) }
-    }
-}
-
 impl<T: Serialize> IntoSchema for T {
     fn into_schema(self) -> Result<RawJson, EncodeError> {
-        let json = RawJson::encode(&self)?;
-        if json.kind() != JsonKind::String {
-            return json.into_schema();
+        let mut json = RawJson::encode(&self)?;
+        if json.kind() == JsonKind::String {
+            let text: String = json.decode().map_err(|e| EncodeError::new(alloc::format!("{e}")))?;
+            json = RawJson::parse(text.into_bytes()).map_err(|e| EncodeError::new(alloc::format!("{e}")))?;
         }
-        let text: String = json.decode().map_err(|e| EncodeError::new(alloc::format!("{e}")))?;
-        RawJson::parse(text.into_bytes()).map_err(|e| EncodeError::new(alloc::format!("{e}")))?.into_schema()
+        if json.kind() == JsonKind::Object { Ok(json) } else { Err(EncodeError::new("not an object")) }
     }
 }
 

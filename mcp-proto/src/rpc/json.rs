@@ -4,8 +4,8 @@ use super::grammar::{self, MAX_DEPTH, Scan};
 use super::members::Layout;
 use super::object::Inner;
 use super::value::Write;
-use super::{Id, InvalidKind, InvalidMessage, LARGE};
-use crate::peer_text::Visible;
+use super::{Id, InvalidKind, InvalidMessage, LARGE, Object, encode};
+use crate::peer_text::{Visible, is_obeyed};
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -18,6 +18,21 @@ use serde::de::DeserializeOwned;
 /// One JSON value as text: valid UTF-8 and valid JSON, nested at most 128 deep, without lone
 /// surrogates, and without CR and LF, so that it can be framed by line and by `data:` unchanged.
 /// Cloning shares the bytes.
+///
+/// ```
+/// use mcp_proto::RawJson;
+///
+/// let json = RawJson::parse(r#"{"sum":3,"unit":"m"}"#)?;
+/// assert_eq!(json.get("sum").map(|sum| sum.decode::<i64>()), Some(Ok(3)));
+/// assert_eq!(json.to_string(), r#"{"sum":3,"unit":"m"}"#);
+/// # Ok::<(), mcp_proto::rpc::InvalidMessage>(())
+/// ```
+///
+/// It serializes as the value, and not as a string. [`encode`](Self::encode) and what uses it, such
+/// as [`Call::arguments`](crate::Call::arguments), keep the text of a `RawJson` unchanged. Inside
+/// another value, and in any other serializer, its numbers become those of serde: integers of up to
+/// 128 bits unchanged, all others as the closest double. A number beyond the range of doubles is an
+/// error. A format that is not human-readable gets the text as a string.
 #[derive(Clone)]
 pub struct RawJson(Repr);
 
@@ -67,12 +82,12 @@ impl RawJson {
     /// # Errors
     /// [`EncodeError`] if the `Serialize` of the value fails, or if it is nested deeper than 128.
     pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Self, EncodeError> {
-        Self::parse(to_vec(value)?).map_err(|d| EncodeError(d.to_string()))
+        Self::parse(encode::to_vec(value)?).map_err(|d| EncodeError(d.to_string()))
     }
 
     /// Like [`encode`](Self::encode). Finds the members of an object in the pass that checks it.
     pub(super) fn encode_object<T: Serialize + ?Sized>(value: &T) -> Result<Self, EncodeError> {
-        let bytes = to_vec(value)?;
+        let bytes = encode::to_vec(value)?;
         let mut layout = Layout::default();
         let object = |scan: &mut Scan<'_>| match scan.text.first() == Some(&b'{') {
             true => Ok(scan.members(&mut layout, usize::MAX, |scan| scan.value(1))? && !scan.breaks),
@@ -210,6 +225,12 @@ impl RawJson {
     pub fn kind(&self) -> JsonKind {
         JsonKind::of(self.as_bytes().first().copied())
     }
+
+    /// Returns a member of an object, unchanged. `None` without such a member, and for any other
+    /// value. Each call reads the object: for several members, use [`Object::read`].
+    pub fn get(&self, key: &str) -> Option<Self> {
+        Object::read(self).ok()?.get(key)
+    }
 }
 
 impl PartialEq for RawJson {
@@ -277,15 +298,26 @@ impl From<Vec<RawJson>> for RawJson {
     }
 }
 
+impl fmt::Display for RawJson {
+    /// Writes the JSON text, to be shown: characters that a terminal obeys, which only a string can
+    /// contain, are written as escapes of JSON such as `\u009b`. The value is the same.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.as_str();
+        // A tab is white space between tokens: a string has none.
+        while let Some((at, c)) = rest.char_indices().find(|(_, c)| *c != '\t' && is_obeyed(*c)) {
+            f.write_str(&rest[..at])?;
+            c.encode_utf16(&mut [0; 2]).iter().try_for_each(|unit| write!(f, "\\u{unit:04x}"))?;
+            rest = &rest[at + c.len_utf8()..];
+        }
+        f.write_str(rest)
+    }
+}
+
 impl fmt::Debug for RawJson {
     /// Writes the JSON text, with [escapes](crate::error#text-of-a-peer).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&Visible(self.as_str()), f)
     }
-}
-
-fn to_vec<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, EncodeError> {
-    serde_json::to_vec(value).map_err(|e| EncodeError(e.to_string()))
 }
 
 /// A value cannot be serialized as JSON.

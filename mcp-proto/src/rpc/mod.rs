@@ -5,6 +5,7 @@
 
 mod canonical;
 pub mod code;
+mod encode;
 mod grammar;
 mod id;
 mod invalid;

@@ -62,12 +62,6 @@ impl<T: Serialize + ?Sized> ToObject for T {
     }
 }
 
-impl ToObject for RawJson {
-    fn to_object(&self) -> Result<Object, EncodeError> {
-        Object::read(self).map_err(|_| EncodeError::new("not an object"))
-    }
-}
-
 impl ToObject for Object {
     fn to_object(&self) -> Result<Object, EncodeError> {
         Ok(self.clone())

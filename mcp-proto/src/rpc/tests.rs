@@ -600,3 +600,71 @@ fn objects_and_raw_json_are_arguments_and_print_as_json() {
         assert!(RawJson::parse(other).unwrap().to_object().is_err(), "{other}");
     }
 }
+
+/// What `T` gets as text from this crate, and from `serde_json`.
+fn encoded<T: serde::Serialize>(value: &T) -> (String, String) {
+    let ours = RawJson::encode(value).expect("it is JSON");
+    (ours.as_str().into(), serde_json::to_string(value).expect("it is JSON"))
+}
+
+#[test]
+fn raw_json_serializes_as_its_value() {
+    for text in [
+        "null",
+        "true",
+        "false",
+        "0",
+        "-7",
+        "18446744073709551615",
+        "-170141183460469231731687303715884105728",
+        "340282366920938463463374607431768211455",
+        "0.5",
+        r#""a\"ü""#,
+        "[]",
+        "[1,[2,null]]",
+        "{}",
+        r#"{"b":[{"c":1.5}],"a":"x"}"#,
+    ] {
+        let raw = RawJson::parse(text).unwrap();
+        assert_eq!(encoded(&raw), (text.into(), text.into()));
+        assert_eq!(encoded(&[raw]), (format!("[{text}]"), format!("[{text}]")));
+    }
+    let escaped = RawJson::parse(r#"["\u00fc",1.50,1E2]"#).unwrap();
+    assert_eq!(encoded(&escaped), (escaped.as_str().into(), r#"["ü",1.5,100.0]"#.into()));
+}
+
+#[test]
+fn text_of_raw_json_is_kept_unless_it_is_nested() {
+    let text = r#"{"n":12345678901234567890123456789012345678901,"x":1.10,"a":1,"a":2}"#;
+    let raw = RawJson::parse(text).unwrap();
+    assert_eq!(encoded(&raw).0, text);
+    assert_eq!(encoded(&&raw).0, text);
+    assert_eq!(encoded(&[raw]).0, r#"[{"n":1.2345678901234568e+40,"x":1.1,"a":2}]"#);
+    assert_eq!(encoded(&[RawJson::parse("-0").unwrap()]).0, "[-0.0]");
+    let huge = RawJson::parse("1e999").unwrap();
+    assert_eq!(RawJson::encode(&huge).unwrap(), huge);
+    let refused = RawJson::encode(&[huge]).unwrap_err().to_string();
+    assert!(refused.contains("the number 1e999 is out of range"), "{refused}");
+}
+
+// covers: S2-44
+#[test]
+fn shown_json_has_no_characters_that_a_terminal_obeys() {
+    let text = "{\"a\":\t\"x\u{9b}31m\u{202e}\u{7f}ü\"}";
+    let raw = RawJson::parse(text).unwrap();
+    assert_eq!(raw.to_string(), "{\"a\":\t\"x\\u009b31m\\u202e\\u007fü\"}");
+    let shown = RawJson::parse(raw.to_string()).unwrap();
+    assert_eq!(shown.decode::<serde_json::Value>(), raw.decode(), "the value is the same");
+}
+
+#[test]
+fn member_of_raw_json_is_found_in_objects_only() {
+    let raw = RawJson::parse(r#"{"a":1.10,"b":null,"a\u0062":{"c":"d"}}"#).unwrap();
+    assert_eq!(raw.get("a").map(|a| a.to_string()), Some("1.10".into()));
+    assert_eq!(raw.get("b"), Some(RawJson::null()));
+    assert_eq!(raw.get("ab").and_then(|inner| inner.get("c")), Some("d".into()));
+    assert_eq!(raw.get("c"), None);
+    for other in ["[1]", "null", r#""a""#] {
+        assert_eq!(RawJson::parse(other).unwrap().get("a"), None, "{other}");
+    }
+}

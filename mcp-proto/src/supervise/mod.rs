@@ -358,14 +358,14 @@ impl<K: Clone + Ord> Supervisor<K> {
         self.server(key).map(|server| &server.kept.catalogue)
     }
 
-    /// Returns the tools of all servers, under names for a language model.
+    /// Returns the tools of all servers, each with its definition and a name for a language model.
     pub fn tool_names(&self, rules: NameRules, prefix: Prefix) -> ToolNames<K>
     where
         K: AsRef<str>,
     {
         let tools = self.keys.iter().flat_map(|(key, id)| {
             let tools = self.servers.get(id).and_then(|server| server.kept.catalogue.tools.as_deref());
-            tools.unwrap_or_default().iter().map(move |tool| (key.clone(), tool.name.clone()))
+            tools.unwrap_or_default().iter().map(move |tool| (key.clone(), tool.clone()))
         });
         ToolNames::new(tools, rules, prefix, |_, _| None)
     }

@@ -1,6 +1,7 @@
 //! Names for the tools of several servers (2026-07-28 tools, tool names): a language model gets one
 //! list, in which each name is one tool, and is legal for its provider.
 
+use crate::model::tools::Tool;
 use crate::seed::Seed;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -71,7 +72,7 @@ pub enum Prefix {
 }
 
 /// A tool of a server, and its name for a language model.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct NamedTool<K> {
     /// The name for the model.
@@ -80,6 +81,8 @@ pub struct NamedTool<K> {
     pub server: K,
     /// The name of the tool on the server.
     pub tool: String,
+    /// The tool as the server lists it, with its description and its schemas.
+    pub definition: Tool,
 }
 
 /// Names for the tools of several servers. Each one is legal for a provider, and that of one tool.
@@ -88,23 +91,25 @@ pub struct NamedTool<K> {
 /// that they report themselves, so that one could pass for another. A character that is not legal
 /// becomes `_`. A name that is too long, or that several tools would have, ends with digits that
 /// depend on server and tool only. A tool that a server lists several times has one name.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct ToolNames<K> {
     tools: Vec<NamedTool<K>>,
     places: BTreeMap<String, usize>,
 }
 
 impl<K: AsRef<str>> ToolNames<K> {
-    /// Names tools, each given as its server and its name there. A pair that was given before, with
-    /// the text of the server as its identity, is left out. `decide` may give a name of its own. It
+    /// Names tools, each given with its server. A second tool of the same name and server, with the
+    /// text of the server as its identity, is left out. `decide` may give a name of its own. It
     /// is used if it is legal, and no other tool has it.
     pub fn new(
-        tools: impl IntoIterator<Item = (K, String)>,
+        tools: impl IntoIterator<Item = (K, impl Into<Tool>)>,
         rules: NameRules,
         prefix: Prefix,
         mut decide: impl FnMut(&K, &str) -> Option<String>,
     ) -> Self {
-        let tools = without_duplicates(tools.into_iter().collect());
+        let tools = tools.into_iter().map(|(server, tool)| (server, tool.into()));
+        let listed = without_duplicates(tools.collect());
+        let tools: Vec<(&K, &str)> = listed.iter().map(|(server, tool)| (server, &*tool.name)).collect();
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         tools.iter().for_each(|(_, tool)| *counts.entry(tool).or_default() += 1);
         let usual: Vec<_> = tools
@@ -135,8 +140,10 @@ impl<K: AsRef<str>> ToolNames<K> {
             })
             .collect();
         let places = names.iter().enumerate().map(|(place, name)| (name.clone(), place)).collect();
-        let named = names.into_iter().zip(tools);
-        let tools = named.map(|(name, (server, tool))| NamedTool { name, server, tool }).collect();
+        let named = names.into_iter().zip(listed);
+        let tools = named
+            .map(|(name, (server, definition))| NamedTool { name, server, tool: definition.name.clone(), definition })
+            .collect();
         Self { tools, places }
     }
 
@@ -153,9 +160,9 @@ impl<K: AsRef<str>> ToolNames<K> {
 
 /// Returns the tools without those that were given before. `distinct` has the same digits for all
 /// duplicates in each round, so that n of them would cost n² / 2 hashes.
-fn without_duplicates<K: AsRef<str>>(tools: Vec<(K, String)>) -> Vec<(K, String)> {
+fn without_duplicates<K: AsRef<str>>(tools: Vec<(K, Tool)>) -> Vec<(K, Tool)> {
     let mut seen = BTreeSet::new();
-    let first: Vec<_> = tools.iter().map(|(server, tool)| seen.insert((server.as_ref(), &**tool))).collect();
+    let first: Vec<_> = tools.iter().map(|(server, tool)| seen.insert((server.as_ref(), &*tool.name))).collect();
     tools.into_iter().zip(first).filter_map(|(tool, first)| first.then_some(tool)).collect()
 }
 

@@ -11,6 +11,7 @@ use crate::client;
 use crate::exchange::RequestHead;
 use crate::input::{AdmitKey, AdmitToken, Change, ClientCommand, RequestKey, ServerCommand};
 use crate::route::{BadReplacement, Router};
+use crate::rpc::Object;
 use crate::server::{Incoming, Responder};
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -54,8 +55,17 @@ pub(super) struct Callbacks {
 
 /// A future that has not completed.
 struct CallbackTask {
+    owner: Owner,
     job: AsyncJob,
     waker: Waker,
+}
+
+/// What a future belongs to.
+#[derive(Clone, Copy)]
+enum Owner {
+    Handler(RequestKey),
+    Admission,
+    Question,
 }
 
 /// Marks a task as ready.
@@ -77,6 +87,12 @@ impl Wake for TaskWaker {
 pub(super) enum Command {
     Client(ClientCommand),
     Server(ServerCommand),
+}
+
+/// Returns the method of a request, and its tool or prompt.
+pub(super) fn request_name(method: &str, params: &Object) -> String {
+    let name = params.optional::<String>("name").ok().flatten();
+    name.map_or(method.into(), |name| format!("{method} {name}"))
 }
 
 impl Callbacks {
@@ -106,8 +122,7 @@ impl Callbacks {
 
     /// Begins a request, after the delay.
     pub(super) fn handle(&mut self, now: Instant, responder: Responder, incoming: Incoming, log: &mut Log) {
-        let tool = incoming.params.optional::<String>("name").ok().flatten();
-        let name = tool.map_or(incoming.method.to_string(), |tool| format!("{} {tool}", incoming.method));
+        let name = request_name(incoming.method.as_ref(), &incoming.params);
         let key = responder.key();
         let work = self.running.begin(&self.mailbox.link(), responder, incoming);
         if self.delay > Duration::ZERO {
@@ -131,7 +146,7 @@ impl Callbacks {
     pub(super) fn admit(&mut self, token: AdmitToken, head: Option<Arc<RequestHead>>) {
         let work = self.running.admit(&self.mailbox.link(), token, head);
         let job = work.route(&self.router, &self.options);
-        self.begin(job);
+        self.begin(Owner::Admission, job);
     }
 
     /// Stops an admission.
@@ -153,7 +168,7 @@ impl Callbacks {
         });
         let asking = self.questions.begin(&link, token, question);
         let job = self.client.route(asking);
-        self.begin(job);
+        self.begin(Owner::Question, job);
     }
 
     /// Stops the callback for a question.
@@ -185,7 +200,7 @@ impl Callbacks {
                     log.note(now, LinkSide::Server, format_args!("{name} begins"));
                 }
                 let job = work.route(&self.router, &self.options);
-                self.begin(job);
+                self.begin(Owner::Handler(key), job);
             } else {
                 return None;
             }
@@ -197,19 +212,38 @@ impl Callbacks {
         self.delayed.first_key_value().map(|((at, _), _)| *at)
     }
 
+    /// Returns a future that a call with this request may wait for, and that waits for something
+    /// other than these wakers of the time of the link. `None` if there is none, or if that cannot
+    /// be told, since a future inside another one has a waker of its own.
+    pub(super) fn outside(&self, request: Option<&str>, times: &[Waker]) -> Option<String> {
+        let wakes = |time: &Waker| self.tasks.values().any(|task| time.will_wake(&task.waker));
+        if !times.iter().all(wakes) {
+            return None;
+        }
+        let waits = |task: &&CallbackTask| !times.iter().any(|time| time.will_wake(&task.waker));
+        self.tasks.values().filter(waits).find_map(|task| match task.owner {
+            Owner::Handler(key) => {
+                let name = self.names.get(&key).filter(|name| request.is_none_or(|request| request == *name))?;
+                Some(format!("the handler of {name}"))
+            }
+            Owner::Admission => Some("the callback for admissions".into()),
+            Owner::Question => Some("a callback of the client".into()),
+        })
+    }
+
     /// Returns the number of futures that have not completed.
     pub(super) fn pending(&self) -> usize {
         self.tasks.len()
     }
 
-    fn begin(&mut self, job: Option<Job>) {
+    fn begin(&mut self, owner: Owner, job: Option<Job>) {
         match job {
             Some(Job::Sync(job)) => job.run(),
             Some(Job::Async(job)) => {
                 self.next += 1;
                 let waker = Waker::from(Arc::new(TaskWaker { task: self.next, woken: Arc::clone(&self.woken) }));
                 waker.wake_by_ref();
-                self.tasks.insert(self.next, CallbackTask { job, waker });
+                self.tasks.insert(self.next, CallbackTask { owner, job, waker });
             }
             None => {}
         }

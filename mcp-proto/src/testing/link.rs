@@ -1,6 +1,6 @@
 //! Both engines, the bytes between them and the callbacks of the application, in one thread.
 
-use super::callbacks::{Callbacks, Command};
+use super::callbacks::{Callbacks, Command, request_name};
 use super::connection::ConnectionEvent;
 use super::log::{LinkSide, Log, client_event, server_event};
 use super::network::Network;
@@ -9,7 +9,7 @@ use super::time::Time;
 use crate::adapter::{ClientEventCallback, EventCallback, NoticeCallback, Question, ReplyKey, SharedRouter};
 use crate::call::{Call, CallId, Calling, Method, RawResult};
 use crate::client::{self, ClientConfig};
-use crate::error::{CallError, Refused};
+use crate::error::{Awaited, CallError, Refused};
 use crate::exchange::{Action, ConnectionId, IoEvent};
 use crate::route::{BadReplacement, Router};
 use crate::server;
@@ -46,6 +46,8 @@ pub struct Link {
     network: Network,
     callbacks: Callbacks,
     time: Time,
+    /// The requests of the calls that have not ended.
+    requests: BTreeMap<CallId, String>,
     outcomes: BTreeMap<CallId, Result<RawResult, CallError>>,
     client_events: Vec<client::Event>,
     server_events: Vec<server::Event>,
@@ -76,6 +78,7 @@ impl Link {
             network: Network::default(),
             callbacks: Callbacks::new(router, for_server, for_client.take_callbacks()),
             time,
+            requests: BTreeMap::new(),
             outcomes: BTreeMap::new(),
             client_events: Vec::new(),
             server_events: Vec::new(),
@@ -96,7 +99,9 @@ impl Link {
     /// # Errors
     /// As [`WiredClient::call`].
     pub fn call<M: Method>(&mut self, call: Call<M>) -> Result<Calling<M>, Refused<Call<M>>> {
+        let request = call.raw().params.as_ref().ok().map(|params| request_name(&call.raw().method, params));
         let calling = self.client.call(self.now(), call)?;
+        self.requests.extend(request.map(|request| (calling.id(), request)));
         self.log.note(self.now(), LinkSide::Client, format_args!("call {} is made", calling.id().0));
         self.settle();
         Ok(calling)
@@ -111,7 +116,9 @@ impl Link {
     /// Lets time pass until a call has ended, and returns its outcome.
     ///
     /// # Errors
-    /// The error of the call.
+    /// The error of the call. If it timed out while its handler waited for something that the link
+    /// does not control, such as real time, the error names the handler:
+    /// [`Awaited::OutsideOfLink`].
     ///
     /// # Panics
     /// If the call cannot end: nothing more happens by itself, or it is pending after a day.
@@ -368,7 +375,15 @@ impl Link {
         self.network.act(now, LinkSide::Server, id, output, &mut self.log);
     }
 
-    fn client_event(&mut self, now: Instant, event: client::Event) {
+    fn client_event(&mut self, now: Instant, mut event: client::Event) {
+        if let client::Event::Ended { call, outcome } = &mut event {
+            let request = self.requests.remove(call);
+            if let Err(CallError::Timeout { awaited: awaited @ Awaited::Response, .. }) = outcome
+                && let Some(callback) = self.callbacks.outside(request.as_deref(), &self.time.waiting())
+            {
+                *awaited = Awaited::OutsideOfLink(callback);
+            }
+        }
         self.log.note(now, LinkSide::Client, client_event(&event));
         let event = if self.callbacks.answers(&event) {
             match Question::of(event) {

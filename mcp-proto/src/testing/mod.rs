@@ -32,7 +32,8 @@
 //! unless [`ServerConfig::hosts`](crate::ServerConfig::hosts) has others.
 //!
 //! A handler that waits for a time uses [`Time`]. A future that waits for anything else, such as a
-//! thread or a socket, is polled when it is woken, but the link does not wait for it.
+//! thread, a socket or real time, is polled when it is woken, but the link does not wait for it: a
+//! call that times out meanwhile names its handler in the error.
 
 mod callbacks;
 mod connection;

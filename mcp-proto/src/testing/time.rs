@@ -69,6 +69,11 @@ impl Time {
         lock(&self.0).waiting.first_key_value().map(|((at, _), _)| *at)
     }
 
+    /// Returns the wakers of pending delays.
+    pub(super) fn waiting(&self) -> Vec<Waker> {
+        lock(&self.0).waiting.values().cloned().collect()
+    }
+
     /// Moves to a later instant, and wakes the delays that end there or before.
     pub(super) fn advance(&self, now: Instant) {
         let mut state = lock(&self.0);

@@ -161,7 +161,7 @@ pub fn fill(entered: &Value, question: &Form) -> ElicitResult {
             content.set(&field.name, value);
         }
     }
-    ElicitResult::accept(question, content)
+    ElicitResult::accept(&question.fill(content))
 }
 
 /// Returns the response of the language model to any request.

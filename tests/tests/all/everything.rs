@@ -20,7 +20,9 @@ const SOON: Duration = Duration::from_secs(30);
 
 fn connect(target: impl IntoTarget<mcp_blocking::Given>, policy: Policy, changed: mpsc::Sender<()>) -> Client {
     let config = ClientOptions::new()
-        .on_elicit(|question: Form| ElicitResult::accept(&question, Object::new().with("ok", true).with("name", "Ada")))
+        .on_elicit(|question: Form| {
+            ElicitResult::accept(&question.fill(Object::new().with("ok", true).with("name", "Ada")))
+        })
         .on_event(move |event| {
             if matches!(event, ClientEvent::Changed(Change::Tools)) {
                 // The second call is not awaited.

@@ -175,7 +175,7 @@ impl<L: Launch> Supervisor<L> {
         self.shared().read(|core| core.freshness(&String::from(key), list))
     }
 
-    /// Returns the tools of all servers, under names for a language model.
+    /// Returns the tools of all servers, each with its definition and a name for a language model.
     pub fn tool_names(&self, rules: NameRules, prefix: Prefix) -> ToolNames<String> {
         self.shared().read(|core| core.tool_names(rules, prefix))
     }

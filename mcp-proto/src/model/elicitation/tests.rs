@@ -180,7 +180,7 @@ fn omitted_fields_get_the_defaults_of_the_form() {
     assert!(form.check(&form.defaults()).is_err(), "a required field without a default is the user's to fill in");
 
     let given = object(r#"{"none":"n","ok":true,"age":31,"more":1}"#);
-    let ElicitResult::Accept(content) = ElicitResult::accept(&form, given) else { panic!() };
+    let ElicitResult::Accept(content) = ElicitResult::accept(&form.fill(given)) else { panic!() };
     assert_eq!(form.check(&content), Ok(()));
     for (name, value) in [("none", r#""n""#), ("ok", "true"), ("age", "31"), ("more", "1"), ("name", r#""John Doe""#)] {
         assert_eq!(content.get(name), Some(json(value)));

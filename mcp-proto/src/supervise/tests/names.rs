@@ -1,6 +1,7 @@
 //! Names for the tools of several servers.
 
 use super::*;
+use crate::model::tools::Tool;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use proptest::prelude::*;
@@ -28,6 +29,22 @@ fn tools_of_two_servers_have_different_names() {
     let found = names.find("files__search").unwrap();
     assert_eq!((found.server, &*found.tool), ("files", "search"));
     assert_eq!(names.find("search"), None);
+}
+
+// covers: TOOL-C-012
+#[test]
+fn named_tool_has_the_definition_of_its_server() {
+    let described = |name: &str, about: &str| Tool { description: Some(about.into()), ..Tool::new(name) };
+    let tools = [
+        ("github", described("search", "searches code")),
+        ("files", described("search", "searches files")),
+        ("files", described("search", "is listed twice")),
+    ];
+    let names = ToolNames::new(tools, NameRules::COMMON, Prefix::Always, |_, _| None);
+    let all: Vec<_> = names.iter().map(|tool| (&*tool.tool, tool.definition.description.as_deref().unwrap())).collect();
+    assert_eq!(all, [("search", "searches code"), ("search", "searches files")]);
+    let found = names.find("files__search").unwrap();
+    assert_eq!((&*found.definition.name, found.definition.description.as_deref()), ("search", Some("searches files")));
 }
 
 // covers: TOOL-C-012

@@ -158,7 +158,7 @@ fn callback_of_the_client_answers_in_virtual_time() {
             let thought = clock.after(Duration::from_secs(100));
             async move {
                 thought.await;
-                ElicitResult::accept(&request, Object::new().with("name", "Ada"))
+                ElicitResult::accept(&request.fill(Object::new().with("name", "Ada")))
             }
         });
         let mut link = Link::with(asking(), config, LinkOptions::new().time(&time).client(client));

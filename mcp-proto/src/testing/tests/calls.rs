@@ -1,12 +1,14 @@
 //! Calls: their results, and the instants at which they end.
 
 use super::{NANOSECOND, STEP, all_configs, link, offering, over_http, router, text};
+use crate::adapter::ClientOptions;
 use crate::client::{Event, Policy};
 use crate::error::Awaited;
 use crate::exchange::Sent;
 use crate::testing::{Link, LinkOptions, Time};
-use crate::{CallError, ClientConfig, Instant, tool, tools};
-use alloc::string::String;
+use crate::{CallError, ClientConfig, Form, Instant, tool, tools};
+use alloc::format;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -142,4 +144,51 @@ fn wait_panics_if_only_keep_alives_happen() {
     let mut link = Link::new(router, config);
     let call = link.call(tools::call("never").timeout(None)).expect("it is accepted");
     drop(link.wait(&call));
+}
+
+#[test]
+fn timeout_names_a_handler_that_waits_outside_of_the_link() {
+    for config in all_configs() {
+        let (time, clock) = (Time::new(), Time::new());
+        let boil = clock.clone();
+        let router = offering()
+            .tool_async(tool("real"), |_cx, ()| core::future::pending::<Result<(), _>>())
+            .tool_async(tool("boil"), move |_cx, ()| {
+                let boiled = boil.after(Duration::from_secs(300));
+                async move {
+                    boiled.await;
+                    Ok(())
+                }
+            });
+        // One link whose time the handler has, and one whose time it has not.
+        for (time, named) in [(&clock, false), (&time, true)] {
+            let mut link = Link::with(router.clone(), config.clone(), LinkOptions::new().time(time));
+            let real = link.call(tools::call("real").timeout(TIMEOUT)).expect("it is accepted");
+            let boil = link.call(tools::call("boil").timeout(TIMEOUT)).expect("it is accepted");
+            let text = link.wait(&real).unwrap_err().to_string();
+            let waits = "waits for something other than the time of the link";
+            assert_eq!(text, format!("no response within 5000 ms: the handler of tools/call real {waits}"));
+            assert!(link.log().to_string().contains(&text), "{}", link.log());
+            let text = link.wait(&boil).unwrap_err().to_string();
+            assert_eq!(text.contains(&format!("the handler of tools/call boil {waits}")), named, "{text}");
+        }
+        // A handler that is late is not.
+        let mut link = Link::new(router, config);
+        link.delay_handlers(Duration::from_secs(60));
+        let late = link.call(tools::call("real").timeout(TIMEOUT)).expect("it is accepted");
+        assert_eq!(link.wait(&late), Err(timed_out()));
+    }
+}
+
+#[test]
+fn timeout_names_a_callback_that_waits_outside_of_the_link() {
+    let router = offering().tool(tool("greet"), |cx, ()| {
+        let form = Form::new("Your name?").text("name");
+        cx.elicit("name", form).map(drop)
+    });
+    let client = ClientOptions::new().on_elicit_async(|_form| core::future::pending());
+    let mut link = Link::with(router, ClientConfig::given(), LinkOptions::new().client(client));
+    let call = link.call(tools::call("greet").timeout(None).max_total(TIMEOUT)).expect("it is accepted");
+    let text = link.wait(&call).unwrap_err().to_string();
+    assert!(text.contains("a callback of the client waits for something"), "{text}");
 }

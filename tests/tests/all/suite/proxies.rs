@@ -159,7 +159,7 @@ fn servers_on_this_machine_have_no_proxy() {
     let client = connect_with(url.as_str(), through(&nobody, "")).wait().expect("connected");
     assert_eq!(add(&client).as_deref(), Ok("3"));
     client.close().wait();
-    let except = |config: &mut mcp_proto::ClientConfig| {
+    let except = |config: &mut ClientConfig| {
         config.proxies = std::mem::take(&mut config.proxies).except(NoProxy::parse("255.0.0.0/8"));
     };
     let (closed, text) = failure(NOWHERE, through(&nobody, "").set(except));

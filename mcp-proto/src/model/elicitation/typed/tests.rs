@@ -166,7 +166,7 @@ fn answer_to_a_form_of_a_type_decodes_as_that_type() {
     let form = Form::of::<Copy>("x").unwrap();
     let content = Object::new().with("path", "/a");
     form.check(&content).unwrap();
-    let answer = super::super::ElicitResult::accept(&form, content);
+    let answer = super::super::ElicitResult::accept(&form.fill(content));
     assert_eq!(answer.content().unwrap(), Some(Copy { path: "/a".into(), count: None, force: true }));
     assert!(form.check(&Object::new()).is_err());
 }

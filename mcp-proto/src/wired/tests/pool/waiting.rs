@@ -31,7 +31,7 @@ impl Hand {
             match action {
                 Action::Event(Event::Ended { call, outcome: Err(error) }) => {
                     let awaited = match &error {
-                        CallError::Timeout { awaited, .. } => Some(*awaited),
+                        CallError::Timeout { awaited, .. } => Some(awaited.clone()),
                         _ => None,
                     };
                     ends.push((call.0, error.sent(), awaited));
