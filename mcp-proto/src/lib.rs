@@ -55,7 +55,13 @@
 //!
 //! The documentation of [`wired`] has the rules, and [`adapter`] has what every driver needs. The
 //! README has a loop over a socket. With feature `testing`, `testing::Link` drives a client and a
-//! server in memory, in virtual time, for the tests of an application:
+//! server in memory, in virtual time, for the tests of an application. `../mcp` is a clone of the
+//! repository:
+//!
+//! ```toml
+//! [dev-dependencies]
+//! mcp-proto = { path = "../mcp/mcp-proto", features = ["testing"] }
+//! ```
 //!
 #![cfg_attr(feature = "testing", doc = "```")]
 #![cfg_attr(not(feature = "testing"), doc = "```ignore")]

@@ -12,6 +12,7 @@ mod hosts;
 mod kitchen;
 #[cfg(target_os = "linux")]
 mod load;
+mod readme;
 mod samples;
 mod seam_b_library;
 mod seam_b_server_library;
