@@ -143,7 +143,7 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
-    // covers: S2-05
+    // covers: S2-05, R-14
     #[test]
     fn program_inherits_the_configured_variables() {
         let ours = || [("PATH", "/bin"), ("TOKEN", "secret"), ("HOME", "/root")].map(|(k, v)| (k.into(), v.into()));
@@ -161,7 +161,7 @@ mod tests {
     }
 
     /// A `Command` does not reveal whether its environment is cleared, so this test runs a program.
-    // covers: S2-05
+    // covers: S2-05, R-14
     #[cfg(unix)]
     #[test]
     fn program_does_not_see_other_variables() {

@@ -47,7 +47,7 @@ fn json(raw: &str, redacted: &str) {
     RawJson::parse(String::from(redacted)).expect("what is json stays json");
 }
 
-// covers: S2-44
+// covers: S2-44, R-16
 #[test]
 fn values_under_secret_keys_are_masked() {
     json(r#"{"token":"abc"}"#, r#"{"token":"xxx"}"#);
@@ -91,7 +91,7 @@ fn envelope_of_a_message_is_not_masked() {
     }
 }
 
-// covers: S2-44
+// covers: S2-44, R-16
 #[test]
 fn credentials_in_urls_are_masked() {
     json(r#"{"uri":"https://h/p?a=b&token=abc&c=d"}"#, r#"{"uri":"https://h/p?a=b&token=xxx&c=d"}"#);
@@ -134,7 +134,7 @@ fn secrets_in_texts_are_found_by_their_names() {
     json(r#"["token=a b\ud83d\ude00"]"#, r#"["token=x b\ud83d\ude00"]"#);
 }
 
-// covers: S2-44
+// covers: S2-44, R-16
 #[test]
 fn credentials_in_heads_are_masked() {
     check(
@@ -173,7 +173,7 @@ fn unfinished_message_does_not_hide_the_next() {
     check("{\"a\":\"\\u1\",\"token\":\"abc\"}", "{\"a\":\"\\u1\",\"token\":\"xxx\"}");
 }
 
-// covers: S2-44
+// covers: S2-44, R-16
 #[test]
 fn only_listed_fields_are_shown() {
     check(

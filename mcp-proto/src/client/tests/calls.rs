@@ -16,7 +16,7 @@ fn timed_out(rig: &Rig, call: CallId) -> Duration {
     }
 }
 
-// covers: RPC-B-001, RPC-B-003, RPC-B-004, RPC-B-005, RPC-C-006, S0-08, S0-10, S2-01, B-048
+// covers: RPC-B-001, RPC-B-003, RPC-B-004, RPC-B-005, RPC-C-006, S0-08, S0-10, S2-01, B-048, R-03
 #[test]
 fn responses_in_any_order_reach_their_calls() {
     let mut rig = Rig::legacy();
@@ -35,7 +35,7 @@ fn responses_in_any_order_reach_their_calls() {
     assert!(!ids.contains(&rig.last_id()));
 }
 
-// covers: S0-48, S2-03, RPC-B-039, RPC-B-034, B-275
+// covers: S0-48, S2-03, RPC-B-039, RPC-B-034, B-275, R-23
 #[test]
 fn server_errors_differ_from_local_errors() {
     let mut rig = Rig::legacy();
@@ -66,7 +66,7 @@ fn response_id_must_match_in_type_and_value() {
     assert_eq!(rig.diagnostics(), [DiagnosticKind::UnknownId; 7]);
 }
 
-// covers: B-045
+// covers: B-045, R-03
 #[test]
 fn decimal_string_id_matches_a_pending_number() {
     let mut rig = Rig::legacy();
@@ -83,6 +83,7 @@ fn decimal_string_id_matches_a_pending_number() {
     rig.assert_at_rest();
 }
 
+//
 #[test]
 fn snowflake_ids_are_unique_increasing_strings() {
     let given = given_with(|compat| compat.ids = IdPolicy::Snowflake { node: 5 });
@@ -99,7 +100,7 @@ fn snowflake_ids_are_unique_increasing_strings() {
 }
 
 // covers: TIME-B-001, TIME-B-002, TIME-B-003, S0-28, S0-42, S0-63, B-059, B-060, CANC-C-001,
-// CANC-C-002, S2-43
+// CANC-C-002, S2-43, R-06
 #[test]
 fn call_times_out_exactly_and_is_cancelled_once() {
     for mut rig in [Rig::legacy(), Rig::modern()] {
@@ -173,7 +174,7 @@ fn cancelled_call_ends_at_once_and_ignores_its_response() {
     }
 }
 
-// covers: S0-30
+// covers: S0-30, R-06
 #[test]
 fn local_only_cancellation_sends_nothing() {
     let config = given_with(|compat| compat.cancel_signal = CancelSignal::LocalOnly);

@@ -290,7 +290,7 @@ fn cancellation_aborts_the_exchange_without_a_post() {
     http.assert_at_rest();
 }
 
-// covers: S0-19, S0-49, S2-17, B-014, B-017, HTTP-C-027
+// covers: S0-19, S0-49, S2-17, B-014, B-017, HTTP-C-027, R-23
 #[test]
 fn exchange_that_ends_early_ends_its_call_with_the_cause() {
     let mut http = Http::ready();
@@ -397,7 +397,7 @@ fn http_error_has_retry_after_in_seconds() {
     }
 }
 
-// covers: S0-46, S0-47
+// covers: S0-46, S0-47, R-23
 #[test]
 fn status_text_is_one_line_of_bounded_length() {
     let text = |body: &str| HttpError { body_head: body.to_string().into(), ..HttpError::new(500) }.to_string();
@@ -481,6 +481,7 @@ fn close_aborts_all_exchanges_and_terminates() {
     http.assert_at_rest();
 }
 
+//
 #[test]
 fn modern_server_request_on_a_response_stream_is_ignored() {
     let mut http = Http::ready();

@@ -162,7 +162,7 @@ fn client_notifications_have_no_id() {
     }
 }
 
-// covers: B-064, S0-11, S0-23, RPC-B-008, B-289
+// covers: B-064, S0-11, RPC-B-008, B-289
 #[test]
 fn notifications_are_reported_and_never_answered() {
     for mut rig in [Rig::legacy(), Rig::modern()] {

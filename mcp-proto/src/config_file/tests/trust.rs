@@ -72,7 +72,7 @@ fn preview_shows_the_whole_command_with_escapes() {
     assert!(entry(&file, "a").preview().to_string().contains(&long));
 }
 
-// covers: SEC-C-009
+// covers: SEC-C-009, R-14
 #[test]
 fn program_inherits_no_secret_of_the_environment() {
     let file = parsed(PROJECT);

@@ -76,7 +76,7 @@ fn lists_are_loaded_at_each_connection_and_stay_usable() {
     assert_eq!((rig.take(), names(&rig)), (vec![Output::Event(event)], vec!["two".to_string()]));
 }
 
-// covers: S0-61
+// covers: S0-61, S0-23
 #[test]
 fn change_during_a_load_causes_another_one() {
     let (mut rig, client) = loaded();
@@ -146,7 +146,7 @@ fn load_without_an_end_is_tried_again() {
     assert_eq!((rig.fresh(ListKind::Prompts), rig.supervisor.poll_timeout()), (Freshness::Fresh, None));
 }
 
-// covers: S0-61
+// covers: S0-61, S0-23
 #[test]
 fn client_watches_the_lists_that_are_kept() {
     let watched = |lists: Lists, resolves: bool| {

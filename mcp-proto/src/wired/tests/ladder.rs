@@ -43,7 +43,7 @@ fn step(step: Shutdown) -> [Action<Event>; 2] {
     [Action::Close(CHANNEL, step), Action::Notice(CHANNEL, ConnectionNotice::Closing(step))]
 }
 
-// covers: STDIO-C-015, STDIO-C-016, S0-26
+// covers: STDIO-C-015, STDIO-C-016, S0-26, R-31
 #[test]
 fn each_shutdown_step_and_the_exit_status_are_reported() {
     let (mut client, _) = ready(program());
@@ -63,6 +63,23 @@ fn each_shutdown_step_and_the_exit_status_are_reported() {
     let closed = Action::Notice(CHANNEL, ConnectionNotice::Closed(why));
     let terminated = Action::Event(Event::Terminated(Termination::Requested));
     assert_eq!(drain(&mut client), [closed, terminated], "the last is still the last");
+}
+
+//
+#[test]
+fn shutdown_without_waits_ends_a_program_at_once() {
+    let mut config = program();
+    (config.limits.frame.exit_timeout, config.limits.frame.terminate_timeout) = (Duration::ZERO, Duration::ZERO);
+    let (mut client, _) = ready(config);
+    let now = Instant::from_millis(10);
+    client.close(now);
+    let mut steps = drain(&mut client);
+    while client.poll_timeout() == Some(now) && !steps.ends_with(&step(Shutdown::Abort)) {
+        client.handle_timeout(now);
+        steps.append(&mut drain(&mut client));
+    }
+    let all: Vec<_> = [Shutdown::WriteHalf, Shutdown::Terminate, Shutdown::Abort].into_iter().flat_map(step).collect();
+    assert_eq!(steps, all);
 }
 
 #[test]

@@ -161,7 +161,7 @@ fn notification_is_one_object_and_a_newline() {
     }
 }
 
-// covers: S0-34, S2-10
+// covers: S0-34, S2-10, R-08
 #[test]
 fn unsent_bytes_refuse_further_calls() {
     let mut config = ClientConfig::given();

@@ -178,7 +178,7 @@ fn progress_callback_runs_on_waiting_thread_and_may_borrow() {
     });
 }
 
-// covers: B-073, S0-04
+// covers: B-073, S0-04, R-26
 #[test]
 fn callback_answers_a_request_for_input() {
     both_eras(|policy| {

@@ -116,7 +116,7 @@ fn calls_work_without_a_listener() {
     assert!(!http.rig.has_ended(call));
 }
 
-// covers: S0-02
+// covers: S0-02, R-01
 #[test]
 fn listener_can_open_before_the_notification() {
     let mut http = Http::initialized(|config| config.compat.listener = ListenerStart::BeforeInitialized);
@@ -128,7 +128,7 @@ fn listener_can_open_before_the_notification() {
     assert_eq!(http.lines(3), ["POST tools/call"]);
 }
 
-// covers: B-029, B-030, S0-56, S0-57, SHTTP-B-037, B-020
+// covers: B-029, B-030, S0-56, S0-57, SHTTP-B-037, B-020, R-10
 #[test]
 fn ended_listener_is_reopened_and_lost_with_one_event() {
     let mut http = Http::legacy(|_| {});
@@ -246,7 +246,7 @@ fn body_of_a_refusal_is_no_sign_of_life() {
     }
 }
 
-// covers: S0-57, S0-58
+// covers: S0-57, S0-58, R-10
 #[test]
 fn end_of_the_listener_is_reported_as_configured() {
     for (end, told) in [(ListenerEnd::Stop, vec![(StreamEnd::Ended, None)]), (ListenerEnd::Ignore, vec![])] {

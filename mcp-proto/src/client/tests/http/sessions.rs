@@ -435,7 +435,7 @@ fn close_sends_one_delete_with_a_timeout() {
     assert!(http.rig.termination().is_some());
 }
 
-// covers: B-222, SHTTP-C-029, S0-30
+// covers: B-222, SHTTP-C-029, S0-30, R-06
 #[test]
 fn cancellation_is_sent_once_in_the_form_of_the_era() {
     let cancelled = |signal: CancelSignal| {

@@ -361,7 +361,7 @@ fn unsent_repetition_leaves_the_call_maybe_sent() {
     assert_eq!(http.rig.outcome(call), &Err(CallError::Closed { sent: Sent::Maybe, why: Closed::Refused }));
 }
 
-// covers: S0-55, S4-04, B-008
+// covers: S0-55, S4-04, B-008, R-09
 #[test]
 fn event_without_a_message_is_skipped_or_ends_the_stream() {
     let bad = || {

@@ -122,7 +122,7 @@ fn conversation_of_bare_calls_is_independent_of_pieces() {
     assert!(logs.windows(2).all(|pair| pair[0] == pair[1]));
 }
 
-// covers: S2-31, S2-32, S2-33, S2-35, S2-36, WS-C-002, WS-C-003
+// covers: S2-31, S2-32, S2-33, S2-35, S2-36, WS-C-002, WS-C-003, R-03
 #[test]
 fn call_is_an_object_with_a_number_that_counts() {
     let mut peer = ClientPeer::bare();
@@ -144,7 +144,7 @@ fn call_is_an_object_with_a_number_that_counts() {
     assert_eq!(peer.texts(), [json!({"id": 4, "name": "now"})]);
 }
 
-// covers: S2-37, WS-C-004
+// covers: S2-37, WS-C-004, R-15
 #[test]
 fn unknown_frames_of_a_server_are_ignored() {
     let mut peer = ClientPeer::bare();
@@ -166,7 +166,7 @@ fn unknown_frames_of_a_server_are_ignored() {
     assert_eq!(peer.outcomes(), [Ok("{}".to_string())]);
 }
 
-// covers: S2-37, WS-C-004
+// covers: S2-37, WS-C-004, R-15
 #[test]
 fn ping_of_a_server_of_mcp_is_answered() {
     let (mut peer, head) = ClientPeer::opened(config(Policy::Legacy));
@@ -257,7 +257,7 @@ fn server_reads_bare_calls_where_no_subprotocol_is_offered() {
     assert_eq!(peer.requests.len(), 1);
 }
 
-// covers: WS-B-001, S2-33
+// covers: WS-B-001, S2-33, R-15
 #[test]
 fn server_reads_bare_calls_only_if_it_is_configured_to() {
     for offer in ["", "Sec-WebSocket-Protocol: mcp\r\n"] {
