@@ -1,8 +1,8 @@
 //! Questions on the terminal. They are written to standard error, so that standard output has only
 //! results.
 
+use crate::exit::INTERRUPTED;
 use crate::output::{note, one_line, printable};
-use crate::session::INTERRUPTED;
 use mcp_blocking::mcp_proto::config_file::{InputKind, InputPrompt};
 use mcp_blocking::{ElicitResult, Field, FieldKind, Form, Object, RawJson, UrlRequest};
 use std::io::{self, BufRead, IsTerminal, Write};

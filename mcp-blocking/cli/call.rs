@@ -1,6 +1,7 @@
 //! One request: `mcp call`, `read`, `prompt` and `complete`.
 
 use crate::arguments;
+use crate::exit;
 use crate::failure::Failure;
 use crate::options::{Call, Complete, Prompt, Read};
 use crate::output::{json, line, note, one_line, text};
@@ -12,9 +13,6 @@ use mcp_blocking::{
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
-
-/// The exit code of a call whose tool reports an error.
-const TOOL_ERROR: u8 = 1;
 
 /// Takes a word of the command line.
 fn take(words: &mut VecDeque<String>, what: &str) -> Result<String, Failure> {
@@ -44,7 +42,7 @@ pub(crate) fn tool(call: Call) -> Result<ExitCode, Failure> {
 
 /// Returns the exit code of a call with this result.
 pub(crate) fn code(result: &CallToolResult) -> ExitCode {
-    if result.is_error { ExitCode::from(TOOL_ERROR) } else { ExitCode::SUCCESS }
+    if result.is_error { ExitCode::from(exit::FAULT) } else { ExitCode::SUCCESS }
 }
 
 /// Calls a tool with arguments that fit its schema.

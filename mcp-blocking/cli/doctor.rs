@@ -1,5 +1,7 @@
 //! `mcp doctor`: every way to reach a server, and what is wrong with it.
 
+use crate::advice::Hints;
+use crate::exit::FAULT;
 use crate::failure::Failure;
 use crate::list;
 use crate::options::{Doctor, Reach};
@@ -30,9 +32,6 @@ struct Heard {
     stderr: Vec<String>,
 }
 
-/// The exit code of a server that answers, and has a fault.
-const FAULT: u8 = 1;
-
 pub(crate) fn run(doctor: Doctor) -> Result<ExitCode, Failure> {
     let (server, _) = doctor.reach.server(doctor.words)?;
     let heard = Arc::new(Mutex::new(Heard::default()));
@@ -43,7 +42,8 @@ pub(crate) fn run(doctor: Doctor) -> Result<ExitCode, Failure> {
         Ok(connected) => connected,
         Err(failure) => {
             report(false, "connect", &failure.to_string())?;
-            failure.advice().iter().try_for_each(|advice| line(&format!("         {advice}")))?;
+            let hints = Hints { is_doctor: true, ..doctor.reach.hints() };
+            failure.advice(&hints).iter().try_for_each(|advice| line(&format!("         {advice}")))?;
             said(&heard)?;
             if !is_final(&failure) {
                 transports(&server, &doctor.reach)?;

@@ -1,7 +1,8 @@
 //! `mcp inspect`: every message as it is sent and received, and commands on standard input.
 
 use crate::call::{call_tool, code, show};
-use crate::failure::{Failure, NO_CONNECTION};
+use crate::exit::NO_CONNECTION;
+use crate::failure::Failure;
 use crate::list;
 use crate::options::{Inspect, Kind};
 use crate::output::{line, note, one_line, summary};

@@ -1,10 +1,12 @@
 #![forbid(unsafe_code)]
 //! `mcp`: a look at a Model Context Protocol server from the command line.
 
+mod advice;
 mod arguments;
 mod ask;
 mod call;
 mod doctor;
+mod exit;
 mod failure;
 mod inspect;
 mod list;
@@ -12,6 +14,7 @@ mod options;
 mod output;
 mod session;
 mod target;
+mod wording;
 
 use clap::{CommandFactory, Parser};
 use failure::Failure;
@@ -25,12 +28,13 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let command = Cli::parse().command;
     session::handle_interrupts();
+    let hints = command.hints();
     match run(command) {
         Ok(code) => code,
         Err(failure) => {
             if !failure.is_broken_pipe() {
                 note(format_args!("mcp: {failure}"));
-                failure.advice().into_iter().for_each(|advice| note(format_args!("     {advice}")));
+                failure.advice(&hints).into_iter().for_each(|advice| note(format_args!("     {advice}")));
             }
             failure.code()
         }

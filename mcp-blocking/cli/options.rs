@@ -1,7 +1,10 @@
 //! The command line.
 
+use crate::advice::Hints;
+use crate::exit;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use mcp_blocking::mcp_proto::limits::FrameLimits;
 use std::path::PathBuf;
 
 /// Look at a Model Context Protocol server.
@@ -12,8 +15,7 @@ use std::path::PathBuf;
 #[command(
     name = "mcp",
     version,
-    after_help = "Exit codes: 0 success, 1 the server or the tool answered with an error, 2 wrong arguments or file, \
-                  3 no connection, 4 timeout, 5 declined, 130 interrupted"
+    after_help = exit::HELP
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -62,6 +64,58 @@ pub(crate) enum Command {
     },
 }
 
+impl Command {
+    /// Returns what the advice after a failure depends on.
+    pub(crate) fn hints(&self) -> Hints {
+        self.reach().map(Reach::hints).unwrap_or_default()
+    }
+
+    fn reach(&self) -> Option<&Reach> {
+        match self {
+            Self::List(List { reach, .. })
+            | Self::Call(Call { reach, .. })
+            | Self::Read(Read { reach, .. })
+            | Self::Prompt(Prompt { reach, .. })
+            | Self::Complete(Complete { reach, .. })
+            | Self::Inspect(Inspect { reach, .. })
+            | Self::Doctor(Doctor { reach, .. }) => Some(reach),
+            Self::Completions { .. } | Self::Man { .. } => None,
+        }
+    }
+}
+
+impl Reach {
+    /// Returns what the advice after a failure depends on.
+    pub(crate) fn hints(&self) -> Hints {
+        let names = self.headers.iter().filter_map(|field| field.split(':').next());
+        Hints {
+            has_revision: self.revision.is_some(),
+            has_credentials: names.into_iter().any(|name| name.trim().eq_ignore_ascii_case("authorization")),
+            max_message: self.max_message(),
+            is_doctor: false,
+        }
+    }
+
+    /// Returns the maximum size of a message of the server, in bytes.
+    pub(crate) fn max_message(&self) -> usize {
+        self.max_message.unwrap_or_else(|| FrameLimits::default().max_line)
+    }
+}
+
+/// Reads a size in bytes, which may end with K, M or G, and after that with B or iB.
+fn size(text: &str) -> Result<usize, String> {
+    let upper = text.trim().to_ascii_uppercase();
+    let upper = upper.strip_suffix("IB").or_else(|| upper.strip_suffix('B')).unwrap_or(&upper);
+    let (number, shift) = match upper.char_indices().next_back() {
+        Some((at, 'K')) => (&upper[..at], 10),
+        Some((at, 'M')) => (&upper[..at], 20),
+        Some((at, 'G')) => (&upper[..at], 30),
+        _ => (upper, 0),
+    };
+    let bytes = number.trim().parse::<usize>().ok().and_then(|number| number.checked_mul(1 << shift));
+    bytes.filter(|bytes| *bytes > 0).ok_or_else(|| "a number of bytes is required, such as 64M".to_owned())
+}
+
 /// How to print a result.
 #[derive(Args)]
 pub(crate) struct Format {
@@ -91,6 +145,9 @@ pub(crate) struct Reach {
     /// Maximum time for connecting, in seconds [default: 60]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) connect_timeout: Option<f64>,
+    /// Maximum size of a message of the server, such as 64M; K, M and G are powers of 1024 [default: 16M]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) max_message: Option<usize>,
     /// Speak only this revision, such as 2025-06-18
     #[arg(long, value_name = "REVISION")]
     pub(crate) revision: Option<String>,
@@ -191,4 +248,19 @@ pub(crate) enum Kind {
     Resources,
     Templates,
     Prompts,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn size_has_a_unit() {
+        let sizes = ["1", "2k", "64M", "64 MiB", "1GB", "3kib"].map(size);
+        let expected = [1, 2 << 10, 64 << 20, 64 << 20, 1 << 30, 3 << 10];
+        assert_eq!(sizes, expected.map(Ok));
+        for wrong in ["", "0", "-1", "M", "1.5M", "99999999999G", "1T"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
 }

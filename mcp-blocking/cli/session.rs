@@ -1,6 +1,7 @@
 //! A connected client, whose server can ask on the terminal.
 
 use crate::ask;
+use crate::exit::INTERRUPTED;
 use crate::failure::Failure;
 use crate::options::Reach;
 use crate::output::{note, one_line, printable};
@@ -13,9 +14,6 @@ use std::sync::{Mutex, PoisonError};
 
 /// The client that Ctrl-C closes.
 static CLOSER: Mutex<Option<Closer>> = Mutex::new(None);
-
-/// The exit code after Ctrl-C, as of a shell.
-pub(crate) const INTERRUPTED: i32 = 130;
 
 /// From now on Ctrl-C closes the client in order, and exits.
 pub(crate) fn handle_interrupts() {

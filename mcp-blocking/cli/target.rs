@@ -107,6 +107,8 @@ impl Reach {
             })?;
             config.versions = Versions::new([version]);
         }
+        let (frame, max) = (&mut config.limits.frame, self.max_message());
+        (frame.max_line, frame.max_event, frame.max_response_body) = (max, max, max);
         if let Some(timeout) = self.timeout {
             let timeout = seconds(timeout, "--timeout")?;
             config.timeout = (!timeout.is_zero()).then_some(timeout);

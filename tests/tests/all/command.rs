@@ -1,6 +1,9 @@
 //! The command `mcp`, as a new user types it: with servers of this project, dead ones, files with
 //! errors, and a server that wants credentials.
 
+mod faults;
+mod peers;
+
 use mcp_tests::adapters::Adapter;
 use mcp_tests::certificates::{Authority, Leaf};
 use rustix::fs::{OFlags, fcntl_setfl};

@@ -1,0 +1,180 @@
+//! What a user can do about a failure. An advice is given only if it fits the fault.
+
+use crate::wording::{cause, is_web_page};
+use mcp_blocking::mcp_proto::error::NegotiationCause;
+use mcp_blocking::mcp_proto::exchange::{Closed, TlsFailureKind};
+use mcp_blocking::{CallError, ConnectError, HttpError, ProtocolVersion};
+
+/// What the advice depends on beside the failure.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hints {
+    /// `--revision` was given.
+    pub(crate) has_revision: bool,
+    /// The request has a field `Authorization`.
+    pub(crate) has_credentials: bool,
+    /// Maximum size of a message of the server, in bytes.
+    pub(crate) max_message: usize,
+    /// The command is `doctor`, which tries everything else by itself.
+    pub(crate) is_doctor: bool,
+}
+
+const PATH: &str = "no MCP server at this path: it often ends with /mcp or /sse";
+const PAGE: &str = "this is a web page, not an MCP endpoint: its path often ends with /mcp or /sse";
+
+impl Hints {
+    /// Returns the limit of a message, and the option that raises it.
+    pub(crate) fn of_limit(&self) -> String {
+        format!("the limit is {}: --max-message SIZE raises it, such as --max-message 256M", size(self.max_message))
+    }
+}
+
+/// Returns a size for people.
+fn size(bytes: usize) -> String {
+    const MIB: usize = 1 << 20;
+    const KIB: usize = 1 << 10;
+    match bytes {
+        MIB.. if bytes.is_multiple_of(MIB) => format!("{} MiB", bytes / MIB),
+        KIB.. if bytes.is_multiple_of(KIB) => format!("{} KiB", bytes / KIB),
+        _ => format!("{bytes} bytes"),
+    }
+}
+
+pub(crate) fn of_connect(error: &ConnectError, hints: &Hints) -> Vec<String> {
+    match (cause(error), error) {
+        (Some(cause), _) => of_cause(cause, hints),
+        (None, ConnectError::Closed(why)) => of_closed(why),
+        (None, _) => None,
+    }
+    .into_iter()
+    .collect()
+}
+
+pub(crate) fn of_call(error: &CallError, hints: &Hints) -> Vec<String> {
+    match error {
+        CallError::Http(http) => of_http(http, hints),
+        CallError::ContentType { content_type, .. } => of_content_type(content_type.as_deref()),
+        CallError::Negotiation(error) => of_cause(&error.cause, hints),
+        CallError::Closed { why, .. } => of_closed(why),
+        _ => None,
+    }
+    .into_iter()
+    .collect()
+}
+
+fn of_cause(cause: &NegotiationCause, hints: &Hints) -> Option<String> {
+    match cause {
+        NegotiationCause::Http(http) => of_http(http, hints),
+        NegotiationCause::Closed(why) => of_closed(why),
+        NegotiationCause::NoMutualVersion(_) if hints.has_revision => Some("leave out --revision".to_owned()),
+        NegotiationCause::NoMutualVersion(_) => {
+            let known = ProtocolVersion::ALL.map(ProtocolVersion::as_str).join(", ");
+            Some(format!("this command has the revisions {known}"))
+        }
+        NegotiationCause::Timeout(_) | NegotiationCause::StartTimeout(_) if !hints.is_doctor => {
+            Some("the server does not answer; `mcp doctor` tries older revisions and other transports".to_owned())
+        }
+        // The library has only the text of this error at this point.
+        NegotiationCause::Decode(e) => {
+            let text = e.to_string();
+            match text.split_once(" with a body of type ") {
+                Some((_, kind)) => of_content_type(Some(kind.trim_start_matches('"'))),
+                None if text.ends_with(" without a response body") => of_content_type(None),
+                None => Some("the server violates the protocol there, which its author can mend".to_owned()),
+            }
+        }
+        _ => None,
+    }
+}
+
+/// Returns the advice for a success without a message. `None`: its body is empty.
+fn of_content_type(kind: Option<&str>) -> Option<String> {
+    let is_page = |kind: &str| kind.to_ascii_lowercase().starts_with("text/html");
+    Some(match kind {
+        Some(kind) if is_page(kind) => PAGE.to_owned(),
+        Some(_) => "this is not an MCP endpoint: its path often ends with /mcp or /sse".to_owned(),
+        None => "the response is empty, so this is hardly an MCP endpoint: its path often ends with /mcp".to_owned(),
+    })
+}
+
+fn of_http(http: &HttpError, hints: &Hints) -> Option<String> {
+    let has_challenge = !http.auth.www_authenticate.is_empty() || http.auth.auth_server.is_some();
+    let credentials = match hints.has_credentials {
+        true => "the server does not accept these credentials",
+        false => "the server requires credentials: --header 'Authorization: Bearer TOKEN'",
+    };
+    let text = match http.status {
+        401 => credentials,
+        407 => "the proxy requires credentials: HTTPS_PROXY=http://user:password@host:port",
+        _ if is_web_page(&http.body_head) => PAGE,
+        403 if has_challenge || http.body_head.is_empty() => credentials,
+        404 | 405 => PATH,
+        400 if expects_tls(&http.body_head) => "the server expects TLS at this port: try https://",
+        _ => return None,
+    };
+    Some(text.to_owned())
+}
+
+/// Returns whether a server with TLS answers a request without it: Go, nginx and Apache say so.
+fn expects_tls(body: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(body).to_ascii_lowercase();
+    text.contains("http request to an https server") || text.contains("speaking plain http to an ssl-enabled server")
+}
+
+fn of_closed(why: &Closed) -> Option<String> {
+    let text = match why {
+        Closed::Refused => "nothing listens there: is the server running?",
+        Closed::Unresolved => "is the name of the host right?",
+        Closed::Unreachable(_) => "is the command installed, and in PATH?",
+        Closed::Exited(_) => "does the command need other arguments or variables?",
+        Closed::Tls(failure) => match failure.kind {
+            TlsFailureKind::NotTls => "the server has no TLS at this port: try http://",
+            TlsFailureKind::Expired | TlsFailureKind::NotYetValid => {
+                "the server needs a valid certificate, or the clock of this computer is wrong"
+            }
+            TlsFailureKind::WrongName => "the certificate must be valid for the host of the URL",
+            TlsFailureKind::UnknownIssuer | TlsFailureKind::BadCertificate => {
+                "the certificate must be valid for this host, and issued by an authority that this system trusts"
+            }
+            _ => return None,
+        },
+        _ => return None,
+    };
+    Some(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcp_blocking::mcp_proto::exchange::TlsFailure;
+
+    fn http(status: u16, body: &'static str, challenge: bool) -> Option<String> {
+        let mut http = HttpError::new(status);
+        http.body_head = body.as_bytes().into();
+        http.auth.www_authenticate.extend(challenge.then(|| "Bearer".to_owned()));
+        of_http(&http, &Hints::default())
+    }
+
+    #[test]
+    fn tls_advice_names_certificates_only_if_they_matter() {
+        let of = |kind| of_closed(&Closed::Tls(TlsFailure::new(kind, "")));
+        let plain = of(TlsFailureKind::NotTls).expect("advice");
+        assert!(plain.contains("http://") && !plain.contains("certificate"), "{plain}");
+        assert!(of(TlsFailureKind::UnknownIssuer).is_some_and(|text| text.contains("authority")));
+        assert!(of(TlsFailureKind::Expired).is_some_and(|text| text.contains("clock")));
+        assert_eq!(of(TlsFailureKind::Violation), None);
+        assert!(http(400, "Client sent an HTTP request to an HTTPS server.\n", false).unwrap().contains("https://"));
+    }
+
+    #[test]
+    fn revision_is_named_only_if_it_was_given() {
+        let cause = NegotiationCause::NoMutualVersion(vec!["2024-10-07".to_owned()]);
+        let of = |has_revision| of_cause(&cause, &Hints { has_revision, ..Hints::default() }).expect("advice");
+        assert_eq!(of(true), "leave out --revision");
+        assert!(of(false).ends_with("2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28"), "{}", of(false));
+    }
+
+    #[test]
+    fn sizes_have_the_largest_whole_unit() {
+        assert_eq!([1 << 24, 1536, 5 << 10].map(size), ["16 MiB", "1536 bytes", "5 KiB"]);
+    }
+}
