@@ -2,7 +2,9 @@
 
 use crate::failure::Failure;
 use crate::output::{note, one_line};
+use crate::schema_text;
 use mcp_blocking::mcp_proto::rpc::JsonKind;
+use mcp_blocking::schema::{Checker, Mismatch};
 use mcp_blocking::{Object, RawJson, Tool, schema};
 use serde_json::{Map, Value, json};
 use std::fmt;
@@ -43,7 +45,8 @@ fn json_object(text: &str, what: &str) -> Result<Object, Failure> {
 
 /// Returns the value of an argument, as its schema wants it.
 fn typed(key: &str, text: &str, schema: &Value) -> Result<RawJson, Failure> {
-    let fits = |value: &RawJson| fits(key, value, schema);
+    let property = Property::of(key, schema);
+    let fits = |value: &RawJson| property.check(value).is_ok();
     let string = RawJson::from(text);
     let others = ["null", "true", "0", "[]", "{}"];
     let accepts_others = others.iter().any(|other| RawJson::parse(*other).is_ok_and(|other| fits(&other)));
@@ -55,41 +58,84 @@ fn typed(key: &str, text: &str, schema: &Value) -> Result<RawJson, Failure> {
         _ if fits(&string) => Ok(string),
         // The check of the whole says what is wrong inside.
         Some(json) if matches!(json.kind(), JsonKind::Object | JsonKind::Array) => Ok(json),
-        json => match types(&schema["properties"][key]) {
-            Some(types) => {
-                let (key, text) = (one_line(key), one_line(text));
-                Err(Failure::usage(format!("the argument `{key}` is of the type {types}, which `{text}` is not")))
-            }
-            None => Ok(json.unwrap_or(string)),
-        },
+        json => Err(Failure::usage(property.refusal(json, string, text))),
     }
 }
 
-/// Returns whether the schema of an argument accepts this value.
-fn fits(key: &str, value: &RawJson, schema: &Value) -> bool {
+/// The schema of one argument.
+struct Property<'a> {
+    key: &'a str,
+    root: &'a Value,
+    schema: &'a Value,
+    /// `None` if anything is accepted, or the schema cannot be used.
+    checker: Option<Checker>,
+}
+
+impl<'a> Property<'a> {
+    fn of(key: &'a str, root: &'a Value) -> Self {
+        let schema = &root["properties"][key];
+        Self { key, root, schema, checker: checker(key, schema, root) }
+    }
+
+    fn check(&self, value: &RawJson) -> Result<(), Mismatch> {
+        check_alone(self.checker.as_ref(), self.key, value)
+    }
+
+    /// Returns which rule a value breaks that fits neither as JSON nor as a string: the words that
+    /// are allowed, the type, or the rule of the schema.
+    fn refusal(&self, json: Option<RawJson>, string: RawJson, text: &str) -> String {
+        let (key, text) = (one_line(self.key), one_line(text));
+        if let Some(words) = schema_text::words(self.root, self.schema) {
+            return format!("the argument `{key}` is one of {}, and not `{text}`", words.join(", "));
+        }
+        // Of an alternative to null, the rules are those of the alternative.
+        let schema = schema_text::core(self.root, self.schema);
+        let types = schema_text::types(schema);
+        let is_of_type = |value: &RawJson| types.as_ref().is_none_or(|types| types.iter().any(|t| is_of(value, t)));
+        let Some(value) = json.into_iter().chain([string]).find(is_of_type) else {
+            let types: Vec<_> = types.unwrap_or_default().into_iter().map(one_line).collect();
+            return format!("the argument `{key}` is of the type {}, which `{text}` is not", types.join(" or "));
+        };
+        let checker = checker(self.key, schema, self.root);
+        let broken = check_alone(checker.as_ref(), self.key, &value).err().or_else(|| self.check(&value).err());
+        let why = broken.map_or_else(String::new, |mismatch| one_line(mismatch.why()));
+        match why.strip_prefix("the value ") {
+            Some(rule) => format!("the argument `{key}` does not fit: `{text}` {rule}"),
+            None => format!("the argument `{key}` cannot be `{text}`: {why}"),
+        }
+    }
+}
+
+/// Returns a checker of an object with one argument, whose schema may refer to those of `root`.
+fn checker(key: &str, schema: &Value, root: &Value) -> Option<Checker> {
+    if schema.is_null() {
+        return None;
+    }
     let mut alone = Map::new();
-    alone.insert("properties".into(), json!({ key: schema["properties"][key] }));
-    // A schema may refer to these.
+    alone.insert("properties".into(), json!({ key: schema }));
     for member in ["$schema", "$defs", "definitions"] {
-        if let Some(member_value) = schema.get(member) {
+        if let Some(member_value) = root.get(member) {
             alone.insert(member.into(), member_value.clone());
         }
     }
-    if alone["properties"][key].is_null() {
-        return true;
-    }
-    let checker = RawJson::encode(&alone).ok().and_then(|schema| schema::validator().compile(&schema).ok());
-    checker.is_none_or(|checker| checker.check(&Object::new().with(key, value.clone()).into()).is_ok())
+    schema::validator().compile(&RawJson::encode(&alone).ok()?).ok()
 }
 
-/// Returns the types of a schema, for people. `None` if it does not name them.
-fn types(schema: &Value) -> Option<String> {
-    match &schema["type"] {
-        Value::String(kind) => Some(one_line(kind)),
-        Value::Array(kinds) => {
-            Some(kinds.iter().filter_map(Value::as_str).map(one_line).collect::<Vec<_>>().join(" or "))
+fn check_alone(checker: Option<&Checker>, key: &str, value: &RawJson) -> Result<(), Mismatch> {
+    checker.map_or(Ok(()), |checker| checker.check(&Object::new().with(key, value.clone()).into()))
+}
+
+/// Returns whether a value has this type of JSON Schema.
+fn is_of(value: &RawJson, kind: &str) -> bool {
+    match value.kind() {
+        JsonKind::Object => kind == "object",
+        JsonKind::Array => kind == "array",
+        JsonKind::String => kind == "string",
+        JsonKind::Bool => kind == "boolean",
+        JsonKind::Null => kind == "null",
+        JsonKind::Number => {
+            kind == "number" || kind == "integer" && value.decode::<f64>().is_ok_and(|number| number.fract() == 0.0)
         }
-        _ => None,
     }
 }
 
@@ -109,6 +155,14 @@ pub(crate) fn check(tool: &Tool, arguments: &Object) -> Result<(), Failure> {
     };
     checker.check(&arguments.clone().into()).map_err(|mismatch| {
         let field = mismatch.path().trim_start_matches('/').replace('/', ".");
+        let root: Value = tool.input_schema.decode().unwrap_or_default();
+        if let Some(words) = schema_text::words(&root, &root["properties"][&field]) {
+            let field = one_line(&field);
+            return Failure::usage(format!(
+                "the argument `{field}` is one of {}, for the tool {name}",
+                words.join(", ")
+            ));
+        }
         let of = if field.is_empty() { String::new() } else { format!(" `{}`", one_line(&field)) };
         Failure::usage(format!("the argument{of} does not fit the tool {name}: {}", one_line(mismatch.why())))
     })
@@ -181,10 +235,49 @@ mod tests {
         assert_eq!(wrong(&["a"]), "`a` is no argument: key=value, a JSON object, @FILE, or -");
         assert!(wrong(&["{a}"]).starts_with("the argument is no JSON object: "));
         assert!(wrong(&["@/no/such/file"]).starts_with("/no/such/file: "));
-        assert!(wrong(&["a=1", "f=y"]).starts_with("the argument `f` does not fit the tool t: "));
+        assert_eq!(wrong(&["a=1", "f=y"]), "the argument `f` is one of 1, x, and not `y`");
         // The name of a type is a text of the server.
-        let schema = RawJson::parse("{\"properties\":{\"a\":{\"type\":\"\\u001b[2J\"}}}").expect("JSON");
-        let why = object(["a=1".to_owned()], &schema).map(|object| object.to_json().as_str().to_owned());
-        assert!(!why.unwrap_or_else(|e| e.to_string()).contains('\u{1b}'));
+        assert!(!refusal(r#"{"type":"\u001b[2J"}"#, "1").contains('\u{1b}'));
+        assert!(!refusal(r#"{"enum":["\u001b[2J"]}"#, "1").contains('\u{1b}'));
+    }
+
+    /// Returns why a text is no value of an argument with this schema.
+    fn refusal(property: &str, text: &str) -> String {
+        let defs = r#""$defs":{"mode":{"enum":["fast","slow"]}}"#;
+        let schema = RawJson::parse(format!(r#"{{"properties":{{"a":{property}}},{defs}}}"#)).expect("JSON");
+        match object([format!("a={text}")], &schema) {
+            Ok(object) => object.to_json().as_str().to_owned(),
+            Err(why) => why.to_string(),
+        }
+    }
+
+    // The rule that is broken, and not the type.
+    #[test]
+    fn refusal_names_the_rule_and_all_allowed_words() {
+        let fit = "the argument `a` does not fit: ";
+        let positive = r#"{"type":"integer","minimum":1}"#;
+        assert_eq!(refusal(positive, "-5"), format!("{fit}`-5` is less than the minimum of 1"));
+        assert_eq!(refusal(positive, "x"), "the argument `a` is of the type integer, which `x` is not");
+        let pattern = r#"{"type":"string","pattern":"^[a-z]+$"}"#;
+        assert_eq!(refusal(pattern, "A1"), format!("{fit}`A1` does not match \"^[a-z]+$\""));
+        let short = refusal(r#"{"type":"string","maxLength":2}"#, "abc");
+        assert_eq!(short, format!("{fit}`abc` is longer than 2 characters"));
+        // An alternative to null has the rules of the alternative.
+        let optional = format!(r#"{{"anyOf":[{positive},{{"type":"null"}}]}}"#);
+        assert_eq!(refusal(&optional, "0"), format!("{fit}`0` is less than the minimum of 1"));
+        assert_eq!(refusal(&optional, "null"), r#"{"a":null}"#);
+        let words = "the argument `a` is one of fast, slow, null, and not `x`";
+        for property in [
+            r#"{"enum":["fast","slow",null]}"#,
+            r#"{"type":["string","null"],"enum":["fast","slow",null]}"#,
+            r##"{"anyOf":[{"$ref":"#/$defs/mode"},{"type":"null"}]}"##,
+            r#"{"oneOf":[{"const":"fast"},{"const":"slow"},{"const":null}]}"#,
+        ] {
+            assert_eq!(refusal(property, "x"), words, "{property}");
+        }
+        // All words, however many there are.
+        let many: Vec<String> = (0..40).map(|word| format!("\"w{word}\"")).collect();
+        let all = refusal(&format!(r#"{{"enum":[{}]}}"#, many.join(",")), "x");
+        assert!(all.contains("w0, w1, ") && all.contains("w39, and not"), "{all}");
     }
 }

@@ -56,14 +56,14 @@ pub(crate) fn call_tool(
     arguments::check(&tool, &arguments)?;
     let result = client.call(tools::call(name).arguments(&arguments).on_progress(session::progress()));
     session::end_progress();
-    Ok(result?)
+    result.map_err(Failure::of(format!("tools/call {name}")))
 }
 
 /// Returns the tool of this name.
 fn find(client: &Client, name: &str) -> Result<Tool, Failure> {
     let mut names = Vec::new();
     for tool in client.pages(tools::list()) {
-        let tool = tool?;
+        let tool = tool.map_err(Failure::of("tools/list"))?;
         if tool.name == name {
             return Ok(tool);
         }
@@ -114,7 +114,8 @@ pub(crate) fn read(read: Read) -> Result<ExitCode, Failure> {
     no_more(&mut words)?;
     let client = session::connect(server, session::options(&read.reach)?)?;
     let version = version(&client);
-    let result = client.call(resources::read(&uri))?;
+    let request = format!("resources/read {uri}");
+    let result = client.call(resources::read(&uri)).map_err(Failure::of(request.as_str()))?;
     client.close();
     if read.format.json {
         json(result.write(version))?;
@@ -124,7 +125,7 @@ pub(crate) fn read(read: Read) -> Result<ExitCode, Failure> {
         match contents.as_text() {
             Some(content) => text(content)?,
             None => {
-                let bytes = contents.to_bytes().map_err(CallError::Decode)?;
+                let bytes = contents.to_bytes().map_err(CallError::Decode).map_err(Failure::of(request.as_str()))?;
                 if io::stdout().is_terminal() {
                     line(&format!("[{} bytes; redirect standard output to a file]", bytes.len()))?;
                 } else {
@@ -147,7 +148,8 @@ pub(crate) fn prompt(prompt: Prompt) -> Result<ExitCode, Failure> {
         call = call.argument(key, value);
     }
     let client = session::connect(server, session::options(&prompt.reach)?)?;
-    let (version, result) = (version(&client), client.call(call)?);
+    let result = client.call(call).map_err(Failure::of(format!("prompts/get {name}")))?;
+    let version = version(&client);
     client.close();
     if prompt.format.json {
         let messages: Vec<_> = result.messages.iter().map(|message| message.write(version)).collect();
@@ -172,7 +174,8 @@ pub(crate) fn complete(complete: Complete) -> Result<ExitCode, Failure> {
     no_more(&mut words)?;
     let call = if of.contains("://") { completion::template(&of) } else { completion::prompt(&of) };
     let client = session::connect(server, session::options(&complete.reach)?)?;
-    let result = client.call(call.argument(&argument, &value))?;
+    let request = format!("completion/complete {argument}");
+    let result = client.call(call.argument(&argument, &value)).map_err(Failure::of(request))?;
     client.close();
     if complete.format.json {
         json(result.write())?;

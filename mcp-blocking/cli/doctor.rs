@@ -9,6 +9,7 @@ use crate::output::{line, one_line};
 use crate::session;
 use crate::target::Server;
 use mcp_blocking::mcp_proto::client::{HttpMode, Policy, Target};
+use mcp_blocking::mcp_proto::error::DiagnosticKind;
 use mcp_blocking::mcp_proto::exchange::Endpoint;
 use mcp_blocking::mcp_proto::supervise::Catalogue;
 use mcp_blocking::mcp_proto::version::Era;
@@ -21,14 +22,18 @@ use std::time::{Duration, Instant};
 /// Maximum time of each attempt.
 const ATTEMPT: Duration = Duration::from_secs(15);
 
+/// Maximum time of the attempt at HTTP+SSE on a server of Streamable HTTP. A server of HTTP+SSE sends
+/// its first event at once; another one may keep the stream open without any.
+const ENDPOINT: Duration = Duration::from_secs(2);
+
 /// Number of lines of standard error that are shown.
 const LAST_LINES: usize = 5;
 
 /// What a server said beside the protocol.
 #[derive(Default)]
 struct Heard {
-    /// The first diagnostic of each code, and the number of all.
-    diagnostics: BTreeMap<&'static str, (String, usize)>,
+    /// The first diagnostic of each kind, and the number of all.
+    diagnostics: BTreeMap<DiagnosticKind, (String, usize)>,
     stderr: Vec<String>,
 }
 
@@ -100,7 +105,7 @@ fn attempt(
             {
                 lock(&events, &mut |heard| {
                     let text = diagnostic.to_string();
-                    heard.diagnostics.entry(diagnostic.kind.code()).or_insert((text, 0)).1 += 1;
+                    heard.diagnostics.entry(diagnostic.kind).or_insert((text, 0)).1 += 1;
                 });
             }
         })
@@ -158,12 +163,16 @@ fn transports(server: &Server, reach: &Reach) -> Result<(), Failure> {
     if !matches!(server.config.target, Target::Http(_)) {
         return Ok(());
     }
-    for (name, mode) in [("Streamable HTTP", HttpMode::Streamable), ("HTTP+SSE", HttpMode::Sse)] {
+    let of = |mode| {
         let mut server = server.clone();
         server.config.http_mode = mode;
-        probe(name, server, reach)?;
-    }
-    Ok(())
+        server
+    };
+    let limit = match probe("Streamable HTTP", of(HttpMode::Streamable), reach, ATTEMPT)? {
+        Some(took) => ENDPOINT.max(4 * took),
+        None => ATTEMPT,
+    };
+    probe("HTTP+SSE", of(HttpMode::Sse), reach, limit).map(drop)
 }
 
 /// Tries each revision by itself.
@@ -173,29 +182,38 @@ fn revisions(server: &Server, reach: &Reach) -> Result<(), Failure> {
         let mut server = server.clone();
         server.config.versions = Versions::new([version]);
         server.config.policy = if version.era() == Era::Modern { Policy::Modern } else { Policy::Legacy };
-        probe(version.as_str(), server, reach)?;
+        probe(version.as_str(), server, reach, ATTEMPT)?;
     }
     Ok(())
 }
 
-fn probe(name: &str, server: Server, reach: &Reach) -> Result<(), Failure> {
-    match attempt(server, reach, &Arc::default(), ATTEMPT) {
+/// Tries one way to connect. Returns the time that it took, if it works.
+fn probe(name: &str, server: Server, reach: &Reach, limit: Duration) -> Result<Option<Duration>, Failure> {
+    match attempt(server, reach, &Arc::default(), limit) {
         Ok((client, took)) => {
             client.close();
-            report(true, name, &format!("in {}", ms(took))).map(drop)
+            report(true, name, &format!("in {}", ms(took)))?;
+            Ok(Some(took))
         }
         // Most servers speak only some of them.
-        Err(failure) => Ok(line(&format!("no    {name:<16} {failure}"))?),
+        Err(failure) => {
+            line(&format!("no    {name:<16} {failure}"))?;
+            Ok(None)
+        }
     }
 }
 
 /// Prints what the server said beside the protocol. Returns whether it kept to the protocol.
 fn said(heard: &Mutex<Heard>) -> Result<bool, Failure> {
     let heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
-    for (text, count) in heard.diagnostics.values() {
+    let mut is_well = true;
+    for (kind, (text, count)) in &heard.diagnostics {
+        // The client follows a redirect within the origin: the URL works as it is.
+        let is_fault = *kind != DiagnosticKind::Redirected;
+        is_well &= !is_fault;
         report(
-            false,
-            "protocol",
+            !is_fault,
+            if is_fault { "protocol" } else { "redirect" },
             &format!("{text}{}", if *count > 1 { format!(" ({count} times)") } else { String::new() }),
         )?;
     }
@@ -203,7 +221,7 @@ fn said(heard: &Mutex<Heard>) -> Result<bool, Failure> {
         line("standard error ends with")?;
         heard.stderr.iter().try_for_each(|text| line(&format!("         {text}")))?;
     }
-    Ok(heard.diagnostics.is_empty())
+    Ok(is_well)
 }
 
 /// Prints a finding. Returns whether it is a good one.

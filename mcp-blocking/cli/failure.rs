@@ -2,6 +2,7 @@
 
 use crate::advice::{Hints, of_call, of_connect};
 use crate::exit;
+use crate::output::one_line;
 use crate::wording;
 use mcp_blocking::mcp_proto::error::NegotiationCause;
 use mcp_blocking::{CallError, ConnectError};
@@ -13,7 +14,11 @@ pub(crate) enum Failure {
     /// The arguments of the command, or a file, are wrong.
     Usage(String),
     Connect(Box<ConnectError>),
-    Call(Box<CallError>),
+    /// A call failed: its method, with the name of what was called.
+    Call {
+        request: String,
+        error: Box<CallError>,
+    },
     /// The user declined.
     Declined,
     /// Standard output, or a file, cannot be written.
@@ -25,6 +30,11 @@ impl Failure {
         Self::Usage(why.into())
     }
 
+    /// Returns what makes a failure of the error of this request.
+    pub(crate) fn of(request: impl Into<String>) -> impl FnOnce(CallError) -> Self {
+        |error| Self::Call { request: request.into(), error: Box::new(error) }
+    }
+
     /// Returns whether the reader of the output has gone: it has what it needs.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Output(e) if e.kind() == io::ErrorKind::BrokenPipe)
@@ -34,7 +44,7 @@ impl Failure {
         ExitCode::from(match self {
             _ if self.is_broken_pipe() => 0,
             _ if self.is_limit() => exit::LIMIT,
-            Self::Call(error) => match &**error {
+            Self::Call { error, .. } => match &**error {
                 CallError::Timeout { .. } => exit::TIMEOUT,
                 CallError::Closed { .. } | CallError::Negotiation(_) => exit::NO_CONNECTION,
                 _ => exit::FAULT,
@@ -53,7 +63,7 @@ impl Failure {
     pub(crate) fn is_limit(&self) -> bool {
         match self {
             Self::Connect(error) => wording::is_connect_limit(error),
-            Self::Call(error) => wording::is_call_limit(error),
+            Self::Call { error, .. } => wording::is_call_limit(error),
             _ => false,
         }
     }
@@ -63,7 +73,7 @@ impl Failure {
         match self {
             _ if self.is_limit() => vec![hints.of_limit()],
             Self::Connect(error) => of_connect(error, hints),
-            Self::Call(error) => of_call(error, hints),
+            Self::Call { error, .. } => of_call(error, hints),
             _ => Vec::new(),
         }
     }
@@ -74,7 +84,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Usage(why) => f.write_str(why),
             Self::Connect(error) => write!(f, "cannot connect: {}", wording::connect_error(error)),
-            Self::Call(error) => f.write_str(&wording::call_error(error)),
+            Self::Call { request, error } => write!(f, "{}: {}", one_line(request), wording::call_error(error)),
             Self::Declined => f.write_str("declined: nothing was started"),
             Self::Output(e) => e.fmt(f),
         }
@@ -84,12 +94,6 @@ impl fmt::Display for Failure {
 impl From<ConnectError> for Failure {
     fn from(error: ConnectError) -> Self {
         Self::Connect(Box::new(error))
-    }
-}
-
-impl From<CallError> for Failure {
-    fn from(error: CallError) -> Self {
-        Self::Call(Box::new(error))
     }
 }
 

@@ -101,7 +101,8 @@ fn obey(client: &Client, command: &str) -> Result<Obeyed, Failure> {
             }
         }
         "read" => {
-            for contents in client.call(resources::read(name))?.contents {
+            let request = Failure::of(format!("resources/read {name}"));
+            for contents in client.call(resources::read(name)).map_err(request)?.contents {
                 line(&summary(contents.as_text().unwrap_or("[binary]"), SHOWN))?;
             }
         }
@@ -110,9 +111,10 @@ fn obey(client: &Client, command: &str) -> Result<Obeyed, Failure> {
                 .iter()
                 .filter_map(|word| word.split_once('='))
                 .fold(prompts::get(name), |call, (key, value)| call.argument(key, value));
-            line(&format!("{} messages", client.call(call)?.messages.len()))?;
+            let prompt = client.call(call).map_err(Failure::of(format!("prompts/get {name}")))?;
+            line(&format!("{} messages", prompt.messages.len()))?;
         }
-        "ping" => client.call(ping())?,
+        "ping" => client.call(ping()).map_err(Failure::of("ping"))?,
         "quit" | "exit" => return Ok(Obeyed::Quit),
         _ => return Err(Failure::usage(format!("`{}` is no command; {HELP}", one_line(verb)))),
     }

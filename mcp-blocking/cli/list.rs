@@ -8,7 +8,7 @@ use crate::session;
 use clap::ValueEnum;
 use mcp_blocking::mcp_proto::call::Paged;
 use mcp_blocking::mcp_proto::supervise::{Catalogue, Listing};
-use mcp_blocking::{Call, Client, ServerInfo, prompts, resources, tools};
+use mcp_blocking::{Call, Client, Object, ServerInfo, prompts, resources, tools};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(crate) fn run(list: List) -> Result<ExitCode, Failure> {
     let (info, catalogue) = (client.server(), fetch(&client, kind)?);
     client.close();
     if list.format.json {
-        json(catalogue.write())?;
+        json(described(info.as_ref()).with_all(&catalogue.write()))?;
     } else {
         show(info.as_ref(), &catalogue)?;
     }
@@ -45,23 +45,38 @@ pub(crate) fn fetch(client: &Client, kind: Option<Kind>) -> Result<Catalogue, Fa
         (info.capabilities.tools.is_some(), info.capabilities.resources.is_some(), info.capabilities.prompts.is_some());
     let mut catalogue = Catalogue::default();
     if is_wanted(Kind::Tools) && tools {
-        catalogue.set(Listing::Tools(all(client, tools::list())?));
+        catalogue.set(Listing::Tools(all(client, "tools/list", tools::list())?));
     }
     if is_wanted(Kind::Resources) && resources {
-        catalogue.set(Listing::Resources(all(client, resources::list())?));
+        catalogue.set(Listing::Resources(all(client, "resources/list", resources::list())?));
     }
     if is_wanted(Kind::Templates) && resources {
-        catalogue.set(Listing::ResourceTemplates(all(client, resources::templates())?));
+        catalogue.set(Listing::ResourceTemplates(all(client, "resources/templates/list", resources::templates())?));
     }
     if is_wanted(Kind::Prompts) && prompts {
-        catalogue.set(Listing::Prompts(all(client, prompts::list())?));
+        catalogue.set(Listing::Prompts(all(client, "prompts/list", prompts::list())?));
     }
     Ok(catalogue)
 }
 
-fn all<M: Paged>(client: &Client, list: Call<M>) -> Result<Arc<[M::Element]>, Failure> {
+fn all<M: Paged>(client: &Client, request: &str, list: Call<M>) -> Result<Arc<[M::Element]>, Failure> {
     let all: Result<Vec<_>, _> = client.pages(list).collect();
-    Ok(all?.into())
+    Ok(all.map_err(Failure::of(request))?.into())
+}
+
+/// Returns the members of a result that say which server it is from: `server` with what it says of
+/// itself, and `revision`.
+fn described(info: Option<&ServerInfo>) -> Object {
+    let Some(info) = info else { return Object::new() };
+    let server = info.implementation.as_ref().map(|of| {
+        let version = Some(&of.version).filter(|version| !version.is_empty());
+        Object::new()
+            .with("name", &of.name)
+            .with_opt("version", version)
+            .with_opt("title", of.title.as_ref())
+            .with_opt("description", of.description())
+    });
+    Object::new().with_opt("server", server).with("revision", info.version.as_str())
 }
 
 /// Returns the name, the version and the revision of a server, as a line.

@@ -12,6 +12,7 @@ mod inspect;
 mod list;
 mod options;
 mod output;
+mod schema_text;
 mod session;
 mod target;
 mod wording;

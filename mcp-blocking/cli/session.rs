@@ -6,11 +6,11 @@ use crate::failure::Failure;
 use crate::options::Reach;
 use crate::output::{note, one_line, printable};
 use crate::target::Server;
-use mcp_blocking::mcp_proto::error::Diagnostic;
+use mcp_blocking::mcp_proto::error::{Diagnostic, DiagnosticKind};
 use mcp_blocking::{Client, ClientEvent, ClientOptions, Closer, Progress, Root, Stderr, Target, connecting};
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The client that Ctrl-C closes.
 static CLOSER: Mutex<Option<Closer>> = Mutex::new(None);
@@ -40,6 +40,8 @@ pub(crate) fn options(reach: &Reach) -> Result<ClientOptions, Failure> {
     if reach.quiet {
         return Ok(options.stderr(Stderr::Discard));
     }
+    // By lines, so that an error never begins in the middle of one.
+    let options = options.stderr(Stderr::Lines(Arc::new(|text: &str| note(printable(text)))));
     Ok(options.on_event(|event| match event {
         ClientEvent::Log { message, .. } => {
             let text: Option<String> = message.data.decode().ok();
@@ -55,7 +57,7 @@ pub(crate) fn options(reach: &Reach) -> Result<ClientOptions, Failure> {
 
 /// Returns whether the client went on with an older revision or transport, which is no fault.
 pub(crate) fn is_fallback(diagnostic: &Diagnostic) -> bool {
-    diagnostic.kind.code().starts_with("fell-back-")
+    matches!(diagnostic.kind, DiagnosticKind::FellBackToLegacy | DiagnosticKind::FellBackToSse)
 }
 
 fn root(folder: &std::path::Path) -> Result<Root, Failure> {

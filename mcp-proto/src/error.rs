@@ -20,7 +20,7 @@ pub use http::{AuthHints, HttpError};
 #[cfg(test)]
 pub(crate) mod tests;
 
-use crate::exchange::{Closed, ExitStatus, Sent};
+use crate::exchange::{Closed, ExitStatus, LastWords, Sent};
 use crate::peer_text::{Visible, write_list};
 use crate::rpc::{DecodeError, EncodeError, ErrorObject, Id, Object, code};
 use crate::schema::{BadSchema, Mismatch};
@@ -510,17 +510,16 @@ impl fmt::Display for NegotiationError {
             }
             (Some(first), NegotiationCause::Closed(why)) => {
                 write!(f, "started twice: {first}, {}", StartFailure { stage: self.stage, why: why.clone() })?;
-                let last_words = last_words(why).or_else(|| last_words(&first.why));
-                last_words.map_or(Ok(()), |last| write!(f, "; last line of its standard error: {}", Visible(last)))
+                last_words(why).or_else(|| last_words(&first.why)).map_or(Ok(()), |words| words.fmt(f))
             }
             (Some(first), cause) => write!(f, "{cause}; started twice: {first}"),
         }
     }
 }
 
-fn last_words(why: &Closed) -> Option<&str> {
+fn last_words(why: &Closed) -> Option<LastWords<'_>> {
     match why {
-        Closed::Exited(status) => status.last_words(),
+        Closed::Exited(status) => Some(status.last_words()).filter(|words| !words.is_empty()),
         _ => None,
     }
 }

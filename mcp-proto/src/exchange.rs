@@ -330,7 +330,9 @@ pub enum Shutdown {
 }
 
 /// How a program exited: an exit code, or the signal that killed it. Its `Display` shows the last
-/// line of [`stderr`](Self::stderr) with [escapes](crate::error#text-of-a-peer).
+/// line of [`stderr`](Self::stderr) with [escapes](crate::error#text-of-a-peer). If that line says
+/// nothing, as the frames of a stack and the version that Node.js writes last, it shows up to three
+/// lines before it that do.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -358,9 +360,19 @@ impl ExitStatus {
         Self { signal: Some(signal), ..Self::default() }
     }
 
-    /// Returns the last line of standard error, usually the reason for the exit.
-    pub(crate) fn last_words(&self) -> Option<&str> {
-        self.stderr.trim_end().lines().next_back().map(str::trim)
+    /// Returns the lines of standard error that say why the program exited, at most three: the
+    /// last one, or those before it if it says nothing.
+    pub(crate) fn last_words(&self) -> LastWords<'_> {
+        const MAX: usize = 3;
+        let mut lines = self.stderr.lines().rev().map(str::trim).filter(|line| !line.is_empty());
+        let last = lines.next();
+        let said = last.filter(|last| !says_something(last));
+        let mut words: Vec<&str> = said.map_or_else(Vec::new, |_| lines.filter(|l| says_something(l)).take(MAX).collect());
+        if words.is_empty() {
+            words.extend(last);
+        }
+        words.reverse();
+        LastWords(words)
     }
 
     /// Sets the end of standard error.
@@ -378,8 +390,42 @@ impl fmt::Display for ExitStatus {
             (None, Some(signal)) => write!(f, "the program was killed by signal {signal}")?,
             (None, None) => f.write_str("the program ended")?,
         }
-        self.last_words().map_or(Ok(()), |last| write!(f, "; last line of its standard error: {}", Visible(last)))
+        self.last_words().fmt(f)
     }
+}
+
+/// Lines of standard error, in order. Its `Display` is the end of a sentence.
+pub(crate) struct LastWords<'a>(Vec<&'a str>);
+
+impl LastWords<'_> {
+    /// Returns whether the program wrote nothing.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Display for LastWords<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((first, more)) = self.0.split_first() else { return Ok(()) };
+        let ending = if more.is_empty() { "" } else { "s" };
+        write!(f, "; last line{ending} of its standard error: {}", Visible(first))?;
+        more.iter().try_for_each(|line| write!(f, " | {}", Visible(line)))
+    }
+}
+
+/// Returns whether a line of standard error can be the reason of an exit. What runtimes and package
+/// runners write after the reason is none: the frames of a stack, their version, where to read on.
+fn says_something(line: &str) -> bool {
+    const AFTER: [&str; 7] = [
+        "at ",
+        "... ",
+        "Node.js v",
+        "Bun v",
+        "note: run with `RUST_BACKTRACE",
+        "npm error A complete log",
+        "npm ERR! A complete log",
+    ];
+    line.contains(char::is_alphanumeric) && !AFTER.iter().any(|start| line.starts_with(start))
 }
 
 /// Header fields of one side, for `Debug`.

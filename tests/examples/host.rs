@@ -12,18 +12,24 @@ use mcp_blocking::{
     ClientOptions, ElicitResult, FieldKind, Form, Object, RawJson, ServerSpec, ServerState, Stderr, Supervisor,
     SupervisorEvent, SupervisorOptions, escaped, supervise, tools,
 };
+use std::collections::BTreeSet;
 use std::io::{BufRead, Write, stdin, stdout};
 use std::{env, error::Error, fs, sync::Mutex, thread};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = env::args().nth(1).ok_or("usage: host FILE")?;
+    let mut met = BTreeSet::new();
     let options = SupervisorOptions::new()
         .clients(|server| {
             let server = server.to_owned();
             ClientOptions::new().stderr(Stderr::Discard).on_elicit(move |form| ask(&server, &form))
         })
-        .on_event(|event| match event {
-            SupervisorEvent::Reconnecting { key, cause, .. } => eprintln!("[{key}: {cause}; it is connected again]"),
+        .on_event(move |event| match event {
+            SupervisorEvent::Up { key, .. } => drop(met.insert(key)),
+            SupervisorEvent::Reconnecting { key, cause, .. } => {
+                let next = if met.contains(&key) { "it is connected again" } else { "it is tried again" };
+                eprintln!("[{key}: {cause}; {next}]");
+            }
             SupervisorEvent::Down { key, cause, .. } => eprintln!("[{key} is down: {cause}]"),
             _ => {}
         });

@@ -310,3 +310,33 @@ fn cause_has_its_own_type_in_the_chain_of_sources() {
         assert_eq!(found, Some(&http("no", None)), "{error}");
     }
 }
+
+// covers: B-141
+#[test]
+fn exit_quotes_the_lines_that_say_why() {
+    let quote = |stderr: &str| {
+        let shown = ExitStatus::exited(1).with_stderr(stderr).to_string();
+        shown.strip_prefix("the program exited with code 1").unwrap().to_owned()
+    };
+    let one = |line: &str| format!("; last line of its standard error: {line}");
+    let more = |lines: &str| format!("; last lines of its standard error: {lines}");
+    assert_eq!(quote(""), "");
+    assert_eq!(quote(" \n\n"), "");
+    assert_eq!(quote("reading\nno licence\n\n"), one("no licence"));
+    // Node.js writes its version last, Bun too, before it the frames of the stack.
+    let thrown = "/a/b.js:1\nthrow new Error('x')\n^\n\nError: no licence\n    at Object.<anonymous> (/a/b.js:1:7)\n\n";
+    let said = more("/a/b.js:1 | throw new Error('x') | Error: no licence");
+    assert_eq!(quote(&format!("{thrown}Node.js v20.11.0\n")), said);
+    assert_eq!(quote(&format!("{thrown}Bun v1.1.0 (Linux x64)\n")), said);
+    let object = "Error: Cannot find module 'x'\n    at f (a:1:1) {\n  code: 'MODULE_NOT_FOUND',\n  requireStack: []\n}\n\nNode.js v20";
+    assert_eq!(quote(object), more("Error: Cannot find module 'x' | code: 'MODULE_NOT_FOUND', | requireStack: []"));
+    assert_eq!(quote("Exception: no\n\tat a.B.c(B.java:1)\n\t... 5 more\n"), one("Exception: no"));
+    let npm =
+        "npm error code E404\nnpm error 404 Not Found\nnpm error A complete log of this run can be found in: /x\n";
+    assert_eq!(quote(npm), more("npm error code E404 | npm error 404 Not Found"));
+    let rust =
+        "thread 'main' panicked at src/main.rs:1:1:\nboom\nnote: run with `RUST_BACKTRACE=1` environment variable\n";
+    assert_eq!(quote(rust), more("thread 'main' panicked at src/main.rs:1:1: | boom"));
+    // If no line says anything, the last one is all there is.
+    assert_eq!(quote("Node.js v20\n"), one("Node.js v20"));
+}

@@ -1,6 +1,7 @@
 //! The command `mcp`, as a new user types it: with servers of this project, dead ones, files with
 //! errors, and a server that wants credentials.
 
+mod doctors;
 mod faults;
 mod peers;
 
@@ -134,7 +135,9 @@ fn list_shows_what_a_server_offers() {
     let listed = run_with(&["list", &served.url, "prompts", "--revision", "2025-06-18"], "");
     assert!(!listed.out.contains("tools"), "{}", listed.out);
     listed.is(0, &["revision 2025-06-18", "  test_prompt_with_arguments(arg1, arg2)"], &[]);
-    run("list templates --json STDIO").is(0, &[r#"{"resourceTemplates":[{"#, "test://template/{id}/data"], &[]);
+    let described =
+        r#"{"server":{"name":"everything-server","version":"0.1.0"},"revision":"2026-07-28","resourceTemplates":[{"#;
+    run("list templates --json STDIO").is(0, &[described, "test://template/{id}/data"], &[]);
     run("list tool STDIO").is(2, &[], &["`tool` is no kind: tools, resources, templates or prompts"]);
 }
 
@@ -170,7 +173,7 @@ fn wrong_argument_is_named_before_anything_is_called() {
 #[test]
 fn resources_prompts_and_completions_are_read() {
     run("read test://static-text STDIO").is(0, &["the content of the static text resource"], &[]);
-    run("read test://no-such STDIO").is(1, &[], &["mcp: "]);
+    run("read test://no-such STDIO").is(1, &[], &["mcp: resources/read test://no-such: "]);
     let image = Command::new(MCP)
         .args(["read", "test://static-binary"])
         .args(STDIO)

@@ -52,6 +52,8 @@ fn model_calls_the_tools_of_all_servers_by_their_names() {
         }
         assert!(err.contains("line 5, column 34, mcpServers.wrong.command: a string is required"), "{err}");
         assert!(err.contains("[lost: ") && err.contains("/no/such/program"), "{err}");
+        // It was never connected.
+        assert!(err.contains("; it is tried again]") && !err.contains("connected again"), "{err}");
         assert!(!out.contains("off:"), "{out}");
     }
 }

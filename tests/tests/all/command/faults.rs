@@ -99,3 +99,53 @@ fn web_page_and_empty_body_are_named() {
     let other = of("200 OK", "Content-Type: text/plain\r\n", "OK");
     other.is(3, &[], &["of type \"text/plain\"", "this is not an MCP endpoint"]);
 }
+
+// A server that says why it refuses needs no advice about credentials.
+#[test]
+fn refusal_with_a_reason_advises_no_credentials() {
+    let of = |words: &[&str], fields: &'static str, body: &'static str| {
+        let stub = Stub::start(move |ask| match ask.what.as_str() {
+            "open" => Vec::new(),
+            _ => vec![whole("403 Forbidden", fields, body)],
+        });
+        let stub = stub.expect("it listens");
+        run_with(&[&["list", &stub.url()][..], words].concat(), "")
+    };
+    let told = of(&[], "", "Origin not allowed");
+    told.says_not(&["--header"]);
+    told.is(3, &[], &["HTTP 403: Origin not allowed"]);
+    let challenge = "WWW-Authenticate: Bearer scope=\"all\"\r\n";
+    of(&[], challenge, "insufficient scope").is(3, &[], &["--header 'Authorization: Bearer TOKEN'"]);
+    of(&[], "", "").is(3, &[], &["--header 'Authorization: Bearer TOKEN'"]);
+    let given = of(&["--header", "Authorization: Bearer secret1"], challenge, "");
+    given.says_not(&["TOKEN", "secret1"]);
+    given.is(3, &[], &["the server does not accept these credentials"]);
+}
+
+// An error that comes after a connection names its request.
+#[test]
+fn error_of_a_request_names_it() {
+    let refused = r#""error":{"code":-32603,"message":"the disk is full"}"#;
+    let capabilities = r#"{"tools":{},"prompts":{},"resources":{}}"#;
+    let script = legacy(capabilities, &[("tools/list", ECHO), ("tools/call", refused), ("prompts/get", refused)]);
+    let of = |words: &[&str]| run_with(&with(words, &script), "");
+    of(&["call", "echo"]).is(1, &[], &["mcp: tools/call echo: MCP error -32603: the disk is full"]);
+    of(&["prompt", "greet"]).is(1, &[], &["mcp: prompts/get greet: MCP error -32603"]);
+    of(&["read", "x:y"]).is(1, &[], &["mcp: resources/read x:y: MCP error -32601"]);
+    let failing = legacy(r#"{"tools":{}}"#, &[("tools/list", refused)]);
+    list(&failing).is(1, &[], &["mcp: tools/list: MCP error -32603: the disk is full"]);
+}
+
+// The last line of a crash of Node.js is its version.
+#[test]
+fn crash_is_explained_by_the_lines_that_say_why() {
+    let crash = "printf '%s\\n' /a.js:1 'Error: no licence' '    at f (/a.js:1:7)' '' 'Node.js v20.11.0' >&2; exit 1";
+    list(crash).is(3, &[], &["last lines of its standard error: /a.js:1 | Error: no licence\n"]);
+}
+
+// A line of the server without an end is ended before the error.
+#[test]
+fn error_begins_a_line_of_its_own() {
+    let printed = list("printf 'loading 50 %%' >&2; exit 7");
+    assert!(printed.err.contains("loading 50 %\n") && printed.err.contains("\nmcp: cannot connect"), "{}", printed.err);
+}

@@ -1,0 +1,33 @@
+//! `mcp doctor` with servers that deviate.
+
+use super::run_with;
+use mcp_tests::stub::{EVENTS, Step, Stub, good_modern, say, whole};
+use std::time::{Duration, Instant};
+
+// A redirect within the origin that the client follows is no fault.
+#[test]
+fn followed_redirect_is_no_fault() {
+    let stub = Stub::start(|ask| match (ask.what.as_str(), ask.count) {
+        ("server/discover", 0) => vec![whole("307 Temporary Redirect", "Location: /mcp/\r\n", "")],
+        _ => good_modern(ask),
+    });
+    let stub = stub.expect("it listens");
+    let found = run_with(&["doctor", &stub.url()], "");
+    assert!(!found.out.contains("FAIL"), "{}", found.out);
+    found.is(0, &["ok    redirect", "ok    connect", "ok    Streamable HTTP"], &[]);
+}
+
+// A GET that opens a stream without events is no HTTP+SSE, which takes no whole limit to see.
+#[test]
+fn silent_stream_is_soon_no_http_sse() {
+    let stub = Stub::start(|ask| match ask.what.as_str() {
+        "GET" => vec![say(EVENTS), Step::Hold],
+        _ => good_modern(ask),
+    });
+    let stub = stub.expect("it listens");
+    let began = Instant::now();
+    let found = run_with(&["doctor", &stub.url()], "");
+    // Half of the limit of an attempt, which is 15 s.
+    assert!(began.elapsed() < Duration::from_millis(7500), "{:?}: {}", began.elapsed(), found.out);
+    found.is(0, &["ok    Streamable HTTP", "no    HTTP+SSE"], &[]);
+}
