@@ -29,7 +29,7 @@ fn no_more(words: &mut VecDeque<String>) -> Result<(), Failure> {
 pub(crate) fn tool(call: Call) -> Result<ExitCode, Failure> {
     let (server, mut words) = call.reach.server(call.words)?;
     let name = take(&mut words, "TOOL")?;
-    let client = session::connect(server, session::options(&call.reach)?)?;
+    let client = session::open(server, &call.reach)?;
     let result = call_tool(&client, &name, words)?;
     client.close();
     if call.format.json {
@@ -112,7 +112,7 @@ pub(crate) fn read(read: Read) -> Result<ExitCode, Failure> {
     let (server, mut words) = read.reach.server(read.words)?;
     let uri = take(&mut words, "URI")?;
     no_more(&mut words)?;
-    let client = session::connect(server, session::options(&read.reach)?)?;
+    let client = session::open(server, &read.reach)?;
     let version = version(&client);
     let request = format!("resources/read {uri}");
     let result = client.call(resources::read(&uri)).map_err(Failure::of(request.as_str()))?;
@@ -147,7 +147,7 @@ pub(crate) fn prompt(prompt: Prompt) -> Result<ExitCode, Failure> {
             .ok_or_else(|| Failure::usage(format!("`{}` is no argument: key=value", one_line(&word))))?;
         call = call.argument(key, value);
     }
-    let client = session::connect(server, session::options(&prompt.reach)?)?;
+    let client = session::open(server, &prompt.reach)?;
     let result = client.call(call).map_err(Failure::of(format!("prompts/get {name}")))?;
     let version = version(&client);
     client.close();
@@ -173,7 +173,7 @@ pub(crate) fn complete(complete: Complete) -> Result<ExitCode, Failure> {
     let value = words.pop_front().unwrap_or_default();
     no_more(&mut words)?;
     let call = if of.contains("://") { completion::template(&of) } else { completion::prompt(&of) };
-    let client = session::connect(server, session::options(&complete.reach)?)?;
+    let client = session::open(server, &complete.reach)?;
     let request = format!("completion/complete {argument}");
     let result = client.call(call.argument(&argument, &value)).map_err(Failure::of(request))?;
     client.close();

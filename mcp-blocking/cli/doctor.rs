@@ -4,9 +4,10 @@ use crate::advice::Hints;
 use crate::exit::FAULT;
 use crate::failure::Failure;
 use crate::list;
+use crate::noise::Noise;
 use crate::options::{Doctor, Reach};
 use crate::output::{line, one_line};
-use crate::session;
+use crate::session::{self, Delivery};
 use crate::target::Server;
 use mcp_blocking::mcp_proto::client::{HttpMode, Policy, Target};
 use mcp_blocking::mcp_proto::error::DiagnosticKind;
@@ -30,11 +31,17 @@ const ENDPOINT: Duration = Duration::from_secs(2);
 const LAST_LINES: usize = 5;
 
 /// What a server said beside the protocol.
-#[derive(Default)]
 struct Heard {
     /// The first diagnostic of each kind, and the number of all.
     diagnostics: BTreeMap<DiagnosticKind, (String, usize)>,
+    noise: Noise,
     stderr: Vec<String>,
+}
+
+impl Default for Heard {
+    fn default() -> Self {
+        Self { diagnostics: BTreeMap::new(), noise: Noise::new(), stderr: Vec::new() }
+    }
 }
 
 pub(crate) fn run(doctor: Doctor) -> Result<ExitCode, Failure> {
@@ -98,12 +105,18 @@ fn attempt(
     let lock = |heard: &Arc<Mutex<Heard>>, hear: &mut dyn FnMut(&mut Heard)| {
         hear(&mut heard.lock().unwrap_or_else(PoisonError::into_inner));
     };
-    let options = session::options(reach)?
+    let (is_program, delivery) = (server.is_program(), Delivery::begin());
+    let options = session::options(reach, &server)?
         .on_event(move |event| {
+            let _until_dropped = &delivery;
             if let ClientEvent::Diagnostic(diagnostic) = event
                 && !session::is_fallback(&diagnostic)
             {
                 lock(&events, &mut |heard| {
+                    if is_program && Noise::is_about(&diagnostic) {
+                        heard.noise.add(&diagnostic);
+                        return;
+                    }
                     let text = diagnostic.to_string();
                     heard.diagnostics.entry(diagnostic.kind).or_insert((text, 0)).1 += 1;
                 });
@@ -205,8 +218,12 @@ fn probe(name: &str, server: Server, reach: &Reach, limit: Duration) -> Result<O
 
 /// Prints what the server said beside the protocol. Returns whether it kept to the protocol.
 fn said(heard: &Mutex<Heard>) -> Result<bool, Failure> {
+    Delivery::wait_for_all();
     let heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
     let mut is_well = true;
+    for text in heard.noise.explain() {
+        is_well &= report(false, "protocol", &text)?;
+    }
     for (kind, (text, count)) in &heard.diagnostics {
         // The client follows a redirect within the origin: the URL works as it is.
         let is_fault = *kind != DiagnosticKind::Redirected;

@@ -29,7 +29,7 @@ const HELP: &str =
 pub(crate) fn run(inspect: Inspect) -> Result<ExitCode, Failure> {
     let (server, _) = inspect.reach.server(inspect.words)?;
     let log = Log::new(inspect.full);
-    let mut options = session::options(&inspect.reach)?.on_message(move |message| {
+    let mut options = session::options(&inspect.reach, &server)?.on_message(move |message| {
         log.show(message);
         Ok::<(), Denied>(())
     });

@@ -26,7 +26,7 @@ pub(crate) fn run(list: List) -> Result<ExitCode, Failure> {
     if let Some(word) = words.pop_front() {
         return Err(Failure::usage(format!("`{}` is one word too many", one_line(&word))));
     }
-    let client = session::connect(server, session::options(&list.reach)?)?;
+    let client = session::open(server, &list.reach)?;
     let (info, catalogue) = (client.server(), fetch(&client, kind)?);
     client.close();
     if list.format.json {

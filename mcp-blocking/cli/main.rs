@@ -10,6 +10,7 @@ mod exit;
 mod failure;
 mod inspect;
 mod list;
+mod noise;
 mod options;
 mod output;
 mod schema_text;
@@ -29,13 +30,20 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let command = Cli::parse().command;
     session::handle_interrupts();
-    let hints = command.hints();
-    match run(command) {
-        Ok(code) => code,
+    let (hints, is_quiet) = (command.hints(), command.is_quiet());
+    let ended = run(command);
+    let noise = session::finish();
+    match ended {
+        Ok(code) => {
+            let rest = noise.rest().into_iter().filter(|_| !is_quiet);
+            rest.for_each(|text| note(format_args!("[mcp] {text}")));
+            code
+        }
         Err(failure) => {
             if !failure.is_broken_pipe() {
                 note(format_args!("mcp: {failure}"));
-                failure.advice(&hints).into_iter().for_each(|advice| note(format_args!("     {advice}")));
+                let advice = failure.advice(&hints).into_iter().chain(noise.explain());
+                advice.for_each(|advice| note(format_args!("     {advice}")));
             }
             failure.code()
         }

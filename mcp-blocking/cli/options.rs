@@ -70,6 +70,11 @@ impl Command {
         self.reach().map(Reach::hints).unwrap_or_default()
     }
 
+    /// Returns whether the user wants to see nothing of what the server says beside the protocol.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.reach().is_some_and(|reach| reach.quiet)
+    }
+
     fn reach(&self) -> Option<&Reach> {
         match self {
             Self::List(List { reach, .. })

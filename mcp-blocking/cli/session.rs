@@ -3,6 +3,7 @@
 use crate::ask;
 use crate::exit::INTERRUPTED;
 use crate::failure::Failure;
+use crate::noise::Noise;
 use crate::options::Reach;
 use crate::output::{note, one_line, printable};
 use crate::target::Server;
@@ -10,7 +11,8 @@ use mcp_blocking::mcp_proto::error::{Diagnostic, DiagnosticKind};
 use mcp_blocking::{Client, ClientEvent, ClientOptions, Closer, Progress, Root, Stderr, Target, connecting};
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 /// The client that Ctrl-C closes.
 static CLOSER: Mutex<Option<Closer>> = Mutex::new(None);
@@ -30,29 +32,87 @@ pub(crate) fn handle_interrupts() {
     }));
 }
 
-/// Returns the options of a client that asks on the terminal, and shows what the server says.
-pub(crate) fn options(reach: &Reach) -> Result<ClientOptions, Failure> {
+/// Returns the options of a client of this server that asks on the terminal, and shows what the
+/// server says.
+pub(crate) fn options(reach: &Reach, server: &Server) -> Result<ClientOptions, Failure> {
     let mut options = ClientOptions::new().on_elicit(|form| ask::form(&form)).on_elicit_url(|page| ask::page(&page));
     if !reach.roots.is_empty() {
         let roots: Result<Vec<Root>, Failure> = reach.roots.iter().map(|folder| root(folder)).collect();
         options = options.roots(roots?);
     }
-    if reach.quiet {
-        return Ok(options.stderr(Stderr::Discard));
-    }
-    // By lines, so that an error never begins in the middle of one.
-    let options = options.stderr(Stderr::Lines(Arc::new(|text: &str| note(printable(text)))));
-    Ok(options.on_event(|event| match event {
+    let (is_quiet, is_program, delivery) = (reach.quiet, server.is_program(), Delivery::begin());
+    let stderr = match is_quiet {
+        true => Stderr::Discard,
+        // By lines, so that an error never begins in the middle of one.
+        false => Stderr::Lines(Arc::new(|text: &str| note(printable(text)))),
+    };
+    let told = move |event| {
+        let _until_dropped = &delivery;
+        if let Some(text) = said(event, is_program).filter(|_| !is_quiet) {
+            note(text);
+        }
+    };
+    Ok(options.stderr(stderr).on_event(told))
+}
+
+/// Returns the line that shows an event, if it is shown.
+fn said(event: ClientEvent, is_program: bool) -> Option<String> {
+    match event {
         ClientEvent::Log { message, .. } => {
             let text: Option<String> = message.data.decode().ok();
             let text = text.unwrap_or_else(|| message.data.as_str().to_owned());
-            note(format_args!("[{}] {}", message.level.as_str(), printable(&text)));
+            Some(format!("[{}] {}", message.level.as_str(), printable(&text)))
         }
         // Most servers speak an older revision only.
-        ClientEvent::Diagnostic(diagnostic) if is_fallback(&diagnostic) => {}
-        ClientEvent::Diagnostic(diagnostic) => note(format_args!("[mcp] {diagnostic}")),
-        _ => {}
-    }))
+        ClientEvent::Diagnostic(diagnostic) if is_fallback(&diagnostic) => None,
+        ClientEvent::Diagnostic(diagnostic) if is_program && Noise::is_about(&diagnostic) => {
+            NOISE.lock().unwrap_or_else(PoisonError::into_inner).add(&diagnostic).map(|text| format!("[mcp] {text}"))
+        }
+        ClientEvent::Diagnostic(diagnostic) => Some(format!("[mcp] {diagnostic}")),
+        _ => None,
+    }
+}
+
+/// What the programs of this command printed beside the protocol.
+static NOISE: Mutex<Noise> = Mutex::new(Noise::new());
+
+/// Number of callbacks for events that may still be called.
+static DELIVERIES: Mutex<usize> = Mutex::new(0);
+
+/// Signals the end of one.
+static DELIVERED: Condvar = Condvar::new();
+
+/// Maximum time for the last events of a client that is closed.
+const LAST: Duration = Duration::from_secs(2);
+
+/// Lives as long as the callback for the events of a client, which is dropped after the last one.
+pub(crate) struct Delivery(());
+
+impl Delivery {
+    pub(crate) fn begin() -> Self {
+        *DELIVERIES.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        Self(())
+    }
+
+    /// Waits until the last event of every closed client was delivered.
+    pub(crate) fn wait_for_all() {
+        let open = DELIVERIES.lock().unwrap_or_else(PoisonError::into_inner);
+        // A server that never ends must not keep this command.
+        drop(DELIVERED.wait_timeout_while(open, LAST, |open| *open > 0));
+    }
+}
+
+impl Drop for Delivery {
+    fn drop(&mut self) {
+        *DELIVERIES.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        DELIVERED.notify_all();
+    }
+}
+
+/// Waits for the last diagnostics. Returns what the programs printed beside the protocol.
+pub(crate) fn finish() -> Noise {
+    Delivery::wait_for_all();
+    NOISE.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// Returns whether the client went on with an older revision or transport, which is no fault.
@@ -71,6 +131,12 @@ fn root(folder: &std::path::Path) -> Result<Root, Failure> {
         }
     }
     Ok(Root::new(uri))
+}
+
+/// Connects with the usual options.
+pub(crate) fn open(server: Server, reach: &Reach) -> Result<Client, Failure> {
+    let options = options(reach, &server)?;
+    connect(server, options)
 }
 
 /// Connects.

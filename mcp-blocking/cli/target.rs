@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::options::Reach;
 use crate::output::{note, one_line, printable};
 use mcp_blocking::mcp_proto::ClientConfig;
+use mcp_blocking::mcp_proto::client::Target;
 use mcp_blocking::mcp_proto::config_file::{ConfigFile, Dialect, Trust, Variable};
 use mcp_blocking::mcp_proto::exchange::Headers;
 use mcp_blocking::{Program, ProtocolVersion, Versions};
@@ -21,6 +22,13 @@ pub(crate) struct Server {
     /// Its name for people.
     pub(crate) name: String,
     pub(crate) config: ClientConfig,
+}
+
+impl Server {
+    /// Returns whether it is a program that this command starts.
+    pub(crate) const fn is_program(&self) -> bool {
+        matches!(self.config.target, Target::Duplex(_))
+    }
 }
 
 impl Reach {

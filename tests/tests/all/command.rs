@@ -3,6 +3,7 @@
 
 mod doctors;
 mod faults;
+mod noises;
 mod peers;
 
 use mcp_tests::adapters::Adapter;
