@@ -10,7 +10,7 @@ use mcp_blocking::{CallError, ConnectError, HttpError, ProtocolVersion};
 pub(crate) struct Hints {
     /// `--revision` was given.
     pub(crate) has_revision: bool,
-    /// The request has a field `Authorization`.
+    /// The requests have a field `Authorization`, or the fields of a file.
     pub(crate) has_credentials: bool,
     /// Maximum size of a message of the server, in bytes.
     pub(crate) max_message: usize,

@@ -4,7 +4,7 @@ use crate::arguments;
 use crate::exit;
 use crate::failure::Failure;
 use crate::options::{Call, Complete, Prompt, Read};
-use crate::output::{json, line, note, one_line, text};
+use crate::output::{self, json, line, note, one_line, text};
 use crate::session;
 use mcp_blocking::mcp_proto::model::content::Role;
 use mcp_blocking::{
@@ -21,7 +21,7 @@ fn take(words: &mut VecDeque<String>, what: &str) -> Result<String, Failure> {
 
 fn no_more(words: &mut VecDeque<String>) -> Result<(), Failure> {
     match words.pop_front() {
-        Some(word) => Err(Failure::usage(format!("`{}` is one word too many", one_line(&word)))),
+        Some(word) => Err(Failure::usage(format!("`{}` is one word too many", output::word(&word)))),
         None => Ok(()),
     }
 }
@@ -70,7 +70,7 @@ fn find(client: &Client, name: &str) -> Result<Tool, Failure> {
         names.push(one_line(&tool.name));
     }
     let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-    Err(Failure::usage(format!("the server has no tool {}; its tools: {names}", one_line(name))))
+    Err(Failure::usage(format!("the server has no tool {}; its tools: {names}", output::word(name))))
 }
 
 /// Prints the result of a tool for people.

@@ -47,7 +47,7 @@ impl Default for Heard {
 pub(crate) fn run(doctor: Doctor) -> Result<ExitCode, Failure> {
     let (server, _) = doctor.reach.server(doctor.words)?;
     let heard = Arc::new(Mutex::new(Heard::default()));
-    line(&format!("server   {}", one_line(&server.name)))?;
+    line(&format!("server   {}", server.name))?;
     // A time that the user gives is not cut: the first start of a program may take long.
     let limit = if doctor.reach.connect_timeout.is_some() { Duration::MAX } else { ATTEMPT };
     let (client, took) = match attempt(server.clone(), &doctor.reach, &heard, limit) {

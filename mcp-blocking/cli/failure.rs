@@ -71,7 +71,8 @@ impl Failure {
     /// Returns what a user can do about it, a line each.
     pub(crate) fn advice(&self, hints: &Hints) -> Vec<String> {
         match self {
-            _ if self.is_limit() => vec![hints.of_limit()],
+            Self::Connect(error) if wording::is_connect_limit(error) => vec![hints.of_limit()],
+            Self::Call { error, .. } if wording::is_call_too_large(error) => vec![hints.of_limit()],
             Self::Connect(error) => of_connect(error, hints),
             Self::Call { error, .. } => of_call(error, hints),
             _ => Vec::new(),

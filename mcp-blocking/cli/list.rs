@@ -3,30 +3,51 @@
 use crate::arguments::usage;
 use crate::failure::Failure;
 use crate::options::{Kind, List};
-use crate::output::{json, line, one_line, summary};
+use crate::output::{self, json, line, one_line, summary};
 use crate::session;
 use clap::ValueEnum;
 use mcp_blocking::mcp_proto::call::Paged;
 use mcp_blocking::mcp_proto::supervise::{Catalogue, Listing};
-use mcp_blocking::{Call, Client, Object, ServerInfo, prompts, resources, tools};
+use mcp_blocking::{Call, Client, Denied, Direction, Object, ServerInfo, WireMessage, prompts, resources, tools};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Maximum width of a description.
 const WIDTH: usize = 72;
+
+/// Maximum size of all messages that `mcp list` reads, in bytes: a server can name one page after
+/// the other.
+const MAX: usize = 64 << 20;
+
+/// Returns a hook that refuses the messages of the server beyond this size, all together.
+fn bounded(max: usize) -> impl Fn(&WireMessage<'_>) -> Result<(), Denied> {
+    let read = AtomicUsize::new(0);
+    move |message| {
+        if message.direction() == Direction::Out {
+            return Ok(());
+        }
+        let before = read.fetch_add(message.size(), Ordering::Relaxed);
+        if before.saturating_add(message.size()) <= max {
+            return Ok(());
+        }
+        Err(Denied::new(format!("the lists are larger than {} MiB: the rest was not read", max >> 20)))
+    }
+}
 
 pub(crate) fn run(list: List) -> Result<ExitCode, Failure> {
     let (server, mut words) = list.reach.server(list.words)?;
     let kind = words.pop_front().map(|word| {
         Kind::from_str(&word, true).map_err(|_| {
-            Failure::usage(format!("`{}` is no kind: tools, resources, templates or prompts", one_line(&word)))
+            Failure::usage(format!("`{}` is no kind: tools, resources, templates or prompts", output::word(&word)))
         })
     });
     let kind = kind.transpose()?;
     if let Some(word) = words.pop_front() {
-        return Err(Failure::usage(format!("`{}` is one word too many", one_line(&word))));
+        return Err(Failure::usage(format!("`{}` is one word too many", output::word(&word))));
     }
-    let client = session::open(server, &list.reach)?;
+    let options = session::options(&list.reach, &server)?.on_message(bounded(MAX));
+    let client = session::connect(server, options)?;
     let (info, catalogue) = (client.server(), fetch(&client, kind)?);
     client.close();
     if list.format.json {

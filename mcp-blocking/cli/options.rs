@@ -92,10 +92,11 @@ impl Command {
 impl Reach {
     /// Returns what the advice after a failure depends on.
     pub(crate) fn hints(&self) -> Hints {
-        let names = self.headers.iter().filter_map(|field| field.split(':').next());
+        let names = self.headers.iter().filter_map(|field| field.split([':', '=']).next());
         Hints {
             has_revision: self.revision.is_some(),
-            has_credentials: names.into_iter().any(|name| name.trim().eq_ignore_ascii_case("authorization")),
+            has_credentials: !self.header_files.is_empty()
+                || names.into_iter().any(|name| name.trim().eq_ignore_ascii_case("authorization")),
             max_message: self.max_message(),
             is_doctor: false,
         }
@@ -141,9 +142,13 @@ pub(crate) struct Reach {
     /// Start commands of a configuration file without asking
     #[arg(long)]
     pub(crate) yes: bool,
-    /// Send this header field with every HTTP request, as 'Name: value'
+    /// Send this header field with every HTTP request, as 'Name: value', or as NAME=@VARIABLE with the
+    /// value of an environment variable, which the list of processes does not show
     #[arg(long = "header", value_name = "FIELD")]
     pub(crate) headers: Vec<String>,
+    /// Send the header fields of this file, one 'Name: value' a line
+    #[arg(long = "header-file", value_name = "FILE")]
+    pub(crate) header_files: Vec<PathBuf>,
     /// Maximum time of a call, in seconds; 0 is no limit [default: that of the file, or 30]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) timeout: Option<f64>,

@@ -1,6 +1,7 @@
 //! Text of a server, for a terminal or for a program that reads it.
 
 use mcp_blocking::mcp_proto::error::escaped;
+use mcp_blocking::mcp_proto::redact::Url;
 use mcp_blocking::mcp_proto::rpc::RawJson;
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
@@ -70,9 +71,26 @@ pub(crate) fn one_line(text: &str) -> String {
     escaped(text).to_string()
 }
 
+/// Returns a word of the command line as one line. Where it may be a URL, its password is hidden, and
+/// the secrets of its query.
+pub(crate) fn word(text: &str) -> String {
+    match text.split_once('@') {
+        // A URL without its scheme: the user forgot it.
+        Some((_, host)) if !text.contains("://") => format!("…@{}", one_line(host.rsplit('@').next().unwrap_or(host))),
+        _ => Url(text).to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn word_hides_the_password_of_a_url() {
+        let hidden = ["https://ann:secret@h/x?token=secret&a=1", "ann:secret@h:80/x", "ann:sec@ret@h:80/x"].map(word);
+        assert_eq!(hidden, ["https://…@h/x?token=…&a=1", "…@h:80/x", "…@h:80/x"]);
+        assert_eq!(word("to\nols"), "to\\nols");
+    }
 
     // covers: S2-44
     #[test]

@@ -2,16 +2,16 @@
 
 use crate::ask;
 use crate::failure::Failure;
+use crate::headers;
+use crate::lookup::Lookup;
 use crate::options::Reach;
-use crate::output::{note, one_line, printable};
+use crate::output::{note, one_line, printable, word};
 use mcp_blocking::mcp_proto::ClientConfig;
 use mcp_blocking::mcp_proto::client::Target;
 use mcp_blocking::mcp_proto::config_file::{ConfigFile, Dialect, Trust, Variable};
 use mcp_blocking::mcp_proto::exchange::Headers;
 use mcp_blocking::{Program, ProtocolVersion, Versions};
-use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
-use std::env;
+use std::collections::VecDeque;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use std::time::Duration;
 /// A server to connect to.
 #[derive(Clone)]
 pub(crate) struct Server {
-    /// Its name for people.
+    /// Its name for people: one line without secrets.
     pub(crate) name: String,
     pub(crate) config: ClientConfig,
 }
@@ -38,7 +38,7 @@ impl Reach {
         let mut server = match (self.command.split_first(), &self.config) {
             (Some(_), Some(_)) => return Err(Failure::usage("--config and a command after -- exclude each other")),
             (Some((program, args)), None) => {
-                Server { name: program.clone(), config: ClientConfig::program(Program::new(program).args(args)) }
+                Server { name: one_line(program), config: ClientConfig::program(Program::new(program).args(args)) }
             }
             (None, config) => {
                 let target = words.pop_front();
@@ -65,14 +65,14 @@ impl Reach {
             let names: Vec<_> = file.servers().map(|(name, _)| one_line(name)).collect();
             let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
             let why = match name {
-                Some(name) => format!("{shown} has no server {}", one_line(name)),
+                Some(name) => format!("{shown} has no server {}", word(name)),
                 None => "TARGET is missing: the name of a server of the file".to_owned(),
             };
             return Err(Failure::usage(format!("{why}; its servers: {names}")));
         };
         let entry = entry.map_err(|e| Failure::usage(format!("{shown}: {e}")))?;
-        let inputs = RefCell::new(BTreeMap::new());
-        let lookup = |variable: Variable<'_>| look_up(&file, &inputs, path, variable);
+        let values = Lookup::new(&file, path);
+        let lookup = |variable: Variable<'_>| values.value(variable);
         let trust = if self.yes { Trust::Trusted } else { Trust::Project };
         let config = if entry.needs_confirmation() && !self.yes {
             let preview = entry.preview();
@@ -90,23 +90,19 @@ impl Reach {
         let config = config.map_err(|e| {
             // Perhaps the variable is one of these.
             let faulty = file.inputs().filter_map(Result::err).map(|why| format!("; {why}"));
-            Failure::usage(format!("{shown}: {e}{}", faulty.collect::<String>()))
+            Failure::usage(format!("{shown}: {e}{}{}", values.reasons(), faulty.collect::<String>()))
         })?;
-        Ok(Server { name: name.to_owned(), config })
+        Ok(Server { name: one_line(name), config })
     }
 
     fn adjusted(&self, mut config: ClientConfig) -> Result<ClientConfig, Failure> {
-        let fields = self
-            .headers
-            .iter()
-            .map(|field| field.split_once(':').ok_or_else(|| Failure::usage("--header is written as 'Name: value'")));
-        let fields = fields.collect::<Result<Vec<_>, _>>()?;
+        let fields = headers::fields(self)?;
         // They replace those of a file: a server takes one `Authorization`.
-        let is_given = |name: &str| fields.iter().any(|(given, _)| given.trim().eq_ignore_ascii_case(name));
+        let is_given = |name: &str| fields.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
         let kept = config.headers.iter().filter(|(name, _)| !is_given(name));
         config.headers = kept.fold(Headers::new(), |headers, (name, value)| headers.with(name, value));
         for (name, value) in fields {
-            config = config.header(name.trim(), value.trim()).map_err(|e| Failure::usage(format!("--header: {e}")))?;
+            config = config.header(&name, &value).map_err(|e| Failure::usage(format!("--header: {e}")))?;
         }
         if let Some(revision) = &self.revision {
             let version = ProtocolVersion::parse(revision).ok_or_else(|| {
@@ -134,49 +130,10 @@ fn seconds(number: f64, option: &str) -> Result<Duration, Failure> {
 
 fn of_url(url: String) -> Result<Server, Failure> {
     let config = ClientConfig::url(&url).map_err(|e| {
-        let shown = one_line(&url);
+        let shown = word(&url);
         let hint =
             if url.contains("://") { "" } else { "; a command stands after --, a server of a file needs --config" };
         Failure::usage(format!("{shown} is no URL of a server: {e}{hint}"))
     })?;
-    Ok(Server { name: url, config })
-}
-
-fn home() -> Option<String> {
-    env::var("HOME").or_else(|_| env::var("USERPROFILE")).ok()
-}
-
-/// Returns the value of a variable of a file.
-fn look_up(
-    file: &ConfigFile,
-    inputs: &RefCell<BTreeMap<String, Option<String>>>,
-    path: &Path,
-    variable: Variable<'_>,
-) -> Option<String> {
-    let folder = || env::current_dir().ok();
-    match variable {
-        Variable::Environment(name) => env::var(name).ok(),
-        Variable::File(name) | Variable::EnvFile(name) => {
-            // A relative path is one in the folder of the file.
-            let path = match name.strip_prefix("~/") {
-                Some(below) => Path::new(&home()?).join(below),
-                None => path.parent().unwrap_or(Path::new("")).join(name),
-            };
-            fs::read_to_string(path).ok()
-        }
-        Variable::Input(id) => {
-            if let Some(known) = inputs.borrow().get(id) {
-                return known.clone();
-            }
-            let prompt = file.inputs().flatten().find(|prompt| prompt.id == id)?;
-            let answer = ask::input(prompt);
-            inputs.borrow_mut().insert(id.to_owned(), answer.clone());
-            answer
-        }
-        Variable::Editor("workspaceFolder" | "cwd") => folder()?.into_os_string().into_string().ok(),
-        Variable::Editor("workspaceFolderBasename") => Some(folder()?.file_name()?.to_str()?.to_owned()),
-        Variable::Editor("userHome") => home(),
-        Variable::Editor("pathSeparator" | "/") => Some(std::path::MAIN_SEPARATOR.to_string()),
-        _ => None,
-    }
+    Ok(Server { name: word(&url), config })
 }

@@ -55,15 +55,21 @@ pub(crate) fn is_connect_limit(error: &ConnectError) -> bool {
     }
 }
 
-/// Returns whether a call failed since the server sent more than this side accepts.
+/// Returns whether a call failed since the server sent more than this side accepts: in one message,
+/// or altogether.
 pub(crate) fn is_call_limit(error: &CallError) -> bool {
+    // The only hook that denies is that of `list`.
+    is_call_too_large(error) || matches!(error, CallError::TooManyPages(_) | CallError::Denied { .. })
+}
+
+/// Returns whether a call failed since one message was too large.
+pub(crate) fn is_call_too_large(error: &CallError) -> bool {
     match error {
         CallError::Closed { why, .. } | CallError::NoResponse { cause: StreamEnd::Closed(why), .. } => {
             is_closed_by_limit(why)
         }
         CallError::Decode(e) => says_too_large(&e.to_string()),
         CallError::Negotiation(e) => is_cause_limit(&e.cause),
-        CallError::TooManyPages(_) => true,
         _ => false,
     }
 }
@@ -79,8 +85,7 @@ pub(crate) fn connect_error(error: &ConnectError) -> String {
 /// Returns the error of a call as one line.
 pub(crate) fn call_error(error: &CallError) -> String {
     match error {
-        CallError::TooManyPages(_) => error.to_string(),
-        _ if is_call_limit(error) => LARGE.to_owned(),
+        _ if is_call_too_large(error) => LARGE.to_owned(),
         CallError::Http(http) => http_error(http),
         CallError::Negotiation(error) => negotiation(error),
         CallError::Denied { reason, .. } => one_line(reason),

@@ -5,6 +5,7 @@ mod doctors;
 mod faults;
 mod noises;
 mod peers;
+mod secrets;
 
 use mcp_tests::adapters::Adapter;
 use mcp_tests::certificates::{Authority, Leaf};

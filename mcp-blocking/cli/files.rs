@@ -1,0 +1,26 @@
+//! Files that this command reads, with bounds.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+
+/// Maximum size of a file of variables, of a value or of header fields.
+const MAX: u64 = 1 << 20;
+
+/// Returns the text of a file that a configuration file names: only of a regular one, since a pipe
+/// or a device could block or never end.
+pub(crate) fn named(path: &Path) -> Result<String, String> {
+    // Before it is opened: opening a pipe waits for its other end.
+    if !fs::metadata(path).map_err(|e| e.to_string())?.is_file() {
+        return Err("it is no regular file".to_owned());
+    }
+    text(path)
+}
+
+/// Returns the text of a file of at most 1 MiB that the user names, which may be a pipe.
+pub(crate) fn text(path: &Path) -> Result<String, String> {
+    let mut text = String::new();
+    let file = File::open(path).map_err(|e| e.to_string())?;
+    file.take(MAX + 1).read_to_string(&mut text).map_err(|e| e.to_string())?;
+    if text.len() as u64 > MAX { Err("it is larger than 1 MiB".to_owned()) } else { Ok(text) }
+}
