@@ -7,6 +7,7 @@ use mcp_blocking::mcp_proto::rpc::JsonKind;
 use mcp_blocking::schema::{Checker, Mismatch};
 use mcp_blocking::{Object, RawJson, Tool, schema};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io::Read;
 
@@ -142,7 +143,9 @@ fn is_of(value: &RawJson, kind: &str) -> bool {
 /// Checks arguments against the schema of a tool.
 pub(crate) fn check(tool: &Tool, arguments: &Object) -> Result<(), Failure> {
     let name = one_line(&tool.name);
-    if let Some(missing) = tool.required_arguments().iter().find(|required| !arguments.contains(required)) {
+    let required = tool.required_arguments();
+    let given = among(required.iter().cloned(), arguments.iter().map(|(name, _)| name.into_owned()));
+    if let Some((missing, _)) = required.iter().zip(given).find(|(_, is_given)| !is_given) {
         let usage = usage(tool);
         return Err(Failure::usage(format!("the tool {name} needs the argument `{}`: {usage}", one_line(missing))));
     }
@@ -173,22 +176,69 @@ pub(crate) fn usage(tool: &Tool) -> String {
     let schema: Value = tool.input_schema.decode().unwrap_or_default();
     let required = tool.required_arguments();
     let Some(properties) = schema["properties"].as_object() else { return String::new() };
-    let shown = properties.iter().map(|(name, property)| {
+    let marks = among(properties.keys().map(String::as_str), required.iter().map(String::as_str));
+    let shown = properties.iter().zip(marks).map(|((name, property), is_required)| {
         let kind = match &property["type"] {
             Value::String(kind) => kind.clone(),
             Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("|"),
             _ if property["enum"].is_array() => "enum".to_owned(),
             _ => "any".to_owned(),
         };
-        let mark = if required.contains(name) { "" } else { "?" };
+        let mark = if is_required { "" } else { "?" };
         format!("{}{mark}: {}", one_line(name), one_line(&kind))
     });
     shown.collect::<Vec<_>>().join(", ")
 }
 
+/// Returns for each of `names` whether it is one of `some`. A server chooses both, so this takes n
+/// log n comparisons.
+fn among<T: Ord>(names: impl Iterator<Item = T>, some: impl Iterator<Item = T>) -> Vec<bool> {
+    let some: BTreeSet<T> = some.collect();
+    names.map(|name| some.contains(&name)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
+    use std::cmp;
+
+    thread_local! {
+        static COMPARISONS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// A name that counts its comparisons.
+    #[derive(PartialEq, Eq)]
+    struct Counted(usize);
+
+    impl Ord for Counted {
+        fn cmp(&self, other: &Self) -> cmp::Ordering {
+            COMPARISONS.set(COMPARISONS.get() + 1);
+            self.0.cmp(&other.0)
+        }
+    }
+
+    impl PartialOrd for Counted {
+        fn partial_cmp(&self, other: &Self) -> Option<cmp::Ordering> {
+            Some(self.cmp(other))
+        }
+    }
+
+    // Twice the properties take at most 2.5 times the comparisons.
+    #[test]
+    fn required_arguments_are_found_in_linear_work() {
+        let work = |n: usize| {
+            COMPARISONS.set(0);
+            // In an order that is not sorted.
+            let names = |step: usize| (0..n).map(move |at| Counted(at * step % n));
+            assert!(among(names(7919), names(104_729)).into_iter().all(|is_one| is_one));
+            COMPARISONS.get() as f64
+        };
+        for n in [1000, 20_000] {
+            assert!(work(2 * n) <= 2.5 * work(n), "{} for {n}, {} for twice as many", work(n), work(2 * n));
+        }
+        assert_eq!(among(["a", "b"].iter(), ["b", "c"].iter()), [false, true]);
+    }
 
     fn tool() -> Tool {
         let schema = r##"{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":["string","null"]},"c":{"type":"array","items":{"type":"number"}},"d":{},
