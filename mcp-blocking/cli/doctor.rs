@@ -142,11 +142,15 @@ fn examine(client: &Client) -> Result<bool, Failure> {
         Err(e) => report(false, "ping", &e.to_string())?,
     };
     let began = Instant::now();
-    let catalogue = match list::fetch(client, None) {
-        Ok(catalogue) => catalogue,
-        Err(failure) => return report(false, "lists", &failure.to_string()),
+    let list::Fetched { catalogue, missing, failure, .. } = list::fetch(client, None);
+    let missing = match missing.is_empty() {
+        true => String::new(),
+        false => format!(", without {}", missing.join(", ")),
     };
-    report(true, "lists", &format!("{}, in {}", counts(&catalogue), ms(began.elapsed())))?;
+    report(true, "lists", &format!("{}{missing}, in {}", counts(&catalogue), ms(began.elapsed())))?;
+    if let Some(failure) = failure {
+        is_well &= report(false, "list", &failure.to_string())?;
+    }
     for tool in catalogue.tools.as_deref().unwrap_or_default() {
         if let Err(bad) = tool.check() {
             is_well &= report(false, "tool", &format!("{}: {}", one_line(&bad.name), one_line(&bad.why)))?;

@@ -88,8 +88,9 @@ fn obey(client: &Client, command: &str) -> Result<Obeyed, Failure> {
         _ => None,
     };
     if let Some(kind) = kind {
-        list::show(None, &list::fetch(client, Some(kind))?)?;
-        return Ok(Obeyed::Well);
+        let fetched = list::fetch(client, Some(kind));
+        list::show(None, &fetched)?;
+        return fetched.failure.map_or(Ok(Obeyed::Well), Err);
     }
     match verb {
         "" => {}

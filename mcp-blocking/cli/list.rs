@@ -7,8 +7,11 @@ use crate::output::{self, json, line, one_line, summary};
 use crate::session;
 use clap::ValueEnum;
 use mcp_blocking::mcp_proto::call::Paged;
+use mcp_blocking::mcp_proto::rpc::code;
 use mcp_blocking::mcp_proto::supervise::{Catalogue, Listing};
-use mcp_blocking::{Call, Client, Denied, Direction, Object, ServerInfo, WireMessage, prompts, resources, tools};
+use mcp_blocking::{
+    Call, CallError, Client, Denied, Direction, Object, ServerInfo, WireMessage, prompts, resources, tools,
+};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -48,41 +51,95 @@ pub(crate) fn run(list: List) -> Result<ExitCode, Failure> {
     }
     let options = session::options(&list.reach, &server)?.on_message(bounded(MAX));
     let client = session::connect(server, options)?;
-    let (info, catalogue) = (client.server(), fetch(&client, kind)?);
+    let (info, fetched) = (client.server(), fetch(&client, kind));
     client.close();
     if list.format.json {
-        json(described(info.as_ref()).with_all(&catalogue.write()))?;
+        json(described(info.as_ref()).with_all(&fetched.catalogue.write()))?;
     } else {
-        show(info.as_ref(), &catalogue)?;
+        show(info.as_ref(), &fetched)?;
     }
-    Ok(ExitCode::SUCCESS)
+    fetched.failure.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
-/// Fetches the lists that the server declares.
-pub(crate) fn fetch(client: &Client, kind: Option<Kind>) -> Result<Catalogue, Failure> {
-    let Some(info) = client.server() else { return Ok(Catalogue::default()) };
+/// What was fetched of a server, and why not all of it.
+#[derive(Default)]
+pub(crate) struct Fetched {
+    /// The lists, as far as they were read. A list that is not there is empty.
+    pub(crate) catalogue: Catalogue,
+    /// The methods that the server does not have, although it declares what they belong to.
+    pub(crate) missing: Vec<&'static str>,
+    /// The first failure of another kind.
+    pub(crate) failure: Option<Failure>,
+    /// The server did not answer: no further list is asked for.
+    is_over: bool,
+}
+
+/// The method of each list.
+const TOOLS: &str = "tools/list";
+const RESOURCES: &str = "resources/list";
+const TEMPLATES: &str = "resources/templates/list";
+const PROMPTS: &str = "prompts/list";
+
+/// Fetches the lists that the server declares. One that fails costs no other one.
+pub(crate) fn fetch(client: &Client, kind: Option<Kind>) -> Fetched {
+    let mut fetched = Fetched::default();
+    let Some(info) = client.server() else { return fetched };
     let is_wanted = |one: Kind| kind.is_none_or(|kind| kind == one);
     let (tools, resources, prompts) =
         (info.capabilities.tools.is_some(), info.capabilities.resources.is_some(), info.capabilities.prompts.is_some());
-    let mut catalogue = Catalogue::default();
     if is_wanted(Kind::Tools) && tools {
-        catalogue.set(Listing::Tools(all(client, "tools/list", tools::list())?));
+        fetched.load(client, TOOLS, tools::list(), Listing::Tools);
     }
     if is_wanted(Kind::Resources) && resources {
-        catalogue.set(Listing::Resources(all(client, "resources/list", resources::list())?));
+        fetched.load(client, RESOURCES, resources::list(), Listing::Resources);
     }
     if is_wanted(Kind::Templates) && resources {
-        catalogue.set(Listing::ResourceTemplates(all(client, "resources/templates/list", resources::templates())?));
+        fetched.load(client, TEMPLATES, resources::templates(), Listing::ResourceTemplates);
     }
     if is_wanted(Kind::Prompts) && prompts {
-        catalogue.set(Listing::Prompts(all(client, "prompts/list", prompts::list())?));
+        fetched.load(client, PROMPTS, prompts::list(), Listing::Prompts);
     }
-    Ok(catalogue)
+    fetched
 }
 
-fn all<M: Paged>(client: &Client, request: &str, list: Call<M>) -> Result<Arc<[M::Element]>, Failure> {
-    let all: Result<Vec<_>, _> = client.pages(list).collect();
-    Ok(all.map_err(Failure::of(request))?.into())
+impl Fetched {
+    /// Fetches one list, and keeps what was read of it before an error.
+    fn load<M: Paged>(
+        &mut self,
+        client: &Client,
+        method: &'static str,
+        list: Call<M>,
+        listing: fn(Arc<[M::Element]>) -> Listing,
+    ) {
+        if self.is_over {
+            return;
+        }
+        let (mut elements, mut error) = (Vec::new(), None);
+        for element in client.pages(list) {
+            match element {
+                Ok(element) => elements.push(element),
+                Err(e) => error = Some(e),
+            }
+        }
+        let is_missing = matches!(&error, Some(CallError::Rpc(e)) if e.code == code::METHOD_NOT_FOUND);
+        let (is_missing, is_empty) = (is_missing && elements.is_empty(), elements.is_empty());
+        if error.is_none() || is_missing || !is_empty {
+            self.catalogue.set(listing(elements.into()));
+        }
+        match error {
+            None => {}
+            Some(_) if is_missing => self.missing.push(method),
+            Some(error) => {
+                self.is_over = !is_answer(&error);
+                self.failure.get_or_insert_with(|| Failure::of(method)(error));
+            }
+        }
+    }
+}
+
+/// Returns whether the server answers, so that another request can succeed.
+const fn is_answer(error: &CallError) -> bool {
+    matches!(error, CallError::Rpc(_) | CallError::Decode(_) | CallError::Http(_) | CallError::ContentType { .. })
 }
 
 /// Returns the members of a result that say which server it is from: `server` with what it says of
@@ -109,13 +166,16 @@ pub(crate) fn headline(info: &ServerInfo) -> String {
 }
 
 /// Prints lists for people.
-pub(crate) fn show(info: Option<&ServerInfo>, catalogue: &Catalogue) -> Result<(), Failure> {
+pub(crate) fn show(info: Option<&ServerInfo>, fetched: &Fetched) -> Result<(), Failure> {
+    let Fetched { catalogue, missing, .. } = fetched;
     if let Some(info) = info {
         line(&headline(info))?;
     }
+    let missing = |method: &'static str| missing.contains(&method).then_some(method);
     if let Some(tools) = &catalogue.tools {
         section(
             "tools",
+            missing(TOOLS),
             tools.iter().map(|tool| {
                 (
                     format!("{}({})", one_line(&tool.name), usage(tool)),
@@ -127,6 +187,7 @@ pub(crate) fn show(info: Option<&ServerInfo>, catalogue: &Catalogue) -> Result<(
     if let Some(resources) = &catalogue.resources {
         section(
             "resources",
+            missing(RESOURCES),
             resources.iter().map(|resource| {
                 let name = resource.description.as_deref().or(resource.title.as_deref()).unwrap_or(&resource.name);
                 (one_line(&resource.uri), Some(name))
@@ -136,6 +197,7 @@ pub(crate) fn show(info: Option<&ServerInfo>, catalogue: &Catalogue) -> Result<(
     if let Some(templates) = &catalogue.resource_templates {
         section(
             "templates",
+            missing(TEMPLATES),
             templates.iter().map(|template| {
                 let name = template.description.as_deref().or(template.title.as_deref()).unwrap_or(&template.name);
                 (one_line(&template.uri_template), Some(name))
@@ -145,6 +207,7 @@ pub(crate) fn show(info: Option<&ServerInfo>, catalogue: &Catalogue) -> Result<(
     if let Some(prompts) = &catalogue.prompts {
         section(
             "prompts",
+            missing(PROMPTS),
             prompts.iter().map(|prompt| {
                 let arguments: Vec<_> = prompt
                     .arguments
@@ -159,7 +222,15 @@ pub(crate) fn show(info: Option<&ServerInfo>, catalogue: &Catalogue) -> Result<(
     Ok(())
 }
 
-fn section<'a>(name: &str, items: impl Iterator<Item = (String, Option<&'a str>)>) -> Result<(), Failure> {
+/// Prints a list, or the method that the server does not have.
+fn section<'a>(
+    name: &str,
+    missing: Option<&str>,
+    items: impl Iterator<Item = (String, Option<&'a str>)>,
+) -> Result<(), Failure> {
+    if let Some(method) = missing {
+        return Ok(line(&format!("\n{name}: none (the server has no {method})"))?);
+    }
     let items: Vec<_> = items.collect();
     line(&format!("\n{name}: {}", items.len()))?;
     for (item, description) in items {

@@ -71,6 +71,10 @@ impl Reach {
             return Err(Failure::usage(format!("{why}; its servers: {names}")));
         };
         let entry = entry.map_err(|e| Failure::usage(format!("{shown}: {e}")))?;
+        if entry.is_disabled() {
+            note(format_args!("[mcp] {shown} turns the server {} off: it is used since it was named", one_line(name)));
+        }
+        without_effect(&file, name).iter().for_each(|text| note(format_args!("[mcp] {shown}: {text}")));
         let values = Lookup::new(&file, path);
         let lookup = |variable: Variable<'_>| values.value(variable);
         let trust = if self.yes { Trust::Trusted } else { Trust::Project };
@@ -123,6 +127,34 @@ impl Reach {
         Ok(config)
     }
 }
+
+/// Maximum number of members without effect that are named.
+const NAMED: usize = 5;
+
+/// Returns a line for each member of a file that has no effect on this server. Values are not shown:
+/// they may be secrets.
+fn without_effect(file: &ConfigFile, name: &str) -> Vec<String> {
+    let is_of = |path: &str, server: &str| {
+        let quoted = format!("[\"{server}\"]");
+        path.contains(&format!(".{server}.")) || path.contains(&quoted)
+    };
+    let others: Vec<&str> = file.servers().map(|(other, _)| other).filter(|other| *other != name).collect();
+    let of_another = |path: &str| !is_of(path, name) && others.iter().any(|other| is_of(path, other));
+    let ignored = file.ignored().iter().take(MOST_IGNORED).filter(|member| !of_another(&member.path));
+    let mut lines: Vec<_> = ignored
+        .map(|member| {
+            format!("line {}, column {}, {} has no effect", member.line, member.column, one_line(&member.path))
+        })
+        .collect();
+    if let Some(more) = lines.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        lines.truncate(NAMED);
+        lines.push(format!("{more} more members have no effect"));
+    }
+    lines
+}
+
+/// Maximum number of members without effect that are looked at: a file may have many, and servers.
+const MOST_IGNORED: usize = 1000;
 
 fn seconds(number: f64, option: &str) -> Result<Duration, Failure> {
     Duration::try_from_secs_f64(number).map_err(|_| Failure::usage(format!("{option} is a number of seconds from 0")))

@@ -3,6 +3,7 @@
 
 mod doctors;
 mod faults;
+mod lists;
 mod noises;
 mod peers;
 mod secrets;
