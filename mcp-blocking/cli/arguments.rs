@@ -6,13 +6,15 @@ use crate::schema_text;
 use mcp_blocking::mcp_proto::rpc::JsonKind;
 use mcp_blocking::schema::{Checker, Mismatch};
 use mcp_blocking::{Object, RawJson, Tool, schema};
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io::Read;
 
-/// Returns the object of these words, each a JSON object, `@FILE`, `-`, or `key=value`. The text of
-/// a value is JSON where the schema accepts that, otherwise a string. Numbers keep their digits.
+/// Returns the object of these words, each a JSON object, `@FILE`, `-`, `key=value`, `key=@FILE` or
+/// `key:=JSON`. The text of a value is JSON where the schema accepts that, otherwise a string.
+/// Numbers keep their digits.
 pub(crate) fn object(words: impl IntoIterator<Item = String>, schema: &RawJson) -> Result<Object, Failure> {
     let schema: Value = schema.decode().unwrap_or_default();
     let mut arguments = Object::new();
@@ -27,10 +29,14 @@ pub(crate) fn object(words: impl IntoIterator<Item = String>, schema: &RawJson) 
             let text = std::fs::read_to_string(file).map_err(|e| Failure::usage(format!("{}: {e}", one_line(file))))?;
             arguments = arguments.with_all(&json_object(&text, &one_line(file))?);
         } else if let Some((key, value)) = word.split_once('=') {
-            arguments.set(key, typed(key, value, &schema)?);
+            match (key.strip_suffix(':'), value.strip_prefix('@')) {
+                (Some(key), _) => arguments.set(key, json_value(value, &format!("the argument `{}`", one_line(key)))?),
+                (None, Some(file)) => arguments.set(key, of_file(key, file, &schema)?),
+                (None, None) => arguments.set(key, typed(key, value, &schema)?),
+            }
         } else {
-            let word = one_line(&word);
-            return Err(Failure::usage(format!("`{word}` is no argument: key=value, a JSON object, @FILE, or -")));
+            let (word, forms) = (one_line(&word), "key=value, key:=JSON, key=@FILE, a JSON object, @FILE, or -");
+            return Err(Failure::usage(format!("`{word}` is no argument: {forms}")));
         }
     }
     Ok(arguments)
@@ -39,9 +45,31 @@ pub(crate) fn object(words: impl IntoIterator<Item = String>, schema: &RawJson) 
 fn json_object(text: &str, what: &str) -> Result<Object, Failure> {
     let wrong = |why: &dyn fmt::Display| Failure::usage(format!("{what} is no JSON object: {why}"));
     serde_json::from_str::<Map<String, Value>>(text).map_err(|e| wrong(&e))?;
-    // Those values would have numbers of 64 bits. Between tokens, a space does as well.
-    let json = RawJson::parse(text.replace(['\r', '\n'], " ")).map_err(|e| wrong(&e))?;
-    Object::read(&json).map_err(|e| wrong(&e))
+    Object::read(&json_value(text, what)?).map_err(|e| wrong(&e))
+}
+
+/// Returns JSON that may contain the ends of lines.
+fn json_value(text: &str, what: &str) -> Result<RawJson, Failure> {
+    let wrong = |why: &dyn fmt::Display| Failure::usage(format!("{what} is no JSON: {why}"));
+    // A value of this type would have numbers of 64 bits.
+    serde_json::from_str::<IgnoredAny>(text).map_err(|e| wrong(&e))?;
+    // Between tokens, a space does as well.
+    RawJson::parse(text.replace(['\r', '\n'], " ")).map_err(|e| wrong(&e))
+}
+
+/// Returns the content of a file as an argument: JSON where the schema accepts that, otherwise a
+/// string.
+fn of_file(key: &str, file: &str, schema: &Value) -> Result<RawJson, Failure> {
+    let text = std::fs::read_to_string(file).map_err(|e| {
+        let (key, file) = (one_line(key), one_line(file));
+        Failure::usage(format!("{file}: {e}; for a text that begins with @ write {key}:='\"@…\"'"))
+    })?;
+    if let Ok(json) = json_value(&text, file)
+        && typed(key, json.as_str(), schema)? == json
+    {
+        return Ok(json);
+    }
+    typed(key, &text, schema)
 }
 
 /// Returns the value of an argument, as its schema wants it.
@@ -178,12 +206,7 @@ pub(crate) fn usage(tool: &Tool) -> String {
     let Some(properties) = schema["properties"].as_object() else { return String::new() };
     let marks = among(properties.keys().map(String::as_str), required.iter().map(String::as_str));
     let shown = properties.iter().zip(marks).map(|((name, property), is_required)| {
-        let kind = match &property["type"] {
-            Value::String(kind) => kind.clone(),
-            Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("|"),
-            _ if property["enum"].is_array() => "enum".to_owned(),
-            _ => "any".to_owned(),
-        };
+        let kind = schema_text::kinds(&schema, property);
         let mark = if is_required { "" } else { "?" };
         format!("{}{mark}: {}", one_line(name), one_line(&kind))
     });
@@ -277,12 +300,40 @@ mod tests {
     }
 
     #[test]
+    fn value_is_json_or_the_content_of_a_file() {
+        assert_eq!(arguments(&["a:=1", "d:={\"x\": [1,\n2]}"]).as_deref(), Ok(r#"{"a":1,"d":{"x": [1, 2]}}"#));
+        assert_eq!(arguments(&["a=1", "e:=\"@x\""]).as_deref(), Ok(r#"{"a":1,"e":"@x"}"#));
+        assert!(arguments(&["a=1", "e:=12"]).is_err(), "the type of the schema holds");
+        let path = std::env::temp_dir().join(format!("mcp-argument-{}", std::process::id()));
+        std::fs::write(&path, "[1,\n 2]\n").expect("written");
+        let file = path.to_str().expect("unicode");
+        let found = arguments(&["a=1", &format!("c=@{file}"), &format!("e=@{file}")]);
+        std::fs::remove_file(&path).expect("removed");
+        assert_eq!(found.as_deref(), Ok(r#"{"a":1,"c":[1,  2],"e":"[1,\n 2]\n"}"#));
+    }
+
+    #[test]
+    fn usage_shows_the_words_of_an_enum() {
+        let schema = r##"{"properties":{"a":{"anyOf":[{"$ref":"#/$defs/mode"},{"type":"null"}]},"b":{"enum":["x",1]},
+            "c":{"oneOf":[{"type":"string"},{"type":"array"}]},"d":{"enum":["1","2","3","4","5","6","7","8","9","10"]},
+            "e":{"$ref":"#/$defs/loop"}},"$defs":{"mode":{"enum":["fast","slow"]},"loop":{"$ref":"#/$defs/loop"}}}"##
+            .replace('\n', "");
+        let json = format!(r#"{{"name":"t","inputSchema":{schema}}}"#);
+        let tool = Tool::read(&RawJson::parse(json).expect("JSON")).expect("a tool");
+        let shown = "a?: fast|slow|null, b?: x|1, c?: string|array, d?: 1|2|3|4|5|6|7|8|…, e?: any";
+        assert_eq!(usage(&tool), shown);
+    }
+
+    #[test]
     fn wrong_argument_is_named() {
         let wrong = |words: &[&str]| arguments(words).expect_err("wrong");
         assert_eq!(wrong(&["a=x"]), "the argument `a` is of the type integer, which `x` is not");
         assert!(wrong(&["b=x"]).starts_with("the tool t needs the argument `a`: a: integer, b?: string|null"));
         assert!(wrong(&["a=1", "c=[\"x\"]"]).starts_with("the argument `c.0` does not fit the tool t: "));
-        assert_eq!(wrong(&["a"]), "`a` is no argument: key=value, a JSON object, @FILE, or -");
+        let forms = "key=value, key:=JSON, key=@FILE, a JSON object, @FILE, or -";
+        assert_eq!(wrong(&["a"]), format!("`a` is no argument: {forms}"));
+        assert!(wrong(&["a:=x"]).starts_with("the argument `a` is no JSON: "));
+        assert!(wrong(&["a=1", "e=@/no/such/file"]).contains("write e:='\"@…\"'"));
         assert!(wrong(&["{a}"]).starts_with("the argument is no JSON object: "));
         assert!(wrong(&["@/no/such/file"]).starts_with("/no/such/file: "));
         assert_eq!(wrong(&["a=1", "f=y"]), "the argument `f` is one of 1, x, and not `y`");

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::list;
 use crate::noise::Noise;
 use crate::options::{Doctor, Reach};
-use crate::output::{line, one_line};
+use crate::output::{self, Colour, json, line, one_line};
 use crate::session::{self, Delivery};
 use crate::target::Server;
 use mcp_blocking::mcp_proto::client::{HttpMode, Policy, Target};
@@ -14,8 +14,9 @@ use mcp_blocking::mcp_proto::error::DiagnosticKind;
 use mcp_blocking::mcp_proto::exchange::Endpoint;
 use mcp_blocking::mcp_proto::supervise::Catalogue;
 use mcp_blocking::mcp_proto::version::Era;
-use mcp_blocking::{Client, ClientEvent, ProtocolVersion, Stderr, Versions, ping};
+use mcp_blocking::{Client, ClientEvent, Object, ProtocolVersion, Stderr, Versions, ping};
 use std::collections::BTreeMap;
+use std::io;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,8 +24,8 @@ use std::time::{Duration, Instant};
 /// Maximum time of each attempt.
 const ATTEMPT: Duration = Duration::from_secs(15);
 
-/// Maximum time of the attempt at HTTP+SSE on a server of Streamable HTTP. A server of HTTP+SSE sends
-/// its first event at once; another one may keep the stream open without any.
+/// Maximum time of the attempt at HTTP+SSE on a server of Streamable HTTP. A server of HTTP+SSE
+/// sends its first event at once; another one may keep the stream open without any.
 const ENDPOINT: Duration = Duration::from_secs(2);
 
 /// Number of lines of standard error that are shown.
@@ -45,37 +46,38 @@ impl Default for Heard {
 }
 
 pub(crate) fn run(doctor: Doctor) -> Result<ExitCode, Failure> {
-    let (server, _) = doctor.reach.server(doctor.words)?;
+    let Doctor { words, format, reach } = doctor;
+    let (server, _) = reach.server(words)?;
     let heard = Arc::new(Mutex::new(Heard::default()));
-    line(&format!("server   {}", server.name))?;
+    let mut report = Report::begin(&server.name, format.json)?;
     // A time that the user gives is not cut: the first start of a program may take long.
-    let limit = if doctor.reach.connect_timeout.is_some() { Duration::MAX } else { ATTEMPT };
-    let (client, took) = match attempt(server.clone(), &doctor.reach, &heard, limit) {
+    let limit = if reach.connect_timeout.is_some() { Duration::MAX } else { ATTEMPT };
+    let (client, took) = match attempt(server.clone(), &reach, &heard, limit) {
         Ok(connected) => connected,
         Err(failure) => {
-            report(false, "connect", &failure.to_string())?;
-            let hints = Hints { is_doctor: true, ..doctor.reach.hints() };
-            failure.advice(&hints).iter().try_for_each(|advice| line(&format!("         {advice}")))?;
-            said(&heard)?;
+            report.add(Verdict::Fail, "connect", &failure.to_string())?;
+            report.advise(failure.advice(&Hints { is_doctor: true, ..reach.hints() }))?;
+            said(&heard, &mut report)?;
             if !is_final(&failure) {
-                transports(&server, &doctor.reach)?;
-                revisions(&server, &doctor.reach)?;
+                transports(&server, &reach, &mut report)?;
+                revisions(&server, &reach, &mut report)?;
             }
-            return Ok(failure.code());
+            return report.end(failure.exit_code());
         }
     };
     if let Some(info) = client.server() {
-        report(true, "connect", &format!("{}, in {}", list::headline(&info), ms(took)))?;
+        report.add(Verdict::Ok, "connect", &format!("{}, in {}", list::headline(&info), ms(took)))?;
     }
-    let mut is_well = examine(&client)?;
+    examine(&client, &mut report)?;
     let began = Instant::now();
     client.close();
     drop(client);
-    report(true, "close", &format!("in {}", ms(began.elapsed())))?;
-    is_well &= said(&heard)?;
-    transports(&server, &doctor.reach)?;
-    revisions(&server, &doctor.reach)?;
-    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::from(FAULT) })
+    report.add(Verdict::Ok, "close", &format!("in {}", ms(began.elapsed())))?;
+    said(&heard, &mut report)?;
+    transports(&server, &reach, &mut report)?;
+    revisions(&server, &reach, &mut report)?;
+    let code = if report.is_well { 0 } else { FAULT };
+    report.end(code)
 }
 
 /// Returns whether another transport or revision cannot help: nothing runs there.
@@ -107,6 +109,7 @@ fn attempt(
     };
     let (is_program, delivery) = (server.is_program(), Delivery::begin());
     let options = session::options(reach, &server)?
+        .on_message(list::bounded())
         .on_event(move |event| {
             let _until_dropped = &delivery;
             if let ClientEvent::Diagnostic(diagnostic) = event
@@ -134,34 +137,34 @@ fn attempt(
     Ok((session::connect(server, options)?, began.elapsed()))
 }
 
-/// Fetches what the server offers, and checks it. Returns whether it has no fault.
-fn examine(client: &Client) -> Result<bool, Failure> {
+/// Fetches what the server offers, and checks it.
+fn examine(client: &Client, report: &mut Report) -> Result<(), Failure> {
     let began = Instant::now();
-    let mut is_well = match client.call(ping()) {
-        Ok(()) => report(true, "ping", &format!("in {}", ms(began.elapsed())))?,
-        Err(e) => report(false, "ping", &e.to_string())?,
-    };
+    match client.call(ping()) {
+        Ok(()) => report.add(Verdict::Ok, "ping", &format!("in {}", ms(began.elapsed())))?,
+        Err(e) => report.add(Verdict::Fail, "ping", &e.to_string())?,
+    }
     let began = Instant::now();
     let list::Fetched { catalogue, missing, failure, .. } = list::fetch(client, None);
     let missing = match missing.is_empty() {
         true => String::new(),
         false => format!(", without {}", missing.join(", ")),
     };
-    report(true, "lists", &format!("{}{missing}, in {}", counts(&catalogue), ms(began.elapsed())))?;
+    report.add(Verdict::Ok, "lists", &format!("{}{missing}, in {}", counts(&catalogue), ms(began.elapsed())))?;
     if let Some(failure) = failure {
-        is_well &= report(false, "list", &failure.to_string())?;
+        report.add(Verdict::Fail, "list", &failure.to_string())?;
     }
     for tool in catalogue.tools.as_deref().unwrap_or_default() {
         if let Err(bad) = tool.check() {
-            is_well &= report(false, "tool", &format!("{}: {}", one_line(&bad.name), one_line(&bad.why)))?;
+            report.add(Verdict::Fail, "tool", &format!("{}: {}", one_line(&bad.name), one_line(&bad.why)))?;
         }
     }
     for resource in catalogue.resources.as_deref().unwrap_or_default() {
         if let Err(bad) = resource.check() {
-            is_well &= report(false, "resource", &format!("{}: {}", one_line(&bad.uri), one_line(&bad.why)))?;
+            report.add(Verdict::Fail, "resource", &format!("{}: {}", one_line(&bad.uri), one_line(&bad.why)))?;
         }
     }
-    Ok(is_well)
+    Ok(())
 }
 
 fn counts(catalogue: &Catalogue) -> String {
@@ -176,7 +179,7 @@ fn counts(catalogue: &Catalogue) -> String {
 }
 
 /// Tries each transport of HTTP by itself.
-fn transports(server: &Server, reach: &Reach) -> Result<(), Failure> {
+fn transports(server: &Server, reach: &Reach, report: &mut Report) -> Result<(), Failure> {
     if !matches!(server.config.target, Target::Http(_)) {
         return Ok(());
     }
@@ -185,70 +188,153 @@ fn transports(server: &Server, reach: &Reach) -> Result<(), Failure> {
         server.config.http_mode = mode;
         server
     };
-    let limit = match probe("Streamable HTTP", of(HttpMode::Streamable), reach, ATTEMPT)? {
+    let limit = match probe("Streamable HTTP", of(HttpMode::Streamable), (reach, ATTEMPT), report)? {
         Some(took) => ENDPOINT.max(4 * took),
         None => ATTEMPT,
     };
-    probe("HTTP+SSE", of(HttpMode::Sse), reach, limit).map(drop)
+    probe("HTTP+SSE", of(HttpMode::Sse), (reach, limit), report).map(drop)
 }
 
 /// Tries each revision by itself.
-fn revisions(server: &Server, reach: &Reach) -> Result<(), Failure> {
+fn revisions(server: &Server, reach: &Reach, report: &mut Report) -> Result<(), Failure> {
     let has_own_connection = !matches!(server.config.target, Target::Duplex(Endpoint::Given));
     for version in ProtocolVersion::ALL.into_iter().rev().filter(|_| has_own_connection) {
         let mut server = server.clone();
         server.config.versions = Versions::new([version]);
         server.config.policy = if version.era() == Era::Modern { Policy::Modern } else { Policy::Legacy };
-        probe(version.as_str(), server, reach, ATTEMPT)?;
+        probe(version.as_str(), server, (reach, ATTEMPT), report)?;
     }
     Ok(())
 }
 
 /// Tries one way to connect. Returns the time that it took, if it works.
-fn probe(name: &str, server: Server, reach: &Reach, limit: Duration) -> Result<Option<Duration>, Failure> {
+fn probe(
+    name: &str,
+    server: Server,
+    (reach, limit): (&Reach, Duration),
+    report: &mut Report,
+) -> Result<Option<Duration>, Failure> {
     match attempt(server, reach, &Arc::default(), limit) {
         Ok((client, took)) => {
             client.close();
-            report(true, name, &format!("in {}", ms(took)))?;
+            report.add(Verdict::Ok, name, &format!("in {}", ms(took)))?;
             Ok(Some(took))
         }
         // Most servers speak only some of them.
         Err(failure) => {
-            line(&format!("no    {name:<16} {failure}"))?;
+            report.add(Verdict::No, name, &failure.to_string())?;
             Ok(None)
         }
     }
 }
 
-/// Prints what the server said beside the protocol. Returns whether it kept to the protocol.
-fn said(heard: &Mutex<Heard>) -> Result<bool, Failure> {
+/// Reports what the server said beside the protocol.
+fn said(heard: &Mutex<Heard>, report: &mut Report) -> Result<(), Failure> {
     Delivery::wait_for_all();
     let heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut is_well = true;
     for text in heard.noise.explain() {
-        is_well &= report(false, "protocol", &text)?;
+        report.add(Verdict::Fail, "protocol", &text)?;
     }
     for (kind, (text, count)) in &heard.diagnostics {
         // The client follows a redirect within the origin: the URL works as it is.
-        let is_fault = *kind != DiagnosticKind::Redirected;
-        is_well &= !is_fault;
-        report(
-            !is_fault,
-            if is_fault { "protocol" } else { "redirect" },
-            &format!("{text}{}", if *count > 1 { format!(" ({count} times)") } else { String::new() }),
-        )?;
+        let (verdict, what) = match kind {
+            DiagnosticKind::Redirected => (Verdict::Ok, "redirect"),
+            _ => (Verdict::Fail, "protocol"),
+        };
+        let times = if *count > 1 { format!(" ({count} times)") } else { String::new() };
+        report.add(verdict, what, &format!("{text}{times}"))?;
     }
-    if !heard.stderr.is_empty() {
-        line("standard error ends with")?;
-        heard.stderr.iter().try_for_each(|text| line(&format!("         {text}")))?;
-    }
-    Ok(is_well)
+    report.stderr(&heard.stderr)
 }
 
-/// Prints a finding. Returns whether it is a good one.
-fn report(is_ok: bool, what: &str, text: &str) -> Result<bool, Failure> {
-    line(&format!("{}  {what:<16} {text}", if is_ok { "ok  " } else { "FAIL" }))?;
-    Ok(is_ok)
+/// What a finding says of the server.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Ok,
+    /// It does not have this way to connect, which is no fault.
+    No,
+    Fail,
+}
+
+/// The findings: printed one by one, or as one JSON object in the end.
+struct Report {
+    is_json: bool,
+    server: String,
+    findings: Vec<Finding>,
+    stderr: Vec<String>,
+    /// No finding is a fault.
+    is_well: bool,
+}
+
+struct Finding {
+    verdict: Verdict,
+    what: String,
+    text: String,
+    advice: Vec<String>,
+}
+
+impl Report {
+    fn begin(server: &str, is_json: bool) -> Result<Self, Failure> {
+        if !is_json {
+            line(&format!("server   {server}"))?;
+        }
+        Ok(Self { is_json, server: server.to_owned(), findings: Vec::new(), stderr: Vec::new(), is_well: true })
+    }
+
+    fn add(&mut self, verdict: Verdict, what: &str, text: &str) -> Result<(), Failure> {
+        self.is_well &= verdict != Verdict::Fail;
+        if self.is_json {
+            let (what, text) = (what.to_owned(), text.to_owned());
+            self.findings.push(Finding { verdict, what, text, advice: Vec::new() });
+            return Ok(());
+        }
+        let (word, colour) = match verdict {
+            Verdict::Ok => ("ok  ", Colour::Green),
+            Verdict::No => ("no  ", Colour::Bold),
+            Verdict::Fail => ("FAIL", Colour::Red),
+        };
+        Ok(line(&format!("{}  {what:<16} {text}", output::painted(word, colour, &io::stdout())))?)
+    }
+
+    /// Adds what to do about the last finding.
+    fn advise(&mut self, advice: Vec<String>) -> Result<(), Failure> {
+        match self.findings.last_mut() {
+            Some(finding) => finding.advice = advice,
+            None => advice.iter().try_for_each(|advice| line(&format!("         {advice}")))?,
+        }
+        Ok(())
+    }
+
+    fn stderr(&mut self, lines: &[String]) -> Result<(), Failure> {
+        if self.is_json {
+            self.stderr = lines.to_vec();
+        } else if !lines.is_empty() {
+            line("standard error ends with")?;
+            lines.iter().try_for_each(|text| line(&format!("         {text}")))?;
+        }
+        Ok(())
+    }
+
+    fn end(self, code: u8) -> Result<ExitCode, Failure> {
+        if self.is_json {
+            let findings = self.findings.iter().map(|Finding { verdict, what, text, advice }| {
+                let verdict = match verdict {
+                    Verdict::Ok => "ok",
+                    Verdict::No => "no",
+                    Verdict::Fail => "fail",
+                };
+                Object::new()
+                    .with("verdict", verdict)
+                    .with("what", what)
+                    .with("text", text)
+                    .with("advice", advice.clone())
+            });
+            let findings: Vec<Object> = findings.collect();
+            let report = Object::new().with("server", &self.server).with("exitCode", i64::from(code));
+            json(report.with("findings", findings).with("stderr", self.stderr))?;
+        }
+        Ok(ExitCode::from(code))
+    }
 }
 
 fn ms(time: Duration) -> String {

@@ -1,9 +1,15 @@
 //! The exit codes of the command: all of them, and nowhere else.
 
-/// The table in the help and in the man page.
+/// The table in the help and in the man page, with the shape of a failure for programs.
 pub(crate) const HELP: &str = "Exit codes: 0 success, 1 the server or the tool answered with an error, \
                                2 wrong arguments or file, 3 no connection, 4 timeout, 5 declined, \
-                               6 a limit of this command was exceeded, 130 interrupted";
+                               6 a limit of this command was exceeded, 130 interrupted\n\n\
+                               With --json a failure is one line on standard output: {\"error\":{\"kind\":KIND,\"message\":TEXT,\
+                               \"advice\":[TEXT],\"exitCode\":N}}. KIND is usage, connection, timeout, server, limit, declined or \
+                               output. There may be \"request\" (the method and what it names), \"code\" (of JSON-RPC) and \
+                               \"httpStatus\". A list that fails in part has its \"error\" beside the lists. doctor prints \
+                               {\"server\":TEXT,\"exitCode\":N,\"findings\":[{\"verdict\":\"ok\"|\"no\"|\"fail\",\"what\":TEXT,\
+                               \"text\":TEXT,\"advice\":[TEXT]}],\"stderr\":[TEXT]}.";
 
 /// The server or the tool answered with an error, `doctor` found a fault, or the output cannot be
 /// written.

@@ -5,7 +5,7 @@ use crate::exit;
 use crate::output::one_line;
 use crate::wording;
 use mcp_blocking::mcp_proto::error::NegotiationCause;
-use mcp_blocking::{CallError, ConnectError};
+use mcp_blocking::{CallError, ConnectError, Object};
 use std::process::ExitCode;
 use std::{fmt, io};
 
@@ -41,7 +41,43 @@ impl Failure {
     }
 
     pub(crate) fn code(&self) -> ExitCode {
-        ExitCode::from(match self {
+        ExitCode::from(self.exit_code())
+    }
+
+    /// Returns the failure for a program: the shape is part of the help.
+    pub(crate) fn to_json(&self, advice: Vec<String>) -> Object {
+        let kind = match (self, self.exit_code()) {
+            (Self::Output(_), _) => "output",
+            (_, exit::USAGE) => "usage",
+            (_, exit::NO_CONNECTION) => "connection",
+            (_, exit::TIMEOUT) => "timeout",
+            (_, exit::DECLINED) => "declined",
+            (_, exit::LIMIT) => "limit",
+            _ => "server",
+        };
+        let (request, rpc, status) = match self {
+            Self::Call { request, error } => {
+                let (rpc, status) = wording::codes(error);
+                (Some(request), rpc, status)
+            }
+            Self::Connect(error) => {
+                let (rpc, status) = wording::cause(error).map_or((None, None), wording::cause_codes);
+                (None, rpc, status)
+            }
+            _ => (None, None, None),
+        };
+        Object::new()
+            .with("kind", kind)
+            .with("message", self.to_string())
+            .with("advice", advice)
+            .with("exitCode", i64::from(self.exit_code()))
+            .with_opt("request", request)
+            .with_opt("code", rpc)
+            .with_opt("httpStatus", status.map(i64::from))
+    }
+
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
             _ if self.is_broken_pipe() => 0,
             _ if self.is_limit() => exit::LIMIT,
             Self::Call { error, .. } => match &**error {
@@ -56,7 +92,7 @@ impl Failure {
                 _ => exit::NO_CONNECTION,
             },
             Self::Declined => exit::DECLINED,
-        })
+        }
     }
 
     /// Returns whether the server sent more than this command accepts.

@@ -3,7 +3,7 @@
 use crate::arguments::usage;
 use crate::failure::Failure;
 use crate::options::{Kind, List};
-use crate::output::{self, json, line, one_line, summary};
+use crate::output::{self, Colour, json, line, one_line, summary};
 use crate::session;
 use clap::ValueEnum;
 use mcp_blocking::mcp_proto::call::Paged;
@@ -12,29 +12,28 @@ use mcp_blocking::mcp_proto::supervise::{Catalogue, Listing};
 use mcp_blocking::{
     Call, CallError, Client, Denied, Direction, Object, ServerInfo, WireMessage, prompts, resources, tools,
 };
+use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Maximum width of a description.
-const WIDTH: usize = 72;
+/// The indentation of a description, and of the further lines of an element.
+const INDENT: usize = 6;
 
-/// Maximum size of all messages that `mcp list` reads, in bytes: a server can name one page after
-/// the other.
-const MAX: usize = 64 << 20;
-
-/// Returns a hook that refuses the messages of the server beyond this size, all together.
-fn bounded(max: usize) -> impl Fn(&WireMessage<'_>) -> Result<(), Denied> {
+/// Returns a hook that refuses the messages of the server beyond 64 MiB, all together: a server can
+/// name one page of a list after the other.
+pub(crate) fn bounded() -> impl Fn(&WireMessage<'_>) -> Result<(), Denied> {
+    const MAX: usize = 64 << 20;
     let read = AtomicUsize::new(0);
     move |message| {
         if message.direction() == Direction::Out {
             return Ok(());
         }
         let before = read.fetch_add(message.size(), Ordering::Relaxed);
-        if before.saturating_add(message.size()) <= max {
+        if before.saturating_add(message.size()) <= MAX {
             return Ok(());
         }
-        Err(Denied::new(format!("the lists are larger than {} MiB: the rest was not read", max >> 20)))
+        Err(Denied::new(format!("the lists are larger than {} MiB: the rest was not read", MAX >> 20)))
     }
 }
 
@@ -49,15 +48,16 @@ pub(crate) fn run(list: List) -> Result<ExitCode, Failure> {
     if let Some(word) = words.pop_front() {
         return Err(Failure::usage(format!("`{}` is one word too many", output::word(&word))));
     }
-    let options = session::options(&list.reach, &server)?.on_message(bounded(MAX));
+    let options = session::options(&list.reach, &server)?.on_message(bounded());
     let client = session::connect(server, options)?;
     let (info, fetched) = (client.server(), fetch(&client, kind));
     client.close();
     if list.format.json {
-        json(described(info.as_ref()).with_all(&fetched.catalogue.write()))?;
-    } else {
-        show(info.as_ref(), &fetched)?;
+        let error = fetched.failure.as_ref().map(|failure| failure.to_json(failure.advice(&list.reach.hints())));
+        json(described(info.as_ref()).with_all(&fetched.catalogue.write()).with_opt("error", error))?;
+        return Ok(fetched.failure.map_or(ExitCode::SUCCESS, |failure| failure.code()));
     }
+    show(info.as_ref(), &fetched)?;
     fetched.failure.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
@@ -169,7 +169,7 @@ pub(crate) fn headline(info: &ServerInfo) -> String {
 pub(crate) fn show(info: Option<&ServerInfo>, fetched: &Fetched) -> Result<(), Failure> {
     let Fetched { catalogue, missing, .. } = fetched;
     if let Some(info) = info {
-        line(&headline(info))?;
+        line(&output::painted(&headline(info), Colour::Bold, &io::stdout()))?;
     }
     let missing = |method: &'static str| missing.contains(&method).then_some(method);
     if let Some(tools) = &catalogue.tools {
@@ -232,11 +232,12 @@ fn section<'a>(
         return Ok(line(&format!("\n{name}: none (the server has no {method})"))?);
     }
     let items: Vec<_> = items.collect();
-    line(&format!("\n{name}: {}", items.len()))?;
+    let name = output::painted(&format!("{name}:"), Colour::Bold, &io::stdout());
+    line(&format!("\n{name} {}", items.len()))?;
     for (item, description) in items {
-        line(&format!("  {item}"))?;
+        line(&output::wrapped(&format!("  {item}"), INDENT))?;
         if let Some(description) = description.filter(|description| !description.trim().is_empty()) {
-            line(&format!("      {}", summary(description, WIDTH)))?;
+            line(&format!("{:INDENT$}{}", "", summary(description, output::width() - INDENT)))?;
         }
     }
     Ok(())

@@ -18,22 +18,27 @@ mod options;
 mod output;
 mod schema_text;
 mod session;
+mod suggest;
 mod target;
 mod wording;
 
 use clap::{CommandFactory, Parser};
 use failure::Failure;
+use mcp_blocking::Object;
 use options::{Cli, Command};
-use output::{note, one_line};
+use output::{Colour, note, one_line};
 use std::env;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let command = Cli::parse().command;
+    let command = match Cli::try_parse() {
+        Ok(cli) => cli.command,
+        Err(wrong) => return wrong_words(&wrong),
+    };
     session::handle_interrupts();
-    let (hints, is_quiet) = (command.hints(), command.is_quiet());
+    let (hints, is_json, is_quiet) = (command.hints(), command.is_json(), command.is_quiet());
     let ended = run(command);
     let noise = session::finish();
     match ended {
@@ -43,14 +48,47 @@ fn main() -> ExitCode {
             code
         }
         Err(failure) => {
-            if !failure.is_broken_pipe() {
-                note(format_args!("mcp: {failure}"));
-                let advice = failure.advice(&hints).into_iter().chain(noise.explain());
-                advice.for_each(|advice| note(format_args!("     {advice}")));
-            }
+            let advice = failure.advice(&hints).into_iter().chain(noise.explain()).collect();
+            tell(&failure, advice, is_json);
             failure.code()
         }
     }
+}
+
+/// Tells the user of a failure, or the program that reads standard output.
+fn tell(failure: &Failure, advice: Vec<String>, is_json: bool) {
+    if failure.is_broken_pipe() {
+        return;
+    }
+    if is_json && output::json(Object::new().with("error", failure.to_json(advice.clone()))).is_ok() {
+        return;
+    }
+    note(format_args!("{} {failure}", output::painted("mcp:", Colour::Red, &io::stderr())));
+    advice.into_iter().for_each(|advice| note(format_args!("     {advice}")));
+}
+
+/// Tells what is wrong with the words of the command line, and which ones may have been meant. Or
+/// prints the help, which the parser reports in the same way.
+fn wrong_words(wrong: &clap::Error) -> ExitCode {
+    let words: Vec<String> = env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let is_json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
+    if !wrong.use_stderr() {
+        // A reader that has gone needs nothing of it.
+        let _ = wrong.print();
+        return ExitCode::SUCCESS;
+    }
+    let form: Vec<String> = suggest::form(&words).into_iter().collect();
+    // The parser quotes the words, among which may be the password of a URL.
+    let urls = words.iter().filter(|word| word.contains("://"));
+    let text = urls.fold(wrong.to_string(), |text, url| text.replace(url, &output::word(url)));
+    if is_json {
+        let text = text.lines().next().unwrap_or_default();
+        tell(&Failure::usage(text.strip_prefix("error: ").unwrap_or(text)), form, true);
+    } else {
+        note(text.trim_end());
+        form.into_iter().for_each(note);
+    }
+    ExitCode::from(exit::USAGE)
 }
 
 fn run(command: Command) -> Result<ExitCode, Failure> {

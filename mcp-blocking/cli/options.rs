@@ -75,6 +75,19 @@ impl Command {
         self.reach().is_some_and(|reach| reach.quiet)
     }
 
+    /// Returns whether the result, and a failure, are for a program.
+    pub(crate) fn is_json(&self) -> bool {
+        match self {
+            Self::List(List { format, .. })
+            | Self::Call(Call { format, .. })
+            | Self::Read(Read { format, .. })
+            | Self::Prompt(Prompt { format, .. })
+            | Self::Complete(Complete { format, .. })
+            | Self::Doctor(Doctor { format, .. }) => format.json,
+            Self::Inspect(_) | Self::Completions { .. } | Self::Man { .. } => false,
+        }
+    }
+
     fn reach(&self) -> Option<&Reach> {
         match self {
             Self::List(List { reach, .. })
@@ -125,7 +138,7 @@ fn size(text: &str) -> Result<usize, String> {
 /// How to print a result.
 #[derive(Args)]
 pub(crate) struct Format {
-    /// Print JSON
+    /// Print JSON, also of a failure (the help of mcp has its shape)
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -142,7 +155,13 @@ pub(crate) struct Reach {
     /// Start commands of a configuration file without asking
     #[arg(long)]
     pub(crate) yes: bool,
-    /// Send this header field with every HTTP request, as 'Name: value', or as NAME=@VARIABLE with the
+    /// Answer an input of the file (VS Code); without it, a variable such as MCP_INPUT_ID does
+    #[arg(long = "input", value_name = "ID=VALUE", requires = "config")]
+    pub(crate) inputs: Vec<String>,
+    /// Name every variable that a command of a file inherits
+    #[arg(long)]
+    pub(crate) verbose: bool,
+    /// Send this header field with every HTTP request: 'Name: value', or NAME=@VARIABLE with the
     /// value of an environment variable, which the list of processes does not show
     #[arg(long = "header", value_name = "FIELD")]
     pub(crate) headers: Vec<String>,
@@ -155,7 +174,7 @@ pub(crate) struct Reach {
     /// Maximum time for connecting, in seconds [default: 60]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) connect_timeout: Option<f64>,
-    /// Maximum size of a message of the server, such as 64M; K, M and G are powers of 1024 [default: 16M]
+    /// Maximum size of a message of the server, such as 64M (powers of 1024) [default: 16M]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) max_message: Option<usize>,
     /// Speak only this revision, such as 2025-06-18
@@ -185,7 +204,8 @@ pub(crate) struct List {
 
 #[derive(Args)]
 pub(crate) struct Call {
-    /// TARGET, the tool, and its arguments: key=value, a JSON object, @FILE, or - (standard input)
+    /// TARGET, the tool, and its arguments: key=value, key:=JSON, key=@FILE, a JSON object, @FILE,
+    /// or - (standard input)
     #[arg(value_name = "WORDS", num_args = 0..)]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
@@ -247,6 +267,8 @@ pub(crate) struct Doctor {
     /// TARGET
     #[arg(value_name = "WORDS", num_args = 0..=1)]
     pub(crate) words: Vec<String>,
+    #[command(flatten)]
+    pub(crate) format: Format,
     #[command(flatten)]
     pub(crate) reach: Reach,
 }

@@ -3,6 +3,7 @@
 use mcp_blocking::mcp_proto::error::escaped;
 use mcp_blocking::mcp_proto::redact::Url;
 use mcp_blocking::mcp_proto::rpc::RawJson;
+use std::env;
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
@@ -16,6 +17,72 @@ pub(crate) fn line(text: &str) -> io::Result<()> {
 /// Writes a line to standard error, which may be closed: `eprintln!` would panic then.
 pub(crate) fn note(text: impl fmt::Display) {
     let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// What a text on a terminal looks like.
+#[derive(Clone, Copy)]
+pub(crate) enum Colour {
+    Bold,
+    Green,
+    Red,
+}
+
+/// Returns a text with a colour, if this stream is a terminal that shows colours and the user wants
+/// them (`NO_COLOR`, no-color.org).
+pub(crate) fn painted(text: &str, colour: Colour, stream: &impl IsTerminal) -> String {
+    let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_dumb = env::var_os("TERM").is_some_and(|term| term == "dumb");
+    if !stream.is_terminal() || is_dumb || is_set("NO_COLOR") {
+        return text.to_owned();
+    }
+    let code = match colour {
+        Colour::Bold => 1,
+        Colour::Green => 32,
+        Colour::Red => 31,
+    };
+    format!("\u{1b}[{code}m{text}\u{1b}[0m")
+}
+
+/// Characters of a line where standard output is no terminal.
+const WIDTH: usize = 78;
+
+/// The least of a line that is shown on a narrow terminal.
+const NARROW: usize = 20;
+
+/// Returns the characters of a line of standard output.
+pub(crate) fn width() -> usize {
+    if io::stdout().is_terminal() { columns().unwrap_or(WIDTH).max(NARROW) } else { WIDTH }
+}
+
+#[cfg(unix)]
+fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_col > 0).then_some(size.ws_col.into())
+}
+
+#[cfg(not(unix))]
+fn columns() -> Option<usize> {
+    env::var("COLUMNS").ok()?.parse().ok()
+}
+
+/// Returns a list with commas in lines that fit a terminal, with this indentation after the first.
+/// Where standard output is no terminal, it stays one line.
+pub(crate) fn wrapped(text: &str, indent: usize) -> String {
+    if io::stdout().is_terminal() { wrap(text, indent, width()) } else { text.to_owned() }
+}
+
+fn wrap(text: &str, indent: usize, width: usize) -> String {
+    let (mut lines, mut used) = (String::new(), 0);
+    for piece in text.split_inclusive(", ") {
+        if used > indent && used + piece.trim_end().chars().count() > width {
+            lines.truncate(lines.trim_end().len());
+            lines.push_str(&format!("\n{:indent$}", ""));
+            used = indent;
+        }
+        lines.push_str(piece);
+        used += piece.chars().count();
+    }
+    lines
 }
 
 /// Writes JSON as a line. A terminal gets no control characters.
@@ -71,8 +138,8 @@ pub(crate) fn one_line(text: &str) -> String {
     escaped(text).to_string()
 }
 
-/// Returns a word of the command line as one line. Where it may be a URL, its password is hidden, and
-/// the secrets of its query.
+/// Returns a word of the command line as one line. Where it may be a URL, its password is hidden,
+/// and the secrets of its query.
 pub(crate) fn word(text: &str) -> String {
     match text.split_once('@') {
         // A URL without its scheme: the user forgot it.
@@ -84,6 +151,14 @@ pub(crate) fn word(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn line_breaks_after_a_comma_where_a_terminal_ends() {
+        assert_eq!(wrap("  t(a: integer, b: string)", 8, 20), "  t(a: integer,\n        b: string)");
+        assert_eq!(wrap("  t(a: integer, b: string)", 8, 80), "  t(a: integer, b: string)");
+        assert_eq!(wrap("abcdefghij, k", 2, 4), "abcdefghij,\n  k");
+        assert_eq!(wrap("", 2, 4), "");
+    }
 
     #[test]
     fn word_hides_the_password_of_a_url() {

@@ -80,3 +80,39 @@ fn collect<'a>(root: &'a Value, schema: &'a Value, depth: usize, all: &mut Vec<&
 fn word(value: &Value) -> String {
     one_line(&value.as_str().map_or_else(|| value.to_string(), str::to_owned))
 }
+
+/// Maximum number of kinds that are shown of a schema.
+const SHOWN: usize = 8;
+
+/// Returns the types of a schema, or the words of an enum, in short: `integer`, `fast|slow|null`,
+/// `any`.
+pub(crate) fn kinds(root: &Value, schema: &Value) -> String {
+    let mut all = Vec::new();
+    add_kinds(root, schema, DEPTH, &mut all);
+    if all.len() > SHOWN {
+        all.truncate(SHOWN);
+        all.push("…".to_owned());
+    }
+    all.join("|")
+}
+
+/// Adds the kinds of a schema that are not there yet. One more than are shown is enough.
+fn add_kinds(root: &Value, schema: &Value, depth: usize, all: &mut Vec<String>) {
+    let schema = resolved(root, schema);
+    let mut add = |kind: String| {
+        if all.len() <= SHOWN && !all.contains(&kind) {
+            all.push(kind);
+        }
+    };
+    if let Some(values) = schema["enum"].as_array() {
+        values.iter().take(SHOWN + 1).for_each(|value| add(word(value)));
+    } else if let Some(value) = schema.get("const") {
+        add(word(value));
+    } else if let Some(types) = types(schema) {
+        types.into_iter().for_each(|kind| add(one_line(kind)));
+    } else if let Some(some) = alternatives(schema).filter(|some| depth > 0 && !some.is_empty()) {
+        some.iter().take(SHOWN + 1).for_each(|one| add_kinds(root, one, depth - 1, all));
+    } else {
+        add("any".to_owned());
+    }
+}

@@ -2,17 +2,19 @@
 
 use crate::ask;
 use crate::failure::Failure;
+use crate::files;
 use crate::headers;
 use crate::lookup::Lookup;
 use crate::options::Reach;
 use crate::output::{note, one_line, printable, word};
+use crate::suggest;
 use mcp_blocking::mcp_proto::ClientConfig;
 use mcp_blocking::mcp_proto::client::Target;
 use mcp_blocking::mcp_proto::config_file::{ConfigFile, Dialect, Trust, Variable};
 use mcp_blocking::mcp_proto::exchange::Headers;
 use mcp_blocking::{Program, ProtocolVersion, Versions};
 use std::collections::VecDeque;
-use std::fs;
+use std::env;
 use std::path::Path;
 use std::time::Duration;
 
@@ -58,7 +60,7 @@ impl Reach {
 
     fn of_file(&self, path: &Path, name: Option<&str>) -> Result<Server, Failure> {
         let shown = path.display();
-        let text = fs::read_to_string(path).map_err(|e| Failure::usage(format!("{shown}: {e}")))?;
+        let text = files::text(path).map_err(|e| Failure::usage(format!("{shown}: {e}")))?;
         let file = if self.gemini { ConfigFile::parse_as(Dialect::GeminiCli, &text) } else { ConfigFile::parse(&text) };
         let file = file.map_err(|e| Failure::usage(format!("{shown}: {e}")))?;
         let Some((name, entry)) = name.and_then(|name| Some((name, file.server(name)?))) else {
@@ -75,12 +77,12 @@ impl Reach {
             note(format_args!("[mcp] {shown} turns the server {} off: it is used since it was named", one_line(name)));
         }
         without_effect(&file, name).iter().for_each(|text| note(format_args!("[mcp] {shown}: {text}")));
-        let values = Lookup::new(&file, path);
+        let values = Lookup::new(&file, path, &self.inputs)?;
         let lookup = |variable: Variable<'_>| values.value(variable);
         let trust = if self.yes { Trust::Trusted } else { Trust::Project };
         let config = if entry.needs_confirmation() && !self.yes {
             let preview = entry.preview();
-            note(preview);
+            note(shown_preview(&preview.to_string(), self.verbose));
             if !ask::can_ask() {
                 return Err(Failure::usage("this needs a confirmation: --yes, or a terminal to ask on"));
             }
@@ -128,11 +130,23 @@ impl Reach {
     }
 }
 
+/// Returns a preview with the names of the inherited variables, which are always the same, only if
+/// they are wanted. Each of its lines begins with a word of the library.
+fn shown_preview(preview: &str, verbose: bool) -> String {
+    let lines = preview.lines().map(|text| match text.strip_prefix("inherits ") {
+        Some(names) if !verbose => {
+            format!("inherits {} usual variables of this environment (--verbose names them)", names.split(", ").count())
+        }
+        _ => text.to_owned(),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// Maximum number of members without effect that are named.
 const NAMED: usize = 5;
 
-/// Returns a line for each member of a file that has no effect on this server. Values are not shown:
-/// they may be secrets.
+/// Returns a line for each member of a file that has no effect on this server. Values are not
+/// shown: they may be secrets.
 fn without_effect(file: &ConfigFile, name: &str) -> Vec<String> {
     let is_of = |path: &str, server: &str| {
         let quoted = format!("[\"{server}\"]");
@@ -162,10 +176,9 @@ fn seconds(number: f64, option: &str) -> Result<Duration, Failure> {
 
 fn of_url(url: String) -> Result<Server, Failure> {
     let config = ClientConfig::url(&url).map_err(|e| {
-        let shown = word(&url);
-        let hint =
-            if url.contains("://") { "" } else { "; a command stands after --, a server of a file needs --config" };
-        Failure::usage(format!("{shown} is no URL of a server: {e}{hint}"))
+        let words: Vec<String> = env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+        let form = suggest::form(&words).map(|form| format!("; {form}"));
+        Failure::usage(format!("{} is no URL of a server: {e}{}", word(&url), form.unwrap_or_default()))
     })?;
     Ok(Server { name: word(&url), config })
 }

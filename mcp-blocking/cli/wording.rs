@@ -58,7 +58,7 @@ pub(crate) fn is_connect_limit(error: &ConnectError) -> bool {
 /// Returns whether a call failed since the server sent more than this side accepts: in one message,
 /// or altogether.
 pub(crate) fn is_call_limit(error: &CallError) -> bool {
-    // The only hook that denies is that of `list`.
+    // The only hook that denies is `list::bounded`.
     is_call_too_large(error) || matches!(error, CallError::TooManyPages(_) | CallError::Denied { .. })
 }
 
@@ -71,6 +71,26 @@ pub(crate) fn is_call_too_large(error: &CallError) -> bool {
         CallError::Decode(e) => says_too_large(&e.to_string()),
         CallError::Negotiation(e) => is_cause_limit(&e.cause),
         _ => false,
+    }
+}
+
+/// Returns the code of JSON-RPC and the status of HTTP of an error, as far as it has them.
+pub(crate) fn codes(error: &CallError) -> (Option<i64>, Option<u16>) {
+    match error {
+        CallError::Rpc(e) | CallError::Input(e) => (Some(e.code), None),
+        CallError::Http(http) => (http.error.as_ref().map(|e| e.code), Some(http.status)),
+        CallError::ContentType { status, .. } => (None, Some(*status)),
+        CallError::Negotiation(e) => cause_codes(&e.cause),
+        _ => (None, None),
+    }
+}
+
+/// Returns the same of the cause of a failed negotiation.
+pub(crate) fn cause_codes(cause: &NegotiationCause) -> (Option<i64>, Option<u16>) {
+    match cause {
+        NegotiationCause::Rpc(e) => (Some(e.code), None),
+        NegotiationCause::Http(http) => (http.error.as_ref().map(|e| e.code), Some(http.status)),
+        _ => (None, None),
     }
 }
 
@@ -161,6 +181,7 @@ fn title(body: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mcp_blocking::mcp_proto::exchange::Sent;
 
     #[test]
     fn web_page_is_one_line_with_its_title() {
@@ -181,10 +202,7 @@ mod tests {
 
     #[test]
     fn every_form_of_a_message_over_the_limit_is_one() {
-        let broken = |how: &str| CallError::Closed {
-            sent: mcp_blocking::mcp_proto::exchange::Sent::Maybe,
-            why: Closed::Broken(how.to_owned()),
-        };
+        let broken = |how: &str| CallError::Closed { sent: Sent::Maybe, why: Closed::Broken(how.to_owned()) };
         assert!(is_call_limit(&broken("an event is larger than 16 bytes")));
         assert!(is_call_limit(&CallError::TooManyPages(1000)));
         assert!(!is_call_limit(&broken("a bad chunk")));

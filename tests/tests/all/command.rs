@@ -3,6 +3,7 @@
 
 mod doctors;
 mod faults;
+mod forms;
 mod lists;
 mod noises;
 mod peers;
@@ -167,7 +168,7 @@ fn wrong_argument_is_named_before_anything_is_called() {
     );
     run("call STDIO").is(2, &[], &["TOOL is missing"]);
     run("list").is(2, &[], &["TARGET is missing"]);
-    run("list files").is(2, &[], &["files is no URL of a server", "a command stands after --"]);
+    run("list files").is(2, &[], &["files is no URL of a server", "a program goes after --: mcp list -- files"]);
     run("list --revision 1999-01-01 STDIO").is(2, &[], &["--revision 1999-01-01 is unknown", "2026-07-28"]);
     run("list --header Name STDIO").is(2, &[], &["--header is written as 'Name: value'"]);
     run("frobnicate").is(2, &[], &["unrecognized subcommand"]);
@@ -212,6 +213,9 @@ fn command_of_a_file_needs_a_confirmation() {
     let file = Temp::new("file", &text);
     let shown = [r#"server "everything""#, &format!("program {TESTS:?}"), r#"argument "--stdio""#, "SECRET", "--yes"];
     run_with(&["list", "--config", file.path(), "everything"], "").is(2, &[], &shown);
+    let usual = " usual variables of this environment (--verbose names them)";
+    run_with(&["list", "--config", file.path(), "everything"], "").is(2, &[], &[usual]);
+    run_with(&["list", "--verbose", "--config", file.path(), "everything"], "").is(2, &[], &["inherits ", "HOME, "]);
     // Texts are shown as written: no value of a variable reaches a log.
     let evil = ["argument \"${HOME}\"", "sets \"LD_PRELOAD\" to \"./x.so\"", "this needs a confirmation"];
     run_with(&["list", "--config", file.path(), "evil"], "y\n").is(2, &[], &evil);
@@ -254,7 +258,7 @@ fn doctor_tries_each_revision_and_transport() {
     let lines =
         ["ok    connect", "tools: 28, resources: 3", "ok    Streamable HTTP", "no    HTTP+SSE", "ok    2024-11-05"];
     found.is(0, &lines, &[]);
-    run("doctor --json STDIO").is(2, &[], &["unexpected argument '--json'"]);
+    run("doctor --jsno STDIO").is(2, &[], &["unexpected argument '--jsno'"]);
     // A server that answers, and writes what is no message.
     let script = format!("echo junk; exec {TESTS} everything-server blocking --stdio");
     run_with(&["doctor", "--", "/bin/sh", "-c", &script], "").is(1, &["ok    connect", "FAIL  protocol"], &[]);

@@ -50,6 +50,7 @@ fn password_of_a_url_is_never_shown() {
         &["list", "tools", "https://ann:hunter2@h/"],
         &["read", "http://127.0.0.1:1/", "x:y", "https://ann:hunter2@h/"],
         &["list", "https://ann:hunter2@h/", "--", "true"],
+        &["list", "tools", "x", "https://ann:hunter2@h/"],
         &["doctor", "http://127.0.0.1:1/?api_key=hunter2"],
     ] {
         let Printed { out, err, .. } = run_with(words, "");
