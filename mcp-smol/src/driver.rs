@@ -4,7 +4,7 @@
 
 use crate::clock::Alarm;
 use crate::stream::Stream;
-use crate::transport::Transport;
+use crate::transport::{Moved, Transport};
 use mcp_proto::adapter::{AsyncJob, Driving, Job, Task};
 use smol::future::{Boxed, Future};
 use std::fmt;
@@ -17,6 +17,8 @@ use std::time::Duration;
 const TURN: usize = 2;
 /// Maximum number of turns per poll, so that other tasks of the executor can run.
 const TURNS: usize = 32;
+/// Number of read bytes after which a poll ends, for the same reason.
+const ENOUGH: usize = 256 << 10;
 
 /// Drives a [`Client`](crate::Client): a future for any executor. It completes when the client has
 /// ended.
@@ -70,12 +72,15 @@ impl Driver {
         Some(moved)
     }
 
-    fn poll_connections(&mut self, cx: &mut Context<'_>) -> bool {
+    /// Returns whether anything happened. Adds the bytes that were read to `read`.
+    fn poll_connections(&mut self, cx: &mut Context<'_>, read: &mut usize) -> bool {
         let mut moved = false;
         self.connections.retain_mut(|connection| {
             for _ in 0..TURN {
-                if connection.poll(cx, true).is_pending() {
-                    break;
+                match connection.poll(cx, true) {
+                    Poll::Ready(Moved::Read(count)) => *read += count,
+                    Poll::Ready(Moved::Wrote | Moved::Other | Moved::Long) => {}
+                    Poll::Pending => break,
                 }
                 moved = true;
             }
@@ -105,9 +110,10 @@ impl Future for Driver {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
+        let mut read = 0;
         for _ in 0..TURNS {
             let Some(mut moved) = this.take_tasks() else { return Poll::Ready(()) };
-            moved |= this.poll_connections(cx);
+            moved |= this.poll_connections(cx, &mut read);
             moved |= this.poll_jobs(cx);
             moved |= this.poll_alarm(cx);
             if this.guest.as_mut().is_some_and(|guest| guest.as_mut().poll(cx).is_ready()) {
@@ -115,6 +121,9 @@ impl Future for Driver {
             }
             if !moved && this.driving.poll_woken(cx).is_pending() {
                 return Poll::Pending;
+            }
+            if read >= ENOUGH {
+                break;
             }
         }
         cx.waker().wake_by_ref();

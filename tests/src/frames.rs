@@ -15,6 +15,7 @@ pub(crate) const PONG: u8 = 0x8a;
 /// The codes of a `Close`.
 pub(crate) const NORMAL: u16 = 1000;
 pub(crate) const PROTOCOL: u16 = 1002;
+pub(crate) const POLICY: u16 = 1008;
 pub(crate) const TOO_BIG: u16 = 1009;
 
 /// The largest payload of a ping.

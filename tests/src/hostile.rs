@@ -3,6 +3,7 @@
 //!
 //! Each row runs in its own process, so that the peak of the memory belongs to it.
 
+mod beside;
 mod client;
 mod coding;
 mod engine;
@@ -18,6 +19,9 @@ pub use web::WEB;
 
 /// The tables of rows with programs and with engines, in their order.
 pub const PROGRAMS: &[&[Row]] = &[rows::ROWS, flow::ROWS];
+
+/// The table of rows with two clients. The calls of one are measured.
+pub const BESIDE: &[&[Row]] = &[beside::ROWS];
 
 use crate::orphans::Adapter;
 use shim::{Shim, Verdict};

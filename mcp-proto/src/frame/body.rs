@@ -1,7 +1,8 @@
 //! Decodes the body of an HTTP request or response, without its transfer and content codings.
 
 use super::input::{BOM, ByteQueue, LARGE};
-use super::sse::EventDecoder;
+use super::sse::{EventDecoder, EventFault};
+use super::work::{MAX_IDLE, Work};
 use crate::exchange::{Headers, Inbound, RequestHead, ResponseHead};
 use crate::limits::FrameLimits;
 use crate::rpc;
@@ -96,7 +97,8 @@ impl BodyDecoder {
 
     /// Creates a decoder for the body of this response, which may have at most
     /// [`FrameLimits::max_response_body`] bytes. An event stream has no maximum, but each event has
-    /// at most [`FrameLimits::max_event`] bytes.
+    /// at most [`FrameLimits::max_event`] bytes, and at most 16 MiB that belong to no event come
+    /// between two of them: blank lines, comments, unknown fields.
     pub fn of_response(head: &ResponseHead, limits: &FrameLimits) -> Self {
         Self::response(head, &Arc::new(limits.clone()))
     }
@@ -160,7 +162,7 @@ impl BodyDecoder {
             match events.take_few(&bytes) {
                 Ok(true) => return,
                 Ok(false) => {}
-                Err(_) => return drop(self.large_event()),
+                Err(fault) => return drop(self.event_fault(fault)),
             }
         }
         self.input.push(bytes);
@@ -182,13 +184,19 @@ impl BodyDecoder {
 
     /// Returns the next part.
     pub fn poll_item(&mut self) -> Option<Inbound> {
+        self.poll_within(&mut Work::unlimited())
+    }
+
+    /// Returns the next part. `None` also if the work is done before it. Only the lines of an event
+    /// stream count as work.
+    pub(super) fn poll_within(&mut self, work: &mut Work) -> Option<Inbound> {
         if self.broken.is_some() || self.input.is_empty() && !self.ended {
             return None;
         }
         let item = match &mut self.content {
-            BodyContent::Events(events) => match events.poll(&mut self.input) {
+            BodyContent::Events(events) => match events.poll(&mut self.input, work) {
                 Ok(item) => item,
-                Err(_) => return self.large_event(),
+                Err(fault) => return self.event_fault(fault),
             },
             BodyContent::Json(text, _) => {
                 while let Some(front) = self.input.front() {
@@ -213,7 +221,7 @@ impl BodyDecoder {
                 None => None,
             },
         };
-        if item.is_some() || !self.ended || self.done {
+        if item.is_some() || !self.ended || self.done || !self.input.is_empty() {
             return item;
         }
         if let Some(item) = self.last_item() {
@@ -275,8 +283,11 @@ impl BodyDecoder {
         self.fail("the body is larger than the limit".into())
     }
 
-    fn large_event(&mut self) -> Option<Inbound> {
-        self.fail(format!("an event is larger than {} bytes", self.limits.max_event))
+    fn event_fault(&mut self, fault: EventFault) -> Option<Inbound> {
+        self.fail(match fault {
+            EventFault::TooLong => format!("an event is larger than {} bytes", self.limits.max_event),
+            EventFault::None => format!("the event stream has no event in {MAX_IDLE} bytes"),
+        })
     }
 
     fn fail(&mut self, why: String) -> Option<Inbound> {

@@ -3,6 +3,7 @@
 use super::http1;
 use super::input::LARGE;
 use super::line::Lines;
+use super::work::Work;
 use super::ws::{CloseCode, Role, WsChannel, WsOpening, WsSupport};
 use crate::exchange::{BadRequest, Body, Closed, Inbound, Outbound, ResponseHead, WsDialect};
 use crate::http_support::HttpSupport;
@@ -193,21 +194,27 @@ impl Conn {
 
     /// Returns the next part. Parses only as far as it needs to.
     pub fn poll_item(&mut self) -> Option<Inbound> {
+        self.poll_within(&mut Work::unlimited())
+    }
+
+    /// Returns the next part. `None` also if the work is done before it:
+    /// [`Work::is_stopped`] tells.
+    pub(crate) fn poll_within(&mut self, work: &mut Work) -> Option<Inbound> {
         match &mut self.codec {
-            Codec::Lines(lines) => lines.poll_item(),
-            Codec::Client(client) => client.poll_item(),
-            Codec::Server(server) => server.poll_item(&mut self.written),
-            Codec::Opening(_) | Codec::Ws(_) => self.poll_web_socket(),
+            Codec::Lines(lines) => lines.poll_item(work),
+            Codec::Client(client) => client.poll_item(work),
+            Codec::Server(server) => server.poll_item(&mut self.written, work),
+            Codec::Opening(_) | Codec::Ws(_) => self.poll_web_socket(work),
             Codec::Unsupported(_) => None,
         }
     }
 
-    /// [`poll_item`](Self::poll_item) of a WebSocket, out of the way of the other protocols.
+    /// [`poll_within`](Self::poll_within) of a WebSocket, out of the way of the other protocols.
     #[inline(never)]
-    fn poll_web_socket(&mut self) -> Option<Inbound> {
+    fn poll_web_socket(&mut self, work: &mut Work) -> Option<Inbound> {
         match &mut self.codec {
             Codec::Opening(opening) => {
-                let item = opening.http.poll_item()?;
+                let item = opening.http.poll_item(work)?;
                 match opening.open(&item, &mut self.written) {
                     None => {}
                     Some(Ok(channel)) => self.codec = Codec::Ws(Box::new(channel)),
@@ -218,7 +225,7 @@ impl Conn {
                 }
                 Some(item)
             }
-            Codec::Ws(channel) => channel.poll_item(&mut self.written),
+            Codec::Ws(channel) => channel.poll_item(&mut self.written, work),
             _ => None,
         }
     }
@@ -236,7 +243,7 @@ impl Conn {
     #[cfg(all(feature = "testing", feature = "ws"))]
     pub(crate) fn poll_text(&mut self) -> Option<Bytes> {
         match &mut self.codec {
-            Codec::Ws(channel) => channel.poll_text(&mut self.written),
+            Codec::Ws(channel) => channel.poll_text(&mut self.written, &mut Work::unlimited()),
             _ => None,
         }
     }
@@ -292,10 +299,11 @@ impl Conn {
     }
 
     /// Returns the reason, once the framing is broken, so that nothing more can be parsed. No part
-    /// follows then. Always `None` for lines.
+    /// follows then, except for the end of a connection by lines. Only 16 MiB of blank lines break
+    /// its framing.
     pub fn broken(&self) -> Option<&String> {
         match &self.codec {
-            Codec::Lines(_) => None,
+            Codec::Lines(lines) => lines.broken(),
             Codec::Client(client) => client.broken(),
             Codec::Server(server) => server.broken(),
             Codec::Opening(opening) => opening.http.broken(),
@@ -414,15 +422,6 @@ impl Conn {
         match &mut self.codec {
             Codec::Client(client) => client.take_content(),
             Codec::Server(server) => server.take_content(),
-            _ => 0,
-        }
-    }
-
-    /// HTTP client: returns the number of bytes that a content coding gave since the last call, and
-    /// that were polled or are held. 0 once the body has ended.
-    pub(crate) fn take_decoded(&mut self) -> usize {
-        match &mut self.codec {
-            Codec::Client(client) => client.take_decoded(),
             _ => 0,
         }
     }

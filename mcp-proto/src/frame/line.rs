@@ -11,9 +11,12 @@ mod skipped;
 
 use self::skipped::Skipped;
 use super::input::{BOM, ByteQueue, LARGE};
+use super::work::{MAX_IDLE, Work};
 use crate::exchange::Inbound;
 use crate::limits::FrameLimits;
 use crate::rpc::{self, InvalidKind, InvalidMessage};
+use alloc::format;
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -32,6 +35,9 @@ pub(super) struct Lines {
     skipped: Option<Skipped>,
     /// No line has ended yet.
     first: bool,
+    /// Bytes of blank lines since the last other one.
+    idle: usize,
+    broken: Option<String>,
     eof: bool,
     ended: bool,
     /// Reading is paused.
@@ -50,6 +56,8 @@ impl Lines {
             skipping: false,
             skipped: None,
             first: true,
+            idle: 0,
+            broken: None,
             eof: false,
             ended: false,
             held: false,
@@ -59,7 +67,7 @@ impl Lines {
     }
 
     pub(super) fn bytes(&mut self, bytes: Bytes) {
-        if !self.eof {
+        if !self.eof && self.broken.is_none() {
             self.input.push(bytes);
         }
     }
@@ -76,7 +84,11 @@ impl Lines {
         self.input.is_empty() && self.partial.is_empty() && !self.skipping && self.skipped.is_none()
     }
 
-    pub(super) fn poll_item(&mut self) -> Option<Inbound> {
+    pub(super) fn broken(&self) -> Option<&String> {
+        self.broken.as_ref()
+    }
+
+    pub(super) fn poll_item(&mut self, work: &mut Work) -> Option<Inbound> {
         if self.held {
             return None;
         }
@@ -86,15 +98,26 @@ impl Lines {
             return Some(item);
         }
         while let Some(front) = self.input.front() {
+            if work.stops() {
+                return None;
+            }
             let blank = if self.partial.is_empty() && !self.skipping { space(front) } else { 0 };
             if blank > 0 {
                 self.look(blank);
                 self.input.skip(blank);
                 self.first = false;
+                work.spend(blank);
+                self.idle += blank;
+                if self.idle > MAX_IDLE {
+                    self.input.clear();
+                    self.broken = Some(format!("{MAX_IDLE} bytes of blank lines without a message"));
+                }
                 continue;
             }
+            self.idle = 0;
             let end = memchr::memchr(b'\n', front);
             let count = end.unwrap_or(front.len());
+            work.spend(count + 1);
             let mut item = None;
             self.look(count + usize::from(end.is_some()));
             if self.skipping {

@@ -12,6 +12,7 @@ mod input;
 mod line;
 mod one_shot;
 mod sse;
+mod work;
 mod ws;
 
 #[cfg(test)]
@@ -23,6 +24,7 @@ pub use conn::{Conn, Kind};
 pub(crate) use http1::ConnectCodec;
 pub use one_shot::one_shot;
 pub use sse::{encode_comment, encode_event};
+pub(crate) use work::Work;
 pub(crate) use ws::handshake::{Accepted, Upgrade, check_request, refusal_fields};
 pub(crate) use ws::{CloseCode, WsSupport};
 #[cfg(feature = "testing")]

@@ -3,6 +3,7 @@
 //! is discarded. [`EventDecoder::poll`] documents the differences.
 
 use super::input::{ByteQueue, LARGE};
+use super::work::{MAX_IDLE, Work};
 use crate::exchange::{Data, Inbound, SseEvent};
 use crate::limits::FrameLimits;
 use crate::rpc;
@@ -105,6 +106,8 @@ pub(super) struct EventDecoder {
     has_data: bool,
     /// A known field has occurred since the last event.
     any: bool,
+    /// Bytes since the last event, except those of data lines.
+    idle: usize,
 }
 
 /// The position of the next byte in its line.
@@ -153,9 +156,14 @@ const SMALLEST: usize = 64;
 /// Maximum size of a buffer that an idle stream keeps, in bytes.
 const KEPT: usize = 512;
 
-/// The event exceeds the limit.
+/// Why the rest of a stream cannot be read.
 #[derive(Debug)]
-pub(super) struct TooLong;
+pub(super) enum EventFault {
+    /// The event exceeds the limit.
+    TooLong,
+    /// More than [`MAX_IDLE`] bytes belong to no event.
+    None,
+}
 
 impl EventDecoder {
     pub(super) fn new(limits: Arc<FrameLimits>) -> Self {
@@ -171,6 +179,7 @@ impl EventDecoder {
             data: Vec::new(),
             has_data: false,
             any: false,
+            idle: 0,
         }
     }
 
@@ -183,10 +192,21 @@ impl EventDecoder {
     /// data is returned too if it has a known field, since its `id` and `retry` count. `id` is that
     /// of the event itself; the caller keeps track of the last event id of the stream. Data that is
     /// not UTF-8 is kept unchanged, so that it is an invalid message and not a different one.
-    pub(super) fn poll(&mut self, input: &mut ByteQueue) -> Result<Option<Inbound>, TooLong> {
+    /// `None` also if the work is done before the next event.
+    pub(super) fn poll(&mut self, input: &mut ByteQueue, work: &mut Work) -> Result<Option<Inbound>, EventFault> {
         while let Some(front) = input.front() {
+            if work.stops() {
+                return Ok(None);
+            }
             if mem::take(&mut self.cr) && front[0] == b'\n' {
                 input.skip(1);
+                self.idle(1)?;
+                continue;
+            }
+            if let Some(blank) = self.blank_lines(front) {
+                work.spend(blank);
+                input.skip(blank);
+                self.idle(blank)?;
                 continue;
             }
             let end = memchr::memchr2(b'\r', b'\n', front);
@@ -196,7 +216,12 @@ impl EventDecoder {
                 _ => self.part(&front[..count])?,
             }
             self.cr = end.is_some_and(|at| front[at] == b'\r');
-            input.skip(count + usize::from(end.is_some()));
+            let count = count + usize::from(end.is_some());
+            work.spend(count + Work::UNIT);
+            input.skip(count);
+            if !self.is_in_data() && !self.ends_event() {
+                self.idle(count)?;
+            }
             if end.is_some()
                 && let Some(item) = self.end_line()?
             {
@@ -206,13 +231,44 @@ impl EventDecoder {
         Ok(None)
     }
 
+    /// Returns the number of bytes of the blank lines at the front, if there are any and they end
+    /// no event.
+    fn blank_lines(&mut self, front: &[u8]) -> Option<usize> {
+        let ends_nothing = matches!(self.at, At::Name(_, 0)) && !self.any && !self.has_data;
+        let is_end = |byte: &&u8| matches!(byte, b'\r' | b'\n');
+        let count = front.iter().take_while(is_end).count();
+        let last = front[..count].last().filter(|_| ends_nothing)?;
+        self.cr = *last == b'\r';
+        Some(count)
+    }
+
+    /// Returns whether the line that ends now is blank and ends an event: the others are
+    /// [`blank_lines`](Self::blank_lines).
+    fn ends_event(&self) -> bool {
+        matches!(self.at, At::Name(_, 0))
+    }
+
+    /// Counts bytes that belong to no event.
+    fn idle(&mut self, count: usize) -> Result<(), EventFault> {
+        self.idle += count;
+        if self.idle > MAX_IDLE { Err(EventFault::None) } else { Ok(()) }
+    }
+
+    /// Returns whether the line so far is one of data, whose size has a limit of its own.
+    fn is_in_data(&self) -> bool {
+        matches!(self.at, At::Colon(FieldName::Data) | At::Value(FieldName::Data))
+    }
+
     /// Handles a few bytes that end no line, so that no event is complete. Returns false for any
     /// others: then nothing has happened.
-    pub(super) fn take_few(&mut self, bytes: &[u8]) -> Result<bool, TooLong> {
+    pub(super) fn take_few(&mut self, bytes: &[u8]) -> Result<bool, EventFault> {
         let is_few = !bytes.is_empty() && bytes.len() <= FEW && !bytes.iter().any(|byte| matches!(byte, b'\r' | b'\n'));
         if is_few {
             self.cr = false;
             self.part(bytes)?;
+            if !self.is_in_data() {
+                self.idle(bytes.len())?;
+            }
         }
         Ok(is_few)
     }
@@ -225,7 +281,7 @@ impl EventDecoder {
     }
 
     /// Handles a whole line without its end: the common case.
-    fn whole(&mut self, line: &[u8]) -> Result<(), TooLong> {
+    fn whole(&mut self, line: &[u8]) -> Result<(), EventFault> {
         let colon = line.iter().take(LONGEST + 1).position(|byte| *byte == b':');
         self.at = match colon.map(|at| (at, FieldName::parse(&line[..at]))) {
             Some((0, _)) => At::Comment,
@@ -243,7 +299,7 @@ impl EventDecoder {
     }
 
     /// Handles a part of a line without its end.
-    fn part(&mut self, mut part: &[u8]) -> Result<(), TooLong> {
+    fn part(&mut self, mut part: &[u8]) -> Result<(), EventFault> {
         while let Some((&first, rest)) = part.split_first() {
             self.at = match self.at {
                 At::Mark(seen) if first == MARK[seen] && seen + 1 == MARK.len() => At::BEGIN,
@@ -279,7 +335,7 @@ impl EventDecoder {
     }
 
     /// The name of a field is complete.
-    fn begin(&mut self, field: FieldName) -> Result<(), TooLong> {
+    fn begin(&mut self, field: FieldName) -> Result<(), EventFault> {
         match field {
             FieldName::Data if mem::replace(&mut self.has_data, true) => self.hold(field, b"\n"),
             FieldName::Data => Ok(()),
@@ -292,7 +348,7 @@ impl EventDecoder {
     }
 
     /// Appends to the value of a field. The buffer doubles, but never exceeds the limit.
-    fn hold(&mut self, field: FieldName, part: &[u8]) -> Result<(), TooLong> {
+    fn hold(&mut self, field: FieldName, part: &[u8]) -> Result<(), EventFault> {
         if let FieldName::Retry = field {
             self.number = part.iter().fold(self.number, Number::and);
             return Ok(());
@@ -301,7 +357,7 @@ impl EventDecoder {
         let held = self.value.len() + self.event.len() + self.data.len() + id;
         let room = self.limits.max_event.saturating_sub(held);
         if part.len() > room {
-            return Err(TooLong);
+            return Err(EventFault::TooLong);
         }
         let buffer = match field {
             FieldName::Data => &mut self.data,
@@ -317,7 +373,7 @@ impl EventDecoder {
         Ok(())
     }
 
-    fn end_line(&mut self) -> Result<Option<Inbound>, TooLong> {
+    fn end_line(&mut self) -> Result<Option<Inbound>, EventFault> {
         match mem::replace(&mut self.at, At::BEGIN) {
             At::Mark(0) | At::Name(_, 0) => return Ok(self.dispatch()),
             At::Comment => return Ok(Some(Inbound::Comment)),
@@ -373,6 +429,7 @@ impl EventDecoder {
         };
         keep_small(&mut self.data);
         keep_small(&mut self.event);
+        self.idle = 0;
         Some(Inbound::Event(SseEvent { id, retry, data }))
     }
 }

@@ -7,7 +7,7 @@ use super::tally;
 use crate::error::Diagnostic;
 use crate::exchange::IoEvent;
 use crate::exchange::*;
-use crate::frame::{Conn, Kind};
+use crate::frame::{Conn, Kind, Work};
 use crate::hook::MessageHook;
 use crate::limits::FrameLimits;
 use crate::short_queue::ShortQueue;
@@ -91,8 +91,10 @@ pub struct Connection {
     handed: bool,
     /// Bytes read since all events were taken.
     backlog: usize,
-    /// Bytes that a content coding gave since the last I/O event or timeout.
-    decoded: u32,
+    /// What may still be parsed in this turn.
+    work: Work,
+    /// When parsing goes on, if the codec has stopped before the end of what was read.
+    resume: Option<Instant>,
     timer: Option<(Instant, Due)>,
     /// Traffic since the last time it was taken.
     traffic: Traffic,
@@ -235,7 +237,8 @@ impl Connection {
             taken: 0,
             handed: false,
             backlog: 0,
-            decoded: 0,
+            work: Work::of_turn(),
+            resume: None,
             timer: None,
             traffic: Traffic::default(),
             left: false,
@@ -259,7 +262,7 @@ impl Connection {
         self.answer = ResponseProgress::Awaited;
         self.surplus = false;
         self.handed = false;
-        self.decoded = 0;
+        self.begin_part();
         if self.open {
             self.timer = None;
         }
@@ -274,7 +277,7 @@ impl Connection {
     /// events.
     pub fn handle_io(&mut self, now: Instant, wire: IoEvent) {
         self.catch_up(now);
-        self.decoded = 0;
+        self.resume();
         if self.gone.is_some() {
             return;
         }
@@ -373,7 +376,7 @@ impl Connection {
     /// Returns when to call [`handle_timeout`](Self::handle_timeout). Valid once all events were
     /// taken.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let resume = self.pauses().then(|| self.now + PAUSE);
+        let resume = self.resume.filter(|_| self.pauses());
         earliest(resume, self.timer.map(|(at, _)| at))
     }
 
@@ -381,7 +384,7 @@ impl Connection {
     pub fn poll_event(&mut self) -> Option<(ExchangeId, ExchangeEvent)> {
         while self.events.is_empty() && self.step() {}
         let event = self.events.pop_front();
-        if event.is_none() {
+        if event.is_none() && !self.pauses() {
             self.backlog = 0;
             if self.conn.is_streaming() {
                 // A stream may stay open for hours without an event.
@@ -454,7 +457,7 @@ impl Connection {
     /// Takes one step from the bytes that were read to events. Returns false if there is no step
     /// before the next I/O event.
     fn step(&mut self) -> bool {
-        self.understand() || self.outgrows()
+        self.understand() || !self.pauses() && self.outgrows()
     }
 
     fn understand(&mut self) -> bool {
@@ -463,14 +466,14 @@ impl Connection {
             return false;
         }
         if !self.holds() {
-            let item = self.conn.poll_item();
-            self.decoded = self.decoded.saturating_add(u32::try_from(self.conn.take_decoded()).unwrap_or(u32::MAX));
+            let item = self.conn.poll_within(&mut self.work);
             self.content_comes();
             // Reading an HTTP request may request its body (`100 Continue`).
             if self.collect() {
                 self.events.push_back((exchange, ExchangeEvent::Unsent(self.unsent)));
             }
             if let Some(item) = item {
+                self.work.spend(Work::UNIT);
                 let whole = matches!(item, Inbound::Message(_) | Inbound::Batch(_) | Inbound::Invalid(_));
                 self.item(exchange, item);
                 // The end of a JSON body comes with its message: the engine answers or continues
@@ -482,6 +485,10 @@ impl Connection {
                     self.item(exchange, end);
                 }
                 return true;
+            }
+            if self.work.is_stopped() {
+                self.resume = Some(self.now + PAUSE);
+                return false;
             }
             if self.conn.is_web_socket() && self.ends_web_socket(exchange) {
                 return true;

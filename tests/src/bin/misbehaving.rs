@@ -144,6 +144,10 @@ fn router(output: &Output, ears: &Arc<Ears>) -> Router {
         .tool(tool("line").describe("writes one line of that many bytes"), move |_, Amount { amount }: Amount| {
             done(line.raw(|pipe| fill(pipe, b"x", amount).and_then(|()| pipe.write_all(b"\n"))))
         })
+        .tool(tool("blank").describe("writes that many line feeds"), {
+            let output = output.clone();
+            move |_, Amount { amount }: Amount| done(output.raw(|pipe| fill(pipe, b"\n", amount)))
+        })
         .tool(tool("notes").describe("that many notifications"), move |_, Amount { amount }: Amount| {
             const NOTE: &[u8] = b"{\"jsonrpc\":\"2.0\",\"method\":\"custom/tick\"}\n";
             done(many.raw(|pipe| fill(pipe, NOTE, amount * NOTE.len() as u64)))

@@ -9,6 +9,7 @@ use mcp_proto::wired::{Kind, WiredClient, WiredServer};
 use mcp_proto::{ClientConfig, Implementation, Instant, ServerConfig, ping};
 use std::fmt::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}"#;
 const GREETING: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
@@ -50,9 +51,14 @@ fn client(hostile: &str) -> Result<(u64, u64, u64, u64), String> {
     engine.handle_io(NOW, channel, IoEvent::Read(Bytes::from(format!("{HELLO}\n"))));
     while engine.poll_output().is_some() {}
     engine.handle_io(NOW, channel, IoEvent::Read(Bytes::copy_from_slice(hostile.as_bytes())));
-    engine.call(NOW, ping()).map_err(|_| "it is refused")?;
+    let mut now = NOW;
+    while let Some(at) = turn(now, engine.poll_timeout()) {
+        now = at;
+        engine.handle_timeout(now);
+    }
+    engine.call(now, ping()).map_err(|_| "it is refused")?;
     engine.handle_io(
-        NOW,
+        now,
         channel,
         IoEvent::Read(Bytes::from_static(b"{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n")),
     );
@@ -70,6 +76,21 @@ fn client(hostile: &str) -> Result<(u64, u64, u64, u64), String> {
         }
     }
     if answered { Ok(told) } else { Err("the next call is not answered".into()) }
+}
+
+/// Returns the time of the next turn of a connection that parses what it has read.
+fn turn(now: Instant, timeout: Option<Instant>) -> Option<Instant> {
+    timeout.filter(|at| *at <= now + Duration::from_millis(1))
+}
+
+/// Takes all turns of a server.
+fn take_turns(engine: &mut WiredServer) -> Instant {
+    let mut now = NOW;
+    while let Some(at) = turn(now, engine.poll_timeout()) {
+        now = at;
+        engine.handle_timeout(now);
+    }
+    now
 }
 
 /// A server after `initialize`.
@@ -90,8 +111,9 @@ fn server() -> Result<(WiredServer, ConnectionId), String> {
 pub(super) fn server_notes(count: u64) -> Result<String, String> {
     let (mut engine, channel) = server()?;
     engine.handle_io(NOW, channel, IoEvent::Read(Bytes::from(NOTE.repeat(usize::try_from(count).unwrap_or(0)))));
+    let now = take_turns(&mut engine);
     engine.handle_io(
-        NOW,
+        now,
         channel,
         IoEvent::Read(Bytes::from_static(b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}\n")),
     );
@@ -118,6 +140,7 @@ pub(super) fn server_pings(count: u64) -> Result<String, String> {
         writeln!(pings, r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#).map_err(|e| e.to_string())?;
     }
     engine.handle_io(NOW, channel, IoEvent::Read(Bytes::from(pings)));
+    take_turns(&mut engine);
     let (mut bytes, mut cut) = (0, false);
     while let Some(action) = engine.poll_output() {
         match action {

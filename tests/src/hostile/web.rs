@@ -21,6 +21,8 @@ mod streams;
 mod tls;
 
 use super::Row;
+pub(super) use coded::EVENTS as EVENTS_IN_GZIP;
+pub(super) use socket_stub::SocketStub;
 
 /// The tables of rows, in their order.
 pub const WEB: &[&[Row]] = &[

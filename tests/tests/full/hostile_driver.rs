@@ -81,7 +81,7 @@ fn rows_of_web_servers_run_through_a_shim() {
             "primes, and never sends anything again",
             "names an endpoint of another origin, with credentials",
             "masks the frames of a websocket",
-            "1 GiB of pings over a websocket, reads no pong",
+            "12 MiB of pings over a websocket, reads no pong",
         ],
     );
 }

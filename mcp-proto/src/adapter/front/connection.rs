@@ -225,6 +225,10 @@ impl ConnectionEnd for Served {
         let now = self.shared.clock.now();
         if self.connection.poll_timeout().is_some_and(|due| due <= now) {
             self.connection.handle_timeout(now);
+            if self.connection.takes_long() {
+                self.pending = true;
+                return Turned::Long;
+            }
         }
         let mut exchanged = false;
         loop {

@@ -16,7 +16,6 @@ pub(crate) use support::GzipSupport;
 use super::input::ByteQueue;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use core::mem;
 use crc32::Crc32;
 use gzip::GzipHeader;
 use support::Inflate;
@@ -61,8 +60,6 @@ pub(super) struct Decoder {
     size: u32,
     /// Number of coded bytes since the last decoded one.
     idle: usize,
-    /// Number of decoded bytes since [`take_decoded`](Self::take_decoded).
-    decoded: usize,
 }
 
 /// What the next byte belongs to.
@@ -95,7 +92,6 @@ impl Decoder {
             crc: Crc32::new(),
             size: 0,
             idle: 0,
-            decoded: 0,
         }
     }
 
@@ -109,9 +105,9 @@ impl Decoder {
         self.input.held() + self.inflate.as_ref().map_or(0, |_| Inflate::HELD)
     }
 
-    /// Returns the number of bytes that were decoded since the last call.
-    pub(super) fn take_decoded(&mut self) -> usize {
-        mem::take(&mut self.decoded)
+    /// Returns whether [`next`](Self::next) may do something without more coded bytes.
+    pub(super) fn has_more(&self) -> bool {
+        self.has_output || !self.input.is_empty()
     }
 
     /// Returns whether the body may end here. An empty body is complete: some senders name a coding
@@ -123,7 +119,7 @@ impl Decoder {
     /// Returns the next decoded bytes, at most 32 KiB. `None` if more coded bytes are needed. After
     /// an error there are none.
     pub(super) fn next(&mut self) -> Result<Option<Bytes>, &'static str> {
-        while self.has_output || !self.input.is_empty() {
+        while self.has_more() {
             let (used, decoded) = match self.stage {
                 Stage::Data => self.decode()?,
                 _ => self.frame().map(|used| (used, Bytes::new()))?,
@@ -132,7 +128,6 @@ impl Decoder {
             self.idle += used;
             if !decoded.is_empty() {
                 self.idle = 0;
-                self.decoded += decoded.len();
                 return Ok(Some(decoded));
             }
             if self.idle > MAX_IDLE {

@@ -5,6 +5,7 @@ use super::head::{self, Gather, GivenFields, OwnFields};
 use super::length::{Declared, Length, declared};
 use super::{BodyDecoder, BodyError, ByteQueue, Framed};
 use crate::exchange::{BadRequest, Inbound, Outbound, RequestHead, ResponseHead, is_token};
+use crate::frame::work::Work;
 use crate::http_support::HttpSupport;
 use crate::limits::FrameLimits;
 use crate::short_queue::ShortQueue;
@@ -127,14 +128,6 @@ impl ClientCodec {
         }
     }
 
-    /// Returns the number of bytes of the current body that were decoded since the last call.
-    pub(in super::super) fn take_decoded(&mut self) -> usize {
-        match &mut self.reading {
-            ResponseReading::Body(framed) => framed.take_decoded(),
-            _ => 0,
-        }
-    }
-
     pub(in super::super) fn at_boundary(&self) -> bool {
         match &self.reading {
             ResponseReading::Idle => self.input.is_empty(),
@@ -151,7 +144,7 @@ impl ClientCodec {
         self.keep_alive && !stray && !self.eof && self.broken.is_none()
     }
 
-    pub(in super::super) fn poll_item(&mut self) -> Option<Inbound> {
+    pub(in super::super) fn poll_item(&mut self, work: &mut Work) -> Option<Inbound> {
         loop {
             if self.broken.is_some() {
                 return None;
@@ -190,7 +183,7 @@ impl ClientCodec {
                         Err(why) => return self.fail(why),
                     }
                 }
-                ResponseReading::Body(framed) => match framed.poll_item(&mut self.input, self.eof) {
+                ResponseReading::Body(framed) => match framed.poll_item(&mut self.input, self.eof, work) {
                     Ok(Some(Inbound::End)) => {
                         self.reading = ResponseReading::Idle;
                         return Some(Inbound::End);

@@ -31,6 +31,8 @@ pub(super) struct Gather {
     head: Vec<u8>,
     /// The start of the incomplete line.
     line: usize,
+    /// Bytes of the empty lines before the head.
+    blank: usize,
 }
 
 impl Gather {
@@ -101,8 +103,8 @@ impl Gather {
         self.gather(input, (limits.max_head, defect(431, LARGE_HEAD)), limits.max_head)
     }
 
-    /// Drops empty lines before the head (RFC 9112 section 2.2). `first` is the maximum length of
-    /// the first line, and the error for a longer one.
+    /// Drops empty lines before the head (RFC 9112 section 2.2), up to the size of a head. `first`
+    /// is the maximum length of the first line, and the error for a longer one.
     fn gather(
         &mut self,
         input: &mut ByteQueue,
@@ -122,9 +124,13 @@ impl Gather {
                 return Err(defect(400, "a line of the head does not end with CR LF"));
             }
             if line == b"\r\n" {
-                let head = mem::take(self).head;
-                if head.len() > 2 {
-                    return Ok(Some(head));
+                if self.line > 0 {
+                    return Ok(Some(mem::take(self).head));
+                }
+                self.head.clear();
+                self.blank += 2;
+                if self.blank > max_head {
+                    return Err(defect(431, LARGE_HEAD));
                 }
             } else {
                 self.line = self.head.len();

@@ -3,6 +3,7 @@
 use super::ByteQueue;
 use super::head::{is_field, members};
 use crate::exchange::Headers;
+use crate::frame::work::Work;
 use alloc::vec::Vec;
 use bytes::Bytes;
 
@@ -138,15 +139,16 @@ impl Length {
         }
     }
 
-    /// Returns the next piece. The text of an error is for people.
-    pub(super) fn next(&mut self, input: &mut ByteQueue, eof: bool) -> Result<Piece, &'static str> {
+    /// Returns the next piece. The framing counts as work, the content does not. The text of an
+    /// error is for people.
+    pub(super) fn next(&mut self, input: &mut ByteQueue, eof: bool, work: &mut Work) -> Result<Piece, &'static str> {
         match self {
             Self::Known(0) => Ok(Piece::End),
             Self::Known(left) => match take(input, left) {
                 Piece::More if eof => Ok(Piece::Cut),
                 piece => Ok(piece),
             },
-            Self::Chunked(chunks) => match chunks.next(input)? {
+            Self::Chunked(chunks) => match chunks.next(input, work)? {
                 Piece::More if eof => Ok(Piece::Cut),
                 piece => Ok(piece),
             },
@@ -159,7 +161,7 @@ impl Length {
 }
 
 impl Chunks {
-    fn next(&mut self, input: &mut ByteQueue) -> Result<Piece, &'static str> {
+    fn next(&mut self, input: &mut ByteQueue, work: &mut Work) -> Result<Piece, &'static str> {
         loop {
             self.at = match &mut self.at {
                 Chunk::Size(line) => match input.line(line, MAX_DIGITS + self.blanks + self.extensions + 2) {
@@ -168,6 +170,7 @@ impl Chunks {
                     Some(false) if line.contains(&b';') => return Err("the chunk extensions are too long"),
                     Some(false) => return Err("the line of a chunk's size is too long"),
                     Some(true) => {
+                        work.spend(line.len() + Work::UNIT);
                         let line = size_line(line, self.blanks)?;
                         let left = self.extensions.checked_sub(line.extensions);
                         self.extensions = left.ok_or("the chunk extensions are too long")?;

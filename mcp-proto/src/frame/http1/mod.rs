@@ -15,9 +15,11 @@ pub(super) use server::ServerCodec;
 use super::body::BodyDecoder;
 use super::coding::Decoder;
 use super::input::ByteQueue;
+use super::work::Work;
 use crate::exchange::Inbound;
 use alloc::boxed::Box;
 use alloc::string::String;
+use bytes::Bytes;
 use core::mem;
 use length::Length;
 
@@ -59,27 +61,24 @@ impl Framed {
         mem::take(&mut self.content)
     }
 
-    /// Returns the number of bytes that the content coding gave since the last call. 0 once the
-    /// body has ended.
-    fn take_decoded(&mut self) -> usize {
-        self.decoder.as_mut().map_or(0, |decoder| decoder.take_decoded())
-    }
-
-    /// Returns the next part of the body. `None` if more bytes are needed. With `eof` there are
-    /// none.
-    fn poll_item(&mut self, input: &mut ByteQueue, eof: bool) -> Result<Option<Inbound>, BodyError> {
+    /// Returns the next part of the body. `None` if more bytes are needed, or if the work is done.
+    /// With `eof` there are no more bytes.
+    fn poll_item(&mut self, input: &mut ByteQueue, eof: bool, work: &mut Work) -> Result<Option<Inbound>, BodyError> {
         loop {
-            if let Some(item) = self.body.poll_item() {
+            if let Some(item) = self.body.poll_within(work) {
                 return Ok(Some(item));
             }
             if let Some(why) = self.body.broken() {
                 return Err(BodyError::Limit(why.clone()));
             }
+            let has_more = !input.is_empty() || self.decoder.as_ref().is_some_and(|decoder| decoder.has_more());
+            if work.is_stopped() || has_more && work.stops() {
+                return Ok(None);
+            }
             if let Some(decoder) = &mut self.decoder {
                 // A piece at a time, so that the body stops at its limit.
                 if let Some(bytes) = decoder.next().map_err(BodyError::Framing)? {
-                    self.content += bytes.len();
-                    self.body.bytes(bytes);
+                    self.content(bytes, work);
                     continue;
                 }
             } else if let Some(text) = self.length.whole(input)
@@ -91,13 +90,10 @@ impl Framed {
                 self.length = Length::Known(0);
                 return Ok(Some(item));
             }
-            match self.length.next(input, eof).map_err(BodyError::Framing)? {
+            match self.length.next(input, eof, work).map_err(BodyError::Framing)? {
                 length::Piece::Data(bytes) => match &mut self.decoder {
                     Some(decoder) => decoder.bytes(bytes),
-                    None => {
-                        self.content += bytes.len();
-                        self.body.bytes(bytes);
-                    }
+                    None => self.content(bytes, work),
                 },
                 length::Piece::More => return Ok(None),
                 length::Piece::Cut => return self.body.cut().map(Some).ok_or(BodyError::Cut),
@@ -110,5 +106,14 @@ impl Framed {
                 }
             }
         }
+    }
+
+    /// Passes content to the body, which counts the work on the lines of an event stream itself.
+    fn content(&mut self, bytes: Bytes, work: &mut Work) {
+        self.content += bytes.len();
+        if !self.body.is_event_stream() {
+            work.spend(bytes.len());
+        }
+        self.body.bytes(bytes);
     }
 }

@@ -9,6 +9,7 @@ use crate::frame::body::{Media, media_type};
 use crate::frame::conn::write;
 use crate::frame::input::LARGE;
 use crate::frame::sse;
+use crate::frame::work::Work;
 use crate::http_support::HttpSupport;
 use crate::limits::FrameLimits;
 use crate::short_queue::ShortQueue;
@@ -160,7 +161,7 @@ impl ServerCodec {
         self.keep_alive && !self.eof && self.broken.is_none() && !matches!(self.reading, RequestReading::Nothing)
     }
 
-    pub(in super::super) fn poll_item(&mut self, out: &mut ShortQueue<Bytes>) -> Option<Inbound> {
+    pub(in super::super) fn poll_item(&mut self, out: &mut ShortQueue<Bytes>, work: &mut Work) -> Option<Inbound> {
         if self.broken.is_some() {
             return None;
         }
@@ -184,7 +185,7 @@ impl ServerCodec {
                 }
                 self.poll_head()
             }
-            RequestReading::Body(framed) => match framed.poll_item(&mut self.input, self.eof) {
+            RequestReading::Body(framed) => match framed.poll_item(&mut self.input, self.eof, work) {
                 Ok(Some(Inbound::End)) => {
                     self.reading = RequestReading::Head(Gather::default());
                     Some(Inbound::End)

@@ -55,6 +55,7 @@ fn endless_input_is_refused_and_not_held() {
     endless("HTTP/1.1 200 OK\r\na: ", "x", HEAD, large_head);
     endless("HTTP/1.1 200 OK\r\n", "x", HEAD, large_head);
     endless("HTTP/1.1 200 OK\r\n", "a: b\r\n", HEAD, large_head);
+    endless("", "\r\n", 100, large_head);
     endless("HTTP/1.1 100 \r\n\r\nHTTP/1.1 103 \r\n", "a: b\r\n", HEAD, large_head);
 
     endless("", "HTTP/1.1 100 \r\n\r\n", HEAD, Some("too many interim responses"));
@@ -88,7 +89,6 @@ fn endless_input_is_refused_and_not_held() {
 /// Input that a timer ends uses no memory meanwhile.
 #[test]
 fn input_ended_by_a_timer_holds_no_memory() {
-    endless("", "\r\n", 100, None);
     let events = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
     for more in [":", "\n", ":\n", "x", "data: 1\n\n", "id: 1\n"] {
         endless(&format!("{events}:\n"), more, 100, None);

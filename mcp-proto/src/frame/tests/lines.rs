@@ -1,5 +1,6 @@
 use super::*;
 use crate::frame::line::Lines;
+use crate::frame::work::Work;
 use crate::rpc::{Id, InvalidKind, InvalidMessage, parse, parse_batch_or_message};
 use alloc::string::ToString;
 use alloc::vec;
@@ -127,11 +128,11 @@ fn large_line_in_small_reads_is_scanned_once_and_released() {
     assert_eq!(text.len(), SIZE);
     for piece in text.as_bytes().chunks(1024) {
         lines.bytes(Bytes::copy_from_slice(piece));
-        assert_eq!(lines.poll_item(), None);
+        assert_eq!(lines.poll_item(&mut Work::unlimited()), None);
         assert!(lines.buffered() <= SIZE);
     }
     lines.bytes(Bytes::from_static(b"\n"));
-    assert_eq!(lines.poll_item(), Some(Inbound::Message(note("m"))));
+    assert_eq!(lines.poll_item(&mut Work::unlimited()), Some(Inbound::Message(note("m"))));
     assert_eq!(lines.scanned, SIZE + 1);
     assert_eq!(lines.buffered(), 0);
     assert!(lines.at_boundary());

@@ -256,6 +256,38 @@ fn endless_fields_are_limited_and_ignored_ones_hold_nothing() {
     }
 }
 
+/// Bytes that belong to no event, however they are cut.
+#[test]
+fn stream_without_an_event_breaks_after_16_mib() {
+    const LIMIT: usize = 16 << 20;
+    const EVENT: &str = "data: {\"jsonrpc\":\"2.0\",\"method\":\"m\"}\n\n";
+    // The events before the stream breaks.
+    let read = |part: &[u8], count: usize, pieces: usize| {
+        let mut body = stream(LIMIT);
+        let whole = Bytes::from([&part.repeat(count)[..], EVENT.as_bytes()].concat());
+        let mut events = 0;
+        for at in 0..pieces {
+            body.bytes(whole.slice(whole.len() * at / pieces..whole.len() * (at + 1) / pieces));
+            while let Some(item) = body.poll_item() {
+                events += usize::from(matches!(item, Inbound::Event(_)));
+            }
+        }
+        (events, body.broken().map(String::as_str) == Some("the event stream has no event in 16777216 bytes"))
+    };
+    let comment = [b":".repeat(1 << 15), b"\r\n".to_vec()].concat();
+    let unknown = [b"x".repeat(1 << 16), b"\n".to_vec()].concat();
+    for (part, most) in [(&b"\n"[..], LIMIT), (b"\r\n", LIMIT / 2), (&comment, 511), (&unknown, 255)] {
+        for pieces in [1, 3000] {
+            assert_eq!(read(part, most, pieces), (1, false), "{pieces}");
+            assert_eq!(read(part, most + 1, pieces), (0, true), "{pieces}");
+        }
+    }
+    // An event begins the count again, and the data of one has a limit of its own.
+    let part = [&b"\n".repeat(1 << 20)[..], EVENT.as_bytes()].concat();
+    assert_eq!(read(&part, 17, 7), (18, false));
+    assert_eq!(read(&[&b"data: "[..], &b"1".repeat(1 << 20), b"\n"].concat(), 15, 7), (1, false));
+}
+
 // covers: B-009
 #[test]
 fn very_many_ignored_lines_need_no_recursion() {

@@ -2,6 +2,7 @@
 
 use super::{CloseCode, CloseFrame, Role, WsCodec, WsItem, WsSupport, bare};
 use crate::exchange::{Closed, Inbound, Outbound, WsDialect};
+use crate::frame::work::Work;
 use crate::limits::FrameLimits;
 use crate::rpc;
 use crate::short_queue::ShortQueue;
@@ -38,8 +39,8 @@ impl WsChannel {
 
     /// Returns the next message. After the last one, [`take_end`](Self::take_end) tells how the
     /// peer ended the connection.
-    pub(in crate::frame) fn poll_item(&mut self, out: &mut ShortQueue<Bytes>) -> Option<Inbound> {
-        let text = self.poll_text(out)?;
+    pub(in crate::frame) fn poll_item(&mut self, out: &mut ShortQueue<Bytes>, work: &mut Work) -> Option<Inbound> {
+        let text = self.poll_text(out, work)?;
         Some(if self.translates() {
             self.read_bare(text)
         } else if text.len() < LARGE {
@@ -50,9 +51,9 @@ impl WsChannel {
     }
 
     /// Returns the next text message as it is. Otherwise as [`poll_item`](Self::poll_item).
-    pub(in crate::frame) fn poll_text(&mut self, out: &mut ShortQueue<Bytes>) -> Option<Bytes> {
+    pub(in crate::frame) fn poll_text(&mut self, out: &mut ShortQueue<Bytes>, work: &mut Work) -> Option<Bytes> {
         loop {
-            self.end = Some(match self.codec.poll(out)? {
+            self.end = Some(match self.codec.poll_within(out, work)? {
                 WsItem::Text(text) => return Some(text),
                 WsItem::Ping(_) | WsItem::Pong(_) => continue,
                 WsItem::Close(CloseFrame { code, reason }) => Closed::WebSocket { code, reason },

@@ -23,6 +23,7 @@ pub(crate) use read::FrameReader;
 pub(crate) use support::WsSupport;
 pub(crate) use write::Masks;
 
+use super::work::Work;
 use crate::short_queue::ShortQueue;
 use alloc::string::String;
 use bytes::Bytes;
@@ -140,8 +141,8 @@ impl WsCodec {
         Self { _support: support, role, reader, pong: None, closed: false }
     }
 
-    /// Adds bytes that were read. It parses nothing; [`poll`](Self::poll) does. A large frame may
-    /// keep `bytes` alive instead of being copied.
+    /// Adds bytes that were read. It parses nothing; [`poll_within`](Self::poll_within) does. A
+    /// large frame may keep `bytes` alive instead of being copied.
     pub(crate) fn bytes(&mut self, bytes: Bytes) {
         self.reader.bytes(bytes);
     }
@@ -152,10 +153,16 @@ impl WsCodec {
         self.reader.eof();
     }
 
-    /// Returns the next item, and does what the protocol requires: a ping makes a pong due, and a
-    /// `Close` or a violation queues a `Close`.
+    /// Returns the next item, however much work it is.
+    #[cfg(test)]
     pub(crate) fn poll(&mut self, out: &mut ShortQueue<Bytes>) -> Option<WsItem> {
-        let item = self.reader.poll()?;
+        self.poll_within(out, &mut Work::unlimited())
+    }
+
+    /// Returns the next item, and does what the protocol requires: a ping makes a pong due, and a
+    /// `Close` or a violation queues a `Close`. `None` also if the work is done before it.
+    pub(crate) fn poll_within(&mut self, out: &mut ShortQueue<Bytes>, work: &mut Work) -> Option<WsItem> {
+        let item = self.reader.poll_within(work)?;
         match &item {
             WsItem::Ping(payload) => self.pong(payload.clone()),
             WsItem::Close(CloseFrame { code, .. }) => {

@@ -5,6 +5,7 @@
 //! not complete. A control frame between two fragments does not touch the message.
 
 use super::super::input::ByteQueue;
+use super::super::work::{MAX_IDLE, Work};
 use super::write::{self, EIGHT_BYTES, FIN, MASKED, MAX_CONTROL, MAX_HEADER, Opcode, TWO_BYTES};
 use super::{CloseCode, CloseFrame, WsItem};
 use alloc::string::ToString;
@@ -32,6 +33,8 @@ pub(crate) struct FrameReader {
     unfinished: bool,
     /// The payload of a control frame so far.
     control: Vec<u8>,
+    /// Bytes since the last message, except those of its own payload: headers and control frames.
+    idle: usize,
     eof: bool,
     ended: bool,
     /// Number of scanned or moved bytes. Lets a test check that the cost is linear.
@@ -83,6 +86,7 @@ impl FrameReader {
             valid: 0,
             unfinished: false,
             control: Vec::new(),
+            idle: 0,
             eof: false,
             ended: false,
             #[cfg(test)]
@@ -113,13 +117,19 @@ impl FrameReader {
         self.input.is_empty() && self.header.len == 0 && self.frame.is_none() && !self.unfinished
     }
 
+    /// Returns the next item, however much work it is.
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn poll(&mut self) -> Option<WsItem> {
+        self.poll_within(&mut Work::unlimited())
+    }
+
+    pub(super) fn poll_within(&mut self, work: &mut Work) -> Option<WsItem> {
         if self.ended {
             return None;
         }
-        let item = match self.read_item() {
+        let item = match self.read_item(work) {
             Ok(Some(item)) => item,
-            Ok(None) if self.eof => WsItem::End,
+            Ok(None) if self.eof && !work.is_stopped() => WsItem::End,
             Ok(None) => return None,
             Err(Failure { code, why }) => WsItem::Fail { code, why },
         };
@@ -134,9 +144,12 @@ impl FrameReader {
         *self = Self { eof: self.eof, ended: true, ..Self::new(self.masked, self.max) };
     }
 
-    /// Returns the next item. `None` if more bytes are needed.
-    fn read_item(&mut self) -> Result<Option<WsItem>, Failure> {
+    /// Returns the next item. `None` if more bytes are needed, or if the work is done.
+    fn read_item(&mut self, work: &mut Work) -> Result<Option<WsItem>, Failure> {
         loop {
+            if !self.input.is_empty() && work.stops() {
+                return Ok(None);
+            }
             let frame = match self.frame {
                 Some(frame) => frame,
                 None => match self.read_header()? {
@@ -144,12 +157,16 @@ impl FrameReader {
                     None => return Ok(None),
                 },
             };
+            let rest = frame.rest;
             if let Some(text) = self.read_whole(&frame)? {
                 self.frame = None;
                 self.unfinished = false;
+                self.idle = 0;
+                work.spend(rest + Work::UNIT);
                 return Ok(Some(WsItem::Text(text)));
             }
             self.frame = self.read_payload(frame)?;
+            work.spend(rest - self.frame.map_or(0, |frame| frame.rest) + Work::UNIT);
             if self.frame.is_some() {
                 return Ok(None);
             }
@@ -211,6 +228,10 @@ impl FrameReader {
         let (first, length) = (header.bytes[0], header.length()?);
         // `check_start` has refused all others.
         let opcode = Opcode::parse(first).unwrap_or(Opcode::Continuation);
+        self.idle += header.len + if opcode.is_control() { usize::from(header.bytes[1] & !MASKED) } else { 0 };
+        if self.idle > MAX_IDLE {
+            return Err(Failure { code: CloseCode::Policy, why: "16 MiB of frames without a message" });
+        }
         let most = if opcode.is_control() { MAX_CONTROL } else { self.max.saturating_sub(self.text.len()) };
         match usize::try_from(length) {
             Ok(rest) if rest <= most => Ok(Frame { opcode, fin: first & FIN != 0, rest, key: header.key() }),
@@ -276,6 +297,7 @@ impl FrameReader {
                 if mem::take(&mut self.valid) < self.text.len() {
                     return Err(NOT_UTF8);
                 }
+                self.idle = 0;
                 WsItem::Text(mem::take(&mut self.text).into())
             }
         }))

@@ -2,6 +2,7 @@
 
 use super::{Connection, ConnectionRole};
 use crate::exchange::{Closed, ExchangeEvent, Peer, Shutdown};
+use crate::frame::Work;
 use bytes::Bytes;
 
 impl Connection {
@@ -112,6 +113,10 @@ impl Connection {
         if matches!(why, Closed::Eof | Closed::Exited(_)) && self.open && !self.eof {
             self.eof = true;
             self.conn.eof();
+        }
+        if !self.is_client() {
+            // The driver of a server drops the connection now, and resumes nothing.
+            (self.work, self.resume) = (Work::unlimited(), None);
         }
         self.unwritten(&why);
         self.gone = Some(why);

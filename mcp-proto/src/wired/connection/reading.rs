@@ -14,7 +14,7 @@ impl Connection {
     /// Returns whether the driver should read. False before the connection is open, and after its
     /// end. False also while a connection of newline-delimited messages waits for its admission.
     ///
-    /// False while a client pauses the decoding of a response, and at two limits. The events that
+    /// False while the connection pauses between two turns, and at two limits. The events that
     /// were not taken, the requests that wait behind an unfinished response, or a body that is held
     /// back reach [`FrameLimits::max_read_ahead`](crate::limits::FrameLimits::max_read_ahead)
     /// bytes. Or they reach 64 KiB while all connections together hold

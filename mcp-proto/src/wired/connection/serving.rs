@@ -110,6 +110,7 @@ impl Connection {
         self.exchange = Some(exchange);
         self.handed = false;
         self.asked = false;
+        self.begin_part();
         exchange
     }
 

@@ -6,7 +6,7 @@
 
 use super::{Connection, ConnectionOutput, ConnectionRole, ResponseProgress};
 use crate::exchange::{Closed, ResponseHead, Shutdown};
-use crate::frame::{Media, media_type};
+use crate::frame::{Media, Work, media_type};
 use crate::time::Instant;
 use core::time::Duration;
 
@@ -15,11 +15,8 @@ use core::time::Duration;
 /// would open another one for each of their calls.
 const SURPLUS_TIME: Duration = Duration::from_secs(1);
 
-/// Maximum number of bytes that a content coding may give at once. A few received bytes can become
-/// very many, and the application waits meanwhile.
-pub(super) const DECODED_AT_ONCE: u32 = 1 << 20;
-
-/// The pause after that many, in which the application can do something else.
+/// The pause after the work of one turn, in which the driver serves the others. A few received
+/// bytes can become very many by their content coding, and many can become no message at all.
 pub(super) const PAUSE: Duration = Duration::from_millis(1);
 
 /// The wait that is over when the timer of a connection fires.
@@ -80,7 +77,7 @@ impl Connection {
     /// Fires the timer if it is due. Otherwise does nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.catch_up(now);
-        self.decoded = 0;
+        self.resume();
         let Some((_, due)) = self.timer.filter(|(at, _)| *at <= self.now) else { return };
         self.timer = None;
         match (due, self.exchange) {
@@ -104,9 +101,28 @@ impl Connection {
         }
     }
 
-    /// HTTP client: returns whether the rest of what was received is parsed after a pause.
+    /// Returns whether the rest of what was received is parsed after a pause.
     pub(super) fn pauses(&self) -> bool {
-        self.decoded >= DECODED_AT_ONCE && self.exchange.is_some()
+        self.resume.is_some() && self.exchange.is_some()
+    }
+
+    /// Begins a turn, unless a pause is not over: what happens meanwhile does not shorten it.
+    pub(super) fn resume(&mut self) {
+        if !self.pauses() || self.resume.is_none_or(|at| at <= self.now) {
+            self.begin_part();
+        }
+    }
+
+    pub(super) fn begin_part(&mut self) {
+        (self.work, self.resume) = (Work::of_turn(), None);
+    }
+
+    /// Returns whether this end has opened the connection.
+    pub(super) fn is_client(&self) -> bool {
+        match self.role {
+            ConnectionRole::DuplexClient { .. } | ConnectionRole::HttpClient | ConnectionRole::WsClient => true,
+            ConnectionRole::DuplexServer | ConnectionRole::HttpServer | ConnectionRole::WsServer => false,
+        }
     }
 
     /// Arms the timer for a transfer that may stall for `still`, and lag as far behind

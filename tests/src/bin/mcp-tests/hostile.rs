@@ -1,5 +1,6 @@
 //! Prints the outcome of misbehaving peers: `hostile` for programs, `hostile web` for web servers,
-//! `hostile server` for web clients, `hostile orphans` for remaining processes. `--size BYTES` is
+//! `hostile server` for web clients, `hostile beside` for honest calls beside them, `hostile
+//! orphans` for remaining processes. `--size BYTES` is
 //! the size of a gibibyte, `--only TEXT` selects rows. Build the other programs of this package
 //! first: it starts them.
 //!
@@ -7,7 +8,7 @@
 //! repository, `hostile web --driver COMMAND` and `hostile server --driver COMMAND` those tables.
 //! COMMAND starts its shim: see `tests/hostile.md`.
 
-use mcp_tests::hostile::{Bench, Host, PROGRAMS, Row, SERVER, Shown, WEB};
+use mcp_tests::hostile::{BESIDE, Bench, Host, PROGRAMS, Row, SERVER, Shown, WEB};
 use mcp_tests::interop::setup::beside;
 use mcp_tests::orphans::groups;
 use std::collections::BTreeMap;
@@ -37,6 +38,7 @@ fn run(args: &[String]) -> Result<bool, String> {
         }
         Some("orphans") => orphans(only),
         Some("web") => table(&WEB.concat(), size, only, WORKERS, shim),
+        Some("beside") => table(&BESIDE.concat(), size, only, 1, None),
         Some("server") => table(&SERVER.concat(), size, only, WORKERS, shim),
         _ if shim.is_some() => table(&[PROGRAMS, WEB, SERVER].concat().concat(), size, only, WORKERS, shim),
         _ => table(&PROGRAMS.concat(), size, only, 1, None),
@@ -44,7 +46,7 @@ fn run(args: &[String]) -> Result<bool, String> {
 }
 
 fn one(name: &str, host: &str, size: u64, shim: Option<&String>) -> Result<bool, String> {
-    let mut rows = PROGRAMS.iter().chain(WEB).chain(SERVER).copied().flatten();
+    let mut rows = PROGRAMS.iter().chain(WEB).chain(SERVER).chain(BESIDE).copied().flatten();
     let row = rows.find(|row| row.name == name).ok_or("there is no such row")?;
     let bench = |host| Ok::<_, String>(Bench { host, child: beside("misbehaving")?, size });
     let said = match shim {

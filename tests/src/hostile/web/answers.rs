@@ -1,7 +1,9 @@
 //! Invalid responses to a call: heads, framings and bodies that are endless, meaningless, or
 //! against the rules.
 
-use super::parts::{bad, broken, changed, closed, connected, ends, good, impatient, late, let_go, modern, row};
+use super::parts::{
+    bad, broken, changed, closed, connected, ends, good, idle_or_late, impatient, late, let_go, modern, row,
+};
 use crate::hostile::rows::{DRIVERS, expect, row_on, soon};
 use crate::hostile::{Bench, Row};
 use crate::stub::{EVENTS, Step, endless, json, say};
@@ -17,7 +19,7 @@ pub(super) const ROWS: &[Row] = &[
     row("interim responses without end", |b| {
         raw(b, vec![endless("HTTP/1.1 100 Continue\r\n\r\n")], "too many interim responses")
     }),
-    row("empty lines without end", |b| ends(b, vec![endless("\r\n")], impatient(), late)),
+    row("empty lines without end", |b| raw(b, vec![endless("\r\n")], "the head is too large")),
     row("switches protocols", |b| raw(b, vec![say("HTTP/1.1 101 Up\r\nUpgrade: x\r\n\r\n")], "switched")),
     row("a greeting of another protocol", |b| raw(b, vec![say("220 mail.example ESMTP\r\n"), Step::Hold], "not HTTP")),
     row("an alert of TLS", |b| raw(b, vec![Step::Bytes(b"\x15\x03\x01\x00\x02\x02\x46"), Step::Close], "speaks TLS")),
@@ -79,10 +81,12 @@ pub(super) const ROWS: &[Row] = &[
     row_on("the id of an event without end", DRIVERS, 64, |b| {
         raw(b, vec![say(EVENTS), say("id:"), endless("9")], "an event is larger")
     }),
-    row("a field of an event without end", |b| ends(b, vec![say(EVENTS), say("x"), endless("y")], impatient(), late)),
-    row("a comment without end", |b| ends(b, vec![say(EVENTS), endless(":")], impatient(), late)),
-    row("a retry without end", |b| ends(b, vec![say(EVENTS), say("retry:"), endless("9")], impatient(), late)),
-    row("comments without end", |b| ends(b, vec![say(EVENTS), endless(": \n")], impatient(), late)),
+    row("a field of an event without end", |b| {
+        ends(b, vec![say(EVENTS), say("x"), endless("y")], impatient(), idle_or_late)
+    }),
+    row("a comment without end", |b| ends(b, vec![say(EVENTS), endless(":")], impatient(), idle_or_late)),
+    row("a retry without end", |b| ends(b, vec![say(EVENTS), say("retry:"), endless("9")], impatient(), idle_or_late)),
+    row("comments without end", |b| ends(b, vec![say(EVENTS), endless(": \n")], impatient(), idle_or_late)),
     row("events without data, without end", |b| ends(b, vec![say(EVENTS), endless("event: x\n\n")], impatient(), late)),
     row("other events without end", |b| {
         ends(b, vec![say(EVENTS), endless("event: x\ndata: y\n\n")], impatient(), late)

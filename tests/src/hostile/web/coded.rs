@@ -1,6 +1,6 @@
 //! Responses with a content coding that hold more than they seem to, or not what they claim.
 
-use super::parts::{broken, closed, ends, impatient, late, modern, row};
+use super::parts::{broken, closed, ends, idle_or_late, impatient, late, modern, row};
 use crate::hostile::coding::{bomb, gzip, nothing};
 use crate::hostile::rows::{DRIVERS, row_on};
 use crate::hostile::{Bench, Row};
@@ -15,7 +15,7 @@ pub(super) const ROWS: &[Row] = &[
     }),
     row_on("a coded event of 1 GiB", DRIVERS, 64, |b| fails(b, EVENTS, &LONG_EVENT, "an event is larger")),
     row("coded comments of 1 GiB", |b| {
-        ends(b, vec![say(EVENTS), Step::Bytes(&COMMENTS), Step::Hold], impatient(), late)
+        ends(b, vec![say(EVENTS), Step::Bytes(&COMMENTS), Step::Hold], impatient(), idle_or_late)
     }),
     row("coded events of 1 GiB", |b| ends(b, vec![say(EVENTS), Step::Bytes(&NAMES), Step::Hold], impatient(), late)),
     row("a coded body of empty blocks", |b| fails(b, JSON, &NOTHING, "the coded body has no content")),
@@ -29,7 +29,8 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 const JSON: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\n\r\n";
-const EVENTS: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n";
+pub(in crate::hostile) const EVENTS: &str =
+    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n";
 
 const CHUNKS: &str =
     "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n";

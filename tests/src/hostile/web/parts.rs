@@ -152,6 +152,12 @@ pub(super) fn broken(says: &str) -> impl Fn(&CallError) -> bool {
     move |error| matches!(error, CallError::Closed { sent: Sent::Maybe, why: Closed::Broken(why) } if why.contains(says))
 }
 
+/// Nothing arrived in time, or the stream had too much that is no event: the call ends with
+/// whichever comes first.
+pub(super) fn idle_or_late(error: &CallError) -> bool {
+    late(error) || broken("the event stream has no event")(error)
+}
+
 /// The connection was lost like this.
 pub(super) fn closed(how: Closed) -> impl Fn(&CallError) -> bool {
     move |error| matches!(error, CallError::Closed { sent: Sent::Maybe, why } if *why == how)

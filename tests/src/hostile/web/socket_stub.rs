@@ -17,7 +17,7 @@ use std::thread;
 type Script = Box<dyn Fn(&mut Wire, &Value) -> io::Result<()> + Send + Sync>;
 
 /// A running stub. It ends with the process.
-pub(super) struct SocketStub {
+pub(in crate::hostile) struct SocketStub {
     address: SocketAddr,
     shared: Arc<Shared>,
 }
@@ -29,7 +29,7 @@ struct Shared {
 
 /// What the clients have done so far.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Told {
+pub(in crate::hostile) struct Told {
     pub(super) connections: usize,
     /// The connections that have not ended.
     pub(super) open: usize,
@@ -41,13 +41,13 @@ pub(super) struct Told {
 }
 
 /// One connection of a stub.
-pub(super) struct Wire {
+pub(in crate::hostile) struct Wire {
     stream: BufReader<TcpStream>,
     shared: Arc<Shared>,
 }
 
 impl SocketStub {
-    pub(super) fn start(
+    pub(in crate::hostile) fn start(
         bad: impl Fn(&mut Wire, &Value) -> io::Result<()> + Send + Sync + 'static,
     ) -> Result<Self, String> {
         let listener = TcpListener::bind("127.0.0.1:0").map_err(|e| e.to_string())?;
@@ -68,7 +68,7 @@ impl SocketStub {
         Ok(Self { address, shared })
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(in crate::hostile) fn url(&self) -> String {
         format!("ws://{}/mcp", self.address)
     }
 
@@ -131,7 +131,13 @@ impl Wire {
     }
 
     /// The same, on a new thread.
-    pub(super) fn pour_beside(&mut self, first: &[u8], part: &[u8], bytes: u64, last: &[u8]) -> io::Result<()> {
+    pub(in crate::hostile) fn pour_beside(
+        &mut self,
+        first: &[u8],
+        part: &[u8],
+        bytes: u64,
+        last: &[u8],
+    ) -> io::Result<()> {
         let mut out = self.stream.get_ref().try_clone()?;
         let [first, part, last] = [first, part, last].map(<[u8]>::to_vec);
         // It ends with the connection, in any way.

@@ -2,7 +2,7 @@
 
 use super::parts::{LONG, PATIENCE, answered, broken, changed, fails, good, impatient, late, modern, row};
 use super::socket_stub::{SocketStub, Wire, answer, text};
-use crate::frames::{FRAGMENT, LAST, LONGEST_PING, MORE, NORMAL, PING, PROTOCOL, TEXT, TOO_BIG, masked, plain};
+use crate::frames::{FRAGMENT, LAST, LONGEST_PING, MORE, NORMAL, PING, POLICY, PROTOCOL, TEXT, TOO_BIG, masked, plain};
 use crate::hostile::client::{Client, Place, Seen, Setup, failed};
 use crate::hostile::rows::{DRIVERS, becomes, expect, row_on};
 use crate::hostile::{Bench, Row};
@@ -21,11 +21,15 @@ pub(super) const ROWS: &[Row] = &[
     row("a websocket message of 4 EiB", |b| too_big(b, |wire, _| wire.say(b"\x81\x7f\x40\0\0\0\0\0\0\0{"))),
     row("a websocket message of empty fragments without end", |b| {
         let part = plain(MORE, b"");
-        never_ends(b, move |wire, _| wire.pour_beside(&plain(FRAGMENT, b"{"), &part, u64::MAX, b""))
+        has_no_message(b, move |wire, _| wire.pour_beside(&plain(FRAGMENT, b"{"), &part, u64::MAX, b""))
     }),
     row("a websocket message of 1,000,000 empty fragments", empty_fragments),
-    row("1 GiB of pings over a websocket", |b| pings(b, Wire::pour_beside)),
-    row("1 GiB of pings over a websocket, reads no pong", |b| pings(b, Wire::pour)),
+    row("12 MiB of pings over a websocket", |b| pings(b, Wire::pour_beside)),
+    row("12 MiB of pings over a websocket, reads no pong", |b| pings(b, Wire::pour)),
+    row("pings over a websocket without end", |b| {
+        let part = plain(PING, &[b'p'; LONGEST_PING]);
+        has_no_message(b, move |wire, _| wire.pour_beside(b"", &part, u64::MAX, b""))
+    }),
     row("a part of a websocket message and nothing more", |b| {
         never_ends(b, |wire, _| wire.say(&plain(FRAGMENT, b"{\"jsonrpc\":")))
     }),
@@ -113,6 +117,14 @@ fn too_big(
     violates(bench, "a message over the limit", TOO_BIG, bad)
 }
 
+/// 16 MiB of frames without a message end the connection.
+fn has_no_message(
+    bench: &Bench,
+    bad: impl Fn(&mut Wire, &Value) -> io::Result<()> + Send + Sync + 'static,
+) -> Result<String, String> {
+    violates(bench, "16 MiB of frames without a message", POLICY, bad)
+}
+
 fn violations(bench: &Bench) -> Result<String, String> {
     let protocol = |why, bytes: Vec<u8>| (why, PROTOCOL, bytes);
     let cases = [
@@ -174,14 +186,15 @@ type Pour = fn(&mut Wire, &[u8], &[u8], u64, &[u8]) -> io::Result<()>;
 
 /// The result behind them arrives. If the server reads no pong, most of them are never sent.
 fn pings(bench: &Bench, pour: Pour) -> Result<String, String> {
-    let (size, part) = (bench.size, plain(PING, &[b'p'; LONGEST_PING]));
+    const SIZE: u64 = 12 << 20;
+    let (size, part) = (SIZE, plain(PING, &[b'p'; LONGEST_PING]));
     let stub = SocketStub::start(move |wire, id| pour(wire, b"", &part, size, &answer(id, "bad")))?;
     let mut client = bench.dial(&stub, modern())?;
     answered(&mut client, "bad")?;
     // It follows all pongs.
     good(&mut client)?;
     let pongs = stub.told().pongs;
-    let most = bench.size / (LONGEST_PING as u64 + 2);
+    let most = SIZE / (LONGEST_PING as u64 + 2);
     expect((1..most).contains(&pongs), || format!("{pongs} pongs for {most} pings"))?;
     let seen = client.leave()?;
     left(&stub, NORMAL)?;

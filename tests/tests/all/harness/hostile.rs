@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use mcp_tests::hostile::shim::Shim;
-use mcp_tests::hostile::{PROGRAMS, SERVER, WEB};
+use mcp_tests::hostile::{BESIDE, PROGRAMS, SERVER, WEB};
 
 /// Rows are looked up by name.
 #[test]
 fn rows_have_different_names() {
     let mut seen = BTreeSet::new();
-    for row in PROGRAMS.iter().chain(WEB).chain(SERVER).copied().flatten() {
+    for row in PROGRAMS.iter().chain(WEB).chain(SERVER).chain(BESIDE).copied().flatten() {
         assert!(seen.insert(row.name), "{:?} stands twice", row.name);
     }
 }

@@ -186,3 +186,43 @@ fn events_of_a_compressed_stream_come_at_once() {
     });
     client.close().wait();
 }
+
+/// A few bytes become several turns of work, and nothing more arrives: the client goes on by
+/// itself.
+#[test]
+fn long_expansion_of_one_read_goes_on_by_itself() {
+    let _limit = limit();
+    let stub = Stub::start(|ask| {
+        if ask.what != "tools/call slow" {
+            return responds(ask);
+        }
+        let result = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{CALLED}}}"#, ask.id);
+        let Flushed(parts) = flushed(&[format!("{}data: {result}\n\n", "\n".repeat(4 << 20))]);
+        assert!(parts[0].len() < 64 << 10, "{}", parts[0].len());
+        vec![say(STREAM), Step::Bytes(parts[0]), Step::Hold]
+    })
+    .expect("listens");
+    let config = ClientOptions::new().set(|config| config.policy = Policy::Modern);
+    let client = connect_with(stub.url(), config).wait().expect("connected");
+    assert_eq!(text(call(&client, "slow")), "3");
+    client.close().wait();
+}
+
+/// The same at a server: a request of a few bytes that is large when it is decoded.
+#[test]
+fn large_coded_request_of_one_read_is_answered() {
+    let _limit = limit();
+    let (server, _seen) = limited(|_| {});
+    let request = called("add", &format!(r#"{{"a":1,"b":2,"c":"{}"}}"#, words(3 << 20)), "");
+    let (head, body) = request.split_once("\r\n\r\n").expect("a head");
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+    gzip.write_all(body.as_bytes()).expect("written");
+    let coded = gzip.finish().expect("gzip");
+    let head = head.lines().filter(|line| !line.starts_with("Content-Length")).collect::<Vec<_>>().join("\r\n");
+    let head = format!("{head}\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n", coded.len());
+    let mut stream = dial(&server);
+    stream.write_all(&[head.as_bytes(), &coded].concat()).expect("written");
+    let answer = raw::read_until(&mut stream, r#""text":"3""#);
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    stop(&server, Duration::ZERO);
+}

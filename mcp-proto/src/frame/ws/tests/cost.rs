@@ -1,6 +1,7 @@
 //! The work and the memory for peers that send little at a time.
 
 use super::*;
+use crate::frame::work::{MAX_IDLE, Work};
 use crate::sizes::scaled;
 
 /// Returns the bytes that were scanned or moved. Checks the memory that is held.
@@ -66,6 +67,66 @@ fn empty_frames_cost_their_headers() {
         }
         let pings = reader.wire(&[(0x89, b"p"), (0x8a, b"")]).repeat(2_000);
         assert!(cost(reader, &pings, 1, 10, 4_000) <= 2 * pings.len());
+    }
+}
+
+/// A peer that sends only frames without a message stops a turn, and in the end the connection.
+#[test]
+fn frames_without_a_message_are_bounded_work() {
+    for reader in BOTH {
+        let control = [0; 125];
+        for (frames, count) in [(&[(0x89, &b""[..])][..], 60_000), (&[(0x8a, &control)], 10_000)] {
+            let mut codec = reader.codec(MAX);
+            codec.bytes(reader.wire(frames).repeat(count).into());
+            let (mut out, mut turns) = (ShortQueue::new(), 0);
+            let mut polled = 0;
+            while polled < count {
+                let mut work = Work::of_turn();
+                while codec.poll_within(&mut out, &mut work).is_some() {
+                    polled += 1;
+                }
+                turns += 1;
+                assert!(work.is_stopped() || polled == count);
+                assert!(polled <= turns * (Work::AT_ONCE / Work::UNIT), "{polled} in {turns}");
+            }
+            assert!(turns > 4, "{turns}");
+        }
+        // The headers of empty fragments belong to no message either.
+        let header = reader.wire(&[(0x89, b"")]).len();
+        let (full, fragment) = (reader.wire(&[(0x89, &control)]), reader.wire(&[(0x00, b"")]));
+        let pings = MAX_IDLE / full.len();
+        let (message, begin) = (reader.wire(&[(0x81, b"x")]), reader.wire(&[(0x01, b"x")]));
+        for (start, repeated, count) in [(vec![], full, pings), (begin, fragment, MAX_IDLE / header - 1)] {
+            let mut frames = FrameReader::new(reader == Reader::Server, MAX);
+            frames.bytes(start.into());
+            let piece = Bytes::from(repeated.repeat(1000));
+            let fail = fail(CloseCode::Policy, "16 MiB of frames without a message");
+            let mut feed = |count: usize| {
+                let mut last = None;
+                for at in 0..count.div_ceil(1000) {
+                    frames.bytes(piece.slice(..repeated.len() * (count - 1000 * at).min(1000)));
+                    while let Some(item) = frames.poll() {
+                        last = Some(item);
+                    }
+                }
+                last
+            };
+            if repeated.len() > 100 {
+                assert!(matches!(feed(count), Some(WsItem::Ping(_))));
+                assert_eq!(feed(1), Some(fail));
+            } else {
+                assert_eq!(feed(count), None);
+                assert_eq!(feed(1), Some(fail));
+            }
+        }
+        // A message begins the count again.
+        let mut frames = FrameReader::new(reader == Reader::Server, MAX);
+        let piece = Bytes::from([reader.wire(&[(0x89, &control)]).repeat(80_000), message].concat());
+        for _ in 0..3 {
+            frames.bytes(piece.clone());
+            let last = core::iter::from_fn(|| frames.poll()).last();
+            assert_eq!(last, Some(text("x")));
+        }
     }
 }
 
