@@ -13,8 +13,14 @@ const MAX_DIGITS: usize = 16;
 /// Maximum number of blanks after the size of a chunk in a response.
 const MAX_BLANKS: usize = 16;
 
-/// Maximum total size of the chunk extensions of one message, in bytes. They are dropped.
+/// Maximum total size of the chunk extensions of one message, in bytes, beyond the [`REFILL`]. They
+/// are dropped.
 const MAX_EXTENSIONS: usize = 16 << 10;
+
+/// What each chunk with content of a response adds to the size of the extensions that may follow,
+/// up to the maximum. An event stream may last for months, and its extensions must be ignored (RFC
+/// 9112 section 7.1.1; the limit that it recommends is one of requests).
+const REFILL: usize = 256;
 
 /// Maximum total size of the trailer fields of one message, in bytes. They are dropped.
 const MAX_TRAILER: usize = 16 << 10;
@@ -30,13 +36,15 @@ pub(super) enum Length {
     Close,
 }
 
-/// A body in chunks, with the amount of framing that it may still have. Without these totals, a
+/// A body in chunks, with the amount of framing that it may still have. Without these bounds, a
 /// sender could hold a connection with framing that carries no content (CVE-2024-22019).
 #[derive(Debug)]
 pub(super) struct Chunks {
     at: Chunk,
     /// Bytes of extensions that may still arrive.
     extensions: usize,
+    /// What a chunk with content adds to them.
+    refill: usize,
     /// Number of blanks that may follow a size. RFC 9112 section 7.1 allows none, but some servers
     /// pad the size.
     blanks: usize,
@@ -109,15 +117,15 @@ pub(super) fn declared(headers: &Headers, old: bool) -> Declared {
 
 impl Length {
     pub(super) fn chunked_request() -> Self {
-        Self::chunked(0)
+        Self::chunked(0, 0)
     }
 
     pub(super) fn chunked_response() -> Self {
-        Self::chunked(MAX_BLANKS)
+        Self::chunked(REFILL, MAX_BLANKS)
     }
 
-    fn chunked(blanks: usize) -> Self {
-        Self::Chunked(Chunks { at: Chunk::Size(Vec::new()), extensions: MAX_EXTENSIONS, blanks })
+    fn chunked(refill: usize, blanks: usize) -> Self {
+        Self::Chunked(Chunks { at: Chunk::Size(Vec::new()), extensions: MAX_EXTENSIONS, refill, blanks })
     }
 
     /// Returns the number of bytes held of incomplete framing.
@@ -176,7 +184,10 @@ impl Chunks {
                         self.extensions = left.ok_or("the chunk extensions are too long")?;
                         match line.size {
                             0 => Chunk::Trailer { line: Vec::new(), room: MAX_TRAILER },
-                            size => Chunk::Data(size),
+                            size => {
+                                self.extensions = (self.extensions + self.refill).min(MAX_EXTENSIONS);
+                                Chunk::Data(size)
+                            }
                         }
                     }
                 },

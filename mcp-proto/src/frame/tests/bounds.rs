@@ -97,6 +97,55 @@ fn input_ended_by_a_timer_holds_no_memory() {
     endless(chunked, "3\r\n:x\n\r\n", 100, None);
 }
 
+/// A message in chunks whose extensions have these lengths, and an event in each chunk. Returns the
+/// number of events, and why it broke.
+fn extended(kind: Kind, lengths: impl IntoIterator<Item = usize>) -> (usize, Option<String>) {
+    const EVENT: &str = "data: x\n\n";
+    let mut conn = Conn::new(kind, &FrameLimits::default());
+    let head = match kind {
+        Kind::HttpServer => "POST / HTTP/1.1\r\nHost: h\r\nContent-Type: text/plain\r\n",
+        _ => {
+            conn.encode(get());
+            "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+        }
+    };
+    conn.bytes(format!("{head}Transfer-Encoding: chunked\r\n\r\n").into());
+    let mut parts = 0;
+    for length in lengths {
+        // With the semicolon.
+        let extension = if length == 0 { String::new() } else { format!(";{}", "x".repeat(length - 1)) };
+        conn.bytes(format!("{:x}{extension}\r\n{EVENT}\r\n", EVENT.len()).into());
+        while let Some(item) = conn.poll_item() {
+            match item {
+                Inbound::Event(_) | Inbound::Body(_) => parts += 1,
+                Inbound::Reject(defect) => return (parts, Some(defect.why.to_string())),
+                _ => {}
+            }
+        }
+    }
+    (parts, conn.broken().cloned())
+}
+
+// covers: B-166
+#[test]
+fn extensions_of_an_endless_response_are_ignored() {
+    const ALL: usize = 16 << 10;
+    let long = || Some("the chunk extensions are too long".into());
+    let client = |lengths: &[usize]| extended(Kind::HttpClient, lengths.iter().copied());
+    assert_eq!(extended(Kind::HttpClient, core::iter::repeat_n(256, 2000)), (2000, None));
+    // A chunk without them gives as much as any other, up to all of it.
+    let most = [&[ALL][..], &[0; 63], &[ALL]].concat();
+    assert_eq!(client(&most), (65, None));
+    assert_eq!(client(&[&[ALL][..], &[0; 62], &[ALL]].concat()), (63, long()));
+    assert_eq!(client(&[&[0; 100][..], &[ALL]].concat()), (101, None));
+    assert_eq!(client(&[&[0; 100][..], &[ALL + 1]].concat()), (100, long()));
+    // One of the content that the chunk announces does not count before it is accepted.
+    assert_eq!(client(&[ALL, 257]), (1, long()));
+    // A request has all of it once.
+    assert_eq!(extended(Kind::HttpServer, core::iter::repeat_n(256, 64)), (64, None));
+    assert_eq!(extended(Kind::HttpServer, core::iter::repeat_n(256, 65)), (64, long()));
+}
+
 #[test]
 fn hundred_thousand_fields_exceed_any_head_limit() {
     let head = format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(100_000));

@@ -49,7 +49,16 @@ pub(super) const ROWS: &[Row] = &[
         raw(b, [chunked("2;"), vec![endless("x=y;")]].concat(), "the chunk extensions are too long")
     }),
     row("extensions of chunks of one byte without end", |b| {
-        let part = "1;xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\r\n \r\n";
+        // More than a chunk with content allows to follow.
+        let part = concat!(
+            "1;",
+            "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+            "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+            "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+            "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+            "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+            "\r\n \r\n"
+        );
         raw(b, [chunked(""), vec![endless(part)]].concat(), "the chunk extensions are too long")
     }),
     row("a trailer without end", |b| {
