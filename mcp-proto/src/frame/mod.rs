@@ -21,7 +21,7 @@ mod tests;
 pub use body::BodyDecoder;
 pub(crate) use body::{Media, media_of, media_type};
 pub use conn::{Conn, Kind};
-pub(crate) use http1::ConnectCodec;
+pub(crate) use http1::{ConnectCodec, false_coding};
 pub use one_shot::one_shot;
 pub use sse::{encode_comment, encode_event};
 pub(crate) use work::Work;

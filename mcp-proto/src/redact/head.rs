@@ -19,7 +19,8 @@ pub(super) struct Head {
     name: Name,
     pairs: Pairs,
     lengths: Lengths,
-    coding: ListMember,
+    /// A content coding, compared with each name of none.
+    coding: [ListMember; NO_CODING.len()],
     /// Whether there is a content coding. The codec supports none.
     is_coded: bool,
     media: MediaType,
@@ -118,7 +119,7 @@ impl Head {
             name: Name::default(),
             pairs: Pairs::default(),
             lengths: Lengths::default(),
-            coding: ListMember::default(),
+            coding: Default::default(),
             is_coded: false,
             media: MediaType::Unknown,
             after_cr: false,
@@ -190,7 +191,9 @@ impl Head {
                 match field {
                     FieldValue::TransferCoding => self.lengths.coding(byte),
                     FieldValue::ContentCoding if byte == b',' => self.end_content_coding(),
-                    FieldValue::ContentCoding => self.coding.push(byte, IDENTITY),
+                    FieldValue::ContentCoding => {
+                        self.coding.iter_mut().zip(NO_CODING).for_each(|(coding, name)| coding.push(byte, name));
+                    }
                     FieldValue::Type => self.media.push(byte),
                     FieldValue::Shown | FieldValue::Masked(_) | FieldValue::Length => {}
                 }
@@ -220,7 +223,7 @@ impl Head {
 
     fn end_content_coding(&mut self) {
         let coding = core::mem::take(&mut self.coding);
-        self.is_coded |= !coding.is_empty() && !coding.is(IDENTITY);
+        self.is_coded |= !coding.iter().zip(NO_CODING).any(|(coding, name)| coding.is_empty() || coding.is(name));
     }
 
     fn end_line(&mut self, after_cr: bool) -> HeadStep {
@@ -267,7 +270,8 @@ impl Head {
     }
 }
 
-const IDENTITY: &str = "identity";
+/// The names of content codings that mean that there is none, as the codec has them.
+const NO_CODING: [&str; 3] = ["identity", "none", "utf-8"];
 
 /// Returns whether a byte may be part of a token (RFC 9110 section 5.6.2).
 pub(super) fn is_token(byte: u8) -> bool {

@@ -4,10 +4,10 @@
 
 use super::room::Reservation;
 use super::tally;
-use crate::error::Diagnostic;
+use crate::error::{Diagnostic, DiagnosticKind};
 use crate::exchange::IoEvent;
 use crate::exchange::*;
-use crate::frame::{Conn, Kind, Work};
+use crate::frame::{Conn, Kind, Work, false_coding};
 use crate::hook::MessageHook;
 use crate::limits::FrameLimits;
 use crate::short_queue::ShortQueue;
@@ -78,6 +78,8 @@ pub struct Connection {
     eof: bool,
     /// HTTP server: `ExchangeEvent::ReadClosed` was reported.
     told_eof: bool,
+    /// A content coding that is none was reported.
+    told_coding: bool,
     gone: Option<Closed>,
     ending: Option<Shutdown>,
     events: ShortQueue<(ExchangeId, ExchangeEvent)>,
@@ -228,6 +230,7 @@ impl Connection {
             open: false,
             eof: false,
             told_eof: false,
+            told_coding: false,
             gone: None,
             ending: None,
             events: ShortQueue::new(),
@@ -533,6 +536,12 @@ impl Connection {
             Some(hook) => hook.incoming(item),
             None => item,
         };
+        if let Inbound::Request(RequestHead { headers, .. }) | Inbound::Response(ResponseHead { headers, .. }) = &item
+            && let Some(name) = false_coding(headers)
+            && !core::mem::replace(&mut self.told_coding, true)
+        {
+            self.diagnostics.push_back(Diagnostic::new(DiagnosticKind::FalseCoding, name));
+        }
         let end = item == Inbound::End;
         let refused = matches!(item, Inbound::Reject(_));
         if let Inbound::Response(head) = &item {

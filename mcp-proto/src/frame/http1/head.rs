@@ -271,13 +271,25 @@ pub(super) fn has_token(headers: &Headers, name: &str, token: &str) -> bool {
     members(headers, name).any(|member| member.eq_ignore_ascii_case(token))
 }
 
+/// Names that some senders write although the body has no coding.
+const FALSE_CODINGS: [&str; 2] = ["none", "utf-8"];
+
+/// Returns the first member of `Content-Encoding` that is no coding, and means that there is none.
+pub(crate) fn false_coding(headers: &Headers) -> Option<&str> {
+    members(headers, "content-encoding").find(|name| is_false_coding(name))
+}
+
+fn is_false_coding(name: &str) -> bool {
+    FALSE_CODINGS.iter().any(|no| name.eq_ignore_ascii_case(no))
+}
+
 /// Returns the content coding of the body, if there is one. The error is the name of one that is
 /// not supported, or the first one of several.
 pub(super) fn content_coding(
     headers: &Headers,
     support: Option<GzipSupport>,
 ) -> Result<Option<(ContentCoding, GzipSupport)>, &str> {
-    let is_coding = |name: &&str| !name.is_empty() && !name.eq_ignore_ascii_case("identity");
+    let is_coding = |name: &&str| !name.is_empty() && !name.eq_ignore_ascii_case("identity") && !is_false_coding(name);
     let mut names = members(headers, "content-encoding").filter(is_coding);
     let Some(name) = names.next() else { return Ok(None) };
     let coding = support.and_then(|support| Some((ContentCoding::of_name(name)?, support)));

@@ -10,6 +10,7 @@ mod server;
 
 pub(super) use client::ClientCodec;
 pub(crate) use connect::ConnectCodec;
+pub(crate) use head::false_coding;
 pub(super) use server::ServerCodec;
 
 use super::body::BodyDecoder;

@@ -223,6 +223,23 @@ fn events_come_as_they_are_flushed() {
     assert_eq!(conn.broken().map(|why| &**why), Some("the coded body is cut short"));
 }
 
+// covers: B-166
+#[test]
+fn false_codings_mean_that_there_is_none() {
+    for name in ["none", "utf-8", "UTF-8", "None", "identity, none", ""] {
+        let field = ("Content-Encoding", name);
+        let body = note_text("m");
+        assert_eq!(rest(client(&message(OK, &[JSON, field], body.as_bytes()))), good(), "{name:?}");
+        assert_eq!(rest(server(&message(POST, &[JSON, field], body.as_bytes()))), good(), "{name:?}");
+    }
+    let both = ("Content-Encoding", "none, gzip");
+    assert_eq!(rest(client(&message(OK, &[JSON, both], &gzip(note_text("m").as_bytes())))), good());
+    let unknown = ("Content-Encoding", "utf-16");
+    let why = "the body has a content-encoding";
+    let refused = server(&message(POST, &[JSON, unknown], b"{}"));
+    assert_eq!(refused.items, [Inbound::Reject(BadRequest { status: 415, why })]);
+}
+
 #[test]
 fn codings_are_refused_where_they_are_off() {
     let coded = gzip(note_text("m").as_bytes());

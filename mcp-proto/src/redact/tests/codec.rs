@@ -87,6 +87,7 @@ fn response_lengths_match_the_codec() {
         ("Transfer-Encoding: Chunked\r\n", "2 \t\r\n{}\r\n0;a=\"b\\\";\"\r\nX: y\r\n\r\n"),
         ("Transfer_Encoding: chunked\r\nContent-Length: 2\r\n", "{}"),
         ("Content-Encoding: identity, \r\nContent-Length: 2\r\n", "{}"),
+        ("Content-Encoding: none\r\nContent-Encoding: UTF-8 , identity\r\nContent-Length: 2\r\n", "{}"),
         ("Content-Encoding: gzip\r\nContent-Length: 0\r\n", ""),
     ] {
         assert_eq!(compare(Side::Response, format!("{OK}{fields}\r\n{body}").as_bytes()), Some(true), "{fields}");
@@ -105,6 +106,8 @@ fn response_lengths_match_the_codec() {
         ("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", "2\r\n{}\r\n0\r\n\r\n"),
         ("Transfer-Encoding: \r\n", "2\r\n{}\r\n0\r\n\r\n"),
         ("Content-Encoding: gzip\r\nContent-Length: 2\r\n", "{}"),
+        ("Content-Encoding: none none\r\nContent-Length: 2\r\n", "{}"),
+        ("Content-Encoding: utf-16\r\nContent-Length: 2\r\n", "{}"),
         ("Content-Length: 2\nX: y\r\n", "{}"),
         ("Content-Length: 2\rX: y\r\n", "{}"),
         ("Content-Length : 2\r\n", "{}"),

@@ -211,3 +211,19 @@ fn coded_request_takes_turns_at_a_server() {
         panic!("{} events", all.len())
     };
 }
+
+// covers: B-166
+#[test]
+fn content_coding_that_is_none_is_reported_once() {
+    let mut bench = http::begun();
+    let response = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: none\r\n\
+                    content-length: 36\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}";
+    assert_eq!(bench.feed(response), ["7 200", "7 result 1", "7 end", "diagnostic false-coding"]);
+    bench.connection.begin(ExchangeId(8));
+    bench.send(http::request());
+    bench.all_written();
+    assert_eq!(bench.feed(response), ["8 200", "8 result 1", "8 end"]);
+    let mut server = Bench::server(Kind::HttpServer);
+    let request = http::post(1).replace("content-length", "content-encoding: utf-8\r\ncontent-length");
+    assert_eq!(server.feed(&request).pop().as_deref(), Some("diagnostic false-coding"));
+}
