@@ -150,6 +150,7 @@ impl fmt::Display for Diagnostic {
 /// | `invalid-input-request` | `InvalidInputRequest` | a request for input of a handler that violates the protocol | not sent; its request was answered with -32603 |
 /// | `schema-mismatch` | `SchemaMismatch` | a result that does not match the output schema of its tool | a server sent it with `isError`; a client delivered it |
 /// | `bad-schema` | `BadSchema` | a schema of a tool that cannot be used to validate | a server answered the call with -32603; a client delivered the result unchecked |
+/// | `misplaced-response` | `MisplacedResponse` | HTTP+SSE: a response in the body of a POST, which belongs on the stream | taken |
 /// | `false-coding` | `FalseCoding` | a body whose `Content-Encoding` is no coding: `none` or `utf-8` | read as it is |
 /// | `not-admitted` | `NotAdmitted` | a connection that the application did not admit | the connection was closed unserved |
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
@@ -216,6 +217,7 @@ pub enum DiagnosticKind {
     NotAdmitted,
     SchemaMismatch,
     BadSchema,
+    MisplacedResponse,
     FalseCoding,
 }
 
@@ -299,6 +301,7 @@ impl DiagnosticKind {
             Self::BadSchema => {
                 ("bad-schema", "a server answered the call with -32603; a client delivered the result unchecked")
             }
+            Self::MisplacedResponse => ("misplaced-response", "taken"),
             Self::FalseCoding => ("false-coding", "read as it is"),
             Self::DroppedResponse => ("dropped-response", "dropped: the server does not receive the response"),
         }

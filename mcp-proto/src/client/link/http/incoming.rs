@@ -49,6 +49,15 @@ impl HttpLink {
         self.sign_of_life(env, exchange);
         // A response proves that the request was sent, even if the driver did not report that.
         self.exchanges.on_connected(exchange);
+        if self.is_misplaced(env, exchange, &item) {
+            env.diagnose(DiagnosticKind::MisplacedResponse, "in the body of its POST");
+            return match item {
+                Inbound::Message(message) | Inbound::Event(SseEvent { data: Data::Message(message), .. }) => {
+                    self.on_message(env, exchange, message)
+                }
+                _ => {}
+            };
+        }
         let (limits, now) = (&env.config.limits.client, env.now);
         let (most_items, most_bytes) = (limits.drain_items, limits.drain_bytes);
         let Some(http) = self.exchanges.get_mut(exchange) else { return };
@@ -108,6 +117,18 @@ impl HttpLink {
                 env.diagnose(DiagnosticKind::BadEvent, "an item that this exchange cannot have");
             }
         }
+    }
+
+    /// HTTP+SSE: returns whether an item in the body of a POST is the response to its request. Some
+    /// servers write it there.
+    fn is_misplaced(&self, env: &Env, exchange: ExchangeId, item: &Inbound) -> bool {
+        let (Inbound::Message(message) | Inbound::Event(SseEvent { data: Data::Message(message), .. })) = item else {
+            return false;
+        };
+        let (Message::Response(response), Some(http)) = (message, self.exchanges.get(exchange)) else { return false };
+        matches!(http.role, ExchangeRole::Posted(..))
+            && success(http.status())
+            && env.ids.asked_on(&response.id, env.config.compat.match_text_ids) == Some(exchange)
     }
 
     fn on_response_head(&mut self, env: &mut Env, exchange: ExchangeId, now: Instant) {

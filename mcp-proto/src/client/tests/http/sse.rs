@@ -763,3 +763,47 @@ fn call_after_a_silent_renewal_opens_the_stream_again() {
     http.on_stream(&json!({"jsonrpc": "2.0", "id": id, "result": {"content": []}}));
     assert!(http.rig.outcome(call).is_ok());
 }
+
+/// Some servers write the response to a request into the body of its POST, although it belongs on
+/// the stream.
+// covers: SSE24-C-007
+#[test]
+fn response_in_the_body_of_a_post_is_taken() {
+    for status in [200, 202] {
+        let mut http = Http::sse(|_| {});
+        http.open_at("/m?s=1");
+        // Also that of the handshake.
+        let (exchange, id) = http.last();
+        http.answer(exchange, status, &json!({"jsonrpc": "2.0", "id": id, "result": initialized("2024-11-05")}));
+        assert_eq!(http.rig.client.state(), State::Ready);
+        let note = http.last().0;
+        http.refuse(note, 202);
+        http.rig.clear();
+        let call = http.rig.echo();
+        let (exchange, id) = http.last();
+        http.answer(exchange, status, &result(&id));
+        assert!(http.rig.outcome(call).is_ok());
+        assert_eq!(http.rig.diagnostics(), [DiagnosticKind::MisplacedResponse]);
+        // It may stand on the stream too, and only there it is large.
+        http.on_stream(&result(&id));
+        assert_eq!(http.rig.diagnostics(), [DiagnosticKind::MisplacedResponse, DiagnosticKind::LateAnswer]);
+        let call = http.rig.echo();
+        let (exchange, id) = http.last();
+        let text = "x".repeat(100_000);
+        let body = json!({"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": text}]}});
+        http.answer(exchange, status, &body);
+        assert!(http.rig.outcome(call).is_ok());
+    }
+    // Nothing else in the body of a POST counts: the response of another request, and a request.
+    let mut http = Http::sse_ready(|_| {});
+    let calls = [http.rig.echo(), http.rig.echo()];
+    let (exchange, id) = http.last();
+    let other = json!(id.as_i64().unwrap() - 1);
+    for body in [result(&other), json!({"jsonrpc": "2.0", "id": 9, "method": "ping"})] {
+        http.head(exchange, 200);
+        http.item(exchange, Inbound::Message(parse(body.to_string().into(), 128).unwrap()));
+    }
+    http.item(exchange, Inbound::End);
+    assert!(calls.iter().all(|call| !http.rig.has_ended(*call)));
+    assert_eq!(http.rig.diagnostics(), []);
+}
