@@ -76,7 +76,10 @@ impl HttpLink {
         let Some(http) = self.exchanges.get(exchange) else { return };
         let is_closing = matches!(env.state(), State::Closing | State::Terminated);
         if !is_closing && over == ExchangeEnd::End && self.is_session_gone(env, http) {
-            return self.on_session_gone(env, exchange);
+            let (role, is_notification) = (http.role.clone(), http.is_notification());
+            if !is_notification || !self.lacks_route(&role) {
+                return self.on_session_gone(env, exchange);
+            }
         }
         let Some(http) = self.exchanges.remove(exchange) else { return };
         let (failure, outcome) = match over {
@@ -97,7 +100,12 @@ impl HttpLink {
         }
         match http.role {
             ExchangeRole::Notification(Some(id)) => self.events.push_back(LinkEvent::NotificationEnded(id, outcome)),
-            ExchangeRole::Initialized if !is_closing => self.on_initialized_taken(env),
+            ExchangeRole::Initialized if !is_closing => {
+                if outcome.is_ok() {
+                    self.has_route();
+                }
+                self.on_initialized_taken(env);
+            }
             _ => {}
         }
     }

@@ -1,8 +1,9 @@
 //! Sessions of servers up to 2025-11-25 (transports, session management). Every later request
 //! carries the id from the response to `initialize`. A 404 response to such a request means that
-//! the session has ended, and the client makes one new handshake for all requests. The client ends
-//! a session that it no longer needs with DELETE. 2026-07-28 has no sessions, and the client
-//! ignores an id that such a server sends.
+//! the session has ended, and the client makes one new handshake for all requests. If the server
+//! answers 404 to `notifications/initialized` in that session too, it has no route for
+//! notifications, and the client goes on. The client ends a session that it no longer needs with
+//! DELETE. 2026-07-28 has no sessions, and the client ignores an id that such a server sends.
 
 use super::{Described, ExchangeRole, HttpExchange, HttpLink, HttpRequest, Reported, success};
 use crate::client::Timer;
@@ -20,8 +21,9 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use core::time::Duration;
 
-/// Maximum number of consecutive sessions that end without a response to a call.
-const MAX_BARREN: u32 = 3;
+/// Maximum number of handshakes in a row, each after the end of a session, without a response to a
+/// call.
+const MAX_BARREN: u32 = 2;
 
 /// Minimum duration of a session that was useful even without a response to a call.
 const LASTING: Duration = Duration::from_secs(30);
@@ -32,13 +34,28 @@ pub(in crate::client) struct SessionState {
     id: Option<String>,
     /// The id in the response to `initialize`, until the client accepts the response.
     offered: Option<String>,
-    /// Number of sessions that ended since the last response to a call. A session that lasted
-    /// [`LASTING`] resets it.
+    /// Number of sessions that ended since the last response to a call, or since one that lasted
+    /// [`LASTING`], which counts.
     barren: u32,
+    /// Whether the server has a route for notifications.
+    route: NotificationRoute,
     /// When the session began.
     since: Option<Instant>,
     /// The revision for the DELETE of a closing client. `None` if it sends none.
     deletes: Option<ProtocolVersion>,
+}
+
+/// Whether a server accepts notifications, as far as a 404 to `notifications/initialized` tells: it
+/// may mean that the session has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum NotificationRoute {
+    /// Nothing says otherwise.
+    #[default]
+    Assumed,
+    /// The server answered 404 in one session.
+    Doubted,
+    /// It did so in the next session too.
+    Missing,
 }
 
 impl SessionState {
@@ -116,8 +133,26 @@ impl HttpLink {
     /// Counts the end of a session. Returns whether the client may open another one.
     pub(in crate::client) fn may_renew(&mut self, env: &Env) -> bool {
         let lasted = self.session.since.is_some_and(|since| env.now - since >= LASTING);
-        self.session.barren = if lasted { 0 } else { self.session.barren + 1 };
+        self.session.barren = if lasted { 1 } else { self.session.barren + 1 };
         self.session.barren <= MAX_BARREN
+    }
+
+    /// Returns whether a 404 to this notification means that the server has no route for
+    /// notifications, and not that the session has ended.
+    pub(super) fn lacks_route(&mut self, role: &ExchangeRole) -> bool {
+        let route = &mut self.session.route;
+        if *role == ExchangeRole::Initialized {
+            *route = match route {
+                NotificationRoute::Assumed => NotificationRoute::Doubted,
+                NotificationRoute::Doubted | NotificationRoute::Missing => NotificationRoute::Missing,
+            };
+        }
+        *route == NotificationRoute::Missing
+    }
+
+    /// The server has accepted `notifications/initialized`.
+    pub(super) fn has_route(&mut self) {
+        self.session.route = NotificationRoute::Assumed;
     }
 
     /// The session has ended. The client discards its exchanges next. `keeps_stream`: the stream of

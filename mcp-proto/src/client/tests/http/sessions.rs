@@ -225,10 +225,10 @@ fn ended_session_is_replaced_once_and_calls_repeated() {
 #[test]
 fn repeatedly_ended_sessions_end_the_client() {
     let mut http = Http::legacy(|_| {});
-    for n in 1..=4 {
+    for n in 1..=3 {
         let call = http.rig.echo();
         http.refuse(http.last().0, 404);
-        if n == 4 {
+        if n == 3 {
             assert!(http.rig.has_ended(call));
             break;
         }
@@ -299,8 +299,70 @@ fn short_sessions_after_a_long_one_end_the_client() {
             http.rig.drain();
         }
     }
-    assert_eq!(ended, 5, "the one that lasted, and four that did not");
+    assert_eq!(ended, 3, "the one that lasted, and two that did not");
     assert!(matches!(http.rig.termination(), Some(Termination::Negotiation(_))));
+}
+
+/// A server without a route for notifications: it answers 404 to each of them.
+// covers: B-085, B-100
+#[test]
+fn second_404_to_initialized_is_no_end_of_the_session() {
+    let mut http = Http::with(|config| config.policy = Policy::Legacy);
+    http.accept("s1");
+    let count = http.posts().len();
+    http.refuse(http.last().0, 404);
+    assert_eq!(http.lines(count), ["POST initialize"], "it may be the end of the session");
+    http.accept("s2");
+    http.refuse(http.last().0, 404);
+    assert_eq!(http.rig.diagnostics().pop(), Some(DiagnosticKind::DroppedNotification));
+    let listener = http.last().0;
+    http.stream(listener);
+    assert_eq!(http.rig.client.state(), State::Ready);
+    // Other notifications do not end it either.
+    http.rig.client.notify(http.rig.now, "custom/note", Object::new()).unwrap();
+    http.rig.drain();
+    http.refuse(http.last().0, 404);
+    let call = http.rig.echo();
+    let (exchange, id) = http.last();
+    http.answer(exchange, 200, &result(&id));
+    assert!(http.rig.outcome(call).is_ok());
+    assert_eq!(http.posts().iter().filter(|post| post.2["method"] == "initialize").count(), 2);
+    // A request does, with one handshake: the server is known now.
+    let call = http.rig.echo();
+    http.refuse(http.last().0, 404);
+    http.accept("s3");
+    http.refuse(http.last().0, 404);
+    http.stream(http.last().0);
+    let (exchange, id) = http.last();
+    http.answer(exchange, 200, &result(&id));
+    assert!(http.rig.outcome(call).is_ok());
+    assert_eq!(http.posts().iter().filter(|post| post.2["method"] == "initialize").count(), 3);
+    assert_eq!(http.rig.client.state(), State::Ready);
+}
+
+// covers: B-100
+#[test]
+fn accepted_initialized_makes_its_next_404_an_end_again() {
+    let mut http = Http::with(|config| config.policy = Policy::Legacy);
+    http.accept("s1");
+    http.refuse(http.last().0, 404);
+    http.accept("s2");
+    http.refuse(http.last().0, 202);
+    http.stream(http.last().0);
+    let call = http.rig.echo();
+    let (exchange, id) = http.last();
+    http.answer(exchange, 200, &result(&id));
+    assert!(http.rig.outcome(call).is_ok());
+    // The session has ended meanwhile.
+    http.rig.client.notify(http.rig.now, "custom/note", Object::new()).unwrap();
+    http.rig.drain();
+    let count = http.posts().len();
+    http.refuse(http.last().0, 404);
+    assert_eq!(http.lines(count), ["POST initialize"]);
+    http.accept("s3");
+    let count = http.posts().len();
+    http.refuse(http.last().0, 404);
+    assert_eq!(http.lines(count), ["POST initialize"]);
 }
 
 // covers: SHTTP-C-054, S3-22
@@ -493,7 +555,7 @@ fn call_that_may_have_run_is_never_reported_as_unsent() {
     // It was sent when the last permitted session ends.
     let mut http = Http::legacy(|_| {});
     let mut out = None;
-    for _ in 0..4 {
+    for _ in 0..3 {
         out = Some(http.rig.echo());
         let refused = http.rig.echo();
         http.refuse(http.last().0, 404);
