@@ -10,8 +10,10 @@ use iri_string::types::{UriAbsoluteStr, UriReferenceStr};
 /// The redirects that a client follows.
 ///
 /// A status 307 or 308 repeats the request with its method and its body. A status 301, 302 or 303
-/// is followed for a GET only, since it would turn a POST into a GET. No redirect from `https:` to
-/// `http:` is followed, and none to a URL that the request has already been at.
+/// is followed for a GET only, since it would turn a POST into a GET. But 301 and 302 repeat any
+/// request too if the URLs differ only by a slash at the end of the path, within the origin: so
+/// older frameworks redirect, and RFC 9110 section 15.4 only permits the change to GET. No redirect
+/// from `https:` to `http:` is followed, and none to a URL that the request has already been at.
 ///
 /// A redirect that is not followed is the [`HttpError`](crate::error::HttpError) of its request,
 /// which tells the reason: [`RedirectRefusal`].
@@ -73,7 +75,9 @@ impl Hops {
         let target = location(current, fields).ok_or(RedirectRefusal::Location)?;
         let url = target.url();
         match () {
-            () if !matches!(status, 307 | 308) && !matches!(method, "GET" | "HEAD") => Err(RedirectRefusal::Method),
+            () if !keeps_method(status, current, &target) && !matches!(method, "GET" | "HEAD") => {
+                Err(RedirectRefusal::Method)
+            }
             () if current.origin.tls && !target.origin.tls => Err(RedirectRefusal::Insecure),
             () if !follows_all && target.origin != current.origin => Err(RedirectRefusal::Origin),
             () if url == current.url() || self.0.contains(&url) => Err(RedirectRefusal::Loop),
@@ -84,6 +88,22 @@ impl Hops {
             }
         }
     }
+}
+
+/// Returns whether a redirect with this status repeats a request with its method.
+fn keeps_method(status: u16, from: &HttpTarget, to: &HttpTarget) -> bool {
+    match status {
+        307 | 308 => true,
+        301 | 302 => from.origin == to.origin && differ_by_slash(&from.path, &to.path),
+        _ => false,
+    }
+}
+
+/// Returns whether two request targets differ only by a slash at the end of the path.
+fn differ_by_slash(one: &str, other: &str) -> bool {
+    let (one, other) = (one.split_once('?').unwrap_or((one, "")), other.split_once('?').unwrap_or((other, "")));
+    let (short, long) = if one.0.len() < other.0.len() { (one, other) } else { (other, one) };
+    long.0.strip_suffix('/') == Some(short.0) && short.1 == long.1
 }
 
 /// Returns the URL that the field `Location` names (RFC 9110 section 10.2.2). `None` if there is
@@ -124,18 +144,45 @@ mod tests {
             assert!(is_redirect(status));
             let keeps = matches!(status, 307 | 308);
             for method in ["POST", "DELETE"] {
-                let to = followed(Redirects::default(), method, "http://a/mcp", status, "/mcp/");
+                let to = followed(Redirects::default(), method, "http://a/mcp", status, "/other");
                 assert_eq!(to.is_ok(), keeps, "{status} {method}");
                 assert!(keeps || to == Err(RedirectRefusal::Method));
             }
             for method in ["GET", "HEAD"] {
-                let to = followed(Redirects::default(), method, "http://a/mcp", status, "/mcp/");
-                assert_eq!(to, Ok("http://a/mcp/".into()), "{status} {method}");
+                let to = followed(Redirects::default(), method, "http://a/mcp", status, "/other");
+                assert_eq!(to, Ok("http://a/other".into()), "{status} {method}");
             }
         }
         for status in [200, 300, 304, 305, 306, 309, 400] {
             assert!(!is_redirect(status), "{status}");
         }
+    }
+
+    // covers: REDIR-C-003, B-157
+    #[test]
+    fn slash_at_the_end_keeps_the_method() {
+        for status in [301, 302] {
+            for (from, to, keeps) in [
+                ("http://a/mcp", "/mcp/", true),
+                ("http://a/mcp/", "/mcp", true),
+                ("http://a/mcp", "http://a:80/mcp/", true),
+                ("http://a/x/mcp?b=1&c", "/x/mcp/?b=1&c", true),
+                ("http://a/mcp?b=1", "/mcp/?b=2", false),
+                ("http://a/mcp?b=1", "/mcp/", false),
+                ("http://a/mcp", "/mcp//", false),
+                ("http://a/mcp", "/MCP/", false),
+                ("http://a/mcp", "/mcp/x", false),
+                ("http://a/mcp?/", "/mcp?", false),
+                ("http://a/mcp", "http://a:81/mcp/", false),
+                ("http://a/mcp", "http://b/mcp/", false),
+            ] {
+                let found = followed(ALL, "POST", from, status, to);
+                assert_eq!(found.is_ok(), keeps, "{status} from {from} to {to}: {found:?}");
+                assert!(keeps || found == Err(RedirectRefusal::Method), "{found:?}");
+            }
+        }
+        let other = followed(ALL, "POST", "http://a/mcp", 303, "/mcp/");
+        assert_eq!(other, Err(RedirectRefusal::Method), "303 means GET");
     }
 
     // covers: REDIR-C-006

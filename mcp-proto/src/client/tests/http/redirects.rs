@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::client::Redirects;
-use crate::exchange::Origin;
-use crate::exchange::RedirectRefusal;
+use crate::exchange::{Origin, RedirectRefusal};
 
 const ALL: Redirects = Redirects::Follow { max: 5 };
 const ELSEWHERE: &str = "https://elsewhere.example/mcp";
@@ -280,4 +279,25 @@ fn redirects_can_be_off() {
     let call = http.rig.echo();
     http.redirect(308, "/mcp/");
     assert!(matches!(http.rig.outcome(call), Err(CallError::Http(e)) if e.redirect == Some(RedirectRefusal::Off)));
+}
+
+// covers: REDIR-C-003, B-157
+#[test]
+fn post_is_repeated_at_the_url_with_a_slash() {
+    for status in [301, 302] {
+        let mut http = Http::ready();
+        let call = http.rig.echo();
+        let (_, before, body, _) = http.posts().pop().unwrap();
+        http.redirect(status, "/mcp/?x=1");
+        let (_, after, again, _) = http.posts().pop().unwrap();
+        assert_eq!((&*after.method, &*after.target, &again), ("POST", "/mcp/?x=1", &body));
+        assert_eq!(before.headers, after.headers);
+        http.answer_last();
+        assert!(http.rig.outcome(call).is_ok());
+        let call = http.rig.echo();
+        http.redirect(status, "/other");
+        assert!(
+            matches!(http.rig.outcome(call), Err(CallError::Http(e)) if e.redirect == Some(RedirectRefusal::Method))
+        );
+    }
 }
