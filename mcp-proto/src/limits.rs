@@ -131,7 +131,7 @@ pub struct ClientLimits {
 /// | [`max_running_bytes`](Self::max_running_bytes) | a share, with its subscriptions and its answers to questions | have the rest |
 /// | [`max_exchanges`](Self::max_exchanges), connections | a share of the connections of its address | have the rest |
 /// | [`max_exchanges`](Self::max_exchanges), exchanges | a share | have the rest |
-/// | [`max_streams`](Self::max_streams) | a share, by GET and `subscriptions/listen` together | have the rest |
+/// | [`max_streams`](Self::max_streams) | a share, by GET, `subscriptions/listen` and HTTP+SSE together | have the rest |
 /// | [`max_sessions`](Self::max_sessions) | a share; one without a second message ends after [`session_start`](Self::session_start) | have the rest |
 /// | [`max_client_data_total`](Self::max_client_data_total) | a share | have the rest, and all of `history_total` |
 /// | [`history_total`](Self::history_total) | a share; beyond it its own longest histories are shortened | lose nothing before it |
@@ -251,8 +251,9 @@ pub struct ServerLimits {
     /// Maximum time of a session between `initialize` and the next message. Then the server ends it
     /// like an idle one. Default 1 min.
     pub session_start: Duration,
-    /// Maximum number of open streams that no response ends: those of GET and of
-    /// `subscriptions/listen`. The server refuses a further one. Default 2048.
+    /// Maximum number of open streams that no response ends: those of GET, of
+    /// `subscriptions/listen` and of HTTP+SSE. The server refuses a further one, over HTTP with
+    /// 503. Default 2048.
     pub max_streams: usize,
     /// Maximum number of subscriptions of one duplex connection. The server refuses a further one.
     /// An HTTP session has one stream of its own, and a newer one replaces it. Default 16.

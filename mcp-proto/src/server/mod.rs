@@ -392,7 +392,7 @@ impl Server {
         let Some(exchange) = self.env.close(x) else { return };
         if let Some(duplex) = exchange.binding.duplex() {
             self.requests.leave_pages(&mut self.env, SessionRef::Duplex(x));
-            self.http.forget_sse(duplex);
+            self.http.forget_sse(&mut self.env, duplex);
         }
         for key in exchange.binding.duplex().into_iter().flat_map(|duplex| duplex.running().iter()) {
             self.requests.cancel(&mut self.env, &mut self.http, key, false);

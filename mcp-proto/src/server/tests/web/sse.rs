@@ -302,3 +302,44 @@ fn shutdown_answers_what_runs_and_ends_the_stream() {
     assert_eq!(site.said(stream.x), [format!("|{}", answer(2)), "end".into()]);
     assert!(site.bench.server.is_terminated());
 }
+
+// covers: B-187, S3-50
+#[test]
+fn streams_count_towards_their_limit() {
+    let mut site = with_sse(|config| (config.limits.server.max_streams, config.limits.server.client_shares) = (2, 1));
+    let open = |site: &mut Site| site.bare_at("/sse", "GET", Headers::new());
+    let first = Stream::open(&mut site);
+    let client = site.session("2025-11-25", "{}");
+    let own = site.bare("GET", client.headers());
+    assert_eq!(site.head(own).status, 200);
+    let x = open(&mut site);
+    assert_eq!(site.refusal(x).0, 503, "together with those of Streamable HTTP");
+    site.cut(own);
+    let second = Stream::open(&mut site);
+    let own = site.bare("GET", client.headers());
+    assert_eq!(site.refusal(own).0, 503);
+    site.cut(first.x);
+    site.cut(second.x);
+    for _ in 0..2 {
+        Stream::open(&mut site);
+    }
+    let x = open(&mut site);
+    assert_eq!(site.refusal(x).0, 503);
+}
+
+// covers: B-187
+#[test]
+fn one_client_has_a_share_of_the_streams() {
+    let mut site = with_sse(|config| {
+        config.limits.server.max_streams = 8;
+        config.hosts = Hosts::Any;
+    });
+    let from = |site: &mut Site, address: &str| {
+        site.peer = Peer::tcp(format!("{address}:1").parse().unwrap());
+        let x = site.bare_at("/sse", "GET", Headers::new());
+        site.head(x).status
+    };
+    let statuses = [(); 3].map(|()| from(&mut site, "192.0.2.1"));
+    assert_eq!(statuses, [200, 200, 503]);
+    assert_eq!(from(&mut site, "192.0.2.2"), 200);
+}

@@ -3,6 +3,7 @@
 use crate::exchange::{Inbound, RequestHead};
 use crate::input::{AdmitKey, Principal, RequestKey};
 use crate::server::batch::Batch;
+use crate::server::client::ClientKey;
 use crate::server::era::Transport;
 use crate::server::session::Session;
 use crate::short_set::ShortSet;
@@ -32,6 +33,8 @@ pub(in crate::server) struct Duplex {
 pub(in crate::server) struct SseStream {
     /// The hash of the id that its POSTs name.
     pub(in crate::server) digest: [u8; 32],
+    /// The client that it counts for.
+    pub(in crate::server) client: ClientKey,
     /// The head of the POST that is handled now.
     pub(in crate::server) posted: Option<Arc<RequestHead>>,
 }
@@ -48,9 +51,15 @@ impl Duplex {
         Self { admitted: Admitted::As(principal), upgrade: Some(head), ..Self::new(told) }
     }
 
-    /// Returns the connection of a client over HTTP+SSE, which was admitted as this principal.
-    pub(in crate::server) fn over_sse(told: u64, principal: Option<Principal>, digest: [u8; 32]) -> Self {
-        let sse = Some(Box::new(SseStream { digest, posted: None }));
+    /// Returns the connection of a client over HTTP+SSE, which was admitted as this principal, and
+    /// counts for this client.
+    pub(in crate::server) fn over_sse(
+        told: u64,
+        principal: Option<Principal>,
+        digest: [u8; 32],
+        client: ClientKey,
+    ) -> Self {
+        let sse = Some(Box::new(SseStream { digest, client, posted: None }));
         Self { admitted: Admitted::As(principal), sse, ..Self::new(told) }
     }
 

@@ -8,6 +8,8 @@ use super::{Accepts, HttpState, is_json};
 use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Headers, Inbound, Outbound, RequestHead};
 use crate::rpc::{ErrorObject, code};
+use crate::server::client::Bound;
+use crate::server::env::Env;
 use crate::server::transport::{Binding, Duplex};
 use crate::server::{Server, ServerConfig};
 use alloc::boxed::Box;
@@ -41,10 +43,11 @@ impl ServerConfig {
 }
 
 impl HttpState {
-    /// Forgets the id of a connection that has ended.
-    pub(in crate::server) fn forget_sse(&mut self, duplex: &Duplex) {
+    /// Forgets the id of a connection that has ended, and gives back its place among the streams.
+    pub(in crate::server) fn forget_sse(&mut self, env: &mut Env, duplex: &Duplex) {
         if let Some(sse) = &duplex.sse {
             self.sse.remove(&sse.digest);
+            env.shares.give_back(sse.client, Bound::Streams, 1);
         }
     }
 }
@@ -64,6 +67,10 @@ impl Server {
         if !self.is_serving() || !self.shared.config.serves_legacy() {
             return self.env.refuse_busy(x, None, "the server serves no older revision now");
         }
+        let client = self.env.client_on(x, None);
+        if let Err(full) = self.env.check_share(&client, Bound::Streams, 1) {
+            return self.env.reject(x, None, 503, &full.reject("there are too many streams"));
+        }
         let id = self.http.mint_id();
         let digest = Hash::hash(id.as_bytes());
         let changes = self.listens.changes();
@@ -72,7 +79,8 @@ impl Server {
         self.env.begin_events(x, Headers::new());
         let Some(exchange) = self.env.exchanges.get_mut(&x) else { return };
         let principal = exchange.binding.http().and_then(|http| http.principal().cloned());
-        exchange.binding = Binding::Duplex(Box::new(Duplex::over_sse(changes, principal, digest)));
+        let client = self.env.shares.take(&client, Bound::Streams, 1);
+        exchange.binding = Binding::Duplex(Box::new(Duplex::over_sse(changes, principal, digest, client)));
         self.http.sse.insert(digest, x);
         self.env.send(x, Outbound::Event { event: Some("endpoint"), id: None, retry: None, data: endpoint.into() });
         self.env.keep_alive_in(x, self.env.config.keep_alive);
