@@ -38,7 +38,7 @@ use crate::sync::{self, Condvar, Mutex, MutexGuard, lock, try_lock, wait};
 use crate::transport::{Given, Reader, Stream, Writer};
 use mcp_proto::Instant;
 use mcp_proto::adapter::{DrivenConnection, StderrReader, Task, TlsConnector, Transfer, Turned, not_opened};
-use mcp_proto::exchange::{Closed, Endpoint, Peer, Reach, Shutdown};
+use mcp_proto::exchange::{Closed, Endpoint, Origin, Peer, Reach, Shutdown};
 use mcp_proto::wired::ConnectionOutput;
 use reading::Reading;
 pub(crate) use reading::Wait;
@@ -115,6 +115,7 @@ struct Opened {
     stream: Stream,
     program: Option<Arc<ChildProcess>>,
     errors: Option<(Reader, StderrReader)>,
+    peer: Peer,
 }
 
 /// The engine has something for the connection: this thread takes a turn. The application may wake
@@ -341,13 +342,14 @@ impl ConnectionThreads {
     fn run(self: Arc<Self>, driver: Arc<Driver>, endpoint: Endpoint, given: Option<Given>) {
         let (stderr, connector) =
             self.with(|state| (state.connection.stderr(), state.connection.transfer().connector()));
-        let Opened { stream, program: process, errors } = match connect(&driver, endpoint, given, &stderr, &connector) {
-            Ok(opened) => opened,
-            Err(why) => {
-                self.report(&driver, |transfer| transfer.not_opened(why));
-                return;
-            }
-        };
+        let Opened { stream, program: process, errors, peer } =
+            match connect(&driver, endpoint, given, &stderr, &connector) {
+                Ok(opened) => opened,
+                Err(why) => {
+                    self.report(&driver, |transfer| transfer.not_opened(why));
+                    return;
+                }
+            };
         drop((stderr, connector));
         let Stream { reader, polled, writer, direct, socket } = stream;
         let writer = self.with(|state| {
@@ -370,7 +372,7 @@ impl ConnectionThreads {
         let started = self.start(&driver, writer, errors, process.as_ref().and_then(|_| reader.take()));
         let now = driver.clock().now();
         self.report(&driver, |transfer| match started {
-            Ok(()) => drop(transfer.opened(now, Peer::default(), has_stderr)),
+            Ok(()) => drop(transfer.opened(now, peer, has_stderr)),
             Err(e) => transfer.not_opened(no_thread(&e)),
         });
         drop((self, driver));
@@ -448,24 +450,25 @@ fn connect(
     connector: &TlsConnector,
 ) -> Result<Opened, Closed> {
     let unreachable = |why: &dyn std::fmt::Display| Closed::Unreachable(why.to_string());
-    let stream = |stream: Stream| Ok(Opened { stream, program: None, errors: None });
+    let stream = |stream: Stream, peer| Ok(Opened { stream, program: None, errors: None, peer });
+    let dialled = |origin: &Origin, reach| {
+        let (socket, peer) = socket::connect(origin, reach, driver.open_timeout(), &driver.clock(), connector)?;
+        stream(socket.into(), peer)
+    };
     match endpoint {
         Endpoint::Program(program) => {
             let started = os::spawn(&program, stderr).map_err(|e| not_opened(&program.command, &e))?;
             let errors = started.errors.zip(StderrReader::new(stderr));
-            Ok(Opened { stream: Stream::of(started.ends), program: Some(Arc::new(started.process)), errors })
+            let (stream, peer) = (Stream::of(started.ends), Peer::default());
+            Ok(Opened { stream, program: Some(Arc::new(started.process)), errors, peer })
         }
-        Endpoint::Origin(origin) => {
-            stream(socket::connect(&origin, Reach::Any, driver.open_timeout(), &driver.clock(), connector)?.into())
-        }
-        Endpoint::Public(origin) => {
-            stream(socket::connect(&origin, Reach::Public, driver.open_timeout(), &driver.clock(), connector)?.into())
-        }
+        Endpoint::Origin(origin) => dialled(&origin, Reach::Any),
+        Endpoint::Public(origin) => dialled(&origin, Reach::Public),
         #[cfg(unix)]
-        Endpoint::Unix(path) => stream(socket::connect_unix(&path)?.into()),
+        Endpoint::Unix(path) => stream(socket::connect_unix(&path)?.into(), Peer::default()),
         Endpoint::Given => {
             let given = given.ok_or_else(|| unreachable(&"a channel that was given cannot be opened again"))?;
-            stream(Stream::of((given.0)().map_err(|e| unreachable(&e))?))
+            stream(Stream::of((given.0)().map_err(|e| unreachable(&e))?), Peer::default())
         }
         _ => Err(unreachable(&"this build cannot open such a channel")),
     }

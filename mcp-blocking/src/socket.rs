@@ -7,7 +7,7 @@ use crate::transport::{Reader, Writer};
 use mcp_proto::adapter::send_now;
 use mcp_proto::adapter::{Attempts, Clock, TlsConnector, not_opened};
 use mcp_proto::exchange::Closed;
-use mcp_proto::exchange::{Origin, Reach};
+use mcp_proto::exchange::{Origin, Peer, Reach};
 use std::io;
 use std::io::{IoSlice, Read, Write};
 use std::net::Shutdown;
@@ -97,25 +97,25 @@ pub(crate) fn connect(
     limit: Duration,
     clock: &Clock,
     connector: &TlsConnector,
-) -> Result<Socket, Closed> {
+) -> Result<(Socket, Peer), Closed> {
     if origin.tls {
         connector.prepare().map_err(Closed::Tls)?;
     }
     let began = clock.now();
     let addresses = (&*origin.host, origin.port).to_socket_addrs().map_err(|_| Closed::Unresolved)?;
-    dial(Attempts::within(reach, addresses, limit), || clock.now().since(began))
-        .map(|socket| Socket::Tcp(socket.into()))
+    let (socket, address) = dial(Attempts::within(reach, addresses, limit), || clock.now().since(began))?;
+    Ok((Socket::Tcp(socket.into()), Peer::tcp(address)))
 }
 
 /// Connects to the first address that accepts.
-fn dial(mut attempts: Attempts<SocketAddr>, elapsed: impl Fn() -> Duration) -> Result<TcpStream, Closed> {
+fn dial(mut attempts: Attempts<SocketAddr>, elapsed: impl Fn() -> Duration) -> Result<(TcpStream, SocketAddr), Closed> {
     while let Some((address, patience)) = attempts.next(elapsed()) {
         match TcpStream::connect_timeout(&address, patience) {
             Ok(socket) => {
                 // Otherwise small requests would wait for the acknowledgement of earlier ones. A
                 // failure is harmless.
                 drop(socket.set_nodelay(true));
-                return Ok(socket);
+                return Ok((socket, address));
             }
             Err(e) => attempts.failed(address, not_opened(&address, &e)),
         }

@@ -242,6 +242,8 @@ pub enum Start {
     WebSocket {
         /// The server.
         origin: Origin,
+        /// The addresses to which the connection may lead.
+        reach: Reach,
         /// The head of the handshake. The codec adds the fields that begin with `Sec-WebSocket`,
         /// `Upgrade` and `Connection`.
         head: RequestHead,

@@ -7,13 +7,14 @@ use super::headers::BadHeader;
 use super::{Client, Event, State, Timer};
 use crate::error::{DiagnosticKind, Refusal, Refused};
 use crate::exchange::{
-    Closed, ExchangeEvent, ExchangeId, Headers, Inbound, RedirectRefusal, RequestHead, ResponseHead, Sent, Start,
+    Closed, ExchangeEvent, ExchangeId, Headers, Inbound, Reach, RedirectRefusal, RequestHead, ResponseHead, Sent, Start,
 };
-use crate::fetch::{FetchError, FetchId, FetchRequest, FetchResponse, Hops, HttpTarget, is_redirect};
+use crate::fetch::{FetchError, FetchId, FetchRequest, FetchResponse, HopFrom, Hops, HttpTarget, is_redirect};
 use crate::short_map::ShortMap;
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::net::IpAddr;
 
 impl Client {
     /// Makes an HTTP request of the application, over the connections of the client and within
@@ -49,6 +50,8 @@ struct Fetch {
     id: FetchId,
     request: Box<FetchRequest>,
     hops: Hops,
+    /// The address that its connection led to, if the driver reported it.
+    reached: Option<IpAddr>,
     sent: Sent,
     head: Option<ResponseHead>,
     body: Vec<u8>,
@@ -88,7 +91,8 @@ impl Fetches {
             return Err(Refusal::Full);
         }
         let request = Box::new(request.clone());
-        let fetch = Fetch { id, hops: Hops::default(), sent: Sent::No, head: None, body: Vec::new(), request };
+        let fetch =
+            Fetch { id, hops: Hops::default(), reached: None, sent: Sent::No, head: None, body: Vec::new(), request };
         let until = env.now + fetch.request.timeout;
         let exchange = self.start(env, fetch);
         env.timers.set(Timer::Fetch(exchange), Some(until));
@@ -126,7 +130,8 @@ impl Fetches {
     pub(super) fn handle(&mut self, env: &mut Env, exchange: ExchangeId, event: ExchangeEvent) {
         let Some(fetch) = self.open.get_mut(&exchange) else { return };
         match event {
-            ExchangeEvent::Opened(_) | ExchangeEvent::Repeated => fetch.sent = Sent::Maybe,
+            ExchangeEvent::Opened(peer) => (fetch.sent, fetch.reached) = (Sent::Maybe, peer.address),
+            ExchangeEvent::Repeated => fetch.sent = Sent::Maybe,
             ExchangeEvent::Inbound(Inbound::Response(head)) => fetch.head = Some(head),
             ExchangeEvent::Inbound(Inbound::Body(bytes)) => {
                 if bytes.len() > fetch.request.max_body.saturating_sub(fetch.body.len()) {
@@ -149,28 +154,32 @@ impl Fetches {
     }
 
     fn ended(&mut self, env: &mut Env, exchange: ExchangeId) {
-        let Some(Fetch { request, hops, head: Some(head), .. }) = self.open.get_mut(&exchange) else {
+        let Some(Fetch { request, hops, reached, head: Some(head), .. }) = self.open.get_mut(&exchange) else {
             let why = Closed::Eof;
             return self.end(env, exchange, Err(FetchError::Closed { sent: Sent::Maybe, why }));
         };
-        let next = is_redirect(head.status)
-            .then(|| hops.follow(request.redirects, (&request.method, &request.url), (head.status, &head.headers)));
+        let from = HopFrom { origin: &request.url.origin, address: *reached, reach: request.reach };
+        let next = is_redirect(head.status).then(|| -> Result<_, RedirectRefusal> {
+            let target =
+                hops.follow(request.redirects, (&request.method, &request.url), (head.status, &head.headers))?;
+            Ok((from.reach(request.redirects, &target.origin)?, target))
+        });
         match next {
-            Some(Ok(target)) => self.follow(env, exchange, target),
+            Some(Ok((reach, target))) => self.follow(env, exchange, target, reach),
             Some(Err(why)) => self.answered(env, exchange, Some(why)),
             None => self.answered(env, exchange, None),
         }
     }
 
-    fn follow(&mut self, env: &mut Env, exchange: ExchangeId, target: HttpTarget) {
+    fn follow(&mut self, env: &mut Env, exchange: ExchangeId, target: HttpTarget, reach: Reach) {
         let Some(mut fetch) = self.open.remove(&exchange) else { return };
         if target.origin != fetch.request.url.origin {
             let is_plain = |name: &str| PLAIN.iter().any(|field| name.eq_ignore_ascii_case(field));
             let kept = fetch.request.headers.iter().filter(|(name, _)| is_plain(name));
             fetch.request.headers = kept.fold(Headers::new(), |all, (name, value)| all.with(name, value));
         }
-        fetch.request.url = target;
-        (fetch.head, fetch.body) = (None, Vec::new());
+        (fetch.request.url, fetch.request.reach) = (target, reach);
+        (fetch.head, fetch.body, fetch.reached) = (None, Vec::new(), None);
         let until = env.timers.get(Timer::Fetch(exchange));
         env.timers.set(Timer::Fetch(exchange), None);
         let next = self.start(env, fetch);

@@ -6,6 +6,7 @@ use crate::redact::Url;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
+use core::net::IpAddr;
 
 /// The response of a server to the handshake of a WebSocket, if it is not `101`. Its `Display`
 /// has [escapes](crate::error#text-of-a-peer).
@@ -21,12 +22,15 @@ pub struct NotUpgraded {
     pub location: Option<String>,
     /// Why the client did not follow the redirect. The engine adds it.
     pub redirect: Option<RedirectRefusal>,
+    /// The address that the connection led to. `None` behind a proxy, and if the driver did not
+    /// report it.
+    pub address: Option<IpAddr>,
 }
 
 impl NotUpgraded {
     /// Creates one with a status and nothing else.
     pub const fn new(status: u16) -> Self {
-        Self { status, challenges: Vec::new(), location: None, redirect: None }
+        Self { status, challenges: Vec::new(), location: None, redirect: None, address: None }
     }
 }
 
@@ -37,6 +41,7 @@ impl fmt::Debug for NotUpgraded {
             .field("challenges", &self.challenges)
             .field("location", &self.location.as_deref().map(Url))
             .field("redirect", &self.redirect)
+            .field("address", &self.address)
             .finish()
     }
 }
@@ -76,6 +81,9 @@ pub enum RedirectRefusal {
     TooMany,
     /// The rest of a stream is only at the server that began it.
     Stream,
+    /// It leads from a public address to one that is not:
+    /// [`Reach::Public`](crate::exchange::Reach::Public).
+    NotPublic,
 }
 
 impl fmt::Display for RedirectRefusal {
@@ -89,6 +97,7 @@ impl fmt::Display for RedirectRefusal {
             Self::Loop => "it leads back to where the request has been",
             Self::TooMany => "too many redirects in a row",
             Self::Stream => "a stream continues only at its server",
+            Self::NotPublic => "it leads to an address that is not public",
         })
     }
 }

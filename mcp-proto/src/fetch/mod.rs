@@ -5,7 +5,7 @@ mod redirect;
 mod url;
 
 pub use redirect::Redirects;
-pub(crate) use redirect::{Hops, is_redirect};
+pub(crate) use redirect::{HopFrom, Hops, is_redirect};
 pub(crate) use url::authority_with_port;
 pub use url::{BadUrl, HttpTarget, WsTarget};
 

@@ -2,9 +2,10 @@
 //! No exchange, no state.
 
 use super::url::HttpTarget;
-use crate::exchange::{Headers, RedirectRefusal};
+use crate::exchange::{Headers, Origin, Reach, RedirectRefusal};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::net::IpAddr;
 use iri_string::types::{UriAbsoluteStr, UriReferenceStr};
 
 /// The redirects that a client follows.
@@ -29,6 +30,10 @@ pub enum Redirects {
     },
     /// Those to any `http:` or `https:` URL. To another origin the client sends neither
     /// credentials, nor header fields of the application, nor anything that belongs to a session.
+    /// After an origin at a public address, every further one must be at a public address too
+    /// ([`Reach::Public`]): it must not lead to what only this machine or its network can reach.
+    /// An origin counts as public by the address to which the connection led. If that is unknown,
+    /// as behind a proxy, it counts by its host: an address, or any name but `localhost`.
     Follow {
         /// Maximum number in a row.
         max: u8,
@@ -88,6 +93,46 @@ impl Hops {
             }
         }
     }
+}
+
+/// Where a request was that is redirected.
+#[derive(Clone, Copy)]
+pub(crate) struct HopFrom<'a> {
+    pub(crate) origin: &'a Origin,
+    /// The address to which the connection led, if that is known.
+    pub(crate) address: Option<IpAddr>,
+    /// The reach of the request.
+    pub(crate) reach: Reach,
+}
+
+impl HopFrom<'_> {
+    /// Returns the reach of the request at the origin to which it is redirected.
+    ///
+    /// # Errors
+    /// [`RedirectRefusal::NotPublic`] if the host is an address beyond that reach. The driver asks
+    /// for those to which a name resolves.
+    pub(crate) fn reach(self, redirects: Redirects, to: &Origin) -> Result<Reach, RedirectRefusal> {
+        let leaves = matches!(redirects, Redirects::Follow { .. }) && to != self.origin;
+        let reach = if leaves && self.is_public() { Reach::Public } else { self.reach };
+        match to.host.parse() {
+            Ok(address) if !reach.allows(address) => Err(RedirectRefusal::NotPublic),
+            Ok(_) | Err(_) => Ok(reach),
+        }
+    }
+
+    fn is_public(self) -> bool {
+        match self.origin.host.parse().ok().or(self.address) {
+            Some(address) => Reach::Public.allows(address),
+            None => !is_local(&self.origin.host),
+        }
+    }
+}
+
+/// Returns whether a name is one of this computer (RFC 6761 section 6.3).
+fn is_local(name: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let last = name.rsplit('.').next().unwrap_or_default();
+    last.eq_ignore_ascii_case("localhost")
 }
 
 /// Returns whether a redirect with this status repeats a request with its method.
@@ -210,6 +255,52 @@ mod tests {
                 assert_eq!(found.as_deref().map_err(|e| *e), expected, "{from} to {to} by {redirects:?}");
             }
         }
+    }
+
+    // covers: REDIR-C-006, B-237
+    #[test]
+    fn no_hop_leads_from_a_public_server_to_another_address() {
+        let reach = |redirects, from: &str, address: Option<&str>, reach, to: &str| {
+            let origin = |url: &str| HttpTarget::parse(url).unwrap().origin;
+            let address = address.map(|address| address.parse().unwrap());
+            HopFrom { origin: &origin(from), address, reach }.reach(redirects, &origin(to))
+        };
+        let follow = |from, address, to| reach(ALL, from, address, Reach::Any, to);
+        let refused = Err(RedirectRefusal::NotPublic);
+        for (from, address) in [
+            ("https://1.1.1.1", None),
+            ("https://[2606:4700::1]", None),
+            ("https://example.com", Some("1.1.1.1")),
+            // Unknown: behind a proxy.
+            ("https://example.com", None),
+            ("http://localhost", Some("1.1.1.1")),
+        ] {
+            for to in ["http://127.0.0.1:9", "http://169.254.169.254", "http://[::1]", "http://[::ffff:10.0.0.1]"] {
+                assert_eq!(follow(from, address, to), refused, "{from} to {to}");
+            }
+            // The driver asks for the addresses of names.
+            for to in ["http://1.0.0.1", "http://example.org", "http://localhost:9", "http://2130706433"] {
+                assert_eq!(follow(from, address, to), Ok(Reach::Public), "{from} to {to}");
+            }
+        }
+        for (from, address) in [
+            ("http://127.0.0.1", None),
+            ("http://10.0.0.1", Some("10.0.0.1")),
+            ("http://intranet.example", Some("10.0.0.1")),
+            ("http://localhost", None),
+            ("http://x.localhost.", None),
+        ] {
+            for to in ["http://127.0.0.1:9", "http://example.org"] {
+                assert_eq!(follow(from, address, to), Ok(Reach::Any), "{from} to {to}");
+                assert_eq!(reach(ALL, from, address, Reach::Public, "http://10.1.2.3"), refused);
+            }
+        }
+        let same = Redirects::default();
+        for redirects in [same, ALL] {
+            let to = "http://example.com";
+            assert_eq!(reach(redirects, to, Some("1.1.1.1"), Reach::Any, to), Ok(Reach::Any), "nothing is left");
+        }
+        assert_eq!(reach(same, "http://example.com", None, Reach::Public, "http://example.com"), Ok(Reach::Public));
     }
 
     // covers: REDIR-C-007

@@ -342,15 +342,19 @@ impl WiredClient {
     fn carry_out(&mut self, output: Output) {
         match output {
             Output::Start(exchange, Start::Duplex(endpoint)) => self.start_duplex(exchange, endpoint),
-            Output::Start(exchange, Start::WebSocket { origin, head, dialect }) => {
-                if let Some(why) = self.unroutable(&origin, Reach::Any) {
+            Output::Start(exchange, Start::WebSocket { origin, reach, head, dialect }) => {
+                if let Some(why) = self.unroutable(&origin, reach) {
                     return self.refuse(exchange, why);
                 }
                 let config = self.client.config();
                 let seed = self.seed.next_bytes();
                 let connection = Connection::web_socket(head, dialect, seed, &config.limits.frame, self.now);
                 let connection = connection.with_coding(config.compression);
-                self.open(exchange, Endpoint::Origin(origin), connection, None);
+                let endpoint = match reach {
+                    Reach::Any => Endpoint::Origin(origin),
+                    Reach::Public => Endpoint::Public(origin),
+                };
+                self.open(exchange, endpoint, connection, None);
             }
             Output::Start(exchange, Start::Http { origin, reach, head, body, repeatable, urgent, raw }) => {
                 let key = PoolKey { origin, reach };
@@ -449,7 +453,8 @@ impl WiredClient {
             && entry.connection.has_first_write()
             && let Some(exchange) = entry.connection.exchange()
         {
-            self.client.handle_event(self.now, exchange, ExchangeEvent::Opened(Peer::default()));
+            let peer = Peer { address: entry.connection.address(), ..Peer::default() };
+            self.client.handle_event(self.now, exchange, ExchangeEvent::Opened(peer));
         }
         while let Some(diagnostic) = entry.connection.poll_diagnostic() {
             if self.last.is_none() {

@@ -55,7 +55,7 @@ pub struct Connection {
     hook: Option<MessageHook>,
     limits: Arc<FrameLimits>,
     now: Instant,
-    /// Server: the peer, if anything is known of it.
+    /// The peer, if anything is known of it. On a client not a proxy.
     peer: Option<Arc<Peer>>,
     exchange: Option<ExchangeId>,
     /// HTTP server: the previous exchange, if the engine has sent its response and the driver has
@@ -575,25 +575,6 @@ impl Connection {
             self.collect_pong();
         }
         self.unsent != before
-    }
-
-    /// The response to our request is complete. The report that the request was written may come
-    /// after it. The connection treats a few unreported bytes as written, since a second connection
-    /// for every such race would be worse. Many unreported bytes mean that the server responded
-    /// early. Until they are written, the client does not use the connection again.
-    fn complete(&mut self) {
-        self.exchange = None;
-        let late = self.conn.buffered();
-        if late > 0 {
-            self.report_late();
-        }
-        if late > 0 || self.eof || self.gone.is_some() || !self.conn.keep_alive() {
-            self.abort_channel();
-        } else if self.unsent > 0 {
-            self.arm(self.limits.linger_timeout, Due::Linger);
-        } else {
-            self.arm_idle();
-        }
     }
 
     fn fail(&mut self, exchange: ExchangeId, why: Closed) {

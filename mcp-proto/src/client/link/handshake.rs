@@ -8,8 +8,8 @@ use crate::client::ids::Purpose;
 use crate::client::phase::HandshakeEvent;
 use crate::client::{ClientConfig, HttpTarget, State, Target, WsTarget, headers};
 use crate::error::{AuthHints, DiagnosticKind};
-use crate::exchange::{Closed, Headers, NotUpgraded, RequestHead, Start};
-use crate::fetch::{Hops, is_redirect};
+use crate::exchange::{Closed, Headers, NotUpgraded, Reach, RequestHead, Start};
+use crate::fetch::{HopFrom, Hops, is_redirect};
 use crate::input::{AuthKey, Authorization, Challenge};
 use alloc::boxed::Box;
 use alloc::format;
@@ -21,6 +21,8 @@ use alloc::vec::Vec;
 pub(super) struct WsHandshake {
     /// Where redirects have led. `None` at the URL of the configuration.
     moved: Option<WsTarget>,
+    /// Where a connection to the current URL may lead.
+    reach: Reach,
     /// The URLs that redirected the current handshake.
     hops: Hops,
     /// The challenge that waits for the application, and the response that it was in.
@@ -45,7 +47,8 @@ pub(super) fn start(config: &ClientConfig, configured: &WsTarget, handshake: Opt
         credentials.iter().chain(own).for_each(|(name, value)| headers.push(name, value));
     }
     let head = RequestHead { method: "GET".into(), target: target.path.as_str().into(), headers };
-    Start::WebSocket { origin: target.origin.clone(), head, dialect: config.ws_dialect }
+    let reach = handshake.map_or(Reach::Any, |handshake| handshake.reach);
+    Start::WebSocket { origin: target.origin.clone(), reach, head, dialect: config.ws_dialect }
 }
 
 impl WsHandshake {
@@ -86,13 +89,16 @@ impl WsHandshake {
         if let Some(location) = &response.location {
             fields.push("Location", with_http_scheme(location));
         }
-        match self.hops.follow(env.config.redirects, ("GET", &http), (response.status, &fields)) {
-            Ok(next) => {
+        let redirects = env.config.redirects;
+        let from = HopFrom { origin: &current.origin, address: response.address, reach: self.reach };
+        let next = self.hops.follow(redirects, ("GET", &http), (response.status, &fields));
+        match next.and_then(|next| from.reach(redirects, &next.origin).map(|reach| (next, reach))) {
+            Ok((next, reach)) => {
                 let Some(mut next) = WsTarget::from_parts(next.origin, next.path, String::new()) else { return false };
                 next.original = next.url();
                 let detail = format!("{} from {} to {}", response.status, current.url(), next.original);
                 env.diagnose(DiagnosticKind::Redirected, detail);
-                self.moved = Some(next);
+                (self.moved, self.reach) = (Some(next), reach);
                 true
             }
             Err(why) => {
@@ -107,7 +113,11 @@ impl WsHandshake {
     /// led.
     pub(super) fn unreached(&mut self) -> Option<LinkEvent> {
         let was_open = self.hops.is_empty();
-        (was_open && self.moved.take().is_some()).then_some(LinkEvent::Handshake(HandshakeEvent::Reopen))
+        let was_moved = was_open && self.moved.take().is_some();
+        if was_moved {
+            self.reach = Reach::Any;
+        }
+        was_moved.then_some(LinkEvent::Handshake(HandshakeEvent::Reopen))
     }
 
     /// Returns whether the current URL has the origin of the configuration.

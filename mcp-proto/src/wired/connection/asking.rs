@@ -1,6 +1,7 @@
 //! The state of an HTTP connection that the pool of a client reads.
 
 use super::{Connection, ConnectionOutput, ConnectionRole, LATE_REPORT, ResponseProgress};
+use core::net::IpAddr;
 
 impl Connection {
     /// HTTP client: returns whether the connection can carry another request now.
@@ -23,6 +24,12 @@ impl Connection {
     /// exchange.
     pub(in crate::wired) fn has_first_write(&self) -> bool {
         self.open && !self.handed && matches!(self.outputs.front(), Some(ConnectionOutput::Write(_)))
+    }
+
+    /// Client: returns the address of the server to which the connection leads. `None` behind a
+    /// proxy, and if the driver does not report it.
+    pub(in crate::wired) fn address(&self) -> Option<IpAddr> {
+        self.peer.as_ref()?.address
     }
 
     /// HTTP client: returns whether an event stream is open on the connection.

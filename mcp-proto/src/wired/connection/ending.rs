@@ -6,6 +6,25 @@ use crate::error::{Diagnostic, DiagnosticKind};
 use crate::exchange::{Closed, Shutdown};
 
 impl Connection {
+    /// The response to our request is complete. The report that the request was written may come
+    /// after it. The connection treats a few unreported bytes as written, since a second connection
+    /// for every such race would be worse. Many unreported bytes mean that the server responded
+    /// early. Until they are written, the client does not use the connection again.
+    pub(super) fn complete(&mut self) {
+        self.exchange = None;
+        let late = self.conn.buffered();
+        if late > 0 {
+            self.report_late();
+        }
+        if late > 0 || self.eof || self.gone.is_some() || !self.conn.keep_alive() {
+            self.abort_channel();
+        } else if self.unsent > 0 {
+            self.arm(self.limits.linger_timeout, Due::Linger);
+        } else {
+            self.arm_idle();
+        }
+    }
+
     pub(super) fn half_close(&mut self) {
         self.ending = Some(Shutdown::WriteHalf);
         self.outputs.push_back(ConnectionOutput::Close(Shutdown::WriteHalf));

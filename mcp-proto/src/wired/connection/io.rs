@@ -3,12 +3,16 @@
 use super::{Connection, ConnectionRole};
 use crate::exchange::{Closed, ExchangeEvent, Peer, Shutdown};
 use crate::frame::Work;
+use alloc::sync::Arc;
 use bytes::Bytes;
 
 impl Connection {
     pub(super) fn opened(&mut self, peer: Peer) {
         if self.open || self.ending == Some(Shutdown::Abort) {
             return;
+        }
+        if !self.is_proxied() && peer.address.is_some() {
+            self.peer = Some(Arc::new(peer.clone()));
         }
         if !self.begin_tunnel() {
             self.connected(peer);

@@ -71,6 +71,11 @@ impl Connection {
         self
     }
 
+    /// Returns whether the connection leads to a forward proxy.
+    pub(super) fn is_proxied(&self) -> bool {
+        self.proxied().is_some()
+    }
+
     fn proxied(&self) -> Option<&Proxied> {
         self.route.as_ref()?.proxied.as_ref()
     }

@@ -45,6 +45,7 @@ impl Connection {
             return self.await_sign_of_life();
         }
         let mut response = NotUpgraded::new(head.status);
+        response.address = self.address();
         response.challenges = head.headers.all("www-authenticate").map(ToOwned::to_owned).collect();
         let mut locations = head.headers.all("location");
         response.location = locations.next().filter(|_| locations.next().is_none()).map(ToOwned::to_owned);

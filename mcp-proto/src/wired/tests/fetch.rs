@@ -156,7 +156,7 @@ fn get_follows_redirects_without_secrets() {
     assert!(all.latest().1.contains("GET /b ") && all.latest().1.matches("Bearer x").count() == 2);
     all.respond(whole(302, "Location: https://other.example/c\r\n", "moved"));
     let (endpoint, written) = all.latest();
-    assert_eq!(endpoint, "other.example:443");
+    assert_eq!(endpoint, "public other.example:443", "its own address is unknown and counts as public");
     let expected = "GET /c HTTP/1.1\r\nHost: other.example\r\nAccept: text/plain\r\n\r\n";
     assert_eq!(written, expected);
     all.respond(whole(302, "Location: http://other.example/d\r\n", "moved"));

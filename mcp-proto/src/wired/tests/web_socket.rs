@@ -401,12 +401,17 @@ struct ClientPeer {
 
 impl ClientPeer {
     fn new(config: ClientConfig) -> Self {
+        Self::reaching(config, Peer::default())
+    }
+
+    /// The first connection leads to this peer.
+    fn reaching(config: ClientConfig, reached: Peer) -> Self {
         let client = WiredClient::new(Arc::new(config), [4; 32], Instant::ZERO);
         let (closes, events, written) = Default::default();
         let (now, id) = (Instant::ZERO, ConnectionId(1));
         let mut peer = Self { client, now, id, endpoint: None, closes, events, written };
         peer.drain();
-        peer.client.handle_io(peer.now, peer.id, IoEvent::Opened(Peer::default()));
+        peer.client.handle_io(peer.now, peer.id, IoEvent::Opened(reached));
         peer.drain();
         peer
     }
@@ -444,7 +449,7 @@ impl ClientPeer {
         while let Some(action) = self.client.poll_output() {
             match action {
                 Action::Open(id, endpoint) => {
-                    assert!(matches!(endpoint, Endpoint::Origin(_)));
+                    assert!(matches!(endpoint, Endpoint::Origin(_) | Endpoint::Public(_)));
                     (self.id, self.endpoint) = (id, Some(endpoint));
                 }
                 Action::Write(id, bytes) => {

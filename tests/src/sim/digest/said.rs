@@ -78,7 +78,7 @@ impl Said {
                 let head = format!("{} {} {}", head.method, head.target, of_headers(&head.headers));
                 format!("start {origin} {head} {} {reach:?} {repeatable} {urgent} {raw}", plain(body))
             }
-            Start::WebSocket { origin, head, dialect } => {
+            Start::WebSocket { origin, head, dialect, .. } => {
                 let origin = of_endpoint(&Endpoint::Origin(origin.clone()));
                 format!("start websocket {dialect:?} {origin} {} {}", head.target, of_headers(&head.headers))
             }

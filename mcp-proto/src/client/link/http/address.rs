@@ -7,8 +7,8 @@ use super::{ExchangeRole, HttpExchange, HttpLink};
 use crate::client::HttpTarget;
 use crate::client::env::Env;
 use crate::error::DiagnosticKind;
-use crate::exchange::{Closed, ExchangeId, Origin, RedirectRefusal, Sent};
-use crate::fetch::{Hops, is_redirect};
+use crate::exchange::{Closed, ExchangeId, Origin, Reach, RedirectRefusal, Sent};
+use crate::fetch::{HopFrom, Hops, is_redirect};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -21,11 +21,14 @@ pub(super) struct Address {
     pub(super) path: Arc<str>,
     /// The value of `Host`.
     pub(super) authority: String,
+    /// Where the connection may lead.
+    pub(super) reach: Reach,
 }
 
 impl Address {
-    pub(super) fn new(target: &HttpTarget) -> Self {
-        Self { origin: target.origin.clone(), path: target.path.as_str().into(), authority: target.authority() }
+    pub(super) fn new(target: &HttpTarget, reach: Reach) -> Self {
+        let (origin, path) = (target.origin.clone(), target.path.as_str().into());
+        Self { origin, path, authority: target.authority(), reach }
     }
 
     fn target(&self) -> Option<HttpTarget> {
@@ -45,7 +48,7 @@ pub(super) struct Addresses {
 
 impl Addresses {
     pub(super) fn new(target: &HttpTarget) -> Self {
-        Self { configured: Arc::new(Address::new(target)), moved: None, shown: target.url().into() }
+        Self { configured: Arc::new(Address::new(target, Reach::Any)), moved: None, shown: target.url().into() }
     }
 
     /// Returns the current one.
@@ -81,30 +84,30 @@ impl HttpLink {
     /// a new session, has taken its place. Otherwise the redirect is an error of the exchange.
     pub(super) fn follow_redirect(&mut self, env: &mut Env, exchange: ExchangeId) -> bool {
         let Some(http) = self.exchanges.get_mut(exchange) else { return false };
-        let (Some(head), Some(current)) = (&http.head, http.address.as_ref().and_then(|address| address.target()))
-        else {
-            return false;
-        };
+        let (Some(head), Some(address)) = (&http.head, &http.address) else { return false };
+        let Some(current) = address.target() else { return false };
         if !is_redirect(head.status) || http.role == ExchangeRole::Answered {
             return false;
         }
         let mut hops = core::mem::take(&mut http.hops);
-        let next = hops.follow(env.config.redirects, (http.sent.method, &current), (head.status, &head.headers));
+        let (redirects, place) = (env.config.redirects, (http.sent.method, &current));
+        let next = hops.follow(redirects, place, (head.status, &head.headers));
         let crosses = next.as_ref().is_ok_and(|target| target.origin != current.origin);
         let is_bound = http.in_session || http.sent.resumes();
+        let from = HopFrom { origin: &current.origin, address: http.reached, reach: address.reach };
         let next = next.and_then(|target| match crosses && is_bound && (self.sse.is_some() || !http.is_post()) {
             true => Err(RedirectRefusal::Stream),
-            false => Ok(target),
+            false => from.reach(redirects, &target.origin).map(|reach| (target, reach)),
         });
-        let target = match next {
-            Ok(target) => target,
+        let (target, reach) = match next {
+            Ok(next) => next,
             Err(why) => {
                 http.refusal = Some(why);
                 return false;
             }
         };
         env.diagnose(DiagnosticKind::Redirected, format!("{} from {} to {}", head.status, current.url(), target.url()));
-        let address = Arc::new(Address::new(&target));
+        let address = Arc::new(Address::new(&target, reach));
         if crosses && http.in_session {
             // The session is only where it began: the server there gets one of its own.
             self.addresses.set(Some(address));
@@ -115,7 +118,7 @@ impl HttpLink {
             http.sent.mirror_nothing();
         }
         if http.role == ExchangeRole::Sse {
-            self.set_stream_url(target);
+            self.set_stream_url(target, reach);
         }
         self.begin_in_place(env, exchange, Some((address, hops)));
         true
@@ -156,7 +159,7 @@ impl HttpLink {
             self.on_session_gone(env, exchange);
         } else {
             if http.role == ExchangeRole::Sse {
-                self.set_stream_url(self.url.clone());
+                self.set_stream_url(self.url.clone(), Reach::Any);
             }
             self.begin_in_place(env, exchange, None);
         }

@@ -34,7 +34,12 @@ impl HttpLink {
                 }
             }
             ExchangeEvent::Waiting => self.exchanges.on_waiting(exchange),
-            ExchangeEvent::Opened(_) => self.exchanges.on_connected(exchange),
+            ExchangeEvent::Opened(peer) => {
+                self.exchanges.on_connected(exchange);
+                if let Some(http) = self.exchanges.get_mut(exchange) {
+                    http.reached = peer.address;
+                }
+            }
             ExchangeEvent::From(_)
             | ExchangeEvent::ReadClosed
             | ExchangeEvent::Unsent(_)

@@ -28,7 +28,7 @@ use crate::client::ids::Purpose;
 use crate::client::{HttpTarget, Timer};
 use crate::error::{CallError, DiagnosticKind, HttpError};
 use crate::exchange::{
-    Closed, Data, ExchangeEvent, ExchangeId, Headers, Reach, RedirectRefusal, RequestHead, ResponseHead, Sent, Start,
+    Closed, Data, ExchangeEvent, ExchangeId, Headers, RedirectRefusal, RequestHead, ResponseHead, Sent, Start,
 };
 use crate::fetch::Hops;
 use crate::frame::{Media, media_type};
@@ -45,6 +45,7 @@ use alloc::vec::Vec;
 use auth::Challenges;
 use bytes::Bytes;
 use connection::ConnectionReport;
+use core::net::IpAddr;
 use core::time::Duration;
 use exchanges::HttpExchanges;
 use repeats::EventKey;
@@ -260,6 +261,8 @@ pub(in crate::client) struct HttpExchange {
     address: Option<Arc<Address>>,
     /// The URLs that redirected it.
     hops: Hops,
+    /// The address that its connection led to, if the driver reported it.
+    reached: Option<IpAddr>,
     /// Why it did not follow a redirect.
     refusal: Option<RedirectRefusal>,
     connection: ConnectionReport,
@@ -333,6 +336,7 @@ impl HttpExchange {
             sent,
             address: None,
             hops: Hops::default(),
+            reached: None,
             refusal: None,
             connection: ConnectionReport::Unreported,
             again: false,
@@ -520,10 +524,11 @@ impl HttpLink {
         };
         let head = RequestHead { method: http.sent.method.into(), target: Arc::clone(&address.path), headers };
         let (origin, body, repeatable) = (address.origin.clone(), http.sent.body.clone(), http.sent.repeatable);
+        let reach = address.reach;
         let urgent = http.is_urgent();
         http.address = Some(address);
         self.exchanges.insert(exchange, http);
-        env.out.start(exchange, Start::Http { origin, reach: Reach::Any, head, body, repeatable, urgent, raw: false });
+        env.out.start(exchange, Start::Http { origin, reach, head, body, repeatable, urgent, raw: false });
     }
 
     /// Repeats a request in place of an exchange that has ended: `sent`, or the same request

@@ -19,7 +19,7 @@ use crate::client::link::event::LinkEvent;
 use crate::client::phase::HandshakeEvent;
 use crate::client::{EndpointRefresh, HttpTarget, HttpTransport, State, Timer};
 use crate::error::{DiagnosticKind, NegotiationCause, StreamEnd};
-use crate::exchange::{Closed, ExchangeId, Sent};
+use crate::exchange::{Closed, ExchangeId, Reach, Sent};
 use crate::rpc::{Id, Message};
 use crate::time::Instant;
 use alloc::boxed::Box;
@@ -33,6 +33,8 @@ use core::time::Duration;
 pub(super) struct SseTransport {
     /// The URL of the stream.
     url: HttpTarget,
+    /// Where its connection may lead.
+    reach: Reach,
     /// The exchange of the stream, also while it waits for the next attempt.
     stream: Option<ExchangeId>,
     /// Where the client posts messages. `None` before the `endpoint` event of the open stream.
@@ -128,10 +130,10 @@ impl HttpLink {
         self.sse.as_ref().is_some_and(|sse| sse.stream == Some(exchange))
     }
 
-    /// Sets the URL of the stream, against which its `endpoint` is resolved.
-    pub(super) fn set_stream_url(&mut self, url: HttpTarget) {
+    /// Sets the URL of the stream, against which its `endpoint` is resolved, and where it may lead.
+    pub(super) fn set_stream_url(&mut self, url: HttpTarget, reach: Reach) {
         if let Some(sse) = &mut self.sse {
-            sse.url = url;
+            (sse.url, sse.reach) = (url, reach);
         }
     }
 
@@ -146,7 +148,7 @@ impl HttpLink {
 impl SseTransport {
     const fn new(url: HttpTarget) -> Self {
         let (stream, endpoint, session, resume_by) = (None, None, None, None);
-        Self { url, stream, endpoint, session, broke: Closed::Eof, resume_by, is_doubted: false }
+        Self { url, reach: Reach::Any, stream, endpoint, session, broke: Closed::Eof, resume_by, is_doubted: false }
     }
 
     /// Returns where the client posts messages now.
@@ -239,7 +241,11 @@ impl HttpLink {
         let Some(sse) = &mut self.sse else { return };
         let compat = &env.config.compat;
         let endpoint = match resolve(&sse.url, reference, compat.endpoint_rule, &compat.endpoint_origin) {
-            Ok(target) => Arc::new(Address::new(&target)),
+            Ok(target) => {
+                // Another origin is one that the application has listed.
+                let reach = if target.origin == sse.url.origin { sse.reach } else { Reach::Any };
+                Arc::new(Address::new(&target, reach))
+            }
             Err(why) => {
                 env.diagnose(DiagnosticKind::BadEndpoint, why.clone());
                 if self.cut_http(env, exchange) {

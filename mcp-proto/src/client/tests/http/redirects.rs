@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::client::Redirects;
-use crate::exchange::{Origin, RedirectRefusal};
+use crate::exchange::{Origin, Reach, RedirectRefusal};
 
 const ALL: Redirects = Redirects::Follow { max: 5 };
 const ELSEWHERE: &str = "https://elsewhere.example/mcp";
@@ -279,6 +279,67 @@ fn redirects_can_be_off() {
     let call = http.rig.echo();
     http.redirect(308, "/mcp/");
     assert!(matches!(http.rig.outcome(call), Err(CallError::Http(e)) if e.redirect == Some(RedirectRefusal::Off)));
+}
+
+impl Http {
+    /// The connection of the latest exchange is open, and leads to this address.
+    fn reaches(&mut self, address: &str) {
+        let exchange = self.last().0;
+        let peer = Peer::tcp(format!("{address}:443").parse().unwrap());
+        self.rig.handle_event(exchange, ExchangeEvent::Opened(peer));
+    }
+
+    /// The reach of the latest request.
+    fn reach(&self) -> Reach {
+        match self.rig.starts.last() {
+            Some((_, Start::Http { reach, .. })) => *reach,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+// covers: REDIR-C-006, B-237
+#[test]
+fn hops_after_a_public_server_stay_public() {
+    let private = "https://10.0.0.1/mcp";
+    let named =
+        |config: &mut ClientConfig| config.target = ClientConfig::url("https://server.example/mcp").unwrap().target;
+    let mut http = modern(named);
+    let call = http.rig.echo();
+    http.reaches("1.1.1.1");
+    http.redirect(307, ELSEWHERE);
+    assert_eq!(http.reach(), Reach::Public, "the driver asks for the addresses of a name");
+    let count = http.rig.starts.len();
+    http.redirect(307, private);
+    assert_eq!(http.urls(count), Vec::<String>::new());
+    let refused = matches!(
+        http.rig.outcome(call),
+        Err(CallError::Http(e)) if e.redirect == Some(RedirectRefusal::NotPublic) && e.location.as_deref() == Some(private)
+    );
+    assert!(refused, "{:?}", http.rig.outcome(call));
+    // Later requests at the URL after redirects too.
+    let mut http = modern(named);
+    http.rig.echo();
+    http.reaches("1.1.1.1");
+    http.redirect(307, ELSEWHERE);
+    http.answer_last();
+    http.rig.echo();
+    assert_eq!((http.reach(), http.fields().get("host")), (Reach::Public, Some("elsewhere.example")));
+    // A server of a private network may lead anywhere.
+    let mut http = modern(named);
+    http.rig.echo();
+    http.reaches("10.9.9.9");
+    http.redirect(307, private);
+    assert_eq!(http.reach(), Reach::Any);
+    // Within the origin, nothing changes by default.
+    let mut http = modern(|config| {
+        named(config);
+        config.redirects = Redirects::default();
+    });
+    http.rig.echo();
+    http.reaches("1.1.1.1");
+    http.redirect(307, "/mcp/");
+    assert_eq!(http.reach(), Reach::Any);
 }
 
 // covers: REDIR-C-003, B-157

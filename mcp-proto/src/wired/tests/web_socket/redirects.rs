@@ -46,7 +46,7 @@ impl ClientPeer {
 
     fn origin(&self) -> String {
         match &self.endpoint {
-            Some(Endpoint::Origin(origin)) => format!("{}:{}", origin.host, origin.port),
+            Some(Endpoint::Origin(origin) | Endpoint::Public(origin)) => format!("{}:{}", origin.host, origin.port),
             other => panic!("{other:?}"),
         }
     }
@@ -157,4 +157,28 @@ fn configured_url_is_tried_again_if_the_other_is_gone() {
     peer.client.handle_io(peer.now, peer.id, IoEvent::Closed(Closed::Refused));
     peer.drain();
     assert!(peer.outcome().unwrap().to_string().contains("refused"), "{:?}", peer.events);
+}
+
+// covers: WS-C-010, REDIR-C-006, B-237
+#[test]
+fn handshake_after_a_public_server_stays_public() {
+    let mut config = config(Policy::Modern);
+    (config.redirects, config.target) = (ALL, ClientConfig::url("ws://example.com/mcp").unwrap().target);
+    let open = |config: &ClientConfig, address: &str| {
+        let address = Peer::tcp(format!("{address}:80").parse().unwrap());
+        let mut peer = ClientPeer::reaching(config.clone(), address);
+        peer.client.call(peer.now, tools::call("x")).unwrap();
+        peer.drain();
+        peer
+    };
+    let mut peer = open(&config, "1.1.1.1");
+    peer.redirect(307, "ws://example.org/");
+    assert!(matches!(&peer.endpoint, Some(Endpoint::Public(origin)) if &*origin.host == "example.org"));
+    let mut peer = open(&config, "1.1.1.1");
+    assert_eq!(peer.redirect(307, "ws://127.0.0.1/"), None);
+    let ended = format!("{:?}", peer.events);
+    assert!(ended.contains("NotPublic"), "{ended}");
+    let mut peer = open(&config, "10.0.0.1");
+    peer.redirect(307, "ws://127.0.0.1/");
+    assert!(matches!(&peer.endpoint, Some(Endpoint::Origin(origin)) if &*origin.host == "127.0.0.1"));
 }
