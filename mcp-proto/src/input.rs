@@ -79,6 +79,8 @@ pub enum ClientCommand {
     Elicited(String),
     /// Make an HTTP request that is not MCP.
     Fetch(FetchId, Box<FetchRequest>),
+    /// Cancel such a request.
+    CancelFetch(FetchId),
     /// Respond to a challenge.
     Authorize(#[cfg_attr(feature = "record", serde(with = "crate::record::value"))] AuthKey, Authorization),
     /// Shut down in order.

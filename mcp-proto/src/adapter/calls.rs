@@ -88,12 +88,10 @@ impl<W> Calls<W> {
                     wake
                 }))
             }
-            Event::Fetched { fetch, outcome } if self.fetches.contains_key(&fetch) => {
-                Noted::Call(self.fetches.get_mut(&fetch).map(|(end, wake)| {
-                    *end = Some(outcome);
-                    wake
-                }))
-            }
+            Event::Fetched { fetch, outcome } => Noted::Call(self.fetches.get_mut(&fetch).map(|(end, wake)| {
+                *end = Some(outcome);
+                wake
+            })),
             Event::Ready(info) => {
                 self.ready = Some(ServerInfo::clone(&info));
                 Noted::Milestone(Event::Ready(info))
@@ -155,6 +153,12 @@ impl<W> Calls<W> {
     /// Returns the waker for this fetch.
     pub fn wake_fetch(&mut self, fetch: FetchId) -> Option<&mut W> {
         self.fetches.get_mut(&fetch).map(|(_, wake)| wake)
+    }
+
+    /// Removes the waiter of this fetch, with an outcome that was not collected. Returns its waker.
+    /// `None` if it has none, as when its outcome was collected.
+    pub fn forget_fetch(&mut self, fetch: FetchId) -> Option<W> {
+        self.fetches.remove(&fetch).map(|(_, wake)| wake)
     }
 
     /// Returns the waker for this call.
@@ -257,6 +261,24 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!((end(CALL), end(CallId(8))), (Closed::Eof, Closed::Aborted));
+    }
+
+    #[test]
+    fn forgotten_fetch_keeps_nothing_and_its_end_has_no_receiver() {
+        let mut calls = Calls::default();
+        let end = || Event::Fetched { fetch: FetchId(1), outcome: Err(FetchError::TooLong) };
+        calls.begin_fetch(FetchId(1), "waker");
+        assert_eq!(calls.forget_fetch(FetchId(1)), Some("waker"));
+        assert!(matches!(calls.note(end()), Noted::Call(None)));
+        // Forgotten after its end.
+        calls.begin_fetch(FetchId(1), "waker");
+        assert!(matches!(calls.note(end()), Noted::Call(Some(_))));
+        assert_eq!(calls.forget_fetch(FetchId(1)), Some("waker"));
+        // Nothing is left to forget of one whose outcome was collected.
+        calls.begin_fetch(FetchId(1), "waker");
+        calls.note(end());
+        assert!(calls.collect_fetch(FetchId(1)).is_some() && calls.forget_fetch(FetchId(1)).is_none());
+        assert!(calls.fetches.is_empty());
     }
 
     #[test]

@@ -165,6 +165,17 @@ impl ClientCore {
         (None, ReplacedWaker(before))
     }
 
+    /// Cancels a fetch that nothing waits for any more: its exchange is aborted, and nothing of its
+    /// response is kept. Does nothing if its outcome was returned.
+    pub fn forget_fetch(&mut self, now: Instant, fetch: FetchId) -> ReplacedWaker {
+        let waker = self.calls.forget_fetch(fetch);
+        if waker.is_some() {
+            // After the waiter is gone, so that the end of the fetch has no receiver.
+            self.engine.cancel_fetch(now, fetch);
+        }
+        ReplacedWaker(waker.flatten())
+    }
+
     /// Watches these changes beside all others, until [`unwatch`](Self::unwatch).
     ///
     /// # Errors

@@ -30,6 +30,13 @@ impl Client {
         self.on_fetch(id, &request).map_err(|why| Refused { value: request, why })
     }
 
+    /// Cancels a fetch. It ends with [`FetchError::Closed`] and [`Closed::Aborted`], and its
+    /// exchange is aborted. Does nothing if it has ended.
+    pub fn cancel_fetch(&mut self, now: Instant, id: FetchId) {
+        self.env.now = self.env.now.max(now);
+        self.fetches.cancel(&mut self.env, id);
+    }
+
     pub(super) fn on_fetch(&mut self, id: FetchId, request: &FetchRequest) -> Result<(), Refusal> {
         match self.env.state() {
             State::Closing | State::Terminated => Err(Refusal::Closed),
@@ -199,10 +206,20 @@ impl Fetches {
         self.cut(env, exchange, FetchError::Timeout(sent));
     }
 
+    /// Ends the fetch of this id, which the application no longer wants. The application chooses
+    /// the ids, so there may be several.
+    pub(super) fn cancel(&mut self, env: &mut Env, id: FetchId) {
+        self.abort(env, |fetch| fetch.id == id);
+    }
+
     /// Ends all fetches, since the client ends.
     pub(super) fn end_all(&mut self, env: &mut Env) {
-        for exchange in self.open.keys().copied().collect::<Vec<_>>() {
-            let sent = self.open.get(&exchange).map_or(Sent::No, |fetch| fetch.sent);
+        self.abort(env, |_| true);
+    }
+
+    fn abort(&mut self, env: &mut Env, is_meant: impl Fn(&Fetch) -> bool) {
+        let meant = self.open.iter().filter(|(_, fetch)| is_meant(fetch));
+        for (exchange, sent) in meant.map(|(exchange, fetch)| (*exchange, fetch.sent)).collect::<Vec<_>>() {
             self.cut(env, exchange, FetchError::Closed { sent, why: Closed::Aborted });
         }
     }

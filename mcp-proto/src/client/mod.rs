@@ -401,6 +401,7 @@ impl Client {
             ClientCommand::Fetch(id, request) => {
                 self.on_fetch(id, &request).map_err(|why| Refused { value: ClientCommand::Fetch(id, request), why })?;
             }
+            ClientCommand::CancelFetch(id) => self.fetches.cancel(&mut self.env, id),
             ClientCommand::Authorize(key, with) => self.on_authorize(key, with),
             ClientCommand::Close => self.shut(Termination::Requested),
         }

@@ -86,6 +86,7 @@ impl Mask {
             // It is not masked on the wire either.
             | ClientCommand::Elicited(_)
             | ClientCommand::Untrack(_)
+            | ClientCommand::CancelFetch(_)
             | ClientCommand::LogLevel(_)
             | ClientCommand::RootsChanged
             | ClientCommand::Close => {}

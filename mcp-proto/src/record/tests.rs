@@ -8,7 +8,7 @@ mod web;
 use super::value::{BytesForm, Value};
 use super::*;
 use crate::call::{CallId, CallOptions, LogLevel, RawCall};
-use crate::client::{CancelSignal, IdPolicy, Malformed, Policy, ResultValidation, Target, Verdict};
+use crate::client::{CancelSignal, FetchId, IdPolicy, Malformed, Policy, ResultValidation, Target, Verdict};
 use crate::exchange::{
     Closed, ConnectionId, Credentials, Endpoint, ExitStatus, Group, Inherit, IoEvent, Peer, PeerKind, Program,
 };
@@ -162,6 +162,7 @@ fn any_input() -> impl Strategy<Value = WiredClientInput> {
         level().prop_map(ClientCommand::LogLevel),
         Just(ClientCommand::RootsChanged),
         any::<String>().prop_map(ClientCommand::Elicited),
+        any::<u64>().prop_map(|id| ClientCommand::CancelFetch(FetchId(id))),
         Just(ClientCommand::Close),
     ];
     prop_oneof![

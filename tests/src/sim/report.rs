@@ -70,6 +70,7 @@ impl InputKind {
                 | ClientCommand::Watch(_)
                 | ClientCommand::LogLevel(_)
                 | ClientCommand::Fetch(..)
+                | ClientCommand::CancelFetch(_)
                 | ClientCommand::RootsChanged,
             ) => Self::Notify,
             Input::Command(ClientCommand::Close) => Self::Close,

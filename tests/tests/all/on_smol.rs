@@ -321,6 +321,33 @@ fn dropped_client_ends_its_driver() {
 }
 
 #[test]
+fn dropped_fetch_is_aborted_on_the_wire() {
+    let _limit = limit();
+    let server = raw::listening(router().0, ServerOptions::new());
+    let client = connect(format!("http://{}/mcp", server.local_addr().expect("an address"))).wait().expect("connected");
+    let web = std::net::TcpListener::bind("127.0.0.1:0").expect("it listens");
+    let url = format!("http://{}/page", web.local_addr().expect("an address"));
+    let fetch = || client.fetch(FetchRequest::get(HttpTarget::parse(&url).expect("it is a URL")));
+    for half in ["", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n1234"] {
+        let mut dropped = Box::pin(fetch());
+        assert!(poll_once(&mut dropped).wait().is_none());
+        let (mut stream, _) = web.accept().expect("a connection");
+        read_until(&mut stream, "\r\n\r\n");
+        say(&mut stream, half);
+        stream.set_read_timeout(Some(BOUND)).expect("a socket");
+        drop(dropped);
+        let ended = std::io::Read::read(&mut stream, &mut [0; 1]);
+        assert!(
+            ended.as_ref().map_or_else(|e| e.kind() == std::io::ErrorKind::ConnectionReset, |n| *n == 0),
+            "{ended:?}"
+        );
+    }
+    assert_eq!(add(&client).as_deref(), Ok("3"), "the client goes on");
+    client.close().wait();
+    stop(&server, BOUND);
+}
+
+#[test]
 fn many_futures_of_handlers_wait_for_each_other() {
     let _limit = limit();
     let arrived = AtomicUsize::new(0);

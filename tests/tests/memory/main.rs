@@ -3,6 +3,7 @@
 //! run one at a time.
 
 mod bad_input;
+mod fetched;
 mod queued;
 mod running;
 

@@ -129,6 +129,12 @@ impl Checked<WiredClient> {
         self.act(now, |client| client.fetch(now, id, request))
     }
 
+    /// As [`WiredClient::cancel_fetch`].
+    #[track_caller]
+    pub fn cancel_fetch(&mut self, now: Instant, id: FetchId) {
+        self.act(now, |client| client.cancel_fetch(now, id));
+    }
+
     /// As [`WiredClient::elicited`].
     #[track_caller]
     pub fn elicited(&mut self, now: Instant, id: &str) {

@@ -11,7 +11,7 @@ use crate::adapter::client_options::ClientOptions;
 use crate::adapter::os::exit;
 use crate::adapter::watches::WatchId;
 use crate::call::{Call, Calling, IntoCall, Method, Paged, Pages, Progress};
-use crate::client::{ClientConfig, FetchError, FetchRequest, FetchResponse, Termination, Verdict};
+use crate::client::{ClientConfig, FetchError, FetchId, FetchRequest, FetchResponse, Termination, Verdict};
 use crate::error::{CallError, Refusal};
 use crate::input::{CallId, NotificationId, Watch};
 use crate::model::lifecycle::ServerInfo;
@@ -124,25 +124,15 @@ impl Client {
     }
 
     /// Makes an HTTP request that is not MCP over the connections of the client, and waits for its
-    /// response: see [`Client::fetch`](crate::Client::fetch). After this future is dropped, the
-    /// request continues, within its limits.
+    /// response: see [`Client::fetch`](crate::Client::fetch). Dropping the future cancels the
+    /// request: its connection is closed or given up, and nothing of its response is kept.
     ///
     /// # Errors
     /// [`FetchError`]. A response with any status is none.
     pub async fn fetch(&self, request: FetchRequest) -> Result<FetchResponse, FetchError> {
         let shared = self.shared();
         let id = shared.with(|state, now| state.core.fetch(now, request)).map_err(FetchError::Refused)?;
-        let outcome = poll_fn(|cx| {
-            let mut state = shared.lock();
-            if state.exit.is_some() {
-                return Poll::Pending;
-            }
-            let (outcome, before) = state.core.poll_fetch(id, cx.waker());
-            drop(state);
-            drop(before);
-            outcome.map_or(Poll::Pending, Poll::Ready)
-        });
-        outcome.await.map(|response| *response)
+        PendingFetch { shared, id }.await.map(|response| *response)
     }
 
     /// Watches these changes until the returned value is dropped. The client watches what all live
@@ -432,6 +422,34 @@ impl Drop for PendingNotification {
 impl fmt::Debug for PendingNotification {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("PendingNotification").field(&self.id).finish()
+    }
+}
+
+/// The outcome of a fetch. Dropping it cancels the fetch.
+struct PendingFetch<'a> {
+    shared: &'a ClientShared,
+    id: FetchId,
+}
+
+impl Future for PendingFetch<'_> {
+    type Output = Result<Box<FetchResponse>, FetchError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut state = self.shared.lock();
+        if state.exit.is_some() {
+            return Poll::Pending;
+        }
+        let (outcome, before) = state.core.poll_fetch(self.id, cx.waker());
+        drop(state);
+        drop(before);
+        outcome.map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl Drop for PendingFetch<'_> {
+    fn drop(&mut self) {
+        let before = self.shared.with(|state, now| state.core.forget_fetch(now, self.id));
+        drop(before);
     }
 }
 

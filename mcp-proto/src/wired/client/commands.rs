@@ -37,6 +37,12 @@ impl WiredClient {
         begun
     }
 
+    /// Cancels such a request: see [`Client::cancel_fetch`](crate::Client::cancel_fetch). Does
+    /// nothing if it has ended.
+    pub fn cancel_fetch(&mut self, now: Instant, id: FetchId) {
+        self.done(now, ClientCommand::CancelFetch(id));
+    }
+
     /// The user says that a web page is complete: see
     /// [`Client::elicited`](crate::Client::elicited).
     pub fn elicited(&mut self, now: Instant, id: &str) {

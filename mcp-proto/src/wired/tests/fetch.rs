@@ -42,6 +42,11 @@ impl Fetching {
         self.drive();
     }
 
+    fn cancel(&mut self, id: u64) {
+        self.client.cancel_fetch(self.now, FetchId(id));
+        self.drive();
+    }
+
     fn drive(&mut self) {
         while let Some(action) = self.client.poll_output() {
             match action {
@@ -230,6 +235,43 @@ fn every_fetch_ends_with_the_client() {
     assert_eq!(ended, [(1, true), (2, true), (3, true)]);
     let refused = all.client.fetch(all.now, FetchId(4), get("http://as.example/a")).map_err(|refused| refused.why);
     assert_eq!(refused, Err(Refusal::Closed));
+}
+
+#[test]
+fn cancelled_fetch_ends_at_once_and_its_connection_is_aborted() {
+    let mut all = Fetching::new();
+    let aborted = |sent| Err(FetchError::Closed { sent, why: Closed::Aborted });
+    // In the middle of its response, also after a redirect.
+    all.fetch(1, get("http://as.example/a"));
+    all.respond(whole(302, "Location: /b\r\n", ""));
+    all.respond("HTTP/1.1 200 X\r\nContent-Length: 9\r\n\r\n1234");
+    // Another one goes on.
+    all.fetch(2, get("http://other.example/a"));
+    all.cancel(1);
+    assert_eq!(all.outcome(), aborted(Sent::Maybe));
+    let connection = all.opened.iter().find(|(_, endpoint)| endpoint.starts_with("as.example")).expect("opened").0;
+    assert_eq!(all.aborted, [connection]);
+    // Twice, after its end, and one that never began.
+    all.respond(whole(200, "", "whole"));
+    assert!(all.outcome().is_ok());
+    [1, 2, 3].into_iter().for_each(|id| all.cancel(id));
+    assert!(all.fetched.is_empty() && all.aborted.len() == 1);
+}
+
+#[test]
+fn cancelled_fetch_frees_its_place_for_another() {
+    let mut all = Fetching::new();
+    let max = all.client.client().config().limits.client.max_calls as u64;
+    (1..=max).for_each(|id| all.fetch(id, get("http://as.example/a")));
+    // Most of them wait for a connection.
+    assert!((all.opened.len() as u64) < max);
+    (1..=max).for_each(|id| all.cancel(id));
+    assert_eq!(all.fetched.len() as u64, max);
+    assert_eq!(all.client.stats().waiting, 0);
+    all.fetched.clear();
+    all.fetch(max + 1, get("http://as.example/a"));
+    all.respond(whole(200, "", "whole"));
+    assert!(all.outcome().is_ok());
 }
 
 #[test]
