@@ -2,6 +2,7 @@
 
 use crate::driver::{Callbacks, Driver};
 use crate::here;
+use crate::pool::PoolBounds;
 use crate::transport::Given;
 use mcp_proto::adapter::{self, ClientOptions, ConnectError, Driving, IntoTarget, Watcher, block_on_for};
 use mcp_proto::call::{Method, Paged};
@@ -64,7 +65,10 @@ pub fn connecting(target: impl IntoTarget<Given>, options: ClientOptions) -> Res
 pub(crate) fn threads_of(client: &adapter::Client, driving: Driving, given: Option<Given>) -> Arc<Driver> {
     // As many threads as there can be open requests for input: a callback may wait for a call of
     // the same client, which may also require input.
-    let callbacks = Callbacks::new((1, 1), client.max_inputs(), None);
+    let inputs = client.max_inputs();
+    // It has no handlers.
+    let handlers = PoolBounds { threads: 1, share: 1, abandoned: inputs, patience: None };
+    let callbacks = Callbacks::new(handlers, inputs, None);
     Driver::new(driving, callbacks, client.open_timeout(), given)
 }
 

@@ -5,16 +5,18 @@
 //! connection is taken before that of the engine, and no other lock is held meanwhile.
 
 use crate::connection::ConnectionThreads;
-use crate::pool::Pool;
+use crate::pool::{Pool, PoolBounds};
 use crate::sync::{self, Condvar, Mutex, MutexGuard, lock, wait};
 use crate::transport::{Given, Stream};
 use mcp_proto::Instant;
-use mcp_proto::adapter::{Clock, DrivenConnection, Driving, Events, Job, JobKind, Routing, Spawn, Task};
+use mcp_proto::adapter::{
+    Clock, DrivenConnection, Driving, Events, Job, JobKind, JobWatch, Rejection, Routing, Spawn, StuckHandlers, Task,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::mem::take;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
@@ -27,6 +29,8 @@ pub(crate) struct Driver {
     /// Signals that a connection has closed.
     closed: Condvar,
     callbacks: Callbacks,
+    /// Callbacks wait for a thread: the driver's thread looks after them.
+    callbacks_wait: AtomicBool,
     open_timeout: Duration,
     /// Callers that wait without knowing the connection of their answer.
     strangers: AtomicUsize,
@@ -55,22 +59,29 @@ struct DriverState {
     woken: bool,
     /// It sleeps until it is woken.
     sleeps: bool,
-    /// Jobs in a queue were cancelled.
+    /// Jobs were cancelled.
     prunes: bool,
+    /// When to look after the callbacks that wait for a thread.
+    look_at: Option<Instant>,
 }
 
 /// The threads that run callbacks.
 pub(crate) struct Callbacks {
     /// Handlers, which clients share.
-    pub(crate) handlers: Pool<Callback>,
+    pub(crate) handlers: Pool<Callback, JobWatch>,
     /// Separate threads: a cancellation must be admitted even if all threads of handlers are busy,
-    /// and a call may depend on the answer to a question.
-    pub(crate) others: Pool<Callback>,
+    /// and a call may depend on the answer to a question. The engine bounds how long they wait.
+    pub(crate) others: Pool<Callback, JobWatch>,
     /// One thread, since events are delivered in order.
     pub(crate) events: Pool<Events>,
     /// The executor of the application.
     pub(crate) spawn: Option<Arc<Spawn>>,
+    /// Time between two looks at callbacks that wait for a thread.
+    pub(crate) interval: Duration,
 }
+
+/// Maximum time that handlers wait for a thread while none becomes free.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) enum Callback {
     /// A question: the application's code may block from here on.
@@ -79,13 +90,15 @@ pub(crate) enum Callback {
 }
 
 impl Callbacks {
-    /// `handlers` is the maximum number of threads for handlers, and the share of one client.
-    pub(crate) fn new(handlers: (usize, usize), others: usize, spawn: Option<Arc<Spawn>>) -> Self {
+    /// `others` is the maximum number of threads for callbacks that are no handlers.
+    pub(crate) fn new(handlers: PoolBounds, others: usize, spawn: Option<Arc<Spawn>>) -> Self {
+        let rest = PoolBounds { threads: others, share: usize::MAX, patience: None, ..handlers };
         Self {
-            handlers: Pool::shared("mcp-handler", handlers.0, handlers.1, Callback::run),
-            others: Pool::new("mcp-callback", others, Callback::run),
+            handlers: Pool::bounded("mcp-handler", handlers, Callback::run),
+            others: Pool::bounded("mcp-callback", rest, Callback::run),
             events: Pool::new("mcp-events", 1, Events::deliver),
             spawn,
+            interval: handlers.patience.unwrap_or(PATIENCE) / 5,
         }
     }
 }
@@ -95,6 +108,15 @@ impl Callback {
         match self {
             Self::Route(routing) => routing.route().into_iter().for_each(Job::block),
             Self::Run(job) => job.block(),
+        }
+    }
+
+    /// Answers without running it.
+    fn reject(self, why: Rejection) {
+        match self {
+            // Dropping it answers.
+            Self::Route(routing) => drop(routing),
+            Self::Run(job) => job.reject(why),
         }
     }
 
@@ -116,8 +138,8 @@ impl Driver {
     ) -> Arc<Self> {
         let state = Mutex::new(DriverState { given, ..DriverState::default() });
         let (ticks, closed, strangers) = (Condvar::new(), Condvar::new(), AtomicUsize::new(0));
-        let open = AtomicUsize::new(0);
-        Arc::new(Self { driving, state, ticks, closed, callbacks, open_timeout, strangers, open })
+        let (open, callbacks_wait) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Arc::new(Self { driving, state, ticks, closed, callbacks, callbacks_wait, open_timeout, strangers, open })
     }
 
     /// Starts its thread.
@@ -213,8 +235,8 @@ impl Driver {
     fn route(self: &Arc<Self>, routing: Routing, polls: bool) {
         let callbacks = &self.callbacks;
         if routing.is_question() {
-            // Without a thread it is dropped, which answers.
-            return drop(callbacks.others.submit(Callback::Route(Box::new(routing))));
+            let watch = routing.watch();
+            return self.submitted(callbacks.others.submit_of(0, Callback::Route(Box::new(routing)), watch, |_| true));
         }
         let Some(job) = routing.route() else { return };
         let job = match (job, &callbacks.spawn) {
@@ -222,22 +244,38 @@ impl Driver {
             (job @ Job::Async(_), None) if polls && matches!(job.kind(), JobKind::Handler(_)) => poll_once(job),
             (job, _) => Some(job),
         };
-        let refused = match job {
-            None => return,
-            Some(job) => {
-                job.wake_on_cancel(&Waker::from(Arc::new(Prune(Arc::downgrade(self)))));
-                match job.kind() {
-                    JobKind::Handler(client) => {
-                        callbacks.handlers.submit_of(client, Callback::Run(job), Callback::is_wanted)
-                    }
-                    JobKind::Admission | JobKind::Question => {
-                        callbacks.others.submit_of(0, Callback::Run(job), Callback::is_wanted)
-                    }
-                }
-            }
-        };
-        // Without a thread, or cancelled in the meantime. Dropping it answers.
-        drop(refused);
+        let Some(job) = job else { return };
+        job.wake_on_cancel(&Waker::from(Arc::new(Prune(Arc::downgrade(self)))));
+        let (kind, watch, job) = (job.kind(), job.watch(), Callback::Run(job));
+        self.submitted(match kind {
+            JobKind::Handler(client) => callbacks.handlers.submit_of(client, job, watch, Callback::is_wanted),
+            JobKind::Admission | JobKind::Question => callbacks.others.submit_of(0, job, watch, Callback::is_wanted),
+        });
+    }
+
+    /// Looks after a callback that waits, and answers one that is not run.
+    fn submitted(&self, submitted: Result<bool, (Callback, Rejection)>) {
+        match submitted {
+            Ok(true) => self.callbacks_wait(),
+            Ok(false) => {}
+            // Without a thread, or cancelled in the meantime.
+            Err((callback, why)) => callback.reject(why),
+        }
+    }
+
+    /// Lets the driver's thread look after the callbacks that wait for a thread.
+    fn callbacks_wait(&self) {
+        if self.callbacks_wait.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let mut state = self.lock();
+        state.look_at = Some(self.clock().now() + self.callbacks.interval);
+        self.wake_up(state);
+    }
+
+    /// Returns the number of handlers that wait for a thread.
+    pub(crate) fn waiting_handlers(&self) -> usize {
+        self.callbacks.handlers.waiting()
     }
 
     fn add(self: &Arc<Self>, connection: DrivenConnection) -> Arc<ConnectionThreads> {
@@ -364,13 +402,16 @@ impl Driver {
                 }
                 self.carry_out(task);
             }
-            let (turns, left, prunes) = self.take_turns();
+            let (turns, left, prunes, looks) = self.take_turns();
             // None of them is kept while this thread sleeps.
             turns.into_iter().for_each(|connection| connection.turn(&self));
             left.into_iter().for_each(|routing| self.route(routing, false));
             if prunes {
                 self.callbacks.handlers.retain(Callback::is_wanted);
                 self.callbacks.others.retain(Callback::is_wanted);
+            }
+            if prunes || looks {
+                self.look_after_callbacks();
             }
             let next = self.driving.poll_timeout();
             if next.is_some_and(|next| next <= self.clock().now()) {
@@ -381,14 +422,35 @@ impl Driver {
         }
     }
 
+    /// Starts threads in place of those whose jobs do not return, and answers the requests that
+    /// have waited for a thread for too long.
+    fn look_after_callbacks(&self) {
+        // One that waits from now on asks for another look.
+        self.callbacks_wait.store(false, Ordering::SeqCst);
+        if self.waiting_handlers() > 0 {
+            self.driving.mark_unheard();
+        }
+        let now = self.clock().now();
+        let (look, others) = (self.callbacks.handlers.tick(now), self.callbacks.others.tick(now));
+        if look.gets_stuck || !look.rejected.is_empty() {
+            let (running, abandoned, rejected) = (look.running, look.abandoned, look.rejected.len());
+            self.driving.handlers_stuck(StuckHandlers { running, abandoned, rejected });
+        }
+        look.rejected.into_iter().chain(others.rejected).for_each(|(callback, why)| callback.reject(why));
+        if look.waiting + others.waiting > 0 {
+            self.callbacks_wait();
+        }
+    }
+
     /// Returns the connections that need a turn, or whose timers are due, the requests that were
-    /// left, and whether jobs in a queue were cancelled.
-    fn take_turns(&self) -> (Vec<Arc<ConnectionThreads>>, Vec<Routing>, bool) {
+    /// left, whether jobs were cancelled, and whether to look after callbacks that wait.
+    fn take_turns(&self) -> (Vec<Arc<ConnectionThreads>>, Vec<Routing>, bool, bool) {
         let (mut state, now) = (self.lock(), self.clock().now());
         let mut turns = take(&mut state.turns);
         turns.extend(state.due.iter().take_while(|(at, _)| *at <= now).map(|(_, number)| *number));
         let turns = turns.iter().filter_map(|number| state.connections.get(number).cloned()).collect();
-        (turns, take(&mut state.left), take(&mut state.prunes))
+        let looks = state.look_at.take_if(|at| *at <= now).is_some();
+        (turns, take(&mut state.left), take(&mut state.prunes), looks)
     }
 
     /// Sleeps until a timer is due, or until it is woken.
@@ -396,7 +458,7 @@ impl Driver {
         let mut state = self.lock();
         if !state.woken {
             let connections = state.due.first().map(|(at, _)| *at);
-            let next = engine.into_iter().chain(connections).min();
+            let next = engine.into_iter().chain(connections).chain(state.look_at).min();
             let limit = next.map(|next| next.since(self.clock().now()));
             state.sleeps = true;
             state = wait(&self.ticks, state, limit);
@@ -448,8 +510,8 @@ fn poll_once(job: Job) -> Option<Job> {
     }
 }
 
-/// Lets the driver drop the jobs that are cancelled: they may hold anything of the application, so
-/// this happens in its thread.
+/// Lets the driver drop the jobs that are cancelled, and start threads in place of those that run.
+/// They may hold anything of the application, so this happens in its thread.
 struct Prune(Weak<Driver>);
 
 impl Wake for Prune {

@@ -61,7 +61,10 @@
 //! A client has one thread for timers, one or two for each connection, one that waits for the exit
 //! of a program, and one for each callback that answers the server. A server has one thread for
 //! timers, one that accepts, one or two for each connection, and one for each running handler, at
-//! most [`ServerOptions::threads`]. It has at most as many again for [`ServerOptions::on_admit`].
+//! most [`ServerOptions::threads`]. A handler that does not return after its request was cancelled,
+//! its client has left or its deadline is over keeps its thread, and another thread takes its place
+//! among these: there are at most [`ServerOptions::abandoned_threads`] of them. A server has at
+//! most as many of both again for [`ServerOptions::on_admit`].
 //! Connections beyond [`max_exchanges`](mcp_proto::limits::ServerLimits::max_exchanges) have their
 //! threads too while they are refused, at most 64 connections at a time. A client that does not
 //! read blocks only the threads of its own connection. No thread polls while nothing happens.

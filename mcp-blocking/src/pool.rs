@@ -1,7 +1,13 @@
 //! A bounded set of threads. They are started on demand, and end after some time without work.
+//!
+//! Code of the application may never return. Once nothing wants its result, its thread no longer
+//! counts, and another one takes its place, up to a number of such threads.
 
 use crate::sync::{self, Condvar, Mutex, MutexGuard, lock};
-use std::collections::{BTreeMap, VecDeque};
+use mcp_proto::Instant;
+use mcp_proto::adapter::{JobWatch, Rejection};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::mem::replace;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -9,28 +15,97 @@ use std::time::Duration;
 /// Maximum time that a thread waits for work before it ends.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Runs `work` on each job in the order of submission, for at most `max` jobs at once and at most
-/// `share` of one client. Dropping it does not wait: the threads finish all submitted jobs and end.
-pub(crate) struct Pool<T> {
-    inner: Arc<Inner<T>>,
+/// The bounds of a [`Pool`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PoolBounds {
+    /// Maximum number of jobs that run at once and are not abandoned, at least 1.
+    pub(crate) threads: usize,
+    /// Maximum number of them of one client, at least 1.
+    pub(crate) share: usize,
+    /// Maximum number of abandoned jobs whose places others use.
+    pub(crate) abandoned: usize,
+    /// Maximum time that jobs wait while none of those before them ends. Then the pool rejects
+    /// them. `None`: they wait for any time.
+    pub(crate) patience: Option<Duration>,
 }
 
-struct Inner<T> {
+/// Tells of a running job whether it is abandoned: nothing wants its result, and it may never
+/// return. It does not change back.
+pub(crate) trait Watch {
+    fn is_abandoned(&self) -> bool;
+}
+
+impl Watch for JobWatch {
+    fn is_abandoned(&self) -> bool {
+        self.is_unwanted()
+    }
+}
+
+/// A job that nothing abandons.
+impl Watch for () {
+    fn is_abandoned(&self) -> bool {
+        false
+    }
+}
+
+/// Runs `work` on each job in the order of submission, within its bounds. Dropping it does not
+/// wait: the threads finish all submitted jobs and end.
+pub(crate) struct Pool<T, W = ()> {
+    inner: Arc<Inner<T, W>>,
+}
+
+struct Inner<T, W> {
     name: &'static str,
-    max: usize,
-    share: usize,
+    bounds: PoolBounds,
     work: Box<dyn Fn(T) + Send + Sync>,
-    queue: Mutex<Queue<T>>,
+    queue: Mutex<Queue<T, W>>,
     wake: Condvar,
 }
 
-struct Queue<T> {
-    /// Jobs that a thread may begin, each with its client.
-    jobs: VecDeque<(u64, T)>,
-    /// Number of jobs of each client that may begin or are running.
+/// A job that waits.
+struct Waiting<T, W> {
+    client: u64,
+    job: T,
+    watch: W,
+}
+
+/// A job that runs.
+struct Running<W> {
+    client: u64,
+    watch: W,
+    /// Its place is free for another job.
+    is_abandoned: bool,
+}
+
+/// The jobs of a client that has reached its share.
+struct Held<T, W> {
+    jobs: VecDeque<Waiting<T, W>>,
+    stall: Stall,
+}
+
+/// How long jobs have waited while nothing moved.
+#[derive(Default)]
+struct Stall {
+    since: Option<Instant>,
+    /// The patience is over. Until something moves, further jobs are rejected.
+    is_over: bool,
+}
+
+struct Queue<T, W> {
+    /// Jobs that a thread may begin.
+    jobs: VecDeque<Waiting<T, W>>,
+    stall: Stall,
+    /// Number of jobs of each client that may begin or are running, without abandoned ones.
     taken: BTreeMap<u64, usize>,
-    /// Jobs of clients that have reached their share.
-    held: BTreeMap<u64, VecDeque<T>>,
+    held: BTreeMap<u64, Held<T, W>>,
+    /// The jobs that run. Places are used again.
+    running: Vec<Option<Running<W>>>,
+    /// Number of those that are abandoned and whose places are free.
+    abandoned: usize,
+    /// Clients with a job that is abandoned, and that keeps its place since there are too many.
+    overdue: BTreeSet<u64>,
+    /// The last tick has found that jobs do not return.
+    was_stuck: bool,
     threads: usize,
     /// Threads that wait for a job.
     idle: usize,
@@ -41,27 +116,169 @@ struct Queue<T> {
     closed: bool,
 }
 
-impl<T> Queue<T> {
-    /// Adds a job. Returns false if it has to wait for other jobs of its client.
-    fn push(&mut self, client: u64, job: T, share: usize) -> bool {
-        let taken = self.taken.entry(client).or_default();
-        if *taken >= share {
-            self.held.entry(client).or_default().push_back(job);
-            return false;
-        }
-        *taken += 1;
-        self.jobs.push_back((client, job));
-        true
+/// What [`Pool::tick`] has found.
+pub(crate) struct Look<T> {
+    /// Number of jobs that go on waiting.
+    pub(crate) waiting: usize,
+    /// Number of jobs that run.
+    pub(crate) running: usize,
+    /// Number of these that are abandoned.
+    pub(crate) abandoned: usize,
+    /// Since this tick, jobs are rejected because those that run do not return.
+    pub(crate) gets_stuck: bool,
+    /// Jobs that waited for too long, to be answered outside of every lock.
+    pub(crate) rejected: Vec<(T, Rejection)>,
+}
+
+impl Stall {
+    /// A place has become free, or a job has begun.
+    fn moved(&mut self) {
+        *self = Self::default();
     }
 
-    /// Frees the slot of a client's finished job for the client's next one.
+    /// Returns whether the jobs that wait have waited for too long.
+    fn is_over(&mut self, now: Instant, waits: bool, patience: Duration) -> bool {
+        if !waits {
+            self.since = None;
+            return false;
+        }
+        self.is_over |= now.since(*self.since.get_or_insert(now)) >= patience;
+        self.is_over
+    }
+}
+
+impl<T, W: Watch> Queue<T, W> {
+    fn new() -> Self {
+        Self {
+            jobs: VecDeque::new(),
+            stall: Stall::default(),
+            taken: BTreeMap::new(),
+            held: BTreeMap::new(),
+            running: Vec::new(),
+            abandoned: 0,
+            overdue: BTreeSet::new(),
+            was_stuck: false,
+            threads: 0,
+            idle: 0,
+            calling: false,
+            closed: false,
+        }
+    }
+
+    /// Adds a job. Returns false if it has to wait for other jobs of its client.
+    ///
+    /// # Errors
+    /// The job, if those before it do not end.
+    fn push(&mut self, waiting: Waiting<T, W>, bounds: &PoolBounds) -> Result<bool, (T, Rejection)> {
+        let client = waiting.client;
+        let is_full = self.taken.get(&client).is_some_and(|taken| *taken >= bounds.share);
+        let (is_overdue, is_over) = if is_full {
+            (self.overdue.contains(&client), self.held.get(&client).is_some_and(|held| held.stall.is_over))
+        } else if self.jobs.len() >= self.free(bounds) {
+            (!self.overdue.is_empty(), self.stall.is_over)
+        } else {
+            (false, false)
+        };
+        match bounds.patience {
+            Some(_) if is_overdue => return Err((waiting.job, Rejection::HandlersDoNotReturn)),
+            Some(_) if is_over => return Err((waiting.job, Rejection::Busy)),
+            _ => {}
+        }
+        if is_full {
+            let held = self.held.entry(client);
+            held.or_insert_with(|| Held { jobs: VecDeque::new(), stall: Stall::default() }).jobs.push_back(waiting);
+        } else {
+            *self.taken.entry(client).or_default() += 1;
+            self.jobs.push_back(waiting);
+        }
+        Ok(!is_full)
+    }
+
+    /// Returns the number of jobs that may begin beside those that run.
+    fn free(&self, bounds: &PoolBounds) -> usize {
+        let busy = self.running.iter().flatten().count() - self.abandoned;
+        bounds.threads.saturating_sub(busy)
+    }
+
+    /// Returns the number of jobs that wait.
+    fn waiting(&self) -> usize {
+        self.jobs.len() + self.held.values().map(|held| held.jobs.len()).sum::<usize>()
+    }
+
+    /// Returns whether further jobs are rejected, at least those of one client.
+    fn is_stuck(&self) -> bool {
+        !self.overdue.is_empty() || self.stall.is_over || self.held.values().any(|held| held.stall.is_over)
+    }
+
+    /// Returns a job to begin.
+    fn next(&mut self) -> Option<Waiting<T, W>> {
+        let next = self.jobs.pop_front()?;
+        self.stall.moved();
+        Some(next)
+    }
+
+    /// A job begins. Returns its place.
+    fn begin(&mut self, client: u64, watch: W) -> usize {
+        let running = Running { client, watch, is_abandoned: false };
+        match self.running.iter().position(Option::is_none) {
+            Some(place) => {
+                self.running[place] = Some(running);
+                place
+            }
+            None => {
+                self.running.push(Some(running));
+                self.running.len() - 1
+            }
+        }
+    }
+
+    /// The job of this place has returned.
+    fn finish(&mut self, place: usize, bounds: &PoolBounds) {
+        let Some(finished) = self.running.get_mut(place).and_then(Option::take) else { return };
+        if finished.is_abandoned {
+            self.abandoned -= 1;
+        } else {
+            self.stall.moved();
+            self.release(finished.client);
+        }
+        if !self.overdue.is_empty() {
+            // There may be room for one that is.
+            self.reclaim(bounds);
+        }
+    }
+
+    /// Frees the places of the jobs that are abandoned.
+    fn reclaim(&mut self, bounds: &PoolBounds) {
+        self.overdue.clear();
+        for place in 0..self.running.len() {
+            let Some(Some(running)) = self.running.get_mut(place) else { continue };
+            if running.is_abandoned || !running.watch.is_abandoned() {
+                continue;
+            }
+            let client = running.client;
+            if self.abandoned >= bounds.abandoned {
+                self.overdue.insert(client);
+                continue;
+            }
+            running.is_abandoned = true;
+            self.abandoned += 1;
+            self.stall.moved();
+            self.release(client);
+        }
+    }
+
+    /// Frees the place of a client's job for the client's next one.
     fn release(&mut self, client: u64) {
-        let next = self.held.get_mut(&client).and_then(VecDeque::pop_front);
-        if self.held.get(&client).is_some_and(VecDeque::is_empty) {
+        let held = self.held.get_mut(&client);
+        let next = held.and_then(|held| {
+            held.stall.moved();
+            held.jobs.pop_front()
+        });
+        if self.held.get(&client).is_some_and(|held| held.jobs.is_empty()) {
             self.held.remove(&client);
         }
         if let Some(job) = next {
-            return self.jobs.push_back((client, job));
+            return self.jobs.push_back(job);
         }
         if let Some(taken) = self.taken.get_mut(&client) {
             *taken -= 1;
@@ -70,26 +287,37 @@ impl<T> Queue<T> {
             }
         }
     }
+
+    /// Takes the jobs that have waited for too long.
+    fn reject(&mut self, now: Instant, bounds: &PoolBounds) -> Vec<(T, Rejection)> {
+        let (Some(patience), mut rejected) = (bounds.patience, Vec::new()) else { return Vec::new() };
+        for (client, held) in &mut self.held {
+            let is_over = held.stall.is_over(now, !held.jobs.is_empty(), patience);
+            let why = match self.overdue.contains(client) {
+                true => Rejection::HandlersDoNotReturn,
+                false if is_over => Rejection::Busy,
+                false => continue,
+            };
+            rejected.extend(held.jobs.drain(..).map(|waiting| (waiting.job, why)));
+        }
+        let is_over = self.stall.is_over(now, !self.jobs.is_empty(), patience);
+        let is_overdue = !self.overdue.is_empty() && self.free(bounds) == 0;
+        if is_over || is_overdue {
+            let why = if is_overdue { Rejection::HandlersDoNotReturn } else { Rejection::Busy };
+            // The next jobs of their clients take their places.
+            while let Some(Waiting { client, job, .. }) = self.jobs.pop_front() {
+                rejected.push((job, why));
+                self.release(client);
+            }
+        }
+        rejected
+    }
 }
 
 impl<T: Send + 'static> Pool<T> {
-    /// Creates a pool for jobs that belong to no client.
-    pub(crate) fn new(name: &'static str, max: usize, work: impl Fn(T) + Send + Sync + 'static) -> Self {
-        Self::shared(name, max, usize::MAX, work)
-    }
-
-    /// Creates a pool that clients share.
-    pub(crate) fn shared(
-        name: &'static str,
-        max: usize,
-        share: usize,
-        work: impl Fn(T) + Send + Sync + 'static,
-    ) -> Self {
-        let (jobs, taken, held) = (VecDeque::new(), BTreeMap::new(), BTreeMap::new());
-        let queue = Mutex::new(Queue { jobs, taken, held, threads: 0, idle: 0, calling: false, closed: false });
-        let (max, share) = (max.max(1), share.max(1));
-        let inner = Inner { name, max, share, work: Box::new(work), queue, wake: Condvar::new() };
-        Self { inner: Arc::new(inner) }
+    /// Creates a pool for jobs that belong to no client, return, and wait for any time.
+    pub(crate) fn new(name: &'static str, threads: usize, work: impl Fn(T) + Send + Sync + 'static) -> Self {
+        Self::bounded(name, PoolBounds { threads, share: usize::MAX, abandoned: 0, patience: None }, work)
     }
 
     /// Submits a job of no client. Never waits.
@@ -97,30 +325,48 @@ impl<T: Send + 'static> Pool<T> {
     /// # Errors
     /// The job, if there is no thread and none can be started.
     pub(crate) fn submit(&self, job: T) -> Result<(), T> {
-        self.submit_of(0, job, |_| true)
+        self.submit_of(0, job, (), |_| true).map(drop).map_err(|(job, _)| job)
+    }
+}
+
+impl<T: Send + 'static, W: Watch + Send + 'static> Pool<T, W> {
+    /// Creates a pool that clients share.
+    pub(crate) fn bounded(name: &'static str, bounds: PoolBounds, work: impl Fn(T) + Send + Sync + 'static) -> Self {
+        let bounds = PoolBounds { threads: bounds.threads.max(1), share: bounds.share.max(1), ..bounds };
+        let queue = Mutex::new(Queue::new());
+        Self { inner: Arc::new(Inner { name, bounds, work: Box::new(work), queue, wake: Condvar::new() }) }
     }
 
     /// Submits a job of a client, unless `keep` rejects it. This and [`retain`](Self::retain) look
     /// under one lock, so that a job which is rejected from now on does not remain in the queue.
+    /// Returns whether it waits for another one: then call [`tick`](Self::tick) from time to time.
     ///
     /// # Errors
-    /// As [`submit`](Self::submit), and the job that `keep` rejects.
-    pub(crate) fn submit_of(&self, client: u64, job: T, keep: impl Fn(&T) -> bool) -> Result<(), T> {
+    /// The job that `keep` rejects, the job if there is no thread and none can be started, and the
+    /// job that would wait for others which do not return.
+    pub(crate) fn submit_of(
+        &self,
+        client: u64,
+        job: T,
+        watch: W,
+        keep: impl Fn(&T) -> bool,
+    ) -> Result<bool, (T, Rejection)> {
         let mut queue = self.inner.lock();
         if !keep(&job) {
-            return Err(job);
+            return Err((job, Rejection::Busy));
         }
-        if !queue.push(client, job, self.inner.share) {
-            return Ok(());
+        if !queue.push(Waiting { client, job, watch }, &self.inner.bounds)? {
+            return Ok(true);
         }
+        let waits = queue.jobs.len() > queue.free(&self.inner.bounds);
         match self.inner.call(queue) {
-            Ok(()) => Ok(()),
+            Ok(()) => Ok(waits),
             // The existing threads will run it.
-            Err(queue) if queue.threads > 0 => Ok(()),
+            Err(queue) if queue.threads > queue.abandoned => Ok(true),
             Err(mut queue) => {
                 let job = queue.jobs.pop_back();
                 queue.release(client);
-                job.map_or(Ok(()), |(_, job)| Err(job))
+                job.map_or(Ok(false), |waiting| Err((waiting.job, Rejection::Busy)))
             }
         }
     }
@@ -130,37 +376,61 @@ impl<T: Send + 'static> Pool<T> {
         let mut queue = self.inner.lock();
         let mut dropped = Vec::new();
         for held in queue.held.values_mut() {
-            let (kept, gone) = held.drain(..).partition(|job| keep(job));
-            *held = kept;
-            let gone: VecDeque<T> = gone;
+            let (kept, gone): (VecDeque<_>, VecDeque<_>) = held.jobs.drain(..).partition(|waiting| keep(&waiting.job));
+            held.jobs = kept;
             dropped.extend(gone);
         }
-        queue.held.retain(|_, held| !held.is_empty());
-        let (kept, gone): (VecDeque<_>, VecDeque<_>) = queue.jobs.drain(..).partition(|(_, job)| keep(job));
+        // One without jobs still says that further ones are rejected.
+        queue.held.retain(|_, held| !held.jobs.is_empty() || held.stall.is_over);
+        let (kept, gone): (VecDeque<_>, VecDeque<_>) = queue.jobs.drain(..).partition(|waiting| keep(&waiting.job));
         queue.jobs = kept;
-        for (client, job) in gone {
-            queue.release(client);
-            dropped.push(job);
+        for waiting in gone {
+            queue.release(waiting.client);
+            dropped.push(waiting);
         }
         drop(queue);
         // Outside of the lock: they may hold anything of the application.
         drop(dropped);
     }
-}
 
-impl<T> Inner<T> {
-    fn lock(&self) -> MutexGuard<'_, Queue<T>> {
-        lock(&self.queue)
+    /// Frees the places of abandoned jobs, and takes the jobs that have waited for too long. Call
+    /// it while jobs wait, several times within [`PoolBounds::patience`].
+    pub(crate) fn tick(&self, now: Instant) -> Look<T> {
+        let (inner, mut queue) = (&self.inner, self.inner.lock());
+        queue.reclaim(&inner.bounds);
+        let rejected = queue.reject(now, &inner.bounds);
+        let is_stuck = queue.is_stuck();
+        let was_stuck = replace(&mut queue.was_stuck, is_stuck);
+        let running = queue.running.iter().flatten();
+        let abandoned = running.clone().filter(|job| job.watch.is_abandoned()).count();
+        let (running, gets_stuck) = (running.count(), is_stuck && !was_stuck);
+        let look = Look { waiting: queue.waiting(), running, abandoned, gets_stuck, rejected };
+        // If no thread can be started, the next tick tries again.
+        drop(inner.call(queue));
+        look
     }
 
+    /// Returns the number of jobs that wait for a thread.
+    pub(crate) fn waiting(&self) -> usize {
+        self.inner.lock().waiting()
+    }
+}
+
+impl<T, W> Inner<T, W> {
+    fn lock(&self) -> MutexGuard<'_, Queue<T, W>> {
+        lock(&self.queue)
+    }
+}
+
+impl<T: Send + 'static, W: Watch + Send + 'static> Inner<T, W> {
     /// Calls a thread for the waiting jobs, unless one is on its way, or all are at work.
     ///
     /// # Errors
     /// The lock, if no thread can be started.
-    fn call<'a>(self: &'a Arc<Self>, mut queue: MutexGuard<'a, Queue<T>>) -> Result<(), MutexGuard<'a, Queue<T>>>
-    where
-        T: Send + 'static,
-    {
+    fn call<'a>(
+        self: &'a Arc<Self>,
+        mut queue: MutexGuard<'a, Queue<T, W>>,
+    ) -> Result<(), MutexGuard<'a, Queue<T, W>>> {
         if queue.jobs.is_empty() || queue.calling {
             return Ok(());
         }
@@ -168,7 +438,7 @@ impl<T> Inner<T> {
             queue.calling = true;
             drop(queue);
             self.wake.notify_one();
-        } else if queue.threads < self.max {
+        } else if queue.threads - queue.abandoned < self.bounds.threads {
             let inner = Arc::clone(self);
             if sync::spawn(self.name, move || inner.run()).is_err() {
                 return Err(queue);
@@ -178,20 +448,19 @@ impl<T> Inner<T> {
         Ok(())
     }
 
-    fn run(self: Arc<Self>)
-    where
-        T: Send + 'static,
-    {
+    fn run(self: Arc<Self>) {
         let mut queue = self.lock();
         queue.calling = false;
-        loop {
-            if let Some((client, job)) = queue.jobs.pop_front() {
+        // Another thread may have taken the place of this one while its job was abandoned.
+        while queue.threads - queue.abandoned <= self.bounds.threads {
+            if let Some(Waiting { client, job, watch }) = queue.next() {
+                let place = queue.begin(client, watch);
                 // Without another thread, this one runs the next job after this one.
                 drop(self.call(queue));
                 // Guards inside of the job report a panic. Here it must only not end the thread.
                 drop(catch_unwind(AssertUnwindSafe(|| (self.work)(job))));
                 queue = self.lock();
-                queue.release(client);
+                queue.finish(place, &self.bounds);
                 continue;
             }
             if queue.closed {
@@ -210,7 +479,7 @@ impl<T> Inner<T> {
     }
 }
 
-impl<T> Drop for Pool<T> {
+impl<T, W> Drop for Pool<T, W> {
     fn drop(&mut self) {
         self.inner.lock().closed = true;
         self.inner.wake.notify_all();
@@ -218,148 +487,4 @@ impl<T> Drop for Pool<T> {
 }
 
 #[cfg(all(test, not(shuttle)))]
-mod tests {
-    use super::*;
-    use std::sync::mpsc;
-
-    impl<T> Pool<T> {
-        /// Returns the number of jobs that wait for a thread.
-        pub(crate) fn waiting(&self) -> usize {
-            let queue = self.inner.lock();
-            queue.jobs.len() + queue.held.values().map(VecDeque::len).sum::<usize>()
-        }
-    }
-
-    const BOUND: Duration = Duration::from_secs(20);
-
-    // covers: B-075
-    #[test]
-    fn pool_respects_its_thread_limit_and_loses_no_job() {
-        let (done, results) = mpsc::channel();
-        let working = Mutex::new((0, 0));
-        let pool = Pool::new("test", 3, move |job: u32| {
-            let mut now = working.lock().expect("no panic");
-            now.0 += 1;
-            now.1 = now.1.max(now.0);
-            drop(now);
-            std::thread::yield_now();
-            let mut now = working.lock().expect("no panic");
-            now.0 -= 1;
-            done.send((job, now.1)).expect("heard");
-        });
-        (0..200).for_each(|job| pool.submit(job).expect("a thread"));
-        let mut seen: Vec<(u32, i32)> = (0..200).map(|_| results.recv_timeout(BOUND).expect("a result")).collect();
-        assert!(seen.iter().all(|(_, at_once)| *at_once <= 3));
-        seen.sort_unstable();
-        assert!(seen.iter().map(|(job, _)| *job).eq(0..200));
-    }
-
-    // covers: B-075
-    #[test]
-    fn unneeded_jobs_are_dropped() {
-        let (done, results) = mpsc::channel();
-        let (open, gate) = mpsc::channel();
-        let gate = Mutex::new(gate);
-        let pool = Pool::new("test", 1, move |job: u32| {
-            gate.lock().expect("no panic").recv_timeout(BOUND).expect("opened");
-            done.send(job).expect("heard");
-        });
-        pool.submit(0).expect("a thread");
-        (1..=100).for_each(|job| pool.submit(job).expect("a thread"));
-        pool.retain(|job| job % 50 == 0);
-        assert!(pool.waiting() <= 3);
-        (0..3).for_each(|_| open.send(()).expect("heard"));
-        let seen: Vec<u32> = (0..3).map(|_| results.recv_timeout(BOUND).expect("a result")).collect();
-        assert_eq!(seen, [0, 50, 100]);
-    }
-
-    // covers: B-281
-    #[test]
-    fn panicking_job_affects_no_thread_and_no_other_job() {
-        let (done, results) = mpsc::channel();
-        let pool = Pool::new("test", 1, move |job: u32| {
-            if job == 0 {
-                std::panic::resume_unwind(Box::new("the job fails"));
-            }
-            done.send(job).expect("heard");
-        });
-        (0..3).for_each(|job| pool.submit(job).expect("a thread"));
-        assert_eq!(results.recv_timeout(BOUND), Ok(1));
-        assert_eq!(results.recv_timeout(BOUND), Ok(2));
-    }
-
-    // covers: B-075
-    #[test]
-    fn two_jobs_and_one_idle_thread_start_a_second_thread() {
-        // The idle thread may take the first job before there is a second one, so this repeats
-        // often.
-        for _ in 0..100 {
-            let (done, results) = mpsc::channel();
-            let (ready, gate) = mpsc::channel();
-            let gate = Mutex::new(gate);
-            let pool = Pool::new("test", 2, move |job: u32| match job {
-                0 => {}
-                1 => done.send(gate.lock().expect("no panic").recv_timeout(BOUND)).expect("heard"),
-                _ => ready.send(job).expect("heard"),
-            });
-            pool.submit(0).expect("a thread");
-            let end = std::time::Instant::now() + BOUND;
-            while pool.inner.lock().idle == 0 {
-                assert!(std::time::Instant::now() < end, "the thread is never idle");
-                std::thread::yield_now();
-            }
-            // The first job waits for the second.
-            (1..=2).for_each(|job| pool.submit(job).expect("a thread"));
-            assert_eq!(results.recv_timeout(BOUND * 2).expect("an end"), Ok(2));
-        }
-    }
-
-    #[test]
-    fn dropped_pool_finishes_its_jobs_and_ends_its_threads() {
-        let (done, results) = mpsc::channel();
-        let (open, gate) = mpsc::channel();
-        let gate = Mutex::new(gate);
-        let pool = Pool::new("test", 1, move |job: u32| {
-            gate.lock().expect("no panic").recv_timeout(BOUND).expect("opened");
-            done.send(job).expect("heard");
-        });
-        (0..2).for_each(|job| pool.submit(job).expect("a thread"));
-        drop(pool);
-        (0..2).for_each(|_| open.send(()).expect("heard"));
-        assert_eq!(results.recv_timeout(BOUND), Ok(0));
-        assert_eq!(results.recv_timeout(BOUND), Ok(1));
-        // The thread has ended, and with it the other end.
-        assert_eq!(results.recv_timeout(BOUND), Err(mpsc::RecvTimeoutError::Disconnected));
-    }
-
-    // covers: B-187
-    #[test]
-    fn one_client_gets_at_most_its_share_of_the_threads() {
-        const BOUND: Duration = Duration::from_secs(20);
-        let (entered, inside) = mpsc::channel();
-        let (open, gate) = mpsc::channel::<()>();
-        let gate = Mutex::new(gate);
-        let pool = Pool::shared("test", 4, 2, move |job: (u64, u32)| {
-            entered.send(job).expect("heard");
-            if job.0 == 1 {
-                lock(&gate).recv_timeout(BOUND).expect("opened");
-            }
-        });
-        (0..5).for_each(|n| pool.submit_of(1, (1, n), |_| true).expect("a thread"));
-        let mut begun: Vec<_> = (0..2).map(|_| inside.recv_timeout(BOUND).expect("begun")).collect();
-        begun.sort_unstable();
-        assert_eq!(begun, [(1, 0), (1, 1)]);
-        (0..3).for_each(|n| pool.submit_of(2, (2, n), |_| true).expect("a thread"));
-        let mut begun: Vec<_> = (0..3).map(|_| inside.recv_timeout(BOUND).expect("begun")).collect();
-        begun.sort_unstable();
-        assert_eq!(begun, [(2, 0), (2, 1), (2, 2)], "another client does not wait");
-        assert_eq!(pool.waiting(), 3);
-        pool.retain(|job| job.1 != 3);
-        assert_eq!(pool.waiting(), 2);
-        for n in [2, 4] {
-            open.send(()).expect("heard");
-            assert_eq!(inside.recv_timeout(BOUND), Ok((1, n)), "its own follow in their order");
-        }
-        (0..2).for_each(|_| open.send(()).expect("heard"));
-    }
-}
+mod tests;

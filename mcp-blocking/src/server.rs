@@ -2,7 +2,8 @@
 //! pair of streams.
 
 use crate::direct;
-use crate::driver::{Callbacks, Driver};
+use crate::driver::{Callbacks, Driver, PATIENCE};
+use crate::pool::PoolBounds;
 use crate::sync::{self, Mutex, lock};
 use crate::transport::{Ends, Stream};
 use mcp_proto::Router;
@@ -71,7 +72,9 @@ pub fn serve(
 
 pub(crate) fn serve_stream(service: impl Into<Service>, stream: Stream) -> io::Result<()> {
     let Service { router, options } = service.into();
-    let server = Server::new(router, options)?;
+    // There is no other client.
+    let share = options.max_threads();
+    let server = Server::with_share(router, options, share)?;
     let served = server.serve(stream, Peer::default());
     server.0.server.end();
     block_on_for(CALLBACK_GRACE, server.0.server.callbacks_ended());
@@ -167,10 +170,17 @@ impl Server {
     /// # Errors
     /// The operating system provides no random bytes, or cannot start a thread.
     pub fn new(router: Router, options: ServerOptions) -> io::Result<Self> {
-        let (threads, spawn) = (options.max_threads(), options.spawn().cloned());
-        let share = router.config().limits.server.share(threads);
+        let share = router.config().limits.server.share(options.max_threads());
+        Self::with_share(router, options, share)
+    }
+
+    /// `share` is the maximum number of threads for handlers of one client.
+    fn with_share(router: Router, options: ServerOptions, share: usize) -> io::Result<Self> {
+        let (threads, abandoned, patience) = (options.max_threads(), options.max_abandoned_threads(), Some(PATIENCE));
+        let callbacks = PoolBounds { threads, share, abandoned, patience };
+        let callbacks = Callbacks::new(callbacks, threads, options.spawn().cloned());
         let (server, driving) = adapter::Server::begin(router, options, |_| Box::pin(pending()))?;
-        let driver = Driver::new(driving, Callbacks::new((threads, share), threads, spawn), Duration::MAX, None);
+        let driver = Driver::new(driving, callbacks, Duration::MAX, None);
         driver.begin()?;
         Ok(Self(Arc::new(Owned { server, driver, address: Mutex::new(None) })))
     }
@@ -349,7 +359,9 @@ impl Server {
 
     /// Returns a snapshot of the server's numbers.
     pub fn stats(&self) -> ServerStats {
-        self.0.server.stats()
+        let mut stats = self.0.server.stats();
+        stats.waiting_handlers = self.0.driver.waiting_handlers();
+        stats
     }
 
     /// Waits until the server was stopped and every connection has ended.

@@ -58,11 +58,15 @@ pub struct ServerStats {
     pub running: usize,
     /// Handlers whose response has no receiver. A handler counts from its cancellation (by the
     /// client, by its disconnect, at a deadline or at a shutdown) until it returns. A driver that
-    /// runs handlers adds these; with mcp-blocking each holds a thread. A handler also counts while
-    /// it runs for a disconnected client that cannot resume; the engine counts these, and they are
-    /// part of `running` too. Handlers that check [`Cx::is_cancelled`](crate::Cx::is_cancelled)
-    /// keep this number small.
+    /// runs handlers adds these; with mcp-blocking each holds a thread, whose place another
+    /// handler may use ([`abandoned_threads`](crate::adapter::ServerOptions::abandoned_threads)).
+    /// A handler also counts while it runs for a disconnected client that cannot resume; the
+    /// engine counts these, and they are part of `running` too. Handlers that check
+    /// [`Cx::is_cancelled`](crate::Cx::is_cancelled) keep this number small.
     pub abandoned_handlers: usize,
+    /// Handlers that wait for a thread. They are part of `running`. A driver with a bounded number
+    /// of threads sets it; otherwise it is zero.
+    pub waiting_handlers: usize,
     /// Requests that the application received, once for each round. Requests that the engine
     /// answers itself do not count.
     pub requests: u64,

@@ -1,5 +1,7 @@
 //! Behaviour of waiting work that is not visible from outside.
 
+mod stuck;
+
 use super::*;
 use crate::direct::{Direct, WriteNow};
 use mcp_proto::adapter::{Server, ServerOptions, block_on};
@@ -40,16 +42,21 @@ fn cancel(stream: &mut UnixStream, id: u32) {
     line(stream, id, "notifications/cancelled", &format!(r#""requestId":{id}"#));
 }
 
-/// A server with one thread for handlers and one for admissions.
+/// A server with few threads for handlers and one for admissions.
 struct Narrow {
     server: Server,
     driver: Arc<Driver>,
 }
 
 impl Narrow {
+    /// Creates a server with one thread for handlers, for which they wait for any time.
     fn new(router: Router, options: ServerOptions) -> Self {
+        Self::bounded(router, options, PoolBounds { threads: 1, share: 1, abandoned: 0, patience: None })
+    }
+
+    fn bounded(router: Router, options: ServerOptions, bounds: PoolBounds) -> Self {
         let (server, driving) = Server::begin(router, options, |_| Box::pin(pending())).expect("a seed");
-        let driver = Driver::new(driving, Callbacks::new((1, 1), 1, None), Duration::MAX, None);
+        let driver = Driver::new(driving, Callbacks::new(bounds, 1, None), Duration::MAX, None);
         driver.begin().expect("a thread");
         Self { server, driver }
     }

@@ -1,13 +1,12 @@
 //! The questions of a server that callbacks of a client's application work on: their cancel flags,
 //! and the way of their answers to the engine.
 
-use super::job::{Cancel, JobKind, Promise, Recipient};
+use super::job::{Cancel, Failure, JobKind, JobWatch, Promise, Recipient};
 use super::question::{Question, Reply, ReplyKey, ReplyToken};
 use super::running::Cancelled;
 use crate::error::Refusal;
 use crate::input::{Authorization, ClientCommand, InputAnswer};
 use alloc::collections::BTreeMap;
-use alloc::format;
 use alloc::sync::Arc;
 use core::fmt;
 
@@ -62,6 +61,11 @@ pub struct Asking {
 }
 
 impl Asking {
+    /// Returns what tells whether its answer is still wanted.
+    pub fn watch(&self) -> JobWatch {
+        JobWatch::new(&self.promise)
+    }
+
     pub(super) fn into_parts(self) -> (Promise<ReplyToken>, Question) {
         (self.promise, self.question)
     }
@@ -77,13 +81,14 @@ impl Recipient for ReplyToken {
     type Value = Reply;
     type Command = ClientCommand;
 
-    fn command(self, result: Result<Reply, &'static str>) -> ClientCommand {
+    fn command(self, result: Result<Reply, Failure>) -> ClientCommand {
         match (self, result) {
             (Self::Input(token), Ok(Reply::Input(answer))) => ClientCommand::Answer(token.key(), answer),
             (Self::Authorization(token), Ok(Reply::Authorization(with))) => ClientCommand::Authorize(token.key(), with),
             (Self::Input(token), result) => {
-                let why = result.err().unwrap_or("answered another question");
-                ClientCommand::Answer(token.key(), InputAnswer::internal(&format!("the callback {why}")))
+                let another = |_| "the callback answered another question".into();
+                let why = result.map_or_else(|why| why.message("callback"), another);
+                ClientCommand::Answer(token.key(), InputAnswer::internal(&why))
             }
             (Self::Authorization(token), _) => ClientCommand::Authorize(token.key(), Authorization::Refuse),
         }

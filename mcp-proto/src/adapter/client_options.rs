@@ -3,7 +3,7 @@
 use super::asking::Asking;
 use super::checked::Checked;
 use super::environment_proxies;
-use super::job::{Job, Promise};
+use super::job::{Failure, Job, Promise};
 use super::question::{Question, Reply, ReplyToken};
 use super::tls::TlsConnector;
 use crate::client::Termination;
@@ -502,7 +502,7 @@ fn answer<Q: Send + 'static, A: Send + 'static>(
     match callback {
         Some(callback) => callback.job(promise, question, reply),
         None => {
-            promise.finish(Err("does not exist"));
+            promise.finish(Err(Failure::Absent));
             None
         }
     }

@@ -5,11 +5,13 @@ use crate::error::Refusal;
 use crate::input::ServerCommand;
 use crate::route::BoxFuture;
 use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use core::task::{Context, Poll, Waker};
 
 /// The way of the callbacks of a server to its engine: one function for each server. The driver
@@ -50,6 +52,61 @@ pub enum JobKind {
     Question,
 }
 
+/// Why a driver with a bounded number of threads does not run a handler. Its request is answered
+/// with `-32603` and this as the message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rejection {
+    /// No thread has become free for some time.
+    Busy = 1,
+    /// As many handlers as the driver permits run on although nothing waits for their results.
+    HandlersDoNotReturn,
+}
+
+impl Rejection {
+    /// Returns the rejection of this number.
+    fn of(number: u8) -> Option<Self> {
+        [Self::Busy, Self::HandlersDoNotReturn].into_iter().find(|why| *why as u8 == number)
+    }
+}
+
+/// The threads for handlers of a server are all in use, and none becomes free: see
+/// [`Driving::handlers_stuck`](super::Driving::handlers_stuck).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StuckHandlers {
+    /// Number of threads that run handlers.
+    pub running: usize,
+    /// Number of these handlers whose result has no receiver.
+    pub abandoned: usize,
+    /// Number of requests that waited for a thread, and are answered with an error.
+    pub rejected: usize,
+}
+
+impl fmt::Display for StuckHandlers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { running, abandoned, rejected } = self;
+        write!(f, "{running} handlers run, {abandoned} of them abandoned; {rejected} requests waited")
+    }
+}
+
+/// Tells whether something still waits for the result of a [`Job`], also while it runs. A driver
+/// that starts a thread in place of one that does not return reads it.
+#[derive(Clone, Debug)]
+pub struct JobWatch(Arc<Cancel>);
+
+impl JobWatch {
+    pub(super) fn new<T: Recipient>(promise: &Promise<T>) -> Self {
+        Self(Arc::clone(&promise.cancel))
+    }
+
+    /// Returns whether its result has no receiver: it was cancelled (by the peer, by its
+    /// disconnect, at a deadline or at a shutdown), or
+    /// [`Driving::mark_unheard`](super::Driving::mark_unheard) has found that its client cannot
+    /// resume. This never changes back.
+    pub fn is_unwanted(&self) -> bool {
+        self.0.is_set() || self.0.unheard.load(Ordering::Relaxed)
+    }
+}
+
 /// A callback that may block.
 pub struct SyncJob {
     run: Box<dyn FnOnce() + Send>,
@@ -79,6 +136,20 @@ impl Job {
         }
     }
 
+    /// Returns what tells whether its result is still wanted, also while it runs.
+    pub fn watch(&self) -> JobWatch {
+        let (Self::Sync(SyncJob { cancel, .. }) | Self::Async(AsyncJob { cancel, .. })) = self;
+        JobWatch(Arc::clone(cancel))
+    }
+
+    /// Answers without running it: a handler with an error that says why, any other callback as
+    /// dropping it does.
+    pub fn reject(self, why: Rejection) {
+        let (Self::Sync(SyncJob { cancel, .. }) | Self::Async(AsyncJob { cancel, .. })) = &self;
+        cancel.rejection.store(why as u8, Ordering::Relaxed);
+        drop(self);
+    }
+
     /// Returns whether it was cancelled: dropping it frees its place in a queue.
     pub fn is_cancelled(&self) -> bool {
         match self {
@@ -87,7 +158,8 @@ impl Job {
     }
 
     /// Wakes this waker when the job is cancelled before it begins, for a driver that keeps it in a
-    /// queue. Wakes it at once if it is cancelled already.
+    /// queue; for a callback that may block, also while it runs. Wakes it at once if it is
+    /// cancelled already.
     pub fn wake_on_cancel(&self, waker: &Waker) {
         let (Self::Sync(SyncJob { cancel, .. }) | Self::Async(AsyncJob { cancel, .. })) = self;
         if cancel.poll(waker) {
@@ -111,7 +183,7 @@ impl Job {
                 kind,
             })),
             None => {
-                promise.finish(Err(PANICKED));
+                promise.finish(Err(Failure::Panicked));
                 None
             }
         }
@@ -164,6 +236,10 @@ impl fmt::Debug for Finished {
 pub(super) struct Cancel {
     cancelled: AtomicBool,
     entered: AtomicBool,
+    /// Its client has left and cannot resume. It is not cancelled.
+    unheard: AtomicBool,
+    /// Why it is not run: the number of a [`Rejection`], or 0.
+    rejection: AtomicU8,
     waker: Mutex<Option<Waker>>,
 }
 
@@ -177,6 +253,11 @@ impl Cancel {
 
     pub(super) fn is_set(&self) -> bool {
         self.cancelled.load(Ordering::Acquire)
+    }
+
+    /// Records that no client can receive the result.
+    pub(super) fn mark_unheard(&self) {
+        self.unheard.store(true, Ordering::Relaxed);
     }
 
     /// Returns whether the callback has begun, although it is cancelled.
@@ -198,9 +279,29 @@ impl Cancel {
     }
 }
 
-const PANICKED: &str = "panicked";
-const CANCELLED: &str = "was cancelled";
-const DROPPED: &str = "was dropped";
+/// Why a callback has no result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Failure {
+    Absent,
+    Panicked,
+    Cancelled,
+    Dropped,
+    Rejected(Rejection),
+}
+
+impl Failure {
+    /// Returns the message of the error for the peer. `callback` is what has no result.
+    pub(super) fn message(self, callback: &str) -> String {
+        match self {
+            Self::Absent => format!("the {callback} does not exist"),
+            Self::Panicked => format!("the {callback} panicked"),
+            Self::Cancelled => format!("the {callback} was cancelled"),
+            Self::Dropped => format!("the {callback} was dropped"),
+            Self::Rejected(Rejection::Busy) => "the server is busy".into(),
+            Self::Rejected(Rejection::HandlersDoNotReturn) => "handlers do not return".into(),
+        }
+    }
+}
 
 /// What waits for the result of a callback: the right to answer, once.
 pub(super) trait Recipient: Send + Unpin + 'static {
@@ -210,7 +311,7 @@ pub(super) trait Recipient: Send + Unpin + 'static {
     type Command: 'static;
 
     /// Returns the command for this result, or for the reason why there is none.
-    fn command(self, result: Result<Self::Value, &'static str>) -> Self::Command;
+    fn command(self, result: Result<Self::Value, Failure>) -> Self::Command;
 
     fn kind(&self) -> JobKind;
 
@@ -226,7 +327,7 @@ pub(super) type LinkTo<C> = Arc<dyn Fn(C) -> Result<(), Refusal> + Send + Sync>;
 /// The result that a callback owes. Dropping it reports that there is none.
 pub(super) struct Promise<T: Recipient> {
     to: Option<T>,
-    result: Result<T::Value, &'static str>,
+    result: Result<T::Value, Failure>,
     link: LinkTo<T::Command>,
     cancel: Arc<Cancel>,
     kind: JobKind,
@@ -235,7 +336,7 @@ pub(super) struct Promise<T: Recipient> {
 impl<T: Recipient> Promise<T> {
     pub(super) fn new(to: T, link: LinkTo<T::Command>, cancel: Arc<Cancel>) -> Self {
         let kind = to.kind();
-        Self { to: Some(to), result: Err(DROPPED), link, cancel, kind }
+        Self { to: Some(to), result: Err(Failure::Dropped), link, cancel, kind }
     }
 
     /// Returns the recipient.
@@ -248,7 +349,7 @@ impl<T: Recipient> Promise<T> {
         self.to.take().map(|to| (to, Arc::clone(&self.link), Arc::clone(&self.cancel)))
     }
 
-    pub(super) fn finish(mut self, result: Result<T::Value, &'static str>) {
+    pub(super) fn finish(mut self, result: Result<T::Value, Failure>) {
         self.result = result;
     }
 
@@ -256,10 +357,10 @@ impl<T: Recipient> Promise<T> {
     pub(super) fn run(self, f: impl FnOnce() -> T::Value) {
         if self.cancel.is_set() {
             guarded(|| drop(f));
-            return self.finish(Err(CANCELLED));
+            return self.finish(Err(Failure::Cancelled));
         }
         self.cancel.entered.store(true, Ordering::Relaxed);
-        let result = guarded(f).ok_or(PANICKED);
+        let result = guarded(f).ok_or(Failure::Panicked);
         self.finish(result);
     }
 
@@ -271,7 +372,11 @@ impl<T: Recipient> Promise<T> {
 impl<T: Recipient> Drop for Promise<T> {
     fn drop(&mut self) {
         if let Some(to) = self.to.take() {
-            let result = core::mem::replace(&mut self.result, Err(DROPPED));
+            let result = core::mem::replace(&mut self.result, Err(Failure::Dropped));
+            let result = match (result, Rejection::of(self.cancel.rejection.load(Ordering::Relaxed))) {
+                (Err(Failure::Dropped), Some(why)) => Err(Failure::Rejected(why)),
+                (result, _) => result,
+            };
             // The engine ignores the result for a request that has ended, and refuses none.
             let _ = (self.link)(to.command(result));
         }
@@ -296,7 +401,7 @@ struct Polled<T: Recipient> {
 }
 
 impl<T: Recipient> Polled<T> {
-    fn end(&mut self, result: Result<T::Value, &'static str>) -> Option<Promise<T>> {
+    fn end(&mut self, result: Result<T::Value, Failure>) -> Option<Promise<T>> {
         let future = self.future.take();
         guarded(|| drop(future));
         let mut promise = self.promise.take()?;
@@ -312,13 +417,13 @@ impl<T: Recipient> Future for Polled<T> {
         let this = self.get_mut();
         let (Some(future), Some(promise)) = (&mut this.future, &this.promise) else { return Poll::Pending };
         let result = if promise.cancel.poll(cx.waker()) {
-            Err(CANCELLED)
+            Err(Failure::Cancelled)
         } else {
             promise.cancel.entered.store(true, Ordering::Relaxed);
             match guarded(|| future.as_mut().poll(cx)) {
                 Some(Poll::Pending) => return Poll::Pending,
                 Some(Poll::Ready(value)) => Ok(value),
-                None => Err(PANICKED),
+                None => Err(Failure::Panicked),
             }
         };
         this.end(result).map_or(Poll::Pending, |promise| Poll::Ready(Finished(Box::new(promise))))
@@ -327,6 +432,6 @@ impl<T: Recipient> Future for Polled<T> {
 
 impl<T: Recipient> Drop for Polled<T> {
     fn drop(&mut self) {
-        drop(self.end(Err(DROPPED)));
+        drop(self.end(Err(Failure::Dropped)));
     }
 }

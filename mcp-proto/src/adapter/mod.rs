@@ -112,7 +112,7 @@ pub use front::{
     SupervisorOptions, Task, Turned, Watcher,
 };
 #[cfg(feature = "std")]
-pub use job::{AsyncJob, Finished, Job, JobKind, Link, SyncJob};
+pub use job::{AsyncJob, Finished, Job, JobKind, JobWatch, Link, Rejection, StuckHandlers, SyncJob};
 #[cfg(feature = "std")]
 pub use launcher::find_launcher;
 #[cfg(feature = "std")]

@@ -16,6 +16,7 @@ use core::future::Future;
 #[must_use]
 pub struct ServerOptions {
     threads: usize,
+    abandoned_threads: usize,
     checked: bool,
     /// Behind a lock only to be `Sync`: the driver takes it.
     event: Mutex<Option<EventCallback>>,
@@ -62,7 +63,15 @@ enum AdmitCallback {
 
 impl Default for ServerOptions {
     fn default() -> Self {
-        Self { threads: 256, checked: false, event: Mutex::new(None), message: None, admit: None, spawn: None }
+        Self {
+            threads: 256,
+            abandoned_threads: 256,
+            checked: false,
+            event: Mutex::new(None),
+            message: None,
+            admit: None,
+            spawn: None,
+        }
     }
 }
 
@@ -73,10 +82,26 @@ impl ServerOptions {
     }
 
     /// Sets the maximum number of threads that run handlers. A quarter of them, rounded up, is the
-    /// share of one client. Further requests wait for a thread, up to the limit of the engine. 256
-    /// by default.
+    /// share of one client; the one client of standard input and output, or of a pair of streams,
+    /// has all of them. Further requests wait for a thread, up to the limit of the engine. If none
+    /// becomes free for 5 s, they are answered with `-32603`, and the server emits
+    /// [`DiagnosticKind::StuckHandlers`](crate::error::DiagnosticKind::StuckHandlers). 256 by
+    /// default. Applies to mcp-blocking; mcp-smol runs handlers on the blocking pool of smol.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads.max(1);
+        self
+    }
+
+    /// Sets the maximum number of threads that run abandoned handlers, beside those of
+    /// [`threads`](Self::threads). A handler counts as abandoned if it does not return although its
+    /// request was cancelled, its client has left, or its deadline is over
+    /// ([`handler_deadline`](crate::limits::ServerLimits::handler_deadline)); another handler may
+    /// use its place then. Beyond this number, an abandoned handler keeps its place, and requests
+    /// that find no thread are answered with `-32603` "handlers do not return". 256 by default.
+    /// With 0, every handler keeps its place until it returns. The callback of an admission is
+    /// treated in the same way, with as many threads of its own. Applies to mcp-blocking.
+    pub fn abandoned_threads(mut self, threads: usize) -> Self {
+        self.abandoned_threads = threads;
         self
     }
 
@@ -171,6 +196,11 @@ impl ServerOptions {
     /// Returns the maximum number of threads that run handlers.
     pub const fn max_threads(&self) -> usize {
         self.threads
+    }
+
+    /// Returns the maximum number of threads that run abandoned handlers.
+    pub const fn max_abandoned_threads(&self) -> usize {
+        self.abandoned_threads
     }
 
     /// Applies the options to the configuration of the engine.

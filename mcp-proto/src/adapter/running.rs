@@ -46,6 +46,11 @@ impl Running {
         Cancelled::new(self.admissions.get(&key))
     }
 
+    /// Records that the client of a request has left and cannot resume. Its handler goes on.
+    pub fn mark_unheard(&self, key: RequestKey) {
+        self.requests.get(&key).into_iter().for_each(|cancel| cancel.mark_unheard());
+    }
+
     /// Cancels everything, also what begins from now on.
     pub fn cancel_all(&mut self) -> impl Iterator<Item = Cancelled> + use<> {
         self.ended = true;

@@ -2,10 +2,10 @@
 //! of its driver.
 
 use super::checked::Checked;
-use super::job::Link;
+use super::job::{Link, StuckHandlers};
 use super::running::{Cancelled, Running};
 use super::work::Work;
-use crate::error::Refusal;
+use crate::error::{Diagnostic, DiagnosticKind, Refusal};
 use crate::exchange::Peer;
 use crate::input::{Change, Principal, ServerCommand};
 use crate::server::Event;
@@ -13,6 +13,7 @@ use crate::stats::ServerStats;
 use crate::time::Instant;
 use crate::wired::{Connection, Kind, SharedServer, Turn, TurnReply};
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::fmt;
 use core::task::Waker;
@@ -151,6 +152,18 @@ impl ServerCore {
     /// Returns whether the server has shut down, and all connections have closed.
     pub fn is_terminated(&self) -> bool {
         self.engine.is_terminated()
+    }
+
+    /// Emits [`DiagnosticKind::StuckHandlers`]: see
+    /// [`Driving::handlers_stuck`](super::Driving::handlers_stuck).
+    pub fn handlers_stuck(&mut self, now: Instant, stuck: StuckHandlers) {
+        self.engine.report(now, Diagnostic::new(DiagnosticKind::StuckHandlers, stuck.to_string()));
+    }
+
+    /// Records which handlers run for clients that cannot resume: see
+    /// [`Driving::mark_unheard`](super::Driving::mark_unheard).
+    pub fn mark_unheard(&self) {
+        self.engine.unheard().for_each(|key| self.tasks.running.mark_unheard(key));
     }
 
     /// Returns a snapshot of the server's numbers.

@@ -1,6 +1,6 @@
 //! A request or an admission of a server on its way to a callback of the application.
 
-use super::job::{Cancel, Job, JobKind, Link, Promise, Recipient};
+use super::job::{Cancel, Failure, Job, JobKind, JobWatch, Link, Promise, Recipient};
 use super::options::ServerOptions;
 use super::shared_router::SharedRouter;
 use crate::error::Refusal;
@@ -8,7 +8,6 @@ use crate::exchange::RequestHead;
 use crate::input::{Admission, AdmitToken, Change, Note, Outcome, RequestKey, ServerCommand};
 use crate::route::{BadReplacement, Cx, Handler, Port, Routed, Router};
 use crate::server::{Incoming, Responder};
-use alloc::format;
 use alloc::sync::Arc;
 use core::fmt;
 
@@ -42,6 +41,14 @@ impl Work {
         match &self.0 {
             WorkKind::Request(promise, _) => promise.takes_long(),
             WorkKind::Admission(..) => false,
+        }
+    }
+
+    /// Returns what tells whether its result is still wanted.
+    pub fn watch(&self) -> JobWatch {
+        match &self.0 {
+            WorkKind::Request(promise, _) => JobWatch::new(promise),
+            WorkKind::Admission(promise, _) => JobWatch::new(promise),
         }
     }
 
@@ -84,8 +91,8 @@ impl Recipient for Responder {
     type Value = Outcome;
     type Command = ServerCommand;
 
-    fn command(self, result: Result<Outcome, &'static str>) -> ServerCommand {
-        let outcome = result.unwrap_or_else(|why| Outcome::internal(&format!("the handler {why}")));
+    fn command(self, result: Result<Outcome, Failure>) -> ServerCommand {
+        let outcome = result.unwrap_or_else(|why| Outcome::internal(&why.message("handler")));
         ServerCommand::Respond(self.write(outcome))
     }
 
@@ -102,7 +109,7 @@ impl Recipient for AdmitToken {
     type Value = Admission;
     type Command = ServerCommand;
 
-    fn command(self, result: Result<Admission, &'static str>) -> ServerCommand {
+    fn command(self, result: Result<Admission, Failure>) -> ServerCommand {
         ServerCommand::Admit(self.key(), result.unwrap_or(Admission::Forbidden(None)))
     }
 

@@ -122,6 +122,7 @@ impl fmt::Display for Diagnostic {
 /// | `bad-event` | `BadEvent` | a part that the exchange cannot have | skipped |
 /// | `write-stalled` | `WriteStalled` | a peer that accepts no byte, or reads no response | the exchange was aborted |
 /// | `handler-deadline` | `HandlerDeadline` | a handler that exceeded its deadline | answered with -32603 |
+/// | `stuck-handlers` | `StuckHandlers` | threads for handlers of a server that are all in use and do not become free | the requests that waited for one were answered with -32603 |
 /// | `dropped-notification` | `DroppedNotification` | a notification that cannot be delivered | dropped |
 /// | `late-bytes` | `LateBytes` | bytes after the HTTP response | ignored; the connection was closed |
 /// | `fell-back-to-legacy` | `FellBackToLegacy` | a server that failed the probe with `server/discover` | `initialize` was sent |
@@ -188,6 +189,7 @@ pub enum DiagnosticKind {
     BadEvent,
     WriteStalled,
     HandlerDeadline,
+    StuckHandlers,
     DroppedNotification,
     LateBytes,
     FellBackToLegacy,
@@ -267,6 +269,7 @@ impl DiagnosticKind {
             Self::BadEvent => ("bad-event", "skipped"),
             Self::WriteStalled => ("write-stalled", "the exchange was aborted"),
             Self::HandlerDeadline => ("handler-deadline", "answered with -32603"),
+            Self::StuckHandlers => ("stuck-handlers", "the requests that waited for one were answered with -32603"),
             Self::DroppedNotification => ("dropped-notification", "dropped"),
             Self::LateBytes => ("late-bytes", "ignored; the connection was closed"),
             Self::FellBackToLegacy => ("fell-back-to-legacy", "`initialize` was sent"),

@@ -262,8 +262,8 @@ impl Server {
         self.requests.len()
     }
 
-    /// Returns the number of running handlers whose client has left and cannot resume.
-    pub(crate) fn unheard(&self) -> usize {
+    /// Returns the requests of running handlers whose client has left and cannot resume.
+    pub(crate) fn unheard(&self) -> impl Iterator<Item = RequestKey> {
         self.requests.unheard(&self.http)
     }
 

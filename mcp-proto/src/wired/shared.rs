@@ -160,11 +160,7 @@ impl SharedServer {
     pub fn exchange(&mut self, now: Instant, turn: Turn) -> TurnReply {
         self.advance(now);
         self.count(turn.traffic);
-        for diagnostic in turn.diagnostics {
-            if let Some(event) = self.diagnostic(diagnostic) {
-                self.events.push(event);
-            }
-        }
+        turn.diagnostics.into_iter().for_each(|diagnostic| self.report(now, diagnostic));
         for (exchange, event) in turn.events {
             let event = match event {
                 // The mailbox was filled before the driver wrote these bytes, and its content is
@@ -255,6 +251,20 @@ impl SharedServer {
     /// a thread or a process behind the connection still exists.
     pub fn shutdown(&mut self, now: Instant, grace: Duration) {
         self.act(now, |server, now| server.shutdown(now, grace));
+    }
+
+    /// Counts a diagnostic of the driver, and emits it unless the engine has terminated.
+    pub fn report(&mut self, now: Instant, diagnostic: Diagnostic) {
+        self.advance(now);
+        if let Some(event) = self.diagnostic(diagnostic) {
+            self.events.push(event);
+        }
+    }
+
+    /// Returns the requests of running handlers whose client has left and cannot resume. The server
+    /// cancels none of them before it needs their room.
+    pub fn unheard(&self) -> impl Iterator<Item = RequestKey> {
+        self.server.unheard()
     }
 
     /// Fires the timers of the server that are due. The task of a connection fires the timer of the

@@ -46,7 +46,8 @@ impl Counters {
     pub(super) fn snapshot(&self, server: &Server, channels: usize, queued: usize, lost: (u64, u64)) -> ServerStats {
         ServerStats {
             running: server.running(),
-            abandoned_handlers: server.unheard(),
+            abandoned_handlers: server.unheard().count(),
+            waiting_handlers: 0,
             requests: self.asked,
             channels,
             sessions: server.sessions(),

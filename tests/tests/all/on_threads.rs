@@ -192,6 +192,102 @@ fn request_cancelled_before_it_runs_waits_for_no_thread() {
     assert!(waits.try_recv().is_err(), "a handler of a cancelled request was run");
 }
 
+/// A client of a server over a pair of streams, whose tool `stuck` returns once `open` is dropped.
+struct Stuck {
+    client: Client,
+    entered: mpsc::Receiver<()>,
+    open: mpsc::Sender<()>,
+    diagnostics: mpsc::Receiver<String>,
+    serving: thread::JoinHandle<io::Result<()>>,
+}
+
+impl Stuck {
+    fn new(options: ServerOptions) -> Self {
+        let (told, entered) = mpsc::channel();
+        let (open, gate) = mpsc::channel::<()>();
+        let gate = Mutex::new(gate);
+        let router = Router::new("stuck", "1")
+            .tool(tool("stuck"), move |_cx, (): ()| {
+                told.send(()).expect("heard");
+                let _ = gate.lock().expect("no panic").recv();
+                Ok("late")
+            })
+            .tool(tool("add"), |_cx, add: Add| Ok(add.a + add.b));
+        let (happened, diagnostics) = mpsc::channel();
+        let options = options.on_event(move |event| {
+            if let ServerEvent::Diagnostic(diagnostic) = event {
+                happened.send(diagnostic.kind.code().to_owned()).expect("heard");
+            }
+        });
+        let ((ours, ask), (input, output)) = duplex();
+        let serving = thread::spawn(move || serve((router, options), input, output));
+        let client = connect((ours, ask)).expect("connected");
+        Self { client, entered, open, diagnostics, serving }
+    }
+
+    /// Starts a call that does not return.
+    fn enter(&self) -> Pending<tools::CallTool> {
+        let call = self.client.start(tools::call("stuck"));
+        self.entered.recv_timeout(BOUND).expect("entered");
+        call
+    }
+
+    /// Lets the handlers return, and ends.
+    fn end(self, calls: Vec<Pending<tools::CallTool>>) {
+        drop(self.open);
+        calls.into_iter().for_each(|call| assert_eq!(text(call.wait()), "late"));
+        // A handler answers before its place is free.
+        until(|| add(&self.client).as_deref() == Ok("3"));
+        self.client.close();
+        self.serving.join().expect("no panic").expect("an end in order");
+    }
+}
+
+// covers: B-174
+#[test]
+fn only_client_has_every_thread_for_its_handlers() {
+    let _limit = limit();
+    let stuck = Stuck::new(ServerOptions::new());
+    // More than a quarter of 256.
+    let calls: Vec<_> = (0..70).map(|_| stuck.enter()).collect();
+    assert_eq!(add(&stuck.client).as_deref(), Ok("3"));
+    stuck.end(calls);
+}
+
+// covers: B-174
+#[test]
+fn handlers_that_never_return_stop_no_other_call() {
+    let _limit = limit();
+    let stuck = Stuck::new(ServerOptions::new().threads(2).abandoned_threads(40));
+    // Each is cancelled, and takes no place from the next.
+    (0..40).for_each(|_| drop(stuck.enter()));
+    assert_eq!(add(&stuck.client).as_deref(), Ok("3"));
+    // Those beyond the limit keep their places.
+    (0..2).for_each(|_| drop(stuck.enter()));
+    assert_eq!(stuck.diagnostics.recv_timeout(BOUND).as_deref(), Ok("stuck-handlers"));
+    until(|| match add(&stuck.client) {
+        Err(CallError::Rpc(error)) => (error.code, &*error.message) == (-32603, "handlers do not return"),
+        ended => panic!("{ended:?}"),
+    });
+    stuck.end(Vec::new());
+}
+
+// covers: B-174
+#[test]
+fn server_whose_threads_are_all_in_use_says_so() {
+    let _limit = limit();
+    let stuck = Stuck::new(ServerOptions::new().threads(1));
+    let call = stuck.enter();
+    // After 5 s, and then at once.
+    for _ in 0..3 {
+        let ended = add(&stuck.client).expect_err("no thread is free");
+        assert!(ended.to_string().contains("the server is busy"), "{ended}");
+    }
+    assert_eq!(stuck.diagnostics.recv_timeout(BOUND).as_deref(), Ok("stuck-handlers"));
+    assert!(stuck.diagnostics.try_recv().is_err(), "once");
+    stuck.end(vec![call]);
+}
+
 // covers: B-187, B-274
 #[test]
 fn slow_application_delays_clients_and_misses_no_session() {

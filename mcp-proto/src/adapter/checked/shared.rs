@@ -2,7 +2,7 @@
 
 use super::rules::ConnectionRules;
 use super::{Checkable, Checked};
-use crate::error::Refused;
+use crate::error::{Diagnostic, Refused};
 use crate::exchange::{ConnectionId, Peer};
 use crate::input::*;
 use crate::server::Event;
@@ -66,6 +66,12 @@ impl Checked<SharedServer> {
     #[track_caller]
     pub fn command(&mut self, now: Instant, command: ServerCommand) -> Result<Applied, Refused<ServerCommand>> {
         self.act(now, |server| server.command(now, command))
+    }
+
+    /// As [`SharedServer::report`].
+    #[track_caller]
+    pub fn report(&mut self, now: Instant, diagnostic: Diagnostic) {
+        self.act(now, |server| server.report(now, diagnostic));
     }
 
     /// As [`SharedServer::publish`].

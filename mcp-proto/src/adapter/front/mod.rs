@@ -20,7 +20,7 @@ pub use supervisor::{CallStep, Launch, SupervisedCall, Supervisor, SupervisorDri
 
 use super::asking::Asking;
 use super::client_options::ClientCallbacks;
-use super::job::Job;
+use super::job::{Job, JobWatch, StuckHandlers};
 use super::os::{Clock, block_on_for};
 use super::work::Work;
 use crate::exchange::{ConnectionId, Endpoint};
@@ -92,6 +92,14 @@ impl Routing {
         match &self.0 {
             RoutingKind::Work(work, _) => work.takes_long(),
             RoutingKind::Asking(..) => false,
+        }
+    }
+
+    /// Returns what tells whether its result is still wanted.
+    pub fn watch(&self) -> JobWatch {
+        match &self.0 {
+            RoutingKind::Work(work, _) => work.watch(),
+            RoutingKind::Asking(asking, _) => asking.watch(),
         }
     }
 
@@ -185,6 +193,10 @@ trait Role: Deliver {
     fn poll_woken(&self, waker: &Waker) -> Poll<()>;
     /// Ends everything at once.
     fn abandon(&self);
+    /// Marks the handlers whose clients cannot resume. Only a server has any.
+    fn mark_unheard(&self) {}
+    /// Reports that no thread for handlers becomes free. Only a server has any.
+    fn handlers_stuck(&self, _stuck: StuckHandlers) {}
 }
 
 impl Driving {
@@ -264,6 +276,21 @@ impl Driving {
             block_on_for(self.clock().until(self.poll_timeout()), self.woken());
             self.handle_timeout();
         }
+    }
+
+    /// For a driver with a bounded number of threads: marks the jobs of a server that run for
+    /// clients which have left and cannot resume, so that [`JobWatch::is_unwanted`] tells it. They
+    /// are not cancelled. Call it when jobs wait for a thread. Does nothing for a client and for a
+    /// gateway.
+    pub fn mark_unheard(&self) {
+        self.0.mark_unheard();
+    }
+
+    /// For a driver with a bounded number of threads: a server emits
+    /// [`DiagnosticKind::StuckHandlers`](crate::error::DiagnosticKind::StuckHandlers). Call it
+    /// before [`Job::reject`]. Does nothing for a client and for a gateway.
+    pub fn handlers_stuck(&self, stuck: StuckHandlers) {
+        self.0.handlers_stuck(stuck);
     }
 
     /// Ends everything at once, as dropping this does.

@@ -5,7 +5,7 @@ use super::connection::DrivenConnection;
 use super::events::deliver;
 use super::{Delay, Deliver, Driving, Events, Role, Route, Routing, RoutingKind, Task, first};
 use crate::adapter::checked::Checked;
-use crate::adapter::job::{Job, Link};
+use crate::adapter::job::{Job, Link, StuckHandlers};
 use crate::adapter::options::ServerOptions;
 use crate::adapter::os::{Clock, seed};
 use crate::adapter::server_core::{ServerCore, ServerTask};
@@ -441,6 +441,14 @@ impl Role for ServerShared {
 
     fn abandon(&self) {
         self.end(false);
+    }
+
+    fn mark_unheard(&self) {
+        self.lock().core.mark_unheard();
+    }
+
+    fn handlers_stuck(&self, stuck: StuckHandlers) {
+        self.with(true, |state, now| state.core.handlers_stuck(now, stuck));
     }
 }
 

@@ -38,15 +38,15 @@ impl HttpState {
 }
 
 impl Requests {
-    /// Returns the number of running handlers whose client has left and cannot resume.
-    pub(in crate::server) fn unheard(&self, http: &HttpState) -> usize {
-        let is_unheard = |(_, running): &(RequestKey, &ServedRequest)| match (running.reply_to, &running.stage) {
+    /// Returns the running handlers whose client has left and cannot resume.
+    pub(in crate::server) fn unheard(&self, http: &HttpState) -> impl Iterator<Item = RequestKey> {
+        let is_unheard = move |(_, running): &(RequestKey, &ServedRequest)| match (running.reply_to, &running.stage) {
             (ReplyTo::Stream(stream), RequestStage::Handler) => {
                 http.stream(stream).is_some_and(ResponseStream::is_lost)
             }
             _ => false,
         };
-        self.iter().filter(is_unheard).count()
+        self.iter().filter(is_unheard).map(|(key, _)| key)
     }
 
     /// Sets the deadline of the engine's requests: less while the client is away.
