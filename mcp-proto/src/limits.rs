@@ -135,7 +135,8 @@ pub struct ClientLimits {
 /// | [`max_sessions`](Self::max_sessions) | a share; one without a second message ends after [`session_start`](Self::session_start) | have the rest |
 /// | [`max_client_data_total`](Self::max_client_data_total) | a share | have the rest, and all of `history_total` |
 /// | [`history_total`](Self::history_total) | a share; beyond it its own longest histories are shortened | lose nothing before it |
-/// | [`max_held`](Self::max_held) | all of it | send requests of up to 64 KiB |
+/// | [`max_held`](Self::max_held), requests | all of it | send requests of up to 64 KiB |
+/// | [`max_held`](Self::max_held), TLS handshakes | a share, by its address | have the rest |
 /// | questions of requests whose client is away | a share, for [`away_timeout`](Self::away_timeout) | take these places when they need them |
 /// | [`max_unsent`](Self::max_unsent), [`max_backlog`](Self::max_backlog) | what is bounded for its own exchange | notice nothing |
 /// | [`max_state_params`](Self::max_state_params) | the time to verify this many bytes for each request | wait for that time at most |
@@ -146,10 +147,10 @@ pub struct ClientLimits {
 pub struct ServerLimits {
     /// Number of shares into which the server divides the limits that all clients share:
     /// `max_running_requests`, `max_running_bytes`, `max_exchanges`, `max_streams`, `max_sessions`,
-    /// `max_client_data_total` and `history_total`. One client can take one share of each, but at
-    /// least one unit. The server treats a request beyond the share like one beyond the limit, and
-    /// shortens the client's own histories. With 1, one client can take everything. Default 4.
-    /// [`ServerLimits`](Self) defines one client.
+    /// `max_client_data_total`, `history_total`, and for TLS handshakes `max_held`. One client can
+    /// take one share of each, but at least one unit. The server treats a request beyond the share
+    /// like one beyond the limit, and shortens the client's own histories. With 1, one client can
+    /// take everything. Default 4. [`ServerLimits`](Self) defines one client.
     pub client_shares: usize,
     /// Maximum number of running requests of all exchanges. The server answers a further one "busy"
     /// (`-32603`) at once. Responses, cancellations and pings pass. Default 1024.
@@ -184,7 +185,9 @@ pub struct ServerLimits {
     /// received, heads and bodies, over all connections of a server, in bytes. Complete ones do not
     /// count. The server answers a request beyond it with 503 and closes its connection, and a
     /// WebSocket with the code 1013, but reads anything on that holds at most 64 KiB; it does not
-    /// read a pipelined request, or one that waits for admission. Applies only to a
+    /// read a pipelined request, or one that waits for admission. A TLS handshake that is not
+    /// complete counts as 80 KiB: the server closes a connection at once whose handshake would
+    /// exceed the limit, or with it the share of its address. Applies only to a
     /// [`Connection`](crate::wired::Connection) of a [`SharedServer`](crate::wired::SharedServer)
     /// or a [`WiredServer`](crate::wired::WiredServer). Default 256 MiB.
     pub max_held: usize,

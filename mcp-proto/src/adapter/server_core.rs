@@ -11,7 +11,7 @@ use crate::input::{Change, Principal, ServerCommand};
 use crate::server::Event;
 use crate::stats::ServerStats;
 use crate::time::Instant;
-use crate::wired::{Connection, Kind, SharedServer, Turn, TurnReply};
+use crate::wired::{Connection, HandshakeReservation, Kind, SharedServer, Turn, TurnReply};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -61,6 +61,12 @@ impl ServerCore {
         let connection = self.engine.accept(now, kind, peer);
         self.connections.insert(connection.number(), None);
         connection
+    }
+
+    /// Reserves the memory of the TLS handshake of a connection: see
+    /// [`SharedServer::begin_handshake`].
+    pub fn begin_handshake(&mut self, now: Instant, connection: u64) -> Option<HandshakeReservation> {
+        self.engine.begin_handshake(now, connection)
     }
 
     /// The second step of a turn of a connection: see [`SharedServer::exchange`]. Registers the

@@ -7,7 +7,7 @@ use super::stderr::StderrTail;
 use super::tls::{Tls, TlsConnector, TlsOutput};
 use crate::exchange::{Closed, Endpoint, ExitStatus, IoEvent, Peer, Shutdown, TlsFailure};
 use crate::time::Instant;
-use crate::wired::ConnectionOutput;
+use crate::wired::{ConnectionOutput, HandshakeReservation};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use bytes::Bytes;
@@ -130,6 +130,14 @@ impl Transfer {
         match tls {
             Ok(tls) => self.begin_tls(tls, false),
             Err(why) => self.fail(Closed::Tls(why)),
+        }
+    }
+
+    /// Keeps the memory that a server has reserved for the handshake of
+    /// [`accept_tls`](Self::accept_tls), until it is complete or the transfer is dropped.
+    pub fn reserve_handshake(&mut self, memory: HandshakeReservation) {
+        if let Some(tls) = &mut self.tls {
+            tls.handshake = Some(memory);
         }
     }
 
@@ -445,7 +453,7 @@ impl Transfer {
             match output {
                 TlsOutput::Write(bytes) => self.queue.push(bytes),
                 TlsOutput::Secured if tls.is_client => self.report(TransferOutput::Event(IoEvent::Secured)),
-                TlsOutput::Secured => {}
+                TlsOutput::Secured => drop(tls.handshake.take()),
                 TlsOutput::Read(bytes) => self.report(TransferOutput::Event(IoEvent::Read(bytes))),
                 TlsOutput::ReadClosed => {
                     self.ending().into_iter().for_each(Ending::read_ended);

@@ -44,6 +44,7 @@ mod turn;
 pub use crate::frame::Kind;
 pub use client::{WiredClient, WiredTimer};
 pub use connection::{Connection, ConnectionOutput};
+pub use room::HandshakeReservation;
 pub use server::WiredServer;
 pub use shared::SharedServer;
 pub use tape::Tape;

@@ -3,10 +3,10 @@
 
 use super::Connection;
 use super::counts::ConnectionCounts;
-use super::room::MemoryBudget;
+use super::room::{HandshakeReservation, MemoryBudget};
 use super::tally::Counters;
 use super::turn::{Mail, Turn, TurnReply};
-use crate::error::{Diagnostic, Refused};
+use crate::error::{Diagnostic, DiagnosticKind, Refused};
 use crate::event_queue::EventQueue;
 use crate::exchange::*;
 use crate::frame::Kind;
@@ -153,6 +153,20 @@ impl SharedServer {
         let connection = Connection::accepted(self.next, kind, peer, limits, self.now);
         let connection = connection.with_hook(self.config.on_message.clone()).with_coding(self.config.compression);
         connection.holding(self.config.admit).within(&self.room)
+    }
+
+    /// Reserves the memory of the TLS handshake of an accepted connection, for a driver with TLS of
+    /// its own: see [`ServerLimits::max_held`](crate::limits::ServerLimits::max_held). Drop the
+    /// reservation when the handshake is complete, or the connection ends. `None` if there is no
+    /// room for it: abort the connection. The server emits
+    /// [`DiagnosticKind::TooManyExchanges`] then.
+    pub fn begin_handshake(&mut self, now: Instant, connection: u64) -> Option<HandshakeReservation> {
+        let reserved = self.counts.handshake(connection, &self.room);
+        if reserved.is_none() {
+            let why = "there is no room for another TLS handshake";
+            self.report(now, Diagnostic::new(DiagnosticKind::TooManyExchanges, why));
+        }
+        reserved
     }
 
     /// Handles the events of a connection, and returns the outputs of the server for it. The second

@@ -7,7 +7,7 @@ use crate::exchange::{ConnectionId, Peer};
 use crate::input::*;
 use crate::server::Event;
 use crate::time::Instant;
-use crate::wired::{Connection, Kind, SharedServer, Turn, TurnReply};
+use crate::wired::{Connection, HandshakeReservation, Kind, SharedServer, Turn, TurnReply};
 use core::time::Duration;
 
 impl Checkable for SharedServer {
@@ -25,6 +25,12 @@ impl Checked<SharedServer> {
     #[track_caller]
     pub fn accept(&mut self, now: Instant, kind: Kind, peer: Peer) -> Connection {
         self.act(now, |server| server.accept(now, kind, peer))
+    }
+
+    /// As [`SharedServer::begin_handshake`].
+    #[track_caller]
+    pub fn begin_handshake(&mut self, now: Instant, connection: u64) -> Option<HandshakeReservation> {
+        self.act(now, |server| server.begin_handshake(now, connection))
     }
 
     /// As [`SharedServer::exchange`].

@@ -9,10 +9,10 @@ use crate::adapter::os::Clock;
 use crate::adapter::tls::TlsAcceptor;
 use crate::adapter::transfer::{Transfer, TransferOutput};
 use crate::adapter::work::Work;
-use crate::exchange::{Closed, ConnectionId, Endpoint, IoEvent, Shutdown};
+use crate::exchange::{Closed, ConnectionId, Endpoint, IoEvent, Shutdown, TlsFailure, TlsFailureKind};
 use crate::process::Stderr;
 use crate::time::Instant;
-use crate::wired::{Connection, ConnectionOutput};
+use crate::wired::{Connection, ConnectionOutput, HandshakeReservation};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -53,6 +53,10 @@ trait ConnectionEnd: fmt::Debug + Send + Sync {
         None
     }
     fn next_task(&mut self) -> Option<Task>;
+    /// Reserves the memory of the TLS handshake of an accepted connection.
+    fn begin_handshake(&self) -> Option<HandshakeReservation> {
+        None
+    }
     /// The driver drops the connection.
     fn leave(&mut self, is_closed: bool);
 }
@@ -122,10 +126,20 @@ impl DrivenConnection {
     }
 
     /// Begins TLS on a connection that a server accepted. Call it before anything else. Without an
-    /// acceptor it does nothing.
+    /// acceptor it does nothing. Until the handshake is complete, its memory counts towards
+    /// [`ServerLimits::max_held`](crate::limits::ServerLimits::max_held); without room for it, the
+    /// connection closes at once.
     pub fn accept_tls(mut self, acceptor: Option<&TlsAcceptor>) -> Self {
-        if let Some(acceptor) = acceptor {
-            self.transfer.accept_tls(acceptor.accept());
+        let Some(acceptor) = acceptor else { return self };
+        match self.end.begin_handshake() {
+            Some(memory) => {
+                self.transfer.accept_tls(acceptor.accept());
+                self.transfer.reserve_handshake(memory);
+            }
+            None => {
+                let why = TlsFailure::new(TlsFailureKind::Unavailable, "there is no room for the handshake");
+                self.transfer.accept_tls(Err(why));
+            }
         }
         self
     }
@@ -219,6 +233,10 @@ impl ConnectionEnd for Served {
             Some(work) => Some(self.shared.route_task(work)),
             None => self.shared.next_delivery(),
         }
+    }
+
+    fn begin_handshake(&self) -> Option<HandshakeReservation> {
+        self.shared.begin_handshake(self.connection.number())
     }
 
     fn turn(&mut self, transfer: &mut Transfer, waker: &Waker, has_task: &mut bool) -> Turned {

@@ -20,7 +20,7 @@ use crate::input::{Change, Principal};
 use crate::route::{BadReplacement, Router};
 use crate::stats::ServerStats;
 use crate::time::Instant;
-use crate::wired::{Kind, SharedServer, Turn, TurnReply};
+use crate::wired::{HandshakeReservation, Kind, SharedServer, Turn, TurnReply};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::{Arc, Weak};
@@ -454,6 +454,11 @@ impl Role for ServerShared {
 
 /// For the drivers of connections.
 impl ServerShared {
+    /// Reserves the memory of the TLS handshake of a connection. `None` if there is no room for it.
+    pub(super) fn begin_handshake(&self, connection: u64) -> Option<HandshakeReservation> {
+        self.with(true, |state, now| state.core.begin_handshake(now, connection))
+    }
+
     /// The second step of a turn.
     pub(super) fn exchange(&self, turn: Turn, waker: Option<&Waker>) -> Exchanged {
         let change = |state: &mut ServerState, now| (state.core.exchange(now, turn, waker), state.backlog.stopped);

@@ -1,6 +1,7 @@
 //! TLS of a transfer, and how many bytes of the engine the network has taken.
 
 use crate::adapter::tls::{Tls, TlsOutput};
+use crate::wired::HandshakeReservation;
 use alloc::collections::VecDeque;
 
 /// TLS on one connection.
@@ -9,6 +10,8 @@ pub(super) struct SecuredTransfer {
     tls: Tls,
     /// The engine has asked for it, and hears of its beginning.
     pub(super) is_client: bool,
+    /// The memory of a server for a handshake that is not complete.
+    pub(super) handshake: Option<HandshakeReservation>,
     /// Bytes for the network that were queued, and that it has taken, in all.
     queued: u64,
     taken: u64,
@@ -23,7 +26,7 @@ impl SecuredTransfer {
     pub(super) const PART: usize = 16 << 10;
 
     pub(super) fn new(tls: Tls, is_client: bool) -> Self {
-        Self { tls, is_client, queued: 0, taken: 0, writes: VecDeque::new() }
+        Self { tls, is_client, handshake: None, queued: 0, taken: 0, writes: VecDeque::new() }
     }
 
     /// Reports bytes of the network, or their end if there are none.

@@ -5,6 +5,7 @@ use super::raw::{dial, listening, read_until, say};
 use super::transports::{options, use_all};
 use super::*;
 use mcp_proto::client::{HttpTransport, Policy};
+use mcp_proto::error::DiagnosticKind;
 use mcp_proto::exchange::TlsFailureKind;
 use mcp_proto::server::SsePaths;
 use mcp_tests::adapters::cause;
@@ -55,6 +56,47 @@ fn every_transport_runs_over_tls() {
         }
         client.close().wait();
     }
+    stop(&server, BOUND);
+}
+
+// covers: B-187, B-189
+#[test]
+fn unfinished_handshakes_are_bounded() {
+    // 1 MiB holds this many of 80 KiB each.
+    const FIT: usize = 12;
+    let _limit = limit();
+    let authority = Authority::new("the tests");
+    let router = router().0.configure(|config| config.limits.server.max_held = 1 << 20);
+    let server = Server::new(router, ServerOptions::new()).expect("a seed");
+    let tls: TlsAcceptor = authority.server(&Leaf::default()).into();
+    let address = server.listen_https("127.0.0.1:0", tls).wait().expect("listens");
+    let begin = || std::net::TcpStream::connect(address).expect("connected");
+    let refused = |mut stream: std::net::TcpStream| {
+        stream.set_read_timeout(Some(BOUND)).expect("a socket");
+        let ended = std::io::Read::read(&mut stream, &mut [0; 1]);
+        assert!(
+            ended.as_ref().map_or_else(|e| e.kind() == std::io::ErrorKind::ConnectionReset, |n| *n == 0),
+            "{ended:?}"
+        );
+    };
+    let mut begun: Vec<_> = (0..FIT).map(|_| begin()).collect();
+    until(|| server.stats().channels == FIT);
+    (0..3).for_each(|_| refused(begin()));
+    until(|| server.stats().channels == FIT);
+    assert_eq!(server.stats().diagnostics.get(&DiagnosticKind::TooManyExchanges), Some(&3));
+    // A client that completes its handshake does not count any more.
+    drop(begun.pop());
+    until(|| server.stats().channels == FIT - 1);
+    let url = format!("https://localhost:{}/mcp", address.port());
+    let client = connect_with(url.as_str(), options(Policy::Auto).tls(authority.client())).wait().expect("connected");
+    assert_eq!(add(&client).as_deref(), Ok("3"));
+    let connections = server.stats().channels;
+    begun.push(begin());
+    until(|| server.stats().channels == connections + 1);
+    refused(begin());
+    assert_eq!(add(&client).as_deref(), Ok("3"), "it goes on");
+    client.close().wait();
+    drop(begun);
     stop(&server, BOUND);
 }
 
