@@ -9,7 +9,8 @@
 //!   its name.
 //! * members, query and form parameters: the values of those whose names contain `password`,
 //!   `passwd`, `secret` or `token`, or have another known name (`api_key`, `Authorization`,
-//!   `Mcp-Session-Id`, …); the `requestState` of a server; and of a `url`, such as that of an
+//!   `Mcp-Session-Id`, …), except those of OAuth that name no secret (`token_endpoint`,
+//!   `token_type`, …); the `requestState` of a server; and of a `url`, such as that of an
 //!   elicitation, everything except scheme and host. In JSON inside a string, everything after such
 //!   a name is masked.
 //! * everything after a byte at which the HTTP/1.1 codec fails, since its meaning is unknown.

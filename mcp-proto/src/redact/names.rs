@@ -11,6 +11,23 @@ const SECRET_PARTS: [&str; 4] = ["passwd", "password", "secret", "token"];
 /// second identifies a request.
 const PLAIN: [&str; 2] = ["maxtokens", "progresstoken"];
 
+/// Nor does a name with one of these endings. They belong to OAuth: its metadata (RFC 8414 section
+/// 2, OpenID Connect Discovery), registrations (RFC 7591) and responses, where they say where a
+/// token is issued, of what type it is, how long a secret lasts, or what is supported.
+const PLAIN_ENDS: [&str; 11] = [
+    "authmethod",
+    "authsigningalg",
+    "methodssupported",
+    "responsealg",
+    "responseenc",
+    "secretexpiresat",
+    "tokenendpoint",
+    "tokenexpiresin",
+    "tokentype",
+    "tokentypehint",
+    "valuessupported",
+];
+
 /// A name with one of these endings denotes a secret everywhere: as a JSON key, a query parameter,
 /// a header field.
 const SECRET_ENDS: [&str; 17] = [
@@ -165,6 +182,7 @@ impl Word {
 
     pub(super) fn is_secret(&self) -> bool {
         let listed = self.is(SECRET) || SECRET_ENDS.iter().any(|end| self.ends_with(end));
-        (self.has_secret || listed) && !PLAIN.iter().any(|name| self.is(name))
+        let is_plain = || PLAIN.iter().any(|name| self.is(name)) || PLAIN_ENDS.iter().any(|end| self.ends_with(end));
+        (self.has_secret || listed) && !is_plain()
     }
 }

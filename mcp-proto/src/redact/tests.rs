@@ -91,6 +91,36 @@ fn envelope_of_a_message_is_not_masked() {
     }
 }
 
+/// What an authorization server publishes (RFC 8414), registers (RFC 7591) and issues (RFC 6749).
+// covers: S2-44
+#[test]
+fn names_of_oauth_that_are_no_secrets_are_shown() {
+    for kept in [
+        r#"{"issuer":"https://as","token_endpoint":"https://as/token","grant_types_supported":["refresh_token"]}"#,
+        r#"{"token_endpoint_auth_methods_supported":["client_secret_basic","none"]}"#,
+        r#"{"token_endpoint_auth_signing_alg_values_supported":["RS256"],"token_endpoint_auth_method":"none"}"#,
+        r#"{"id_token_signing_alg_values_supported":["ES256"],"id_token_signed_response_alg":"ES256"}"#,
+        r#"{"token_type":"Bearer","expires_in":3600,"token_expires_in":60,"client_secret_expires_at":1767139200}"#,
+        r#"{"tokenType":"DPoP","issued_token_type":"urn:ietf:params:oauth:token-type:access_token"}"#,
+        r#"["subject_token_type=urn&token_type_hint=refresh_token&requested-token-type=a"]"#,
+    ] {
+        json(kept, kept);
+    }
+    json(
+        r#"{"access_token":"abc","token_type":"Bearer","refresh_token":"def","id_token":"ghi","client_secret":"jkl"}"#,
+        r#"{"access_token":"xxx","token_type":"Bearer","refresh_token":"xxx","id_token":"xxx","client_secret":"xxx"}"#,
+    );
+    json(
+        r#"{"token":"a","tokens":["b"],"token_type_secret":"c","token_endpoint_token":"d","tokentypes":"e"}"#,
+        r#"{"token":"x","tokens":["x"],"token_type_secret":"x","token_endpoint_token":"x","tokentypes":"x"}"#,
+    );
+    check(
+        "POST /token HTTP/1.1\r\nContent-Length: 45\r\n\r\nsubject_token=abc&subject_token_type=a&code=b",
+        "POST /token HTTP/1.1\r\nContent-Length: 45\r\n\r\nsubject_token=xxx&subject_token_type=a&code=x",
+    );
+    assert!(is_secret_name("--token") && !is_secret_name("TOKEN_ENDPOINT") && !is_secret_name("--token-type"));
+}
+
 // covers: S2-44, R-16
 #[test]
 fn credentials_in_urls_are_masked() {
