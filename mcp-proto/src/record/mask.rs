@@ -6,7 +6,7 @@
 //! fields that the client writes itself.
 
 use super::Redaction;
-use crate::client::{BadHeader, ClientConfig, Target};
+use crate::client::{BadHeader, ClientConfig, HttpTarget, Target};
 use crate::exchange::{Closed, ConnectionId, Endpoint, Headers, IoEvent};
 use crate::input::{Authorization, ClientCommand, Input, InputAnswer, Watch, WiredClientInput};
 use crate::model::capabilities::ClientCapabilities;
@@ -78,6 +78,7 @@ impl Mask {
             ClientCommand::Watch(watch) => self.watch(watch),
             ClientCommand::Authorize(_, Authorization::Headers(headers)) => *headers = self.headers(headers),
             ClientCommand::Fetch(_, request) => {
+                mask_url(&mut request.url);
                 request.headers = self.headers(&request.headers);
                 request.body = alloc::vec![b'x'; request.body.len()].into();
             }
@@ -217,10 +218,7 @@ impl Mask {
         }
         match &mut target {
             Target::Duplex(endpoint) => *endpoint = self.endpoint(endpoint),
-            Target::Http(target) => {
-                target.path = request_target(&target.path);
-                target.original = request_target(&target.original);
-            }
+            Target::Http(target) => mask_url(target),
             Target::Ws(target) => {
                 target.path = request_target(&target.path);
                 target.original = request_target(&target.original);
@@ -242,6 +240,12 @@ fn masked_field(name: &str, value: &str) -> String {
         Err(BadHeader::Value { .. }) => "\t".repeat(value.len()),
         _ => masked(value),
     }
+}
+
+/// Masks a URL as its request target is masked on the wire.
+fn mask_url(url: &mut HttpTarget) {
+    url.path = request_target(&url.path);
+    url.original = request_target(&url.original);
 }
 
 /// Masks a request target as it is masked on the wire.

@@ -121,6 +121,39 @@ fn fields_of_the_application_are_masked_and_replayed() {
 
 // covers: S2-44
 #[test]
+fn urls_of_fetches_are_masked_and_replayed() {
+    use crate::fetch::{FetchId, FetchRequest, HttpTarget};
+    for redaction in [Redaction::Raw, Redaction::Redacted] {
+        let (recorder, kept) = recorder(redaction);
+        let now = Instant::from_millis(1);
+        let config = ClientConfig { policy: Policy::Legacy, ..ClientConfig::url(URL).unwrap() };
+        let mut client = recorder.client(Arc::new(config), SEED, now);
+        let urls =
+            ["http://h/cb?state=1&code=hunter2", "http://as/t?access_token=hunter2#a", "http://h/key?sig=hunter2"];
+        for (number, url) in (1..).zip(urls) {
+            client.fetch(now, FetchId(number), FetchRequest::get(HttpTarget::parse(url).unwrap())).unwrap();
+        }
+        client.fetch(now, FetchId(1), FetchRequest::get(HttpTarget::parse("http://h/?token=hunter2").unwrap())).ok();
+        client.close(now);
+        while let Some(action) = client.poll_output() {
+            match action {
+                Action::Open(channel, _) => client.handle_io(now, channel, IoEvent::Closed(Closed::Refused)),
+                Action::Close(channel, _) => client.handle_io(now, channel, IoEvent::Closed(Closed::Aborted)),
+                _ => {}
+            }
+        }
+        let text = String::from_utf8(kept.lock().unwrap().clone()).unwrap();
+        let summary = read(text.as_bytes()).unwrap().replay().unwrap_or_else(|difference| panic!("{difference}"));
+        assert!(summary.complete, "{summary:?}");
+        assert_eq!(text.contains(SECRET), redaction == Redaction::Raw, "{text}");
+        for kept in ["/cb?state=1&code=", "http://as/t?access_token=", "/key?sig="] {
+            assert!(text.contains(kept), "{kept} is missing: {text}");
+        }
+    }
+}
+
+// covers: S2-44
+#[test]
 fn redacted_client_asks_for_no_coding() {
     for (redaction, accepts) in [(Redaction::Raw, "gzip, deflate"), (Redaction::Redacted, "identity")] {
         let text = run(redaction);
