@@ -67,6 +67,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use calls::Calls;
 use clients::Clients;
 use core::time::Duration;
@@ -367,7 +368,8 @@ impl<K: Clone + Ord> Supervisor<K> {
             let tools = self.servers.get(id).and_then(|server| server.kept.catalogue.tools.as_deref());
             tools.unwrap_or_default().iter().map(move |tool| (key.clone(), tool.clone()))
         });
-        ToolNames::new(tools, rules, prefix, |_, _| None)
+        let servers: Vec<&str> = self.keys.keys().map(AsRef::as_ref).collect();
+        ToolNames::among(&servers, tools, rules, prefix, |_, _| None)
     }
 
     /// Returns how far a list of a server can be relied on.

@@ -67,7 +67,8 @@ pub enum Prefix {
     /// tools would have that name too. Tool `b__c` of server `a` and tool `c` of server `a__b` are
     /// both `a__b__c`, so that both names end with digits.
     Always,
-    /// Those that several servers have.
+    /// Those that several servers have, and those that begin with the prefix of another server: no
+    /// server can name a tool `github__search` and pass for the server `github`.
     Colliding,
 }
 
@@ -105,18 +106,42 @@ impl<K: AsRef<str>> ToolNames<K> {
         tools: impl IntoIterator<Item = (K, impl Into<Tool>)>,
         rules: NameRules,
         prefix: Prefix,
+        decide: impl FnMut(&K, &str) -> Option<String>,
+    ) -> Self {
+        Self::among(&[], tools, rules, prefix, decide)
+    }
+
+    /// As [`new`](Self::new), for the tools of some of these servers: no tool begins with the
+    /// prefix of one whose own tools are not known.
+    pub(super) fn among(
+        servers: &[&str],
+        tools: impl IntoIterator<Item = (K, impl Into<Tool>)>,
+        rules: NameRules,
+        prefix: Prefix,
         mut decide: impl FnMut(&K, &str) -> Option<String>,
     ) -> Self {
         let tools = tools.into_iter().map(|(server, tool)| (server, tool.into()));
         let listed = without_duplicates(tools.collect());
         let tools: Vec<(&K, &str)> = listed.iter().map(|(server, tool)| (server, &*tool.name)).collect();
+        let servers = servers.iter().copied().chain(tools.iter().map(|(server, _)| server.as_ref()));
+        let prefixes: BTreeMap<&str, String> = servers.map(|server| (server, prefix_of(server, rules))).collect();
+        let is_foreign = |server: &str, name: &str| {
+            let begins = |prefix: &str| name.get(..prefix.len()).is_some_and(|name| name.eq_ignore_ascii_case(prefix));
+            prefixes.iter().any(|(other, prefix)| *other != server && begins(prefix))
+        };
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         tools.iter().for_each(|(_, tool)| *counts.entry(tool).or_default() += 1);
         let usual: Vec<_> = tools
             .iter()
             .map(|(server, tool)| match prefix {
-                Prefix::Colliding if counts.get(&**tool) == Some(&1) => rules.legal(tool),
-                _ => rules.legal(&format!("{}__{tool}", server.as_ref())),
+                Prefix::Colliding if counts.get(&**tool) == Some(&1) => {
+                    Some(rules.legal(tool)).filter(|name| !is_foreign(server.as_ref(), name))
+                }
+                Prefix::Colliding | Prefix::Always => None,
+            })
+            .zip(&tools)
+            .map(|(name, (server, tool))| {
+                name.unwrap_or_else(|| rules.legal(&format!("{}{SEPARATOR}{tool}", server.as_ref())))
             })
             .collect();
         let decided: Vec<_> =
@@ -158,6 +183,11 @@ impl<K: AsRef<str>> ToolNames<K> {
     }
 }
 
+/// Returns what the names of the tools of a server begin with.
+fn prefix_of(server: &str, rules: NameRules) -> String {
+    rules.legal(&format!("{server}{SEPARATOR}"))
+}
+
 /// Returns the tools without those that were given before. `distinct` has the same digits for all
 /// duplicates in each round, so that n of them would cost n² / 2 hashes.
 fn without_duplicates<K: AsRef<str>>(tools: Vec<(K, Tool)>) -> Vec<(K, Tool)> {
@@ -192,6 +222,9 @@ fn start(text: &str, max: usize) -> &str {
     // `str::floor_char_boundary` is newer than the minimum Rust version.
     (0..=max.min(text.len())).rev().find_map(|end| text.get(..end)).unwrap_or_default()
 }
+
+/// What is between the server and the tool in a name.
+const SEPARATOR: &str = "__";
 
 /// Digits at the end of a name.
 const DIGITS: usize = 8;

@@ -76,6 +76,59 @@ fn no_tool_can_take_the_name_of_another_one() {
     assert_eq!([&turned[2], &turned[1], &turned[0]], [&names[0], &names[1], &names[2]]);
 }
 
+// covers: TOOL-C-012, TOOL-C-013
+#[test]
+fn no_tool_can_begin_with_the_prefix_of_another_server() {
+    let tools = [
+        ("github", "search"),
+        ("evil", "github__search"),
+        ("evil", "github__delete"),
+        ("evil", "GitHub__read"),
+        ("evil", "evil__x"),
+        ("evil", "github_"),
+        ("my server", "read"),
+        ("evil", "my.server..read"),
+        ("1st", "go"),
+        ("evil", "1st__go"),
+    ];
+    let names = named(&tools, NameRules::COMMON, Prefix::Colliding);
+    let expected = [
+        "search",
+        "evil__github__search",
+        "evil__github__delete",
+        "evil__GitHub__read",
+        "evil__x",
+        "github_",
+        "read",
+        "evil__my_server__read",
+        "go",
+        "evil__1st__go",
+    ];
+    assert_eq!(names, expected);
+    // A server can begin a name with its own prefix, which says the truth, but not with a longer
+    // one.
+    let names = named(&[("a", "a__b"), ("a", "a__b__c"), ("a__b", "d")], NameRules::COMMON, Prefix::Colliding);
+    assert_eq!(names, ["a__b", "a__a__b__c", "d"]);
+}
+
+/// A server that is not connected yet has no tools, and its name is its own all the same.
+// covers: TOOL-C-012
+#[test]
+fn prefix_of_a_server_without_tools_is_not_free() {
+    use crate::model::tools::Tool;
+    use crate::rpc::Object;
+    let mut rig = Rig::new(exact());
+    rig.supervisor.add(rig.now, "github", program()).unwrap();
+    rig.supervisor.add(rig.now, "evil", program()).unwrap();
+    let client = rig.started()[1];
+    rig.up(client);
+    let tool = Object::new().with("name", "github__search").with("inputSchema", Object::new().with("type", "object"));
+    let tools = Listing::Tools([Tool::read(&tool.into()).unwrap()].into());
+    rig.supervisor.loaded(rig.now, client, ListKind::Tools, Some(tools));
+    let names = rig.supervisor.tool_names(NameRules::COMMON, Prefix::Colliding);
+    assert!(names.find("evil__github__search").is_some_and(|tool| tool.server == "evil"), "{names:?}");
+}
+
 // covers: TOOL-C-012
 #[test]
 fn tool_that_a_server_lists_several_times_has_one_name() {
