@@ -499,6 +499,18 @@ pub enum NegotiationCause {
     Denied(String),
 }
 
+impl NegotiationError {
+    /// Returns the time for which the server asked not to be tried again (`Retry-After`, RFC 9110
+    /// section 10.2.3), as sent. `None` if it did not, or named a date.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match &self.cause {
+            NegotiationCause::Http(error) => error.retry_after,
+            NegotiationCause::Closed(why) => why.retry_after(),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for NegotiationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} failed after {} ms: ", self.stage, self.after.as_millis())?;

@@ -5,6 +5,7 @@ use crate::peer_text::Visible;
 use alloc::boxed::Box;
 use alloc::string::String;
 use core::fmt;
+use core::time::Duration;
 
 /// How a connection or an exchange ended. Its `Display` has [escapes](crate::error#text-of-a-peer).
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -48,6 +49,16 @@ pub enum Closed {
     },
     /// The server answered the handshake of a WebSocket with another HTTP response.
     NotUpgraded(Box<NotUpgraded>),
+}
+
+impl Closed {
+    /// Returns the time for which the server asked not to be tried again.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::NotUpgraded(response) => response.retry_after,
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Closed {

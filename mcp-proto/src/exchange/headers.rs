@@ -3,6 +3,7 @@
 use super::{ShownHeaders, Side};
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::time::Duration;
 use core::{fmt, iter};
 
 /// Header fields, in order. Look-ups ignore the case of names (RFC 9110 section 5.1), `==` does
@@ -72,6 +73,13 @@ impl Headers {
     /// Returns the values of all fields of this name.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.named(name)
+    }
+
+    /// Returns `Retry-After` in seconds (RFC 9110 section 10.2.3). A date is ignored: the engine
+    /// has no calendar that it could trust.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        let seconds = self.get("retry-after")?.trim().parse().ok()?;
+        Some(Duration::from_secs(seconds))
     }
 
     fn named<'a, 'n>(&'a self, name: &'n str) -> Named<'a, 'n> {

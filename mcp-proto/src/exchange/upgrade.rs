@@ -7,6 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
+use core::time::Duration;
 
 /// The response of a server to the handshake of a WebSocket, if it is not `101`. Its `Display`
 /// has [escapes](crate::error#text-of-a-peer).
@@ -18,6 +19,9 @@ pub struct NotUpgraded {
     pub status: u16,
     /// The `WWW-Authenticate` fields.
     pub challenges: Vec<String>,
+    /// The `Retry-After` field, as sent (RFC 9110 section 10.2.3). `None` if there is none, or if
+    /// it is a date.
+    pub retry_after: Option<Duration>,
     /// The target of a redirect, as sent. `None` without a `Location` field, or with several.
     pub location: Option<String>,
     /// Why the client did not follow the redirect. The engine adds it.
@@ -30,7 +34,7 @@ pub struct NotUpgraded {
 impl NotUpgraded {
     /// Creates one with a status and nothing else.
     pub const fn new(status: u16) -> Self {
-        Self { status, challenges: Vec::new(), location: None, redirect: None, address: None }
+        Self { status, challenges: Vec::new(), retry_after: None, location: None, redirect: None, address: None }
     }
 }
 
@@ -39,6 +43,7 @@ impl fmt::Debug for NotUpgraded {
         f.debug_struct("NotUpgraded")
             .field("status", &self.status)
             .field("challenges", &self.challenges)
+            .field("retry_after", &self.retry_after)
             .field("location", &self.location.as_deref().map(Url))
             .field("redirect", &self.redirect)
             .field("address", &self.address)
@@ -49,6 +54,9 @@ impl fmt::Debug for NotUpgraded {
 impl fmt::Display for NotUpgraded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "HTTP {} in place of a websocket", self.status)?;
+        if let Some(after) = self.retry_after {
+            write!(f, " [retry after {} s]", after.as_secs())?;
+        }
         let Some(why) = self.redirect else { return Ok(()) };
         f.write_str(" [redirected")?;
         if let Some(location) = &self.location {

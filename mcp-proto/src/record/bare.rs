@@ -41,6 +41,7 @@ fn cause_of(cause: &Cause) -> Cause {
     match cause {
         Cause::Ended(why) => Cause::Ended(termination(why)),
         Cause::Unreachable(error) => Cause::Unreachable(call(error)),
+        Cause::CallsRefused(error) => Cause::CallsRefused(call(error)),
         Cause::SessionLost(end) => Cause::SessionLost(stream_end(end)),
         Cause::Unresolved(_) => Cause::Unresolved(String::new()),
         Cause::Unresponsive { .. } | Cause::ResolveTimeout | Cause::Requested => cause.clone(),
@@ -140,6 +141,7 @@ fn closed(why: &Closed) -> Closed {
         Closed::WebSocket { code, reason: _ } => Closed::WebSocket { code: *code, reason: String::new() },
         Closed::NotUpgraded(response) => Closed::NotUpgraded(Box::new(NotUpgraded {
             redirect: response.redirect,
+            retry_after: response.retry_after,
             ..NotUpgraded::new(response.status)
         })),
         Closed::Eof

@@ -213,9 +213,10 @@ impl<K: Clone + Ord> Supervisor<K> {
     }
 
     /// Connects to a server now, without a delay: also if it is connected, waits, or is down. Calls
-    /// wait for it, and the delays begin again. An attempt that runs is the one, also the probe of
-    /// a server that is down. Returns false if there is no server of this key, or if
-    /// [`Supervision::max_attempts`] does not permit an attempt now.
+    /// wait for it, and the delays begin again. A time that the server asked for is not waited for.
+    /// An attempt that runs is the one, also the probe of a server that is down. Returns false if
+    /// there is no server of this key, or if [`Supervision::max_attempts`] does not permit an
+    /// attempt now.
     pub fn reconnect(&mut self, now: Instant, key: &K) -> bool {
         self.begin(now, || Input::Reconnect(key.clone()));
         let returned = self.on_reconnect(key);

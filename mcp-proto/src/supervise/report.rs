@@ -139,6 +139,10 @@ pub enum Cause {
     Ended(Termination),
     /// A call could not reach the server.
     Unreachable(CallError),
+    /// The server refused three calls in a row with HTTP 400 or 404, the last one with this error.
+    /// Another client takes the place of the connected one, with another session: once, until a
+    /// call is answered.
+    CallsRefused(CallError),
     /// The client has lost its session, and still exists.
     SessionLost(StreamEnd),
     /// The server did not respond to this number of pings in a row.
@@ -154,6 +158,32 @@ pub enum Cause {
     Requested,
 }
 
+impl Cause {
+    /// Returns the time for which the server asked not to be tried again, as sent (`Retry-After`,
+    /// RFC 9110 section 10.2.3). The next attempt of the supervisor does not begin before it, at
+    /// most 5 min, unless the application [asks](super::Supervisor::reconnect) for one.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Ended(Termination::Negotiation(why)) | Self::Unreachable(CallError::Negotiation(why)) => {
+                why.retry_after()
+            }
+            Self::Ended(Termination::Closed(why)) => why.retry_after(),
+            Self::Unreachable(CallError::Http(why)) | Self::CallsRefused(CallError::Http(why)) => why.retry_after,
+            Self::Unreachable(CallError::Closed { why, .. }) | Self::SessionLost(StreamEnd::Closed(why)) => {
+                why.retry_after()
+            }
+            Self::Ended(Termination::Requested)
+            | Self::Unreachable(_)
+            | Self::CallsRefused(_)
+            | Self::SessionLost(_)
+            | Self::Unresponsive { .. }
+            | Self::Unresolved(_)
+            | Self::ResolveTimeout
+            | Self::Requested => None,
+        }
+    }
+}
+
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -161,6 +191,7 @@ impl fmt::Display for Cause {
             Self::Ended(Termination::Negotiation(why)) => why.fmt(f),
             Self::Ended(Termination::Closed(why)) => why.fmt(f),
             Self::Unreachable(why) => why.fmt(f),
+            Self::CallsRefused(why) => write!(f, "three calls in a row were refused: {why}"),
             Self::SessionLost(why) => why.fmt(f),
             Self::Unresponsive { pings } => write!(f, "the server did not respond to {pings} pings"),
             Self::Unresolved(why) => write!(f, "the configuration cannot be resolved: {}", Visible(why)),
@@ -299,9 +330,11 @@ pub struct Health {
 pub struct Counters {
     /// Number of attempts to connect.
     pub attempts: u64,
-    /// Number of attempts that failed.
+    /// Number of attempts that failed. A connection that ended counts as one as well, if the server
+    /// has not answered a request since at least four handshakes.
     pub failures: u64,
-    /// Number of connections that ended, without those that the application ended.
+    /// Number of connections that ended, without those that the application ended, and those that
+    /// count as failures.
     pub losses: u64,
     /// Number of calls that ran.
     pub calls: u64,

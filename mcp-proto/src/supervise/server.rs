@@ -5,6 +5,7 @@ use super::{
     Cause, Counters, Generation, Health, ListKind, Lists, ServerSpec, ServerState, Supervision, Ticket, WhenDown,
 };
 use crate::client::{ClientConfig, Target};
+use crate::error::CallError;
 use crate::seed::Seed;
 use crate::time::Instant;
 use alloc::collections::{BTreeSet, VecDeque};
@@ -26,6 +27,14 @@ pub(super) struct Server<K> {
     attempts: VecDeque<Instant>,
     /// The time before the latest probe, while the server has not recovered.
     probed_after: Option<Duration>,
+    /// When the next attempt begins at the earliest, as the server has asked.
+    not_before: Instant,
+    /// Handshakes since the server has answered a request, or was connected for long enough.
+    barren: u32,
+    /// Calls in a row that the server refused with HTTP 400 or 404.
+    refused: u32,
+    /// Whether such calls have caused another connection since a call was answered.
+    is_renewed: bool,
     pub(super) counters: Counters,
     pub(super) cause: Option<Cause>,
 }
@@ -93,6 +102,10 @@ impl<K> Server<K> {
             failures: 0,
             attempts: VecDeque::new(),
             probed_after: None,
+            not_before: Instant::ZERO,
+            barren: 0,
+            refused: 0,
+            is_renewed: false,
             counters: Counters::default(),
             cause: None,
         }
@@ -143,9 +156,44 @@ impl<K> Server<K> {
     }
 
     /// The client is connected.
-    pub(super) fn connected(&mut self, generation: Generation, now: Instant) {
+    pub(super) const fn connected(&mut self, generation: Generation, now: Instant) {
         self.phase = Phase::Ready { generation, since: now };
-        self.failures = 0;
+        self.refused = 0;
+        if !self.is_barren() {
+            self.failures = 0;
+        }
+    }
+
+    /// The client has made a handshake: the first one, or one for a new session.
+    pub(super) const fn session_began(&mut self) {
+        self.barren = self.barren.saturating_add(1);
+    }
+
+    /// The server has answered a request: the session is of use.
+    pub(super) const fn answered(&mut self) {
+        (self.barren, self.failures, self.refused) = (0, 0, 0);
+    }
+
+    /// A call has ended on the client that is connected. Returns whether another client is to take
+    /// its place, since the server refuses all calls: it may have lost the session, and not say so
+    /// as the protocol demands.
+    pub(super) fn call_ended(&mut self, outcome: Result<(), &CallError>) -> bool {
+        match outcome {
+            Err(CallError::Http(error)) if matches!(error.status, 400 | 404) => {
+                self.refused = self.refused.saturating_add(1);
+            }
+            Err(error) if !is_answer(error) => self.refused = 0,
+            Ok(()) | Err(_) => {
+                self.answered();
+                self.is_renewed = false;
+            }
+        }
+        self.refused >= MAX_REFUSED && !core::mem::replace(&mut self.is_renewed, true)
+    }
+
+    /// Returns whether the server loses each session at once.
+    const fn is_barren(&self) -> bool {
+        self.barren >= MAX_BARREN
     }
 
     /// The server is not connected any more, or could not be. Returns what follows.
@@ -153,21 +201,26 @@ impl<K> Server<K> {
         let down_since = self.down(now).map(|(since, _)| since);
         match self.phase {
             Phase::Ready { since, .. } => {
-                self.counters.losses += u64::from(cause != Cause::Requested);
                 if now.since(since) >= policy.within {
                     // It has recovered: the next time that it is down is the first one.
-                    self.probed_after = None;
+                    (self.probed_after, self.barren, self.failures) = (None, 0, 0);
+                }
+                if self.is_barren() {
+                    self.counters.failures += 1;
+                } else {
+                    self.counters.losses += u64::from(cause != Cause::Requested);
                 }
             }
             _ => self.counters.failures += 1,
         }
+        self.not_before = now + cause.retry_after().unwrap_or_default().min(MAX_RETRY_AFTER);
         self.cause = Some(cause);
         self.kept.disconnect();
         self.failures = self.failures.saturating_add(1);
         let wait = usize::try_from(self.failures - 1).ok().and_then(|index| policy.waits.get(index));
         match (wait, down_since) {
             (Some(wait), None) => {
-                let wait = longer((*wait).max(MIN_DELAY), policy.jitter, seed);
+                let wait = longer(self.at_least(*wait, now), policy.jitter, seed);
                 self.phase = Phase::Waiting { until: now + wait };
                 Next::Attempt(self.failures, wait)
             }
@@ -182,16 +235,21 @@ impl<K> Server<K> {
             WhenDown::Probe { first, max } => {
                 let after = self.probed_after.map_or(first, |before| before.saturating_mul(2)).min(max).max(MIN_DELAY);
                 self.probed_after = Some(after);
-                Some(now + longer(after, policy.jitter, seed))
+                Some(now + longer(self.at_least(after, now), policy.jitter, seed))
             }
         };
         self.phase = Phase::Down { since, next };
         Next::Down(next)
     }
 
+    /// Returns a delay from now on that is not shorter than the server has asked for.
+    fn at_least(&self, wait: Duration, now: Instant) -> Duration {
+        wait.max(MIN_DELAY).max(self.not_before.since(now))
+    }
+
     /// The application asks for an attempt: the delays begin again.
     pub(super) const fn forgive(&mut self) {
-        self.failures = 0;
+        (self.failures, self.barren) = (0, 0);
     }
 
     /// Returns whether nothing is under way, but attempts after one that failed.
@@ -239,6 +297,31 @@ pub(super) fn watching(config: Arc<ClientConfig>, lists: Lists) -> Arc<ClientCon
     let mut config = Arc::unwrap_or_clone(config);
     config.watch = watch;
     Arc::new(config)
+}
+
+/// Number of handshakes without an answer after them from which on the end of a connection counts
+/// as an attempt that failed: the delays grow, and the server is down in the end.
+const MAX_BARREN: u32 = 4;
+
+/// Number of refused calls in a row after which another client takes the place of the connected
+/// one.
+const MAX_REFUSED: u32 = 3;
+
+/// Maximum delay that a server can ask for.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
+
+/// Returns whether a call ended with this error because of what the server has answered.
+const fn is_answer(error: &CallError) -> bool {
+    matches!(
+        error,
+        CallError::Rpc(_)
+            | CallError::Decode(_)
+            | CallError::Input(_)
+            | CallError::NoConsent { .. }
+            | CallError::TooManyRounds(_)
+            | CallError::TooManyPages(_)
+            | CallError::InvalidResult(_)
+    )
 }
 
 /// Minimum delay before an attempt: servers that fail at once never keep the supervisor from

@@ -77,8 +77,11 @@ pub enum RetryTool {
 #[non_exhaustive]
 pub struct Supervision {
     /// The delays before the attempts to connect again: before the first one, the second, and so
-    /// on, each at least 1 ms. After one more failure the server is down. Default 500 ms, 1 s, 2 s,
-    /// 4 s.
+    /// on, each at least 1 ms, and at least what the server asks for ([`Cause::retry_after`]).
+    /// After one more failure the server is down. A server that has answered no request since four
+    /// handshakes fails with the end of its connection as well. Default 500 ms, 1 s, 2 s, 4 s.
+    ///
+    /// [`Cause::retry_after`]: super::Cause::retry_after
     pub waits: Vec<Duration>,
     /// Whether each delay is longer by a random part, at most a quarter of it, so that many servers
     /// do not reconnect at once. Default on.
@@ -89,7 +92,8 @@ pub struct Supervision {
     /// The period within which attempts count. Default 30 s.
     pub within: Duration,
     /// What becomes of a server that is down. Default a probe after 30 s, and after twice the time
-    /// each time, at most 5 min (and the random part).
+    /// each time, at most 5 min (and the random part). A probe does not begin before the server
+    /// permits it either.
     pub when_down: WhenDown,
     /// Number of pings in a row without a response after which a server counts as lost, at least 1.
     /// Pings are sent if the configuration of the server says so

@@ -105,6 +105,7 @@ impl<K: Clone + Ord> Supervisor<K> {
             self.timers.set(Timer::Server(id), None);
             self.outputs.push_back(Output::Event(Event::Up { key: server.key.clone(), generation }));
         }
+        server.session_began();
         let emptied = server.kept.connect(self.now, server.spec.lists, offered(capabilities));
         for list in emptied {
             self.outputs.push_back(Output::Event(Event::Listed { key: server.key.clone(), list }));
@@ -157,6 +158,9 @@ impl<K: Clone + Ord> Supervisor<K> {
         let Some(id) = self.served_by(generation) else { return };
         let Some(server) = self.servers.get_mut(&id) else { return };
         let listing = listing.filter(|listing| listing.kind() == list);
+        if listing.is_some() {
+            server.answered();
+        }
         if let Some(list) = server.kept.finish(self.now, list, listing) {
             self.outputs.push_back(Output::Event(Event::Listed { key: server.key.clone(), list }));
         }
@@ -197,11 +201,14 @@ impl<K: Clone + Ord> Supervisor<K> {
         let rule = |kind: &CallKind| told.allows(kind, server.spec.retry, tools);
         let again = self.calls.repeat(ticket, self.now, told != Told::Ended, rule);
         let is_current = server.ready() == Some(generation);
-        if is_current && told.ends_connection(self.clients.is_exclusive(generation)) {
-            let cause = outcome.err().cloned().map_or(Cause::Requested, Cause::Unreachable);
-            self.lose(id, cause);
-        } else if is_idle {
-            self.close_client(generation);
+        let is_refused = is_current && server.call_ended(outcome);
+        match outcome {
+            Err(error) if is_current && told.ends_connection(self.clients.is_exclusive(generation)) => {
+                self.lose(id, Cause::Unreachable(error.clone()));
+            }
+            Err(error) if is_refused => self.lose(id, Cause::CallsRefused(error.clone())),
+            Ok(()) | Err(_) if is_idle => self.close_client(generation),
+            Ok(()) | Err(_) => {}
         }
         if !again {
             self.calls.end(ticket);

@@ -4,6 +4,7 @@ mod calls;
 mod lists;
 mod names;
 mod reconnecting;
+mod refusing;
 
 use super::*;
 use crate::client::ClientConfig;

@@ -47,6 +47,7 @@ impl Connection {
         let mut response = NotUpgraded::new(head.status);
         response.address = self.address();
         response.challenges = head.headers.all("www-authenticate").map(ToOwned::to_owned).collect();
+        response.retry_after = head.headers.retry_after();
         let mut locations = head.headers.all("location");
         response.location = locations.next().filter(|_| locations.next().is_none()).map(ToOwned::to_owned);
         self.exchange = None;

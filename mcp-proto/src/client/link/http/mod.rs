@@ -46,7 +46,6 @@ use auth::Challenges;
 use bytes::Bytes;
 use connection::ConnectionReport;
 use core::net::IpAddr;
-use core::time::Duration;
 use exchanges::HttpExchanges;
 use repeats::EventKey;
 use request::{CommonFields, Described, HttpRequest};
@@ -467,7 +466,7 @@ impl HttpExchange {
             auth: self.hints(),
             location: location.filter(|_| (300..400).contains(&self.status())),
             redirect: self.refusal,
-            retry_after: self.head.as_ref().and_then(retry_after),
+            retry_after: self.head.as_ref().and_then(|head| head.headers.retry_after()),
             body_head: Bytes::copy_from_slice(&self.body),
             ..HttpError::new(self.status())
         }
@@ -569,13 +568,6 @@ impl HttpLink {
         self.forget_stream();
         self.challenges.clear();
     }
-}
-
-/// Returns `Retry-After` in seconds (RFC 9110 section 10.2.3). The engine ignores a date, since it
-/// has no calendar that it could trust.
-fn retry_after(head: &ResponseHead) -> Option<Duration> {
-    let seconds = head.headers.get("retry-after")?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds))
 }
 
 const fn success(status: u16) -> bool {

@@ -4,7 +4,7 @@
 //! of one stream for another.
 
 use super::repeats::{EventKey, Novelty, Repeats};
-use super::{ExchangeRole, ExchangeStage, HttpExchange, HttpLink, HttpRequest, retry_after, success};
+use super::{ExchangeRole, ExchangeStage, HttpExchange, HttpLink, HttpRequest, success};
 use crate::client::backoff::{Backoff, Brought, LONG, Round, Serves};
 use crate::client::env::Env;
 use crate::client::ids::Purpose;
@@ -210,7 +210,7 @@ impl HttpLink {
         let Some(head) = &http.head else { return (true, StreamEnd::Ended, None) };
         if !success(head.status) {
             let transient = matches!(head.status, 408 | 429 | 502..=504);
-            return (transient, StreamEnd::Status(head.status), retry_after(head));
+            return (transient, StreamEnd::Status(head.status), head.headers.retry_after());
         }
         if media_type(&head.headers) != Media::EventStream {
             let kind = head.headers.get("content-type").map(ToOwned::to_owned);
