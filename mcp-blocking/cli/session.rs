@@ -142,8 +142,16 @@ pub(crate) fn open(server: Server, reach: &Reach) -> Result<Client, Failure> {
 /// Connects.
 pub(crate) fn connect(server: Server, options: ClientOptions) -> Result<Client, Failure> {
     let connecting = connecting(Target::new(server.config), options)?;
+    finish();
     *closer() = Some(connecting.closer());
     Ok(connecting.wait()?)
+}
+
+/// Waits for the end of the last client: its program may still be ending after a limit for
+/// connecting was reached.
+pub(crate) fn finish() {
+    let closer = closer().clone();
+    closer.into_iter().for_each(|closer| drop(closer.close()));
 }
 
 fn closer() -> std::sync::MutexGuard<'static, Option<Closer>> {

@@ -18,8 +18,9 @@ use std::time::Duration;
 
 /// Connects to a server, and waits for the end of negotiation.
 ///
-/// # Errors
-/// [`ConnectError`], with the step that failed and the reason. Nothing is left running.
+/// # Errors [`ConnectError`], with the step that failed and the reason. Nothing is left running,
+/// unless a time limit was reached: a program may still be ending then, on a thread of its driver.
+/// The [`Closer`] of [`connecting`] waits for it.
 pub fn connect(target: impl IntoTarget<Given>) -> Result<Client, ConnectError> {
     connect_with(target, ClientOptions::new())
 }
@@ -94,7 +95,11 @@ impl Connecting {
     /// As [`connect`]; [`ConnectError::Closed`] if a [`Closer`] closed it.
     pub fn wait(self) -> Result<Client, ConnectError> {
         self.client.driver.begin().map_err(|e| ConnectError::Thread(e.to_string()))?;
-        self.client.driver.wait_for(None, self.client.client.ready())?;
+        if let Err(why) = self.client.driver.wait_for(None, self.client.client.ready()) {
+            // What has not ended by then is left to the driver.
+            self.client.client.unset_on_drop();
+            return Err(why);
+        }
         Ok(self.client)
     }
 

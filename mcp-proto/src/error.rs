@@ -423,19 +423,20 @@ pub struct NegotiationError {
     pub stage: Stage,
     /// The cause.
     pub cause: NegotiationCause,
-    /// Time since the start. In a [`Termination`](crate::client::Termination) it includes the
-    /// shutdown of the connection, in which a program has time to exit.
+    /// Time since the start. It does not include the shutdown of the connection, in which a program
+    /// has time to exit.
     pub after: Duration,
     /// How the first process ended, if the server was started a second time
     /// ([`ClientConfig::restart_after_probe`](crate::ClientConfig::restart_after_probe)). Then
     /// `cause` is about the second one.
     pub first: Option<Box<StartFailure>>,
-    /// What the client tried before over HTTP, in order: each era, then HTTP+SSE. Empty on a duplex
-    /// connection.
+    /// What the server refused before, in order. Over HTTP the client tries each era, then
+    /// HTTP+SSE. On a duplex connection this has only an `initialize` that was refused after the
+    /// probe, if the server was then started a second time.
     pub earlier: Vec<RefusedAttempt>,
 }
 
-/// A way to begin over HTTP that the server refused.
+/// A way to begin that the server refused.
 #[derive(Clone, PartialEq, Debug)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub struct RefusedAttempt {
@@ -508,6 +509,13 @@ impl NegotiationError {
             NegotiationCause::Closed(why) => why.retry_after(),
             _ => None,
         }
+    }
+}
+
+impl NegotiationCause {
+    /// Returns whether a time limit was reached.
+    pub const fn is_timeout(&self) -> bool {
+        matches!(self, Self::Timeout(_) | Self::StartTimeout(_))
     }
 }
 

@@ -22,8 +22,9 @@ const PIPE: usize = 64 << 10;
 /// exited, usually some milliseconds, at most until it was killed. [`Client::close`] does not
 /// block.
 ///
-/// # Errors
-/// [`ConnectError`], with the step that failed and the exit status of a program.
+/// # Errors [`ConnectError`], with the step that failed and the exit status of a program. If a time
+/// limit was reached, the driver may still be ending a program: the [`Closer`] of [`connecting`]
+/// waits for it.
 pub async fn connect(target: impl IntoTarget<Given>) -> Result<Client, ConnectError> {
     connect_with(target, ClientOptions::new()).await
 }
@@ -82,7 +83,11 @@ pub fn connecting(target: impl IntoTarget<Given>, options: ClientOptions) -> Res
         let (at_drop, limit) = (driver.clone(), client.end_time());
         client.set_on_drop(move || at_drop.finish(limit));
         crate::sync::spawn(driver);
-        client.ready().await?;
+        if let Err(why) = client.ready().await {
+            // What has not ended by then is left to the driver.
+            client.unset_on_drop();
+            return Err(why);
+        }
         Ok(client)
     });
     Ok(Connecting { closer, connected })

@@ -8,7 +8,7 @@ use super::running::Cancelled;
 use super::watches::{WatchId, Watches};
 use crate::call::{Call, Calling, Method};
 use crate::client::{Event, FetchId, FetchRequest, Termination};
-use crate::error::{CallError, Refusal};
+use crate::error::{CallError, NegotiationError, Refusal};
 use crate::exchange::{Action, Closed, ConnectionId, ConnectionNotice, Endpoint, IoEvent};
 use crate::input::{CallId, ClientCommand, Input, NotificationId, Watch};
 use crate::model::lifecycle::ServerInfo;
@@ -290,6 +290,16 @@ impl ClientCore {
     /// Returns why the client ended, once it has.
     pub const fn terminated(&self) -> Option<&Termination> {
         self.calls.terminated()
+    }
+
+    /// Returns the error of a negotiation that took too long. The client may still be closing: the
+    /// end of a program is not awaited within any limit of a start.
+    pub fn overdue(&self) -> Option<&NegotiationError> {
+        let why = self.engine.client().closing().or_else(|| self.terminated())?;
+        match why {
+            Termination::Negotiation(why) if why.cause.is_timeout() => Some(why),
+            Termination::Negotiation(_) | Termination::Requested | Termination::Closed(_) => None,
+        }
     }
 
     fn event(&mut self, event: Event) {

@@ -7,7 +7,9 @@ use crate::peer_text::Visible;
 use alloc::string::String;
 use core::fmt;
 
-/// A client could not connect. Nothing is left open. Its `Display` has
+/// A client could not connect. Nothing is left open, unless a time limit was reached
+/// ([`NegotiationCause::is_timeout`](crate::error::NegotiationCause::is_timeout)): the error does
+/// not wait for a program that still has to be ended. Its `Display` has
 /// [escapes](crate::error#text-of-a-peer).
 #[derive(Clone, PartialEq, Debug)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]

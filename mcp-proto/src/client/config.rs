@@ -62,15 +62,18 @@ pub struct ClientConfig {
     /// program or opening connections, the probe, `initialize`, all retries, and the second start
     /// after a probe. Time in which the application obtains credentials does not count. A start
     /// that takes longer ends the client with
-    /// [`NegotiationCause::StartTimeout`](crate::error::NegotiationCause::StartTimeout). The end of
-    /// its program then takes at most [`Limits::end_time`]. The maximum also holds for each new
-    /// session. Default 60 s: a package runner may have to download the server first.
+    /// [`NegotiationCause::StartTimeout`](crate::error::NegotiationCause::StartTimeout). Its
+    /// program then has at most [`Limits::end_time`] to end, which an adapter does not wait for.
+    /// The maximum also holds for each new session. Default 60 s: a package runner may have to
+    /// download the server first.
     pub connect_timeout: Duration,
-    /// Maximum time for the response to the probe `server/discover` on a duplex connection, before
-    /// the client treats the server as legacy. Default 10 s.
+    /// Maximum time for the response to the probe `server/discover`, before the client treats the
+    /// server as legacy. It is at most half of what is left of
+    /// [`connect_timeout`](Self::connect_timeout), so that there is time for `initialize`. Without
+    /// effect if nothing can follow the probe, as under [`Policy::Modern`]. A late response changes
+    /// nothing. Default 10 s.
     pub probe_timeout: Duration,
-    /// Maximum time for the response to `initialize`, and to the probe over HTTP, where silence
-    /// does not reveal the era. Default 30 s.
+    /// Maximum time for the response to `initialize`. Default 30 s.
     pub initialize_timeout: Duration,
     /// The interval of pings that check whether the server is alive, at least 10 ms. A ping is not
     /// a call. The interval starts when negotiation succeeds, then at the response to the previous
@@ -81,11 +84,13 @@ pub struct ClientConfig {
     pub ping_timeout: Duration,
     /// Whether the client starts a program a second time, with `initialize` as the first message,
     /// after the program exited during the probe or after the `initialize` that followed a refused
-    /// probe. Some servers of older revisions exit on a request that they do not know. The client
-    /// does not do so after exit status 126 or 127, nor if [`policy`](Self::policy) or
-    /// [`verdict`](Self::verdict) make the probe unnecessary. A connection to a Unix socket is
-    /// opened again in the same way. `false` suits a server whose start has effects that must not
-    /// happen twice. Default `true`.
+    /// probe, or responded to that with an error. Some servers of older revisions exit on a request
+    /// that they do not know, and some take it for the beginning of the session. The client does
+    /// not do so after exit status 126 or 127, nor after an error that names the revisions of the
+    /// server (`-32602` or `-32022`), nor if [`policy`](Self::policy) or [`verdict`](Self::verdict)
+    /// make the probe unnecessary. The first program has ended before. A connection to a Unix
+    /// socket or a WebSocket is opened again in the same way. `false` suits a server whose start
+    /// has effects that must not happen twice. Default `true`.
     pub restart_after_probe: bool,
     /// The application's header fields of every HTTP request. [`header`](Self::header) adds one and
     /// checks it. The client does not send a field that this check would refuse. Default none.

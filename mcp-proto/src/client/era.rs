@@ -16,9 +16,8 @@
 //!                                              the stream of HTTP+SSE is opened
 //! ```
 
-use super::env::Env;
 use super::ids::Purpose;
-use super::link::HttpLink;
+use super::link::{HttpLink, Link};
 use super::phase::{After, HandshakeEvent, Phase};
 use super::{Client, Event, HttpMode, HttpTransport, State, Target, Termination, Timer, Verdict};
 use crate::error::HttpError;
@@ -33,6 +32,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 impl Client {
     /// Starts a new client.
@@ -133,10 +133,20 @@ impl Client {
 
     /// Starts or restarts the clock of the probe or the handshake.
     fn arm_handshake(&mut self) {
-        let is_probe = self.env.state() == State::Probing && self.env.is_duplex();
-        let limit = if is_probe { self.env.config.probe_timeout } else { self.env.config.initialize_timeout };
-        self.env.timers.set(Timer::Handshake, Some(self.env.now + limit));
         self.starting.resume(&mut self.env);
+        let limit = match self.env.state() {
+            State::Probing => self.probe_limit(),
+            _ => Some(self.env.config.initialize_timeout),
+        };
+        self.starting.limit(&mut self.env, limit);
+    }
+
+    /// Returns the time limit of a probe, which leaves as much time for `initialize`. `None` if
+    /// nothing can follow the probe.
+    fn probe_limit(&self) -> Option<Duration> {
+        self.env.newest(Era::Legacy).filter(|_| !self.is_last_resort())?;
+        let left = self.env.timers.get(Timer::Start).map(|due| due.since(self.env.now) / 2);
+        Some(left.map_or(self.env.config.probe_timeout, |left| left.min(self.env.config.probe_timeout)))
     }
 
     /// Begins the pending step again, on a connection with other credentials.
@@ -212,7 +222,9 @@ impl Client {
         match self.env.newest(Era::Legacy) {
             Some(version) if !self.is_last_resort() => {
                 self.env.diagnose(DiagnosticKind::FellBackToLegacy, format!("{}: {why}", Stage::Discover));
-                self.starting.note_refusal(&self.env, Stage::Discover, &why);
+                if !self.env.is_duplex() {
+                    self.starting.note_refusal(Stage::Discover, &why);
+                }
                 self.initialize(version, After::Probe, false);
             }
             _ => self.fall_back_to_sse(Stage::Discover, why),
@@ -230,7 +242,7 @@ impl Client {
         match self.env.newest(Era::Legacy) {
             Some(version) if may && self.starting.try_sse() => {
                 self.env.diagnose(DiagnosticKind::FellBackToSse, format!("{stage}: {why}"));
-                self.starting.note_refusal(&self.env, stage, &why);
+                self.starting.note_refusal(stage, &why);
                 self.open_sse();
                 self.initialize(version, After::Else, false);
             }
@@ -247,7 +259,7 @@ impl Client {
             NegotiationCause::Http(_) | NegotiationCause::NoEndpoint(_)
                 if is_verdict && self.env.config.http_mode == HttpMode::Auto =>
             {
-                self.starting.note_refusal(&self.env, Stage::Endpoint, &why);
+                self.starting.note_refusal(Stage::Endpoint, &why);
                 if let Some(http) = self.link.http_mut() {
                     http.leave_sse(&mut self.env);
                 }
@@ -296,14 +308,34 @@ impl Client {
                 let modern = match after {
                     After::Verdict => named.or(newest),
                     After::Probe => named.filter(|_| error.code == code::UNSUPPORTED_VERSION),
-                    After::Session | After::SseVerdict | After::Else => None,
+                    After::SpoiltProbe | After::Session | After::SseVerdict | After::Else => None,
                 };
+                let tells_why =
+                    !theirs.is_empty() && matches!(error.code, code::INVALID_PARAMS | code::UNSUPPORTED_VERSION);
                 match (legacy, modern) {
                     (Some(version), _) => self.initialize(version, after, true),
                     (None, Some(version)) => self.probe(version, true, false),
+                    (None, None) if after == After::Probe && !tells_why && self.may_start_again() => {
+                        self.end_spoilt(asked, error);
+                    }
                     (None, None) => self.fall_back_to_sse(Stage::Initialize, NegotiationCause::Rpc(error)),
                 }
             }
+        }
+    }
+
+    /// Ends a server that has refused `initialize` after the probe, to start it a second time: some
+    /// take the probe for the beginning of the session.
+    fn end_spoilt(&mut self, asked: ProtocolVersion, why: ErrorObject) {
+        self.env.diagnose(
+            DiagnosticKind::FellBackToLegacy,
+            format!("{}: {why}; the server is started a second time", Stage::Initialize),
+        );
+        self.starting.note_refusal(Stage::Initialize, &NegotiationCause::Rpc(why));
+        self.env.phase = Phase::Initializing { asked, after: After::SpoiltProbe, corrected: false };
+        self.env.timers.set(Timer::Handshake, None);
+        if let Link::Duplex(duplex) = &mut self.link {
+            duplex.send_end(&mut self.env);
         }
     }
 
@@ -375,11 +407,13 @@ impl Client {
 
     fn on_handshake_timeout(&mut self) {
         match self.env.state() {
-            State::Probing if self.env.is_duplex() => {
+            // The server was not asked yet. The limits of the connection and of the start hold.
+            State::Probing if !self.env.is_duplex() && !self.link.has_reached_server() => {}
+            State::Probing => {
                 self.retire_handshake();
-                self.fall_back(NegotiationCause::Timeout(self.env.config.probe_timeout));
+                self.drop_http_exchanges();
+                self.fall_back(NegotiationCause::Timeout(self.starting.step()));
             }
-            State::Probing => self.fail(Stage::Discover, NegotiationCause::Timeout(self.env.config.initialize_timeout)),
             State::Initializing => {
                 let stage = if self.awaits_endpoint() { Stage::Endpoint } else { Stage::Initialize };
                 self.fail(stage, NegotiationCause::Timeout(self.env.config.initialize_timeout));
@@ -392,14 +426,17 @@ impl Client {
     /// negotiation has ended. The exchange is already removed.
     fn on_handshake_closed(&mut self, opened: bool, why: Closed) {
         self.retire_handshake();
-        let again = self.env.is_duplex() && self.env.config.target != Target::Duplex(Endpoint::Given);
         match (&self.env.phase, self.env.newest(Era::Legacy)) {
+            (Phase::Initializing { after: After::SpoiltProbe, .. }, Some(version)) => {
+                self.open_duplex();
+                self.initialize(version, After::Else, false);
+            }
             // Some servers exit after an unknown first message, some of them after a response. The
             // client starts a new process once and sends `initialize`.
             (
                 Phase::Probing { last_resort: false, .. } | Phase::Initializing { after: After::Probe, .. },
                 Some(version),
-            ) if opened && again && may_start_again(&self.env, &why) => {
+            ) if opened && self.may_start_again() && !has_no_command(&why) => {
                 self.env.diagnose(DiagnosticKind::FellBackToLegacy, format!("{why}; it is started a second time"));
                 let stage = if self.env.state() == State::Probing { Stage::Discover } else { Stage::Initialize };
                 self.starting.set_first_end(stage, why);
@@ -429,9 +466,7 @@ impl Client {
     fn on_renewal_failed(&mut self, why: &NegotiationError) {
         self.starting.end(&mut self.env);
         // A late response to the abandoned handshake must not reach the next one.
-        for exchange in self.link.http().map(HttpLink::ids).unwrap_or_default() {
-            self.drop_exchange(exchange);
-        }
+        self.drop_http_exchanges();
         self.env.phase = Phase::Lapsed;
         let calls: Vec<CallId> = self.calls.iter().map(|(call, _)| call).collect();
         for call in calls {
@@ -454,6 +489,20 @@ impl Client {
         }
     }
 
+    /// Ends all exchanges over HTTP.
+    fn drop_http_exchanges(&mut self) {
+        for exchange in self.link.http().map(HttpLink::ids).unwrap_or_default() {
+            self.drop_exchange(exchange);
+        }
+    }
+
+    /// Returns whether the client may start the server a second time, after a probe: not over HTTP,
+    /// nor on a connection that the driver gave.
+    fn may_start_again(&self) -> bool {
+        let config = &self.env.config;
+        self.env.is_duplex() && config.target != Target::Duplex(Endpoint::Given) && config.restart_after_probe
+    }
+
     /// Returns whether the handshake waits for the `endpoint` event of HTTP+SSE.
     fn awaits_endpoint(&self) -> bool {
         self.link.http().is_some_and(HttpLink::awaits_endpoint)
@@ -465,12 +514,10 @@ impl Client {
     }
 }
 
-/// Returns whether the client may start a server again that ended in this way before the
-/// negotiation succeeded. A shell or launcher that cannot run its command exits with status 126 or
-/// 127 (POSIX.1-2024, Shell Command Language, 2.8.2). The command would fail again.
-fn may_start_again(env: &Env, why: &Closed) -> bool {
-    let no_command = matches!(why, Closed::Exited(ExitStatus { code: Some(126 | 127), .. }));
-    env.config.restart_after_probe && !no_command
+/// Returns whether a shell or launcher could not run its command: it exits with status 126 or 127
+/// then (POSIX.1-2024, Shell Command Language, 2.8.2). The command would fail again.
+const fn has_no_command(why: &Closed) -> bool {
+    matches!(why, Closed::Exited(ExitStatus { code: Some(126 | 127), .. }))
 }
 
 fn read_discover(result: &RawJson, asked: ProtocolVersion) -> Result<(Vec<String>, ServerInfo), DecodeError> {

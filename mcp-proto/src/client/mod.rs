@@ -539,6 +539,15 @@ impl Client {
         self.env.state() == State::Terminated
     }
 
+    /// Returns why the client closes, while its exchanges end. [`Event::Terminated`] says it then.
+    /// `None` before, and after that.
+    pub const fn closing(&self) -> Option<&Termination> {
+        match &self.env.phase {
+            Phase::Closing(why) => Some(why),
+            _ => None,
+        }
+    }
+
     /// Ends all calls, questions and exchanges. `Terminated` follows when the last exchange has
     /// ended.
     fn shut(&mut self, why: Termination) {
@@ -581,7 +590,6 @@ impl Client {
         self.notifications.end_all(&mut self.env, &Closed::Aborted);
         if let Phase::Closing(why) = core::mem::replace(&mut self.env.phase, Phase::Terminated) {
             self.env.timers.clear();
-            let why = self.starting.date(&self.env, why);
             self.env.out.finish(Event::Terminated(why));
         }
     }

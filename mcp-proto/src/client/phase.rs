@@ -71,6 +71,9 @@ pub(super) enum After {
     /// revision of the client did understand the probe. A server that exits may have exited because
     /// of the probe.
     Probe,
+    /// The same, and the server has refused `initialize`, perhaps because of the probe. It is
+    /// started a second time when it has ended. Nothing is awaited of the first process.
+    SpoiltProbe,
     /// The end of a session. If the client cannot open a new one now, it may succeed later.
     Session,
     /// Any other reason. The client has no fallback.

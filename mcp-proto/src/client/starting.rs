@@ -2,8 +2,8 @@
 //! the end of the negotiation, including all retries. If a second process was started, this module
 //! also keeps the end of the first one. `era.rs` contains the steps.
 
+use super::Timer;
 use super::env::Env;
-use super::{Termination, Timer};
 use crate::error::{NegotiationCause, NegotiationError, RefusedAttempt, Stage, StartFailure};
 use crate::exchange::Closed;
 use crate::time::Instant;
@@ -18,9 +18,11 @@ pub(super) struct Starting {
     /// The time that is left, while the application obtains credentials. `None` while the time
     /// runs.
     held: Option<Duration>,
+    /// The time limit of the current step.
+    limit: Duration,
     /// The end of the first process, if a second one was started.
     first: Option<Box<StartFailure>>,
-    /// What the server refused before, over HTTP.
+    /// What the server refused before.
     earlier: Vec<RefusedAttempt>,
     /// Whether this start has tried HTTP+SSE.
     tried_sse: bool,
@@ -49,6 +51,17 @@ impl Starting {
         }
     }
 
+    /// Limits a step of the start, from now on. `None`: only the limit of the start holds.
+    pub(super) fn limit(&mut self, env: &mut Env, limit: Option<Duration>) {
+        self.limit = limit.unwrap_or_default();
+        env.timers.set(Timer::Handshake, limit.map(|limit| env.now + limit));
+    }
+
+    /// Returns the time limit of the current step.
+    pub(super) const fn step(&self) -> Duration {
+        self.limit
+    }
+
     /// Resumes the clock if it was stopped.
     pub(super) fn resume(&mut self, env: &mut Env) {
         if let Some(left) = self.held.take() {
@@ -62,10 +75,8 @@ impl Starting {
     }
 
     /// Records what the server refused, before the client tries something else.
-    pub(super) fn note_refusal(&mut self, env: &Env, stage: Stage, cause: &NegotiationCause) {
-        if !env.is_duplex() {
-            self.earlier.push(RefusedAttempt { stage, cause: cause.clone() });
-        }
+    pub(super) fn note_refusal(&mut self, stage: Stage, cause: &NegotiationCause) {
+        self.earlier.push(RefusedAttempt { stage, cause: cause.clone() });
     }
 
     /// Records that this start tries HTTP+SSE. Returns whether it has not tried it before.
@@ -77,16 +88,5 @@ impl Starting {
     pub(super) fn error(&self, env: &Env, stage: Stage, cause: NegotiationCause) -> NegotiationError {
         let (after, first, earlier) = (env.now.since(self.began), self.first.clone(), self.earlier.clone());
         NegotiationError { stage, cause, after, first, earlier }
-    }
-
-    /// Returns the reason for which the client terminates now. Its error contains the time until
-    /// now, which is the time that the application has waited.
-    pub(super) fn date(&self, env: &Env, why: Termination) -> Termination {
-        match why {
-            Termination::Negotiation(e) => {
-                Termination::Negotiation(NegotiationError { after: env.now.since(self.began), ..e })
-            }
-            why @ (Termination::Requested | Termination::Closed(_)) => why,
-        }
     }
 }

@@ -165,6 +165,8 @@ impl Bench {
             let short = Duration::from_millis(300);
             (config.limits.frame.exit_timeout, config.limits.frame.terminate_timeout) = (short, short);
             config.initialize_timeout = setup.handshake;
+            // All of it is for the probe if nothing can follow.
+            config.connect_timeout = setup.handshake.saturating_mul(3);
             config.timeout = setup.timeout;
             config.policy = setup.policy;
             (setup.change)(config);

@@ -173,15 +173,25 @@ impl Client {
     /// Waits for the end of negotiation. Calls need not wait for it: the engine sends them then.
     ///
     /// # Errors
-    /// [`ConnectError`] if the connection ended instead.
+    /// [`ConnectError`] if the connection ended instead, or as soon as a time limit is reached. A
+    /// program may still be ending then, which [`close`](Self::close) waits for.
     pub async fn ready(&self) -> Result<(), ConnectError> {
         self.shared()
-            .watch(|state| match state.core.terminated() {
+            .watch(|state| match (state.core.terminated(), state.core.overdue()) {
                 _ if state.core.ready().is_some() => Some(Ok(())),
-                Some(why) => Some(Err(why.clone().into())),
-                None => None,
+                (Some(why), _) => Some(Err(why.clone().into())),
+                (None, Some(why)) => Some(Err(ConnectError::Negotiation(why.clone()))),
+                (None, None) => None,
             })
             .await
+    }
+
+    /// For an adapter: leaves the end of this client to its driver, so that dropping the last clone
+    /// does not wait for it.
+    pub fn unset_on_drop(&self) {
+        let wait = self.shared().lock().on_drop.take();
+        // Outside of the lock: it may hold anything of the adapter.
+        drop(wait);
     }
 
     /// Returns the description of the server, from its latest start. `None` before the end of

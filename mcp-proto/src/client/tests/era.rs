@@ -442,7 +442,7 @@ fn error_of_a_silent_program_names_stage_and_elapsed_time() {
         rig.exchange(),
         ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Exited(ExitStatus::killed(15)) },
     );
-    assert_eq!(text(&rig), "initialize failed after 42000 ms: no response within 30000 ms");
+    assert_eq!(text(&rig), "initialize failed after 40000 ms: no response within 30000 ms");
 }
 
 // covers: B-094, B-135
@@ -450,11 +450,12 @@ fn error_of_a_silent_program_names_stage_and_elapsed_time() {
 fn connect_timeout_bounds_retries_and_the_second_start() {
     let config = || ClientConfig { connect_timeout: ms(15_000), ..program() };
     let expired = |rig: &Rig| text(rig) == "initialize failed after 15000 ms: the start took longer than 15000 ms";
-    // An unanswered probe, then `initialize`: 40 s by their own limits.
+    // An unanswered probe, which leaves half of the time for `initialize`: 40 s by their own
+    // limits.
     let mut rig = Rig::new(config());
     rig.open();
-    rig.tick(ms(10_000));
-    rig.tick(ms(4_999));
+    rig.tick(ms(7_500));
+    rig.tick(ms(7_499));
     assert_eq!(rig.client.state(), State::Initializing);
     rig.tick(ms(1));
     assert_eq!(cause(&mut rig), (Stage::Initialize, NegotiationCause::StartTimeout(ms(15_000))));
@@ -463,10 +464,10 @@ fn connect_timeout_bounds_retries_and_the_second_start() {
     // The second process does not restart the timeout.
     let mut rig = Rig::new(config());
     rig.open();
-    rig.tick(ms(9_000));
+    rig.tick(ms(7_000));
     rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::Maybe, why: exited(1) });
     rig.open();
-    rig.tick(ms(6_000));
+    rig.tick(ms(8_000));
     assert_eq!(cause(&mut rig), (Stage::Initialize, NegotiationCause::StartTimeout(ms(15_000))));
     let said = text(&rig);
     assert!(said.ends_with("longer than 15000 ms; started twice: exit 1 after server/discover"), "{said}");
@@ -482,12 +483,176 @@ fn connect_timeout_names_the_stage_that_took_too_long() {
         assert_eq!(rig.aborted, [rig.exchange()], "nothing was seen of it, and nothing is waited for");
         assert_eq!(text(&rig), format!("{stage} failed after 3000 ms: the start took longer than 3000 ms"));
     }
-    let mut rig = Rig::new(config(program()));
+    for (policy, stage) in [(Policy::Auto, "initialize"), (Policy::Modern, "server/discover")] {
+        let mut rig = Rig::new(ClientConfig { policy, ..config(program()) });
+        rig.open();
+        assert_eq!(rig.client.closing(), None);
+        rig.tick(ms(3_000));
+        assert_eq!(rig.ended, [rig.exchange()], "a program is given time to exit");
+        let told = |why: &Termination| matches!(why, Termination::Negotiation(e) if e.cause.is_timeout());
+        assert!(rig.client.closing().is_some_and(told), "the reason is known meanwhile");
+        rig.tick(ms(1_000));
+        rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::Maybe, why: exited(0) });
+        assert_eq!(text(&rig), format!("{stage} failed after 3000 ms: the start took longer than 3000 ms"));
+        assert_eq!(rig.client.closing(), None);
+    }
+}
+
+// covers: B-198, B-094
+#[test]
+fn probe_leaves_half_of_the_time_to_initialize() {
+    for (connect, probe, limit) in [(60_000, 10_000, 10_000), (2_000, 10_000, 1_000), (2_000, 300, 300)] {
+        let config = ClientConfig { connect_timeout: ms(connect), probe_timeout: ms(probe), ..ClientConfig::given() };
+        let mut rig = Rig::new(config);
+        rig.open();
+        let probe = rig.last_id();
+        rig.tick(ms(limit - 1));
+        assert_eq!(rig.client.state(), State::Probing);
+        rig.tick(ms(1));
+        assert_eq!(rig.methods(), ["server/discover", "initialize"]);
+        rig.answer(&probe, discover(&[MODERN]));
+        rig.answer(&rig.last_id(), initialized(LEGACY));
+        assert_eq!(rig.client.server_info().unwrap().version.as_str(), LEGACY);
+    }
+    // What is left, not the whole: here after a probe that was refused.
+    let mut rig = Rig::new(ClientConfig { connect_timeout: ms(8_000), ..ClientConfig::given() });
     rig.open();
+    rig.tick(ms(2_000));
+    let data = json!({"supported": [MODERN], "requested": MODERN});
+    let id = rig.last_id();
+    rig.say(json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32022, "message": "no", "data": data}}));
+    assert_eq!(rig.client.state(), State::Probing);
+    rig.tick(ms(2_999));
+    assert_eq!(rig.client.state(), State::Probing);
+    rig.tick(ms(1));
+    assert_eq!(rig.client.state(), State::Initializing);
+}
+
+// covers: B-198, B-094
+#[test]
+fn probe_that_nothing_can_follow_has_all_of_the_time() {
+    let modern = [ProtocolVersion::V2026_07_28];
+    for config in [
+        ClientConfig { policy: Policy::Modern, ..program() },
+        ClientConfig { versions: Versions::new(modern), ..program() },
+    ] {
+        let mut rig = Rig::new(config.clone());
+        rig.open();
+        rig.tick(ms(59_999));
+        assert_eq!(rig.client.state(), State::Probing);
+        rig.answer(&rig.last_id(), discover(&[MODERN]));
+        assert_eq!(rig.client.state(), State::Ready);
+        let mut rig = Rig::new(config);
+        rig.open();
+        rig.tick(ms(60_000));
+        assert_eq!(cause(&mut rig), (Stage::Discover, NegotiationCause::StartTimeout(ms(60_000))));
+        assert_eq!(rig.methods(), ["server/discover"]);
+    }
+}
+
+/// Refuses the last request with this error, and returns the exchange it was sent on.
+fn refuse_last(rig: &mut Rig, error: Value) -> ExchangeId {
+    let id = rig.last_id();
+    rig.say(json!({"jsonrpc": "2.0", "id": id, "error": error}));
+    rig.exchange()
+}
+
+/// Some bridges take the probe for the beginning of the session.
+// covers: B-199
+#[test]
+fn server_that_the_probe_has_spoilt_is_started_again_once() {
+    let spoilt = || json!({"code": -32000, "message": "Server already initialized"});
+    for is_silent in [false, true] {
+        let mut rig = Rig::program();
+        rig.open();
+        if is_silent {
+            rig.tick(ms(10_000));
+        } else {
+            refuse_last(&mut rig, json!({"code": -32000, "message": "HTTP 400: Bad Request"}));
+        }
+        let first = refuse_last(&mut rig, spoilt());
+        // The first process ends in order before the second one starts.
+        assert_eq!((rig.starts.len(), &rig.ended[..]), (1, &[first][..]));
+        assert_eq!(rig.client.timeout_reason(), Some(Timer::Start));
+        rig.say(json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {}}));
+        rig.handle_event(first, ExchangeEvent::Failed { sent: Sent::Maybe, why: exited(0) });
+        assert_eq!(rig.starts.len(), 2);
+        assert_eq!(rig.methods(), ["server/discover", "initialize", "initialize"]);
+        rig.open();
+        rig.answer(&rig.last_id(), initialized(LEGACY));
+        assert_eq!(rig.client.state(), State::Ready);
+    }
+    // A second refusal is final, and both are reported.
+    let mut rig = Rig::program();
+    rig.open();
+    refuse_last(&mut rig, json!({"code": -32601, "message": "no"}));
+    let first = refuse_last(&mut rig, spoilt());
+    rig.handle_event(first, ExchangeEvent::Failed { sent: Sent::Maybe, why: exited(0) });
+    rig.open();
+    refuse_last(&mut rig, json!({"code": -32002, "message": "no login"}));
+    assert!(matches!(cause(&mut rig), (Stage::Initialize, NegotiationCause::Rpc(e)) if e.code == -32002));
+    assert_eq!(rig.starts.len(), 2);
+    let said = text(&rig);
+    assert!(said.contains("before that, initialize: ") && said.contains("Server already initialized"), "{said}");
+}
+
+// covers: B-199, B-087
+#[test]
+fn refused_initialize_starts_no_process_where_it_cannot_help() {
+    let error = |code: i64, supported: Value| json!({"code": code, "message": "", "data": {"supported": supported}});
+    let verdict = Some(Verdict::new(ProtocolVersion::V2025_11_25));
+    for (config, error) in [
+        (ClientConfig { restart_after_probe: false, ..program() }, error(-32000, json!([]))),
+        (ClientConfig { policy: Policy::Legacy, ..program() }, error(-32000, json!([]))),
+        (ClientConfig { verdict, policy: Policy::Legacy, ..program() }, error(-32000, json!([]))),
+        (ClientConfig::given(), error(-32000, json!([]))),
+        // The server says what is wrong.
+        (program(), error(-32602, json!(["2099-01-01"]))),
+        (program(), error(-32022, json!(["2099-01-01"]))),
+    ] {
+        let mut rig = Rig::new(config);
+        rig.open();
+        if rig.client.state() == State::Probing {
+            refuse_last(&mut rig, json!({"code": -32601, "message": "no"}));
+        }
+        refuse_last(&mut rig, error);
+        assert!(matches!(cause(&mut rig), (Stage::Initialize, NegotiationCause::Rpc(_))));
+        assert_eq!(rig.starts.len(), 1);
+    }
+    // Neither a list that is empty nor one that cannot be read names a revision.
+    for supported in [json!([]), json!(7)] {
+        for code in [-32602, -32022] {
+            let mut rig = Rig::program();
+            rig.open();
+            refuse_last(&mut rig, json!({"code": -32601, "message": "no"}));
+            let first = refuse_last(&mut rig, error(code, supported.clone()));
+            rig.handle_event(first, ExchangeEvent::Failed { sent: Sent::Maybe, why: exited(0) });
+            assert_eq!(rig.starts.len(), 2, "{code} {supported}");
+        }
+    }
+}
+
+// covers: B-199, B-135
+#[test]
+fn program_that_ends_late_is_awaited_before_its_second_start() {
+    // It closes its output, and does not exit.
+    let mut rig = Rig::program();
+    rig.open();
+    refuse_last(&mut rig, json!({"code": -32601, "message": "no"}));
+    let first = refuse_last(&mut rig, json!({"code": -32000, "message": "spoilt"}));
+    rig.handle_event(first, ExchangeEvent::Inbound(Inbound::End));
+    rig.tick(ms(500));
+    assert_eq!((&rig.aborted[..], rig.starts.len()), (&[first][..], 2));
+    assert_eq!(rig.ended, [first], "its input was closed once");
+    // It does nothing at all, and the start as a whole is limited.
+    let mut rig = Rig::new(ClientConfig { connect_timeout: ms(3_000), ..program() });
+    rig.open();
+    refuse_last(&mut rig, json!({"code": -32601, "message": "no"}));
+    let first = refuse_last(&mut rig, json!({"code": -32000, "message": "spoilt"}));
     rig.tick(ms(3_000));
-    assert_eq!(rig.ended, [rig.exchange()], "a program is given time to exit");
-    rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::Maybe, why: exited(0) });
-    assert_eq!(text(&rig), "server/discover failed after 3000 ms: the start took longer than 3000 ms");
+    rig.handle_event(first, ExchangeEvent::Failed { sent: Sent::Maybe, why: exited(0) });
+    assert_eq!(cause(&mut rig), (Stage::Initialize, NegotiationCause::StartTimeout(ms(3_000))));
+    assert_eq!(rig.starts.len(), 1);
 }
 
 #[test]

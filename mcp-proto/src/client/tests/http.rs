@@ -435,10 +435,61 @@ fn probe_over_http_reports_its_cause() {
     assert!(matches!(theirs, (Stage::Discover, NegotiationCause::NoMutualVersion(list)) if list == ["2099-01-01"]));
     let unknown = json!({"jsonrpc": "2.0", "error": {"code": -32601, "message": ""}});
     assert!(matches!(probe(404, Some(unknown)), (Stage::Discover, NegotiationCause::Rpc(_))));
-    let mut http = Http::new();
-    http.rig.tick(ms(30_000));
-    assert!(matches!(http.rig.termination(), Some(Termination::Negotiation(_))));
+    let mut http = Http::with(|config| config.policy = Policy::Modern);
+    http.rig.tick(ms(60_000));
+    assert!(matches!(http.rig.termination(), Some(Termination::Negotiation(e)) if e.cause.is_timeout()));
     assert_eq!(http.rig.aborted.len(), 1);
+}
+
+// covers: B-198
+#[test]
+fn unanswered_probe_over_http_falls_back_to_initialize() {
+    for with_stream in [false, true] {
+        let mut http = Http::new();
+        let (probe, id) = http.last();
+        if with_stream {
+            // The response has begun, and does not go on.
+            http.stream(probe);
+        }
+        http.rig.tick(ms(9_999));
+        assert_eq!(http.rig.client.state(), State::Probing);
+        http.rig.tick(ms(1));
+        assert_eq!(http.lines(0), ["POST server/discover", "POST initialize"]);
+        assert_eq!(http.rig.aborted, [probe]);
+        assert!(http.rig.diagnostics().contains(&DiagnosticKind::FellBackToLegacy));
+        // A late answer changes nothing.
+        let late = json!({"jsonrpc": "2.0", "id": id, "result": discover(&["2026-07-28"])});
+        http.rig.client.handle_event(
+            http.rig.now,
+            probe,
+            ExchangeEvent::Inbound(Inbound::Message(parse(late.to_string().into(), 128).unwrap())),
+        );
+        http.rig.drain();
+        assert_eq!(http.rig.client.state(), State::Initializing);
+        http.accept("s1");
+        assert_eq!(http.rig.client.server_info().unwrap().version.as_str(), "2025-11-25");
+    }
+    // The probe has half of the time, and its error says what came before.
+    let mut http = Http::with(|config| config.connect_timeout = ms(4_000));
+    http.rig.tick(ms(2_000));
+    http.rig.tick(ms(2_000));
+    let Some(Termination::Negotiation(e)) = http.rig.termination() else { panic!("it has not ended") };
+    let said = "initialize failed after 4000 ms: the start took longer than 4000 ms; \
+                before that, server/discover: no response within 2000 ms";
+    assert_eq!(e.to_string(), said);
+}
+
+// covers: B-198
+#[test]
+fn probe_that_was_not_sent_does_not_fall_back() {
+    let mut http = Http::new();
+    let probe = http.last().0;
+    http.rig.handle_event(probe, ExchangeEvent::Waiting);
+    http.rig.tick(ms(10_000));
+    assert_eq!(http.lines(0), ["POST server/discover"]);
+    http.rig.handle_event(probe, ExchangeEvent::Failed { sent: Sent::No, why: Closed::Timeout });
+    let Some(Termination::Negotiation(e)) = http.rig.termination() else { panic!("it has not ended") };
+    assert_eq!(e.to_string(), "connecting failed after 10000 ms: the connection timed out");
 }
 
 // covers: S0-22, S0-44

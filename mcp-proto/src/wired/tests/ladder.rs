@@ -1,6 +1,6 @@
 //! The end of connections, as reported to the application.
 
-use crate::client::{ClientConfig, Event, Termination, Timer};
+use crate::client::{ClientConfig, Event, Policy, Termination, Timer};
 use crate::exchange::*;
 use crate::input::*;
 use crate::limits::Limits;
@@ -17,7 +17,7 @@ const HANDSHAKE: WiredTimer = WiredTimer::Engine(Timer::Handshake);
 
 /// A client of a program that is open and has answered `initialize`.
 fn ready(config: ClientConfig) -> (WiredClient, Vec<Action<Event>>) {
-    let config = ClientConfig { policy: crate::client::Policy::Legacy, ..config };
+    let config = ClientConfig { policy: Policy::Legacy, ..config };
     let mut client = WiredClient::new(Arc::new(config), [1; 32], Instant::ZERO);
     client.handle_io(Instant::ZERO, CHANNEL, IoEvent::Opened(Peer::default()));
     client.handle_io(Instant::ZERO, CHANNEL, IoEvent::Read(hello(1)));
@@ -146,7 +146,7 @@ fn silent_program_fails_with_the_time_that_passed_until_its_end() {
     let Some(Action::Event(Event::Terminated(Termination::Negotiation(why)))) = drain(&mut client).pop() else {
         panic!("it has not ended")
     };
-    assert_eq!(why.to_string(), "initialize failed after 42000 ms: no response within 30000 ms");
+    assert_eq!(why.to_string(), "initialize failed after 40000 ms: no response within 30000 ms");
 }
 
 // covers: B-094
@@ -155,7 +155,8 @@ fn connection_not_yet_open_is_aborted_at_connect_timeout() {
     let mut targets = vec![ClientConfig::unix("/socket")];
     targets.push(ClientConfig::url("http://localhost/mcp").expect("it is a url"));
     for target in targets {
-        let config = ClientConfig { connect_timeout: Duration::from_secs(3), ..target };
+        let (connect_timeout, policy) = (Duration::from_secs(3), Policy::Legacy);
+        let config = ClientConfig { connect_timeout, policy, ..target };
         let mut client = WiredClient::new(Arc::new(config), [1; 32], Instant::ZERO);
         drain(&mut client);
         let now = Instant::from_millis(3_000);

@@ -58,6 +58,8 @@ pub(super) struct ClientState {
     attention: Attention,
     later: Later,
     is_observed: bool,
+    /// Those that wait for the start know that it took too long.
+    is_overdue: bool,
     /// The driver has begun to carry out tasks.
     begun: bool,
     /// The driver was dropped, or must not begin.
@@ -123,6 +125,7 @@ impl ClientShared {
                 attention: Attention::default(),
                 later: Later::default(),
                 is_observed: observer.is_some(),
+                is_overdue: false,
                 begun: false,
                 abandoned: false,
                 ended: false,
@@ -422,6 +425,9 @@ impl ClientState {
                 }
                 ClientTask::Notice(id, notice) => self.events.push(Action::Notice(id, notice)),
             }
+        }
+        if !self.is_overdue && self.core.overdue().is_some() {
+            (self.is_overdue, self.later.milestone) = (true, true);
         }
     }
 

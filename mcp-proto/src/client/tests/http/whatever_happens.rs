@@ -515,7 +515,7 @@ impl Run {
         // Each call waits for an event or for a timer.
         for (call, state) in client.calls.iter() {
             match &state.stage {
-                CallStage::Queued if is_up => prop_assert!(armed(Timer::Handshake) || waits(call)),
+                CallStage::Queued if is_up => prop_assert!(armed(Timer::Start) || waits(call)),
                 CallStage::Queued => {
                     prop_assert!(client.link.is_holding() && armed(Timer::Hold), "{:?}", client.state())
                 }

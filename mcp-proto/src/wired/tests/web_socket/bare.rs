@@ -205,8 +205,8 @@ fn connection_that_never_opens_fails_the_bare_client() {
     let outcomes = peer.outcomes();
     assert!(matches!(&outcomes[..], [Err(error)] if error.contains("404")), "{outcomes:?}");
     // So does one that takes too long. Nothing is left to try.
-    for (probe_timeout, why) in [(20_000, "the connection timed out"), (1_000, "no response within 1000 ms")] {
-        let mut peer = ClientPeer::new(ClientConfig { probe_timeout: ms(probe_timeout), ..bare() });
+    for (limit, why) in [(20_000, "the connection timed out"), (1_000, "the start took longer than 1000 ms")] {
+        let mut peer = ClientPeer::new(ClientConfig { connect_timeout: ms(limit), ..bare() });
         peer.client.call(peer.now, tools::call("now")).unwrap();
         peer.pass(ms(10_000));
         let outcomes = peer.outcomes();
