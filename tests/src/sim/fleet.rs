@@ -1,10 +1,10 @@
-//! A supervisor of many servers in virtual time: servers die, hang, refuse, announce changes and
-//! end late, applications resolve late or never, and calls are made all the time. After it, all is
-//! at rest, and nothing may be missing.
+//! A supervisor of many servers in virtual time: servers die, hang, refuse, ask for a pause,
+//! announce changes and end late, applications resolve late or never, and calls are made all the
+//! time. After it, all is at rest, and nothing may be missing.
 
 use super::rng::Rng;
 use mcp_proto::client::{ClientConfig, Termination};
-use mcp_proto::error::StreamEnd;
+use mcp_proto::error::{HttpError, NegotiationCause, NegotiationError, Stage, StreamEnd};
 use mcp_proto::exchange::{Closed, Program, Sent};
 use mcp_proto::model::capabilities::{ListCapability, ServerCapabilities};
 use mcp_proto::supervise::{
@@ -67,12 +67,16 @@ enum Happening {
     Application,
     Ready(Generation),
     Ended(Generation),
+    /// The server refuses a client, and asks for a pause of this number of seconds.
+    Throttled(Generation, u64),
     /// A client over HTTP loses its session, with its calls, and still exists.
     SessionLost(Generation),
     Resolved(Generation),
     Loaded(Generation, ListKind),
     /// The server has run the call.
     Answered(Ticket, Generation),
+    /// The server has refused the call with HTTP 400.
+    Refused(Ticket, Generation),
     /// A call on a client that has ended.
     Lost(Ticket, Sent),
     /// A call on a client that the supervisor has closed.
@@ -101,6 +105,8 @@ struct Fake {
     attempts: VecDeque<Instant>,
     /// The client that is connected, or connects.
     client: Option<Generation>,
+    /// No attempt may begin before, unless the application asks for one.
+    not_before: Instant,
 }
 
 /// A client of the world.
@@ -248,6 +254,7 @@ impl World {
                 self.supervisor.ready(self.now, generation, &capabilities);
             }
             Happening::Ended(generation) => self.ended(generation),
+            Happening::Throttled(generation, seconds) => self.throttled(generation, Duration::from_secs(seconds)),
             Happening::SessionLost(generation) => self.session_lost(generation),
             Happening::Resolved(generation) => {
                 let config = match self.rng.per_mille(900) {
@@ -264,11 +271,13 @@ impl World {
                 self.supervisor.loaded(self.now, generation, list, (!failed).then_some(listing));
             }
             Happening::Answered(ticket, generation) => {
-                let Some(client) = self.clients.get_mut(&generation) else { return Ok(()) };
-                let before = client.calls.len();
-                client.calls.retain(|of| *of != ticket);
-                if client.calls.len() < before {
+                if self.takes_call(ticket, generation) {
                     self.finished(ticket, Ok(()))?;
+                }
+            }
+            Happening::Refused(ticket, generation) => {
+                if self.takes_call(ticket, generation) {
+                    self.finished(ticket, Err(&CallError::Http(Box::new(HttpError::new(400)))))?;
                 }
             }
             Happening::Lost(ticket, sent) => {
@@ -286,6 +295,14 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// Takes a call from the client on which it runs. Returns false if it does not.
+    fn takes_call(&mut self, ticket: Ticket, generation: Generation) -> bool {
+        let Some(client) = self.clients.get_mut(&generation) else { return false };
+        let before = client.calls.len();
+        client.calls.retain(|of| *of != ticket);
+        client.calls.len() < before
     }
 
     fn listing(&self, server: u32) -> Listing {
@@ -319,8 +336,27 @@ impl World {
         }
     }
 
+    /// A client could not connect, since the server asks for a pause.
+    fn throttled(&mut self, generation: Generation, pause: Duration) {
+        let Some(server) = self.clients.get(&generation).map(|client| client.server) else { return };
+        let mut error = HttpError::new(429);
+        error.retry_after = Some(pause);
+        let cause = NegotiationCause::Http(Box::new(error));
+        let (stage, after, first, earlier) = (Stage::Initialize, Duration::ZERO, None, Vec::new());
+        let connects = self.supervisor.health(&server).map(|health| health.state);
+        if matches!(connects, Some(ServerState::Connecting { generation: of, .. }) if of == generation) {
+            self.fakes[server as usize].not_before = self.now + pause.min(Duration::from_secs(300));
+        }
+        let why = NegotiationError { stage, cause, after, first, earlier };
+        self.ended_with(generation, Termination::Negotiation(why));
+    }
+
     /// The client ends, with its calls: before or after their ends.
     fn ended(&mut self, generation: Generation) {
+        self.ended_with(generation, Termination::Closed(Closed::Eof));
+    }
+
+    fn ended_with(&mut self, generation: Generation, why: Termination) {
         let Some(client) = self.clients.remove(&generation) else { return };
         let fake = &mut self.fakes[client.server as usize];
         if fake.client == Some(generation) {
@@ -331,7 +367,7 @@ impl World {
             let lost = if client.is_closing { Happening::Aborted } else { Happening::Lost };
             self.after(late, lost(ticket, sent));
         }
-        let why = if client.is_closing { Termination::Requested } else { Termination::Closed(Closed::Eof) };
+        let why = if client.is_closing { Termination::Requested } else { why };
         self.supervisor.ended(self.now, generation, why);
     }
 
@@ -343,11 +379,14 @@ impl World {
                 self.report.requests += 1;
                 // The attempts of another specification are its own.
                 self.fakes[server as usize].attempts.clear();
+                self.fakes[server as usize].not_before = Instant::ZERO;
                 self.supervisor.replace(self.now, &server, spec);
             }
             1..5 => {
                 self.report.requests += 1;
-                self.supervisor.reconnect(self.now, &server);
+                if self.supervisor.reconnect(self.now, &server) {
+                    self.fakes[server as usize].not_before = Instant::ZERO;
+                }
             }
             5..20 => self.after(0, Happening::Changed(server)),
             20..30 => {
@@ -381,7 +420,8 @@ impl World {
         let verdict = self.supervisor.finished(self.now, ticket, outcome);
         let is_open = self.calls.contains_key(&ticket);
         let may_repeat = |call: &Called| call.is_read && call.runs == 1 && self.now < call.until;
-        if verdict == CallVerdict::Final && outcome.is_err() && self.calls.get(&ticket).is_some_and(may_repeat) {
+        let is_lost = matches!(outcome, Err(CallError::Closed { .. }));
+        if verdict == CallVerdict::Final && is_lost && self.calls.get(&ticket).is_some_and(may_repeat) {
             return Err(format!("{ticket:?} changes nothing, was lost once, and does not run again"));
         }
         match verdict {
@@ -449,8 +489,10 @@ impl World {
                 match self.clients.get_mut(&generation).filter(|client| client.is_up) {
                     Some(client) => {
                         client.calls.push(ticket);
+                        let is_refused = client.server.is_multiple_of(3) && !self.is_resting && self.rng.per_mille(100);
                         let late = 1 + self.rng.below(300);
-                        self.after(late, Happening::Answered(ticket, generation));
+                        let what = if is_refused { Happening::Refused } else { Happening::Answered };
+                        self.after(late, what(ticket, generation));
                     }
                     // It has ended, and the supervisor learns it in a moment.
                     None => self.after(0, Happening::Lost(ticket, Sent::No)),
@@ -471,6 +513,13 @@ impl World {
 
     fn attempt(&mut self, key: u32) -> Result<(), String> {
         self.report.attempts += 1;
+        let not_before = self.fakes[key as usize].not_before;
+        if self.now < not_before {
+            return Err(format!(
+                "server {key}: an attempt at {:?}, which asked for none before {not_before:?}",
+                self.now
+            ));
+        }
         let attempts = &mut self.fakes[key as usize].attempts;
         attempts.push_back(self.now);
         if attempts.len() > 6 {
@@ -502,7 +551,10 @@ impl World {
         match (is_dead, self.rng.per_mille(if self.is_resting { 0 } else { 20 })) {
             // It hangs until the client gives up.
             (_, true) => self.after(60_000, Happening::Ended(generation)),
-            (true, _) => self.after(late, Happening::Ended(generation)),
+            (true, _) => {
+                let seconds = self.rng.of(&[0, 0, 0, 5, 60, 3600]);
+                self.after(late, Happening::Throttled(generation, seconds));
+            }
             (false, _) => self.after(late, Happening::Ready(generation)),
         }
         Ok(())
