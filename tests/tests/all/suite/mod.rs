@@ -17,6 +17,7 @@ mod programs;
 mod proxies;
 pub(crate) mod raw;
 mod redirects;
+mod refusals;
 mod replaced;
 mod served;
 mod server_http;

@@ -89,12 +89,45 @@ fn connect_timeout_ends_the_start_of_a_silent_program() {
     let limit = Duration::from_millis(600);
     let config = quick(ClientOptions::new().stderr(Stderr::Discard)).set(move |config| {
         config.connect_timeout = limit;
-        config.probe_timeout = limit / 2;
     });
     let (e, took) = start_error(sh("exec sleep 600"), config);
     assert_eq!((e.stage, &e.cause), (Stage::Initialize, &NegotiationCause::StartTimeout(limit)));
-    // The program has time until the first step of the shutdown is over.
-    assert!(e.after >= limit + Duration::from_millis(100) && took < BOUND / 2, "{e} in {took:?}");
+    assert!(e.after >= limit && took < BOUND / 2, "{e} in {took:?}");
+}
+
+// covers: B-094, B-135, B-088
+#[test]
+fn error_of_a_late_start_does_not_wait_for_its_program() {
+    let _limit = limit();
+    let file = temp("late");
+    let script = format!("echo $$ > {}; trap '' TERM; while :; do read -r line || sleep 600; done", file.display());
+    let limit = Duration::from_millis(1500);
+    // Its end takes longer than any test.
+    let slow = move |config: &mut mcp_proto::ClientConfig| {
+        config.connect_timeout = limit;
+        config.limits.frame.exit_timeout = Duration::from_secs(3);
+        config.limits.frame.terminate_timeout = Duration::from_secs(1);
+    };
+    let (e, took) = start_error(sh(&script), ClientOptions::new().stderr(Stderr::Discard).set(slow));
+    assert_eq!(e.cause, NegotiationCause::StartTimeout(limit));
+    assert!(e.after >= limit && took < limit + Duration::from_secs(2), "{e} in {took:?}");
+    let pid = take_pid(&file);
+    assert!(!members(pid).is_empty(), "it has not ended yet");
+    // The steps of its end go on.
+    until(|| members(pid).is_empty() && is_reaped(pid));
+    // Whoever wants to wait for them can.
+    let connecting = connecting(
+        sh(&script),
+        quick(ClientOptions::new().stderr(Stderr::Discard)).set(move |config| {
+            config.connect_timeout = limit;
+        }),
+    );
+    let connecting = connecting.expect("a target");
+    let closer = connecting.closer();
+    connecting.wait().expect_err("it is too late");
+    let pid = take_pid(&file);
+    assert!(matches!(closer.close().wait(), Termination::Negotiation(e) if e.cause.is_timeout()));
+    assert!(members(pid).is_empty() && is_reaped(pid));
 }
 
 // covers: B-094
@@ -105,7 +138,7 @@ fn connect_timeout_ends_the_start_over_a_silent_socket() {
     let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
     let limit = Duration::from_millis(300);
     let (e, took) = start_error(url, ClientOptions::new().set(move |config| config.connect_timeout = limit));
-    assert_eq!((e.stage, &e.cause), (Stage::Discover, &NegotiationCause::StartTimeout(limit)));
+    assert_eq!((e.stage, &e.cause), (Stage::Initialize, &NegotiationCause::StartTimeout(limit)));
     assert!(e.after >= limit && took < BOUND / 2, "{e} in {took:?}");
 }
 
