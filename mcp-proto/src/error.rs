@@ -6,7 +6,8 @@
 //! Errors and diagnostics contain texts of the peer: messages, method names, header fields, the
 //! standard error of a program. A terminal interprets some characters in them, and a line end
 //! forges an entry of a log. Every `Display` of this crate therefore writes control characters (C0,
-//! DEL, C1), line ends (U+2028 and U+2029 included) and bidirectional controls as escapes, such as
+//! DEL, C1), line ends (U+2028 and U+2029 included), bidirectional controls and invisible characters
+//! (of no width, such as U+200B, and the others that Unicode says to ignore) as escapes, such as
 //! `\n` and `\u{9b}`. Fields hold the text as received. Print a field by itself with [`escaped`].
 
 mod diagnostic;

@@ -2,15 +2,15 @@
 
 use core::fmt;
 
-/// Text of a peer, for a `Display`. It writes control characters, line ends and bidirectional
-/// controls as escapes such as `\n` and `\u{9b}`, and every other character unchanged. Escaping an
-/// escaped text changes nothing. It does not allocate.
+/// Text of a peer, for a `Display`. It writes control characters, line ends, bidirectional controls
+/// and invisible characters as escapes such as `\n` and `\u{9b}`, and every other character
+/// unchanged. Escaping an escaped text changes nothing. It does not allocate.
 pub(crate) struct Visible<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Visible<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rest = self.0;
-        while let Some((at, c)) = rest.char_indices().find(|(_, c)| is_obeyed(*c)) {
+        while let Some((at, c)) = rest.char_indices().find(|(_, c)| is_escaped(*c)) {
             let (before, after) = rest.split_at(at);
             write!(f, "{before}{}", c.escape_default())?;
             rest = &after[c.len_utf8()..];
@@ -33,18 +33,23 @@ pub(crate) fn write_list<'a>(f: &mut fmt::Formatter<'_>, texts: impl Iterator<It
     Ok(())
 }
 
-/// Returns whether a terminal or a line reader interprets this character instead of displaying it:
-/// C0, DEL and C1, the line ends of Unicode, and the controls of bidirectional text (Unicode
-/// Standard Annex 9), which can disguise a line as another one.
-pub(crate) fn is_obeyed(c: char) -> bool {
+/// Returns whether a terminal or a line reader interprets this character instead of displaying it,
+/// or displays nothing: C0, DEL and C1, the line ends of Unicode, the controls of bidirectional text
+/// (Unicode Standard Annex 9), which can disguise a line as another one, and the rest of the
+/// property `Default_Ignorable_Code_Point` (Unicode Standard 5.21), among them the joiners and
+/// spaces of no width, which can make two names look the same.
+pub(crate) fn is_escaped(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}')
+        || matches!(c, '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}')
+        || matches!(c, '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}')
+        || matches!(c, '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::format;
     use alloc::string::{String, ToString};
     use alloc::vec::Vec;
     use proptest::prelude::*;
@@ -65,6 +70,9 @@ mod tests {
             ("\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}", r"\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}"),
             ("\u{2066}\u{2067}\u{2068}\u{2069}", r"\u{2066}\u{2067}\u{2068}\u{2069}"),
             ("\u{200e}\u{200f}\u{61c}", r"\u{200e}\u{200f}\u{61c}"),
+            ("a\u{200b}b\u{200c}c\u{200d}d\u{2060}\u{feff}", r"a\u{200b}b\u{200c}c\u{200d}d\u{2060}\u{feff}"),
+            ("\u{ad}\u{34f}\u{180e}\u{2063}\u{3164}\u{fe0f}", r"\u{ad}\u{34f}\u{180e}\u{2063}\u{3164}\u{fe0f}"),
+            ("x\u{e0041}\u{e01ef}", r"x\u{e0041}\u{e01ef}"),
         ] {
             assert_eq!(visible(text), shown);
         }
@@ -78,8 +86,8 @@ mod tests {
             "tool `x` failed: \"no\" \\ 100 %",
             "Größe, naïve, Ünïcödé",
             "日本語 한국어 中文",
-            "😀 👩‍👩‍👧 e\u{301} עברית العربية",
-            "\u{a0}\u{ad}\u{200b}\u{feff}\u{fffd}\u{10ffff}",
+            "😀 👋🏽 e\u{301} עברית العربية",
+            "\u{a0}\u{2003}\u{fffd}\u{10ffff}",
         ] {
             assert_eq!(visible(text), text);
         }
@@ -98,7 +106,8 @@ mod tests {
     }
 
     fn characters() -> impl Strategy<Value = Vec<char>> {
-        let often = ['\u{1b}', '\r', '\n', '\u{85}', '\u{9b}', '\u{2028}', '\u{202e}', '\u{2066}', '\\', 'n'];
+        let often =
+            ['\u{1b}', '\r', '\n', '\u{85}', '\u{9b}', '\u{2028}', '\u{202e}', '\u{2066}', '\u{200b}', '\\', 'n'];
         prop::collection::vec(prop_oneof![any::<char>(), prop::sample::select(often.to_vec())], 0..24)
     }
 
@@ -108,10 +117,10 @@ mod tests {
         fn only_controls_of_any_text_are_escaped(chars in characters()) {
             let text: String = chars.into_iter().collect();
             let shown = visible(&text);
-            prop_assert!(!shown.chars().any(is_obeyed));
+            prop_assert!(!shown.chars().any(is_escaped));
             prop_assert_eq!(visible(&shown), shown.clone());
             let expected: String =
-                text.chars().map(|c| if is_obeyed(c) { format!("{}", c.escape_default()) } else { c.into() }).collect();
+                text.chars().map(|c| if is_escaped(c) { c.escape_default().to_string() } else { c.into() }).collect();
             prop_assert_eq!(shown, expected);
         }
     }

@@ -17,22 +17,24 @@ use alloc::string::ToString;
 use alloc::vec;
 use std::sync::Mutex;
 
-/// Clears a screen, forges a log line, sets a colour with C1, and reverses the text.
-const HOSTILE: &str = "a\u{1b}[2Jb\r\nc\u{9b}31md\u{202e}e\u{2066}f\u{2028}g\u{7f}h\u{85}i";
+/// Clears a screen, forges a log line, sets a colour with C1, reverses the text, and hides a
+/// character.
+const HOSTILE: &str = "a\u{1b}[2Jb\r\nc\u{9b}31md\u{202e}e\u{2066}f\u{2028}g\u{7f}h\u{85}i\u{200b}j";
 /// The same, as a `Display` writes it.
-const SHOWN: &str = r"a\u{1b}[2Jb\r\nc\u{9b}31md\u{202e}e\u{2066}f\u{2028}g\u{7f}h\u{85}i";
+const SHOWN: &str = r"a\u{1b}[2Jb\r\nc\u{9b}31md\u{202e}e\u{2066}f\u{2028}g\u{7f}h\u{85}i\u{200b}j";
 
 const PLAIN: &str = "Größe 100 %, \"naïve\" \\ 日本語 😀";
 
-/// Returns whether a terminal or a line reader would interpret it. This list is independent of that
+/// Returns whether a terminal or a line reader would interpret it, or show nothing. This list is independent of that
 /// in the code.
 fn is_control(c: char) -> bool {
     let c = u32::from(c);
     c < 0x20
         || (0x7f..0xa0).contains(&c)
         || (0x2028..=0x202e).contains(&c)
-        || (0x2066..=0x2069).contains(&c)
-        || [0x200e, 0x200f, 0x61c].contains(&c)
+        || (0x200b..=0x200f).contains(&c)
+        || (0x2060..=0x206f).contains(&c)
+        || [0x61c, 0xfeff].contains(&c)
 }
 
 fn rpc(text: &str) -> ErrorObject {
@@ -195,7 +197,7 @@ fn of_recordings(text: &str) -> [String; 2] {
 // covers: S2-44
 #[test]
 fn text_of_a_peer_is_displayed_with_escapes() {
-    assert!(HOSTILE.chars().filter(|c| is_control(*c)).count() == 9 && !SHOWN.chars().any(is_control));
+    assert!(HOSTILE.chars().filter(|c| is_control(*c)).count() == 10 && !SHOWN.chars().any(is_control));
     let shown = shown(HOSTILE);
     for text in &shown {
         assert!(!text.chars().any(is_control), "{text:?}");
