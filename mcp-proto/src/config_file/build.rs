@@ -24,11 +24,11 @@ pub enum Trust {
 
 impl ServerEntry {
     /// Returns whether a server of a project's file needs a confirmation of the user: it starts a
-    /// program, or it sends values of the environment or of a file, or answers of the user, to a
-    /// URL.
+    /// program, or it sends the value of a variable to a URL, of whatever kind: one of the
+    /// environment, an answer of the user, the content of a file, or a value of the editor, such as
+    /// `${userHome}` or `${config:http.proxy}`. A default does not change that.
     pub fn needs_confirmation(&self) -> bool {
-        let tells = |variable: &Variable<'_>| !matches!(variable, Variable::Editor(_));
-        self.command().is_some() || self.variables().iter().any(tells)
+        self.command().is_some() || !self.variables().is_empty()
     }
 
     /// Returns the configuration of a client of this server. `lookup` returns the values of

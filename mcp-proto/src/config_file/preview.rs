@@ -2,25 +2,26 @@
 
 use super::entry::{Launch, ServerEntry};
 use super::error::{ConfigError, Quoted};
-use super::variables::{Template, Variable};
+use super::variables::Variable;
 use crate::client::ClientConfig;
 use crate::exchange::Inherit;
 use crate::peer_text::write_list;
-use crate::redact::{Url, is_secret_name};
+use crate::redact::Url;
 use alloc::string::String;
 use core::fmt;
 
 /// What a client of a server would do, for a person who decides about it. `Display` writes one fact
 /// a line: the program, each argument, the working directory, the file of variables, each variable
 /// that is set, and the names of those that are removed or inherited; or the URL and the header
-/// fields. Last come the variables, files and answers of the user that the server would get.
+/// fields. Last come the variables, files, answers of the user and values of the editor that the
+/// server would get.
 ///
 /// Texts are those of the file, in full length, before anything was looked up: `${TOKEN}`, and not
-/// its value. They are in quotes, with [escapes](crate::error#text-of-a-peer) for control
-/// characters, quotes and backslashes. These are not shown: secrets in the query of a URL, header
-/// fields without a variable, and variables whose names [are secret](crate::redact::is_secret_name)
-/// if the file has their values. Arguments are shown, since they are part of the command: do not
-/// log them. `Debug` masks those that look like secrets.
+/// its value. They are in quotes, with [escapes](crate::error#text-of-a-peer) for control and
+/// invisible characters, quotes and backslashes. These are not shown: secrets in the query of a URL,
+/// and header fields without a variable. Arguments and the values of environment variables are
+/// shown, whatever their names: programs run what stands in `GIT_ASKPASS`, `NODE_OPTIONS` or
+/// `TOKEN_COMMAND`. So do not log a preview. `Debug` masks arguments that look like secrets.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Preview<'a> {
     entry: &'a ServerEntry,
@@ -66,10 +67,7 @@ impl fmt::Display for Preview<'_> {
                 }
                 for (name, value) in env {
                     match value {
-                        Some(value) if self.shows(name, value) => {
-                            write!(f, "\nsets {} to {}", Quoted(name), Quoted(&value.text))?;
-                        }
-                        Some(_) => write!(f, "\nsets {}", Quoted(name))?,
+                        Some(value) => write!(f, "\nsets {} to {}", Quoted(name), Quoted(&value.text))?,
                         None => write!(f, "\nremoves {}", Quoted(name))?,
                     }
                 }
@@ -92,15 +90,9 @@ impl fmt::Display for Preview<'_> {
             Variable::Environment(name) => write!(f, "\ngets the variable {}", Quoted(name)),
             Variable::File(path) => write!(f, "\ngets the content of {}", Quoted(path)),
             Variable::Input(id) => write!(f, "\ngets the answer {}", Quoted(id)),
-            Variable::Editor(_) | Variable::EnvFile(_) => Ok(()),
+            Variable::Editor(name) => write!(f, "\ngets {} of the editor", Quoted(name)),
+            // Shown above.
+            Variable::EnvFile(_) => Ok(()),
         })
-    }
-}
-
-impl Preview<'_> {
-    /// Returns whether the value of an environment variable is shown: one that refers to variables
-    /// contains no secret itself.
-    fn shows(&self, name: &str, value: &Template) -> bool {
-        !is_secret_name(name) || value.variables(self.entry.forms).next().is_some()
     }
 }
