@@ -75,6 +75,11 @@
 //! | Zed | `context_servers`; `enabled` | none | s, of tool calls | zed.dev/docs/ai/mcp, crates/settings_content/src/project.rs |
 //! | opencode | `mcp`; `command` is an array, `environment`, `enabled` | `{env:VAR}`, `{file:path}` | ms, of the list of tools | opencode.ai/docs/mcp-servers, opencode.ai/docs/config |
 //!
+//! A file without a list of servers is itself the list if each of its members is a server with a
+//! `command` or an address, as in the `.mcp.json` of some plugins of Claude Code. It is one of
+//! `mcpServers`, or of the dialect of the caller. `$schema` and remarks (a text under a key that
+//! begins with `_` or `/`) may stand beside the servers.
+//!
 //! A file does not name its client: [`ConfigFile::parse`] decides by the key of the list. It
 //! therefore does not expand `$VAR`, which only Gemini CLI does; for its files use
 //! [`ConfigFile::parse_as`]. Cline also writes `mcpServers`, with a `timeout` in seconds
@@ -250,8 +255,10 @@ fn parse(text: &str, dialect: Option<Dialect>) -> Result<ConfigFile, ConfigError
     })?;
     // The list decides on the dialect. Until it is found, none matters.
     let mut reader = Reader::new(text, dialect.unwrap_or(Dialect::McpServers));
-    let roots = Roots::read(&mut reader, root)?;
-    let list = roots.list(&mut reader, dialect, root)?;
+    let list = match roots::flat(dialect, root) {
+        Some(list) => list,
+        None => Roots::read(&mut reader, root)?.list(&mut reader, dialect, root)?,
+    };
     reader.dialect = list.dialect;
     let inputs = match &list.inputs {
         Some((path, value)) => inputs::read(&mut reader, path, *value),
@@ -269,6 +276,10 @@ fn parse(text: &str, dialect: Option<Dialect>) -> Result<ConfigFile, ConfigError
         ignored: Vec::new(),
     };
     for (name, member) in members {
+        if list.path.is_empty() && roots::is_remark(&member) {
+            reader.ignore(&member, "");
+            continue;
+        }
         let path = member_path(&list.path, &name);
         if let Some(index) = file.by_name.get(&name) {
             let why = reader.error(member.at, &path, ConfigErrorKind::Duplicate);

@@ -20,6 +20,29 @@ pub(super) struct List<'v> {
     pub(super) inputs: Option<(String, Located<'v>)>,
 }
 
+/// Returns the root as the list, if the file has nothing else: each member is a server, which has a
+/// `command` or an address that is a text. No list of servers has such members, whatever its key.
+pub(super) fn flat(dialect: Option<Dialect>, root: Located<'_>) -> Option<List<'_>> {
+    const ADDRESSES: [&str; 4] = ["command", "url", "serverUrl", "httpUrl"];
+    let is_server = |value: Located<'_>| {
+        let is_address =
+            |member: Member<'_>| ADDRESSES.iter().any(|key| member.is(key)) && member.value.kind() == JsonKind::String;
+        value.kind() == JsonKind::Object && value.members().any(is_address)
+    };
+    let is_flat = root.kind() == JsonKind::Object
+        && root.members().any(|member| is_server(member.value))
+        && root.members().all(|member| is_remark(&member) || is_server(member.value));
+    let dialect = dialect.unwrap_or(Dialect::McpServers);
+    is_flat.then(|| List { dialect, path: String::new(), servers: root, inputs: None })
+}
+
+/// Returns whether a member is no server beside others: `$schema`, or a remark such as `_comment`
+/// or `//`.
+pub(super) fn is_remark(member: &Member<'_>) -> bool {
+    let is_mark = |key: &str| key.starts_with(['$', '_', '/']);
+    member.key.as_deref().is_some_and(is_mark) && member.value.kind() == JsonKind::String
+}
+
 impl<'v> Roots<'v> {
     pub(super) fn read(reader: &mut Reader<'_>, root: Located<'v>) -> Result<Self, ConfigError> {
         const ROOTS: [&str; 5] = ["mcpServers", "servers", "context_servers", "mcp", "inputs"];

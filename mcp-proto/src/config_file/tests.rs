@@ -7,7 +7,9 @@ use alloc::format;
 use alloc::string::ToString;
 
 mod dialects;
+mod documented;
 mod errors;
+mod flat;
 mod limits;
 mod trust;
 

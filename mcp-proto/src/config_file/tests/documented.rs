@@ -1,0 +1,92 @@
+//! At least eight files of each client, each in a form that the documentation of the client shows.
+
+use super::*;
+use alloc::string::String;
+use core::time::Duration;
+
+mod claude_code;
+mod claude_desktop;
+mod cursor;
+mod gemini_cli;
+mod opencode;
+mod vs_code;
+mod windsurf;
+mod zed;
+
+/// Files, each with its servers, as [`shown`] writes them, and the members without effect.
+type Files = [(&'static str, &'static [&'static str], &'static [&'static str])];
+
+/// Writes a server in one line.
+fn shown(entry: &ServerEntry) -> String {
+    let mut words = [entry.name().to_string()].to_vec();
+    words.extend(entry.is_disabled().then(|| "(off)".into()));
+    words.extend(entry.command().or_else(|| entry.url()).map(String::from));
+    words.extend(entry.args().map(String::from));
+    words.extend(entry.env_names().map(|name| format!("{name}=")));
+    words.extend(entry.header_names().map(|name| format!("{name}:")));
+    words.extend(entry.current_dir().map(|dir| format!("in {dir}")));
+    words.extend(entry.env_file().map(|path| format!("with {path}")));
+    words.extend(entry.timeout().map(|time| format!("{:?}", time.unwrap_or(Duration::ZERO))));
+    words.join(" ")
+}
+
+/// Reads the files, and makes a client of every server, whose variables all have values.
+#[track_caller]
+fn check(dialect: Dialect, files: &Files) {
+    assert!(files.len() >= 8);
+    for (text, servers, without_effect) in files {
+        let file = match dialect {
+            // A file does not show that it is one of Gemini CLI.
+            Dialect::GeminiCli => ConfigFile::parse_as(dialect, text),
+            _ => ConfigFile::parse(text),
+        };
+        let file = file.unwrap_or_else(|why| panic!("{why}\n{text}"));
+        assert_eq!(file.dialect(), dialect, "{text}");
+        let entries = file.servers().map(|(_, server)| server.unwrap_or_else(|why| panic!("{why}\n{text}")));
+        let entries: Vec<_> = entries.collect();
+        assert_eq!(entries.iter().map(|entry| shown(entry)).collect::<Vec<_>>(), *servers, "{text}");
+        assert_eq!(ignored(&file), *without_effect, "{text}");
+        assert!(file.inputs().all(|input| input.is_ok()), "{text}");
+        let lookup = |variable: Variable<'_>| match variable {
+            Variable::EnvFile(_) => Some("A=b\n".to_string()),
+            Variable::Environment("API_BASE_URL") => Some("https://api.example".to_string()),
+            _ => Some("value".to_string()),
+        };
+        for entry in entries {
+            let config = entry.client_config(&lookup, Trust::Trusted);
+            assert!(config.is_ok(), "{}: {config:?}", entry.name());
+            let asks = entry.command().is_some() || !entry.variables().is_empty();
+            assert_eq!(entry.client_config(&lookup, Trust::Project).is_err(), asks, "{}", entry.name());
+        }
+    }
+}
+
+// covers: S0-06, S0-07
+#[test]
+fn documented_files_of_each_client_are_read() {
+    check(Dialect::McpServers, &claude_desktop::FILES);
+    check(Dialect::McpServers, &claude_code::FILES);
+    check(Dialect::McpServers, &cursor::FILES);
+    check(Dialect::McpServers, &windsurf::FILES);
+    check(Dialect::GeminiCli, &gemini_cli::FILES);
+    check(Dialect::VsCode, &vs_code::FILES);
+    check(Dialect::Zed, &zed::FILES);
+    check(Dialect::OpenCode, &opencode::FILES);
+}
+
+// covers: S0-06
+#[test]
+fn documented_files_of_codex_are_named_as_toml() {
+    for text in [
+        "[mcp_servers.context7]\ncommand = \"npx\"\nargs = [\"-y\", \"@upstash/context7-mcp\"]\n",
+        "[mcp_servers.context7]\ncommand = \"npx\"\n\n[mcp_servers.context7.env]\nMY_ENV_VAR = \"MY_ENV_VALUE\"\n",
+        "[mcp_servers.figma]\nurl = \"https://mcp.figma.com/mcp\"\nbearer_token_env_var = \"FIGMA_OAUTH_TOKEN\"\n",
+        "# Servers\nmodel = \"gpt-5-codex\"\n\n[mcp_servers.chrome_devtools]\nurl = \"http://localhost:3000/mcp\"\n",
+        "[mcp_servers.docs]\ncommand = \"docs-server\"\nenabled = false\nstartup_timeout_sec = 20\n",
+        "[mcp_servers.api]\nurl = \"https://api.example/mcp\"\nhttp_headers = { \"X-Region\" = \"eu\" }\n",
+        "mcp_oauth_callback_port = 5555\n\n[mcp_servers.api]\nurl = \"https://api.example/mcp\"\n",
+        "[mcp_servers.\"my server\"]\ncommand = 'C:\\tools\\server.exe'\ncwd = 'C:\\tools'\n",
+    ] {
+        assert_eq!(ConfigFile::parse(text).unwrap_err().kind, ConfigErrorKind::Toml, "{text}");
+    }
+}
