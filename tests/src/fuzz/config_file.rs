@@ -9,7 +9,7 @@ const SECRET: &str = "t0ps3cret-of-the-look-up";
 ///
 /// A file is parsed or refused. Each error has a position inside the text. Every name of a server
 /// leads to its server. With values for all variables, a server is converted or refused, a program
-/// of a project is not converted, and no error contains a value.
+/// of a project or one that refers to a variable is not converted, and no error contains a value.
 ///
 /// # Panics
 /// If not.
@@ -48,7 +48,8 @@ fn check_file(file: &ConfigFile, text: &str) {
         };
         let trusted = entry.client_config(&lookup, Trust::Trusted);
         let project = entry.client_config(&lookup, Trust::Project);
-        assert!(entry.command().is_none() || project.is_err(), "a program of a project starts unconfirmed");
+        let asks = entry.command().is_some() || !entry.variables().is_empty();
+        assert!(!asks || project.is_err(), "a server of a project is connected to unconfirmed");
         match trusted {
             Ok(config) => {
                 let preview = entry.preview();
