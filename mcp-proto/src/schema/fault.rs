@@ -50,6 +50,11 @@ pub enum SchemaLimit {
     Patterns,
     /// The length of a regular expression.
     PatternSize,
+    /// The length of the JSON Pointers and URIs of its schemas.
+    Locations,
+    /// The number of JSON values that are compiled for it, or of schemas that are compiled for each
+    /// other in a row.
+    Compiled,
     /// The number of schemas that it applies to one value.
     Work,
 }
@@ -92,6 +97,11 @@ impl BadSchema {
     /// Creates an error about this reference, with at most the first 512 bytes.
     pub fn reference(to: impl AsRef<str>) -> Self {
         Self::Reference(beginning(to.as_ref(), MAX_TEXT).into())
+    }
+
+    /// Creates an error about the schema at this JSON Pointer, with at most its first 512 bytes.
+    pub fn cycle(path: impl AsRef<str>) -> Self {
+        Self::Cycle(beginning(path.as_ref(), MAX_TEXT).into())
     }
 
     /// Creates an error about this dialect, with at most the first 512 bytes.
@@ -143,6 +153,8 @@ impl fmt::Display for SchemaLimit {
             Self::Nodes => "the schema has too many values",
             Self::Patterns => "the schema has too many regular expressions",
             Self::PatternSize => "a regular expression of the schema is too long",
+            Self::Locations => "the names and URIs of the schema are too long for the number of schemas below them",
+            Self::Compiled => "the schema is too costly to compile",
             Self::Work => "the schema applies too many schemas to one value",
         })
     }

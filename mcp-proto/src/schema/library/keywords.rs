@@ -50,6 +50,21 @@ pub(super) fn applies(keyword: &str) -> Option<Applies> {
     })
 }
 
+/// Returns whether the value of a keyword is data, in which nothing is a schema.
+pub(super) fn is_data(keyword: &str) -> bool {
+    matches!(keyword, "enum" | "const" | "default" | "examples")
+}
+
+/// Returns whether the library keeps a copy of the value of a keyword with schemas: of `not`, and of
+/// those that are unknown in an `old` dialect.
+pub(super) fn is_copied(keyword: &str, old: bool) -> bool {
+    match keyword {
+        "not" => true,
+        "$defs" | "dependentSchemas" | "prefixItems" | "unevaluatedItems" | "unevaluatedProperties" => old,
+        _ => false,
+    }
+}
+
 /// Returns the dialect of this name.
 ///
 /// # Errors

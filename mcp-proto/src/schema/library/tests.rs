@@ -256,6 +256,160 @@ fn schema_beyond_a_limit_is_refused() {
     }
 }
 
+/// Joins parts, with commas.
+fn list(count: usize, part: impl Fn(usize) -> String) -> String {
+    (0..count).map(part).collect::<Vec<_>>().join(",")
+}
+
+// covers: SCHEMA-B-010
+#[test]
+fn long_names_count_for_each_schema_below_them() {
+    let Bounds { locations, .. } = Bounds::default();
+    let name = |length: usize| "k".repeat(length);
+    // Each property has a JSON Pointer, and so has each of its keywords.
+    let below = |name: &str, count: usize| {
+        let inner = list(count, |n| format!(r#""p{n}":{{"type":"string"}}"#));
+        format!(r#"{{"properties":{{"{name}":{{"properties":{{{inner}}}}}}}}}"#)
+    };
+    for (length, count) in [(100_000, 18), (1000, 1800), (500, 3600)] {
+        assert!(length * count * 2 < locations && compile(&below(&name(length), count)).is_ok(), "{length}");
+        assert_eq!(limit(&below(&name(length), count * 6 / 5)), SchemaLimit::Locations, "{length}");
+    }
+    let long = name(100_000);
+    let unused = list(1000, |n| format!(r#""p{n}":{{"$anchor":"a{n}"}}"#));
+    for schema in [
+        // The URI of a resource is a part of the location of each schema in it.
+        format!(r#"{{"$id":"urn:{long}","properties":{{{}}}}}"#, list(1000, |n| format!(r#""p{n}":{{}}"#))),
+        // Each is resolved against the one around it.
+        format!(r#"{{"$id":"http://a/{long}/","$defs":{{{}}}}}"#, list(1000, |n| format!(r#""p{n}":{{"$id":"{n}"}}"#))),
+        format!(
+            r#"{{"$id":"http://a/{long}/","properties":{{{}}},"$defs":{{"b":{{"$id":"b"}}}}}}"#,
+            list(1000, |n| format!(r#""p{n}":{{"$ref":"b"}}"#))
+        ),
+        // The library keeps the locations of all anchors, and of what looks like one.
+        format!(r##"{{"$ref":"#a1","$defs":{{"{long}":{{{unused}}}}}}}"##),
+        format!(r#"{{"const":{{"{long}":[{}]}}}}"#, list(1000, |_| r#"{"id":1}"#.into())),
+        // The text itself, where it is compiled again.
+        format!(
+            r##"{{"$defs":{{"t":{{"additionalProperties":{{"const":"{long}"}}}}}},"properties":{{{}}}}}"##,
+            list(100, |n| format!(r##""p{n}":{{"$ref":"#/$defs/t","unevaluatedProperties":false}}"##))
+        ),
+    ] {
+        assert_eq!(limit(&schema), SchemaLimit::Locations, "{}", &schema[schema.len() - 200..]);
+    }
+    // Once, all of these are legal.
+    assert!(compile(&format!(r#"{{"$id":"urn:{long}","properties":{{"a":{{}}}}}}"#)).is_ok());
+    assert!(compile(&format!(r#"{{"title":"{long}","properties":{{"{long}":{{"const":"x"}}}}}}"#)).is_ok());
+}
+
+// covers: SCHEMA-B-010
+#[test]
+fn dynamic_references_do_not_multiply_by_anchors() {
+    let read = |schema: &str| {
+        let document: Value = json(schema).decode().unwrap();
+        Graph::read(&document, &Bounds::default()).unwrap_or_else(|e| panic!("{e}"))
+    };
+    for (dialect, anchor, reference) in [
+        (DRAFT_2020, r#""$dynamicAnchor":"x""#, r##""$dynamicRef":"#x""##),
+        (DRAFT_2019, r#""$recursiveAnchor":true"#, r##""$recursiveRef":"#""##),
+    ] {
+        let of = |count: usize| {
+            let anchors = list(count, |n| format!(r#""a{n}":{{{anchor}}}"#));
+            let references = list(count, |n| format!(r#""r{n}":{{{reference}}}"#));
+            format!(r#"{{{dialect}{anchor},"$defs":{{{anchors}}},"properties":{{{references}}}}}"#)
+        };
+        let edges = |count| read(&of(count)).nodes.iter().map(|node| node.references.len()).sum::<usize>();
+        // Each reference leads to the first anchor and to what stands for all of them.
+        assert_eq!([edges(10), edges(1000)], [10 * 2 + 11, 1000 * 2 + 1001], "{dialect}");
+        assert!(compile(&of(2000)).is_ok());
+    }
+}
+
+// covers: SCHEMA-B-010
+#[test]
+fn schemas_that_are_compiled_again_count_again() {
+    let target = |count: usize| list(count, |n| format!(r#"{{"properties":{{"a{n}":{{"type":"string"}}}}}}"#));
+    // Each finds again what its reference evaluates.
+    let beside = |keyword: &str, count: usize, targets: usize| {
+        let sites = list(count, |n| format!(r##""p{n}":{{"$ref":"#/$defs/t","{keyword}":false}}"##));
+        format!(r#"{{"$defs":{{"t":{{"allOf":[{}]}}}},"properties":{{{sites}}}}}"#, target(targets))
+    };
+    // The target of each reference has two references to the next, each evaluated on its own.
+    let chain = |count: usize| {
+        let part = |n: usize| {
+            let next = format!(r##"{{"$ref":"#/$defs/d{}","unevaluatedProperties":false}}"##, n + 1);
+            format!(r#""d{n}":{{"additionalProperties":{next},"unevaluatedProperties":{next}}}"#)
+        };
+        format!(r##"{{"$ref":"#/$defs/d0","$defs":{{{},"d{count}":{{}}}}}}"##, list(count, part))
+    };
+    // One resource is reached by two others from each one.
+    let diamonds = |count: usize| {
+        let part = |n: usize| {
+            let next = format!(r#""items":{{"$ref":"r{}"}}"#, n + 1);
+            let both = format!(r#""properties":{{"a":{{"$ref":"a{n}"}},"b":{{"$ref":"b{n}"}}}}"#);
+            let ids = [("r", &both), ("a", &next), ("b", &next)];
+            ids.map(|(id, rest)| format!(r#""{id}{n}":{{"$id":"{id}{n}",{rest}}}"#)).join(",")
+        };
+        let parts = list(count, part);
+        format!(r#"{{"$id":"http://h/","$defs":{{{parts},"z":{{"$id":"r{count}"}}}},"items":{{"$ref":"r0"}}}}"#)
+    };
+    // Each of these resources refers to all of them.
+    let complete = |count: usize| {
+        let each = list(count, |n| format!(r#""q{n}":{{"$ref":"i{n}"}}"#));
+        let parts = list(count, |n| format!(r#""a{n}":{{"$id":"i{n}","properties":{{{each}}}}}"#));
+        format!(r#"{{"$id":"http://h/","$defs":{{{parts}}},"items":{{"$ref":"i0"}}}}"#)
+    };
+    // References in a row, which the library follows by calling itself.
+    let row = |count: usize| {
+        let parts = list(count, |n| format!(r##""d{n}":{{"$ref":"#/$defs/d{}"}}"##, n + 1));
+        let start = r##""$ref":"#/$defs/d0","unevaluatedProperties":false"##;
+        format!(r#"{{{start},"$defs":{{{parts},"d{count}":{{}}}}}}"#)
+    };
+    // References in a row, each deep in the target of the one before.
+    let far = |depth: usize| {
+        let part = |n: usize| {
+            let next = format!(r##"{{"$ref":"#/$defs/d{}"}}"##, n + 1);
+            format!(r#""d{n}":{}{next}{}"#, r#"{"items":"#.repeat(depth), "}".repeat(depth))
+        };
+        format!(r##"{{"$ref":"#/$defs/d0","$defs":{{{},"d9":{{}}}}}}"##, list(9, part))
+    };
+    for schema in [
+        beside("unevaluatedProperties", 10, 50),
+        beside("unevaluatedItems", 10, 50),
+        chain(6),
+        diamonds(5),
+        complete(4),
+        row(30),
+        far(30),
+        // Schemas that refer to each other, as the types of a program do.
+        [
+            r##"{"$ref":"#/$defs/a","$defs":{"a":{"allOf":[{"$ref":"#/$defs/b"}],"##,
+            r##""properties":{"next":{"$ref":"#/$defs/a"}},"unevaluatedProperties":{"not":{}}},"##,
+            r##""b":{"properties":{"a":{"$ref":"#/$defs/a"}},"additionalProperties":"##,
+            r##"{"$ref":"#/$defs/a","unevaluatedProperties":false}}}}"##,
+        ]
+        .concat(),
+    ] {
+        assert!(compile(&schema).is_ok(), "{:?}: {schema}", compile(&schema).err());
+    }
+    for schema in [
+        beside("unevaluatedProperties", 1000, 400),
+        beside("unevaluatedItems", 1000, 400),
+        beside("unevaluatedProperties", 300, 100),
+        chain(30),
+        diamonds(14),
+        diamonds(60),
+        complete(12),
+        row(100),
+        row(1000),
+        far(35),
+    ] {
+        // The URIs of the resources on the way may reach their limit before.
+        let limit = limit(&schema);
+        assert!([SchemaLimit::Compiled, SchemaLimit::Locations].contains(&limit), "{limit:?}: {schema:.200}");
+    }
+}
+
 /// Small schemas, of all keywords that matter here.
 fn schema() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![

@@ -118,7 +118,7 @@ impl Work<'_> {
         for &(at, times) in &self.sets[set].schemas {
             let node = &self.graph.nodes[at];
             let named = match part {
-                Part::Member(name) => node.properties.get(&name).copied(),
+                Part::Member(name) => node.property(name),
                 Part::Element(at) => node.elements.get(at).copied(),
                 Part::Other => None,
             };
@@ -146,12 +146,12 @@ impl Work<'_> {
             if node.patterns > 0 || node.unique {
                 set.readers.push((at, times));
             }
-            for &to in &node.same {
+            for to in node.applies() {
                 let (count, deepest) = rest.entry(to).or_default();
                 *count = count.saturating_add(times);
                 *deepest = (*deepest).max(depth + 1);
             }
-            self.add(SET + (node.same.len() + node.inner.len()) as u64)?;
+            self.add(SET + (node.applies().count() + node.inner.len()) as u64)?;
         }
         self.known.insert(applied, self.sets.len());
         self.sets.push(set);
