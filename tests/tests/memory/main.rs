@@ -6,6 +6,7 @@ mod bad_input;
 mod fetched;
 mod queued;
 mod running;
+mod schemas;
 
 use mcp_tests::heap::{COUNTED, Counted};
 use std::sync::{Mutex, MutexGuard, PoisonError};
