@@ -7,7 +7,6 @@ use crate::output::{self, Colour, json, line, one_line, summary};
 use crate::session;
 use clap::ValueEnum;
 use mcp_blocking::mcp_proto::call::Paged;
-use mcp_blocking::mcp_proto::rpc::code;
 use mcp_blocking::mcp_proto::supervise::{Catalogue, Listing};
 use mcp_blocking::{
     Call, CallError, Client, Denied, Direction, Object, ServerInfo, WireMessage, prompts, resources, tools,
@@ -121,7 +120,7 @@ impl Fetched {
                 Err(e) => error = Some(e),
             }
         }
-        let is_missing = matches!(&error, Some(CallError::Rpc(e)) if e.code == code::METHOD_NOT_FOUND);
+        let is_missing = error.as_ref().is_some_and(CallError::is_method_not_found);
         let (is_missing, is_empty) = (is_missing && elements.is_empty(), elements.is_empty());
         if error.is_none() || is_missing || !is_empty {
             self.catalogue.set(listing(elements.into()));

@@ -5,7 +5,7 @@ use crate::here;
 use crate::pool::PoolBounds;
 use crate::transport::Given;
 use mcp_proto::adapter::{self, ClientOptions, ConnectError, Driving, IntoTarget, Watcher, block_on_for};
-use mcp_proto::call::{Method, Paged};
+use mcp_proto::call::{Method, Paged, SkippedList};
 use mcp_proto::client::{FetchError, FetchRequest, FetchResponse, Termination, Verdict};
 use mcp_proto::input::CallId;
 use mcp_proto::stats::ClientStats;
@@ -367,6 +367,13 @@ impl fmt::Debug for PendingNotification {
 pub struct Elements<M: Paged> {
     elements: adapter::Elements<M>,
     driver: Arc<Driver>,
+}
+
+impl<M: Paged> Elements<M> {
+    /// Returns the elements that the pages so far have left out, since they could not be decoded.
+    pub const fn skipped(&self) -> &SkippedList {
+        self.elements.skipped()
+    }
 }
 
 impl<M: Paged> Iterator for Elements<M> {

@@ -3,9 +3,11 @@
 
 mod level;
 mod progress;
+mod skipped;
 
 pub use level::LogLevel;
 pub use progress::Progress;
+pub use skipped::{Skipped, SkippedList};
 
 use crate::error::CallError;
 use crate::rpc::{DecodeError, EncodeError, Object, RawJson, ToObject};
@@ -39,6 +41,13 @@ pub trait Paged: Method {
     /// Splits a page into its elements and the cursor of the next page, if there is one. The empty
     /// string is a cursor.
     fn page(output: Self::Output) -> (Vec<Self::Element>, Option<String>);
+
+    /// Returns the elements that a page has left out, since they could not be decoded. `None` if
+    /// the method leaves out none.
+    fn skipped(output: &Self::Output) -> Option<&SkippedList> {
+        let _ = output;
+        None
+    }
 }
 
 /// A result as received, with the revision that defines its meaning.
@@ -351,6 +360,9 @@ pub struct Pages<M: Paged> {
     max: usize,
     left: usize,
     elements: alloc::vec::IntoIter<M::Element>,
+    skipped: SkippedList,
+    /// Number of elements of the pages so far, with those that were left out.
+    count: usize,
 }
 
 impl<M: Paged> fmt::Debug for Pages<M> {
@@ -381,6 +393,8 @@ impl<M: Paged> Pages<M> {
             max: max_pages,
             left: max_pages,
             elements: Vec::new().into_iter(),
+            skipped: SkippedList::default(),
+            count: 0,
         }
     }
 
@@ -399,13 +413,26 @@ impl<M: Paged> Pages<M> {
         self.elements.next()
     }
 
+    /// Returns the elements that the pages so far have left out, since they could not be decoded.
+    /// Their positions are those in the list of all pages.
+    pub const fn skipped(&self) -> &SkippedList {
+        &self.skipped
+    }
+
     /// Reports the outcome of the call of a page. [`pop`](Self::pop) then returns its elements.
     ///
     /// # Errors
     /// The error of the call; [`CallError::TooManyPages`] if the list has more pages than the
     /// maximum; [`CallError::Decode`] if a cursor repeats. Each of them ends the list.
     pub fn fetched(&mut self, outcome: Result<M::Output, CallError>) -> Result<(), CallError> {
-        let (elements, cursor) = M::page(outcome?);
+        let page = outcome?;
+        let start = self.count;
+        if let Some(skipped) = M::skipped(&page) {
+            self.skipped.append(skipped, start);
+            self.count += skipped.len();
+        }
+        let (elements, cursor) = M::page(page);
+        self.count = self.count.saturating_add(elements.len());
         let Some(cursor) = cursor else {
             self.elements = elements.into_iter();
             return Ok(());

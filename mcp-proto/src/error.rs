@@ -292,6 +292,17 @@ impl CallError {
         error.code == code::RESOURCE_NOT_FOUND || (error.code == code::INVALID_PARAMS && names_uri())
     }
 
+    /// Returns whether the server does not have the method: the error `-32601`, also in the body of
+    /// an HTTP response with an error status.
+    pub fn is_method_not_found(&self) -> bool {
+        let error = match self {
+            Self::Rpc(error) => Some(error),
+            Self::Http(http) => http.error.as_ref(),
+            _ => None,
+        };
+        error.is_some_and(|error| error.code == code::METHOD_NOT_FOUND)
+    }
+
     /// Returns it as an error of JSON-RPC, for a program that passes the result of a call on. An
     /// error of the server stays as it is. Everything else is `-32603`, with an HTTP status as
     /// `data.httpStatus`: 2026-07-28 leaves no other code for it.

@@ -11,6 +11,7 @@ use crate::input::CallId;
 use crate::model::Progress;
 use crate::model::capabilities::Extensions;
 use crate::model::lifecycle::meta;
+use crate::model::skipped;
 use crate::rpc::{DecodeError, JsonKind, Object, Payload, RawJson};
 use crate::version::Era;
 use alloc::format;
@@ -129,7 +130,11 @@ impl Client {
                 let state = self.calls.get(call);
                 let json = self.catalogue.learn(&mut self.env, state, result, version);
                 let valid = self.catalogue.validate(&mut self.env, state, &json, version);
+                let method = state.map(|state| state.raw.method.clone()).unwrap_or_default();
                 let outcome = valid.map(|()| RawResult { json, version }).map_err(CallError::InvalidResult);
+                if let Ok(result) = &outcome {
+                    self.env.diagnose_skipped(&method, &skipped::in_result(&method, result));
+                }
                 self.end(call, outcome);
             }
             Ok(ResultType::InputRequired(result)) => self.on_input_required(call, &result),

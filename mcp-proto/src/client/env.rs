@@ -4,13 +4,14 @@
 use super::ids::Ids;
 use super::phase::Phase;
 use super::{ClientConfig, Event, IdPolicy, Output, Policy, State, Target, Timer};
+use crate::call::SkippedList;
 use crate::error::{Diagnostic, DiagnosticKind, StreamPlace, excerpt};
 use crate::event_queue::EventQueue;
 use crate::exchange::{Dialect, WsDialect};
 use crate::input::Watch;
 use crate::model::lifecycle::{ServerInfo, meta};
 use crate::model::logging::LogLevel;
-use crate::rpc::Object;
+use crate::rpc::{Message, Object, Response};
 use crate::seed::Seed;
 use crate::time::{Instant, Timers};
 use crate::version::{Era, ProtocolVersion};
@@ -35,6 +36,8 @@ pub(super) struct Env {
     pub(super) log_level: Option<LogLevel>,
     /// The event stream whose event is handled now.
     pub(super) stream: Option<StreamPlace>,
+    /// Whether this connection has had the diagnostic of [`note_nulls`](Self::note_nulls).
+    pub(super) has_noted_nulls: bool,
     /// The latest [`modern_meta`](Self::modern_meta).
     modern_meta: Option<(ProtocolVersion, Object)>,
 }
@@ -57,6 +60,7 @@ impl Env {
             phase: Phase::Terminated,
             timers: Timers::new(),
             seed: Seed::new(seed),
+            has_noted_nulls: false,
             modern_meta: None,
         }
     }
@@ -70,6 +74,23 @@ impl Env {
     pub(super) fn diagnose(&mut self, kind: DiagnosticKind, detail: impl Into<String>) {
         let diagnostic = Diagnostic::new(kind, excerpt(&detail.into()));
         self.out.diagnostic(Diagnostic { stream: self.stream.clone(), ..diagnostic });
+    }
+
+    /// Emits a diagnostic about a response with members that are `null` and count as absent, once a
+    /// connection: such a server writes all responses like this.
+    pub(super) fn note_nulls(&mut self, message: &Message) {
+        if let Message::Response(Response { id, has_nulls: true, .. }) = message
+            && !core::mem::replace(&mut self.has_noted_nulls, true)
+        {
+            self.diagnose(DiagnosticKind::Deviation, alloc::format!("response {id}: a member that is absent is null"));
+        }
+    }
+
+    /// Emits diagnostics about the elements that cannot be decoded in a list of this name.
+    pub(super) fn diagnose_skipped(&mut self, list: &str, skipped: &SkippedList) {
+        for detail in skipped.details(list) {
+            self.diagnose(DiagnosticKind::InvalidElement, detail);
+        }
     }
 
     /// Returns the state of the client.

@@ -24,8 +24,8 @@ use crate::error::HttpError;
 use crate::error::{CallError, DiagnosticKind, NegotiationCause, NegotiationError, Stage};
 use crate::exchange::{Closed, Endpoint, ExitStatus, Sent};
 use crate::input::CallId;
-use crate::model::capabilities::ServerCapabilities;
-use crate::model::lifecycle::{Implementation, ServerInfo, meta};
+use crate::model::capabilities::{self, ServerCapabilities};
+use crate::model::lifecycle::{self, Implementation, ServerInfo, meta};
 use crate::rpc::{DecodeError, ErrorObject, Object, Payload, RawJson, code};
 use crate::version::{Era, ProtocolVersion};
 use alloc::boxed::Box;
@@ -183,7 +183,11 @@ impl Client {
         let Phase::Probing { asked, .. } = self.env.phase else { return };
         match answer {
             Payload::Result(result) => match read_discover(&result, asked) {
-                Ok((theirs, info)) => self.choose(&theirs, Some(info)),
+                Ok((theirs, info)) => {
+                    let meta = Object::read(&result).and_then(|result| result.object(meta::META)).unwrap_or_default();
+                    self.note_deviation(&result, meta.get(meta::SERVER_INFO));
+                    self.choose(&theirs, Some(info));
+                }
                 Err(e) => self.fall_back(NegotiationCause::Decode(e)),
             },
             Payload::Error(error) => match supported(&error) {
@@ -284,6 +288,8 @@ impl Client {
             Payload::Result(result) => match read_initialize(&result) {
                 Ok((theirs, info)) => match self.accept_legacy(&theirs) {
                     Some(version) => {
+                        let server_info = Object::read(&result).ok().and_then(|result| result.get("serverInfo"));
+                        self.note_deviation(&result, server_info);
                         self.env.phase = Phase::Ready(ServerInfo { version, ..info.clone() });
                         if let Some(http) = self.link.http_mut() {
                             http.begin_session(&mut self.env);
@@ -343,6 +349,14 @@ impl Client {
     /// revision of the request. It must be one that the client has, and one that has the handshake.
     fn accept_legacy(&self, theirs: &str) -> Option<ProtocolVersion> {
         self.env.config.versions.mutual(Era::Legacy, &[theirs])
+    }
+
+    /// Emits a diagnostic if the server says of itself something that is taken as it is meant.
+    fn note_deviation(&mut self, result: &RawJson, info: Option<RawJson>) {
+        let capabilities = Object::read(result).ok().and_then(|result| result.get("capabilities"));
+        if let Some(detail) = lifecycle::deviation("serverInfo", info.as_ref(), capabilities.as_ref()) {
+            self.env.diagnose(DiagnosticKind::Deviation, detail);
+        }
     }
 
     fn ready(&mut self, info: ServerInfo) {
@@ -530,7 +544,9 @@ fn read_discover(result: &RawJson, asked: ProtocolVersion) -> Result<(Vec<String
     let info = ServerInfo {
         version: asked,
         implementation: meta.optional_object(meta::SERVER_INFO)?.map(Implementation::read).transpose()?,
-        capabilities: ServerCapabilities::read(object.object("capabilities")?),
+        capabilities: ServerCapabilities::read(
+            capabilities::read_member(&object)?.ok_or_else(|| DecodeError::new("`capabilities` is missing"))?,
+        ),
         instructions: object.optional("instructions")?,
     };
     Ok((theirs, info))
@@ -542,7 +558,7 @@ fn read_initialize(result: &RawJson) -> Result<(String, ServerInfo), DecodeError
     let info = ServerInfo {
         version: ProtocolVersion::ALL[0],
         implementation: object.optional_object("serverInfo")?.map(Implementation::read).transpose()?,
-        capabilities: ServerCapabilities::read(object.optional_object("capabilities")?.unwrap_or_default()),
+        capabilities: ServerCapabilities::read(capabilities::read_member(&object)?.unwrap_or_default()),
         instructions: object.optional("instructions")?,
     };
     Ok((theirs, info))

@@ -254,6 +254,7 @@ impl Client {
 
     /// Handles a message of the server, on any exchange.
     fn on_message(&mut self, exchange: ExchangeId, message: Message) {
+        self.env.note_nulls(&message);
         match message {
             Message::Response(response) => self.on_response(exchange, &response.id, response.payload),
             Message::Request(request) => self.on_request(exchange, request),
@@ -372,7 +373,7 @@ impl Client {
             return self.env.event(Event::Control(Box::new(control)));
         }
         self.env.diagnose(DiagnosticKind::BadMessage, format!("{defect}: {head}"));
-        if self.env.config.compat.malformed == Malformed::Fatal {
+        if self.env.config.compat.malformed == Malformed::Fatal && !defect.is_notification() {
             let why = Closed::Broken(defect.to_string());
             return self.cut(Termination::Closed(why));
         }

@@ -32,6 +32,7 @@ impl Starting {
     /// Begins a start: the first one, or one for a new session.
     pub(super) fn begin(&mut self, env: &mut Env) {
         *self = Self { began: env.now, ..Self::default() };
+        env.has_noted_nulls = false;
         env.timers.set(Timer::Start, Some(env.now + env.config.connect_timeout));
     }
 

@@ -97,6 +97,7 @@ impl fmt::Display for Diagnostic {
 /// | `unknown-id` | `UnknownId` | a response to a request that was never sent | the response was ignored |
 /// | `late-answer` | `LateAnswer` | a response to a request that has ended | the response was ignored |
 /// | `text-id` | `TextId` | a response whose id is a numeric id as a string | matched to the numeric id |
+/// | `deviation` | `Deviation` | a form that the specification does not have and whose meaning is certain: a `null` for an absent member, an empty array for an empty object, no version of a program | taken as it is meant |
 /// | `redirected` | `Redirected` | a response that redirects a request of the client | followed: the request goes to the other URL |
 /// | `idless-error` | `IdlessError` | an error response without an id | ignored: it ends no call |
 /// | `unknown-method` | `UnknownMethod` | a request or a notification of an unknown method | answered with -32601, or the notification was ignored |
@@ -134,6 +135,7 @@ impl fmt::Display for Diagnostic {
 /// | `too-many-exchanges` | `TooManyExchanges` | an exchange beyond a limit | answered with 503, or aborted |
 /// | `recording-ended` | `RecordingEnded` | a recording that cannot continue | nothing more is recorded |
 /// | `invalid-tool` | `InvalidTool` | a listed tool that a client must not call | removed from the list |
+/// | `invalid-element` | `InvalidElement` | an element of a list, or a block of content, that cannot be decoded | left out of its list; a block of content is delivered as it is |
 /// | `refresh-failed` | `RefreshFailed` | a list of tools that the client cannot fetch again | the calls that waited for it ended with their original errors |
 /// | `bad-session` | `BadSession` | an HTTP request without a valid session id, or a session id that a client cannot use | a server answered with 400 or 404; a client did not use the id |
 /// | `listener-off` | `ListenerOff` | a server without notifications outside of calls, or with a failed stream for them | calls continue without them |
@@ -164,6 +166,7 @@ pub enum DiagnosticKind {
     UnknownId,
     LateAnswer,
     TextId,
+    Deviation,
     IdlessError,
     Redirected,
     UnknownMethod,
@@ -201,6 +204,7 @@ pub enum DiagnosticKind {
     TooManyExchanges,
     RecordingEnded,
     InvalidTool,
+    InvalidElement,
     RefreshFailed,
     BadSession,
     ListenerOff,
@@ -242,6 +246,7 @@ impl DiagnosticKind {
             Self::UnknownId => ("unknown-id", "the response was ignored"),
             Self::LateAnswer => ("late-answer", "the response was ignored"),
             Self::TextId => ("text-id", "matched to the numeric id"),
+            Self::Deviation => ("deviation", "taken as it is meant"),
             Self::Redirected => ("redirected", "followed: the request goes to the other URL"),
             Self::IdlessError => ("idless-error", "ignored: it ends no call"),
             Self::UnknownMethod => ("unknown-method", "answered with -32601, or the notification was ignored"),
@@ -282,6 +287,9 @@ impl DiagnosticKind {
             Self::HandshakeTimeout => ("handshake-timeout", "the exchange was aborted"),
             Self::TooManyExchanges => ("too-many-exchanges", "answered with 503, or aborted"),
             Self::InvalidTool => ("invalid-tool", "removed from the list"),
+            Self::InvalidElement => {
+                ("invalid-element", "left out of its list; a block of content is delivered as it is")
+            }
             Self::RefreshFailed => ("refresh-failed", "the calls that waited for it ended with their original errors"),
             Self::RecordingEnded => ("recording-ended", "nothing more is recorded"),
             Self::BadSession => ("bad-session", "a server answered with 400 or 404; a client did not use the id"),

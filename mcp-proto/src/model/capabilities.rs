@@ -1,11 +1,10 @@
 //! The capabilities that both sides declare: in `initialize`, in the result of `server/discover`,
 //! and in `_meta` of each request of 2026-07-28.
 
-use crate::rpc::Object;
+use crate::rpc::{DecodeError, JsonKind, Object, RawJson};
 use crate::version::{Era, ProtocolVersion};
 use alloc::borrow::Cow;
 use alloc::string::String;
-use alloc::vec::Vec;
 use core::fmt;
 
 /// The capabilities of a client. An absent one is not supported.
@@ -114,7 +113,8 @@ pub struct Extensions(Object);
 pub struct BadExtension(String);
 
 impl ClientCapabilities {
-    /// Decodes the capabilities. A member that is not an object counts as absent.
+    /// Decodes the capabilities. A member that is neither an object nor an empty array counts as
+    /// absent.
     pub fn read(object: &Object) -> Self {
         Self {
             elicitation: member(object, "elicitation").map(|object| ElicitationCapability {
@@ -244,7 +244,8 @@ impl ServerCapabilities {
         member(&self.other, "tasks").is_some()
     }
 
-    /// Decodes the capabilities. A member that is not an object counts as absent.
+    /// Decodes the capabilities. A member that is neither an object nor an empty array counts as
+    /// absent.
     pub(crate) fn read(object: Object) -> Self {
         let list = |key: &str| {
             member(&object, key).map(|object| ListCapability {
@@ -347,9 +348,15 @@ impl Extensions {
     /// settings are not an object.
     fn read(capabilities: &Object) -> Self {
         let declared = member(capabilities, "extensions").unwrap_or_default();
-        let ignored = declared.iter().filter(|(id, settings)| !is_extension_id(id) || Object::read(settings).is_err());
-        let ignored: Vec<_> = ignored.map(|(id, _)| id.into_owned()).collect();
-        Self(declared.without(&ignored.iter().map(String::as_str).collect::<Vec<_>>()))
+        let is_declared = |id: &str, settings: &RawJson| {
+            is_extension_id(id) && (settings.kind() == JsonKind::Object || settings.is_empty_array())
+        };
+        if declared.iter().all(|(id, settings)| is_declared(&id, &settings)) {
+            return Self(declared);
+        }
+        // One pass, however many there are.
+        let valid = declared.iter().filter(|(id, settings)| is_declared(id, settings));
+        Self(valid.map(|(id, settings)| (id.into_owned(), settings)).collect())
     }
 
     fn add_to(&self, mut capabilities: Object) -> Object {
@@ -395,8 +402,22 @@ fn without_tasks(object: Object, version: ProtocolVersion) -> Object {
     if version.rules().tasks { object } else { object.without(&["tasks"]) }
 }
 
+/// Returns a member that is an object. An empty array is the empty object of a language that has no
+/// other empty collection.
 fn member(object: &Object, key: &str) -> Option<Object> {
-    object.optional_object(key).ok().flatten()
+    let value = object.get(key)?;
+    if value.is_empty_array() { Some(Object::new()) } else { Object::read(&value).ok() }
+}
+
+/// Decodes the member `capabilities`, which may be absent or `null`.
+///
+/// # Errors
+/// [`DecodeError`] if it is neither an object nor an empty array.
+pub(crate) fn read_member(object: &Object) -> Result<Option<Object>, DecodeError> {
+    match object.get("capabilities") {
+        Some(value) if value.is_empty_array() => Ok(Some(Object::new())),
+        _ => object.optional_object("capabilities"),
+    }
 }
 
 fn flag(object: &Object, key: &str) -> bool {
@@ -413,8 +434,8 @@ fn flagged(mut object: Object, key: &'static str, value: bool) -> Object {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rpc::RawJson;
     use alloc::string::ToString;
+    use alloc::vec::Vec;
 
     fn read(json: &str) -> Object {
         Object::read(&RawJson::parse(json.to_string()).unwrap()).unwrap()
@@ -429,6 +450,23 @@ mod tests {
         for id in ["", "ui", "/ui", "1a/b", "a./b", "a..b/c", "a-/b", "a/-b", "a/b-", "a/b/c", "a b/c", "a/ü"] {
             assert!(!is_extension_id(id), "{id}");
         }
+    }
+
+    #[test]
+    fn empty_array_is_an_empty_capability() {
+        let told = read(r#"{"tools":[],"prompts":[ ],"elicitation":[],"sampling":{"tools":[]},"extensions":[]}"#);
+        let server = ServerCapabilities::read(told.clone());
+        assert!(server.tools.is_some() && server.prompts.is_some() && server.resources.is_none());
+        let client = ClientCapabilities::read(&told);
+        assert!(client.elicits_forms() && client.samples_with_tools() && client.roots.is_none());
+        assert!(client.extensions.is_empty());
+        let extension = ServerCapabilities::read(read(r#"{"extensions":{"a.b/c":[]}}"#)).extensions;
+        assert_eq!(extension.get("a.b/c"), Some(Object::new()));
+        let odd = ServerCapabilities::read(read(r#"{"tools":[1],"prompts":true,"resources":"x"}"#));
+        assert!(odd.tools.is_none() && odd.prompts.is_none() && odd.resources.is_none());
+        assert_eq!(read_member(&read(r#"{"capabilities":[]}"#)), Ok(Some(Object::new())));
+        assert_eq!(read_member(&read(r#"{"capabilities":null}"#)), Ok(None));
+        assert!(read_member(&read(r#"{"capabilities":[1]}"#)).is_err());
     }
 
     // covers: VER-B-011, VER-B-014

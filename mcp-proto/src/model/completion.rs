@@ -1,12 +1,11 @@
 //! Completion of arguments: `completion/complete`.
 
+use super::skipped::SkippedList;
 use crate::call::{Call, Method, RawResult};
-use crate::rpc::{DecodeError, Object};
+use crate::rpc::{DecodeError, JsonKind, Object, RawJson};
 use crate::version::ProtocolVersion;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
-use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
 
 /// Creates a call that asks for values of an argument of this prompt: name it with
 /// [`argument`](Call::argument).
@@ -71,6 +70,9 @@ pub struct Completion {
     /// The values, best first: at most [`MAX_VALUES`](Self::MAX_VALUES). A client drops further
     /// ones of a server, and sets `has_more`.
     pub values: Vec<String>,
+    /// The values of a server before the last one in `values` that are not texts. They are not
+    /// among the others.
+    pub skipped: SkippedList,
     /// Number of all values, which may be more than those in `values`.
     pub total: Option<u64>,
     /// Whether there are more values.
@@ -90,7 +92,7 @@ impl Completion {
         let values: Vec<String> = all.by_ref().take(Self::MAX_VALUES).map(Into::into).collect();
         let rest = all.count();
         let total = u64::try_from(values.len().saturating_add(rest)).ok();
-        Self { values, total, has_more: rest > 0, other: Object::new() }
+        Self { values, total, has_more: rest > 0, ..Self::default() }
     }
 
     /// Sets the number of all values, which may be more than those given.
@@ -109,9 +111,15 @@ impl Completion {
 
     fn from_object(result: Object) -> Result<Self, DecodeError> {
         let completion = result.object("completion")?;
-        let First { values, is_cut } = completion.required("values")?;
+        let list = completion.get("values").filter(|list| list.kind() != JsonKind::Null);
+        let list = list.ok_or_else(|| DecodeError::new("`values` is missing"))?;
+        if list.kind() != JsonKind::Array {
+            return Err(DecodeError::new("expected an array").within("values"));
+        }
+        let (values, skipped, is_cut) = first_texts(&list);
         Ok(Self {
             values,
+            skipped,
             total: completion.optional("total")?,
             has_more: completion.optional("hasMore")?.unwrap_or(false) || is_cut,
             other: result.without(&["completion", "resultType"]),
@@ -128,47 +136,25 @@ impl Completion {
     }
 }
 
-/// The first values of a list that may have any number of them.
-struct First {
-    values: Vec<String>,
-    is_cut: bool,
-}
-
-impl<'de> Deserialize<'de> for First {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(ReadFirst)
-    }
-}
-
-struct ReadFirst;
-
-impl<'de> Visitor<'de> for ReadFirst {
-    type Value = First;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of texts")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<First, A::Error> {
-        let mut values = Vec::new();
-        while values.len() < Completion::MAX_VALUES {
-            match all.next_element()? {
-                Some(value) => values.push(value),
-                None => return Ok(First { values, is_cut: false }),
-            }
+/// Returns the first texts of a list that may have any number of elements, what is left out before
+/// the last of them, and whether the list has more.
+fn first_texts(list: &RawJson) -> (Vec<String>, SkippedList, bool) {
+    let (mut values, mut skipped) = (Vec::new(), SkippedList::default());
+    for (index, element) in list.elements().enumerate() {
+        if values.len() == Completion::MAX_VALUES {
+            return (values, skipped, true);
         }
-        let mut is_cut = false;
-        while all.next_element::<IgnoredAny>()?.is_some() {
-            is_cut = true;
+        match element.decode() {
+            Ok(value) => values.push(value),
+            Err(why) => skipped.push(index, &element, &why),
         }
-        Ok(First { values, is_cut })
     }
+    (values, skipped, false)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rpc::RawJson;
     use alloc::format;
     use alloc::string::ToString;
 
@@ -214,7 +200,7 @@ mod tests {
         assert_eq!(full.other.to_json().as_str(), r#"{"_meta":{"k":1}}"#);
         let least = decode(r#"{"resultType":"complete","completion":{"values":[]}}"#).unwrap();
         assert_eq!(least, Completion::default());
-        for bad in ["{}", r#"{"completion":[]}"#, r#"{"completion":{}}"#, r#"{"completion":{"values":[1]}}"#] {
+        for bad in ["{}", r#"{"completion":[]}"#, r#"{"completion":{}}"#, r#"{"completion":{"values":{}}}"#] {
             assert!(decode(bad).is_err(), "{bad}");
         }
     }

@@ -2,7 +2,7 @@
 
 use super::lifecycle::meta;
 use super::resources::{ResourceContents, is_base64};
-use crate::rpc::{DecodeError, JsonValue, Object, RawJson, Write};
+use crate::rpc::{DecodeError, Glance, JsonValue, Object, RawJson, Write};
 use crate::version::ProtocolVersion;
 use alloc::format;
 use alloc::string::String;
@@ -110,7 +110,8 @@ impl Annotations {
 
     /// Decodes the member `annotations`, which may be absent.
     pub(super) fn member_of(object: &Object) -> Result<Self, DecodeError> {
-        object.optional_object(Self::MEMBER)?.map_or_else(|| Ok(Self::default()), Self::read)
+        let read = |object| Self::read(object).map_err(|why| why.within(Self::MEMBER));
+        object.optional_object(Self::MEMBER)?.map_or_else(|| Ok(Self::default()), read)
     }
 
     /// Adds the member `annotations`, if there are any.
@@ -169,8 +170,9 @@ pub enum Content {
         /// Other members.
         other: Object,
     },
-    /// A block of an unknown type, unchanged.
-    Unknown(Object),
+    /// A block of an unknown type, or one that cannot be decoded, unchanged. It may be any JSON
+    /// value: the result of a call that has run is not lost for one block.
+    Unknown(RawJson),
 }
 
 impl Content {
@@ -212,7 +214,7 @@ impl Content {
     /// Sets for whom it is, and how important it is.
     #[must_use]
     pub fn annotate(mut self, annotations: &Annotations) -> Self {
-        annotations.add_to(self.other_mut(), ProtocolVersion::V2026_07_28);
+        self.edit(|other| annotations.add_to(other, ProtocolVersion::V2026_07_28));
         self
     }
 
@@ -221,35 +223,38 @@ impl Content {
     /// # Errors
     /// [`DecodeError`] if its annotations have another shape.
     pub fn annotations(&self) -> Result<Annotations, DecodeError> {
-        Annotations::member_of(self.other())
+        match self {
+            Self::Text { other, .. }
+            | Self::Image { other, .. }
+            | Self::Audio { other, .. }
+            | Self::Resource { other, .. }
+            | Self::ResourceLink { other, .. } => Annotations::member_of(other),
+            Self::Unknown(json) => Annotations::member_of(&Object::read(json).unwrap_or_default()),
+        }
     }
 
     /// Sets a member of its `_meta`. Not sent before 2025-06-18, which introduced it.
     #[must_use]
     pub fn meta(mut self, key: &str, value: impl JsonValue) -> Self {
-        meta::set_in(self.other_mut(), key, value);
+        self.edit(|other| meta::set_in(other, key, value));
         self
     }
 
-    const fn other(&self) -> &Object {
+    /// Changes the members that the variant does not name. An unknown block that is not an object
+    /// has none.
+    fn edit(&mut self, change: impl FnOnce(&mut Object)) {
         match self {
             Self::Text { other, .. }
             | Self::Image { other, .. }
             | Self::Audio { other, .. }
             | Self::Resource { other, .. }
-            | Self::ResourceLink { other, .. }
-            | Self::Unknown(other) => other,
-        }
-    }
-
-    const fn other_mut(&mut self) -> &mut Object {
-        match self {
-            Self::Text { other, .. }
-            | Self::Image { other, .. }
-            | Self::Audio { other, .. }
-            | Self::Resource { other, .. }
-            | Self::ResourceLink { other, .. }
-            | Self::Unknown(other) => other,
+            | Self::ResourceLink { other, .. } => change(other),
+            Self::Unknown(json) => {
+                if let Ok(mut object) = Object::read(json) {
+                    change(&mut object);
+                    *json = object.into();
+                }
+            }
         }
     }
 
@@ -289,7 +294,7 @@ impl Content {
     ///
     /// # Errors
     /// [`DecodeError`] if a required member of its type is missing. An unknown type is not an
-    /// error.
+    /// error. In a result, a block with an error is [`Unknown`](Self::Unknown) instead.
     pub fn read(json: &RawJson) -> Result<Self, DecodeError> {
         let object = Object::read(json)?;
         Ok(match &*object.required_str("type")? {
@@ -305,7 +310,7 @@ impl Content {
                 other: object.without(&["type", "data", "mimeType"]),
             },
             "resource" => Self::Resource {
-                resource: ResourceContents::read(object.object("resource")?)?,
+                resource: ResourceContents::read(object.object("resource")?).map_err(|why| why.within("resource"))?,
                 other: object.without(&["type", "resource"]),
             },
             "resource_link" => Self::ResourceLink {
@@ -313,8 +318,29 @@ impl Content {
                 name: object.required("name")?,
                 other: object.without(&["type", "uri", "name"]),
             },
-            _ => return Ok(Self::Unknown(object)),
+            _ => return Ok(Self::Unknown(json.clone())),
         })
+    }
+
+    /// Decodes a block of a peer. One that cannot be decoded stays as it is.
+    pub(super) fn read_any(json: &RawJson) -> Self {
+        Self::read(json).unwrap_or_else(|_| Self::Unknown(json.clone()))
+    }
+
+    /// Returns why a block cannot be decoded. Unlike [`read`](Self::read), this copies no text.
+    pub(super) fn fault(json: &RawJson) -> Option<DecodeError> {
+        let block = Glance::at(json);
+        let fits = match block.str("type").as_deref() {
+            Some("text") => block.is_text("text"),
+            Some("image" | "audio") => block.is_text("data") && block.is_text("mimeType"),
+            Some("resource") => {
+                block.get("resource").is_some_and(|contents| ResourceContents::fault(&contents).is_none())
+            }
+            Some("resource_link") => block.is_text("uri") && block.is_text("name"),
+            Some(_) => true,
+            None => false,
+        };
+        if fits { None } else { Self::read(json).err() }
     }
 
     /// Returns the block in a form that this revision can represent: audio and links become text
@@ -328,32 +354,17 @@ impl Content {
             Self::Resource { resource, other } => Self::Resource { resource: resource.lower(version), other },
             other => other,
         };
-        if !lowered.other().is_empty() {
-            lowered.lower_members(version);
+        let is_link = matches!(lowered, Self::ResourceLink { .. });
+        // A block that loses nothing is not written anew.
+        if !rules.titles || is_link && !rules.icons {
+            lowered.edit(|other| lower_members(other, is_link, version));
         }
         lowered
     }
 
-    fn lower_members(&mut self, version: ProtocolVersion) {
-        let is_link = matches!(self, Self::ResourceLink { .. });
-        let other = self.other_mut();
-        meta::lower(other, version);
-        if is_link && !version.rules().icons {
-            other.remove("icons");
-        }
-        if !version.rules().titles
-            && let Ok(Some(mut annotations)) = other.optional_object(Annotations::MEMBER)
-            && annotations.remove(Annotations::LAST_MODIFIED).is_some()
-        {
-            other.remove(Annotations::MEMBER);
-            if !annotations.is_empty() {
-                other.set(Annotations::MEMBER, annotations);
-            }
-        }
-    }
-
-    /// Encodes the block for the wire.
-    pub fn write(&self) -> Object {
+    /// Encodes the block for the wire. It is an object, unless an [unknown](Self::Unknown) block is
+    /// not.
+    pub fn write(&self) -> RawJson {
         let (object, other) = match self {
             Self::Text { text, other } => (Object::new().with("type", "text").with("text", text.as_str()), other),
             Self::Image { data, mime_type, other } => (media("image", data, mime_type), other),
@@ -365,9 +376,9 @@ impl Content {
                 let link = Object::new().with("type", "resource_link");
                 (link.with("uri", uri.as_str()).with("name", name.as_str()), other)
             }
-            Self::Unknown(object) => return object.clone(),
+            Self::Unknown(json) => return json.clone(),
         };
-        object.with_all(other)
+        object.with_all(other).into()
     }
 }
 
@@ -411,7 +422,24 @@ impl Write for Content {
             Self::Image { data, .. } | Self::Audio { data, .. } => data.json_len(),
             Self::Resource { resource, .. } => resource.json_len(),
             Self::ResourceLink { uri, .. } => uri.json_len(),
-            Self::Unknown(object) => object.json_len(),
+            Self::Unknown(json) => json.json_len(),
+        }
+    }
+}
+
+/// Removes the members that a revision does not have.
+fn lower_members(other: &mut Object, is_link: bool, version: ProtocolVersion) {
+    meta::lower(other, version);
+    if is_link && !version.rules().icons {
+        other.remove("icons");
+    }
+    if !version.rules().titles
+        && let Ok(Some(mut annotations)) = other.optional_object(Annotations::MEMBER)
+        && annotations.remove(Annotations::LAST_MODIFIED).is_some()
+    {
+        other.remove(Annotations::MEMBER);
+        if !annotations.is_empty() {
+            other.set(Annotations::MEMBER, annotations);
         }
     }
 }

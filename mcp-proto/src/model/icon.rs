@@ -130,7 +130,8 @@ impl Icon {
 
     /// Decodes the member `icons`, which may be absent.
     pub(super) fn read_all(object: &Object) -> Result<Vec<Self>, DecodeError> {
-        object.optional_array("icons")?.unwrap_or_default().iter().map(Self::read).collect()
+        let icons = object.optional_array("icons")?.unwrap_or_default();
+        icons.iter().map(Self::read).collect::<Result<_, _>>().map_err(|why| why.within("icons"))
     }
 
     /// Adds the member `icons`, if there are any and the revision has them.

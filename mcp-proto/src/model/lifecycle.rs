@@ -2,7 +2,8 @@
 
 use super::capabilities::ServerCapabilities;
 use super::icon::Icon;
-use crate::rpc::{DecodeError, Object};
+use crate::error::excerpt;
+use crate::rpc::{DecodeError, JsonKind, Object, RawJson};
 use crate::version::ProtocolVersion;
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -17,7 +18,7 @@ use alloc::vec::Vec;
 pub struct Implementation {
     /// Its name, for programs.
     pub name: String,
-    /// Its version.
+    /// Its version. That of a peer that reports none is empty, and a number is its text.
     pub version: String,
     /// Its name, for people. Not sent before 2025-06-18, which introduced it.
     pub title: Option<String>,
@@ -100,7 +101,13 @@ impl Implementation {
     }
 
     pub(crate) fn read(object: Object) -> Result<Self, DecodeError> {
-        let mut read = Self::new(object.required::<String>("name")?, object.required::<String>("version")?);
+        let version = match object.kind("version") {
+            // A connection does not depend on it, and there is nothing else that it could mean.
+            Some(JsonKind::Null) | None => String::new(),
+            Some(JsonKind::Number) => object.get("version").map(|number| number.as_str().into()).unwrap_or_default(),
+            Some(_) => object.required("version")?,
+        };
+        let mut read = Self::new(object.required::<String>("name")?, version);
         read.title = object.optional("title")?;
         let (mut other, mut profile) = (object.without(&["name", "version", "title"]), Profile::default());
         if let Ok(description) = other.optional("description") {
@@ -146,6 +153,29 @@ pub struct ServerInfo {
     pub capabilities: ServerCapabilities,
     /// Instructions for a language model.
     pub instructions: Option<String>,
+}
+
+/// Returns the first part of a handshake that deviates from the specification, and whose meaning is
+/// certain: an implementation (under this name) without a version, or with a number, and
+/// capabilities that are an empty array, or have a member that is one.
+pub(crate) fn deviation(
+    name: &str,
+    implementation: Option<&RawJson>,
+    capabilities: Option<&RawJson>,
+) -> Option<String> {
+    let version = implementation.and_then(|info| Object::read(info).ok()).map(|info| info.kind("version"));
+    match version {
+        Some(Some(JsonKind::Null) | None) => return Some(alloc::format!("`{name}` has no version")),
+        Some(Some(JsonKind::Number)) => return Some(alloc::format!("the version in `{name}` is a number")),
+        Some(Some(_)) | None => {}
+    }
+    let capabilities = capabilities?;
+    if capabilities.is_empty_array() {
+        return Some("`capabilities` is an array".into());
+    }
+    let members = Object::read(capabilities).ok()?;
+    let (key, _) = members.iter().find(|(_, member)| member.is_empty_array())?;
+    Some(alloc::format!("the capability `{}` is an array", excerpt(&key)))
 }
 
 /// The keys of `_meta` that the specification reserves.
@@ -271,6 +301,16 @@ mod tests {
         let whole = with_other.write(ProtocolVersion::V2026_07_28).to_json();
         assert_eq!(read(whole.as_str()), Ok(with_other));
         assert_eq!(read(r#"{"name":"n","version":"1","icons":null}"#), Ok(Implementation::new("n", "1")));
+    }
+
+    #[test]
+    fn program_without_a_version_is_read() {
+        for (version, expected) in [("", ""), (r#","version":null"#, ""), (r#","version":1.10"#, "1.10")] {
+            let read = read(&alloc::format!(r#"{{"name":"n"{version},"x":1}}"#)).unwrap();
+            assert_eq!((read.name.as_str(), read.version.as_str()), ("n", expected));
+            assert_eq!(read.other, Object::new().with("x", 1_i64));
+        }
+        assert!(read(r#"{"name":"n","version":[1]}"#).is_err() && read(r#"{"version":"1"}"#).is_err());
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub mod prompts;
 pub mod resources;
 pub mod roots;
 pub mod sampling;
+pub mod skipped;
 pub mod tools;
 pub(crate) mod uri_template;
 

@@ -4,6 +4,7 @@ use super::content::{Content, Role};
 use super::described::described;
 use super::icon::Icon;
 use super::lifecycle::{CacheHints, meta};
+use super::skipped::{SkippedList, read_list};
 use crate::call::{Call, Method, Paged, RawResult};
 use crate::rpc::{DecodeError, JsonValue, Object, RawJson};
 use crate::version::ProtocolVersion;
@@ -45,11 +46,8 @@ impl Method for List {
 
     fn decode(result: RawResult) -> Result<Page, DecodeError> {
         let object = Object::read(&result.json)?;
-        Ok(Page {
-            prompts: object.array("prompts")?.iter().map(Prompt::read).collect::<Result<_, _>>()?,
-            next_cursor: object.optional("nextCursor")?,
-            cache: CacheHints::read(&object),
-        })
+        let (prompts, skipped) = read_list(object.array("prompts")?, Prompt::read);
+        Ok(Page { prompts, skipped, next_cursor: object.optional("nextCursor")?, cache: CacheHints::read(&object) })
     }
 }
 
@@ -58,6 +56,10 @@ impl Paged for List {
 
     fn page(output: Page) -> (Vec<Prompt>, Option<String>) {
         (output.prompts, output.next_cursor)
+    }
+
+    fn skipped(output: &Page) -> Option<&SkippedList> {
+        Some(&output.skipped)
     }
 }
 
@@ -75,6 +77,8 @@ impl Method for Get {
 pub struct Page {
     /// The prompts of this page.
     pub prompts: Vec<Prompt>,
+    /// The elements that could not be decoded, which are not among the others.
+    pub skipped: SkippedList,
     /// The cursor of the next page. It may be empty.
     pub next_cursor: Option<String>,
     /// How long the page may be cached. Stale at once if the server did not specify it.
@@ -209,11 +213,12 @@ impl Prompt {
     pub fn read(json: &RawJson) -> Result<Self, DecodeError> {
         let object = Object::read(json)?;
         let arguments = object.optional_array("arguments")?.unwrap_or_default();
+        let arguments: Result<_, _> = arguments.iter().map(PromptArgument::read).collect();
         Ok(Self {
             name: object.required("name")?,
             title: object.optional("title")?,
             description: object.optional("description")?,
-            arguments: arguments.iter().map(PromptArgument::read).collect::<Result<_, _>>()?,
+            arguments: arguments.map_err(|why: DecodeError| why.within("arguments"))?,
             icons: Icon::read_all(&object)?,
             meta: object.optional_object(meta::META)?.unwrap_or_default(),
             other: object.without(&Self::KEYS),
@@ -330,7 +335,7 @@ impl PromptMessage {
         Self::new(Role::Assistant, content)
     }
 
-    /// Decodes a message.
+    /// Decodes a message. Content that cannot be decoded is [`Content::Unknown`].
     ///
     /// # Errors
     /// [`DecodeError`] if it has no role or no content.
@@ -339,7 +344,7 @@ impl PromptMessage {
         let content = object.get("content").ok_or_else(|| DecodeError::new("`content` is missing"))?;
         Ok(Self {
             role: Role::read(&object)?,
-            content: Content::read(&content)?,
+            content: Content::read_any(&content),
             other: object.without(&["role", "content"]),
         })
     }

@@ -9,6 +9,7 @@ use super::content::Annotations;
 use super::described::described;
 use super::icon::Icon;
 use super::lifecycle::{CacheHints, meta};
+use super::skipped::{SkippedList, read_list};
 use super::uri_template::{UriTemplate, is_uri};
 use crate::call::{Call, Method, Paged, RawResult};
 use crate::peer_text::Visible;
@@ -53,11 +54,8 @@ impl Method for List {
 
     fn decode(result: RawResult) -> Result<Page, DecodeError> {
         let object = Object::read(&result.json)?;
-        Ok(Page {
-            resources: object.array("resources")?.iter().map(Resource::read).collect::<Result<_, _>>()?,
-            next_cursor: object.optional("nextCursor")?,
-            cache: CacheHints::read(&object),
-        })
+        let (resources, skipped) = read_list(object.array("resources")?, Resource::read);
+        Ok(Page { resources, skipped, next_cursor: object.optional("nextCursor")?, cache: CacheHints::read(&object) })
     }
 }
 
@@ -67,6 +65,10 @@ impl Paged for List {
     fn page(output: Page) -> (Vec<Resource>, Option<String>) {
         (output.resources, output.next_cursor)
     }
+
+    fn skipped(output: &Page) -> Option<&SkippedList> {
+        Some(&output.skipped)
+    }
 }
 
 impl Method for ListTemplates {
@@ -74,9 +76,10 @@ impl Method for ListTemplates {
 
     fn decode(result: RawResult) -> Result<TemplatePage, DecodeError> {
         let object = Object::read(&result.json)?;
-        let templates = object.array("resourceTemplates")?;
+        let (templates, skipped) = read_list(object.array("resourceTemplates")?, ResourceTemplate::read);
         Ok(TemplatePage {
-            templates: templates.iter().map(ResourceTemplate::read).collect::<Result<_, _>>()?,
+            templates,
+            skipped,
             next_cursor: object.optional("nextCursor")?,
             cache: CacheHints::read(&object),
         })
@@ -88,6 +91,10 @@ impl Paged for ListTemplates {
 
     fn page(output: TemplatePage) -> (Vec<ResourceTemplate>, Option<String>) {
         (output.templates, output.next_cursor)
+    }
+
+    fn skipped(output: &TemplatePage) -> Option<&SkippedList> {
+        Some(&output.skipped)
     }
 }
 
@@ -105,6 +112,8 @@ impl Method for Read {
 pub struct Page {
     /// The resources of this page.
     pub resources: Vec<Resource>,
+    /// The elements that could not be decoded, which are not among the others.
+    pub skipped: SkippedList,
     /// The cursor of the next page. It may be empty.
     pub next_cursor: Option<String>,
     /// How long the page may be cached. Stale at once if the server did not specify it.
@@ -117,6 +126,8 @@ pub struct Page {
 pub struct TemplatePage {
     /// The templates of this page.
     pub templates: Vec<ResourceTemplate>,
+    /// The elements that could not be decoded, which are not among the others.
+    pub skipped: SkippedList,
     /// The cursor of the next page. It may be empty.
     pub next_cursor: Option<String>,
     /// How long the page may be cached. Stale at once if the server did not specify it.
@@ -393,6 +404,9 @@ located!(Resource, ResourceTemplate);
 pub struct ReadResult {
     /// The contents: usually those of the resource, and several if the URI names a collection.
     pub contents: Vec<ResourceContents>,
+    /// The contents that could not be decoded, which are not among the others. If none can be
+    /// decoded, the call fails.
+    pub skipped: SkippedList,
     /// How long the result may be cached. `None`: the server did not specify it. A server then adds
     /// [`ServerConfig::read_cache`](crate::ServerConfig::read_cache) on 2026-07-28, and nothing
     /// before.
@@ -427,13 +441,16 @@ impl ReadResult {
     }
 
     fn from_object(object: Object) -> Result<Self, DecodeError> {
-        let contents = object.array("contents")?;
+        let all = object.array("contents")?;
+        let (contents, skipped) =
+            read_list(all.iter().cloned(), |contents| ResourceContents::read(Object::read(contents)?));
+        if let (true, Some(why)) = (contents.is_empty(), all.first().and_then(ResourceContents::fault)) {
+            return Err(why);
+        }
         let has_hints = object.contains("ttlMs") || object.contains("cacheScope");
         Ok(Self {
-            contents: contents
-                .iter()
-                .map(|contents| ResourceContents::read(Object::read(contents)?))
-                .collect::<Result<_, _>>()?,
+            contents,
+            skipped,
             cache: has_hints.then(|| CacheHints::read(&object)),
             other: object.without(&["contents", "ttlMs", "cacheScope", "resultType"]),
         })

@@ -1,6 +1,7 @@
 //! Roots: the directories that a client lets a server work in (`roots/list`). 2026-07-28 deprecates
 //! them: new servers take directories as arguments of tools or as resources.
 
+use super::skipped::{SkippedList, read_list};
 use crate::rpc::{DecodeError, Object, RawJson};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -56,7 +57,7 @@ impl Root {
         }
     }
 
-    fn read(json: &RawJson) -> Result<Self, DecodeError> {
+    pub(super) fn read(json: &RawJson) -> Result<Self, DecodeError> {
         let object = Object::read(json)?;
         let (uri, name) = (object.required("uri")?, object.optional("name")?);
         Ok(Self { uri, name, other: object.without(&["uri", "name"]) })
@@ -86,6 +87,8 @@ impl From<String> for Root {
 pub struct Roots {
     /// The roots.
     pub roots: Vec<Root>,
+    /// The roots of a client that could not be decoded, which are not among the others.
+    pub skipped: SkippedList,
     /// Other members, unchanged.
     pub other: Object,
 }
@@ -93,7 +96,7 @@ pub struct Roots {
 impl Roots {
     /// Creates a list of roots.
     pub fn new<R: Into<Root>>(roots: impl IntoIterator<Item = R>) -> Self {
-        Self { roots: roots.into_iter().map(Into::into).collect(), other: Object::new() }
+        Self { roots: roots.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 
     /// Checks each root: [`Root::check`].
@@ -104,10 +107,10 @@ impl Roots {
     /// Decodes the result of `roots/list`.
     ///
     /// # Errors
-    /// [`DecodeError`] if there is no list, or if a root has no URI.
+    /// [`DecodeError`] if there is no list.
     pub(crate) fn read(result: Object) -> Result<Self, DecodeError> {
-        let roots = result.array("roots")?.iter().map(Root::read).collect::<Result<_, _>>()?;
-        Ok(Self { roots, other: result.without(&["roots", "resultType"]) })
+        let (roots, skipped) = read_list(result.array("roots")?, Root::read);
+        Ok(Self { roots, skipped, other: result.without(&["roots", "resultType"]) })
     }
 
     /// Encodes the result of `roots/list`.

@@ -62,7 +62,8 @@ pub struct SamplingMessage {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Block {
-    /// Text, an image or audio.
+    /// Text, an image or audio. In the result of a client, also a block of any type that cannot be
+    /// decoded: [`Content::Unknown`].
     Content(Content),
     /// The model wants to use a tool. From 2025-11-25 on.
     ToolUse(ToolUse),
@@ -349,7 +350,7 @@ impl SamplingMessage {
 
     fn read(json: &RawJson) -> Result<Self, DecodeError> {
         let object = Object::read(json)?;
-        let (role, content) = (Role::read(&object)?, read_content(&object)?);
+        let (role, content) = (Role::read(&object)?, read_content(&object, Block::read)?);
         Ok(Self { role, content, other: object.without(&["role", "content"]) })
     }
 
@@ -379,6 +380,11 @@ impl Block {
         }
     }
 
+    /// Returns why a block cannot be decoded.
+    pub(super) fn fault(json: &RawJson) -> Option<DecodeError> {
+        Self::read(json).err()
+    }
+
     fn read(json: &RawJson) -> Result<Self, DecodeError> {
         let object = Object::read(json)?;
         Ok(match &*object.required_str("type")? {
@@ -399,18 +405,18 @@ impl Block {
         })
     }
 
-    fn write(&self, version: ProtocolVersion) -> Object {
+    fn write(&self, version: ProtocolVersion) -> RawJson {
         match self {
             Self::Content(content) => content.clone().lower(version).write(),
             Self::ToolUse(ToolUse { id, name, input, other }) => {
                 let used = Object::new().with("type", "tool_use").with("id", id.as_str()).with("name", name.as_str());
-                used.with("input", input).with_all(other)
+                used.with("input", input).with_all(other).into()
             }
             Self::ToolResult(ToolResult { tool_use_id, content, structured, is_error, other }) => {
                 let content: Vec<_> = content.iter().map(|block| block.clone().lower(version)).collect();
                 let result = Object::new().with("type", "tool_result").with("toolUseId", tool_use_id.as_str());
                 let result = result.with("content", &content).with_opt("structuredContent", structured.as_ref());
-                result.with_opt("isError", is_error.then_some(true)).with_all(other)
+                result.with_opt("isError", is_error.then_some(true)).with_all(other).into()
             }
         }
     }
@@ -538,14 +544,18 @@ impl SampleResult {
         Ok(())
     }
 
-    /// Decodes the result of `sampling/createMessage`.
+    /// Decodes the result of `sampling/createMessage`. A block that cannot be decoded stays as it
+    /// is.
     ///
     /// # Errors
     /// [`DecodeError`] if a required member is missing, or if a member has another shape.
     pub(crate) fn read(result: Object) -> Result<Self, DecodeError> {
+        // The model has answered: its answer is not lost for one block.
+        let any =
+            |json: &RawJson| Ok(Block::read(json).unwrap_or_else(|_| Block::Content(Content::Unknown(json.clone()))));
         Ok(Self {
             role: Role::read(&result)?,
-            content: read_content(&result)?,
+            content: read_content(&result, any)?,
             model: result.required("model")?,
             stop_reason: result.optional("stopReason")?,
             other: result.without(&["role", "content", "model", "stopReason", "resultType"]),
@@ -572,17 +582,20 @@ fn uses(content: &[Block]) -> impl Iterator<Item = &ToolUse> {
 }
 
 /// Decodes one block, or from 2025-11-25 on several.
-fn read_content(object: &Object) -> Result<Vec<Block>, DecodeError> {
+fn read_content(
+    object: &Object,
+    read: impl Fn(&RawJson) -> Result<Block, DecodeError>,
+) -> Result<Vec<Block>, DecodeError> {
     match object.kind("content") {
-        Some(JsonKind::Array) => object.array("content")?.iter().map(Block::read).collect(),
-        Some(_) => Ok(alloc::vec![Block::read(&object.object("content")?.into())?]),
+        Some(JsonKind::Array) => object.array("content")?.iter().map(read).collect(),
+        Some(_) => Ok(alloc::vec![read(&object.object("content")?.into())?]),
         None => Err(DecodeError::new("`content` is missing")),
     }
 }
 
 /// Encodes one block as itself, which every revision can represent.
 fn write_content(content: &[Block], version: ProtocolVersion) -> RawJson {
-    let write = |block: &Block| RawJson::from(block.write(version));
+    let write = |block: &Block| block.write(version);
     match content {
         [block] => write(block),
         blocks => blocks.iter().map(write).collect::<Vec<_>>().into(),

@@ -5,6 +5,7 @@ use super::described::described;
 use super::icon::Icon;
 use super::lifecycle::{CacheHints, meta};
 use super::mirror::{self, Mirror};
+use super::skipped::{SkippedList, read_list};
 use crate::call::{Call, Method, Paged, RawResult};
 use crate::peer_text::Visible;
 use crate::rpc::{DecodeError, EncodeError, JsonKind, JsonValue, Object, RawJson, ToObject};
@@ -51,12 +52,8 @@ impl Method for List {
 
     fn decode(result: RawResult) -> Result<Page, DecodeError> {
         let object = Object::read(&result.json)?;
-        let tools = object.array("tools")?;
-        Ok(Page {
-            tools: tools.iter().map(Tool::read).collect::<Result<_, _>>()?,
-            next_cursor: object.optional("nextCursor")?,
-            cache: CacheHints::read(&object),
-        })
+        let (tools, skipped) = read_list(object.array("tools")?, Tool::read);
+        Ok(Page { tools, skipped, next_cursor: object.optional("nextCursor")?, cache: CacheHints::read(&object) })
     }
 }
 
@@ -65,6 +62,10 @@ impl Paged for List {
 
     fn page(output: Page) -> (Vec<Tool>, Option<String>) {
         (output.tools, output.next_cursor)
+    }
+
+    fn skipped(output: &Page) -> Option<&SkippedList> {
+        Some(&output.skipped)
     }
 }
 
@@ -82,6 +83,8 @@ impl Method for CallTool {
 pub struct Page {
     /// The tools of this page.
     pub tools: Vec<Tool>,
+    /// The elements that could not be decoded, which are not among the others.
+    pub skipped: SkippedList,
     /// The cursor of the next page. It may be empty.
     pub next_cursor: Option<String>,
     /// How long the page may be cached. Stale at once if the server did not specify it.
@@ -294,7 +297,8 @@ impl Tool {
                 .map(|_| object.get("inputSchema"))?
                 .unwrap_or_else(RawJson::empty_object),
             output_schema: object.optional_object("outputSchema")?.and_then(|_| object.get("outputSchema")),
-            annotations: ToolAnnotations::read(object.optional_object("annotations")?.unwrap_or_default())?,
+            annotations: ToolAnnotations::read(object.optional_object("annotations")?.unwrap_or_default())
+                .map_err(|why| why.within("annotations"))?,
             icons: Icon::read_all(&object)?,
             meta: object.optional_object(meta::META)?.unwrap_or_default(),
             other: object.without(&Self::KEYS),
@@ -472,7 +476,8 @@ impl CallToolResult {
         self.structured.as_ref().ok_or_else(|| DecodeError::new("no structured content"))?.decode()
     }
 
-    /// Decodes a result. Absent `content` counts as empty.
+    /// Decodes a result. Absent `content` counts as empty. A block that cannot be decoded is
+    /// [`Content::Unknown`].
     ///
     /// # Errors
     /// [`DecodeError`] if it does not have this shape.
@@ -484,7 +489,7 @@ impl CallToolResult {
         let content = match object.kind("content") {
             Some(JsonKind::Array) => {
                 let blocks = object.get("content").into_iter().flat_map(|content| content.elements());
-                blocks.map(|block| Content::read(&block)).collect::<Result<_, _>>()?
+                blocks.map(|block| Content::read_any(&block)).collect()
             }
             Some(JsonKind::Null) | None => Vec::new(),
             Some(_) => return Err(DecodeError::new("`content`: expected an array")),

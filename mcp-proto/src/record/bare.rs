@@ -7,7 +7,7 @@ use crate::error::{RefusedAttempt, StartFailure};
 use crate::exchange::{Closed, ExitStatus, NotUpgraded, ProxyFailure, TlsFailure};
 use crate::rpc::{DecodeError, EncodeError, ErrorObject, Id};
 use crate::schema::{BadSchema, Mismatch};
-use crate::supervise::{CallRefusal, Cause, Event};
+use crate::supervise::{CallRefusal, Cause, Event, ListFault};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -18,6 +18,7 @@ pub(super) fn event<K: Clone>(event: &Event<K>) -> Event<K> {
             Event::Reconnecting { key: key.clone(), attempt: *attempt, wait: *wait, cause: cause_of(cause) }
         }
         Event::Down { key, next, cause } => Event::Down { key: key.clone(), next: *next, cause: cause_of(cause) },
+        Event::NotListed { key, fault } => Event::NotListed { key: key.clone(), fault: list_fault(fault) },
         Event::RecordingEnded { why: _ } => Event::RecordingEnded { why: String::new() },
         Event::Up { .. } | Event::Listed { .. } | Event::Lost { .. } | Event::Closed { .. } => event.clone(),
     }
@@ -44,8 +45,13 @@ fn cause_of(cause: &Cause) -> Cause {
         Cause::CallsRefused(error) => Cause::CallsRefused(call(error)),
         Cause::SessionLost(end) => Cause::SessionLost(stream_end(end)),
         Cause::Unresolved(_) => Cause::Unresolved(String::new()),
+        Cause::NotListed(fault) => Cause::NotListed(list_fault(fault)),
         Cause::Unresponsive { .. } | Cause::ResolveTimeout | Cause::Requested => cause.clone(),
     }
+}
+
+fn list_fault(fault: &ListFault) -> ListFault {
+    ListFault { list: fault.list, error: call(&fault.error) }
 }
 
 pub(super) fn termination(why: &Termination) -> Termination {

@@ -139,9 +139,10 @@ impl SupervisorMask {
             Input::Changed(generation, Change::Resource(uri)) => {
                 Input::Changed(generation, Change::Resource(self.0.uri(&uri)))
             }
-            Input::Loaded(generation, list, listing) => {
-                Input::Loaded(generation, list, listing.and_then(|listing| self.listing(listing)))
+            Input::Loaded(generation, list, Ok(loaded)) => {
+                Input::Loaded(generation, list, Ok(self.listing(loaded.listing).into()))
             }
+            Input::Loaded(generation, list, Err(error)) => Input::Loaded(generation, list, Err(bare::call(&error))),
             Input::Finished(ticket, Err(error)) => Input::Finished(ticket, Err(bare::call(&error))),
             Input::Remove(_)
             | Input::Reconnect(_)
@@ -161,11 +162,11 @@ impl SupervisorMask {
         spec
     }
 
-    fn listing(&self, listing: Listing) -> Option<Listing> {
+    fn listing(&self, listing: Listing) -> Listing {
         let list = listing.kind();
         let mut catalogue = Catalogue::default();
         catalogue.set(listing);
-        self.catalogue(&catalogue).get(list)
+        self.catalogue(&catalogue).get(list).unwrap_or_else(|| Listing::none(list))
     }
 
     /// Masking changes no member that a list needs.

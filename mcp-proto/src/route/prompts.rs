@@ -118,6 +118,9 @@ impl Prompts {
 /// Returns a member whose members are all texts, as the arguments of prompts are. One that is
 /// absent is empty.
 pub(super) fn texts(params: &Object, key: &str) -> Result<Object, ErrorObject> {
+    if params.get(key).is_some_and(|value| value.is_empty_array()) {
+        return Ok(Object::new());
+    }
     let object = params.optional_object(key).map_err(|e| invalid(&format!("{e}")))?.unwrap_or_default();
     for (name, value) in object.iter() {
         if value.kind() != JsonKind::String {

@@ -318,7 +318,7 @@ fn invalid_arguments_fail_as_the_revision_requires() {
 #[test]
 fn tool_without_arguments_accepts_every_empty_form() {
     let mut bench = Bench::new(named(&["t"]));
-    for rest in ["", r#","arguments":{}"#, r#","arguments":null"#] {
+    for rest in ["", r#","arguments":{}"#, r#","arguments":null"#, r#","arguments":[ ]"#] {
         assert_eq!(text(&bench.modern("tools/call", &format!(r#","name":"t"{rest}"#)).unwrap()), "ok");
     }
 }

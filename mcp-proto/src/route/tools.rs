@@ -85,7 +85,9 @@ impl Tools {
         let offered = self.get(&name).ok_or_else(|| invalid(&format!("Unknown tool: {name}")))?;
         let arguments = match incoming.params.get("arguments") {
             None => RawJson::empty_object(),
-            Some(arguments) if arguments.kind() == JsonKind::Null => RawJson::empty_object(),
+            Some(arguments) if arguments.kind() == JsonKind::Null || arguments.is_empty_array() => {
+                RawJson::empty_object()
+            }
             Some(arguments) if arguments.kind() == JsonKind::Object => arguments,
             Some(_) => return Err(invalid("`arguments` is not an object")),
         };

@@ -1,6 +1,8 @@
 //! Why bytes are not a message.
 
 use super::{Id, code};
+use crate::peer_text::Visible;
+use alloc::string::String;
 use bytes::Bytes;
 use core::fmt;
 
@@ -18,22 +20,39 @@ pub struct InvalidMessage {
     pub has_method: bool,
     /// A copy of the first bytes, at most [`InvalidMessage::HEAD`].
     pub head: Bytes,
+    /// What a [malformed error](InvalidKind::BadError) says, at most
+    /// [`InvalidMessage::ERROR_TEXT`] bytes: the text that it is, its code and its message, or its
+    /// JSON.
+    pub error_text: Option<String>,
 }
 
 impl InvalidMessage {
     /// Maximum number of bytes in `head`.
     pub const HEAD: usize = 8 << 10;
 
+    /// Maximum number of bytes in `error_text`.
+    pub const ERROR_TEXT: usize = 1 << 10;
+
     /// Creates an invalid message without an id.
     pub fn new(kind: InvalidKind, bytes: &[u8]) -> Self {
         let head = Bytes::copy_from_slice(&bytes[..bytes.len().min(Self::HEAD)]);
-        Self { kind, id: None, has_method: false, head }
+        Self { kind, id: None, has_method: false, head, error_text: None }
+    }
+
+    /// Returns whether it would be a notification, if its params were an object. Nothing answers a
+    /// notification, whatever its params are.
+    pub(crate) fn is_notification(&self) -> bool {
+        self.kind == InvalidKind::BadParams && self.has_method && self.id.is_none()
     }
 }
 
 impl fmt::Display for InvalidMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.kind.as_str())
+        f.write_str(self.kind.as_str())?;
+        match &self.error_text {
+            Some(text) => write!(f, ": {}", Visible(text)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -73,7 +92,7 @@ pub enum InvalidKind {
     BadId,
     /// `method` is not a string.
     BadMethod,
-    /// `params` is neither an object nor `null`.
+    /// `params` is neither an object nor `null` nor an empty array.
     BadParams,
     /// `error` has no integer `code` or no string `message`.
     BadError,

@@ -221,6 +221,12 @@ impl RawJson {
         })
     }
 
+    /// Returns whether it is an array without elements: the empty object of a language that has no
+    /// other empty collection, where only an object can be meant.
+    pub(crate) fn is_empty_array(&self) -> bool {
+        is_empty_array(self.as_bytes())
+    }
+
     /// Returns the type of the value.
     pub fn kind(&self) -> JsonKind {
         JsonKind::of(self.as_bytes().first().copied())
@@ -320,6 +326,11 @@ impl fmt::Debug for RawJson {
     }
 }
 
+/// Returns whether a validated value is an array without elements.
+pub(super) fn is_empty_array(value: &[u8]) -> bool {
+    value.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]")).is_some_and(|inner| inner.trim_ascii().is_empty())
+}
+
 /// A value cannot be serialized as JSON.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
@@ -349,6 +360,17 @@ impl DecodeError {
     /// Creates an error with this text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
+    }
+
+    /// Returns it as the error of a value that this member holds.
+    pub(crate) fn within(self, key: &str) -> Self {
+        Self(alloc::format!("`{key}`: {}", self.0))
+    }
+
+    /// Returns the member that cannot be decoded: the key with which an error about a member
+    /// begins. `None` if the value as a whole cannot be decoded.
+    pub(crate) fn member(&self) -> Option<&str> {
+        self.0.strip_prefix('`')?.split_once('`').map(|(key, _)| key)
     }
 }
 

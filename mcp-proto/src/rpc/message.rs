@@ -47,6 +47,16 @@ pub struct Response {
     pub id: Id,
     /// The result, which may be any JSON value, or the error.
     pub payload: Payload,
+    /// Whether the peer wrote a member that it has not as `null`: an error beside a result, a result
+    /// beside an error, or a method beside either. A writer of messages ignores it.
+    pub has_nulls: bool,
+}
+
+impl Response {
+    /// Creates a response.
+    pub const fn new(id: Id, payload: Payload) -> Self {
+        Self { id, payload, has_nulls: false }
+    }
 }
 
 /// The payload of a response.

@@ -30,6 +30,7 @@ pub use invalid::{InvalidKind, InvalidMessage};
 pub use json::{DecodeError, EncodeError, JsonKind, RawJson};
 pub(crate) use located::{Located, Member};
 pub use message::{ErrorObject, Message, Notification, Payload, Request, Response};
+pub(crate) use object::Glance;
 pub use object::{Object, ToObject};
 pub use parse::{Document, parse, parse_batch_or_message};
 pub(crate) use parse::{LARGE, parse_small};

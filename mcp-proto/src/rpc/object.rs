@@ -329,6 +329,48 @@ impl Object {
     }
 }
 
+/// The members of a value, for a look at their types. Unlike an [`Object`] it needs no memory of its
+/// own if there are few members.
+pub(crate) struct Glance(Option<Inner>);
+
+impl Glance {
+    /// Looks at a value. One that is not an object has no members.
+    pub(crate) fn at(json: &RawJson) -> Self {
+        Self(match json.kind() {
+            JsonKind::Object => Inner::read(json.to_bytes()),
+            _ => None,
+        })
+    }
+
+    /// Returns a member.
+    pub(crate) fn get(&self, key: &str) -> Option<RawJson> {
+        let inner = self.0.as_ref()?;
+        inner.find(key).map(|member| inner.value(member))
+    }
+
+    /// Returns whether a member is a string.
+    pub(crate) fn is_text(&self, key: &str) -> bool {
+        self.kind(key) == Some(JsonKind::String)
+    }
+
+    /// Returns whether a member is a string, absent or `null`.
+    pub(crate) fn may_be_text(&self, key: &str) -> bool {
+        matches!(self.kind(key), Some(JsonKind::String | JsonKind::Null) | None)
+    }
+
+    /// Returns the type of a member.
+    pub(crate) fn kind(&self, key: &str) -> Option<JsonKind> {
+        let inner = self.0.as_ref()?;
+        inner.find(key).map(|member| JsonKind::of(inner.bytes()[member.value()].first().copied()))
+    }
+
+    /// Returns the text of a member that is a string.
+    pub(crate) fn str(&self, key: &str) -> Option<Cow<'_, str>> {
+        let inner = self.0.as_ref()?;
+        inner.find(key).and_then(|member| read_str(&inner.bytes()[member.value()]))
+    }
+}
+
 fn decode<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, DecodeError> {
     serde_json::from_slice(value).map_err(|e| in_member(key, &e))
 }

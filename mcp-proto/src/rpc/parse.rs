@@ -1,6 +1,9 @@
 //! Bytes to messages. One pass validates the text against RFC 8259 and finds the members of the
 //! envelope. The keys that are present decide what they form (JSON-RPC 2.0 sections 4 and 5), never
-//! their values alone: `null` is a value, not an absence.
+//! their values alone: `null` is a value, not an absence. Only in a response is `null` an absence,
+//! for a member that cannot be there: an error beside a result that is not `null`, a result beside
+//! such an error, a method beside either. The meaning is certain, and some servers write all
+//! members of a structure.
 //!
 //! If a message has several faults, its [`InvalidKind`] is the first of these that applies:
 //!
@@ -13,6 +16,7 @@
 //! Keys outside the envelope are ignored, even if they repeat. So are the `params` of a response.
 
 use super::grammar::{Scan, add_fault, utf8_prefix};
+use super::json::is_empty_array;
 use super::members::Layout;
 use super::method::read_method;
 use super::scalar::{read_integer, read_str, unescape};
@@ -20,6 +24,10 @@ use super::{
     ErrorObject, Id, InvalidKind, InvalidMessage, Message, Notification, Object, Payload, RawJson, Request, Response,
 };
 use crate::limits::FrameLimits;
+use crate::peer_text::beginning;
+use alloc::borrow::Cow;
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::ops::Range;
@@ -215,6 +223,7 @@ impl Envelope {
     fn classify(&mut self, source: Text<'_>) -> Result<Message, InvalidKind> {
         let text = source.as_bytes();
         self.check(text)?;
+        let has_nulls = self.drop_nulls(text);
         let (noted, layout) = (self.noted, &mut self.layout);
         // A value with its members, for what is read next: the others may wait in a queue.
         let mut object = |range: &Range<usize>| {
@@ -229,26 +238,29 @@ impl Envelope {
                 let id = id.map(legal).transpose()?;
                 let params = match &self.params {
                     Some(range) if text[range.start] == b'{' => Some(range),
+                    // The empty object of a language that has no other empty collection.
+                    Some(range) if is_empty_array(&text[range.clone()]) => {
+                        return Ok(message(id, method, Some(RawJson::empty_object())));
+                    }
                     Some(range) if text[range.start] != b'n' => return Err(InvalidKind::BadParams),
                     _ => None,
                 };
-                Ok(match id {
-                    Some(id) => Message::Request(Request { id, method, params: params.map(object) }),
-                    None => {
-                        let params = params.map(|range| RawJson::trusted(source.part(range)));
-                        Message::Notification(Notification { method, params })
-                    }
-                })
+                let params = match id {
+                    Some(_) => params.map(object),
+                    None => params.map(|range| RawJson::trusted(source.part(range))),
+                };
+                Ok(message(id, method, params))
             }
             (None, Some(result), None) => {
                 let id = legal(id.ok_or(InvalidKind::MissingId)?)?;
-                Ok(Message::Response(Response { id, payload: Payload::Result(object(result)) }))
+                let payload = Payload::Result(object(result));
+                Ok(Message::Response(Response { id, payload, has_nulls }))
             }
             (None, None, Some(error)) => {
                 let id = id.filter(|id| *id != b"null").map(legal).transpose()?;
                 let error = read_error(&object(error)).ok_or(InvalidKind::BadError)?;
                 Ok(match id {
-                    Some(id) => Message::Response(Response { id, payload: Payload::Error(error) }),
+                    Some(id) => Message::Response(Response { id, payload: Payload::Error(error), has_nulls }),
                     None => Message::Error(error),
                 })
             }
@@ -257,10 +269,55 @@ impl Envelope {
         }
     }
 
+    /// Drops the members of a response that are `null` and cannot be there. Returns whether there
+    /// was one.
+    fn drop_nulls(&mut self, text: &[u8]) -> bool {
+        let is = |slot: &Option<Range<usize>>, null: bool| {
+            slot.as_ref().is_some_and(|range| (text[range.start] == b'n') == null)
+        };
+        let (result, error) = (is(&self.result, false), is(&self.error, false));
+        let mut dropped = false;
+        if is(&self.error, true) && result {
+            (self.error, dropped) = (None, true);
+        }
+        if is(&self.result, true) && error {
+            (self.result, dropped) = (None, true);
+        }
+        if is(&self.method, true) && (self.result.is_some() || self.error.is_some()) {
+            (self.method, self.has_method, dropped) = (None, false, true);
+        }
+        dropped
+    }
+
     fn defect(&self, kind: InvalidKind, text: &[u8], shown: &[u8]) -> InvalidMessage {
         let id = self.id.as_ref().and_then(|range| Id::read(&text[range.clone()]));
-        InvalidMessage { id, has_method: self.has_method, ..InvalidMessage::new(kind, shown) }
+        let error = self.error.as_ref().filter(|_| kind == InvalidKind::BadError);
+        let error_text = error.map(|range| error_text(&text[range.clone()]));
+        InvalidMessage { id, has_method: self.has_method, error_text, ..InvalidMessage::new(kind, shown) }
     }
+}
+
+/// Returns a request, or a notification if it has no id.
+fn message(id: Option<Id>, method: Cow<'static, str>, params: Option<RawJson>) -> Message {
+    match id {
+        Some(id) => Message::Request(Request { id, method, params }),
+        None => Message::Notification(Notification { method, params }),
+    }
+}
+
+/// Returns what a malformed error says: the text that it is, or its code and its message, or else
+/// the beginning of its JSON.
+fn error_text(error: &[u8]) -> String {
+    let text = |value: &[u8]| read_str(value).map(Cow::into_owned);
+    let json = || String::from_utf8_lossy(error).into_owned();
+    let object = || {
+        let object = Object::read(&RawJson::trusted(Bytes::copy_from_slice(error))).ok()?;
+        let message = object.str("message")?.into_owned();
+        let code = object.get("code").map(|code| text(code.as_bytes()).unwrap_or_else(|| code.as_str().into()));
+        Some(code.map_or_else(|| message.clone(), |code| format!("{code}: {message}")))
+    };
+    let said = text(error).or_else(object).unwrap_or_else(json);
+    beginning(&said, InvalidMessage::ERROR_TEXT).into()
 }
 
 fn read_error(json: &RawJson) -> Option<ErrorObject> {

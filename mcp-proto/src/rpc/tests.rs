@@ -25,11 +25,11 @@ fn request_of(id: impl Into<Id>, method: &str, params: Option<&str>) -> Message 
 }
 
 fn result_of(id: impl Into<Id>, result: &str) -> Message {
-    Message::Response(Response { id: id.into(), payload: Payload::Result(raw(result)) })
+    Message::Response(Response::new(id.into(), Payload::Result(raw(result))))
 }
 
 fn error_of(id: impl Into<Id>, error: ErrorObject) -> Message {
-    Message::Response(Response { id: id.into(), payload: Payload::Error(error) })
+    Message::Response(Response::new(id.into(), Payload::Error(error)))
 }
 
 fn notification_of(method: &str, params: Option<&str>) -> Message {
@@ -240,7 +240,7 @@ fn every_invalid_message_has_its_kind_and_known_members() {
         (r#"{"jsonrpc":"2.0 ","id":1,"result":0}"#, NotJsonRpc, one(), false),
         (r#"{"jsonrpc":"2.0","id":1,"method":"m","result":0}"#, Ambiguous, one(), true),
         (r#"{"jsonrpc":"2.0","id":1,"method":"m","error":null}"#, Ambiguous, one(), true),
-        (r#"{"jsonrpc":"2.0","id":1,"result":0,"error":null}"#, Ambiguous, one(), false),
+        (r#"{"jsonrpc":"2.0","id":1,"result":null,"error":null}"#, Ambiguous, one(), false),
         (r#"{"jsonrpc":"2.0","id":1}"#, Shapeless, one(), false),
         (r#"{"jsonrpc":"2.0","id":null,"params":{}}"#, Shapeless, None, false),
         (r#"{"jsonrpc":"2.0","id":1,"method":null}"#, BadMethod, one(), true),
@@ -259,13 +259,89 @@ fn every_invalid_message_has_its_kind_and_known_members() {
         (r#"{"jsonrpc":"2.0","error":{"code":1,"message":null}}"#, BadError, None, false),
     ];
     for (text, kind, id, has_method) in cases {
-        let expected = InvalidMessage {
-            kind: *kind,
-            id: id.clone(),
-            has_method: *has_method,
-            head: text.as_bytes().to_vec().into(),
-        };
-        assert_eq!(read(text), Err(expected), "{text}");
+        let head = text.as_bytes().to_vec().into();
+        let (id, has_method, invalid) = (id.clone(), *has_method, read(text).unwrap_err());
+        let error_text = invalid.error_text.clone();
+        assert_eq!(error_text.is_some(), *kind == BadError, "{text}");
+        assert_eq!(invalid, InvalidMessage { kind: *kind, id, has_method, head, error_text }, "{text}");
+    }
+}
+
+// covers: RPC-B-010
+#[test]
+fn null_is_an_absence_only_where_the_meaning_is_certain() {
+    let error = || ErrorObject::new(-1, "m");
+    let with_nulls = |message| match message {
+        Message::Response(response) => Message::Response(Response { has_nulls: true, ..response }),
+        other => other,
+    };
+    for (members, expected) in [
+        (r#""id":1,"result":0,"error":null"#, result_of(1, "0")),
+        (r#""error" : null, "id":1,"result":{"a":null}"#, result_of(1, r#"{"a":null}"#)),
+        (r#""id":1,"error":{"code":-1,"message":"m"},"result":null"#, error_of(1, error())),
+        (r#""id":1,"method":null,"result":[]"#, result_of(1, "[]")),
+        (r#""id":1,"\u006dethod":null,"result":false,"error":null"#, result_of(1, "false")),
+        (r#""id":1,"method":null,"result":null,"error":{"code":-1,"message":"m"}"#, error_of(1, error())),
+        (r#""id":1,"method":null,"result":null"#, result_of(1, "null")),
+        (r#""id":null,"error":{"code":-1,"message":"m"},"result":null"#, Message::Error(error())),
+    ] {
+        let text = format!(r#"{{"jsonrpc":"2.0",{members}}}"#);
+        assert_eq!(read(&text), Ok(with_nulls(expected)), "{text}");
+    }
+    assert_eq!(read(r#"{"jsonrpc":"2.0","id":1,"result":null}"#), Ok(result_of(1, "null")));
+    for (members, kind) in [
+        (r#""id":1,"result":null,"error":null"#, InvalidKind::Ambiguous),
+        (r#""id":1,"method":null,"result":null,"error":null"#, InvalidKind::Ambiguous),
+        (r#""id":1,"error":null"#, InvalidKind::BadError),
+        (r#""id":1,"method":null,"error":null"#, InvalidKind::BadError),
+        (r#""id":1,"method":"m","result":null"#, InvalidKind::Ambiguous),
+        (r#""id":1,"method":"m","result":null,"error":null"#, InvalidKind::Ambiguous),
+        (r#""id":1,"result":0,"error":{"code":-1,"message":"m"},"method":null"#, InvalidKind::Ambiguous),
+        (r#""id":null,"method":"m""#, InvalidKind::BadId),
+        (r#""id":1,"method":null"#, InvalidKind::BadMethod),
+        (r#""result":0,"error":null"#, InvalidKind::MissingId),
+    ] {
+        let text = format!(r#"{{"jsonrpc":"2.0",{members}}}"#);
+        assert_eq!(read(&text).map_err(|invalid| invalid.kind), Err(kind), "{text}");
+    }
+}
+
+#[test]
+fn malformed_error_keeps_what_it_says() {
+    let long = "x".repeat(5000);
+    let trace = format!("\"{long}\"");
+    for (error, said) in [
+        (r#""boom""#, "boom"),
+        (r#"{"code":"E_FAIL","message":"boom"}"#, "E_FAIL: boom"),
+        (r#"{"code":1.5,"message":"boom"}"#, "1.5: boom"),
+        (r#"{"message":"boom"}"#, "boom"),
+        (r#"{"code":1}"#, r#"{"code":1}"#),
+        (r#"["boom"]"#, r#"["boom"]"#),
+        ("null", "null"),
+        (trace.as_str(), &long[..1024]),
+    ] {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#);
+        let invalid = read(&text).unwrap_err();
+        assert_eq!((invalid.kind, invalid.error_text.as_deref()), (InvalidKind::BadError, Some(said)));
+        let shown = invalid.to_string();
+        assert!(shown.starts_with("the error lacks an integer code or a message: ") && shown.ends_with(said));
+    }
+}
+
+// covers: B-064
+#[test]
+fn empty_array_of_params_is_an_empty_object() {
+    for params in ["[]", "[ \t ]"] {
+        let request = read(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{params}}}"#));
+        assert_eq!(request, Ok(request_of(1, "m", Some("{}"))));
+        let notification = read(&format!(r#"{{"jsonrpc":"2.0","method":"m","params":{params}}}"#));
+        assert_eq!(notification, Ok(notification_of("m", Some("{}"))));
+    }
+    for params in ["[1]", "[[]]", "[{}]"] {
+        let invalid = read(&format!(r#"{{"jsonrpc":"2.0","method":"m","params":{params}}}"#)).unwrap_err();
+        assert!(invalid.is_notification(), "{params}");
+        let invalid = read(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{params}}}"#)).unwrap_err();
+        assert!(invalid.kind == InvalidKind::BadParams && !invalid.is_notification(), "{params}");
     }
 }
 

@@ -12,7 +12,7 @@ use super::transport::HttpState;
 use super::{ExchangeId, weight};
 use crate::error::DiagnosticKind;
 use crate::input::{LegacyInputRequest, RequestKey};
-use crate::rpc::{ErrorObject, Id, Object, Payload, RawJson, Response, code, notification, request};
+use crate::rpc::{ErrorObject, Id, InvalidMessage, Object, Payload, RawJson, Response, code, notification, request};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::ToString;
@@ -93,6 +93,13 @@ impl Requests {
             Payload::Result(result) => Ok(result),
             Payload::Error(error) => Err(error),
         };
+        if response.has_nulls
+            && let Some(session) = session_ref.get_mut(env, http)
+            && session.note_nulls()
+        {
+            let detail = format!("response {}: a member that is absent is null", response.id);
+            env.diagnose(DiagnosticKind::Deviation, &detail);
+        }
         let Some(session) = session_ref.get(env, http) else { return };
         let (id, as_text) = match &response.id {
             Id::Int(id) => (Some(*id), false),
@@ -124,13 +131,17 @@ impl Requests {
         env: &mut Env,
         http: &mut HttpState,
         session_ref: SessionRef,
-        id: Option<&Id>,
+        answer: &InvalidMessage,
     ) {
         let Some(session) = session_ref.get(env, http) else { return };
-        if let Some(Id::Int(id)) = id
+        if let Some(Id::Int(id)) = &answer.id
             && matches!(session.question(Some(*id)), QuestionState::Open(_))
         {
-            let error = ErrorObject::new(code::INTERNAL_ERROR, "the client's answer cannot be read");
+            let text = match &answer.error_text {
+                Some(said) => format!("the client's answer cannot be read: {said}"),
+                None => "the client's answer cannot be read".to_string(),
+            };
+            let error = ErrorObject::new(code::INTERNAL_ERROR, text);
             self.on_input(env, http, session_ref, *id, Err(error));
         }
     }
@@ -167,6 +178,9 @@ impl Requests {
         let Some(running) = self.get_mut(key) else { return };
         let RequestStage::Asking(asking) = &mut running.stage else { return };
         if let (Some(name), Some(entry)) = (asking.open.remove(&id), &mut running.entry) {
+            if let Ok(answer) = &outcome {
+                env.diagnose_answer(&name, answer);
+            }
             let held = weight::of_input(&name, &outcome);
             running.size += held;
             env.shares.add(running.client, Bound::RunningBytes, held);

@@ -14,6 +14,8 @@ use crate::error::DiagnosticKind;
 use crate::event_queue::EventQueue;
 use crate::exchange::{ExchangeId, Outbound, RequestHead};
 use crate::input::{AdmitKey, Principal, SessionKey};
+use crate::model::{lifecycle, skipped};
+use crate::rpc::{Object, RawJson};
 use crate::short_map::ShortMap;
 use crate::time::{Instant, Timers};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -116,6 +118,23 @@ impl Env {
 
     pub(super) fn diagnose(&mut self, kind: DiagnosticKind, detail: &str) {
         self.queue.diagnostic(kind, detail);
+    }
+
+    /// Emits a diagnostic if a client says of itself, in these params of `initialize`, something that
+    /// is taken as it is meant.
+    pub(super) fn note_deviation(&mut self, params: &Object) {
+        let (info, capabilities) = (params.get("clientInfo"), params.get("capabilities"));
+        if let Some(detail) = lifecycle::deviation("clientInfo", info.as_ref(), capabilities.as_ref()) {
+            self.diagnose(DiagnosticKind::Deviation, &detail);
+        }
+    }
+
+    /// Emits diagnostics about what cannot be decoded in the answer of a client to the request for
+    /// input of this name.
+    pub(super) fn diagnose_answer(&mut self, name: &str, answer: &RawJson) {
+        for detail in skipped::in_answer(answer).details(name) {
+            self.diagnose(DiagnosticKind::InvalidElement, &detail);
+        }
     }
 
     /// Sends on an open exchange. Does nothing if it is over.

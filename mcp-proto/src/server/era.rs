@@ -10,7 +10,7 @@ use super::{Context, Incoming, RequestState, ServerConfig, Sessions, weight};
 use crate::error::{DiagnosticKind, excerpt};
 use crate::exchange::{Peer, RequestHead};
 use crate::input::{Principal, SessionKey};
-use crate::model::capabilities::{ClientCapabilities, ServerCapabilities};
+use crate::model::capabilities::{self, ClientCapabilities, ServerCapabilities};
 use crate::model::lifecycle::{Implementation, meta};
 use crate::model::logging::LogLevel;
 use crate::rpc::{ErrorObject, Id, JsonKind, Object, RawJson, Request, code};
@@ -268,8 +268,10 @@ impl ServerConfig {
         if said > max {
             return Err(ErrorReply::params("the client says more of itself than is kept"));
         }
-        let capabilities = Object::read_opt(capabilities.as_ref().filter(|value| value.kind() != JsonKind::Null));
-        let capabilities = capabilities.map_err(|_| ErrorReply::params("`capabilities` is not an object"))?;
+        let capabilities = Object::new().with_opt("capabilities", capabilities.as_ref());
+        let capabilities = capabilities::read_member(&capabilities)
+            .map_err(|_| ErrorReply::params("`capabilities` is not an object"))?
+            .unwrap_or_default();
         let result = Object::new()
             .with("protocolVersion", version.as_str())
             .with("capabilities", self.offered(over).write(version))

@@ -170,6 +170,11 @@ impl Requests {
         if unasked {
             env.diagnose(DiagnosticKind::UnexpectedResponse, "answers to questions that were not asked");
         }
+        for (name, answer) in &incoming.inputs {
+            if let Ok(answer) = answer {
+                env.diagnose_answer(name, answer);
+            }
+        }
         let client = env.shares.take(&env.client_on(x, incoming.context.session), Bound::Requests, 1);
         env.shares.add(client, Bound::RunningBytes, size);
         let version = incoming.context.version;

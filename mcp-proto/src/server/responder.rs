@@ -380,7 +380,7 @@ impl Responder {
     /// content stays in it, without the structured content.
     fn error_of_tool(self, mut result: Object, diagnostic: Diagnostic) -> Answer {
         result.remove("structuredContent");
-        let mut content = alloc::vec![Content::text(diagnostic.detail.as_str()).write().into()];
+        let mut content = alloc::vec![Content::text(diagnostic.detail.as_str()).write()];
         content.extend(result.array("content").unwrap_or_default());
         let result = result.with("content", content).with("isError", true);
         self.result(result, "complete", Some(diagnostic))

@@ -33,6 +33,8 @@ pub(super) struct Session {
     /// Number of changes of lists that the client was notified of.
     announced: u64,
     log_level: Option<LogLevel>,
+    /// Whether the diagnostic about `null` for an absent member of a response was emitted.
+    has_noted_nulls: bool,
     /// The resources that the client watches.
     watched: Option<Box<Watched>>,
 }
@@ -108,6 +110,7 @@ impl Session {
             is_ready: false,
             announced: changes,
             log_level: None,
+            has_noted_nulls: false,
             watched: None,
         }
     }
@@ -115,6 +118,12 @@ impl Session {
     /// Returns the result of `initialize`. `None` on a duplex connection without `initialize`.
     pub(super) const fn negotiated(&self) -> Option<&Negotiated> {
         self.negotiated.as_ref()
+    }
+
+    /// Notes a response with `null` for an absent member. Returns whether it is the first one: such a
+    /// client writes all responses like this.
+    pub(super) const fn note_nulls(&mut self) -> bool {
+        !core::mem::replace(&mut self.has_noted_nulls, true)
     }
 
     /// Stores the result of `initialize`.

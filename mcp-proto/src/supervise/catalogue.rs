@@ -1,6 +1,9 @@
 //! The lists of a server: tools, resources, resource templates and prompts. They outlive its
 //! connections, and say so.
 
+use crate::call::SkippedList;
+use crate::error::{Awaited, CallError};
+use crate::exchange::Sent;
 use crate::model::prompts::Prompt;
 use crate::model::resources::{Resource, ResourceTemplate};
 use crate::model::tools::Tool;
@@ -9,6 +12,7 @@ use crate::time::Instant;
 use crate::version::ProtocolVersion;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::fmt;
 use core::time::Duration;
 
 /// A list that a server offers.
@@ -28,6 +32,16 @@ pub enum ListKind {
 impl ListKind {
     /// All, in the order in which a supervisor loads them.
     pub const ALL: [Self; 4] = [Self::Tools, Self::Resources, Self::ResourceTemplates, Self::Prompts];
+
+    /// Returns the method on the wire.
+    pub const fn method(self) -> &'static str {
+        match self {
+            Self::Tools => "tools/list",
+            Self::Resources => "resources/list",
+            Self::ResourceTemplates => "resources/templates/list",
+            Self::Prompts => "prompts/list",
+        }
+    }
 }
 
 /// A set of lists.
@@ -86,6 +100,62 @@ impl Listing {
             Self::Prompts(_) => ListKind::Prompts,
         }
     }
+}
+
+/// A list that was loaded.
+#[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Loaded {
+    /// Its elements.
+    #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]
+    pub listing: Listing,
+    /// The elements that could not be decoded: [`Pages::skipped`](crate::Pages::skipped).
+    pub skipped: SkippedList,
+}
+
+impl Loaded {
+    /// Creates a list without these elements, which could not be decoded.
+    pub const fn new(listing: Listing, skipped: SkippedList) -> Self {
+        Self { listing, skipped }
+    }
+}
+
+impl From<Listing> for Loaded {
+    fn from(listing: Listing) -> Self {
+        Self::new(listing, SkippedList::default())
+    }
+}
+
+/// A list that a connected server has, and that cannot be loaded. Its `Display` has
+/// [escapes](crate::error#text-of-a-peer).
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct ListFault {
+    /// The list.
+    pub list: ListKind,
+    /// Why the last load failed.
+    pub error: CallError,
+}
+
+impl fmt::Display for ListFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} failed: {}", self.list.method(), self.error)
+    }
+}
+
+/// The state of a list of a server.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct ListHealth {
+    /// The list.
+    pub list: ListKind,
+    /// How far it can be relied on.
+    pub freshness: Freshness,
+    /// The elements that could not be decoded when it was loaded last.
+    pub skipped: SkippedList,
+    /// Why the last load failed, on the connection of now. `None` if it did not.
+    pub error: Option<CallError>,
 }
 
 /// The lists of a server, as far as they are known. A copy shares the elements.
@@ -208,26 +278,58 @@ const LOAD_TIMEOUT: Duration = Duration::from_secs(60);
 pub(super) struct Kept {
     pub(super) catalogue: Catalogue,
     loads: [Load; 4],
+    /// What each list of the catalogue has left out.
+    skipped: [SkippedList; 4],
+}
+
+/// What the end of a load changes.
+pub(super) enum ListChange {
+    /// The list has other elements than before.
+    Elements(ListKind),
+    /// The list cannot be loaded any more.
+    Fault(ListFault),
 }
 
 /// The loads of one list.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Load {
     is_fresh: bool,
     /// When to load it. `None` if that is not necessary.
     due: Option<Instant>,
     /// While a load runs: when it has failed.
     until: Option<Instant>,
+    /// The time of the load that runs.
+    limit: Duration,
     /// Consecutive loads that failed.
     failures: u32,
+    /// Why the last one failed.
+    error: Option<CallError>,
     /// When the next load may begin at the earliest.
     not_before: Instant,
 }
 
 impl Kept {
-    pub(super) const fn new(catalogue: Catalogue) -> Self {
-        let none = Load { is_fresh: false, due: None, until: None, failures: 0, not_before: Instant::ZERO };
-        Self { catalogue, loads: [none; 4] }
+    pub(super) fn new(catalogue: Catalogue) -> Self {
+        Self { catalogue, loads: Default::default(), skipped: Default::default() }
+    }
+
+    /// Returns the first list that cannot be loaded.
+    pub(super) fn fault(&self) -> Option<ListFault> {
+        ListKind::ALL.into_iter().find_map(|list| {
+            let error = self.loads[list as usize].error.clone()?;
+            Some(ListFault { list, error })
+        })
+    }
+
+    /// Returns the state of each list.
+    pub(super) fn health(&self) -> Vec<ListHealth> {
+        let health = |list: ListKind| ListHealth {
+            list,
+            freshness: self.freshness(list),
+            skipped: self.skipped[list as usize].clone(),
+            error: self.loads[list as usize].error.clone(),
+        };
+        ListKind::ALL.into_iter().map(health).collect()
     }
 
     /// Returns how far a list can be relied on.
@@ -241,7 +343,7 @@ impl Kept {
 
     /// The server is no longer connected. Loads that run belong to the past.
     pub(super) fn disconnect(&mut self) {
-        self.loads = [Load::default(); 4];
+        self.loads = Default::default();
     }
 
     /// The server is connected. Its wanted lists are to be loaded, and the others that it does not
@@ -255,6 +357,7 @@ impl Kept {
                 continue;
             }
             let had = self.catalogue.has(list);
+            self.skipped[list as usize] = SkippedList::default();
             if self.catalogue.set(Listing::none(list)) && had {
                 emptied.push(list);
             }
@@ -281,35 +384,72 @@ impl Kept {
         self.loads.iter().filter_map(|load| load.until.or(load.due)).min()
     }
 
+    /// Ends a load that takes too long. Returns what follows, or `None` if there is no such load.
+    pub(super) fn expire(&mut self, now: Instant) -> Option<Option<ListChange>> {
+        let is_late = |list: &ListKind| self.loads[*list as usize].until.is_some_and(|until| until <= now);
+        let list = ListKind::ALL.into_iter().find(is_late)?;
+        let after = self.loads[list as usize].limit;
+        let error = CallError::Timeout { after, sent: Sent::Maybe, awaited: Awaited::Response };
+        Some(self.finish(now, list, Err(error)))
+    }
+
     /// Begins a load that is due, of a server whose calls have this timeout. Returns its list.
     pub(super) fn begin(&mut self, now: Instant, timeout: Option<Duration>) -> Option<ListKind> {
-        for list in ListKind::ALL {
-            if self.loads[list as usize].until.is_some_and(|until| until <= now) {
-                self.finish(now, list, None);
-            }
-        }
         let is_due = |load: &Load| load.until.is_none() && load.due.is_some_and(|due| due <= now);
         let list = ListKind::ALL.into_iter().find(|list| is_due(&self.loads[*list as usize]))?;
         let load = &mut self.loads[list as usize];
-        (load.until, load.due) = (Some(now + timeout.unwrap_or_default().max(LOAD_TIMEOUT)), None);
+        load.limit = timeout.unwrap_or_default().max(LOAD_TIMEOUT);
+        (load.until, load.due) = (Some(now + load.limit), None);
         Some(list)
     }
 
-    /// Handles the end of a load. Returns the list if it is another one than before. Does nothing
-    /// if none runs.
-    pub(super) fn finish(&mut self, now: Instant, list: ListKind, listing: Option<Listing>) -> Option<ListKind> {
+    /// Handles the end of a load. Does nothing if none runs. A list whose method the server does
+    /// not have is empty, until the server is connected again or announces a change of it.
+    pub(super) fn finish(
+        &mut self,
+        now: Instant,
+        list: ListKind,
+        outcome: Result<Loaded, CallError>,
+    ) -> Option<ListChange> {
         let load = &mut self.loads[list as usize];
         load.until.take()?;
-        let Some(listing) = listing else {
-            let wait = RETRY.saturating_mul(1 << load.failures.min(16)).min(MAX_RETRY);
-            load.failures += 1;
-            load.due = Some(now + wait);
-            return None;
+        let loaded = match outcome {
+            Ok(loaded) if loaded.listing.kind() == list => Ok(loaded),
+            Ok(_) => Err(CallError::Decode(DecodeError::new("it is another list"))),
+            Err(error) if error.is_method_not_found() => Ok(Listing::none(list).into()),
+            Err(error) => Err(error),
         };
-        (load.failures, load.not_before) = (0, now + GAP);
+        let Loaded { listing, skipped } = match loaded {
+            Ok(loaded) => loaded,
+            Err(error) => {
+                let wait = RETRY.saturating_mul(1 << load.failures.min(16)).min(MAX_RETRY);
+                load.failures += 1;
+                load.due = Some(now + wait);
+                // What ends the connection is the cause of that.
+                let is_new = load.error.is_none() && !ends_connection(&error);
+                if !ends_connection(&error) {
+                    load.error = Some(error.clone());
+                }
+                return is_new.then_some(ListChange::Fault(ListFault { list, error }));
+            }
+        };
+        (load.failures, load.error, load.not_before) = (0, None, now + GAP);
         // A change during the load may not be in its result.
         load.is_fresh = load.due.is_none();
         load.due = load.due.map(|_| load.not_before);
-        self.catalogue.set(listing).then_some(list)
+        self.skipped[list as usize] = skipped;
+        self.catalogue.set(listing).then_some(ListChange::Elements(list))
     }
+}
+
+/// Returns whether a load fails with this error because its client has ended, or was closed.
+const fn ends_connection(error: &CallError) -> bool {
+    matches!(
+        error,
+        CallError::Closed { .. }
+            | CallError::SessionEnded
+            | CallError::Negotiation(_)
+            | CallError::Refused(_)
+            | CallError::Cancelled { .. }
+    )
 }

@@ -1,5 +1,6 @@
 //! How servers are connected, and how their clients end: the steps of a [`Supervisor`].
 
+use super::catalogue::ListChange;
 use super::clients::Clients;
 use super::server::{Attempt, Next, Phase, Server, is_exclusive, watching};
 use super::{CallRefusal, Cause, Closing, Event, Generation, Output, ServerId, Supervisor, Timer};
@@ -157,9 +158,25 @@ impl<K: Clone + Ord> Supervisor<K> {
         self.clients = Clients::new();
     }
 
+    /// Tells the application what the end of a load changes.
+    pub(super) fn report_list(&mut self, id: ServerId, change: Option<ListChange>) {
+        let (Some(server), Some(change)) = (self.servers.get(&id), change) else { return };
+        let key = server.key.clone();
+        self.outputs.push_back(Output::Event(match change {
+            ListChange::Elements(list) => Event::Listed { key, list },
+            ListChange::Fault(fault) => Event::NotListed { key, fault },
+        }));
+    }
+
     /// Begins the loads that are due, ends those that take too long, and arms the timer for the
     /// next one.
     pub(super) fn load(&mut self, id: ServerId) {
+        let is_ready = |server: &&mut Server<K>| server.ready().is_some();
+        while let Some(server) = self.servers.get_mut(&id).filter(is_ready)
+            && let Some(change) = server.kept.expire(self.now)
+        {
+            self.report_list(id, change);
+        }
         let Some(server) = self.servers.get_mut(&id) else { return };
         let Some(generation) = server.ready() else { return };
         let timeout = server.spec.config.timeout;

@@ -1,6 +1,6 @@
 //! The inputs of a supervisor as values, and the observer of all that goes in and out.
 
-use super::{CallPlan, CallRefusal, CallVerdict, Generation, KeyInUse, ListKind, Listing, Output, ServerSpec, Ticket};
+use super::{CallPlan, CallRefusal, CallVerdict, Generation, KeyInUse, ListKind, Loaded, Output, ServerSpec, Ticket};
 use crate::client::{ClientConfig, Termination};
 use crate::error::{CallError, StreamEnd};
 use crate::input::Change;
@@ -37,7 +37,7 @@ pub enum Input<K> {
     /// [`ping_missed`](super::Supervisor::ping_missed).
     PingMissed(Generation, u32),
     /// [`loaded`](super::Supervisor::loaded).
-    Loaded(Generation, ListKind, #[cfg_attr(feature = "record", serde(with = "crate::record::value"))] Option<Listing>),
+    Loaded(Generation, ListKind, Result<Loaded, CallError>),
     /// [`call`](super::Supervisor::call).
     Call(K, CallPlan),
     /// [`finished`](super::Supervisor::finished).

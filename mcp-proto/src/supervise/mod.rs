@@ -50,7 +50,7 @@ mod steps;
 mod tests;
 
 pub use calls::{CallKind, CallPlan, CallVerdict, Ticket};
-pub use catalogue::{Catalogue, Freshness, ListKind, Listing, Lists};
+pub use catalogue::{Catalogue, Freshness, ListFault, ListHealth, ListKind, Listing, Lists, Loaded};
 pub use clients::Generation;
 pub use input::{Input, Returned, Tape};
 pub use names::{NameRules, NamedTool, Prefix, ToolNames};
@@ -175,7 +175,7 @@ impl<K: Clone + Ord> Supervisor<K> {
             Input::SessionLost(generation, cause) => self.session_lost(now, generation, cause),
             Input::Changed(generation, change) => self.changed(now, generation, &change),
             Input::PingMissed(generation, in_a_row) => self.ping_missed(now, generation, in_a_row),
-            Input::Loaded(generation, list, listing) => self.loaded(now, generation, list, listing),
+            Input::Loaded(generation, list, outcome) => self.loaded(now, generation, list, outcome),
             Input::Cancel(ticket) => self.cancel(now, ticket),
             Input::Close => self.close(now),
             Input::Tick => self.handle_timeout(now),
@@ -271,11 +271,13 @@ impl<K: Clone + Ord> Supervisor<K> {
     }
 
     /// Reports the end of a load ([`Output::Load`]). After one that failed, the supervisor tries
-    /// again, after delays of 1 s to 60 s. A load fails by itself after 60 s, or after the timeout
-    /// of calls if that is longer.
-    pub fn loaded(&mut self, now: Instant, generation: Generation, list: ListKind, listing: Option<Listing>) {
-        self.begin(now, || Input::Loaded(generation, list, listing.clone()));
-        self.on_loaded(generation, list, listing);
+    /// again, after delays of 1 s to 60 s: [`Event::NotListed`] tells of the first of them. A load
+    /// fails by itself after 60 s, or after the timeout of calls if that is longer. A list whose
+    /// method the server does not have ([`CallError::is_method_not_found`]) counts as empty, until
+    /// the server is connected again or announces a change of it.
+    pub fn loaded(&mut self, now: Instant, generation: Generation, list: ListKind, outcome: Result<Loaded, CallError>) {
+        self.begin(now, || Input::Loaded(generation, list, outcome.clone()));
+        self.on_loaded(generation, list, outcome);
         self.end(());
     }
 

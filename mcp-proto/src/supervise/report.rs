@@ -1,12 +1,13 @@
 //! What a supervisor tells its driver and the application.
 
-use super::{Generation, ListKind, Ticket};
+use super::{Generation, ListFault, ListHealth, ListKind, Ticket};
 use crate::client::{ClientConfig, Termination};
 use crate::error::{CallError, StreamEnd};
 use crate::peer_text::Visible;
 use crate::time::Instant;
 use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
@@ -112,6 +113,15 @@ pub enum Event<K> {
         /// The list.
         list: ListKind,
     },
+    /// A list that the connected server has cannot be loaded. The supervisor tries again. Not
+    /// emitted again for this list before it was loaded, or the server was connected again; not
+    /// emitted for a list whose method the server does not have, which is empty.
+    NotListed {
+        /// The server.
+        key: K,
+        /// The list, and the error.
+        fault: ListFault,
+    },
     /// The callback of the application was slow: events were dropped. The state of each server is
     /// in its [`Health`]. Emitted by adapters.
     Lost {
@@ -131,7 +141,8 @@ pub enum Event<K> {
     },
 }
 
-/// Why a server is not connected. Its `Display` has [escapes](crate::error#text-of-a-peer).
+/// Why a server is not connected, or cannot be used as a whole. Its `Display` has
+/// [escapes](crate::error#text-of-a-peer).
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Cause {
@@ -156,6 +167,8 @@ pub enum Cause {
     ResolveTimeout,
     /// The application asked for a new connection.
     Requested,
+    /// The server is connected, and a list of it cannot be loaded. Only in [`Health::cause`].
+    NotListed(ListFault),
 }
 
 impl Cause {
@@ -197,6 +210,7 @@ impl fmt::Display for Cause {
             Self::Unresolved(why) => write!(f, "the configuration cannot be resolved: {}", Visible(why)),
             Self::ResolveTimeout => f.write_str("the configuration was not resolved in time"),
             Self::Requested => f.write_str("a new connection was requested"),
+            Self::NotListed(fault) => fault.fmt(f),
         }
     }
 }
@@ -316,8 +330,11 @@ pub enum ServerState {
 pub struct Health {
     /// The state.
     pub state: ServerState,
-    /// What happened when the server was not connected last. `None` if that never was.
+    /// The first list that cannot be loaded, of a server that is connected. Otherwise what happened
+    /// when the server was not connected last, and `None` if that never was.
     pub cause: Option<Cause>,
+    /// The state of each list, in the order of [`ListKind::ALL`].
+    pub lists: Vec<ListHealth>,
     /// What happened since the specification was given.
     pub counters: Counters,
     /// Number of calls that wait for a connection now.

@@ -272,8 +272,8 @@ impl<K> Server<K> {
             Phase::Waiting { until } => ServerState::Waiting { until },
             Phase::Down { since, next } => ServerState::Down { since, next },
         };
-        let (cause, waiting) = (self.cause.clone(), self.waiting.len());
-        Health { state, cause, counters: self.counters, waiting }
+        let cause = self.kept.fault().map(Cause::NotListed).or_else(|| self.cause.clone());
+        Health { state, cause, lists: self.kept.health(), counters: self.counters, waiting: self.waiting.len() }
     }
 }
 

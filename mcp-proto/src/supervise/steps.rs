@@ -5,7 +5,7 @@ use super::retry::Told;
 use super::server::{Attempt, Phase, Server};
 use super::{
     CallKind, CallPlan, CallRefusal, CallVerdict, Cause, Closing, ConnectWhen, Event, Generation, KeyInUse, ListKind,
-    Listing, Lists, Output, ServerId, ServerSpec, Supervisor, Ticket, Timer,
+    Lists, Loaded, Output, ServerId, ServerSpec, Supervisor, Ticket, Timer,
 };
 use crate::client::{ClientConfig, Termination};
 use crate::error::{CallError, StreamEnd};
@@ -154,16 +154,14 @@ impl<K: Clone + Ord> Supervisor<K> {
         }
     }
 
-    pub(super) fn on_loaded(&mut self, generation: Generation, list: ListKind, listing: Option<Listing>) {
+    pub(super) fn on_loaded(&mut self, generation: Generation, list: ListKind, outcome: Result<Loaded, CallError>) {
         let Some(id) = self.served_by(generation) else { return };
         let Some(server) = self.servers.get_mut(&id) else { return };
-        let listing = listing.filter(|listing| listing.kind() == list);
-        if listing.is_some() {
+        if outcome.is_ok() {
             server.answered();
         }
-        if let Some(list) = server.kept.finish(self.now, list, listing) {
-            self.outputs.push_back(Output::Event(Event::Listed { key: server.key.clone(), list }));
-        }
+        let change = server.kept.finish(self.now, list, outcome);
+        self.report_list(id, change);
         self.load(id);
     }
 

@@ -267,8 +267,9 @@ impl World {
                 let Some(client) = self.clients.get(&generation).filter(|client| client.is_up) else { return Ok(()) };
                 let listing = self.listing(client.server);
                 let failed = !self.is_resting && self.rng.per_mille(100);
+                let outcome = if failed { Err(CallError::TooManyPages(1)) } else { Ok(listing.into()) };
                 self.report.loads += 1;
-                self.supervisor.loaded(self.now, generation, list, (!failed).then_some(listing));
+                self.supervisor.loaded(self.now, generation, list, outcome);
             }
             Happening::Answered(ticket, generation) => {
                 if self.takes_call(ticket, generation) {

@@ -10,7 +10,7 @@ use crate::adapter::calls::Collected;
 use crate::adapter::client_options::ClientOptions;
 use crate::adapter::os::exit;
 use crate::adapter::watches::WatchId;
-use crate::call::{Call, Calling, IntoCall, Method, Paged, Pages, Progress};
+use crate::call::{Call, Calling, IntoCall, Method, Paged, Pages, Progress, SkippedList};
 use crate::client::{ClientConfig, FetchError, FetchId, FetchRequest, FetchResponse, Termination, Verdict};
 use crate::error::{CallError, Refusal};
 use crate::input::{CallId, NotificationId, Watch};
@@ -495,6 +495,11 @@ impl<M: Paged> Elements<M> {
     /// and after an error. Dropping the future loses no element.
     pub async fn next(&mut self) -> Option<Result<M::Element, CallError>> {
         poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// Returns the elements that the pages so far have left out, since they could not be decoded.
+    pub const fn skipped(&self) -> &SkippedList {
+        self.pages.skipped()
     }
 
     /// Returns all elements that are left.

@@ -22,5 +22,5 @@ pub(super) fn local_response(request: &OutgoingRequest<'_>) -> Option<Message> {
             Payload::Error(ErrorObject::new(code::METHOD_NOT_FOUND, text))
         }
     };
-    Some(Message::Response(Response { id: request.id.clone(), payload }))
+    Some(Message::Response(Response::new(request.id.clone(), payload)))
 }

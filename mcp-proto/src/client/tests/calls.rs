@@ -509,7 +509,7 @@ fn unknown_metadata_is_passed_on_unchanged() {
     let result = calling.finish(outcome).unwrap();
     let same = |meta: Option<RawJson>| serde_json::from_slice::<Value>(meta.unwrap().as_bytes()).unwrap() == odd;
     assert!(same(result.other.get("_meta")));
-    assert!(same(result.content[0].write().get("_meta")));
+    assert!(same(Object::read(&result.content[0].write()).unwrap().get("_meta")));
 
     let calling = rig.client.call(rig.now, tools::list()).unwrap();
     rig.drain();

@@ -15,6 +15,7 @@ mod pings;
 mod refresh;
 mod sampling;
 mod subscription;
+mod tolerance;
 mod validate;
 mod watching;
 

@@ -112,8 +112,12 @@ fn results_without_their_members_are_errors() {
     {
         assert!(decode::<Get>(bad).is_err(), "{bad}");
     }
-    for bad in ["{}", r#"{"prompts":[{}]}"#, r#"{"prompts":[{"name":"p","arguments":[{}]}]}"#] {
+    for bad in ["{}", r#"{"prompts":{}}"#, r#"{"prompts":null}"#] {
         assert!(decode::<List>(bad).is_err(), "{bad}");
+    }
+    for bad in [r#"{"prompts":[{}]}"#, r#"{"prompts":[{"name":"p","arguments":[{}]}]}"#] {
+        let page = decode::<List>(bad).unwrap();
+        assert_eq!((page.prompts.len(), page.skipped.len()), (0, 1), "{bad}");
     }
     let page = decode::<List>(r#"{"prompts":[{"name":"p","arguments":null}],"nextCursor":"n"}"#).unwrap();
     assert_eq!((page.prompts, page.next_cursor.as_deref()), (alloc::vec![Prompt::new("p")], Some("n")));

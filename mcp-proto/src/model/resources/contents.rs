@@ -1,7 +1,7 @@
 //! The contents of resources.
 
 use crate::model::lifecycle::meta;
-use crate::rpc::{DecodeError, JsonValue, Object, Write};
+use crate::rpc::{DecodeError, Glance, JsonKind, JsonValue, Object, RawJson, Write};
 use crate::version::ProtocolVersion;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -130,6 +130,18 @@ impl ResourceContents {
         }
         let blob = object.optional("blob")?.ok_or_else(|| DecodeError::new("neither `text` nor `blob` is present"))?;
         Ok(Self::Blob { uri, blob, mime_type, other: object.without(&["uri", "blob", "mimeType"]) })
+    }
+
+    /// Returns why contents cannot be decoded. Unlike [`read`](Self::read), this copies no text.
+    pub(in crate::model) fn fault(json: &RawJson) -> Option<DecodeError> {
+        let contents = Glance::at(json);
+        let has_data = match contents.kind("text") {
+            Some(JsonKind::String) => true,
+            Some(JsonKind::Null) | None => contents.is_text("blob"),
+            Some(_) => false,
+        };
+        let fits = contents.is_text("uri") && contents.may_be_text("mimeType") && has_data;
+        if fits { None } else { Object::read(json).and_then(Self::read).err() }
     }
 
     /// Encodes the contents.

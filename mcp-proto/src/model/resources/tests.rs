@@ -72,11 +72,19 @@ fn unknown_members_are_kept() {
 
 #[test]
 fn lists_and_results_without_their_members_are_errors() {
-    for bad in ["{}", r#"{"resources":{}}"#, r#"{"resources":[{"uri":"x:y"}]}"#, r#"{"resources":[{"name":"n"}]}"#] {
+    for bad in ["{}", r#"{"resources":{}}"#, r#"{"resources":null}"#] {
         assert!(decode::<List>(bad).is_err(), "{bad}");
     }
-    for bad in ["{}", r#"{"resourceTemplates":[{"name":"n"}]}"#, r#"{"resourceTemplates":[{"uriTemplate":"x:{y}"}]}"#] {
+    for bad in [r#"{"resources":[{"uri":"x:y"}]}"#, r#"{"resources":[{"name":"n"}]}"#] {
+        let page = decode::<List>(bad).unwrap();
+        assert_eq!((page.resources.len(), page.skipped.len()), (0, 1), "{bad}");
+    }
+    for bad in ["{}", r#"{"resourceTemplates":{}}"#] {
         assert!(decode::<ListTemplates>(bad).is_err(), "{bad}");
+    }
+    for bad in [r#"{"resourceTemplates":[{"name":"n"}]}"#, r#"{"resourceTemplates":[{"uriTemplate":"x:{y}"}]}"#] {
+        let page = decode::<ListTemplates>(bad).unwrap();
+        assert_eq!((page.templates.len(), page.skipped.len()), (0, 1), "{bad}");
     }
     for bad in ["{}", r#"{"contents":null}"#, r#"{"contents":[{"uri":"x:y"}]}"#, r#"{"contents":[{"text":""}]}"#] {
         assert!(decode::<Read>(bad).is_err(), "{bad}");

@@ -36,7 +36,7 @@ fn every_member_of_roots_is_read_and_written_unchanged() {
     let names: Vec<_> = read.roots.iter().map(|root| (root.uri.as_str(), root.name.as_deref())).collect();
     assert_eq!(names, [("file:///a", Some("A")), ("odd", None)], "a server reads leniently");
     assert_eq!(read.write().to_json().as_str(), text);
-    for wrong in [r#"{}"#, r#"{"roots":{}}"#, r#"{"roots":["file:///a"]}"#, r#"{"roots":[{"name":"A"}]}"#] {
+    for wrong in [r#"{}"#, r#"{"roots":{}}"#, r#"{"roots":null}"#] {
         let object = Object::read(&RawJson::parse(wrong.as_bytes().to_vec()).unwrap()).unwrap();
         assert!(Roots::read(object).is_err(), "{wrong}");
     }

@@ -1,14 +1,16 @@
 //! Recorded supervisors: their inputs read back, and replays repeat their outputs.
 
 use super::*;
+use crate::call::SkippedList;
 use crate::client::Termination;
 use crate::error::{CallError, NegotiationCause, NegotiationError, Stage, StartFailure, StreamEnd};
 use crate::exchange::Sent;
 use crate::input::Change;
 use crate::model::capabilities::{ListCapability, ServerCapabilities};
+use crate::rpc::DecodeError;
 use crate::supervise::{
     CallKind, CallPlan, CallVerdict, Catalogue, ConnectWhen, Event, Generation, Input, ListKind, Listing, Lists,
-    Output, Returned, ServerSpec, Supervision, Supervisor, Ticket, WhenDown,
+    Loaded, Output, Returned, ServerSpec, Supervision, Supervisor, Ticket, WhenDown,
 };
 use alloc::boxed::Box;
 
@@ -65,6 +67,16 @@ fn call_errors() -> Vec<CallError> {
     errors
 }
 
+/// What a list has left out, with a secret in its name.
+fn skipped() -> impl Strategy<Value = SkippedList> {
+    (0..3_usize).prop_map(|count| {
+        let element = RawJson::from(Object::new().with("name", SECRET));
+        let mut skipped = SkippedList::default();
+        (0..count).for_each(|index| skipped.push(index, &element, &DecodeError::new("`x` is missing")));
+        skipped
+    })
+}
+
 fn any_input() -> impl Strategy<Value = Input<String>> {
     let key = any::<String>;
     let generation = || any::<u64>().prop_map(Generation);
@@ -77,7 +89,10 @@ fn any_input() -> impl Strategy<Value = Input<String>> {
     };
     let listing = proptest::sample::select(&ListKind::ALL[..]).prop_flat_map(|list| {
         let listings = [Listing::none(list), catalogue("a").get(list).unwrap()];
-        proptest::option::of(proptest::sample::select(listings.to_vec())).prop_map(move |listing| (list, listing))
+        let loaded =
+            (proptest::sample::select(listings.to_vec()), skipped()).prop_map(|(of, skipped)| Loaded::new(of, skipped));
+        let outcome = prop_oneof![loaded.prop_map(Ok), proptest::sample::select(call_errors()).prop_map(Err)];
+        outcome.prop_map(move |outcome| (list, outcome))
     });
     let ended = prop_oneof![
         Just(Termination::Requested),
@@ -193,7 +208,7 @@ fn run(redaction: Redaction) -> Vec<u8> {
     let ticket = supervisor.call(at(2), &"a".into(), CallPlan::new(CallKind::Read)).unwrap();
     let client = connected(&mut supervisor);
     supervisor.ready(at(3), client, &capabilities());
-    supervisor.loaded(at(4), client, ListKind::Tools, catalogue("other").get(ListKind::Tools));
+    supervisor.loaded(at(4), client, ListKind::Tools, Ok(catalogue("other").get(ListKind::Tools).unwrap().into()));
     let lost = CallError::Closed { sent: Sent::Maybe, why: exited() };
     assert_eq!(supervisor.finished(at(5), ticket, Err(&lost)), CallVerdict::Again);
     supervisor.ended(at(6), client, Termination::Closed(exited()));

@@ -76,7 +76,8 @@ fn invalid_request_for_a_prompt_reaches_no_handler() {
         (r#""name":"greet","arguments":{"tone":"x"}"#, "Missing required argument: name"),
         (r#""name":"greet","arguments":{"name":7}"#, "`arguments`: `name` is not a string"),
         (r#""name":"greet","arguments":{"name":"a","more":null}"#, "`arguments`: `more` is not a string"),
-        (r#""name":"greet","arguments":[]"#, "`arguments`: expected an object"),
+        (r#""name":"greet","arguments":[]"#, "Missing required argument: name"),
+        (r#""name":"greet","arguments":["a"]"#, "`arguments`: expected an object"),
         (r#""title":"greet""#, "`name` is missing"),
     ] {
         let error = get(&mut bench, rest).unwrap_err();

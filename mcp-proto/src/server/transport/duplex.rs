@@ -213,15 +213,10 @@ impl Server {
         // A blocked message was valid: only a request gets a response.
         let denied = defect.kind == InvalidKind::Denied && (defect.id.is_none() || !defect.has_method);
         if !defect.has_method {
-            self.requests.on_unreadable_answer(
-                &mut self.env,
-                &mut self.http,
-                SessionRef::Duplex(x),
-                defect.id.as_ref(),
-            );
+            self.requests.on_unreadable_answer(&mut self.env, &mut self.http, SessionRef::Duplex(x), defect);
         }
         match &defect.id {
-            _ if answers || denied => {}
+            _ if answers || denied || defect.is_notification() => {}
             Some(id) if defect.has_method => {
                 let message = error_response(Some(id), &defect.to_error());
                 self.reply(x, batch, message);
@@ -252,6 +247,7 @@ impl Env {
 
     fn initialize_duplex(&mut self, x: ExchangeId, params: &Object) -> Result<Object, ErrorReply> {
         let (negotiated, result) = self.config.initialize(params, Transport::Duplex)?;
+        self.note_deviation(params);
         self.check_share(&self.client_on(x, None), Bound::ClientData, negotiated.weight)
             .map_err(|full| full.reject("there is no room for what the client says of itself"))?;
         if let Some(exchange) = self.exchanges.get_mut(&x)

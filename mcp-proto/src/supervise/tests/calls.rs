@@ -25,7 +25,7 @@ fn with_tools(spec: ServerSpec) -> (Rig, Generation) {
     let (mut rig, client) = Rig::ready(spec);
     let tools =
         [tool("plain", None, Some(false)), tool("reads", Some(true), None), tool("repeats", Some(false), Some(true))];
-    rig.supervisor.loaded(rig.now, client, ListKind::Tools, Some(Listing::Tools(tools.to_vec().into())));
+    rig.supervisor.loaded(rig.now, client, ListKind::Tools, Ok(Listing::Tools(tools.to_vec().into()).into()));
     rig.take();
     (rig, client)
 }

@@ -1,13 +1,23 @@
 //! Catalogues: when lists are loaded, and how far they can be relied on.
 
 use super::*;
+use crate::call::SkippedList;
 use crate::input::Watch;
 use crate::model::prompts::Prompt;
-use crate::rpc::{Object, RawJson};
+use crate::rpc::{DecodeError, ErrorObject, Object, RawJson};
 
 fn prompts(names: &[&str]) -> Listing {
     let prompt = |name: &&str| Prompt::read(&Object::new().with("name", *name).into()).unwrap();
     Listing::Prompts(names.iter().map(prompt).collect())
+}
+
+/// A list that has another shape.
+fn broken() -> CallError {
+    CallError::Decode(DecodeError::new("`resources` is missing"))
+}
+
+fn absent() -> CallError {
+    CallError::Rpc(ErrorObject::new(-32601, "Method not found"))
 }
 
 impl Rig {
@@ -25,7 +35,7 @@ impl Rig {
     }
 
     fn load(&mut self, client: Generation, listing: Listing) {
-        self.supervisor.loaded(self.now, client, listing.kind(), Some(listing));
+        self.supervisor.loaded(self.now, client, listing.kind(), Ok(listing.into()));
     }
 }
 
@@ -103,7 +113,7 @@ fn load_that_fails_is_tried_again_until_the_server_is_lost() {
     assert_eq!(rig.loads(), [ListKind::Resources, ListKind::ResourceTemplates]);
     rig.load(client, Listing::none(ListKind::ResourceTemplates));
     for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
-        rig.supervisor.loaded(rig.now, client, ListKind::Resources, None);
+        rig.supervisor.loaded(rig.now, client, ListKind::Resources, Err(broken()));
         assert_eq!(rig.fresh(ListKind::Resources), Freshness::Stale);
         rig.pass(ms(1000 * seconds - 1));
         assert_eq!(rig.loads(), [], "{seconds}");
@@ -111,15 +121,117 @@ fn load_that_fails_is_tried_again_until_the_server_is_lost() {
         assert_eq!(rig.loads(), [ListKind::Resources], "{seconds}");
     }
     // A list of another kind is none.
-    rig.supervisor.loaded(rig.now, client, ListKind::Resources, Some(Listing::none(ListKind::Tools)));
+    rig.supervisor.loaded(rig.now, client, ListKind::Resources, Ok(Listing::none(ListKind::Tools).into()));
     assert_eq!(rig.fresh(ListKind::Resources), Freshness::Stale);
     rig.end(client);
     let (_, next) = rig.next_attempt();
     rig.up(next);
     assert_eq!(rig.loads(), ListKind::ALL);
     // What the old client loads belongs to the past.
-    rig.supervisor.loaded(rig.now, client, ListKind::Prompts, Some(prompts(&["old"])));
+    rig.supervisor.loaded(rig.now, client, ListKind::Prompts, Ok(prompts(&["old"]).into()));
     assert_eq!(rig.supervisor.catalogue(&"a").unwrap().prompts.as_deref().unwrap_or_default(), []);
+}
+
+/// The events of these outputs.
+fn events(outputs: Vec<Output<&'static str>>) -> Vec<Event<&'static str>> {
+    let event = |output| if let Output::Event(event) = output { Some(event) } else { None };
+    outputs.into_iter().filter_map(event).collect()
+}
+
+#[test]
+fn list_that_fails_is_an_event_and_the_cause() {
+    let (mut rig, client) = Rig::ready(program());
+    let fault = |list, error| ListFault { list, error };
+    let not_listed = |list, error| Event::NotListed { key: "a", fault: fault(list, error) };
+    let cause = |rig: &Rig| rig.supervisor.health(&"a").unwrap().cause;
+    rig.load(client, Listing::none(ListKind::Tools));
+    rig.take();
+    assert_eq!(cause(&rig), None);
+    // Once, however often it fails, and for each list.
+    rig.supervisor.loaded(rig.now, client, ListKind::Resources, Err(broken()));
+    assert_eq!(events(rig.take()), [not_listed(ListKind::Resources, broken())]);
+    rig.pass(ms(1000));
+    rig.supervisor.loaded(rig.now, client, ListKind::Resources, Err(CallError::TooManyPages(7)));
+    rig.supervisor.loaded(rig.now, client, ListKind::Prompts, Err(CallError::TooManyPages(7)));
+    assert_eq!(events(rig.take()), [not_listed(ListKind::Prompts, CallError::TooManyPages(7))]);
+    let latest = fault(ListKind::Resources, CallError::TooManyPages(7));
+    assert_eq!(cause(&rig), Some(Cause::NotListed(latest)));
+    let text = cause(&rig).unwrap().to_string();
+    assert_eq!(text, "resources/list failed: the list has more than 7 pages");
+    // A load without an end is one that fails. The state is that of a connected server.
+    rig.pass(ms(60_000));
+    let lists = rig.supervisor.health(&"a").unwrap().lists;
+    assert!(matches!(lists[2].error, Some(CallError::Timeout { .. })), "{lists:?}");
+    assert!(matches!(rig.state(), ServerState::Ready { .. }));
+    // The list is there again, and then gone again.
+    rig.take();
+    rig.load(client, Listing::none(ListKind::Resources));
+    rig.supervisor.changed(rig.now, client, &Change::Resources);
+    rig.pass(ms(250));
+    rig.supervisor.loaded(rig.now, client, ListKind::Resources, Err(broken()));
+    assert!(events(rig.take()).contains(&not_listed(ListKind::Resources, broken())));
+    // The end of the connection is the cause from then on, and no fault of the list.
+    rig.pass(ms(1000));
+    rig.take();
+    rig.supervisor.loaded(rig.now, client, ListKind::Prompts, Err(lost(Sent::Maybe)));
+    rig.end(client);
+    assert!(!events(rig.take()).iter().any(|event| matches!(event, Event::NotListed { .. })));
+    assert_eq!(cause(&rig), Some(Cause::Ended(exited())));
+    assert!(rig.supervisor.health(&"a").unwrap().lists.iter().all(|list| list.error.is_none()));
+}
+
+#[test]
+fn list_that_a_server_lacks_is_empty_until_it_changes() {
+    let mut catalogue = Catalogue::default();
+    catalogue.set(prompts(&["kept"]));
+    let (mut rig, client) = Rig::ready(ServerSpec { catalogue, ..program() });
+    rig.supervisor.loaded(rig.now, client, ListKind::ResourceTemplates, Err(absent()));
+    rig.supervisor.loaded(rig.now, client, ListKind::Prompts, Err(absent()));
+    rig.load(client, Listing::none(ListKind::Tools));
+    rig.load(client, Listing::none(ListKind::Resources));
+    let listed = |list| Event::Listed { key: "a", list };
+    let all = events(rig.take());
+    assert!(all.contains(&listed(ListKind::ResourceTemplates)) && all.contains(&listed(ListKind::Prompts)), "{all:?}");
+    assert!(!all.iter().any(|event| matches!(event, Event::NotListed { .. })), "{all:?}");
+    assert_eq!(rig.fresh(ListKind::ResourceTemplates), Freshness::Fresh);
+    assert_eq!(rig.supervisor.catalogue(&"a").unwrap().prompts.as_deref(), Some(&[][..]));
+    let health = rig.supervisor.health(&"a").unwrap();
+    assert!(health.cause.is_none() && health.lists.iter().all(|list| list.error.is_none()));
+    // Nothing asks again, for as long as nothing has changed.
+    assert_eq!(rig.supervisor.poll_timeout(), None);
+    rig.pass(ms(3_600_000));
+    assert_eq!(rig.loads(), []);
+    rig.supervisor.changed(rig.now, client, &Change::Resources);
+    assert_eq!(rig.loads(), [ListKind::Resources, ListKind::ResourceTemplates]);
+    rig.supervisor.loaded(rig.now, client, ListKind::ResourceTemplates, Err(absent()));
+    rig.load(client, Listing::none(ListKind::Resources));
+    assert_eq!(rig.supervisor.poll_timeout(), None);
+    rig.end(client);
+    let (_, next) = rig.next_attempt();
+    rig.up(next);
+    assert_eq!(rig.loads(), ListKind::ALL);
+}
+
+#[test]
+fn health_names_the_elements_that_were_left_out() {
+    let (mut rig, client) = Rig::ready(program());
+    let mut skipped = SkippedList::default();
+    let why = DecodeError::new("`inputSchema` is missing");
+    skipped.push(41, &Object::new().with("name", "broken").into(), &why);
+    let loaded = Loaded::new(Listing::none(ListKind::Tools), skipped.clone());
+    rig.supervisor.loaded(rig.now, client, ListKind::Tools, Ok(loaded));
+    let lists = |rig: &Rig| rig.supervisor.health(&"a").unwrap().lists;
+    let named = |rig: &Rig| lists(rig).into_iter().map(|list| list.skipped.len()).collect::<Vec<_>>();
+    assert_eq!((named(&rig), &lists(&rig)[0].skipped), (vec![1, 0, 0, 0], &skipped));
+    assert_eq!(lists(&rig)[0].freshness, Freshness::Fresh);
+    assert!(rig.supervisor.health(&"a").unwrap().cause.is_none(), "the others can be used");
+    // It is about the elements that are kept, also while the server is away.
+    rig.end(client);
+    assert_eq!(named(&rig), [1, 0, 0, 0]);
+    let (_, next) = rig.next_attempt();
+    rig.up(next);
+    rig.load(next, Listing::none(ListKind::Tools));
+    assert_eq!(named(&rig), [0, 0, 0, 0]);
 }
 
 // covers: S0-61

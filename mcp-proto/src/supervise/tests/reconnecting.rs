@@ -178,7 +178,7 @@ fn reports_of_an_old_client_change_nothing_of_the_new_one() {
     rig.up(old);
     rig.supervisor.resolved(rig.now, old, Err("late".into()));
     rig.supervisor.changed(rig.now, old, &Change::Tools);
-    rig.supervisor.loaded(rig.now, old, ListKind::Tools, Some(Listing::none(ListKind::Tools)));
+    rig.supervisor.loaded(rig.now, old, ListKind::Tools, Ok(Listing::none(ListKind::Tools).into()));
     assert_eq!((rig.supervisor.health(&"a"), rig.take()), (before, vec![]));
     assert_eq!(rig.supervisor.freshness(&"a", ListKind::Tools), Freshness::Unknown);
 }

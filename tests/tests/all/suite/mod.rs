@@ -8,6 +8,7 @@ mod admissions;
 mod client_http;
 mod coding;
 mod common;
+mod deviating;
 pub(crate) mod endings;
 mod hook;
 mod observed;

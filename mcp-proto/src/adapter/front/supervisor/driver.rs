@@ -7,13 +7,13 @@ use super::shared::Shared;
 use crate::adapter::front::client::Client;
 use crate::adapter::os::Clock;
 use crate::adapter::sync::guarded;
-use crate::call::{Call, Method, Paged, RawResult};
+use crate::call::{Call, Method, Paged, RawResult, SkippedList};
 use crate::client::ClientConfig;
-use crate::error::CallError;
+use crate::error::{CallError, Refusal};
 use crate::model::{prompts, resources, tools};
 use crate::route::BoxFuture;
 use crate::rpc::DecodeError;
-use crate::supervise::{Generation, ListKind, Listing, Output};
+use crate::supervise::{Generation, ListKind, Listing, Loaded, Output};
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -103,11 +103,11 @@ impl<L: Launch> SupervisorDriver<L> {
     fn load(&mut self, generation: Generation, list: ListKind) {
         let shared = Arc::clone(&self.shared);
         self.spawn(Purpose::Load(generation, list), async move {
-            let listing = match shared.client_of(generation) {
-                Some(client) => fetch(&client, list).await.ok(),
-                None => None,
+            let outcome = match shared.client_of(generation) {
+                Some(client) => fetch(&client, list).await,
+                None => Err(CallError::Refused(Refusal::Closed)),
             };
-            shared.loaded(generation, list, listing);
+            shared.loaded(generation, list, outcome);
         });
     }
 
@@ -226,11 +226,19 @@ impl<M: Paged> Paged for Measured<M> {
         let lens = once(len).chain(repeat(0));
         (elements.into_iter().zip(lens).collect(), next)
     }
+
+    fn skipped((page, _): &Self::Output) -> Option<&SkippedList> {
+        M::skipped(page)
+    }
 }
 
 /// Fetches all pages of a list, up to [`MAX_LIST`].
-async fn fetch(client: &Client, list: ListKind) -> Result<Listing, CallError> {
-    async fn all<M: Paged>(client: &Client, call: Call<M>) -> Result<Arc<[M::Element]>, CallError> {
+async fn fetch(client: &Client, list: ListKind) -> Result<Loaded, CallError> {
+    async fn all<M: Paged>(
+        client: &Client,
+        call: Call<M>,
+        listing: impl FnOnce(Arc<[M::Element]>) -> Listing,
+    ) -> Result<Loaded, CallError> {
         let raw = call.raw();
         let mut pages = client.pages(Call::<Measured<M>>::new(raw.method.clone(), raw.params.clone()));
         let (mut all, mut bytes) = (Vec::new(), 0);
@@ -242,14 +250,14 @@ async fn fetch(client: &Client, list: ListKind) -> Result<Listing, CallError> {
                 return Err(CallError::Decode(DecodeError::new("the list is too long")));
             }
         }
-        Ok(all.into())
+        Ok(Loaded::new(listing(all.into()), pages.skipped().clone()))
     }
-    Ok(match list {
-        ListKind::Tools => Listing::Tools(all(client, tools::list()).await?),
-        ListKind::Resources => Listing::Resources(all(client, resources::list()).await?),
-        ListKind::ResourceTemplates => Listing::ResourceTemplates(all(client, resources::templates()).await?),
-        ListKind::Prompts => Listing::Prompts(all(client, prompts::list()).await?),
-    })
+    match list {
+        ListKind::Tools => all(client, tools::list(), Listing::Tools).await,
+        ListKind::Resources => all(client, resources::list(), Listing::Resources).await,
+        ListKind::ResourceTemplates => all(client, resources::templates(), Listing::ResourceTemplates).await,
+        ListKind::Prompts => all(client, prompts::list(), Listing::Prompts).await,
+    }
 }
 
 /// Polls a future of the application. `None` if it panics.

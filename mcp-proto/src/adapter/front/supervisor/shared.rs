@@ -12,10 +12,11 @@ use crate::adapter::os::{Clock, seed};
 use crate::adapter::sync::{Mutex, guarded, lock};
 use crate::adapter::watch::Watchers;
 use crate::client::{ClientConfig, Termination};
+use crate::error::CallError;
 use crate::event_queue::{Weigh, Weight};
 use crate::exchange::Closed;
 use crate::supervise::{
-    CallPlan, CallRefusal, Event, Generation, ListKind, Listing, Output, ServerState, Supervisor as Decisions, Ticket,
+    CallPlan, CallRefusal, Event, Generation, ListKind, Loaded, Output, ServerState, Supervisor as Decisions, Ticket,
 };
 use crate::time::Instant;
 use alloc::boxed::Box;
@@ -276,12 +277,12 @@ impl<L: Launch> Shared<L> {
     }
 
     /// A load of the driver has ended.
-    pub(super) fn loaded(&self, generation: Generation, list: ListKind, listing: Option<Listing>) {
+    pub(super) fn loaded(&self, generation: Generation, list: ListKind, outcome: Result<Loaded, CallError>) {
         self.with(|state, now| {
             // In a new session, the supervisor may have begun another load of the list meanwhile.
             let again = Output::Load { generation, list };
             if !state.tasks.contains(&again) {
-                state.core.loaded(now, generation, list, listing);
+                state.core.loaded(now, generation, list, outcome);
             }
         });
     }
@@ -396,6 +397,17 @@ impl<D> Later<D> {
     }
 }
 
+/// Returns about the bytes behind the error of a load: its texts are those of a server.
+fn heap_size(error: &CallError) -> usize {
+    let rpc = match error {
+        CallError::Rpc(error) => Some(error),
+        CallError::Http(http) => http.error.as_ref(),
+        _ => None,
+    };
+    let data = rpc.and_then(|error| error.data.as_ref()).map_or(0, |data| data.as_bytes().len());
+    error.to_string().len() + data
+}
+
 impl Weigh for Event<String> {
     fn weight(&self) -> Weight {
         match self {
@@ -404,6 +416,7 @@ impl Weigh for Event<String> {
             Self::Up { .. } | Self::Reconnecting { .. } | Self::Down { .. } | Self::Listed { .. } => {
                 Weight::Notification(size_of::<Self>())
             }
+            Self::NotListed { fault, .. } => Weight::Notification(size_of::<Self>() + heap_size(&fault.error)),
         }
     }
 

@@ -179,6 +179,7 @@ impl HttpLink {
     }
 
     pub(super) fn on_message(&mut self, env: &mut Env, exchange: ExchangeId, message: Message) {
+        env.note_nulls(&message);
         let is_gone = self.exchanges.get(exchange).is_some_and(|http| self.is_session_gone(env, http));
         let Some(http) = self.exchanges.get_mut(exchange) else { return };
         // A message in the body of a refusal is no message of the stream.
@@ -190,7 +191,7 @@ impl HttpLink {
         }
         match (message, http.has_failed().then(|| http.status())) {
             (Message::Error(error), Some(status)) => self.on_error(env, exchange, status, None, error),
-            (Message::Response(Response { id, payload: Payload::Error(error) }), Some(status)) => {
+            (Message::Response(Response { id, payload: Payload::Error(error), .. }), Some(status)) => {
                 self.on_error(env, exchange, status, Some(&id), error);
             }
             (message, None) => {

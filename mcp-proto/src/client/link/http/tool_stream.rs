@@ -98,9 +98,12 @@ impl HttpLink {
             "complete" | "error" => {
                 let parts = parts.take();
                 match (rpc::parse(data.clone(), env.config.limits.frame.max_depth), parts) {
-                    (Ok(Message::Response(Response { id, payload: Payload::Result(result) })), Some(parts)) => {
+                    (
+                        Ok(Message::Response(Response { id, payload: Payload::Result(result), has_nulls })),
+                        Some(parts),
+                    ) => {
                         let payload = Payload::Result(parts.complete(result));
-                        self.on_message(env, exchange, Message::Response(Response { id, payload }));
+                        self.on_message(env, exchange, Message::Response(Response { id, payload, has_nulls }));
                     }
                     // It has no id, or the id null.
                     (Ok(Message::Error(error)), _) => {

@@ -125,6 +125,7 @@ impl Server {
     /// Negotiates, and opens a session unless they are off.
     fn initialize(&mut self, x: ExchangeId, id: &Id, params: &Object) -> Result<(), ErrorReply> {
         let (negotiated, result) = self.shared.config.initialize(params, Transport::Http)?;
+        self.env.note_deviation(params);
         let mut headers = Headers::new();
         if self.shared.config.sessions != Sessions::Off {
             if self.http.needs_sweep(&self.env) {
@@ -243,7 +244,7 @@ impl Server {
             Ok(under) => under,
             Err(rejection) => return self.env.reject(x, None, 400, &rejection),
         };
-        let is_garbage = elements.iter().all(Result::is_err);
+        let is_garbage = elements.iter().all(|element| element.as_ref().is_err_and(|defect| !defect.is_notification()));
         let (mut answers, mut stream) = (Vec::new(), None);
         for element in elements {
             // An element may have terminated the server.
@@ -281,8 +282,8 @@ impl Server {
                             answers.push(error_response(Some(id), &defect.to_error()));
                         }
                         // A response to an invalid response could be taken for one to a request.
-                        (id, Some(session)) => {
-                            self.requests.on_unreadable_answer(&mut self.env, &mut self.http, session, id.as_ref())
+                        (_, Some(session)) => {
+                            self.requests.on_unreadable_answer(&mut self.env, &mut self.http, session, &defect)
                         }
                         (_, None) => {}
                     }
@@ -306,15 +307,13 @@ impl Server {
         let denied = defect.kind == InvalidKind::Denied;
         let kind = if denied { DiagnosticKind::Denied } else { DiagnosticKind::BadMessage };
         self.env.diagnose(kind, &legible(defect));
+        if defect.is_notification() {
+            return self.env.accept(x);
+        }
         if !defect.has_method
             && let Ok(session) = self.session_for(x, head)
         {
-            self.requests.on_unreadable_answer(
-                &mut self.env,
-                &mut self.http,
-                SessionRef::Http(session),
-                defect.id.as_ref(),
-            );
+            self.requests.on_unreadable_answer(&mut self.env, &mut self.http, SessionRef::Http(session), defect);
         }
         let id = defect.id.as_ref().filter(|_| defect.has_method);
         let error = defect.to_error();
