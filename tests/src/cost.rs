@@ -4,6 +4,7 @@
 
 pub mod anchors;
 pub mod codec;
+pub mod growth;
 mod held;
 pub mod https;
 pub mod instructions;

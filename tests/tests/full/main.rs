@@ -3,6 +3,8 @@
 //! assertions, the examples, and tests that need a runtime or an HTTP stack of somebody else.
 
 mod axum_routes;
+#[cfg(target_os = "linux")]
+mod growth;
 mod host_example;
 mod hostile;
 mod hostile_driver;

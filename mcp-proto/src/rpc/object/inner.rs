@@ -181,7 +181,7 @@ impl Inner {
 
     pub(super) fn set(&mut self, key: &str, value: &impl JsonValue) {
         let existing = self.position(key);
-        self.has_escapes |= existing.is_none() && key.bytes().any(|byte| byte < 0x20 || matches!(byte, b'"' | b'\\'));
+        self.has_escapes |= existing.is_none() && needs_escapes(key);
         self.edit(|text, members| match existing {
             None => members.push(push(text, key, value)),
             Some(at) => {
@@ -195,6 +195,18 @@ impl Inner {
                 members.as_mut_slice()[at].set_value(new);
             }
         });
+    }
+
+    /// Appends a member to the text of an object that is being written, and that has none of this
+    /// key. [`set_text`](Self::set_text) completes the object.
+    pub(super) fn push_to(&mut self, text: &mut Vec<u8>, key: &str, value: &impl JsonValue) {
+        self.has_escapes |= needs_escapes(key);
+        self.members.push(push(text, key, value));
+    }
+
+    /// Sets the text that [`push_to`](Self::push_to) has written.
+    pub(super) fn set_text(&mut self, text: Vec<u8>) {
+        self.text = Text::Own(text);
     }
 
     /// Removes one of several members.
@@ -252,6 +264,11 @@ impl Inner {
         change(&mut text, &mut self.members);
         self.text = Text::Own(text);
     }
+}
+
+/// Returns whether a key has escapes in a text.
+fn needs_escapes(key: &str) -> bool {
+    key.bytes().any(|byte| byte < 0x20 || matches!(byte, b'"' | b'\\'))
 }
 
 /// Appends a member to the text of an object. Returns its position.

@@ -33,6 +33,33 @@ fn object_of_very_many_members_is_read_in_linear_time() {
     assert_eq!(object(&format!("{{{}}}", members.join(","))).len(), MANY / 2);
 }
 
+/// As with members that are set one after another: those that exist keep their places.
+#[test]
+fn many_members_are_set_as_one_by_one() {
+    let numbered = |keys: core::ops::Range<u32>, value: &str| {
+        let members: Vec<_> = keys.map(|n| format!(r#""k\"{n}" : {value}"#)).collect();
+        object(&format!("{{{}}}", members.join(" ,")))
+    };
+    for (own, other) in [(0..40, 20..70), (0..1, 0..100), (0..100, 50..51), (0..0, 0..50), (0..50, 0..0)] {
+        let (own, other) = (numbered(own, "[1]"), numbered(other, "\"x\""));
+        let mut expected = own.clone();
+        other.iter().for_each(|(key, value)| expected.set(&key, &value));
+        let mut merged = own.with_all(&other);
+        assert_eq!((&merged, merged.to_json()), (&expected, expected.to_json()));
+        assert_eq!(merged.get("k\"50"), expected.get("k\"50"));
+        assert_eq!(merged.remove("k\"0"), expected.remove("k\"0"));
+        assert_eq!(merged.with("z", true).to_json(), expected.with("z", true).to_json());
+    }
+}
+
+#[test]
+fn very_many_members_are_set_in_linear_time() {
+    const MANY: usize = scaled(1_000_000);
+    let all = |name: &str| -> Object { (0..MANY).map(|n| (format!("{name}{n}"), RawJson::null())).collect() };
+    let merged = all("a").with_all(&all("b")).with_all(&all("a"));
+    assert_eq!(merged.len(), 2 * MANY);
+}
+
 #[test]
 fn object_is_written_without_space_between_members() {
     let cases = [

@@ -16,7 +16,7 @@
 //! `UPDATE=1` writes the table that is compared.
 
 use mcp_tests::cost::anchors::{self, Options};
-use mcp_tests::cost::{codec, https, instructions, programs, raw, resting, supervised, syscalls};
+use mcp_tests::cost::{codec, growth, https, instructions, programs, raw, resting, supervised, syscalls};
 use mcp_tests::interop::setup::beside;
 use mcp_tests::peer::Failure;
 use std::env;
@@ -40,6 +40,7 @@ fn run(args: &[String]) -> Result<bool, Failure> {
         ["https", ref rest @ ..] => over_https(&this, rest)?,
         // What this program starts of itself.
         ["calls", transport, era, count] => instructions::calls(transport, era, count)?,
+        ["growth", reader, length] => growth::read(reader, length)?,
         ["answer"] => raw::serve_stdio()?,
         _ => return Err("cost [codec | supervised | instructions | syscalls | https | --anchors DIR]".into()),
     }
