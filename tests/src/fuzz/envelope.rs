@@ -71,12 +71,12 @@ fn agree(message: &Message, value: &Value) {
         Message::Request(request) => {
             same_id(&request.id, &value["id"]);
             assert_eq!(value["method"], *request.method);
-            same_or_null(request.params.as_ref(), &value["params"]);
+            same_params(request.params.as_ref(), &value["params"]);
         }
         Message::Notification(note) => {
             assert!(value.get("id").is_none());
             assert_eq!(value["method"], *note.method);
-            same_or_null(note.params.as_ref(), &value["params"]);
+            same_params(note.params.as_ref(), &value["params"]);
         }
         Message::Response(response) => {
             same_id(&response.id, &value["id"]);
@@ -95,6 +95,18 @@ fn agree(message: &Message, value: &Value) {
 fn read(json: &RawJson) -> Value {
     assert!(!json.as_str().contains(['\r', '\n']), "it can be framed by line");
     serde_json::from_str(json.as_str()).expect("a part of JSON is JSON")
+}
+
+/// An empty array is an empty object.
+fn same_params(ours: Option<&RawJson>, theirs: &Value) {
+    match is_empty(theirs) {
+        true => assert_eq!(ours.map(RawJson::as_str), Some("{}")),
+        false => same_or_null(ours, theirs),
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_array().is_some_and(Vec::is_empty)
 }
 
 fn same_or_null(ours: Option<&RawJson>, theirs: &Value) {
@@ -125,14 +137,21 @@ fn same_error(error: &rpc::ErrorObject, value: &Value) {
 fn is_message(value: &Value) -> bool {
     let Value::Object(members) = value else { return false };
     let id = members.get("id");
-    let error = members.get("error").map(|error| {
+    // Null is an absence where a result or an error shows what is meant.
+    let is_real = |key: &str| members.get(key).is_some_and(|value| !value.is_null());
+    let result = members.get("result").filter(|result| !result.is_null() || !is_real("error"));
+    let error = members.get("error").filter(|error| !error.is_null() || !is_real("result"));
+    let is_response = result.is_some() || error.is_some();
+    let method = members.get("method").filter(|method| !method.is_null() || !is_response);
+    let error = error.map(|error| {
         error.is_object()
             && error.get("code").is_some_and(integral)
             && error.get("message").is_some_and(Value::is_string)
     });
-    let shape = match (members.get("method"), members.get("result"), error) {
+    let shape = match (method, result, error) {
         (Some(method), None, None) => {
-            let params = members.get("params").is_none_or(|params| params.is_object() || params.is_null());
+            let params =
+                members.get("params").is_none_or(|params| params.is_object() || params.is_null() || is_empty(params));
             method.is_string() && params && id.is_none_or(legal)
         }
         (None, Some(_), None) => id.is_some_and(legal),
@@ -160,8 +179,10 @@ fn written_back(message: &Message) {
             rpc::request(&request.id, &request.method, request.params.as_ref().map(object).as_ref())
         }
         Message::Notification(note) => rpc::notification(&note.method, note.params.as_ref().map(object).as_ref()),
-        Message::Response(rpc::Response { id, payload: Payload::Error(error) }) => rpc::error_response(Some(id), error),
-        Message::Response(rpc::Response { id, payload: Payload::Result(result) }) => match Object::read(result) {
+        Message::Response(rpc::Response { id, payload: Payload::Error(error), .. }) => {
+            rpc::error_response(Some(id), error)
+        }
+        Message::Response(rpc::Response { id, payload: Payload::Result(result), .. }) => match Object::read(result) {
             Ok(result) => rpc::result_response(id, &result),
             Err(_) => return,
         },
