@@ -192,7 +192,8 @@ impl Cause {
             | Self::Unresponsive { .. }
             | Self::Unresolved(_)
             | Self::ResolveTimeout
-            | Self::Requested => None,
+            | Self::Requested
+            | Self::NotListed(_) => None,
         }
     }
 }
@@ -348,7 +349,7 @@ pub struct Counters {
     /// Number of attempts to connect.
     pub attempts: u64,
     /// Number of attempts that failed. A connection that ended counts as one as well, if the server
-    /// has not answered a request since at least four handshakes.
+    /// has not answered a request since at least three handshakes.
     pub failures: u64,
     /// Number of connections that ended, without those that the application ended, and those that
     /// count as failures.

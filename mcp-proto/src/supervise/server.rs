@@ -300,8 +300,9 @@ pub(super) fn watching(config: Arc<ClientConfig>, lists: Lists) -> Arc<ClientCon
 }
 
 /// Number of handshakes without an answer after them from which on the end of a connection counts
-/// as an attempt that failed: the delays grow, and the server is down in the end.
-const MAX_BARREN: u32 = 4;
+/// as an attempt that failed: the delays grow, and the server is down in the end. A client makes as
+/// many by itself.
+const MAX_BARREN: u32 = 3;
 
 /// Number of refused calls in a row after which another client takes the place of the connected
 /// one.

@@ -78,7 +78,7 @@ pub enum RetryTool {
 pub struct Supervision {
     /// The delays before the attempts to connect again: before the first one, the second, and so
     /// on, each at least 1 ms, and at least what the server asks for ([`Cause::retry_after`]).
-    /// After one more failure the server is down. A server that has answered no request since four
+    /// After one more failure the server is down. A server that has answered no request since three
     /// handshakes fails with the end of its connection as well. Default 500 ms, 1 s, 2 s, 4 s.
     ///
     /// [`Cause::retry_after`]: super::Cause::retry_after

@@ -111,7 +111,7 @@ fn no_tool_can_begin_with_the_prefix_of_another_server() {
     assert_eq!(names, ["a__b", "a__a__b__c", "d"]);
 }
 
-/// A server that is not connected yet has no tools, and its name is its own all the same.
+/// A server that is not connected yet has no tools, and its name is reserved.
 // covers: TOOL-C-012
 #[test]
 fn prefix_of_a_server_without_tools_is_not_free() {
@@ -124,7 +124,7 @@ fn prefix_of_a_server_without_tools_is_not_free() {
     rig.up(client);
     let tool = Object::new().with("name", "github__search").with("inputSchema", Object::new().with("type", "object"));
     let tools = Listing::Tools([Tool::read(&tool.into()).unwrap()].into());
-    rig.supervisor.loaded(rig.now, client, ListKind::Tools, Some(tools));
+    rig.supervisor.loaded(rig.now, client, ListKind::Tools, Ok(tools.into()));
     let names = rig.supervisor.tool_names(NameRules::COMMON, Prefix::Colliding);
     assert!(names.find("evil__github__search").is_some_and(|tool| tool.server == "evil"), "{names:?}");
 }
