@@ -10,6 +10,7 @@ use crate::model::tools::Tool;
 use crate::rpc::{DecodeError, Object, RawJson};
 use crate::time::Instant;
 use crate::version::ProtocolVersion;
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
@@ -302,8 +303,8 @@ struct Load {
     limit: Duration,
     /// Consecutive loads that failed.
     failures: u32,
-    /// Why the last one failed.
-    error: Option<CallError>,
+    /// Why the last one failed. Most servers have none, and an error is large.
+    error: Option<Box<CallError>>,
     /// When the next load may begin at the earliest.
     not_before: Instant,
 }
@@ -316,7 +317,7 @@ impl Kept {
     /// Returns the first list that cannot be loaded.
     pub(super) fn fault(&self) -> Option<ListFault> {
         ListKind::ALL.into_iter().find_map(|list| {
-            let error = self.loads[list as usize].error.clone()?;
+            let error = self.loads[list as usize].error.as_deref()?.clone();
             Some(ListFault { list, error })
         })
     }
@@ -327,7 +328,7 @@ impl Kept {
             list,
             freshness: self.freshness(list),
             skipped: self.skipped[list as usize].clone(),
-            error: self.loads[list as usize].error.clone(),
+            error: self.loads[list as usize].error.as_deref().cloned(),
         };
         ListKind::ALL.into_iter().map(health).collect()
     }
@@ -428,7 +429,7 @@ impl Kept {
                 // What ends the connection is the cause of that.
                 let is_new = load.error.is_none() && !ends_connection(&error);
                 if !ends_connection(&error) {
-                    load.error = Some(error.clone());
+                    load.error = Some(Box::new(error.clone()));
                 }
                 return is_new.then_some(ListChange::Fault(ListFault { list, error }));
             }
