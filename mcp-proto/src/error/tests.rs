@@ -3,7 +3,7 @@
 use super::*;
 use crate::adapter::ConnectError;
 use crate::exchange::{
-    NotUpgraded, Origin, ProxyFailure, ProxyFailureKind, RedirectRefusal, TlsFailure, TlsFailureKind,
+    ExitStatus, NotUpgraded, Origin, ProxyFailure, ProxyFailureKind, RedirectRefusal, TlsFailure, TlsFailureKind,
 };
 use crate::hook::{Denied, Direction, MessageHook};
 use crate::input::InputRequest;
@@ -25,8 +25,8 @@ const SHOWN: &str = r"a\u{1b}[2Jb\r\nc\u{9b}31md\u{202e}e\u{2066}f\u{2028}g\u{7f
 
 const PLAIN: &str = "Größe 100 %, \"naïve\" \\ 日本語 😀";
 
-/// Returns whether a terminal or a line reader would interpret it, or show nothing. This list is independent of that
-/// in the code.
+/// Returns whether a terminal or a line reader would interpret it, or show nothing. This list is
+/// independent of that in the code.
 fn is_control(c: char) -> bool {
     let c = u32::from(c);
     c < 0x20
