@@ -52,6 +52,7 @@ const FOR_ADAPTERS: &[&str] = &[
     "Client::max_inputs",
     "Client::open_timeout",
     "Client::set_on_drop",
+    "Client::unset_on_drop",
     "Closer::begin_exit",
     "Closer::end_time",
     "Closer::ended",
