@@ -109,8 +109,10 @@ impl Drop for Delivery {
     }
 }
 
-/// Waits for the last diagnostics. Returns what the programs printed beside the protocol.
+/// Waits for the end of the last client and for its diagnostics. Returns what the programs printed
+/// beside the protocol.
 pub(crate) fn finish() -> Noise {
+    await_last();
     Delivery::wait_for_all();
     NOISE.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
@@ -142,14 +144,14 @@ pub(crate) fn open(server: Server, reach: &Reach) -> Result<Client, Failure> {
 /// Connects.
 pub(crate) fn connect(server: Server, options: ClientOptions) -> Result<Client, Failure> {
     let connecting = connecting(Target::new(server.config), options)?;
-    finish();
+    await_last();
     *closer() = Some(connecting.closer());
     Ok(connecting.wait()?)
 }
 
 /// Waits for the end of the last client: its program may still be ending after a limit for
 /// connecting was reached.
-pub(crate) fn finish() {
+fn await_last() {
     let closer = closer().clone();
     closer.into_iter().for_each(|closer| drop(closer.close()));
 }

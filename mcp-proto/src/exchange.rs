@@ -369,7 +369,8 @@ impl ExitStatus {
         let mut lines = self.stderr.lines().rev().map(str::trim).filter(|line| !line.is_empty());
         let last = lines.next();
         let said = last.filter(|last| !says_something(last));
-        let mut words: Vec<&str> = said.map_or_else(Vec::new, |_| lines.filter(|l| says_something(l)).take(MAX).collect());
+        let mut words: Vec<&str> =
+            said.map_or_else(Vec::new, |_| lines.filter(|l| says_something(l)).take(MAX).collect());
         if words.is_empty() {
             words.extend(last);
         }

@@ -34,8 +34,8 @@ pub(crate) fn write_list<'a>(f: &mut fmt::Formatter<'_>, texts: impl Iterator<It
 }
 
 /// Returns whether a terminal or a line reader interprets this character instead of displaying it,
-/// or displays nothing: C0, DEL and C1, the line ends of Unicode, the controls of bidirectional text
-/// (Unicode Standard Annex 9), which can disguise a line as another one, and the rest of the
+/// or displays nothing: C0, DEL and C1, the line ends of Unicode, the controls of bidirectional
+/// text (Unicode Standard Annex 9), which can disguise a line as another one, and the rest of the
 /// property `Default_Ignorable_Code_Point` (Unicode Standard 5.21), among them the joiners and
 /// spaces of no width, which can make two names look the same.
 pub(crate) fn is_escaped(c: char) -> bool {

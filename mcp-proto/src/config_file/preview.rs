@@ -18,9 +18,9 @@ use core::fmt;
 ///
 /// Texts are those of the file, in full length, before anything was looked up: `${TOKEN}`, and not
 /// its value. They are in quotes, with [escapes](crate::error#text-of-a-peer) for control and
-/// invisible characters, quotes and backslashes. These are not shown: secrets in the query of a URL,
-/// and header fields without a variable. Arguments and the values of environment variables are
-/// shown, whatever their names: programs run what stands in `GIT_ASKPASS`, `NODE_OPTIONS` or
+/// invisible characters, quotes and backslashes. These are not shown: secrets in the query of a
+/// URL, and header fields without a variable. Arguments and the values of environment variables are
+/// shown, whatever their names: programs run the value of `GIT_ASKPASS`, `NODE_OPTIONS` or
 /// `TOKEN_COMMAND`. So do not log a preview. `Debug` masks arguments that look like secrets.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Preview<'a> {

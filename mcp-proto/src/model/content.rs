@@ -355,7 +355,7 @@ impl Content {
             other => other,
         };
         let is_link = matches!(lowered, Self::ResourceLink { .. });
-        // A block that loses nothing is not written anew.
+        // A block that loses nothing is not written again.
         if !rules.titles || is_link && !rules.icons {
             lowered.edit(|other| lower_members(other, is_link, version));
         }

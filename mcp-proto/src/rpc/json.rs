@@ -5,7 +5,7 @@ use super::members::Layout;
 use super::object::Inner;
 use super::value::Write;
 use super::{Id, InvalidKind, InvalidMessage, LARGE, Object, encode};
-use crate::peer_text::{Visible, is_obeyed};
+use crate::peer_text::{Visible, is_escaped};
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -310,7 +310,7 @@ impl fmt::Display for RawJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rest = self.as_str();
         // A tab is white space between tokens: a string has none.
-        while let Some((at, c)) = rest.char_indices().find(|(_, c)| *c != '\t' && is_obeyed(*c)) {
+        while let Some((at, c)) = rest.char_indices().find(|(_, c)| *c != '\t' && is_escaped(*c)) {
             f.write_str(&rest[..at])?;
             c.encode_utf16(&mut [0; 2]).iter().try_for_each(|unit| write!(f, "\\u{unit:04x}"))?;
             rest = &rest[at + c.len_utf8()..];

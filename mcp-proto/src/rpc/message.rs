@@ -47,8 +47,8 @@ pub struct Response {
     pub id: Id,
     /// The result, which may be any JSON value, or the error.
     pub payload: Payload,
-    /// Whether the peer wrote a member that it has not as `null`: an error beside a result, a result
-    /// beside an error, or a method beside either. A writer of messages ignores it.
+    /// Whether the peer wrote a member that it has not as `null`: an error beside a result, a
+    /// result beside an error, or a method beside either. A writer of messages ignores it.
     pub has_nulls: bool,
 }
 

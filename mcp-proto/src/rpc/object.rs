@@ -347,8 +347,8 @@ impl Object {
     }
 }
 
-/// The members of a value, for a look at their types. Unlike an [`Object`] it needs no memory of its
-/// own if there are few members.
+/// The members of a value, for a look at their types. Unlike an [`Object`] it needs no memory of
+/// its own if there are few members.
 pub(crate) struct Glance(Option<Inner>);
 
 impl Glance {

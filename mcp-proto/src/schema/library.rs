@@ -38,16 +38,16 @@ pub struct Bounds {
     /// Maximum memory of a compiled regular expression, in bytes. Default 256 KiB: `.{1000}` does
     /// not fit.
     pub pattern_memory: usize,
-    /// Maximum length of the JSON Pointers and URIs of everything that is compiled, and of the texts
-    /// in it, together, in bytes. Each schema and each keyword has a JSON Pointer from the root, and
-    /// in a resource with `$id` its URI; so a long name costs as much as it has schemas below it.
-    /// Default 4 MiB.
+    /// Maximum length of the JSON Pointers and URIs of everything that is compiled, and of the
+    /// texts in it, together, in bytes. Each schema and each keyword has a JSON Pointer from the
+    /// root, and in a resource with `$id` its URI; so a long name costs as much as it has schemas
+    /// below it. Default 4 MiB.
     pub locations: usize,
     /// Maximum number of JSON values that are compiled, counted as often as they are: a schema is
     /// compiled again for each `unevaluatedProperties` or `unevaluatedItems` that a reference leads
-    /// from to it, and for each sequence of resources on the way there. Default 30,000. Schemas that
-    /// would be compiled for each other too deep in a row, for threads with a small stack, exceed
-    /// this limit too.
+    /// from to it, and for each sequence of resources on the way there. Default 30,000. Schemas
+    /// that would be compiled for each other too deep in a row, for threads with a small stack,
+    /// exceed this limit too.
     pub compiled: u64,
     /// Maximum number of schemas that apply to one value, counted as often as they apply: a schema
     /// that doubles itself 30 times by `allOf` and `$ref` applies a thousand million. Default

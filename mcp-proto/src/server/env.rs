@@ -120,8 +120,8 @@ impl Env {
         self.queue.diagnostic(kind, detail);
     }
 
-    /// Emits a diagnostic if a client says of itself, in these params of `initialize`, something that
-    /// is taken as it is meant.
+    /// Emits a diagnostic if a client says of itself, in these params of `initialize`, something
+    /// that is taken as it is meant.
     pub(super) fn note_deviation(&mut self, params: &Object) {
         let (info, capabilities) = (params.get("clientInfo"), params.get("capabilities"));
         if let Some(detail) = lifecycle::deviation("clientInfo", info.as_ref(), capabilities.as_ref()) {

@@ -120,8 +120,8 @@ impl Session {
         self.negotiated.as_ref()
     }
 
-    /// Notes a response with `null` for an absent member. Returns whether it is the first one: such a
-    /// client writes all responses like this.
+    /// Notes a response with `null` for an absent member. Returns whether it is the first one: such
+    /// a client writes all responses like this.
     pub(super) const fn note_nulls(&mut self) -> bool {
         !core::mem::replace(&mut self.has_noted_nulls, true)
     }

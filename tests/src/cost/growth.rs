@@ -1,6 +1,6 @@
-//! How the work of each reader of a peer's lists grows with the list, in instructions that callgrind
-//! counts: a peer chooses how long a list is, so the work must grow with its length, and not with
-//! the square of it.
+//! How the work of each reader of a peer's lists grows with the list, in instructions that
+//! callgrind counts: a peer chooses how long a list is, so the work must grow with its length, and
+//! not with the square of it.
 
 use crate::peer::Failure;
 use mcp_proto::call::RawResult;

@@ -69,7 +69,7 @@ fn every_list_of_a_server_leaves_out_what_it_cannot_decode() {
     let contents = json!([{"uri": "x:1", "text": "t"}, {"uri": "x:2"}]);
     let read = decode::<resources::Read>(&json!({"contents": contents})).unwrap();
     assert_eq!((read.contents.len(), named_of(&read.skipped)), (1, one("x:2")));
-    // A list that is none, and contents of which nothing is left, are the error of the call.
+    // A list that is none, and contents with no element left, are the error of the call.
     assert!(decode::<tools::List>(&json!({"tools": {}})).is_err() && decode::<prompts::List>(&json!({})).is_err());
     assert!(decode::<resources::Read>(&json!({"contents": [{"uri": "x:2"}]})).is_err());
     assert!(decode::<resources::Read>(&json!({"contents": []})).is_ok());

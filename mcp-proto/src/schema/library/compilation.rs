@@ -6,8 +6,8 @@
 //! * for `unevaluatedProperties` and `unevaluatedItems`, all schemas that are applied to the same
 //!   value, and those again at each place from which a reference leads to them.
 //!
-//! All of these multiply: a schema of 2 KB can take any time and memory. So the steps of the library
-//! are gone through and counted, until the bounds are reached.
+//! All of these multiply: a schema of 2 KB can take any time and memory. So the steps of the
+//! library are gone through and counted, until the bounds are reached.
 
 use super::Bounds;
 use super::graph::{Graph, Node, Reference};
@@ -15,8 +15,8 @@ use crate::schema::{BadSchema, SchemaLimit};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
-/// Maximum number of schemas that are compiled for each other in a row. The library calls itself for
-/// each, which takes 2 to 3 KiB of the stack in a release build.
+/// Maximum number of schemas that are compiled for each other in a row. The library calls itself
+/// for each, which takes 2 to 3 KiB of the stack in a release build.
 const DEPTH: usize = 320;
 
 /// The number of references in a row that the library follows by calling itself.
@@ -95,7 +95,7 @@ struct Start {
 /// Where a schema is compiled.
 #[derive(Clone, Copy)]
 struct Site {
-    /// Its number. 0 is where the schema stands.
+    /// Its number. 0 is that of the schema.
     number: usize,
     /// Length of the JSON Pointer of the target there, and that of the target itself.
     pointers: (usize, usize),

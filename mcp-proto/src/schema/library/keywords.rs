@@ -55,8 +55,8 @@ pub(super) fn is_data(keyword: &str) -> bool {
     matches!(keyword, "enum" | "const" | "default" | "examples")
 }
 
-/// Returns whether the library keeps a copy of the value of a keyword with schemas: of `not`, and of
-/// those that are unknown in an `old` dialect.
+/// Returns whether the library keeps a copy of the value of a keyword with schemas: of `not`, and
+/// of those that are unknown in an `old` dialect.
 pub(super) fn is_copied(keyword: &str, old: bool) -> bool {
     match keyword {
         "not" => true,

@@ -79,7 +79,8 @@ impl<'a> Places<'a> {
     /// Registers the resources and anchors of a document, and checks its dialects.
     ///
     /// # Errors
-    /// [`BadSchema`] for an unsupported dialect, an `$id` that is no URI, or the limit of locations.
+    /// [`BadSchema`] for an unsupported dialect, an `$id` that is no URI, or the limit of
+    /// locations.
     pub(super) fn read(document: &'a Value, bounds: &Bounds) -> Result<Self, BadSchema> {
         let uri = Rc::new(uri(NO_BASE).ok_or_else(|| BadSchema::reference(NO_BASE))?);
         let root = Place { value: document, resource: 0, pointer: 0 };

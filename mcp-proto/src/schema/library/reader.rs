@@ -251,8 +251,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Returns the schema that stands for all dynamic anchors of a name. `None` without one. Without
-    /// it, every reference would refer to every anchor.
+    /// Returns the schema that represents all dynamic anchors of a name. `None` without one.
+    /// Without it, every reference would refer to every anchor.
     fn hub(&mut self, name: &'a str) -> Option<usize> {
         if let Some(hub) = self.hubs.get(name) {
             return Some(*hub);

@@ -319,7 +319,7 @@ fn dynamic_references_do_not_multiply_by_anchors() {
             format!(r#"{{{dialect}{anchor},"$defs":{{{anchors}}},"properties":{{{references}}}}}"#)
         };
         let edges = |count| read(&of(count)).nodes.iter().map(|node| node.references.len()).sum::<usize>();
-        // Each reference leads to the first anchor and to what stands for all of them.
+        // Each reference leads to the first anchor and to what represents all of them.
         assert_eq!([edges(10), edges(1000)], [10 * 2 + 11, 1000 * 2 + 1001], "{dialect}");
         assert!(compile(&of(2000)).is_ok());
     }

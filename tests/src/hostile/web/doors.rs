@@ -46,10 +46,17 @@ pub(super) const ROWS: &[Row] = &[
         shut(b, vec![say(head), endless("[")], 2, |why| is_broken(why, "larger than the limit"))
     }),
     row("comments without end for everything", |b| {
-        silent(b, vec![say(EVENTS), endless(": hello
-")], |why| {
-            why.cause.is_timeout() || is_broken(why, "no event")
-        })
+        silent(
+            b,
+            vec![
+                say(EVENTS),
+                endless(
+                    ": hello
+",
+                ),
+            ],
+            |why| why.cause.is_timeout() || is_broken(why, "no event"),
+        )
     }),
     row("an answer that is not the gzip it claims to be, to everything", |b| {
         let steps = vec![whole("200 OK", "Content-Type: application/json\r\nContent-Encoding: gzip\r\n", "zip")];

@@ -1,5 +1,5 @@
 //! Servers that deviate from the specification in ways that were reported in public, as programs
-//! and over HTTP: what can be used is used, and the rest is told.
+//! and over HTTP: what can be used is used, and a diagnostic names the rest.
 
 use super::*;
 use mcp_proto::ClientConfig;
@@ -71,7 +71,7 @@ impl Deviating {
     fn client(&self, diagnostics: &[&str], test: impl Fn(&Client)) {
         self.over_each(|config| {
             let (options, events) = told(ClientOptions::new().stderr(Stderr::Discard));
-            let client = connect_with(mcp_proto::adapter::Target::new(config), options).wait().expect("connected");
+            let client = connect_with(Target::new(config), options).wait().expect("connected");
             test(&client);
             let codes: Vec<_> = codes(client, &events).into_iter().filter(|code| *code != "listener-off").collect();
             assert_eq!(codes, diagnostics);

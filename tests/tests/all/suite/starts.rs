@@ -103,7 +103,7 @@ fn error_of_a_late_start_does_not_wait_for_its_program() {
     let script = format!("echo $$ > {}; trap '' TERM; while :; do read -r line || sleep 600; done", file.display());
     let limit = Duration::from_millis(1500);
     // Its end takes longer than any test.
-    let slow = move |config: &mut mcp_proto::ClientConfig| {
+    let slow = move |config: &mut ClientConfig| {
         config.connect_timeout = limit;
         config.limits.frame.exit_timeout = Duration::from_secs(3);
         config.limits.frame.terminate_timeout = Duration::from_secs(1);
@@ -115,7 +115,7 @@ fn error_of_a_late_start_does_not_wait_for_its_program() {
     assert!(!members(pid).is_empty(), "it has not ended yet");
     // The steps of its end go on.
     until(|| members(pid).is_empty() && is_reaped(pid));
-    // Whoever wants to wait for them can.
+    // The `Closer` waits for them.
     let connecting = connecting(
         sh(&script),
         quick(ClientOptions::new().stderr(Stderr::Discard)).set(move |config| {

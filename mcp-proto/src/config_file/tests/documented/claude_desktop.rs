@@ -1,5 +1,5 @@
-//! `claude_desktop_config.json` of Claude Desktop: modelcontextprotocol.io/docs/develop/connect-local-servers,
-//! and the servers' own instructions.
+//! `claude_desktop_config.json` of Claude Desktop:
+//! modelcontextprotocol.io/docs/develop/connect-local-servers, and the servers' own instructions.
 
 pub(super) const FILES: [(&str, &[&str], &[&str]); 9] = [
     (
