@@ -18,7 +18,8 @@ use std::time::Duration;
 
 /// Connects to a server, and waits for the end of negotiation.
 ///
-/// # Errors [`ConnectError`], with the step that failed and the reason. Nothing is left running,
+/// # Errors
+/// [`ConnectError`], with the step that failed and the reason. Nothing is left running,
 /// unless a time limit was reached: a program may still be ending then, on a thread of its driver.
 /// The [`Closer`] of [`connecting`] waits for it.
 pub fn connect(target: impl IntoTarget<Given>) -> Result<Client, ConnectError> {

@@ -22,7 +22,8 @@ const PIPE: usize = 64 << 10;
 /// exited, usually some milliseconds, at most until it was killed. [`Client::close`] does not
 /// block.
 ///
-/// # Errors [`ConnectError`], with the step that failed and the exit status of a program. If a time
+/// # Errors
+/// [`ConnectError`], with the step that failed and the exit status of a program. If a time
 /// limit was reached, the driver may still be ending a program: the [`Closer`] of [`connecting`]
 /// waits for it.
 pub async fn connect(target: impl IntoTarget<Given>) -> Result<Client, ConnectError> {
