@@ -51,7 +51,8 @@ pub(crate) fn of_connect(error: &ConnectError, hints: &Hints) -> Vec<String> {
 
 pub(crate) fn of_call(error: &CallError, hints: &Hints) -> Vec<String> {
     match error {
-        CallError::Http(http) => of_http(http, hints),
+        // The connection has shown that the path is right.
+        CallError::Http(http) => of_http(http, hints).filter(|text| text != PATH),
         CallError::ContentType { content_type, .. } => of_content_type(content_type.as_deref()),
         CallError::Negotiation(error) => of_cause(&error.cause, hints),
         CallError::Closed { why, .. } => of_closed(why),
@@ -163,6 +164,13 @@ mod tests {
         assert!(of(TlsFailureKind::Expired).is_some_and(|text| text.contains("clock")));
         assert_eq!(of(TlsFailureKind::Violation), None);
         assert!(http(400, "Client sent an HTTP request to an HTTPS server.\n", false).unwrap().contains("https://"));
+    }
+
+    #[test]
+    fn path_is_in_doubt_only_without_a_connection() {
+        let lost = HttpError::new(404);
+        assert_eq!(of_http(&lost, &Hints::default()).as_deref(), Some(PATH));
+        assert!(of_call(&CallError::Http(Box::new(lost)), &Hints::default()).is_empty());
     }
 
     #[test]
