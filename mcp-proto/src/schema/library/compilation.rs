@@ -127,7 +127,7 @@ impl Compilation<'_> {
         self.spend(node, site)?;
         self.deeper(|compilation| {
             node.children().try_for_each(|child| compilation.compile(child, site))?;
-            node.references.iter().for_each(|reference| compilation.refer(node, *reference, site));
+            node.references.iter().try_for_each(|reference| compilation.refer(node, *reference, site))?;
             let mut kinds = (0..2).filter(|&kind| node.unevaluated[kind]);
             kinds.try_for_each(|kind| compilation.evaluate(at, site, kind))
         })
@@ -162,16 +162,21 @@ impl Compilation<'_> {
     }
 
     /// Starts the target of a reference, unless it is compiled in this scope, or on the way there.
-    fn refer(&mut self, node: &Node, reference: Reference, site: Site) {
+    fn refer(&mut self, node: &Node, reference: Reference, site: Site) -> Result<(), BadSchema> {
         let target = reference.to;
         let scope = self.scope(node, reference, site.scope);
         let is_new = self.started.range((target, 0)..=(target, usize::MAX)).next().is_none();
-        if !is_new && (self.started.contains(&(target, scope)) || self.is_on(site.path, target)) {
-            return;
+        if !is_new {
+            // The references of one name to many anchors multiply.
+            self.values = self.values.checked_sub(1).ok_or(BadSchema::Limit(SchemaLimit::Compiled))?;
+            if self.started.contains(&(target, scope)) || self.is_on(site.path, target) {
+                return Ok(());
+            }
         }
         self.started.insert((target, scope));
         self.paths.push((target, site.path));
         self.unread.push_back(Start { target, scope, path: self.paths.len() - 1 });
+        Ok(())
     }
 
     /// Returns whether a target is on a path.
