@@ -421,8 +421,12 @@ impl Client {
 
     fn on_handshake_timeout(&mut self) {
         match self.env.state() {
-            // The server was not asked yet. The limits of the connection and of the start hold.
-            State::Probing if !self.env.is_duplex() && !self.link.has_reached_server() => {}
+            // The server was not asked yet: it has as much time again. The limits of the connection
+            // and of the start hold.
+            State::Probing if !self.env.is_duplex() && !self.link.has_reached_server() => {
+                let again = self.starting.step().max(Duration::from_secs(1));
+                self.starting.limit(&mut self.env, Some(again));
+            }
             State::Probing => {
                 self.retire_handshake();
                 self.drop_http_exchanges();

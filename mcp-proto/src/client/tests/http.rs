@@ -1,6 +1,6 @@
 use super::*;
 use crate::error::{HttpError, NegotiationCause, Stage};
-use crate::exchange::{Data, Headers, RequestHead, ResponseHead, SseEvent};
+use crate::exchange::{Data, Headers, Peer, RequestHead, ResponseHead, SseEvent};
 
 mod auth;
 mod listener;
@@ -490,6 +490,19 @@ fn probe_that_was_not_sent_does_not_fall_back() {
     http.rig.handle_event(probe, ExchangeEvent::Failed { sent: Sent::No, why: Closed::Timeout });
     let Some(Termination::Negotiation(e)) = http.rig.termination() else { panic!("it has not ended") };
     assert_eq!(e.to_string(), "connecting failed after 10000 ms: the connection timed out");
+}
+
+// covers: B-198
+#[test]
+fn probe_that_is_sent_late_falls_back_too() {
+    let mut http = Http::with(|config| config.probe_timeout = ms(1_000));
+    let probe = http.last().0;
+    http.rig.handle_event(probe, ExchangeEvent::Waiting);
+    http.rig.tick(ms(1_000));
+    assert_eq!(http.lines(0), ["POST server/discover"]);
+    http.rig.handle_event(probe, ExchangeEvent::Opened(Peer::default()));
+    http.rig.tick(ms(1_000));
+    assert_eq!(http.lines(0), ["POST server/discover", "POST initialize"]);
 }
 
 // covers: S0-22, S0-44
