@@ -77,7 +77,10 @@ impl Connection {
     /// Fires the timer if it is due. Otherwise does nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.catch_up(now);
+        let paused = self.pauses();
         self.resume();
+        // What was received before a pause comes before what is due: it may set the timer again.
+        while paused && self.events.is_empty() && self.step() {}
         let Some((_, due)) = self.timer.filter(|(at, _)| *at <= self.now) else { return };
         self.timer = None;
         match (due, self.exchange) {

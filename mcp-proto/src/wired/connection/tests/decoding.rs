@@ -1,7 +1,7 @@
 //! The work of one turn: bytes that become much larger by their content coding, and bytes that
 //! become no item.
 
-use super::super::timers::PAUSE;
+use super::super::timers::{Due, PAUSE};
 use super::*;
 use crate::exchange::{Data, SseEvent};
 use crate::frame::Work;
@@ -27,11 +27,15 @@ fn asked() -> Connection {
 
 /// Returns an event stream in gzip: a part of it, this many times, and an end.
 fn stream(part: &str, count: usize, end: &str) -> Bytes {
+    response("text/event-stream", &(part.repeat(count) + end))
+}
+
+/// Returns a response with this body in gzip.
+fn response(kind: &str, body: &str) -> Bytes {
     let mut coded = GzEncoder::new(Vec::new(), Compression::fast());
-    coded.write_all(part.repeat(count).as_bytes()).unwrap();
-    coded.write_all(end.as_bytes()).unwrap();
+    coded.write_all(body.as_bytes()).unwrap();
     let coded = coded.finish().unwrap();
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip\r\n";
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-encoding: gzip\r\n");
     let length = coded.len();
     [format!("{head}content-length: {length}\r\n\r\n").as_bytes(), &coded].concat().into()
 }
@@ -111,6 +115,24 @@ fn what_happens_in_a_pause_does_not_shorten_it() {
         all.extend(events(&mut connection));
     }
     assert_eq!(all.iter().filter(|event| is_event(event)).count(), 1);
+}
+
+/// A driver that comes late finds that both are over, the pause and the limit of the body: what was
+/// received before counts first.
+#[test]
+fn what_was_received_comes_before_a_limit() {
+    let mut connection = asked();
+    let body = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"a":"{}"}}}}"#, "x".repeat(1 << 20));
+    connection.handle_io(Instant::ZERO, IoEvent::Read(response("application/json", &body)));
+    let (mut now, mut all) = (Instant::ZERO, events(&mut connection));
+    assert!(all.len() == 1 && connection.pauses());
+    while connection.pauses() {
+        now = now + PAUSE;
+        connection.timer = Some((now, Due::Body));
+        connection.handle_timeout(now);
+        all.extend(events(&mut connection));
+    }
+    assert!(matches!(all[1..], [ExchangeEvent::Inbound(Inbound::Message(_)), ..]), "{all:?}");
 }
 
 /// The peer has closed, and everything that it sent before still counts.
