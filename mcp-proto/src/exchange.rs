@@ -419,8 +419,7 @@ impl fmt::Display for LastWords<'_> {
 /// Returns whether a line of standard error can be the reason of an exit. What runtimes and package
 /// runners write after the reason is none: the frames of a stack, their version, where to read on.
 fn says_something(line: &str) -> bool {
-    const AFTER: [&str; 7] = [
-        "at ",
+    const AFTER: [&str; 6] = [
         "... ",
         "Node.js v",
         "Bun v",
@@ -428,7 +427,10 @@ fn says_something(line: &str) -> bool {
         "npm error A complete log",
         "npm ERR! A complete log",
     ];
-    line.contains(char::is_alphanumeric) && !AFTER.iter().any(|start| line.starts_with(start))
+    let ends_in_number =
+        line.rsplit_once(':').is_some_and(|(_, n)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+    let is_frame = line.starts_with("at ") && (line.ends_with([')', '{']) || ends_in_number);
+    line.contains(char::is_alphanumeric) && !is_frame && !AFTER.iter().any(|start| line.starts_with(start))
 }
 
 /// Header fields of one side, for `Debug`.

@@ -339,6 +339,7 @@ fn exit_quotes_the_lines_that_say_why() {
     let rust =
         "thread 'main' panicked at src/main.rs:1:1:\nboom\nnote: run with `RUST_BACKTRACE=1` environment variable\n";
     assert_eq!(quote(rust), more("thread 'main' panicked at src/main.rs:1:1: | boom"));
+    assert_eq!(quote("usage: x\nat least one of --a, --b is required"), one("at least one of --a, --b is required"));
     // If no line says anything, the last one is all there is.
     assert_eq!(quote("Node.js v20\n"), one("Node.js v20"));
 }

@@ -2,7 +2,7 @@
 //! connections, and say so.
 
 use crate::call::SkippedList;
-use crate::error::{Awaited, CallError};
+use crate::error::{Awaited, CallError, Refusal};
 use crate::exchange::Sent;
 use crate::model::prompts::Prompt;
 use crate::model::resources::{Resource, ResourceTemplate};
@@ -450,7 +450,7 @@ const fn ends_connection(error: &CallError) -> bool {
         CallError::Closed { .. }
             | CallError::SessionEnded
             | CallError::Negotiation(_)
-            | CallError::Refused(_)
+            | CallError::Refused(Refusal::Closed | Refusal::Gone)
             | CallError::Cancelled { .. }
     )
 }

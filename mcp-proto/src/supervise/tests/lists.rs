@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::call::SkippedList;
+use crate::error::Refusal;
 use crate::input::Watch;
 use crate::model::prompts::Prompt;
 use crate::rpc::{DecodeError, ErrorObject, Object, RawJson};
@@ -178,6 +179,15 @@ fn list_that_fails_is_an_event_and_the_cause() {
     assert!(!events(rig.take()).iter().any(|event| matches!(event, Event::NotListed { .. })));
     assert_eq!(cause(&rig), Some(Cause::Ended(exited())));
     assert!(rig.supervisor.health(&"a").unwrap().lists.iter().all(|list| list.error.is_none()));
+}
+
+#[test]
+fn list_that_a_full_client_cannot_ask_for_is_an_event() {
+    let (mut rig, client) = Rig::ready(program());
+    let error = CallError::Refused(Refusal::Full);
+    rig.supervisor.loaded(rig.now, client, ListKind::Tools, Err(error.clone()));
+    let fault = ListFault { list: ListKind::Tools, error };
+    assert_eq!(events(rig.take()), [Event::NotListed { key: "a", fault }]);
 }
 
 #[test]
