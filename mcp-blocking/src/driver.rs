@@ -93,12 +93,15 @@ impl Callbacks {
     /// `others` is the maximum number of threads for callbacks that are no handlers.
     pub(crate) fn new(handlers: PoolBounds, others: usize, spawn: Option<Arc<Spawn>>) -> Self {
         let rest = PoolBounds { threads: others, share: usize::MAX, patience: None, ..handlers };
+        let interval = handlers.patience.unwrap_or(PATIENCE) / 5;
+        // For the pool, a wait begins with the first look at it.
+        let handlers = PoolBounds { patience: handlers.patience.map(|patience| patience - interval), ..handlers };
         Self {
             handlers: Pool::bounded("mcp-handler", handlers, Callback::run),
             others: Pool::bounded("mcp-callback", rest, Callback::run),
             events: Pool::new("mcp-events", 1, Events::deliver),
             spawn,
-            interval: handlers.patience.unwrap_or(PATIENCE) / 5,
+            interval,
         }
     }
 }

@@ -173,7 +173,9 @@ impl<T, W: Watch> Queue<T, W> {
         let client = waiting.client;
         let is_full = self.taken.get(&client).is_some_and(|taken| *taken >= bounds.share);
         let (is_overdue, is_over) = if is_full {
-            (self.overdue.contains(&client), self.held.get(&client).is_some_and(|held| held.stall.is_over))
+            let is_over = self.held.get(&client).is_some_and(|held| held.stall.is_over);
+            // It waits for its own jobs, while others could run.
+            (self.overdue.contains(&client), is_over && self.free(bounds) == 0)
         } else if self.jobs.len() >= self.free(bounds) {
             (!self.overdue.is_empty(), self.stall.is_over)
         } else {
@@ -245,6 +247,8 @@ impl<T, W: Watch> Queue<T, W> {
             // There may be room for one that is.
             self.reclaim(bounds);
         }
+        // The next time is told again.
+        self.was_stuck &= self.is_stuck();
     }
 
     /// Frees the places of the jobs that are abandoned.
@@ -291,11 +295,12 @@ impl<T, W: Watch> Queue<T, W> {
     /// Takes the jobs that have waited for too long.
     fn reject(&mut self, now: Instant, bounds: &PoolBounds) -> Vec<(T, Rejection)> {
         let (Some(patience), mut rejected) = (bounds.patience, Vec::new()) else { return Vec::new() };
+        let is_full = self.free(bounds) == 0;
         for (client, held) in &mut self.held {
             let is_over = held.stall.is_over(now, !held.jobs.is_empty(), patience);
             let why = match self.overdue.contains(client) {
                 true => Rejection::HandlersDoNotReturn,
-                false if is_over => Rejection::Busy,
+                false if is_over && is_full => Rejection::Busy,
                 false => continue,
             };
             rejected.extend(held.jobs.drain(..).map(|waiting| (waiting.job, why)));

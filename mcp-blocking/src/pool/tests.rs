@@ -345,19 +345,21 @@ fn jobs_that_wait_too_long_are_rejected_and_then_at_once() {
 
 // covers: B-174
 #[test]
-fn full_share_of_one_client_rejects_only_its_jobs() {
+fn full_share_of_one_client_waits_while_others_have_threads() {
     let mut gated = Gated::new(bounds(4, 2, 0), 9);
     gated.run(1, 0..2);
     assert_eq!(gated.submit(1, 2), Ok(true));
     gated.look(0);
     let look = gated.pool.tick(Instant::new(PATIENCE));
-    assert_eq!(look.rejected, [(2, Rejection::Busy)]);
-    assert!(look.gets_stuck && look.waiting == 0);
+    assert!(look.rejected.is_empty() && look.gets_stuck && look.waiting == 1);
+    gated.run(2, 4..6);
+    let look = gated.pool.tick(Instant::new(2 * PATIENCE));
+    assert_eq!(look.rejected, [(2, Rejection::Busy)], "no thread is left");
+    assert!(!look.gets_stuck && look.waiting == 0);
     assert_eq!(gated.submit(1, 3), Err(Rejection::Busy));
     // What the application drops changes nothing.
     gated.pool.retain(|_| false);
     assert_eq!(gated.submit(1, 3), Err(Rejection::Busy));
-    gated.run(2, 4..6);
     [0, 1, 4, 5].into_iter().for_each(|job| gated.release(job));
     until(|| gated.pool.inner.lock().taken.is_empty());
     gated.run(1, 6..8);

@@ -106,7 +106,7 @@ fn waiting_call_takes_the_place_of_a_cancelled_one() {
 #[test]
 fn deadline_and_disconnect_free_the_place_of_a_handler() {
     // The other tool has it as well.
-    for deadline in [Some(Duration::from_secs(1)), None] {
+    for deadline in [Some(Duration::from_secs(3)), None] {
         let stuck = Stuck::new(PoolBounds { threads: 1, share: 1, abandoned: 1, patience: LONG }, deadline);
         let mut client = stuck.narrow.connect(Kind::Lines);
         stuck.enter(&mut client, 1..=1);
