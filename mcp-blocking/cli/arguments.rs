@@ -1,7 +1,7 @@
 //! Arguments of a tool: from words to a JSON object that fits the tool's schema.
 
 use crate::failure::Failure;
-use crate::output::{note, one_line};
+use crate::output::{self, note, one_line};
 use crate::schema_text;
 use mcp_blocking::mcp_proto::rpc::JsonKind;
 use mcp_blocking::schema::{Checker, Mismatch};
@@ -35,7 +35,7 @@ pub(crate) fn object(words: impl IntoIterator<Item = String>, schema: &RawJson) 
                 (None, None) => arguments.set(key, typed(key, value, &schema)?),
             }
         } else {
-            let (word, forms) = (one_line(&word), "key=value, key:=JSON, key=@FILE, a JSON object, @FILE, or -");
+            let (word, forms) = (output::word(&word), "key=value, key:=JSON, key=@FILE, a JSON object, @FILE, or -");
             return Err(Failure::usage(format!("`{word}` is no argument: {forms}")));
         }
     }

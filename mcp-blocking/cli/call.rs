@@ -7,6 +7,7 @@ use crate::options::{Call, Complete, Prompt, Read};
 use crate::output::{self, json, line, note, one_line, text};
 use crate::session;
 use mcp_blocking::mcp_proto::model::content::Role;
+use mcp_blocking::mcp_proto::redact::Url;
 use mcp_blocking::{
     CallError, CallToolResult, Client, Content, Object, ProtocolVersion, Tool, completion, prompts, resources, tools,
 };
@@ -59,6 +60,9 @@ pub(crate) fn call_tool(
     result.map_err(Failure::of(format!("tools/call {name}")))
 }
 
+/// Maximum number of tools that an error names.
+const NAMED: usize = 200;
+
 /// Returns the tool of this name.
 fn find(client: &Client, name: &str) -> Result<Tool, Failure> {
     let mut names = Vec::new();
@@ -67,7 +71,11 @@ fn find(client: &Client, name: &str) -> Result<Tool, Failure> {
         if tool.name == name {
             return Ok(tool);
         }
-        names.push(one_line(&tool.name));
+        if names.len() < NAMED {
+            names.push(one_line(&tool.name));
+        } else if names.len() == NAMED {
+            names.push("…".to_owned());
+        }
     }
     let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     Err(Failure::usage(format!("the server has no tool {}; its tools: {names}", output::word(name))))
@@ -114,7 +122,7 @@ pub(crate) fn read(read: Read) -> Result<ExitCode, Failure> {
     no_more(&mut words)?;
     let client = session::open(server, &read.reach)?;
     let version = version(&client);
-    let request = format!("resources/read {uri}");
+    let request = format!("resources/read {}", Url(&uri));
     let result = client.call(resources::read(&uri)).map_err(Failure::of(request.as_str()))?;
     client.close();
     if read.format.json {

@@ -4,8 +4,11 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
-/// Maximum size of a file of variables, of a value or of header fields.
-const MAX: u64 = 1 << 20;
+/// Maximum size of a file of variables, of a value or of header fields, in MiB.
+const MAX: u64 = 1;
+
+/// Maximum size of a configuration file, in MiB. Some clients keep their history in it.
+const MAX_CONFIG: u64 = 64;
 
 /// Returns the text of a file that a configuration file names: only of a regular one, since a pipe
 /// or a device could block or never end.
@@ -17,10 +20,19 @@ pub(crate) fn named(path: &Path) -> Result<String, String> {
     text(path)
 }
 
+/// Returns the text of a configuration file of at most 64 MiB, which may be a pipe.
+pub(crate) fn config(path: &Path) -> Result<String, String> {
+    within(path, MAX_CONFIG)
+}
+
 /// Returns the text of a file of at most 1 MiB that the user names, which may be a pipe.
 pub(crate) fn text(path: &Path) -> Result<String, String> {
-    let mut text = String::new();
+    within(path, MAX)
+}
+
+fn within(path: &Path, mib: u64) -> Result<String, String> {
+    let (mut text, max) = (String::new(), mib << 20);
     let file = File::open(path).map_err(|e| e.to_string())?;
-    file.take(MAX + 1).read_to_string(&mut text).map_err(|e| e.to_string())?;
-    if text.len() as u64 > MAX { Err("it is larger than 1 MiB".to_owned()) } else { Ok(text) }
+    file.take(max + 1).read_to_string(&mut text).map_err(|e| e.to_string())?;
+    if text.len() as u64 > max { Err(format!("it is larger than {mib} MiB")) } else { Ok(text) }
 }

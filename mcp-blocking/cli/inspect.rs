@@ -7,6 +7,7 @@ use crate::list;
 use crate::options::{Inspect, Kind};
 use crate::output::{line, note, one_line, summary};
 use crate::session;
+use mcp_blocking::mcp_proto::redact::Url;
 use mcp_blocking::{
     Client, Denied, Direction, MessageKind, Recorder, Redaction, Termination, WireMessage, ping, prompts, resources,
 };
@@ -102,7 +103,7 @@ fn obey(client: &Client, command: &str) -> Result<Obeyed, Failure> {
             }
         }
         "read" => {
-            let request = Failure::of(format!("resources/read {name}"));
+            let request = Failure::of(format!("resources/read {}", Url(name)));
             for contents in client.call(resources::read(name)).map_err(request)?.contents {
                 line(&summary(contents.as_text().unwrap_or("[binary]"), SHOWN))?;
             }

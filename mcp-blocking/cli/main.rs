@@ -79,7 +79,7 @@ fn wrong_words(wrong: &clap::Error) -> ExitCode {
     }
     let form: Vec<String> = suggest::form(&words).into_iter().collect();
     // The parser quotes the words, among which may be the password of a URL.
-    let urls = words.iter().filter(|word| word.contains("://"));
+    let urls = words.iter().filter(|word| word.contains("://") || word.contains('@'));
     let text = urls.fold(wrong.to_string(), |text, url| text.replace(url, &output::word(url)));
     if is_json {
         let text = text.lines().next().unwrap_or_default();

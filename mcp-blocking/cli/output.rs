@@ -143,7 +143,7 @@ pub(crate) fn one_line(text: &str) -> String {
 pub(crate) fn word(text: &str) -> String {
     match text.split_once('@') {
         // A URL without its scheme: the user forgot it.
-        Some((_, host)) if !text.contains("://") => format!("…@{}", one_line(host.rsplit('@').next().unwrap_or(host))),
+        Some((_, host)) if !text.contains("://") => format!("…@{}", Url(host.rsplit('@').next().unwrap_or(host))),
         _ => Url(text).to_string(),
     }
 }
@@ -162,8 +162,10 @@ mod tests {
 
     #[test]
     fn word_hides_the_password_of_a_url() {
-        let hidden = ["https://ann:secret@h/x?token=secret&a=1", "ann:secret@h:80/x", "ann:sec@ret@h:80/x"].map(word);
-        assert_eq!(hidden, ["https://…@h/x?token=…&a=1", "…@h:80/x", "…@h:80/x"]);
+        let hidden =
+            ["https://ann:secret@h/x?token=secret&a=1", "ann:secret@h:80/x", "ann:sec@ret@h:80/x?token=secret"]
+                .map(word);
+        assert_eq!(hidden, ["https://…@h/x?token=…&a=1", "…@h:80/x", "…@h:80/x?token=…"]);
         assert_eq!(word("to\nols"), "to\\nols");
     }
 

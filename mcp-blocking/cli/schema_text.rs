@@ -6,6 +6,9 @@ use serde_json::Value;
 /// Maximum depth of references and alternatives that are followed: a schema may refer to itself.
 const DEPTH: usize = 8;
 
+/// Maximum number of schemas that are looked at for one argument: alternatives multiply.
+const VISITS: usize = 64;
+
 /// Returns what a schema that refers to a part of `root` refers to.
 fn resolved<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     let mut schema = schema;
@@ -52,11 +55,18 @@ pub(crate) fn types(schema: &Value) -> Option<Vec<&str>> {
 /// alternatives.
 pub(crate) fn words(root: &Value, schema: &Value) -> Option<Vec<String>> {
     let mut all = Vec::new();
-    collect(root, schema, DEPTH, &mut all).then(|| all.into_iter().map(word).collect())
+    collect(root, schema, (DEPTH, &mut { VISITS }), &mut all).then(|| all.into_iter().map(word).collect())
 }
 
 /// Adds the values that a schema lists. Returns whether it allows no other one.
-fn collect<'a>(root: &'a Value, schema: &'a Value, depth: usize, all: &mut Vec<&'a Value>) -> bool {
+fn collect<'a>(
+    root: &'a Value,
+    schema: &'a Value,
+    (depth, visits): (usize, &mut usize),
+    all: &mut Vec<&'a Value>,
+) -> bool {
+    let Some(left) = visits.checked_sub(1) else { return false };
+    *visits = left;
     let schema = resolved(root, schema);
     if let Some(values) = schema["enum"].as_array() {
         all.extend(values);
@@ -71,7 +81,7 @@ fn collect<'a>(root: &'a Value, schema: &'a Value, depth: usize, all: &mut Vec<&
         return true;
     }
     match alternatives(schema).filter(|_| depth > 0) {
-        Some(some) => !some.is_empty() && some.iter().all(|one| collect(root, one, depth - 1, all)),
+        Some(some) => !some.is_empty() && some.iter().all(|one| collect(root, one, (depth - 1, visits), all)),
         None => false,
     }
 }
@@ -88,7 +98,7 @@ const SHOWN: usize = 8;
 /// `any`.
 pub(crate) fn kinds(root: &Value, schema: &Value) -> String {
     let mut all = Vec::new();
-    add_kinds(root, schema, DEPTH, &mut all);
+    add_kinds(root, schema, (DEPTH, &mut { VISITS }), &mut all);
     if all.len() > SHOWN {
         all.truncate(SHOWN);
         all.push("…".to_owned());
@@ -97,7 +107,9 @@ pub(crate) fn kinds(root: &Value, schema: &Value) -> String {
 }
 
 /// Adds the kinds of a schema that are not there yet. One more than are shown is enough.
-fn add_kinds(root: &Value, schema: &Value, depth: usize, all: &mut Vec<String>) {
+fn add_kinds(root: &Value, schema: &Value, (depth, visits): (usize, &mut usize), all: &mut Vec<String>) {
+    let Some(left) = visits.checked_sub(1) else { return };
+    *visits = left;
     let schema = resolved(root, schema);
     let mut add = |kind: String| {
         if all.len() <= SHOWN && !all.contains(&kind) {
@@ -111,8 +123,24 @@ fn add_kinds(root: &Value, schema: &Value, depth: usize, all: &mut Vec<String>) 
     } else if let Some(types) = types(schema) {
         types.into_iter().for_each(|kind| add(one_line(kind)));
     } else if let Some(some) = alternatives(schema).filter(|some| depth > 0 && !some.is_empty()) {
-        some.iter().take(SHOWN + 1).for_each(|one| add_kinds(root, one, depth - 1, all));
+        some.iter().take(SHOWN + 1).for_each(|one| add_kinds(root, one, (depth - 1, visits), all));
     } else {
         add("any".to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn alternatives_that_multiply_are_cut() {
+        let alternatives = vec![json!({"$ref": "#/$defs/a"}); 9];
+        let root = json!({"properties": {"p": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"anyOf": alternatives}}});
+        for _ in 0..10_000 {
+            assert_eq!(kinds(&root, &root["properties"]["p"]), "any");
+            assert_eq!(words(&root, &root["properties"]["p"]), None);
+        }
     }
 }

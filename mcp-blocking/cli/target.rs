@@ -12,6 +12,7 @@ use mcp_blocking::mcp_proto::ClientConfig;
 use mcp_blocking::mcp_proto::client::Target;
 use mcp_blocking::mcp_proto::config_file::{ConfigFile, Dialect, Trust, Variable};
 use mcp_blocking::mcp_proto::exchange::Headers;
+use mcp_blocking::mcp_proto::redact::Url;
 use mcp_blocking::{Program, ProtocolVersion, Versions};
 use std::collections::VecDeque;
 use std::env;
@@ -39,9 +40,10 @@ impl Reach {
         let mut words = VecDeque::from(words);
         let mut server = match (self.command.split_first(), &self.config) {
             (Some(_), Some(_)) => return Err(Failure::usage("--config and a command after -- exclude each other")),
-            (Some((program, args)), None) => {
-                Server { name: one_line(program), config: ClientConfig::program(Program::new(program).args(args)) }
-            }
+            (Some((program, args)), None) => Server {
+                name: Url(program).to_string(),
+                config: ClientConfig::program(Program::new(program).args(args)),
+            },
             (None, config) => {
                 let target = words.pop_front();
                 match (config, target) {
@@ -59,8 +61,8 @@ impl Reach {
     }
 
     fn of_file(&self, path: &Path, name: Option<&str>) -> Result<Server, Failure> {
-        let shown = path.display();
-        let text = files::text(path).map_err(|e| Failure::usage(format!("{shown}: {e}")))?;
+        let shown = Url(&path.to_string_lossy()).to_string();
+        let text = files::config(path).map_err(|e| Failure::usage(format!("{shown}: {e}")))?;
         let file = if self.gemini { ConfigFile::parse_as(Dialect::GeminiCli, &text) } else { ConfigFile::parse(&text) };
         let file = file.map_err(|e| Failure::usage(format!("{shown}: {e}")))?;
         let Some((name, entry)) = name.and_then(|name| Some((name, file.server(name)?))) else {
