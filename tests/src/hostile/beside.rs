@@ -16,7 +16,7 @@ use serde_json::json;
 use smol::future::or;
 use smol::{LocalExecutor, block_on};
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -153,9 +153,8 @@ fn smol(url: &str, flood: &Flood) -> Result<(Duration, usize), String> {
 /// Both clients on their threads. Returns the longest time of a call.
 fn blocking(url: &str, flood: &Flood) -> Result<(Duration, usize), String> {
     let honest = mcp_blocking::connect_with(url, options(Policy::Modern)).map_err(|e| e.to_string())?;
-    let is_over = AtomicBool::new(false);
+    let (is_over, floods) = (AtomicBool::new(false), AtomicUsize::new(0));
     let pour = || {
-        let mut floods = 0;
         while !is_over.load(Ordering::SeqCst) {
             let connected = match flood {
                 Flood::Url(url) => mcp_blocking::connect_with(url.as_str(), flood.options()),
@@ -163,17 +162,20 @@ fn blocking(url: &str, flood: &Flood) -> Result<(Duration, usize), String> {
             };
             let client = connected.map_err(|e| e.to_string())?;
             while !is_over.load(Ordering::SeqCst) {
-                floods += 1;
+                floods.fetch_add(1, Ordering::SeqCst);
                 if client.call(flood.call()).is_err() {
                     break;
                 }
             }
             client.close();
         }
-        Ok::<_, String>(floods)
+        Ok::<_, String>(())
     };
     thread::scope(|scope| {
         let pouring = scope.spawn(pour);
+        while floods.load(Ordering::SeqCst) == 0 && !pouring.is_finished() {
+            thread::yield_now();
+        }
         let mut worst = Duration::ZERO;
         let called = (0..CALLS).try_for_each(|_| {
             let began = Instant::now();
@@ -182,7 +184,7 @@ fn blocking(url: &str, flood: &Flood) -> Result<(Duration, usize), String> {
             Ok::<_, String>(())
         });
         is_over.store(true, Ordering::SeqCst);
-        let floods = pouring.join().map_err(|_| "the other client panics")??;
-        called.map(|()| (worst, floods))
+        pouring.join().map_err(|_| "the other client panics")??;
+        called.map(|()| (worst, floods.load(Ordering::SeqCst)))
     })
 }

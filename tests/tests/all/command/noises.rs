@@ -36,7 +36,7 @@ fn error_after_noise_counts_the_lines() {
 #[test]
 fn foreign_framing_is_named() {
     let length = r#"printf 'Content-Length: 38\r\n\r\n{"jsonrpc":"2.0","id":1,"result":{}}\r\n'; cat >/dev/null; exit"#;
-    let words = ["--connect-timeout", "1"];
+    let words = ["--connect-timeout", "5"];
     list(length, &words).is(4, &[], &["its messages have a head with Content-Length"]);
     let pretty = r#"printf '{\n  "jsonrpc": "2.0",\n  "id": 1,\n  "result": {}\n}\n'; cat >/dev/null; exit"#;
     list(pretty, &words).is(4, &[], &["it prints JSON over several lines: a message of MCP is one line"]);
