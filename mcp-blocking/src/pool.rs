@@ -247,7 +247,7 @@ impl<T, W: Watch> Queue<T, W> {
             // There may be room for one that is.
             self.reclaim(bounds);
         }
-        // The next time is told again.
+        // The next time is reported again.
         self.was_stuck &= self.is_stuck();
     }
 

@@ -3,7 +3,6 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use mcp_proto::client::{Policy, Proxies, Proxy};
 use mcp_proto::exchange::{Closed, ProxyFailureKind};
@@ -88,7 +87,7 @@ impl Program {
                 &file,
                 match self {
                     Self::Tinyproxy => tinyproxy(port, credentials),
-                    Self::Squid => squid(port, credentials, &helper(&folder)?),
+                    Self::Squid => squid(port, credentials),
                 },
             )
         })
@@ -100,12 +99,13 @@ fn tinyproxy(port: u16, credentials: bool) -> String {
     format!("Port {port}\nListen 127.0.0.1\nTimeout 60\nMaxClients 100\nLogLevel Error\n{credentials}\n")
 }
 
-fn squid(port: u16, credentials: bool, helper: &Path) -> String {
+/// It sends credentials in one line to a program, which it runs as another user.
+fn squid(port: u16, credentials: bool) -> String {
+    const CHECK: &str = "/bin/sed -u -e s/^ann.s3cret$/OK/ -e t -e s/.*/ERR/";
     let access = match credentials {
         true => format!(
-            "auth_param basic program {}\nauth_param basic children 1\nacl known proxy_auth REQUIRED\n\
-             http_access allow known\nhttp_access deny all",
-            helper.display()
+            "auth_param basic program {CHECK}\nauth_param basic children 1\nacl known proxy_auth REQUIRED\n\
+             http_access allow known\nhttp_access deny all"
         ),
         false => "http_access allow all".into(),
     };
@@ -113,17 +113,6 @@ fn squid(port: u16, credentials: bool, helper: &Path) -> String {
         "http_port 127.0.0.1:{port}\n{access}\ncache deny all\naccess_log none\ncache_log /dev/null\n\
          pid_filename none\nshutdown_lifetime 0 seconds\ncoredump_dir none\n"
     )
-}
-
-/// Writes the program that checks credentials for squid, which sends them in one line.
-fn helper(folder: &Path) -> std::io::Result<PathBuf> {
-    use std::os::unix::fs::PermissionsExt;
-    let path = folder.join("check");
-    let script = "#!/bin/sh\nwhile read -r line; do\n\
-         case \"$line\" in 'ann s3cret') echo OK ;; *) echo ERR ;; esac\ndone\n";
-    fs::write(&path, script)?;
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
-    Ok(path)
 }
 
 /// Returns the proxy at this port, with these credentials.

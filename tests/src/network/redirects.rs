@@ -20,6 +20,7 @@ const MOVED: &str = "location = /moved { return 307 /moved/; }
         location = /moved-sse { return 307 /sse; }
         location = /found { return 302 /mcp; }
         location = /slash { return 301 /slash/; }
+        location = /slash/ { return 307 /mcp; }
         location = /plain { return 307 http://$host:$server_port/mcp; }
         location = /elsewhere { return 307 http://127.0.0.1:9/mcp; }
         location = /around { return 307 /about; }
@@ -28,17 +29,17 @@ const MOVED: &str = "location = /moved { return 307 /moved/; }
 
 /// How a client reaches our server by redirects: the scheme, the path, the policy, and the name in
 /// the rows.
-const WAYS: [(&str, &str, Policy, &str); 4] = [
+const WAYS: [(&str, &str, Policy, &str); 5] = [
     ("http", "/moved", Policy::Modern, "HTTP"),
+    ("http", "/slash", Policy::Modern, "HTTP by 301 to a slash"),
     ("http", "/moved", Policy::Legacy, "HTTP with a session"),
     ("http", "/moved-sse", Policy::Legacy, "HTTP+SSE"),
     ("ws", "/moved", Policy::Modern, "WebSocket"),
 ];
 
 /// The redirects that a client does not follow, with the scheme of nginx.
-const REFUSALS: [(Front, &str, RedirectRefusal); 6] = [
+const REFUSALS: [(Front, &str, RedirectRefusal); 5] = [
     (PLAIN, "/found", RedirectRefusal::Method),
-    (PLAIN, "/slash", RedirectRefusal::Method),
     (TLS, "/plain", RedirectRefusal::Insecure),
     (PLAIN, "/elsewhere", RedirectRefusal::Origin),
     (PLAIN, "/around", RedirectRefusal::Loop),
