@@ -42,7 +42,12 @@ fn initialized(session: &str, cookie: &str) -> Step {
 fn server_that_asks_for_a_pause_is_left_alone() {
     let _limit = limit();
     for status in ["429 Too Many Requests", "503 Service Unavailable"] {
-        let stub = Stub::start(move |_| vec![whole(status, "Retry-After: 60\r\n", "slow down")]).expect("listens");
+        // It says nothing before it is asked.
+        let refused = move |ask: &Ask| match ask.what.as_str() {
+            "open" => Vec::new(),
+            _ => vec![whole(status, "Retry-After: 60\r\n", "slow down")],
+        };
+        let stub = Stub::start(refused).expect("listens");
         let (supervisor, told) = supervised(&stub, Duration::from_millis(1));
         let (wait, cause) = delay(&told);
         assert_eq!((wait, cause.retry_after()), (Duration::from_secs(60), Some(wait)), "{cause}");

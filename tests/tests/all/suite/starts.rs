@@ -127,7 +127,7 @@ fn error_of_a_late_start_does_not_wait_for_its_program() {
     connecting.wait().expect_err("it is too late");
     let pid = take_pid(&file);
     assert!(matches!(closer.close().wait(), Termination::Negotiation(e) if e.cause.is_timeout()));
-    assert!(members(pid).is_empty() && is_reaped(pid));
+    until(|| members(pid).is_empty() && is_reaped(pid));
 }
 
 // covers: B-094
