@@ -78,7 +78,7 @@
 //! A file without a list of servers is itself the list if each of its members is a server with a
 //! `command` or an address, as in the `.mcp.json` of some plugins of Claude Code. It is one of
 //! `mcpServers`, or of the dialect of the caller. `$schema` and remarks (a text under a key that
-//! begins with `_` or `/`) may stand beside the servers.
+//! begins with `_` or `/`) are accepted beside the servers.
 //!
 //! A file does not name its client: [`ConfigFile::parse`] decides by the key of the list. It
 //! therefore does not expand `$VAR`, which only Gemini CLI does; for its files use

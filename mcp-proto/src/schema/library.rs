@@ -45,9 +45,9 @@ pub struct Bounds {
     pub locations: usize,
     /// Maximum number of JSON values that are compiled, counted as often as they are: a schema is
     /// compiled again for each `unevaluatedProperties` or `unevaluatedItems` that a reference leads
-    /// from to it, and for each sequence of resources on the way there. Default 30,000. Schemas
-    /// that would be compiled for each other too deep in a row, for threads with a small stack,
-    /// exceed this limit too.
+    /// from to it, and for each sequence of resources on the way there. A reference that is
+    /// followed again counts as one value. Default 30,000. Schemas that would be compiled for each
+    /// other too deep in a row, for threads with a small stack, exceed this limit too.
     pub compiled: u64,
     /// Maximum number of schemas that apply to one value, counted as often as they apply: a schema
     /// that doubles itself 30 times by `allOf` and `$ref` applies a thousand million. Default

@@ -16,7 +16,7 @@ pub(super) struct Read<'a> {
     pub(super) root: usize,
     /// The names of members in `properties`, with their numbers.
     pub(super) names: BTreeMap<String, usize>,
-    /// The values of the schemas. `None` for those that stand for several.
+    /// The values of the schemas. `None` for those that represent several.
     pub(super) values: Vec<Option<&'a Value>>,
     /// The lengths of the URIs of the resources, by their numbers.
     pub(super) uris: Vec<usize>,
@@ -29,7 +29,7 @@ pub(super) struct Reader<'a> {
     found: BTreeMap<usize, usize>,
     /// The schemas without others, by their weights.
     leaves: BTreeMap<u64, usize>,
-    /// The schemas that stand for all dynamic anchors of a name.
+    /// The schemas that represent all dynamic anchors of a name.
     hubs: BTreeMap<&'a str, usize>,
     /// Those that have not been read.
     unread: VecDeque<(usize, Place<'a>)>,

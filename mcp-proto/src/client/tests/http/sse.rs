@@ -784,7 +784,7 @@ fn response_in_the_body_of_a_post_is_taken() {
         http.answer(exchange, status, &result(&id));
         assert!(http.rig.outcome(call).is_ok());
         assert_eq!(http.rig.diagnostics(), [DiagnosticKind::MisplacedResponse]);
-        // It may stand on the stream too, and only there it is large.
+        // The stream may carry it too, and only there is it large.
         http.on_stream(&result(&id));
         assert_eq!(http.rig.diagnostics(), [DiagnosticKind::MisplacedResponse, DiagnosticKind::LateAnswer]);
         let call = http.rig.echo();
