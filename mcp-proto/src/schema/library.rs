@@ -5,6 +5,7 @@
 mod compilation;
 mod graph;
 mod keywords;
+mod nodes;
 mod places;
 mod reader;
 mod work;

@@ -1,7 +1,7 @@
 //! The memory of compiling schemas of the permitted size, from a peer that wants to exhaust it.
 
 use mcp_proto::RawJson;
-use mcp_proto::schema::validator;
+use mcp_proto::schema::{Bounds, validator, validator_with};
 use mcp_tests::heap::{bytes, used};
 
 const MAX: usize = 256 << 10;
@@ -111,6 +111,37 @@ fn memory_of_compiling_a_schema_is_bounded() {
         assert!(allocated <= 64 * MIB, "{shown}: {} MiB", allocated / MIB);
         assert_eq!(refusal.as_deref(), why, "{shown}");
         assert!(kept <= if why.is_none() { 24 * MIB } else { 4096 }, "{shown}: {kept}");
+    }
+}
+
+// covers: SCHEMA-B-010
+#[test]
+fn the_smallest_schemas_take_little_more_than_their_text() {
+    let _alone = crate::alone();
+    let mut bounds = Bounds::default();
+    // It is refused when everything is known about it that is asked before it is compiled.
+    bounds.compiled = 1;
+    let parts: [&dyn Fn(usize) -> String; 6] = [
+        &|_| r#"{"if":{}}"#.into(),
+        &|_| r#"{"if":1}"#.into(),
+        &|_| "1".into(),
+        &|n| format!(r#"{{"$id":"{n:x}","if":{{}}}}"#),
+        &|n| format!(r#"{{"$dynamicAnchor":"{n:x}","if":{{}}}}"#),
+        &|n| format!(r##"{{"$anchor":"{n:x}","$ref":"#"}}"##),
+    ];
+    for (part, count) in parts.iter().flat_map(|part| [1000, 2300, 3300].map(|count| (part, count))) {
+        let schema = filled(r#"{"items":["#, "]}", count, part);
+        let length = schema.len();
+        let (schema, before) = (RawJson::parse(schema).expect("it is JSON"), bytes());
+        let value: serde_json::Value = schema.decode().expect("it is JSON");
+        let decoded = bytes() - before;
+        drop(value);
+        let before = bytes();
+        let refused = validator_with(bounds.clone()).compile(&schema).expect_err("it is over the bound");
+        assert_eq!(refused.to_string(), "the schema is too costly to compile");
+        // Most of it is freed before the rest is allocated: never are 16 bytes a byte in use.
+        let each = (bytes() - before).saturating_sub(decoded) / length;
+        assert!(each <= 24, "{}: {each} bytes a byte", part(0));
     }
 }
 

@@ -10,7 +10,8 @@
 //! library are gone through and counted, until the bounds are reached.
 
 use super::Bounds;
-use super::graph::{Graph, Node, Reference};
+use super::graph::Graph;
+use super::nodes::{Node, Reference, Text};
 use crate::schema::{BadSchema, SchemaLimit};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -107,7 +108,7 @@ impl Site {
     /// Returns the length of the JSON Pointer of a schema there.
     fn pointer(&self, node: &Node) -> usize {
         let (there, target) = self.pointers;
-        (there + node.text.pointer).saturating_sub(target)
+        (there + node.text.pointer as usize).saturating_sub(target)
     }
 }
 
@@ -120,14 +121,14 @@ impl Compilation<'_> {
 
     fn compile(&mut self, at: usize, site: Site) -> Result<(), BadSchema> {
         let graph = self.graph;
-        let node = &graph.nodes[at];
+        let node = graph.nodes.get(at);
         if !self.compiled.insert((at, site.number, site.scope)) {
             return Ok(());
         }
-        self.spend(node, site)?;
+        self.spend(at, site)?;
         self.deeper(|compilation| {
-            node.children().try_for_each(|child| compilation.compile(child, site))?;
-            node.references.iter().try_for_each(|reference| compilation.refer(node, *reference, site))?;
+            graph.nodes.children(at).try_for_each(|child| compilation.compile(child, site))?;
+            graph.nodes.references(at).iter().try_for_each(|reference| compilation.refer(node, *reference, site))?;
             let mut kinds = (0..2).filter(|&kind| node.unevaluated[kind]);
             kinds.try_for_each(|kind| compilation.evaluate(at, site, kind))
         })
@@ -136,24 +137,24 @@ impl Compilation<'_> {
     /// Compiles what finds the members (`kind` 0) or elements (1) that a schema evaluates.
     fn evaluate(&mut self, at: usize, site: Site, kind: usize) -> Result<(), BadSchema> {
         let graph = self.graph;
-        let node = &graph.nodes[at];
-        self.spend(node, site)?;
+        let node = graph.nodes.get(at);
+        self.spend(at, site)?;
         self.evaluating.push((at, kind));
         self.deeper(|compilation| {
-            for &child in &node.same {
+            for child in graph.nodes.same(at) {
                 compilation.compile(child, site)?;
                 compilation.evaluate(child, site, kind)?;
             }
-            node.inner.iter().try_for_each(|&child| compilation.compile(child, site))?;
-            for &reference in &node.references {
-                if compilation.evaluating.contains(&(reference.to, kind)) {
+            graph.nodes.inner(at).try_for_each(|child| compilation.compile(child, site))?;
+            for &reference in graph.nodes.references(at) {
+                if compilation.evaluating.contains(&(reference.to(), kind)) {
                     continue;
                 }
                 let next = compilation.sites.len() + 1;
                 let number = *compilation.sites.entry((site.number, at)).or_insert(next);
-                let pointers = (site.pointer(node), graph.nodes[reference.to].text.pointer);
+                let pointers = (site.pointer(node), graph.nodes.get(reference.to()).text.pointer as usize);
                 let scope = compilation.scope(node, reference, site.scope);
-                compilation.evaluate(reference.to, Site { number, pointers, scope, ..site }, kind)?;
+                compilation.evaluate(reference.to(), Site { number, pointers, scope, ..site }, kind)?;
             }
             Ok(())
         })?;
@@ -163,7 +164,7 @@ impl Compilation<'_> {
 
     /// Starts the target of a reference, unless it is compiled in this scope, or on the way there.
     fn refer(&mut self, node: &Node, reference: Reference, site: Site) -> Result<(), BadSchema> {
-        let target = reference.to;
+        let target = reference.to();
         let scope = self.scope(node, reference, site.scope);
         let is_new = self.started.range((target, 0)..=(target, usize::MAX)).next().is_none();
         if !is_new {
@@ -192,7 +193,7 @@ impl Compilation<'_> {
         if scope != 0 && !reference.leaves {
             return scope;
         }
-        let resource = node.text.resource;
+        let resource = node.text.resource as usize;
         let next = self.lengths.len();
         let found = *self.scopes.entry((scope, resource)).or_insert(next);
         if found == next {
@@ -202,15 +203,16 @@ impl Compilation<'_> {
     }
 
     /// Counts what the library makes for a schema.
-    fn spend(&mut self, node: &Node, site: Site) -> Result<(), BadSchema> {
-        let text = node.text;
-        self.values = self.values.checked_sub(text.values).ok_or(BadSchema::Limit(SchemaLimit::Compiled))?;
+    fn spend(&mut self, at: usize, site: Site) -> Result<(), BadSchema> {
+        let Text { resource, values, pointers, bytes, .. } = self.graph.nodes.get(at).text;
+        self.values = self.values.checked_sub(values.into()).ok_or(BadSchema::Limit(SchemaLimit::Compiled))?;
         // The first resource has no URI.
-        let uri = if text.resource == 0 { 0 } else { self.uris[text.resource] };
+        let uri = if resource == 0 { 0 } else { self.uris[resource as usize] };
         let (there, target) = site.pointers;
-        let pointers = text.bytes.saturating_sub(text.pointers * target) + text.pointers * (there + uri);
+        let pointers = pointers as usize;
+        let pointers = (bytes as usize).saturating_sub(pointers * target) + pointers * (there + uri);
         // The library looks schemas up by their scopes.
-        let bytes = pointers + node.references.len() * uri + self.lengths[site.scope];
+        let bytes = pointers + self.graph.nodes.references(at).len() * uri + self.lengths[site.scope];
         self.bytes = self.bytes.checked_sub(bytes).ok_or(BadSchema::Limit(SchemaLimit::Locations))?;
         Ok(())
     }

@@ -93,21 +93,24 @@ impl<'a> Places<'a> {
             is_old: false,
             left: bounds.locations,
         };
-        let mut unread = alloc::vec![root];
-        while let Some(place) = unread.pop() {
-            match place.value {
-                Value::Array(elements) => {
-                    unread.extend(elements.iter().enumerate().map(|(at, value)| place.element(at, value)));
-                }
-                Value::Object(members) => {
-                    let place = places.survey(place)?;
-                    let schemas = members.iter().filter(|(name, _)| !keywords::is_data(name));
-                    unread.extend(schemas.map(|(name, value)| place.member(name, value)));
-                }
-                _ => {}
-            }
-        }
+        places.register(root)?;
         Ok(places)
+    }
+
+    /// Registers what a value of limited depth and everything in it declare.
+    fn register(&mut self, place: Place<'a>) -> Result<(), BadSchema> {
+        match place.value {
+            Value::Array(elements) => {
+                let mut elements = elements.iter().enumerate();
+                elements.try_for_each(|(at, value)| self.register(place.element(at, value)))
+            }
+            Value::Object(members) => {
+                let place = self.survey(place)?;
+                let mut schemas = members.iter().filter(|(name, _)| !keywords::is_data(name));
+                schemas.try_for_each(|(name, value)| self.register(place.member(name, value)))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Registers what an object declares. Returns its place, in its own resource.

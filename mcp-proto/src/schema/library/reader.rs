@@ -1,22 +1,23 @@
 //! Reads the graph of a document: the schemas that are reached from its root.
 
 use super::Bounds;
-use super::graph::{Node, Reference, Text, count};
+use super::graph::count;
 use super::keywords::{self, Applies, Shape};
+use super::nodes::{Lists, Node, Nodes, Reference, Text, narrow};
 use super::places::{Place, Places, segment};
 use crate::schema::{BadSchema, SchemaLimit};
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde_json::Value;
 
 /// The schemas of a document, in any order.
 pub(super) struct Read<'a> {
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Nodes,
     pub(super) root: usize,
     /// The names of members in `properties`, with their numbers.
     pub(super) names: BTreeMap<String, usize>,
-    /// The values of the schemas. `None` for those that represent several.
+    /// The values of the schemas, without those that represent several.
     pub(super) values: Vec<Option<&'a Value>>,
     /// The lengths of the URIs of the resources, by their numbers.
     pub(super) uris: Vec<usize>,
@@ -26,27 +27,15 @@ pub(super) struct Reader<'a> {
     bounds: &'a Bounds,
     places: Places<'a>,
     /// The schemas found so far, by the address of their value.
-    found: BTreeMap<usize, usize>,
+    found: BTreeMap<usize, u32>,
     /// The schemas without others, by their weights.
-    leaves: BTreeMap<u64, usize>,
+    leaves: BTreeMap<u32, usize>,
     /// The schemas that represent all dynamic anchors of a name.
     hubs: BTreeMap<&'a str, usize>,
-    /// Those that have not been read.
-    unread: VecDeque<(usize, Place<'a>)>,
     values: Vec<Option<&'a Value>>,
-    nodes: Vec<Node>,
+    nodes: Nodes,
     names: BTreeMap<String, usize>,
     patterns: usize,
-}
-
-/// The lists of a node while it is read.
-#[derive(Default)]
-struct Lists {
-    same: Vec<usize>,
-    references: Vec<Reference>,
-    properties: Vec<(usize, usize)>,
-    elements: Vec<usize>,
-    inner: Vec<usize>,
 }
 
 impl<'a> Reader<'a> {
@@ -57,16 +46,20 @@ impl<'a> Reader<'a> {
             found: BTreeMap::new(),
             leaves: BTreeMap::new(),
             hubs: BTreeMap::new(),
-            unread: VecDeque::new(),
             values: Vec::new(),
-            nodes: Vec::new(),
+            nodes: Nodes::default(),
             names: BTreeMap::new(),
             patterns: 0,
         };
         let root = reader.places.own(Place { value: document, resource: 0, pointer: 0 });
         let root = reader.target(root);
-        while let Some((at, place)) = reader.unread.pop_front() {
-            reader.nodes[at] = reader.node(place)?;
+        // They are read in the order in which they are found.
+        let mut next = 0;
+        while let Some(&value) = reader.values.get(next) {
+            if let Some(value) = value {
+                reader.node(next, value)?;
+            }
+            next += 1;
         }
         let uris = reader.places.lengths();
         let Self { nodes, names, values, .. } = reader;
@@ -76,22 +69,17 @@ impl<'a> Reader<'a> {
     /// Returns the number of the schema at a place, which is read later.
     fn target(&mut self, place: Place<'a>) -> usize {
         let next = self.nodes.len();
-        let at = *self.found.entry(place.address()).or_insert(next);
+        let at = *self.found.entry(place.address()).or_insert(narrow(next)) as usize;
         if at == next {
-            self.add(Node::default(), Some(place.value));
-            self.unread.push_back((at, place));
+            let text = Text { resource: narrow(place.resource), pointer: narrow(place.pointer), ..Text::default() };
+            self.add(Node { text, ..Node::default() }, Some(place.value));
         }
         at
     }
 
     fn add(&mut self, node: Node, value: Option<&'a Value>) -> usize {
-        // Doubled, the list could take more memory than all that it refers to.
-        if self.nodes.len() == self.nodes.capacity() {
-            self.nodes.reserve_exact(self.nodes.len() / 4 + 16);
-        }
-        self.nodes.push(node);
         self.values.push(value);
-        self.nodes.len() - 1
+        self.nodes.add(node)
     }
 
     /// Returns the number of a schema in another one. A schema without others is counted as a part
@@ -100,7 +88,7 @@ impl<'a> Reader<'a> {
         let place = self.places.own(place);
         let Some(weight) = leaf(place.value) else { return self.target(place) };
         text.add(place, self.places.is_old());
-        text.values += weight;
+        text.values = text.values.saturating_add(weight);
         match self.leaves.get(&weight) {
             Some(at) => *at,
             None => {
@@ -111,8 +99,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn node(&mut self, place: Place<'a>) -> Result<Node, BadSchema> {
-        let mut text = Text { resource: place.resource, pointer: place.pointer, ..Text::default() };
+    /// Reads a schema that was found.
+    fn node(&mut self, at: usize, value: &'a Value) -> Result<(), BadSchema> {
+        let mut text = self.nodes.get(at).text;
+        let place = Place { value, resource: text.resource as usize, pointer: text.pointer as usize };
         text.add(place, self.places.is_old());
         let mut node = Node { weight: 1, ..Node::default() };
         let mut lists = Lists::default();
@@ -130,27 +120,18 @@ impl<'a> Reader<'a> {
                     ("uniqueItems", Value::Bool(true)) => node.unique = true,
                     _ => match keywords::applies(keyword) {
                         Some(applies) => self.keyword(applies, inner, &mut node, &mut lists, &mut text)?,
-                        None => node.weight += count(value),
+                        None => node.weight = node.weight.saturating_add(narrow(count(value))),
                     },
                 }
             }
             let is_some = |name: &str| members.get(name).is_some_and(|value| *value != Value::Bool(true));
             node.unevaluated = ["unevaluatedProperties", "unevaluatedItems"].map(is_some);
             // It reads the names of members.
-            node.patterns += u64::from(members.contains_key("propertyNames"));
+            node.patterns += u32::from(members.contains_key("propertyNames"));
         }
-        text.values += node.weight;
-        let Lists { same, references, mut properties, elements, inner } = lists;
-        properties.sort_unstable();
-        Ok(Node {
-            same: same.into(),
-            references: references.into(),
-            properties: properties.into(),
-            elements: elements.into(),
-            inner: inner.into(),
-            text,
-            ..node
-        })
+        text.values = text.values.saturating_add(node.weight);
+        self.nodes.set(at, Node { text, ..node }, lists);
+        Ok(())
     }
 
     fn keyword(
@@ -180,7 +161,7 @@ impl<'a> Reader<'a> {
             Applies::Elements => self.schemas(Shape::One, place, &mut lists.inner, text),
             Applies::Inner(shape) => {
                 if let (Shape::Patterns, Value::Object(members)) = (shape, place.value) {
-                    node.patterns += members.len() as u64;
+                    node.patterns += narrow(members.len());
                 }
                 self.schemas(shape, place, &mut lists.inner, text)
             }
@@ -241,11 +222,11 @@ impl<'a> Reader<'a> {
     ) -> Result<(), BadSchema> {
         let target = self.places.find(from, to)?;
         let leaves = target.leaves;
-        references.push(Reference { to: self.target(target.place), leaves });
+        references.push(Reference::new(self.target(target.place), leaves));
         if keyword != "$ref" {
             let name = to.rsplit_once('#').map_or("", |(_, name)| name);
             if let Some(hub) = self.hub(name) {
-                references.push(Reference { to: hub, leaves });
+                references.push(Reference::new(hub, leaves));
             }
         }
         Ok(())
@@ -259,10 +240,10 @@ impl<'a> Reader<'a> {
         }
         let anchors = self.places.dynamic(name).to_vec();
         let resource = anchors.first()?.resource;
-        let to = anchors.into_iter().map(|place| Reference { to: self.target(place), leaves: false });
-        let references = to.collect();
-        let hub = self.add(Node { references, ..Node::default() }, None);
-        self.nodes[hub].text.resource = resource;
+        let references = anchors.into_iter().map(|place| Reference::new(self.target(place), false)).collect();
+        let text = Text { resource: narrow(resource), ..Text::default() };
+        let hub = self.add(Node::default(), None);
+        self.nodes.set(hub, Node { text, ..Node::default() }, Lists { references, ..Lists::default() });
         self.hubs.insert(name, hub);
         Some(hub)
     }
@@ -272,37 +253,42 @@ impl Text {
     /// Adds the JSON Pointers of a schema and of its keywords, and what is copied of those. `old`:
     /// the document has older dialects than 2020-12.
     fn add(&mut self, place: Place<'_>, old: bool) {
-        self.pointers += 1;
-        self.bytes += place.pointer;
-        let Value::Object(members) = place.value else { return };
-        for (keyword, value) in members {
-            self.pointers += 1;
-            self.bytes += place.pointer + segment(keyword);
-            if keywords::is_copied(keyword, old) {
-                self.values += count(value);
-                self.bytes += length(value);
-            }
-            match (keywords::applies(keyword), value) {
-                (None, value) => self.bytes += length(value),
-                (Some(Applies::Properties), Value::Object(members)) => {
-                    self.bytes += members.keys().map(String::len).sum::<usize>();
-                    self.values += members.len() as u64;
+        let (mut pointers, mut bytes, mut values) = (1, place.pointer, 0_u64);
+        if let Value::Object(members) = place.value {
+            for (keyword, value) in members {
+                pointers += 1;
+                bytes += place.pointer + segment(keyword);
+                if keywords::is_copied(keyword, old) {
+                    values += count(value);
+                    bytes += length(value);
                 }
-                (Some(_), _) => {}
+                match (keywords::applies(keyword), value) {
+                    (None, value) => bytes += length(value),
+                    (Some(Applies::Properties), Value::Object(members)) => {
+                        bytes += members.keys().map(String::len).sum::<usize>();
+                        values += members.len() as u64;
+                    }
+                    (Some(_), _) => {}
+                }
             }
         }
+        self.pointers = self.pointers.saturating_add(pointers);
+        self.bytes = self.bytes.saturating_add(narrow(bytes));
+        self.values = self.values.saturating_add(narrow(values));
     }
 }
 
 /// Returns the weight of a schema without others. `None` for one that has some, or whose check
 /// reads more than the value itself.
-fn leaf(schema: &Value) -> Option<u64> {
+fn leaf(schema: &Value) -> Option<u32> {
     let Value::Object(members) = schema else { return Some(1) };
-    members.iter().try_fold(1, |weight, (keyword, value)| match keyword.as_str() {
+    members.iter().try_fold(1, |weight: u32, (keyword, value)| match keyword.as_str() {
         "$ref" | "$recursiveRef" | "$dynamicRef" | "pattern" | "uniqueItems" => None,
         keyword => match keywords::applies(keyword) {
-            None => Some(weight + count(value)),
+            None => Some(weight.saturating_add(narrow(count(value)))),
             Some(Applies::Definitions) => Some(weight),
+            // Not valid in any dialect, with any of these keywords.
+            Some(_) if !matches!(value, Value::Object(_) | Value::Array(_) | Value::Bool(_)) => Some(weight + 1),
             Some(_) => None,
         },
     })

@@ -2,7 +2,8 @@
 //! never does more.
 
 use super::Bounds;
-use super::graph::{Graph, Node, count};
+use super::graph::{Graph, count};
+use super::nodes::Node;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use serde_json::Value;
@@ -71,7 +72,7 @@ impl Work<'_> {
         let Set { weight, readers, depth: deeper, .. } = &self.sets[set];
         let depth = depth + deeper;
         let read = readers.iter().fold(*weight, |sum, &(at, times)| {
-            sum.saturating_add(times.saturating_mul(self.graph.nodes[at].reads(value)))
+            sum.saturating_add(times.saturating_mul(self.graph.nodes.get(at).reads(value)))
         });
         self.add(read)?;
         if depth > self.bounds.stack {
@@ -116,13 +117,13 @@ impl Work<'_> {
     fn applied(&self, set: usize, part: Part) -> Applied {
         let mut applied = Applied::new();
         for &(at, times) in &self.sets[set].schemas {
-            let node = &self.graph.nodes[at];
+            let nodes = &self.graph.nodes;
             let named = match part {
-                Part::Member(name) => node.property(name),
-                Part::Element(at) => node.elements.get(at).copied(),
+                Part::Member(name) => nodes.property(at, name),
+                Part::Element(position) => nodes.element(at, position),
                 Part::Other => None,
             };
-            for to in node.inner.iter().copied().chain(named) {
+            for to in nodes.inner(at).chain(named) {
                 let count = applied.entry(to).or_default();
                 *count = count.saturating_add(times);
             }
@@ -139,19 +140,20 @@ impl Work<'_> {
         let mut set = Set { schemas: Vec::new(), weight: 0, readers: Vec::new(), depth: 0, parts: BTreeMap::new() };
         let mut rest: BTreeMap<usize, (u64, usize)> = applied.iter().map(|(&at, &times)| (at, (times, 1))).collect();
         while let Some((at, (times, depth))) = rest.pop_first() {
-            let node = &self.graph.nodes[at];
+            let nodes = &self.graph.nodes;
+            let node = nodes.get(at);
             set.depth = set.depth.max(depth);
-            set.weight = set.weight.saturating_add(times.saturating_mul(node.weight));
+            set.weight = set.weight.saturating_add(times.saturating_mul(node.weight.into()));
             set.schemas.push((at, times));
             if node.patterns > 0 || node.unique {
                 set.readers.push((at, times));
             }
-            for to in node.applies() {
+            for to in nodes.applies(at) {
                 let (count, deepest) = rest.entry(to).or_default();
                 *count = count.saturating_add(times);
                 *deepest = (*deepest).max(depth + 1);
             }
-            self.add(SET + (node.applies().count() + node.inner.len()) as u64)?;
+            self.add(SET + (nodes.applies(at).count() + nodes.inner(at).len()) as u64)?;
         }
         self.known.insert(applied, self.sets.len());
         self.sets.push(set);
@@ -162,10 +164,11 @@ impl Work<'_> {
 impl Node {
     /// Returns the work of its keywords that depends on the value.
     fn reads(&self, value: &Value) -> u64 {
+        let patterns = u64::from(self.patterns);
         let read = match value {
-            Value::String(text) => self.patterns.saturating_mul(text.len() as u64),
-            Value::Object(members) if self.patterns > 0 => {
-                self.patterns.saturating_mul(members.keys().map(|name| name.len() as u64).sum())
+            Value::String(text) => patterns.saturating_mul(text.len() as u64),
+            Value::Object(members) if patterns > 0 => {
+                patterns.saturating_mul(members.keys().map(|name| name.len() as u64).sum())
             }
             Value::Array(_) if self.unique => count(value),
             _ => 0,
