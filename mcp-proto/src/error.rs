@@ -390,6 +390,19 @@ impl core::error::Error for CallError {
     }
 }
 
+impl CallError {
+    /// Returns the time for which the server asked not to be tried again.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Http(error) => error.retry_after,
+            Self::Closed { why, .. } => why.retry_after(),
+            Self::NoResponse { cause, .. } => cause.retry_after(),
+            Self::Negotiation(error) => error.retry_after(),
+            _ => None,
+        }
+    }
+}
+
 impl From<DecodeError> for CallError {
     fn from(e: DecodeError) -> Self {
         Self::Decode(e)
@@ -405,8 +418,14 @@ pub enum StreamEnd {
     Ended,
     /// The connection ended.
     Closed(Closed),
-    /// The server responded to the attempt with this HTTP status.
-    Status(u16),
+    /// The server responded to the attempt with an HTTP status that is not a success.
+    Status {
+        /// The status.
+        status: u16,
+        /// The `Retry-After` field, as sent (RFC 9110 section 10.2.3). `None` if there is none, or
+        /// if it is a date.
+        retry_after: Option<Duration>,
+    },
     /// The server responded to the attempt with something other than an event stream.
     ContentType(Option<String>),
     /// The server responded to `subscriptions/listen` with this error.
@@ -415,12 +434,26 @@ pub enum StreamEnd {
     Idle,
 }
 
+impl StreamEnd {
+    /// Returns the time for which the server asked not to be tried again.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Status { retry_after, .. } => *retry_after,
+            Self::Closed(why) => why.retry_after(),
+            Self::Ended | Self::ContentType(_) | Self::Error(_) | Self::Idle => None,
+        }
+    }
+}
+
 impl fmt::Display for StreamEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ended => f.write_str("the stream ended"),
             Self::Closed(why) => why.fmt(f),
-            Self::Status(status) => write!(f, "HTTP {status}"),
+            Self::Status { status, retry_after: None } => write!(f, "HTTP {status}"),
+            Self::Status { status, retry_after: Some(after) } => {
+                write!(f, "HTTP {status} [retry after {} s]", after.as_secs())
+            }
             Self::ContentType(Some(kind)) => write!(f, "a response of type {kind:?} instead of an event stream"),
             Self::ContentType(None) => f.write_str("a response without a type instead of an event stream"),
             Self::Error(error) => error.fmt(f),

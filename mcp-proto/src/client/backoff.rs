@@ -134,11 +134,11 @@ impl Backoff {
         self.attempts
     }
 
-    /// The client has given up the stream. Returns the wait before the next try, which is also an
-    /// attempt.
-    pub(super) fn give_up(&mut self) -> Duration {
+    /// The client has given up the stream, after a round with this `Retry-After`. Returns the wait
+    /// before the next try, which is also an attempt.
+    pub(super) fn give_up(&mut self, retry_after: Option<Duration>) -> Duration {
         *self = Self { retry: self.retry, attempts: 1, ..Self::default() };
-        self.retry.max(OF_LISTENER)
+        self.retry.max(OF_LISTENER).max(retry_after.map_or(Duration::ZERO, clamp))
     }
 }
 
@@ -299,8 +299,11 @@ mod tests {
         for (retry, wait) in [(50, 30_000), (30_001, 30_001), (u64::MAX, 300_000)] {
             let mut backoff = named(retry);
             waits(&mut backoff, Listener, &[Nothing; 2]);
-            assert_eq!(backoff.give_up(), ms(wait));
+            assert_eq!(backoff.give_up(None), ms(wait));
             assert!(waits(&mut backoff, Listener, &[Nothing; 2])[0].is_some(), "two rounds as before");
+        }
+        for (after, wait) in [(0, 30_000), (60_000, 60_000), (u64::MAX, 300_000)] {
+            assert_eq!(named(50).give_up(Some(ms(after))), ms(wait));
         }
     }
 }

@@ -5,7 +5,7 @@ use super::ids::{Match, Purpose};
 use super::link::{Discarded, Link, LinkEvent, Parked, SessionLoss, SubscriptionEnd};
 use super::phase::{HandshakeEvent, Phase};
 use super::{Client, ControlEvent, Event, Malformed, Repeat, State, Termination, Timer, watching};
-use crate::error::{CallError, DiagnosticKind, NegotiationCause, Stage, StreamEnd};
+use crate::error::{CallError, DiagnosticKind, NegotiationCause, NegotiationError, Stage, StreamEnd};
 use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Sent};
 use crate::input::{AuthKey, AuthToken, Authorization, CallId};
 use crate::rpc::{self, DecodeError, Id, InvalidKind, InvalidMessage, Message, Object, Payload, RawJson};
@@ -13,6 +13,7 @@ use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::time::Duration;
 
 /// The reason why a request has no usable response.
@@ -183,8 +184,17 @@ impl Client {
     fn on_stream_lost(&mut self, cause: StreamEnd, again: Option<Duration>) {
         self.discard_session(true, &self.lost_with_stream());
         self.env.phase = Phase::Lapsed;
-        self.env.event(Event::ListenerLost { cause, again, ends_session: true });
-        if !self.calls.queued(true).is_empty() {
+        self.env.event(Event::ListenerLost { cause: cause.clone(), again, ends_session: true });
+        let waiting = self.calls.queued(true);
+        if cause.retry_after().is_some_and(|after| !after.is_zero()) {
+            // A stream for the calls that wait would come before the time the server has asked for.
+            let cause = NegotiationCause::NoEndpoint(cause);
+            let (after, first, earlier) = (Duration::ZERO, None, Vec::new());
+            let why = NegotiationError { stage: Stage::Endpoint, cause, after, first, earlier };
+            for call in waiting {
+                self.end(call, Err(CallError::Negotiation(why.clone())));
+            }
+        } else if !waiting.is_empty() {
             self.begin();
         }
     }
@@ -306,7 +316,7 @@ impl Client {
             (Purpose::Listen, Err(spoilt)) => {
                 self.env.ids.retire(id);
                 let end = match spoilt {
-                    ResponseFailure::Unreadable(_) => SubscriptionEnd::Ended(StreamEnd::Ended, None),
+                    ResponseFailure::Unreadable(_) => SubscriptionEnd::Ended(StreamEnd::Ended),
                     ResponseFailure::Denied { reason, .. } => SubscriptionEnd::Denied(reason),
                 };
                 self.on_subscription_end(id, end);

@@ -202,7 +202,8 @@ pub enum Event {
     ListenerLost {
         /// How the last attempt ended.
         cause: StreamEnd,
-        /// The time until the next attempt; `None` if there is none.
+        /// The time until the next attempt, which is at least what the server asks for
+        /// (`Retry-After`, at most 5 min); `None` if there is none.
         again: Option<Duration>,
         /// Whether the session has ended with it: over HTTP+SSE.
         ends_session: bool,

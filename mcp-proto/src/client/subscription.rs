@@ -96,9 +96,10 @@ impl Subscription {
         self.backoff.set_retry(retry);
     }
 
-    /// Returns the wait before the client tries again what it has given up.
-    pub(super) fn give_up(&mut self) -> Duration {
-        self.backoff.give_up()
+    /// Returns the wait before the client tries again what it has given up, after a refusal with
+    /// this `Retry-After`.
+    pub(super) fn give_up(&mut self, retry_after: Option<Duration>) -> Duration {
+        self.backoff.give_up(retry_after)
     }
 
     fn get_mut(&mut self, id: &Id) -> Option<&mut OpenSubscription> {
@@ -106,14 +107,14 @@ impl Subscription {
     }
 
     /// Handles the end of the open subscription. Its id is retired. The client opens it again after
-    /// a delay of `at_least` the duration that the server requested.
-    fn on_end(&mut self, env: &mut Env, cause: StreamEnd, at_least: Option<Duration>) {
+    /// a delay, which is not shorter than the server has asked for.
+    fn on_end(&mut self, env: &mut Env, cause: StreamEnd) {
         let Some(open) = self.open.take() else { return };
         let lasted = env.now.since(open.since);
         let lasting = open.honoured.is_some() && lasted >= LONG;
         let brought = self.brought;
         let brought = if lasting { brought.max(Brought::Progress) } else { brought };
-        let round = Round { serves: Serves::Listener, brought, lasted, retry_after: at_least };
+        let round = Round { serves: Serves::Listener, brought, lasted, retry_after: cause.retry_after() };
         let random = env.seed.next_u64();
         let again = match self.backoff.next(env.config.resume, round, random) {
             Some((attempt, wait)) => {
@@ -121,7 +122,7 @@ impl Subscription {
                 wait
             }
             None => {
-                let wait = self.backoff.give_up();
+                let wait = self.backoff.give_up(round.retry_after);
                 if !core::mem::replace(&mut self.is_lost_reported, true) {
                     env.event(Event::ListenerLost { cause, again: Some(wait), ends_session: false });
                 }
@@ -199,7 +200,7 @@ impl Client {
                 let id = silent.id.clone();
                 self.send_cancel(&id, Some("timed out"));
                 self.env.ids.retire(&id);
-                self.on_subscription_end(&id, SubscriptionEnd::Ended(StreamEnd::Idle, None));
+                self.on_subscription_end(&id, SubscriptionEnd::Ended(StreamEnd::Idle));
             }
         }
     }
@@ -209,10 +210,10 @@ impl Client {
         self.env.ids.retire(id);
         let end = match answer {
             Payload::Error(error) if is_final(error.code) => SubscriptionEnd::Refused(StreamEnd::Error(error)),
-            Payload::Error(error) => SubscriptionEnd::Ended(StreamEnd::Error(error), None),
+            Payload::Error(error) => SubscriptionEnd::Ended(StreamEnd::Error(error)),
             Payload::Result(_) => {
                 self.subscription.ended = Some(id.clone());
-                SubscriptionEnd::Ended(StreamEnd::Ended, None)
+                SubscriptionEnd::Ended(StreamEnd::Ended)
             }
         };
         self.on_subscription_end(id, end);
@@ -231,14 +232,14 @@ impl Client {
         self.link.answered(&mut self.env, exchange);
         self.env.ids.retire(id);
         self.subscription.ended = Some(id.clone());
-        self.on_subscription_end(id, SubscriptionEnd::Ended(StreamEnd::Ended, None));
+        self.on_subscription_end(id, SubscriptionEnd::Ended(StreamEnd::Ended));
         true
     }
 
     /// Handles the end of a subscription. Its id is retired.
     pub(super) fn on_subscription_end(&mut self, id: &Id, end: SubscriptionEnd) {
-        if self.subscription.next.take_if(|next| next.id == *id).is_some() {
-            return self.on_replacement_end(end);
+        if let Some(next) = self.subscription.next.take_if(|next| next.id == *id) {
+            return self.on_replacement_end(next, end);
         }
         if self.subscription.open.as_ref().is_none_or(|open| open.id != *id) {
             return;
@@ -251,10 +252,10 @@ impl Client {
             return;
         }
         match end {
-            SubscriptionEnd::Ended(cause, at_least) => self.subscription.on_end(&mut self.env, cause, at_least),
+            SubscriptionEnd::Ended(cause) => self.subscription.on_end(&mut self.env, cause),
             // It offered the subscription before.
             SubscriptionEnd::Refused(cause) if self.subscription.was_open => {
-                self.subscription.on_end(&mut self.env, cause, None);
+                self.subscription.on_end(&mut self.env, cause);
             }
             SubscriptionEnd::Refused(cause) => self.turn_off_subscription(cause.to_string()),
             SubscriptionEnd::Denied(reason) => self.turn_off_subscription(reason),
@@ -263,14 +264,20 @@ impl Client {
 
     /// Handles the end of the subscription that was to replace the open one. A server may allow
     /// only one at a time.
-    fn on_replacement_end(&mut self, end: SubscriptionEnd) {
+    fn on_replacement_end(&mut self, next: OpenSubscription, end: SubscriptionEnd) {
         self.env.timers.set(Timer::Subscription, None);
         match end {
             SubscriptionEnd::Denied(reason) => {
                 self.cancel_subscription();
                 self.turn_off_subscription(reason);
             }
-            SubscriptionEnd::Ended(..) | SubscriptionEnd::Refused(_) => {
+            SubscriptionEnd::Ended(cause) | SubscriptionEnd::Refused(cause) if cause.retry_after().is_some() => {
+                self.cancel_subscription();
+                self.subscription.open = Some(next);
+                self.subscription.brought = Brought::Nothing;
+                self.subscription.on_end(&mut self.env, cause);
+            }
+            SubscriptionEnd::Ended(_) | SubscriptionEnd::Refused(_) => {
                 self.cancel_subscription();
                 self.subscribe();
             }

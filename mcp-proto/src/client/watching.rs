@@ -239,7 +239,7 @@ impl Client {
                     let place = if is_final { &mut self.resources.refused } else { &mut self.resources.missed };
                     place.insert(uri.clone());
                     if !is_final {
-                        let wait = self.subscription.give_up();
+                        let wait = self.subscription.give_up(e.retry_after());
                         self.env.timers.set(Timer::Subscription, Some(self.env.now + wait));
                     }
                 }

@@ -102,6 +102,7 @@ impl NegotiationError {
         match &self.cause {
             NegotiationCause::Http(error) => error.retry_after,
             NegotiationCause::Closed(why) => why.retry_after(),
+            NegotiationCause::NoEndpoint(end) => end.retry_after(),
             _ => None,
         }
     }

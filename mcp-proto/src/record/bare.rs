@@ -128,7 +128,7 @@ pub(super) fn stream_end(end: &StreamEnd) -> StreamEnd {
         StreamEnd::Closed(why) => StreamEnd::Closed(closed(why)),
         StreamEnd::Error(error) => StreamEnd::Error(rpc(error)),
         StreamEnd::ContentType(_) => StreamEnd::ContentType(None),
-        StreamEnd::Ended | StreamEnd::Status(_) | StreamEnd::Idle => end.clone(),
+        StreamEnd::Ended | StreamEnd::Status { .. } | StreamEnd::Idle => end.clone(),
     }
 }
 

@@ -173,27 +173,21 @@ pub enum Cause {
 
 impl Cause {
     /// Returns the time for which the server asked not to be tried again, as sent (`Retry-After`,
-    /// RFC 9110 section 10.2.3). The next attempt of the supervisor does not begin before it, at
-    /// most 5 min, unless the application [asks](super::Supervisor::reconnect) for one.
+    /// RFC 9110 section 10.2.3). The next attempt of the supervisor, or the next load of the list,
+    /// does not begin before it, at most 5 min, unless the application
+    /// [asks](super::Supervisor::reconnect) for an attempt.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Ended(Termination::Negotiation(why)) | Self::Unreachable(CallError::Negotiation(why)) => {
-                why.retry_after()
-            }
+            Self::Ended(Termination::Negotiation(why)) => why.retry_after(),
             Self::Ended(Termination::Closed(why)) => why.retry_after(),
-            Self::Unreachable(CallError::Http(why)) | Self::CallsRefused(CallError::Http(why)) => why.retry_after,
-            Self::Unreachable(CallError::Closed { why, .. }) | Self::SessionLost(StreamEnd::Closed(why)) => {
-                why.retry_after()
-            }
+            Self::Unreachable(error) | Self::CallsRefused(error) => error.retry_after(),
+            Self::NotListed(fault) => fault.error.retry_after(),
+            Self::SessionLost(end) => end.retry_after(),
             Self::Ended(Termination::Requested)
-            | Self::Unreachable(_)
-            | Self::CallsRefused(_)
-            | Self::SessionLost(_)
             | Self::Unresponsive { .. }
             | Self::Unresolved(_)
             | Self::ResolveTimeout
-            | Self::Requested
-            | Self::NotListed(_) => None,
+            | Self::Requested => None,
         }
     }
 }

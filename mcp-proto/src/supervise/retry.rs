@@ -21,13 +21,17 @@ pub(super) enum Told {
 impl Told {
     /// Returns what an error tells. `is_closed` is whether the supervisor has closed the client,
     /// which ends all its calls, or whether it has ended.
-    pub(super) const fn by(error: &CallError, is_closed: bool) -> Self {
+    pub(super) fn by(error: &CallError, is_closed: bool) -> Self {
         match error {
             CallError::Closed { why: Closed::Denied(_), .. } => Self::Nothing,
             // The application has closed the client itself.
             CallError::Closed { why: Closed::Aborted, .. } if !is_closed => Self::Nothing,
             CallError::Refused(Refusal::Closed | Refusal::Gone) => Self::Ended,
             CallError::Closed { sent: Sent::No, .. } | CallError::Negotiation(_) => Self::Unreachable,
+            // Another request would come before the time that the server has asked for.
+            CallError::NoResponse { cause, .. } if cause.retry_after().is_some_and(|after| !after.is_zero()) => {
+                Self::Nothing
+            }
             CallError::Closed { .. } | CallError::NoResponse { .. } | CallError::SessionEnded => Self::Lost,
             _ => Self::Nothing,
         }

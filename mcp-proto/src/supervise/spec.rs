@@ -57,7 +57,8 @@ pub enum ConnectWhen {
     OnDemand,
 }
 
-/// When a call of a tool runs a second time, after its connection ended.
+/// When a call of a tool runs a second time, after its connection ended. Never if the server asked
+/// for a pause when the client resumed the stream of the response (`Retry-After`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]

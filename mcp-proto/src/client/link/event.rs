@@ -101,8 +101,8 @@ pub(in crate::client) enum Parked {
 /// How the subscription ended.
 #[derive(Debug)]
 pub(in crate::client) enum SubscriptionEnd {
-    /// The client may subscribe again, after this minimum delay.
-    Ended(StreamEnd, Option<Duration>),
+    /// The client may subscribe again.
+    Ended(StreamEnd),
     /// The server does not offer subscriptions.
     Refused(StreamEnd),
     /// A message hook denied it.

@@ -112,6 +112,13 @@ impl Http {
         self.item(exchange, Inbound::End);
     }
 
+    /// Refuses an exchange for this number of seconds.
+    pub(super) fn put_off(&mut self, exchange: ExchangeId, seconds: u64) {
+        let headers = Headers::new().with("retry-after", seconds.to_string());
+        self.item(exchange, Inbound::Response(ResponseHead { status: 503, headers }));
+        self.item(exchange, Inbound::End);
+    }
+
     /// Returns the exchanges after the first `from`, as `METHOD detail`: the method of the message,
     /// or the last event id of a GET.
     pub(super) fn lines(&self, from: usize) -> Vec<String> {

@@ -63,7 +63,9 @@ fn negotiation() -> NegotiationError {
 /// Errors with a secret in each text that they have, and others.
 fn call_errors() -> Vec<CallError> {
     let mut errors = crate::error::tests::calls(SECRET);
-    errors.extend([CallError::SessionEnded, CallError::TooManyRounds(3)]);
+    let cause = StreamEnd::Status { status: 503, retry_after: Some(Duration::from_secs(60)) };
+    let unresumed = CallError::NoResponse { id: 7.into(), attempts: 2, any_message: false, cause };
+    errors.extend([CallError::SessionEnded, CallError::TooManyRounds(3), unresumed]);
     errors
 }
 
@@ -100,6 +102,13 @@ fn any_input() -> impl Strategy<Value = Input<String>> {
         proptest::sample::select(crate::error::tests::closed(SECRET).to_vec()).prop_map(Termination::Closed),
         Just(Termination::Negotiation(negotiation())),
     ];
+    let session_end = prop_oneof![
+        Just(StreamEnd::Error(rpc_error())),
+        any::<(u16, Option<u32>)>().prop_map(|(status, after)| {
+            let retry_after = after.map(|after| Duration::from_secs(after.into()));
+            StreamEnd::Status { status, retry_after }
+        }),
+    ];
     let change = prop_oneof![
         Just(Change::Tools),
         Just(Change::Prompts),
@@ -120,7 +129,7 @@ fn any_input() -> impl Strategy<Value = Input<String>> {
         (generation(), any::<String>()).prop_map(|(of, why)| Input::Resolved(of, Err(why))),
         generation().prop_map(|of| Input::Ready(of, capabilities())),
         (generation(), ended).prop_map(|(of, why)| Input::Ended(of, why)),
-        generation().prop_map(|of| Input::SessionLost(of, StreamEnd::Error(rpc_error()))),
+        (generation(), session_end).prop_map(|(of, end)| Input::SessionLost(of, end)),
         (generation(), change).prop_map(|(of, change)| Input::Changed(of, change)),
         (generation(), any::<u32>()).prop_map(|(of, pings)| Input::PingMissed(of, pings)),
         (generation(), listing).prop_map(|(of, (list, listing))| Input::Loaded(of, list, listing)),

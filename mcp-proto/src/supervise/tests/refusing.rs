@@ -1,7 +1,7 @@
 //! Servers that refuse: for a time, every session, or every call.
 
 use super::*;
-use crate::error::{HttpError, NegotiationCause, NegotiationError, Stage};
+use crate::error::{HttpError, NegotiationCause, NegotiationError, Stage, StreamEnd};
 use crate::exchange::NotUpgraded;
 use alloc::boxed::Box;
 
@@ -15,6 +15,11 @@ fn throttled(seconds: Option<u64>) -> Termination {
     let mut error = HttpError::new(429);
     error.retry_after = seconds.map(Duration::from_secs);
     refused(NegotiationCause::Http(Box::new(error)))
+}
+
+/// The end of an attempt to open a stream that the server refused for this number of seconds.
+fn put_off(seconds: u64) -> StreamEnd {
+    StreamEnd::Status { status: 503, retry_after: Some(Duration::from_secs(seconds)) }
 }
 
 fn status(status: u16) -> CallError {
@@ -103,12 +108,46 @@ fn every_refusal_may_ask_for_a_time() {
         Cause::Ended(Termination::Closed(socket.clone())),
         Cause::Unreachable(CallError::Negotiation(negotiation)),
         Cause::Unreachable(CallError::Closed { sent: Sent::No, why: socket }),
+        Cause::SessionLost(put_off(7)),
+        Cause::Ended(refused(NegotiationCause::NoEndpoint(put_off(7)))),
+        Cause::NotListed(ListFault { list: ListKind::Tools, error: http.clone() }),
         Cause::CallsRefused(http),
     ] {
         assert_eq!(cause.retry_after(), Some(ms(7000)), "{cause}");
     }
-    for cause in [Cause::Ended(exited()), Cause::Unreachable(lost(Sent::No)), Cause::Requested, Cause::ResolveTimeout] {
+    let session = Cause::SessionLost(StreamEnd::Ended);
+    let unreachable = Cause::Unreachable(lost(Sent::No));
+    for cause in [Cause::Ended(exited()), unreachable, session, Cause::Requested, Cause::ResolveTimeout] {
         assert_eq!(cause.retry_after(), None, "{cause}");
+    }
+}
+
+// covers: S0-61
+#[test]
+fn next_client_waits_as_the_refused_stream_asked() {
+    for (asked, expected) in [(0, 500), (60, 60_000), (86_400, 300_000)] {
+        let (mut rig, old) = Rig::ready(server());
+        rig.supervisor.session_lost(rig.now, old, put_off(asked));
+        let event =
+            Event::Reconnecting { key: "a", attempt: 1, wait: ms(expected), cause: Cause::SessionLost(put_off(asked)) };
+        assert!(rig.take().contains(&Output::Event(event)));
+        assert!(matches!(rig.state(), ServerState::Waiting { until } if until == rig.now + ms(expected)));
+        // The old client may end without a word about the time.
+        rig.end(old);
+        assert_eq!(rig.next_attempt().0, ms(expected));
+    }
+}
+
+/// Resuming the stream of its response was refused: the call would come before the time as well.
+// covers: S0-61, S0-62
+#[test]
+fn call_is_not_repeated_before_the_time_the_server_asks_for() {
+    let (mut rig, _) = Rig::ready(server());
+    for (cause, verdict) in [(StreamEnd::Ended, CallVerdict::Again), (put_off(60), CallVerdict::Final)] {
+        let call = rig.call(CallPlan::new(CallKind::Read));
+        let error = CallError::NoResponse { id: 7.into(), attempts: 2, any_message: false, cause };
+        assert_eq!(rig.finish(call, Err(&error)), verdict);
+        rig.supervisor.cancel(rig.now, call);
     }
 }
 

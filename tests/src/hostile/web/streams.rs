@@ -28,12 +28,12 @@ pub(super) const ROWS: &[Row] = &[
         let page = vec![say("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"), endless("<p>no events</p>")];
         gives_up(b, page, 1, StreamEnd::ContentType(Some("text/html".into())))
     }),
-    row("goes on with 405", |b| gives_up(b, vec![whole("405 No", "", "")], 1, StreamEnd::Status(405))),
-    row("goes on with 500", |b| gives_up(b, vec![whole("500 Oh", "", "")], 1, StreamEnd::Status(500))),
+    row("goes on with 405", |b| gives_up(b, vec![whole("405 No", "", "")], 1, refused(405))),
+    row("goes on with 500", |b| gives_up(b, vec![whole("500 Oh", "", "")], 1, refused(500))),
     row("goes on with a redirect", |b| {
-        gives_up(b, vec![whole("307 There", "Location: http://127.0.0.1:9/\r\n", "")], 1, StreamEnd::Status(307))
+        gives_up(b, vec![whole("307 There", "Location: http://127.0.0.1:9/\r\n", "")], 1, refused(307))
     }),
-    row("goes on with 503, for ever", |b| gives_up(b, vec![whole("503 Busy", "", "")], 2, StreamEnd::Status(503))),
+    row("goes on with 503, for ever", |b| gives_up(b, vec![whole("503 Busy", "", "")], 2, refused(503))),
     row("goes on with an ended connection, for ever", |b| {
         gives_up(b, vec![Step::Close], 2, StreamEnd::Closed(Closed::Eof))
     }),
@@ -123,6 +123,11 @@ fn gives_up(bench: &Bench, resumed: Vec<Step>, attempts: usize, end: StreamEnd) 
     idle(&stub)?;
     client.close()?;
     Ok(format!("{attempts} GET; {error}"))
+}
+
+/// The end of an attempt with this status.
+fn refused(status: u16) -> StreamEnd {
+    StreamEnd::Status { status, retry_after: None }
 }
 
 /// The observation time for a server whose stream is resumed repeatedly.

@@ -72,11 +72,11 @@ impl HttpLink {
         self.end_timers(env, exchange);
         let Some(http) = self.exchanges.get(exchange) else { return };
         match http.role.clone() {
-            ExchangeRole::Listener => self.on_listener_end(env, exchange, end, None),
+            ExchangeRole::Listener => self.on_listener_end(env, exchange, end),
             ExchangeRole::Request(id, Purpose::Listen) => {
                 self.exchanges.remove(exchange);
                 env.ids.retire(&id);
-                self.subscription_ended(id, SubscriptionEnd::Ended(end, None));
+                self.subscription_ended(id, SubscriptionEnd::Ended(end));
             }
             _ => {}
         }
@@ -92,14 +92,13 @@ impl HttpLink {
             }
             ExchangeEnd::End if self.is_session_gone(env, http) => self.on_session_gone(env, exchange),
             over if is_attempt || http.is_stream() && self.is_resumable(env, http) => {
-                let (goes_on, end, at_least) = match over {
-                    ExchangeEnd::Failed { why, .. } => (true, StreamEnd::Closed(why), None),
+                let (goes_on, end) = match over {
+                    ExchangeEnd::Failed { why, .. } => (true, StreamEnd::Closed(why)),
                     ExchangeEnd::End => Self::end_of_attempt(http),
                 };
                 // A GET without a cursor would open a listener.
                 let goes_on = goes_on && http.stream.cursor.is_some();
-                if goes_on && matches!(self.schedule_resume(env, exchange, end.clone(), at_least), NextRound::Scheduled)
-                {
+                if goes_on && matches!(self.schedule_resume(env, exchange, end.clone()), NextRound::Scheduled) {
                     return;
                 }
                 if let Some(http) = self.exchanges.remove(exchange) {
@@ -148,7 +147,7 @@ impl HttpLink {
         env.ids.retire(&id);
         self.events.push_back(match purpose {
             Purpose::Discover | Purpose::Initialize => LinkEvent::Handshake(HandshakeEvent::Closed(sent, why)),
-            Purpose::Listen => LinkEvent::SubscriptionEnded(id, SubscriptionEnd::Ended(StreamEnd::Closed(why), None)),
+            Purpose::Listen => LinkEvent::SubscriptionEnded(id, SubscriptionEnd::Ended(StreamEnd::Closed(why))),
             Purpose::Ping | Purpose::Call(_) => LinkEvent::PingLost,
         });
     }
@@ -166,11 +165,11 @@ impl HttpLink {
             Purpose::Listen if http.has_failed() => LinkEvent::SubscriptionEnded(
                 id,
                 match Self::end_of_attempt(&http) {
-                    (true, end, at_least) => SubscriptionEnd::Ended(end, at_least),
-                    (false, end, _) => SubscriptionEnd::Refused(end),
+                    (true, end) => SubscriptionEnd::Ended(end),
+                    (false, end) => SubscriptionEnd::Refused(end),
                 },
             ),
-            Purpose::Listen => LinkEvent::SubscriptionEnded(id, SubscriptionEnd::Ended(end, None)),
+            Purpose::Listen => LinkEvent::SubscriptionEnded(id, SubscriptionEnd::Ended(end)),
             Purpose::Discover | Purpose::Initialize if http.has_failed() => {
                 let (tells_of_era, error) = (tells_of_era(http.status()), Box::new(http.to_error()));
                 LinkEvent::Handshake(HandshakeEvent::Refused { tells_of_era, error })

@@ -84,26 +84,24 @@ impl HttpLink {
         self.release(env);
         let Some(http) = self.exchanges.get(exchange) else { return };
         let (is_answered, in_session) = (http.head.is_some(), http.in_session);
-        let (goes_on, end, at_least) = match over {
-            ExchangeEnd::Failed { why: Closed::Timeout, .. } if !http.stream.was_open() => {
-                (false, StreamEnd::Idle, None)
-            }
-            ExchangeEnd::Failed { why, .. } => (!matches!(why, Closed::Denied(_)), StreamEnd::Closed(why), None),
-            ExchangeEnd::End if !is_answered => (true, StreamEnd::Ended, None),
+        let (goes_on, end) = match over {
+            ExchangeEnd::Failed { why: Closed::Timeout, .. } if !http.stream.was_open() => (false, StreamEnd::Idle),
+            ExchangeEnd::Failed { why, .. } => (!matches!(why, Closed::Denied(_)), StreamEnd::Closed(why)),
+            ExchangeEnd::End if !is_answered => (true, StreamEnd::Ended),
             ExchangeEnd::End => Self::end_of_attempt(http),
         };
         if !goes_on && !http.stream.was_open() {
             // The server offers no listener, which is legal (405), or its response suggests that.
             self.leave_listener(env);
-            if end != StreamEnd::Status(405) {
+            if !matches!(end, StreamEnd::Status { status: 405, .. }) {
                 env.diagnose(DiagnosticKind::ListenerOff, end.to_string());
             }
             return;
         }
         if goes_on {
-            return self.on_listener_end(env, exchange, end, at_least);
+            return self.on_listener_end(env, exchange, end);
         }
-        let may_be_gone = end == StreamEnd::Status(404) && in_session;
+        let may_be_gone = matches!(end, StreamEnd::Status { status: 404, .. }) && in_session;
         self.give_up_listener(env, exchange, end, false);
         if may_be_gone && !env.watch.is_empty() {
             self.events.push_back(LinkEvent::SessionDoubted);
@@ -111,19 +109,13 @@ impl HttpLink {
     }
 
     /// Handles the end of a listener that another attempt may follow.
-    pub(super) fn on_listener_end(
-        &mut self,
-        env: &mut Env,
-        exchange: ExchangeId,
-        end: StreamEnd,
-        at_least: Option<Duration>,
-    ) {
+    pub(super) fn on_listener_end(&mut self, env: &mut Env, exchange: ExchangeId, end: StreamEnd) {
         let was_open = self.exchanges.get(exchange).is_some_and(|http| http.stream.is_open());
         match env.config.compat.listener_end {
             ListenerEnd::Ignore if was_open => self.leave_listener(env),
             ListenerEnd::Stop if was_open => self.give_up_listener(env, exchange, end, false),
             ListenerEnd::Resume | ListenerEnd::Stop | ListenerEnd::Ignore => {
-                if let NextRound::Over = self.schedule_resume(env, exchange, end.clone(), at_least) {
+                if let NextRound::Over = self.schedule_resume(env, exchange, end.clone()) {
                     self.give_up_listener(env, exchange, end, !env.watch.is_empty());
                 }
             }
@@ -133,7 +125,8 @@ impl HttpLink {
     /// Stops the attempts, temporarily or finally. Each of the two is reported once until the
     /// listener is open again.
     pub(super) fn give_up_listener(&mut self, env: &mut Env, exchange: ExchangeId, cause: StreamEnd, again: bool) {
-        let again = self.exchanges.get_mut(exchange).map(|http| http.stream.backoff.give_up()).filter(|_| again);
+        let give_up = |http: &mut HttpExchange| http.stream.backoff.give_up(cause.retry_after());
+        let again = self.exchanges.get_mut(exchange).map(give_up).filter(|_| again);
         let news = match again {
             Some(wait) => {
                 self.schedule_retry(env, exchange, wait);

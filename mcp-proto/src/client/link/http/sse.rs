@@ -312,13 +312,13 @@ impl HttpLink {
     fn on_stream_over(&mut self, env: &mut Env, exchange: ExchangeId, failure: StreamFailure) {
         self.end_timers(env, exchange);
         let (Some(http), Some(sse)) = (self.exchanges.get(exchange), &mut self.sse) else { return };
-        let (goes_on, end, at_least) = match &failure {
+        let (goes_on, end) = match &failure {
             StreamFailure::End(ExchangeEnd::Failed { why, .. }) => {
-                (!matches!(why, Closed::Denied(_)), StreamEnd::Closed(why.clone()), None)
+                (!matches!(why, Closed::Denied(_)), StreamEnd::Closed(why.clone()))
             }
             StreamFailure::End(ExchangeEnd::End) => Self::end_of_attempt(http),
             // The next stream would name it again.
-            StreamFailure::Endpoint(_) => (false, StreamEnd::Ended, None),
+            StreamFailure::Endpoint(_) => (false, StreamEnd::Ended),
         };
         let had_endpoint = sse.endpoint.take().is_some();
         sse.is_doubted = false;
@@ -328,14 +328,13 @@ impl HttpLink {
         };
         match env.state() {
             State::Ready => {
-                if goes_on && matches!(self.schedule_resume(env, exchange, end.clone(), at_least), NextRound::Scheduled)
-                {
+                if goes_on && matches!(self.schedule_resume(env, exchange, end.clone()), NextRound::Scheduled) {
                     return;
                 }
-                let again = self.give_up_stream(env, exchange);
+                let again = self.give_up_stream(env, exchange, &end);
                 self.events.push_back(LinkEvent::StreamLost(end, again));
             }
-            State::Lapsed => drop(self.give_up_stream(env, exchange)),
+            State::Lapsed => drop(self.give_up_stream(env, exchange, &end)),
             _ => {
                 let event = match failure {
                     StreamFailure::Endpoint(why) => {
@@ -355,12 +354,13 @@ impl HttpLink {
 
     /// Stops the attempts to open the stream, temporarily if the application watches changes. The
     /// session has ended: the endpoint of the next stream continues none.
-    fn give_up_stream(&mut self, env: &mut Env, exchange: ExchangeId) -> Option<Duration> {
+    fn give_up_stream(&mut self, env: &mut Env, exchange: ExchangeId, end: &StreamEnd) -> Option<Duration> {
         let again = !env.watch.is_empty();
         if let Some(sse) = &mut self.sse {
             sse.session = None;
         }
-        let wait = self.exchanges.get_mut(exchange).map(|http| http.stream.backoff.give_up()).filter(|_| again);
+        let give_up = |http: &mut HttpExchange| http.stream.backoff.give_up(end.retry_after());
+        let wait = self.exchanges.get_mut(exchange).map(give_up).filter(|_| again);
         match wait {
             Some(wait) => self.schedule_retry(env, exchange, wait),
             None => self.close_stream(env),

@@ -204,30 +204,23 @@ impl HttpLink {
         }
     }
 
-    /// Returns whether another attempt may follow one that ended so, how it ended, and the minimum
-    /// delay that the server requests.
-    pub(super) fn end_of_attempt(http: &HttpExchange) -> (bool, StreamEnd, Option<Duration>) {
-        let Some(head) = &http.head else { return (true, StreamEnd::Ended, None) };
+    /// Returns whether another attempt may follow one that ended so, and how it ended.
+    pub(super) fn end_of_attempt(http: &HttpExchange) -> (bool, StreamEnd) {
+        let Some(head) = &http.head else { return (true, StreamEnd::Ended) };
         if !success(head.status) {
             let transient = matches!(head.status, 408 | 429 | 502..=504);
-            return (transient, StreamEnd::Status(head.status), head.headers.retry_after());
+            return (transient, StreamEnd::Status { status: head.status, retry_after: head.headers.retry_after() });
         }
         if media_type(&head.headers) != Media::EventStream {
             let kind = head.headers.get("content-type").map(ToOwned::to_owned);
-            return (false, StreamEnd::ContentType(kind), None);
+            return (false, StreamEnd::ContentType(kind));
         }
-        (true, StreamEnd::Ended, None)
+        (true, StreamEnd::Ended)
     }
 
     /// Schedules the resumption of a stream whose exchange ended before the response was complete.
     /// Returns [`Next::Over`] if no further attempt is allowed.
-    pub(super) fn schedule_resume(
-        &mut self,
-        env: &mut Env,
-        exchange: ExchangeId,
-        cause: StreamEnd,
-        at_least: Option<Duration>,
-    ) -> NextRound {
+    pub(super) fn schedule_resume(&mut self, env: &mut Env, exchange: ExchangeId, cause: StreamEnd) -> NextRound {
         let (random, now, policy) = (env.seed.next_u64(), env.now, env.config.resume);
         let Some(http) = self.exchanges.get_mut(exchange) else { return NextRound::Over };
         let serves = match http.role {
@@ -235,7 +228,7 @@ impl HttpLink {
             ExchangeRole::Sse => Serves::Messages { call_waits: env.ids.has_calls() },
             _ => Serves::Request,
         };
-        let round = http.stream.round(now, serves, at_least);
+        let round = http.stream.round(now, serves, cause.retry_after());
         let if_call_waits = match serves {
             Serves::Messages { .. } => {
                 let round = Round { serves: Serves::Messages { call_waits: true }, ..round };

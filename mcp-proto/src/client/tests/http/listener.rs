@@ -214,9 +214,32 @@ fn listener_refused_after_a_pause_is_reported_as_lost() {
     let (get, count) = listener(&http);
     http.refuse(get, 400);
     let refused = Closed::Refused;
-    assert_eq!(lost(&http), [(StreamEnd::Closed(refused), Some(30)), (StreamEnd::Status(400), None)]);
+    assert_eq!(
+        lost(&http),
+        [(StreamEnd::Closed(refused), Some(30)), (StreamEnd::Status { status: 400, retry_after: None }, None)]
+    );
     http.rig.tick(Duration::from_secs(3600));
     assert_eq!(http.lines(count).iter().filter(|line| line.starts_with("GET")).count(), 0);
+}
+
+// covers: B-025, B-225
+#[test]
+fn listener_refused_for_a_time_is_not_opened_before_it() {
+    let mut http = Http::legacy(|config| config.watch.tools = true);
+    let (get, _) = listener(&http);
+    http.numbered(get, "e1", Some(100), None);
+    http.item(get, Inbound::End);
+    for wait in [110, 66_000] {
+        http.rig.tick(ms(wait));
+        http.put_off(listener(&http).0, 60);
+    }
+    let told = lost(&http);
+    assert!(matches!(&told[..], [(cause, Some(60))] if cause.to_string() == "HTTP 503 [retry after 60 s]"), "{told:?}");
+    let (_, count) = listener(&http);
+    http.rig.tick(ms(59_999));
+    assert_eq!(http.lines(count), Vec::<String>::new());
+    http.rig.tick(ms(1));
+    assert_eq!(http.lines(count), ["GET e1"]);
 }
 
 // covers: B-019
@@ -242,7 +265,7 @@ fn body_of_a_refusal_is_no_sign_of_life() {
             }
         }
         assert_eq!(http.lines(count), ["GET e1", "GET e1"], "{as_stream}");
-        assert_eq!(lost(&http), [(StreamEnd::Status(503), None)]);
+        assert_eq!(lost(&http), [(StreamEnd::Status { status: 503, retry_after: None }, None)]);
     }
 }
 
@@ -473,7 +496,7 @@ fn watching_client_notices_the_end_of_its_session() {
         http.item(get, Inbound::End);
         http.rig.tick(ms(1100));
         http.refuse(listener(&http).0, 404);
-        assert_eq!(lost(&http), [(StreamEnd::Status(404), None)]);
+        assert_eq!(lost(&http), [(StreamEnd::Status { status: 404, retry_after: None }, None)]);
         (http, count)
     };
     let (http, count) = ended(false);

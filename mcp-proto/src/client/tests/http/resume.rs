@@ -328,7 +328,10 @@ fn attempt_is_reported_with_wait_cause_and_last_event() {
     });
     let told: Vec<_> = told.take(4).collect();
     let after = |attempt, cause, id: &str| (attempt, cause, id.to_string());
-    assert_eq!(told[..2], [after(1, StreamEnd::Ended, "0"), after(2, StreamEnd::Status(503), "0")]);
+    assert_eq!(
+        told[..2],
+        [after(1, StreamEnd::Ended, "0"), after(2, StreamEnd::Status { status: 503, retry_after: None }, "0")]
+    );
     assert_eq!(told[2..], [after(1, StreamEnd::Ended, "e2"), after(1, StreamEnd::Ended, "e3")]);
 }
 

@@ -555,6 +555,46 @@ fn lost_stream_ends_its_calls_and_the_next_call_opens_it() {
     }
 }
 
+/// Neither for the sake of a call that waits, which the server has not got, nor by a session that
+/// is given up.
+// covers: B-025, S0-61
+#[test]
+fn refused_stream_of_sse_is_not_opened_before_its_time() {
+    for (watches, calls, strict) in
+        [(false, false, false), (true, false, false), (false, true, false), (true, true, true)]
+    {
+        let mut http = Http::sse_ready(|config| {
+            config.watch.tools = watches;
+            config.resume = if strict { Resume::Strict(1) } else { Resume::Progress };
+        });
+        http.cut();
+        let held = calls.then(|| http.rig.call(tools::call("x").timeout(None)));
+        for attempt in 1..=if strict { 1 } else { 2 } {
+            http.wait_for_attempt();
+            http.put_off(stream_of(&http), 60);
+            assert_eq!(http.rig.client.state() == State::Ready, attempt == 1 && !strict);
+        }
+        assert!(http.waits().iter().skip(1).all(|wait| (60_000..=66_000).contains(wait)), "{:?}", http.waits());
+        let lost = http.rig.events.iter().find_map(|event| match event {
+            Event::ListenerLost { cause, again, ends_session: true } => Some((cause.to_string(), *again)),
+            _ => None,
+        });
+        let again = watches.then_some(Duration::from_secs(60));
+        assert_eq!(lost, Some(("HTTP 503 [retry after 60 s]".to_string(), again)));
+        if let Some(held) = held {
+            let Err(CallError::Negotiation(why)) = http.rig.outcome(held) else {
+                panic!("{:?}", http.rig.outcome(held))
+            };
+            assert_eq!(why.retry_after(), Some(Duration::from_secs(60)), "{why}");
+        }
+        let from = http.posts().len();
+        http.rig.tick(ms(59_999));
+        assert_eq!(http.posted(from), Vec::<String>::new());
+        http.rig.tick(ms(1));
+        assert_eq!(http.posted(from), if watches { vec!["GET /mcp?x=1 -"] } else { vec![] });
+    }
+}
+
 // covers: B-025
 #[test]
 fn lost_stream_is_tried_again_while_changes_are_watched() {

@@ -143,7 +143,9 @@ fn only_temporary_statuses_allow_further_attempts() {
     };
     for status in [408, 429, 502, 503, 504] {
         let (attempts, error) = ended(&|http, exchange| http.refuse(exchange, status));
-        assert!(matches!(error, CallError::NoResponse { attempts: 2, cause: StreamEnd::Status(s), .. } if s == status));
+        assert!(
+            matches!(error, CallError::NoResponse { attempts: 2, cause: StreamEnd::Status { status: s, .. }, .. } if s == status)
+        );
         assert_eq!(attempts, 2);
     }
     let (attempts, error) = ended(&|http, exchange| {
@@ -153,7 +155,9 @@ fn only_temporary_statuses_allow_further_attempts() {
     for status in [400, 404, 405, 500] {
         let (attempts, error) = ended(&|http, exchange| http.refuse(exchange, status));
         assert!(error.to_string().ends_with(", after 1 attempt to resume it"), "{error}");
-        assert!(matches!(error, CallError::NoResponse { attempts: 1, cause: StreamEnd::Status(s), .. } if s == status));
+        assert!(
+            matches!(error, CallError::NoResponse { attempts: 1, cause: StreamEnd::Status { status: s, .. }, .. } if s == status)
+        );
         assert_eq!(attempts, 1);
     }
     let (attempts, error) = ended(&|http, exchange| {
@@ -191,9 +195,7 @@ fn retry_after_of_a_status_is_respected() {
     let mut http = Http::legacy(|_| {});
     let (_, _, count) = primed(&mut http, 50);
     http.rig.tick(ms(60));
-    let headers = Headers::new().with("retry-after", "7");
-    http.item(http.last().0, Inbound::Response(ResponseHead { status: 503, headers }));
-    http.item(http.last().0, Inbound::End);
+    http.put_off(http.last().0, 7);
     assert!((7000..=7700).contains(http.waits().last().unwrap()), "{:?}", http.waits());
     http.rig.tick(ms(6999));
     assert_eq!(http.posts().len(), count + 1);
@@ -211,7 +213,10 @@ fn error_in_a_refused_attempt_is_not_the_response() {
         let at = attempts(&mut http, 5000, |http, exchange, _| http.answer(exchange, status, &refused));
         assert_eq!(at.len(), allowed, "{status}: {at:?}");
         let error = http.rig.outcome(call).clone().unwrap_err();
-        assert!(matches!(error, CallError::NoResponse { cause: StreamEnd::Status(s), .. } if s == status), "{error:?}");
+        assert!(
+            matches!(error, CallError::NoResponse { cause: StreamEnd::Status { status: s, .. }, .. } if s == status),
+            "{error:?}"
+        );
     }
     // A response with the id of the request counts.
     let mut http = Http::legacy(|_| {});

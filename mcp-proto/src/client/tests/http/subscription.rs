@@ -176,6 +176,52 @@ fn broken_subscription_is_reopened_and_reports_one_change() {
 
 // covers: B-225
 #[test]
+fn subscription_refused_for_a_time_is_not_opened_before_it() {
+    let (mut http, exchange, _) = subscribed(|_| {});
+    http.item(exchange, Inbound::End);
+    for wait in [1100, 66_000] {
+        http.rig.tick(ms(wait));
+        http.put_off(http.last().0, 60);
+    }
+    let told = lost(&http.rig);
+    assert!(matches!(&told[..], [(cause, Some(60))] if cause.to_string() == "HTTP 503 [retry after 60 s]"), "{told:?}");
+    http.rig.tick(ms(59_999));
+    assert_eq!(listens(&http), 3);
+    http.rig.tick(ms(1));
+    assert_eq!(listens(&http), 4);
+}
+
+/// The client ends the old one, since a server may allow only one, and waits.
+// covers: B-225, SUB-C-010
+#[test]
+fn replacement_refused_for_a_time_is_not_sent_before_it() {
+    let mut http = Http::with(|config| config.watch.tools = true);
+    let (exchange, id) = http.last();
+    let mut hello = hello(true);
+    hello["capabilities"]["resources"] = json!({"subscribe": true});
+    http.answer(exchange, 200, &json!({"jsonrpc": "2.0", "id": id, "result": hello}));
+    let (old, id) = http.last();
+    http.stream(old);
+    http.event(old, &yes(&id));
+    let now = http.rig.now;
+    http.rig.client.watch(now, Watch::new().with_tools().with_uri("a:1")).unwrap();
+    http.rig.drain();
+    http.put_off(http.last().0, 60);
+    assert_eq!((http.rig.aborted.clone(), listens(&http)), (vec![old], 2));
+    let wait = *http.waits().last().unwrap();
+    assert!((60_000..=66_000).contains(&wait), "{wait}");
+    http.rig.tick(ms(wait - 1));
+    assert_eq!(listens(&http), 2);
+    http.rig.tick(ms(1));
+    assert_eq!(listens(&http), 3);
+    let (new, id) = http.last();
+    http.stream(new);
+    http.event(new, &acknowledged(&id, json!({"toolsListChanged": true, "resourceSubscriptions": ["a:1"]})));
+    assert_eq!(changes(&http.rig), 1, "it may have missed one meanwhile");
+}
+
+// covers: B-225
+#[test]
 fn late_subscription_may_have_missed_a_change() {
     let mut http = watching(|_| {});
     http.refuse(http.last().0, 503);
