@@ -1,6 +1,7 @@
 //! The lists of a server: tools, resources, resource templates and prompts. They outlive its
 //! connections, and say so.
 
+use super::server::MAX_RETRY_AFTER;
 use crate::call::SkippedList;
 use crate::error::{Awaited, CallError, Refusal};
 use crate::exchange::Sent;
@@ -344,17 +345,29 @@ impl Kept {
 
     /// The server is no longer connected. Loads that run belong to the past.
     pub(super) fn disconnect(&mut self) {
+        for load in &mut self.loads {
+            // What the server has asked for holds for its next session.
+            let not_before = if load.failures > 0 { load.not_before } else { Instant::ZERO };
+            *load = Load { failures: load.failures, not_before, ..Load::default() };
+        }
+    }
+
+    /// Loads need not wait for the times that the server has asked for.
+    pub(super) fn forgive(&mut self) {
         self.loads = Default::default();
     }
 
     /// The server is connected. Its wanted lists are to be loaded, and the others that it does not
-    /// have are empty. Returns the lists that have become empty.
+    /// have are empty. A list that it refused for a time counts as one whose load failed until
+    /// then. Returns the lists that have become empty.
     pub(super) fn connect(&mut self, now: Instant, wanted: Lists, offered: Lists) -> Vec<ListKind> {
         self.disconnect();
         let mut emptied = Vec::new();
         for list in ListKind::ALL.into_iter().filter(|list| wanted.has(*list)) {
+            let load = &mut self.loads[list as usize];
+            load.failures = u32::from(load.not_before > now);
             if offered.has(list) {
-                self.loads[list as usize].due = Some(now);
+                load.due = Some(now.max(load.not_before));
                 continue;
             }
             let had = self.catalogue.has(list);
@@ -425,7 +438,8 @@ impl Kept {
             Err(error) => {
                 let wait = RETRY.saturating_mul(1 << load.failures.min(16)).min(MAX_RETRY);
                 load.failures += 1;
-                load.due = Some(now + wait);
+                load.not_before = now + error.retry_after().unwrap_or_default().min(MAX_RETRY_AFTER);
+                load.due = Some(load.not_before.max(now + wait));
                 // What ends the connection is the cause of that.
                 let is_new = load.error.is_none() && !ends_connection(&error);
                 if !ends_connection(&error) {

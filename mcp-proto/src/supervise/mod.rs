@@ -271,10 +271,11 @@ impl<K: Clone + Ord> Supervisor<K> {
     }
 
     /// Reports the end of a load ([`Output::Load`]). After one that failed, the supervisor tries
-    /// again, after delays of 1 s to 60 s: [`Event::NotListed`] tells of the first of them. A load
-    /// fails by itself after 60 s, or after the timeout of calls if that is longer. A list whose
-    /// method the server does not have ([`CallError::is_method_not_found`]) counts as empty, until
-    /// the server is connected again or announces a change of it.
+    /// again, after delays of 1 s to 60 s, and not before the time that the server asks for
+    /// ([`Cause::retry_after`]): [`Event::NotListed`] tells of the first of them. A load fails by
+    /// itself after 60 s, or after the timeout of calls if that is longer. A list whose method the
+    /// server does not have ([`CallError::is_method_not_found`]) counts as empty, until the server
+    /// is connected again or announces a change of it.
     pub fn loaded(&mut self, now: Instant, generation: Generation, list: ListKind, outcome: Result<Loaded, CallError>) {
         self.begin(now, || Input::Loaded(generation, list, outcome.clone()));
         self.on_loaded(generation, list, outcome);

@@ -309,7 +309,7 @@ const MAX_BARREN: u32 = 3;
 const MAX_REFUSED: u32 = 3;
 
 /// Maximum delay that a server can ask for.
-const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
+pub(super) const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
 
 /// Returns whether a call ended with this error because of what the server has answered.
 const fn is_answer(error: &CallError) -> bool {

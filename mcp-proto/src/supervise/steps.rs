@@ -70,7 +70,7 @@ impl<K: Clone + Ord> Supervisor<K> {
             return false;
         }
         server.forgive();
-        server.kept.disconnect();
+        server.kept.forgive();
         if server.ready().is_some() {
             server.cause = Some(Cause::Requested);
         }

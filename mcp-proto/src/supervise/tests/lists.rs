@@ -2,10 +2,11 @@
 
 use super::*;
 use crate::call::SkippedList;
-use crate::error::Refusal;
+use crate::error::{HttpError, Refusal};
 use crate::input::Watch;
 use crate::model::prompts::Prompt;
 use crate::rpc::{DecodeError, ErrorObject, Object, RawJson};
+use alloc::boxed::Box;
 
 fn prompts(names: &[&str]) -> Listing {
     let prompt = |name: &&str| Prompt::read(&Object::new().with("name", *name).into()).unwrap();
@@ -131,6 +132,80 @@ fn load_that_fails_is_tried_again_until_the_server_is_lost() {
     // What the old client loads belongs to the past.
     rig.supervisor.loaded(rig.now, client, ListKind::Prompts, Ok(prompts(&["old"]).into()));
     assert_eq!(rig.supervisor.catalogue(&"a").unwrap().prompts.as_deref().unwrap_or_default(), []);
+}
+
+/// The load of a list that the server refuses for this number of seconds.
+fn put_off(seconds: u64) -> CallError {
+    let mut error = HttpError::new(429);
+    error.retry_after = Some(Duration::from_secs(seconds));
+    CallError::Http(Box::new(error))
+}
+
+// covers: S0-61
+#[test]
+fn list_is_not_loaded_before_the_time_the_server_asks_for() {
+    for (asked, expected) in [(0, 1000), (60, 60_000), (86_400, 300_000)] {
+        let (mut rig, client) = Rig::ready(program());
+        for list in [ListKind::Resources, ListKind::ResourceTemplates, ListKind::Prompts] {
+            rig.load(client, Listing::none(list));
+        }
+        rig.supervisor.loaded(rig.now, client, ListKind::Tools, Err(put_off(asked)));
+        rig.take();
+        let cause = rig.supervisor.health(&"a").unwrap().cause.unwrap();
+        assert_eq!(cause.retry_after(), Some(Duration::from_secs(asked)));
+        assert!(rig.supervisor.is_settled());
+        // A change is not a permission.
+        rig.supervisor.changed(rig.now, client, &Change::Tools);
+        rig.pass(ms(expected - 1));
+        assert_eq!(rig.loads(), [], "{asked}");
+        rig.pass(ms(1));
+        assert_eq!(rig.loads(), [ListKind::Tools], "{asked}");
+        // Without it, the usual delay follows.
+        rig.supervisor.loaded(rig.now, client, ListKind::Tools, Err(broken()));
+        rig.pass(ms(1999));
+        assert_eq!(rig.loads(), []);
+        rig.pass(ms(1));
+        assert_eq!(rig.loads(), [ListKind::Tools]);
+    }
+}
+
+// covers: S0-61
+#[test]
+fn new_session_does_not_load_a_list_before_its_time() {
+    let others = [ListKind::Resources, ListKind::ResourceTemplates, ListKind::Prompts];
+    for replaced in [false, true] {
+        let (mut rig, mut client) = Rig::ready(program());
+        rig.supervisor.loaded(rig.now, client, ListKind::Tools, Err(put_off(60)));
+        let mut left = ms(60_000);
+        if replaced {
+            rig.end(client);
+            let (wait, next) = rig.next_attempt();
+            (client, left) = (next, left - wait);
+        }
+        rig.take();
+        rig.up(client);
+        assert_eq!(rig.loads(), others);
+        for list in others {
+            rig.load(client, Listing::none(list));
+        }
+        assert!(rig.supervisor.is_settled(), "the application does not wait for it");
+        rig.pass(left - ms(1));
+        assert_eq!(rig.loads(), []);
+        rig.pass(ms(1));
+        assert_eq!(rig.loads(), [ListKind::Tools]);
+    }
+    // The application may know better, and a time that is over is over.
+    for asked in [false, true] {
+        let (mut rig, client) = Rig::ready(program());
+        rig.supervisor.loaded(rig.now, client, ListKind::Tools, Err(put_off(if asked { 60 } else { 0 })));
+        if asked {
+            assert!(rig.supervisor.reconnect(rig.now, &"a"));
+        }
+        rig.end(client);
+        let next = if asked { rig.connects() } else { rig.next_attempt().1 };
+        rig.up(next);
+        assert_eq!(rig.loads(), ListKind::ALL);
+    }
 }
 
 /// The events of these outputs.

@@ -61,6 +61,27 @@ fn server_that_asks_for_a_pause_is_left_alone() {
     }
 }
 
+// covers: S0-61
+#[test]
+fn list_refused_for_a_time_is_left_alone() {
+    let _limit = limit();
+    let stub = Stub::start(|ask: &Ask| match ask.what.as_str() {
+        "initialize" => vec![initialized("s1", "")],
+        "tools/list" => vec![whole("429 Too Many Requests", "Retry-After: 60\r\n", "slow down")],
+        _ => good_legacy(ask),
+    });
+    let stub = stub.expect("listens");
+    let (supervisor, told) = supervised(&stub, Duration::from_millis(1));
+    let asked = || health(&supervisor).cause.and_then(|cause| cause.retry_after());
+    until(|| asked() == Some(Duration::from_secs(60)));
+    assert_eq!(stub.times("tools/list"), 1);
+    // The application may know better.
+    assert!(supervisor.reconnect("a"));
+    assert!(stub.was_asked("tools/list", 2));
+    assert_eq!(supervisor.close().wait(), 0);
+    drop(told);
+}
+
 /// A load balancer that forgets each session at once, since the client sends no cookie back. It may
 /// answer what needs no session.
 // covers: S0-61, B-025
