@@ -249,17 +249,35 @@ impl<'v> Fields<'_, '_, 'v> {
 
     fn timeout(&mut self) -> Result<Option<Option<Duration>>, ConfigError> {
         let dialect = self.dialect();
-        let (key, member) = match self.take("requestTimeoutMs") {
-            Some(member) => ("requestTimeoutMs", member),
+        let (path, member) = match self.take("requestTimeoutMs") {
+            Some(member) => ("requestTimeoutMs".into(), member),
             None => match self.take("timeout") {
-                Some(member) => ("timeout", member),
+                Some(member) if dialect == Dialect::OpenCode && member.value.kind() == JsonKind::Object => {
+                    match self.one_of_times(member.value)? {
+                        Some(found) => found,
+                        None => return Ok(None),
+                    }
+                }
+                Some(member) => ("timeout".into(), member),
                 None => return Ok(None),
             },
         };
-        self.reader.check(member.value, &below(self.path, key), JsonKind::Number, "a number")?;
+        self.reader.check(member.value, &below(self.path, &path), JsonKind::Number, "a number")?;
         let value = member.value.integer().and_then(|value| u64::try_from(value).ok());
-        let value = value.ok_or_else(|| self.error(member.value.at(), key, ConfigErrorKind::Timeout))?;
-        let time = if key == "timeout" { dialect.timeout(value) } else { Duration::from_millis(value) };
+        let value = value.ok_or_else(|| self.error(member.value.at(), &path, ConfigErrorKind::Timeout))?;
+        let time = if path == "requestTimeoutMs" { Duration::from_millis(value) } else { dialect.timeout(value) };
         Ok(Some(Some(time).filter(|time| !time.is_zero())))
+    }
+
+    /// Returns the timeout of requests among those of opencode 2, with its path. Those of the start
+    /// and of lists have no effect.
+    fn one_of_times(&mut self, times: Located<'v>) -> Result<Option<(String, Member<'v>)>, ConfigError> {
+        const NAMES: [&str; 2] = ["execution", "request"];
+        let path = below(self.path, "timeout");
+        let mut known = self.reader.known(times, &path, |key| NAMES.contains(&key))?;
+        let name = NAMES.into_iter().find(|name| known.contains_key(*name));
+        let found = name.and_then(|name| Some((below("timeout", name), known.remove(name)?)));
+        known.values().for_each(|member| self.reader.ignore(member, &path));
+        Ok(found)
     }
 }

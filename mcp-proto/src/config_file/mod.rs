@@ -50,7 +50,7 @@
 //! | `url`, `serverUrl`, `httpUrl` | an address; only one of these and `command` is legal |
 //! | `headers` | header fields of every HTTP request; `Accept` and `Content-Type` have no effect: the client writes them itself |
 //! | `type` | see below |
-//! | `timeout`, `requestTimeoutMs` | the timeout of requests; 0: none, also for the start of a listener; the second wins |
+//! | `timeout`, `requestTimeoutMs` | the timeout of requests; 0: none, also for the start of a listener; the second wins. Opencode 2 has several in an object: `execution` or `request` counts |
 //! | `disabled`, `enabled` | whether the server is off: [`ServerEntry::is_disabled`] |
 //!
 //! | `type` | transport |
@@ -73,7 +73,7 @@
 //! | Gemini CLI | `mcpServers`; `httpUrl` | `$VAR`, `${VAR}`, `${VAR:-default}` | ms, of requests | docs/tools/mcp-server.md, docs/reference/configuration.md |
 //! | VS Code | `servers`, older settings `mcp.servers`; `inputs`, `envFile` | `${input:id}`, `${env:VAR}`, `${workspaceFolder}`, … | ms (unconfirmed) | docs/copilot/reference/mcp-configuration.md, docs/copilot/chat/mcp-servers.md of 2025 |
 //! | Zed | `context_servers`; `enabled` | none | s, of tool calls | zed.dev/docs/ai/mcp, crates/settings_content/src/project.rs |
-//! | opencode | `mcp`; `command` is an array, `environment`, `enabled` | `{env:VAR}`, `{file:path}` | ms, of the list of tools | opencode.ai/docs/mcp-servers, opencode.ai/docs/config |
+//! | opencode | `mcp`, in version 2 `mcp.servers`; `command` is an array, `environment`, `enabled`, in version 2 `disabled` | `{env:VAR}`, `{file:path}` | ms, of the list of tools, in version 2 of calls | opencode.ai/v1/docs/mcp-servers, opencode.ai/v2/docs/mcp-servers, opencode.ai/docs/config |
 //!
 //! A file without a list of servers is itself the list if each of its members is a server with a
 //! `command` or an address, as in the `.mcp.json` of some plugins of Claude Code. It is one of

@@ -115,19 +115,28 @@ fn nested<'v>(reader: &mut Reader<'_>, dialect: Option<Dialect>, mcp: Located<'v
     let is_list = |list: Located<'_>| {
         list.kind() == JsonKind::Object && list.members().all(|member| member.value.kind() == JsonKind::Object)
     };
-    let is_code = dialect.map_or_else(
-        || mcp.members().any(|member| member.is("servers") && is_list(member.value)),
-        |dialect| dialect == Dialect::VsCode,
-    );
-    if !is_code {
-        return Ok(List { dialect: Dialect::OpenCode, path: "mcp".into(), servers: mcp, inputs: None });
+    let list = mcp.members().find(|member| member.is("servers") && is_list(member.value));
+    let dialect = match (dialect, &list) {
+        (Some(dialect), _) => dialect,
+        (None, Some(list)) if !list.value.members().any(|server| is_of_open_code(server.value)) => Dialect::VsCode,
+        (None, _) => Dialect::OpenCode,
+    };
+    if dialect == Dialect::OpenCode && list.is_none() {
+        return Ok(List { dialect, path: "mcp".into(), servers: mcp, inputs: None });
     }
-    let mut members = reader.known(mcp, "mcp", |key| matches!(key, "servers" | "inputs"))?;
+    let has_inputs = dialect == Dialect::VsCode;
+    let mut members = reader.known(mcp, "mcp", |key| key == "servers" || has_inputs && key == "inputs")?;
     let Some(servers) = members.remove("servers") else {
         return Err(reader.error(mcp.at(), "mcp", ConfigErrorKind::NoServers("`servers`")));
     };
     let inputs = members.remove("inputs").map(|member| ("mcp.inputs".into(), member.value));
-    Ok(List { dialect: Dialect::VsCode, path: "mcp.servers".into(), servers: servers.value, inputs })
+    Ok(List { dialect, path: "mcp.servers".into(), servers: servers.value, inputs })
+}
+
+/// Returns whether a server has a type that only opencode knows.
+fn is_of_open_code(server: Located<'_>) -> bool {
+    let is_type = |name: &str| matches!(name, "local" | "remote");
+    server.members().any(|member| member.is("type") && member.value.text().is_some_and(|name| is_type(&name)))
 }
 
 impl Member<'_> {

@@ -220,6 +220,52 @@ fn opencode_has_commands_as_arrays() {
     assert_eq!(ignored(&file), ["$schema", "mcp.servers.oauth"]);
 }
 
+// covers: S0-06, S0-07, R-24
+#[test]
+fn opencode_2_has_its_servers_below_mcp() {
+    let text = r#"{
+        "mcp": {
+            "timeout": {"startup": 9000},
+            "servers": {
+                "local": {
+                    "type": "local", "command": ["bun", "x", "{env:HOME}/a"], "cwd": "./tools", "environment": {"K": "{env:TOKEN}"},
+                    "timeout": {"startup": 20000, "catalog": 4000, "execution": 90000},
+                },
+                "remote": {"type": "remote", "url": "https://api.example/mcp", "disabled": true, "timeout": {"request": 7000}},
+                "quick": {"type": "remote", "url": "https://quick.example/mcp", "timeout": {"startup": 1000}},
+            },
+        },
+    }"#;
+    let file = parsed(text);
+    assert_eq!(file.dialect(), Dialect::OpenCode);
+    let local = config(&file, "local");
+    assert_eq!((words(&local), env(&local)), (["bun", "x", "/home/ann/a"].into(), [("K", Some("t0ps3cret"))].into()));
+    assert_eq!(
+        (program(&local).current_dir.as_deref(), local.timeout),
+        (Some("./tools"), Some(Duration::from_secs(90)))
+    );
+    assert_eq!(config(&file, "remote").timeout, Some(Duration::from_secs(7)));
+    assert!(entry(&file, "remote").is_disabled());
+    assert_eq!(entry(&file, "quick").timeout(), None, "only the start has a limit");
+    let ignored_times = [
+        "mcp.timeout",
+        "mcp.servers.local.timeout.startup",
+        "mcp.servers.local.timeout.catalog",
+        "mcp.servers.quick.timeout.startup",
+    ];
+    assert_eq!(ignored(&file), ignored_times);
+    assert_eq!(ConfigFile::parse_as(Dialect::OpenCode, text), Ok(file));
+    // Without a server it may be either, unless the caller knows.
+    let empty = r#"{"mcp": {"servers": {}}}"#;
+    assert_eq!(parsed(empty).dialect(), Dialect::VsCode);
+    assert_eq!(ConfigFile::parse_as(Dialect::OpenCode, empty).unwrap().servers().count(), 0);
+    // The caller's dialect wins over the servers.
+    let file = ConfigFile::parse_as(Dialect::VsCode, text).unwrap();
+    assert!(matches!(file.server("local").unwrap().unwrap_err().kind, ConfigErrorKind::WrongType { .. }));
+    let why = error(r#"{"mcp": {"a": {"type": "local", "command": ["x"], "timeout": {"execution": "1s"}}}}"#);
+    assert_eq!(why, "line 1, column 76, mcp.a.timeout.execution: a number is required, not a string");
+}
+
 // covers: S0-06
 #[test]
 fn codex_is_refused_by_name() {
