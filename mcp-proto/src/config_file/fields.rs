@@ -119,15 +119,27 @@ impl<'v> Fields<'_, '_, 'v> {
 
     fn program(&mut self, command: &Member<'v>) -> Result<Launch, ConfigError> {
         let mut args = Vec::new();
+        // Older settings of Zed have the program in an object.
+        let is_older = self.dialect() == Dialect::Zed && command.value.kind() == JsonKind::Object;
+        let mut inside = Members::new();
+        if is_older {
+            let path = below(self.path, "command");
+            inside = self.reader.known(command.value, &path, |key| matches!(key, "path" | "args" | "env"))?;
+        }
         let command = if self.dialect() == Dialect::OpenCode {
             let mut words = self.templates("command", command.value)?.into_iter();
             let first = words.next();
             args.extend(words);
             first.ok_or_else(|| self.error(command.value.at(), "command", ConfigErrorKind::EmptyCommand))?
         } else {
-            let template = self.template("command".into(), command.value)?;
-            if let Some(member) = self.take("args") {
-                args = self.templates("args", member.value)?;
+            let template = if is_older {
+                let missing = || self.error(command.value.at(), "command", ConfigErrorKind::Missing("`path`"));
+                self.template("command.path".into(), inside.remove("path").ok_or_else(missing)?.value)?
+            } else {
+                self.template("command".into(), command.value)?
+            };
+            if let Some((path, member)) = self.take_of_program(&mut inside, "args") {
+                args = self.templates(&path, member.value)?;
             }
             template
         };
@@ -138,9 +150,8 @@ impl<'v> Fields<'_, '_, 'v> {
         let cwd = self.optional("cwd")?;
         let env_file = self.optional("envFile")?;
         let mut env = Vec::new();
-        let key = self.dialect().env();
-        if let Some(member) = self.take(key) {
-            for (name, path, member) in self.map(key, member.value)? {
+        if let Some((path, member)) = self.take_of_program(&mut inside, self.dialect().env()) {
+            for (name, path, member) in self.map(&path, member.value)? {
                 if name.is_empty() || name.contains(['=', '\0']) {
                     return Err(self.error(member.at, &path, ConfigErrorKind::EnvName));
                 }
@@ -153,6 +164,12 @@ impl<'v> Fields<'_, '_, 'v> {
             return Err(ConfigError::new(*at, below(self.path, path), ConfigErrorKind::Nul));
         }
         Ok(launch)
+    }
+
+    /// Takes a member of the object `inside` the command, or else of the server, with its path.
+    fn take_of_program(&mut self, inside: &mut Members<'v>, key: &str) -> Option<(String, Member<'v>)> {
+        let found = inside.remove(key).map(|member| (below("command", key), member));
+        found.or_else(|| Some((key.into(), self.take(key)?)))
     }
 
     /// Reads the value of a variable. In a file of VS Code it may be a number, and `null` removes

@@ -266,6 +266,35 @@ fn opencode_2_has_its_servers_below_mcp() {
     assert_eq!(why, "line 1, column 76, mcp.a.timeout.execution: a number is required, not a string");
 }
 
+// covers: S0-06, S0-07
+#[test]
+fn older_settings_of_zed_have_the_program_in_an_object() {
+    let file = parsed(
+        r#"{"context_servers": {
+            "a": {"command": {"path": "npx", "args": ["-y", "$HOME"], "env": {"K": "v"}, "x": 1}, "settings": {}},
+            "b": {"command": {"path": "npx"}, "args": ["-y"], "enabled": false},
+            "both": {"command": {"path": "npx", "args": ["in"]}, "args": ["out"]},
+            "none": {"command": {"args": []}},
+            "wrong": {"command": {"path": "npx", "args": [1]}}
+        }}"#,
+    );
+    let a = config(&file, "a");
+    assert_eq!((words(&a), env(&a)), (["npx", "-y", "$HOME"].into(), [("K", Some("v"))].into()));
+    assert_eq!(words(&config(&file, "b")), ["npx", "-y"]);
+    assert!(entry(&file, "b").is_disabled());
+    assert_eq!(words(&config(&file, "both")), ["npx", "in"]);
+    let why = |name| file.server(name).unwrap().unwrap_err().to_string();
+    assert_eq!(why("none"), "line 5, column 33, context_servers.none.command: `path` is missing");
+    assert_eq!(
+        why("wrong"),
+        "line 6, column 59, context_servers.wrong.command.args[0]: a string is required, not a number"
+    );
+    assert_eq!(
+        ignored(&file),
+        ["context_servers.a.command.x", "context_servers.a.settings", "context_servers.both.args"]
+    );
+}
+
 // covers: S0-06
 #[test]
 fn codex_is_refused_by_name() {
