@@ -67,11 +67,11 @@
 //! | client | list of servers | variables | unit of `timeout` | source |
 //! |---|---|---|---|---|
 //! | Claude Desktop | `mcpServers` | as Claude Code (the client itself: unconfirmed) | as Claude Code | its examples |
-//! | Claude Code | `mcpServers` | `${VAR}`, `${VAR:-default}` | ms, of tool calls | code.claude.com/docs/en/mcp |
+//! | Claude Code | `mcpServers` | `${VAR}`, `${VAR:-default}`; in plugins `${user_config.NAME}` | ms, of tool calls | code.claude.com/docs/en/mcp, docs/en/plugins-reference |
 //! | Cursor | `mcpServers` | `${env:VAR}`, `${workspaceFolder}`, `${userHome}`, … | ms (unconfirmed) | cursor.com/docs/mcp |
 //! | Windsurf | `mcpServers`; `serverUrl` | `${env:VAR}`, `${file:path}` | ms (unconfirmed) | docs.windsurf.com/windsurf/cascade/mcp |
-//! | Gemini CLI | `mcpServers`; `httpUrl` | `$VAR`, `${VAR}`, `${VAR:-default}` | ms, of requests | docs/tools/mcp-server.md, docs/reference/configuration.md |
-//! | VS Code | `servers`, older settings `mcp.servers`; `inputs`, `envFile` | `${input:id}`, `${env:VAR}`, `${workspaceFolder}`, … | ms (unconfirmed) | docs/copilot/reference/mcp-configuration.md, docs/copilot/chat/mcp-servers.md of 2025 |
+//! | Gemini CLI | `mcpServers`; `httpUrl` | `$VAR`, `${VAR}`, `${VAR:-default}`; in extensions `${extensionPath}`, `${workspacePath}`, `${/}` | ms, of requests | docs/tools/mcp-server.md, docs/reference/configuration.md, docs/extensions/reference.md |
+//! | VS Code | `servers`, older settings `mcp.servers`; `inputs`, `envFile` | `${input:id}`, `${env:VAR}`, `${workspaceFolder}`, … | ms (unconfirmed) | docs/agents/reference/mcp-configuration.md, docs/reference/variables-reference.md, docs/copilot/chat/mcp-servers.md of 2025 |
 //! | Zed | `context_servers`; `enabled`; in older settings `command` is an object of `path`, `args`, `env` | none | s, of tool calls | zed.dev/docs/ai/mcp, crates/settings_content/src/project.rs |
 //! | opencode | `mcp`, in version 2 `mcp.servers`; `command` is an array, `environment`, `enabled`, in version 2 `disabled` | `{env:VAR}`, `{file:path}` | ms, of the list of tools, in version 2 of calls | opencode.ai/v1/docs/mcp-servers, opencode.ai/v2/docs/mcp-servers, opencode.ai/docs/config |
 //!

@@ -15,8 +15,10 @@ pub enum Variable<'a> {
     /// An answer of the user: `${input:id}`. See [`ConfigFile::inputs`](super::ConfigFile::inputs).
     Input(&'a str),
     /// A value of an editor, as written between the braces: `workspaceFolder`,
-    /// `workspaceFolderBasename`, `userHome`, `pathSeparator`, `/`, `cwd`, or one with a colon,
-    /// such as `config:python.path`.
+    /// `workspaceFolderBasename`, `userHome`, `pathSeparator`, `/`, `cwd`, another one that VS Code
+    /// predefines, such as `execPath`, or one with a colon, such as `config:python.path`. Also
+    /// `extensionPath` and `workspacePath` of an extension of Gemini CLI, and `user_config.NAME` of
+    /// a plugin of Claude Code.
     Editor(&'a str),
     /// The content of a file: `${file:path}`, or `{file:path}` in a file of opencode. White space
     /// around it is left out, such as the end of its last line. A path that begins with `~/` is one
@@ -30,7 +32,34 @@ pub enum Variable<'a> {
 pub(super) type Lookup<'a> = &'a dyn Fn(Variable<'_>) -> Option<String>;
 
 /// The variables of editors without a colon. A `${…}` with another name is of the environment.
-const OF_EDITORS: [&str; 6] = ["workspaceFolder", "workspaceFolderBasename", "userHome", "pathSeparator", "/", "cwd"];
+const OF_EDITORS: [&str; 22] = [
+    "workspaceFolder",
+    "workspaceFolderBasename",
+    "userHome",
+    "pathSeparator",
+    "/",
+    "cwd",
+    "file",
+    "fileWorkspaceFolder",
+    "fileBasename",
+    "fileBasenameNoExtension",
+    "fileExtname",
+    "fileDirname",
+    "fileDirnameBasename",
+    "relativeFile",
+    "relativeFileDirname",
+    "lineNumber",
+    "columnNumber",
+    "selectedText",
+    "execPath",
+    "defaultBuildTask",
+    // Extensions of Gemini CLI.
+    "extensionPath",
+    "workspacePath",
+];
+
+/// What the options of a plugin of Claude Code begin with.
+const OF_PLUGINS: &str = "user_config.";
 
 /// How texts refer to variables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -198,7 +227,9 @@ fn in_braces(inside: &str) -> Result<Part<'_>, ConfigErrorKind> {
     let variable = match name.strip_prefix("env:") {
         Some(name) => Variable::Environment(name),
         None if name.starts_with("file:") => Variable::File(&name["file:".len()..]),
-        None if name.contains(':') || OF_EDITORS.contains(&name) => Variable::Editor(name),
+        None if name.contains(':') || name.starts_with(OF_PLUGINS) || OF_EDITORS.contains(&name) => {
+            Variable::Editor(name)
+        }
         None => Variable::Environment(name),
     };
     Ok(Part::Variable(named(variable)?, default))
@@ -252,6 +283,14 @@ mod tests {
                 "${workspaceFolder}/a",
             ),
             ("${config:a.b}", "<editor config:a.b>", "<editor config:a.b>", "${config:a.b}"),
+            ("${execPath}", "<editor execPath>", "<editor execPath>", "${execPath}"),
+            (
+                "${extensionPath}${/}",
+                "<editor extensionPath><editor />",
+                "<editor extensionPath><editor />",
+                "${extensionPath}${/}",
+            ),
+            ("${user_config.a}", "<editor user_config.a>", "<editor user_config.a>", "${user_config.a}"),
             ("${file:/k}", "<file /k>", "<file /k>", "$<file /k>"),
             ("$A_1-$", "$A_1-$", "<A_1>-$", "$A_1-$"),
             ("$$A", "$$A", "$<A>", "$$A"),
