@@ -83,13 +83,18 @@ impl ServerEntry {
     pub(super) fn build(&self, lookup: Lookup<'_>) -> Result<ClientConfig, ConfigError> {
         let mut config = match &self.launch {
             Launch::Program { command, args, cwd, env, env_file } => {
-                let text = |template: &Template| self.program_text(template, lookup);
+                let none = BTreeSet::new();
+                let text = |template: &Template| self.program_text(template, lookup, &none);
                 let name = text(command)?;
                 if name.trim().is_empty() {
                     return Err(self.fault(command, ConfigErrorKind::EmptyCommand));
                 }
                 let mut program = Program::new(name).inherit(Inherit::usual());
-                program.args = args.iter().map(text).collect::<Result<_, _>>()?;
+                // A program such as `mcp-remote` expands its own variables in its arguments.
+                let set: BTreeSet<&str> =
+                    env.iter().filter(|(_, value)| value.is_some()).map(|(name, _)| name.as_str()).collect();
+                let arg = |template: &Template| self.program_text(template, lookup, &set);
+                program.args = args.iter().map(arg).collect::<Result<_, _>>()?;
                 program.current_dir = cwd.as_ref().map(text).transpose()?;
                 if let Some(path) = env_file {
                     program.env = self.env_of_file(path, env, lookup)?;
@@ -100,10 +105,11 @@ impl ServerEntry {
                 ClientConfig::program(program)
             }
             Launch::Url { url, headers, mode, scheme } => {
-                let text = self.resolve(url, lookup)?;
+                let none = BTreeSet::new();
+                let text = self.resolve(url, lookup, &none)?;
                 let mut config = client_config(&text, *mode, *scheme).map_err(|kind| self.fault(url, kind))?;
                 for (name, template) in headers {
-                    let value = self.resolve(template, lookup)?;
+                    let value = self.resolve(template, lookup, &none)?;
                     BadHeader::check(name, &value).map_err(|why| self.fault(template, ConfigErrorKind::Header(why)))?;
                     config.headers.push(name, value);
                 }
@@ -126,7 +132,7 @@ impl ServerEntry {
         env: &[(String, Option<Template>)],
         lookup: Lookup<'_>,
     ) -> Result<Vec<(String, Option<String>)>, ConfigError> {
-        let name = self.program_text(path, lookup)?;
+        let name = self.program_text(path, lookup, &BTreeSet::new())?;
         let Some(text) = lookup(Variable::EnvFile(&name)) else {
             return Err(self.fault(path, ConfigErrorKind::EnvFileMissing));
         };
@@ -137,14 +143,25 @@ impl ServerEntry {
         Ok(others.map(|(name, value)| (name, Some(value))).collect())
     }
 
-    /// Returns a text with the values of its variables, for a program.
-    fn program_text(&self, template: &Template, lookup: Lookup<'_>) -> Result<String, ConfigError> {
-        let text = self.resolve(template, lookup)?;
+    /// Returns a text with the values of its variables, for a program. `of_program`: as for
+    /// [`Template::resolve`].
+    fn program_text(
+        &self,
+        template: &Template,
+        lookup: Lookup<'_>,
+        of_program: &BTreeSet<&str>,
+    ) -> Result<String, ConfigError> {
+        let text = self.resolve(template, lookup, of_program)?;
         if text.contains('\0') { Err(self.fault(template, ConfigErrorKind::Nul)) } else { Ok(text) }
     }
 
-    fn resolve(&self, template: &Template, lookup: Lookup<'_>) -> Result<String, ConfigError> {
-        template.resolve(self.forms, lookup).map_err(|kind| self.fault(template, kind))
+    fn resolve(
+        &self,
+        template: &Template,
+        lookup: Lookup<'_>,
+        of_program: &BTreeSet<&str>,
+    ) -> Result<String, ConfigError> {
+        template.resolve(self.forms, lookup, of_program).map_err(|kind| self.fault(template, kind))
     }
 
     fn fault(&self, template: &Template, kind: ConfigErrorKind) -> ConfigError {

@@ -86,13 +86,17 @@
 //! (unconfirmed), which is read as milliseconds. Differences from the clients:
 //!
 //! * A variable without value and default is an error, and not empty (opencode, Windsurf) or left
-//!   as it is (Claude Code, Gemini CLI). A look-up may return an empty text.
+//!   as it is (Claude Code, Gemini CLI). A look-up may return an empty text. Only an argument keeps
+//!   `${NAME}` if `env` of the same server sets `NAME`: the program expands it, as `mcp-remote`
+//!   does. `%NAME%`, which Gemini CLI expands on Windows, is text.
 //! * An opencode `timeout` holds for all requests. Claude Code ignores a `timeout` below 1000; here
 //!   it is as short as it says.
 //! * Gemini CLI prefers `httpUrl`, then `url`, if a server has several addresses; here that is an
 //!   error. Its root object `mcp` (which servers are allowed) is in [`ConfigFile::ignored`].
 //! * A server without a `type` but with a `url` is an error in Claude Code, and not here.
-//! * The URLs `unix:` and `pipe:` of VS Code are errors, as are servers of extensions of Zed.
+//! * The URLs `unix:` and `pipe:` of VS Code are errors, as are servers of extensions of Zed. Its
+//!   `context_server_timeout` has no effect.
+//! * The servers of single projects in `~/.claude.json` of Claude Code (`projects`) are not read.
 //!
 //! Codex has a TOML file (`[mcp_servers.NAME]`), which is an [error of its
 //! own](ConfigErrorKind::Toml).

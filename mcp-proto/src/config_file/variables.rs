@@ -2,6 +2,7 @@
 
 use super::error::ConfigErrorKind;
 use super::position::Position;
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 
 /// A value that a file refers to. The application looks it up: this crate reads no environment and
@@ -108,24 +109,42 @@ impl Template {
         })
     }
 
-    /// Returns the text with the values of its variables.
+    /// Returns the text with the values of its variables. `${NAME}` and `$NAME` without a value stay
+    /// if `of_program` has the name: the program that gets the text knows the value.
     ///
     /// # Errors
-    /// A variable without a value and without a default.
-    pub(super) fn resolve(&self, forms: Forms, lookup: Lookup<'_>) -> Result<String, ConfigErrorKind> {
+    /// Another variable without a value and without a default.
+    pub(super) fn resolve(
+        &self,
+        forms: Forms,
+        lookup: Lookup<'_>,
+        of_program: &BTreeSet<&str>,
+    ) -> Result<String, ConfigErrorKind> {
         let mut text = String::with_capacity(self.text.len());
-        for part in (Parts { rest: &self.text, forms }) {
+        let mut parts = Parts { rest: &self.text, forms };
+        loop {
+            let before = parts.rest;
+            let Some(part) = parts.next() else { return Ok(text) };
             match part? {
                 Part::Text(part) => text.push_str(part),
                 Part::Variable(variable, default) => match (lookup(variable), default) {
                     (Some(value), _) if matches!(variable, Variable::File(_)) => text.push_str(value.trim()),
                     (Some(value), _) => text.push_str(&value),
                     (None, Some(default)) => text.push_str(default),
-                    (None, None) => return Err(ConfigErrorKind::UnknownVariable(variable.name().into())),
+                    (None, None) => {
+                        let name = variable.name();
+                        let written = &before[..before.len() - parts.rest.len()];
+                        // No program expands `${env:NAME}`.
+                        let is_bare = written.trim_matches(['$', '{', '}']) == name;
+                        let is_kept = matches!(variable, Variable::Environment(_)) && is_bare;
+                        if !is_kept || !of_program.contains(name) {
+                            return Err(ConfigErrorKind::UnknownVariable(name.into()));
+                        }
+                        text.push_str(written);
+                    }
                 },
             }
         }
-        Ok(text)
     }
 }
 
@@ -256,14 +275,15 @@ mod tests {
 
     /// Returns the text with its variables, named by their kinds.
     fn resolved(text: &str, forms: Forms) -> Result<String, ConfigErrorKind> {
-        template(text).resolve(forms, &|variable| match variable {
-            Variable::Environment("UNSET") => None,
+        let lookup = |variable: Variable<'_>| match variable {
+            Variable::Environment("UNSET" | "OWN") => None,
             Variable::Environment("EMPTY") => Some(String::new()),
             Variable::Environment(name) => Some(alloc::format!("<{name}>")),
             Variable::Input(id) => Some(alloc::format!("<input {id}>")),
             Variable::Editor(name) => Some(alloc::format!("<editor {name}>")),
             Variable::File(path) | Variable::EnvFile(path) => Some(alloc::format!(" <file {path}>\r\n")),
-        })
+        };
+        template(text).resolve(forms, &lookup, &["OWN"].into())
     }
 
     // covers: S0-06
@@ -291,6 +311,7 @@ mod tests {
                 "${extensionPath}${/}",
             ),
             ("${user_config.a}", "<editor user_config.a>", "<editor user_config.a>", "${user_config.a}"),
+            ("a${OWN}$OWN-${OWN:-d}", "a${OWN}$OWN-d", "a${OWN}$OWN-d", "a${OWN}$OWN-${OWN:-d}"),
             ("${file:/k}", "<file /k>", "<file /k>", "$<file /k>"),
             ("$A_1-$", "$A_1-$", "<A_1>-$", "$A_1-$"),
             ("$$A", "$$A", "$<A>", "$$A"),
@@ -320,6 +341,16 @@ mod tests {
             assert_eq!(resolved(text, Forms::Dollar), Err(why));
             assert_eq!(template(text).check(Forms::OpenCode).is_err(), text.contains("{env:}"));
         }
+        for (text, forms, name) in [
+            ("${env:OWN}", Forms::Braces, "OWN"),
+            ("{env:OWN}", Forms::OpenCode, "OWN"),
+            ("${env:env}", Forms::Braces, "env"),
+            ("${file}", Forms::Braces, "file"),
+        ] {
+            let own = [name].into();
+            let why = ConfigErrorKind::UnknownVariable(name.into());
+            assert_eq!(template(text).resolve(forms, &|_| None, &own), Err(why), "{text}");
+        }
         let why = resolved("secret ${UNSET}", Forms::Braces).unwrap_err();
         assert_eq!(why, ConfigErrorKind::UnknownVariable("UNSET".into()));
         assert_eq!(why.to_string(), "the variable `UNSET` has no value");
@@ -330,7 +361,8 @@ mod tests {
         fn any_text_is_resolved_or_refused(text in "[${}a:=\\-envfile]{0,30}") {
             for forms in [Forms::None, Forms::Braces, Forms::Dollar, Forms::OpenCode] {
                 let template = template(&text);
-                prop_assert_eq!(template.check(forms).is_ok(), template.resolve(forms, &|_| Some("".into())).is_ok());
+                let resolved = template.resolve(forms, &|_| Some("".into()), &BTreeSet::new());
+                prop_assert_eq!(template.check(forms).is_ok(), resolved.is_ok());
                 let any = template.variables(forms).next().is_some();
                 if let Ok(found) = template.check(forms) {
                     prop_assert_eq!(found, any);

@@ -297,6 +297,31 @@ fn older_settings_of_zed_have_the_program_in_an_object() {
 
 // covers: S0-06
 #[test]
+fn argument_keeps_variables_that_the_program_gets() {
+    // The program puts the value there itself, so that no list of processes shows it.
+    let file = parsed(
+        r#"{"mcpServers": {
+            "bridge": {
+                "command": "npx", "args": ["bridge", "--header", "Authorization:${AUTH}", "${TOKEN}", "${NONE:-d}"],
+                "env": {"AUTH": "Bearer x", "TOKEN": "own"}
+            },
+            "client": {"command": "npx", "args": ["${env:AUTH}"], "env": {"AUTH": "x"}},
+            "itself": {"command": "npx", "env": {"AUTH": "${AUTH}"}},
+            "other": {"command": "npx", "args": ["${AUTH}"], "env": {"OTHER": "x"}}
+        }}"#,
+    );
+    let bridge = config(&file, "bridge");
+    let expected = ["npx", "bridge", "--header", "Authorization:${AUTH}", "t0ps3cret", "d"];
+    assert_eq!(words(&bridge), expected, "a value of the look-up wins");
+    assert_eq!(env(&bridge), [("AUTH", Some("Bearer x")), ("TOKEN", Some("own"))]);
+    for name in ["client", "itself", "other"] {
+        let why = entry(&file, name).client_config(&lookup, Trust::Trusted).unwrap_err();
+        assert_eq!(why.kind, ConfigErrorKind::UnknownVariable("AUTH".into()), "{name}");
+    }
+}
+
+// covers: S0-06
+#[test]
 fn codex_is_refused_by_name() {
     for text in [
         "# comment\n\n[mcp_servers.docs]\ncommand = \"npx\"\n",
