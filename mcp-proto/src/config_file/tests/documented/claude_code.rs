@@ -1,127 +1,169 @@
-//! `.mcp.json` of Claude Code: code.claude.com/docs/en/mcp and docs/en/plugins-reference.
+//! `.mcp.json`, `~/.claude.json` and `plugin.json` of Claude Code: code.claude.com/docs/en/mcp,
+//! docs/en/mcp-quickstart, docs/en/managed-mcp and docs/en/plugins-reference.
 
-pub(super) const FILES: [(&str, &[&str], &[&str]); 10] = [
+pub(super) const FILES: [(&str, &[&str], &[&str]); 12] = [
     (
         r##"{
           "mcpServers": {
-            "shared-server": {"command": "/path/to/server", "args": [], "env": {}}
+            "manual": {"type": "http", "url": "https://manual.example/mcp"},
+            "browser": {"type": "stdio", "command": "npx", "args": ["-y", "@acme/browser@latest"]}
           }
         }"##,
-        &["shared-server /path/to/server"],
+        &["manual streamable https://manual.example/mcp", "browser npx -y @acme/browser@latest"],
         &[],
     ),
     (
         r##"{
           "mcpServers": {
-            "api-server": {
-              "type": "http",
-              "url": "${API_BASE_URL:-https://api.example.com}/mcp",
-              "headers": {"Authorization": "Bearer ${API_KEY}"}
+            "old": {
+              "type": "sse",
+              "url": "https://old.example/sse",
+              "headers": {"X-Acme-Key": "k-123"}
+            },
+            "alias": {"type": "streamable-http", "url": "https://alias.example/mcp"}
+          }
+        }"##,
+        &["old auto https://old.example/sse X-Acme-Key:", "alias streamable https://alias.example/mcp"],
+        &[],
+    ),
+    (
+        r##"{
+          "mcpServers": {
+            "ticker": {
+              "type": "ws",
+              "url": "wss://ticker.example/socket",
+              "headers": {"Authorization": "Bearer ${TICKER_TOKEN}"},
+              "timeout": 60000,
+              "alwaysLoad": false
             }
           }
         }"##,
-        &["api-server ${API_BASE_URL:-https://api.example.com}/mcp Authorization:"],
-        &[],
+        &["ticker auto wss://ticker.example/socket Authorization: 60s"],
+        &["mcpServers.ticker.alwaysLoad"],
     ),
     (
         r##"{
           "mcpServers": {
-            "private-api": {
-              "type": "sse",
-              "url": "https://api.company.com/sse",
-              "headers": {"X-API-Key": "your-key-here"}
+            "ledger": {
+              "type": "http",
+              "url": "${API_BASE_URL:-https://ledger.example}/mcp",
+              "headers": {"Authorization": "Bearer ${LEDGER_KEY}"}
             },
-            "notion": {"type": "http", "url": "https://mcp.notion.com/mcp"}
-          }
-        }"##,
-        &["private-api https://api.company.com/sse X-API-Key:", "notion https://mcp.notion.com/mcp"],
-        &[],
-    ),
-    (
-        r##"{
-          "mcpServers": {
-            "plugin-database": {
-              "command": "${CLAUDE_PLUGIN_ROOT}/servers/db-server",
-              "args": ["--config", "${CLAUDE_PLUGIN_ROOT}/config.json"],
-              "env": {"DB_PATH": "${CLAUDE_PLUGIN_ROOT}/data"}
-            },
-            "plugin-api-client": {
-              "command": "npx",
-              "args": ["@company/mcp-server", "--plugin-mode"],
-              "cwd": "${CLAUDE_PLUGIN_ROOT}"
+            "local": {
+              "command": "${CLAUDE_PROJECT_DIR:-.}/bin/ledger",
+              "args": ["--root", "${LEDGER_ROOT:-/var/ledger}"],
+              "env": {"LEDGER_KEY": "${LEDGER_KEY}"}
             }
           }
         }"##,
         &[
-            "plugin-database ${CLAUDE_PLUGIN_ROOT}/servers/db-server --config ${CLAUDE_PLUGIN_ROOT}/config.json DB_PATH=",
-            "plugin-api-client npx @company/mcp-server --plugin-mode in ${CLAUDE_PLUGIN_ROOT}",
+            "ledger streamable ${API_BASE_URL:-https://ledger.example}/mcp Authorization:",
+            "local ${CLAUDE_PROJECT_DIR:-.}/bin/ledger --root ${LEDGER_ROOT:-/var/ledger} LEDGER_KEY=",
         ],
         &[],
     ),
     (
         r##"{
-          "database-tools": {
-            "command": "${CLAUDE_PLUGIN_ROOT}/servers/db-server",
-            "args": ["--config", "${CLAUDE_PLUGIN_ROOT}/config.json"],
-            "env": {"DB_URL": "${DB_URL}"}
+          "mcpServers": {
+            "index": {
+              "command": "${CLAUDE_PLUGIN_ROOT}/bin/index",
+              "args": ["--settings", "${CLAUDE_PLUGIN_ROOT}/index.toml", "--depth", "${user_config.depth}"],
+              "env": {"INDEX_DIR": "${CLAUDE_PLUGIN_DATA}/index"}
+            },
+            "index-api": {"type": "http", "url": "${user_config.endpoint}/mcp"}
           }
         }"##,
-        &["database-tools ${CLAUDE_PLUGIN_ROOT}/servers/db-server --config ${CLAUDE_PLUGIN_ROOT}/config.json DB_URL="],
+        &[
+            "index ${CLAUDE_PLUGIN_ROOT}/bin/index --settings ${CLAUDE_PLUGIN_ROOT}/index.toml --depth ${user_config.depth} INDEX_DIR=",
+            "index-api streamable ${user_config.endpoint}/mcp",
+        ],
         &[],
     ),
     (
         r##"{
-          "name": "my-plugin",
+          "name": "acme-plugin",
+          "version": "2.0.1",
           "mcpServers": {
-            "plugin-api": {"command": "${CLAUDE_PLUGIN_ROOT}/servers/api-server", "args": ["--port", "8080"]}
+            "api": {"command": "${CLAUDE_PLUGIN_ROOT}/bin/api", "args": ["--port", "9100"]}
           }
         }"##,
-        &["plugin-api ${CLAUDE_PLUGIN_ROOT}/servers/api-server --port 8080"],
-        &["name"],
+        &["api ${CLAUDE_PLUGIN_ROOT}/bin/api --port 9100"],
+        &["name", "version"],
     ),
+    // The documentation of 2025: a plugin's file is the list, and servers have a directory.
     (
         r##"{
-          "mcpServers": {
-            "my-server": {"type": "stdio", "command": "cmd", "args": ["/c", "npx", "-y", "@some/package"]}
-          }
+          "index": {
+            "command": "${CLAUDE_PLUGIN_ROOT}/bin/index",
+            "args": ["--settings", "${CLAUDE_PLUGIN_ROOT}/index.toml"],
+            "env": {"INDEX_URL": "${INDEX_URL}"}
+          },
+          "runner": {"command": "npx", "args": ["@acme/runner"], "cwd": "${CLAUDE_PLUGIN_ROOT}"}
         }"##,
-        &["my-server cmd /c npx -y @some/package"],
+        &[
+            "index ${CLAUDE_PLUGIN_ROOT}/bin/index --settings ${CLAUDE_PLUGIN_ROOT}/index.toml INDEX_URL=",
+            "runner npx @acme/runner in ${CLAUDE_PLUGIN_ROOT}",
+        ],
         &[],
     ),
     (
         r##"{
           "mcpServers": {
-            "internal-api": {
+            "inside": {
               "type": "http",
-              "url": "https://mcp.internal.example.com",
-              "headersHelper": "/opt/bin/get-mcp-auth-headers.sh"
+              "url": "https://inside.example",
+              "headersHelper": "echo '{\"X-Acme\": \"'\"$(acme-token)\"'\"}'"
             }
           }
         }"##,
-        &["internal-api https://mcp.internal.example.com"],
-        &["mcpServers.internal-api.headersHelper"],
+        &["inside streamable https://inside.example"],
+        &["mcpServers.inside.headersHelper"],
     ),
     (
         r##"{
           "mcpServers": {
-            "my-server": {
+            "registered": {
               "type": "http",
-              "url": "https://mcp.example.com/mcp",
-              "oauth": {"clientId": "your-client-id", "callbackPort": 8080}
-            },
-            "events": {"type": "ws", "url": "wss://mcp.example.com/socket", "headers": {"Authorization": "Bearer ${TOKEN}"}}
+              "url": "https://registered.example/mcp",
+              "oauth": {
+                "clientId": "acme-client",
+                "callbackPort": 9555,
+                "authServerMetadataUrl": "https://login.example/.well-known/openid-configuration",
+                "scopes": "read write"
+              }
+            }
           }
         }"##,
-        &["my-server https://mcp.example.com/mcp", "events wss://mcp.example.com/socket Authorization:"],
-        &["mcpServers.my-server.oauth"],
+        &["registered streamable https://registered.example/mcp"],
+        &["mcpServers.registered.oauth"],
     ),
     (
         r##"{
           "mcpServers": {
-            "core-tools": {"type": "http", "url": "https://mcp.example.com/mcp", "alwaysLoad": true, "timeout": 600000}
+            "slow": {"type": "http", "url": "https://slow.example/mcp", "alwaysLoad": true, "timeout": 900000}
           }
         }"##,
-        &["core-tools https://mcp.example.com/mcp 600s"],
-        &["mcpServers.core-tools.alwaysLoad"],
+        &["slow streamable https://slow.example/mcp 900s"],
+        &["mcpServers.slow.alwaysLoad"],
+    ),
+    // `~/.claude.json`: those of the user, and of a project.
+    (
+        r##"{
+          "mcpServers": {
+            "manual": {"type": "http", "url": "https://manual.example/mcp"}
+          },
+          "projects": {
+            "/home/ann/work": {"mcpServers": {"pay": {"type": "http", "url": "https://pay.example"}}}
+          }
+        }"##,
+        &["manual streamable https://manual.example/mcp"],
+        &["projects"],
+    ),
+    (
+        r##"{
+          "mcpServers": {}
+        }"##,
+        &[],
+        &[],
     ),
 ];

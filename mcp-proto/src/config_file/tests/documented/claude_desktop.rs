@@ -1,134 +1,125 @@
-//! `claude_desktop_config.json` of Claude Desktop:
-//! modelcontextprotocol.io/docs/develop/connect-local-servers, and the servers' own instructions.
+//! `claude_desktop_config.json` of Claude Desktop: docs/docs/develop/connect-local-servers.mdx,
+//! docs/docs/develop/build-server.mdx and docs/legacy/tools/debugging.mdx of the specification,
+//! code.claude.com/docs/en/mcp, and the README of `mcp-remote`.
 
 pub(super) const FILES: [(&str, &[&str], &[&str]); 9] = [
     (
         r##"{
           "mcpServers": {
-            "filesystem": {
+            "notes": {
               "command": "npx",
               "args": [
                 "-y",
-                "@modelcontextprotocol/server-filesystem",
-                "/Users/username/Desktop",
-                "/Users/username/Downloads"
+                "@acme/notes-server",
+                "/Users/ann/Notes",
+                "/Users/ann/Mail"
               ]
             }
           }
         }"##,
-        &[
-            "filesystem npx -y @modelcontextprotocol/server-filesystem /Users/username/Desktop /Users/username/Downloads",
-        ],
+        &["notes npx -y @acme/notes-server /Users/ann/Notes /Users/ann/Mail"],
         &[],
     ),
     (
         r##"{
           "mcpServers": {
-            "filesystem": {
+            "notes": {
               "command": "npx",
-              "args": ["-y", "@modelcontextprotocol/server-filesystem", "C:\\Users\\username\\Desktop"]
-            },
-            "brave-search": {
-              "command": "npx",
-              "args": ["-y", "@modelcontextprotocol/server-brave-search"],
-              "env": {"APPDATA": "C:\\Users\\user\\AppData\\Roaming\\", "BRAVE_API_KEY": "..."}
+              "args": ["-y", "@acme/notes-server", "C:\\Users\\ann\\Notes"]
             }
           }
         }"##,
-        &[
-            "filesystem npx -y @modelcontextprotocol/server-filesystem C:\\Users\\username\\Desktop",
-            "brave-search npx -y @modelcontextprotocol/server-brave-search APPDATA= BRAVE_API_KEY=",
-        ],
+        &["notes npx -y @acme/notes-server C:\\Users\\ann\\Notes"],
+        &[],
+    ),
+    // The page about faults shows servers without the list around them.
+    (
+        r##"{
+          "web-search": {
+            "command": "npx",
+            "args": ["-y", "@acme/search-server"],
+            "env": {
+              "APPDATA": "C:\\Users\\ann\\AppData\\Roaming\\",
+              "SEARCH_KEY": "k-123"
+            }
+          }
+        }"##,
+        &["web-search npx -y @acme/search-server APPDATA= SEARCH_KEY="],
+        &[],
+    ),
+    (
+        r##"{
+          "ledger": {
+            "command": "acme-ledger",
+            "env": {"LEDGER_KEY": "k-123"}
+          }
+        }"##,
+        &["ledger acme-ledger LEDGER_KEY="],
         &[],
     ),
     (
         r##"{
           "mcpServers": {
-            "weather": {
+            "tides": {
               "command": "uv",
-              "args": ["--directory", "/ABSOLUTE/PATH/TO/PARENT/FOLDER/weather", "run", "weather.py"]
+              "args": ["--directory", "/opt/tides", "run", "tides.py"]
             }
           }
         }"##,
-        &["weather uv --directory /ABSOLUTE/PATH/TO/PARENT/FOLDER/weather run weather.py"],
+        &["tides uv --directory /opt/tides run tides.py"],
         &[],
     ),
     (
         r##"{
           "mcpServers": {
-            "weather": {"command": "node", "args": ["/ABSOLUTE/PATH/TO/weather/build/index.js"]},
-            "spring-ai-mcp-weather": {
-              "command": "java",
-              "args": ["-Dspring.ai.mcp.server.stdio=true", "-jar", "/ABSOLUTE/PATH/TO/weather.jar"]
-            }
+            "tides": {"command": "node", "args": ["/opt/tides/build/main.js"]},
+            "tides-java": {"command": "java", "args": ["-Dtides.stdio=true", "-jar", "/opt/tides/tides.jar"]}
           }
         }"##,
-        &[
-            "weather node /ABSOLUTE/PATH/TO/weather/build/index.js",
-            "spring-ai-mcp-weather java -Dspring.ai.mcp.server.stdio=true -jar /ABSOLUTE/PATH/TO/weather.jar",
-        ],
+        &["tides node /opt/tides/build/main.js", "tides-java java -Dtides.stdio=true -jar /opt/tides/tides.jar"],
         &[],
     ),
     (
         r##"{
           "mcpServers": {
-            "github": {
-              "command": "docker",
-              "args": ["run", "-i", "--rm", "-e", "GITHUB_PERSONAL_ACCESS_TOKEN", "ghcr.io/github/github-mcp-server"],
-              "env": {"GITHUB_PERSONAL_ACCESS_TOKEN": "<YOUR_TOKEN>"}
+            "agent": {
+              "type": "stdio",
+              "command": "/usr/local/bin/agent",
+              "args": ["mcp", "serve"],
+              "env": {}
             }
           }
         }"##,
-        &[
-            "github docker run -i --rm -e GITHUB_PERSONAL_ACCESS_TOKEN ghcr.io/github/github-mcp-server GITHUB_PERSONAL_ACCESS_TOKEN=",
-        ],
+        &["agent /usr/local/bin/agent mcp serve"],
         &[],
     ),
     (
         r##"{
-          "globalShortcut": "Ctrl+Space",
-          "preferences": {"menuBarEnabled": false},
           "mcpServers": {
-            "sqlite": {"command": "uvx", "args": ["mcp-server-sqlite", "--db-path", "/Users/username/test.db"]}
-          }
-        }"##,
-        &["sqlite uvx mcp-server-sqlite --db-path /Users/username/test.db"],
-        &["globalShortcut", "preferences"],
-    ),
-    (
-        r##"{
-          "mcpServers": {
-            "remote-example": {
+            "bridge": {
               "command": "npx",
-              "args": ["mcp-remote", "https://remote.mcp.server/sse", "--header", "Authorization:${AUTH_HEADER}"],
-              "env": {"AUTH_HEADER": "Bearer <auth-token>"}
-            }
+              "args": ["-y", "mcp-remote", "https://mcp.example/sse", "--header", "Authorization:${BRIDGE_HEADER}"],
+              "env": {"BRIDGE_HEADER": "Bearer k-123"}
+            },
           }
         }"##,
-        &[
-            "remote-example npx mcp-remote https://remote.mcp.server/sse --header Authorization:${AUTH_HEADER} AUTH_HEADER=",
-        ],
-        &[],
-    ),
-    (
-        r##"{
-          "mcpServers": {}
-        }"##,
-        &[],
+        &["bridge npx -y mcp-remote https://mcp.example/sse --header Authorization:${BRIDGE_HEADER} BRIDGE_HEADER="],
         &[],
     ),
     (
         r##"{
           "mcpServers": {
-            "memory": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"], "env": {}},
-            "git": {"command": "uvx", "args": ["mcp-server-git", "--repository", "path/to/git/repo"]},
-            "time": {"command": "python", "args": ["-m", "mcp_server_time", "--local-timezone=Europe/Berlin"]}
+            "one": {"command": "npx", "args": ["mcp-remote", "https://mcp.example/sse", "9321", "--allow-http"]},
+            "two": {
+              "command": "npx",
+              "args": ["mcp-remote@latest", "https://mcp.example/sse", "--transport", "http-only", "--enable-proxy"],
+              "env": {"HTTPS_PROXY": "http://127.0.0.1:8888", "NODE_EXTRA_CA_CERTS": "/etc/ssl/acme.pem"}
+            }
           }
         }"##,
         &[
-            "memory npx -y @modelcontextprotocol/server-memory",
-            "git uvx mcp-server-git --repository path/to/git/repo",
-            "time python -m mcp_server_time --local-timezone=Europe/Berlin",
+            "one npx mcp-remote https://mcp.example/sse 9321 --allow-http",
+            "two npx mcp-remote@latest https://mcp.example/sse --transport http-only --enable-proxy HTTPS_PROXY= NODE_EXTRA_CA_CERTS=",
         ],
         &[],
     ),

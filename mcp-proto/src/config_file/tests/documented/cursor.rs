@@ -1,117 +1,127 @@
 //! `.cursor/mcp.json` of Cursor: cursor.com/docs/mcp.
 
-pub(super) const FILES: [(&str, &[&str], &[&str]); 8] = [
+pub(super) const FILES: [(&str, &[&str], &[&str]); 9] = [
     (
         r##"{
           "mcpServers": {
-            "server-name": {
+            "notes": {
               "command": "npx",
-              "args": ["-y", "mcp-server"],
-              "env": {"API_KEY": "value"}
+              "args": ["-y", "notes-server"],
+              "env": {"NOTES_KEY": "k-123"}
             }
           }
         }"##,
-        &["server-name npx -y mcp-server API_KEY="],
+        &["notes npx -y notes-server NOTES_KEY="],
         &[],
     ),
     (
         r##"{
           "mcpServers": {
-            "server-name": {
+            "tides": {
               "command": "python",
-              "args": ["mcp-server.py"],
-              "env": {"API_KEY": "value"}
+              "args": ["tides.py"],
+              "env": {"TIDES_KEY": "k-123"}
             }
           }
         }"##,
-        &["server-name python mcp-server.py API_KEY="],
+        &["tides python tides.py TIDES_KEY="],
         &[],
     ),
     (
-        r##"// MCP server using HTTP or SSE - runs on a server
+        r##"// A server that runs elsewhere
         {
           "mcpServers": {
-            "server-name": {
-              "url": "http://localhost:3000/mcp",
-              "headers": {"API_KEY": "value"}
-            }
-          }
-        }"##,
-        &["server-name http://localhost:3000/mcp API_KEY:"],
-        &[],
-    ),
-    (
-        r##"{
-          "mcpServers": {
-            "oauth-server": {
-              "url": "https://api.example.com/mcp",
-              "auth": {"CLIENT_ID": "your-oauth-client-id", "CLIENT_SECRET": "your-client-secret", "scopes": ["read", "write"]}
-            }
-          }
-        }"##,
-        &["oauth-server https://api.example.com/mcp"],
-        &["mcpServers.oauth-server.auth"],
-    ),
-    (
-        r##"{
-          "mcpServers": {
-            "local-server": {
-              "command": "python",
-              "args": ["${workspaceFolder}/tools/mcp_server.py"],
-              "env": {"API_KEY": "${env:API_KEY}"}
+            "ledger": {
+              "url": "http://localhost:9100/mcp",
+              "headers": {"X-Acme-Key": "k-123"}
             },
-            "remote-server": {
-              "url": "https://api.example.com/mcp",
-              "headers": {"Authorization": "Bearer ${env:MY_SERVICE_TOKEN}"}
-            }
+            "old": {"url": "http://localhost:9200/sse"}
           }
         }"##,
-        &[
-            "local-server python ${workspaceFolder}/tools/mcp_server.py API_KEY=",
-            "remote-server https://api.example.com/mcp Authorization:",
-        ],
+        &["ledger auto http://localhost:9100/mcp X-Acme-Key:", "old auto http://localhost:9200/sse"],
         &[],
     ),
     (
         r##"{
           "mcpServers": {
-            "tools": {
+            "registered": {
+              "url": "https://registered.example/mcp",
+              "auth": {"CLIENT_ID": "acme-client", "CLIENT_SECRET": "s-123", "scopes": ["list", "change"]}
+            }
+          }
+        }"##,
+        &["registered auto https://registered.example/mcp"],
+        &["mcpServers.registered.auth"],
+    ),
+    (
+        r##"{
+          "mcpServers": {
+            "registered": {
+              "url": "https://registered.example/mcp",
+              "auth": {"CLIENT_ID": "${env:ACME_CLIENT}", "CLIENT_SECRET": "${env:ACME_SECRET}"}
+            }
+          }
+        }"##,
+        &["registered auto https://registered.example/mcp"],
+        &["mcpServers.registered.auth"],
+    ),
+    (
+        r##"{
+          "mcpServers": {
+            "local": {
+              "command": "python",
+              "args": ["${workspaceFolder}/bin/tides.py"],
+              "env": {"TIDES_KEY": "${env:TIDES_KEY}"}
+            }
+          }
+        }"##,
+        &["local python ${workspaceFolder}/bin/tides.py TIDES_KEY="],
+        &[],
+    ),
+    (
+        r##"{
+          "mcpServers": {
+            "ledger": {
+              "url": "https://${env:ACME_HOST}/mcp",
+              "headers": {"Authorization": "Bearer ${env:LEDGER_TOKEN}"}
+            }
+          }
+        }"##,
+        &["ledger auto https://${env:ACME_HOST}/mcp Authorization:"],
+        &[],
+    ),
+    (
+        r##"{
+          "mcpServers": {
+            "local": {
               "type": "stdio",
-              "command": "node",
-              "args": ["${userHome}/mcp${/}server.js", "--name", "${workspaceFolderBasename}", "a${pathSeparator}b"],
+              "command": "${userHome}${/}bin${/}local",
+              "args": ["--name", "${workspaceFolderBasename}", "${userHome}${pathSeparator}data"],
               "envFile": "${workspaceFolder}/.env"
             }
           }
         }"##,
         &[
-            "tools node ${userHome}/mcp${/}server.js --name ${workspaceFolderBasename} a${pathSeparator}b with ${workspaceFolder}/.env",
+            "local ${userHome}${/}bin${/}local --name ${workspaceFolderBasename} ${userHome}${pathSeparator}data with ${workspaceFolder}/.env",
         ],
         &[],
     ),
     (
         r##"{
           "mcpServers": {
-            "linear": {"url": "https://mcp.linear.app/mcp"},
-            "figma": {"url": "https://mcp.figma.com/mcp", "headers": {}}
-          }
-        }"##,
-        &["linear https://mcp.linear.app/mcp", "figma https://mcp.figma.com/mcp"],
-        &[],
-    ),
-    (
-        r##"{
-          "mcpServers": {
-            "postgres": {
-              "command": "npx",
-              "args": ["-y", "@modelcontextprotocol/server-postgres", "postgresql://localhost/db"],
-              "disabled": true
+            "container": {
+              "type": "stdio",
+              "command": "docker",
+              "args": ["run", "-i", "--rm", "acme/container", "--port", "9100"],
+              "env": {"LEVEL": "debug"},
+              "envFile": ".env"
             },
-            "Playwright MCP": {"command": "npx @playwright/mcp@latest", "env": {}, "args": []}
+            "remote": {"url": "https://remote.example/mcp"}
           }
         }"##,
         &[
-            "postgres (off) npx -y @modelcontextprotocol/server-postgres postgresql://localhost/db",
-            "Playwright MCP npx @playwright/mcp@latest",
+            "container docker run -i --rm acme/container --port 9100 LEVEL= with .env",
+            "remote auto https://remote.example/mcp",
         ],
         &[],
     ),

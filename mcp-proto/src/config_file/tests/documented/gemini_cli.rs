@@ -1,125 +1,181 @@
-//! `settings.json` of Gemini CLI: docs/tools/mcp-server.md and docs/reference/configuration.md.
+//! `settings.json` and `gemini-extension.json` of Gemini CLI: docs/tools/mcp-server.md,
+//! docs/reference/configuration.md, docs/extensions/reference.md and schemas/settings.schema.json.
 
-pub(super) const FILES: [(&str, &[&str], &[&str]); 9] = [
+pub(super) const FILES: [(&str, &[&str], &[&str]); 13] = [
     (
         r##"{
           "mcpServers": {
-            "pythonTools": {
+            "tides": {
               "command": "python",
-              "args": ["-m", "my_mcp_server", "--port", "8080"],
-              "cwd": "./mcp-servers/python",
-              "env": {"DATABASE_URL": "$DB_CONNECTION_STRING", "API_KEY": "${EXTERNAL_API_KEY}"},
-              "timeout": 15000
+              "args": ["-m", "tides", "--port", "9100"],
+              "cwd": "./servers/tides",
+              "env": {"TIDES_DB": "$TIDES_DB", "TIDES_KEY": "${ACME_KEY}"},
+              "timeout": 12000
             }
           }
         }"##,
-        &["pythonTools python -m my_mcp_server --port 8080 DATABASE_URL= API_KEY= in ./mcp-servers/python 15s"],
+        &["tides python -m tides --port 9100 TIDES_DB= TIDES_KEY= in ./servers/tides 12s"],
         &[],
     ),
     (
         r##"{
           "mcpServers": {
-            "nodeServer": {
-              "command": "node",
-              "args": ["dist/server.js", "--verbose"],
-              "cwd": "./mcp-servers/node",
-              "trust": true
-            }
+            "notes": {"command": "node", "args": ["build/notes.js"], "cwd": "./servers/notes", "trust": true}
           }
         }"##,
-        &["nodeServer node dist/server.js --verbose in ./mcp-servers/node"],
-        &["mcpServers.nodeServer.trust"],
+        &["notes node build/notes.js in ./servers/notes"],
+        &["mcpServers.notes.trust"],
     ),
     (
         r##"{
           "mcpServers": {
-            "dockerizedServer": {
+            "container": {
               "command": "docker",
-              "args": ["run", "-i", "--rm", "-e", "API_KEY", "-v", "${PWD}:/workspace", "my-mcp-server:latest"],
-              "env": {"API_KEY": "$EXTERNAL_SERVICE_TOKEN"}
+              "args": ["run", "-i", "--rm", "-e", "ACME_KEY", "-v", "${PWD}:/data", "acme/container:1"],
+              "env": {"ACME_KEY": "$ACME_KEY"}
             }
           }
         }"##,
-        &["dockerizedServer docker run -i --rm -e API_KEY -v ${PWD}:/workspace my-mcp-server:latest API_KEY="],
+        &["container docker run -i --rm -e ACME_KEY -v ${PWD}:/data acme/container:1 ACME_KEY="],
         &[],
     ),
     (
         r##"{
           "mcpServers": {
-            "httpServer": {"httpUrl": "http://localhost:3000/mcp", "timeout": 5000}
+            "ledger": {"httpUrl": "http://localhost:9100/mcp", "timeout": 4000}
           }
         }"##,
-        &["httpServer http://localhost:3000/mcp 5s"],
+        &["ledger streamable http://localhost:9100/mcp 4s"],
         &[],
     ),
     (
         r##"{
           "mcpServers": {
-            "httpServerWithAuth": {
-              "httpUrl": "http://localhost:3000/mcp",
+            "ledger": {
+              "httpUrl": "https://ledger.example/mcp",
               "headers": {
-                "Authorization": "Bearer your-api-token",
-                "X-Custom-Header": "custom-value",
+                "Authorization": "Bearer $LEDGER_TOKEN",
+                "X-Acme": "ann",
                 "Content-Type": "application/json"
               },
-              "timeout": 5000
+              "timeout": 4000
             }
           }
         }"##,
-        &["httpServerWithAuth http://localhost:3000/mcp Authorization: X-Custom-Header: 5s"],
-        &["mcpServers.httpServerWithAuth.headers.Content-Type"],
+        &["ledger streamable https://ledger.example/mcp Authorization: X-Acme: 4s"],
+        &["mcpServers.ledger.headers.Content-Type"],
     ),
     (
         r##"{
           "mcpServers": {
-            "filteredServer": {
+            "files": {
               "command": "python",
-              "args": ["-m", "my_mcp_server"],
-              "includeTools": ["safe_tool", "file_reader", "data_processor"],
-              "excludeTools": ["dangerous_tool", "file_deleter"],
-              "timeout": 30000
-            }
+              "args": ["-m", "files"],
+              "description": "Files of the project",
+              "includeTools": ["read", "list"],
+              // "excludeTools": ["remove"],
+              "timeout": 20000
+            },
+            "others": {"command": "others", "excludeTools": ["remove"]}
           }
         }"##,
-        &["filteredServer python -m my_mcp_server 30s"],
-        &["mcpServers.filteredServer.includeTools", "mcpServers.filteredServer.excludeTools"],
+        &["files python -m files 20s", "others others"],
+        &["mcpServers.files.description", "mcpServers.files.includeTools", "mcpServers.others.excludeTools"],
     ),
     (
         r##"{
           "mcpServers": {
-            "myCloudRunServer": {
-              "url": "https://my-gcp-service.run.app/sse",
+            "protected": {
+              "url": "https://protected.example/sse",
               "authProviderType": "service_account_impersonation",
-              "targetAudience": "YOUR_CLIENT_ID.apps.googleusercontent.com",
-              "targetServiceAccount": "sa@project.iam.gserviceaccount.com"
+              "targetAudience": "acme.apps.example",
+              "targetServiceAccount": "robot@acme.example"
             }
           }
         }"##,
-        &["myCloudRunServer https://my-gcp-service.run.app/sse"],
+        &["protected auto https://protected.example/sse"],
         &[
-            "mcpServers.myCloudRunServer.authProviderType",
-            "mcpServers.myCloudRunServer.targetAudience",
-            "mcpServers.myCloudRunServer.targetServiceAccount",
+            "mcpServers.protected.authProviderType",
+            "mcpServers.protected.targetAudience",
+            "mcpServers.protected.targetServiceAccount",
         ],
     ),
     (
         r##"{
-          "theme": "GitHub",
-          "mcp": {"allowed": ["discoveredServer"], "excluded": ["experimental-server"]},
           "mcpServers": {
-            "discoveredServer": {"url": "https://api.example.com/sse"}
+            "cloud": {
+              "httpUrl": "https://cloud.example/mcp",
+              "authProviderType": "google_credentials",
+              "oauth": {"scopes": ["https://scopes.example/email"]}
+            },
+            "registered": {
+              "url": "https://registered.example/sse",
+              "oauth": {"enabled": true, "clientId": "acme", "clientSecret": "$ACME_SECRET", "redirectUri": "http://localhost:9555/cb"}
+            }
           }
         }"##,
-        &["discoveredServer https://api.example.com/sse"],
-        &["theme", "mcp"],
+        &["cloud streamable https://cloud.example/mcp", "registered auto https://registered.example/sse"],
+        &["mcpServers.cloud.authProviderType", "mcpServers.cloud.oauth", "mcpServers.registered.oauth"],
+    ),
+    (
+        r##"{
+          "ui": {"theme": "Dark"},
+          "mcp": {"serverCommand": "acme-all", "allowed": ["ledger"], "excluded": ["trial"]},
+          "mcpServers": {
+            "ledger": {"url": "https://ledger.example/sse"}
+          }
+        }"##,
+        &["ledger auto https://ledger.example/sse"],
+        &["ui", "mcp"],
     ),
     (
         r##"{
           "mcpServers": {
-            "withDefault": {"command": "node", "args": ["server.js"], "env": {"LOG": "${LOG_LEVEL:-info}", "PRICE": "5$"}}
+            "ledger": {"type": "http", "url": "https://ledger.example/mcp"},
+            "old": {"type": "sse", "url": "https://old.example/sse"},
+            "local": {"type": "stdio", "command": "local"}
           }
         }"##,
-        &["withDefault node server.js LOG= PRICE="],
+        &["ledger streamable https://ledger.example/mcp", "old auto https://old.example/sse", "local local"],
+        &[],
+    ),
+    (
+        r##"{
+          "mcpServers": {
+            "local": {
+              "command": "${ACME_HOME:-/opt/acme}/bin/local",
+              "env": {"LEVEL": "${LEVEL:-info}", "TEMP_DIR": "%TEMP%", "PRICE": "5$"}
+            }
+          }
+        }"##,
+        &["local ${ACME_HOME:-/opt/acme}/bin/local LEVEL= TEMP_DIR= PRICE="],
+        &[],
+    ),
+    // An extension.
+    (
+        r##"{
+          "name": "acme-extension",
+          "version": "1.2.0",
+          "mcpServers": {
+            "local": {
+              "command": "node",
+              "args": ["${extensionPath}${/}local.js", "--root", "${workspacePath}"],
+              "cwd": "${extensionPath}"
+            }
+          },
+          "contextFileName": "ACME.md"
+        }"##,
+        &["local node ${extensionPath}${/}local.js --root ${workspacePath} in ${extensionPath}"],
+        &["name", "version", "contextFileName"],
+    ),
+    // The client takes the first of `httpUrl`, `url` and `command`.
+    (
+        r##"{
+          "mcpServers": {
+            "both": {"httpUrl": "https://both.example/mcp", "url": "https://both.example/sse"}
+          }
+        }"##,
+        &["both! `url` and `httpUrl` exclude each other: remove one"],
         &[],
     ),
 ];

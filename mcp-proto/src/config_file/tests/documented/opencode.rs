@@ -1,110 +1,181 @@
-//! `opencode.json` of opencode: opencode.ai/docs/mcp-servers.
+//! `opencode.json` of opencode: opencode.ai/v1/docs/mcp-servers
+//! (packages/web/src/content/docs/mcp-servers.mdx), opencode.ai/v2/docs/mcp-servers,
+//! packages/core/src/config/mcp.ts and opencode.ai/docs/config.
 
-pub(super) const FILES: [(&str, &[&str], &[&str]); 8] = [
+pub(super) const FILES: [(&str, &[&str], &[&str]); 12] = [
     (
         r##"{
           "$schema": "https://opencode.ai/config.json",
           "mcp": {
-            "my-local-mcp-server": {
+            "notes": {
               "type": "local",
-              "command": ["npx", "-y", "my-mcp-command"],
+              // Or ["bun", "x", "@acme/notes"]
+              "command": ["npx", "-y", "@acme/notes"],
               "enabled": true,
-              "environment": {"MY_ENV_VAR": "my_env_var_value"},
+              "environment": {"NOTES_KEY": "k-123"},
             },
           },
         }"##,
-        &["my-local-mcp-server npx -y my-mcp-command MY_ENV_VAR="],
+        &["notes npx -y @acme/notes NOTES_KEY="],
         &["$schema"],
     ),
     (
         r##"{
           "$schema": "https://opencode.ai/config.json",
           "mcp": {
-            "my-remote-mcp": {
+            "ledger": {
               "type": "remote",
-              "url": "https://my-mcp-server.com",
+              "url": "https://ledger.example/mcp",
               "enabled": true,
-              "headers": {"Authorization": "Bearer MY_API_KEY"}
+              "headers": {"Authorization": "Bearer k-123"}
             }
           }
         }"##,
-        &["my-remote-mcp https://my-mcp-server.com Authorization:"],
+        &["ledger auto https://ledger.example/mcp Authorization:"],
         &["$schema"],
     ),
     (
         r##"{
           "mcp": {
-            "mcp_everything": {"type": "local", "command": ["npx", "-y", "@modelcontextprotocol/server-everything"]},
-          },
+            "tides": {"type": "local", "command": ["bun", "x", "tides"], "cwd": "./servers/tides", "timeout": 8000},
+            "far": {"type": "remote", "url": "https://far.example/mcp", "enabled": false, "timeout": 15000}
+          }
         }"##,
-        &["mcp_everything npx -y @modelcontextprotocol/server-everything"],
+        &["tides bun x tides in ./servers/tides 8s", "far (off) auto https://far.example/mcp 15s"],
         &[],
     ),
     (
         r##"{
           "mcp": {
-            "sentry": {"type": "remote", "url": "https://mcp.sentry.dev/mcp", "oauth": {}}
-          }
-        }"##,
-        &["sentry https://mcp.sentry.dev/mcp"],
-        &["mcp.sentry.oauth"],
-    ),
-    (
-        r##"{
-          "mcp": {
-            "my-oauth-server": {
+            "asks": {"type": "remote", "url": "https://asks.example/mcp", "oauth": {}},
+            "registered": {
               "type": "remote",
-              "url": "https://mcp.example.com/mcp",
-              "oauth": {"clientId": "{env:MY_MCP_CLIENT_ID}", "clientSecret": "{env:MY_MCP_CLIENT_SECRET}", "scope": "tools:read"}
+              "url": "https://registered.example/mcp",
+              "oauth": {"clientId": "{env:ACME_CLIENT}", "clientSecret": "{env:ACME_SECRET}", "scope": "read write"}
             }
           }
         }"##,
-        &["my-oauth-server https://mcp.example.com/mcp"],
-        &["mcp.my-oauth-server.oauth"],
+        &["asks auto https://asks.example/mcp", "registered auto https://registered.example/mcp"],
+        &["mcp.asks.oauth", "mcp.registered.oauth"],
     ),
     (
         r##"{
           "mcp": {
-            "my-api-key-server": {
+            "keyed": {
               "type": "remote",
-              "url": "https://mcp.example.com/mcp",
+              "url": "https://keyed.example/mcp",
               "oauth": false,
-              "headers": {"Authorization": "Bearer {env:MY_API_KEY}"}
+              "headers": {"Authorization": "Bearer {env:ACME_KEY}"}
             },
-            "context7": {
+            "other": {
               "type": "remote",
-              "url": "https://mcp.context7.com/mcp",
-              "headers": {"CONTEXT7_API_KEY": "{file:~/.secrets/context7}"}
+              "url": "https://other.example/mcp",
+              "headers": {"X-Acme-Key": "{file:~/.keys/acme}"}
             }
           }
         }"##,
-        &[
-            "my-api-key-server https://mcp.example.com/mcp Authorization:",
-            "context7 https://mcp.context7.com/mcp CONTEXT7_API_KEY:",
-        ],
-        &["mcp.my-api-key-server.oauth"],
+        &["keyed auto https://keyed.example/mcp Authorization:", "other auto https://other.example/mcp X-Acme-Key:"],
+        &["mcp.keyed.oauth"],
     ),
     (
         r##"{
           "mcp": {
-            "my-mcp-foo": {"type": "local", "command": ["bun", "x", "my-mcp-command-foo"], "timeout": 10000},
-            "my-mcp-bar": {"type": "local", "command": ["bun", "x", "my-mcp-command-bar"], "enabled": false}
+            "one": {"type": "local", "command": ["bun", "x", "acme-one"]},
+            "two": {"type": "local", "command": ["bun", "x", "acme-two", "{env:ACME_REGION}", "${TEXT}"]}
           },
-          "tools": {"my-mcp-foo": false}
+          "tools": {"one": false, "two*": false}
         }"##,
-        &["my-mcp-foo bun x my-mcp-command-foo 10s", "my-mcp-bar (off) bun x my-mcp-command-bar"],
+        &["one bun x acme-one", "two bun x acme-two {env:ACME_REGION} ${TEXT}"],
         &["tools"],
     ),
     (
         r##"{
-          "model": "anthropic/claude-sonnet-4-5",
+          "model": "acme/large",
           "mcp": {
-            "gh_grep": {"type": "remote", "url": "https://mcp.grep.app"},
-            "jira": {"type": "remote", "url": "https://jira.example.com/mcp", "enabled": false}
+            "search": {"type": "remote", "url": "https://search.example"}
           },
-          "agent": {"my-agent": {"tools": {"jira*": true}}}
+          "tools": {"search*": false},
+          "agent": {"reader": {"tools": {"search*": true}}}
         }"##,
-        &["gh_grep https://mcp.grep.app", "jira (off) https://jira.example.com/mcp"],
-        &["model", "agent"],
+        &["search auto https://search.example"],
+        &["model", "tools", "agent"],
+    ),
+    (
+        r##"{
+          "$schema": "https://opencode.ai/config.json",
+          "mcp": {}
+        }"##,
+        &[],
+        &["$schema"],
+    ),
+    // Version 2.
+    (
+        r##"{
+          "$schema": "https://opencode.ai/config.json",
+          "mcp": {
+            "servers": {
+              "notes": {
+                "type": "local",
+                "command": ["npx", "-y", "@acme/notes"],
+              },
+            },
+          },
+        }"##,
+        &["notes npx -y @acme/notes"],
+        &["$schema"],
+    ),
+    (
+        r##"{
+          "mcp": {
+            "servers": {
+              "tides": {
+                "type": "local",
+                "command": ["bun", "x", "tides"],
+                "cwd": ".",
+                "environment": {"LEVEL": "debug"},
+                "disabled": true,
+              },
+            },
+          },
+        }"##,
+        &["tides (off) bun x tides LEVEL= in ."],
+        &[],
+    ),
+    (
+        r##"{
+          "mcp": {
+            "servers": {
+              "ledger": {
+                "type": "remote",
+                "url": "https://ledger.example/mcp",
+                "headers": {"Authorization": "Bearer {env:LEDGER_TOKEN}"},
+                "oauth": false
+              },
+              "registered": {
+                "type": "remote",
+                "url": "https://registered.example/mcp",
+                "oauth": {"client_id": "acme-client", "callback_port": 9555}
+              }
+            }
+          }
+        }"##,
+        &["ledger auto https://ledger.example/mcp Authorization:", "registered auto https://registered.example/mcp"],
+        &["mcp.servers.ledger.oauth", "mcp.servers.registered.oauth"],
+    ),
+    (
+        r##"{
+          "mcp": {
+            "timeout": {"startup": 15000},
+            "servers": {
+              "slow": {
+                "type": "local",
+                "command": ["slow"],
+                "timeout": {"startup": 20000, "catalog": 5000, "execution": 120000}
+              }
+            }
+          }
+        }"##,
+        &["slow slow 120s"],
+        &["mcp.timeout", "mcp.servers.slow.timeout.startup", "mcp.servers.slow.timeout.catalog"],
     ),
 ];

@@ -1,15 +1,15 @@
-//! `.vscode/mcp.json` and the settings of VS Code: docs/copilot/reference/mcp-configuration.md and
-//! docs/copilot/chat/mcp-servers.md.
+//! `.vscode/mcp.json` and the settings of VS Code: docs/agents/reference/mcp-configuration.md,
+//! docs/reference/variables-reference.md, and of 2025 docs/copilot/chat/mcp-servers.md.
 
-pub(super) const FILES: [(&str, &[&str], &[&str]); 8] = [
+pub(super) const FILES: [(&str, &[&str], &[&str]); 12] = [
     (
         r##"{
           "servers": {
-            "github": {"type": "http", "url": "https://api.githubcopilot.com/mcp"},
-            "playwright": {"command": "npx", "args": ["-y", "@microsoft/mcp-server-playwright"]}
+            "ledger": {"type": "http", "url": "https://ledger.example/mcp"},
+            "notes": {"command": "npx", "args": ["-y", "@acme/notes"]}
           }
         }"##,
-        &["github https://api.githubcopilot.com/mcp", "playwright npx -y @microsoft/mcp-server-playwright"],
+        &["ledger auto https://ledger.example/mcp", "notes npx -y @acme/notes"],
         &[],
     ),
     (
@@ -17,120 +17,178 @@ pub(super) const FILES: [(&str, &[&str], &[&str]); 8] = [
           "inputs": [
             {
               "type": "promptString",
-              "id": "perplexity-key",
-              "description": "Perplexity API Key",
+              "id": "search-key",
+              "description": "Key of the search",
               "password": true
-            }
+            },
           ],
           "servers": {
-            // https://github.com/ppl-ai/modelcontextprotocol/
-            "Perplexity": {
+            // https://search.example/
+            "search": {
               "type": "stdio",
-              "command": "npx",
-              "args": ["-y", "server-perplexity-ask"],
-              "env": {"PERPLEXITY_API_KEY": "${input:perplexity-key}"}
+              "command": "docker",
+              "args": ["run", "-i", "--rm", "-e", "SEARCH_KEY", "acme/search"],
+              "env": {"SEARCH_KEY": "${input:search-key}"}
             }
           }
         }"##,
-        &["Perplexity npx -y server-perplexity-ask PERPLEXITY_API_KEY="],
-        &[],
-    ),
-    (
-        r##"{
-          "servers": {
-            "fetch": {"type": "stdio", "command": "uvx", "args": ["mcp-server-fetch"]},
-            "my-remote-server": {
-              "type": "sse",
-              "url": "http://api.contoso.com/sse",
-              "headers": {"VERSION": "1.2"}
-            }
-          }
-        }"##,
-        &["fetch uvx mcp-server-fetch", "my-remote-server http://api.contoso.com/sse VERSION:"],
-        &[],
-    ),
-    (
-        r##"{
-          "servers": {
-            "gistpad": {
-              "type": "stdio",
-              "command": "node",
-              "args": ["${workspaceFolder}/build/index.js"],
-              "cwd": "${workspaceFolder}",
-              "dev": {"watch": "build/**/*.js", "debug": {"type": "node"}}
-            }
-          }
-        }"##,
-        &["gistpad node ${workspaceFolder}/build/index.js in ${workspaceFolder}"],
-        &["servers.gistpad.dev"],
-    ),
-    (
-        r##"{
-          "servers": {
-            "memory": {
-              "command": "npx",
-              "args": ["-y", "@modelcontextprotocol/server-memory"],
-              "envFile": "${workspaceFolder}/.env",
-              "env": {"MEMORY_FILE_PATH": "${userHome}/memory.json", "DEBUG": null, "PORT": 3000}
-            }
-          }
-        }"##,
-        &[
-            "memory npx -y @modelcontextprotocol/server-memory MEMORY_FILE_PATH= DEBUG= PORT= with ${workspaceFolder}/.env",
-        ],
+        &["search docker run -i --rm -e SEARCH_KEY acme/search SEARCH_KEY="],
         &[],
     ),
     (
         r##"{
           "inputs": [
-            {"type": "promptString", "id": "api-key", "description": "API Key", "password": true},
-            {"type": "pickString", "id": "region", "description": "Region", "options": ["eu", "us"], "default": "eu"}
+            {"type": "promptString", "id": "host", "description": "Host", "default": "ledger.example"},
+            {"type": "pickString", "id": "stage", "description": "Stage", "options": ["trial", "live"], "default": "trial"},
+            {"type": "pickString", "id": "zone", "description": "Zone", "options": [{"label": "North", "value": "n"}]},
+            {"type": "command", "id": "token", "command": "acme.token", "args": {"scope": "all"}}
           ],
           "servers": {
-            "api": {
+            "ledger": {
               "type": "http",
-              "url": "https://${input:region}.contoso.com/mcp",
-              "headers": {"Authorization": "Bearer ${input:api-key}"}
+              "url": "https://${input:host}/${input:stage}/mcp",
+              "headers": {"Authorization": "Bearer ${input:token}", "X-Zone": "${input:zone}"}
             }
           }
         }"##,
-        &["api https://${input:region}.contoso.com/mcp Authorization:"],
+        &["ledger auto https://${input:host}/${input:stage}/mcp Authorization: X-Zone:"],
+        &["inputs[3].args"],
+    ),
+    (
+        r##"{
+          "servers": {
+            "fetch": {"type": "stdio", "command": "uvx", "args": ["acme-fetch"]},
+            "old": {
+              "type": "sse",
+              "url": "http://old.example/sse",
+              "headers": {"X-Version": "3.1"}
+            }
+          }
+        }"##,
+        &["fetch uvx acme-fetch", "old auto http://old.example/sse X-Version:"],
         &[],
     ),
     (
         r##"{
-          // Old settings.json
-          "editor.fontSize": 12,
-          "mcp": {
-            "inputs": [],
-            "servers": {
-              "my-mcp-server": {"type": "stdio", "command": "my-command", "args": []}
+          "servers": {
+            "memory": {
+              "type": "stdio",
+              "command": "npx",
+              "args": ["-y", "@acme/memory"],
+              "cwd": "${workspaceFolder}",
+              "envFile": "${workspaceFolder}/.env",
+              "env": {"MEMORY_FILE": "${userHome}/memory.json", "PORT": 9100, "DEBUG": null}
             }
           }
         }"##,
-        &["my-mcp-server my-command"],
-        &["[\"editor.fontSize\"]"],
+        &["memory npx -y @acme/memory MEMORY_FILE= PORT= DEBUG= in ${workspaceFolder} with ${workspaceFolder}/.env"],
+        &[],
     ),
     (
         r##"{
           "servers": {
-            "sandboxed": {
+            "node": {
+              "type": "stdio",
+              "command": "node",
+              "args": ["${workspaceFolder}/out/main.js"],
+              "dev": {"watch": "src/**/*.ts", "debug": {"type": "node"}}
+            },
+            "python": {
+              "command": "python",
+              "args": ["main.py"],
+              "dev": {"watch": ["*.py", "acme/*.py"], "debug": {"type": "debugpy", "debugpyPath": "/usr/bin/debugpy"}}
+            },
+            "remote": {"type": "http", "url": "http://localhost:9100", "dev": {"watch": "src/**"}}
+          }
+        }"##,
+        &["node node ${workspaceFolder}/out/main.js", "python python main.py", "remote auto http://localhost:9100"],
+        &["servers.node.dev", "servers.python.dev", "servers.remote.dev"],
+    ),
+    (
+        r##"{
+          "servers": {
+            "boxed": {"type": "stdio", "command": "npx", "args": ["-y", "@acme/boxed"], "sandboxEnabled": true}
+          },
+          "sandbox": {
+            "filesystem": {"allowWrite": ["${workspaceFolder}"], "denyRead": ["${userHome}/.keys"]},
+            "network": {"allowedDomains": ["*.acme.example"]}
+          }
+        }"##,
+        &["boxed npx -y @acme/boxed"],
+        &["servers.boxed.sandboxEnabled", "sandbox"],
+    ),
+    // The documentation of May 2026 has the rules in the server.
+    (
+        r##"{
+          "servers": {
+            "boxed": {
               "type": "stdio",
               "command": "npx",
-              "args": ["-y", "@example/server"],
+              "args": ["-y", "@acme/boxed"],
               "sandboxEnabled": true,
-              "sandbox": {"filesystem": {"allowWrite": ["${workspaceFolder}"]}}
+              "sandbox": {"filesystem": {"denyWrite": ["/etc"]}, "network": {"deniedDomains": ["bad.example"]}}
+            }
+          }
+        }"##,
+        &["boxed npx -y @acme/boxed"],
+        &["servers.boxed.sandboxEnabled", "servers.boxed.sandbox"],
+    ),
+    (
+        r##"{
+          "servers": {
+            "registered": {
+              "type": "http",
+              "url": "https://registered.example/mcp",
+              "oauth": {"clientId": "acme-client", "enterpriseManaged": true}
             },
-            "gallery": {"type": "http", "url": "https://mcp.example.com/", "gallery": true, "version": "1.0.0"}
+            "gallery": {"type": "http", "url": "https://gallery.example/", "gallery": true, "version": "1.0.0"}
           },
           "inputs": []
         }"##,
-        &["sandboxed npx -y @example/server", "gallery https://mcp.example.com/"],
+        &["registered auto https://registered.example/mcp", "gallery auto https://gallery.example/"],
+        &["servers.registered.oauth", "servers.gallery.gallery", "servers.gallery.version"],
+    ),
+    (
+        r##"{
+          "servers": {
+            "socket": {"type": "http", "url": "unix:///run/acme.sock#/mcp"},
+            "pipe": {"type": "http", "url": "pipe:///pipe/acme"}
+          }
+        }"##,
         &[
-            "servers.sandboxed.sandboxEnabled",
-            "servers.sandboxed.sandbox",
-            "servers.gallery.gallery",
-            "servers.gallery.version",
+            "socket! the URL cannot be used: not an absolute http:, https:, ws: or wss: URL without a user",
+            "pipe! the URL cannot be used: not an absolute http:, https:, ws: or wss: URL without a user",
         ],
+        &[],
+    ),
+    (
+        r##"{
+          "servers": {
+            "local": {
+              "type": "stdio",
+              "command": "${execPath}",
+              "args": ["${workspaceFolder:Server}", "${fileDirname}", "${env:ACME_HOME}", "${config:acme.level}"],
+              "env": {"ACME_TOKEN": "${command:acme.token}"}
+            }
+          }
+        }"##,
+        &[
+            "local ${execPath} ${workspaceFolder:Server} ${fileDirname} ${env:ACME_HOME} ${config:acme.level} ACME_TOKEN=",
+        ],
+        &[],
+    ),
+    (
+        r##"{
+          // settings.json of 2025
+          "editor.tabSize": 4,
+          "mcp": {
+            "inputs": [],
+            "servers": {
+              "local": {"type": "stdio", "command": "acme-local", "args": []}
+            }
+          },
+        }"##,
+        &["local acme-local"],
+        &["[\"editor.tabSize\"]"],
     ),
 ];

@@ -1,110 +1,117 @@
-//! `mcp_config.json` of Windsurf: docs.windsurf.com/windsurf/cascade/mcp.
+//! `mcp_config.json` of Windsurf: docs.windsurf.com/windsurf/cascade/mcp. `disabled` and
+//! `disabledTools` are of files that are in use: that page does not name them.
 
-pub(super) const FILES: [(&str, &[&str], &[&str]); 8] = [
+pub(super) const FILES: [(&str, &[&str], &[&str]); 9] = [
     (
         r##"{
           "mcpServers": {
-            "github": {
+            "repos": {
               "command": "npx",
-              "args": ["-y", "@modelcontextprotocol/server-github"],
-              "env": {"GITHUB_PERSONAL_ACCESS_TOKEN": "<YOUR_PERSONAL_ACCESS_TOKEN>"}
+              "args": ["-y", "@acme/repos-server"],
+              "env": {"REPOS_TOKEN": "<TOKEN>"}
             }
           }
         }"##,
-        &["github npx -y @modelcontextprotocol/server-github GITHUB_PERSONAL_ACCESS_TOKEN="],
+        &["repos npx -y @acme/repos-server REPOS_TOKEN="],
         &[],
     ),
     (
         r##"{
           "mcpServers": {
-            "remote-http-mcp": {
-              "serverUrl": "https://your-server-url/mcp",
-              "headers": {"API_KEY": "value"}
+            "ledger": {
+              "serverUrl": "https://ledger.example/mcp",
+              "headers": {"X-Acme-Key": "k-123"}
             }
           }
         }"##,
-        &["remote-http-mcp https://your-server-url/mcp API_KEY:"],
+        &["ledger auto https://ledger.example/mcp X-Acme-Key:"],
         &[],
     ),
     (
         r##"{
           "mcpServers": {
-            "remote-http-mcp": {
-              "serverUrl": "https://your-server-url/mcp",
-              "headers": {"API_KEY": "Bearer ${env:AUTH_TOKEN}"}
-            }
+            "ledger": {"url": "https://ledger.example/mcp"},
+            "old": {"serverUrl": "http://127.0.0.1:9200/sse"}
           }
         }"##,
-        &["remote-http-mcp https://your-server-url/mcp API_KEY:"],
+        &["ledger auto https://ledger.example/mcp", "old auto http://127.0.0.1:9200/sse"],
         &[],
     ),
     (
         r##"{
           "mcpServers": {
-            "secret-server": {
-              "command": "npx",
-              "args": ["-y", "server", "--key", "${file:/home/me/.keys/api}"],
-              "env": {"TOKEN": "${file:~/.secrets/token.txt}"}
+            "ledger": {
+              "serverUrl": "https://ledger.example/mcp",
+              "headers": {"Authorization": "Bearer ${env:LEDGER_TOKEN}"}
             }
           }
         }"##,
-        &["secret-server npx -y server --key ${file:/home/me/.keys/api} TOKEN="],
+        &["ledger auto https://ledger.example/mcp Authorization:"],
         &[],
     ),
     (
         r##"{
           "mcpServers": {
-            "google-maps": {
-              "command": "npx",
-              "args": ["-y", "@modelcontextprotocol/server-google-maps"],
-              "env": {"GOOGLE_MAPS_API_KEY": "<YOUR_API_KEY>"},
-              "disabled": false,
-              "alwaysAllow": []
-            }
+            "search": {"serverUrl": "https://search.example/mcp?key=${env:SEARCH_KEY}"},
+            "other": {"url": "https://${env:OTHER_HOST}/mcp", "headers": {}}
           }
         }"##,
-        &["google-maps npx -y @modelcontextprotocol/server-google-maps GOOGLE_MAPS_API_KEY="],
-        &["mcpServers.google-maps.alwaysAllow"],
+        &["search auto https://search.example/mcp?key=${env:SEARCH_KEY}", "other auto https://${env:OTHER_HOST}/mcp"],
+        &[],
     ),
     (
         r##"{
           "mcpServers": {
-            "puppeteer": {
+            "local": {
+              "command": "${env:ACME_HOME}/bin/local",
+              "args": ["--region", "${env:ACME_REGION}"],
+              "env": {"ACME_KEY": "${env:ACME_KEY}"}
+            }
+          }
+        }"##,
+        &["local ${env:ACME_HOME}/bin/local --region ${env:ACME_REGION} ACME_KEY="],
+        &[],
+    ),
+    (
+        r##"{
+          "mcpServers": {
+            "secret": {
               "command": "npx",
-              "args": ["-y", "@modelcontextprotocol/server-puppeteer"],
+              "args": ["-y", "@acme/secret", "--key", "${file:/home/ann/.keys/acme}"],
+              "env": {"ACME_TOKEN": "${file:~/.keys/token}"}
+            }
+          }
+        }"##,
+        &["secret npx -y @acme/secret --key ${file:/home/ann/.keys/acme} ACME_TOKEN="],
+        &[],
+    ),
+    (
+        r##"{
+          "mcpServers": {
+            "browser": {
+              "command": "npx",
+              "args": ["-y", "@acme/browser"],
               "disabled": true,
-              "disabledTools": ["puppeteer_evaluate"]
-            }
-          }
-        }"##,
-        &["puppeteer (off) npx -y @modelcontextprotocol/server-puppeteer"],
-        &["mcpServers.puppeteer.disabledTools"],
-    ),
-    (
-        r##"{
-          "mcpServers": {
-            "figma": {"serverUrl": "http://127.0.0.1:3845/sse"},
-            "exa": {"serverUrl": "https://mcp.exa.ai/mcp?exaApiKey=${env:EXA_API_KEY}"}
-          }
-        }"##,
-        &["figma http://127.0.0.1:3845/sse", "exa https://mcp.exa.ai/mcp?exaApiKey=${env:EXA_API_KEY}"],
-        &[],
-    ),
-    (
-        r##"{
-          "mcpServers": {
-            "github": {
-              "command": "docker",
-              "args": ["run", "-i", "--rm", "-e", "GITHUB_PERSONAL_ACCESS_TOKEN", "ghcr.io/github/github-mcp-server"],
-              "env": {"GITHUB_PERSONAL_ACCESS_TOKEN": "${env:GITHUB_TOKEN}"}
+              "disabledTools": ["run_script"]
             },
-            "memory": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"]}
+            "maps": {"command": "npx", "args": ["-y", "@acme/maps"], "env": {"MAPS_KEY": "k-123"}, "disabled": false}
           }
         }"##,
-        &[
-            "github docker run -i --rm -e GITHUB_PERSONAL_ACCESS_TOKEN ghcr.io/github/github-mcp-server GITHUB_PERSONAL_ACCESS_TOKEN=",
-            "memory npx -y @modelcontextprotocol/server-memory",
-        ],
+        &["browser (off) npx -y @acme/browser", "maps npx -y @acme/maps MAPS_KEY="],
+        &["mcpServers.browser.disabledTools"],
+    ),
+    (
+        r##"{
+          "mcpServers": {
+            "container": {
+              "command": "docker",
+              "args": ["run", "-i", "--rm", "-e", "ACME_TOKEN", "acme/container"],
+              "env": {"ACME_TOKEN": "${env:ACME_TOKEN}"}
+            },
+            "memory": {"command": "npx", "args": ["-y", "@acme/memory"]}
+          }
+        }"##,
+        &["container docker run -i --rm -e ACME_TOKEN acme/container ACME_TOKEN=", "memory npx -y @acme/memory"],
         &[],
     ),
 ];

@@ -1,88 +1,124 @@
-//! `settings.json` of Zed: zed.dev/docs/ai/mcp.
+//! `settings.json` of Zed: zed.dev/docs/ai/mcp (docs/src/ai/mcp.md, also of 2025) and
+//! crates/settings_content/src/project.rs.
 
-pub(super) const FILES: [(&str, &[&str], &[&str]); 8] = [
+pub(super) const FILES: [(&str, &[&str], &[&str]); 10] = [
     (
         r##"{
           "context_servers": {
-            "local-mcp-server": {"command": "some-command", "args": ["arg-1", "arg-2"], "env": {}},
-            "remote-mcp-server": {"url": "https://mcp.example.com/mcp", "headers": {"Authorization": "Bearer <token>"}}
+            "local": {"command": "acme-local", "args": ["--level", "info"], "env": {}},
+            "ledger": {"url": "https://ledger.example/mcp", "headers": {"Authorization": "Bearer k-123"}},
+            "asks": {"url": "https://asks.example/mcp"}
           }
-        }"##,
-        &["local-mcp-server some-command arg-1 arg-2", "remote-mcp-server https://mcp.example.com/mcp Authorization:"],
-        &[],
-    ),
-    (
-        r##"{
-          "theme": "One Dark",
-          "context_servers": {
-            "some-context-server": {
-              "source": "custom",
-              "command": "some-command",
-              "args": ["arg-1", "arg-2"],
-              "env": {}
-            }
-          }
-        }"##,
-        &["some-context-server some-command arg-1 arg-2"],
-        &["theme", "context_servers.some-context-server.source"],
-    ),
-    (
-        r##"// Zed settings
-        {
-          "context_servers": {
-            "github": {
-              "command": "docker",
-              "args": ["run", "-i", "--rm", "-e", "GITHUB_PERSONAL_ACCESS_TOKEN", "ghcr.io/github/github-mcp-server"],
-              "env": {"GITHUB_PERSONAL_ACCESS_TOKEN": "$TOKEN"},
-            },
-          },
         }"##,
         &[
-            "github docker run -i --rm -e GITHUB_PERSONAL_ACCESS_TOKEN ghcr.io/github/github-mcp-server GITHUB_PERSONAL_ACCESS_TOKEN=",
+            "local acme-local --level info",
+            "ledger auto https://ledger.example/mcp Authorization:",
+            "asks auto https://asks.example/mcp",
         ],
         &[],
     ),
     (
         r##"{
+          "theme": "Dusk",
           "context_servers": {
-            "linear": {"url": "https://mcp.linear.app/mcp"},
-            "off": {"enabled": false, "command": "npx", "args": ["-y", "off-server"]}
+            "local": {"source": "custom", "command": "acme-local", "args": ["--level", "info"], "env": {}}
           }
         }"##,
-        &["linear https://mcp.linear.app/mcp", "off (off) npx -y off-server"],
-        &[],
+        &["local acme-local --level info"],
+        &["theme", "context_servers.local.source"],
     ),
+    // The documentation of the beginning of 2025.
     (
         r##"{
           "context_servers": {
-            "slow": {"source": "custom", "enabled": true, "command": "slow-server", "args": [], "timeout": 120}
-          }
-        }"##,
-        &["slow slow-server 120s"],
-        &["context_servers.slow.source"],
-    ),
-    (
-        r##"{
-          "agent": {"always_allow_tool_actions": true},
-          "context_servers": {
-            "filesystem": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "/tmp"]}
-          },
-          "languages": {"Rust": {"tab_size": 4}}
-        }"##,
-        &["filesystem npx -y @modelcontextprotocol/server-filesystem /tmp"],
-        &["agent", "languages"],
-    ),
-    (
-        r##"{
-          "context_servers": {
-            "api": {
-              "url": "https://api.example.com/mcp",
-              "headers": {"X-Api-Key": "${NOT_A_VARIABLE}"},
-              "timeout": 30
+            "local": {
+              "command": {
+                "path": "acme-local",
+                "args": ["--level", "info"],
+                "env": {"ACME_KEY": "k-123"}
+              },
+              "settings": {}
             }
           }
         }"##,
-        &["api https://api.example.com/mcp X-Api-Key: 30s"],
+        &["local acme-local --level info ACME_KEY="],
+        &["context_servers.local.settings"],
+    ),
+    (
+        r##"{
+          "context_servers": {
+            "off": {"enabled": false, "command": "npx", "args": ["-y", "@acme/off"]},
+            "far": {"enabled": true, "remote": true, "command": "far"}
+          }
+        }"##,
+        &["off (off) npx -y @acme/off", "far far"],
+        &["context_servers.far.remote"],
+    ),
+    (
+        r##"{
+          "context_server_timeout": 90,
+          "context_servers": {
+            "slow": {"command": "slow", "args": [], "timeout": 240},
+            "far": {"url": "https://far.example/mcp", "timeout": 45}
+          }
+        }"##,
+        &["slow slow 240s", "far auto https://far.example/mcp 45s"],
+        &["context_server_timeout"],
+    ),
+    (
+        r##"{
+          "context_servers": {
+            "registered": {
+              "url": "https://registered.example/mcp",
+              "oauth": {"client_id": "acme-client", "client_secret": "s-123"}
+            }
+          }
+        }"##,
+        &["registered auto https://registered.example/mcp"],
+        &["context_servers.registered.oauth"],
+    ),
+    // A server of an extension: only the client knows its program.
+    (
+        r##"{
+          "context_servers": {
+            "extension": {"enabled": true, "settings": {"acme_token": "k-123"}}
+          }
+        }"##,
+        &["extension! `command` or `url` is missing"],
+        &["context_servers.extension.settings"],
+    ),
+    (
+        r##"{
+          "agent": {
+            "tool_permissions": {"default": "confirm"},
+            "profiles": {
+              "careful": {
+                "name": "Careful",
+                "tools": {"terminal": false},
+                "enable_all_context_servers": false,
+                "context_servers": {"files": {"tools": {"read": true}}}
+              }
+            }
+          },
+          "context_servers": {
+            "files": {"command": "npx", "args": ["-y", "@acme/files", "/srv"]}
+          }
+        }"##,
+        &["files npx -y @acme/files /srv"],
+        &["agent"],
+    ),
+    (
+        r##"// Settings
+        {
+          "context_servers": {
+            "container": {
+              "command": "docker",
+              "args": ["run", "-i", "--rm", "-e", "ACME_TOKEN", "acme/container", "${NOT_A_VARIABLE}"],
+              "env": {"ACME_TOKEN": "$TOKEN"},
+            },
+          },
+        }"##,
+        &["container docker run -i --rm -e ACME_TOKEN acme/container ${NOT_A_VARIABLE} ACME_TOKEN="],
         &[],
     ),
     (
