@@ -109,8 +109,8 @@ impl Template {
         })
     }
 
-    /// Returns the text with the values of its variables. `${NAME}` and `$NAME` without a value stay
-    /// if `of_program` has the name: the program that gets the text knows the value.
+    /// Returns the text with the values of its variables. `${NAME}` and `$NAME` without a value
+    /// stay if `of_program` has the name: the program that gets the text knows the value.
     ///
     /// # Errors
     /// Another variable without a value and without a default.
