@@ -175,6 +175,9 @@ pub enum Content {
     Unknown(RawJson),
 }
 
+/// How most programs write a block of text, up to the text.
+const ONLY_TEXT: &str = r#"{"type":"text","text":"#;
+
 impl Content {
     /// Creates a block of text.
     pub fn text(text: impl Into<String>) -> Self {
@@ -296,6 +299,9 @@ impl Content {
     /// [`DecodeError`] if a required member of its type is missing. An unknown type is not an
     /// error. In a result, a block with an error is [`Unknown`](Self::Unknown) instead.
     pub fn read(json: &RawJson) -> Result<Self, DecodeError> {
+        if let Some(text) = json.last_string(ONLY_TEXT).and_then(|text| serde_json::from_slice(text).ok()) {
+            return Ok(Self::Text { text, other: Object::new() });
+        }
         let object = Object::read(json)?;
         Ok(match &*object.required_str("type")? {
             "text" => Self::Text { text: object.required("text")?, other: object.without(&["type", "text"]) },
@@ -329,6 +335,9 @@ impl Content {
 
     /// Returns why a block cannot be decoded. Unlike [`read`](Self::read), this copies no text.
     pub(super) fn fault(json: &RawJson) -> Option<DecodeError> {
+        if json.last_string(ONLY_TEXT).is_some() {
+            return None;
+        }
         let block = Glance::at(json);
         let fits = match block.str("type").as_deref() {
             Some("text") => block.is_text("text"),

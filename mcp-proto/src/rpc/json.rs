@@ -221,6 +221,14 @@ impl RawJson {
         })
     }
 
+    /// Returns the string at the end of an object that is written as `head`, this string and `}`.
+    /// `None` for any other form, of the same object too: a reader takes this as a short cut.
+    pub(crate) fn last_string(&self, head: &str) -> Option<&[u8]> {
+        let string = self.as_bytes().strip_prefix(head.as_bytes())?.strip_suffix(b"}")?;
+        let first = Scan::new(string, MAX_DEPTH).skip().ok()?;
+        (string.starts_with(b"\"") && first == (0..string.len())).then_some(string)
+    }
+
     /// Returns whether it is an array without elements: the empty object of a language that has no
     /// other empty collection, where only an object can be meant.
     pub(crate) fn is_empty_array(&self) -> bool {

@@ -183,3 +183,23 @@ fn what_is_kept_of_skipped_elements_is_bounded() {
     skipped.append(&next, 5000);
     assert_eq!((skipped.named().len(), skipped.len()), (SkippedList::MAX_NAMED, 5001));
 }
+
+#[test]
+fn block_of_text_reads_the_same_with_and_without_spaces() {
+    let texts = [
+        "",
+        "a",
+        "a\\n\\u00e9",
+        "\\\"}",
+        "a\",\"text\":\"b",
+        "a\",\"text\":1,\"x\":\"",
+        "a\",\"type\":\"image",
+        "a\",\"annotations\":{\"priority\":1},\"b\":\"",
+    ];
+    for text in texts {
+        let dense = RawJson::parse(format!(r#"{{"type":"text","text":"{text}"}}"#)).unwrap();
+        let sparse = RawJson::parse(format!(r#"{{ "type":"text","text":"{text}"}}"#)).unwrap();
+        assert_eq!(Content::read(&dense), Content::read(&sparse), "{text}");
+        assert_eq!(Content::fault(&dense), Content::fault(&sparse), "{text}");
+    }
+}
