@@ -126,7 +126,7 @@ impl Future for Driver {
                 break;
             }
         }
-        cx.waker().wake_by_ref();
+        this.alarm.yield_to_streams(cx, this.driving.clock());
         Poll::Pending
     }
 }

@@ -21,7 +21,7 @@ impl Work {
 
     /// The cost of a line, a frame, a chunk or an item beyond its bytes. A short one costs more
     /// than its bytes.
-    pub(crate) const UNIT: usize = 32;
+    pub(crate) const UNIT: usize = 64;
 
     pub(crate) const fn of_turn() -> Self {
         Self { left: Self::AT_ONCE as u32, is_stopped: false }

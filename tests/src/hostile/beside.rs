@@ -33,7 +33,11 @@ const CALLS: usize = if cfg!(debug_assertions) { 20 } else { 200 };
 /// Maximum time of each: measured as processor time of a thread that runs everything, and with
 /// blocking threads as time, which a busy machine may take.
 const MOST: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2000 } else { 5 });
-const MOST_BLOCKING: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2000 } else { 500 });
+const MOST_BLOCKING: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2000 } else { 50 });
+
+/// Number of series of calls, of which one must keep the limit: in the others, the system may have
+/// let the honest server wait.
+const SERIES: usize = 5;
 
 static LINE_FEEDS: LazyLock<Vec<u8>> = LazyLock::new(|| bomb("", "\n", 200));
 static COMMENTS: LazyLock<Vec<u8>> = LazyLock::new(|| bomb("", ":\n", 200));
@@ -92,14 +96,20 @@ fn beside_lines(bench: &Bench) -> Result<String, String> {
 /// Makes the honest calls while the other client pours.
 fn beside(bench: &Bench, flood: &Flood) -> Result<String, String> {
     let stub = Stub::start(good_modern).map_err(|e| e.to_string())?;
-    let (worst, floods) = match bench.host {
-        BLOCKING => blocking(&stub.url(), flood)?,
-        _ => smol(&stub.url(), flood)?,
-    };
     let most = if bench.host == BLOCKING { MOST_BLOCKING } else { MOST };
-    expect(floods > 0, || "nothing poured".into())?;
-    expect(worst <= most, || format!("the slowest of {CALLS} calls takes {worst:?}"))?;
-    Ok(format!("the slowest of {CALLS} calls takes {:.2} ms", worst.as_secs_f64() * 1e3))
+    let mut worst = Duration::MAX;
+    for _ in 0..SERIES {
+        let (slowest, floods) = match bench.host {
+            BLOCKING => blocking(&stub.url(), flood)?,
+            _ => smol(&stub.url(), flood)?,
+        };
+        expect(floods > 0, || "nothing poured".into())?;
+        worst = worst.min(slowest);
+        if worst <= most {
+            return Ok(format!("the slowest of {CALLS} calls takes {:.2} ms", worst.as_secs_f64() * 1e3));
+        }
+    }
+    Err(format!("the slowest of {CALLS} calls takes at least {worst:?}"))
 }
 
 /// Both clients on one thread. Returns the most processor time that it spends during a call, and
