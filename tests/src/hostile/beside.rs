@@ -35,8 +35,8 @@ const CALLS: usize = if cfg!(debug_assertions) { 20 } else { 200 };
 const MOST: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2000 } else { 5 });
 const MOST_BLOCKING: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2000 } else { 50 });
 
-/// Number of series of calls, of which one must keep the limit: in the others, the system may have
-/// let the honest server wait.
+/// Number of series of calls. One must keep the limit: in another one, the system may have let the
+/// honest server wait.
 const SERIES: usize = 5;
 
 static LINE_FEEDS: LazyLock<Vec<u8>> = LazyLock::new(|| bomb("", "\n", 200));
