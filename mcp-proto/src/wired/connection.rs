@@ -80,7 +80,7 @@ pub struct Connection {
     told_eof: bool,
     /// A content coding that is none was reported.
     told_coding: bool,
-    gone: Option<Closed>,
+    gone: Option<Box<Closed>>,
     ending: Option<Shutdown>,
     events: ShortQueue<(ExchangeId, ExchangeEvent)>,
     outputs: ShortQueue<ConnectionOutput>,
@@ -439,7 +439,7 @@ impl Connection {
 
     /// Returns how the connection ended, once the driver has reported it.
     pub(super) fn closed_by(&self) -> Option<&Closed> {
-        self.gone.as_ref()
+        self.gone.as_deref()
     }
 
     /// Returns whether the connection is being closed.
@@ -511,7 +511,7 @@ impl Connection {
         // connection is closed.
         let is_cut = !matches!(self.role, ConnectionRole::DuplexClient { .. } | ConnectionRole::DuplexServer);
         let cut = self.eof && is_cut;
-        let why = match &self.gone {
+        let why = match self.gone.as_deref() {
             Some(why) => why.clone(),
             None if cut => Closed::Eof,
             None => return false,

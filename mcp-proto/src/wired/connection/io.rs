@@ -123,7 +123,7 @@ impl Connection {
             (self.work, self.resume) = (Work::unlimited(), None);
         }
         self.unwritten(&why);
-        self.gone = Some(why);
+        self.gone = Some(Box::new(why));
         self.outputs.clear();
         self.timer = None;
     }
