@@ -1,6 +1,6 @@
 //! The timers of the engines.
 
-use crate::sync::Timer;
+use crate::sync::{Timer, YIELD};
 use mcp_proto::Instant;
 use mcp_proto::adapter::Clock;
 use smol::future::{Boxed, Future};
@@ -11,8 +11,6 @@ use std::time::Duration;
 /// The least time between two deadlines: what is due may be a part of much work, and take longer
 /// than the pause that the engine makes after it.
 const REST: Duration = Duration::from_micros(100);
-/// The time after which a task that has more to do is polled again.
-const YIELD: Duration = Duration::from_micros(10);
 
 /// A timer for the deadline of an engine.
 pub(crate) struct Alarm {

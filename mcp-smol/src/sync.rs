@@ -7,6 +7,10 @@ mod primitives {
     pub(crate) use smol::block_on;
     pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
     pub(crate) use std::thread;
+    use std::time::Duration;
+
+    /// The time after which a task that has more to do is polled again.
+    pub(crate) const YIELD: Duration = Duration::from_micros(10);
 
     /// Runs a task on smol's global executor.
     pub(crate) fn spawn(task: impl Future<Output: Send> + Send + 'static) {
@@ -20,6 +24,10 @@ mod primitives {
     pub(crate) use shuttle::future::block_on;
     pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
     pub(crate) use shuttle::thread;
+    use std::time::Duration;
+
+    /// No time passes by itself.
+    pub(crate) const YIELD: Duration = Duration::ZERO;
 
     /// Runs a task of the model checker.
     pub(crate) fn spawn(task: impl Future<Output: Send> + Send + 'static) {
@@ -27,7 +35,7 @@ mod primitives {
     }
 }
 
-pub(crate) use primitives::{Condvar, Mutex, MutexGuard, Timer, block_on, spawn, thread};
+pub(crate) use primitives::{Condvar, Mutex, MutexGuard, Timer, YIELD, block_on, spawn, thread};
 
 /// Ignores poisoning: every change is complete before anything that may panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
