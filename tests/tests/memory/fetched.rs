@@ -35,7 +35,10 @@ fn web_server() -> SocketAddr {
 async fn drop_one(client: &Client, url: &str, ready: impl Fn(&Client) -> bool) {
     let request = FetchRequest::get(HttpTarget::parse(url).expect("it is a URL"));
     let mut fetch = pin!(client.fetch(request));
-    assert!(poll_once(&mut fetch).await.is_none());
+    // On a busy machine, the response may be there before the first poll.
+    let outcome = poll_once(&mut fetch).await;
+    assert!(outcome.as_ref().is_none_or(Result::is_ok), "{outcome:?}");
+    drop(outcome);
     let end = Instant::now() + BOUND;
     while !ready(client) {
         assert!(Instant::now() < end, "it is not ready");
