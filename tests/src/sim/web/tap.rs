@@ -29,6 +29,9 @@ pub struct Sent {
     pub stream: Option<usize>,
     /// The status of the response.
     pub status: Option<u16>,
+    /// Whether the response asks for the same request once more: elsewhere, or with other
+    /// credentials.
+    pub is_asked_again: bool,
     /// The number of bytes of its response.
     pub heard: usize,
     /// Whether its connection had carried another one.
@@ -102,6 +105,16 @@ fn within_origin(from: &str, to: &str) -> Option<String> {
         '?' => Some(format!("{path}{to}")),
         _ => Some(format!("{folder}/{to}")),
     }
+}
+
+/// Returns whether two targets differ by the last slash of the path. Then 301 and 302 keep the
+/// method of a request.
+fn differ_by_slash(one: &str, other: &str) -> bool {
+    let parts = |target: &str| {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        (path.trim_end_matches('/').to_owned(), query.to_owned())
+    };
+    one.len().abs_diff(other.len()) == 1 && parts(one) == parts(other)
 }
 
 impl Tap {
@@ -285,7 +298,8 @@ impl Tap {
             }
         }
         let sent = self.log.len();
-        self.log.push(Sent { at: self.now, channel, request, body, stream, status: None, heard: 0, reused });
+        let (at, status, is_asked_again) = (self.now, None, false);
+        self.log.push(Sent { at, channel, request, body, stream, status, is_asked_again, heard: 0, reused });
         let open = Open { sent, head: None, delivered: false, advanced: false, is_get, over_before };
         if let Some(stream) = stream.filter(|_| !again) {
             self.streams[stream].began = since;
@@ -363,8 +377,7 @@ impl Tap {
             // that is safe.
             let harmless = body.pointer("/params/arguments/harmless").is_none_or(|value| *value == Value::Bool(true));
             let dead = first.reused && first.heard == 0;
-            let is_asked = matches!(first.status, Some(307 | 308 | 401 | 403));
-            assert!(is_asked || harmless && dead, "written twice: {body}");
+            assert!(first.is_asked_again || harmless && dead, "written twice: {body}");
         }
         self.ids.insert(text, self.log.len());
         let serves = match (body["method"].as_str(), body.pointer("/params/arguments/tag").and_then(Value::as_u64)) {
@@ -468,9 +481,15 @@ impl Tap {
                         stream.refused &= !head.is_event_stream();
                     }
                 }
-                let from = &self.log[open.sent].request.target;
-                self.targets.extend(head.header("location").and_then(|to| within_origin(from, to)));
-                self.log[open.sent].status = Some(head.status);
+                let sent = &mut self.log[open.sent];
+                let to = head.header("location").and_then(|to| within_origin(&sent.request.target, to));
+                sent.is_asked_again = match head.status {
+                    307 | 308 | 401 | 403 => true,
+                    301 | 302 => to.as_ref().is_some_and(|to| differ_by_slash(&sent.request.target, to)),
+                    _ => false,
+                };
+                sent.status = Some(head.status);
+                self.targets.extend(to);
                 open.head = Some(head);
             }
             Heard::Event(event) => self.event(channel, &event),
