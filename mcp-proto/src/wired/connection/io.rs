@@ -3,6 +3,7 @@
 use super::{Connection, ConnectionRole};
 use crate::exchange::{Closed, ExchangeEvent, Peer, Shutdown};
 use crate::frame::Work;
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use bytes::Bytes;
 

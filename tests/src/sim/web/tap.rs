@@ -29,8 +29,7 @@ pub struct Sent {
     pub stream: Option<usize>,
     /// The status of the response.
     pub status: Option<u16>,
-    /// Whether the response asks for the same request once more: elsewhere, or with other
-    /// credentials.
+    /// Whether the response asks for the same request again, elsewhere or with credentials.
     pub is_asked_again: bool,
     /// The number of bytes of its response.
     pub heard: usize,
@@ -110,11 +109,8 @@ fn within_origin(from: &str, to: &str) -> Option<String> {
 /// Returns whether two targets differ by the last slash of the path. Then 301 and 302 keep the
 /// method of a request.
 fn differ_by_slash(one: &str, other: &str) -> bool {
-    let parts = |target: &str| {
-        let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        (path.trim_end_matches('/').to_owned(), query.to_owned())
-    };
-    one.len().abs_diff(other.len()) == 1 && parts(one) == parts(other)
+    let (one, other) = (one.split_once('?').unwrap_or((one, "")), other.split_once('?').unwrap_or((other, "")));
+    one.1 == other.1 && (one.0.strip_suffix('/') == Some(other.0) || other.0.strip_suffix('/') == Some(one.0))
 }
 
 impl Tap {
