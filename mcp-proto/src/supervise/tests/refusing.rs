@@ -140,6 +140,7 @@ fn next_client_waits_as_the_refused_stream_asked() {
 
 /// Resuming the stream of its response was refused: the call would come before the time as well.
 // covers: S0-61, S0-62
+#[cfg(feature = "http")]
 #[test]
 fn call_is_not_repeated_before_the_time_the_server_asks_for() {
     let (mut rig, _) = Rig::ready(server());
