@@ -1,6 +1,6 @@
 //! The timers of the engines.
 
-use crate::sync::{Timer, YIELD};
+use crate::sync::{REST, Timer, YIELD};
 use mcp_proto::Instant;
 use mcp_proto::adapter::Clock;
 use smol::future::{Boxed, Future};
@@ -8,31 +8,30 @@ use std::pin::Pin;
 use std::task::Context;
 use std::time::Duration;
 
-/// The least time between two deadlines: what is due may be a part of much work, and take longer
-/// than the pause that the engine makes after it.
-const REST: Duration = Duration::from_micros(100);
-
 /// A timer for the deadline of an engine.
 pub(crate) struct Alarm {
     timer: Timer,
     armed: Option<Instant>,
     /// The latest poll has returned that a deadline has passed.
     has_fired: bool,
+    /// The end of the rest after that.
+    not_before: Instant,
 }
 
 impl Alarm {
     pub(crate) fn new() -> Self {
-        Self { timer: Timer::never(), armed: None, has_fired: false }
+        Self { timer: Timer::never(), armed: None, has_fired: false, not_before: Instant::ZERO }
     }
 
     /// Returns whether `deadline` has passed, but not twice in a row. Otherwise wakes the task at
     /// that time or earlier, after a rest if it has passed.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, clock: Clock, deadline: Option<Instant>) -> bool {
-        let Some(mut deadline) = deadline else { return false };
-        let must_rest = std::mem::take(&mut self.has_fired);
-        if must_rest {
-            deadline = deadline.max(clock.now() + REST);
+        let Some(deadline) = deadline else { return false };
+        let begins_rest = std::mem::take(&mut self.has_fired);
+        if begins_rest {
+            self.not_before = clock.now() + REST;
         }
+        let deadline = deadline.max(self.not_before);
         loop {
             // A later deadline does not re-arm the timer until the earlier one has passed: most
             // calls move the deadline, and each change of the timer wakes the thread that waits for
@@ -46,11 +45,11 @@ impl Alarm {
             }
             self.armed = None;
             if clock.now() >= deadline {
-                if must_rest {
+                if begins_rest {
                     // The rest has passed before the timer was set.
                     cx.waker().wake_by_ref();
                 }
-                self.has_fired = !must_rest;
+                self.has_fired = !begins_rest;
                 return self.has_fired;
             }
         }

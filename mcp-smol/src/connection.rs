@@ -46,7 +46,7 @@ fn turn(transport: &mut Transport, cx: &mut Context<'_>) -> Turn {
         match transport.poll(cx, !read) {
             Poll::Ready(Moved::Long) => return Turn::Parse,
             Poll::Ready(Moved::Wrote) => return Turn::Again,
-            Poll::Ready(Moved::Read(_)) => read = true,
+            Poll::Ready(Moved::Read) => read = true,
             Poll::Ready(Moved::Other) => {}
             Poll::Pending if transport.is_closed() => return Turn::Over,
             Poll::Pending if read && transport.may_have_more() => return Turn::Again,

@@ -4,7 +4,7 @@
 
 use crate::clock::Alarm;
 use crate::stream::Stream;
-use crate::transport::{Moved, Transport};
+use crate::transport::Transport;
 use mcp_proto::adapter::{AsyncJob, Driving, Job, Task};
 use smol::future::{Boxed, Future};
 use std::fmt;
@@ -12,13 +12,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// Maximum number of events from one connection per turn: a read and a write. Parsing the bytes of
-/// one read may be slow.
+/// Maximum number of events from one connection per turn: a read and a write.
 const TURN: usize = 2;
 /// Maximum number of turns per poll, so that other tasks of the executor can run.
 const TURNS: usize = 32;
-/// Number of read bytes after which a poll ends, for the same reason.
-const ENOUGH: usize = 256 << 10;
+/// Half a millisecond, after which a poll takes no other turn, for the same reason: what a read
+/// costs depends on what the peer has sent.
+const ENOUGH: Duration = Duration::from_nanos(500_000);
 
 /// Drives a [`Client`](crate::Client): a future for any executor. It completes when the client has
 /// ended.
@@ -72,15 +72,13 @@ impl Driver {
         Some(moved)
     }
 
-    /// Returns whether anything happened. Adds the bytes that were read to `read`.
-    fn poll_connections(&mut self, cx: &mut Context<'_>, read: &mut usize) -> bool {
+    /// Returns whether anything happened.
+    fn poll_connections(&mut self, cx: &mut Context<'_>) -> bool {
         let mut moved = false;
         self.connections.retain_mut(|connection| {
             for _ in 0..TURN {
-                match connection.poll(cx, true) {
-                    Poll::Ready(Moved::Read(count)) => *read += count,
-                    Poll::Ready(Moved::Wrote | Moved::Other | Moved::Long) => {}
-                    Poll::Pending => break,
+                if connection.poll(cx, true).is_pending() {
+                    break;
                 }
                 moved = true;
             }
@@ -110,10 +108,11 @@ impl Future for Driver {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
-        let mut read = 0;
+        let clock = this.driving.clock();
+        let end = clock.now() + ENOUGH;
         for _ in 0..TURNS {
             let Some(mut moved) = this.take_tasks() else { return Poll::Ready(()) };
-            moved |= this.poll_connections(cx, &mut read);
+            moved |= this.poll_connections(cx);
             moved |= this.poll_jobs(cx);
             moved |= this.poll_alarm(cx);
             if this.guest.as_mut().is_some_and(|guest| guest.as_mut().poll(cx).is_ready()) {
@@ -122,11 +121,11 @@ impl Future for Driver {
             if !moved && this.driving.poll_woken(cx).is_pending() {
                 return Poll::Pending;
             }
-            if read >= ENOUGH {
+            if clock.now() >= end {
                 break;
             }
         }
-        this.alarm.yield_to_streams(cx, this.driving.clock());
+        this.alarm.yield_to_streams(cx, clock);
         Poll::Pending
     }
 }

@@ -12,6 +12,10 @@ mod primitives {
     /// The time after which a task that has more to do is polled again.
     pub(crate) const YIELD: Duration = Duration::from_micros(10);
 
+    /// The least time between the work after a deadline and the next deadline: what is due may be a
+    /// part of much work, and take longer than the pause that the engine makes after it.
+    pub(crate) const REST: Duration = Duration::from_micros(100);
+
     /// Runs a task on smol's global executor.
     pub(crate) fn spawn(task: impl Future<Output: Send> + Send + 'static) {
         smol::spawn(task).detach();
@@ -28,6 +32,7 @@ mod primitives {
 
     /// No time passes by itself.
     pub(crate) const YIELD: Duration = Duration::ZERO;
+    pub(crate) const REST: Duration = Duration::ZERO;
 
     /// Runs a task of the model checker.
     pub(crate) fn spawn(task: impl Future<Output: Send> + Send + 'static) {
@@ -35,7 +40,7 @@ mod primitives {
     }
 }
 
-pub(crate) use primitives::{Condvar, Mutex, MutexGuard, Timer, YIELD, block_on, spawn, thread};
+pub(crate) use primitives::{Condvar, Mutex, MutexGuard, REST, Timer, YIELD, block_on, spawn, thread};
 
 /// Ignores poisoning: every change is complete before anything that may panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

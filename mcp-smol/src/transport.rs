@@ -55,8 +55,7 @@ pub(crate) struct Transport {
 /// What has happened to a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moved {
-    /// This many bytes were read.
-    Read(usize),
+    Read,
     Wrote,
     Other,
     /// The next turn is slow: see [`Transport::take_turn`].
@@ -161,9 +160,8 @@ impl Transport {
             && may_read
             && let Poll::Ready(read) = self.poll_read()
         {
-            let count = read.as_ref().map_or(0, Bytes::len);
             self.connection.transfer().read(read);
-            return Poll::Ready(Moved::Read(count));
+            return Poll::Ready(Moved::Read);
         }
         match self.alarm.poll(cx, clock, self.connection.poll_timeout()) {
             true => Poll::Ready(Moved::Other),

@@ -83,17 +83,16 @@ impl ServerEntry {
     pub(super) fn build(&self, lookup: Lookup<'_>) -> Result<ClientConfig, ConfigError> {
         let mut config = match &self.launch {
             Launch::Program { command, args, cwd, env, env_file } => {
-                let none = BTreeSet::new();
-                let text = |template: &Template| self.program_text(template, lookup, &none);
+                let text = |template: &Template| self.program_text(template, lookup);
                 let name = text(command)?;
                 if name.trim().is_empty() {
                     return Err(self.fault(command, ConfigErrorKind::EmptyCommand));
                 }
                 let mut program = Program::new(name).inherit(Inherit::usual());
-                // A program such as `mcp-remote` expands its own variables in its arguments.
+                // As `mcp-remote` does.
                 let set: BTreeSet<&str> =
                     env.iter().filter(|(_, value)| value.is_some()).map(|(name, _)| name.as_str()).collect();
-                let arg = |template: &Template| self.program_text(template, lookup, &set);
+                let arg = |template: &Template| self.argument(template, lookup, &set);
                 program.args = args.iter().map(arg).collect::<Result<_, _>>()?;
                 program.current_dir = cwd.as_ref().map(text).transpose()?;
                 if let Some(path) = env_file {
@@ -105,11 +104,10 @@ impl ServerEntry {
                 ClientConfig::program(program)
             }
             Launch::Url { url, headers, mode, scheme } => {
-                let none = BTreeSet::new();
-                let text = self.resolve(url, lookup, &none)?;
+                let text = self.resolve(url, lookup)?;
                 let mut config = client_config(&text, *mode, *scheme).map_err(|kind| self.fault(url, kind))?;
                 for (name, template) in headers {
-                    let value = self.resolve(template, lookup, &none)?;
+                    let value = self.resolve(template, lookup)?;
                     BadHeader::check(name, &value).map_err(|why| self.fault(template, ConfigErrorKind::Header(why)))?;
                     config.headers.push(name, value);
                 }
@@ -132,7 +130,7 @@ impl ServerEntry {
         env: &[(String, Option<Template>)],
         lookup: Lookup<'_>,
     ) -> Result<Vec<(String, Option<String>)>, ConfigError> {
-        let name = self.program_text(path, lookup, &BTreeSet::new())?;
+        let name = self.program_text(path, lookup)?;
         let Some(text) = lookup(Variable::EnvFile(&name)) else {
             return Err(self.fault(path, ConfigErrorKind::EnvFileMissing));
         };
@@ -143,25 +141,26 @@ impl ServerEntry {
         Ok(others.map(|(name, value)| (name, Some(value))).collect())
     }
 
-    /// Returns a text with the values of its variables, for a program. `of_program`: as for
-    /// [`Template::resolve`].
-    fn program_text(
+    /// As [`resolve`](Self::resolve), for a program: the system takes no NUL.
+    fn program_text(&self, template: &Template, lookup: Lookup<'_>) -> Result<String, ConfigError> {
+        self.argument(template, lookup, &BTreeSet::new())
+    }
+
+    /// Returns an argument of a program. A variable of `of_program` that has no value stays as it
+    /// is written: the program may expand it.
+    fn argument(
         &self,
         template: &Template,
         lookup: Lookup<'_>,
         of_program: &BTreeSet<&str>,
     ) -> Result<String, ConfigError> {
-        let text = self.resolve(template, lookup, of_program)?;
+        let text = template.resolve(self.forms, lookup, of_program).map_err(|kind| self.fault(template, kind))?;
         if text.contains('\0') { Err(self.fault(template, ConfigErrorKind::Nul)) } else { Ok(text) }
     }
 
-    fn resolve(
-        &self,
-        template: &Template,
-        lookup: Lookup<'_>,
-        of_program: &BTreeSet<&str>,
-    ) -> Result<String, ConfigError> {
-        template.resolve(self.forms, lookup, of_program).map_err(|kind| self.fault(template, kind))
+    /// Returns a text with the values of its variables.
+    fn resolve(&self, template: &Template, lookup: Lookup<'_>) -> Result<String, ConfigError> {
+        template.resolve(self.forms, lookup, &BTreeSet::new()).map_err(|kind| self.fault(template, kind))
     }
 
     fn fault(&self, template: &Template, kind: ConfigErrorKind) -> ConfigError {

@@ -27,13 +27,13 @@ pub(super) const ROWS: &[Row] = &[
     row_on("a call beside blank lines of a program", READERS, 64, beside_lines),
 ];
 
-/// Number of honest calls. Without optimization, what pours takes a hundred times as long.
-const CALLS: usize = if cfg!(debug_assertions) { 20 } else { 200 };
+/// Number of honest calls.
+const CALLS: usize = 200;
 
-/// Maximum time of each: measured as processor time of a thread that runs everything, and with
-/// blocking threads as time, which a busy machine may take.
-const MOST: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2000 } else { 5 });
-const MOST_BLOCKING: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2000 } else { 50 });
+/// Maximum time of each in an optimized program: measured as processor time of a thread that runs
+/// everything, and with blocking threads as time, which a busy machine may take.
+const MOST: Duration = Duration::from_millis(5);
+const MOST_BLOCKING: Duration = Duration::from_millis(50);
 
 /// Number of series of calls. One must keep the limit: in another one, the system may have let the
 /// honest server wait.

@@ -1,7 +1,7 @@
 //! Hostile servers and hostile bytes against every driver. The program `hostile` runs the same with
 //! a whole gibibyte, and prints a table.
 
-use mcp_tests::hostile::{BESIDE, PROGRAMS, failures, range};
+use mcp_tests::hostile::{PROGRAMS, failures, range};
 use mcp_tests::tests;
 use std::path::Path;
 
@@ -13,15 +13,6 @@ const SIZE: u64 = 64 << 20;
 #[track_caller]
 fn rows(first: &str, last: &str) {
     let failed = failures(&range(PROGRAMS, first, last), Path::new(env!("CARGO_BIN_EXE_mcp-tests")), SIZE, 1);
-    assert!(failed.is_empty(), "{}", failed.join("\n"));
-}
-
-/// A peer that pours takes at most some milliseconds from the calls to another one. Alone: they are
-/// measured.
-#[test]
-fn call_beside_a_peer_that_pours_is_answered_soon() {
-    let rows: Vec<_> = BESIDE.iter().copied().flatten().collect();
-    let failed = failures(&rows, Path::new(env!("CARGO_BIN_EXE_mcp-tests")), SIZE, 1);
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
