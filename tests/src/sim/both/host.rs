@@ -104,11 +104,14 @@ impl Host {
         rng: Rng,
     ) -> Self {
         let (has_sessions, listener) = (sessions != Sessions::Off, config.compat.listener);
+        // Another client may fall back to a legacy revision after a probe without an answer.
+        let is_modern = config.policy == Policy::Modern;
+        let has_questions = older.is_none_or(|version| version.rules().elicitation);
         Self {
             principal,
-            watches: config.watch.tools && (older.is_none() || listener != ListenerStart::Never && has_sessions),
+            watches: config.watch.tools && (is_modern || listener != ListenerStart::Never && has_sessions),
             answered: 0,
-            asks: older.is_none_or(|version| has_sessions && version.rules().elicitation),
+            asks: is_modern || has_sessions && has_questions,
             rng,
             asked: BTreeMap::new(),
             pages: BTreeSet::new(),
