@@ -104,6 +104,12 @@ struct Entry {
     again: bool,
 }
 
+impl Entry {
+    fn is_overdue(&self, now: Instant) -> bool {
+        self.deadline.is_some_and(|deadline| deadline <= now)
+    }
+}
+
 impl Calls {
     pub(super) const fn new() -> Self {
         Self { calls: BTreeMap::new(), last: 0 }
@@ -138,6 +144,11 @@ impl Calls {
         self.calls.get(&ticket).and_then(|call| call.deadline)
     }
 
+    /// Returns whether the time of a call is over.
+    pub(super) fn is_overdue(&self, ticket: Ticket, now: Instant) -> bool {
+        self.calls.get(&ticket).is_some_and(|call| call.is_overdue(now))
+    }
+
     /// Returns the time that a call had in all, if it waits.
     pub(super) fn timeout(&self, ticket: Ticket) -> Option<Duration> {
         self.calls.get(&ticket).filter(|call| call.on.is_none()).and_then(|call| call.plan.timeout)
@@ -157,8 +168,8 @@ impl Calls {
     }
 
     /// A call is to run on another client, if there is time, if this rule allows it, and if it did
-    /// not do so before. A call that `has_run` nowhere may do so any number of times. Returns false
-    /// if it may not.
+    /// not do so before. A call that `has_run` nowhere may do so any number of times, and waits
+    /// until it [is overdue](Self::is_overdue). Returns false if it may not.
     pub(super) fn repeat(
         &mut self,
         ticket: Ticket,
@@ -167,8 +178,8 @@ impl Calls {
         rule: impl Fn(&CallKind) -> bool,
     ) -> bool {
         let Some(call) = self.calls.get_mut(&ticket) else { return false };
-        let has_time = call.deadline.is_none_or(|deadline| now < deadline);
-        let may = has_time && !(has_run && call.again) && rule(&call.plan.kind);
+        let may_run_twice = !call.again && !call.is_overdue(now);
+        let may = (may_run_twice || !has_run) && rule(&call.plan.kind);
         if may {
             (call.on, call.again) = (None, call.again || has_run);
         }

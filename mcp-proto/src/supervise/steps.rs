@@ -269,6 +269,9 @@ impl<K: Clone + Ord> Supervisor<K> {
 impl<K: Clone + Ord> Supervisor<K> {
     /// Runs a call, or makes it wait for a connection, or refuses it.
     fn place(&mut self, ticket: Ticket, id: ServerId) {
+        if self.calls.is_overdue(ticket, self.now) {
+            return self.on_call_timer(ticket);
+        }
         let Some(server) = self.servers.get(&id) else { return self.refuse(ticket, CallRefusal::Removed) };
         match (server.ready(), server.down(self.now), server.cause.clone()) {
             (Some(generation), ..) => self.run(ticket, generation),

@@ -190,6 +190,21 @@ fn call_that_its_client_never_began_waits_for_the_next_one() {
     assert_eq!(rig.finish(call, Err(&lost(Sent::Maybe))), CallVerdict::Final);
 }
 
+// covers: S0-62
+#[test]
+fn call_that_its_client_never_began_times_out_at_its_deadline() {
+    let (mut rig, client) = Rig::ready(program());
+    let mut plan = tool_plan("x");
+    plan.timeout = Some(ms(200));
+    let call = rig.call(plan);
+    assert_eq!(rig.runs(), [(call, client)]);
+    rig.pass(ms(200));
+    // The client had ended before: no error of it tells that the time is over.
+    assert_eq!(rig.finish(call, Err(&CallError::Refused(Refusal::Closed))), CallVerdict::Again);
+    assert_eq!(rig.refused(), [(call, CallRefusal::Timeout { after: ms(200) })]);
+    assert_eq!(rig.finish(call, Ok(())), CallVerdict::Ignore);
+}
+
 // covers: S0-62, R-29
 #[test]
 fn calls_of_a_client_that_is_closed_were_lost() {
