@@ -220,7 +220,12 @@ impl EventDecoder {
             work.spend(count + Work::UNIT);
             input.skip(count);
             if !self.is_in_data() && !self.ends_event() {
-                self.idle(count)?;
+                self.idle += count;
+                if end.is_some() {
+                    self.check_idle()?;
+                } else {
+                    self.check_idle_within_line()?;
+                }
             }
             if end.is_some()
                 && let Some(item) = self.end_line()?
@@ -251,7 +256,20 @@ impl EventDecoder {
     /// Counts bytes that belong to no event.
     fn idle(&mut self, count: usize) -> Result<(), EventFault> {
         self.idle += count;
+        self.check_idle()
+    }
+
+    const fn check_idle(&self) -> Result<(), EventFault> {
         if self.idle > MAX_IDLE { Err(EventFault::None) } else { Ok(()) }
+    }
+
+    /// As [`check_idle`](Self::check_idle), before the end of a line. A value that is held has its
+    /// own limit: where the bytes are cut must not decide which of the two it reaches first.
+    const fn check_idle_within_line(&self) -> Result<(), EventFault> {
+        match self.at {
+            At::Colon(FieldName::Event | FieldName::Id) | At::Value(FieldName::Event | FieldName::Id) => Ok(()),
+            _ => self.check_idle(),
+        }
     }
 
     /// Returns whether the line so far is one of data, whose size has a limit of its own.
@@ -267,7 +285,8 @@ impl EventDecoder {
             self.cr = false;
             self.part(bytes)?;
             if !self.is_in_data() {
-                self.idle(bytes.len())?;
+                self.idle += bytes.len();
+                self.check_idle_within_line()?;
             }
         }
         Ok(is_few)

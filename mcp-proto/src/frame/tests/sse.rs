@@ -288,6 +288,34 @@ fn stream_without_an_event_breaks_after_16_mib() {
     assert_eq!(read(&[&b"data: "[..], &b"1".repeat(1 << 20), b"\n"].concat(), 15, 7), (1, false));
 }
 
+/// One reason for one stream, wherever it is cut.
+#[test]
+fn value_without_an_end_breaks_the_stream_for_its_size() {
+    const LIMIT: usize = 16 << 20;
+    let part = Bytes::from(b"9".repeat(1 << 18));
+    for (before, after) in [("id:", ""), ("i", "d:"), ("", "event: ")] {
+        let mut body = stream(LIMIT);
+        body.bytes(Bytes::from(before));
+        body.bytes(Bytes::from(after));
+        for _ in 0..LIMIT / part.len() {
+            body.bytes(part.clone());
+            assert_eq!((body.poll_item(), body.broken()), (None, None), "{before}{after}");
+        }
+        body.bytes(Bytes::from_static(b"9"));
+        assert_eq!(body.poll_item(), None);
+        let why = body.broken().map(String::as_str);
+        assert_eq!(why, Some("an event is larger than 16777216 bytes"), "{before}{after}");
+    }
+    // Lines that end still count.
+    let mut body = stream(LIMIT);
+    let line = Bytes::from([&b"id:"[..], &b"9".repeat(1 << 20), b"\n"].concat());
+    for _ in 0..16 {
+        body.bytes(line.clone());
+        assert_eq!(body.poll_item(), None);
+    }
+    assert_eq!(body.broken().map(String::as_str), Some("the event stream has no event in 16777216 bytes"));
+}
+
 // covers: B-009
 #[test]
 fn very_many_ignored_lines_need_no_recursion() {
