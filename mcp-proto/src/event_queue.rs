@@ -7,6 +7,9 @@ use crate::rpc::RawJson;
 use alloc::collections::VecDeque;
 use core::mem::take;
 
+/// The capacity that an empty queue keeps. More of it is left of a burst.
+const KEPT: usize = 16;
+
 /// What happens to an output that the application does not take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Weight {
@@ -108,6 +111,9 @@ impl<T: Weigh> EventQueue<T> {
             Report::InPlace(_) | Report::Later => self.droppable.leave(output.weight()),
         }
         self.taken += 1;
+        if self.outputs.is_empty() && self.outputs.capacity() > KEPT {
+            self.outputs = VecDeque::new();
+        }
         Some(output)
     }
 
@@ -319,6 +325,16 @@ mod tests {
         queue.close();
         queue.push(Trouble);
         assert_eq!(drained(&mut queue), [Note, Lost(1, 0), Kept]);
+    }
+
+    #[test]
+    fn empty_queue_keeps_little_of_a_burst() {
+        let mut queue = EventQueue::new(0, 0);
+        for count in [1, KEPT, 1000] {
+            (0..count).for_each(|_| queue.push(Kept));
+            assert_eq!(drained(&mut queue).len(), count);
+            assert!(queue.outputs.capacity() <= KEPT);
+        }
     }
 
     // covers: B-274
