@@ -1,6 +1,6 @@
 //! `replay --digest`.
 
-use super::{Digest, SHARE, World, record, replay_share, show};
+use super::{Digest, SHARE, World, fleets, record, replay_share, show};
 use std::io;
 use std::path::Path;
 use std::process::Command;
@@ -69,13 +69,15 @@ fn record_all(folder: &Path) -> io::Result<bool> {
     for digest in shares(|world, first| replay_share(world, first, folder))? {
         println!("{digest}");
     }
+    println!("{}", fleets()?);
     Ok(true)
 }
 
 /// Prints the hashes that are not the committed ones.
 fn check(folder: &Path) -> io::Result<bool> {
     let expected: Vec<&str> = EXPECTED.lines().filter(|line| !line.starts_with('#')).collect();
-    let digests = shares(|world, first| replay_share(world, first, folder))?;
+    let mut digests = shares(|world, first| replay_share(world, first, folder))?;
+    digests.push(fleets()?);
     let differ: Vec<&Digest> =
         digests.iter().filter(|digest| !expected.contains(&digest.to_string().as_str())).collect();
     for digest in &differ {

@@ -14,6 +14,7 @@ pub mod replay;
 pub mod said;
 mod settings;
 
+use super::fleet::Fleet;
 use log::{Engine, Entry, Op};
 use replay::{Replay, Seam};
 use settings::Setting;
@@ -21,9 +22,13 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
+use std::time::Duration;
 
 /// Seeds that have one hash, and whose inputs are in one file.
 pub const SHARE: u64 = 1000;
+
+/// Fleets that have one hash.
+pub const FLEETS: u64 = 200;
 
 /// A subject of a recording: a world of the simulator, and the seam that drives its engines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -188,6 +193,21 @@ pub fn show(world: World, seed: u64, folder: &Path, to: &mut dyn Write) -> io::R
         lines.for_each(|line| write(&format!("{n} > {line}")));
     });
     written
+}
+
+/// Runs [`FLEETS`] fleets, whose supervisors need no recording: the same seed gives the same inputs
+/// as long as the outputs are the same.
+///
+/// # Errors
+/// A run violates an invariant.
+pub fn fleets() -> io::Result<Digest> {
+    let mut hash = hmac_sha256::Hash::new();
+    for seed in 1..=FLEETS {
+        let fleet = Fleet { servers: 20, deaths: 100, length: Duration::from_secs(600), seed };
+        let report = fleet.run().map_err(io::Error::other)?;
+        hash.update(format!("{report:?}\n"));
+    }
+    Ok(Digest { world: "fleet", first: 1, hash: hash.finalize() })
 }
 
 fn recorded(world: World, first: u64, folder: &Path) -> io::Result<impl Iterator<Item = io::Result<Vec<Entry>>>> {
