@@ -1,15 +1,12 @@
 //! Admission: the application decides whether a client is served, from the head of an HTTP request
 //! or from the peer of an accepted duplex connection. The engine serves nothing of either before.
 
-use super::env::Env;
-use super::keys::Timer;
 use super::requests::Requests;
 use super::transport::Admitted;
-use super::{Event, Server, ServerConfig};
+use super::{Server, ServerConfig};
 use crate::error::DiagnosticKind;
-use crate::exchange::{ExchangeId, Inbound, Outbound, Peer, RequestHead};
-use crate::input::{Admission, AdmitKey, AdmitToken, Principal};
-use alloc::sync::Arc;
+use crate::exchange::{ExchangeId, Inbound, Outbound, Peer};
+use crate::input::{Admission, AdmitKey, Principal};
 
 impl ServerConfig {
     /// Returns whether the application decides about a duplex connection of this peer. It does not
@@ -28,22 +25,12 @@ impl Requests {
     }
 }
 
-impl Env {
-    /// Emits the admission of an exchange. `head`: that of its HTTP request.
-    pub(super) fn ask_admission(&mut self, x: ExchangeId, key: AdmitKey, peer: Peer, head: Option<Arc<RequestHead>>) {
-        self.admitting.insert(key, x);
-        let timeout = self.now + self.config.limits.server.admit_timeout;
-        self.timers.set(Timer::Admit(x), Some(timeout));
-        self.emit(Event::Admit(AdmitToken::new(key, peer), head));
-    }
-}
-
 impl Server {
     /// The application has decided.
     pub(super) fn on_admission(&mut self, key: AdmitKey, admission: Admission) {
-        let Some(x) = self.env.admitting.get(&key).copied() else { return };
-        self.env.forget_admission(x, key);
-        if self.env.exchanges.get(&x).is_some_and(|exchange| exchange.binding.http().is_some()) {
+        let Some(x) = self.wire.env.admitting.get(&key).copied() else { return };
+        self.wire.env.forget_admission(x, key);
+        if self.wire.env.exchanges.get(&x).is_some_and(|exchange| exchange.binding.http().is_some()) {
             return self.http_admission(x, admission);
         }
         match admission {
@@ -55,21 +42,21 @@ impl Server {
 
     /// The admission has timed out.
     pub(super) fn on_admit_timeout(&mut self, x: ExchangeId) {
-        if self.env.exchanges.get(&x).is_some_and(|exchange| exchange.binding.http().is_some()) {
-            return self.env.refuse_busy(x, None, "the request was not admitted in time");
+        if self.wire.env.exchanges.get(&x).is_some_and(|exchange| exchange.binding.http().is_some()) {
+            return self.wire.env.refuse_busy(x, None, "the request was not admitted in time");
         }
         self.refuse_duplex(x, "it was not admitted in time");
     }
 
     fn admit_duplex(&mut self, x: ExchangeId, principal: Option<Principal>) {
-        if !self.env.counts_as(x, principal.as_ref()) {
+        if !self.wire.env.counts_as(x, principal.as_ref()) {
             return self.refuse_duplex(x, "the client has taken its share of the server");
         }
-        let Some(duplex) = self.env.duplex_mut(x) else { return };
+        let Some(duplex) = self.wire.env.duplex_mut(x) else { return };
         let before = core::mem::replace(&mut duplex.admitted, Admitted::As(principal));
         let Admitted::Waiting { early, ended, .. } = before else { return };
-        self.env.send(x, Outbound::Continue);
-        self.env.await_handshake(x);
+        self.wire.env.send(x, Outbound::Continue);
+        self.wire.env.await_handshake(x);
         early.into_iter().for_each(|item| self.duplex_item(x, *item));
         if ended {
             self.duplex_item(x, Inbound::End);
@@ -78,7 +65,7 @@ impl Server {
 
     /// Closes a duplex connection that is not served: there is no request to answer.
     pub(super) fn refuse_duplex(&mut self, x: ExchangeId, why: &str) {
-        self.env.diagnose(DiagnosticKind::NotAdmitted, why);
+        self.wire.env.diagnose(DiagnosticKind::NotAdmitted, why);
         self.abort(x);
     }
 }

@@ -8,7 +8,7 @@ use super::keys::{ReplyTo, SessionRef, Timer};
 use super::requests::Requests;
 use super::running::{OpenQuestions, RequestStage};
 use super::session::QuestionState;
-use super::transport::HttpState;
+use super::wire::Wire;
 use super::{ExchangeId, weight};
 use crate::error::DiagnosticKind;
 use crate::input::{LegacyInputRequest, RequestKey};
@@ -20,18 +20,18 @@ use alloc::vec::Vec;
 
 impl OpenQuestions {
     /// Closes the engine's requests in the table of their session.
-    pub(super) fn settle(&self, env: &mut Env, http: &mut HttpState, reply_to: ReplyTo) {
-        if let Some(session) = reply_to.session_mut(env, http) {
+    pub(super) fn settle(&self, wire: &mut Wire, reply_to: ReplyTo) {
+        if let Some(session) = wire.session_of_mut(reply_to) {
             self.close_in(session);
         }
     }
 
     /// Sends `notifications/cancelled` for the engine's open requests.
-    pub(super) fn withdraw(&self, env: &mut Env, http: &mut HttpState, reply_to: ReplyTo) {
-        let at = reply_to.for_questions(http);
+    pub(super) fn withdraw(&self, wire: &mut Wire, reply_to: ReplyTo) {
+        let at = wire.target_of_questions(reply_to);
         for id in self.ids() {
             let params = Object::new().with("requestId", id);
-            at.send(env, http, notification("notifications/cancelled", Some(&params)));
+            wire.send(at, notification("notifications/cancelled", Some(&params)));
         }
     }
 }
@@ -41,14 +41,13 @@ impl Requests {
     /// arrived, at once if there are none.
     pub(super) fn ask(
         &mut self,
-        env: &mut Env,
-        http: &mut HttpState,
+        wire: &mut Wire,
         key: RequestKey,
         questions: Vec<LegacyInputRequest>,
         state: Option<RawJson>,
     ) {
-        let timeout = env.now + env.config.limits.server.ask_timeout;
-        let Some(key) = self.rekey(env, http, key) else { return };
+        let timeout = wire.env.now + wire.env.config.limits.server.ask_timeout;
+        let Some(key) = self.rekey(wire, key) else { return };
         let Some(running) = self.get_mut(key) else { return };
         let reply_to = running.reply_to;
         if let Some(entry) = &mut running.entry {
@@ -57,50 +56,44 @@ impl Requests {
             let old = questions.iter().filter_map(|question| entry.inputs.remove_entry(&question.name));
             let freed: usize = old.map(|(name, input)| weight::of_input(&name, &input)).sum();
             running.size -= freed;
-            env.shares.give_back(running.client, Bound::RunningBytes, freed);
+            wire.env.shares.give_back(running.client, Bound::RunningBytes, freed);
         }
         let mut asking = OpenQuestions { open: BTreeMap::new(), state, until: timeout };
         let mut messages = Vec::with_capacity(questions.len());
-        if let Some(session) = reply_to.session_mut(env, http) {
+        if let Some(session) = wire.session_of_mut(reply_to) {
             for question in questions {
                 let id = session.open_question(key);
                 messages.push(request(&Id::Int(id), question.method, question.params.as_ref()));
                 asking.open.insert(id, question.name);
             }
         }
-        let at = reply_to.for_questions(http);
-        messages.into_iter().for_each(|message| at.send(env, http, message));
+        let at = wire.target_of_questions(reply_to);
+        messages.into_iter().for_each(|message| wire.send(at, message));
         let Some(running) = self.get_mut(key) else { return };
         if asking.open.is_empty() {
-            self.enter_again(env, key, asking.state);
+            self.enter_again(&mut wire.env, key, asking.state);
         } else {
             running.stage = RequestStage::Asking(asking);
-            env.timers.set(Timer::Ask(key), Some(timeout));
-            self.time_questions(env, http, key);
+            wire.env.timers.set(Timer::Ask(key), Some(timeout));
+            self.time_questions(wire, key);
         }
     }
 
     /// Handles a response of a client. One that refers to no open request is reported and dropped;
     /// none ends the connection.
-    pub(super) fn on_response(
-        &mut self,
-        env: &mut Env,
-        http: &mut HttpState,
-        session_ref: SessionRef,
-        response: Response,
-    ) {
+    pub(super) fn on_response(&mut self, wire: &mut Wire, session_ref: SessionRef, response: Response) {
         let outcome = match response.payload {
             Payload::Result(result) => Ok(result),
             Payload::Error(error) => Err(error),
         };
         if response.has_nulls
-            && let Some(session) = session_ref.get_mut(env, http)
+            && let Some(session) = wire.session_mut(session_ref)
             && session.note_nulls()
         {
             let detail = format!("response {}: a member that is absent is null", response.id);
-            env.diagnose(DiagnosticKind::Deviation, &detail);
+            wire.env.diagnose(DiagnosticKind::Deviation, &detail);
         }
-        let Some(session) = session_ref.get(env, http) else { return };
+        let Some(session) = wire.session(session_ref) else { return };
         let (id, as_text) = match &response.id {
             Id::Int(id) => (Some(*id), false),
             // Some clients send the decimal digits of a number as a string.
@@ -109,9 +102,9 @@ impl Requests {
         match session.question(id) {
             QuestionState::Open(id) => {
                 if as_text {
-                    env.diagnose(DiagnosticKind::TextId, &format!("{}", response.id));
+                    wire.env.diagnose(DiagnosticKind::TextId, &format!("{}", response.id));
                 }
-                self.on_input(env, http, session_ref, id, outcome);
+                self.on_input(wire, session_ref, id, outcome);
             }
             closed_or_unknown => {
                 let kind = match (session.negotiated().is_some(), closed_or_unknown) {
@@ -119,21 +112,15 @@ impl Requests {
                     (true, QuestionState::Closed) => DiagnosticKind::LateAnswer,
                     (true, _) => DiagnosticKind::UnknownId,
                 };
-                env.diagnose(kind, &format!("{}", response.id));
+                wire.env.diagnose(kind, &format!("{}", response.id));
             }
         }
     }
 
     /// Handles a malformed response. If its id is open it counts as an error, so that the request
     /// does not wait for the timeout.
-    pub(super) fn on_unreadable_answer(
-        &mut self,
-        env: &mut Env,
-        http: &mut HttpState,
-        session_ref: SessionRef,
-        answer: &InvalidMessage,
-    ) {
-        let Some(session) = session_ref.get(env, http) else { return };
+    pub(super) fn on_unreadable_answer(&mut self, wire: &mut Wire, session_ref: SessionRef, answer: &InvalidMessage) {
+        let Some(session) = wire.session(session_ref) else { return };
         if let Some(Id::Int(id)) = &answer.id
             && matches!(session.question(Some(*id)), QuestionState::Open(_))
         {
@@ -142,30 +129,23 @@ impl Requests {
                 None => "the client's answer cannot be read".to_string(),
             };
             let error = ErrorObject::new(code::INTERNAL_ERROR, text);
-            self.on_input(env, http, session_ref, *id, Err(error));
+            self.on_input(wire, session_ref, *id, Err(error));
         }
     }
 
     /// A hook of the application blocked a request of the engine: it counts as an error response.
-    pub(super) fn on_unsendable(&mut self, env: &mut Env, http: &mut HttpState, x: ExchangeId, id: &Id, reason: &str) {
-        env.diagnose(DiagnosticKind::Denied, &format!("a question of ours: {reason}"));
+    pub(super) fn on_unsendable(&mut self, wire: &mut Wire, x: ExchangeId, id: &Id, reason: &str) {
+        wire.env.diagnose(DiagnosticKind::Denied, &format!("a question of ours: {reason}"));
         if let Id::Int(id) = id {
             let error = ErrorObject::new(code::INTERNAL_ERROR, "the question was refused on this side");
-            if let Some(session_ref) = ReplyTo::on(env, x).and_then(|reply_to| reply_to.session(http)) {
-                self.on_input(env, http, session_ref, *id, Err(error));
+            if let Some(session_ref) = wire.target_on(x).and_then(|reply_to| wire.session_of(reply_to)) {
+                self.on_input(wire, session_ref, *id, Err(error));
             }
         }
     }
 
-    fn on_input(
-        &mut self,
-        env: &mut Env,
-        http: &mut HttpState,
-        session_ref: SessionRef,
-        id: i64,
-        outcome: Result<RawJson, ErrorObject>,
-    ) {
-        let Some(session) = session_ref.get_mut(env, http) else { return };
+    fn on_input(&mut self, wire: &mut Wire, session_ref: SessionRef, id: i64, outcome: Result<RawJson, ErrorObject>) {
+        let Some(session) = wire.session_mut(session_ref) else { return };
         let Some(key) = session.close_question(id) else { return };
         // Otherwise the rest of its message would stay in memory, and not be counted.
         let outcome = match outcome {
@@ -174,22 +154,22 @@ impl Requests {
                 Err(ErrorObject { code, message: message.as_str().into(), data: data.as_ref().map(RawJson::detached) })
             }
         };
-        let outcome = self.if_there_is_room(env, key, outcome);
+        let outcome = self.if_there_is_room(&mut wire.env, key, outcome);
         let Some(running) = self.get_mut(key) else { return };
         let RequestStage::Asking(asking) = &mut running.stage else { return };
         if let (Some(name), Some(entry)) = (asking.open.remove(&id), &mut running.entry) {
             if let Ok(answer) = &outcome {
-                env.diagnose_answer(&name, answer);
+                wire.env.diagnose_answer(&name, answer);
             }
             let held = weight::of_input(&name, &outcome);
             running.size += held;
-            env.shares.add(running.client, Bound::RunningBytes, held);
+            wire.env.shares.add(running.client, Bound::RunningBytes, held);
             entry.inputs.insert(name, outcome);
         }
         if asking.open.is_empty() {
             let state = asking.state.take();
-            env.timers.set(Timer::Ask(key), None);
-            self.enter_again(env, key, state);
+            wire.env.timers.set(Timer::Ask(key), None);
+            self.enter_again(&mut wire.env, key, state);
         }
     }
 

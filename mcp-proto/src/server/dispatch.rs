@@ -23,7 +23,6 @@
 //! An open request that has half of the metadata of 2026-07-28 is answered with -32602. So is every
 //! one on a server without a legacy revision, except `initialize`: -32022.
 
-use super::env::Env;
 use super::era::{AdmittedRequest, Caller, Parts, Transport};
 use super::keys::SessionRef;
 use super::listen::Wanted;
@@ -33,7 +32,6 @@ use super::watching::{SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE};
 use super::{ExchangeId, Life, Server};
 use crate::error::DiagnosticKind;
 use crate::input::Watch;
-use crate::model::lifecycle::meta;
 use crate::rpc::{Id, InvalidKind, InvalidMessage, Message, Notification, Object, Request, code};
 use crate::version::ProtocolVersion;
 use alloc::format;
@@ -164,13 +162,13 @@ impl Server {
             method @ (SUBSCRIBE | UNSUBSCRIBE) => {
                 let (session, uri) = self.watched_uri(context.session, method, &parts.params)?;
                 if method == UNSUBSCRIBE {
-                    self.env.unwatch(&mut self.http, session, &uri);
+                    self.wire.unwatch(session, &uri);
                 } else if self.shared.config.admit_watch {
                     let admitted =
                         self.admit_request(context, |caller| parts.admit_legacy(request, negotiated, caller))?;
                     return Ok(Legacy::Run(admitted));
                 } else {
-                    self.env.watch(&mut self.http, session, &uri)?;
+                    self.wire.watch(session, &uri)?;
                 }
                 Ok(Legacy::Done)
             }
@@ -189,15 +187,15 @@ impl Server {
     ) -> Result<AdmittedRequest, ErrorReply> {
         let RequestContext { exchange, session, .. } = context;
         let http_session = session.and_then(SessionRef::http);
-        let client = self.env.client_on(exchange, http_session);
+        let client = self.wire.env.client_on(exchange, http_session);
         if self.life != Life::Serving {
             return Err(ErrorReply::full("the server is shutting down"));
         }
-        self.requests.make_room_for_request(&mut self.env, &mut self.http, &client, session, exchange)?;
-        let mut caller = self.env.caller(exchange);
+        self.requests.make_room_for_request(&mut self.wire, &client, session, exchange)?;
+        let mut caller = self.wire.env.caller(exchange);
         caller.session = http_session;
         let admitted = admit(caller)?;
-        self.requests.make_room_for_size(&mut self.env, &mut self.http, &client, &admitted)?;
+        self.requests.make_room_for_size(&mut self.wire, &client, &admitted)?;
         Ok(admitted)
     }
 
@@ -213,7 +211,7 @@ impl Server {
         if self.life != Life::Serving {
             return Err(ErrorReply::full("the server is shutting down"));
         }
-        self.listens.open(&mut self.env, &mut self.http, &mut self.requests, wanted)
+        self.listens.open(&mut self.wire, &mut self.requests, wanted)
     }
 
     /// Handles a message that has no response. `session`: the legacy session that it belongs to, if
@@ -228,10 +226,10 @@ impl Server {
             Ok(Message::Request(request)) => return Element::Request(request),
             Ok(Message::Notification(notification)) => self.on_notification(exchange, session, notification),
             Ok(Message::Response(response)) => match session {
-                Some(session) => self.requests.on_response(&mut self.env, &mut self.http, session, response),
-                None => self.env.diagnose(DiagnosticKind::UnexpectedResponse, ""),
+                Some(session) => self.requests.on_response(&mut self.wire, session, response),
+                None => self.wire.env.diagnose(DiagnosticKind::UnexpectedResponse, ""),
             },
-            Ok(Message::Error(error)) => self.env.diagnose(DiagnosticKind::IdlessError, &format!("{error}")),
+            Ok(Message::Error(error)) => self.wire.env.diagnose(DiagnosticKind::IdlessError, &format!("{error}")),
             Err(defect) => return Element::Invalid(defect),
         }
         Element::Done
@@ -249,38 +247,18 @@ impl Server {
         match &*method {
             "notifications/initialized" => {
                 if let Some(session) = session {
-                    self.listens.session_is_ready(&mut self.env, &mut self.http, session);
+                    self.listens.session_is_ready(&mut self.wire, session);
                 }
             }
-            "notifications/cancelled" => {
-                match self.requests.find_cancelled(&mut self.env, &self.http, session, params.as_ref()) {
-                    Some(key) if self.listens.forget(&mut self.env, &mut self.http, key) => {}
-                    Some(key) => self.requests.cancel(&mut self.env, &mut self.http, key, true),
-                    None => {}
-                }
-            }
+            "notifications/cancelled" => match self.requests.find_cancelled(&mut self.wire, session, params.as_ref()) {
+                Some(key) if self.listens.forget(&mut self.wire, key) => {}
+                Some(key) => self.requests.cancel(&mut self.wire, key, true),
+                None => {}
+            },
             // No request of the engine carries a progress token.
-            "notifications/progress" => self.env.diagnose(DiagnosticKind::UnknownProgress, ""),
-            _ => self.env.queue.notification(exchange, method, params.as_ref()),
+            "notifications/progress" => self.wire.env.diagnose(DiagnosticKind::UnknownProgress, ""),
+            _ => self.wire.env.queue.notification(exchange, method, params.as_ref()),
         }
-    }
-}
-
-impl Env {
-    /// Takes the params of a request. An id above the limit is an error; a progress token above
-    /// it is dropped and reported.
-    pub(super) fn parts(&mut self, request: &mut Request) -> Result<Parts, ErrorReply> {
-        let max = self.config.limits.frame.max_id;
-        if request.id.size() > max {
-            let rejection = ErrorReply::new(DiagnosticKind::LongId, code::INVALID_REQUEST, "the id is too long");
-            return Err(ErrorReply { status: Some(400), ..rejection });
-        }
-        let mut parts = Parts::of(request)?;
-        if parts.meta.id(meta::PROGRESS_TOKEN).is_some_and(|token| token.size() > max) {
-            parts.meta.remove(meta::PROGRESS_TOKEN);
-            self.diagnose(DiagnosticKind::LongId, "the progress token is too long");
-        }
-        Ok(parts)
     }
 }
 

@@ -6,7 +6,7 @@ use super::client::{Bound, ClientKey};
 use super::env::Env;
 use super::keys::{ReplyTo, SessionRef, Timer};
 use super::requests::Requests;
-use super::transport::HttpState;
+use super::wire::Wire;
 use crate::error::DiagnosticKind;
 use crate::input::{LegacyInputRequest, Principal, RequestKey};
 use crate::rpc::{ErrorObject, Object, RawJson, code, notification};
@@ -140,27 +140,27 @@ impl Requests {
 
     /// The application says that a page is complete. Notifies the client that was asked to open it,
     /// and no other.
-    pub(super) fn on_elicited(&mut self, env: &mut Env, http: &mut HttpState, id: &str) {
-        let Some(Asked { session, reply_to, .. }) = self.elicitations.complete(env, id) else { return };
+    pub(super) fn on_elicited(&mut self, wire: &mut Wire, id: &str) {
+        let Some(Asked { session, reply_to, .. }) = self.elicitations.complete(&mut wire.env, id) else { return };
         let params = Object::new().with("elicitationId", id);
         let note = notification("notifications/elicitation/complete", Some(&params));
-        reply_to.for_later(http, session).send(env, http, note);
+        let to = wire.target_of_later(reply_to, session);
+        wire.send(to, note);
     }
 
     /// Records the pages of a round. An error is the reason why the round is not sent.
     pub(super) fn open_pages(
         &mut self,
-        env: &mut Env,
-        http: &HttpState,
+        wire: &mut Wire,
         key: RequestKey,
         questions: &[LegacyInputRequest],
     ) -> Result<(), (DiagnosticKind, &'static str)> {
         let ids: Vec<&str> = questions.iter().filter_map(|question| question.elicitation.as_deref()).collect();
         let Some(running) = self.get(key).filter(|_| !ids.is_empty()) else { return Ok(()) };
-        let Some(session) = running.reply_to.session(http) else { return Ok(()) };
+        let Some(session) = wire.session_of(running.reply_to) else { return Ok(()) };
         let principal = running.request().and_then(|request| request.context.principal.clone());
         let asked = Asked { session, principal, reply_to: running.reply_to, client: running.client };
-        self.elicitations.open(env, &asked, &ids)
+        self.elicitations.open(&mut wire.env, &asked, &ids)
     }
 }
 

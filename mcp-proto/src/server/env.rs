@@ -2,20 +2,22 @@
 //! the shares of the clients, and the time of the current input.
 
 use super::client::{Bound, ClientIdentity};
-use super::era::Caller;
+use super::era::{Caller, Parts};
 use super::event::Event;
 use super::keys::{SessionRef, Timer};
 use super::load::size;
+use super::response::ErrorReply;
 use super::shares::{Full, Shares};
 use super::transport::{Binding, Duplex, Http, ServedExchange};
 use super::watched::{WatchIndex, Watcher};
 use super::{Output, ServerConfig};
 use crate::error::DiagnosticKind;
 use crate::event_queue::EventQueue;
-use crate::exchange::{ExchangeId, Outbound, RequestHead};
-use crate::input::{AdmitKey, Principal, SessionKey};
-use crate::model::{lifecycle, skipped};
-use crate::rpc::{Object, RawJson};
+use crate::exchange::{ExchangeId, Outbound, Peer, RequestHead};
+use crate::input::{AdmitKey, AdmitToken, Principal, SessionKey};
+use crate::model::lifecycle::{self, meta};
+use crate::model::skipped;
+use crate::rpc::{Object, RawJson, Request, code};
 use crate::short_map::ShortMap;
 use crate::time::{Instant, Timers};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -93,6 +95,26 @@ impl Env {
         debug_assert!(ended.is_none_or(|exchange| exchange.listens.is_empty()), "a subscription has its stream");
     }
 
+    /// Emits the admission of an exchange. `head`: that of its HTTP request.
+    pub(super) fn ask_admission(&mut self, x: ExchangeId, key: AdmitKey, peer: Peer, head: Option<Arc<RequestHead>>) {
+        self.admitting.insert(key, x);
+        let timeout = self.now + self.config.limits.server.admit_timeout;
+        self.timers.set(Timer::Admit(x), Some(timeout));
+        self.emit(Event::Admit(AdmitToken::new(key, peer), head));
+    }
+
+    /// Starts the timer for the first request.
+    pub(super) fn await_handshake(&mut self, x: ExchangeId) {
+        if let Some(timeout) = self.config.limits.server.handshake_timeout {
+            self.timers.set(Timer::Handshake(x), Some(self.now + timeout));
+        }
+    }
+
+    /// The first request has arrived. A ping does not count.
+    pub(super) fn end_handshake(&mut self, x: ExchangeId) {
+        self.timers.set(Timer::Handshake(x), None);
+    }
+
     /// The application has decided about an exchange, or need not decide any more. Returns whether
     /// it had not decided before.
     pub(super) fn forget_admission(&mut self, x: ExchangeId, key: AdmitKey) -> bool {
@@ -118,6 +140,22 @@ impl Env {
 
     pub(super) fn diagnose(&mut self, kind: DiagnosticKind, detail: &str) {
         self.queue.diagnostic(kind, detail);
+    }
+
+    /// Takes the params of a request. An id above the limit is an error; a progress token above
+    /// it is dropped and reported.
+    pub(super) fn parts(&mut self, request: &mut Request) -> Result<Parts, ErrorReply> {
+        let max = self.config.limits.frame.max_id;
+        if request.id.size() > max {
+            let rejection = ErrorReply::new(DiagnosticKind::LongId, code::INVALID_REQUEST, "the id is too long");
+            return Err(ErrorReply { status: Some(400), ..rejection });
+        }
+        let mut parts = Parts::of(request)?;
+        if parts.meta.id(meta::PROGRESS_TOKEN).is_some_and(|token| token.size() > max) {
+            parts.meta.remove(meta::PROGRESS_TOKEN);
+            self.diagnose(DiagnosticKind::LongId, "the progress token is too long");
+        }
+        Ok(parts)
     }
 
     /// Emits a diagnostic if a client says of itself, in these params of `initialize`, something

@@ -9,9 +9,9 @@ use super::keys::{ReplyTo, SessionRef};
 use super::requests::Requests;
 use super::responder::Shared;
 use super::response::{ErrorReply, SerializedResponse};
-use super::transport::HttpState;
 use super::watched::{Watched, Watcher};
 use super::weight;
+use super::wire::Wire;
 use crate::exchange::ExchangeId;
 use crate::input::{Change, RequestKey, Watch};
 use crate::model::lifecycle::meta;
@@ -106,14 +106,14 @@ impl Listens {
     }
 
     /// Notifies the clients of a change, if the server declares that it does.
-    pub(super) fn publish(&mut self, env: &mut Env, http: &mut HttpState, change: Change) {
-        let declared = &env.config.capabilities;
+    pub(super) fn publish(&mut self, wire: &mut Wire, change: Change) {
+        let declared = &wire.env.config.capabilities;
         let (list, is_declared) = match change {
             Change::Tools => (0, declared.announces_tools()),
             Change::Prompts => (1, declared.announces_prompts()),
             Change::Resources => (2, declared.announces_resources()),
             Change::Resource(uri) if declared.watches_resources() => {
-                return self.publish_update(env, http, &uri.into());
+                return self.publish_update(wire, &uri.into());
             }
             Change::Resource(_) => return,
         };
@@ -122,21 +122,21 @@ impl Listens {
         }
         self.changes += 1;
         self.latest[list] = self.changes;
-        let watchers: Vec<ExchangeId> = env.watchers.iter().copied().collect();
-        watchers.into_iter().for_each(|x| self.tell_changes(env, http, x));
+        let watchers: Vec<ExchangeId> = wire.env.watchers.iter().copied().collect();
+        watchers.into_iter().for_each(|x| self.tell_changes(wire, x));
     }
 
     /// Notifies the clients that watch a resource, or one that it is a part of.
-    fn publish_update(&mut self, env: &mut Env, http: &mut HttpState, uri: &Arc<str>) {
-        let max = env.config.limits.server.max_watched;
+    fn publish_update(&mut self, wire: &mut Wire, uri: &Arc<str>) {
+        let max = wire.env.config.limits.server.max_watched;
         let mut carriers = BTreeSet::new();
-        for (watcher, whole) in env.watched.of(uri) {
+        for (watcher, whole) in wire.env.watched.of(uri) {
             match watcher {
                 Watcher::Session(session_ref) => {
-                    if let Some(session) = session_ref.get_mut(env, http) {
+                    if let Some(session) = wire.session_mut(session_ref) {
                         session.watched_mut().mark(uri, &whole, max);
                     }
-                    carriers.extend(session_ref.carrier(http));
+                    carriers.extend(wire.carrier(session_ref));
                 }
                 Watcher::Listen(key) => {
                     let Some(listen) = self.table.get_mut(&key) else { continue };
@@ -145,62 +145,62 @@ impl Listens {
                 }
             }
         }
-        carriers.into_iter().for_each(|x| self.tell_changes(env, http, x));
+        carriers.into_iter().for_each(|x| self.tell_changes(wire, x));
     }
 
     /// The client is initialized: it receives notifications of changes from now on.
-    pub(super) fn session_is_ready(&mut self, env: &mut Env, http: &mut HttpState, session_ref: SessionRef) {
-        let Some(session) = session_ref.get_mut(env, http) else { return };
+    pub(super) fn session_is_ready(&mut self, wire: &mut Wire, session_ref: SessionRef) {
+        let Some(session) = wire.session_mut(session_ref) else { return };
         session.set_ready();
         if let SessionRef::Duplex(x) = session_ref {
-            env.watchers.insert(x);
+            wire.env.watchers.insert(x);
         }
-        session_ref.carrier(http).into_iter().for_each(|x| self.tell_changes(env, http, x));
+        wire.carrier(session_ref).into_iter().for_each(|x| self.tell_changes(wire, x));
     }
 
     /// Sends pending notifications of changes on an exchange, as far as there is room.
-    pub(super) fn tell_changes(&mut self, env: &mut Env, http: &mut HttpState, x: ExchangeId) {
-        let Some(exchange) = env.exchanges.get(&x) else { return };
+    pub(super) fn tell_changes(&mut self, wire: &mut Wire, x: ExchangeId) {
+        let Some(exchange) = wire.env.exchanges.get(&x) else { return };
         let subscriptions: Vec<RequestKey> = exchange.listens.iter().copied().collect();
         for key in subscriptions {
-            self.tell_subscription(env, http, key);
+            self.tell_subscription(wire, key);
         }
-        let Some((session_ref, reply_to)) = ReplyTo::for_changes(env, http, x) else { return };
-        let announced = session_ref.get(env, http).and_then(|session| session.needs_announcement(self.changes));
+        let Some((session_ref, reply_to)) = wire.target_of_changes(x) else { return };
+        let announced = wire.session(session_ref).and_then(|session| session.needs_announcement(self.changes));
         if let Some(announced) = announced {
             let notes = self.notes(announced, [true; 3], None);
-            if !has_room(env, http, reply_to, &notes) {
+            if !has_room(wire, reply_to, &notes) {
                 return;
             }
-            if let Some(session) = session_ref.get_mut(env, http) {
+            if let Some(session) = wire.session_mut(session_ref) {
                 session.announce(self.changes);
             }
-            notes.into_iter().for_each(|note| reply_to.send(env, http, note));
+            notes.into_iter().for_each(|note| wire.send(reply_to, note));
         }
-        while let Some(uri) = session_ref.get(env, http).and_then(|session| session.update()) {
+        while let Some(uri) = wire.session(session_ref).and_then(|session| session.update()) {
             let note = notification(UPDATED, Some(&Object::new().with("uri", &**uri)));
-            if !reply_to.has_room(env, http, note.len()) {
+            if !wire.has_room(reply_to, note.len()) {
                 return;
             }
-            if let Some(session) = session_ref.get_mut(env, http) {
+            if let Some(session) = wire.session_mut(session_ref) {
                 session.watched_mut().told();
             }
-            reply_to.send(env, http, note);
+            wire.send(reply_to, note);
         }
     }
 
-    fn tell_subscription(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey) {
+    fn tell_subscription(&mut self, wire: &mut Wire, key: RequestKey) {
         let Some(listen) = self.table.get(&key) else { return };
         let reply_to = listen.reply_to;
         if listen.told < self.changes {
             let notes = self.notes(listen.told, listen.lists, Some(&listen.id));
-            if !has_room(env, http, reply_to, &notes) {
+            if !has_room(wire, reply_to, &notes) {
                 return;
             }
             if let Some(listen) = self.table.get_mut(&key) {
                 listen.told = self.changes;
             }
-            notes.into_iter().for_each(|note| reply_to.send(env, http, note));
+            notes.into_iter().for_each(|note| wire.send(reply_to, note));
         }
         while let Some(listen) = self.table.get_mut(&key)
             && let Some(watched) = &mut listen.watched
@@ -208,11 +208,11 @@ impl Listens {
         {
             let params = Object::new().with(meta::META, subscription(&listen.id)).with("uri", &**uri);
             let note = notification(UPDATED, Some(&params));
-            if !reply_to.has_room(env, http, note.len()) {
+            if !wire.has_room(reply_to, note.len()) {
                 return;
             }
             watched.told();
-            reply_to.send(env, http, note);
+            wire.send(reply_to, note);
         }
     }
 
@@ -227,104 +227,88 @@ impl Listens {
 
     /// Opens a subscription (2026-07-28 subscriptions). The acknowledgement names the notifications
     /// that the engine will send. It omits those that the engine does not announce.
-    pub(super) fn open(
-        &mut self,
-        env: &mut Env,
-        http: &mut HttpState,
-        requests: &mut Requests,
-        wanted: Wanted,
-    ) -> Result<(), ErrorReply> {
+    pub(super) fn open(&mut self, wire: &mut Wire, requests: &mut Requests, wanted: Wanted) -> Result<(), ErrorReply> {
         let Wanted { exchange: x, id, version, filter, reply_to } = wanted;
-        let here = env.exchanges.get(&x).map_or(0, |exchange| exchange.listens.len());
-        if here >= env.config.limits.server.max_streams_per_client {
+        let here = wire.env.exchanges.get(&x).map_or(0, |exchange| exchange.listens.len());
+        if here >= wire.env.config.limits.server.max_streams_per_client {
             return Err(ErrorReply::full("there are too many streams"));
         }
         let watched: usize = filter.uris.iter().map(|uri| weight::of_watched(uri)).sum();
         let size = weight::of_listen(&id, size_of::<(RequestKey, Listen)>()) + watched;
-        let client = env.client_on(x, None);
-        env.check_share(&client, Bound::Streams, 1).map_err(|full| full.reject("there are too many streams"))?;
+        let client = wire.env.client_on(x, None);
+        wire.env.check_share(&client, Bound::Streams, 1).map_err(|full| full.reject("there are too many streams"))?;
         requests
-            .make_room(env, http, &client, Bound::RunningBytes, size)
+            .make_room(wire, &client, Bound::RunningBytes, size)
             .map_err(|full| full.reject("the server has no room for the stream"))?;
         let params = Object::new().with(meta::META, subscription(&id)).with("notifications", filter.write());
         let key = requests.mint_key();
-        let client = env.shares.take(&client, Bound::Streams, 1);
-        env.shares.add(client, Bound::RunningBytes, size);
-        let reply_to = reply_to.unwrap_or_else(|| ReplyTo::open(env, http, x, version));
+        let client = wire.env.shares.take(&client, Bound::Streams, 1);
+        wire.env.shares.add(client, Bound::RunningBytes, size);
+        let reply_to = reply_to.unwrap_or_else(|| wire.open_target(x, version));
         let lists = [filter.tools, filter.prompts, filter.resources];
         let mut watched = Watched::default();
         for uri in &filter.uris {
-            watched.insert(&mut env.watched, uri, Watcher::Listen(key), 0);
+            watched.insert(&mut wire.env.watched, uri, Watcher::Listen(key), 0);
         }
         let watched = (!filter.uris.is_empty()).then(|| Box::new(watched));
         let told = self.changes;
         let listen = Listen { exchange: x, reply_to, client, size, id: id.clone(), version, lists, watched, told };
         self.table.insert(key, listen);
-        if let Some(exchange) = env.exchanges.get_mut(&x) {
+        if let Some(exchange) = wire.env.exchanges.get_mut(&x) {
             exchange.listens.insert(key);
         }
-        if let Some(session) = SessionRef::Duplex(x).get_mut(env, http) {
+        if let Some(session) = wire.session_mut(SessionRef::Duplex(x)) {
             session.insert(id, key);
         }
-        env.watchers.insert(x);
-        reply_to.send(env, http, notification("notifications/subscriptions/acknowledged", Some(&params)));
-        env.drop_head(x);
+        wire.env.watchers.insert(x);
+        wire.send(reply_to, notification("notifications/subscriptions/acknowledged", Some(&params)));
+        wire.env.drop_head(x);
         Ok(())
     }
 
     /// Removes a subscription without a message. Returns false if there is none with this key.
-    pub(super) fn forget(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey) -> bool {
+    pub(super) fn forget(&mut self, wire: &mut Wire, key: RequestKey) -> bool {
         let Some(listen) = self.table.remove(&key) else { return false };
-        listen.give_back(env, key);
-        if let Some(exchange) = env.exchanges.get_mut(&listen.exchange) {
+        listen.give_back(&mut wire.env, key);
+        if let Some(exchange) = wire.env.exchanges.get_mut(&listen.exchange) {
             exchange.listens.remove(&key);
         }
-        if let Some(session) = SessionRef::Duplex(listen.exchange).get_mut(env, http) {
+        if let Some(session) = wire.session_mut(SessionRef::Duplex(listen.exchange)) {
             session.remove(&listen.id);
         }
         true
     }
 
     /// Ends every subscription with its result.
-    pub(super) fn end_all(&mut self, env: &mut Env, http: &mut HttpState) {
+    pub(super) fn end_all(&mut self, wire: &mut Wire) {
         let open: Vec<RequestKey> = self.table.keys().copied().collect();
-        open.into_iter().for_each(|key| self.end(env, http, key));
+        open.into_iter().for_each(|key| self.end(wire, key));
     }
 
     /// Ends a subscription: sends its result, and on a duplex connection `notifications/cancelled`
     /// (2026-07-28 cancellation).
-    pub(super) fn end(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey) {
+    pub(super) fn end(&mut self, wire: &mut Wire, key: RequestKey) {
         let Some(listen) = self.table.remove(&key) else { return };
-        listen.give_back(env, key);
+        listen.give_back(&mut wire.env, key);
         let Listen { exchange: x, reply_to, id, version, .. } = listen;
-        if let Some(exchange) = env.exchanges.get_mut(&x) {
+        if let Some(exchange) = wire.env.exchanges.get_mut(&x) {
             exchange.listens.remove(&key);
         }
         let result = Object::new().with(meta::META, subscription(&id));
         let result = result_response(&id, &self.shared.complete(version, "subscriptions/listen", result, "complete"));
         let reply = SerializedResponse { message: result, code: None, batch: None };
-        reply_to.reply(env, http, reply);
-        if let Some(session) = SessionRef::Duplex(x).get_mut(env, http) {
+        wire.reply(reply_to, reply);
+        if let Some(session) = wire.session_mut(SessionRef::Duplex(x)) {
             session.remove(&id);
             let params = Object::new().with("requestId", &id);
-            reply_to.send(env, http, notification("notifications/cancelled", Some(&params)));
-        }
-    }
-}
-
-impl SessionRef {
-    /// Returns the exchange on which the client of a session is notified of changes now.
-    fn carrier(self, http: &HttpState) -> Option<ExchangeId> {
-        match self {
-            Self::Duplex(x) => Some(x),
-            Self::Http(session) => http.carrier_of_own_stream(session),
+            wire.send(reply_to, notification("notifications/cancelled", Some(&params)));
         }
     }
 }
 
 /// Returns whether all these messages can be sent now.
-fn has_room(env: &Env, http: &HttpState, reply_to: ReplyTo, notes: &[Bytes]) -> bool {
-    notes.is_empty() || reply_to.has_room(env, http, notes.iter().map(Bytes::len).sum())
+fn has_room(wire: &Wire, reply_to: ReplyTo, notes: &[Bytes]) -> bool {
+    notes.is_empty() || wire.has_room(reply_to, notes.iter().map(Bytes::len).sum())
 }
 
 /// Returns the metadata by which a client tells its subscriptions apart.

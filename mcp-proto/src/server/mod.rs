@@ -8,13 +8,14 @@
 //! modern; `initialize` begins the legacy era on its duplex connection; a later message there
 //! without that field has the negotiated revision.
 //!
-//! `Env` owns the exchanges, `Requests` the running requests, `Listens` the subscriptions, and
-//! `HttpState` the HTTP sessions and streams. Each has the methods that use its state. `Server`
-//! dispatches messages to them, and ends exchanges and sessions, which takes all of them.
+//! `Wire` is the way to the clients: its `Env` owns the exchanges, and its `HttpState` the HTTP
+//! sessions and streams. `Requests` owns the running requests, `Listens` the subscriptions. Each
+//! has the methods that use its state. `Server` dispatches messages to them, and ends exchanges and
+//! sessions, which takes all of them.
 //!
 //! The files form layers, and each imports only from those below it: keys, events and limits; the
-//! states of sessions, exchanges and streams; `Env`; the methods of `HttpState`; `Requests` and
-//! `Listens`; the methods of `Server`.
+//! states of sessions, exchanges and streams; `Env`; the methods of `HttpState`; `Wire`; `Requests`
+//! and `Listens`; the methods of `Server`.
 
 mod admission;
 mod ask;
@@ -33,8 +34,8 @@ mod keys;
 mod listen;
 mod load;
 mod notes;
+mod questions;
 mod queue;
-mod reply;
 mod requests;
 mod responder;
 mod response;
@@ -47,6 +48,7 @@ mod transport;
 mod watched;
 mod watching;
 mod weight;
+mod wire;
 
 #[cfg(test)]
 mod tests;
@@ -74,13 +76,14 @@ use client::{Bound, ClientIdentity};
 use core::fmt;
 use core::time::Duration;
 use env::Env;
-use keys::{ReplyTo, SessionRef, Timer};
+use keys::{SessionRef, Timer};
 use listen::Listens;
 use load::{Load, size};
 use requests::Requests;
 use responder::Shared;
 use shares::Full;
 use transport::{Binding, Http, HttpState, ServedExchange};
+use wire::Wire;
 
 /// The server engine. See the [module](self) for how a driver uses it.
 ///
@@ -89,10 +92,9 @@ use transport::{Binding, Http, HttpState, ServedExchange};
 pub struct Server {
     shared: Arc<Shared>,
     life: Life,
-    env: Env,
+    wire: Wire,
     requests: Requests,
     listens: Listens,
-    http: HttpState,
 }
 
 /// The state of the server.
@@ -108,7 +110,7 @@ impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server")
             .field("life", &self.life)
-            .field("exchanges", &self.env.exchanges.len())
+            .field("exchanges", &self.wire.env.exchanges.len())
             .field("requests", &self.requests.len())
             .field("listens", &self.listens.len())
             .field("sessions", &self.sessions())
@@ -129,15 +131,13 @@ impl Server {
         // The upper bits distinguish the keys of this engine from those of another. The lower 40
         // bits count.
         let next_key = u64::from_be_bytes([a, b, c, 0, 0, 0, 0, 0]) + 1;
-        let env = Env::new(config.clone(), now);
-        let shared = Arc::new(Shared::new(config, seal_key, nonce_key));
+        let shared = Arc::new(Shared::new(config.clone(), seal_key, nonce_key));
         Self {
             requests: Requests::new(shared.clone(), next_key),
             listens: Listens::new(shared.clone()),
             shared,
             life: Life::Serving,
-            env,
-            http: HttpState::new(Seed::new(seed.derive("sessions"))),
+            wire: Wire { env: Env::new(config, now), http: HttpState::new(Seed::new(seed.derive("sessions"))) },
         }
     }
 
@@ -146,7 +146,7 @@ impl Server {
     /// # Errors
     /// Those of [`command`](Self::command). Events and ticks are never refused.
     pub fn apply(&mut self, now: Instant, input: ServerInput) -> Result<Applied, Refused<ServerInput>> {
-        self.env.now = self.env.now.max(now);
+        self.wire.env.now = self.wire.env.now.max(now);
         match input {
             Input::Event(exchange, event) => self.on_event(exchange, event),
             Input::Command(command) => {
@@ -168,7 +168,7 @@ impl Server {
     /// [`Refusal::Unencodable`], [`Refusal::Full`] for a log message or a custom one beyond
     /// [`max_unsent`](crate::limits::ServerLimits::max_unsent), [`Refusal::Closed`] after the end.
     pub fn command(&mut self, now: Instant, command: ServerCommand) -> Result<Applied, Refused<ServerCommand>> {
-        self.env.now = self.env.now.max(now);
+        self.wire.env.now = self.wire.env.now.max(now);
         match command {
             ServerCommand::Respond(answer) => {
                 self.on_answer(answer);
@@ -177,9 +177,9 @@ impl Server {
                 self.on_note(key, note).map_err(|refused| refused.map(|note| ServerCommand::Notify(key, note)))?;
             }
             ServerCommand::Publish(_) if self.is_terminated() => {}
-            ServerCommand::Publish(change) => self.listens.publish(&mut self.env, &mut self.http, change),
+            ServerCommand::Publish(change) => self.listens.publish(&mut self.wire, change),
             ServerCommand::Elicited(_) if self.is_terminated() => {}
-            ServerCommand::Elicited(id) => self.requests.on_elicited(&mut self.env, &mut self.http, &id),
+            ServerCommand::Elicited(id) => self.requests.on_elicited(&mut self.wire, &id),
             ServerCommand::Revoke(principal) => self.on_revoke(&principal),
             ServerCommand::Admit(key, admission) => self.on_admission(key, admission),
             ServerCommand::Shutdown(grace) => self.on_shutdown(grace),
@@ -205,7 +205,7 @@ impl Server {
     /// # Errors
     /// As [`command`](Self::command).
     pub fn notify(&mut self, now: Instant, to: RequestKey, note: Note) -> Result<(), Refused<Note>> {
-        self.env.now = self.env.now.max(now);
+        self.wire.env.now = self.wire.env.now.max(now);
         self.on_note(to, note)
     }
 
@@ -249,12 +249,12 @@ impl Server {
 
     /// Returns the next output, if there is one.
     pub fn poll_output(&mut self) -> Option<Output> {
-        self.env.poll_output()
+        self.wire.env.poll_output()
     }
 
     /// Returns when the driver must call [`handle_timeout`](Self::handle_timeout).
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.env.timers.next().map(|(at, _)| at)
+        self.wire.env.timers.next().map(|(at, _)| at)
     }
 
     /// Returns the number of requests that are neither answered nor cancelled.
@@ -264,14 +264,14 @@ impl Server {
 
     /// Returns the requests of running handlers whose client has left and cannot resume.
     pub(crate) fn unheard(&self) -> impl Iterator<Item = RequestKey> {
-        self.requests.unheard(&self.http)
+        self.requests.unheard(&self.wire.http)
     }
 
     /// Returns the estimated memory of the running requests, in bytes: never below what they hold,
     /// and at most twice as much. Handlers may hold more. At most
     /// [`max_running_bytes`](crate::limits::ServerLimits::max_running_bytes).
     pub fn running_bytes(&self) -> usize {
-        match self.env.shares.all(Bound::RunningBytes) {
+        match self.wire.env.shares.all(Bound::RunningBytes) {
             0 => 0,
             held => weight::FIRST + held,
         }
@@ -280,7 +280,7 @@ impl Server {
     /// Returns the number of open HTTP sessions, at most
     /// [`max_sessions`](crate::limits::ServerLimits::max_sessions). 0 without the feature `http`.
     pub fn sessions(&self) -> usize {
-        self.http.sessions()
+        self.wire.http.sessions()
     }
 
     /// Returns the number of streams of legacy HTTP clients: one for each POST with running
@@ -288,7 +288,7 @@ impl Server {
     /// GET. A subscription of 2026-07-28 is a request and does not count. 0 without the feature
     /// `http`.
     pub fn streams(&self) -> usize {
-        self.http.streams()
+        self.wire.http.streams()
     }
 
     /// Returns whether the application has called [`shutdown`](Self::shutdown).
@@ -317,37 +317,37 @@ impl Server {
         }
         match event {
             ExchangeEvent::Opened(peer) => self.open_duplex(x, peer),
-            ExchangeEvent::From(peer) => self.http.sender = Some((x, peer)),
+            ExchangeEvent::From(peer) => self.wire.http.sender = Some((x, peer)),
             // Reported to clients only.
             ExchangeEvent::Waiting | ExchangeEvent::Repeated | ExchangeEvent::Unsendable { id: None, .. } => {}
             ExchangeEvent::Inbound(item) => self.on_item(x, item),
             ExchangeEvent::Unsent(unsent) => self.on_unsent(x, unsent),
             ExchangeEvent::Unsendable { id: Some(id), reason } => {
-                self.requests.on_unsendable(&mut self.env, &mut self.http, x, &id, &reason)
+                self.requests.on_unsendable(&mut self.wire, x, &id, &reason)
             }
             ExchangeEvent::ReadClosed => self.http_read_closed(x),
             ExchangeEvent::Failed { .. } => {
-                self.env.unread.remove(&x);
+                self.wire.env.unread.remove(&x);
                 self.drop_exchange(x);
             }
         }
     }
 
     fn on_item(&mut self, x: ExchangeId, item: Inbound) {
-        match self.env.exchanges.get(&x).map(|exchange| &exchange.binding) {
+        match self.wire.env.exchanges.get(&x).map(|exchange| &exchange.binding) {
             Some(Binding::Duplex(_)) => self.duplex_item(x, item),
             Some(Binding::Http(_)) => self.http_item(x, item),
             None => match item {
                 Inbound::Request(head) => self.open_http(x, head),
                 Inbound::End => {
-                    self.env.unread.remove(&x);
+                    self.wire.env.unread.remove(&x);
                 }
-                _ if self.env.unread.contains(&x) => {}
-                Inbound::Reject(defect) => self.env.http_reject(x, &defect),
+                _ if self.wire.env.unread.contains(&x) => {}
+                Inbound::Reject(defect) => self.wire.env.http_reject(x, &defect),
                 // Bytes of an exchange that is over. The driver read them before it learned of the
                 // end.
                 Inbound::Body(_) => {}
-                _ => self.env.diagnose(DiagnosticKind::UnknownExchange, "an item of no open exchange"),
+                _ => self.wire.env.diagnose(DiagnosticKind::UnknownExchange, "an item of no open exchange"),
             },
         }
     }
@@ -357,7 +357,7 @@ impl Server {
         if self.is_terminated() {
             return Err(Refusal::Closed.of(note));
         }
-        match self.requests.note(&mut self.env, &mut self.http, key, &note) {
+        match self.requests.note(&mut self.wire, key, &note) {
             Ok(left) => {
                 left.into_iter().for_each(|x| self.drop_exchange(x));
                 Ok(())
@@ -368,52 +368,52 @@ impl Server {
 
     /// Adds an exchange, if the limits allow it.
     fn enter(&mut self, x: ExchangeId, peer: Arc<Peer>, binding: Binding) -> bool {
-        if self.env.exchanges.len() >= self.shared.config.limits.server.max_exchanges {
-            self.http.let_go_of_untold(&mut self.env);
+        if self.wire.env.exchanges.len() >= self.shared.config.limits.server.max_exchanges {
+            self.wire.http.let_go_of_untold(&mut self.wire.env);
         }
         let client = ClientIdentity::of(x, &peer, &self.shared.config);
-        if let Err(full) = self.env.check_share(&client, Bound::Exchanges, 1) {
+        if let Err(full) = self.wire.env.check_share(&client, Bound::Exchanges, 1) {
             let why = match full {
                 Full::All => "",
                 Full::Share => "the client has its share",
             };
-            self.env.diagnose(DiagnosticKind::TooManyExchanges, why);
+            self.wire.env.diagnose(DiagnosticKind::TooManyExchanges, why);
             return false;
         }
-        let client = self.env.shares.take(&client, Bound::Exchanges, 1);
+        let client = self.wire.env.shares.take(&client, Bound::Exchanges, 1);
         let (listens, load) = (BTreeSet::new(), Load::default());
-        self.env.exchanges.insert(x, ServedExchange { peer, client, binding, listens, load });
+        self.wire.env.exchanges.insert(x, ServedExchange { peer, client, binding, listens, load });
         true
     }
 
     /// Closes an exchange that has failed or ended. Cancels its requests, except those of a stream
     /// that can be resumed.
     fn drop_exchange(&mut self, x: ExchangeId) {
-        let Some(exchange) = self.env.close(x) else { return };
+        let Some(exchange) = self.wire.env.close(x) else { return };
         if let Some(duplex) = exchange.binding.duplex() {
-            self.requests.leave_pages(&mut self.env, SessionRef::Duplex(x));
-            self.http.forget_sse(&mut self.env, duplex);
+            self.requests.leave_pages(&mut self.wire.env, SessionRef::Duplex(x));
+            self.wire.http.forget_sse(&mut self.wire.env, duplex);
         }
         for key in exchange.binding.duplex().into_iter().flat_map(|duplex| duplex.running().iter()) {
-            self.requests.cancel(&mut self.env, &mut self.http, key, false);
+            self.requests.cancel(&mut self.wire, key, false);
         }
         for key in exchange.listens {
-            self.listens.forget(&mut self.env, &mut self.http, key);
+            self.listens.forget(&mut self.wire, key);
         }
         if let Some(stream) = exchange.binding.http().and_then(Http::open_stream) {
             // The unwritten rest of its end is kept for as long as the session is.
-            self.env.timers.set(Timer::Keep(stream), None);
+            self.wire.env.timers.set(Timer::Keep(stream), None);
             self.detach(stream, x);
         }
     }
 
     fn abort(&mut self, x: ExchangeId) {
-        self.env.queue.push(Output::Abort(x));
+        self.wire.env.queue.push(Output::Abort(x));
         self.drop_exchange(x);
     }
 
     fn on_unsent(&mut self, x: ExchangeId, unsent: usize) {
-        let Some(exchange) = self.env.exchanges.get_mut(&x) else { return };
+        let Some(exchange) = self.wire.env.exchanges.get_mut(&x) else { return };
         let limits = &self.shared.config.limits.server;
         let load = &mut exchange.load;
         let written = unsent < load.unsent.saturating_add(load.handed);
@@ -422,16 +422,14 @@ impl Server {
             load.excess = 0;
         }
         if unsent == 0 {
-            self.env.timers.set(Timer::Stall(x), None);
-        } else if written || self.env.timers.get(Timer::Stall(x)).is_none() {
-            self.env.timers.set(Timer::Stall(x), Some(self.env.now + limits.write_stall));
+            self.wire.env.timers.set(Timer::Stall(x), None);
+        } else if written || self.wire.env.timers.get(Timer::Stall(x)).is_none() {
+            self.wire.env.timers.set(Timer::Stall(x), Some(self.wire.env.now + limits.write_stall));
         }
-        ReplyTo::on(&self.env, x)
-            .into_iter()
-            .for_each(|reply_to| self.requests.send_held(&mut self.env, &mut self.http, reply_to));
-        self.listens.tell_changes(&mut self.env, &mut self.http, x);
-        if unsent == 0 && self.env.exchanges.get(&x).is_some_and(|exchange| exchange.load.queued == 0) {
-            self.http.stream_is_written(&mut self.env, x);
+        self.wire.target_on(x).into_iter().for_each(|reply_to| self.requests.send_held(&mut self.wire, reply_to));
+        self.listens.tell_changes(&mut self.wire, x);
+        if unsent == 0 && self.wire.env.exchanges.get(&x).is_some_and(|exchange| exchange.load.queued == 0) {
+            self.wire.http.stream_is_written(&mut self.wire.env, x);
         }
     }
 
@@ -439,13 +437,13 @@ impl Server {
         if self.is_terminated() {
             return;
         }
-        let end = self.env.now + grace;
-        if self.life == Life::Serving || self.env.timers.get(Timer::Grace).is_some_and(|armed| armed > end) {
+        let end = self.wire.env.now + grace;
+        if self.life == Life::Serving || self.wire.env.timers.get(Timer::Grace).is_some_and(|armed| armed > end) {
             // Nothing else would end these. All of them end before the server may.
-            self.listens.end_all(&mut self.env, &mut self.http);
+            self.listens.end_all(&mut self.wire);
             self.end_own_streams();
             self.life = Life::Draining;
-            self.env.timers.set(Timer::Grace, Some(end));
+            self.wire.env.timers.set(Timer::Grace, Some(end));
         }
         if grace.is_zero() {
             self.on_grace();
@@ -454,31 +452,31 @@ impl Server {
 
     /// The grace period of the shutdown is over.
     fn on_grace(&mut self) {
-        self.requests.end_all(&mut self.env, &mut self.http);
+        self.requests.end_all(&mut self.wire);
         self.terminate();
     }
 
     fn on_tick(&mut self) {
-        while let Some(timer) = self.env.timers.pop_due(self.env.now) {
+        while let Some(timer) = self.wire.env.timers.pop_due(self.wire.env.now) {
             match timer {
                 Timer::Handshake(x) => {
-                    self.env.diagnose(DiagnosticKind::HandshakeTimeout, "no request came");
+                    self.wire.env.diagnose(DiagnosticKind::HandshakeTimeout, "no request came");
                     self.abort(x);
                 }
                 Timer::Stall(x) => {
-                    self.env.diagnose(DiagnosticKind::WriteStalled, "no byte was accepted");
+                    self.wire.env.diagnose(DiagnosticKind::WriteStalled, "no byte was accepted");
                     self.abort(x);
                 }
                 Timer::End(x) => self.end_duplex(x),
                 Timer::Handler(key) => {
-                    let answered = self.requests.on_handler_deadline(&mut self.env, &mut self.http, key);
+                    let answered = self.requests.on_handler_deadline(&mut self.wire, key);
                     answered.into_iter().for_each(|reply_to| self.end_if_quiet(reply_to));
                 }
-                Timer::Ask(key) => self.requests.on_ask_timeout(&mut self.env, &mut self.http, key),
-                Timer::Elicitations => self.requests.forget_pages(&mut self.env),
-                Timer::KeepAlive(x) => self.http.on_keep_alive(&mut self.env, x),
+                Timer::Ask(key) => self.requests.on_ask_timeout(&mut self.wire, key),
+                Timer::Elicitations => self.requests.forget_pages(&mut self.wire.env),
+                Timer::KeepAlive(x) => self.wire.http.on_keep_alive(&mut self.wire.env, x),
                 Timer::Admit(x) => self.on_admit_timeout(x),
-                Timer::Keep(stream) => self.http.on_keep(&mut self.env, stream),
+                Timer::Keep(stream) => self.wire.http.on_keep(&mut self.wire.env, stream),
                 Timer::Sweep => self.on_sweep(),
                 Timer::Grace => self.on_grace(),
             }
@@ -492,7 +490,7 @@ impl Server {
             return;
         }
         // Last, since it looks at all streams.
-        if self.http.is_awaited() {
+        if self.wire.http.is_awaited() {
             return;
         }
         self.terminate();
@@ -503,34 +501,34 @@ impl Server {
         if core::mem::replace(&mut self.life, Life::Terminated) == Life::Terminated {
             return;
         }
-        let open: Vec<ExchangeId> = self.env.exchanges.keys().copied().collect();
+        let open: Vec<ExchangeId> = self.wire.env.exchanges.keys().copied().collect();
         for x in open {
-            match self.env.exchanges.get(&x).map(|exchange| &exchange.binding) {
-                Some(Binding::Duplex(_)) => self.env.queue.push(Output::Send(x, Outbound::End)),
-                Some(Binding::Http(_)) => self.env.end_http(x),
+            match self.wire.env.exchanges.get(&x).map(|exchange| &exchange.binding) {
+                Some(Binding::Duplex(_)) => self.wire.env.queue.push(Output::Send(x, Outbound::End)),
+                Some(Binding::Http(_)) => self.wire.env.end_http(x),
                 None => {}
             }
         }
-        self.env.clear();
+        self.wire.env.clear();
         self.requests.clear_pages();
         self.listens.clear();
-        self.http.clear();
-        self.env.queue.terminate();
+        self.wire.http.clear();
+        self.wire.env.queue.terminate();
     }
 
     /// Sends a response of the engine itself. Disconnects a client that keeps causing them and
     /// reads none.
     fn send_own(&mut self, x: ExchangeId, outgoing: Outbound) {
         let max = self.shared.config.limits.server.max_unsent;
-        let Some(exchange) = self.env.exchanges.get_mut(&x) else { return };
+        let Some(exchange) = self.wire.env.exchanges.get_mut(&x) else { return };
         if exchange.load.total() > max {
             exchange.load.excess = exchange.load.excess.saturating_add(size(&outgoing));
         }
         if exchange.load.excess > max {
-            self.env.diagnose(DiagnosticKind::WriteStalled, "the client does not read its answers");
+            self.wire.env.diagnose(DiagnosticKind::WriteStalled, "the client does not read its answers");
             self.abort(x);
         } else {
-            self.env.send(x, outgoing);
+            self.wire.env.send(x, outgoing);
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::env::Env;
 use super::requests::Requests;
 use super::running::ServedRequest;
-use super::transport::HttpState;
+use super::wire::Wire;
 use crate::error::{DiagnosticKind, Refusal};
 use crate::input::RequestKey;
 use crate::model::capabilities::ServerCapabilities;
@@ -55,12 +55,12 @@ impl ServedRequest {
     /// Returns whether the client wants a log message of this level. On 2026-07-28 the request
     /// names the level. Before, the session has it, and a client that has set none receives every
     /// message. A server that sends log messages declares that.
-    fn is_logged(&self, env: &Env, http: &HttpState, level: LogLevel) -> bool {
-        env.config.capabilities.has_logging()
+    fn is_logged(&self, wire: &Wire, level: LogLevel) -> bool {
+        wire.env.config.capabilities.has_logging()
             && match self.version.era() {
                 Era::Modern => self.log_level.is_some_and(|least| level >= least),
                 Era::Legacy => {
-                    let session = self.reply_to.session(http).and_then(|session_ref| session_ref.get(env, http));
+                    let session = wire.session_of(self.reply_to).and_then(|session_ref| wire.session(session_ref));
                     session.and_then(|session| session.log_level()).is_none_or(|least| level >= least)
                 }
             }
@@ -77,26 +77,20 @@ impl ServedRequest {
 impl Requests {
     /// Sends a log message of a handler on its request, and on nothing else. Drops and counts it
     /// while there is no room for it: a client that does not read must not hold up the handler.
-    pub(super) fn send_log(
-        &mut self,
-        env: &mut Env,
-        http: &mut HttpState,
-        key: RequestKey,
-        message: &LogMessage,
-    ) -> Result<(), Refusal> {
+    pub(super) fn send_log(&mut self, wire: &mut Wire, key: RequestKey, message: &LogMessage) -> Result<(), Refusal> {
         let running = self.in_handler(key).ok_or(Refusal::Gone)?;
-        if !running.is_logged(env, http, message.level) {
+        if !running.is_logged(wire, message.level) {
             return Err(Refusal::NotWanted);
         }
         let bytes = notification(MESSAGE, Some(&message.write()));
         let reply_to = running.reply_to;
-        if !reply_to.has_room(env, http, bytes.len()) {
+        if !wire.has_room(reply_to, bytes.len()) {
             running.dropped_logs = running.dropped_logs.saturating_add(1);
             return Err(Refusal::Full);
         }
-        running.report_dropped_logs(env);
+        running.report_dropped_logs(&mut wire.env);
         running.dropped_logs = 0;
-        reply_to.send(env, http, bytes);
+        wire.send(reply_to, bytes);
         Ok(())
     }
 }

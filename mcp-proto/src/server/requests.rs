@@ -7,7 +7,7 @@
 //!                         Asking ◀── ask ─────────────── answer
 //!                                                           │ finish
 //!                                                           ▼
-//!                                                reply.rs: the response
+//!                                                wire.rs: the response
 //! ```
 //!
 //! A legacy request is *asking* while its client has to respond to requests of the engine. Each
@@ -38,7 +38,7 @@ use super::response::{ErrorReply, SerializedResponse};
 use super::running::{Entry, RequestStage, ServedRequest};
 use super::seal::Inputs;
 use super::shares::Full;
-use super::transport::HttpState;
+use super::wire::Wire;
 use super::{Event, Incoming, RequestState};
 use crate::error::{DiagnosticKind, Refusal};
 use crate::exchange::ExchangeId;
@@ -95,19 +95,18 @@ impl Requests {
     /// session, and makes room for it like [`make_room`](Self::make_room).
     pub(super) fn make_room_for_request(
         &mut self,
-        env: &mut Env,
-        http: &mut HttpState,
+        wire: &mut Wire,
         client: &ClientIdentity,
         session_ref: Option<SessionRef>,
         x: ExchangeId,
     ) -> Result<(), ErrorReply> {
         let limits = &self.shared.config.limits.server;
         let here = match session_ref {
-            Some(session_ref) => session_ref.get(env, http).map_or(0, |session| session.running()),
+            Some(session_ref) => wire.session(session_ref).map_or(0, |session| session.running()),
             // Without a session, count the running requests of the batch.
-            None => ReplyTo::on(env, x).and_then(|reply_to| reply_to.running(env, http)).map_or(0, ShortSet::len),
+            None => wire.target_on(x).and_then(|reply_to| wire.running(reply_to)).map_or(0, ShortSet::len),
         };
-        let backlog = env.unwritten(x);
+        let backlog = wire.env.unwritten(x);
         if backlog > limits.max_backlog {
             // The engine never refuses a response, so it refuses the requests that would cause
             // more.
@@ -115,34 +114,32 @@ impl Requests {
         } else if here >= limits.max_running_per_exchange {
             Err(ErrorReply::full("the server is busy"))
         } else {
-            self.make_room(env, http, client, Bound::Requests, 1).map_err(|full| full.reject("the server is busy"))
+            self.make_room(wire, client, Bound::Requests, 1).map_err(|full| full.reject("the server is busy"))
         }
     }
 
     /// Makes room for the bytes of a request of this client.
     pub(super) fn make_room_for_size(
         &mut self,
-        env: &mut Env,
-        http: &mut HttpState,
+        wire: &mut Wire,
         client: &ClientIdentity,
         admitted: &AdmittedRequest,
     ) -> Result<(), ErrorReply> {
         let full = |full: Full| full.reject("the server has no room for the request");
-        self.make_room(env, http, client, Bound::RunningBytes, admitted.size).map_err(full)
+        self.make_room(wire, client, Bound::RunningBytes, admitted.size).map_err(full)
     }
 
     /// Checks that a client may take `more` of a bound. If there is no room, ends requests whose
     /// clients have left. [`run`](Self::run) takes the room.
     pub(super) fn make_room(
         &mut self,
-        env: &mut Env,
-        http: &mut HttpState,
+        wire: &mut Wire,
         client: &ClientIdentity,
         bound: Bound,
         more: usize,
     ) -> Result<(), Full> {
         loop {
-            let checked = env.check_share(client, bound, more);
+            let checked = wire.env.check_share(client, bound, more);
             let Err(full) = checked else { return Ok(()) };
             let of = match full {
                 Full::All => None,
@@ -150,7 +147,7 @@ impl Requests {
             };
             // No eviction makes room for a request that is larger than a whole share.
             let share = bound.share(&self.shared.config.limits.server);
-            if more > share || !self.evict_unheard(env, http, of) {
+            if more > share || !self.evict_unheard(wire, of) {
                 return checked;
             }
         }
@@ -159,8 +156,7 @@ impl Requests {
     /// Runs a request.
     pub(super) fn run(
         &mut self,
-        env: &mut Env,
-        http: &mut HttpState,
+        wire: &mut Wire,
         reply_to: ReplyTo,
         x: ExchangeId,
         admitted: AdmittedRequest,
@@ -168,15 +164,15 @@ impl Requests {
     ) {
         let AdmittedRequest { id, mut incoming, token, fault, unasked, size } = admitted;
         if unasked {
-            env.diagnose(DiagnosticKind::UnexpectedResponse, "answers to questions that were not asked");
+            wire.env.diagnose(DiagnosticKind::UnexpectedResponse, "answers to questions that were not asked");
         }
         for (name, answer) in &incoming.inputs {
             if let Ok(answer) = answer {
-                env.diagnose_answer(name, answer);
+                wire.env.diagnose_answer(name, answer);
             }
         }
-        let client = env.shares.take(&env.client_on(x, incoming.context.session), Bound::Requests, 1);
-        env.shares.add(client, Bound::RunningBytes, size);
+        let client = wire.env.shares.take(&wire.env.client_on(x, incoming.context.session), Bound::Requests, 1);
+        wire.env.shares.add(client, Bound::RunningBytes, size);
         let version = incoming.context.version;
         let key = self.mint_key();
         incoming.origin = Some(Origin { shared: self.shared.clone(), key });
@@ -194,20 +190,20 @@ impl Requests {
             dropped_logs: 0,
             progress: None,
             held: None,
-            since: env.now,
+            since: wire.env.now,
             spent: Duration::ZERO,
             stage: RequestStage::Handler,
             entry,
             size,
         };
         self.table.insert(key, running);
-        if let Some(here) = reply_to.running_mut(env, http) {
+        if let Some(here) = wire.running_mut(reply_to) {
             here.insert(key);
         }
-        if let Some(session) = reply_to.session_mut(env, http) {
+        if let Some(session) = wire.session_of_mut(reply_to) {
             session.insert(id, key);
         }
-        self.hand_out(env, key, incoming, None, 0, fault);
+        self.hand_out(&mut wire.env, key, incoming, None, 0, fault);
     }
 
     /// Emits the request, for the first or a further round.
@@ -265,16 +261,16 @@ impl Requests {
 
     /// Assigns a new key to a request that begins to ask its client. Responders of the previous
     /// round have no effect from then on.
-    pub(super) fn rekey(&mut self, env: &mut Env, http: &mut HttpState, old: RequestKey) -> Option<RequestKey> {
+    pub(super) fn rekey(&mut self, wire: &mut Wire, old: RequestKey) -> Option<RequestKey> {
         let mut running = self.table.remove(&old)?;
-        env.timers.set(Timer::Handler(old), None);
-        running.spent += env.now - running.since;
+        wire.env.timers.set(Timer::Handler(old), None);
+        running.spent += wire.env.now - running.since;
         let new = self.mint_key();
-        if let Some(here) = running.reply_to.running_mut(env, http) {
+        if let Some(here) = wire.running_mut(running.reply_to) {
             here.remove(&old);
             here.insert(new);
         }
-        if let Some(session) = running.reply_to.session_mut(env, http) {
+        if let Some(session) = wire.session_of_mut(running.reply_to) {
             session.insert(running.id.clone(), new);
         }
         self.table.insert(new, running);
@@ -288,34 +284,34 @@ impl Requests {
     }
 
     /// Ends a request with a response. Pending progress goes before it.
-    fn finish(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey, bytes: Bytes, code: Option<i64>) {
-        let Some(running) = self.forget(env, http, key) else { return };
+    fn finish(&mut self, wire: &mut Wire, key: RequestKey, bytes: Bytes, code: Option<i64>) {
+        let Some(running) = self.forget(wire, key) else { return };
         if let Some(held) = running.held {
-            running.reply_to.send(env, http, held);
+            wire.send(running.reply_to, held);
         }
-        running.reply_to.reply(env, http, SerializedResponse { message: bytes, code, batch: running.batch });
+        wire.reply(running.reply_to, SerializedResponse { message: bytes, code, batch: running.batch });
     }
 
     /// Ends a request with an error of the engine.
-    fn finish_with_error(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey, message: &str) {
+    fn finish_with_error(&mut self, wire: &mut Wire, key: RequestKey, message: &str) {
         let Some(running) = self.table.get(&key) else { return };
         let bytes = error_response(Some(&running.id), &ErrorObject::new(code::INTERNAL_ERROR, message));
-        self.finish(env, http, key, bytes, Some(code::INTERNAL_ERROR));
+        self.finish(wire, key, bytes, Some(code::INTERNAL_ERROR));
     }
 
     /// Removes a request from every table.
-    pub(super) fn forget(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey) -> Option<ServedRequest> {
+    pub(super) fn forget(&mut self, wire: &mut Wire, key: RequestKey) -> Option<ServedRequest> {
         let running = self.table.remove(&key)?;
-        running.report_dropped_logs(env);
-        env.shares.give_back(running.client, Bound::RunningBytes, running.size);
-        env.shares.give_back(running.client, Bound::Requests, 1);
-        env.timers.set(Timer::Handler(key), None);
-        env.timers.set(Timer::Ask(key), None);
+        running.report_dropped_logs(&mut wire.env);
+        wire.env.shares.give_back(running.client, Bound::RunningBytes, running.size);
+        wire.env.shares.give_back(running.client, Bound::Requests, 1);
+        wire.env.timers.set(Timer::Handler(key), None);
+        wire.env.timers.set(Timer::Ask(key), None);
         let retires = !self.shared.config.compat.reuse_ids && running.version.era() == Era::Legacy;
-        if let Some(here) = running.reply_to.running_mut(env, http) {
+        if let Some(here) = wire.running_mut(running.reply_to) {
             here.remove(&key);
         }
-        if let Some(session) = running.reply_to.session_mut(env, http) {
+        if let Some(session) = wire.session_of_mut(running.reply_to) {
             session.remove(&running.id);
             if let RequestStage::Asking(asking) = &running.stage {
                 asking.close_in(session);
@@ -329,105 +325,104 @@ impl Requests {
 
     /// Ends a request without a response. If its exchange `is_open`, the engine withdraws its own
     /// requests on it.
-    pub(super) fn cancel(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey, is_open: bool) {
-        let Some(running) = self.forget(env, http, key) else { return };
+    pub(super) fn cancel(&mut self, wire: &mut Wire, key: RequestKey, is_open: bool) {
+        let Some(running) = self.forget(wire, key) else { return };
         match &running.stage {
-            RequestStage::Handler => env.emit(Event::Cancelled(key)),
-            RequestStage::Asking(asking) if is_open => asking.withdraw(env, http, running.reply_to),
+            RequestStage::Handler => wire.env.emit(Event::Cancelled(key)),
+            RequestStage::Asking(asking) if is_open => asking.withdraw(wire, running.reply_to),
             RequestStage::Asking(_) => {}
         }
         // If the exchange is over, its batch needs no response.
-        running.reply_to.no_reply(env, http, running.batch.filter(|_| is_open));
+        wire.no_reply(running.reply_to, running.batch.filter(|_| is_open));
     }
 
     /// Returns the request that a `notifications/cancelled` names. Returns `None` and emits a
     /// diagnostic if there is none, or if its id is invalid or too long.
     pub(super) fn find_cancelled(
         &self,
-        env: &mut Env,
-        http: &HttpState,
+        wire: &mut Wire,
         session_ref: Option<SessionRef>,
         params: Option<&RawJson>,
     ) -> Option<RequestKey> {
         let id = Object::read_opt(params).ok().and_then(|params| params.id("requestId"));
-        if id.as_ref().is_some_and(|id| id.size() > env.config.limits.frame.max_id) {
-            env.diagnose(DiagnosticKind::LongId, "a cancellation names an id that is too long");
+        if id.as_ref().is_some_and(|id| id.size() > wire.env.config.limits.frame.max_id) {
+            wire.env.diagnose(DiagnosticKind::LongId, "a cancellation names an id that is too long");
             return None;
         }
-        let key = id.as_ref().and_then(|id| session_ref?.get(env, http)?.request(id));
+        let key = id.as_ref().and_then(|id| wire.session(session_ref?)?.request(id));
         if key.is_none() {
             let detail = id.map_or_else(|| "no legible id".into(), |id| format!("{id}"));
-            env.diagnose(DiagnosticKind::UnknownCancel, &detail);
+            wire.env.diagnose(DiagnosticKind::UnknownCancel, &detail);
         }
         key
     }
 
-    pub(super) fn on_ask_timeout(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey) {
-        env.diagnose(DiagnosticKind::AskTimeout, "");
-        self.end_asking(env, http, key, "the client did not answer in time");
+    pub(super) fn on_ask_timeout(&mut self, wire: &mut Wire, key: RequestKey) {
+        wire.env.diagnose(DiagnosticKind::AskTimeout, "");
+        self.end_asking(wire, key, "the client did not answer in time");
     }
 
     /// Ends every request, since the server shuts down.
-    pub(super) fn end_all(&mut self, env: &mut Env, http: &mut HttpState) {
+    pub(super) fn end_all(&mut self, wire: &mut Wire) {
         let running: Vec<RequestKey> = self.table.keys().copied().collect();
         for key in running {
-            self.end_request(env, http, key, "the server is shutting down");
+            self.end_request(wire, key, "the server is shutting down");
         }
     }
 
     /// Ends a request with an error: cancels its handler, or withdraws the requests to its client.
-    pub(super) fn end_request(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey, why: &str) {
+    pub(super) fn end_request(&mut self, wire: &mut Wire, key: RequestKey, why: &str) {
         match self.table.get(&key).map(|running| &running.stage) {
             Some(RequestStage::Handler) => {
-                env.emit(Event::Cancelled(key));
-                self.finish_with_error(env, http, key, why);
+                wire.env.emit(Event::Cancelled(key));
+                self.finish_with_error(wire, key, why);
             }
-            Some(RequestStage::Asking(_)) => self.end_asking(env, http, key, why),
+            Some(RequestStage::Asking(_)) => self.end_asking(wire, key, why),
             None => {}
         }
     }
 
-    fn end_asking(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey, message: &str) {
+    fn end_asking(&mut self, wire: &mut Wire, key: RequestKey, message: &str) {
         let Some(running) = self.table.get_mut(&key) else { return };
         let reply_to = running.reply_to;
         if let RequestStage::Asking(asking) = &mut running.stage {
             // `forget` then finds nothing left to close.
             let open = core::mem::take(asking);
-            open.settle(env, http, reply_to);
-            open.withdraw(env, http, reply_to);
+            open.settle(wire, reply_to);
+            open.withdraw(wire, reply_to);
         }
-        self.finish_with_error(env, http, key, message);
+        self.finish_with_error(wire, key, message);
     }
 
     /// Handles the answer of the application. Drops it unless the handler of the request runs.
     /// Returns the [`ReplyTo`] of the request.
-    pub(super) fn answer(&mut self, env: &mut Env, http: &mut HttpState, answer: Answer) -> Option<ReplyTo> {
+    pub(super) fn answer(&mut self, wire: &mut Wire, answer: Answer) -> Option<ReplyTo> {
         let reply_to = self.in_handler(answer.key)?.reply_to;
         match answer.what {
             Answered::Message { bytes, code, diagnostic } => {
                 if let Some(diagnostic) = diagnostic {
-                    env.queue.report(diagnostic);
+                    wire.env.queue.report(diagnostic);
                 }
-                match self.watch_accepted(env, http, answer.key, code) {
-                    Ok(()) => self.finish(env, http, answer.key, bytes, code),
+                match self.watch_accepted(wire, answer.key, code) {
+                    Ok(()) => self.finish(wire, answer.key, bytes, code),
                     Err(ErrorReply { error, kind, .. }) => {
-                        env.diagnose(kind, &error.message);
-                        self.finish_with_error(env, http, answer.key, &error.message);
+                        wire.env.diagnose(kind, &error.message);
+                        self.finish_with_error(wire, answer.key, &error.message);
                     }
                 }
             }
-            Answered::Listen(_) => self.finish_with_error(env, http, answer.key, "no subscription"),
-            Answered::Ask { .. } if reply_to.has_left(env) => {
-                self.finish_with_error(env, http, answer.key, "the client can no longer be asked");
+            Answered::Listen(_) => self.finish_with_error(wire, answer.key, "no subscription"),
+            Answered::Ask { .. } if wire.has_left(reply_to) => {
+                self.finish_with_error(wire, answer.key, "the client can no longer be asked");
             }
             Answered::Ask { questions, state, router, diagnostic } => {
                 if let Some(diagnostic) = diagnostic {
-                    env.queue.report(diagnostic);
+                    wire.env.queue.report(diagnostic);
                 }
                 if let Some(entry) = self.get_mut(answer.key).and_then(|running| running.entry.as_mut()) {
                     entry.router = router;
                 }
-                self.ask_or_refuse(env, http, answer.key, questions, state);
+                self.ask_or_refuse(wire, answer.key, questions, state);
             }
         }
         Some(reply_to)
@@ -437,38 +432,32 @@ impl Requests {
     /// client cannot receive a request now.
     fn ask_or_refuse(
         &mut self,
-        env: &mut Env,
-        http: &mut HttpState,
+        wire: &mut Wire,
         key: RequestKey,
         questions: Vec<LegacyInputRequest>,
         state: Option<RawJson>,
     ) {
-        if let Err((kind, why)) = self.open_pages(env, http, key, &questions) {
-            env.diagnose(kind, why);
-            return self.finish_with_error(env, http, key, why);
+        if let Err((kind, why)) = self.open_pages(wire, key, &questions) {
+            wire.env.diagnose(kind, why);
+            return self.finish_with_error(wire, key, why);
         }
-        let is_carried = self.get(key).is_none_or(|running| running.reply_to.carries_questions(http));
+        let is_carried = self.get(key).is_none_or(|running| wire.carries_questions(running.reply_to));
         match pages_required(&questions).filter(|_| !is_carried) {
-            None => self.ask(env, http, key, questions, state),
+            None => self.ask(wire, key, questions, state),
             Some(error) => {
                 let Some(running) = self.get(key) else { return };
                 let bytes = error_response(Some(&running.id), &error);
-                self.finish(env, http, key, bytes, Some(error.code));
+                self.finish(wire, key, bytes, Some(error.code));
             }
         }
     }
 
     /// Ends a request whose handler runs for too long. Returns where its response went.
-    pub(super) fn on_handler_deadline(
-        &mut self,
-        env: &mut Env,
-        http: &mut HttpState,
-        key: RequestKey,
-    ) -> Option<ReplyTo> {
-        env.diagnose(DiagnosticKind::HandlerDeadline, "");
-        env.emit(Event::Cancelled(key));
+    pub(super) fn on_handler_deadline(&mut self, wire: &mut Wire, key: RequestKey) -> Option<ReplyTo> {
+        wire.env.diagnose(DiagnosticKind::HandlerDeadline, "");
+        wire.env.emit(Event::Cancelled(key));
         let reply_to = self.table.get(&key).map(|running| running.reply_to);
-        self.finish_with_error(env, http, key, "the request took too long");
+        self.finish_with_error(wire, key, "the request took too long");
         reply_to
     }
 
@@ -478,20 +467,14 @@ impl Requests {
     }
 
     /// Sends progress of a request. While there is no room for it, holds the newest.
-    fn send_progress(
-        &mut self,
-        env: &mut Env,
-        http: &mut HttpState,
-        key: RequestKey,
-        progress: &Progress,
-    ) -> Result<(), Refusal> {
+    fn send_progress(&mut self, wire: &mut Wire, key: RequestKey, progress: &Progress) -> Result<(), Refusal> {
         let running = self.in_handler(key).ok_or(Refusal::Gone)?;
         let bytes = running.write_progress(progress)?;
         let reply_to = running.reply_to;
-        if reply_to.has_room(env, http, bytes.len()) {
+        if wire.has_room(reply_to, bytes.len()) {
             // It replaces one that waits for room.
             running.held = None;
-            reply_to.send(env, http, bytes);
+            wire.send(reply_to, bytes);
         } else {
             running.held = Some(bytes);
         }
@@ -499,15 +482,15 @@ impl Requests {
     }
 
     /// Sends pending progress, as far as there is room.
-    pub(super) fn send_held(&mut self, env: &mut Env, http: &mut HttpState, reply_to: ReplyTo) {
-        let waiting: Vec<RequestKey> = reply_to.running(env, http).into_iter().flat_map(ShortSet::iter).collect();
+    pub(super) fn send_held(&mut self, wire: &mut Wire, reply_to: ReplyTo) {
+        let waiting: Vec<RequestKey> = wire.running(reply_to).into_iter().flat_map(ShortSet::iter).collect();
         for key in waiting {
             let Some(held) = self.get(key).and_then(|running| running.held_size()) else { continue };
-            if !reply_to.has_room(env, http, held) {
+            if !wire.has_room(reply_to, held) {
                 return;
             }
             if let Some(held) = self.get_mut(key).and_then(|running| running.take_held()) {
-                reply_to.send(env, http, held);
+                wire.send(reply_to, held);
             }
         }
     }
@@ -516,30 +499,29 @@ impl Requests {
     /// ended, if the handler has closed its stream.
     pub(super) fn note(
         &mut self,
-        env: &mut Env,
-        http: &mut HttpState,
+        wire: &mut Wire,
         key: RequestKey,
         note: &Note,
     ) -> Result<Option<ExchangeId>, Refusal> {
         let running = self.in_handler(key).ok_or(Refusal::Gone)?;
         let reply_to = running.reply_to;
         match note {
-            Note::Progress(progress) => self.send_progress(env, http, key, progress)?,
-            Note::Log(message) => self.send_log(env, http, key, message)?,
-            Note::CloseStream(retry) => return reply_to.close_for_resumption(env, http, *retry),
+            Note::Progress(progress) => self.send_progress(wire, key, progress)?,
+            Note::Log(message) => self.send_log(wire, key, message)?,
+            Note::CloseStream(retry) => return wire.close_for_resumption(reply_to, *retry),
             Note::Part(content) => {
                 let content = content.clone().lower(running.version);
-                reply_to.send_part(env, http, &content)?;
+                wire.send_part(reply_to, &content)?;
             }
             Note::Custom(method, params) => {
-                if !running.may_send(env, method) {
+                if !running.may_send(&wire.env, method) {
                     return Err(Refusal::NotWanted);
                 }
                 let bytes = notification(method, Some(params));
-                if !reply_to.takes(env, http, bytes.len()) {
+                if !wire.takes(reply_to, bytes.len()) {
                     return Err(Refusal::Full);
                 }
-                reply_to.send(env, http, bytes);
+                wire.send(reply_to, bytes);
             }
         }
         Ok(None)

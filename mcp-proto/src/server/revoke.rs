@@ -32,23 +32,32 @@ impl Server {
         if self.is_terminated() {
             return;
         }
-        self.http.sessions_of(principal).into_iter().for_each(|session| self.end_session(session, SessionEnd::Revoked));
-        let running = self.requests.of_principal(&self.env, principal);
-        running.into_iter().for_each(|key| self.requests.end_request(&mut self.env, &mut self.http, key, REVOKED));
+        self.wire
+            .http
+            .sessions_of(principal)
+            .into_iter()
+            .for_each(|session| self.end_session(session, SessionEnd::Revoked));
+        let running = self.requests.of_principal(&self.wire.env, principal);
+        running.into_iter().for_each(|key| self.requests.end_request(&mut self.wire, key, REVOKED));
         let is_of = |exchange: &ServedExchange| exchange.binding.principal() == Some(principal);
         let open: Vec<ExchangeId> =
-            self.env.exchanges.iter().filter(|(_, exchange)| is_of(exchange)).map(|(x, _)| *x).collect();
+            self.wire.env.exchanges.iter().filter(|(_, exchange)| is_of(exchange)).map(|(x, _)| *x).collect();
         open.into_iter().for_each(|x| self.revoke_exchange(x));
     }
 
     /// Ends an exchange whose requests are answered.
     fn revoke_exchange(&mut self, x: ExchangeId) {
-        let listens: Vec<RequestKey> =
-            self.env.exchanges.get(&x).map(|exchange| exchange.listens.iter().copied().collect()).unwrap_or_default();
-        listens.into_iter().for_each(|key| self.listens.end(&mut self.env, &mut self.http, key));
-        match self.env.exchanges.get(&x).map(|exchange| &exchange.binding) {
+        let listens: Vec<RequestKey> = self
+            .wire
+            .env
+            .exchanges
+            .get(&x)
+            .map(|exchange| exchange.listens.iter().copied().collect())
+            .unwrap_or_default();
+        listens.into_iter().for_each(|key| self.listens.end(&mut self.wire, key));
+        match self.wire.env.exchanges.get(&x).map(|exchange| &exchange.binding) {
             Some(Binding::Duplex(_)) => self.end_duplex(x),
-            Some(Binding::Http(_)) => self.env.refuse_unread(x, REVOKED),
+            Some(Binding::Http(_)) => self.wire.env.refuse_unread(x, REVOKED),
             None => {}
         }
     }

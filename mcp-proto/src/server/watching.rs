@@ -3,13 +3,12 @@
 //! principal: two sessions of one are independent.
 
 use super::client::Bound;
-use super::env::Env;
 use super::keys::SessionRef;
 use super::listen::Wanted;
 use super::requests::Requests;
 use super::response::{ErrorReply, SerializedResponse};
-use super::transport::HttpState;
 use super::watched::Watcher;
+use super::wire::Wire;
 use super::{Server, ServerConfig, weight};
 use crate::error::DiagnosticKind;
 use crate::input::{Answer, Answered, RequestKey, Watch};
@@ -33,7 +32,7 @@ impl Server {
         }
         let level = params.get("level").and_then(|level| LogLevel::read(&level));
         let level = level.ok_or_else(|| ErrorReply::params("`level` is not one of the eight levels"))?;
-        let session = session.and_then(|session| session.get_mut(&mut self.env, &mut self.http));
+        let session = session.and_then(|session| self.wire.session_mut(session));
         let text = "the level belongs to a session, and there is none";
         let none = || ErrorReply::new(DiagnosticKind::BadSession, code::INTERNAL_ERROR, text);
         session.ok_or_else(none)?.set_log_level(level);
@@ -58,9 +57,7 @@ impl Server {
     pub(super) fn on_answer(&mut self, answer: Answer) {
         let answered = match answer.what {
             Answered::Listen(filter) => return self.open_accepted(answer.key, filter),
-            Answered::Message { .. } | Answered::Ask { .. } => {
-                self.requests.answer(&mut self.env, &mut self.http, answer)
-            }
+            Answered::Message { .. } | Answered::Ask { .. } => self.requests.answer(&mut self.wire, answer),
         };
         answered.into_iter().for_each(|reply_to| self.end_if_quiet(reply_to));
     }
@@ -70,15 +67,15 @@ impl Server {
         if self.requests.in_handler(key).is_none() {
             return;
         }
-        let Some(request) = self.requests.forget(&mut self.env, &mut self.http, key) else { return };
+        let Some(request) = self.requests.forget(&mut self.wire, key) else { return };
         let (exchange, reply_to, id, version) = (request.exchange, request.reply_to, request.id, request.version);
         let filter = self.shared.config.bounded(filter);
         let wanted = Wanted { exchange, id: id.clone(), version, filter, reply_to: Some(reply_to) };
-        let opened = self.listens.open(&mut self.env, &mut self.http, &mut self.requests, wanted);
+        let opened = self.listens.open(&mut self.wire, &mut self.requests, wanted);
         if let Err(ErrorReply { error, kind, .. }) = opened {
-            self.env.diagnose(kind, &error.message);
+            self.wire.env.diagnose(kind, &error.message);
             let (message, code) = (error_response(Some(&id), &error), Some(error.code));
-            reply_to.reply(&mut self.env, &mut self.http, SerializedResponse { message, code, batch: None });
+            self.wire.reply(reply_to, SerializedResponse { message, code, batch: None });
         }
         self.end_if_quiet(reply_to);
     }
@@ -102,44 +99,44 @@ impl ServerConfig {
     }
 }
 
-impl Env {
+impl Wire {
     /// A session watches a resource from now on.
-    pub(super) fn watch(&mut self, http: &mut HttpState, session_ref: SessionRef, uri: &str) -> Result<(), ErrorReply> {
-        let watched = session_ref.get(self, http).and_then(|session| session.watched());
+    pub(super) fn watch(&mut self, session_ref: SessionRef, uri: &str) -> Result<(), ErrorReply> {
+        let watched = self.session(session_ref).and_then(|session| session.watched());
         if watched.is_some_and(|watched| watched.contains(uri)) {
             return Ok(());
         }
-        if watched.map_or(0, |watched| watched.len()) >= self.config.limits.server.max_watched {
+        if watched.map_or(0, |watched| watched.len()) >= self.env.config.limits.server.max_watched {
             return Err(ErrorReply { status: None, ..ErrorReply::full("the client watches too many resources") });
         }
-        let Some(client) = session_ref.holder(self, http) else { return Ok(()) };
+        let Some(client) = self.holder(session_ref) else { return Ok(()) };
         let weight = weight::of_watched(uri);
-        if let Some(identity) = self.shares.client(client).cloned() {
-            let checked = self.check_share(&identity, Bound::ClientData, weight);
+        if let Some(identity) = self.env.shares.client(client).cloned() {
+            let checked = self.env.check_share(&identity, Bound::ClientData, weight);
             let full = |error: ErrorReply| ErrorReply { status: None, ..error };
             checked.map_err(|by| full(by.reject("there is no room for what clients watch")))?;
         }
-        let mut index = core::mem::take(&mut self.watched);
-        if let Some(session) = session_ref.get_mut(self, http) {
+        let mut index = core::mem::take(&mut self.env.watched);
+        if let Some(session) = self.session_mut(session_ref) {
             session.watched_mut().insert(&mut index, uri, Watcher::Session(session_ref), weight);
         }
-        self.watched = index;
-        self.shares.add(client, Bound::ClientData, weight);
+        self.env.watched = index;
+        self.env.shares.add(client, Bound::ClientData, weight);
         Ok(())
     }
 
     /// A session watches a resource no longer.
-    pub(super) fn unwatch(&mut self, http: &mut HttpState, session_ref: SessionRef, uri: &str) {
-        let Some(client) = session_ref.holder(self, http) else { return };
+    pub(super) fn unwatch(&mut self, session_ref: SessionRef, uri: &str) {
+        let Some(client) = self.holder(session_ref) else { return };
         let weight = weight::of_watched(uri);
-        let mut index = core::mem::take(&mut self.watched);
-        let watched = session_ref.get_mut(self, http).filter(|session| session.watched().is_some());
+        let mut index = core::mem::take(&mut self.env.watched);
+        let watched = self.session_mut(session_ref).filter(|session| session.watched().is_some());
         let was_watched = watched.is_some_and(|session| {
             session.watched_mut().remove(&mut index, uri, Watcher::Session(session_ref), weight)
         });
-        self.watched = index;
+        self.env.watched = index;
         if was_watched {
-            self.shares.give_back(client, Bound::ClientData, weight);
+            self.env.shares.give_back(client, Bound::ClientData, weight);
         }
     }
 }
@@ -147,17 +144,11 @@ impl Env {
 impl Requests {
     /// The application has answered a request. If it has accepted that its client watches a
     /// resource, the client does from now on.
-    pub(super) fn watch_accepted(
-        &self,
-        env: &mut Env,
-        http: &mut HttpState,
-        key: RequestKey,
-        code: Option<i64>,
-    ) -> Result<(), ErrorReply> {
+    pub(super) fn watch_accepted(&self, wire: &mut Wire, key: RequestKey, code: Option<i64>) -> Result<(), ErrorReply> {
         let Some(running) = self.get(key).filter(|_| code.is_none()) else { return Ok(()) };
         let Some(request) = running.request().filter(|request| request.method == SUBSCRIBE) else { return Ok(()) };
-        let (session, uri) = (running.reply_to.session(http), request.params.str("uri"));
+        let (session, uri) = (wire.session_of(running.reply_to), request.params.str("uri"));
         let (Some(session), Some(uri)) = (session, uri.as_deref()) else { return Ok(()) };
-        env.watch(http, session, uri)
+        wire.watch(session, uri)
     }
 }

@@ -95,7 +95,7 @@ fn connection_that_is_not_admitted_is_closed_unserved() {
             matches!(&outputs[..], [Output::Event(Event::Diagnostic(d)), Output::Abort(A)] if d.kind == DiagnosticKind::NotAdmitted),
             "{outputs:?}"
         );
-        assert!(bench.server.env.exchanges.is_empty() && bench.at_rest());
+        assert!(bench.server.wire.env.exchanges.is_empty() && bench.at_rest());
         late.into_iter().for_each(|token| admit(&mut bench, token, accept("ada")));
         assert_eq!(bench.outputs(), []);
     }
@@ -142,7 +142,7 @@ fn input_before_admission_is_bounded() {
         assert_eq!(*key, token.key());
         admit(&mut bench, token, accept("ada"));
         assert_eq!(bench.outputs(), []);
-        assert!(bench.server.env.exchanges.is_empty() && bench.at_rest());
+        assert!(bench.server.wire.env.exchanges.is_empty() && bench.at_rest());
     }
 }
 
@@ -153,7 +153,7 @@ fn connection_closed_before_admission_leaves_no_state() {
     bench.item(A, read(PING));
     bench.handle_event(A, failed());
     assert_eq!(bench.outputs(), [Output::Event(Event::AdmitWithdrawn(token.key()))]);
-    assert!(bench.server.env.exchanges.is_empty() && bench.at_rest());
+    assert!(bench.server.wire.env.exchanges.is_empty() && bench.at_rest());
     // Another exchange with the same number needs its own admission.
     let other = shown(&mut bench, A);
     admit(&mut bench, token, accept("eve"));

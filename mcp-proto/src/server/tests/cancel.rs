@@ -236,7 +236,7 @@ fn exchange_without_first_request_times_out() {
     bench.pass(Duration::from_secs(5));
     let outputs = bench.outputs();
     assert_eq!(outputs.last(), Some(&Output::Abort(A)));
-    assert!(bench.at_rest() && bench.server.env.exchanges.is_empty());
+    assert!(bench.at_rest() && bench.server.wire.env.exchanges.is_empty());
     let mut bench = Bench::with(limit).initialized(A, "2025-06-18", "{}").open(B);
     bench.runs(B, &modern("1", "tools/list", ""));
     assert!(bench.server.poll_timeout().is_none());

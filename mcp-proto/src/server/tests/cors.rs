@@ -90,7 +90,7 @@ fn preflight_of_an_allowed_origin_gets_the_cors_fields() {
             ("Access-Control-Expose-Headers", "Mcp-Session-Id, WWW-Authenticate, Retry-After"),
         ]
     );
-    assert!(bench.server.env.exchanges.is_empty());
+    assert!(bench.server.wire.env.exchanges.is_empty());
     let asked = "mcp-param-region , x-other,Mcp-Param-\u{e9}, mcp-param-a b,mcp-param-,mcp-params,Mcp-Param-(x)";
     let head = answered(&mut bench, question(PAGE, asked), "");
     let allowed = head.headers.get("Access-Control-Allow-Headers").unwrap();

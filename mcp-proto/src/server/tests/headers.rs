@@ -29,7 +29,7 @@ fn judged(fields: &[(&str, &str)], body: &str) -> Result<(), (u16, i64, String)>
     });
     let told = kinds.filter(|kind| *kind == DiagnosticKind::HeaderMismatch).count();
     assert_eq!(told, usize::from(error.code == -32020), "{outputs:?}");
-    assert!(bench.server.env.exchanges.is_empty() && bench.at_rest());
+    assert!(bench.server.wire.env.exchanges.is_empty() && bench.at_rest());
     Err((status.parse().unwrap(), error.code, error.message))
 }
 

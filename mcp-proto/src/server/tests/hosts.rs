@@ -38,7 +38,7 @@ fn asked_by(peer: &Peer, hosts: &Hosts, target: &str, fields: &[(&str, &str)]) -
             _ => {}
         }
     }
-    assert!(bench.server.env.exchanges.is_empty());
+    assert!(bench.server.wire.env.exchanges.is_empty());
     (status, told)
 }
 

@@ -67,12 +67,12 @@ fn response_is_one_json_object() {
     );
     let result = result(core::str::from_utf8(body).unwrap());
     assert_eq!(result.required::<Vec<String>>("supportedVersions").unwrap(), NAMED);
-    assert!(bench.server.env.exchanges.is_empty());
+    assert!(bench.server.wire.env.exchanges.is_empty());
 
     let (responder, _) = called(&mut bench);
     bench.complete(responder, r#"{"content":[]}"#);
     assert_eq!(status(&bench.heard(A)).0, 200);
-    assert!(bench.at_rest() && bench.server.env.exchanges.is_empty());
+    assert!(bench.at_rest() && bench.server.wire.env.exchanges.is_empty());
 }
 
 // covers: HTTP-S-015
@@ -115,7 +115,7 @@ fn notification_before_the_response_makes_it_a_stream() {
     bench.answer(responder, Outcome::Error(ErrorObject::new(-32601, "late")));
     let said = bench.heard(A);
     assert!(said.len() == 3 && said[1].contains("-32601") && said[2] == "end", "{said:?}");
-    assert!(bench.at_rest() && bench.server.env.exchanges.is_empty());
+    assert!(bench.at_rest() && bench.server.wire.env.exchanges.is_empty());
 }
 
 // covers: HTTP-S-028, HTTP-S-029, HTTP-S-030, CANC-S-003, X-02, B-167, B-222
@@ -131,7 +131,7 @@ fn disconnect_before_the_response_cancels_the_request() {
         bench.handle_event(A, failed());
         assert_eq!(bench.outputs(), [Output::Event(Event::Cancelled(responder.key()))]);
         bench.complete(responder, "{}");
-        assert!(bench.outputs().is_empty() && bench.at_rest() && bench.server.env.exchanges.is_empty());
+        assert!(bench.outputs().is_empty() && bench.at_rest() && bench.server.wire.env.exchanges.is_empty());
     }
     // A disconnect after the response changes nothing.
     let mut bench = Bench::new();
@@ -175,7 +175,7 @@ fn only_post_is_served() {
         let outputs = bench.outputs();
         let Some(Output::Send(A, Outbound::Response { head, .. })) = outputs.last() else { panic!("{outputs:?}") };
         assert_eq!((head.status, head.headers.get("Allow")), (405, Some("POST")));
-        assert!(bench.server.env.exchanges.is_empty());
+        assert!(bench.server.wire.env.exchanges.is_empty());
     }
 }
 
@@ -207,7 +207,7 @@ fn other_bodies_than_request_or_notification_get_400() {
     bench.item(A, Inbound::End);
     let said = bench.heard(A);
     assert_eq!((status(&said).0, error(status(&said).1).code), (415, -32600));
-    assert!(bench.outputs().is_empty() && bench.server.env.exchanges.is_empty());
+    assert!(bench.outputs().is_empty() && bench.server.wire.env.exchanges.is_empty());
 }
 
 // covers: META-S-012, META-S-011, HTTP-S-033, VER-S-002, VER-S-021, X-14, X-40, HTTP-S-031,
@@ -248,7 +248,7 @@ fn order_of_the_checks_decides_the_error() {
             let data = Object::read(&error(text).data.unwrap()).unwrap();
             assert_eq!(data.required::<Vec<String>>("supported").unwrap(), ["2026-07-28"]);
         }
-        assert!(bench.server.env.exchanges.is_empty());
+        assert!(bench.server.wire.env.exchanges.is_empty());
     }
 }
 
@@ -349,7 +349,7 @@ fn invalid_http_request_gets_its_status() {
     bench.item(A, Inbound::Request(head("x", None)));
     bench.item(A, Inbound::Reject(BadRequest { status: 413, why: "too large" }));
     assert_eq!(status(&bench.heard(A)).0, 413);
-    assert!(bench.server.env.exchanges.is_empty());
+    assert!(bench.server.wire.env.exchanges.is_empty());
 }
 
 // covers: B-172, B-173

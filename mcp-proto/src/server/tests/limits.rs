@@ -67,7 +67,7 @@ fn client_that_sends_pings_and_never_reads_is_aborted() {
     let mut bench = Bench::with(|config| config.limits.server.max_unsent = 1000).open(A);
     bench.handle_event(A, ExchangeEvent::Unsent(1000));
     let mut pings = 0;
-    while bench.server.env.exchanges.contains_key(&A) {
+    while bench.server.wire.env.exchanges.contains_key(&A) {
         bench.item(A, read(&legacy("1", "ping", "{}")));
         pings += 1;
         assert!(pings < 100);
@@ -122,7 +122,7 @@ fn client_that_sends_batches_and_never_reads_is_aborted() {
     let mut bench = Bench::with(|config| config.limits.server.max_unsent = 1000).initialized(A, "2025-03-26", "{}");
     bench.handle_event(A, ExchangeEvent::Unsent(1000));
     let mut batches = 0;
-    while bench.server.env.exchanges.contains_key(&A) {
+    while bench.server.wire.env.exchanges.contains_key(&A) {
         bench.item(A, read(&format!("[{},{}]", legacy("1", "ping", "{}"), legacy("2", "ping", "{}"))));
         batches += 1;
         assert!(batches < 100);
@@ -139,7 +139,7 @@ fn client_that_never_reads_starts_no_more_handlers() {
     })
     .initialized(A, "2025-06-18", "{}");
     let (mut unsent, mut ran) = (0, 0);
-    while bench.server.env.exchanges.contains_key(&A) && ran < 100 {
+    while bench.server.wire.env.exchanges.contains_key(&A) && ran < 100 {
         bench.item(A, read(&legacy("1", "tools/call", "{}")));
         for output in bench.outputs() {
             match output {
@@ -155,7 +155,7 @@ fn client_that_never_reads_starts_no_more_handlers() {
         bench.handle_event(A, ExchangeEvent::Unsent(unsent));
     }
     assert_eq!(ran, 3, "and then {unsent} bytes wait");
-    assert!(!bench.server.env.exchanges.contains_key(&A));
+    assert!(!bench.server.wire.env.exchanges.contains_key(&A));
 }
 
 // covers: B-059, B-187
@@ -296,7 +296,7 @@ fn client_that_sends_long_ids_and_never_reads_is_aborted() {
     bench.handle_event(A, ExchangeEvent::Unsent(1));
     let line = legacy(&format!("{:?}", "i".repeat(10_000)), "x", "{}");
     let mut lines = 0;
-    while bench.server.env.exchanges.contains_key(&A) {
+    while bench.server.wire.env.exchanges.contains_key(&A) {
         bench.item(A, read(&line));
         lines += 1;
         assert!(lines < 100);

@@ -150,13 +150,13 @@ impl Bench {
 
     /// Returns whether every table is in its initial state, except for the open exchanges.
     pub(super) fn at_rest(&self) -> bool {
-        let idle = self.server.env.exchanges.values().all(|exchange| match &exchange.binding {
+        let idle = self.server.wire.env.exchanges.values().all(|exchange| match &exchange.binding {
             Binding::Duplex(duplex) => duplex.is_idle(),
             Binding::Http(_) => true,
         });
         idle && self.server.requests.is_empty()
-            && self.server.env.admitting.is_empty()
-            && self.server.env.timers.next().is_none()
+            && self.server.wire.env.admitting.is_empty()
+            && self.server.wire.env.timers.next().is_none()
     }
 }
 

@@ -167,7 +167,7 @@ impl World {
         }
         let limits = self.bench.server.config().limits.server.clone();
         assert!(self.bench.server.running() <= limits.max_running_requests);
-        assert!(self.bench.server.env.exchanges.len() <= limits.max_exchanges);
+        assert!(self.bench.server.wire.env.exchanges.len() <= limits.max_exchanges);
         assert!(self.bench.server.poll_timeout().is_none_or(|_| !self.bench.server.is_terminated()));
     }
 
@@ -217,7 +217,7 @@ proptest! {
         }
         world.drain();
         prop_assert!(world.bench.at_rest(), "{:?}", world.bench.server);
-        prop_assert!(world.bench.server.env.exchanges.is_empty());
+        prop_assert!(world.bench.server.wire.env.exchanges.is_empty());
         world.bench.server.shutdown(world.bench.now, Duration::ZERO);
         world.drain();
         prop_assert!(world.terminated && world.bench.server.is_terminated());
@@ -258,7 +258,7 @@ proptest! {
                 let form = match event {
                     ExchangeEvent::Opened(_) => Some(Form::Duplex),
                     // The rest of an answered request is not a second request.
-                    ExchangeEvent::Inbound(Inbound::Reject(_)) if world.bench.server.env.unread.contains(&ExchangeId(*x)) => None,
+                    ExchangeEvent::Inbound(Inbound::Reject(_)) if world.bench.server.wire.env.unread.contains(&ExchangeId(*x)) => None,
                     ExchangeEvent::Inbound(Inbound::Request(_) | Inbound::Reject(_)) => Some(Form::Owed),
                     _ => None,
                 };

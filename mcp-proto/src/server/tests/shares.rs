@@ -212,7 +212,7 @@ fn one_client_has_a_share_of_all_client_data() {
     modest(&mut site);
     site.session("2025-11-25", &much);
     // The quota for stream histories is unaffected.
-    assert_eq!(site.bench.server.env.shares.all(Bound::History), 0);
+    assert_eq!(site.bench.server.wire.env.shares.all(Bound::History), 0);
     assert!(!little.session.is_empty());
 }
 
@@ -241,7 +241,7 @@ fn client_data_counts_until_the_connection_closes() {
     assert!(bench.say(third, &initialize("2025-11-25", &much))[0].contains("protocolVersion"));
     bench.handle_event(B, failed());
     bench.handle_event(third, failed());
-    assert!(bench.server.env.shares.is_empty());
+    assert!(bench.server.wire.env.shares.is_empty());
 }
 
 /// Makes the server send this number of 1000-byte notifications to a disconnected client that can
@@ -524,7 +524,7 @@ fn open_stream_drops_the_head_of_its_request() {
         site.post(headers, &modern("1", "subscriptions/listen", r#","notifications":{}"#))
     };
     for x in [own, listen] {
-        let (head, _) = site.bench.server.env.exchanges.get(&x).unwrap().binding.http().unwrap().origin();
+        let (head, _) = site.bench.server.wire.env.exchanges.get(&x).unwrap().binding.http().unwrap().origin();
         assert!(head.headers.get("x-long").is_none() && head.target.is_empty());
     }
 }

@@ -65,7 +65,7 @@ fn updates(bench: &mut Bench) -> Vec<String> {
 }
 
 fn is_empty(bench: &Bench) -> bool {
-    bench.at_rest() && bench.server.env.watched.is_empty() && bench.server.listens.is_empty()
+    bench.at_rest() && bench.server.wire.env.watched.is_empty() && bench.server.listens.is_empty()
 }
 
 // covers: RSUB-C-001, RSUB-S-002, RSUB-S-003
@@ -231,7 +231,7 @@ fn each_connection_watches_for_itself() {
     publish(&mut bench, "a:2");
     assert_eq!(bench.heard(B).len(), 1);
     bench.handle_event(B, failed());
-    assert!(is_empty(&bench) && bench.server.env.shares.is_empty());
+    assert!(is_empty(&bench) && bench.server.wire.env.shares.is_empty());
 }
 
 // covers: RSUB-S-002
@@ -299,7 +299,7 @@ fn very_many_watched_resources_are_a_bounded_number() {
             refused += 1;
         }
     }
-    let held = bench.server.env.shares.all(Bound::ClientData);
+    let held = bench.server.wire.env.shares.all(Bound::ClientData);
     assert_eq!(refused, MANY - 1000);
     assert!(held < 512 << 10, "{held} bytes for 1000 URIs");
     // It still gets what it watches, and may watch another one instead.
@@ -308,7 +308,7 @@ fn very_many_watched_resources_are_a_bounded_number() {
     bench.say(A, &unsubscribe(200_000, "a:0"));
     assert_eq!(bench.say(A, &subscribe(200_001, "b:0")), [r#"{"jsonrpc":"2.0","id":200001,"result":{}}"#]);
     bench.handle_event(A, failed());
-    assert!(is_empty(&bench) && bench.server.env.shares.is_empty());
+    assert!(is_empty(&bench) && bench.server.wire.env.shares.is_empty());
     // On 2026-07-28 the acknowledgement has those that the server watches.
     let mut bench = connected("2026-07-28", |_| {});
     let uris: Vec<String> = (0..MANY).map(|n| format!("\"a:{n:06}\"")).collect();
@@ -320,7 +320,7 @@ fn very_many_watched_resources_are_a_bounded_number() {
     publish(&mut bench, "a:001000");
     assert_eq!(updates(&mut bench), ["a:000999"]);
     bench.handle_event(A, failed());
-    assert!(is_empty(&bench) && bench.server.env.shares.is_empty());
+    assert!(is_empty(&bench) && bench.server.wire.env.shares.is_empty());
 }
 
 // covers: B-189
@@ -406,7 +406,7 @@ fn application_may_decide_on_a_subscription() {
     bench.complete(responder, &format!(r#"{{"notifications":{filter}}}"#));
     assert_eq!(bench.heard(A), [""; 0]);
     bench.handle_event(A, failed());
-    assert!(is_empty(&bench) && bench.server.env.shares.is_empty());
+    assert!(is_empty(&bench) && bench.server.wire.env.shares.is_empty());
 }
 
 // covers: LOG-S-009

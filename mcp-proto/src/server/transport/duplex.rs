@@ -15,10 +15,9 @@ use crate::rpc::{
 use crate::server::batch::{Array, Batch};
 use crate::server::client::Bound;
 use crate::server::dispatch::{Element, Legacy, Modern, Open, RequestContext, check_id, no_batches};
-use crate::server::env::Env;
 use crate::server::era::Transport;
 use crate::server::keys::{ReplyTo, SessionRef, Timer};
-use crate::server::response::{ErrorReply, SerializedResponse};
+use crate::server::response::ErrorReply;
 use crate::server::{Life, Output, Server};
 use crate::short_set::ShortSet;
 use crate::version::ProtocolVersion;
@@ -32,38 +31,38 @@ use bytes::Bytes;
 
 impl Server {
     pub(in super::super) fn open_duplex(&mut self, x: ExchangeId, peer: Peer) {
-        if self.env.exchanges.contains_key(&x) {
+        if self.wire.env.exchanges.contains_key(&x) {
             return;
         }
         let binding = Binding::Duplex(Box::new(Duplex::new(self.listens.changes())));
         let asked = self.shared.config.asks_about(&peer).then(|| peer.clone());
         if self.life != Life::Serving || !self.enter(x, Arc::new(peer), binding) {
-            return self.env.queue.push(Output::Abort(x));
+            return self.wire.env.queue.push(Output::Abort(x));
         }
-        let Some(peer) = asked else { return self.env.await_handshake(x) };
+        let Some(peer) = asked else { return self.wire.env.await_handshake(x) };
         let key = self.requests.mint_admit_key();
-        self.env.ask_admission(x, key, peer, None);
-        if let Some(duplex) = self.env.duplex_mut(x) {
+        self.wire.env.ask_admission(x, key, peer, None);
+        if let Some(duplex) = self.wire.env.duplex_mut(x) {
             duplex.admitted = Admitted::Waiting { key, early: None, ended: false };
         }
     }
 
     pub(in crate::server) fn duplex_item(&mut self, x: ExchangeId, item: Inbound) {
-        if let Some(waiting) = self.env.duplex_mut(x).filter(|duplex| duplex.waits_for_admission().is_some()) {
+        if let Some(waiting) = self.wire.env.duplex_mut(x).filter(|duplex| duplex.waits_for_admission().is_some()) {
             if !waiting.admitted.keep(item) {
                 self.refuse_duplex(x, "a second message came before the decision");
             }
             return;
         }
-        if self.env.duplex(x).is_some_and(Duplex::has_ended) {
-            return self.env.diagnose(DiagnosticKind::DroppedNotification, "a message after the end");
+        if self.wire.env.duplex(x).is_some_and(Duplex::has_ended) {
+            return self.wire.env.diagnose(DiagnosticKind::DroppedNotification, "a message after the end");
         }
         match item {
             Inbound::Message(message) => self.duplex_message(x, Ok(message), None),
             Inbound::Batch(batch) => self.duplex_batch(x, batch),
             Inbound::Invalid(defect) => self.duplex_message(x, Err(defect), None),
             Inbound::End => self.duplex_end(x),
-            _ => self.env.diagnose(DiagnosticKind::UnknownExchange, "an item of HTTP on a duplex exchange"),
+            _ => self.wire.env.diagnose(DiagnosticKind::UnknownExchange, "an item of HTTP on a duplex exchange"),
         }
     }
 
@@ -71,14 +70,14 @@ impl Server {
     /// a client may be a shell pipe that sends requests and waits for the end. Requests that wait
     /// for the client end, since it cannot respond.
     fn duplex_end(&mut self, x: ExchangeId) {
-        let Some(duplex) = self.env.duplex_mut(x) else { return };
+        let Some(duplex) = self.wire.env.duplex_mut(x) else { return };
         duplex.ended = true;
         let waiting: BTreeSet<RequestKey> = duplex.session.asking();
         for key in waiting {
-            self.requests.cancel(&mut self.env, &mut self.http, key, false);
+            self.requests.cancel(&mut self.wire, key, false);
         }
         let grace = self.shared.config.limits.server.end_grace;
-        self.env.timers.set(Timer::End(x), Some(self.env.now + grace));
+        self.wire.env.timers.set(Timer::End(x), Some(self.wire.env.now + grace));
         self.end_if_quiet(ReplyTo::Duplex(x));
     }
 
@@ -87,8 +86,8 @@ impl Server {
     pub(in super::super) fn end_if_quiet(&mut self, reply_to: ReplyTo) {
         match reply_to {
             ReplyTo::Duplex(exchange) => {
-                let is_quiet = reply_to.running(&self.env, &self.http).is_some_and(ShortSet::is_empty);
-                if is_quiet && self.env.duplex(exchange).is_some_and(Duplex::has_ended) {
+                let is_quiet = self.wire.running(reply_to).is_some_and(ShortSet::is_empty);
+                if is_quiet && self.wire.env.duplex(exchange).is_some_and(Duplex::has_ended) {
                     self.end_duplex(exchange);
                 }
             }
@@ -98,7 +97,7 @@ impl Server {
 
     /// Closes the sending side of the server. Cancels the requests that still run.
     pub(in super::super) fn end_duplex(&mut self, x: ExchangeId) {
-        self.env.send(x, Outbound::End);
+        self.wire.env.send(x, Outbound::End);
         self.drop_exchange(x);
     }
 
@@ -113,7 +112,7 @@ impl Server {
     fn duplex_request(&mut self, x: ExchangeId, request: Request, batch: Option<u64>) {
         let id = request.id.clone();
         if let Err(ErrorReply { error, kind, .. }) = self.try_duplex_request(x, request, batch) {
-            self.env.diagnose(kind, &error.message);
+            self.wire.env.diagnose(kind, &error.message);
             self.reply(x, batch, error_response(Some(&id), &error));
         }
     }
@@ -127,43 +126,40 @@ impl Server {
         batch: Option<u64>,
     ) -> Result<(), ErrorReply> {
         let (id, session) = (request.id.clone(), Some(SessionRef::Duplex(x)));
-        check_id(self.env.duplex(x).map(|duplex| &duplex.session), &id)?;
-        let parts = self.env.parts(&mut request)?;
+        check_id(self.wire.env.duplex(x).map(|duplex| &duplex.session), &id)?;
+        let parts = self.wire.env.parts(&mut request)?;
         let context = RequestContext { exchange: x, session, in_batch: batch.is_some() };
         if parts.is_modern() {
             if batch.is_some() {
                 return Err(no_batches());
             }
-            let over = self.env.duplex(x).map_or(Transport::Duplex, Duplex::transport);
+            let over = self.wire.env.duplex(x).map_or(Transport::Duplex, Duplex::transport);
             let version = self.shared.config.modern_version(&parts.named_version()?, over)?;
             let dispatch = self.dispatch_modern(context, version, Transport::Duplex, request, parts)?;
-            self.env.end_handshake(x);
+            self.wire.env.end_handshake(x);
             match dispatch {
-                Modern::Run(admitted) => {
-                    self.requests.run(&mut self.env, &mut self.http, ReplyTo::Duplex(x), x, admitted, None)
+                Modern::Run(admitted) | Modern::Ask(admitted) => {
+                    self.requests.run(&mut self.wire, ReplyTo::Duplex(x), x, admitted, None);
                 }
                 Modern::Reply(result) => self.reply(x, None, result_response(&id, &result)),
-                Modern::Ask(admitted) => {
-                    self.requests.run(&mut self.env, &mut self.http, ReplyTo::Duplex(x), x, admitted, None)
-                }
                 Modern::Listen(filter) => self.listen(x, id, filter, version)?,
             }
             return Ok(());
         }
-        let Some(negotiated) = self.env.duplex(x).and_then(|duplex| duplex.session.negotiated().cloned()) else {
+        let Some(negotiated) = self.wire.env.duplex(x).and_then(|duplex| duplex.session.negotiated().cloned()) else {
             let result = match self.dispatch_open(&request, parts)? {
                 Open::Pong => Object::new(),
-                Open::Initialize(params) => self.env.initialize_duplex(x, &params)?,
+                Open::Initialize(params) => self.initialize_duplex(x, &params)?,
             };
             self.reply(x, batch, result_response(&id, &result));
             return Ok(());
         };
         match self.dispatch_negotiated(context, &negotiated, request, parts)? {
             Legacy::Run(admitted) => {
-                if let Some(open) = batch.and_then(|batch| self.env.open_batch(x, batch)) {
+                if let Some(open) = batch.and_then(|batch| self.open_batch(x, batch)) {
                     open.run();
                 }
-                self.requests.run(&mut self.env, &mut self.http, ReplyTo::Duplex(x), x, admitted, batch);
+                self.requests.run(&mut self.wire, ReplyTo::Duplex(x), x, admitted, batch);
             }
             Legacy::Done => self.reply(x, batch, result_response(&id, &Object::new())),
         }
@@ -171,28 +167,28 @@ impl Server {
     }
 
     fn duplex_batch(&mut self, x: ExchangeId, elements: Vec<Result<Message, InvalidMessage>>) {
-        if !self.env.rules_allow(x, |version| version.rules().batches) {
-            self.env.diagnose(DiagnosticKind::UnexpectedBatch, "");
-            let refusals = self.env.batch_refusals(x, elements);
+        if !self.rules_allow(x, |version| version.rules().batches) {
+            self.wire.env.diagnose(DiagnosticKind::UnexpectedBatch, "");
+            let refusals = self.batch_refusals(x, elements);
             return refusals.into_iter().for_each(|refusal| self.reply(x, None, refusal));
         }
-        let Some(duplex) = self.env.duplex_mut(x) else { return };
+        let Some(duplex) = self.wire.env.duplex_mut(x) else { return };
         let batch = duplex.next_batch;
         duplex.next_batch += 1;
         duplex.batches.insert(batch, Batch::new());
         for element in elements {
             // An element may have closed the connection or terminated the server.
-            if self.env.open_batch(x, batch).is_none() {
+            if self.open_batch(x, batch).is_none() {
                 return;
             }
             self.duplex_message(x, element, Some(batch));
         }
-        if let Some(open) = self.env.open_batch(x, batch) {
+        if let Some(open) = self.open_batch(x, batch) {
             open.close();
         }
-        match self.env.take_complete_batch(x, batch) {
+        match self.wire.env.duplex_mut(x).and_then(|duplex| duplex.take_complete_batch(batch)) {
             None | Some(Array { bytes: None, .. }) => {}
-            Some(Array { bytes: Some(bytes), has_run: true }) => self.env.send(x, Outbound::Message(bytes)),
+            Some(Array { bytes: Some(bytes), has_run: true }) => self.wire.env.send(x, Outbound::Message(bytes)),
             Some(Array { bytes: Some(bytes), has_run: false }) => self.send_own(x, Outbound::Message(bytes)),
         }
     }
@@ -207,13 +203,13 @@ impl Server {
             _ if batch_kind => DiagnosticKind::UnexpectedBatch,
             _ => DiagnosticKind::BadMessage,
         };
-        self.env.diagnose(kind, &format!("{}: {}", defect.kind.as_str(), String::from_utf8_lossy(&defect.head)));
+        self.wire.env.diagnose(kind, &format!("{}: {}", defect.kind.as_str(), String::from_utf8_lossy(&defect.head)));
         // A response to an invalid response could loop.
         let answers = matches!(defect.kind, InvalidKind::Ambiguous | InvalidKind::BadError | InvalidKind::MissingId);
         // A blocked message was valid: only a request gets a response.
         let denied = defect.kind == InvalidKind::Denied && (defect.id.is_none() || !defect.has_method);
         if !defect.has_method {
-            self.requests.on_unreadable_answer(&mut self.env, &mut self.http, SessionRef::Duplex(x), defect);
+            self.requests.on_unreadable_answer(&mut self.wire, SessionRef::Duplex(x), defect);
         }
         match &defect.id {
             _ if answers || denied || defect.is_notification() => {}
@@ -221,7 +217,7 @@ impl Server {
                 let message = error_response(Some(id), &defect.to_error());
                 self.reply(x, batch, message);
             }
-            _ if self.env.rules_allow(x, |version| version.rules().idless_errors) => {
+            _ if self.rules_allow(x, |version| version.rules().idless_errors) => {
                 self.reply(x, None, error_response(None, &defect.to_error()));
             }
             _ => {}
@@ -230,43 +226,30 @@ impl Server {
 
     /// Sends a response of the engine itself.
     fn reply(&mut self, x: ExchangeId, batch: Option<u64>, message: Bytes) {
-        match batch.and_then(|batch| self.env.open_batch(x, batch)) {
+        match batch.and_then(|batch| self.open_batch(x, batch)) {
             Some(batch) => batch.push(message),
             None => self.send_own(x, Outbound::Message(message)),
         }
     }
-}
-
-impl Env {
-    /// Starts the timer for the first request.
-    pub(in super::super) fn await_handshake(&mut self, x: ExchangeId) {
-        if let Some(timeout) = self.config.limits.server.handshake_timeout {
-            self.timers.set(Timer::Handshake(x), Some(self.now + timeout));
-        }
-    }
 
     fn initialize_duplex(&mut self, x: ExchangeId, params: &Object) -> Result<Object, ErrorReply> {
-        let (negotiated, result) = self.config.initialize(params, Transport::Duplex)?;
-        self.note_deviation(params);
-        self.check_share(&self.client_on(x, None), Bound::ClientData, negotiated.weight)
+        let env = &mut self.wire.env;
+        let (negotiated, result) = env.config.initialize(params, Transport::Duplex)?;
+        env.note_deviation(params);
+        env.check_share(&env.client_on(x, None), Bound::ClientData, negotiated.weight)
             .map_err(|full| full.reject("there is no room for what the client says of itself"))?;
-        if let Some(exchange) = self.exchanges.get_mut(&x)
+        if let Some(exchange) = env.exchanges.get_mut(&x)
             && let Some(duplex) = exchange.binding.duplex_mut()
         {
-            self.shares.add(exchange.client, Bound::ClientData, negotiated.weight);
+            env.shares.add(exchange.client, Bound::ClientData, negotiated.weight);
             duplex.session.negotiate(negotiated);
         }
-        self.end_handshake(x);
+        env.end_handshake(x);
         Ok(result)
     }
 
-    /// The first request has arrived. A ping does not count.
-    fn end_handshake(&mut self, x: ExchangeId) {
-        self.timers.set(Timer::Handshake(x), None);
-    }
-
     fn open_batch(&mut self, x: ExchangeId, batch: u64) -> Option<&mut Batch> {
-        self.duplex_mut(x)?.batches.get_mut(&batch)
+        self.wire.env.duplex_mut(x)?.batches.get_mut(&batch)
     }
 
     /// Returns the responses that reject a batch on a revision without batches: one error where it
@@ -283,41 +266,13 @@ impl Env {
         requests.map(|request| error_response(Some(&request.id), &error)).collect()
     }
 
-    /// A request of a batch is over. `response`: `None` if it was cancelled. The application had a
-    /// part in the batch, so its array is no response of the engine itself.
-    pub(in super::super) fn end_in_batch(&mut self, x: ExchangeId, batch: u64, response: Option<Bytes>) {
-        if let Some(open) = self.open_batch(x, batch) {
-            open.end(response);
-        }
-        if let Some(Array { bytes: Some(bytes), .. }) = self.take_complete_batch(x, batch) {
-            self.send(x, Outbound::Message(bytes));
-        }
-    }
-
-    /// Removes a batch that is complete. Returns its array.
-    fn take_complete_batch(&mut self, x: ExchangeId, batch: u64) -> Option<Array> {
-        let batches = &mut self.duplex_mut(x)?.batches;
-        if !batches.get(&batch)?.is_complete() {
-            return None;
-        }
-        batches.remove(&batch).map(Batch::into_array)
-    }
-
     /// Returns whether the negotiated revision allows something. Without one: whether every
     /// supported revision does, and a legacy one is not supported.
     fn rules_allow(&self, x: ExchangeId, allows: impl Fn(ProtocolVersion) -> bool) -> bool {
-        match self.duplex(x).and_then(|duplex| duplex.session.negotiated()) {
+        match self.wire.env.duplex(x).and_then(|duplex| duplex.session.negotiated()) {
             Some(negotiated) => allows(negotiated.version),
-            None if self.config.serves_legacy() => false,
-            None => self.config.versions.newest_first().all(allows),
-        }
-    }
-
-    /// Sends the response of a request, in the array of its batch if it has one.
-    pub(in super::super) fn duplex_reply(&mut self, x: ExchangeId, reply: SerializedResponse) {
-        match reply.batch {
-            Some(batch) => self.end_in_batch(x, batch, Some(reply.message)),
-            None => self.send(x, Outbound::Message(reply.message)),
+            None if self.shared.config.serves_legacy() => false,
+            None => self.shared.config.versions.newest_first().all(allows),
         }
     }
 }

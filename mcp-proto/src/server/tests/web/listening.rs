@@ -112,7 +112,7 @@ fn subscription_ends_with_its_exchange_and_is_bounded() {
     assert_eq!(site.bench.server.running(), 0);
     site.cut(b);
     site.cut(again);
-    assert!(site.at_rest() && site.bench.server.listens.is_empty() && site.bench.server.env.watchers.is_empty());
+    assert!(site.at_rest() && site.bench.server.listens.is_empty() && site.bench.server.wire.env.watchers.is_empty());
     let json = site.post(headers().with("Accept", "application/json"), &listen("1", "{}"));
     assert_eq!(site.refusal(json).0, 406);
 }
@@ -150,7 +150,7 @@ fn subscriptions_of_a_duplex_exchange_are_bounded() {
     bench.say(A, &listen("1", "{}"));
     assert_eq!(error(&bench.say(A, &listen("2", "{}"))[0]).code, -32603);
     bench.handle_event(A, failed());
-    assert!(bench.at_rest() && bench.server.listens.is_empty() && bench.server.env.watchers.is_empty());
+    assert!(bench.at_rest() && bench.server.listens.is_empty() && bench.server.wire.env.watchers.is_empty());
 }
 
 // covers: SHTTP-S-034, SHTTP-S-035, X-18, RSUB-S-003

@@ -196,14 +196,14 @@ impl Site {
     pub(super) fn at_rest(&self) -> bool {
         let server = &self.bench.server;
         self.bench.at_rest()
-            && server.env.exchanges.is_empty()
-            && server.http.is_empty()
-            && server.env.shares.is_empty()
+            && server.wire.env.exchanges.is_empty()
+            && server.wire.http.is_empty()
+            && server.wire.env.shares.is_empty()
     }
 
     /// Returns the bytes of all histories.
     pub(super) fn kept(&self) -> usize {
-        self.bench.server.env.shares.all(Bound::History)
+        self.bench.server.wire.env.shares.all(Bound::History)
     }
 
     pub(super) fn take(&mut self) {

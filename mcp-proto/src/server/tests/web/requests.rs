@@ -399,7 +399,7 @@ fn refused_bodies_are_remembered_up_to_the_limit() {
         site.bench.item(x, read(&call(1)));
         assert_eq!(site.codes(), Vec::<&str>::new());
     }
-    assert_eq!(site.bench.server.env.unread.len(), 4);
+    assert_eq!(site.bench.server.wire.env.unread.len(), 4);
 }
 
 // covers, B-109, HTTP-S-034, HTTP-S-035

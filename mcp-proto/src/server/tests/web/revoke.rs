@@ -180,7 +180,7 @@ fn connection_of_a_revoked_principal_is_closed() {
     for x in [B, unnamed, given] {
         assert!(outputs.iter().all(|output| on(x, output).is_none()), "{x:?}");
     }
-    assert_eq!((bench.server.env.exchanges.len(), bench.server.running()), (3, 3));
+    assert_eq!((bench.server.wire.env.exchanges.len(), bench.server.running()), (3, 3));
     bench.item(A, read(&modern("3", "tools/call", r#","name":"t""#)));
     assert_eq!(bench.codes(), ["unknown-exchange"]);
     // No name equals the principal of a connection without one.

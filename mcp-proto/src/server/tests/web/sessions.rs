@@ -84,7 +84,7 @@ fn missing_session_id_gets_400_and_unknown_id_404() {
     // A notification without a revision could also be of 2026-07-28.
     let note = site.post(Headers::new(), r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
     assert_eq!(site.said(note), ["202 "]);
-    assert_eq!(site.bench.server.http.sessions(), 1);
+    assert_eq!(site.bench.server.wire.http.sessions(), 1);
 }
 
 // covers: SHTTP-S-053, S3-22, S3-29, S3-36, S3-42, SHTTP-S-052, B-172, S2-30, SHTTP-S-026
@@ -137,21 +137,21 @@ fn idle_session_ends_after_half_an_hour() {
     let (responder, _) = site.handed();
     while site.event().is_some() {}
     site.pass(29 * MINUTE);
-    assert_eq!(site.bench.server.http.sessions(), 3);
+    assert_eq!(site.bench.server.wire.http.sessions(), 3);
     // A request resets the idle time.
     site.post(idle.headers(), &legacy("1", "ping", "{}"));
     site.pass(29 * MINUTE);
-    assert_eq!((site.event(), site.bench.server.http.sessions()), (None, 3));
+    assert_eq!((site.event(), site.bench.server.wire.http.sessions()), (None, 3));
     site.pass(6 * MINUTE);
     assert!(matches!(site.event(), Some(Event::SessionEnded(_, SessionEnd::Idle))));
     let x = site.post(idle.headers(), &legacy("2", "ping", "{}"));
     assert_eq!(site.refusal(x).0, 404);
     // A session with an open stream or a running request is idle only after their end.
-    assert_eq!(site.bench.server.http.sessions(), 2);
+    assert_eq!(site.bench.server.wire.http.sessions(), 2);
     site.cut(own);
     site.complete(responder, "{}");
     site.pass(29 * MINUTE);
-    assert_eq!(site.bench.server.http.sessions(), 2);
+    assert_eq!(site.bench.server.wire.http.sessions(), 2);
     site.pass(6 * MINUTE);
     assert!(site.at_rest());
 }
@@ -185,7 +185,7 @@ fn expired_session_gets_404_before_the_sweep() {
     site.pass(Duration::from_secs(30 * 60));
     let x = client.call(&mut site, 1);
     assert_eq!(site.refusal(x).0, 404);
-    assert_eq!(site.bench.server.http.sessions(), 0);
+    assert_eq!(site.bench.server.wire.http.sessions(), 0);
 }
 
 // covers: B-091
@@ -246,12 +246,12 @@ fn full_sessions_evict_an_unused_one() {
     let x = site.post(used.headers(), &legacy("1", "ping", "{}"));
     assert!(site.said(x)[0].starts_with("200 "));
     // Repeated refusals do not search all sessions each time.
-    let swept = site.bench.server.http.swept();
+    let swept = site.bench.server.wire.http.swept();
     for millis in [0, 999, 1000] {
         site.bench.now = swept + Duration::from_millis(millis);
         let x = site.post(Headers::new(), &initialize("2025-11-25", "{}"));
         assert_eq!(site.refusal(x).0, 503);
-        assert_eq!(site.bench.server.http.swept(), if millis < 1000 { swept } else { site.bench.now });
+        assert_eq!(site.bench.server.wire.http.swept(), if millis < 1000 { swept } else { site.bench.now });
     }
 }
 
@@ -288,7 +288,7 @@ fn session_belongs_to_the_principal_that_opened_it() {
         let said = site.said(x);
         assert!(said.iter().any(|said| said.starts_with("404 ")), "{method} {said:?}");
     }
-    assert_eq!(site.bench.server.http.sessions(), 1);
+    assert_eq!(site.bench.server.wire.http.sessions(), 1);
     let x = site.post(headers("ann 3", Some(&session)), &legacy("7", "tools/list", "{}"));
     admit(&mut site, "ann 3");
     let (_responder, incoming) = site.handed();

@@ -300,20 +300,20 @@ fn finished_stream_is_kept_a_minute_after_its_write() {
         site.unsent(x, 5);
         site.unsent(x, 4);
     }
-    assert_eq!(site.bench.server.http.streams(), 1);
+    assert_eq!(site.bench.server.wire.http.streams(), 1);
     site.unsent(x, 0);
-    assert!(site.bench.server.env.exchanges.is_empty());
+    assert!(site.bench.server.wire.env.exchanges.is_empty());
     site.pass(Duration::from_secs(59));
     let y = site.bare("GET", client.after("s1-2"));
     let said = site.said(y);
     assert_eq!((event(&said[1]).1, said[2].as_str()), (answer(1).as_str(), "end"));
     // An exchange without reports gets the maximum time of a write.
     site.pass(Duration::from_secs(89));
-    assert_eq!(site.bench.server.http.streams(), 1);
+    assert_eq!(site.bench.server.wire.http.streams(), 1);
     site.pass(Duration::from_secs(1));
     let y = site.bare("GET", client.after("s1-2"));
     assert_eq!(site.refusal(y).0, 400);
-    assert_eq!((site.bench.server.http.streams(), site.kept()), (0, 0));
+    assert_eq!((site.bench.server.wire.http.streams(), site.kept()), (0, 0));
 }
 
 // covers: B-039
@@ -579,7 +579,7 @@ fn superseded_exchange_that_is_not_read_is_aborted() {
         assert_eq!(site.said(first), [end], "{unsent} bytes are not written");
         assert_eq!(site.said(second)[0], "200 stream");
         // In both cases the first exchange is gone.
-        assert_eq!(site.bench.server.env.exchanges.keys().collect::<Vec<_>>(), [&second]);
+        assert_eq!(site.bench.server.wire.env.exchanges.keys().collect::<Vec<_>>(), [&second]);
     }
 }
 
@@ -597,9 +597,9 @@ fn unreported_streams_occupy_no_exchange() {
     }
     // Each stream can still be resumed, as long as one with a place.
     site.pass(Duration::from_secs(89));
-    assert_eq!(site.bench.server.http.streams(), 5);
+    assert_eq!(site.bench.server.wire.http.streams(), 5);
     site.pass(Duration::from_secs(1));
-    assert_eq!(site.bench.server.http.streams(), 0);
+    assert_eq!(site.bench.server.wire.http.streams(), 0);
 }
 
 // covers: R-19, S3-26

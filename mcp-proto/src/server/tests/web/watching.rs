@@ -72,7 +72,7 @@ fn updates_wait_for_the_stream_of_the_session() {
     let x = site.bare("DELETE", client.headers());
     assert!(site.said(x)[0].starts_with("200 "));
     publish(&mut site.bench, "a:1");
-    assert!(site.at_rest() && site.bench.server.env.watched.is_empty());
+    assert!(site.at_rest() && site.bench.server.wire.env.watched.is_empty());
 }
 
 // covers: RSUB-C-001, LOG-S-005
@@ -97,7 +97,7 @@ fn without_a_session_nothing_is_watched() {
         assert_eq!(site.refusal(x), (200, -32601));
         let x = site.post(named(), &legacy("1", "logging/setLevel", r#"{"level":"info"}"#));
         assert_eq!(site.refusal(x), (200, -32603));
-        assert!(site.at_rest() && site.bench.server.env.watched.is_empty());
+        assert!(site.at_rest() && site.bench.server.wire.env.watched.is_empty());
     }
 }
 
@@ -134,7 +134,7 @@ fn accepted_subscription_keeps_its_stream() {
     publish(&mut site.bench, "a:2");
     assert_eq!(updates(&mut site, x), ["a:1"]);
     site.cut(x);
-    assert!(site.at_rest() && site.bench.server.env.watched.is_empty() && site.bench.server.listens.is_empty());
+    assert!(site.at_rest() && site.bench.server.wire.env.watched.is_empty() && site.bench.server.listens.is_empty());
     // A refusal is an answer, and so is the end of a client that does not wait.
     let x = site.post(modern_headers("subscriptions/listen"), &body);
     let (responder, _) = site.handed();
@@ -146,7 +146,7 @@ fn accepted_subscription_keeps_its_stream() {
     site.complete(responder, r#"{"notifications":{"resourceSubscriptions":["a:1"]}}"#);
     let x = site.post(modern_headers("subscriptions/listen").with("Accept", "application/json"), &body);
     assert_eq!(site.refusal(x).0, 406);
-    assert!(site.at_rest() && site.bench.server.env.watched.is_empty() && site.bench.server.listens.is_empty());
+    assert!(site.at_rest() && site.bench.server.wire.env.watched.is_empty() && site.bench.server.listens.is_empty());
 }
 
 // covers: LOG-S-007, LOG-S-008, LOG-S-004, HTTP-S-022

@@ -2,7 +2,7 @@
 
 use crate::exchange::{Inbound, RequestHead};
 use crate::input::{AdmitKey, Principal, RequestKey};
-use crate::server::batch::Batch;
+use crate::server::batch::{Array, Batch};
 use crate::server::client::ClientKey;
 use crate::server::era::Transport;
 use crate::server::session::Session;
@@ -10,6 +10,7 @@ use crate::short_set::ShortSet;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
+use bytes::Bytes;
 
 /// The state of a duplex connection.
 #[derive(Debug)]
@@ -104,6 +105,21 @@ impl Duplex {
             Admitted::As(principal) => principal.as_ref(),
             Admitted::Waiting { .. } => None,
         }
+    }
+
+    /// A request of a batch is over. `response`: `None` if it was cancelled. Returns the array of
+    /// the batch if it is complete.
+    pub(in crate::server) fn end_in_batch(&mut self, batch: u64, response: Option<Bytes>) -> Option<Bytes> {
+        self.batches.get_mut(&batch)?.end(response);
+        self.take_complete_batch(batch)?.bytes
+    }
+
+    /// Removes a batch that is complete. Returns its array.
+    pub(super) fn take_complete_batch(&mut self, batch: u64) -> Option<Array> {
+        if !self.batches.get(&batch)?.is_complete() {
+            return None;
+        }
+        self.batches.remove(&batch).map(Batch::into_array)
     }
 
     #[cfg(test)]

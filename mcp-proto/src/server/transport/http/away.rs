@@ -11,6 +11,7 @@ use crate::server::env::Env;
 use crate::server::keys::{ReplyTo, SessionRef, Timer};
 use crate::server::requests::Requests;
 use crate::server::running::{RequestStage, ServedRequest};
+use crate::server::wire::Wire;
 
 impl HttpState {
     /// Returns whether no exchange whose client is there carries the stream of a request or the
@@ -50,46 +51,42 @@ impl Requests {
     }
 
     /// Sets the deadline of the engine's requests: less while the client is away.
-    pub(in crate::server) fn time_questions(&self, env: &mut Env, http: &HttpState, key: RequestKey) {
+    pub(in crate::server) fn time_questions(&self, wire: &mut Wire, key: RequestKey) {
         let Some(running) = self.get(key) else { return };
         let RequestStage::Asking(asking) = &running.stage else { return };
         let until = asking.until;
-        let time = match http.is_away(env, running.reply_to) {
+        let time = match wire.http.is_away(&wire.env, running.reply_to) {
             false => until,
             // A client that was away before gets no more time.
-            true => match env.timers.get(Timer::Ask(key)).filter(|armed| *armed < until) {
+            true => match wire.env.timers.get(Timer::Ask(key)).filter(|armed| *armed < until) {
                 Some(armed) => armed,
-                None => until.min(env.now + env.config.limits.server.away_timeout),
+                None => until.min(wire.env.now + wire.env.config.limits.server.away_timeout),
             },
         };
-        env.timers.set(Timer::Ask(key), Some(time));
+        wire.env.timers.set(Timer::Ask(key), Some(time));
     }
 
     /// As [`time_questions`](Self::time_questions), for all requests of a session whose client has
     /// come back or left.
-    pub(super) fn time_questions_of(&self, env: &mut Env, http: &HttpState, session: SessionKey) {
-        let Some(session) = SessionRef::Http(session).get(env, http) else { return };
-        session.asking().into_iter().for_each(|key| self.time_questions(env, http, key));
+    pub(super) fn time_questions_of(&self, wire: &mut Wire, session: SessionKey) {
+        let Some(session) = wire.session(SessionRef::Http(session)) else { return };
+        session.asking().into_iter().for_each(|key| self.time_questions(wire, key));
     }
 
     /// Evicts the oldest request of a client, or of all clients, that is of no use to a client that
     /// is away, to free a slot. Returns false if there is none.
-    pub(in crate::server) fn evict_unheard(
-        &mut self,
-        env: &mut Env,
-        http: &mut HttpState,
-        of: Option<&ClientIdentity>,
-    ) -> bool {
+    pub(in crate::server) fn evict_unheard(&mut self, wire: &mut Wire, of: Option<&ClientIdentity>) -> bool {
         let found = self.iter().find(|(_, running)| {
-            of.is_none_or(|client| env.shares.client(running.client) == Some(client)) && http.is_unheard(env, running)
+            of.is_none_or(|client| wire.env.shares.client(running.client) == Some(client))
+                && wire.http.is_unheard(&wire.env, running)
         });
         let Some((key, stage)) = found.map(|(key, running)| (key, &running.stage)) else { return false };
         let is_asking = matches!(stage, RequestStage::Asking(_));
-        env.diagnose(DiagnosticKind::DroppedAnswer, "its client is gone, and its place is needed");
+        wire.env.diagnose(DiagnosticKind::DroppedAnswer, "its client is gone, and its place is needed");
         if is_asking {
-            self.end_request(env, http, key, "the client was away, and the server needed the room");
+            self.end_request(wire, key, "the client was away, and the server needed the room");
         } else {
-            self.cancel(env, http, key, false);
+            self.cancel(wire, key, false);
         }
         true
     }

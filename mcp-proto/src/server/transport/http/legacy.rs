@@ -40,23 +40,23 @@ impl Server {
                 let id = request.id.clone();
                 if let Err(rejection) = self.request(x, head, request) {
                     let status = status_of(Some(rejection.error.code));
-                    self.env.reject(x, Some(&id), status, &rejection);
+                    self.wire.env.reject(x, Some(&id), status, &rejection);
                 }
             }
             Message::Notification(notification) => self.notification(x, head, notification),
             Message::Response(response) => match self.answered_session(x, head) {
                 Ok(session) => {
-                    self.requests.on_response(&mut self.env, &mut self.http, SessionRef::Http(session), response);
-                    self.env.accept(x);
+                    self.requests.on_response(&mut self.wire, SessionRef::Http(session), response);
+                    self.wire.env.accept(x);
                 }
-                Err(rejection) => self.env.reject(x, None, 400, &rejection),
+                Err(rejection) => self.wire.env.reject(x, None, 400, &rejection),
             },
             Message::Error(error) => match self.answered_session(x, head) {
                 Ok(_) => {
-                    self.env.diagnose(DiagnosticKind::IdlessError, &format!("{error}"));
-                    self.env.accept(x);
+                    self.wire.env.diagnose(DiagnosticKind::IdlessError, &format!("{error}"));
+                    self.wire.env.accept(x);
                 }
-                Err(rejection) => self.env.reject(x, None, 400, &rejection),
+                Err(rejection) => self.wire.env.reject(x, None, 400, &rejection),
             },
         }
     }
@@ -64,7 +64,7 @@ impl Server {
     /// Finds the column of the compatibility matrix for a request: by its metadata, then by its
     /// method, then by its header fields.
     fn request(&mut self, x: ExchangeId, head: &RequestHead, mut request: Request) -> Result<(), ErrorReply> {
-        let parts = self.env.parts(&mut request)?;
+        let parts = self.wire.env.parts(&mut request)?;
         if parts.is_modern() {
             return self.modern_request(x, head, request, parts);
         }
@@ -83,22 +83,23 @@ impl Server {
             return match self.dispatch_open(&request, parts)? {
                 Open::Initialize(params) => self.initialize(x, &id, &params),
                 Open::Pong => {
-                    self.env.answer_one(x, Headers::new(), result_response(&id, &Object::new()));
+                    self.wire.env.answer_one(x, Headers::new(), result_response(&id, &Object::new()));
                     Ok(())
                 }
             };
         };
         match self.dispatch_under(x, &under, request, parts, false) {
             Ok(Legacy::Run(admitted)) => {
-                let stream = self.http.open_stream(&mut self.env, x, under.session, under.negotiated.version, false);
+                let stream =
+                    self.wire.http.open_stream(&mut self.wire.env, x, under.session, under.negotiated.version, false);
                 if is_dialect {
-                    self.http.speak_dialect(stream);
+                    self.wire.http.speak_dialect(stream);
                 }
-                self.requests.run(&mut self.env, &mut self.http, ReplyTo::Stream(stream), x, admitted, None);
+                self.requests.run(&mut self.wire, ReplyTo::Stream(stream), x, admitted, None);
                 Ok(())
             }
             Ok(Legacy::Done) => {
-                self.env.answer_one(x, Headers::new(), result_response(&id, &Object::new()));
+                self.wire.env.answer_one(x, Headers::new(), result_response(&id, &Object::new()));
                 Ok(())
             }
             Err(rejection) => {
@@ -117,7 +118,7 @@ impl Server {
         in_batch: bool,
     ) -> Result<Legacy, ErrorReply> {
         let session = under.session.map(SessionRef::Http);
-        check_id(session.and_then(|session| session.get(&self.env, &self.http)), &request.id)?;
+        check_id(session.and_then(|session| self.wire.session(session)), &request.id)?;
         let context = RequestContext { exchange: x, session, in_batch };
         self.dispatch_negotiated(context, &under.negotiated, request, parts)
     }
@@ -125,23 +126,23 @@ impl Server {
     /// Negotiates, and opens a session unless they are off.
     fn initialize(&mut self, x: ExchangeId, id: &Id, params: &Object) -> Result<(), ErrorReply> {
         let (negotiated, result) = self.shared.config.initialize(params, Transport::Http)?;
-        self.env.note_deviation(params);
+        self.wire.env.note_deviation(params);
         let mut headers = Headers::new();
         if self.shared.config.sessions != Sessions::Off {
-            if self.http.needs_sweep(&self.env) {
+            if self.wire.http.needs_sweep(&self.wire.env) {
                 self.sweep_sessions();
             }
             let changes = self.listens.changes();
-            headers.push(SESSION, self.http.open_session(&mut self.env, x, negotiated, changes)?);
+            headers.push(SESSION, self.wire.http.open_session(&mut self.wire.env, x, negotiated, changes)?);
         }
-        self.env.answer_one(x, headers, result_response(id, &result));
+        self.wire.env.answer_one(x, headers, result_response(id, &result));
         Ok(())
     }
 
     /// Returns the session that an `initialize` names, if it is open.
     fn session_named(&mut self, x: ExchangeId, head: &RequestHead) -> Option<Under> {
         let session = self.find_session(x, head.headers.get(SESSION).map(str::trim)?)?;
-        let negotiated = SessionRef::Http(session).get(&self.env, &self.http)?.negotiated()?.clone();
+        let negotiated = self.wire.session(SessionRef::Http(session))?.negotiated()?.clone();
         Some(Under { session: Some(session), negotiated })
     }
 
@@ -176,8 +177,7 @@ impl Server {
         version: Option<ProtocolVersion>,
     ) -> Result<Option<(SessionKey, Negotiated)>, ErrorReply> {
         let Some(session) = self.named_session(x, head)? else { return Ok(None) };
-        let negotiated =
-            SessionRef::Http(session).get(&self.env, &self.http).and_then(|session| session.negotiated().cloned());
+        let negotiated = self.wire.session(SessionRef::Http(session)).and_then(|session| session.negotiated().cloned());
         let negotiated = negotiated.ok_or_else(unknown_session)?;
         match version.filter(|version| *version != negotiated.version) {
             Some(other) => Err(other_version(other, negotiated.version)),
@@ -213,16 +213,16 @@ impl Server {
         if is_modern || !has_session && !needs_session {
             return match self.shared.config.check_version(head) {
                 Ok(()) => self.modern_notification(x, head, notification),
-                Err(rejection) => self.env.reject(x, None, 400, &rejection),
+                Err(rejection) => self.wire.env.reject(x, None, 400, &rejection),
             };
         }
         match self.rules_of(x, head) {
             Ok(under) => {
                 // Accept it first: it may be the cancellation of the last request.
-                self.env.accept(x);
+                self.wire.env.accept(x);
                 self.on_notification(x, under.session.map(SessionRef::Http), notification);
             }
-            Err(rejection) => self.env.reject(x, None, 400, &rejection),
+            Err(rejection) => self.wire.env.reject(x, None, 400, &rejection),
         }
     }
 
@@ -242,7 +242,7 @@ impl Server {
         });
         let under = match under {
             Ok(under) => under,
-            Err(rejection) => return self.env.reject(x, None, 400, &rejection),
+            Err(rejection) => return self.wire.env.reject(x, None, 400, &rejection),
         };
         let is_garbage = elements.iter().all(|element| element.as_ref().is_err_and(|defect| !defect.is_notification()));
         let (mut answers, mut stream) = (Vec::new(), None);
@@ -255,7 +255,7 @@ impl Server {
             match self.on_element(x, session, element) {
                 Element::Request(mut request) => {
                     let id = request.id.clone();
-                    let dispatch = self.env.parts(&mut request).and_then(|parts| match parts.is_modern() {
+                    let dispatch = self.wire.env.parts(&mut request).and_then(|parts| match parts.is_modern() {
                         true => Err(no_batches()),
                         false => self.dispatch_under(x, &under, request, parts, true),
                     });
@@ -263,28 +263,26 @@ impl Server {
                         Ok(Legacy::Run(admitted)) => {
                             let version = under.negotiated.version;
                             let key = *stream.get_or_insert_with(|| {
-                                self.http.open_stream(&mut self.env, x, under.session, version, true)
+                                self.wire.http.open_stream(&mut self.wire.env, x, under.session, version, true)
                             });
-                            self.http.run_in_batch(key);
-                            self.requests.run(&mut self.env, &mut self.http, ReplyTo::Stream(key), x, admitted, None);
+                            self.wire.http.run_in_batch(key);
+                            self.requests.run(&mut self.wire, ReplyTo::Stream(key), x, admitted, None);
                         }
                         Ok(Legacy::Done) => answers.push(result_response(&id, &Object::new())),
                         Err(ErrorReply { error, kind, .. }) => {
-                            self.env.diagnose(kind, &error.message);
+                            self.wire.env.diagnose(kind, &error.message);
                             answers.push(error_response(Some(&id), &error));
                         }
                     }
                 }
                 Element::Invalid(defect) => {
-                    self.env.diagnose(DiagnosticKind::BadMessage, &legible(&defect));
+                    self.wire.env.diagnose(DiagnosticKind::BadMessage, &legible(&defect));
                     match (&defect.id, session) {
                         (Some(id), _) if defect.has_method => {
                             answers.push(error_response(Some(id), &defect.to_error()));
                         }
                         // A response to an invalid response could be taken for one to a request.
-                        (_, Some(session)) => {
-                            self.requests.on_unreadable_answer(&mut self.env, &mut self.http, session, &defect)
-                        }
+                        (_, Some(session)) => self.requests.on_unreadable_answer(&mut self.wire, session, &defect),
                         (_, None) => {}
                     }
                 }
@@ -292,13 +290,13 @@ impl Server {
             }
         }
         match stream {
-            Some(stream) => self.http.batch_is_read(&mut self.env, stream, answers),
-            None if !answers.is_empty() => self.env.answer_one(x, Headers::new(), write_batch(&answers)),
+            Some(stream) => self.wire.http.batch_is_read(&mut self.wire.env, stream, answers),
+            None if !answers.is_empty() => self.wire.env.answer_one(x, Headers::new(), write_batch(&answers)),
             None if is_garbage => {
                 let error = ErrorObject::new(code::INVALID_REQUEST, "nothing in the array is a message");
-                self.env.respond_error(x, 400, Headers::new(), None, &error);
+                self.wire.env.respond_error(x, 400, Headers::new(), None, &error);
             }
-            None => self.env.accept(x),
+            None => self.wire.env.accept(x),
         }
     }
 
@@ -306,27 +304,27 @@ impl Server {
     pub(super) fn bad_message(&mut self, x: ExchangeId, head: &RequestHead, defect: &InvalidMessage) {
         let denied = defect.kind == InvalidKind::Denied;
         let kind = if denied { DiagnosticKind::Denied } else { DiagnosticKind::BadMessage };
-        self.env.diagnose(kind, &legible(defect));
+        self.wire.env.diagnose(kind, &legible(defect));
         if defect.is_notification() {
-            return self.env.accept(x);
+            return self.wire.env.accept(x);
         }
         if !defect.has_method
             && let Ok(session) = self.session_for(x, head)
         {
-            self.requests.on_unreadable_answer(&mut self.env, &mut self.http, SessionRef::Http(session), defect);
+            self.requests.on_unreadable_answer(&mut self.wire, SessionRef::Http(session), defect);
         }
         let id = defect.id.as_ref().filter(|_| defect.has_method);
         let error = defect.to_error();
         // A blocked request was well-formed, and has the status of one that failed.
         let status = if denied && id.is_some() { status_of(Some(error.code)) } else { 400 };
-        self.env.respond_error(x, status, Headers::new(), id, &error);
+        self.wire.env.respond_error(x, status, Headers::new(), id, &error);
     }
 
     /// GET: opens the session's own stream, or resumes one that was cut off.
     pub(super) fn get(&mut self, x: ExchangeId, head: &RequestHead) {
         let session = match self.session_for(x, head) {
             Ok(session) => session,
-            Err(rejection) => return self.env.reject(x, None, 400, &rejection),
+            Err(rejection) => return self.wire.env.reject(x, None, 400, &rejection),
         };
         let replays = self.shared.config.compat.unknown_event == UnknownEvent::ReplayFromOldest;
         let mut cursors = head.headers.all(CURSOR).map(str::trim);
@@ -343,8 +341,8 @@ impl Server {
         match attached {
             Ok(()) => {}
             // The shutdown has ended these streams, which is no fault of the client.
-            Err(_) if !self.is_serving() => self.env.refuse_busy(x, None, "the server is shutting down"),
-            Err(rejection) => self.env.reject(x, None, 400, &rejection),
+            Err(_) if !self.is_serving() => self.wire.env.refuse_busy(x, None, "the server is shutting down"),
+            Err(rejection) => self.wire.env.reject(x, None, 400, &rejection),
         }
     }
 
@@ -352,10 +350,10 @@ impl Server {
     pub(super) fn delete(&mut self, x: ExchangeId, head: &RequestHead) {
         match self.session_for(x, head) {
             Ok(session) => {
-                self.env.answer_json(x, 200, Headers::new(), Bytes::from_static(br#"{"success":true}"#));
+                self.wire.env.answer_json(x, 200, Headers::new(), Bytes::from_static(br#"{"success":true}"#));
                 self.end_session(session, SessionEnd::Deleted);
             }
-            Err(rejection) => self.env.reject(x, None, 400, &rejection),
+            Err(rejection) => self.wire.env.reject(x, None, 400, &rejection),
         }
     }
 

@@ -34,7 +34,7 @@ use crate::http_support::HttpSupport;
 use crate::input::Admission;
 use crate::rpc::{ErrorObject, code};
 use crate::server::env::Env;
-use crate::server::keys::{ReplyTo, SessionRef, Timer};
+use crate::server::keys::{SessionRef, Timer};
 use crate::server::{Life, Output, Server, Sessions};
 use accept::Accepts;
 use alloc::boxed::Box;
@@ -49,7 +49,7 @@ use streams::Opening;
 impl Server {
     pub(in crate::server) fn open_http(&mut self, x: ExchangeId, head: RequestHead) {
         let Some(support) = HttpSupport::get() else {
-            return self.env.diagnose(DiagnosticKind::UnknownExchange, "HTTP is not compiled in");
+            return self.wire.env.diagnose(DiagnosticKind::UnknownExchange, "HTTP is not compiled in");
         };
         let accepts = Accepts::of(&head.headers);
         let http = Http {
@@ -62,41 +62,41 @@ impl Server {
             _support: support,
         };
         let head = http.head.clone();
-        let peer = self.http.sender.take_if(|(of, _)| *of == x).map(|(_, peer)| peer).unwrap_or_default();
-        self.env.unread.remove(&x);
+        let peer = self.wire.http.sender.take_if(|(of, _)| *of == x).map(|(_, peer)| peer).unwrap_or_default();
+        self.wire.env.unread.remove(&x);
         if !self.enter(x, Arc::clone(&peer), Binding::Http(http)) {
-            self.env.leave_unread(x);
+            self.wire.env.leave_unread(x);
             let response = self.shared.config.for_page(&head, unavailable("the server is busy"));
-            return self.env.queue.push(Output::Send(x, response));
+            return self.wire.env.queue.push(Output::Send(x, response));
         }
         if let Some((why, name)) = self.shared.config.distant(&peer).or_else(|| self.shared.config.stranger(&head)) {
-            self.env.diagnose(DiagnosticKind::ForeignHost, &name);
-            return self.env.refuse_head(x, 403, why);
+            self.wire.env.diagnose(DiagnosticKind::ForeignHost, &name);
+            return self.wire.env.refuse_head(x, 403, why);
         }
         let path = path_of(&head);
         if self.shared.config.place(path).is_none() {
-            return self.env.refuse_head(x, 404, "nothing is served at this path");
+            return self.wire.env.refuse_head(x, 404, "nothing is served at this path");
         }
         if let Some(headers) = self.shared.config.preflight(&head) {
-            return self.env.answer_with(x, 204, headers, Bytes::new());
+            return self.wire.env.answer_with(x, 204, headers, Bytes::new());
         }
         if self.shared.config.place(path) == Some(Place::Mcp) && !self.checks_upgrade(x, &head) {
             return;
         }
         if self.shared.config.admit {
             let key = self.requests.mint_admit_key();
-            self.env.ask_admission(x, key, Peer::clone(&peer), Some(head));
-            if let Some(http) = self.env.http(x) {
+            self.wire.env.ask_admission(x, key, Peer::clone(&peer), Some(head));
+            if let Some(http) = self.wire.env.http(x) {
                 http.stage = ResponseStage::Admitting { key, early: None };
             }
         } else if head.headers.get("expect").is_some() {
-            self.env.send(x, Outbound::Continue);
+            self.wire.env.send(x, Outbound::Continue);
         }
     }
 
     /// The application has decided about the admission of a request.
     pub(in crate::server) fn http_admission(&mut self, x: ExchangeId, admission: Admission) {
-        let Some(http) = self.env.http(x) else { return };
+        let Some(http) = self.wire.env.http(x) else { return };
         let ResponseStage::Admitting { early, .. } = &mut http.stage else { return };
         let early = early.take();
         let challenge = |challenge: Option<String>| match challenge {
@@ -107,31 +107,35 @@ impl Server {
             Admission::Accept(principal) => {
                 http.principal = principal.clone();
                 http.stage = ResponseStage::Reading;
-                if !self.env.counts_as(x, principal.as_ref()) {
-                    return self.env.refuse_busy(x, None, "the client has taken its share of the server");
+                if !self.wire.env.counts_as(x, principal.as_ref()) {
+                    return self.wire.env.refuse_busy(x, None, "the client has taken its share of the server");
                 }
-                self.env.send(x, Outbound::Continue);
+                self.wire.env.send(x, Outbound::Continue);
                 early.into_iter().for_each(|item| self.http_item(x, *item));
             }
-            Admission::Unauthorized(with) => self.env.refuse(x, 401, challenge(Some(with)), "credentials are needed"),
-            Admission::Forbidden(with) => self.env.refuse(x, 403, challenge(with), "the credentials do not suffice"),
+            Admission::Unauthorized(with) => {
+                self.wire.env.refuse(x, 401, challenge(Some(with)), "credentials are needed")
+            }
+            Admission::Forbidden(with) => {
+                self.wire.env.refuse(x, 403, challenge(with), "the credentials do not suffice")
+            }
         }
     }
 
     pub(in crate::server) fn http_item(&mut self, x: ExchangeId, item: Inbound) {
-        let Some(http) = self.env.http(x) else { return };
+        let Some(http) = self.wire.env.http(x) else { return };
         if let Inbound::Reject(defect) = item {
             let has_status = match http.stage {
                 ResponseStage::Admitting { .. } | ResponseStage::Reading | ResponseStage::Answering => false,
-                ResponseStage::Carrying(stream) => self.http.stream(stream).is_some_and(ResponseStream::has_begun),
+                ResponseStage::Carrying(stream) => self.wire.http.stream(stream).is_some_and(ResponseStream::has_begun),
                 ResponseStage::Written(_) => true,
             };
             if has_status {
                 // The status has been sent.
-                self.env.diagnose(DiagnosticKind::BadRequest, defect.why);
+                self.wire.env.diagnose(DiagnosticKind::BadRequest, defect.why);
                 return self.abort(x);
             }
-            self.env.http_reject(x, &defect);
+            self.wire.env.http_reject(x, &defect);
             return self.drop_exchange(x);
         }
         match &mut http.stage {
@@ -153,14 +157,14 @@ impl Server {
     /// The client has closed its sending side. A legacy client that has sent a request may still
     /// read the response.
     pub(in crate::server) fn http_read_closed(&mut self, x: ExchangeId) {
-        if self.env.duplex(x).is_some() {
+        if self.wire.env.duplex(x).is_some() {
             // The stream of HTTP+SSE answers no request.
             return self.abort(x);
         }
-        let stays = match self.env.http(x).map(|http| &http.stage) {
+        let stays = match self.wire.env.http(x).map(|http| &http.stage) {
             Some(ResponseStage::Carrying(stream)) => {
                 let stream = *stream;
-                self.http.stream(stream).is_some_and(ResponseStream::may_be_awaited)
+                self.wire.http.stream(stream).is_some_and(ResponseStream::may_be_awaited)
             }
             Some(ResponseStage::Written(_)) | None => true,
             Some(ResponseStage::Admitting { .. } | ResponseStage::Reading | ResponseStage::Answering) => false,
@@ -168,18 +172,18 @@ impl Server {
         if !stays {
             return self.abort(x);
         }
-        if let Some(http) = self.env.http(x) {
+        if let Some(http) = self.wire.env.http(x) {
             http.read_closed = true;
         }
         if let Some(SessionRef::Http(session)) =
-            ReplyTo::on(&self.env, x).and_then(|reply_to| reply_to.session(&self.http))
+            self.wire.target_on(x).and_then(|reply_to| self.wire.session_of(reply_to))
         {
-            self.requests.time_questions_of(&mut self.env, &self.http, session);
+            self.requests.time_questions_of(&mut self.wire, session);
         }
     }
 
     fn http_request(&mut self, x: ExchangeId, head: &Arc<RequestHead>, accepts: Accepts, item: Inbound) {
-        if let Some(accepted) = self.env.http(x).and_then(|http| http.upgrade.take()) {
+        if let Some(accepted) = self.wire.env.http(x).and_then(|http| http.upgrade.take()) {
             return self.open_web_socket(x, head, &accepted);
         }
         match self.shared.config.place(path_of(head)) {
@@ -191,10 +195,10 @@ impl Server {
         let has_sessions = is_older && self.shared.config.sessions != Sessions::Off;
         match &*head.method {
             "POST" if !is_json(head) => {
-                self.env.refuse(x, 415, Headers::new(), "the content type must be application/json")
+                self.wire.env.refuse(x, 415, Headers::new(), "the content type must be application/json")
             }
             "POST" if !accepts.json && !accepts.events => {
-                self.env.refuse(
+                self.wire.env.refuse(
                     x,
                     406,
                     Headers::new(),
@@ -203,13 +207,13 @@ impl Server {
             }
             "POST" => self.post(x, head, item),
             "GET" if has_sessions && !accepts.events => {
-                self.env.refuse(x, 406, Headers::new(), "the answer is an event stream, which is not accepted");
+                self.wire.env.refuse(x, 406, Headers::new(), "the answer is an event stream, which is not accepted");
             }
             "GET" if has_sessions => self.get(x, head),
             "DELETE" if has_sessions => self.delete(x, head),
             _ => {
                 let allow = if has_sessions { "GET, POST, DELETE" } else { "POST" };
-                self.env.refuse(x, 405, Headers::new().with("Allow", allow), "the method is not served here");
+                self.wire.env.refuse(x, 405, Headers::new().with("Allow", allow), "the method is not served here");
             }
         }
     }
@@ -221,10 +225,10 @@ impl Server {
             Inbound::Invalid(defect) => self.bad_message(x, head, &defect),
             Inbound::End => {
                 let error = ErrorObject::new(code::PARSE_ERROR, "the body is empty");
-                self.env.diagnose(DiagnosticKind::BadMessage, "the body is empty");
-                self.env.respond_error(x, 400, Headers::new(), None, &error);
+                self.wire.env.diagnose(DiagnosticKind::BadMessage, "the body is empty");
+                self.wire.env.respond_error(x, 400, Headers::new(), None, &error);
             }
-            _ => self.env.refuse(x, 415, Headers::new(), "the content type must be application/json"),
+            _ => self.wire.env.refuse(x, 415, Headers::new(), "the content type must be application/json"),
         }
     }
 
@@ -260,19 +264,6 @@ impl HttpState {
         }
         let next = env.config.keep_alive.map(|after| env.again(after));
         env.timers.set(Timer::KeepAlive(x), next);
-    }
-}
-
-impl Env {
-    /// The server terminates. Answers a request that has no response; aborts an open event stream.
-    pub(in crate::server) fn end_http(&mut self, x: ExchangeId) {
-        match self.http(x).map(|http| &http.stage) {
-            Some(ResponseStage::Admitting { .. } | ResponseStage::Reading | ResponseStage::Answering) => {
-                self.send(x, unavailable("the server is shutting down"));
-            }
-            Some(ResponseStage::Carrying(_)) => self.queue.push(Output::Abort(x)),
-            Some(ResponseStage::Written(_)) | None => {}
-        }
     }
 }
 

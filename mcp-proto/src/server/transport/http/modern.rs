@@ -8,7 +8,6 @@ use crate::exchange::{ExchangeId, Headers, RequestHead};
 use crate::rpc::{ErrorObject, Notification, Request, code, result_response};
 use crate::server::dispatch::{Modern, RequestContext, opens_session};
 use crate::server::era::{Parts, Transport};
-use crate::server::keys::ReplyTo;
 use crate::server::response::ErrorReply;
 use crate::server::{Server, ServerConfig};
 use alloc::format;
@@ -29,15 +28,15 @@ impl Server {
         let id = request.id.clone();
         let context = RequestContext { exchange: x, session: None, in_batch: false };
         match self.dispatch_modern(context, version, Transport::Http, request, parts)? {
-            Modern::Listen(_) | Modern::Ask(_) if !self.env.takes_events(x) => {
+            Modern::Listen(_) | Modern::Ask(_) if !self.wire.env.takes_events(x) => {
                 let text = "the answer is an event stream, which is not accepted";
                 return Err(ErrorReply { status: Some(406), ..ErrorReply::params(text) });
             }
             Modern::Run(admitted) | Modern::Ask(admitted) => {
-                let reply_to = ReplyTo::open(&mut self.env, &mut self.http, x, version);
-                self.requests.run(&mut self.env, &mut self.http, reply_to, x, admitted, None);
+                let reply_to = self.wire.open_target(x, version);
+                self.requests.run(&mut self.wire, reply_to, x, admitted, None);
             }
-            Modern::Reply(result) => self.env.answer_one(x, Headers::new(), result_response(&id, &result)),
+            Modern::Reply(result) => self.wire.env.answer_one(x, Headers::new(), result_response(&id, &result)),
             Modern::Listen(filter) => self.listen(x, id, filter, version)?,
         }
         Ok(())
@@ -49,12 +48,12 @@ impl Server {
         let Notification { method, params } = notification;
         if differs(head, METHOD, &method) {
             let text = format!("the header {METHOD} is not the method of the body");
-            self.env.diagnose(DiagnosticKind::HeaderMismatch, &text);
+            self.wire.env.diagnose(DiagnosticKind::HeaderMismatch, &text);
             let error = ErrorObject::new(code::HEADER_MISMATCH, text);
-            return self.env.respond_error(x, 400, Headers::new(), None, &error);
+            return self.wire.env.respond_error(x, 400, Headers::new(), None, &error);
         }
         self.on_notification(x, None, Notification { method, params });
-        self.env.accept(x);
+        self.wire.env.accept(x);
     }
 }
 

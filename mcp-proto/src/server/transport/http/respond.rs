@@ -161,11 +161,23 @@ impl Env {
         }
     }
 
+    /// The server terminates. Answers a request that has no response; aborts an open event stream.
+    pub(in crate::server) fn end_http(&mut self, x: ExchangeId) {
+        match self.http(x).map(|http| &http.stage) {
+            Some(ResponseStage::Admitting { .. } | ResponseStage::Reading | ResponseStage::Answering) => {
+                self.send(x, unavailable("the server is shutting down"));
+            }
+            Some(ResponseStage::Carrying(_)) => self.queue.push(Output::Abort(x)),
+            Some(ResponseStage::Written(_)) | None => {}
+        }
+    }
+
     /// Returns whether the client accepts an event stream as the response.
     pub(in crate::server) fn takes_events(&self, x: ExchangeId) -> bool {
         let http = self.exchanges.get(&x).and_then(|exchange| exchange.binding.http());
         http.is_some_and(|http| http.accepts.events)
     }
+
     pub(in crate::server) fn http(&mut self, x: ExchangeId) -> Option<&mut Http> {
         self.exchanges.get_mut(&x)?.binding.http_mut()
     }

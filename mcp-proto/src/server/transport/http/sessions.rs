@@ -112,17 +112,17 @@ impl HttpState {
 impl Server {
     /// Returns the session with this id, if it is open and belongs to the principal of the request.
     pub(super) fn find_session(&mut self, x: ExchangeId, id: &str) -> Option<SessionKey> {
-        let key = *self.http.names.get(&Hash::hash(id.as_bytes()))?;
-        let principal = self.env.caller(x).principal;
-        if self.http.sessions.get(&key)?.principal != principal {
+        let key = *self.wire.http.names.get(&Hash::hash(id.as_bytes()))?;
+        let principal = self.wire.env.caller(x).principal;
+        if self.wire.http.sessions.get(&key)?.principal != principal {
             return None;
         }
-        if self.http.is_idle_too_long(&self.env, key) {
+        if self.wire.http.is_idle_too_long(&self.wire.env, key) {
             self.end_session(key, SessionEnd::Idle);
             return None;
         }
-        let now = self.env.now;
-        let session = self.http.sessions.get_mut(&key)?;
+        let now = self.wire.env.now;
+        let session = self.wire.http.sessions.get_mut(&key)?;
         (session.active, session.has_begun) = (now, true);
         Some(key)
     }
@@ -130,49 +130,55 @@ impl Server {
     /// Ends a session: its requests are cancelled and answered, its streams end, and everything of
     /// it is removed.
     pub(in crate::server) fn end_session(&mut self, key: SessionKey, why: SessionEnd) {
-        for stream in self.http.streams_of(key) {
+        for stream in self.wire.http.streams_of(key) {
             let running: Vec<RequestKey> =
-                self.http.streams.get(&stream).map(|stream| stream.running().iter().collect()).unwrap_or_default();
-            running.into_iter().for_each(|request| {
-                self.requests.end_request(&mut self.env, &mut self.http, request, "the session has ended")
-            });
+                self.wire.http.streams.get(&stream).map(|stream| stream.running().iter().collect()).unwrap_or_default();
+            running
+                .into_iter()
+                .for_each(|request| self.requests.end_request(&mut self.wire, request, "the session has ended"));
         }
         // Among them a stream that the engine has just opened to withdraw its requests.
-        self.http.streams_of(key).into_iter().for_each(|stream| self.end_stream(stream));
-        self.requests.leave_pages(&mut self.env, SessionRef::Http(key));
-        let Some(session) = self.http.sessions.remove(&key) else { return };
-        self.http.names.remove(&session.digest);
+        self.wire.http.streams_of(key).into_iter().for_each(|stream| self.end_stream(stream));
+        self.requests.leave_pages(&mut self.wire.env, SessionRef::Http(key));
+        let Some(session) = self.wire.http.sessions.remove(&key) else { return };
+        self.wire.http.names.remove(&session.digest);
         if let Some(watched) = session.session.watched() {
-            self.env.watched.forget(watched, Watcher::Session(SessionRef::Http(key)));
+            self.wire.env.watched.forget(watched, Watcher::Session(SessionRef::Http(key)));
         }
-        self.env.shares.give_back_of(&session.client, Bound::History, session.history.bytes());
-        self.env.shares.give_back(session.opener, Bound::ClientData, session.session.weight());
-        self.env.shares.give_back(session.opener, Bound::Sessions, 1);
-        if self.http.sessions.is_empty() {
-            self.env.timers.set(Timer::Sweep, None);
+        self.wire.env.shares.give_back_of(&session.client, Bound::History, session.history.bytes());
+        self.wire.env.shares.give_back(session.opener, Bound::ClientData, session.session.weight());
+        self.wire.env.shares.give_back(session.opener, Bound::Sessions, 1);
+        if self.wire.http.sessions.is_empty() {
+            self.wire.env.timers.set(Timer::Sweep, None);
         }
-        self.env.emit(Event::SessionEnded(key, why));
+        self.wire.env.emit(Event::SessionEnded(key, why));
     }
 
     /// Ends idle sessions, and sets the next sweep.
     pub(in crate::server) fn on_sweep(&mut self) {
         self.sweep_sessions();
-        if !self.http.sessions.is_empty() {
-            let next = self.env.again(self.shared.config.limits.server.session_sweep);
-            self.env.timers.set(Timer::Sweep, Some(next));
+        if !self.wire.http.sessions.is_empty() {
+            let next = self.wire.env.again(self.shared.config.limits.server.session_sweep);
+            self.wire.env.timers.set(Timer::Sweep, Some(next));
         }
     }
 
     pub(super) fn sweep_sessions(&mut self) {
-        self.http.swept = self.env.now;
-        let idle: Vec<SessionKey> =
-            self.http.sessions.keys().copied().filter(|key| self.http.is_idle_too_long(&self.env, *key)).collect();
+        self.wire.http.swept = self.wire.env.now;
+        let idle: Vec<SessionKey> = self
+            .wire
+            .http
+            .sessions
+            .keys()
+            .copied()
+            .filter(|key| self.wire.http.is_idle_too_long(&self.wire.env, *key))
+            .collect();
         idle.into_iter().for_each(|key| self.end_session(key, SessionEnd::Idle));
     }
 
     /// Ends the sessions' own streams, since the server shuts down.
     pub(in crate::server) fn end_own_streams(&mut self) {
-        let own: Vec<StreamKey> = self.http.sessions.values().filter_map(|session| session.own).collect();
+        let own: Vec<StreamKey> = self.wire.http.sessions.values().filter_map(|session| session.own).collect();
         own.into_iter().for_each(|stream| self.end_stream(stream));
     }
 }

@@ -58,33 +58,35 @@ impl Server {
         if head.method != "GET" {
             // This is what a client that tries Streamable HTTP first waits for.
             let allow = Headers::new().with("Allow", "GET");
-            return self.env.refuse(x, 405, allow, "the stream is opened with GET");
+            return self.wire.env.refuse(x, 405, allow, "the stream is opened with GET");
         }
         if !accepts.events {
             let why = "the answer is an event stream, which is not accepted";
-            return self.env.refuse(x, 406, Headers::new(), why);
+            return self.wire.env.refuse(x, 406, Headers::new(), why);
         }
         if !self.is_serving() || !self.shared.config.serves_legacy() {
-            return self.env.refuse_busy(x, None, "the server serves no older revision now");
+            return self.wire.env.refuse_busy(x, None, "the server serves no older revision now");
         }
-        let client = self.env.client_on(x, None);
-        if let Err(full) = self.env.check_share(&client, Bound::Streams, 1) {
-            return self.env.reject(x, None, 503, &full.reject("there are too many streams"));
+        let client = self.wire.env.client_on(x, None);
+        if let Err(full) = self.wire.env.check_share(&client, Bound::Streams, 1) {
+            return self.wire.env.reject(x, None, 503, &full.reject("there are too many streams"));
         }
-        let id = self.http.mint_id();
+        let id = self.wire.http.mint_id();
         let digest = Hash::hash(id.as_bytes());
         let changes = self.listens.changes();
         let Some(paths) = &self.shared.config.sse else { return };
         let endpoint = format!("{}?{SESSION}={id}", paths.reference.as_ref().unwrap_or(&paths.messages));
-        self.env.begin_events(x, Headers::new());
-        let Some(exchange) = self.env.exchanges.get_mut(&x) else { return };
+        self.wire.env.begin_events(x, Headers::new());
+        let Some(exchange) = self.wire.env.exchanges.get_mut(&x) else { return };
         let principal = exchange.binding.http().and_then(|http| http.principal().cloned());
-        let client = self.env.shares.take(&client, Bound::Streams, 1);
+        let client = self.wire.env.shares.take(&client, Bound::Streams, 1);
         exchange.binding = Binding::Duplex(Box::new(Duplex::over_sse(changes, principal, digest, client)));
-        self.http.sse.insert(digest, x);
-        self.env.send(x, Outbound::Event { event: Some("endpoint"), id: None, retry: None, data: endpoint.into() });
-        self.env.keep_alive_in(x, self.env.config.keep_alive);
-        self.env.await_handshake(x);
+        self.wire.http.sse.insert(digest, x);
+        self.wire
+            .env
+            .send(x, Outbound::Event { event: Some("endpoint"), id: None, retry: None, data: endpoint.into() });
+        self.wire.env.keep_alive_in(x, self.wire.env.config.keep_alive);
+        self.wire.env.await_handshake(x);
     }
 
     /// Handles a message that a client has posted. Its response is an event of the stream, and the
@@ -92,34 +94,34 @@ impl Server {
     pub(super) fn sse_message(&mut self, x: ExchangeId, head: &Arc<RequestHead>, item: Inbound) {
         if head.method != "POST" {
             let allow = Headers::new().with("Allow", "POST");
-            return self.env.refuse(x, 405, allow, "messages are posted here");
+            return self.wire.env.refuse(x, 405, allow, "messages are posted here");
         }
         if !is_json(head) {
-            return self.env.refuse(x, 415, Headers::new(), "the content type must be application/json");
+            return self.wire.env.refuse(x, 415, Headers::new(), "the content type must be application/json");
         }
         let Some(id) = session_of(head) else {
-            return self.env.reject(x, None, 400, &missing_session());
+            return self.wire.env.reject(x, None, 400, &missing_session());
         };
-        let stream = self.http.sse.get(&Hash::hash(id.as_bytes())).copied();
-        let principal = self.env.caller(x).principal;
-        let Some(stream) = stream.filter(|stream| self.env.caller(*stream).principal == principal) else {
-            return self.env.reject(x, None, 404, &unknown_session());
+        let stream = self.wire.http.sse.get(&Hash::hash(id.as_bytes())).copied();
+        let principal = self.wire.env.caller(x).principal;
+        let Some(stream) = stream.filter(|stream| self.wire.env.caller(*stream).principal == principal) else {
+            return self.wire.env.reject(x, None, 404, &unknown_session());
         };
         // A client whose responses pile up unread must not cause more of them.
-        if !self.env.has_room(stream, 0) {
-            return self.env.refuse_busy(x, None, "the client does not read its stream");
+        if !self.wire.env.has_room(stream, 0) {
+            return self.wire.env.refuse_busy(x, None, "the client does not read its stream");
         }
         match &item {
-            Inbound::Message(_) | Inbound::Batch(_) => self.env.accept(x),
+            Inbound::Message(_) | Inbound::Batch(_) => self.wire.env.accept(x),
             // The stream answers it.
-            Inbound::Invalid(defect) if defect.has_method && defect.id.is_some() => self.env.accept(x),
-            Inbound::Invalid(defect) => self.env.respond_error(x, 400, Headers::new(), None, &defect.to_error()),
+            Inbound::Invalid(defect) if defect.has_method && defect.id.is_some() => self.wire.env.accept(x),
+            Inbound::Invalid(defect) => self.wire.env.respond_error(x, 400, Headers::new(), None, &defect.to_error()),
             Inbound::End => {
                 let error = ErrorObject::new(code::PARSE_ERROR, "the body is empty");
-                self.env.diagnose(DiagnosticKind::BadMessage, "the body is empty");
-                return self.env.respond_error(x, 400, Headers::new(), None, &error);
+                self.wire.env.diagnose(DiagnosticKind::BadMessage, "the body is empty");
+                return self.wire.env.respond_error(x, 400, Headers::new(), None, &error);
             }
-            _ => return self.env.refuse(x, 415, Headers::new(), "the content type must be application/json"),
+            _ => return self.wire.env.refuse(x, 415, Headers::new(), "the content type must be application/json"),
         }
         self.set_posted(stream, Some(Arc::clone(head)));
         self.duplex_item(stream, item);
@@ -128,7 +130,7 @@ impl Server {
 
     /// Sets the POST that is handled now: requests see its header fields.
     fn set_posted(&mut self, stream: ExchangeId, head: Option<Arc<RequestHead>>) {
-        if let Some(sse) = self.env.duplex_mut(stream).and_then(|duplex| duplex.sse.as_mut()) {
+        if let Some(sse) = self.wire.env.duplex_mut(stream).and_then(|duplex| duplex.sse.as_mut()) {
             sse.posted = head;
         }
     }

@@ -434,38 +434,40 @@ impl HttpState {
 impl Server {
     /// The exchange that carried a stream is over.
     pub(in crate::server) fn detach(&mut self, key: StreamKey, x: ExchangeId) {
-        if let Some(client) = self.http.own.remove(&x) {
-            self.env.shares.give_back(client, Bound::Streams, 1);
+        if let Some(client) = self.wire.http.own.remove(&x) {
+            self.wire.env.shares.give_back(client, Bound::Streams, 1);
         }
-        let Some(stream) = self.http.streams.get_mut(&key).filter(|stream| stream.exchange == Some(x)) else { return };
+        let Some(stream) = self.wire.http.streams.get_mut(&key).filter(|stream| stream.exchange == Some(x)) else {
+            return;
+        };
         stream.exchange = None;
         if !stream.is_legacy() || stream.speaks_dialect {
             // Leaving is how a modern client cancels (2026-07-28 cancellation), and the only way of
             // one that speaks the dialect.
             let running: Vec<RequestKey> = stream.running.iter().collect();
-            running.into_iter().for_each(|request| self.requests.cancel(&mut self.env, &mut self.http, request, false));
-            return self.http.remove_stream(&mut self.env, key);
+            running.into_iter().for_each(|request| self.requests.cancel(&mut self.wire, request, false));
+            return self.wire.http.remove_stream(&mut self.wire.env, key);
         }
         let session = stream.session;
         let nothing_left = stream.is_over && stream.kept.is_empty();
         if stream.running.is_empty() && (stream.is_lost() || session.is_none() || nothing_left) {
-            self.http.remove_stream(&mut self.env, key);
+            self.wire.http.remove_stream(&mut self.wire.env, key);
         }
         if let Some(session) = session {
-            self.http.touch_session(&mut self.env, session);
-            self.requests.time_questions_of(&mut self.env, &self.http, session);
+            self.wire.http.touch_session(&mut self.wire.env, session);
+            self.requests.time_questions_of(&mut self.wire, session);
         }
     }
 
     /// Ends a stream, since its session ends or the server terminates.
     pub(super) fn end_stream(&mut self, key: StreamKey) {
-        let Some(stream) = self.http.streams.get(&key) else { return };
+        let Some(stream) = self.wire.http.streams.get(&key) else { return };
         if let Some(x) = stream.exchange {
-            if self.env.http(x).is_some_and(|http| matches!(http.stage, ResponseStage::Carrying(_))) {
-                self.env.send(x, Outbound::End);
+            if self.wire.env.http(x).is_some_and(|http| matches!(http.stage, ResponseStage::Carrying(_))) {
+                self.wire.env.send(x, Outbound::End);
             }
             self.drop_exchange(x);
         }
-        self.http.remove_stream(&mut self.env, key);
+        self.wire.http.remove_stream(&mut self.wire.env, key);
     }
 }

@@ -16,12 +16,12 @@ impl Server {
         match check_request(head, false, support) {
             Upgrade::None => {}
             Upgrade::Accept(accepted) => {
-                if let Some(http) = self.env.http(x) {
+                if let Some(http) = self.wire.env.http(x) {
                     http.upgrade = Some(Box::new(accepted));
                 }
             }
             Upgrade::Refuse(defect) => {
-                self.env.refuse(x, defect.status, refusal_fields(defect.status), defect.why);
+                self.wire.env.refuse(x, defect.status, refusal_fields(defect.status), defect.why);
                 return false;
             }
         }
@@ -31,21 +31,21 @@ impl Server {
     /// Completes the handshake of an admitted request.
     pub(super) fn open_web_socket(&mut self, x: ExchangeId, head: &Arc<RequestHead>, accepted: &Accepted) {
         if !self.is_serving() {
-            return self.env.refuse_busy(x, None, "the server is shutting down");
+            return self.wire.env.refuse_busy(x, None, "the server is shutting down");
         }
         let bare = accepted.protocol.is_none() && self.shared.config.ws_dialect == WsDialect::BareTool;
         let assumed = self.shared.config.assumed().filter(|_| bare);
         let dialect = if assumed.is_some() { WsDialect::BareTool } else { WsDialect::JsonRpc };
-        self.env.send(x, Outbound::Response { head: accepted.response(), body: Body::WebSocket(dialect) });
+        self.wire.env.send(x, Outbound::Response { head: accepted.response(), body: Body::WebSocket(dialect) });
         let changes = self.listens.changes();
-        let Some(exchange) = self.env.exchanges.get_mut(&x) else { return };
+        let Some(exchange) = self.wire.env.exchanges.get_mut(&x) else { return };
         let principal = exchange.binding.http().and_then(|http| http.principal().cloned());
         let mut duplex = Duplex::over_web_socket(changes, principal, Arc::clone(head));
         let negotiates = assumed.is_none();
         assumed.into_iter().for_each(|negotiated| duplex.session.negotiate(negotiated));
         exchange.binding = Binding::Duplex(Box::new(duplex));
         if negotiates {
-            self.env.await_handshake(x);
+            self.wire.env.await_handshake(x);
         }
     }
 }

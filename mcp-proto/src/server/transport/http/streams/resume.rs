@@ -38,16 +38,16 @@ impl Server {
         session: SessionKey,
         replays: bool,
     ) -> Result<(), ErrorReply> {
-        let negotiated = SessionRef::Http(session).get(&self.env, &self.http).and_then(|session| session.negotiated());
+        let negotiated = self.wire.session(SessionRef::Http(session)).and_then(|session| session.negotiated());
         let version = negotiated.map(|negotiated| negotiated.version);
         let Some(version) = version else { return Err(bad_request("Session not found")) };
-        let key = self.http.own_stream_of(session, version);
+        let key = self.wire.http.own_stream_of(session, version);
         // A client that listens is initialized, even if its notification was lost.
-        if let Some(session) = SessionRef::Http(session).get_mut(&mut self.env, &mut self.http) {
+        if let Some(session) = self.wire.session_mut(SessionRef::Http(session)) {
             session.set_ready();
         }
-        self.http.check_streams(&self.env, x, key)?;
-        let said = self.http.streams.get(&key).and_then(|stream| stream.said);
+        self.wire.http.check_streams(&self.wire.env, x, key)?;
+        let said = self.wire.http.streams.get(&key).and_then(|stream| stream.said);
         let after = said.filter(|_| !replays).unwrap_or(0);
         self.attach(x, key, after, true);
         Ok(())
@@ -62,70 +62,70 @@ impl Server {
     ) -> Result<(), ErrorReply> {
         let unknown = || bad_request("no event that is kept has this id");
         let number = number_in(cursor).ok_or_else(unknown)?;
-        let found = self.http.http_session(session).and_then(|session| {
-            let is_gone = |key: &StreamKey| self.http.streams.get(key).is_some_and(|s| s.gone == Some(number));
+        let found = self.wire.http.http_session(session).and_then(|session| {
+            let is_gone = |key: &StreamKey| self.wire.http.streams.get(key).is_some_and(|s| s.gone == Some(number));
             session.history.stream_of(number).or_else(|| session.streams.iter().copied().find(is_gone))
         });
         let key = found.ok_or_else(unknown)?;
-        let stream = self.http.streams.get(&key).ok_or_else(unknown)?;
+        let stream = self.wire.http.streams.get(&key).ok_or_else(unknown)?;
         if event_id(stream.number, number) != cursor {
             return Err(unknown());
         }
-        self.http.check_streams(&self.env, x, key)?;
+        self.wire.http.check_streams(&self.wire.env, x, key)?;
         self.attach(x, key, number, false);
         Ok(())
     }
 
     /// Lets an exchange carry a stream, after an event. The exchange that carried it before ends.
     fn attach(&mut self, x: ExchangeId, key: StreamKey, after: u64, is_fresh: bool) {
-        let Some(stream) = self.http.streams.get_mut(&key) else { return };
+        let Some(stream) = self.wire.http.streams.get_mut(&key) else { return };
         let before = stream.exchange.replace(x);
         let missed: Vec<u64> = stream.kept.iter().copied().filter(|number| *number > after).collect();
         let (session_key, number, is_own, is_over) = (stream.session, stream.number, stream.is_own, stream.is_over);
         let primes = is_fresh && stream.is_primed();
         stream.said = missed.last().copied().or(stream.said).max(Some(after)).filter(|said| *said > 0);
         before.into_iter().for_each(|before| self.supersede(before));
-        if let Some(http) = self.env.http(x) {
+        if let Some(http) = self.wire.env.http(x) {
             http.stage = ResponseStage::Carrying(key);
         }
-        self.env.timers.set(Timer::Keep(key), None);
-        self.env.begin_events(x, Headers::new());
-        let session = session_key.and_then(|session| self.http.http_session(session));
+        self.wire.env.timers.set(Timer::Keep(key), None);
+        self.wire.env.begin_events(x, Headers::new());
+        let session = session_key.and_then(|session| self.wire.http.http_session(session));
         let events = session.map(|session| session.history.data(missed)).unwrap_or_default();
         if events.is_empty() && primes {
-            self.http.stream_event(&mut self.env, key, Some(self.shared.config.retry), Bytes::new());
+            self.wire.http.stream_event(&mut self.wire.env, key, Some(self.shared.config.retry), Bytes::new());
         } else if events.is_empty() {
-            self.env.send_comment(x);
+            self.wire.env.send_comment(x);
         }
         for (event, data) in events {
             let id = Some(event_id(number, event));
-            self.env.send(x, Outbound::Event { event: None, id, retry: None, data });
+            self.wire.env.send(x, Outbound::Event { event: None, id, retry: None, data });
         }
         if is_over {
-            return self.http.end_of_stream(&mut self.env, key, x, session_key);
+            return self.wire.http.end_of_stream(&mut self.wire.env, key, x, session_key);
         }
-        self.env.drop_head(x);
-        session_key.into_iter().for_each(|session| self.requests.time_questions_of(&mut self.env, &self.http, session));
-        self.env.keep_alive_in(x, self.shared.config.keep_alive);
-        self.requests.send_held(&mut self.env, &mut self.http, ReplyTo::Stream(key));
+        self.wire.env.drop_head(x);
+        session_key.into_iter().for_each(|session| self.requests.time_questions_of(&mut self.wire, session));
+        self.wire.env.keep_alive_in(x, self.shared.config.keep_alive);
+        self.requests.send_held(&mut self.wire, ReplyTo::Stream(key));
         if is_own {
-            let client = self.env.shares.take(&self.env.client_on(x, session_key), Bound::Streams, 1);
-            self.http.own.insert(x, client);
-            self.env.watchers.insert(x);
-            self.listens.tell_changes(&mut self.env, &mut self.http, x);
+            let client = self.wire.env.shares.take(&self.wire.env.client_on(x, session_key), Bound::Streams, 1);
+            self.wire.http.own.insert(x, client);
+            self.wire.env.watchers.insert(x);
+            self.listens.tell_changes(&mut self.wire, x);
         }
     }
 
     /// Ends an exchange whose stream continues on another.
     fn supersede(&mut self, x: ExchangeId) {
-        let is_open = self.env.http(x).is_some_and(|http| matches!(http.stage, ResponseStage::Carrying(_)));
+        let is_open = self.wire.env.http(x).is_some_and(|http| matches!(http.stage, ResponseStage::Carrying(_)));
         let max = self.shared.config.limits.server.max_unsent;
-        if self.env.unwritten(x) > max {
+        if self.wire.env.unwritten(x) > max {
             // The client does not read it: drop its unwritten bytes.
             return self.abort(x);
         }
         if is_open {
-            self.env.send(x, Outbound::End);
+            self.wire.env.send(x, Outbound::End);
         }
         self.drop_exchange(x);
     }
