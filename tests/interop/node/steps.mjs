@@ -64,7 +64,7 @@ const steps = {
         assert.equal(text(await session.call('echo', { text: said })), said);
     },
     async progress(session) {
-        assert.deepEqual(await counted(session, 30), [1, 2, 3]);
+        assert.deepEqual(await counted(session, 150), [1, 2, 3]);
     },
     async form(session, { revision }) {
         if (revision < '2025-06-18') return false;

@@ -62,7 +62,7 @@ async def plain(session, _):
 
 
 async def progress(session, _):
-    same(await counted(session, 30), [1, 2, 3])
+    same(await counted(session, 150), [1, 2, 3])
 
 
 async def form(session, wanted):
