@@ -2,7 +2,7 @@
 //! what is there already.
 
 use crate::stream::Reader;
-use crate::sync::{Mutex, lock};
+use crate::sync::{Mutex, locked};
 use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 
@@ -42,10 +42,10 @@ struct Rung {
 
 impl Wake for Bell {
     fn wake(self: Arc<Self>) {
-        let mut rung = lock(&self.0);
-        rung.is_rung = true;
-        let task = rung.task.clone();
-        drop(rung);
+        let task = locked(&self.0, |rung| {
+            rung.is_rung = true;
+            rung.task.clone()
+        });
         task.wake();
     }
 }
@@ -53,12 +53,10 @@ impl Wake for Bell {
 impl Bell {
     /// Rings for this task from now on. Returns whether it has rung.
     fn answer(&self, task: &Waker) -> bool {
-        let mut rung = lock(&self.0);
-        let before = (!rung.task.will_wake(task)).then(|| std::mem::replace(&mut rung.task, task.clone()));
-        let is_rung = std::mem::take(&mut rung.is_rung);
-        drop(rung);
-        // Outside of the lock: it may be the last waker of a task.
-        drop(before);
+        let (is_rung, _before) = locked(&self.0, |rung| {
+            let before = (!rung.task.will_wake(task)).then(|| std::mem::replace(&mut rung.task, task.clone()));
+            (std::mem::take(&mut rung.is_rung), before)
+        });
         is_rung
     }
 }

@@ -46,3 +46,9 @@ pub(crate) use primitives::{Condvar, Mutex, MutexGuard, REST, Timer, YIELD, bloc
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
+
+/// Changes what a mutex protects, and releases it before the caller drops what this returns: a
+/// waker, for example, may be the last one of a task that holds the owner of the mutex.
+pub(crate) fn locked<T, R>(mutex: &Mutex<T>, change: impl FnOnce(&mut T) -> R) -> R {
+    change(&mut lock(mutex))
+}

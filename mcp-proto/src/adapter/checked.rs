@@ -126,9 +126,8 @@ impl<E: Checkable> Checked<E> {
         earliest(self.engine.next_timeout(), rule)
     }
 
-    /// Ends the checks, since no driver is left.
-    #[cfg(feature = "std")]
-    pub(super) fn stop(&mut self) {
+    /// Ends the checks: for a driver that stops at once, and reports nothing more.
+    pub fn stop(&mut self) {
         self.watch = None;
     }
 

@@ -1,6 +1,6 @@
 //! One run of a callback of the application, on whatever the driver has, with exactly one result.
 
-use super::sync::{Mutex, guarded, lock};
+use super::sync::{Mutex, guarded, lock, locked};
 use crate::error::Refusal;
 use crate::input::ServerCommand;
 use crate::route::BoxFuture;
@@ -267,14 +267,10 @@ impl Cancel {
 
     /// Returns whether it is cancelled. Otherwise wakes the task at its cancellation.
     fn poll(&self, waker: &Waker) -> bool {
-        let mut slot = lock(&self.waker);
-        let before = match &*slot {
+        drop(locked(&self.waker, |slot| match &*slot {
             Some(known) if known.will_wake(waker) => None,
             _ => slot.replace(waker.clone()),
-        };
-        drop(slot);
-        // Outside of the lock: it may be the last waker of a task that holds a server.
-        drop(before);
+        }));
         self.is_set()
     }
 }

@@ -2,16 +2,14 @@
 //! the engines for applications, such as `mcp-blocking` or `mcp-smol`; both are written on this
 //! module.
 //!
-//! It has three layers. Most drivers need only the first:
+//! It has two layers. Most drivers need only the first:
 //!
 //! * *Fronts*, with feature `os`: [`Client`], [`Server`] and [`Gateway`] are handles of the
 //!   application, which wait with wakers on any runtime. Each comes with a [`Driving`] for the loop
 //!   of its driver, and each connection is a [`DrivenConnection`], in the same loop, in a task or
 //!   in threads of its own. An HTTP library gets an [`Exchange`] for each request. A [`Supervisor`]
 //!   keeps several clients connected, which an adapter drives through [`Launch`].
-//! * *Roles:* [`ClientCore`], [`ServerCore`] and [`Exchanges`] are the same without a lock, a clock
-//!   and callbacks: values go in, tasks come out.
-//! * *Parts*, for the two others.
+//! * *Parts*, for the fronts and for drivers without them.
 //!
 //! The parts:
 //!
@@ -23,8 +21,8 @@
 //!   works on. Each is [`Work`] that a router turns into a [`Job`], which answers exactly once,
 //!   whatever becomes of it. The application can replace a [`SharedRouter`] while the server runs.
 //!   A [`Link`] or a [`Mailbox`] leads from callbacks to the engine.
-//! * *The calls of a client:* [`Calls`] has what came in for each call, and who waits for it.
-//!   [`Questions`] has what the server asks; [`ClientCallbacks`] turn each into a [`Job`].
+//! * *The questions of a server:* [`Questions`] has what a client is asked. [`ClientCallbacks`]
+//!   turn each into a [`Job`].
 //! * *Options:* [`ClientOptions`] and [`ServerOptions`], the same for every driver.
 //! * *The tests of a driver:* [`Checked`] is an engine that panics when its driver breaks a rule.
 //! * *The operating system*, with feature `os`: a clock, a seed, programs with their groups, the
@@ -40,16 +38,11 @@ mod accepting;
 #[cfg(feature = "std")]
 mod asking;
 mod attempts;
-mod calls;
 mod checked;
-#[cfg(feature = "std")]
-mod client_core;
 #[cfg(feature = "std")]
 mod client_options;
 mod connect;
 mod ending;
-#[cfg(feature = "std")]
-mod exchanges;
 #[cfg(feature = "os")]
 mod front;
 #[cfg(feature = "std")]
@@ -67,8 +60,6 @@ mod queue;
 #[cfg(feature = "std")]
 mod running;
 #[cfg(feature = "std")]
-mod server_core;
-#[cfg(feature = "std")]
 mod shared_router;
 #[cfg(feature = "std")]
 mod stderr;
@@ -83,8 +74,6 @@ mod transfer;
 #[cfg(feature = "os")]
 mod watch;
 #[cfg(feature = "std")]
-mod watches;
-#[cfg(feature = "std")]
 mod work;
 
 pub use crate::event_queue::{EventQueue, Weigh, Weight};
@@ -93,23 +82,18 @@ pub use accepting::AcceptRetry;
 #[cfg(feature = "std")]
 pub use asking::{Asking, ClientLink, Questions};
 pub use attempts::Attempts;
-pub use calls::{Calls, Collected, Noted};
 pub use checked::Checked;
-#[cfg(feature = "std")]
-pub use client_core::{ClientCore, ClientTask, ReplacedWaker};
 #[cfg(feature = "std")]
 pub use client_options::{ClientCallbacks, ClientEventCallback, ClientOptions, NoticeCallback, Observed, Observer};
 pub use connect::ConnectError;
 #[cfg(feature = "std")]
 pub use connect::{not_bound, not_opened};
 pub use ending::{DRAIN, Ending, Signal, VANISH};
-#[cfg(feature = "std")]
-pub use exchanges::{Exchanges, Part};
 #[cfg(feature = "os")]
 pub use front::{
     CALLBACK_GRACE, CallStep, Client, Closer, Delay, DrivenConnection, Driving, Elements, Events, Exchange, Gateway,
-    Launch, Listening, Pending, PendingNotification, Routing, Server, SupervisedCall, Supervisor, SupervisorDriver,
-    SupervisorOptions, Task, Turned, Watcher,
+    Launch, Listening, Part, Pending, PendingNotification, Routing, Server, SupervisedCall, Supervisor,
+    SupervisorDriver, SupervisorOptions, Task, Turned, Watcher,
 };
 #[cfg(feature = "std")]
 pub use job::{AsyncJob, Finished, Job, JobKind, JobWatch, Link, Rejection, StuckHandlers, SyncJob};
@@ -132,8 +116,6 @@ pub use queue::{Pieces, Step, WriteQueue};
 #[cfg(feature = "std")]
 pub use running::{Cancelled, Running};
 #[cfg(feature = "std")]
-pub use server_core::{ServerCore, ServerTask};
-#[cfg(feature = "std")]
 pub use shared_router::SharedRouter;
 #[cfg(feature = "std")]
 pub use stderr::StderrReader;
@@ -143,8 +125,6 @@ pub use target::{IntoTarget, Target};
 pub use tls::{Tls, TlsAcceptor, TlsConnector, TlsOutput};
 #[cfg(feature = "std")]
 pub use transfer::{Transfer, TransferOutput};
-#[cfg(feature = "std")]
-pub use watches::WatchId;
 #[cfg(feature = "std")]
 pub use work::Work;
 

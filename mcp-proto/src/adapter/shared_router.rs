@@ -1,6 +1,6 @@
 //! The router of a running server, which its handles and its handlers can replace.
 
-use super::sync::{Mutex, lock};
+use super::sync::{Mutex, lock, locked};
 use crate::input::Change;
 use crate::route::{BadReplacement, Router};
 use crate::server::ServerConfig;
@@ -40,12 +40,9 @@ impl SharedRouter {
             let before = self.get();
             let mut after = before.clone();
             let changes = after.replace(change(before.clone()), &self.0.config)?;
-            let mut current = lock(&self.0.router);
-            if current.is(&before) {
-                let before = core::mem::replace(&mut *current, after);
-                drop(current);
-                // Outside of the lock: its handlers may hold anything.
-                drop(before);
+            let replaced = |current: &mut Router| current.is(&before).then(|| core::mem::replace(current, after));
+            // The handlers of the one before may hold anything.
+            if locked(&self.0.router, replaced).is_some() {
                 return Ok(changes);
             }
         }

@@ -1,6 +1,6 @@
 //! The waiters for a change of some state.
 
-use super::sync::{Mutex, lock};
+use super::sync::{Mutex, lock, locked};
 use alloc::collections::BTreeMap;
 use core::future::poll_fn;
 use core::mem::take;
@@ -29,8 +29,7 @@ impl Watchers {
         let seat = self.seat();
         poll_fn(|cx| {
             // Before the look: a change after it finds the waker.
-            let before = lock(&self.0).wakers.insert(seat.number, cx.waker().clone());
-            drop(before);
+            drop(locked(&self.0, |seats| seats.wakers.insert(seat.number, cx.waker().clone())));
             look().map_or(Poll::Pending, Poll::Ready)
         })
         .await
@@ -38,8 +37,7 @@ impl Watchers {
 
     /// Wakes the waiters. Call it after a change, outside of the lock of the changed state.
     pub(super) fn wake(&self) {
-        let woken = take(&mut lock(&self.0).wakers);
-        woken.into_values().for_each(Waker::wake);
+        locked(&self.0, |seats| take(&mut seats.wakers)).into_values().for_each(Waker::wake);
     }
 
     fn seat(&self) -> Seat<'_> {
@@ -51,9 +49,7 @@ impl Watchers {
 
 impl Drop for Seat<'_> {
     fn drop(&mut self) {
-        let waker = lock(&self.watchers.0).wakers.remove(&self.number);
-        // Outside of the lock: it may be the last waker of a task that waits here as well.
-        drop(waker);
+        drop(locked(&self.watchers.0, |seats| seats.wakers.remove(&self.number)));
     }
 }
 

@@ -89,7 +89,7 @@ impl ServerEntry {
                     return Err(self.fault(command, ConfigErrorKind::EmptyCommand));
                 }
                 let mut program = Program::new(name).inherit(Inherit::usual());
-                // As `mcp-remote` does.
+                // A program such as `mcp-remote` expands its own variables in its arguments.
                 let set: BTreeSet<&str> =
                     env.iter().filter(|(_, value)| value.is_some()).map(|(name, _)| name.as_str()).collect();
                 let arg = |template: &Template| self.argument(template, lookup, &set);

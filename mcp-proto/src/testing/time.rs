@@ -105,23 +105,22 @@ impl Future for After {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let mut state = lock(&self.time.0);
-        if state.now >= self.key.0 {
-            return Poll::Ready(());
-        }
-        let before = state.waiting.insert(self.key, cx.waker().clone());
-        drop(state);
-        // Outside of the lock: it may be the last waker of a task that holds a time.
-        drop(before);
-        Poll::Pending
+        // The waker of before may be the last one of a task that holds a time, so the lock is
+        // released first.
+        let (is_over, _before) = {
+            let mut state = lock(&self.time.0);
+            match state.now >= self.key.0 {
+                true => (true, None),
+                false => (false, state.waiting.insert(self.key, cx.waker().clone())),
+            }
+        };
+        if is_over { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
 impl Drop for After {
     fn drop(&mut self) {
-        let waker = lock(&self.time.0).waiting.remove(&self.key);
-        // Outside of the lock, as above.
-        drop(waker);
+        let _waker = lock(&self.time.0).waiting.remove(&self.key);
     }
 }
 

@@ -84,9 +84,8 @@ impl AsyncRead for ReadEnd {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         let mut pipe = lock(&self.0);
         if pipe.bytes.is_empty() && !pipe.closed {
-            let before = pipe.reader.replace(cx.waker().clone());
+            let _before = pipe.reader.replace(cx.waker().clone());
             drop(pipe);
-            drop(before);
             return Poll::Pending;
         }
         let n = buffer.len().min(pipe.bytes.len());
@@ -106,9 +105,8 @@ impl AsyncWrite for WriteEnd {
         }
         let n = bytes.len().min(pipe.room - pipe.bytes.len());
         if n == 0 {
-            let before = pipe.writer.replace(cx.waker().clone());
+            let _before = pipe.writer.replace(cx.waker().clone());
             drop(pipe);
-            drop(before);
             return Poll::Pending;
         }
         pipe.bytes.extend(&bytes[..n]);

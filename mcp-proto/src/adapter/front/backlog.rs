@@ -1,41 +1,29 @@
-//! The waiting tasks of a server.
+//! The callbacks that run for a server, and the waiting tasks of its driver.
 
 use super::Attention;
 use super::events::{EventFn, WaitingEvents};
-use crate::adapter::server_core::ServerTask;
+use super::shared::Later;
+use crate::adapter::job::Link;
+use crate::adapter::running::Running;
 use crate::adapter::work::Work;
 use crate::server::Event;
-use crate::time::Instant;
 use alloc::collections::VecDeque;
-use alloc::vec::Vec;
-use core::mem::{replace, take};
-use core::task::{Poll, Waker};
+use core::mem::replace;
 
-/// The waiting tasks of a server or of a gateway, and its driver.
+/// The callbacks that run for a server or for a gateway, the waiting tasks, and the driver.
 pub(super) struct Backlog {
+    /// The way of the commands of callbacks, which leads to the engine.
+    link: Link,
+    pub(super) running: Running,
     work: VecDeque<Work>,
     pub(super) events: WaitingEvents<Event>,
     pub(super) attention: Attention,
-    /// Callbacks to cancel and drivers to wake, once the lock is released.
-    later: Vec<ServerTask>,
     /// Everything has to end at once.
     pub(super) stopped: bool,
     /// The engine has ended.
     terminated: bool,
     /// The driver knows that the server has ended.
     ended: bool,
-    milestone: bool,
-}
-
-/// What to do once the lock is released.
-#[must_use]
-pub(super) struct Later {
-    tasks: Vec<ServerTask>,
-    driver: Option<Waker>,
-    /// The server has ended: wake those that wait for it.
-    pub(super) milestone: bool,
-    /// There is a task for the driver, or for the driver of a connection.
-    pub(super) has_task: bool,
 }
 
 /// A task for the driver, or for the driver of a connection.
@@ -46,55 +34,58 @@ pub(super) enum NextTask {
 }
 
 impl Backlog {
-    pub(super) fn new(callback: Option<EventFn<Event>>, max: (usize, usize)) -> Self {
+    pub(super) fn new(link: Link, callback: Option<EventFn<Event>>, max: (usize, usize)) -> Self {
         Self {
+            link,
+            running: Running::default(),
             work: VecDeque::new(),
             events: WaitingEvents::new(callback, max),
             attention: Attention::default(),
-            later: Vec::new(),
             stopped: false,
             terminated: false,
             ended: false,
-            milestone: false,
         }
     }
 
-    /// Sorts a task of the engine by who carries it out.
-    pub(super) fn push(&mut self, task: ServerTask) {
-        match task {
-            ServerTask::Work(work) => self.work.push_back(work),
-            ServerTask::Event(event) => self.events.push(event),
-            ServerTask::Cancel(_) | ServerTask::Wake(_) => self.later.push(task),
-            ServerTask::Ended => {
-                (self.terminated, self.milestone) = (true, true);
+    /// Passes an event of the engine to who handles it. Returns work, which the driver of the
+    /// connection that caused it can route itself.
+    #[must_use]
+    pub(super) fn sort(&mut self, event: Event, later: &mut Later) -> Option<Work> {
+        match event {
+            Event::Request(responder, incoming) => return Some(self.running.begin(&self.link, responder, incoming)),
+            Event::Admit(token, head) => return Some(self.running.admit(&self.link, token, head)),
+            Event::Cancelled(key) => later.cancel(self.running.cancel(key)),
+            Event::AdmitWithdrawn(key) => later.cancel(self.running.withdraw(key)),
+            Event::Terminated => {
+                self.cancel_all(later);
+                self.terminated = true;
+                later.milestone();
                 self.events.end();
             }
+            event => self.events.push(event),
+        }
+        None
+    }
+
+    /// Adds what the driver routes.
+    pub(super) fn push(&mut self, work: impl IntoIterator<Item = Work>) {
+        self.work.extend(work);
+    }
+
+    /// Ends everything at once. With a driver, it delivers the events that wait.
+    pub(super) fn stop(&mut self, has_driver: bool, later: &mut Later) {
+        self.cancel_all(later);
+        self.stopped = true;
+        later.milestone();
+        match has_driver {
+            true => self.events.end(),
+            false => self.events.clear(later),
         }
     }
 
-    /// Ends everything at once. With a driver, it delivers the events that wait. Without one,
-    /// returns the callback for events, to be dropped outside of the lock.
-    pub(super) fn stop(&mut self, has_driver: bool) -> Option<EventFn<Event>> {
-        (self.stopped, self.milestone) = (true, true);
-        if has_driver {
-            self.events.end();
-            return None;
-        }
-        self.events.clear()
-    }
-
-    /// Ends a change. With `tasks`, wakes the driver for its tasks; otherwise the caller carries
-    /// them out.
-    pub(super) fn finish(&mut self, due: Option<Instant>, tasks: bool) -> Later {
-        let has_task = self.has_task();
-        let ends = self.is_ending() && !self.ended;
-        let driver = self.attention.check(due, (tasks && has_task) || ends);
-        Later { tasks: take(&mut self.later), driver, milestone: take(&mut self.milestone), has_task }
-    }
-
-    pub(super) fn poll_woken(&mut self, waker: &Waker) -> (Poll<()>, Option<Waker>) {
-        let has_task = self.has_task();
-        self.attention.poll(has_task, waker)
+    /// Cancels every callback, also those that begin later.
+    fn cancel_all(&mut self, later: &mut Later) {
+        self.running.cancel_all().for_each(|cancelled| later.cancel(cancelled));
     }
 
     pub(super) fn next(&mut self) -> Option<NextTask> {
@@ -113,21 +104,12 @@ impl Backlog {
         self.stopped || self.terminated
     }
 
-    fn has_task(&self) -> bool {
-        !self.work.is_empty() || self.events.wait() || (self.is_ending() && !self.ended)
+    /// Returns whether the driver does not know that the server has ended.
+    pub(super) fn ends(&self) -> bool {
+        self.is_ending() && !self.ended
     }
-}
 
-impl Later {
-    /// Cancels callbacks, and wakes drivers. Call it outside of every lock.
-    pub(super) fn carry_out(self) {
-        for task in self.tasks {
-            match task {
-                ServerTask::Cancel(cancelled) => cancelled.wake(),
-                ServerTask::Wake(waker) => waker.wake(),
-                ServerTask::Work(_) | ServerTask::Event(_) | ServerTask::Ended => {}
-            }
-        }
-        self.driver.into_iter().for_each(Waker::wake);
+    pub(super) fn has_task(&self) -> bool {
+        !self.work.is_empty() || self.events.wait() || self.ends()
     }
 }

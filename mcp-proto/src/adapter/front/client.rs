@@ -1,17 +1,22 @@
 //! The handles of a client: calls, notifications, and its end.
 
+mod outputs;
 mod shared;
+mod state;
+#[cfg(all(test, not(shuttle)))]
+mod tests;
+mod waiters;
+mod watches;
 
+pub(super) use outputs::OutputMark;
 pub(super) use shared::{ClientShared, Exchanged};
 
 use super::{Delay, Driving, first};
 use crate::adapter::ConnectError;
-use crate::adapter::calls::Collected;
 use crate::adapter::client_options::ClientOptions;
 use crate::adapter::os::exit;
-use crate::adapter::watches::WatchId;
 use crate::call::{Call, Calling, IntoCall, Method, Paged, Pages, Progress, SkippedList};
-use crate::client::{ClientConfig, FetchError, FetchId, FetchRequest, FetchResponse, Termination, Verdict};
+use crate::client::{ClientConfig, FetchError, FetchRequest, FetchResponse, Termination, Verdict};
 use crate::error::{CallError, Refusal};
 use crate::input::{CallId, NotificationId, Watch};
 use crate::model::lifecycle::ServerInfo;
@@ -26,6 +31,8 @@ use core::future::{Future, poll_fn};
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use core::time::Duration;
+use waiters::Waiting;
+use watches::WatchId;
 
 /// A client. Cheap to clone. Dropping the last clone closes the connection in order, which the
 /// driver carries out.
@@ -46,7 +53,7 @@ impl Client {
     /// # Errors
     /// [`ConnectError::System`]: the operating system provides no random bytes.
     pub fn begin(config: ClientConfig, options: ClientOptions, delay: Delay) -> Result<(Self, Driving), ConnectError> {
-        let shared = ClientShared::new(config, options, delay)?;
+        let shared = ClientShared::create(config, options, delay)?;
         let driving = Driving(Arc::clone(&shared) as _);
         Ok((Self { handle: Arc::new(Handle { shared }) }, driving))
     }
@@ -54,17 +61,18 @@ impl Client {
     /// For an adapter: sets a function to call when the last clone is dropped, after the client
     /// has begun to close. It may wait for the end, so that `main` does not return before it.
     pub fn set_on_drop(&self, wait: impl FnOnce() + Send + 'static) {
-        self.shared().lock().on_drop = Some(Box::new(wait));
+        let wait = Box::new(wait);
+        self.shared().look(|state, _| state.on_drop = Some(wait));
     }
 
     /// For an adapter: returns the time limit for opening a connection.
     pub fn open_timeout(&self) -> Duration {
-        self.shared().lock().core.engine().client().config().limits.frame.open_timeout
+        self.shared().look(|state, _| state.engine.client().config().limits.frame.open_timeout)
     }
 
     /// For an adapter: returns the maximum number of questions of the server at a time.
     pub fn max_inputs(&self) -> usize {
-        self.shared().lock().core.engine().client().config().limits.client.max_inputs
+        self.shared().look(|state, _| state.engine.client().config().limits.client.max_inputs)
     }
 
     /// For an adapter: returns the time limits of the shutdown, plus a second: within this time a
@@ -85,29 +93,26 @@ impl Client {
     /// Makes a call now, and returns a future of its end.
     pub fn start<C: IntoCall>(&self, call: C) -> Pending<C::Method, C::Told> {
         let (call, told) = call.into_call();
-        let calling = self.shared().with(|state, now| match state.abandoned {
-            true => Err(Refusal::Closed),
-            false => state.core.call(now, call),
-        });
+        let calling = self.shared().with(|state, now, _| state.call(now, call));
         Pending { client: self.clone(), calling: Some(calling), told }
     }
 
     /// Cancels a call, also on the server, even if another thread waits for it. Does nothing if it
     /// has ended.
     pub fn cancel(&self, call: CallId, reason: Option<&str>) {
-        self.shared().with(|state, now| state.core.cancel(now, call, reason));
+        self.shared().with(|state, now, _| state.engine.cancel(now, call, reason));
     }
 
     /// The user says that the web page with this
     /// [`elicitation_id`](crate::UrlRequest::elicitation_id) is complete, or wants to try again:
     /// the client repeats the calls that need it. A server need not say so itself. Never waits.
     pub fn elicited(&self, id: &str) {
-        self.shared().with(|state, now| state.core.elicited(now, id));
+        self.shared().with(|state, now, _| state.engine.elicited(now, id));
     }
 
     /// Returns the elements of a paged list. Each page is fetched when it is needed.
     pub fn pages<M: Paged>(&self, call: Call<M>) -> Elements<M> {
-        let max = self.shared().lock().core.engine().client().config().limits.client.max_pages;
+        let max = self.shared().look(|state, _| state.engine.client().config().limits.client.max_pages);
         Elements { client: self.clone(), pages: Pages::new(call, max), fetching: None }
     }
 
@@ -119,8 +124,8 @@ impl Client {
     /// [`Refusal`]: nothing was sent.
     pub fn notify(&self, method: &str, params: Object) -> Result<PendingNotification, Refusal> {
         let shared = Arc::clone(self.shared());
-        let id = shared.with(|state, now| state.core.notify(now, method, params))?;
-        Ok(PendingNotification { shared, id })
+        let id = shared.with(|state, now, _| state.notify(now, method, params))?;
+        Ok(PendingNotification(Waiting { shared, id }))
     }
 
     /// Makes an HTTP request that is not MCP over the connections of the client, and waits for its
@@ -130,9 +135,9 @@ impl Client {
     /// # Errors
     /// [`FetchError`]. A response with any status is none.
     pub async fn fetch(&self, request: FetchRequest) -> Result<FetchResponse, FetchError> {
-        let shared = self.shared();
-        let id = shared.with(|state, now| state.core.fetch(now, request)).map_err(FetchError::Refused)?;
-        PendingFetch { shared, id }.await.map(|response| *response)
+        let shared = Arc::clone(self.shared());
+        let id = shared.with(|state, now, _| state.fetch(now, request)).map_err(FetchError::Refused)?;
+        Waiting { shared, id }.await.map(|response| *response)
     }
 
     /// Watches these changes until the returned value is dropped. The client watches what all live
@@ -146,10 +151,7 @@ impl Client {
     /// end. Nothing has changed then.
     pub fn watch(&self, watch: Watch) -> Result<Watcher, Refusal> {
         let shared = Arc::clone(self.shared());
-        let id = shared.with(|state, now| match state.abandoned {
-            true => Err(Refusal::Closed),
-            false => state.core.watch(now, watch),
-        })?;
+        let id = shared.with(|state, now, _| state.watch(now, watch))?;
         Ok(Watcher { shared, id })
     }
 
@@ -157,7 +159,7 @@ impl Client {
     /// [`Client::log_level`](crate::Client::log_level). The callback for events receives them. Log
     /// messages are deprecated since 2026-07-28.
     pub fn log_level(&self, level: Option<LogLevel>) {
-        self.shared().with(|state, now| state.core.log_level(now, level));
+        self.shared().with(|state, now, _| state.engine.log_level(now, level));
     }
 
     /// Notifies the server that the roots have changed, if its revision has that: see
@@ -167,7 +169,7 @@ impl Client {
     /// # Errors
     /// [`Refusal`]: nothing was sent.
     pub fn roots_changed(&self) -> Result<(), Refusal> {
-        self.shared().with(|state, now| state.core.roots_changed(now))
+        self.shared().with(|state, now, _| state.engine.roots_changed(now)).map_err(|refused| refused.why)
     }
 
     /// Waits for the end of negotiation. Calls need not wait for it: the engine sends them then.
@@ -177,8 +179,8 @@ impl Client {
     /// program may still be ending then, which [`close`](Self::close) waits for.
     pub async fn ready(&self) -> Result<(), ConnectError> {
         self.shared()
-            .watch(|state| match (state.core.terminated(), state.core.overdue()) {
-                _ if state.core.ready().is_some() => Some(Ok(())),
+            .watch_unless_exiting(|state| match (&state.terminated, state.overdue()) {
+                _ if state.ready.is_some() => Some(Ok(())),
                 (Some(why), _) => Some(Err(why.clone().into())),
                 (None, Some(why)) => Some(Err(ConnectError::Negotiation(why.clone()))),
                 (None, None) => None,
@@ -189,26 +191,24 @@ impl Client {
     /// For an adapter: leaves the end of this client to its driver, so that dropping the last clone
     /// does not wait for it.
     pub fn unset_on_drop(&self) {
-        let wait = self.shared().lock().on_drop.take();
-        // Outside of the lock: it may hold anything of the adapter.
-        drop(wait);
+        drop(self.shared().look(|state, _| state.on_drop.take()));
     }
 
     /// Returns the description of the server, from its latest start. `None` before the end of
     /// negotiation.
     pub fn server(&self) -> Option<ServerInfo> {
-        self.shared().lock().core.ready().cloned()
+        self.shared().look(|state, _| state.ready.clone())
     }
 
     /// Returns the result of the negotiation with the server, for a later client of the same
     /// server. `None` before the end of negotiation.
     pub fn verdict(&self) -> Option<Verdict> {
-        self.shared().lock().core.engine().client().verdict()
+        self.shared().look(|state, _| state.engine.client().verdict())
     }
 
     /// Returns a snapshot of the client's numbers.
     pub fn stats(&self) -> ClientStats {
-        self.shared().stats()
+        self.shared().look(|state, _| state.stats())
     }
 
     /// Closes the connection in order, and waits for its end: a program has time to exit, then is
@@ -243,12 +243,10 @@ impl fmt::Debug for Client {
 impl Drop for Handle {
     fn drop(&mut self) {
         self.shared.close();
-        let on_drop = self.shared.lock().on_drop.take();
+        let on_drop = self.shared.look(|state, _| state.on_drop.take());
         if let Some(wait) = on_drop {
             wait();
-            let state = self.shared.lock();
-            if let (Some(code), Some(_)) = (state.exit, state.core.terminated()) {
-                drop(state);
+            if let Some(code) = self.shared.look(|state, _| state.exit.filter(|_| state.terminated.is_some())) {
                 exit(code);
             }
         }
@@ -278,13 +276,13 @@ impl Closer {
     /// [`close`](Self::close). Other clients of the process are not closed.
     pub async fn exit(&self, code: i32) -> ! {
         let code = self.begin_exit(code);
-        first(self.shared.ended(), (self.shared.delay)(self.shared.end_time())).await;
+        first(self.shared.ended(), (self.shared.fixed.delay)(self.shared.end_time())).await;
         exit(code)
     }
 
     /// For an adapter: begins an [`exit`](Self::exit). Returns the code to exit with.
     pub fn begin_exit(&self, code: i32) -> i32 {
-        let code = *self.shared.lock().exit.get_or_insert(code);
+        let code = self.shared.look(|state, _| *state.exit.get_or_insert(code));
         self.shared.close();
         code
     }
@@ -354,27 +352,20 @@ impl<M: Method, F: FnMut(Progress)> Future for Pending<M, F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        let mut state = this.client.handle.shared.lock();
-        if state.exit.is_some() {
-            return Poll::Pending;
-        }
+        let shared = this.client.shared();
         let id = match &this.calling {
             Some(Ok(calling)) => calling.id(),
+            Some(Err(_)) if shared.look(|state, _| state.exit.is_some()) => return Poll::Pending,
             Some(Err(why)) => {
                 let why = why.clone();
-                drop(state);
                 this.calling = None;
                 return Poll::Ready(Err(CallError::Refused(why)));
             }
             None => return Poll::Pending,
         };
-        let (collected, before) = state.core.poll_call(id, cx.waker());
-        drop(state);
-        drop(before);
-        let Some(Collected { progress, outcome }) = collected else { return Poll::Pending };
-        // Outside of the lock: this is code of the application, which may use the client.
-        progress.into_iter().for_each(&mut this.told);
-        match (outcome, this.calling.take()) {
+        let Some(received) = shared.poll_end(id, cx.waker()) else { return Poll::Pending };
+        received.progress.into_iter().for_each(&mut this.told);
+        match (received.outcome, this.calling.take()) {
             (Some(outcome), Some(Ok(calling))) => Poll::Ready(calling.finish(outcome)),
             (_, calling) => {
                 this.calling = calling;
@@ -386,9 +377,9 @@ impl<M: Method, F: FnMut(Progress)> Future for Pending<M, F> {
 
 impl<M: Method, F> Drop for Pending<M, F> {
     fn drop(&mut self) {
-        let Some(id) = self.id() else { return };
-        let before = self.client.shared().with(|state, now| state.core.forget(now, id));
-        drop(before);
+        if let Some(id) = self.id() {
+            self.client.shared().forget(id);
+        }
     }
 }
 
@@ -402,64 +393,19 @@ impl<M: Method, F> fmt::Debug for Pending<M, F> {
 /// the server responded with a 2xx status, on any other connection once the bytes are written, and
 /// with an error if the client gave up first. Dropping it changes nothing, and it does not keep the
 /// client open.
-pub struct PendingNotification {
-    shared: Arc<ClientShared>,
-    id: NotificationId,
-}
+pub struct PendingNotification(Waiting<NotificationId>);
 
 impl Future for PendingNotification {
     type Output = Result<(), CallError>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut state = self.shared.lock();
-        if state.exit.is_some() {
-            return Poll::Pending;
-        }
-        let (outcome, before) = state.core.poll_notification(self.id, cx.waker());
-        drop(state);
-        drop(before);
-        outcome.map_or(Poll::Pending, Poll::Ready)
-    }
-}
-
-impl Drop for PendingNotification {
-    fn drop(&mut self) {
-        let before = self.shared.with(|state, now| state.core.forget_notification(now, self.id));
-        drop(before);
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(cx)
     }
 }
 
 impl fmt::Debug for PendingNotification {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("PendingNotification").field(&self.id).finish()
-    }
-}
-
-/// The outcome of a fetch. Dropping it cancels the fetch.
-struct PendingFetch<'a> {
-    shared: &'a ClientShared,
-    id: FetchId,
-}
-
-impl Future for PendingFetch<'_> {
-    type Output = Result<Box<FetchResponse>, FetchError>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut state = self.shared.lock();
-        if state.exit.is_some() {
-            return Poll::Pending;
-        }
-        let (outcome, before) = state.core.poll_fetch(self.id, cx.waker());
-        drop(state);
-        drop(before);
-        outcome.map_or(Poll::Pending, Poll::Ready)
-    }
-}
-
-impl Drop for PendingFetch<'_> {
-    fn drop(&mut self) {
-        let before = self.shared.with(|state, now| state.core.forget_fetch(now, self.id));
-        drop(before);
+        f.debug_tuple("PendingNotification").field(&self.0.id).finish()
     }
 }
 
@@ -473,7 +419,7 @@ pub struct Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        self.shared.with(|state, now| state.core.unwatch(now, self.id));
+        self.shared.with(|state, now, _| state.unwatch(now, self.id));
     }
 }
 

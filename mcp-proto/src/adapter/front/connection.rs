@@ -1,7 +1,7 @@
 //! One connection of a client or of a server, for its driver.
 
 use super::Task;
-use super::client::{self, ClientShared};
+use super::client::{self, ClientShared, OutputMark};
 use super::server::{Exchanged, ServerShared};
 use crate::adapter::checked::Checked;
 use crate::adapter::ending::Signal;
@@ -64,8 +64,25 @@ trait ConnectionEnd: fmt::Debug + Send + Sync {
 struct Opened {
     shared: Arc<ClientShared>,
     id: ConnectionId,
+    mark: Arc<OutputMark>,
+    /// What the client wakes for outputs, while the mark is not set. Not the waker itself, which
+    /// may own this.
+    registered: Option<WakerIdentity>,
     /// The client has ended at once.
     aborted: bool,
+}
+
+/// The addresses of a waker. Another one has the same only after this one was dropped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct WakerIdentity {
+    data: usize,
+    vtable: usize,
+}
+
+impl WakerIdentity {
+    fn of(waker: &Waker) -> Self {
+        Self { data: waker.data().addr(), vtable: core::ptr::from_ref(waker.vtable()).addr() }
+    }
 }
 
 struct Served {
@@ -97,9 +114,14 @@ pub enum Turned {
 }
 
 impl DrivenConnection {
-    pub(super) fn client(shared: Arc<ClientShared>, id: ConnectionId, endpoint: &Endpoint) -> Self {
-        let transfer = Transfer::opening(endpoint).with_connector(shared.connector());
-        let opened = Opened { shared, id, aborted: false };
+    pub(super) fn client(
+        shared: Arc<ClientShared>,
+        id: ConnectionId,
+        endpoint: &Endpoint,
+        mark: Arc<OutputMark>,
+    ) -> Self {
+        let transfer = Transfer::opening(endpoint).with_connector(shared.fixed.connector.clone());
+        let opened = Opened { shared, id, mark, registered: None, aborted: false };
         Self { transfer, end: Box::new(opened), has_task: false }
     }
 
@@ -173,6 +195,14 @@ impl DrivenConnection {
     }
 }
 
+impl Opened {
+    /// Returns whether the client has no output, and wakes this waker when it has one: until then,
+    /// the client keeps the waker that was registered last.
+    fn has_nothing_for(&self, waker: &Waker) -> bool {
+        !self.mark.is_set() && self.registered == Some(WakerIdentity::of(waker))
+    }
+}
+
 impl ConnectionEnd for Opened {
     fn clock(&self) -> Clock {
         self.shared.clock
@@ -200,12 +230,13 @@ impl ConnectionEnd for Opened {
                 Some(TransferOutput::Signal(signal)) => return Turned::Signal(signal),
                 Some(TransferOutput::Event(event)) => Some(event),
                 // The engine has given everything, and wakes `waker` when it has more.
-                None if exchanged => return Turned::Done,
+                None if exchanged || self.has_nothing_for(waker) => return Turned::Done,
                 None => None,
             };
             let client::Exchanged { outputs, stopped, has_task: has_more } =
                 self.shared.exchange(self.id, event, waker);
             exchanged = true;
+            self.registered = Some(WakerIdentity::of(waker));
             *has_task |= has_more;
             outputs.into_iter().for_each(|output| transfer.act(now, output));
             if stopped && !core::mem::replace(&mut self.aborted, true) {

@@ -1,5 +1,6 @@
 //! The events of a client or a server that wait for a callback of the application.
 
+use super::shared::Later;
 use crate::adapter::sync::guarded;
 use crate::event_queue::{EventQueue, Weigh};
 use alloc::boxed::Box;
@@ -22,11 +23,11 @@ pub(super) struct WaitingEvents<E> {
 pub(super) enum Delivery<E> {
     /// Call the callback, and put it back.
     Call(EventFn<E>, E),
-    /// Drop this outside of the lock: it may hold the client or the server.
+    /// Drop this once the lock is released: it may hold the client or the server.
     Over(Option<EventFn<E>>),
 }
 
-impl<E: Weigh> WaitingEvents<E> {
+impl<E: Weigh + 'static> WaitingEvents<E> {
     /// `max` is the maximum number of droppable events that wait, and of the bytes that they hold.
     pub(super) fn new(callback: Option<EventFn<E>>, max: (usize, usize)) -> Self {
         Self { queue: EventQueue::new(max.0, max.1), max: max.0, callback, claimed: false, ended: false }
@@ -43,19 +44,21 @@ impl<E: Weigh> WaitingEvents<E> {
         self.ended = true;
     }
 
-    /// Accepts no further events. Returns the callback, to be dropped outside of the lock, unless
-    /// somebody delivers, who drops it after the last event.
-    pub(super) fn finish(&mut self) -> Option<EventFn<E>> {
+    /// Accepts no further events, and drops the callback, unless somebody delivers, who drops it
+    /// after the last event.
+    pub(super) fn finish(&mut self, later: &mut Later) {
         self.ended = true;
-        if self.claimed { None } else { self.callback.take() }
+        if !self.claimed {
+            later.drop_later(self.callback.take());
+        }
     }
 
-    /// Drops the waiting events, and accepts no further ones. Returns the callback, to be dropped
-    /// outside of the lock, unless a thread is calling it.
-    pub(super) fn clear(&mut self) -> Option<EventFn<E>> {
+    /// Drops the waiting events and the callback, and accepts no further events. A thread that is
+    /// calling the callback drops it.
+    pub(super) fn clear(&mut self, later: &mut Later) {
         self.ended = true;
         while self.queue.pop().is_some() {}
-        self.callback.take()
+        later.drop_later(self.callback.take());
     }
 
     /// Returns whether somebody has to deliver: events wait, or the callback is to be dropped.

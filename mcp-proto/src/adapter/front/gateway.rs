@@ -1,28 +1,30 @@
 //! The handle of a server behind an HTTP library.
 
-use super::backlog::{Backlog, NextTask};
-use super::events::deliver;
-use super::{Deliver, Driving, Events, Role, Route, Routing, RoutingKind, Task};
-use crate::adapter::exchanges::{Exchanges, Part};
+mod state;
+
+pub use state::Part;
+
+use super::backlog::Backlog;
+use super::shared::Shared;
+use super::{Driving, Route};
 use crate::adapter::job::{Job, Link};
 use crate::adapter::options::ServerOptions;
 use crate::adapter::os::{Clock, seed};
 use crate::adapter::shared_router::SharedRouter;
-use crate::adapter::sync::{Mutex, MutexGuard, lock};
-use crate::adapter::watch::Watchers;
 use crate::adapter::work::Work;
 use crate::error::Refusal;
 use crate::exchange::{ExchangeId, Peer, RequestHead};
+use crate::frame::BodyDecoder;
 use crate::input::{Change, Principal};
 use crate::route::{BadReplacement, Router};
 use crate::server;
-use crate::time::Instant;
 use alloc::sync::{Arc, Weak};
 use bytes::Bytes;
 use core::fmt;
 use core::future::poll_fn;
-use core::task::{Context, Poll, Waker};
+use core::task::{Context, Poll};
 use core::time::Duration;
+use state::GatewayState;
 use std::io;
 
 /// A server behind an HTTP library, which accepts, reads and writes: seam B. Cheap to clone.
@@ -107,7 +109,7 @@ struct GatewayOwner(Arc<GatewayShared>);
 
 impl Drop for GatewayOwner {
     fn drop(&mut self) {
-        self.0.end(true);
+        self.0.end();
     }
 }
 
@@ -119,7 +121,7 @@ impl Gateway {
     /// # Errors
     /// The operating system provides no random bytes.
     pub fn begin(router: Router, options: ServerOptions) -> io::Result<(Self, Driving)> {
-        let shared = GatewayShared::new(router, options)?;
+        let shared = GatewayShared::create(router, options)?;
         let driving = Driving(Arc::clone(&shared) as _);
         Ok((Self(Arc::new(GatewayOwner(shared))), driving))
     }
@@ -130,13 +132,13 @@ impl Gateway {
     /// [`Part::Cut`].
     pub fn begin_exchange(&self, peer: Peer, head: RequestHead) -> Exchange {
         let shared = Arc::clone(&self.0.0);
-        let id = shared.with(|state, now| state.exchanges.begin(now, peer, head));
+        let id = shared.with(|state, now, _| state.begin(now, peer, head));
         Exchange { shared, id }
     }
 
     /// Notifies the clients that subscribed to a change. Never waits.
     pub fn publish(&self, change: Change) {
-        self.0.0.with(|state, now| state.exchanges.publish(now, change));
+        self.0.0.with(|state, now, _| state.engine.publish(now, change));
     }
 
     /// Replaces the router, and notifies the clients of the lists that differ: see
@@ -155,7 +157,7 @@ impl Gateway {
     /// # Errors
     /// [`BadReplacement`]. Nothing has changed then.
     pub fn update(&self, mut change: impl FnMut(Router) -> Router) -> Result<(), BadReplacement> {
-        let changes = self.0.0.router.update(&mut change)?;
+        let changes = self.0.0.fixed.router.update(&mut change)?;
         changes.into_iter().for_each(|change| self.publish(change));
         Ok(())
     }
@@ -163,20 +165,20 @@ impl Gateway {
     /// The web page of this id is complete. Notifies the client that was asked to open it, and no
     /// other. In a handler, [`Cx::elicited`](crate::Cx::elicited) does the same. Never waits.
     pub fn elicited(&self, id: &str) {
-        self.0.0.with(|state, now| state.exchanges.elicited(now, id));
+        self.0.0.with(|state, now, _| state.engine.elicited(now, id));
     }
 
     /// Ends everything that [`ServerOptions::on_admit`] admitted for this principal. Never waits.
     pub fn revoke(&self, principal: &Principal) {
-        self.0.0.with(|state, now| state.exchanges.revoke(now, principal));
+        self.0.0.with(|state, now, _| state.engine.revoke(now, principal));
     }
 
     /// Accepts nothing more (503), gives running requests `grace` to end, then ends every response.
     /// Returns when the engine has ended. Needs a running driver.
     pub async fn stop(&self, grace: Duration) {
         let shared = &self.0.0;
-        shared.with(|state, now| state.exchanges.shutdown(now, grace));
-        shared.watchers.watch(|| shared.lock().backlog.is_ending().then_some(())).await;
+        shared.with(|state, now, _| state.engine.shutdown(now, grace));
+        shared.watch(|state| state.backlog.is_ending().then_some(())).await;
     }
 }
 
@@ -200,8 +202,7 @@ impl Exchange {
     /// to [`FrameLimits::max_request_body`](crate::limits::FrameLimits::max_request_body).
     pub async fn wants_body(&mut self) -> bool {
         poll_fn(|cx| {
-            let (wants, before) = self.shared.with(|state, _| state.exchanges.poll_wants_body(self.id, cx.waker()));
-            drop(before);
+            let wants = self.shared.look(|state, later| state.poll_wants_body(self.id, cx.waker(), later));
             wants.map_or(Poll::Pending, Poll::Ready)
         })
         .await
@@ -209,13 +210,13 @@ impl Exchange {
 
     /// Passes bytes of the body. Returns whether more are wanted: if not, the response is there.
     pub fn body(&mut self, bytes: Bytes) -> bool {
-        self.shared.with(|state, now| state.exchanges.body(now, self.id, bytes))
+        self.shared.with(|state, now, later| state.read(now, self.id, later, |decoder| decoder.bytes(bytes)))
     }
 
     /// Reports the end of the body, also if there was none. Without effect if no more was wanted.
     /// If the body is truncated, drop the exchange instead.
     pub fn end(&mut self) {
-        self.shared.with(|state, now| state.exchanges.end(now, self.id));
+        self.shared.with(|state, now, later| state.read(now, self.id, later, BodyDecoder::end));
     }
 
     /// Waits for the next part of the response. The one before counts as written: ask for the next
@@ -226,17 +227,14 @@ impl Exchange {
 
     /// As [`part`](Self::part), for the body type of a library.
     pub fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Part> {
-        let (part, before) = self.shared.with(|state, now| state.exchanges.poll_part(now, self.id, cx.waker()));
-        // Outside of the lock: it may be the last waker of a task that holds this exchange.
-        drop(before);
+        let part = self.shared.with(|state, now, later| state.poll_part(now, self.id, cx.waker(), later));
         part.map_or(Poll::Pending, Poll::Ready)
     }
 }
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        let before = self.shared.with(|state, now| state.exchanges.gone(now, self.id));
-        drop(before);
+        self.shared.with(|state, now, later| state.gone(now, self.id, later));
     }
 }
 
@@ -247,22 +245,16 @@ impl fmt::Debug for Exchange {
 }
 
 /// What the handles and the driver of one gateway share.
-pub(super) struct GatewayShared {
-    pub(super) clock: Clock,
+pub(super) type GatewayShared = Shared<GatewayState>;
+
+/// What never changes of a gateway.
+pub(super) struct GatewayFixed {
     router: SharedRouter,
     options: ServerOptions,
-    state: Mutex<GatewayState>,
-    /// Waiters for the end.
-    watchers: Watchers,
-}
-
-struct GatewayState {
-    exchanges: Exchanges,
-    backlog: Backlog,
 }
 
 impl GatewayShared {
-    fn new(router: Router, mut options: ServerOptions) -> io::Result<Arc<Self>> {
+    fn create(router: Router, mut options: ServerOptions) -> io::Result<Arc<Self>> {
         let router = router.configure(|config| {
             config.path = None;
             // The library does not hand out its connection.
@@ -275,112 +267,26 @@ impl GatewayShared {
         let config = Arc::new(config);
         let router = SharedRouter::new(router, Arc::clone(&config));
         let engine = server::Server::new(config, seed()?, clock.now());
-        let backlog = Backlog::new(options.take_event(), max);
+        let event = options.take_event();
         Ok(Arc::new_cyclic(|this: &Weak<Self>| {
             let this = this.clone();
             let link: Link = Arc::new(move |command| {
                 let shared = this.upgrade().ok_or(Refusal::Gone)?;
-                shared.with(|state, now| state.exchanges.command(now, command))
+                shared.with(|state, now, _| state.command(now, command))
             });
-            let state = GatewayState { exchanges: Exchanges::new(engine, link), backlog };
-            Self { clock, router, options, state: Mutex::new(state), watchers: Watchers::default() }
+            let state = GatewayState::new(engine, Backlog::new(link, event, max));
+            Self::new(clock, GatewayFixed { router, options }, state)
         }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, GatewayState> {
-        lock(&self.state)
-    }
-
-    fn with<T>(&self, change: impl FnOnce(&mut GatewayState, Instant) -> T) -> T {
-        let mut guard = self.lock();
-        let changed = change(&mut guard, self.clock.now());
-        let state = &mut *guard;
-        while let Some(task) = state.exchanges.next_task() {
-            state.backlog.push(task);
-        }
-        let later = state.backlog.finish(state.exchanges.poll_timeout(), true);
-        drop(guard);
-        let milestone = later.milestone;
-        later.carry_out();
-        if milestone {
-            self.watchers.wake();
-        }
-        changed
-    }
-
-    fn next_task_of_exchange(self: &Arc<Self>) -> Option<Task> {
-        let next = self.lock().backlog.next()?;
-        Some(match next {
-            NextTask::Route(work) => Task::Route(Routing(RoutingKind::Work(work, Arc::clone(self) as _))),
-            NextTask::Deliver => Task::Deliver(Events::new(Arc::clone(self) as _)),
-        })
-    }
-
-    /// Ends everything at once.
-    fn end(&self, has_driver: bool) {
-        let callback = self.with(|state, _| {
-            state.exchanges.abandon();
-            state.backlog.stop(has_driver)
-        });
-        // Outside of the lock: it may hold the gateway.
-        drop(callback);
+    /// Ends everything at once. The driver delivers the events that wait.
+    fn end(&self) {
+        self.with(|state, _, later| state.end(true, later));
     }
 }
 
 impl Route for GatewayShared {
     fn route(&self, work: Work) -> Option<Job> {
-        work.route(&self.router, &self.options)
-    }
-}
-
-impl Deliver for GatewayShared {
-    fn deliver(&self) {
-        deliver(|before| self.lock().backlog.events.next(before));
-    }
-
-    fn unclaim_events(&self) {
-        self.lock().backlog.events.unclaim();
-    }
-}
-
-impl Role for GatewayShared {
-    fn name(&self) -> &'static str {
-        "Gateway"
-    }
-
-    fn clock(&self) -> Clock {
-        self.clock
-    }
-
-    fn next_task(self: Arc<Self>) -> Option<Task> {
-        let before = self.lock().backlog.attention.awake();
-        // Outside of the lock: it may be the last waker of a task that holds a gateway.
-        drop(before);
-        self.next_task_of_exchange().or_else(|| self.lock().backlog.next_end().then_some(Task::Ended))
-    }
-
-    fn next_task_of_command(self: Arc<Self>) -> Option<Task> {
-        self.next_task_of_exchange()
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        let mut state = self.lock();
-        let due = state.exchanges.poll_timeout();
-        state.backlog.attention.look(due)
-    }
-
-    fn handle_timeout(&self) {
-        self.with(|state, now| state.exchanges.handle_timeout(now));
-    }
-
-    fn poll_woken(&self, waker: &Waker) -> Poll<()> {
-        let (polled, before) = self.lock().backlog.poll_woken(waker);
-        // Outside of the lock: it may be the last waker of a task that holds a gateway.
-        drop(before);
-        polled
-    }
-
-    fn abandon(&self) {
-        self.end(false);
+        work.route(&self.fixed.router, &self.fixed.options)
     }
 }

@@ -8,13 +8,14 @@ mod connection;
 mod events;
 mod gateway;
 mod server;
+mod shared;
 mod supervisor;
 #[cfg(all(test, not(shuttle)))]
 mod tests;
 
 pub use client::{Client, Closer, Elements, Pending, PendingNotification, Watcher};
 pub use connection::{DrivenConnection, Turned};
-pub use gateway::{Exchange, Gateway};
+pub use gateway::{Exchange, Gateway, Part};
 pub use server::{CALLBACK_GRACE, Listening, Server};
 pub use supervisor::{CallStep, Launch, SupervisedCall, Supervisor, SupervisorDriver, SupervisorOptions};
 
@@ -23,11 +24,10 @@ use super::client_options::ClientCallbacks;
 use super::job::{Job, JobWatch, StuckHandlers};
 use super::os::{Clock, block_on_for};
 use super::work::Work;
-use crate::exchange::{ConnectionId, Endpoint};
+use crate::exchange::Endpoint;
 use crate::route::BoxFuture;
 use crate::time::Instant;
 use alloc::sync::Arc;
-use client::ClientShared;
 use core::fmt;
 use core::future::poll_fn;
 use core::pin::pin;
@@ -54,13 +54,6 @@ pub enum Task {
     Deliver(Events),
     /// It has ended: nothing follows.
     Ended,
-}
-
-impl Task {
-    /// Returns the task of a client that opens a connection.
-    fn open(shared: Arc<ClientShared>, id: ConnectionId, endpoint: Endpoint) -> Self {
-        Self::Open(DrivenConnection::client(shared, id, &endpoint), endpoint)
-    }
 }
 
 /// A request, an admission or a question on its way to a callback of the application. Dropping it
@@ -193,10 +186,8 @@ trait Role: Deliver {
     fn poll_woken(&self, waker: &Waker) -> Poll<()>;
     /// Ends everything at once.
     fn abandon(&self);
-    /// Marks the handlers whose clients cannot resume. Only a server has any.
-    fn mark_unheard(&self) {}
-    /// Reports that no thread for handlers becomes free. Only a server has any.
-    fn handlers_stuck(&self, _stuck: StuckHandlers) {}
+    fn mark_unheard(&self);
+    fn handlers_stuck(&self, stuck: StuckHandlers);
 }
 
 impl Driving {
@@ -322,8 +313,7 @@ struct Attention {
 }
 
 impl Attention {
-    /// The driver looks at the tasks: it is awake. Returns its waker, to be dropped outside of
-    /// every lock.
+    /// The driver looks at the tasks: it is awake. Returns its waker.
     fn awake(&mut self) -> Option<Waker> {
         self.driver.take()
     }

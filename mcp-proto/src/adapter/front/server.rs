@@ -2,33 +2,33 @@
 
 use super::backlog::{Backlog, NextTask};
 use super::connection::DrivenConnection;
-use super::events::deliver;
-use super::{Delay, Deliver, Driving, Events, Role, Route, Routing, RoutingKind, Task, first};
+use super::events::WaitingEvents;
+use super::shared::{Engine, Front, Later, Shared};
+use super::{Attention, Delay, Driving, Events, Route, Routing, RoutingKind, Task, first};
 use crate::adapter::checked::Checked;
 use crate::adapter::job::{Job, Link, StuckHandlers};
 use crate::adapter::options::ServerOptions;
 use crate::adapter::os::{Clock, seed};
-use crate::adapter::server_core::{ServerCore, ServerTask};
 use crate::adapter::shared_router::SharedRouter;
-use crate::adapter::sync::{Mutex, MutexGuard, lock};
 use crate::adapter::transfer::Transfer;
-use crate::adapter::watch::Watchers;
 use crate::adapter::work::Work;
-use crate::error::Refusal;
+use crate::error::{Diagnostic, DiagnosticKind, Refusal};
 use crate::exchange::Peer;
-use crate::input::{Change, Principal};
+use crate::input::{Change, Principal, ServerCommand};
 use crate::route::{BadReplacement, Router};
+use crate::server::Event;
 use crate::stats::ServerStats;
 use crate::time::Instant;
 use crate::wired::{HandshakeReservation, Kind, SharedServer, Turn, TurnReply};
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::string::ToString;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::fmt;
 use core::mem::take;
 use core::sync::atomic::{AtomicBool, Ordering};
-use core::task::{Poll, Waker};
+use core::task::Waker;
 use core::time::Duration;
 use std::io;
 
@@ -48,7 +48,7 @@ struct Owned(Arc<ServerShared>);
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        self.0.end(true);
+        self.0.end();
     }
 }
 
@@ -63,7 +63,7 @@ impl Server {
     /// # Errors
     /// The operating system provides no random bytes.
     pub fn begin(router: Router, options: ServerOptions, delay: Delay) -> io::Result<(Self, Driving)> {
-        let shared = ServerShared::new(router, options, delay)?;
+        let shared = ServerShared::create(router, options, delay)?;
         let driving = Driving(Arc::clone(&shared) as _);
         Ok((Self(Arc::new(Owned(shared))), driving))
     }
@@ -80,23 +80,20 @@ impl Server {
     /// the file of a socket.
     pub fn listen(&self, close: impl FnOnce() + Send + 'static) -> Listening {
         let shared = self.shared();
-        let mut state = shared.lock();
-        state.listeners += 1;
-        let now = if state.closing {
-            Some(close)
-        } else {
-            state.close.push(Box::new(close));
-            None
-        };
-        drop(state);
-        now.into_iter().for_each(|close| close());
+        shared.look(|state, later| {
+            state.listeners += 1;
+            match state.closing {
+                true => later.call(close),
+                false => state.close.push(Box::new(close)),
+            }
+        });
         Listening(Arc::clone(shared))
     }
 
     /// Notifies the clients that subscribed to a change. Never waits. In a handler,
     /// [`Cx::publish`](crate::Cx::publish) does the same.
     pub fn publish(&self, change: Change) {
-        self.shared().with(true, |state, now| state.core.publish(now, change));
+        self.shared().with(|state, now, _| state.engine.publish(now, change));
     }
 
     /// Replaces the router, and notifies the clients of the lists that differ: see
@@ -116,7 +113,7 @@ impl Server {
     /// # Errors
     /// [`BadReplacement`]. Nothing has changed then.
     pub fn update(&self, mut change: impl FnMut(Router) -> Router) -> Result<(), BadReplacement> {
-        let changes = self.shared().router.update(&mut change)?;
+        let changes = self.shared().fixed.router.update(&mut change)?;
         changes.into_iter().for_each(|change| self.publish(change));
         Ok(())
     }
@@ -124,26 +121,28 @@ impl Server {
     /// The web page of this id is complete. Notifies the client that was asked to open it, and no
     /// other. In a handler, [`Cx::elicited`](crate::Cx::elicited) does the same. Never waits.
     pub fn elicited(&self, id: &str) {
-        self.shared().with(true, |state, now| state.core.elicited(now, id));
+        self.shared().with(|state, now, _| state.engine.elicited(now, id));
     }
 
     /// Ends everything that [`ServerOptions::on_admit`] admitted for this principal: see
     /// [`revoke`](crate::server::Server::revoke). Let `on_admit` refuse the principal first. Never
     /// waits.
     pub fn revoke(&self, principal: &Principal) {
-        self.shared().with(true, |state, now| state.core.revoke(now, principal));
+        self.shared().with(|state, now, _| state.engine.revoke(now, principal));
     }
 
     /// Returns a snapshot of the server's numbers.
     pub fn stats(&self) -> ServerStats {
-        let state = self.shared().lock();
-        let mut stats = state.core.stats();
-        let (waiting, (notifications, diagnostics)) = state.backlog.events.counts();
-        stats.queued += waiting;
-        // With a callback, events that the engine lost have been counted here as well.
-        stats.lost_notifications = stats.lost_notifications.max(notifications);
-        stats.lost_diagnostics = stats.lost_diagnostics.max(diagnostics);
-        stats
+        self.shared().look(|state, _| {
+            let mut stats = state.engine.stats();
+            stats.abandoned_handlers += state.backlog.running.abandoned();
+            let (waiting, (notifications, diagnostics)) = state.backlog.events.counts();
+            stats.queued += waiting;
+            // With a callback, events that the engine lost have been counted here as well.
+            stats.lost_notifications = stats.lost_notifications.max(notifications);
+            stats.lost_diagnostics = stats.lost_diagnostics.max(diagnostics);
+            stats
+        })
     }
 
     /// Waits until the server was stopped, and every connection and every listener has ended.
@@ -157,21 +156,20 @@ impl Server {
         let shared = self.shared();
         shared.shut_down(grace);
         // The engine ends every connection in time, unless nothing drives one of them.
-        let limit = grace.saturating_add(shared.linger).saturating_add(MARGIN);
-        first(shared.over(), (shared.delay)(limit)).await;
-        shared.end(true);
+        let limit = grace.saturating_add(shared.fixed.linger).saturating_add(MARGIN);
+        first(shared.over(), (shared.fixed.delay)(limit)).await;
+        shared.end();
     }
 
     /// Waits until no handler and no admission runs. One that ignores its cancellation can run for
     /// any time: wait at most for [`CALLBACK_GRACE`].
     pub async fn callbacks_ended(&self) {
-        let shared = self.shared();
-        shared.watchers.watch(|| shared.lock().core.has_no_callback().then_some(())).await;
+        self.shared().watch(|state| state.backlog.running.is_empty().then_some(())).await;
     }
 
     /// Ends everything at once, as dropping the last clone does. [`wait`](Self::wait) waits for it.
     pub fn end(&self) {
-        self.shared().end(true);
+        self.shared().end();
     }
 
     fn shared(&self) -> &Arc<ServerShared> {
@@ -197,19 +195,21 @@ impl Listening {
 
     /// Waits until the server accepts nothing more.
     pub async fn closed(&self) {
-        self.0.watchers.watch(|| self.0.lock().closing.then_some(())).await;
+        self.0.watch(|state| state.closing.then_some(())).await;
     }
 
     /// Returns whether the server accepts nothing more.
     pub fn is_closed(&self) -> bool {
-        self.0.lock().closing
+        self.0.look(|state, _| state.closing)
     }
 }
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        self.0.lock().listeners -= 1;
-        self.0.watchers.wake();
+        self.0.look(|state, later| {
+            state.listeners -= 1;
+            later.milestone();
+        });
     }
 }
 
@@ -232,32 +232,34 @@ pub(super) struct Exchanged {
 }
 
 /// What the handles, the driver and the connections of one server share.
-pub(super) struct ServerShared {
-    pub(super) clock: Clock,
+pub(super) type ServerShared = Shared<ServerState>;
+
+/// What never changes of a server.
+pub(super) struct ServerFixed {
     router: SharedRouter,
     options: ServerOptions,
     delay: Delay,
     /// Time for an orderly close of a connection.
     linger: Duration,
-    state: Mutex<ServerState>,
-    /// Waiters for the end.
-    watchers: Watchers,
-    /// More events wait than their limit, since they are of a kind that is never dropped.
-    behind: AtomicBool,
+    behind: Arc<AtomicBool>,
 }
 
-struct ServerState {
-    core: ServerCore,
+pub(super) struct ServerState {
+    engine: Checked<SharedServer>,
     backlog: Backlog,
+    /// The wakers of the drivers of open connections, by number.
+    connections: BTreeMap<u64, Option<Waker>>,
     listeners: usize,
     /// Nothing more is accepted.
     closing: bool,
     /// Functions that close the listeners.
     close: Vec<Box<dyn FnOnce() + Send>>,
+    /// More events wait than their limit, since they are of a kind that is never dropped.
+    behind: Arc<AtomicBool>,
 }
 
 impl ServerShared {
-    fn new(router: Router, mut options: ServerOptions, delay: Delay) -> io::Result<Arc<Self>> {
+    fn create(router: Router, mut options: ServerOptions, delay: Delay) -> io::Result<Arc<Self>> {
         let (clock, mut config) = (Clock::start(), router.config());
         config.origin_unix = clock.unix();
         options.configure(&mut config);
@@ -267,188 +269,181 @@ impl ServerShared {
         let router = SharedRouter::new(router, Arc::clone(&config));
         let engine = SharedServer::new(config, seed()?, clock.now());
         let engine = Checked::when(options.is_checked(), engine);
-        let backlog = Backlog::new(options.take_event(), max);
+        let event = options.take_event();
         Ok(Arc::new_cyclic(|this: &Weak<Self>| {
             let this = this.clone();
-            let link: Link = Arc::new(move |command| {
-                let shared = this.upgrade().ok_or(Refusal::Gone)?;
-                let (done, wakes) = shared.with(true, |state, now| {
-                    let done = state.core.command(now, command);
-                    (done, state.closing && state.core.has_no_callback())
-                });
-                if wakes {
-                    shared.watchers.wake();
-                }
-                done
-            });
+            let link: Link = Arc::new(move |command| this.upgrade().ok_or(Refusal::Gone)?.command(command));
+            let behind = Arc::new(AtomicBool::new(false));
             let state = ServerState {
-                core: ServerCore::new(engine, link),
-                backlog,
+                engine,
+                backlog: Backlog::new(link, event, max),
+                connections: BTreeMap::new(),
                 listeners: 0,
                 closing: false,
                 close: Vec::new(),
+                behind: Arc::clone(&behind),
             };
-            let (state, behind) = (Mutex::new(state), AtomicBool::new(false));
-            Self { clock, router, options, delay, linger, state, watchers: Watchers::default(), behind }
+            Self::new(clock, ServerFixed { router, options, delay, linger, behind }, state)
         }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, ServerState> {
-        lock(&self.state)
-    }
-
-    /// Changes the state, and wakes those that wait for what has changed. With `tasks`, wakes the
-    /// driver for new tasks; otherwise the caller carries them out.
-    fn with<T>(&self, tasks: bool, change: impl FnOnce(&mut ServerState, Instant) -> T) -> T {
-        self.change(tasks, None, change).0
-    }
-
-    /// As [`with`](Self::with). Also returns whether there is a task. Requests go to `work`, if the
-    /// caller routes them.
-    fn change<T>(
-        &self,
-        tasks: bool,
-        mut work: Option<&mut VecDeque<Work>>,
-        change: impl FnOnce(&mut ServerState, Instant) -> T,
-    ) -> (T, bool) {
-        let mut guard = self.lock();
-        let changed = change(&mut guard, self.clock.now());
-        let state = &mut *guard;
-        while let Some(task) = state.core.next_task() {
-            match (task, &mut work) {
-                (ServerTask::Work(caused), Some(work)) => work.push_back(caused),
-                (task, _) => state.backlog.push(task),
+    fn command(&self, command: ServerCommand) -> Result<(), Refusal> {
+        self.with(|state, now, later| {
+            state.backlog.running.answered(&command);
+            let done = state.engine.command(now, command).map(drop).map_err(|refused| refused.why);
+            if state.closing && state.backlog.running.is_empty() {
+                later.milestone();
             }
-        }
-        let later = state.backlog.finish(state.core.poll_timeout(), tasks);
-        if state.backlog.events.is_behind() {
-            self.behind.store(true, Ordering::Relaxed);
-        }
-        drop(guard);
-        let (milestone, has_task) = (later.milestone, later.has_task);
-        later.carry_out();
-        if milestone {
-            self.watchers.wake();
-        }
-        (changed, has_task)
+            done
+        })
     }
 
     fn accept(self: &Arc<Self>, kind: Kind, peer: Peer, is_pair: bool) -> DrivenConnection {
-        let connection = self.with(true, |state, now| state.core.accept(now, kind, peer));
+        let connection = self.with(|state, now, _| {
+            let connection = state.engine.accept(now, kind, peer);
+            state.connections.insert(connection.number(), None);
+            connection
+        });
         let transfer = match kind {
             Kind::Lines if is_pair => Transfer::given(),
             _ => Transfer::accepted(),
         };
-        let connection = Checked::when(self.options.is_checked(), connection);
+        let connection = Checked::when(self.fixed.options.is_checked(), connection);
         DrivenConnection::server(Arc::clone(self), connection, transfer)
     }
 
     /// Accepts nothing more, and gives running requests `grace` to end.
     fn shut_down(&self, grace: Duration) {
-        let close = self.with(true, |state, now| {
-            state.closing = true;
-            state.core.shutdown(now, grace);
-            take(&mut state.close)
+        self.with(|state, now, later| {
+            state.engine.shutdown(now, grace);
+            state.close(later);
+            later.milestone();
         });
-        close.into_iter().for_each(|close| close());
-        self.watchers.wake();
     }
 
     /// Ends everything at once.
-    fn end(&self, has_driver: bool) {
-        let (close, callback) = self.with(true, |state, _| {
-            state.closing = true;
-            state.core.abandon();
-            (take(&mut state.close), state.backlog.stop(has_driver))
-        });
-        // Outside of the lock: it may hold the server.
-        drop(callback);
-        close.into_iter().for_each(|close| close());
+    fn end(&self) {
+        self.with(|state, _, later| state.end(true, later));
     }
 
     /// Waits until no connection and no listener is left, and none can be added.
     async fn over(&self) {
-        let is_over = || {
-            let state = self.lock();
-            let none_left = state.core.connections() == 0 && state.listeners == 0;
+        self.watch(|state| {
+            let none_left = state.connections.is_empty() && state.listeners == 0;
             (state.backlog.is_ending() && none_left).then_some(())
-        };
-        self.watchers.watch(is_over).await;
+        })
+        .await;
+    }
+}
+
+impl ServerState {
+    /// Accepts nothing more.
+    fn close(&mut self, later: &mut Later) {
+        self.closing = true;
+        take(&mut self.close).into_iter().for_each(|close| later.call(close));
+    }
+
+    fn end(&mut self, has_driver: bool, later: &mut Later) {
+        self.close(later);
+        self.engine.stop();
+        // Their drivers abort them.
+        self.wake_all(later);
+        self.backlog.stop(has_driver, later);
+    }
+
+    /// Takes what the engine has for others than the connection that is being served: work is for
+    /// the driver, or for the driver of that connection.
+    fn sort_work(&mut self, later: &mut Later, mut work: impl FnMut(&mut Backlog, Work)) {
+        while let Some(event) = self.engine.poll_event() {
+            if let Some(caused) = self.backlog.sort(event, later) {
+                work(&mut self.backlog, caused);
+            }
+        }
+        while let Some(woken) = self.engine.poll_woken() {
+            if let Some(waker) = self.connections.get_mut(&woken) {
+                later.wake(waker.take());
+            }
+        }
+    }
+
+    /// Wakes the drivers of all connections.
+    fn wake_all(&mut self, later: &mut Later) {
+        self.connections.values_mut().for_each(|waker| later.wake(waker.take()));
     }
 }
 
 impl Route for ServerShared {
     fn route(&self, work: Work) -> Option<Job> {
-        work.route(&self.router, &self.options)
+        work.route(&self.fixed.router, &self.fixed.options)
     }
 }
 
-impl Deliver for ServerShared {
-    fn deliver(&self) {
-        deliver(|before| {
-            let (next, woken) = {
-                let mut state = self.lock();
-                let next = state.backlog.events.next(before);
-                let catches_up = !state.backlog.events.is_behind() && self.behind.swap(false, Ordering::Relaxed);
-                (next, catches_up.then(|| state.core.take_wakers()))
-            };
-            woken.into_iter().flatten().for_each(Waker::wake);
-            next
-        });
+impl Front for ServerState {
+    type Fixed = ServerFixed;
+    type Event = Event;
+
+    fn sort(&mut self, _now: Instant, later: &mut Later) {
+        self.sort_work(later, |backlog, work| backlog.push([work]));
+        if self.backlog.events.is_behind() {
+            self.behind.store(true, Ordering::Relaxed);
+        }
     }
 
-    fn unclaim_events(&self) {
-        self.lock().backlog.events.unclaim();
-    }
-}
-
-impl Role for ServerShared {
-    fn name(&self) -> &'static str {
-        "Server"
+    fn has_task(&self) -> bool {
+        self.backlog.has_task()
     }
 
-    fn clock(&self) -> Clock {
-        self.clock
-    }
-
-    fn next_task(self: Arc<Self>) -> Option<Task> {
-        let before = self.lock().backlog.attention.awake();
-        // Outside of the lock: it may be the last waker of a task that holds a server.
-        drop(before);
-        self.next_task_of_connection().or_else(|| self.lock().backlog.next_end().then_some(Task::Ended))
-    }
-
-    fn next_task_of_command(self: Arc<Self>) -> Option<Task> {
-        self.next_task_of_connection()
+    fn ends(&self) -> bool {
+        self.backlog.ends()
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let mut state = self.lock();
-        let due = state.core.poll_timeout();
-        state.backlog.attention.look(due)
+        self.engine.poll_timeout()
     }
 
-    fn handle_timeout(&self) {
-        self.with(true, |state, now| state.core.handle_timeout(now));
+    fn attention(&mut self) -> &mut Attention {
+        &mut self.backlog.attention
     }
 
-    fn poll_woken(&self, waker: &Waker) -> Poll<()> {
-        let (polled, before) = self.lock().backlog.poll_woken(waker);
-        // Outside of the lock: it may be the last waker of a task that holds a server.
-        drop(before);
-        polled
+    fn events(&mut self) -> &mut WaitingEvents<Event> {
+        &mut self.backlog.events
     }
 
-    fn abandon(&self) {
-        self.end(false);
+    fn delivered(&mut self, later: &mut Later) {
+        if !self.backlog.events.is_behind() && self.behind.swap(false, Ordering::Relaxed) {
+            self.wake_all(later);
+        }
+    }
+}
+
+impl Engine for ServerState {
+    const NAME: &'static str = "Server";
+
+    fn next_task(&mut self, shared: &Arc<Shared<Self>>) -> Option<Task> {
+        Some(match self.backlog.next()? {
+            NextTask::Route(work) => shared.route_task(work),
+            NextTask::Deliver => Task::Deliver(Events::new(Arc::clone(shared) as _)),
+        })
     }
 
-    fn mark_unheard(&self) {
-        self.lock().core.mark_unheard();
+    fn take_end(&mut self, _later: &mut Later) -> bool {
+        self.backlog.next_end()
     }
 
-    fn handlers_stuck(&self, stuck: StuckHandlers) {
-        self.with(true, |state, now| state.core.handlers_stuck(now, stuck));
+    fn handle_timeout(&mut self, now: Instant) {
+        self.engine.handle_timeout(now);
+    }
+
+    fn abandon(&mut self, _now: Instant, later: &mut Later) {
+        self.end(false, later);
+    }
+
+    fn mark_unheard(&mut self) {
+        self.engine.unheard().for_each(|key| self.backlog.running.mark_unheard(key));
+    }
+
+    fn handlers_stuck(&mut self, now: Instant, stuck: &StuckHandlers) {
+        self.engine.report(now, Diagnostic::new(DiagnosticKind::StuckHandlers, stuck.to_string()));
     }
 }
 
@@ -456,16 +451,23 @@ impl Role for ServerShared {
 impl ServerShared {
     /// Reserves the memory of the TLS handshake of a connection. `None` if there is no room for it.
     pub(super) fn begin_handshake(&self, connection: u64) -> Option<HandshakeReservation> {
-        self.with(true, |state, now| state.core.begin_handshake(now, connection))
+        self.with(|state, now, _| state.engine.begin_handshake(now, connection))
     }
 
     /// The second step of a turn.
     pub(super) fn exchange(&self, turn: Turn, waker: Option<&Waker>) -> Exchanged {
-        let change = |state: &mut ServerState, now| (state.core.exchange(now, turn, waker), state.backlog.stopped);
         let mut work = VecDeque::new();
-        let (((reply, before), stopped), has_task) = self.change(false, Some(&mut work), change);
-        // Outside of the lock: it may be the last waker of a task that holds a server.
-        drop(before);
+        let ((reply, stopped), has_task) = self.change(false, |state, now, later| {
+            let number = turn.connection();
+            let reply = state.engine.exchange(now, turn);
+            if let Some((slot, waker)) = state.connections.get_mut(&number).zip(waker)
+                && !slot.as_ref().is_some_and(|known| known.will_wake(waker))
+            {
+                later.replaced(slot.replace(waker.clone()));
+            }
+            state.sort_work(later, |_, caused| work.push_back(caused));
+            (reply, state.backlog.stopped)
+        });
         Exchanged { reply, stopped, work, has_task }
     }
 
@@ -476,28 +478,20 @@ impl ServerShared {
 
     /// Returns the events that wait for the application, unless a thread delivers them.
     pub(super) fn next_delivery(self: &Arc<Self>) -> Option<Task> {
-        let claimed = self.lock().backlog.events.claim();
+        let claimed = self.look(|state, _| state.backlog.events.claim());
         claimed.then(|| Task::Deliver(Events::new(Arc::clone(self) as _)))
-    }
-
-    pub(super) fn next_task_of_connection(self: &Arc<Self>) -> Option<Task> {
-        let next = self.lock().backlog.next()?;
-        Some(match next {
-            NextTask::Route(work) => self.route_task(work),
-            NextTask::Deliver => Task::Deliver(Events::new(Arc::clone(self) as _)),
-        })
     }
 
     /// Returns whether the application is behind with events that are never dropped.
     pub(super) fn is_behind(&self) -> bool {
-        self.behind.load(Ordering::Relaxed)
+        self.fixed.behind.load(Ordering::Relaxed)
     }
 
     /// Forgets a connection that has closed.
     pub(super) fn leave(&self, connection: u64) {
-        let before = self.with(true, |state, _| state.core.leave(connection));
-        // Outside of the lock: it may be the last waker of a task that holds a server.
-        drop(before);
-        self.watchers.wake();
+        self.with(|state, _, later| {
+            later.replaced(state.connections.remove(&connection).flatten());
+            later.milestone();
+        });
     }
 }

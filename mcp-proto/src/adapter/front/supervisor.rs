@@ -24,7 +24,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
-use shared::Shared;
+use shared::SupervisorShared;
 
 /// What a [`Supervisor`] needs of an adapter.
 pub trait Launch: Send + Sync + 'static {
@@ -60,7 +60,7 @@ pub trait Launch: Send + Sync + 'static {
 pub struct Supervisor<L: Launch>(Arc<Owned<L>>);
 
 /// Ends everything when the last handle is dropped. The driver shares the rest without owning it.
-struct Owned<L: Launch>(Arc<Shared<L>>);
+struct Owned<L: Launch>(Arc<SupervisorShared<L>>);
 
 impl<L: Launch> Supervisor<L> {
     /// For an adapter: creates a supervisor without servers, and its driver.
@@ -68,7 +68,7 @@ impl<L: Launch> Supervisor<L> {
     /// # Errors
     /// [`ConnectError::System`]: the operating system provides no random bytes.
     pub fn begin(options: SupervisorOptions, launch: L) -> Result<(Self, SupervisorDriver<L>), ConnectError> {
-        let shared = Shared::new(options, launch)?;
+        let shared = SupervisorShared::create(options, launch)?;
         Ok((Self(Arc::new(Owned(Arc::clone(&shared)))), SupervisorDriver::new(shared)))
     }
 
@@ -77,27 +77,27 @@ impl<L: Launch> Supervisor<L> {
     /// # Errors
     /// [`KeyInUse`] if there is a server of this key, or if the supervisor is closed.
     pub fn add(&self, key: impl Into<String>, spec: ServerSpec) -> Result<(), KeyInUse> {
-        self.shared().with(|state, now| state.core.add(now, key.into(), spec))
+        self.shared().with(|state, now, _| state.core.add(now, key.into(), spec))
     }
 
     /// Gives a server another specification. Its client is closed. Calls that run end with
     /// [`CallRefusal::Replaced`], and those that wait go on waiting. Returns false if there is no
     /// server of this key.
     pub fn replace(&self, key: &str, spec: ServerSpec) -> bool {
-        self.shared().with(|state, now| state.core.replace(now, &String::from(key), spec))
+        self.shared().with(|state, now, _| state.core.replace(now, &String::from(key), spec))
     }
 
     /// Removes a server and closes its client. Its calls end with [`CallRefusal::Removed`]. Returns
     /// false if there is no server of this key.
     pub fn remove(&self, key: &str) -> bool {
-        self.shared().with(|state, now| state.core.remove(now, &String::from(key)))
+        self.shared().with(|state, now, _| state.core.remove(now, &String::from(key)))
     }
 
     /// Connects to a server now, without a delay, also if it is connected or down. Returns false if
     /// there is no server of this key, or if it had too many attempts
     /// ([`max_attempts`](crate::supervise::Supervision::max_attempts)).
     pub fn reconnect(&self, key: &str) -> bool {
-        self.shared().with(|state, now| state.core.reconnect(now, &String::from(key)))
+        self.shared().with(|state, now, _| state.core.reconnect(now, &String::from(key)))
     }
 
     /// Makes a call, and waits for its one end: also for the connection, within the time of the
@@ -185,11 +185,11 @@ impl<L: Launch> Supervisor<L> {
     /// be called repeatedly and concurrently. Returns the number of clients that have not ended in
     /// time.
     pub async fn close(&self) -> usize {
-        self.shared().with(|state, now| state.core.close(now));
+        self.shared().with(|state, now, _| state.core.close(now));
         self.shared().watch(|state| state.closed()).await
     }
 
-    fn shared(&self) -> &Arc<Shared<L>> {
+    fn shared(&self) -> &Arc<SupervisorShared<L>> {
         &self.0.0
     }
 }
@@ -209,7 +209,7 @@ impl<L: Launch> fmt::Debug for Supervisor<L> {
 impl<L: Launch> Drop for Owned<L> {
     fn drop(&mut self) {
         for running in self.0.begin_end() {
-            self.0.launch.finish(&running.client, running.driver);
+            self.0.fixed.launch.finish(&running.client, running.driver);
         }
         self.0.end(true);
     }

@@ -51,8 +51,7 @@ impl Drop for ModelTimer {
 
 /// Begins at time zero, without timers.
 pub fn begin() {
-    let before = TIME.replace(ModelTime::new());
-    drop(before);
+    drop(TIME.replace(ModelTime::new()));
 }
 
 /// Returns the time since the beginning.

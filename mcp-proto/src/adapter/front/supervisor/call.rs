@@ -1,6 +1,6 @@
 //! A call through a supervisor, on one client after another.
 
-use super::shared::{Next, Running, Shared};
+use super::shared::{Next, Running, SupervisorShared};
 use super::{Launch, Supervisor};
 use crate::adapter::front::client::Pending;
 use crate::call::{Call, IntoCall, Method, Progress};
@@ -16,12 +16,12 @@ use core::time::Duration;
 
 /// A call that the supervisor knows. Dropping it ends it there.
 pub(super) struct Reservation<L: Launch> {
-    shared: Arc<Shared<L>>,
+    shared: Arc<SupervisorShared<L>>,
     ticket: Ticket,
 }
 
 impl<L: Launch> Reservation<L> {
-    pub(super) const fn new(shared: Arc<Shared<L>>, ticket: Ticket) -> Self {
+    pub(super) const fn new(shared: Arc<SupervisorShared<L>>, ticket: Ticket) -> Self {
         Self { shared, ticket }
     }
 
@@ -39,7 +39,7 @@ impl<L: Launch> Reservation<L> {
 
     /// Reports the end of the call on its client.
     pub(super) fn finished(&self, outcome: Result<(), &CallError>) -> CallVerdict {
-        self.shared.with(|state, now| state.core.finished(now, self.ticket, outcome))
+        self.shared.with(|state, now, _| state.core.finished(now, self.ticket, outcome))
     }
 }
 

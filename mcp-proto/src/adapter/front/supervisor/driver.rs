@@ -3,7 +3,7 @@
 
 use super::Launch;
 use super::options::{Resolve, Resolved};
-use super::shared::Shared;
+use super::shared::SupervisorShared;
 use crate::adapter::front::client::Client;
 use crate::adapter::os::Clock;
 use crate::adapter::sync::guarded;
@@ -35,7 +35,7 @@ use std::task::Wake;
 /// Dropping it closes all clients and refuses all calls.
 #[must_use = "nothing happens without a driver"]
 pub struct SupervisorDriver<L: Launch> {
-    shared: Arc<Shared<L>>,
+    shared: Arc<SupervisorShared<L>>,
     /// Loads of lists, and callbacks that resolve configurations.
     futures: BTreeMap<u64, (Purpose, BoxFuture<()>)>,
     last: u64,
@@ -49,24 +49,24 @@ enum Purpose {
 }
 
 impl<L: Launch> SupervisorDriver<L> {
-    pub(super) const fn new(shared: Arc<Shared<L>>) -> Self {
+    pub(super) const fn new(shared: Arc<SupervisorShared<L>>) -> Self {
         Self { shared, futures: BTreeMap::new(), last: 0 }
     }
 
     /// Returns the clock of the supervisor.
     pub fn clock(&self) -> Clock {
-        self.shared.clock()
+        self.shared.clock
     }
 
     /// Carries out what is to be done now. Never waits. Returns false once the supervisor has
     /// ended.
     pub fn turn(&mut self) -> bool {
         if self.shared.poll_timeout().is_some_and(|due| due <= self.shared.now()) {
-            self.shared.with(|state, now| state.core.handle_timeout(now));
+            self.shared.with(|state, now, _| state.core.handle_timeout(now));
         }
         let Some((outputs, woken, has_events)) = self.shared.take_tasks() else { return false };
         if has_events {
-            self.shared.launch.deliver(self.shared.events());
+            self.shared.fixed.launch.deliver(self.shared.events());
         }
         outputs.into_iter().for_each(|output| self.carry_out(output));
         woken.into_iter().for_each(|future| self.poll(future));
@@ -115,12 +115,12 @@ impl<L: Launch> SupervisorDriver<L> {
         let shared = Arc::clone(&self.shared);
         let report = move |resolved: Option<Resolved>| {
             let resolved = resolved.unwrap_or_else(|| Err("the callback panicked".into()));
-            shared.with(|state, now| state.core.resolved(now, generation, resolved.map(Arc::new)));
+            shared.with(|state, now, _| state.core.resolved(now, generation, resolved.map(Arc::new)));
         };
-        match self.shared.resolve.clone() {
+        match self.shared.fixed.resolve.clone() {
             // One thread for each key: callbacks that never return take none from the others.
             Some(Resolve::Sync(resolve)) => match Resolving::begin(&self.shared, key) {
-                Some(resolving) => self.shared.launch.run(Box::new(move || {
+                Some(resolving) => self.shared.fixed.launch.run(Box::new(move || {
                     let resolved = guarded(|| resolve(&resolving.key, config));
                     drop(resolving);
                     report(resolved);
@@ -170,7 +170,7 @@ impl<L: Launch> fmt::Debug for SupervisorDriver<L> {
 
 /// Lets the driver poll one of its futures.
 struct FutureWaker<L: Launch> {
-    shared: Weak<Shared<L>>,
+    shared: Weak<SupervisorShared<L>>,
     number: u64,
 }
 
@@ -184,21 +184,21 @@ impl<L: Launch> Wake for FutureWaker<L> {
 
 /// A synchronous callback that resolves the configuration of the server of this key.
 struct Resolving<L: Launch> {
-    shared: Arc<Shared<L>>,
+    shared: Arc<SupervisorShared<L>>,
     key: String,
 }
 
 impl<L: Launch> Resolving<L> {
     /// Returns `None` if there is another one, which has not returned.
-    fn begin(shared: &Arc<Shared<L>>, key: &str) -> Option<Self> {
-        let is_new = shared.with(|state, _| state.resolving.insert(key.into()));
+    fn begin(shared: &Arc<SupervisorShared<L>>, key: &str) -> Option<Self> {
+        let is_new = shared.with(|state, _, _| state.resolving.insert(key.into()));
         is_new.then(|| Self { shared: Arc::clone(shared), key: key.into() })
     }
 }
 
 impl<L: Launch> Drop for Resolving<L> {
     fn drop(&mut self) {
-        self.shared.with(|state, _| state.resolving.remove(&self.key));
+        self.shared.with(|state, _, _| state.resolving.remove(&self.key));
     }
 }
 

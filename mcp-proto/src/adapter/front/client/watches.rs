@@ -3,10 +3,9 @@
 use crate::input::Watch;
 use alloc::collections::BTreeMap;
 
-/// Identifies what one part of an application watches: see
-/// [`ClientCore::watch`](super::ClientCore::watch).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct WatchId(u64);
+/// Identifies what one part of an application watches.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct WatchId(u64);
 
 /// What each part of an application watches.
 #[derive(Debug)]
