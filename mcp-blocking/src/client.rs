@@ -4,14 +4,15 @@ use crate::driver::{Callbacks, Driver};
 use crate::here;
 use crate::pool::PoolBounds;
 use crate::transport::Given;
-use mcp_proto::adapter::{self, ClientOptions, ConnectError, Driving, IntoTarget, Watcher, block_on_for};
+use mcp_proto::adapter::{self, ClientHandle, ClientOptions, ConnectError, Driving, IntoTarget, block_on_for};
 use mcp_proto::call::{Method, Paged, SkippedList};
-use mcp_proto::client::{FetchError, FetchRequest, FetchResponse, Termination, Verdict};
+use mcp_proto::client::{FetchError, FetchRequest, FetchResponse, Termination};
 use mcp_proto::input::CallId;
 use mcp_proto::stats::ClientStats;
-use mcp_proto::{Call, CallError, IntoCall, LogLevel, Object, Progress, Refusal, ServerInfo, Watch};
+use mcp_proto::{Call, CallError, IntoCall, Object, Progress, Refusal};
 use std::fmt;
 use std::future::pending;
+use std::ops::Deref;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -143,20 +144,6 @@ impl Client {
         Pending { pending, via, driver: Arc::clone(&self.driver) }
     }
 
-    /// Cancels a call, also on the server, even if another thread waits for it. Does nothing if it
-    /// has ended.
-    pub fn cancel(&self, call: CallId, reason: Option<&str>) {
-        self.client.cancel(call, reason);
-    }
-
-    /// The user says that the web page with this
-    /// [`elicitation_id`](mcp_proto::UrlRequest::elicitation_id) is complete, or wants to try
-    /// again: the client repeats the calls that need it. A server need not say so itself. Never
-    /// waits.
-    pub fn elicited(&self, id: &str) {
-        self.client.elicited(id);
-    }
-
     /// Returns the elements of a paged list. Each page is fetched when it is needed.
     pub fn pages<M: Paged>(&self, call: Call<M>) -> Elements<M> {
         Elements { elements: self.client.pages(call), driver: Arc::clone(&self.driver) }
@@ -176,53 +163,13 @@ impl Client {
     }
 
     /// Makes an HTTP request that is not MCP over the connections of the client, and waits for its
-    /// response: see [`mcp_proto::Client::fetch`].
+    /// response: see [`fetch`](mcp_proto::ClientCommands::fetch).
     ///
     /// # Errors
     /// [`FetchError`]. A response with any status is none.
     pub fn fetch(&self, request: FetchRequest) -> Result<FetchResponse, FetchError> {
         self.driver.refresh();
         self.driver.wait_for(None, pin!(self.client.fetch(request)))
-    }
-
-    /// Watches these changes until the returned value is dropped. The client watches what all live
-    /// watchers and [`ClientConfig::watch`](mcp_proto::ClientConfig) name together. The callback
-    /// for events receives [`ClientEvent::Watching`](crate::ClientEvent::Watching), what the server
-    /// announces of it, and [`ClientEvent::Changed`](crate::ClientEvent::Changed).
-    ///
-    /// # Errors
-    /// [`Refusal::Full`] with too many URIs
-    /// ([`max_watched`](mcp_proto::limits::ClientLimits::max_watched)), [`Refusal::Closed`] after
-    /// the end. Nothing has changed then.
-    pub fn watch(&self, watch: Watch) -> Result<Watcher, Refusal> {
-        self.client.watch(watch)
-    }
-
-    /// Requests log messages of this level or above: see
-    /// [`mcp_proto::Client::log_level`]. The callback for events receives them. Log messages are
-    /// deprecated since 2026-07-28.
-    pub fn log_level(&self, level: Option<LogLevel>) {
-        self.client.log_level(level);
-    }
-
-    /// Notifies the server that the roots have changed, if its revision has that: see
-    /// [`mcp_proto::Client::roots_changed`]. Roots are deprecated since 2026-07-28.
-    ///
-    /// # Errors
-    /// [`Refusal`]: nothing was sent.
-    pub fn roots_changed(&self) -> Result<(), Refusal> {
-        self.client.roots_changed()
-    }
-
-    /// Returns the description of the server, from its latest start.
-    pub fn server(&self) -> Option<ServerInfo> {
-        self.client.server()
-    }
-
-    /// Returns the result of the negotiation with the server, for a later client of the same
-    /// server.
-    pub fn verdict(&self) -> Option<Verdict> {
-        self.client.verdict()
     }
 
     /// Returns a snapshot of the client's numbers.
@@ -243,6 +190,15 @@ impl Client {
     /// for a callback of the client itself.
     pub fn closer(&self) -> Closer {
         Closer { closer: self.client.closer(), driver: Arc::clone(&self.driver) }
+    }
+}
+
+/// The commands that do not wait.
+impl Deref for Client {
+    type Target = ClientHandle;
+
+    fn deref(&self) -> &ClientHandle {
+        &self.client
     }
 }
 

@@ -119,7 +119,8 @@ pub use client::{
 #[cfg(feature = "rustls")]
 pub use mcp_proto::adapter::TlsAcceptor;
 pub use mcp_proto::adapter::{
-    BadTimeout, ClientOptions, ConnectError, IntoTarget, ServerOptions, Service, SupervisorOptions, Target, Watcher,
+    BadTimeout, ClientHandle, ClientOptions, ConnectError, IntoTarget, ServerHandle, ServerOptions, Service,
+    SupervisorOptions, Target, Watcher,
 };
 pub use mcp_proto::client::BadHeader;
 pub use mcp_proto::client::{

@@ -10,14 +10,12 @@ use mcp_proto::Router;
 #[cfg(feature = "http")]
 use mcp_proto::adapter::not_bound;
 use mcp_proto::adapter::{
-    self, AcceptRetry, CALLBACK_GRACE, Listening, ServerOptions, Service, TakenStdio, TlsAcceptor, block_on,
-    block_on_for,
+    self, AcceptRetry, CALLBACK_GRACE, Listening, ServerHandle, ServerOptions, Service, TakenStdio, TlsAcceptor,
+    block_on, block_on_for,
 };
 #[cfg(unix)]
 use mcp_proto::adapter::{SocketFile, peer_credentials};
 use mcp_proto::exchange::Peer;
-use mcp_proto::input::{Change, Principal};
-use mcp_proto::route::BadReplacement;
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::Kind;
 use std::fmt;
@@ -28,6 +26,7 @@ use std::net::Shutdown;
 use std::net::SocketAddr;
 #[cfg(feature = "http")]
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener, TcpStream, ToSocketAddrs};
+use std::ops::Deref;
 #[cfg(unix)]
 use std::os::unix::net::UnixStream;
 #[cfg(unix)]
@@ -318,45 +317,6 @@ impl Server {
         *lock(&self.0.address)
     }
 
-    /// Notifies the clients that subscribed to a change. Never waits. In a handler,
-    /// [`Cx::publish`](crate::Cx::publish) does the same.
-    pub fn publish(&self, change: Change) {
-        self.0.server.publish(change);
-    }
-
-    /// Replaces the router, and notifies the clients of the lists that differ: see
-    /// [`Router::replace`]. Never waits for a client. In a handler,
-    /// [`Cx::replace`](crate::Cx::replace) does the same.
-    ///
-    /// # Errors
-    /// [`BadReplacement`]. Nothing has changed then.
-    pub fn replace(&self, router: Router) -> Result<(), BadReplacement> {
-        self.0.server.replace(router)
-    }
-
-    /// Replaces the router by what this function makes of it, as [`replace`](Self::replace) does.
-    /// The function runs again if another replacement came between, so that none is lost. It must
-    /// not replace the router itself.
-    ///
-    /// # Errors
-    /// [`BadReplacement`]. Nothing has changed then.
-    pub fn update(&self, change: impl FnMut(Router) -> Router) -> Result<(), BadReplacement> {
-        self.0.server.update(change)
-    }
-
-    /// The web page of this id is complete. Notifies the client that was asked to open it, and no
-    /// other. In a handler, [`Cx::elicited`](crate::Cx::elicited) does the same. Never waits.
-    pub fn elicited(&self, id: &str) {
-        self.0.server.elicited(id);
-    }
-
-    /// Ends everything that [`ServerOptions::on_admit`] admitted for this principal: see
-    /// [`revoke`](mcp_proto::server::Server::revoke). Let `on_admit` refuse the principal first.
-    /// Never waits.
-    pub fn revoke(&self, principal: &Principal) {
-        self.0.server.revoke(principal);
-    }
-
     /// Returns a snapshot of the server's numbers.
     pub fn stats(&self) -> ServerStats {
         let mut stats = self.0.server.stats();
@@ -425,6 +385,15 @@ fn tcp_waker(listener: &TcpListener) -> io::Result<Option<TcpStream>> {
 #[cfg(all(not(unix), feature = "http"))]
 fn tcp_waker(_: &TcpListener) -> io::Result<Option<TcpStream>> {
     Ok(None)
+}
+
+/// The commands of an application, such as [`publish`](ServerHandle::publish).
+impl Deref for Server {
+    type Target = ServerHandle;
+
+    fn deref(&self) -> &ServerHandle {
+        &self.0.server
+    }
 }
 
 impl fmt::Debug for Server {

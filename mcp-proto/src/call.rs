@@ -178,8 +178,8 @@ impl<M: Method> Call<M> {
     }
 
     /// Requests log messages of this level or above, in place of the level of
-    /// [`Client::log_level`](crate::Client::log_level). Only 2026-07-28 has a level for each
-    /// request: before, a server has one for the whole session, and this has no effect. Log
+    /// [`Client::log_level`](crate::ClientCommands::log_level). Only 2026-07-28 has a level for
+    /// each request: before, a server has one for the whole session, and this has no effect. Log
     /// messages are deprecated since 2026-07-28.
     #[must_use]
     pub fn log_level(mut self, level: LogLevel) -> Self {

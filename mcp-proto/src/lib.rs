@@ -159,7 +159,7 @@ pub mod version;
 pub mod wired;
 
 pub use call::{Call, Calling, IntoCall, LogLevel, Method, Pages, custom, ping};
-pub use client::{Client, ClientConfig};
+pub use client::{Client, ClientCommands, ClientConfig};
 pub use error::{CallError, Diagnostic, Refusal, Refused};
 pub use exchange::{Dialect, Group, Headers, Inherit, Program, UnixSocket, WsDialect};
 pub use hook::{Denied, Direction, MessageHook, MessageKind, WireMessage};
@@ -181,7 +181,7 @@ pub use route::{
     template, tool,
 };
 pub use rpc::{ErrorObject, Object, RawJson};
-pub use server::{Server, ServerConfig};
+pub use server::{Server, ServerCommands, ServerConfig};
 pub use time::Instant;
 pub use version::{Era, ProtocolVersion, Versions};
 

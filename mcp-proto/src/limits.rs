@@ -205,8 +205,8 @@ pub struct ServerLimits {
     /// with an error. Default 10.
     pub max_rounds: u32,
     /// Maximum number of web pages that clients of 2025-11-25 were asked to open and that are not
-    /// complete ([`Server::elicited`](crate::Server::elicited)). A client has its share of them.
-    /// The server answers a request that needs a further one with `-32603`. Default 1024.
+    /// complete ([`Server::elicited`](crate::ServerCommands::elicited)). A client has its share of
+    /// them. The server answers a request that needs a further one with `-32603`. Default 1024.
     pub max_elicitations: usize,
     /// Time after which the server forgets such a page, and notifies no client of its completion.
     /// Default 1 h.

@@ -102,8 +102,8 @@ pub use driver::Driver;
 #[cfg(feature = "rustls")]
 pub use mcp_proto::adapter::TlsAcceptor;
 pub use mcp_proto::adapter::{
-    BadTimeout, Client, ClientOptions, Closer, ConnectError, Elements, IntoTarget, Pending, PendingNotification,
-    ServerOptions, Service, SupervisorOptions, Target, Watcher,
+    BadTimeout, Client, ClientHandle, ClientOptions, Closer, ConnectError, Elements, IntoTarget, Pending,
+    PendingNotification, ServerHandle, ServerOptions, Service, SupervisorOptions, Target, Watcher,
 };
 pub use mcp_proto::client::BadHeader;
 pub use mcp_proto::client::{

@@ -13,13 +13,12 @@ use mcp_proto::Router;
 #[cfg(feature = "http")]
 use mcp_proto::adapter::not_bound;
 use mcp_proto::adapter::{
-    self, AcceptRetry, CALLBACK_GRACE, Driving, Listening, ServerOptions, Service, Spawn, TakenStdio, Task, TlsAcceptor,
+    self, AcceptRetry, CALLBACK_GRACE, Driving, Listening, ServerHandle, ServerOptions, Service, Spawn, TakenStdio,
+    Task, TlsAcceptor,
 };
 #[cfg(unix)]
 use mcp_proto::adapter::{SocketFile, peer_credentials};
 use mcp_proto::exchange::Peer;
-use mcp_proto::input::{Change, Principal};
-use mcp_proto::route::BadReplacement;
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::Kind;
 use smol::Executor;
@@ -33,6 +32,7 @@ use std::io;
 use std::net::SocketAddr;
 #[cfg(feature = "http")]
 use std::net::TcpListener;
+use std::ops::Deref;
 #[cfg(unix)]
 use std::os::unix::net::UnixListener;
 #[cfg(unix)]
@@ -273,45 +273,6 @@ impl Server {
         *lock(&self.address)
     }
 
-    /// Notifies the clients that subscribed to a change. Never waits. In a handler,
-    /// [`Cx::publish`](crate::Cx::publish) does the same.
-    pub fn publish(&self, change: Change) {
-        self.server.publish(change);
-    }
-
-    /// Replaces the router, and notifies the clients of the lists that differ: see
-    /// [`Router::replace`]. Never waits for a client. In a handler,
-    /// [`Cx::replace`](crate::Cx::replace) does the same.
-    ///
-    /// # Errors
-    /// [`BadReplacement`]. Nothing has changed then.
-    pub fn replace(&self, router: Router) -> Result<(), BadReplacement> {
-        self.server.replace(router)
-    }
-
-    /// Replaces the router by what this function makes of it, as [`replace`](Self::replace) does.
-    /// The function runs again if another replacement came between, so that none is lost. It must
-    /// not replace the router itself.
-    ///
-    /// # Errors
-    /// [`BadReplacement`]. Nothing has changed then.
-    pub fn update(&self, change: impl FnMut(Router) -> Router) -> Result<(), BadReplacement> {
-        self.server.update(change)
-    }
-
-    /// The web page of this id is complete. Notifies the client that was asked to open it, and no
-    /// other. In a handler, [`Cx::elicited`](crate::Cx::elicited) does the same. Never waits.
-    pub fn elicited(&self, id: &str) {
-        self.server.elicited(id);
-    }
-
-    /// Ends everything that [`ServerOptions::on_admit`] admitted for this principal: see
-    /// [`revoke`](mcp_proto::server::Server::revoke). Let `on_admit` refuse the principal first.
-    /// Never waits.
-    pub fn revoke(&self, principal: &Principal) {
-        self.server.revoke(principal);
-    }
-
     /// Returns a snapshot of the server's numbers.
     pub fn stats(&self) -> ServerStats {
         self.server.stats()
@@ -338,6 +299,15 @@ impl Server {
             // At the end, closes the listener before reporting it.
             or(listening.closed(), accept_all(&listening, jobs, listener, tls)).await;
         });
+    }
+}
+
+/// The commands of an application, such as [`publish`](ServerHandle::publish).
+impl Deref for Server {
+    type Target = ServerHandle;
+
+    fn deref(&self) -> &ServerHandle {
+        &self.server
     }
 }
 

@@ -18,7 +18,7 @@ pub use server::{Hooks, serve_http, serve_http_with, serve_stdio};
 use channel::Channel;
 use mcp_proto::adapter::{Checked, Clock, EventQueue, seed};
 use mcp_proto::call::RawResult;
-use mcp_proto::client::Event;
+use mcp_proto::client::{ClientCommands, Event};
 use mcp_proto::exchange::{Action, Closed, ConnectionId, Sent};
 use mcp_proto::input::CallId;
 use mcp_proto::wired::{ConnectionOutput, WiredClient};

@@ -131,9 +131,9 @@ impl<E: Checkable> Checked<E> {
         self.watch = None;
     }
 
-    /// Carries out a command.
+    /// Passes an input.
     #[track_caller]
-    fn act<R>(&mut self, now: Instant, f: impl FnOnce(&mut E) -> R) -> R {
+    fn input<R>(&mut self, now: Instant, f: impl FnOnce(&mut E) -> R) -> R {
         self.check_input(now);
         let result = f(&mut self.engine);
         self.arm();

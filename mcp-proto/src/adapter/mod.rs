@@ -91,9 +91,9 @@ pub use connect::{not_bound, not_opened};
 pub use ending::{DRAIN, Ending, Signal, VANISH};
 #[cfg(feature = "os")]
 pub use front::{
-    CALLBACK_GRACE, CallStep, Client, Closer, Delay, DrivenConnection, Driving, Elements, Events, Exchange, Gateway,
-    Launch, Listening, Part, Pending, PendingNotification, Routing, Server, SupervisedCall, Supervisor,
-    SupervisorDriver, SupervisorOptions, Task, Turned, Watcher,
+    CALLBACK_GRACE, CallStep, Client, ClientHandle, Closer, Delay, DrivenConnection, Driving, Elements, Events,
+    Exchange, Gateway, Launch, Listening, Part, Pending, PendingNotification, Routing, Server, ServerHandle,
+    SupervisedCall, Supervisor, SupervisorDriver, SupervisorOptions, Task, Turned, Watcher,
 };
 #[cfg(feature = "std")]
 pub use job::{AsyncJob, Finished, Job, JobKind, JobWatch, Link, Rejection, StuckHandlers, SyncJob};

@@ -8,7 +8,7 @@ use crate::exchange::{Action, ConnectionId, IoEvent, Peer};
 use crate::input::{Admission, Change, ServerCommand};
 use crate::model::Progress;
 use crate::route::{Handler, Router, tool};
-use crate::server::Event;
+use crate::server::{Event, ServerCommands};
 use crate::time::Instant;
 use crate::wired::{Kind, WiredServer};
 use crate::{Cx, ToolError};
@@ -53,7 +53,7 @@ impl Bench {
             let mut guard = lock(&shared);
             let (server, running) = &mut *guard;
             running.answered(&command);
-            server.command(NOW, command).map(drop).map_err(|refused| refused.why)
+            server.act(NOW, command).map(drop).map_err(|refused| refused.why)
         });
         Self { server, link, router, options, connection }
     }
@@ -401,7 +401,7 @@ fn mailbox_keeps_the_order_and_refuses_only_notifications() {
         let mut guard = lock(&server);
         guard.1.answered(&command);
         // The engine refuses what the connection does not take in time.
-        let _ = guard.0.command(NOW, command);
+        let _ = guard.0.act(NOW, command);
     }
     let lines = bench.lines();
     assert!(lines.last().is_some_and(|line| line.contains(&Mailbox::MAX_NOTES.to_string())), "{lines:?}");

@@ -5,7 +5,7 @@ use super::options::ServerOptions;
 use super::shared_router::SharedRouter;
 use crate::error::Refusal;
 use crate::exchange::RequestHead;
-use crate::input::{Admission, AdmitToken, Change, Note, Outcome, RequestKey, ServerCommand};
+use crate::input::{Admission, AdmitToken, Note, Outcome, RequestKey, ServerCommand};
 use crate::route::{BadReplacement, Cx, Handler, Port, Routed, Router};
 use crate::server::{Incoming, Responder};
 use alloc::sync::Arc;
@@ -134,18 +134,14 @@ impl Port for RequestPort {
         (self.link)(ServerCommand::Notify(self.key, note))
     }
 
-    fn publish(&self, change: Change) {
+    fn command(&self, command: ServerCommand) {
         // Only a server that no longer exists refuses it.
-        let _ = (self.link)(ServerCommand::Publish(change));
-    }
-
-    fn elicited(&self, id: &str) {
-        // Only a server that no longer exists refuses it.
-        let _ = (self.link)(ServerCommand::Elicited(id.into()));
+        let _ = (self.link)(command);
     }
 
     fn update(&self, change: &mut dyn FnMut(Router) -> Router) -> Result<(), BadReplacement> {
-        self.router.update(change)?.into_iter().for_each(|change| self.publish(change));
+        let changes = self.router.update(change)?.into_iter();
+        changes.for_each(|change| self.command(ServerCommand::Publish(change)));
         Ok(())
     }
 

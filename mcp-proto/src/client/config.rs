@@ -118,9 +118,9 @@ pub struct ClientConfig {
     /// [`Resume::Progress`]. The timeout of a call also bounds the stream of its response.
     pub resume: Resume,
     /// The changes that the application watches from the start:
-    /// [`Event::Changed`](super::Event::Changed). [`Client::watch`](super::Client::watch) replaces
-    /// them. URIs beyond [`max_watched`](crate::limits::ClientLimits::max_watched) are dropped,
-    /// with a diagnostic. Default none.
+    /// [`Event::Changed`](super::Event::Changed). [`Client::watch`](super::ClientCommands::watch)
+    /// replaces them. URIs beyond [`max_watched`](crate::limits::ClientLimits::max_watched) are
+    /// dropped, with a diagnostic. Default none.
     pub watch: Watch,
     /// The types of events that the application handles itself, beside those of the protocol
     /// ([`Event::Control`](super::Event::Control)). The type `message` is none, and `endpoint` is
@@ -129,8 +129,8 @@ pub struct ClientConfig {
     /// JSON-RPC messages, of up to 8 KiB. Default none.
     pub control: BTreeSet<String>,
     /// The level of log messages that the application requests from the start.
-    /// [`Client::log_level`](super::Client::log_level) replaces it. Log messages are deprecated
-    /// since 2026-07-28. Default none.
+    /// [`Client::log_level`](super::ClientCommands::log_level) replaces it. Log messages are
+    /// deprecated since 2026-07-28. Default none.
     pub log_level: Option<LogLevel>,
     /// Whether the application answers challenges of the server:
     /// [`Event::AuthNeeded`](super::Event::AuthNeeded). Otherwise a response 401 or 403 is the end

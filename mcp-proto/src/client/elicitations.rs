@@ -10,7 +10,6 @@ use crate::error::{CallError, DiagnosticKind};
 use crate::input::{CallId, InputKey, InputRequest};
 use crate::model::elicitation::{ElicitRequest, ElicitResult, UrlRequest};
 use crate::rpc::{DecodeError, ErrorObject, Object, RawJson, code};
-use crate::time::Instant;
 use crate::version::Era;
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -59,15 +58,6 @@ impl Env {
 }
 
 impl Client {
-    /// The user says that the web page with this
-    /// [`elicitation_id`](crate::UrlRequest::elicitation_id) is complete, or wants to try again.
-    /// The client sends the calls again that need only this page, as it does when the server says
-    /// so: a server need not. Does nothing if no call needs the page.
-    pub fn elicited(&mut self, now: Instant, id: &str) {
-        self.env.now = self.env.now.max(now);
-        self.on_elicited(id);
-    }
-
     /// The server asks the user to open a page, in a request: its completion may be notified.
     pub(super) fn learn_page(&mut self, request: &InputRequest) {
         if let InputRequest::Elicitation(ElicitRequest::Url(UrlRequest { elicitation_id: Some(id), .. })) = request

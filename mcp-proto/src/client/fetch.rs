@@ -5,38 +5,17 @@
 use super::env::Env;
 use super::headers::BadHeader;
 use super::{Client, Event, State, Timer};
-use crate::error::{DiagnosticKind, Refusal, Refused};
+use crate::error::{DiagnosticKind, Refusal};
 use crate::exchange::{
     Closed, ExchangeEvent, ExchangeId, Headers, Inbound, Reach, RedirectRefusal, RequestHead, ResponseHead, Sent, Start,
 };
 use crate::fetch::{FetchError, FetchId, FetchRequest, FetchResponse, HopFrom, Hops, HttpTarget, is_redirect};
 use crate::short_map::ShortMap;
-use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
 impl Client {
-    /// Makes an HTTP request of the application, over the connections of the client and within
-    /// their limits, also before negotiation and while credentials are sought. Its response is
-    /// [`Event::Fetched`] with this id.
-    ///
-    /// # Errors
-    /// [`Refusal::Full`] if as many fetches are open as there may be calls
-    /// ([`max_calls`](crate::limits::ClientLimits::max_calls)), [`Refusal::Closed`] after
-    /// [`close`](Client::close) or the end.
-    pub fn fetch(&mut self, now: Instant, id: FetchId, request: FetchRequest) -> Result<(), Refused<FetchRequest>> {
-        self.env.now = self.env.now.max(now);
-        self.on_fetch(id, &request).map_err(|why| Refused { value: request, why })
-    }
-
-    /// Cancels a fetch. It ends with [`FetchError::Closed`] and [`Closed::Aborted`], and its
-    /// exchange is aborted. Does nothing if it has ended.
-    pub fn cancel_fetch(&mut self, now: Instant, id: FetchId) {
-        self.env.now = self.env.now.max(now);
-        self.fetches.cancel(&mut self.env, id);
-    }
-
     pub(super) fn on_fetch(&mut self, id: FetchId, request: &FetchRequest) -> Result<(), Refusal> {
         match self.env.state() {
             State::Closing | State::Terminated => Err(Refusal::Closed),

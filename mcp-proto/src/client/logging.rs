@@ -10,7 +10,6 @@ use crate::exchange::ExchangeId;
 use crate::input::CallId;
 use crate::model::logging::{LogLevel, LogMessage};
 use crate::rpc::Object;
-use crate::time::Instant;
 use alloc::format;
 
 /// The level of a session of an older revision.
@@ -31,17 +30,6 @@ impl Logging {
 }
 
 impl Client {
-    /// Requests log messages of this level or above ([`Event::Log`]). `None` requests none. Until
-    /// the first level, a server of an older revision decides which messages it sends. Such a
-    /// revision has no way to stop them later: after `None` the client drops them. On 2026-07-28
-    /// the level is a part of each request from now on, and
-    /// [`Call::log_level`](crate::Call::log_level) sets another one for one call. Log messages are
-    /// deprecated since 2026-07-28.
-    pub fn log_level(&mut self, now: Instant, level: Option<LogLevel>) {
-        self.env.now = self.env.now.max(now);
-        self.on_log_level(level);
-    }
-
     pub(super) fn on_log_level(&mut self, level: Option<LogLevel>) {
         if self.env.log_level != level {
             self.env.log_level = level;

@@ -13,6 +13,7 @@ mod ask;
 mod backoff;
 mod call_table;
 mod calls;
+mod commands;
 mod compat;
 mod config;
 mod control;
@@ -20,6 +21,7 @@ mod elicitations;
 mod ended;
 mod env;
 mod era;
+mod event;
 mod fetch;
 mod headers;
 mod ids;
@@ -44,12 +46,14 @@ mod watching;
 mod tests;
 
 pub use crate::fetch::{BadUrl, FetchError, FetchId, FetchRequest, FetchResponse, HttpTarget, Redirects, WsTarget};
+pub use commands::ClientCommands;
 pub use compat::{
     CancelSignal, Compat, EndpointOrigin, EndpointRefresh, EndpointRule, IdPolicy, ListenerEnd, ListenerStart,
     ListenerTime, Malformed, SseDecode,
 };
 pub use config::{ClientConfig, HttpMode, HttpTransport, Policy, Repeat, Resume, Target, Verdict};
 pub use control::{ControlEvent, StreamOf};
+pub use event::{Event, Output, Termination};
 pub use headers::BadHeader;
 pub use no_proxy::NoProxy;
 pub use phase::State;
@@ -58,27 +62,14 @@ pub(crate) use proxy::ProxySetting;
 pub use proxy::{BadProxy, Proxies, Proxy};
 pub use validate::{OnMismatch, ResultValidation};
 
-use crate::call::{Call, Calling, Method, RawResult};
-use crate::error::{CallError, Diagnostic, NegotiationError, Refused, StreamEnd};
-use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Inbound, Outbound, Start};
-use crate::input::{
-    Applied, AuthToken, Authorization, CallId, Challenge, Change, ClientCommand, ClientInput, Input, InputAnswer,
-    InputKey, InputRequest, InputToken, NotificationId, Watch,
-};
-use crate::model::Progress;
+use crate::error::Refused;
+use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Inbound};
+use crate::input::{Applied, CallId, ClientCommand, ClientInput, Input};
 use crate::model::lifecycle::ServerInfo;
-use crate::model::logging::LogMessage;
-use crate::rpc::RawJson;
 use crate::time::Instant;
-use alloc::borrow::Cow;
-use alloc::borrow::ToOwned;
-use alloc::boxed::Box;
-use alloc::string::String;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use ask::ServerQuestions;
 use call_table::CallTable;
-use core::time::Duration;
 use elicitations::Elicitations;
 use env::Env;
 use fetch::Fetches;
@@ -91,184 +82,6 @@ use refresh::Catalogue;
 use starting::Starting;
 use subscription::Subscription;
 use watching::Resources;
-
-/// An output of a client, for its driver (seam B).
-#[derive(PartialEq, Debug)]
-#[must_use]
-pub enum Output {
-    /// Begin an exchange.
-    Start(ExchangeId, Start),
-    /// Send this on the exchange.
-    Send(ExchangeId, Outbound),
-    /// End the exchange now. The driver reports no further event of it, and the engine sends
-    /// nothing on it.
-    Abort(ExchangeId),
-    /// An event for the application.
-    Event(Event),
-}
-
-/// An event of a client, for the application.
-#[derive(PartialEq, Debug)]
-#[non_exhaustive]
-pub enum Event {
-    /// Negotiation succeeded. Emitted again for each new HTTP session, with the current
-    /// information. The client now sends calls that were made earlier.
-    Ready(Box<ServerInfo>),
-    /// Progress of a call that requested it. Never emitted after the call has ended.
-    Progress {
-        /// The call.
-        call: CallId,
-        /// The progress.
-        progress: Progress,
-    },
-    /// A call has ended. Emitted exactly once for every accepted call, as its last event.
-    Ended {
-        /// The call.
-        call: CallId,
-        /// The result or the error. [`Calling::finish`] decodes it.
-        outcome: Result<RawResult, CallError>,
-    },
-    /// The delivery of a notification of [`notify_tracked`](Client::notify_tracked) ended. Emitted
-    /// exactly once for each accepted notification, unless the application
-    /// [untracked](Client::untrack) it before. Not emitted for a notification of
-    /// [`notify`](Client::notify).
-    NotificationEnded {
-        /// The notification.
-        notification: NotificationId,
-        /// Over HTTP, `Ok` if the server responded with a 2xx status. Otherwise the failure of the
-        /// request, which is also a diagnostic. On a duplex exchange, `Ok` if the driver wrote the
-        /// notification. Otherwise the end of the exchange.
-        outcome: Result<(), CallError>,
-    },
-    /// The server requests input. Emitted only for capabilities that the configuration declares.
-    InputNeeded {
-        /// The token for [`Client::answer`].
-        token: InputToken,
-        /// The call that waits for the answer, if the revision identifies it.
-        call: Option<CallId>,
-        /// The question.
-        request: InputRequest,
-    },
-    /// What the server offers may have changed: the server sent a notification, or the client may
-    /// have missed one. On 2026-07-28 only what [`Client::watch`] names. Servers of older revisions
-    /// announce changed lists unasked: then with a listener ([`Compat::listener`]) or on a duplex
-    /// connection. Dropped like a notification when the queue is full.
-    Changed(Change),
-    /// The server announces these of the changes that the application [watches](Client::watch): it
-    /// has acknowledged them (2026-07-28), or has declared them and accepted the resources (older
-    /// revisions). Emitted after each successful negotiation and each change of the set, once the
-    /// server has responded. Not emitted while nothing is watched, except after a change to that.
-    Watching(Watch),
-    /// A log message of the server. On 2026-07-28 only on request. Servers of older revisions also
-    /// send some before any request: see [`Client::log_level`]. Dropped like a notification when
-    /// the queue is full. Log messages are deprecated since 2026-07-28.
-    Log {
-        /// The call during which the server sent it. `None` on a duplex connection, where nothing
-        /// names it, and for a message of no call.
-        call: Option<CallId>,
-        /// The message.
-        message: LogMessage,
-    },
-    /// The server requires credentials, and requests wait for them. Emitted once per challenge,
-    /// however many requests wait, and only with [`ClientConfig::authorize`].
-    AuthNeeded {
-        /// The token for [`Client::authorize`].
-        token: AuthToken,
-        /// The status and the challenge of the server.
-        challenge: Challenge,
-        /// The calls that wait now. Others may join them. Empty if the handshake or the listener
-        /// waits.
-        targets: Vec<CallId>,
-    },
-    /// An event stream ended early, and the client resumes it after a delay (2025-11-25 transports,
-    /// resumability). Dropped like a diagnostic when the queue is full.
-    Reconnecting {
-        /// The purpose of the stream.
-        stream: StreamOf,
-        /// The number of consecutive attempts without a message, the next one included.
-        attempt: u32,
-        /// The delay.
-        wait: Duration,
-        /// How the stream, or the previous attempt, ended.
-        cause: StreamEnd,
-        /// The last event id, which the client sends as `Last-Event-ID`.
-        last_event: Option<String>,
-    },
-    /// The listener, or the subscription in its place, is lost. Calls continue. Notifications and
-    /// input requests that belong to no call do not arrive. Over HTTP+SSE the stream of all
-    /// messages is lost: calls in flight have ended, and the next call opens it again. Emitted once
-    /// while the client retries, and once more if it stops retrying. Not emitted if the server
-    /// offers neither.
-    ListenerLost {
-        /// How the last attempt ended.
-        cause: StreamEnd,
-        /// The time until the next attempt, which is at least what the server asks for
-        /// (`Retry-After`, at most 5 min); `None` if there is none.
-        again: Option<Duration>,
-        /// Whether the session has ended with it: over HTTP+SSE.
-        ends_session: bool,
-    },
-    /// The server no longer waits for this input. The engine ignores an answer.
-    InputWithdrawn(InputKey),
-    /// The server says that the web page of this
-    /// [`elicitation_id`](crate::UrlRequest::elicitation_id) is complete. The client now sends the
-    /// calls again that needed it. Emitted at most once for each id, and only for an id that the
-    /// server has named before, on 2025-11-25. Dropped like a notification when the queue is full.
-    Elicited(String),
-    /// An event of an event stream whose type the configuration lists ([`ClientConfig::control`]),
-    /// or on a duplex connection a JSON object that is no JSON-RPC message, whose member `type` it
-    /// lists. The protocol defines no meaning: the stream continues. Dropped like a notification
-    /// when the queue is full.
-    Control(Box<ControlEvent>),
-    /// A [`fetch`](Client::fetch) has ended. Emitted exactly once for each accepted one.
-    Fetched {
-        /// The fetch.
-        fetch: FetchId,
-        /// The response, or why there is none.
-        outcome: Result<Box<FetchResponse>, FetchError>,
-    },
-    /// A notification that belongs to no call.
-    Notification {
-        /// Its method.
-        method: Cow<'static, str>,
-        /// Its params.
-        params: Option<RawJson>,
-    },
-    /// The server violated a rule, or the engine dropped something that it sent.
-    Diagnostic(Diagnostic),
-    /// Notifications or diagnostics were dropped, since the application did not fetch them in time.
-    Lost {
-        /// The number of dropped notifications.
-        notifications: u64,
-        /// The number of dropped diagnostics.
-        diagnostics: u64,
-    },
-    /// A ping of [`ClientConfig::ping`] got no response, or could not be sent. The connection stays
-    /// open: the application decides whether to close it. Not emitted for a ping of the
-    /// application, which is a call. Dropped like a diagnostic when the queue is full.
-    PingMissed {
-        /// The time waited: [`ClientConfig::ping_timeout`], less if an HTTP exchange ended first,
-        /// zero if the ping was not sent because the server reads nothing.
-        waited: Duration,
-        /// The number of pings missed since the last response, this one included.
-        in_a_row: u32,
-    },
-    /// The client has terminated. Emitted exactly once, as the last output, after the end of every
-    /// call.
-    Terminated(Termination),
-}
-
-/// Why a client terminated.
-#[derive(Clone, PartialEq, Debug)]
-#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
-pub enum Termination {
-    /// The application closed it.
-    Requested,
-    /// Negotiation failed.
-    Negotiation(NegotiationError),
-    /// The connection ended.
-    Closed(Closed),
-}
 
 /// The timers of a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
@@ -327,51 +140,8 @@ pub struct Client {
     fetches: Fetches,
 }
 
-impl Client {
-    /// Creates a client. It begins to negotiate at once: its first output starts an exchange.
-    /// `seed` must be unpredictable and used for no other engine.
-    pub fn new(config: Arc<ClientConfig>, seed: [u8; 32], now: Instant) -> Self {
-        let mut client = Self {
-            link: Link::new(&config.target, seed),
-            env: Env::new(config, seed, now),
-            calls: CallTable::default(),
-            notifications: Notifications::default(),
-            questions: ServerQuestions::default(),
-            elicitations: Elicitations::default(),
-            learnt: None,
-            starting: Starting::default(),
-            pings: Pings::default(),
-            subscription: Subscription::default(),
-            resources: Resources::default(),
-            logging: Logging::default(),
-            catalogue: Catalogue::default(),
-            fetches: Fetches::default(),
-        };
-        client.start();
-        client
-    }
-
-    /// Applies one input. The other methods that change the client are forms of this one.
-    ///
-    /// # Errors
-    /// Those of [`command`](Self::command). Events and ticks are never refused.
-    pub fn apply(&mut self, now: Instant, input: ClientInput) -> Result<Applied, Refused<ClientInput>> {
-        match input {
-            Input::Event(exchange, event) => self.handle_event(now, exchange, event),
-            Input::Command(command) => {
-                return self.command(now, command).map_err(|refused| refused.map(Input::Command));
-            }
-            Input::Tick => self.handle_timeout(now),
-        }
-        Ok(Applied::Done)
-    }
-
-    /// Executes a command of the application.
-    ///
-    /// # Errors
-    /// [`Refused`] with the command if the client cannot execute it. The state of the client does
-    /// not change then. See the method of each command.
-    pub fn command(&mut self, now: Instant, command: ClientCommand) -> Result<Applied, Refused<ClientCommand>> {
+impl ClientCommands for Client {
+    fn act(&mut self, now: Instant, command: ClientCommand) -> Result<Applied, Refused<ClientCommand>> {
         self.env.now = self.env.now.max(now);
         match command {
             ClientCommand::Call(call) => {
@@ -408,47 +178,45 @@ impl Client {
         }
         Ok(Applied::Done)
     }
+}
 
-    /// Makes a call. The client sends it as soon as negotiation has succeeded.
+impl Client {
+    /// Creates a client. It begins to negotiate at once: its first output starts an exchange.
+    /// `seed` must be unpredictable and used for no other engine.
+    pub fn new(config: Arc<ClientConfig>, seed: [u8; 32], now: Instant) -> Self {
+        let mut client = Self {
+            link: Link::new(&config.target, seed),
+            env: Env::new(config, seed, now),
+            calls: CallTable::default(),
+            notifications: Notifications::default(),
+            questions: ServerQuestions::default(),
+            elicitations: Elicitations::default(),
+            learnt: None,
+            starting: Starting::default(),
+            pings: Pings::default(),
+            subscription: Subscription::default(),
+            resources: Resources::default(),
+            logging: Logging::default(),
+            catalogue: Catalogue::default(),
+            fetches: Fetches::default(),
+        };
+        client.start();
+        client
+    }
+
+    /// Applies one input. The other methods that change the client are forms of this one.
     ///
     /// # Errors
-    /// [`Refusal::Full`](crate::Refusal::Full) at a limit,
-    /// [`Refusal::Closed`](crate::Refusal::Closed) after [`close`](Self::close) or the end,
-    /// [`Refusal::Unencodable`](crate::Refusal::Unencodable).
-    pub fn call<M: Method>(&mut self, now: Instant, call: Call<M>) -> Result<Calling<M>, Refused<Call<M>>> {
-        self.env.now = self.env.now.max(now);
-        self.on_call(call.into_raw()).map(Calling::new).map_err(|refused| refused.map(Call::from_raw))
-    }
-
-    /// Cancels a call. It ends with [`CallError::Cancelled`], and the client notifies the server as
-    /// the era demands. Does nothing if the call has ended.
-    pub fn cancel(&mut self, now: Instant, call: CallId, reason: Option<&str>) {
-        self.env.now = self.env.now.max(now);
-        self.on_cancel(call, reason.map(ToOwned::to_owned));
-    }
-
-    /// Answers a question. Ignored if the question was withdrawn. An answer of another kind than
-    /// the question, or content that does not fit the form, counts as [`InputAnswer::Error`].
-    pub fn answer(&mut self, now: Instant, to: InputToken, answer: InputAnswer) {
-        self.env.now = self.env.now.max(now);
-        self.on_answer(to.key(), answer);
-    }
-
-    /// Answers a challenge. Ignored if the challenge was answered before, and after the end of the
-    /// client. If the waiting requests have ended meanwhile, later requests use the credentials.
-    pub fn authorize(&mut self, now: Instant, to: AuthToken, with: Authorization) {
-        self.env.now = self.env.now.max(now);
-        self.on_authorize(to.key(), with);
-    }
-
-    /// Closes the client in order: calls end with [`CallError::Closed`], questions are withdrawn,
-    /// then exchanges are ended. Over HTTP the client first waits for accepted notifications, then
-    /// ends the session, each within
-    /// [`ClientLimits::session_end_time`](crate::limits::ClientLimits::session_end_time).
-    /// Idempotent.
-    pub fn close(&mut self, now: Instant) {
-        self.env.now = self.env.now.max(now);
-        self.shut(Termination::Requested);
+    /// Those of [`act`](ClientCommands::act). Events and ticks are never refused.
+    pub fn apply(&mut self, now: Instant, input: ClientInput) -> Result<Applied, Refused<ClientInput>> {
+        match input {
+            Input::Event(exchange, event) => self.handle_event(now, exchange, event),
+            Input::Command(command) => {
+                return self.act(now, command).map_err(|refused| refused.map(Input::Command));
+            }
+            Input::Tick => self.handle_timeout(now),
+        }
+        Ok(Applied::Done)
     }
 
     /// Handles an event of an exchange. Events of an exchange that has ended are ignored.

@@ -4,11 +4,10 @@
 use super::env::Env;
 use super::phase::Phase;
 use super::{Client, Event};
-use crate::error::{CallError, Refusal, Refused};
+use crate::error::{CallError, Refusal};
 use crate::exchange::{Closed, Sent};
 use crate::input::NotificationId;
 use crate::rpc::Object;
-use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 
@@ -93,59 +92,6 @@ impl Notifications {
 }
 
 impl Client {
-    /// Sends a notification of a custom method. The engine does not report its delivery, except
-    /// that a failure over HTTP is a diagnostic
-    /// ([`DroppedNotification`](crate::error::DiagnosticKind::DroppedNotification)). If the
-    /// application closes the client right after, the client still sends the notification, within
-    /// [`ClientLimits::session_end_time`](crate::limits::ClientLimits::session_end_time).
-    ///
-    /// # Errors
-    /// [`Refusal::Closed`] before negotiation has succeeded and after the
-    /// end, [`Refusal::Full`] at a limit, [`Refusal::NotInDialect`] in a dialect that only calls
-    /// tools.
-    pub fn notify(&mut self, now: Instant, method: &str, params: Object) -> Result<(), Refused<Object>> {
-        self.env.now = self.env.now.max(now);
-        self.on_notify(method, &params).map_err(|why| Refused { value: params, why })
-    }
-
-    /// Like [`notify`](Self::notify), and [`Event::NotificationEnded`] reports the delivery. On a
-    /// duplex exchange this needs a driver that reports
-    /// [`ExchangeEvent::Unsent`](crate::exchange::ExchangeEvent::Unsent).
-    ///
-    /// # Errors
-    /// As [`notify`](Self::notify); also [`Refusal::Full`] while
-    /// [`ClientLimits::max_calls`](crate::limits::ClientLimits::max_calls) notifications are
-    /// tracked.
-    pub fn notify_tracked(
-        &mut self,
-        now: Instant,
-        method: &str,
-        params: Object,
-    ) -> Result<NotificationId, Refused<Object>> {
-        self.env.now = self.env.now.max(now);
-        self.on_notify_tracked(method, &params).map_err(|why| Refused { value: params, why })
-    }
-
-    /// Stops tracking a notification. The engine still sends it, and does not report its delivery.
-    /// Does nothing if the delivery has ended.
-    pub fn untrack(&mut self, now: Instant, notification: NotificationId) {
-        self.env.now = self.env.now.max(now);
-        self.notifications.untrack(notification);
-    }
-
-    /// Notifies the server that the roots have changed, if the client declares that it does
-    /// ([`RootsCapability::list_changed`](crate::model::capabilities::RootsCapability)). Does
-    /// nothing on 2026-07-28 and before negotiation has succeeded: the server asks for the roots
-    /// when it needs them. Roots are deprecated since 2026-07-28.
-    ///
-    /// # Errors
-    /// [`Refusal::Full`] at a limit, as for [`notify`](Self::notify),
-    /// [`Refusal::Closed`] after [`close`](Self::close) or the end.
-    pub fn roots_changed(&mut self, now: Instant) -> Result<(), Refused<()>> {
-        self.env.now = self.env.now.max(now);
-        self.on_roots_changed().map_err(|why| Refused { value: (), why })
-    }
-
     fn may_notify(&self) -> Result<(), Refusal> {
         let Phase::Ready(_) = self.env.phase else { return Err(Refusal::Closed) };
         if self.env.only_calls_tools() {

@@ -11,7 +11,6 @@ use crate::call::{RawCall, RawResult};
 use crate::error::{CallError, DiagnosticKind, Refusal, Refused};
 use crate::input::{CallId, Change, Watch};
 use crate::rpc::{DecodeError, Object};
-use crate::time::Instant;
 use crate::version::Era;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -86,21 +85,6 @@ impl Env {
 }
 
 impl Client {
-    /// Sets the changes that the application watches: the whole set, which replaces the one before.
-    /// [`Event::Watching`] reports what the server announces of it, and [`Event::Changed`] each
-    /// change. After a gap (a new subscription or session) each watched list and resource is
-    /// reported once, since it may have changed unnoticed. Before negotiation has succeeded, the
-    /// set counts from then on.
-    ///
-    /// # Errors
-    /// [`Refusal::Full`] with more URIs than
-    /// [`max_watched`](crate::limits::ClientLimits::max_watched),
-    /// [`Refusal::Closed`] after [`close`](Self::close) or the end.
-    pub fn watch(&mut self, now: Instant, watch: Watch) -> Result<(), Refused<Watch>> {
-        self.env.now = self.env.now.max(now);
-        self.on_watch(watch)
-    }
-
     /// Returns the changes that the application watches. [`Event::Watching`] reports what the
     /// server announces of them.
     pub const fn watched(&self) -> &Watch {

@@ -1,5 +1,5 @@
 //! What an HTTP request that is not MCP consists of: URLs, redirects, and the request and response
-//! of [`Client::fetch`](crate::Client::fetch). No exchange, no state.
+//! of [`Client::fetch`](crate::ClientCommands::fetch). No exchange, no state.
 
 mod redirect;
 mod url;
@@ -21,8 +21,8 @@ use core::time::Duration;
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub struct FetchId(pub u64);
 
-/// An HTTP request for [`Client::fetch`](crate::Client::fetch). Its `Debug` shows no secret of the
-/// URL and the fields, and not the body.
+/// An HTTP request for [`Client::fetch`](crate::ClientCommands::fetch). Its `Debug` shows no secret
+/// of the URL and the fields, and not the body.
 #[derive(Clone, PartialEq)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]

@@ -8,7 +8,9 @@ mod web;
 use super::value::{BytesForm, Value};
 use super::*;
 use crate::call::{CallId, CallOptions, LogLevel, RawCall};
-use crate::client::{CancelSignal, FetchId, IdPolicy, Malformed, Policy, ResultValidation, Target, Verdict};
+use crate::client::{
+    CancelSignal, ClientCommands, FetchId, IdPolicy, Malformed, Policy, ResultValidation, Target, Verdict,
+};
 use crate::exchange::{
     Closed, ConnectionId, Credentials, Endpoint, ExitStatus, Group, Inherit, IoEvent, Peer, PeerKind, Program,
 };

@@ -4,7 +4,7 @@ use super::output::{IntoOutput, ToolError};
 use super::target::{ListTarget, Target};
 use super::{BadReplacement, Router};
 use crate::error::Refusal;
-use crate::input::{Change, InputAnswer, InputRequest, Note, Outcome};
+use crate::input::{Change, InputAnswer, InputRequest, Note, Outcome, ServerCommand};
 use crate::model::Progress;
 use crate::model::content::Content;
 use crate::model::elicitation::{ElicitResult, Form, UrlRequest};
@@ -64,15 +64,10 @@ pub trait Port: Send + Sync {
     /// # Errors
     /// The reason why it was not sent.
     fn note(&self, note: Note) -> Result<(), Refusal>;
-    /// Notifies the clients of the server, with [`Server::publish`](crate::Server::publish) or a
-    /// form of it. The default does nothing.
-    fn publish(&self, change: Change) {
-        let _ = change;
-    }
-    /// Notifies the client that was asked to open a web page, with
-    /// [`Server::elicited`](crate::Server::elicited) or a form of it. The default does nothing.
-    fn elicited(&self, id: &str) {
-        let _ = id;
+    /// Gives a command to the server that is never refused: to publish a change, or that a web page
+    /// is complete. The default does nothing.
+    fn command(&self, command: ServerCommand) {
+        let _ = command;
     }
     /// Replaces the router of the server by what this function makes of it, and publishes the lists
     /// that differ: see [`Router::replace`]. The default refuses.
@@ -124,8 +119,10 @@ impl Cx {
                 (self.1)(note)
             }
 
-            fn publish(&self, change: Change) {
-                (self.2)(change);
+            fn command(&self, command: ServerCommand) {
+                if let ServerCommand::Publish(change) = command {
+                    (self.2)(change);
+                }
             }
 
             fn is_cancelled(&self) -> bool {
@@ -289,10 +286,10 @@ impl Cx {
     }
 
     /// Announces a change to every client that subscribed to it, not only to the client of this
-    /// request. Never fails and never waits: see [`Server::publish`](crate::Server::publish). It
-    /// does not change the list itself.
+    /// request. Never fails and never waits: see
+    /// [`Server::publish`](crate::ServerCommands::publish). It does not change the list itself.
     pub fn publish(&self, change: Change) {
-        self.port.publish(change);
+        self.port.command(ServerCommand::Publish(change));
     }
 
     /// Replaces the router of the server, and announces the lists that differ: see
@@ -400,10 +397,11 @@ impl Cx {
         self.invocation.incoming.elicitation_id(name)
     }
 
-    /// The web page with this id is complete: see [`Server::elicited`](crate::Server::elicited). It
-    /// may be that of another request, also after the end of this one.
+    /// The web page with this id is complete: see
+    /// [`Server::elicited`](crate::ServerCommands::elicited). It may be that of another request,
+    /// also after the end of this one.
     pub fn elicited(&self, id: &str) {
-        self.port.elicited(id);
+        self.port.command(ServerCommand::Elicited(id.into()));
     }
 
     /// Requests a message of the client's language model. As with [`elicit`](Self::elicit), the

@@ -43,8 +43,8 @@ impl Router {
     }
 
     /// Replaces this router, which serves an engine with this configuration. Returns the lists that
-    /// differ: announce each with [`Server::publish`](crate::Server::publish). With an adapter use
-    /// `replace` of its server, which does so.
+    /// differ: announce each with [`Server::publish`](crate::ServerCommands::publish). With an
+    /// adapter use `replace` of its server, which does so.
     ///
     /// Requests that run keep the router that they began with, also in their further rounds up to
     /// 2025-11-25. On 2026-07-28 each round is a request of its own: if its tool is gone, its

@@ -11,7 +11,7 @@ use crate::model::content::Content;
 use crate::model::elicitation::{ElicitResult, Form};
 use crate::model::tools::{CallToolResult, Tool};
 use crate::rpc::{Message, Payload, parse};
-use crate::server::{Event, Output, Server};
+use crate::server::{Event, Output, Server, ServerCommands};
 use crate::time::Instant;
 use alloc::string::ToString;
 use alloc::sync::Arc;

@@ -16,7 +16,7 @@ type Decide = dyn Fn(&Context, &str) -> Result<(), ErrorObject> + Send + Sync;
 
 impl Router {
     /// Declares that the list of tools may change while the server runs, so that clients can
-    /// subscribe to the change: see [`Server::publish`](crate::server::Server::publish).
+    /// subscribe to the change: see [`Server::publish`](crate::ServerCommands::publish).
     #[must_use]
     pub fn tools_change(mut self) -> Self {
         self.edit().config.capabilities.tools.get_or_insert_default().list_changed = true;

@@ -1,8 +1,10 @@
-//! The outputs of a server: what it sends on exchanges, and the events for its application.
+//! The outputs of a server: what it sends on exchanges, and the events for its application. The
+//! weights of the events determine which of them may be dropped.
 
 use super::Responder;
 use super::incoming::Incoming;
 use crate::error::Diagnostic;
+use crate::event_queue::{Weigh, Weight};
 use crate::exchange::{ExchangeId, Outbound, RequestHead};
 use crate::input::{AdmitKey, AdmitToken, RequestKey, SessionKey};
 use crate::rpc::RawJson;
@@ -53,7 +55,7 @@ pub enum Event {
         params: Option<RawJson>,
     },
     /// An HTTP request (with its head) or a duplex connection (without one) waits for a decision by
-    /// [`Server::admit`](super::Server::admit). Emitted only if
+    /// [`Server::admit`](super::ServerCommands::admit). Emitted only if
     /// [`ServerConfig::admit`](super::ServerConfig::admit) is set. [`AdmitToken::peer`] returns the
     /// peer.
     ///
@@ -98,7 +100,7 @@ pub enum SessionEnd {
     /// after `initialize` for [`session_start`](crate::limits::ServerLimits::session_start).
     Idle,
     /// The application ended the access of its principal:
-    /// [`Server::revoke`](super::Server::revoke).
+    /// [`Server::revoke`](super::ServerCommands::revoke).
     Revoked,
 }
 
@@ -114,4 +116,32 @@ pub struct Append {
     pub id: String,
     /// Its data. Empty for the event that begins a stream.
     pub data: Bytes,
+}
+
+impl Weigh for Output {
+    fn weight(&self) -> Weight {
+        match self {
+            Self::Event(event) => event.weight(),
+            Self::Send(..) | Self::Abort(_) => Weight::Kept,
+        }
+    }
+
+    fn lost(notifications: u64, diagnostics: u64) -> Self {
+        Self::Event(Event::lost(notifications, diagnostics))
+    }
+}
+
+impl Weigh for Event {
+    fn weight(&self) -> Weight {
+        match self {
+            Self::Notification { method, params, .. } => Weight::of_notification(method, params.as_ref()),
+            Self::Diagnostic(diagnostic) => Weight::of_diagnostic(diagnostic),
+            Self::Lost { notifications, diagnostics } => Weight::Lost(*notifications, *diagnostics),
+            _ => Weight::Kept,
+        }
+    }
+
+    fn lost(notifications: u64, diagnostics: u64) -> Self {
+        Self::Lost { notifications, diagnostics }
+    }
 }

@@ -21,6 +21,7 @@ mod admission;
 mod ask;
 mod batch;
 mod client;
+mod commands;
 mod compat;
 mod config;
 mod dispatch;
@@ -53,6 +54,7 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
+pub use commands::ServerCommands;
 pub use compat::{Compat, UnknownEvent};
 pub use config::{ServerConfig, Sessions, SsePaths};
 pub use event::{Append, Event, Output, SessionEnd};
@@ -64,9 +66,7 @@ pub(crate) use transport::unavailable;
 
 use crate::error::{DiagnosticKind, Refusal, Refused};
 use crate::exchange::{ExchangeEvent, ExchangeId, Inbound, Outbound, Peer};
-use crate::input::{
-    Admission, AdmitToken, Answer, Applied, Change, Input, Note, RequestKey, ServerCommand, ServerInput,
-};
+use crate::input::{Applied, Input, Note, RequestKey, ServerCommand, ServerInput};
 use crate::seed::Seed;
 use crate::time::Instant;
 use alloc::collections::BTreeSet;
@@ -119,6 +119,29 @@ impl fmt::Debug for Server {
     }
 }
 
+impl ServerCommands for Server {
+    fn act(&mut self, now: Instant, command: ServerCommand) -> Result<Applied, Refused<ServerCommand>> {
+        self.wire.env.now = self.wire.env.now.max(now);
+        match command {
+            ServerCommand::Respond(answer) => {
+                self.on_answer(answer);
+            }
+            ServerCommand::Notify(key, note) => {
+                self.on_note(key, note).map_err(|refused| refused.map(|note| ServerCommand::Notify(key, note)))?;
+            }
+            ServerCommand::Publish(_) if self.is_terminated() => {}
+            ServerCommand::Publish(change) => self.listens.publish(&mut self.wire, change),
+            ServerCommand::Elicited(_) if self.is_terminated() => {}
+            ServerCommand::Elicited(id) => self.requests.on_elicited(&mut self.wire, &id),
+            ServerCommand::Revoke(principal) => self.on_revoke(&principal),
+            ServerCommand::Admit(key, admission) => self.on_admission(key, admission),
+            ServerCommand::Shutdown(grace) => self.on_shutdown(grace),
+        }
+        self.end_if_drained();
+        Ok(Applied::Done)
+    }
+}
+
 impl Server {
     /// Creates a server without exchanges. `seed` must be unpredictable and used for no other
     /// engine. The key that seals `requestState` is derived from it, unless the configuration has
@@ -144,45 +167,15 @@ impl Server {
     /// Applies one input. The other methods that change the server are forms of this one.
     ///
     /// # Errors
-    /// Those of [`command`](Self::command). Events and ticks are never refused.
+    /// Those of [`act`](ServerCommands::act). Events and ticks are never refused.
     pub fn apply(&mut self, now: Instant, input: ServerInput) -> Result<Applied, Refused<ServerInput>> {
         self.wire.env.now = self.wire.env.now.max(now);
         match input {
             Input::Event(exchange, event) => self.on_event(exchange, event),
             Input::Command(command) => {
-                return self.command(now, command).map_err(|refused| refused.map(Input::Command));
+                return self.act(now, command).map_err(|refused| refused.map(Input::Command));
             }
             Input::Tick => self.on_tick(),
-        }
-        self.end_if_drained();
-        Ok(Applied::Done)
-    }
-
-    /// Executes a command of the application.
-    ///
-    /// # Errors
-    /// The engine refuses only notifications, and nothing has changed then: [`Refusal::Gone`] after
-    /// the end of the request, [`Refusal::NotWanted`] for progress that the client did not ask for,
-    /// for a log message below the level that it wants, and for a method that a handler may not
-    /// send ([`Cx::notify`](crate::Cx::notify) lists them), [`Refusal::NotIncreasing`],
-    /// [`Refusal::Unencodable`], [`Refusal::Full`] for a log message or a custom one beyond
-    /// [`max_unsent`](crate::limits::ServerLimits::max_unsent), [`Refusal::Closed`] after the end.
-    pub fn command(&mut self, now: Instant, command: ServerCommand) -> Result<Applied, Refused<ServerCommand>> {
-        self.wire.env.now = self.wire.env.now.max(now);
-        match command {
-            ServerCommand::Respond(answer) => {
-                self.on_answer(answer);
-            }
-            ServerCommand::Notify(key, note) => {
-                self.on_note(key, note).map_err(|refused| refused.map(|note| ServerCommand::Notify(key, note)))?;
-            }
-            ServerCommand::Publish(_) if self.is_terminated() => {}
-            ServerCommand::Publish(change) => self.listens.publish(&mut self.wire, change),
-            ServerCommand::Elicited(_) if self.is_terminated() => {}
-            ServerCommand::Elicited(id) => self.requests.on_elicited(&mut self.wire, &id),
-            ServerCommand::Revoke(principal) => self.on_revoke(&principal),
-            ServerCommand::Admit(key, admission) => self.on_admission(key, admission),
-            ServerCommand::Shutdown(grace) => self.on_shutdown(grace),
         }
         self.end_if_drained();
         Ok(Applied::Done)
@@ -192,54 +185,6 @@ impl Server {
     /// error responses, aborts and diagnostics.
     pub fn handle_event(&mut self, now: Instant, exchange: ExchangeId, event: ExchangeEvent) {
         self.done(now, Input::Event(exchange, event));
-    }
-
-    /// Answers a request, or requests input of its client. Does nothing if the request was
-    /// cancelled or answered, or belongs to another engine.
-    pub fn respond(&mut self, now: Instant, answer: Answer) {
-        self.done(now, Input::Command(ServerCommand::Respond(answer)));
-    }
-
-    /// Sends a notification on a request.
-    ///
-    /// # Errors
-    /// As [`command`](Self::command).
-    pub fn notify(&mut self, now: Instant, to: RequestKey, note: Note) -> Result<(), Refused<Note>> {
-        self.wire.env.now = self.wire.env.now.max(now);
-        self.on_note(to, note)
-    }
-
-    /// Notifies the clients that listen, and of a changed list every legacy client. Never fails and
-    /// never waits: while a client does not read, notifications of one list are merged, and so are
-    /// those of one resource ([`max_watched`](crate::limits::ServerLimits::max_watched)). A
-    /// resource is announced to the clients that watch its URI, or one that contains it: with
-    /// `file:///dir/a` also to those that watch `file:///dir`. Does nothing unless
-    /// [`ServerConfig::capabilities`] declare it.
-    pub fn publish(&mut self, now: Instant, change: Change) {
-        self.done(now, Input::Command(ServerCommand::Publish(change)));
-    }
-
-    /// The web page of this [`elicitation_id`](crate::Cx::elicitation_id) is complete: the user has
-    /// done there what a handler asked for. Notifies the client that was asked to open it
-    /// (`notifications/elicitation/complete`), and no other. Never fails and never waits. Does
-    /// nothing if the id is not that of a page of a client of 2025-11-25, if the client or its
-    /// session has left, or after
-    /// [`elicitation_lifetime`](crate::limits::ServerLimits::elicitation_lifetime).
-    pub fn elicited(&mut self, now: Instant, id: &str) {
-        self.done(now, Input::Command(ServerCommand::Elicited(id.into())));
-    }
-
-    /// Decides on an HTTP request or a connection of [`Event::Admit`]. Does nothing if that no
-    /// longer exists.
-    pub fn admit(&mut self, now: Instant, to: AdmitToken, admission: Admission) {
-        self.done(now, Input::Command(ServerCommand::Admit(to.key(), admission)));
-    }
-
-    /// Shuts the server down. It refuses new requests (`-32603`). Running requests have `grace` to
-    /// end; then it cancels them and answers them with `-32603`. Then every exchange ends, and
-    /// [`Event::Terminated`] is the last output. A second call can only shorten `grace`.
-    pub fn shutdown(&mut self, now: Instant, grace: Duration) {
-        self.done(now, Input::Command(ServerCommand::Shutdown(grace)));
     }
 
     /// Fires the timers that are due, in the order of their deadlines. Does nothing if none is.

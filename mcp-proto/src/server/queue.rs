@@ -1,8 +1,8 @@
-//! The queue of the outputs of a server, and the kinds of events that it may drop.
+//! The queue of the outputs of a server.
 
 use super::{Event, Output};
 use crate::error::{Diagnostic, DiagnosticKind, excerpt};
-use crate::event_queue::{EventQueue, Weigh, Weight};
+use crate::event_queue::EventQueue;
 use crate::exchange::ExchangeId;
 use crate::rpc::RawJson;
 use alloc::borrow::Cow;
@@ -26,33 +26,5 @@ impl EventQueue<Output> {
     pub(super) fn terminate(&mut self) {
         self.report_lost();
         self.push(Output::Event(Event::Terminated));
-    }
-}
-
-impl Weigh for Output {
-    fn weight(&self) -> Weight {
-        match self {
-            Self::Event(event) => event.weight(),
-            Self::Send(..) | Self::Abort(_) => Weight::Kept,
-        }
-    }
-
-    fn lost(notifications: u64, diagnostics: u64) -> Self {
-        Self::Event(Event::lost(notifications, diagnostics))
-    }
-}
-
-impl Weigh for Event {
-    fn weight(&self) -> Weight {
-        match self {
-            Self::Notification { method, params, .. } => Weight::of_notification(method, params.as_ref()),
-            Self::Diagnostic(diagnostic) => Weight::of_diagnostic(diagnostic),
-            Self::Lost { notifications, diagnostics } => Weight::Lost(*notifications, *diagnostics),
-            _ => Weight::Kept,
-        }
-    }
-
-    fn lost(notifications: u64, diagnostics: u64) -> Self {
-        Self::Lost { notifications, diagnostics }
     }
 }

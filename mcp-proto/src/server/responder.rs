@@ -214,7 +214,8 @@ impl Responder {
         &self.shared.config
     }
 
-    /// Serialises an outcome. Give the answer to [`Server::respond`](super::Server::respond).
+    /// Serialises an outcome. Give the answer to
+    /// [`Server::respond`](super::ServerCommands::respond).
     ///
     /// Input requests that the client cannot receive become an error: `-32021` on a modern
     /// connection, otherwise a tool result with `isError` (`tools/call`) or `-32603`. Input

@@ -6,28 +6,13 @@ use super::running::ServedRequest;
 use super::transport::{Binding, Duplex, Http, ServedExchange};
 use super::{Server, SessionEnd};
 use crate::exchange::ExchangeId;
-use crate::input::{Principal, RequestKey, ServerCommand, ServerInput};
-use crate::time::Instant;
+use crate::input::{Principal, RequestKey};
 use alloc::vec::Vec;
 
 /// The message of the error response to a request that ends with its principal.
 const REVOKED: &str = "the server has ended the access of this principal";
 
 impl Server {
-    /// Ends everything that was admitted for this principal
-    /// ([`Admission::Accept`](crate::input::Admission::Accept)). Its requests are cancelled and
-    /// answered `-32603`. Its sessions end ([`Revoked`](super::SessionEnd::Revoked)) with their
-    /// streams and their history. Its subscriptions end. Its duplex connections are closed. An HTTP
-    /// request whose body has not arrived gets 403, and a later request that names one of its
-    /// sessions gets 404.
-    ///
-    /// It undoes no admission: first stop admitting the principal, then call this. An exchange that
-    /// waits for its admission is not touched. A sealed state of its clients is valid again if the
-    /// principal is admitted again.
-    pub fn revoke(&mut self, now: Instant, principal: &Principal) {
-        self.done(now, ServerInput::Command(ServerCommand::Revoke(principal.clone())));
-    }
-
     pub(super) fn on_revoke(&mut self, principal: &Principal) {
         if self.is_terminated() {
             return;

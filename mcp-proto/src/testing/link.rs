@@ -8,11 +8,12 @@ use super::options::{Flow, LinkOptions};
 use super::time::Time;
 use crate::adapter::{ClientEventCallback, EventCallback, NoticeCallback, Question, ReplyKey, SharedRouter};
 use crate::call::{Call, CallId, Calling, Method, RawResult};
-use crate::client::{self, ClientConfig};
+use crate::client::{self, ClientCommands, ClientConfig};
 use crate::error::{Awaited, CallError, Refused};
 use crate::exchange::{Action, ConnectionId, IoEvent};
 use crate::route::{BadReplacement, Router};
 use crate::server;
+use crate::server::ServerCommands;
 use crate::time::{Instant, earliest};
 use crate::wired::{ConnectionOutput, WiredClient, WiredServer, WiredTimer};
 use alloc::collections::BTreeMap;
@@ -294,8 +295,8 @@ impl Link {
             // A refusal of a notification is harmless: the client did not ask for it, or the
             // request is over. An engine refuses no other command of a callback.
             match command {
-                Command::Client(command) => drop(self.client.command(now, command)),
-                Command::Server(command) => drop(self.server.command(now, command)),
+                Command::Client(command) => drop(self.client.act(now, command)),
+                Command::Server(command) => drop(self.server.act(now, command)),
             }
         } else {
             return self.fire(now);

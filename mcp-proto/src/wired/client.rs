@@ -1,22 +1,19 @@
 //! A client engine over its connections (seam A): the connections, their pools, and one queue of
 //! actions. No socket, no wait, no method, header or status.
 
-mod commands;
 mod proxied;
 
 use super::connections::Connections;
 use super::pool::{ConnectionUse, OriginPools, PoolKey, PoolStep, QueuedRequest};
 use super::tally::Counters;
 use super::{Connection, ConnectionOutput, Tape};
-use crate::call::{Call, Calling, Method};
-use crate::client::{Client, ClientConfig, Event, Output, Target, Timer};
+use crate::client::{Client, ClientCommands, ClientConfig, Event, Output, Target, Timer};
 use crate::error::{Diagnostic, DiagnosticKind, Refusal, Refused};
 use crate::event_queue::EventQueue;
 use crate::exchange::*;
 use crate::frame::Kind;
 use crate::hook::Denied;
 use crate::input::*;
-use crate::rpc::Object;
 use crate::seed::Seed;
 use crate::short_map::ShortMap;
 use crate::stats::ClientStats;
@@ -144,12 +141,12 @@ impl WiredClient {
     /// Applies one input. The other methods that change the client are forms of this one.
     ///
     /// # Errors
-    /// Those of [`command`](Self::command). Events and ticks are never refused.
+    /// Those of [`act`](ClientCommands::act). Events and ticks are never refused.
     pub fn apply(&mut self, now: Instant, input: WiredClientInput) -> Result<Applied, Refused<WiredClientInput>> {
         match input {
             Input::Event(connection, event) => self.handle_io(now, connection, event),
             Input::Command(command) => {
-                return self.command(now, command).map_err(|refused| refused.map(Input::Command));
+                return self.act(now, command).map_err(|refused| refused.map(Input::Command));
             }
             Input::Tick => self.handle_timeout(now),
         }
@@ -176,53 +173,6 @@ impl WiredClient {
             self.run();
         }
         self.end(Ok(Applied::Done));
-    }
-
-    /// Executes a command of the application.
-    ///
-    /// # Errors
-    /// [`Refused`] with the command: see [`Client::command`].
-    pub fn command(&mut self, now: Instant, command: ClientCommand) -> Result<Applied, Refused<ClientCommand>> {
-        self.begin(now, || Input::Command(command.clone()));
-        let applied = self.client.command(self.now, command);
-        self.end(applied.as_ref().copied().map_err(|refused| &refused.why));
-        applied
-    }
-
-    /// Makes a call. Its events carry the id of the [`Calling`].
-    ///
-    /// # Errors
-    /// [`Refused`] if the client is closed, a limit is reached, or the call cannot be encoded.
-    pub fn call<M: Method>(&mut self, now: Instant, call: Call<M>) -> Result<Calling<M>, Refused<Call<M>>> {
-        self.begin(now, || Input::Command(ClientCommand::Call(call.clone().into_raw())));
-        let calling = self.client.call(self.now, call);
-        self.end(calling.as_ref().map(|calling| Applied::Call(calling.id())).map_err(|refused| &refused.why));
-        calling
-    }
-
-    /// Sends a notification of a custom method, with no report of delivery: see [`Client::notify`].
-    pub fn notify(&mut self, now: Instant, method: &str, params: Object) -> Result<(), Refused<Object>> {
-        self.begin(now, || Input::Command(ClientCommand::Notify(method.into(), params.clone())));
-        let notified = self.client.notify(self.now, method, params);
-        self.end(notified.as_ref().map(|()| Applied::Done).map_err(|refused| &refused.why));
-        notified
-    }
-
-    /// Like [`notify`](Self::notify), but [`Event::NotificationEnded`] reports the delivery: see
-    /// [`Client::notify_tracked`].
-    ///
-    /// # Errors
-    /// As [`notify`](Self::notify).
-    pub fn notify_tracked(
-        &mut self,
-        now: Instant,
-        method: &str,
-        params: Object,
-    ) -> Result<NotificationId, Refused<Object>> {
-        self.begin(now, || Input::Command(ClientCommand::NotifyTracked(method.into(), params.clone())));
-        let notified = self.client.notify_tracked(self.now, method, params);
-        self.end(notified.as_ref().map(|id| Applied::Notification(*id)).map_err(|refused| &refused.why));
-        notified
     }
 
     /// Returns the next action for the driver, in order.
@@ -282,12 +232,6 @@ impl WiredClient {
         self.connections.ids().next().filter(|_| self.is_open)
     }
 
-    /// Executes a command that cannot be refused.
-    pub(super) fn done(&mut self, now: Instant, command: ClientCommand) {
-        let applied = self.command(now, command);
-        debug_assert!(applied.is_ok(), "only calls and notifications are refused");
-    }
-
     /// Passes an input to the tape, before the client applies it.
     fn begin(&mut self, now: Instant, input: impl FnOnce() -> WiredClientInput) {
         if let Some(tape) = &mut self.tape {
@@ -310,6 +254,15 @@ impl WiredClient {
                 self.actions.push(Action::Event(Event::Diagnostic(diagnostic)));
             }
         }
+    }
+}
+
+impl ClientCommands for WiredClient {
+    fn act(&mut self, now: Instant, command: ClientCommand) -> Result<Applied, Refused<ClientCommand>> {
+        self.begin(now, || Input::Command(command.clone()));
+        let applied = self.client.act(self.now, command);
+        self.end(applied.as_ref().copied().map_err(|refused| &refused.why));
+        applied
     }
 }
 

@@ -10,13 +10,12 @@ use crate::event_queue::EventQueue;
 use crate::exchange::*;
 use crate::frame::Kind;
 use crate::input::*;
-use crate::server::{Event, Server, ServerConfig};
+use crate::server::{Event, ServerCommands, ServerConfig};
 use crate::stats::ServerStats;
 use crate::time::{Instant, earliest};
 use alloc::sync::Arc;
-use core::time::Duration;
 
-/// A [`Server`] and its connections: a server for a loop in one thread.
+/// A [`Server`](crate::Server) and its connections: a server for a loop in one thread.
 ///
 /// Every method that changes the server runs the engine to the end before it returns. The time of a
 /// call of [`poll_output`](Self::poll_output) therefore changes nothing. The server ignores events
@@ -41,12 +40,12 @@ impl WiredServer {
     /// [`accept`](Self::accept), are forms of this one.
     ///
     /// # Errors
-    /// Those of [`command`](Self::command). Events and ticks are never refused.
+    /// Those of [`act`](ServerCommands::act). Events and ticks are never refused.
     pub fn apply(&mut self, now: Instant, input: WiredServerInput) -> Result<Applied, Refused<WiredServerInput>> {
         match input {
             Input::Event(connection, event) => self.handle_io(now, connection, event),
             Input::Command(command) => {
-                return self.command(now, command).map_err(|refused| refused.map(Input::Command));
+                return self.act(now, command).map_err(|refused| refused.map(Input::Command));
             }
             Input::Tick => self.handle_timeout(now),
         }
@@ -70,55 +69,6 @@ impl WiredServer {
         self.shared.advance(now);
         self.connections.handle_io(self.shared.now(), connection, event);
         self.run();
-    }
-
-    /// Executes a command of the application.
-    ///
-    /// # Errors
-    /// [`Refused`] with the command: see [`Server::command`].
-    pub fn command(&mut self, now: Instant, command: ServerCommand) -> Result<Applied, Refused<ServerCommand>> {
-        self.act(now, |server, now| server.command(now, command))
-    }
-
-    /// Sends the response to a request. Does nothing if the request was cancelled.
-    pub fn respond(&mut self, now: Instant, answer: Answer) {
-        self.act(now, |server, now| server.respond(now, answer));
-    }
-
-    /// Sends a notification on a request, before its response.
-    ///
-    /// # Errors
-    /// [`Refused`] if the request is no longer running, did not ask for the notification, or its
-    /// exchange accepts no more of them. Nothing has changed then.
-    pub fn notify(&mut self, now: Instant, to: RequestKey, note: Note) -> Result<(), Refused<Note>> {
-        self.act(now, |server, now| server.notify(now, to, note))
-    }
-
-    /// Notifies every client that has subscribed to the change. See [`Server::publish`].
-    pub fn publish(&mut self, now: Instant, change: Change) {
-        self.act(now, |server, now| server.publish(now, change));
-    }
-
-    /// Notifies the client that was asked to open this web page. See [`Server::elicited`].
-    pub fn elicited(&mut self, now: Instant, id: &str) {
-        self.act(now, |server, now| server.elicited(now, id));
-    }
-
-    /// Ends everything that was admitted for this principal. See [`Server::revoke`].
-    pub fn revoke(&mut self, now: Instant, principal: &Principal) {
-        self.act(now, |server, now| server.revoke(now, principal));
-    }
-
-    /// Decides about an HTTP request or a connection that [`Event::Admit`] reported. Does nothing
-    /// if that no longer exists.
-    pub fn admit(&mut self, now: Instant, to: AdmitToken, admission: Admission) {
-        self.act(now, |server, now| server.admit(now, to, admission));
-    }
-
-    /// Stops accepting, ends the requests after `grace` at the latest, and closes the connections.
-    /// The last output is [`Event::Terminated`]: see [`SharedServer::shutdown`].
-    pub fn shutdown(&mut self, now: Instant, grace: Duration) {
-        self.act(now, |server, now| server.shutdown(now, grace));
     }
 
     /// Fires the timers that are due, in the order of their deadlines. Does nothing if none is.
@@ -168,12 +118,6 @@ impl WiredServer {
     /// Returns a snapshot of current sizes and of counters.
     pub fn stats(&self) -> ServerStats {
         self.shared.snapshot(self.actions.len(), self.actions.lost())
-    }
-
-    fn act<R>(&mut self, now: Instant, f: impl FnOnce(&mut Server, Instant) -> R) -> R {
-        let result = self.shared.with_engine(now, f);
-        self.run();
-        result
     }
 
     /// Runs the engine and the connections until neither has anything left. The outputs that one
@@ -235,5 +179,13 @@ impl WiredServer {
                 ConnectionOutput::Close(shutdown) => Action::Close(id, shutdown),
             });
         }
+    }
+}
+
+impl ServerCommands for WiredServer {
+    fn act(&mut self, now: Instant, command: ServerCommand) -> Result<Applied, Refused<ServerCommand>> {
+        let applied = self.shared.with_engine(now, |server, now| server.act(now, command));
+        self.run();
+        applied
     }
 }

@@ -12,7 +12,7 @@ use crate::exchange::*;
 use crate::frame::Kind;
 use crate::input::*;
 use crate::limits::FrameLimits;
-use crate::server::{Event, Output, Server, ServerConfig};
+use crate::server::{Event, Output, Server, ServerCommands, ServerConfig};
 use crate::stats::{ServerStats, Traffic};
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -215,58 +215,6 @@ impl SharedServer {
         self.events.pop()
     }
 
-    /// Executes a command of the application.
-    ///
-    /// # Errors
-    /// [`Refused`] with the command: see [`Server::command`].
-    pub fn command(&mut self, now: Instant, command: ServerCommand) -> Result<Applied, Refused<ServerCommand>> {
-        self.act(now, |server, now| server.command(now, command))
-    }
-
-    /// Sends the response to a request. Does nothing if the request was cancelled.
-    pub fn respond(&mut self, now: Instant, answer: Answer) {
-        self.act(now, |server, now| server.respond(now, answer));
-    }
-
-    /// Sends a notification on a request, before its response.
-    ///
-    /// # Errors
-    /// [`Refused`] if the request is no longer running, did not ask for the notification, or its
-    /// exchange accepts no more of them. Nothing has changed then.
-    pub fn notify(&mut self, now: Instant, to: RequestKey, note: Note) -> Result<(), Refused<Note>> {
-        self.act(now, |server, now| server.notify(now, to, note))
-    }
-
-    /// Notifies every client that has subscribed to the change. See [`Server::publish`].
-    pub fn publish(&mut self, now: Instant, change: Change) {
-        self.act(now, |server, now| server.publish(now, change));
-    }
-
-    /// Notifies the client that was asked to open this web page. See [`Server::elicited`].
-    pub fn elicited(&mut self, now: Instant, id: &str) {
-        self.act(now, |server, now| server.elicited(now, id));
-    }
-
-    /// Ends everything that was admitted for this principal. See [`Server::revoke`].
-    pub fn revoke(&mut self, now: Instant, principal: &Principal) {
-        self.act(now, |server, now| server.revoke(now, principal));
-    }
-
-    /// Decides about an HTTP request or a connection that [`Event::Admit`] reported. Does nothing
-    /// if that no longer exists.
-    pub fn admit(&mut self, now: Instant, to: AdmitToken, admission: Admission) {
-        self.act(now, |server, now| server.admit(now, to, admission));
-    }
-
-    /// Stops accepting. When all requests have ended, or `grace` is over, the connections close.
-    /// The server aborts those that have not closed `linger_timeout` + 1 s later, which cuts off a
-    /// peer that does not read. [`Event::Terminated`] is the last event: all connections have
-    /// reported [`IoEvent::Closed`]. A driver must report it for an aborted connection too, even if
-    /// a thread or a process behind the connection still exists.
-    pub fn shutdown(&mut self, now: Instant, grace: Duration) {
-        self.act(now, |server, now| server.shutdown(now, grace));
-    }
-
     /// Counts a diagnostic of the driver, and emits it unless the engine has terminated.
     pub fn report(&mut self, now: Instant, diagnostic: Diagnostic) {
         self.advance(now);
@@ -317,12 +265,6 @@ impl SharedServer {
         matches!(self.phase, ServerPhase::Terminated)
     }
 
-    fn act<R>(&mut self, now: Instant, f: impl FnOnce(&mut Server, Instant) -> R) -> R {
-        let result = self.with_engine(now, f);
-        self.deliver();
-        result
-    }
-
     fn deliver(&mut self) {
         while let Some(posted) = self.poll_posted() {
             match posted {
@@ -345,6 +287,14 @@ impl SharedServer {
             self.woken.push_back(connection);
         }
         mailbox.mail.push_back(mail);
+    }
+}
+
+impl ServerCommands for SharedServer {
+    fn act(&mut self, now: Instant, command: ServerCommand) -> Result<Applied, Refused<ServerCommand>> {
+        let applied = self.with_engine(now, |server, now| server.act(now, command));
+        self.deliver();
+        applied
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::raw;
 use bytes::Bytes;
-use mcp_proto::client::Policy;
+use mcp_proto::client::{ClientCommands, Policy};
 use mcp_proto::exchange::{Action, ConnectionId, IoEvent, Peer};
 use mcp_proto::model::capabilities::ServerCapabilities;
 use mcp_proto::supervise::{Output, ServerSpec, Supervision, Supervisor};

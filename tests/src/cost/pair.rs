@@ -3,10 +3,10 @@
 use super::{Heap, Meter};
 use bytes::Bytes;
 use mcp_proto::call::RawResult;
-use mcp_proto::client::{self, Policy};
+use mcp_proto::client::{self, ClientCommands, Policy};
 use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, Peer, Shutdown};
 use mcp_proto::route::{Cx, Routed};
-use mcp_proto::server::{self, Sessions};
+use mcp_proto::server::{self, ServerCommands, Sessions};
 use mcp_proto::tools::CallTool;
 use mcp_proto::wired::{Kind, WiredClient, WiredServer};
 use mcp_proto::{CallError, CallToolResult, Calling, ClientConfig, Instant, Router, tool, tools};

@@ -14,7 +14,7 @@ use mcp_proto::frame::{Conn, Kind};
 use mcp_proto::input::{Change, Input, Note, RequestKey, ServerCommand};
 use mcp_proto::limits::FrameLimits;
 use mcp_proto::model::logging::LogMessage;
-use mcp_proto::server::Event;
+use mcp_proto::server::{Event, ServerCommands};
 use mcp_proto::wired::WiredServer;
 use mcp_proto::{Instant, ServerConfig};
 use std::collections::{BTreeMap, BTreeSet};
@@ -355,7 +355,7 @@ impl Run {
                 let key = responder.key();
                 assert!(self.keys.insert(key), "{key:?} is handed out twice");
                 if let Some(answer) = self.app.request(responder, incoming, self.now) {
-                    let _ = self.engine.command(self.now, answer);
+                    let _ = self.engine.act(self.now, answer);
                 }
             }
             Event::Cancelled(key) => {

@@ -8,7 +8,7 @@ use crate::poll_loop::PollLoop;
 use crate::shim::EventLine;
 use mcp_proto::adapter::{ClientOptions, ConnectError};
 use mcp_proto::call::Calling;
-use mcp_proto::client::{Event, Policy};
+use mcp_proto::client::{ClientCommands, Event, Policy};
 use mcp_proto::exchange::ConnectionNotice;
 use mcp_proto::process::Stderr;
 use mcp_proto::rpc::Object;

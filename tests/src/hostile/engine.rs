@@ -2,7 +2,7 @@
 //! outputs are taken.
 
 use bytes::Bytes;
-use mcp_proto::client::{Event, Policy};
+use mcp_proto::client::{ClientCommands, Event, Policy};
 use mcp_proto::exchange::{Action, ConnectionId, IoEvent, Peer, Shutdown};
 use mcp_proto::server::Event as ServerEvent;
 use mcp_proto::wired::{Kind, WiredClient, WiredServer};

@@ -5,7 +5,7 @@ use super::raw;
 use bytes::Bytes;
 use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, Peer};
 use mcp_proto::route::{Cx, Routed};
-use mcp_proto::server::Event;
+use mcp_proto::server::{Event, ServerCommands};
 use mcp_proto::wired::{Kind, WiredServer};
 use mcp_proto::{Handler, Instant, Router, tool};
 use serde_json::json;

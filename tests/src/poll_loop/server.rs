@@ -6,7 +6,7 @@ use mcp_proto::Router;
 use mcp_proto::adapter::{AsyncJob, Checked, Clock, Job, Mailbox, Running, ServerOptions, SharedRouter, Work, seed};
 use mcp_proto::exchange::{Action, ConnectionId, Peer, RequestHead};
 use mcp_proto::input::Admission;
-use mcp_proto::server::Event;
+use mcp_proto::server::{Event, ServerCommands};
 use mcp_proto::wired::{ConnectionOutput, Kind, WiredServer};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -133,7 +133,7 @@ impl ServeLoop {
                 self.running.answered(&command);
                 // A refusal of a notification is harmless: the client did not ask for it, or the
                 // request is over.
-                let _ = self.engine.command(self.clock.now(), command);
+                let _ = self.engine.act(self.clock.now(), command);
             }
             if let Some(action) = self.engine.poll_output() {
                 self.act(action);

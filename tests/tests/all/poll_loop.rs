@@ -3,7 +3,7 @@
 //! No test waits, except for the real shutdown timers. A hanging test ends by the timeouts of the
 //! engine.
 
-use mcp_proto::client::{Event, Policy, Termination};
+use mcp_proto::client::{ClientCommands, Event, Policy, Termination};
 use mcp_proto::error::{DiagnosticKind, NegotiationCause, Stage};
 use mcp_proto::exchange::{Closed, ExitStatus, Program, Sent};
 use mcp_proto::input::CallId;

@@ -5,7 +5,7 @@ use mcp_proto::error::DiagnosticKind;
 use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, Peer, Shutdown};
 use mcp_proto::input::{Note, RequestKey};
 use mcp_proto::model::lifecycle::Implementation;
-use mcp_proto::server::{Event, Incoming, Responder};
+use mcp_proto::server::{Event, Incoming, Responder, ServerCommands};
 use mcp_proto::version::{ProtocolVersion, Versions};
 use mcp_proto::wired::{Kind, WiredServer};
 use mcp_proto::{CallToolResult, Instant, Outcome, Progress, ServerConfig};

@@ -11,7 +11,7 @@
 
 use bytes::Bytes;
 use mcp_proto::call::RawResult;
-use mcp_proto::client::{self, Event};
+use mcp_proto::client::{self, ClientCommands, Event};
 use mcp_proto::error::Awaited;
 use mcp_proto::exchange::{
     Body, Closed, ExchangeEvent, ExchangeId, Headers, Inbound, Outbound, RequestHead, ResponseHead, Sent, Start,
@@ -20,7 +20,7 @@ use mcp_proto::input::{CallId, InputKey, Note};
 use mcp_proto::model::lifecycle::Implementation;
 use mcp_proto::route::{Cx, Routed};
 use mcp_proto::rpc::Object;
-use mcp_proto::server::{self, Incoming, Responder};
+use mcp_proto::server::{self, Incoming, Responder, ServerCommands};
 use mcp_proto::version::{ProtocolVersion, Versions};
 use mcp_proto::{
     CallError, Client, ClientConfig, ElicitResult, Form, InputAnswer, Instant, Limits, Outcome, Progress, Router,

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use mcp_blocking::{Router, serve_http, tool};
 use mcp_proto::call::{IntoCall, RawResult};
-use mcp_proto::client::{Client, ClientConfig, Event, Output, Termination};
+use mcp_proto::client::{Client, ClientCommands, ClientConfig, Event, Output, Termination};
 use mcp_proto::error::{NegotiationCause, NegotiationError, Stage};
 use mcp_proto::exchange::{
     Closed, ExchangeEvent, ExchangeId, Headers, Inbound, Origin, RequestHead, ResponseHead, Sent, Start,

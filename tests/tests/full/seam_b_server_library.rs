@@ -20,7 +20,7 @@ use mcp_proto::exchange::{
 use mcp_proto::input::{Admission, Change, Note, Principal, RequestKey};
 use mcp_proto::route::Routed;
 use mcp_proto::rpc::Object;
-use mcp_proto::server::{Event, Incoming, Output, Responder, Server};
+use mcp_proto::server::{Event, Incoming, Output, Responder, Server, ServerCommands};
 use mcp_proto::{
     CallError, CallToolResult, Cx, ElicitResult, Form, Instant, Progress, ProtocolVersion, Refusal, Router, Versions,
     frame, tool, tools,

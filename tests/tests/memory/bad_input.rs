@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use mcp_proto::call::Paged;
-use mcp_proto::client::{Client, ClientConfig, Event, Output, Policy};
+use mcp_proto::client::{Client, ClientCommands, ClientConfig, Event, Output, Policy};
 use mcp_proto::exchange::{Action, ConnectionId, ExchangeEvent, ExchangeId, IoEvent, Outbound, Peer};
 use mcp_proto::input::Watch;
 use mcp_proto::limits::Limits;

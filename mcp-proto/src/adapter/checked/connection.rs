@@ -56,25 +56,25 @@ impl Checked<Connection> {
     /// As [`Connection::apply`].
     #[track_caller]
     pub fn apply(&mut self, now: Instant, reply: TurnReply) {
-        self.act(now, |connection| connection.apply(now, reply));
+        self.input(now, |connection| connection.apply(now, reply));
     }
 
     /// As [`Connection::send`].
     #[track_caller]
     pub fn send(&mut self, now: Instant, exchange: ExchangeId, outgoing: Outbound) {
-        self.act(now, |connection| connection.send(now, exchange, outgoing));
+        self.input(now, |connection| connection.send(now, exchange, outgoing));
     }
 
     /// As [`Connection::abort`].
     #[track_caller]
     pub fn abort(&mut self, now: Instant, exchange: ExchangeId) {
-        self.act(now, |connection| connection.abort(now, exchange));
+        self.input(now, |connection| connection.abort(now, exchange));
     }
 
     /// As [`Connection::close`].
     #[track_caller]
     pub fn close(&mut self, now: Instant) {
-        self.act(now, |connection| connection.close(now));
+        self.input(now, |connection| connection.close(now));
     }
 
     /// As [`Connection::poll_event`].

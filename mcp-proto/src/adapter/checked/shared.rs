@@ -5,10 +5,9 @@ use super::{Checkable, Checked};
 use crate::error::{Diagnostic, Refused};
 use crate::exchange::{ConnectionId, Peer};
 use crate::input::*;
-use crate::server::Event;
+use crate::server::{Event, ServerCommands};
 use crate::time::Instant;
 use crate::wired::{Connection, HandshakeReservation, Kind, SharedServer, Turn, TurnReply};
-use core::time::Duration;
 
 impl Checkable for SharedServer {
     fn connection(&self) -> Option<ConnectionRules> {
@@ -24,13 +23,13 @@ impl Checked<SharedServer> {
     /// As [`SharedServer::accept`]. The connection has no checks: wrap it as well.
     #[track_caller]
     pub fn accept(&mut self, now: Instant, kind: Kind, peer: Peer) -> Connection {
-        self.act(now, |server| server.accept(now, kind, peer))
+        self.input(now, |server| server.accept(now, kind, peer))
     }
 
     /// As [`SharedServer::begin_handshake`].
     #[track_caller]
     pub fn begin_handshake(&mut self, now: Instant, connection: u64) -> Option<HandshakeReservation> {
-        self.act(now, |server| server.begin_handshake(now, connection))
+        self.input(now, |server| server.begin_handshake(now, connection))
     }
 
     /// As [`SharedServer::exchange`].
@@ -39,7 +38,7 @@ impl Checked<SharedServer> {
         if let Some(watch) = &mut self.watch {
             watch.exchanged(ConnectionId(turn.connection()));
         }
-        self.act(now, |server| server.exchange(now, turn))
+        self.input(now, |server| server.exchange(now, turn))
     }
 
     /// As [`SharedServer::poll_woken`].
@@ -65,43 +64,10 @@ impl Checked<SharedServer> {
         event
     }
 
-    /// As [`SharedServer::command`].
-    ///
-    /// # Errors
-    /// [`Refused`] with the command.
-    #[track_caller]
-    pub fn command(&mut self, now: Instant, command: ServerCommand) -> Result<Applied, Refused<ServerCommand>> {
-        self.act(now, |server| server.command(now, command))
-    }
-
     /// As [`SharedServer::report`].
     #[track_caller]
     pub fn report(&mut self, now: Instant, diagnostic: Diagnostic) {
-        self.act(now, |server| server.report(now, diagnostic));
-    }
-
-    /// As [`SharedServer::publish`].
-    #[track_caller]
-    pub fn publish(&mut self, now: Instant, change: Change) {
-        self.act(now, |server| server.publish(now, change));
-    }
-
-    /// As [`SharedServer::elicited`].
-    #[track_caller]
-    pub fn elicited(&mut self, now: Instant, id: &str) {
-        self.act(now, |server| server.elicited(now, id));
-    }
-
-    /// As [`SharedServer::revoke`].
-    #[track_caller]
-    pub fn revoke(&mut self, now: Instant, principal: &Principal) {
-        self.act(now, |server| server.revoke(now, principal));
-    }
-
-    /// As [`SharedServer::shutdown`].
-    #[track_caller]
-    pub fn shutdown(&mut self, now: Instant, grace: Duration) {
-        self.act(now, |server| server.shutdown(now, grace));
+        self.input(now, |server| server.report(now, diagnostic));
     }
 
     /// As [`SharedServer::handle_timeout`].
@@ -110,5 +76,12 @@ impl Checked<SharedServer> {
         self.check_timeout(now);
         self.engine.handle_timeout(now);
         self.arm();
+    }
+}
+
+impl ServerCommands for Checked<SharedServer> {
+    #[track_caller]
+    fn act(&mut self, now: Instant, command: ServerCommand) -> Result<Applied, Refused<ServerCommand>> {
+        self.input(now, |engine| engine.act(now, command))
     }
 }

@@ -3,11 +3,11 @@
 use super::Checked;
 use super::rules::{ConnectionRules, Rule};
 use super::watch::Watch;
-use crate::client::{ClientConfig, Event};
+use crate::client::{ClientCommands, ClientConfig, Event};
 use crate::error::CallError;
 use crate::exchange::*;
 use crate::model::lifecycle::Implementation;
-use crate::server::ServerConfig;
+use crate::server::{ServerCommands, ServerConfig};
 use crate::time::Instant;
 use crate::wired::{Connection, ConnectionOutput, Kind, SharedServer, WiredClient};
 use alloc::string::{String, ToString};

@@ -1,5 +1,6 @@
 //! The handles of a client: calls, notifications, and its end.
 
+mod handle;
 mod outputs;
 mod shared;
 mod state;
@@ -8,6 +9,7 @@ mod tests;
 mod waiters;
 mod watches;
 
+pub use handle::ClientHandle;
 pub(super) use outputs::OutputMark;
 pub(super) use shared::{ClientShared, Exchanged};
 
@@ -16,11 +18,9 @@ use crate::adapter::ConnectError;
 use crate::adapter::client_options::ClientOptions;
 use crate::adapter::os::exit;
 use crate::call::{Call, Calling, IntoCall, Method, Paged, Pages, Progress, SkippedList};
-use crate::client::{ClientConfig, FetchError, FetchRequest, FetchResponse, Termination, Verdict};
+use crate::client::{ClientConfig, FetchError, FetchRequest, FetchResponse, Termination};
 use crate::error::{CallError, Refusal};
-use crate::input::{CallId, NotificationId, Watch};
-use crate::model::lifecycle::ServerInfo;
-use crate::model::logging::LogLevel;
+use crate::input::{CallId, NotificationId};
 use crate::rpc::Object;
 use crate::stats::ClientStats;
 use alloc::boxed::Box;
@@ -28,6 +28,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::future::{Future, poll_fn};
+use core::ops::Deref;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use core::time::Duration;
@@ -37,13 +38,11 @@ use watches::WatchId;
 /// A client. Cheap to clone. Dropping the last clone closes the connection in order, which the
 /// driver carries out.
 #[derive(Clone)]
-pub struct Client {
-    handle: Arc<Handle>,
-}
+pub struct Client(Arc<ClientOwner>);
 
 /// What all clones of a client share. Dropping it closes the client.
-struct Handle {
-    shared: Arc<ClientShared>,
+struct ClientOwner {
+    handle: ClientHandle,
 }
 
 impl Client {
@@ -55,7 +54,7 @@ impl Client {
     pub fn begin(config: ClientConfig, options: ClientOptions, delay: Delay) -> Result<(Self, Driving), ConnectError> {
         let shared = ClientShared::create(config, options, delay)?;
         let driving = Driving(Arc::clone(&shared) as _);
-        Ok((Self { handle: Arc::new(Handle { shared }) }, driving))
+        Ok((Self(Arc::new(ClientOwner { handle: ClientHandle::new(shared) })), driving))
     }
 
     /// For an adapter: sets a function to call when the last clone is dropped, after the client
@@ -97,19 +96,6 @@ impl Client {
         Pending { client: self.clone(), calling: Some(calling), told }
     }
 
-    /// Cancels a call, also on the server, even if another thread waits for it. Does nothing if it
-    /// has ended.
-    pub fn cancel(&self, call: CallId, reason: Option<&str>) {
-        self.shared().with(|state, now, _| state.engine.cancel(now, call, reason));
-    }
-
-    /// The user says that the web page with this
-    /// [`elicitation_id`](crate::UrlRequest::elicitation_id) is complete, or wants to try again:
-    /// the client repeats the calls that need it. A server need not say so itself. Never waits.
-    pub fn elicited(&self, id: &str) {
-        self.shared().with(|state, now, _| state.engine.elicited(now, id));
-    }
-
     /// Returns the elements of a paged list. Each page is fetched when it is needed.
     pub fn pages<M: Paged>(&self, call: Call<M>) -> Elements<M> {
         let max = self.shared().look(|state, _| state.engine.client().config().limits.client.max_pages);
@@ -129,8 +115,8 @@ impl Client {
     }
 
     /// Makes an HTTP request that is not MCP over the connections of the client, and waits for its
-    /// response: see [`Client::fetch`](crate::Client::fetch). Dropping the future cancels the
-    /// request: its connection is closed or given up, and nothing of its response is kept.
+    /// response: see [`Client::fetch`](crate::ClientCommands::fetch). Dropping the future cancels
+    /// the request: its connection is closed or given up, and nothing of its response is kept.
     ///
     /// # Errors
     /// [`FetchError`]. A response with any status is none.
@@ -138,38 +124,6 @@ impl Client {
         let shared = Arc::clone(self.shared());
         let id = shared.with(|state, now, _| state.fetch(now, request)).map_err(FetchError::Refused)?;
         Waiting { shared, id }.await.map(|response| *response)
-    }
-
-    /// Watches these changes until the returned value is dropped. The client watches what all live
-    /// watchers and [`ClientConfig::watch`] name together. The callback for events receives
-    /// [`Event::Watching`](crate::client::Event::Watching), what the server announces of it, and
-    /// [`Event::Changed`](crate::client::Event::Changed).
-    ///
-    /// # Errors
-    /// [`Refusal::Full`] with too many URIs
-    /// ([`max_watched`](crate::limits::ClientLimits::max_watched)), [`Refusal::Closed`] after the
-    /// end. Nothing has changed then.
-    pub fn watch(&self, watch: Watch) -> Result<Watcher, Refusal> {
-        let shared = Arc::clone(self.shared());
-        let id = shared.with(|state, now, _| state.watch(now, watch))?;
-        Ok(Watcher { shared, id })
-    }
-
-    /// Requests log messages of this level or above: see
-    /// [`Client::log_level`](crate::Client::log_level). The callback for events receives them. Log
-    /// messages are deprecated since 2026-07-28.
-    pub fn log_level(&self, level: Option<LogLevel>) {
-        self.shared().with(|state, now, _| state.engine.log_level(now, level));
-    }
-
-    /// Notifies the server that the roots have changed, if its revision has that: see
-    /// [`Client::roots_changed`](crate::Client::roots_changed). Roots are deprecated since
-    /// 2026-07-28.
-    ///
-    /// # Errors
-    /// [`Refusal`]: nothing was sent.
-    pub fn roots_changed(&self) -> Result<(), Refusal> {
-        self.shared().with(|state, now, _| state.engine.roots_changed(now)).map_err(|refused| refused.why)
     }
 
     /// Waits for the end of negotiation. Calls need not wait for it: the engine sends them then.
@@ -192,18 +146,6 @@ impl Client {
     /// does not wait for it.
     pub fn unset_on_drop(&self) {
         drop(self.shared().look(|state, _| state.on_drop.take()));
-    }
-
-    /// Returns the description of the server, from its latest start. `None` before the end of
-    /// negotiation.
-    pub fn server(&self) -> Option<ServerInfo> {
-        self.shared().look(|state, _| state.ready.clone())
-    }
-
-    /// Returns the result of the negotiation with the server, for a later client of the same
-    /// server. `None` before the end of negotiation.
-    pub fn verdict(&self) -> Option<Verdict> {
-        self.shared().look(|state, _| state.engine.client().verdict())
     }
 
     /// Returns a snapshot of the client's numbers.
@@ -230,7 +172,7 @@ impl Client {
     }
 
     fn shared(&self) -> &Arc<ClientShared> {
-        &self.handle.shared
+        self.0.handle.shared()
     }
 }
 
@@ -240,13 +182,23 @@ impl fmt::Debug for Client {
     }
 }
 
-impl Drop for Handle {
+/// The commands that do not wait.
+impl Deref for Client {
+    type Target = ClientHandle;
+
+    fn deref(&self) -> &ClientHandle {
+        &self.0.handle
+    }
+}
+
+impl Drop for ClientOwner {
     fn drop(&mut self) {
-        self.shared.close();
-        let on_drop = self.shared.look(|state, _| state.on_drop.take());
+        let shared = self.handle.shared();
+        shared.close();
+        let on_drop = shared.look(|state, _| state.on_drop.take());
         if let Some(wait) = on_drop {
             wait();
-            if let Some(code) = self.shared.look(|state, _| state.exit.filter(|_| state.terminated.is_some())) {
+            if let Some(code) = shared.look(|state, _| state.exit.filter(|_| state.terminated.is_some())) {
                 exit(code);
             }
         }
@@ -409,12 +361,12 @@ impl fmt::Debug for PendingNotification {
     }
 }
 
-/// What a part of the application watches, from [`Client::watch`]. Dropping it ends that. It does
-/// not keep the client open.
+/// What a part of the application watches, from [`watch`](ClientHandle::watch). Dropping it ends
+/// that. It does not keep the client open.
 #[must_use = "dropping it ends the watch"]
 pub struct Watcher {
-    shared: Arc<ClientShared>,
-    id: WatchId,
+    pub(super) shared: Arc<ClientShared>,
+    pub(super) id: WatchId,
 }
 
 impl Drop for Watcher {

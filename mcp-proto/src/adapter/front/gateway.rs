@@ -2,9 +2,11 @@
 
 mod state;
 
+use crate::server::ServerCommands;
 pub use state::Part;
 
 use super::backlog::Backlog;
+use super::handle::ServerHandle;
 use super::shared::Shared;
 use super::{Driving, Route};
 use crate::adapter::job::{Job, Link};
@@ -15,13 +17,14 @@ use crate::adapter::work::Work;
 use crate::error::Refusal;
 use crate::exchange::{ExchangeId, Peer, RequestHead};
 use crate::frame::BodyDecoder;
-use crate::input::{Change, Principal};
-use crate::route::{BadReplacement, Router};
+use crate::input::ServerCommand;
+use crate::route::Router;
 use crate::server;
 use alloc::sync::{Arc, Weak};
 use bytes::Bytes;
 use core::fmt;
 use core::future::poll_fn;
+use core::ops::Deref;
 use core::task::{Context, Poll};
 use core::time::Duration;
 use state::GatewayState;
@@ -105,11 +108,14 @@ use std::io;
 pub struct Gateway(Arc<GatewayOwner>);
 
 /// Ends the gateway when the last owner is dropped. Its exchanges share it without owning it.
-struct GatewayOwner(Arc<GatewayShared>);
+struct GatewayOwner {
+    shared: Arc<GatewayShared>,
+    handle: ServerHandle,
+}
 
 impl Drop for GatewayOwner {
     fn drop(&mut self) {
-        self.0.end();
+        self.shared.end();
     }
 }
 
@@ -123,7 +129,8 @@ impl Gateway {
     pub fn begin(router: Router, options: ServerOptions) -> io::Result<(Self, Driving)> {
         let shared = GatewayShared::create(router, options)?;
         let driving = Driving(Arc::clone(&shared) as _);
-        Ok((Self(Arc::new(GatewayOwner(shared))), driving))
+        let handle = ServerHandle::of_gateway(&shared);
+        Ok((Self(Arc::new(GatewayOwner { shared, handle })), driving))
     }
 
     /// Begins the exchange of a request, whose body follows. The target is as received; the
@@ -131,54 +138,26 @@ impl Gateway {
     /// no field of the protocol has one. After the end of the gateway the response is
     /// [`Part::Cut`].
     pub fn begin_exchange(&self, peer: Peer, head: RequestHead) -> Exchange {
-        let shared = Arc::clone(&self.0.0);
+        let shared = Arc::clone(&self.0.shared);
         let id = shared.with(|state, now, _| state.begin(now, peer, head));
         Exchange { shared, id }
-    }
-
-    /// Notifies the clients that subscribed to a change. Never waits.
-    pub fn publish(&self, change: Change) {
-        self.0.0.with(|state, now, _| state.engine.publish(now, change));
-    }
-
-    /// Replaces the router, and notifies the clients of the lists that differ: see
-    /// [`Router::replace`]. Never waits for a client.
-    ///
-    /// # Errors
-    /// [`BadReplacement`]. Nothing has changed then.
-    pub fn replace(&self, router: Router) -> Result<(), BadReplacement> {
-        self.update(|_| router.clone())
-    }
-
-    /// Replaces the router by what this function makes of it, as [`replace`](Self::replace) does.
-    /// The function runs again if another replacement came between, so that none is lost. It must
-    /// not replace the router itself.
-    ///
-    /// # Errors
-    /// [`BadReplacement`]. Nothing has changed then.
-    pub fn update(&self, mut change: impl FnMut(Router) -> Router) -> Result<(), BadReplacement> {
-        let changes = self.0.0.fixed.router.update(&mut change)?;
-        changes.into_iter().for_each(|change| self.publish(change));
-        Ok(())
-    }
-
-    /// The web page of this id is complete. Notifies the client that was asked to open it, and no
-    /// other. In a handler, [`Cx::elicited`](crate::Cx::elicited) does the same. Never waits.
-    pub fn elicited(&self, id: &str) {
-        self.0.0.with(|state, now, _| state.engine.elicited(now, id));
-    }
-
-    /// Ends everything that [`ServerOptions::on_admit`] admitted for this principal. Never waits.
-    pub fn revoke(&self, principal: &Principal) {
-        self.0.0.with(|state, now, _| state.engine.revoke(now, principal));
     }
 
     /// Accepts nothing more (503), gives running requests `grace` to end, then ends every response.
     /// Returns when the engine has ended. Needs a running driver.
     pub async fn stop(&self, grace: Duration) {
-        let shared = &self.0.0;
+        let shared = &self.0.shared;
         shared.with(|state, now, _| state.engine.shutdown(now, grace));
         shared.watch(|state| state.backlog.is_ending().then_some(())).await;
+    }
+}
+
+/// The commands of an application.
+impl Deref for Gateway {
+    type Target = ServerHandle;
+
+    fn deref(&self) -> &ServerHandle {
+        &self.0.handle
     }
 }
 
@@ -249,7 +228,7 @@ pub(super) type GatewayShared = Shared<GatewayState>;
 
 /// What never changes of a gateway.
 pub(super) struct GatewayFixed {
-    router: SharedRouter,
+    pub(super) router: SharedRouter,
     options: ServerOptions,
 }
 
@@ -270,13 +249,14 @@ impl GatewayShared {
         let event = options.take_event();
         Ok(Arc::new_cyclic(|this: &Weak<Self>| {
             let this = this.clone();
-            let link: Link = Arc::new(move |command| {
-                let shared = this.upgrade().ok_or(Refusal::Gone)?;
-                shared.with(|state, now, _| state.command(now, command))
-            });
+            let link: Link = Arc::new(move |command| this.upgrade().ok_or(Refusal::Gone)?.command(command));
             let state = GatewayState::new(engine, Backlog::new(link, event, max));
             Self::new(clock, GatewayFixed { router, options }, state)
         }))
+    }
+
+    pub(super) fn command(&self, command: ServerCommand) -> Result<(), Refusal> {
+        self.with(|state, now, _| state.command(now, command))
     }
 
     /// Ends everything at once. The driver delivers the events that wait.

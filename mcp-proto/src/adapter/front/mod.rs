@@ -7,15 +7,17 @@ mod client;
 mod connection;
 mod events;
 mod gateway;
+mod handle;
 mod server;
 mod shared;
 mod supervisor;
 #[cfg(all(test, not(shuttle)))]
 mod tests;
 
-pub use client::{Client, Closer, Elements, Pending, PendingNotification, Watcher};
+pub use client::{Client, ClientHandle, Closer, Elements, Pending, PendingNotification, Watcher};
 pub use connection::{DrivenConnection, Turned};
 pub use gateway::{Exchange, Gateway, Part};
+pub use handle::ServerHandle;
 pub use server::{CALLBACK_GRACE, Listening, Server};
 pub use supervisor::{CallStep, Launch, SupervisedCall, Supervisor, SupervisorDriver, SupervisorOptions};
 

@@ -3,6 +3,7 @@
 use super::backlog::{Backlog, NextTask};
 use super::connection::DrivenConnection;
 use super::events::WaitingEvents;
+use super::handle::ServerHandle;
 use super::shared::{Engine, Front, Later, Shared};
 use super::{Attention, Delay, Driving, Events, Route, Routing, RoutingKind, Task, first};
 use crate::adapter::checked::Checked;
@@ -14,9 +15,9 @@ use crate::adapter::transfer::Transfer;
 use crate::adapter::work::Work;
 use crate::error::{Diagnostic, DiagnosticKind, Refusal};
 use crate::exchange::Peer;
-use crate::input::{Change, Principal, ServerCommand};
-use crate::route::{BadReplacement, Router};
-use crate::server::Event;
+use crate::input::ServerCommand;
+use crate::route::Router;
+use crate::server::{Event, ServerCommands};
 use crate::stats::ServerStats;
 use crate::time::Instant;
 use crate::wired::{HandshakeReservation, Kind, SharedServer, Turn, TurnReply};
@@ -27,6 +28,7 @@ use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::fmt;
 use core::mem::take;
+use core::ops::Deref;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::task::Waker;
 use core::time::Duration;
@@ -44,11 +46,14 @@ pub struct Server(Arc<Owned>);
 
 /// Ends the server when the last owner is dropped. Drivers and connections share it without owning
 /// it.
-struct Owned(Arc<ServerShared>);
+struct Owned {
+    shared: Arc<ServerShared>,
+    handle: ServerHandle,
+}
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        self.0.end();
+        self.shared.end();
     }
 }
 
@@ -65,7 +70,8 @@ impl Server {
     pub fn begin(router: Router, options: ServerOptions, delay: Delay) -> io::Result<(Self, Driving)> {
         let shared = ServerShared::create(router, options, delay)?;
         let driving = Driving(Arc::clone(&shared) as _);
-        Ok((Self(Arc::new(Owned(shared))), driving))
+        let handle = ServerHandle::of_server(&shared);
+        Ok((Self(Arc::new(Owned { shared, handle })), driving))
     }
 
     /// Adds a connection that is open: a socket, or with `is_pair` a reader and a writer, such as
@@ -88,47 +94,6 @@ impl Server {
             }
         });
         Listening(Arc::clone(shared))
-    }
-
-    /// Notifies the clients that subscribed to a change. Never waits. In a handler,
-    /// [`Cx::publish`](crate::Cx::publish) does the same.
-    pub fn publish(&self, change: Change) {
-        self.shared().with(|state, now, _| state.engine.publish(now, change));
-    }
-
-    /// Replaces the router, and notifies the clients of the lists that differ: see
-    /// [`Router::replace`]. Never waits for a client. In a handler,
-    /// [`Cx::replace`](crate::Cx::replace) does the same.
-    ///
-    /// # Errors
-    /// [`BadReplacement`]. Nothing has changed then.
-    pub fn replace(&self, router: Router) -> Result<(), BadReplacement> {
-        self.update(|_| router.clone())
-    }
-
-    /// Replaces the router by what this function makes of it, as [`replace`](Self::replace) does.
-    /// The function runs again if another replacement came between, so that none is lost. It must
-    /// not replace the router itself.
-    ///
-    /// # Errors
-    /// [`BadReplacement`]. Nothing has changed then.
-    pub fn update(&self, mut change: impl FnMut(Router) -> Router) -> Result<(), BadReplacement> {
-        let changes = self.shared().fixed.router.update(&mut change)?;
-        changes.into_iter().for_each(|change| self.publish(change));
-        Ok(())
-    }
-
-    /// The web page of this id is complete. Notifies the client that was asked to open it, and no
-    /// other. In a handler, [`Cx::elicited`](crate::Cx::elicited) does the same. Never waits.
-    pub fn elicited(&self, id: &str) {
-        self.shared().with(|state, now, _| state.engine.elicited(now, id));
-    }
-
-    /// Ends everything that [`ServerOptions::on_admit`] admitted for this principal: see
-    /// [`revoke`](crate::server::Server::revoke). Let `on_admit` refuse the principal first. Never
-    /// waits.
-    pub fn revoke(&self, principal: &Principal) {
-        self.shared().with(|state, now, _| state.engine.revoke(now, principal));
     }
 
     /// Returns a snapshot of the server's numbers.
@@ -173,7 +138,16 @@ impl Server {
     }
 
     fn shared(&self) -> &Arc<ServerShared> {
-        &self.0.0
+        &self.0.shared
+    }
+}
+
+/// The commands of an application.
+impl Deref for Server {
+    type Target = ServerHandle;
+
+    fn deref(&self) -> &ServerHandle {
+        &self.0.handle
     }
 }
 
@@ -236,7 +210,7 @@ pub(super) type ServerShared = Shared<ServerState>;
 
 /// What never changes of a server.
 pub(super) struct ServerFixed {
-    router: SharedRouter,
+    pub(super) router: SharedRouter,
     options: ServerOptions,
     delay: Delay,
     /// Time for an orderly close of a connection.
@@ -287,10 +261,10 @@ impl ServerShared {
         }))
     }
 
-    fn command(&self, command: ServerCommand) -> Result<(), Refusal> {
+    pub(super) fn command(&self, command: ServerCommand) -> Result<(), Refusal> {
         self.with(|state, now, later| {
             state.backlog.running.answered(&command);
-            let done = state.engine.command(now, command).map(drop).map_err(|refused| refused.why);
+            let done = state.engine.act(now, command).map(drop).map_err(|refused| refused.why);
             if state.closing && state.backlog.running.is_empty() {
                 later.milestone();
             }

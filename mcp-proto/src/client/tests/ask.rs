@@ -1,4 +1,5 @@
 use super::*;
+use crate::InputAnswer;
 use crate::model::elicitation::{ElicitRequest, ElicitResult};
 use crate::model::roots::Roots;
 use crate::model::sampling::SampleResult;

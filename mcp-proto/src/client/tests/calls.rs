@@ -1,4 +1,5 @@
 use super::*;
+use crate::Call;
 
 fn progress(token: &Value, n: f64) -> Value {
     json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, "progress": n}})

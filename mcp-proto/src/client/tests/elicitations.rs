@@ -1,4 +1,5 @@
 use super::*;
+use crate::InputAnswer;
 use crate::model::elicitation::{ElicitRequest, ElicitResult, UrlRequest};
 use crate::rpc::ErrorObject;
 

@@ -1,6 +1,7 @@
 //! The end of the server of a duplex connection.
 
 use super::*;
+use crate::InputAnswer;
 
 const LEGACY: ProtocolVersion = ProtocolVersion::V2025_11_25;
 const MODERN: ProtocolVersion = ProtocolVersion::V2026_07_28;

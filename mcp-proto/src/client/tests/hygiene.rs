@@ -1,4 +1,5 @@
 use super::*;
+use crate::InputAnswer;
 use crate::model::roots::Roots;
 use proptest::prelude::*;
 

@@ -1,6 +1,8 @@
 //! Tools over HTTP: header fields of arguments, invalid tools, and the refresh of the list.
 
 use super::*;
+use crate::Authorization;
+use crate::InputAnswer;
 use crate::error::Refusal;
 use crate::exchange::{Closed, Headers, RequestHead, ResponseHead};
 use crate::model::elicitation::ElicitResult;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::InputAnswer;
 use crate::model::capabilities::{RootsCapability, SamplingCapability};
 use crate::model::sampling::{Block, SampleResult, ToolUse};
 

@@ -2,6 +2,8 @@
 //! diagnostics.
 
 use super::*;
+use crate::Call;
+use crate::Method;
 use crate::model::content::Content;
 use crate::model::{completion, prompts, resources};
 use crate::rpc::{InvalidKind, InvalidMessage};

@@ -1,7 +1,7 @@
 //! A client whose validator rejects results, recorded and replayed.
 
 use super::*;
-use crate::client::ResultValidation;
+use crate::client::{ClientCommands, ResultValidation};
 use crate::model::tools;
 use crate::schema::{BadSchema, Checker, Mismatch, Validator};
 use alloc::format;

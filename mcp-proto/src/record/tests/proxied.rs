@@ -1,7 +1,7 @@
 //! A client behind a proxy, recorded and replayed: its credentials, and what is inside of a tunnel.
 
 use super::*;
-use crate::client::{ListenerStart, Proxies, Proxy};
+use crate::client::{ClientCommands, ListenerStart, Proxies, Proxy};
 use crate::exchange::{IoEvent, Shutdown};
 use alloc::collections::BTreeMap;
 use alloc::format;

@@ -1,7 +1,7 @@
 //! An HTTP client whose application adds its own fields, recorded and replayed.
 
 use super::*;
-use crate::client::ListenerStart;
+use crate::client::{ClientCommands, ListenerStart};
 use crate::exchange::{Headers, IoEvent, Shutdown};
 use crate::input::Authorization;
 use crate::record::mask::Mask;

@@ -4,7 +4,7 @@ use crate::exchange::{Body, ExchangeEvent, ExchangeId, Headers, Inbound, Outboun
 use crate::input::Outcome;
 use crate::route::{Handler, Routed, Router, tool};
 use crate::rpc::{Object, Payload, parse};
-use crate::server::{Event, Output, Server};
+use crate::server::{Event, Output, Server, ServerCommands};
 use crate::time::Instant;
 use crate::tools::Tool;
 use alloc::format;

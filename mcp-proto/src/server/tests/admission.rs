@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::exchange::{Credentials, PeerKind};
+use crate::input::Admission;
+use crate::input::AdmitToken;
 use crate::input::Principal;
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;

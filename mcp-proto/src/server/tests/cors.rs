@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::exchange::{Headers, RequestHead};
+use crate::input::Admission;
 
 const PAGE: (&str, &str) = ("Origin", "http://localhost:5173");
 

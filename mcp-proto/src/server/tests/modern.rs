@@ -1,6 +1,7 @@
 //! Requests that carry their own metadata (2026-07-28) on a duplex exchange.
 
 use super::*;
+use crate::Change;
 
 // covers: DISC-S-001, DISC-S-002, DISC-S-005, VER-S-004, CACHE-S-001, CACHE-S-005, RPC-S-020,
 // RPC-S-021, META-S-017, VER-S-016, RPC-B-030

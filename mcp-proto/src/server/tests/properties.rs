@@ -2,6 +2,8 @@
 //! after the end, and no leftover state.
 
 use super::*;
+use crate::input::Admission;
+use crate::input::AdmitToken;
 use alloc::collections::BTreeMap;
 use proptest::prelude::*;
 

@@ -5,6 +5,7 @@ use crate::adapter::ClientOptions;
 use crate::client::Event;
 use crate::model::roots::Root;
 use crate::model::sampling::{SampleRequest, SampleResult, SamplingMessage, ToolResult, ToolUse};
+use crate::server::ServerCommands;
 use crate::testing::{Link, LinkOptions};
 use crate::{
     CallError, ClientConfig, ElicitResult, ErrorObject, Object, ProtocolVersion, Router, ToolError, UrlRequest,

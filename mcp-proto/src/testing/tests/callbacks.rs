@@ -2,9 +2,10 @@
 
 use super::{all_configs, link, offering, over_http, text};
 use crate::adapter::{ClientOptions, ServerOptions};
-use crate::client::Event;
+use crate::client::{ClientCommands, Event};
 use crate::exchange::ConnectionNotice;
 use crate::input::{Admission, Change};
+use crate::server::ServerCommands;
 use crate::testing::{Link, LinkOptions, Time};
 use crate::{
     Authorization, CallError, ClientConfig, Cx, ElicitResult, Form, Headers, InputAnswer, Instant, Object, Router,

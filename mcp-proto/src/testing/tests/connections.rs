@@ -1,8 +1,9 @@
 //! Connections: their breaks and stalls, their latency, and their end.
 
 use super::{all_configs, link, offering, over_http, text, web_socket};
-use crate::client::{Event, Policy, Termination};
+use crate::client::{ClientCommands, Event, Policy, Termination};
 use crate::exchange::{Closed, ExitStatus, Program, Sent};
+use crate::server::ServerCommands;
 use crate::testing::pipe::CAPACITY;
 use crate::testing::{Flow, Link};
 use crate::{CallError, ClientConfig, Instant, Object, Refusal, tool, tools};

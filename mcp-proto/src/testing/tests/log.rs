@@ -1,6 +1,7 @@
 //! The log: its form, and that equal tests have equal logs.
 
 use super::{all_configs, link, over_http, over_sse, over_web_socket, router};
+use crate::server::ServerCommands;
 use crate::testing::log::LogRedactor;
 use crate::testing::{Flow, Link, LinkOptions, Log, Time};
 use crate::{ClientConfig, tools};

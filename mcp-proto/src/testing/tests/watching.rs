@@ -2,9 +2,10 @@
 //! transport.
 
 use super::{LinkOptions, Time, all_configs, offering, over_http, standard_configs};
-use crate::client::Event;
+use crate::client::{ClientCommands, Event};
 use crate::input::{Change, Watch};
 use crate::model::logging::LogMessage;
+use crate::server::ServerCommands;
 use crate::testing::{Flow, Link};
 use crate::{
     Call, CallToolResult, ClientConfig, ErrorObject, LogLevel, ProtocolVersion, Router, Versions, tool, tools,

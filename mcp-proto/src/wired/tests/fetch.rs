@@ -1,7 +1,9 @@
 //! Requests of the application that are not MCP: what is written for them, over which connections,
 //! and what comes back.
 
-use crate::client::{ClientConfig, Event, FetchError, FetchId, FetchRequest, FetchResponse, HttpTarget, Redirects};
+use crate::client::{
+    ClientCommands, ClientConfig, Event, FetchError, FetchId, FetchRequest, FetchResponse, HttpTarget, Redirects,
+};
 use crate::error::Refusal;
 use crate::exchange::*;
 use crate::time::Instant;

@@ -2,7 +2,7 @@
 //! of a refusal.
 
 use super::net::Net;
-use crate::client::{ClientConfig, Policy, Termination};
+use crate::client::{ClientCommands, ClientConfig, Policy, Termination};
 use crate::error::{NegotiationCause, NegotiationError, Stage};
 use crate::exchange::*;
 use crate::hook::{Denied, Direction, MessageHook, MessageKind, WireMessage};
@@ -10,7 +10,7 @@ use crate::input::*;
 use crate::model::lifecycle::Implementation;
 use crate::model::tools;
 use crate::rpc::Object;
-use crate::server::ServerConfig;
+use crate::server::{ServerCommands, ServerConfig};
 use crate::wired::WiredClient;
 use crate::wired::{Kind, WiredServer};
 use crate::{Instant, Limits};

@@ -1,6 +1,6 @@
 //! The end of connections, as reported to the application.
 
-use crate::client::{ClientConfig, Event, Policy, Termination, Timer};
+use crate::client::{ClientCommands, ClientConfig, Event, Policy, Termination, Timer};
 use crate::exchange::*;
 use crate::input::*;
 use crate::limits::Limits;

@@ -4,7 +4,7 @@
 
 use crate::Limits;
 use crate::call::{Call, Calling, Method};
-use crate::client::{self, ClientConfig};
+use crate::client::{self, ClientCommands, ClientConfig};
 use crate::exchange::*;
 use crate::frame::Kind;
 use crate::input::*;

@@ -3,7 +3,7 @@
 
 use super::net::Net;
 use crate::Limits;
-use crate::client::{self, ClientConfig, Policy};
+use crate::client::{self, ClientCommands, ClientConfig, Policy};
 use crate::error::{CallError, Refusal, Refused};
 use crate::exchange::*;
 use crate::frame::Kind;
@@ -12,7 +12,7 @@ use crate::model::Progress;
 use crate::model::lifecycle::Implementation;
 use crate::model::tools;
 use crate::rpc::Object;
-use crate::server::{Event, ServerConfig};
+use crate::server::{Event, ServerCommands, ServerConfig};
 use crate::time::Instant;
 use crate::wired::{Connection, ConnectionOutput, SharedServer, WiredClient, WiredServer};
 use alloc::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! A client over HTTP with scripted connections: each request is answered, or its connection is
 //! lost.
 
-use crate::client::{ClientConfig, Event, Repeat};
+use crate::client::{ClientCommands, ClientConfig, Event, Repeat};
 use crate::error::CallError;
 use crate::exchange::*;
 use crate::frame::Kind;
@@ -10,7 +10,7 @@ use crate::input::*;
 use crate::model::lifecycle::Implementation;
 use crate::model::tools;
 use crate::rpc::Object;
-use crate::server::{self, ServerConfig};
+use crate::server::{self, ServerCommands, ServerConfig};
 use crate::time::Instant;
 use crate::wired::{WiredClient, WiredServer};
 use alloc::collections::BTreeMap;

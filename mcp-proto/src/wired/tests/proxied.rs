@@ -1,7 +1,8 @@
 //! Connections to a forward proxy: what is written where, and whose answer a response is.
 
 use crate::client::{
-    ClientConfig, Event, FetchError, FetchId, FetchRequest, HttpTarget, NoProxy, Policy, Proxies, Proxy, Termination,
+    ClientCommands, ClientConfig, Event, FetchError, FetchId, FetchRequest, HttpTarget, NoProxy, Policy, Proxies,
+    Proxy, Termination,
 };
 use crate::error::CallError;
 use crate::exchange::*;

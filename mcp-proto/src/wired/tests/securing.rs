@@ -1,6 +1,6 @@
 //! A connection to a server with TLS: what the driver is asked for, and when.
 
-use crate::client::{ClientConfig, Event};
+use crate::client::{ClientCommands, ClientConfig, Event};
 use crate::error::CallError;
 use crate::exchange::*;
 use crate::time::Instant;

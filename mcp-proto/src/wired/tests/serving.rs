@@ -7,7 +7,7 @@ use crate::input::*;
 use crate::limits::FrameLimits;
 use crate::model::lifecycle::Implementation;
 use crate::rpc::{Message, Object, code};
-use crate::server::{Event, Responder, ServerConfig};
+use crate::server::{Event, Responder, ServerCommands, ServerConfig};
 use crate::sizes::scaled;
 use crate::time::Instant;
 use crate::wired::WiredServer;

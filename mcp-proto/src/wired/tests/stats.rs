@@ -9,7 +9,7 @@ use crate::frame::Kind;
 use crate::input::*;
 use crate::model::lifecycle::Implementation;
 use crate::model::tools;
-use crate::server::{self, ServerConfig};
+use crate::server::{self, ServerCommands, ServerConfig};
 use crate::stats::{ClientStats, ServerStats, Traffic};
 use crate::time::Instant;
 use crate::wired::{Connection, ConnectionOutput, SharedServer, Turn, WiredClient};

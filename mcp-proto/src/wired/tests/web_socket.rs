@@ -6,14 +6,14 @@ mod room;
 
 use super::net::Net;
 use crate::Limits;
-use crate::client::{self, ClientConfig, Policy};
+use crate::client::{self, ClientCommands, ClientConfig, Policy};
 use crate::error::{CallError, DiagnosticKind};
 use crate::exchange::*;
 use crate::frame::Kind;
 use crate::input::*;
 use crate::model::lifecycle::Implementation;
 use crate::model::tools;
-use crate::server::{self, ServerConfig};
+use crate::server::{self, ServerCommands, ServerConfig};
 use crate::time::Instant;
 use crate::version::{ProtocolVersion, Versions};
 use crate::wired::{Connection, ConnectionOutput, WiredClient, WiredServer};

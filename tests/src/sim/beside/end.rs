@@ -15,7 +15,7 @@ use mcp_proto::client::{ClientConfig, EndpointRefresh, Event, HttpMode, Policy, 
 use mcp_proto::exchange::{Action, Closed, ConnectionId, Headers, IoEvent};
 use mcp_proto::input::{Input, RequestKey, ServerCommand, WiredServerInput};
 use mcp_proto::rpc::Object;
-use mcp_proto::server::{self, ServerConfig, Sessions, SsePaths};
+use mcp_proto::server::{self, ServerCommands, ServerConfig, Sessions, SsePaths};
 use mcp_proto::wired::{Kind, WiredClient, WiredServer};
 use mcp_proto::{Instant, ProtocolVersion, Versions};
 use std::collections::BTreeMap;

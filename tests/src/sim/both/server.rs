@@ -13,7 +13,7 @@ use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, RequestHead};
 use mcp_proto::input::{
     Admission, AdmitKey, AdmitToken, Change, Input, Note, Principal, RequestKey, ServerCommand, WiredServerInput,
 };
-use mcp_proto::server::{Event, Incoming, Responder, ServerConfig, SessionEnd};
+use mcp_proto::server::{Event, Incoming, Responder, ServerCommands, ServerConfig, SessionEnd};
 use mcp_proto::wired::WiredServer;
 use std::sync::Arc;
 use std::time::Duration;

@@ -5,8 +5,8 @@ use super::super::is_refused;
 use super::said::Said;
 use mcp_proto::Instant;
 use mcp_proto::exchange::{Closed, IoEvent};
-use mcp_proto::input::{AdmitToken, Input, ServerCommand, WiredServerInput};
-use mcp_proto::server::{Event, ServerConfig};
+use mcp_proto::input::{Input, WiredServerInput};
+use mcp_proto::server::{Event, ServerCommands, ServerConfig};
 use mcp_proto::wired::{Connection, Kind, Mail, SharedServer};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -17,15 +17,13 @@ pub struct Apart {
     connections: BTreeMap<u64, Connection>,
     /// The sent and aborted items that were not taken yet.
     mail: VecDeque<Mail>,
-    /// Admissions that wait for a decision.
-    asked: BTreeMap<u64, AdmitToken>,
 }
 
 impl Apart {
     /// A server without connections.
     pub fn new(config: Arc<ServerConfig>, seed: [u8; 32], now: Instant) -> Self {
         let server = SharedServer::new(config, seed, now);
-        Self { server, connections: BTreeMap::new(), mail: VecDeque::new(), asked: BTreeMap::new() }
+        Self { server, connections: BTreeMap::new(), mail: VecDeque::new() }
     }
 
     /// A connection, by its number. `None` if the server refuses it.
@@ -66,17 +64,7 @@ impl Apart {
                 }
                 self.server.handle_timeout(now);
             }
-            Input::Command(ServerCommand::Respond(answer)) => self.server.respond(now, answer),
-            Input::Command(ServerCommand::Notify(key, note)) => _ = self.server.notify(now, key, note),
-            Input::Command(ServerCommand::Publish(change)) => self.server.publish(now, change),
-            Input::Command(ServerCommand::Elicited(id)) => self.server.elicited(now, &id),
-            Input::Command(ServerCommand::Revoke(principal)) => self.server.revoke(now, &principal),
-            Input::Command(ServerCommand::Admit(key, admission)) => {
-                if let Some(token) = self.asked.remove(&key.number()) {
-                    self.server.admit(now, token, admission);
-                }
-            }
-            Input::Command(ServerCommand::Shutdown(grace)) => self.server.shutdown(now, grace),
+            Input::Command(command) => drop(self.server.act(now, command)),
         }
         self.settle_all(now);
     }
@@ -94,10 +82,8 @@ impl Apart {
         let event = self.server.poll_event()?;
         said.event_of_server(&event);
         match event {
-            Event::Admit(token, _) => {
-                self.asked.insert(token.key().number(), token);
-                self.poll(now, said)
-            }
+            // The log names an admission by its key.
+            Event::Admit(..) => self.poll(now, said),
             event => Some(event),
         }
     }

@@ -13,7 +13,7 @@ use mcp_proto::input::{
 use mcp_proto::model::elicitation::ElicitResult;
 use mcp_proto::rpc::Object;
 use mcp_proto::wired::WiredServer;
-use mcp_proto::{ClientConfig, Instant, server, tools};
+use mcp_proto::{ClientConfig, Instant, ServerCommands, server, tools};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -278,7 +278,7 @@ impl Pair {
             self.deliveries.insert((task.next, self.sequence), Delivery::Task(key));
         }
         if let Some(command) = command {
-            let _ = self.server.command(self.now, command);
+            let _ = self.server.act(self.now, command);
         }
     }
 }

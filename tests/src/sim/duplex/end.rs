@@ -14,7 +14,7 @@ use mcp_proto::client::{Event, State, Termination, Timer};
 use mcp_proto::exchange::{Action, Closed, ConnectionId, ExitStatus, IoEvent, Shutdown};
 use mcp_proto::input::{Change, Input, RequestKey, ServerCommand};
 use mcp_proto::wired::{WiredServer, WiredTimer};
-use mcp_proto::{CallError, Instant, server};
+use mcp_proto::{CallError, Instant, ServerCommands, server};
 use std::time::Duration;
 
 /// A step of the server or of an application.
@@ -228,7 +228,7 @@ impl World {
 
     fn command(&mut self, command: Option<ServerCommand>) {
         if let Some(command) = command {
-            let _ = self.end.server.command(self.net.now, command);
+            let _ = self.end.server.act(self.net.now, command);
         }
     }
 

@@ -1,5 +1,5 @@
 use mcp_proto::exchange::{Action, Closed, IoEvent, Shutdown};
-use mcp_proto::{ClientConfig, Instant, client, tools, wired::WiredClient};
+use mcp_proto::{ClientCommands, ClientConfig, Instant, client, tools, wired::WiredClient};
 use std::io::{ErrorKind, Read, Write};
 use std::{error::Error, net, os::unix::net::UnixStream, sync::Arc, time::Duration};
 

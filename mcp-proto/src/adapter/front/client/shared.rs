@@ -8,7 +8,7 @@ use crate::adapter::asking::ClientLink;
 use crate::adapter::client_options::{ClientEventCallback, ClientOptions, NoticeCallback};
 use crate::adapter::os::{Clock, seed};
 use crate::adapter::tls::TlsConnector;
-use crate::client::{ClientConfig, Event, Termination};
+use crate::client::{ClientCommands, ClientConfig, Event, Termination};
 use crate::error::Refusal;
 use crate::exchange::{Action, Closed, ConnectionId, IoEvent};
 use crate::process::Stderr;

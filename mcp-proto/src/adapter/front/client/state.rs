@@ -12,7 +12,7 @@ use crate::adapter::checked::Checked;
 use crate::adapter::client_options::{ClientCallbacks, ClientOptions, Observed, Observer};
 use crate::adapter::question::{Question, ReplyKey};
 use crate::call::{Call, Calling, Method};
-use crate::client::{Event, FetchId, FetchRequest, Termination};
+use crate::client::{ClientCommands, Event, FetchId, FetchRequest, Termination};
 use crate::error::{NegotiationError, Refusal};
 use crate::exchange::{Action, Closed, ConnectionId, Endpoint, IoEvent};
 use crate::input::{CallId, ClientCommand, Input, NotificationId, Watch};

@@ -4,7 +4,7 @@ use super::super::shared::Later;
 use super::shared::ClientShared;
 use super::state::ClientState;
 use crate::call::{CallId, Progress, RawResult};
-use crate::client::{FetchError, FetchId, FetchResponse};
+use crate::client::{ClientCommands, FetchError, FetchId, FetchResponse};
 use crate::error::CallError;
 use crate::exchange::{Closed, Sent};
 use crate::input::NotificationId;

@@ -5,7 +5,7 @@ use alloc::collections::BTreeMap;
 
 /// Identifies what one part of an application watches.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct WatchId(u64);
+pub(in crate::adapter::front) struct WatchId(u64);
 
 /// What each part of an application watches.
 #[derive(Debug)]

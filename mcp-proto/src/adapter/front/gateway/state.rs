@@ -12,7 +12,7 @@ use crate::exchange::{
 };
 use crate::frame::{self, BodyDecoder};
 use crate::input::ServerCommand;
-use crate::server::{Event, Output, Server};
+use crate::server::{Event, Output, Server, ServerCommands};
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
@@ -181,7 +181,7 @@ impl GatewayState {
     /// Executes a command of a callback.
     pub(super) fn command(&mut self, now: Instant, command: ServerCommand) -> Result<(), Refusal> {
         self.backlog.running.answered(&command);
-        self.engine.command(now, command).map(drop).map_err(|refused| refused.why)
+        self.engine.act(now, command).map(drop).map_err(|refused| refused.why)
     }
 
     /// Ends everything at once: cancels the callbacks, and cuts every response.

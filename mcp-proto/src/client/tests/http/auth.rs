@@ -2,6 +2,8 @@
 //! credentials.
 
 use super::*;
+use crate::Authorization;
+use crate::InputAnswer;
 use crate::input::AuthKey;
 
 mod waiting;

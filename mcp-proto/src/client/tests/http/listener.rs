@@ -1,6 +1,7 @@
 //! The listener of older servers: its life, and the messages on it.
 
 use super::*;
+use crate::InputAnswer;
 use crate::client::{ListenerEnd, ListenerStart, ListenerTime, SseDecode};
 use crate::error::StreamEnd;
 

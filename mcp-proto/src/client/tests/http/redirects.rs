@@ -1,6 +1,7 @@
 //! Redirects: the request that follows one, what it leaves behind, and the URL after it.
 
 use super::*;
+use crate::Authorization;
 use crate::client::Redirects;
 use crate::exchange::{Origin, Reach, RedirectRefusal};
 

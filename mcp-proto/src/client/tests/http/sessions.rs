@@ -1,6 +1,7 @@
 //! Negotiation with an older server over HTTP, its sessions, and their ends.
 
 use super::*;
+use crate::InputAnswer;
 
 /// Returns the content of a POST, except for the id of the request.
 fn wire(post: &(ExchangeId, RequestHead, Value, bool)) -> (String, String, Value) {

@@ -1,6 +1,8 @@
 //! HTTP+SSE of 2024-11-05: the last rung of the ladder, the endpoint, and streams that break.
 
 use super::*;
+use crate::Authorization;
+use crate::InputAnswer;
 use crate::client::{EndpointOrigin, EndpointRefresh, HttpMode, HttpTransport, StreamOf};
 use crate::error::{RefusedAttempt, StreamEnd};
 use crate::exchange::Origin;

@@ -2,6 +2,8 @@
 //! each step, and at the end.
 
 use super::*;
+use crate::Authorization;
+use crate::InputAnswer;
 use crate::client::call_table::{CallStage, CallState};
 use crate::client::link::HttpLink;
 use crate::client::{EndpointRefresh, HttpMode, ListenerEnd, ListenerStart, ListenerTime, Repeat, Resume, SseDecode};

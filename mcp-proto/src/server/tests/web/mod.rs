@@ -13,6 +13,7 @@ mod watching;
 
 use super::*;
 use crate::exchange::{Headers, ResponseHead};
+use crate::input::Admission;
 use alloc::collections::{BTreeMap, VecDeque};
 
 /// A server, its open exchanges, and the pending outputs of each.

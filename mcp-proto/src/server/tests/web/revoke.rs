@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::exchange::PeerKind;
+use crate::input::Admission;
 use crate::input::{Applied, Principal, SessionKey};
 
 fn guarded() -> Site {

@@ -1,6 +1,8 @@
 //! HTTP+SSE of 2024-11-05: the stream, the messages that are posted, and the end of both.
 
 use super::*;
+use crate::Change;
+use crate::input::Admission;
 use crate::rpc::Message;
 use crate::server::SsePaths;
 

@@ -1,6 +1,7 @@
 //! Streams that outlive their exchange: begun, cut, resumed, closed early, stored and dropped.
 
 use super::*;
+use crate::Change;
 use crate::frame::{Conn, Kind};
 use crate::model::Progress;
 

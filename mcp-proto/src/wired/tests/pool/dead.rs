@@ -2,6 +2,7 @@
 //! to it.
 
 use super::*;
+use crate::client::ClientCommands;
 use alloc::vec;
 
 /// The progress of the request on the connection when the connection dies.

@@ -1,7 +1,7 @@
 //! Event streams in the pool, and the effect of the ends of their calls on it.
 
 use super::*;
-use crate::client::Timer;
+use crate::client::{ClientCommands, Timer};
 use crate::wired::WiredTimer;
 use core::time::Duration;
 

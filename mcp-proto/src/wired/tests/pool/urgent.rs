@@ -2,7 +2,7 @@
 //! listener.
 
 use super::*;
-use crate::client::Policy;
+use crate::client::{ClientCommands, Policy};
 use crate::model::elicitation::ElicitResult;
 
 fn ok(headers: &str, body: &str) -> IoEvent {

@@ -2,7 +2,7 @@
 //! that do not wait.
 
 use super::*;
-use crate::client::Policy;
+use crate::client::{ClientCommands, Policy};
 use crate::error::Awaited;
 use core::time::Duration;
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::input::Admission;
+use crate::server::ServerCommands;
 use crate::wired::{Connection, ConnectionOutput, SharedServer};
 
 /// Bytes of half of a large request, and the number of halves within the limit.

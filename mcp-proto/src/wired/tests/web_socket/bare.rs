@@ -1,8 +1,10 @@
 //! The dialect of bare calls: both engines joined, and each side against scripted bytes.
 
 use super::*;
+use crate::client::ClientCommands;
 use crate::error::Refusal;
 use crate::rpc::Object;
+use crate::server::ServerCommands;
 use serde_json::{Value, json};
 
 fn bare() -> ClientConfig {

@@ -1,7 +1,7 @@
 //! Redirects of the handshake (RFC 6455 section 4.1, RFC 9110 section 15.4).
 
 use super::*;
-use crate::client::Redirects;
+use crate::client::{ClientCommands, Redirects};
 
 const ALL: Redirects = Redirects::Follow { max: 5 };
 

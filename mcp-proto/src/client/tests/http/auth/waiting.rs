@@ -1,6 +1,8 @@
 //! Requests that wait for credentials, and the timeouts that are paused meanwhile.
 
 use super::*;
+use crate::Authorization;
+use crate::InputAnswer;
 
 // covers: TIME-B-001, R-28, S0-45
 #[test]
