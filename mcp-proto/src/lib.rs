@@ -136,6 +136,7 @@ mod http_support;
 pub mod input;
 pub mod limits;
 pub mod model;
+pub mod observer;
 mod peer_text;
 #[cfg(feature = "std")]
 pub mod process;

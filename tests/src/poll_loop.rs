@@ -16,7 +16,7 @@ mod server;
 pub use server::{Hooks, serve_http, serve_http_with, serve_stdio};
 
 use channel::Channel;
-use mcp_proto::adapter::{Checked, Clock, EventQueue, seed};
+use mcp_proto::adapter::{Clock, EventQueue, check, seed};
 use mcp_proto::call::RawResult;
 use mcp_proto::client::{ClientCommands, Event};
 use mcp_proto::exchange::{Action, Closed, ConnectionId, Sent};
@@ -32,7 +32,7 @@ use std::sync::Arc;
 pub struct PollLoop {
     /// The engine. Give commands to it directly, with the time of [`PollLoop::now`]. The next turn
     /// carries them out. It panics if this loop breaks a rule for drivers.
-    pub engine: Checked<WiredClient>,
+    pub engine: WiredClient,
     clock: Clock,
     channels: BTreeMap<ConnectionId, Channel>,
     /// The two directions of a connection that the application provided.
@@ -70,7 +70,8 @@ impl PollLoop {
         config.origin_unix = clock.unix();
         let events =
             EventQueue::new(config.limits.client.max_queued_events, config.limits.client.max_queued_event_bytes);
-        let engine = Checked::new(WiredClient::new(Arc::new(config), seed()?, clock.now()));
+        let mut engine = WiredClient::new(Arc::new(config), seed()?, clock.now());
+        check(&mut engine);
         let (channels, awaited, news, ended) = (BTreeMap::new(), None, false, false);
         Ok(Self { engine, clock, channels, given, events, awaited, news, ended })
     }

@@ -1,7 +1,7 @@
 //! The options of a client, which are the same in every driver.
 
 use super::asking::Asking;
-use super::checked::Checked;
+use super::check::{Checks, check};
 use super::environment_proxies;
 use super::job::{Failure, Job, Promise};
 use super::question::{Question, Reply, ReplyToken};
@@ -46,6 +46,7 @@ pub struct ClientOptions {
     stderr: Stderr,
     connector: TlsConnector,
     checked: bool,
+    checks: Option<Checks>,
     ignores_environment: bool,
     #[cfg(feature = "record")]
     recorder: Option<Recorder>,
@@ -351,7 +352,7 @@ impl ClientOptions {
     }
 
     /// Makes the engine panic when the driver breaks a rule, for the tests of a driver: see
-    /// [`Checked`].
+    /// [`check`].
     pub fn checked(mut self) -> Self {
         self.checked = true;
         self
@@ -359,12 +360,19 @@ impl ClientOptions {
 
     /// For a driver: creates the engine, with the changes of the configuration, and with the
     /// proxies of the environment.
-    pub fn create(&mut self, mut config: ClientConfig, seed: [u8; 32], now: Instant) -> Checked<WiredClient> {
+    pub fn create(&mut self, mut config: ClientConfig, seed: [u8; 32], now: Instant) -> WiredClient {
         self.change(&mut config);
         if !self.ignores_environment && config.proxies.is_none() {
             config.proxies = environment_proxies();
         }
-        Checked::when(self.checked, self.create_unchecked(config, seed, now))
+        let mut engine = self.create_unchecked(config, seed, now);
+        self.checks = self.checked.then(|| check(&mut engine));
+        engine
+    }
+
+    /// Takes the checks of the engine that was created.
+    pub(super) const fn take_checks(&mut self) -> Option<Checks> {
+        self.checks.take()
     }
 
     fn change(&mut self, config: &mut ClientConfig) {

@@ -24,7 +24,7 @@
 //! * *The questions of a server:* [`Questions`] has what a client is asked. [`ClientCallbacks`]
 //!   turn each into a [`Job`].
 //! * *Options:* [`ClientOptions`] and [`ServerOptions`], the same for every driver.
-//! * *The tests of a driver:* [`Checked`] is an engine that panics when its driver breaks a rule.
+//! * *The tests of a driver:* [`check`] makes an engine panic when its driver breaks a rule.
 //! * *The operating system*, with feature `os`: a clock, a seed, programs with their groups, the
 //!   standard streams, the file of a Unix socket. It is the only part of this crate that calls the
 //!   system.
@@ -38,7 +38,7 @@ mod accepting;
 #[cfg(feature = "std")]
 mod asking;
 mod attempts;
-mod checked;
+mod check;
 #[cfg(feature = "std")]
 mod client_options;
 mod connect;
@@ -82,7 +82,7 @@ pub use accepting::AcceptRetry;
 #[cfg(feature = "std")]
 pub use asking::{Asking, ClientLink, Questions};
 pub use attempts::Attempts;
-pub use checked::Checked;
+pub use check::{Checks, DriverRules, check};
 #[cfg(feature = "std")]
 pub use client_options::{ClientCallbacks, ClientEventCallback, ClientOptions, NoticeCallback, Observed, Observer};
 pub use connect::ConnectError;

@@ -182,7 +182,7 @@ impl ServerOptions {
     }
 
     /// Makes the engine panic when the driver breaks a rule, for the tests of a driver: see
-    /// [`Checked`](super::Checked).
+    /// [`check`](super::check).
     pub fn checked(mut self) -> Self {
         self.checked = true;
         self

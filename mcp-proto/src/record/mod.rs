@@ -88,10 +88,11 @@ use crate::client::{ClientConfig, Event, Target};
 use crate::error::Refusal;
 use crate::exchange::Action;
 use crate::input::{Applied, Input, WiredClientInput};
+use crate::observer::{Observable, Observer};
 use crate::rpc::RawJson;
 use crate::supervise::{Supervision, Supervisor};
 use crate::time::Instant;
-use crate::wired::{Tape, WiredClient};
+use crate::wired::WiredClient;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
@@ -173,7 +174,7 @@ impl Recorder {
         };
         let config = findings::with_validator(config, |validator| found.listen(validator.clone()));
         let mut client = WiredClient::new(config, seed, now);
-        client.show(Box::new(tape));
+        client.observe(Box::new(tape));
         client
     }
 
@@ -185,7 +186,7 @@ impl Recorder {
     {
         let tape = supervised::Recorded::new(self.redaction, self.sink, &policy, seed);
         let mut supervisor = Supervisor::new(policy, seed);
-        supervisor.show(Box::new(tape));
+        supervisor.observe(Box::new(tape));
         supervisor
     }
 }
@@ -219,42 +220,39 @@ impl Recorded {
     }
 }
 
-impl Tape for Recorded {
-    fn input(&mut self, now: Instant, input: &WiredClientInput) {
+impl Observer<WiredClient> for Recorded {
+    fn input(&mut self, now: Instant, input: &WiredClientInput, _: Option<Instant>) -> Result<(), String> {
         if !self.writer.is_open() {
-            return;
+            return Ok(());
         }
         // A value of the application may be nested too deeply to be read back.
         if let Input::Command(_) = input
             && let Err(e) = line::check(now, input)
         {
-            return self.writer.fail(format!("a command cannot be recorded: {e}"));
+            self.writer.fail(format!("a command cannot be recorded: {e}"));
+            return Ok(());
         }
         let line = Line::Input(now, self.mask.input(input)).json();
         self.mask.follow(input);
         self.writer.input(line);
+        Ok(())
     }
 
-    fn applied(&mut self, applied: Result<Applied, &Refusal>) {
+    fn returned(&mut self, applied: &Result<Applied, Refusal>) -> Result<(), String> {
         self.write_denials();
-        if let Some(output) = line::applied(applied, &self.mask).filter(|_| self.writer.is_open()) {
+        if let Some(output) = line::applied(applied.as_ref().copied(), &self.mask).filter(|_| self.writer.is_open()) {
             self.writer.output(Line::Output(output).json());
         }
+        self.writer.take_failure().map_or(Ok(()), Err)
     }
 
-    fn output(&mut self, action: &Action<Event>) {
-        if !self.writer.is_open() {
-            return;
-        }
+    fn output(&mut self, action: Option<&Action<Event>>) {
+        let Some(action) = action.filter(|_| self.writer.is_open()) else { return };
         self.write_denials();
         let output = line::output(action, &mut self.mask);
         self.writer.output(Line::Output(output).json());
         if let Action::Event(Event::Terminated(_)) = action {
             self.writer.end(|inputs, outputs| Line::End { inputs, outputs }.json());
         }
-    }
-
-    fn failed(&mut self) -> Option<String> {
-        self.writer.take_failure()
     }
 }

@@ -10,10 +10,11 @@ use crate::client::{ClientConfig, Target};
 use crate::exchange::Endpoint;
 use crate::input::Change;
 use crate::model::capabilities::ServerCapabilities;
+use crate::record::Observer;
 use crate::rpc::{EncodeError, Object, RawJson};
 use crate::supervise::{
-    self, CallRefusal, CallVerdict, Catalogue, Event, Generation, Input, ListKind, Listing, Output, Returned,
-    ServerSpec, Supervision, Supervisor, Ticket,
+    CallRefusal, CallVerdict, Catalogue, Event, Generation, Input, ListKind, Listing, Output, Returned, ServerSpec,
+    Supervision, Supervisor, Ticket,
 };
 use crate::time::Instant;
 use alloc::format;
@@ -191,10 +192,10 @@ impl Recorded {
     }
 }
 
-impl<K: Clone + Serialize + fmt::Debug> supervise::Tape<K> for Recorded {
-    fn input(&mut self, now: Instant, input: &Input<K>) {
+impl<K: Clone + Serialize + fmt::Debug> Observer<Supervisor<K>> for Recorded {
+    fn input(&mut self, now: Instant, input: &Input<K>, _: Option<Instant>) -> Result<(), String> {
         if !self.writer.is_open() {
-            return;
+            return Ok(());
         }
         let line = RawJson::encode(&Line::<K, ()>::Input(now, self.mask.input(input.clone())));
         // A value of the application may be nested too deeply to be read back.
@@ -203,26 +204,22 @@ impl<K: Clone + Serialize + fmt::Debug> supervise::Tape<K> for Recorded {
             Ok((Err(e), _)) => self.writer.fail(format!("an input cannot be recorded: {e}")),
             Err(e) => self.writer.fail(format!("an input cannot be recorded: {e}")),
         }
+        Ok(())
     }
 
-    fn returned(&mut self, returned: &Returned) {
+    fn returned(&mut self, returned: &Returned) -> Result<(), String> {
         if let Some(line) = self.mask.returned::<K>(returned).filter(|_| self.writer.is_open()) {
             self.writer.output(line);
         }
+        self.writer.take_failure().map_or(Ok(()), Err)
     }
 
-    fn output(&mut self, output: &Output<K>) {
-        if !self.writer.is_open() {
-            return;
-        }
+    fn output(&mut self, output: Option<&Output<K>>) {
+        let Some(output) = output.filter(|_| self.writer.is_open()) else { return };
         self.writer.output(self.mask.output(output));
         if let Output::Event(Event::Closed { .. }) = output {
             self.writer.end(|inputs, outputs| RawJson::encode(&Line::<K, ()>::End { inputs, outputs }));
         }
-    }
-
-    fn failed(&mut self) -> Option<String> {
-        self.writer.take_failure()
     }
 }
 

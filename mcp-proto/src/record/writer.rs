@@ -5,6 +5,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use core::fmt;
+use std::sync::{Mutex, PoisonError};
 
 /// The receiver of the lines. It gets each complete line with its newline, and an empty slice at
 /// the end, which requests a flush. Its error is the reason why the recording ends.
@@ -12,8 +13,9 @@ pub(super) type Sink = Box<dyn FnMut(&[u8]) -> Result<(), String> + Send>;
 
 /// The lines of a recording in progress.
 pub(super) struct Writer {
-    /// `None` once the recording has ended or a write has failed.
-    sink: Option<Sink>,
+    /// `None` once the recording has ended or a write has failed. An observer is `Sync`: this is
+    /// what the mutex is for, and nothing locks it.
+    sink: Option<Mutex<Sink>>,
     /// Why a write failed, until it is reported.
     failed: Option<String>,
     inputs: u64,
@@ -22,7 +24,7 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) const fn new(sink: Sink) -> Self {
-        Self { sink: Some(sink), failed: None, inputs: 0, outputs: 0 }
+        Self { sink: Some(Mutex::new(sink)), failed: None, inputs: 0, outputs: 0 }
     }
 
     /// Returns whether further lines are written.
@@ -69,7 +71,8 @@ impl Writer {
     }
 
     fn send(&mut self, bytes: &[u8]) {
-        if let Some(sink) = &mut self.sink
+        let sink = self.sink.as_mut().map(|sink| sink.get_mut().unwrap_or_else(PoisonError::into_inner));
+        if let Some(sink) = sink
             && let Err(why) = sink(bytes)
         {
             self.fail(why);

@@ -167,9 +167,9 @@ impl Calls {
         Some((call.server, call.deadline.map(|deadline| deadline.since(now)), call.again))
     }
 
-    /// A call is to run on another client, if there is time, if this rule allows it, and if it did
-    /// not do so before. A call that `has_run` nowhere may do so any number of times, and waits
-    /// until it [is overdue](Self::is_overdue). Returns false if it may not.
+    /// Lets a call wait for another client. A call that has run is repeated once, if the rule
+    /// permits it and if there is time left. A call that `has_run` nowhere waits any number of
+    /// times, until it [is overdue](Self::is_overdue). Returns false if it may not wait.
     pub(super) fn repeat(
         &mut self,
         ticket: Ticket,

@@ -1,14 +1,12 @@
-//! The inputs of a supervisor as values, and the observer of all that goes in and out.
+//! The inputs of a supervisor as values, and what it returns for them.
 
-use super::{CallPlan, CallRefusal, CallVerdict, Generation, KeyInUse, ListKind, Loaded, Output, ServerSpec, Ticket};
+use super::{CallPlan, CallRefusal, CallVerdict, Generation, KeyInUse, ListKind, Loaded, ServerSpec, Ticket};
 use crate::client::{ClientConfig, Termination};
 use crate::error::{CallError, StreamEnd};
 use crate::input::Change;
 use crate::model::capabilities::ServerCapabilities;
-use crate::time::Instant;
 use alloc::string::String;
 use alloc::sync::Arc;
-use core::fmt;
 
 /// An input of a [`Supervisor`](super::Supervisor): a call of one of its methods, with the
 /// arguments.
@@ -98,22 +96,4 @@ impl Outcome for CallVerdict {
     fn returned(&self) -> Returned {
         Returned::Verdict(*self)
     }
-}
-
-/// Receives every input of a [`Supervisor`](super::Supervisor), what it returns, and every output
-/// that the driver takes, in the order in which they happen. The feature `record` writes them to a
-/// recording.
-pub trait Tape<K>: fmt::Debug + Send {
-    /// The supervisor is about to apply this input.
-    fn input(&mut self, now: Instant, input: &Input<K>);
-
-    /// What the last input returned.
-    fn returned(&mut self, returned: &Returned);
-
-    /// The driver takes this output.
-    fn output(&mut self, output: &Output<K>);
-
-    /// Returns why the tape cannot record any more. The supervisor calls this after every input.
-    /// After the first reason it passes nothing more to the tape.
-    fn failed(&mut self) -> Option<String>;
 }

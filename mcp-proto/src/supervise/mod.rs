@@ -49,10 +49,11 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
+use crate::observer::{Observable, Observer, Observers};
 pub use calls::{CallKind, CallPlan, CallVerdict, Ticket};
 pub use catalogue::{Catalogue, Freshness, ListFault, ListHealth, ListKind, Listing, Lists, Loaded};
 pub use clients::Generation;
-pub use input::{Input, Returned, Tape};
+pub use input::{Input, Returned};
 pub use names::{NameRules, NamedTool, Prefix, ToolNames};
 pub use report::{CallRefusal, Cause, Counters, Event, Health, Output, ServerState, SupervisedError};
 pub use spec::{ConnectWhen, RetryTool, ServerSpec, Supervision, WhenDown};
@@ -92,7 +93,7 @@ pub struct Supervisor<K> {
     last_server: u64,
     closing: Closing,
     now: Instant,
-    tape: Option<Box<dyn Tape<K>>>,
+    observers: Observers<Self>,
 }
 
 /// A server. Another one of the same key, after the first was removed, is not the same.
@@ -130,6 +131,17 @@ impl core::fmt::Display for KeyInUse {
 
 impl core::error::Error for KeyInUse {}
 
+impl<K> Observable for Supervisor<K> {
+    type Input = Input<K>;
+    type Returned = Returned;
+    type Output = Output<K>;
+
+    fn observe(&mut self, mut observer: Box<dyn Observer<Self>>) {
+        observer.begin(self);
+        self.observers.push(observer);
+    }
+}
+
 impl<K: Clone + Ord> Supervisor<K> {
     /// Creates a supervisor without servers. `seed` is 32 bytes from the operating system's random
     /// source, never used for anything else.
@@ -146,15 +158,8 @@ impl<K: Clone + Ord> Supervisor<K> {
             last_server: 0,
             closing: Closing::No,
             now: Instant::ZERO,
-            tape: None,
+            observers: Observers::new(),
         }
-    }
-
-    /// Passes every input and output from now on to `tape`, which replaces an earlier one. For a
-    /// complete record, call this before anything else. If the tape fails, the supervisor drops it,
-    /// emits [`Event::RecordingEnded`], and continues.
-    pub fn show(&mut self, tape: Box<dyn Tape<K>>) {
-        self.tape = Some(tape);
     }
 
     /// Applies one input: calls the method that it is about. A specification that cannot be added
@@ -324,16 +329,14 @@ impl<K: Clone + Ord> Supervisor<K> {
 
     /// Returns when to call [`handle_timeout`](Self::handle_timeout).
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.timers.next().map(|(at, _)| at)
+        self.observers.earliest(self.next_timeout())
     }
 
     /// Returns the next output, in order.
     pub fn poll_output(&mut self) -> Option<Output<K>> {
-        let output = self.outputs.pop_front()?;
-        if let Some(tape) = &mut self.tape {
-            tape.output(&output);
-        }
-        Some(output)
+        let output = self.outputs.pop_front();
+        self.observers.output(output.as_ref());
+        output
     }
 
     /// Returns the keys of the servers, in order.
@@ -381,24 +384,24 @@ impl<K: Clone + Ord> Supervisor<K> {
         self.server(key).map_or(Freshness::Unknown, |server| server.kept.freshness(list))
     }
 
+    fn next_timeout(&self) -> Option<Instant> {
+        self.timers.next().map(|(at, _)| at)
+    }
+
     /// Begins an input. Time does not move back.
     fn begin(&mut self, now: Instant, input: impl FnOnce() -> Input<K>) {
-        self.now = self.now.max(now);
-        if let Some(tape) = &mut self.tape {
-            tape.input(now, &input());
+        if !self.observers.is_empty() {
+            let timer = self.next_timeout();
+            self.observers.input(now, timer, &input());
         }
+        self.now = self.now.max(now);
     }
 
     /// Ends an input, which returns this.
     fn end<T: Outcome>(&mut self, returned: T) -> T {
-        if let Some(tape) = &mut self.tape {
-            tape.returned(&returned.returned());
-            if let Some(why) = tape.failed() {
-                self.tape = None;
-                if self.closing != Closing::Done {
-                    self.outputs.push_back(Output::Event(Event::RecordingEnded { why }));
-                }
-            }
+        let failure = self.observers.returned(|| returned.returned());
+        if let Some(why) = failure.filter(|_| self.closing != Closing::Done) {
+            self.outputs.push_back(Output::Event(Event::RecordingEnded { why }));
         }
         returned
     }

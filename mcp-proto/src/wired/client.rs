@@ -6,7 +6,7 @@ mod proxied;
 use super::connections::Connections;
 use super::pool::{ConnectionUse, OriginPools, PoolKey, PoolStep, QueuedRequest};
 use super::tally::Counters;
-use super::{Connection, ConnectionOutput, Tape};
+use super::{Connection, ConnectionOutput};
 use crate::client::{Client, ClientCommands, ClientConfig, Event, Output, Target, Timer};
 use crate::error::{Diagnostic, DiagnosticKind, Refusal, Refused};
 use crate::event_queue::EventQueue;
@@ -14,6 +14,7 @@ use crate::exchange::*;
 use crate::frame::Kind;
 use crate::hook::Denied;
 use crate::input::*;
+use crate::observer::{Observable, Observer, Observers};
 use crate::seed::Seed;
 use crate::short_map::ShortMap;
 use crate::stats::ClientStats;
@@ -46,7 +47,7 @@ pub struct WiredClient {
     seed: Seed,
     next: u64,
     now: Instant,
-    tape: Option<Box<dyn Tape>>,
+    observers: Observers<Self>,
 }
 
 /// The client's data of one connection, from the action that opens the connection to its end.
@@ -125,23 +126,17 @@ impl WiredClient {
             seed: Seed::new(sockets),
             next: 0,
             now,
-            tape: None,
+            observers: Observers::new(),
         };
         wired.run();
         wired
-    }
-
-    /// Passes every input and output from now on to `tape`, which replaces an earlier one. For a
-    /// complete record, call this before anything else. If the tape fails, the client drops it,
-    /// emits one diagnostic, and continues.
-    pub fn show(&mut self, tape: Box<dyn Tape>) {
-        self.tape = Some(tape);
     }
 
     /// Applies one input. The other methods that change the client are forms of this one.
     ///
     /// # Errors
     /// Those of [`act`](ClientCommands::act). Events and ticks are never refused.
+    #[track_caller]
     pub fn apply(&mut self, now: Instant, input: WiredClientInput) -> Result<Applied, Refused<WiredClientInput>> {
         match input {
             Input::Event(connection, event) => self.handle_io(now, connection, event),
@@ -154,6 +149,7 @@ impl WiredClient {
     }
 
     /// Reports an I/O event. The client ignores it if the connection no longer exists.
+    #[track_caller]
     pub fn handle_io(&mut self, now: Instant, connection: ConnectionId, event: IoEvent) {
         self.begin(now, || Input::Event(connection, event.clone()));
         self.connections.handle_io(self.now, connection, event);
@@ -161,6 +157,7 @@ impl WiredClient {
     }
 
     /// Fires the timers that are due, in the order of their deadlines. Does nothing if none is.
+    #[track_caller]
     pub fn handle_timeout(&mut self, now: Instant) {
         self.begin(now, || Input::Tick);
         let engine = self.client.poll_timeout().filter(|at| *at <= self.now);
@@ -178,15 +175,13 @@ impl WiredClient {
     /// Returns the next action for the driver, in order.
     pub fn poll_output(&mut self) -> Option<Action<Event>> {
         let action = self.actions.pop();
-        if let (Some(action), Some(tape)) = (&action, &mut self.tape) {
-            tape.output(action);
-        }
+        self.observers.output(action.as_ref());
         action
     }
 
     /// Returns when to call [`handle_timeout`](Self::handle_timeout).
     pub fn poll_timeout(&self) -> Option<Instant> {
-        if self.ended { None } else { earliest(self.client.poll_timeout(), self.connections.poll_timeout()) }
+        self.observers.earliest(self.next_timeout())
     }
 
     /// Returns the timer of [`poll_timeout`](Self::poll_timeout).
@@ -232,32 +227,47 @@ impl WiredClient {
         self.connections.ids().next().filter(|_| self.is_open)
     }
 
-    /// Passes an input to the tape, before the client applies it.
+    /// Returns the next timer of the client.
+    fn next_timeout(&self) -> Option<Instant> {
+        if self.ended { None } else { earliest(self.client.poll_timeout(), self.connections.poll_timeout()) }
+    }
+
+    /// Passes an input to the observers, before the client applies it.
+    #[track_caller]
     fn begin(&mut self, now: Instant, input: impl FnOnce() -> WiredClientInput) {
-        if let Some(tape) = &mut self.tape {
-            tape.input(now, &input());
+        if !self.observers.is_empty() {
+            let timer = self.next_timeout();
+            self.observers.input(now, timer, &input());
         }
         self.now = self.now.max(now);
     }
 
-    /// Runs the engine to the end, and passes the result of the input to the tape.
+    /// Runs the engine to the end, and passes the result of the input to the observers.
     fn end(&mut self, applied: Result<Applied, &Refusal>) {
         self.tally.asked += u64::from(matches!(applied, Ok(Applied::Call(_))));
         self.run();
-        let Some(tape) = &mut self.tape else { return };
-        tape.applied(applied);
-        if let Some(why) = tape.failed() {
-            self.tape = None;
-            if !self.ended {
-                let diagnostic = Diagnostic::new(DiagnosticKind::RecordingEnded, why);
-                self.tally.diagnostic(diagnostic.kind);
-                self.actions.push(Action::Event(Event::Diagnostic(diagnostic)));
-            }
+        let failure = self.observers.returned(|| applied.map_err(Clone::clone));
+        if let Some(why) = failure.filter(|_| !self.ended) {
+            let diagnostic = Diagnostic::new(DiagnosticKind::RecordingEnded, why);
+            self.tally.diagnostic(diagnostic.kind);
+            self.actions.push(Action::Event(Event::Diagnostic(diagnostic)));
         }
     }
 }
 
+impl Observable for WiredClient {
+    type Input = WiredClientInput;
+    type Returned = Result<Applied, Refusal>;
+    type Output = Action<Event>;
+
+    fn observe(&mut self, mut observer: Box<dyn Observer<Self>>) {
+        observer.begin(self);
+        self.observers.push(observer);
+    }
+}
+
 impl ClientCommands for WiredClient {
+    #[track_caller]
     fn act(&mut self, now: Instant, command: ClientCommand) -> Result<Applied, Refused<ClientCommand>> {
         self.begin(now, || Input::Command(command.clone()));
         let applied = self.client.act(self.now, command);

@@ -10,15 +10,16 @@ use crate::exchange::*;
 use crate::frame::{Conn, Kind, Work, false_coding};
 use crate::hook::MessageHook;
 use crate::limits::FrameLimits;
+use crate::observer::Observers;
 use crate::short_queue::ShortQueue;
 use crate::stats::Traffic;
 use crate::time::{Instant, earliest};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
-use bytes::Bytes;
 
 mod asking;
+mod driven;
 mod ending;
 mod io;
 mod reading;
@@ -30,6 +31,7 @@ mod tunnel;
 mod turn;
 mod web_socket;
 
+pub use driven::{ConnectionInput, ConnectionOutput, ConnectionTaken};
 use securing::Securing;
 use timers::{Due, PAUSE, RateFloor};
 use tunnel::Route;
@@ -106,21 +108,7 @@ pub struct Connection {
     reads: bool,
     /// The state of a WebSocket.
     web_socket: Option<Box<WebSocket>>,
-}
-
-/// An instruction of a connection for its driver, in order.
-#[derive(Clone, PartialEq, Debug)]
-#[must_use]
-pub enum ConnectionOutput {
-    /// Begin TLS with the server of this name: see [`Action::Secure`].
-    Secure(Arc<str>),
-    /// Write these bytes.
-    Write(Bytes),
-    /// Stop reading (`false`), or read again (`true`). A driver reads from the start. Only changes
-    /// are emitted.
-    Read(bool),
-    /// Close the connection in this way.
-    Close(Shutdown),
+    observers: Observers<Self>,
 }
 
 /// The role of this end: the transport, client or server, and how it closes the connection.
@@ -247,6 +235,7 @@ impl Connection {
             left: false,
             reads: true,
             web_socket: None,
+            observers: Observers::new(),
         }
     }
 
@@ -278,7 +267,9 @@ impl Connection {
 
     /// Reports an I/O event of the connection. After [`IoEvent::Closed`] the connection ignores all
     /// events.
+    #[track_caller]
     pub fn handle_io(&mut self, now: Instant, wire: IoEvent) {
+        self.observe_input(now, || ConnectionInput::Event(wire.clone()));
         self.catch_up(now);
         self.resume();
         if self.gone.is_some() {
@@ -305,7 +296,9 @@ impl Connection {
     /// events still report its progress: [`ExchangeEvent::Unsent`], finally with zero, or
     /// [`ExchangeEvent::Failed`] if the connection ends before. Both are harmless to an engine that
     /// has forgotten the exchange.
+    #[track_caller]
     pub fn send(&mut self, now: Instant, exchange: ExchangeId, outgoing: Outbound) {
+        self.observe_input(now, || ConnectionInput::Command);
         self.now = self.now.max(now);
         if self.exchange != Some(exchange) || self.ending.is_some() || self.gone.is_some() {
             return;
@@ -343,7 +336,9 @@ impl Connection {
     /// Ends the exchange and the connection at once. No event of the exchange follows. Does nothing
     /// if the exchange is over. The exchange of an HTTP server is over only when its response is
     /// written.
+    #[track_caller]
     pub fn abort(&mut self, now: Instant, exchange: ExchangeId) {
+        self.observe_input(now, || ConnectionInput::Command);
         self.now = self.now.max(now);
         if self.exchange == Some(exchange) || self.answered == Some(exchange) {
             (self.exchange, self.answered) = (None, None);
@@ -357,7 +352,9 @@ impl Connection {
     /// Closes the connection in order, since the engine has terminated. With newline-delimited
     /// messages, this takes the same steps as [`Outbound::End`]. HTTP closes after the queued bytes
     /// are written.
+    #[track_caller]
     pub fn close(&mut self, now: Instant) {
+        self.observe_input(now, || ConnectionInput::Command);
         self.catch_up(now);
         if self.gone.is_some() || self.ending.is_some() {
             return;
@@ -379,6 +376,11 @@ impl Connection {
     /// Returns when to call [`handle_timeout`](Self::handle_timeout). Valid once all events were
     /// taken.
     pub fn poll_timeout(&self) -> Option<Instant> {
+        self.observers.earliest(self.next_timeout())
+    }
+
+    /// Returns the next timer of the connection.
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
         let resume = self.resume.filter(|_| self.pauses());
         earliest(resume, self.timer.map(|(at, _)| at))
     }
@@ -387,6 +389,7 @@ impl Connection {
     pub fn poll_event(&mut self) -> Option<(ExchangeId, ExchangeEvent)> {
         while self.events.is_empty() && self.step() {}
         let event = self.events.pop_front();
+        self.observers.made_output(|| if event.is_some() { ConnectionTaken::Event } else { ConnectionTaken::Turn });
         if event.is_none() && !self.pauses() {
             self.backlog = 0;
             if self.conn.is_streaming() {
@@ -401,7 +404,12 @@ impl Connection {
     /// connection is open and secured, returns nothing but a request to a proxy,
     /// [`ConnectionOutput::Secure`] and [`Shutdown::Abort`]. Returns nothing after it is closed.
     pub fn poll_output(&mut self) -> Option<ConnectionOutput> {
-        self.next_output().or_else(|| self.poll_read().map(ConnectionOutput::Read))
+        let output = self.next_output().or_else(|| self.poll_read().map(ConnectionOutput::Read));
+        match &output {
+            Some(output) => self.observers.made_output(|| ConnectionTaken::Output(output.clone())),
+            None => self.observers.output(None),
+        }
+        output
     }
 
     /// As [`poll_output`](Self::poll_output), without changes of reading, which depend on events

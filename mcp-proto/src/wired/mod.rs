@@ -26,8 +26,8 @@
 //!   peer's, and the driver's by a [`Shutdown::WriteHalf`](crate::exchange::Shutdown::WriteHalf).
 //! * Report `Closed` of a program once it has exited and its output was read to the end.
 //!
-//! `adapter::Checked` is an engine that panics when its driver breaks one of these rules. Use it in
-//! the tests of a driver.
+//! `adapter::check` makes an engine panic when its driver breaks one of these rules. Use it in the
+//! tests of a driver.
 
 mod client;
 mod connection;
@@ -38,16 +38,14 @@ mod room;
 mod server;
 mod shared;
 mod tally;
-mod tape;
 mod turn;
 
 pub use crate::frame::Kind;
 pub use client::{WiredClient, WiredTimer};
-pub use connection::{Connection, ConnectionOutput};
+pub use connection::{Connection, ConnectionInput, ConnectionOutput, ConnectionTaken};
 pub use room::HandshakeReservation;
 pub use server::WiredServer;
-pub use shared::SharedServer;
-pub use tape::Tape;
+pub use shared::{SharedServer, SharedServerInput, SharedServerTaken};
 pub use turn::{Mail, Turn, TurnReply};
 
 #[cfg(test)]

@@ -5,14 +5,16 @@ use super::ConnectionOutput;
 use super::connections::Connections;
 use super::shared::{Posted, SharedServer};
 use super::turn::Mail;
-use crate::error::Refused;
+use crate::error::{Diagnostic, DiagnosticKind, Refusal, Refused};
 use crate::event_queue::EventQueue;
 use crate::exchange::*;
 use crate::frame::Kind;
 use crate::input::*;
+use crate::observer::{Observable, Observer, Observers};
 use crate::server::{Event, ServerCommands, ServerConfig};
 use crate::stats::ServerStats;
 use crate::time::{Instant, earliest};
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 /// A [`Server`](crate::Server) and its connections: a server for a loop in one thread.
@@ -25,6 +27,7 @@ pub struct WiredServer {
     shared: SharedServer,
     connections: Connections<()>,
     actions: EventQueue<Action<Event>>,
+    observers: Observers<Self>,
 }
 
 impl WiredServer {
@@ -33,7 +36,12 @@ impl WiredServer {
     pub fn new(config: Arc<ServerConfig>, seed: [u8; 32], now: Instant) -> Self {
         let limits = &config.limits.server;
         let actions = EventQueue::new(limits.max_queued_events, limits.max_queued_event_bytes);
-        Self { shared: SharedServer::new(config, seed, now), connections: Connections::new(), actions }
+        Self {
+            shared: SharedServer::new(config, seed, now),
+            connections: Connections::new(),
+            actions,
+            observers: Observers::new(),
+        }
     }
 
     /// Applies one input. The other methods that change the server, except
@@ -41,6 +49,7 @@ impl WiredServer {
     ///
     /// # Errors
     /// Those of [`act`](ServerCommands::act). Events and ticks are never refused.
+    #[track_caller]
     pub fn apply(&mut self, now: Instant, input: WiredServerInput) -> Result<Applied, Refused<WiredServerInput>> {
         match input {
             Input::Event(connection, event) => self.handle_io(now, connection, event),
@@ -55,9 +64,12 @@ impl WiredServer {
     /// Adds an accepted socket or pipe pair, which is open already, and returns its id. Its last
     /// event is [`IoEvent::Closed`]. A server without room for it, or one that shuts down, refuses
     /// its client: see [`SharedServer::accept`].
+    #[track_caller]
     pub fn accept(&mut self, now: Instant, kind: Kind, peer: Peer) -> ConnectionId {
+        let timer = self.next_timeout();
         let connection = self.shared.accept(now, kind, peer);
         let id = ConnectionId(connection.number());
+        self.observers.accepted(now, id, timer);
         self.connections.insert(id, connection, ());
         self.run();
         id
@@ -65,15 +77,18 @@ impl WiredServer {
 
     /// Reports what happened to a connection. An event of a connection that no longer exists is
     /// ignored.
+    #[track_caller]
     pub fn handle_io(&mut self, now: Instant, connection: ConnectionId, event: IoEvent) {
-        self.shared.advance(now);
+        self.begin(now, || Input::Event(connection, event.clone()));
         self.connections.handle_io(self.shared.now(), connection, event);
         self.run();
+        self.end(Ok(Applied::Done));
     }
 
     /// Fires the timers that are due, in the order of their deadlines. Does nothing if none is.
+    #[track_caller]
     pub fn handle_timeout(&mut self, now: Instant) {
-        self.shared.advance(now);
+        self.begin(now, || Input::Tick);
         let now = self.shared.now();
         let engine = self.shared.poll_timeout().filter(|at| *at <= now);
         while self.connections.fire(now, engine.unwrap_or(now)) {
@@ -84,19 +99,19 @@ impl WiredServer {
         while self.connections.fire(now, now) {
             self.run();
         }
+        self.end(Ok(Applied::Done));
     }
 
     /// Returns the next action for the driver, in order. Never [`Action::Open`].
     pub fn poll_output(&mut self) -> Option<Action<Event>> {
-        self.actions.pop()
+        let action = self.actions.pop();
+        self.observers.output(action.as_ref());
+        action
     }
 
     /// Returns when to call [`handle_timeout`](Self::handle_timeout).
     pub fn poll_timeout(&self) -> Option<Instant> {
-        if self.shared.is_terminated() {
-            return None;
-        }
-        earliest(self.shared.poll_timeout(), self.connections.poll_timeout())
+        self.observers.earliest(self.next_timeout())
     }
 
     /// Returns the configuration.
@@ -118,6 +133,33 @@ impl WiredServer {
     /// Returns a snapshot of current sizes and of counters.
     pub fn stats(&self) -> ServerStats {
         self.shared.snapshot(self.actions.len(), self.actions.lost())
+    }
+
+    /// Returns the next timer of the server.
+    fn next_timeout(&self) -> Option<Instant> {
+        if self.shared.is_terminated() {
+            return None;
+        }
+        earliest(self.shared.poll_timeout(), self.connections.poll_timeout())
+    }
+
+    /// Passes an input to the observers, before the server applies it.
+    #[track_caller]
+    fn begin(&mut self, now: Instant, input: impl FnOnce() -> WiredServerInput) {
+        if !self.observers.is_empty() {
+            let timer = self.next_timeout();
+            self.observers.input(now, timer, &input());
+        }
+        self.shared.advance(now);
+    }
+
+    /// Passes the result of an input to the observers.
+    fn end(&mut self, applied: Result<Applied, &Refusal>) {
+        if let Some(why) = self.observers.returned(|| applied.map_err(Clone::clone))
+            && let Some(event) = self.shared.diagnostic(Diagnostic::new(DiagnosticKind::RecordingEnded, why))
+        {
+            self.actions.push(Action::Event(event));
+        }
     }
 
     /// Runs the engine and the connections until neither has anything left. The outputs that one
@@ -182,10 +224,24 @@ impl WiredServer {
     }
 }
 
+impl Observable for WiredServer {
+    type Input = WiredServerInput;
+    type Returned = Result<Applied, Refusal>;
+    type Output = Action<Event>;
+
+    fn observe(&mut self, mut observer: Box<dyn Observer<Self>>) {
+        observer.begin(self);
+        self.observers.push(observer);
+    }
+}
+
 impl ServerCommands for WiredServer {
+    #[track_caller]
     fn act(&mut self, now: Instant, command: ServerCommand) -> Result<Applied, Refused<ServerCommand>> {
+        self.begin(now, || Input::Command(command.clone()));
         let applied = self.shared.with_engine(now, |server, now| server.act(now, command));
         self.run();
+        self.end(applied.as_ref().copied().map_err(|refused| &refused.why));
         applied
     }
 }

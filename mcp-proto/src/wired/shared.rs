@@ -12,9 +12,11 @@ use crate::exchange::*;
 use crate::frame::Kind;
 use crate::input::*;
 use crate::limits::FrameLimits;
+use crate::observer::{Observable, Observer, Observers};
 use crate::server::{Event, Output, Server, ServerCommands, ServerConfig};
 use crate::stats::{ServerStats, Traffic};
 use crate::time::Instant;
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -75,6 +77,7 @@ pub struct SharedServer {
     refused: (u64, usize),
     phase: ServerPhase,
     now: Instant,
+    observers: Observers<Self>,
 }
 
 /// The phase of a server: its shutdown follows the end of the engine.
@@ -125,6 +128,7 @@ impl SharedServer {
             refused: (0, 0),
             phase: ServerPhase::Running,
             now,
+            observers: Observers::new(),
         }
     }
 
@@ -137,8 +141,9 @@ impl SharedServer {
     /// soon after. The server serves 64 such connections at a time. It aborts further ones at once,
     /// and also those of newline-delimited messages, where no request could be answered. Drive a
     /// connection that refuses like any other.
+    #[track_caller]
     pub fn accept(&mut self, now: Instant, kind: Kind, mut peer: Peer) -> Connection {
-        self.advance(now);
+        self.begin(now, || SharedServerInput::Command);
         let limits = Arc::clone(&self.frame_limits);
         if self.server.is_shutting_down() || !self.counts.open(self.next + 1, &peer) {
             let responds = self.refused.1 < MAX_REFUSING && matches!(self.phase, ServerPhase::Running);
@@ -160,21 +165,24 @@ impl SharedServer {
     /// reservation when the handshake is complete, or the connection ends. `None` if there is no
     /// room for it: abort the connection. The server emits
     /// [`DiagnosticKind::TooManyExchanges`] then.
+    #[track_caller]
     pub fn begin_handshake(&mut self, now: Instant, connection: u64) -> Option<HandshakeReservation> {
+        self.begin(now, || SharedServerInput::Command);
         let reserved = self.counts.handshake(connection, &self.room);
         if reserved.is_none() {
             let why = "there is no room for another TLS handshake";
-            self.report(now, Diagnostic::new(DiagnosticKind::TooManyExchanges, why));
+            self.emit(Diagnostic::new(DiagnosticKind::TooManyExchanges, why));
         }
         reserved
     }
 
     /// Handles the events of a connection, and returns the outputs of the server for it. The second
     /// step of a turn.
+    #[track_caller]
     pub fn exchange(&mut self, now: Instant, turn: Turn) -> TurnReply {
-        self.advance(now);
+        self.begin(now, || SharedServerInput::Turn(ConnectionId(turn.connection)));
         self.count(turn.traffic);
-        turn.diagnostics.into_iter().for_each(|diagnostic| self.report(now, diagnostic));
+        turn.diagnostics.into_iter().for_each(|diagnostic| self.emit(diagnostic));
         for (exchange, event) in turn.events {
             let event = match event {
                 // The mailbox was filled before the driver wrote these bytes, and its content is
@@ -200,27 +208,34 @@ impl SharedServer {
     /// Returns a connection whose mailbox was empty and no longer is: wake its task. Each
     /// connection is returned once.
     pub fn poll_woken(&mut self) -> Option<u64> {
-        loop {
-            let connection = self.woken.pop_front()?;
+        while let Some(connection) = self.woken.pop_front() {
             if let Some(mailbox) = self.connections.get_mut(&connection) {
                 mailbox.woken = false;
+                self.observers.made_output(|| SharedServerTaken::Woken(ConnectionId(connection)));
                 return Some(connection);
             }
         }
+        self.observers.output(None);
+        None
     }
 
     /// Returns the next event for the application. [`Event::Terminated`] is the last one, after all
     /// connections have closed.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop()
+        let event = self.events.pop();
+        match event {
+            Some(Event::Terminated) => self.observers.made_output(|| SharedServerTaken::Terminated),
+            // Connections may wait for their turn.
+            Some(_) | None => self.observers.made_output(|| SharedServerTaken::Event),
+        }
+        event
     }
 
     /// Counts a diagnostic of the driver, and emits it unless the engine has terminated.
+    #[track_caller]
     pub fn report(&mut self, now: Instant, diagnostic: Diagnostic) {
-        self.advance(now);
-        if let Some(event) = self.diagnostic(diagnostic) {
-            self.events.push(event);
-        }
+        self.begin(now, || SharedServerInput::Command);
+        self.emit(diagnostic);
     }
 
     /// Returns the requests of running handlers whose client has left and cannot resume. The server
@@ -231,18 +246,16 @@ impl SharedServer {
 
     /// Fires the timers of the server that are due. The task of a connection fires the timer of the
     /// connection.
+    #[track_caller]
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.begin(now, || SharedServerInput::Tick);
         self.fire(now);
         self.deliver();
     }
 
     /// Returns when to call [`handle_timeout`](Self::handle_timeout).
     pub fn poll_timeout(&self) -> Option<Instant> {
-        match self.phase {
-            ServerPhase::Closing { abort_at, .. } => abort_at,
-            ServerPhase::Running => self.server.poll_timeout(),
-            ServerPhase::Terminated => None,
-        }
+        self.observers.earliest(self.next_timeout())
     }
 
     /// Returns the configuration.
@@ -263,6 +276,32 @@ impl SharedServer {
     /// Returns whether the server has shut down and all connections have closed.
     pub fn is_terminated(&self) -> bool {
         matches!(self.phase, ServerPhase::Terminated)
+    }
+
+    /// Returns the next timer of the server.
+    fn next_timeout(&self) -> Option<Instant> {
+        match self.phase {
+            ServerPhase::Closing { abort_at, .. } => abort_at,
+            ServerPhase::Running => self.server.poll_timeout(),
+            ServerPhase::Terminated => None,
+        }
+    }
+
+    /// Passes an input to the observers, before the server applies it.
+    #[track_caller]
+    fn begin(&mut self, now: Instant, input: impl FnOnce() -> SharedServerInput) {
+        if !self.observers.is_empty() {
+            let timer = self.next_timeout();
+            self.observers.input(now, timer, &input());
+        }
+        self.advance(now);
+    }
+
+    /// Counts a diagnostic, and emits it unless the engine has terminated.
+    fn emit(&mut self, diagnostic: Diagnostic) {
+        if let Some(event) = self.diagnostic(diagnostic) {
+            self.events.push(event);
+        }
     }
 
     fn deliver(&mut self) {
@@ -290,8 +329,45 @@ impl SharedServer {
     }
 }
 
+/// What a driver gives to a [`SharedServer`], for its observer.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum SharedServerInput {
+    /// A turn of this connection: [`SharedServer::exchange`].
+    Turn(ConnectionId),
+    /// A command of the application, or of the driver.
+    Command,
+    /// [`SharedServer::handle_timeout`].
+    Tick,
+}
+
+/// What a driver takes from a [`SharedServer`], for its observer.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum SharedServerTaken {
+    /// This connection was woken: [`SharedServer::poll_woken`]. There was none if this is absent.
+    Woken(ConnectionId),
+    /// An event for the application, or there was none: [`SharedServer::poll_event`].
+    Event,
+    /// The last event.
+    Terminated,
+}
+
+impl Observable for SharedServer {
+    type Input = SharedServerInput;
+    type Returned = ();
+    type Output = SharedServerTaken;
+
+    fn observe(&mut self, mut observer: Box<dyn Observer<Self>>) {
+        observer.begin(self);
+        self.observers.push(observer);
+    }
+}
+
 impl ServerCommands for SharedServer {
+    #[track_caller]
     fn act(&mut self, now: Instant, command: ServerCommand) -> Result<Applied, Refused<ServerCommand>> {
+        self.begin(now, || SharedServerInput::Command);
         let applied = self.with_engine(now, |server, now| server.act(now, command));
         self.deliver();
         applied

@@ -3,7 +3,7 @@
 
 use super::channel::{self, Channel};
 use mcp_proto::Router;
-use mcp_proto::adapter::{AsyncJob, Checked, Clock, Job, Mailbox, Running, ServerOptions, SharedRouter, Work, seed};
+use mcp_proto::adapter::{AsyncJob, Clock, Job, Mailbox, Running, ServerOptions, SharedRouter, Work, check, seed};
 use mcp_proto::exchange::{Action, ConnectionId, Peer, RequestHead};
 use mcp_proto::input::Admission;
 use mcp_proto::server::{Event, ServerCommands};
@@ -67,7 +67,7 @@ pub fn serve_http_with(router: &Router, listener: TcpListener, connections: usiz
 
 struct ServeLoop {
     /// It panics if this loop breaks a rule for drivers.
-    engine: Checked<WiredServer>,
+    engine: WiredServer,
     router: SharedRouter,
     clock: Clock,
     channels: BTreeMap<ConnectionId, Channel>,
@@ -93,7 +93,8 @@ impl ServeLoop {
         config.origin_unix = clock.unix();
         let config = Arc::new(config);
         let router = SharedRouter::new(router.clone(), Arc::clone(&config));
-        let engine = Checked::new(WiredServer::new(config, seed()?, clock.now()));
+        let mut engine = WiredServer::new(config, seed()?, clock.now());
+        check(&mut engine);
         let (woken, wakes) = UnixStream::pair()?;
         woken.set_nonblocking(true)?;
         wakes.set_nonblocking(true)?;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 /// The modules of the core, each using only those before it.
-const ORDER: [&str; 33] = [
+const ORDER: [&str; 34] = [
     "time",
     "short_map",
     "short_queue",
@@ -23,6 +23,7 @@ const ORDER: [&str; 33] = [
     "process",
     "error",
     "event_queue",
+    "observer",
     "hook",
     "stats",
     "frame",

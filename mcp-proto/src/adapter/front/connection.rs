@@ -3,7 +3,6 @@
 use super::Task;
 use super::client::{self, ClientShared, OutputMark};
 use super::server::{Exchanged, ServerShared};
-use crate::adapter::checked::Checked;
 use crate::adapter::ending::Signal;
 use crate::adapter::os::Clock;
 use crate::adapter::tls::TlsAcceptor;
@@ -87,7 +86,7 @@ impl WakerIdentity {
 
 struct Served {
     shared: Arc<ServerShared>,
-    connection: Checked<Connection>,
+    connection: Connection,
     /// An event was passed on and not parsed.
     pending: bool,
     /// The server has aborted it.
@@ -125,7 +124,7 @@ impl DrivenConnection {
         Self { transfer, end: Box::new(opened), has_task: false }
     }
 
-    pub(super) fn server(shared: Arc<ServerShared>, connection: Checked<Connection>, transfer: Transfer) -> Self {
+    pub(super) fn server(shared: Arc<ServerShared>, connection: Connection, transfer: Transfer) -> Self {
         let work = VecDeque::new();
         let served = Served { shared, connection, pending: false, aborted: false, delayed: false, work, left: false };
         Self { transfer, end: Box::new(served), has_task: false }
@@ -379,6 +378,7 @@ impl fmt::Debug for Served {
 #[cfg(all(test, not(shuttle)))]
 mod tests {
     use super::*;
+    use crate::adapter::check;
     use crate::adapter::{Client, ClientOptions, block_on};
     use crate::client::ClientConfig;
     use crate::exchange::{Peer, Program};
@@ -435,6 +435,8 @@ mod tests {
             }
             assert_eq!(signals(&mut connection, &waker), []);
             assert!(connection.transfer().is_closed());
+            drop(waker);
+            assert_eq!(Arc::strong_count(&count), 1, "it keeps no waker, which may own it");
         }
     }
 
@@ -442,7 +444,7 @@ mod tests {
     /// are dropped, and their rules are broken too.
     #[test]
     fn broken_rule_aborts_no_process_that_drops_other_connections() {
-        struct Owner(Vec<Checked<Connection>>);
+        struct Owner(Vec<Connection>);
         impl Drop for Owner {
             fn drop(&mut self) {
                 for connection in &mut self.0 {
@@ -452,9 +454,9 @@ mod tests {
         }
         let panic = catch_unwind(|| {
             let connection = |number| {
-                let connection =
+                let mut connection =
                     Connection::server(number, Kind::Lines, Peer::default(), &Default::default(), Instant::ZERO);
-                let mut connection = Checked::new(connection);
+                check(&mut connection);
                 connection.handle_io(Instant::ZERO, IoEvent::Read(Bytes::from_static(b"{")));
                 connection
             };

@@ -6,7 +6,7 @@ use super::events::WaitingEvents;
 use super::handle::ServerHandle;
 use super::shared::{Engine, Front, Later, Shared};
 use super::{Attention, Delay, Driving, Events, Route, Routing, RoutingKind, Task, first};
-use crate::adapter::checked::Checked;
+use crate::adapter::check::{Checks, check};
 use crate::adapter::job::{Job, Link, StuckHandlers};
 use crate::adapter::options::ServerOptions;
 use crate::adapter::os::{Clock, seed};
@@ -219,7 +219,8 @@ pub(super) struct ServerFixed {
 }
 
 pub(super) struct ServerState {
-    engine: Checked<SharedServer>,
+    engine: SharedServer,
+    checks: Option<Checks>,
     backlog: Backlog,
     /// The wakers of the drivers of open connections, by number.
     connections: BTreeMap<u64, Option<Waker>>,
@@ -241,8 +242,8 @@ impl ServerShared {
         let max = (config.limits.server.max_queued_events, config.limits.server.max_queued_event_bytes);
         let config = Arc::new(config);
         let router = SharedRouter::new(router, Arc::clone(&config));
-        let engine = SharedServer::new(config, seed()?, clock.now());
-        let engine = Checked::when(options.is_checked(), engine);
+        let mut engine = SharedServer::new(config, seed()?, clock.now());
+        let checks = options.is_checked().then(|| check(&mut engine));
         let event = options.take_event();
         Ok(Arc::new_cyclic(|this: &Weak<Self>| {
             let this = this.clone();
@@ -250,6 +251,7 @@ impl ServerShared {
             let behind = Arc::new(AtomicBool::new(false));
             let state = ServerState {
                 engine,
+                checks,
                 backlog: Backlog::new(link, event, max),
                 connections: BTreeMap::new(),
                 listeners: 0,
@@ -273,7 +275,7 @@ impl ServerShared {
     }
 
     fn accept(self: &Arc<Self>, kind: Kind, peer: Peer, is_pair: bool) -> DrivenConnection {
-        let connection = self.with(|state, now, _| {
+        let mut connection = self.with(|state, now, _| {
             let connection = state.engine.accept(now, kind, peer);
             state.connections.insert(connection.number(), None);
             connection
@@ -282,7 +284,9 @@ impl ServerShared {
             Kind::Lines if is_pair => Transfer::given(),
             _ => Transfer::accepted(),
         };
-        let connection = Checked::when(self.fixed.options.is_checked(), connection);
+        if self.fixed.options.is_checked() {
+            check(&mut connection);
+        }
         DrivenConnection::server(Arc::clone(self), connection, transfer)
     }
 
@@ -319,7 +323,7 @@ impl ServerState {
 
     fn end(&mut self, has_driver: bool, later: &mut Later) {
         self.close(later);
-        self.engine.stop();
+        self.checks.iter().for_each(Checks::stop);
         // Their drivers abort them.
         self.wake_all(later);
         self.backlog.stop(has_driver, later);

@@ -4,6 +4,7 @@ use super::*;
 use crate::rpc::{Message, Payload};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use bytes::Bytes;
 use core::time::Duration;
 
 mod decoding;

@@ -8,6 +8,7 @@ use super::{Connection, ConnectionOutput, ConnectionRole, ResponseProgress};
 use crate::exchange::{Closed, ResponseHead, Shutdown};
 use crate::frame::{Media, Work, media_type};
 use crate::time::Instant;
+use crate::wired::ConnectionInput;
 use core::time::Duration;
 
 /// Time for which a surplus connection stays idle before it is closed. Callers that make one call
@@ -75,7 +76,9 @@ impl RateFloor {
 
 impl Connection {
     /// Fires the timer if it is due. Otherwise does nothing.
+    #[track_caller]
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.observe_input(now, || ConnectionInput::Tick);
         self.catch_up(now);
         let paused = self.pauses();
         self.resume();

@@ -3,6 +3,8 @@
 use super::{Connection, ConnectionRole};
 use crate::stats::Traffic;
 use crate::time::Instant;
+use crate::wired::ConnectionInput;
+use crate::wired::ConnectionTaken;
 use crate::wired::turn::{Mail, Turn, TurnReply};
 use alloc::vec::Vec;
 use core::iter::from_fn;
@@ -26,12 +28,15 @@ impl Connection {
             }
         }
         let diagnostics = from_fn(|| self.poll_diagnostic()).collect();
+        self.observers.made_output(|| ConnectionTaken::Turn);
         let is_closed = self.is_closed() && !core::mem::replace(&mut self.left, true);
         Turn { connection: self.number, events, diagnostics, traffic: self.take_traffic(), is_closed }
     }
 
     /// Frames the outputs of the server. The third step of a turn.
+    #[track_caller]
     pub fn apply(&mut self, now: Instant, reply: TurnReply) {
+        self.observe_input(now, || ConnectionInput::Command);
         for mail in reply.0 {
             self.deliver(now, mail);
         }

@@ -4,6 +4,7 @@ mod fetch;
 mod hook;
 mod ladder;
 mod net;
+mod observed;
 mod pair;
 mod pool;
 mod proxied;

@@ -8,7 +8,7 @@ use super::shared::ClientFixed;
 use super::waiters::{Awaited, Waiters};
 use super::watches::{WatchId, Watches};
 use crate::adapter::asking::{Asking, ClientLink, Questions};
-use crate::adapter::checked::Checked;
+use crate::adapter::check::Checks;
 use crate::adapter::client_options::{ClientCallbacks, ClientOptions, Observed, Observer};
 use crate::adapter::question::{Question, ReplyKey};
 use crate::call::{Call, Calling, Method};
@@ -29,7 +29,8 @@ use core::mem::{replace, take};
 
 /// Its engine, who waits for what, the questions of the server, and the tasks of its driver.
 pub(in crate::adapter::front) struct ClientState {
-    pub(super) engine: Checked<WiredClient>,
+    pub(super) engine: WiredClient,
+    checks: Option<Checks>,
     pub(super) calls: Waiters<CallId, <CallId as Awaited>::Received>,
     pub(super) notifications: Waiters<NotificationId, <NotificationId as Awaited>::Received>,
     pub(super) fetches: Waiters<FetchId, <FetchId as Awaited>::Received>,
@@ -71,7 +72,7 @@ enum ClientTask {
 
 impl ClientState {
     pub(super) fn new(
-        engine: Checked<WiredClient>,
+        engine: WiredClient,
         options: &mut ClientOptions,
         callback: Option<EventFn<Action<Event>>>,
         link: ClientLink,
@@ -101,6 +102,7 @@ impl ClientState {
             ended: false,
             exit: None,
             on_drop: None,
+            checks: options.take_checks(),
             engine,
         }
     }
@@ -225,7 +227,7 @@ impl ClientState {
     /// Ends the engine, its connections, and everything that has a waiter, as aborted by this side.
     fn abort(&mut self, now: Instant, open: &BTreeMap<ConnectionId, Outputs>, later: &mut Later) {
         let aborted = || IoEvent::Closed(Closed::Aborted);
-        self.engine.stop();
+        self.checks.iter().for_each(Checks::stop);
         self.engine.close(now);
         open.keys().for_each(|id| self.engine.handle_io(now, *id, aborted()));
         while let Some(action) = self.engine.poll_output() {

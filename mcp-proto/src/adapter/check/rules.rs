@@ -1,15 +1,16 @@
-//! The rules for a driver: the texts of the panics, and what the driver may do next with one
+//! The rules for a driver: their texts, and what the driver may do next with one
 //! connection. No engine, no clock.
 
 use crate::exchange::{Closed, ConnectionId, IoEvent, Shutdown};
 use crate::time::Instant;
+use alloc::string::{String, ToString};
 use core::fmt::{self, Display};
 use core::time::Duration;
 
 /// Time in which a driver must do what takes no time on a working system.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A rule for drivers. The table of [`Checked`](super::Checked) explains each.
+/// A rule for drivers. The table of [`check`](super::check) explains each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Rule {
     TimeBack,
@@ -58,10 +59,9 @@ impl Rule {
     }
 }
 
-/// Panics with the text of a rule that the driver broke, on this connection if it is a rule of one.
-#[track_caller]
-pub(super) fn broken(rule: Rule, connection: Option<ConnectionId>, values: &[&dyn Display]) -> ! {
-    panic!("{}", Breach { rule, connection, values })
+/// Returns the text of a rule that the driver broke, on this connection if it is a rule of one.
+pub(super) fn broken(rule: Rule, connection: Option<ConnectionId>, values: &[&dyn Display]) -> Result<(), String> {
+    Err(Breach { rule, connection, values }.to_string())
 }
 
 struct Breach<'a> {
@@ -97,7 +97,7 @@ impl Display for Age {
 
 /// What the driver has done with one connection.
 #[derive(Debug)]
-pub struct ConnectionRules {
+pub(super) struct ConnectionRules {
     id: ConnectionId,
     /// A program ends by its exit, and not with its two directions.
     is_program: bool,
@@ -143,29 +143,29 @@ impl ConnectionRules {
     }
 
     /// Checks an event that the driver reports.
-    #[track_caller]
-    pub(super) fn event(&mut self, now: Instant, event: &IoEvent) {
+    pub(super) fn event(&mut self, now: Instant, event: &IoEvent) -> Result<(), String> {
         match event {
-            IoEvent::Opened(_) if self.is_open || self.is_securing => self.broken(Rule::OpenedTwice, &[]),
+            IoEvent::Opened(_) if self.is_open || self.is_securing => self.broken(Rule::OpenedTwice, &[])?,
             IoEvent::Opened(_) => self.is_open = true,
-            IoEvent::Secured if !self.is_securing => self.broken(Rule::NotSecuring, &[]),
+            IoEvent::Secured if !self.is_securing => self.broken(Rule::NotSecuring, &[])?,
             IoEvent::Secured => (self.is_open, self.is_securing) = (true, false),
             // It could not be opened, or not in time.
             IoEvent::Closed(_) if !self.is_open => {}
-            _ if self.is_securing => self.broken(Rule::BeforeSecured, &[&name(event)]),
-            _ if !self.is_open => self.broken(Rule::BeforeOpened, &[&name(event)]),
+            _ if self.is_securing => self.broken(Rule::BeforeSecured, &[&name(event)])?,
+            _ if !self.is_open => self.broken(Rule::BeforeOpened, &[&name(event)])?,
             IoEvent::Read(_) | IoEvent::ReadClosed if self.read_closed => {
-                self.broken(Rule::AfterReadClosed, &[&name(event)])
+                self.broken(Rule::AfterReadClosed, &[&name(event)])?;
             }
-            IoEvent::Read(bytes) if bytes.is_empty() => self.broken(Rule::EmptyRead, &[]),
-            IoEvent::Read(_) => self.has_read(),
+            IoEvent::Read(bytes) if bytes.is_empty() => self.broken(Rule::EmptyRead, &[])?,
+            IoEvent::Read(_) => self.has_read()?,
             IoEvent::ReadClosed => self.read_closed = true,
-            IoEvent::Written(n) if *n > self.unwritten => self.broken(Rule::Written, &[n, &self.unwritten]),
+            IoEvent::Written(n) if *n > self.unwritten => self.broken(Rule::Written, &[n, &self.unwritten])?,
             IoEvent::Written(n) => self.unwritten -= n,
-            IoEvent::Closed(Closed::Eof) if !self.may_have_ended() => self.broken(Rule::EarlyEof, &[]),
+            IoEvent::Closed(Closed::Eof) if !self.may_have_ended() => self.broken(Rule::EarlyEof, &[])?,
             IoEvent::Closed(_) => {}
         }
         self.both_ended(now);
+        Ok(())
     }
 
     /// Notes that the driver is to secure the connection.
@@ -203,23 +203,21 @@ impl ConnectionRules {
     }
 
     /// Checks that `Closed` is not overdue.
-    #[track_caller]
-    pub(super) fn check(&self, now: Instant) {
-        if let Some((since, rule)) = self.closing
-            && now >= since + PATIENCE
-        {
-            self.broken(rule, &[&Age(now - since)]);
+    pub(super) fn check(&self, now: Instant) -> Result<(), String> {
+        match self.closing {
+            Some((since, rule)) if now >= since + PATIENCE => self.broken(rule, &[&Age(now - since)]),
+            _ => Ok(()),
         }
     }
 
-    #[track_caller]
-    fn has_read(&mut self) {
+    fn has_read(&mut self) -> Result<(), String> {
         if let Some(reads) = &mut self.reads_while_off {
             *reads += 1;
             if *reads > 1 {
-                self.broken(Rule::ReadOff, &[]);
+                return self.broken(Rule::ReadOff, &[]);
             }
         }
+        Ok(())
     }
 
     /// Returns whether the direction of the driver may have ended. A failed write ends it too, and
@@ -235,8 +233,7 @@ impl ConnectionRules {
         }
     }
 
-    #[track_caller]
-    fn broken(&self, rule: Rule, values: &[&dyn Display]) -> ! {
+    fn broken(&self, rule: Rule, values: &[&dyn Display]) -> Result<(), String> {
         broken(rule, Some(self.id), values)
     }
 }

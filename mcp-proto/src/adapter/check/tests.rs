@@ -1,12 +1,13 @@
 //! A correct driver breaks no rule, and each rule catches its error in the same driver.
 
-use super::Checked;
 use super::rules::{ConnectionRules, Rule};
-use super::watch::Watch;
+use super::state::DriverState;
+use super::{DriverRules, check};
 use crate::client::{ClientCommands, ClientConfig, Event};
 use crate::error::CallError;
 use crate::exchange::*;
 use crate::model::lifecycle::Implementation;
+use crate::observer::{Observable, Observer};
 use crate::server::{ServerCommands, ServerConfig};
 use crate::time::Instant;
 use crate::wired::{Connection, ConnectionOutput, Kind, SharedServer, WiredClient};
@@ -41,6 +42,15 @@ const ALL: [Rule; 18] = [
     Rule::Aborted,
     Rule::BothEnded,
 ];
+
+/// Returns the engine with checks.
+fn checked<E: Observable>(mut engine: E) -> E
+where
+    DriverRules: Observer<E>,
+{
+    check(&mut engine);
+    engine
+}
 
 /// Returns the text of the panic.
 fn panic_of(f: impl FnOnce()) -> String {
@@ -88,7 +98,7 @@ fn timed_out_call(mut world: World<Loop>) {
 /// A client of a server with TLS, whose driver reports these events.
 fn secured_by(events: &[IoEvent]) {
     let config = ClientConfig::url("https://localhost/mcp").expect("it is a URL");
-    let mut client = Checked::new(WiredClient::new(config.into(), [1; 32], Instant::ZERO));
+    let mut client = checked(WiredClient::new(config.into(), [1; 32], Instant::ZERO));
     client.call(Instant::ZERO, crate::ping()).expect("it is accepted");
     let Some(Action::Open(id, _)) = client.poll_output() else { panic!("the connection is opened first") };
     for event in events {
@@ -166,7 +176,7 @@ fn missing_turn_is_caught() {
 /// A connection takes no turn although the server has woken its driver.
 fn ignored_waker() {
     let config = ServerConfig::new(Implementation::new("s", "1"));
-    let mut server = Checked::new(SharedServer::new(Arc::new(config), [1; 32], Instant::ZERO));
+    let mut server = checked(SharedServer::new(Arc::new(config), [1; 32], Instant::ZERO));
     let mut connection = server.accept(Instant::ZERO, Kind::Lines, Peer::default());
     loop {
         let turn = connection.take_turn();
@@ -258,7 +268,7 @@ fn end_of_both_directions_without_closed_is_caught() {
 #[test]
 fn every_rule_has_a_row_and_a_line_in_the_table() {
     assert_eq!(ALL.len(), Rule::BothEnded as usize + 1, "the list is complete");
-    let table = include_str!("../checked.rs").lines().filter(|line| line.starts_with("/// | "));
+    let table = include_str!("../check.rs").lines().filter(|line| line.starts_with("/// | "));
     let rows: Vec<&str> = table.skip(1).collect();
     assert_eq!(rows.len(), ALL.len());
     for (rule, row) in ALL.into_iter().zip(rows) {
@@ -349,11 +359,11 @@ fn correct_driver_that_half_closes_breaks_no_rule() {
     client_that_only_connects(World::<Tasks>::new(Kind::HttpServer, [None, None]));
 }
 
-fn client() -> Checked<WiredClient> {
-    Checked::new(WiredClient::new(Arc::new(ClientConfig::given()), [1; 32], Instant::ZERO))
+fn client() -> WiredClient {
+    checked(WiredClient::new(Arc::new(ClientConfig::given()), [1; 32], Instant::ZERO))
 }
 
-fn outputs(client: &mut Checked<WiredClient>) -> usize {
+fn outputs(client: &mut WiredClient) -> usize {
     from_fn(|| client.poll_output()).count()
 }
 
@@ -361,15 +371,15 @@ fn outputs(client: &mut Checked<WiredClient>) -> usize {
 fn text_has_the_bytes_that_were_not_written_before() {
     let mut rules = ConnectionRules::open(ConnectionId(3), false);
     rules.write(52);
-    rules.event(Instant::ZERO, &IoEvent::Written(40));
-    let text = panic_of(|| rules.event(Instant::ZERO, &IoEvent::Written(40)));
+    rules.event(Instant::ZERO, &IoEvent::Written(40)).expect("no rule is broken");
+    let text = rules.event(Instant::ZERO, &IoEvent::Written(40)).expect_err("a rule is broken");
     assert_eq!(text, "connection 3: 40 bytes written of 12");
 }
 
 #[test]
 fn given_connection_is_open_from_the_start() {
     let (client, id) = WiredClient::over(Arc::new(ClientConfig::given()), [1; 32], Instant::ZERO).expect("given");
-    let mut client = Checked::new(client);
+    let mut client = checked(client);
     assert_ne!(outputs(&mut client), 0);
     client.handle_io(Instant::ZERO, id, IoEvent::ReadClosed);
     let text = panic_of(|| client.handle_io(Instant::ZERO, id, IoEvent::Opened(Peer::default())));
@@ -380,11 +390,11 @@ fn given_connection_is_open_from_the_start() {
 fn accepted_connection_is_open_from_the_start() {
     let limits = crate::Limits::default().frame;
     let connection = Connection::server(5, Kind::Lines, Peer::default(), &limits, Instant::ZERO);
-    let mut connection = Checked::new(connection);
+    let mut connection = checked(connection);
     let text = panic_of(|| connection.handle_io(Instant::ZERO, IoEvent::Opened(Peer::default())));
     assert_eq!(text, "connection 5: `Opened`, and it was open");
     let connection = Connection::client(Kind::Lines, false, &limits, Instant::ZERO);
-    let mut connection = Checked::new(connection);
+    let mut connection = checked(connection);
     let text = panic_of(|| connection.handle_io(Instant::ZERO, IoEvent::ReadClosed));
     assert_eq!(text, "connection 0: `ReadClosed` before `Opened`");
 }
@@ -393,11 +403,11 @@ fn accepted_connection_is_open_from_the_start() {
 fn program_may_outlive_its_directions() {
     let at = Instant::from_millis;
     let config = ClientConfig::program(Program::new("p"));
-    let mut client = Checked::new(WiredClient::new(Arc::new(config), [1; 32], at(0)));
+    let mut client = checked(WiredClient::new(Arc::new(config), [1; 32], at(0)));
     let Some(Action::Open(id, _)) = client.poll_output() else { panic!("the program starts first") };
     client.handle_io(at(0), id, IoEvent::Opened(Peer::default()));
     let mut unwritten = 0;
-    let mut carry_out = |client: &mut Checked<WiredClient>, now| {
+    let mut carry_out = |client: &mut WiredClient, now| {
         while let Some(action) = client.poll_output() {
             if let Action::Write(id, bytes) = action {
                 client.handle_io(now, id, IoEvent::Written(bytes.len()));
@@ -454,13 +464,13 @@ fn one_read_may_be_under_way() {
     let read = || IoEvent::Read(Bytes::from_static(b"{}"));
     for _ in 0..2 {
         rules.read(false);
-        rules.event(Instant::ZERO, &read());
+        rules.event(Instant::ZERO, &read()).expect("no rule is broken");
         rules.read(true);
-        rules.event(Instant::ZERO, &read());
+        rules.event(Instant::ZERO, &read()).expect("no rule is broken");
     }
     rules.close(Instant::ZERO, Shutdown::Abort);
-    rules.event(Instant::ZERO, &read());
-    let text = panic_of(|| rules.event(Instant::ZERO, &read()));
+    rules.event(Instant::ZERO, &read()).expect("no rule is broken");
+    let text = rules.event(Instant::ZERO, &read()).expect_err("a rule is broken");
     assert_eq!(text, "connection 1: read while reading was off");
 }
 
@@ -493,22 +503,25 @@ fn nothing_is_due_after_the_last_output() {
 #[test]
 fn timer_that_is_armed_late_is_late_only_after_its_arming() {
     let at = Instant::from_millis;
-    let mut watch = Watch::new();
-    watch.input(at(5_000));
-    watch.armed(Some(at(1_000)));
-    watch.took_action::<()>(None);
-    watch.input(at(14_999));
-    watch.took_action::<()>(None);
-    assert_eq!(panic_of(|| watch.input(at(15_000))), "a timer was due 10.0 s ago and no `handle_timeout`");
+    let mut state = DriverState::new();
+    state.input(at(5_000)).expect("no rule is broken");
+    state.armed(Some(at(1_000)));
+    state.took_action::<()>(None);
+    state.input(at(14_999)).expect("no rule is broken");
+    state.took_action::<()>(None);
+    assert_eq!(
+        state.input(at(15_000)).expect_err("a rule is broken"),
+        "a timer was due 10.0 s ago and no `handle_timeout`"
+    );
 }
 
 #[test]
 fn timer_that_the_engine_arms_again_is_not_late() {
-    let mut watch = Watch::new();
+    let mut state = DriverState::new();
     for second in 1..15 {
-        watch.timeout(Instant::from_millis(second * 1_000));
-        watch.armed(Some(Instant::from_millis(1_000)));
-        watch.took_action::<()>(None);
+        state.timeout(Instant::from_millis(second * 1_000)).expect("no rule is broken");
+        state.armed(Some(Instant::from_millis(1_000)));
+        state.took_action::<()>(None);
     }
 }
 
@@ -516,21 +529,20 @@ fn timer_that_the_engine_arms_again_is_not_late() {
 fn failed_write_may_end_without_a_half_close() {
     let mut rules = ConnectionRules::open(ConnectionId(1), false);
     rules.write(12);
-    rules.event(Instant::ZERO, &IoEvent::Written(12));
-    rules.event(Instant::ZERO, &IoEvent::ReadClosed);
-    rules.event(Instant::ZERO, &IoEvent::Closed(Closed::Eof));
+    rules.event(Instant::ZERO, &IoEvent::Written(12)).expect("no rule is broken");
+    rules.event(Instant::ZERO, &IoEvent::ReadClosed).expect("no rule is broken");
+    rules.event(Instant::ZERO, &IoEvent::Closed(Closed::Eof)).expect("no rule is broken");
 }
 
 #[test]
 fn engine_without_checks_ignores_errors() {
-    let mut client = Checked::off(WiredClient::new(Arc::new(ClientConfig::given()), [1; 32], Instant::ZERO));
+    let mut client = WiredClient::new(Arc::new(ClientConfig::given()), [1; 32], Instant::ZERO);
     let engine = client.timeout_reason();
     client.handle_io(Instant::from_millis(5), ConnectionId(1), IoEvent::Written(40));
     client.handle_io(Instant::from_millis(4), ConnectionId(9), IoEvent::ReadClosed);
     assert_eq!(client.timeout_reason(), engine);
     assert_ne!(outputs(&mut client), 0);
-    let connection = Connection::server(1, Kind::Lines, Peer::default(), &Default::default(), Instant::ZERO);
-    let mut connection = Checked::off(connection);
+    let mut connection = Connection::server(1, Kind::Lines, Peer::default(), &Default::default(), Instant::ZERO);
     connection.handle_io(Instant::ZERO, IoEvent::Opened(Peer::default()));
     assert_eq!(connection.poll_output(), None::<ConnectionOutput>);
     assert_eq!(connection.poll_timeout().map(|at| at - Instant::ZERO), None::<Duration>);

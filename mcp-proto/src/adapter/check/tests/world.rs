@@ -2,7 +2,7 @@
 //! makes one error if a test plants it.
 
 use super::super::rules::Rule;
-use super::Checked;
+use super::checked;
 use crate::adapter::{Step, Transfer, TransferOutput};
 use crate::call::{CallId, RawResult};
 use crate::client::{self, ClientCommands, ClientConfig};
@@ -54,7 +54,7 @@ fn sorted<E>(action: Action<E>) -> Result<(ConnectionId, Output), Option<E>> {
 
 /// A client and the outcomes of its calls.
 pub(super) struct Caller {
-    pub(super) client: Checked<WiredClient>,
+    pub(super) client: WiredClient,
     pub(super) outcomes: Vec<Result<RawResult, CallError>>,
     pub(super) is_terminated: bool,
 }
@@ -126,13 +126,13 @@ pub(super) trait Serves: Driven {
 }
 
 pub(super) struct Loop {
-    server: Checked<WiredServer>,
+    server: WiredServer,
     application: Application,
 }
 
 impl Serves for Loop {
     fn create(config: ServerConfig, _: Option<Rule>) -> Self {
-        let server = Checked::new(WiredServer::new(Arc::new(config), [1; 32], Instant::ZERO));
+        let server = checked(WiredServer::new(Arc::new(config), [1; 32], Instant::ZERO));
         Self { server, application: Application::default() }
     }
 
@@ -181,7 +181,7 @@ impl Driven for Loop {
 
 pub(super) struct Tasks {
     server: SharedServer,
-    tasks: BTreeMap<ConnectionId, Checked<Connection>>,
+    tasks: BTreeMap<ConnectionId, Connection>,
     application: Application,
     takes_turns: bool,
 }
@@ -235,7 +235,7 @@ impl Driven for Tasks {
     fn accept(&mut self, now: Instant, kind: Kind, peer: Peer) -> ConnectionId {
         let connection = self.server.accept(now, kind, peer);
         let id = ConnectionId(connection.number());
-        self.tasks.insert(id, Checked::new(connection));
+        self.tasks.insert(id, checked(connection));
         id
     }
 
@@ -258,7 +258,7 @@ impl Driven for Tasks {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.tasks.values().map(Checked::poll_timeout).fold(self.server.poll_timeout(), earliest)
+        self.tasks.values().map(Connection::poll_timeout).fold(self.server.poll_timeout(), earliest)
     }
 }
 
@@ -503,7 +503,7 @@ impl<S: Serves> World<S> {
         let mut server = ServerConfig::new(Implementation::new("server", "1"));
         server.capabilities.tools = Some(Default::default());
         configure(&mut calls, &mut server);
-        let client = Checked::new(WiredClient::new(Arc::new(calls), [2; 32], Instant::ZERO));
+        let client = checked(WiredClient::new(Arc::new(calls), [2; 32], Instant::ZERO));
         let caller = Caller { client, outcomes: Vec::new(), is_terminated: false };
         let (sockets, backlog) = (Vec::new(), VecDeque::new());
         let (room, piece) = (usize::MAX, usize::MAX);

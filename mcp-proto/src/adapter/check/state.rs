@@ -5,13 +5,14 @@ use crate::exchange::{Action, ConnectionId, Endpoint, IoEvent, Shutdown};
 use crate::time::{Instant, Timers, earliest};
 use crate::wired::ConnectionOutput;
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::string::String;
 
 /// Number of closed connections that are remembered, for the text of the panic.
 const REMEMBERED: usize = 256;
 
 /// What the driver has done with one engine, or with one connection that it drives alone.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct DriverState {
     /// The latest time that the driver gave.
     now: Instant,
     /// The timer of the engine, and the time at which the driver could first know of it.
@@ -33,7 +34,7 @@ pub(super) struct Watch {
     terminated: bool,
 }
 
-impl Watch {
+impl DriverState {
     pub(super) const fn new() -> Self {
         Self {
             now: Instant::ZERO,
@@ -50,52 +51,52 @@ impl Watch {
     }
 
     /// Checks the time of an input. The driver must take its outputs.
-    #[track_caller]
-    pub(super) fn input(&mut self, now: Instant) {
+    pub(super) fn input(&mut self, now: Instant) -> Result<(), String> {
         let earlier = core::mem::replace(&mut self.now, now);
         if now < earlier {
-            broken(Rule::TimeBack, None, &[&format_args!("{earlier:?}"), &format_args!("{now:?}")]);
+            broken(Rule::TimeBack, None, &[&format_args!("{earlier:?}"), &format_args!("{now:?}")])?;
         }
         if let Some((since, id)) = self.turn {
-            self.check(Some(since), Rule::Turn, Some(id));
+            self.check(Some(since), Rule::Turn, Some(id))?;
         }
         if let Some((due, id)) = self.woken.next().filter(|(due, _)| now >= *due) {
-            broken(Rule::Woken, Some(id), &[&Age(now - due + PATIENCE)]);
+            broken(Rule::Woken, Some(id), &[&Age(now - due + PATIENCE)])?;
         }
         if self.terminated {
-            return;
+            return Ok(());
         }
-        self.check(self.due.map(|(due, known)| due.max(known)), Rule::Timer, self.single);
-        self.check(self.outputs, Rule::Outputs, None);
+        self.check(self.due.map(|(due, known)| due.max(known)), Rule::Timer, self.single)?;
+        self.check(self.outputs, Rule::Outputs, None)?;
         if let Some((_, id)) = self.deadlines.next()
             && let Some(rules) = self.connections.get(&id)
         {
-            rules.check(now);
+            rules.check(now)?;
         }
         self.outputs.get_or_insert(now);
+        Ok(())
     }
 
     /// Checks an event of a connection.
-    #[track_caller]
-    pub(super) fn event(&mut self, now: Instant, id: ConnectionId, event: &IoEvent) {
-        self.input(now);
+    pub(super) fn event(&mut self, now: Instant, id: ConnectionId, event: &IoEvent) -> Result<(), String> {
+        self.input(now)?;
         let Some(rules) = self.connections.get_mut(&id) else {
             let rule = if self.closed.contains(&id) { Rule::AfterClosed } else { Rule::Unknown };
-            broken(rule, Some(id), &[&name(event)]);
+            return broken(rule, Some(id), &[&name(event)]);
         };
-        rules.event(now, event);
+        rules.event(now, event)?;
         if matches!(event, IoEvent::Closed(_)) {
             self.remove(id);
         } else {
             self.deadlines.set(id, rules.deadline());
         }
+        Ok(())
     }
 
     /// Checks the time of a call of `handle_timeout`.
-    #[track_caller]
-    pub(super) fn timeout(&mut self, now: Instant) {
-        self.input(now);
+    pub(super) fn timeout(&mut self, now: Instant) -> Result<(), String> {
+        self.input(now)?;
         self.due = None;
+        Ok(())
     }
 
     /// Notes the next timer of the engine.
@@ -105,9 +106,20 @@ impl Watch {
         }
     }
 
-    /// Notes that the events of a connection wait for a turn.
-    pub(super) fn needs_turn(&mut self, id: ConnectionId) {
-        self.turn.get_or_insert((self.now, id));
+    /// Checks an event of the only connection, which waits for a turn.
+    pub(super) fn single_event(&mut self, now: Instant, event: &IoEvent) -> Result<(), String> {
+        if let Some(id) = self.single {
+            self.event(now, id, event)?;
+        }
+        self.needs_turn();
+        Ok(())
+    }
+
+    /// Notes that events of the only connection may wait for a turn.
+    pub(super) fn needs_turn(&mut self) {
+        if let (None, Some(id)) = (self.turn, self.single) {
+            self.turn = Some((self.now, id));
+        }
     }
 
     /// Notes a turn, or a part of one after which events may wait.
@@ -152,13 +164,14 @@ impl Watch {
     }
 
     /// Notes what the driver of a single connection took, if there was anything.
-    pub(super) fn took_connection_output(&mut self, id: ConnectionId, output: Option<&ConnectionOutput>) {
-        match output {
-            Some(ConnectionOutput::Secure(_)) => self.secure(id),
-            Some(ConnectionOutput::Write(bytes)) => self.write(id, bytes.len()),
-            Some(ConnectionOutput::Read(reads)) => self.read(id, *reads),
-            Some(ConnectionOutput::Close(how)) => self.close(id, *how),
-            None => {}
+    pub(super) fn took_connection_output(&mut self, output: Option<&ConnectionOutput>) {
+        if let (Some(id), Some(output)) = (self.single, output) {
+            match output {
+                ConnectionOutput::Secure(_) => self.secure(id),
+                ConnectionOutput::Write(bytes) => self.write(id, bytes.len()),
+                ConnectionOutput::Read(reads) => self.read(id, *reads),
+                ConnectionOutput::Close(how) => self.close(id, *how),
+            }
         }
         self.took_output(output.is_some());
     }
@@ -217,12 +230,10 @@ impl Watch {
         self.closed.push_back(id);
     }
 
-    #[track_caller]
-    fn check(&self, since: Option<Instant>, rule: Rule, connection: Option<ConnectionId>) {
-        if let Some(since) = since
-            && self.now >= since + PATIENCE
-        {
-            broken(rule, connection, &[&Age(self.now - since)]);
+    fn check(&self, since: Option<Instant>, rule: Rule, connection: Option<ConnectionId>) -> Result<(), String> {
+        match since {
+            Some(since) if self.now >= since + PATIENCE => broken(rule, connection, &[&Age(self.now - since)]),
+            _ => Ok(()),
         }
     }
 }
