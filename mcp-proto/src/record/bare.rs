@@ -1,5 +1,5 @@
-//! Errors, and the events that contain them, without texts of a server or an application: what a
-//! redacted recording of a supervisor holds of them. No decision depends on these texts.
+//! Errors without texts of a server or an application: what a redacted recording of a supervisor
+//! holds of them. No decision depends on these texts.
 
 use crate::client::Termination;
 use crate::error::{CallError, HttpError, InvalidResult, NegotiationCause, NegotiationError, Refusal, StreamEnd};
@@ -7,52 +7,9 @@ use crate::error::{RefusedAttempt, StartFailure};
 use crate::exchange::{Closed, ExitStatus, NotUpgraded, ProxyFailure, TlsFailure};
 use crate::rpc::{DecodeError, EncodeError, ErrorObject, Id};
 use crate::schema::{BadSchema, Mismatch};
-use crate::supervise::{CallRefusal, Cause, Event, ListFault};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-
-pub(super) fn event<K: Clone>(event: &Event<K>) -> Event<K> {
-    match event {
-        Event::Reconnecting { key, attempt, wait, cause } => {
-            Event::Reconnecting { key: key.clone(), attempt: *attempt, wait: *wait, cause: cause_of(cause) }
-        }
-        Event::Down { key, next, cause } => Event::Down { key: key.clone(), next: *next, cause: cause_of(cause) },
-        Event::NotListed { key, fault } => Event::NotListed { key: key.clone(), fault: list_fault(fault) },
-        Event::RecordingEnded { why: _ } => Event::RecordingEnded { why: String::new() },
-        Event::Up { .. } | Event::Listed { .. } | Event::Lost { .. } | Event::Closed { .. } => event.clone(),
-    }
-}
-
-pub(super) fn refusal(why: &CallRefusal) -> CallRefusal {
-    match why {
-        CallRefusal::Unavailable { since, next, cause } => {
-            CallRefusal::Unavailable { since: *since, next: *next, cause: cause_of(cause) }
-        }
-        CallRefusal::Unknown
-        | CallRefusal::Timeout { .. }
-        | CallRefusal::Full
-        | CallRefusal::Replaced
-        | CallRefusal::Removed
-        | CallRefusal::Closed => why.clone(),
-    }
-}
-
-fn cause_of(cause: &Cause) -> Cause {
-    match cause {
-        Cause::Ended(why) => Cause::Ended(termination(why)),
-        Cause::Unreachable(error) => Cause::Unreachable(call(error)),
-        Cause::CallsRefused(error) => Cause::CallsRefused(call(error)),
-        Cause::SessionLost(end) => Cause::SessionLost(stream_end(end)),
-        Cause::Unresolved(_) => Cause::Unresolved(String::new()),
-        Cause::NotListed(fault) => Cause::NotListed(list_fault(fault)),
-        Cause::Unresponsive { .. } | Cause::ResolveTimeout | Cause::Requested => cause.clone(),
-    }
-}
-
-fn list_fault(fault: &ListFault) -> ListFault {
-    ListFault { list: fault.list, error: call(&fault.error) }
-}
 
 pub(super) fn termination(why: &Termination) -> Termination {
     match why {

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What a validator found wrong.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(super) enum Finding {
+pub enum Finding {
     /// It did not compile a schema.
     Schema(BadSchema),
     /// A value did not match.
@@ -46,8 +46,8 @@ pub(super) fn with_validator(
 }
 
 /// Returns a validator that repeats recorded findings.
-pub(super) fn scripted(findings: &Findings) -> Validator {
-    let state = Arc::new((findings.clone(), AtomicUsize::new(0)));
+pub(super) fn scripted(findings: Findings) -> Validator {
+    let state = Arc::new((findings, AtomicUsize::new(0)));
     Validator::new(move |_: &RawJson| {
         let next =
             |(findings, asked): &(Findings, AtomicUsize)| findings.get(&asked.fetch_add(1, Ordering::Relaxed)).cloned();

@@ -12,8 +12,8 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 pub(super) type Denials = BTreeMap<usize, String>;
 
 /// Returns a hook that repeats recorded refusals.
-pub(super) fn scripted(denials: &Denials) -> MessageHook {
-    let (denials, asked) = (denials.clone(), AtomicUsize::new(0));
+pub(super) fn scripted(denials: Denials) -> MessageHook {
+    let asked = AtomicUsize::new(0);
     MessageHook::new(move |_| match denials.get(&asked.fetch_add(1, Ordering::Relaxed)) {
         None => Ok(()),
         Some(reason) => Err(Denied::new(reason.as_str())),

@@ -22,7 +22,7 @@ use bytes::Bytes;
 
 /// The masking of a recording, with its state for each connection.
 #[derive(Debug)]
-pub(super) struct Mask {
+pub struct Mask {
     /// Absent if nothing is masked.
     channels: Option<BTreeMap<ConnectionId, [Redactor; 2]>>,
     /// The initial state of a connection: for bytes read, and for bytes written.

@@ -1,13 +1,13 @@
 //! A recorded run of a client: configuration, seed, every input with its time, and every output. A
-//! client is a function of the first three, so [`Recording::replay`] repeats the run on any machine
-//! without its server, and compares each output byte by byte.
+//! client is a function of the first three, so [`Recording::replay`](Log::replay) repeats the run
+//! on any machine without its server, and compares each output byte by byte.
 //!
 //! [`Recorder::client`] creates a recorded client. The adapters have an option for it, and the
 //! program `replay` of this repository reads the file. The format is text, one JSON object per
 //! line:
 //!
 //! ```text
-//! {"mcp-recording":2,"version":"0.1.0","redaction":"Redacted","seed":[7,…],…}
+//! {"mcp-recording":3,"engine":"client","version":"0.1.0","redaction":"Redacted","seed":[7,…],…}
 //! {"Output":{"Open":[1,{"Program":{…}}]}}
 //! {"Input":[{"secs":0,"nanos":184211},{"Event":[1,{"Opened":{…}}]}]}
 //! {"Output":{"Write":[1,{"Text":"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":…}\n"}]}}
@@ -16,13 +16,15 @@
 //! {"End":{"inputs":2,"outputs":3}}
 //! ```
 //!
-//! The names are those of the types: a line holds what serde derives for an [`Input`], or an
-//! output. A refusal of a message hook is `{"Denied":[4,"…"]}`: here that of the fifth message that
-//! the hook saw. What a validator found wrong is `{"Found":[4,…]}`. Times count from the driver's
-//! origin. Bytes are text if they are UTF-8, otherwise `{"Base64":…}`. JSON of the protocol is
-//! text. The last line is present if the client terminated. A limit that does not fit the `usize`
-//! of the machine that reads is an error. The format, and the behaviour of an engine, may change
-//! with a version of this crate: replay with the version that recorded.
+//! The names are those of the types: a line holds what serde derives for an
+//! [`Input`](crate::input::Input), or an output. What an input returned is the output that follows
+//! it. What a callback returned is a note: a refusal of a message hook is
+//! `{"Note":{"Denied":[4,"…"]}}`, here that of the fifth message that the hook saw, and what a
+//! validator found wrong is `{"Note":{"Found":[4,…]}}`. Times count from the driver's origin. Bytes
+//! are text if they are UTF-8, otherwise `{"Base64":…}`. JSON of the protocol is text. The last
+//! line is present if the client terminated. A limit that does not fit the `usize` of the machine
+//! that reads is an error. The format, and the behaviour of an engine, may change with a version of
+//! this crate: replay with the version that recorded.
 //!
 //! # Secrets
 //!
@@ -44,13 +46,13 @@
 //! # Supervisors
 //!
 //! A [`Supervisor`] is recorded on its own ([`Recorder::supervisor`]): its policy, its seed, every
-//! input and every output, but nothing of what its clients say to their servers. The file has
-//! another first line, and [`SupervisorRecording`] reads and replays it:
+//! input and every output, but nothing of what its clients say to their servers.
+//! [`SupervisorRecording`] reads and replays it:
 //!
 //! ```text
-//! {"mcp-supervisor-recording":1,"version":"0.1.0","redaction":"Redacted","seed":[7,…],…}
+//! {"mcp-recording":3,"engine":"supervisor","version":"0.1.0","seed":[7,…],…}
 //! {"Input":[{"secs":0,"nanos":84211},{"Add":["github",{…}]}]}
-//! {"Returned":{"Done":true}}
+//! {"Output":{"Done":true}}
 //! {"Output":{"Connect":["github",1,{"Duplex":{"Program":{…}}}]}}
 //! {"Input":[{"secs":0,"nanos":91084112},{"Ready":[1,"{\"tools\":{}}"]}]}
 //! ```
@@ -66,12 +68,13 @@
 //! recording of a client that is still running.
 
 mod bare;
+mod client;
 mod findings;
 mod hook;
-mod line;
+mod log;
 mod mask;
 mod proxies;
-mod read;
+mod recorded;
 mod replay;
 mod supervised;
 pub(crate) mod value;
@@ -80,16 +83,12 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use read::{ReadError, ReadProblem, Recording, is_recording, read};
+pub use client::ClientStart;
+pub use log::{Log, ReadError, ReadProblem, Replay, engine_of};
 pub use replay::{Difference, Summary};
-pub use supervised::{SupervisorRecording, is_supervisor_recording};
 
-use crate::client::{ClientConfig, Event, Target};
-use crate::error::Refusal;
-use crate::exchange::Action;
-use crate::input::{Applied, Input, WiredClientInput};
-use crate::observer::{Observable, Observer};
-use crate::rpc::RawJson;
+use crate::client::{ClientConfig, Target};
+use crate::observer::Observable;
 use crate::supervise::{Supervision, Supervisor};
 use crate::time::Instant;
 use crate::wired::WiredClient;
@@ -100,10 +99,17 @@ use alloc::sync::Arc;
 use core::fmt;
 use findings::Observed;
 use hook::Overheard;
-use line::{FORMAT, Header, Line};
 use mask::Mask;
+use recorded::Recorded;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use writer::{Sink, Writer};
+use writer::Sink;
+
+/// A recorded run of a client.
+pub type Recording = Log<WiredClient>;
+
+/// A recorded run of a supervisor.
+pub type SupervisorRecording<K = String> = Log<Supervisor<K>>;
 
 /// The parts that a recording omits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -150,21 +156,14 @@ impl Recorder {
             true => Arc::new(ClientConfig { compression: false, ..ClientConfig::clone(&config) }),
             false => config,
         };
-        let head = Header {
-            format: FORMAT,
-            version: env!("CARGO_PKG_VERSION").into(),
-            redaction: self.redaction,
-            seed,
-            start: now,
-            config: mask.config(&config),
-        };
+        let start = ClientStart { now, config: Arc::new(mask.config(&config)) };
         let (hook, found) = (Overheard::default(), Observed::default());
-        let writer = Writer::new(self.sink);
-        let mut tape = Recorded { mask, writer, hook: hook.clone(), found: found.clone() };
-        if tape.mask.is_on() && matches!(config.target, Target::Ws(_)) {
-            tape.writer.fail("the frames of a websocket cannot be masked".into());
-        } else {
-            tape.writer.line(RawJson::encode(&head));
+        let cannot_be_masked = mask.is_on() && matches!(config.target, Target::Ws(_));
+        let notes = client::notes(hook.clone(), found.clone(), mask);
+        let mut recorded = Recorded::new(self.redaction, self.sink, &start, notes);
+        match cannot_be_masked {
+            true => recorded.refuse("the frames of a websocket cannot be masked"),
+            false => recorded.begin(&start, seed),
         }
         let config = match &config.on_message {
             None => config,
@@ -174,7 +173,7 @@ impl Recorder {
         };
         let config = findings::with_validator(config, |validator| found.listen(validator.clone()));
         let mut client = WiredClient::new(config, seed, now);
-        client.observe(Box::new(tape));
+        client.observe(Box::new(recorded));
         client
     }
 
@@ -182,11 +181,12 @@ impl Recorder {
     /// [`Supervisor::new`]. The recording of its clients is their own.
     pub fn supervisor<K>(self, policy: Supervision, seed: [u8; 32]) -> Supervisor<K>
     where
-        K: Clone + Ord + fmt::Debug + Serialize + Send + 'static,
+        K: Clone + Ord + fmt::Debug + Serialize + DeserializeOwned + Send + Sync + 'static,
     {
-        let tape = supervised::Recorded::new(self.redaction, self.sink, &policy, seed);
+        let mut recorded = Recorded::new(self.redaction, self.sink, &policy, Box::new(Vec::new));
+        recorded.begin(&policy, seed);
         let mut supervisor = Supervisor::new(policy, seed);
-        supervisor.observe(Box::new(tape));
+        supervisor.observe(Box::new(recorded));
         supervisor
     }
 }
@@ -194,65 +194,5 @@ impl Recorder {
 impl fmt::Debug for Recorder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Recorder").field("redaction", &self.redaction).finish_non_exhaustive()
-    }
-}
-
-/// A recording in progress.
-#[derive(Debug)]
-struct Recorded {
-    mask: Mask,
-    writer: Writer,
-    hook: Overheard,
-    found: Observed,
-}
-
-impl Recorded {
-    /// Records the refusals of the message hook and the findings of the validator since the last
-    /// call.
-    fn write_denials(&mut self) {
-        for (number, found) in self.found.take() {
-            let found = if self.mask.is_on() { found.masked() } else { found };
-            self.writer.line(Line::Found(number, found).json());
-        }
-        for (number, reason) in self.hook.take() {
-            self.writer.line(Line::Denied(number, self.mask.text(&reason)).json());
-        }
-    }
-}
-
-impl Observer<WiredClient> for Recorded {
-    fn input(&mut self, now: Instant, input: &WiredClientInput, _: Option<Instant>) -> Result<(), String> {
-        if !self.writer.is_open() {
-            return Ok(());
-        }
-        // A value of the application may be nested too deeply to be read back.
-        if let Input::Command(_) = input
-            && let Err(e) = line::check(now, input)
-        {
-            self.writer.fail(format!("a command cannot be recorded: {e}"));
-            return Ok(());
-        }
-        let line = Line::Input(now, self.mask.input(input)).json();
-        self.mask.follow(input);
-        self.writer.input(line);
-        Ok(())
-    }
-
-    fn returned(&mut self, applied: &Result<Applied, Refusal>) -> Result<(), String> {
-        self.write_denials();
-        if let Some(output) = line::applied(applied.as_ref().copied(), &self.mask).filter(|_| self.writer.is_open()) {
-            self.writer.output(Line::Output(output).json());
-        }
-        self.writer.take_failure().map_or(Ok(()), Err)
-    }
-
-    fn output(&mut self, action: Option<&Action<Event>>) {
-        let Some(action) = action.filter(|_| self.writer.is_open()) else { return };
-        self.write_denials();
-        let output = line::output(action, &mut self.mask);
-        self.writer.output(Line::Output(output).json());
-        if let Action::Event(Event::Terminated(_)) = action {
-            self.writer.end(|inputs, outputs| Line::End { inputs, outputs }.json());
-        }
     }
 }

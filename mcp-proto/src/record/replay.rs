@@ -1,16 +1,8 @@
-//! Replays a recording: the same engine gets the same inputs, and must return the same outputs.
+//! What a replay found: a summary, or the first difference.
 
-use super::line::{self, Line, OutputLine};
-use super::mask::Mask;
-use super::read::Recording;
-use crate::client::ClientConfig;
-use crate::exchange::{Action, IoEvent};
-use crate::input::Input;
 use crate::peer_text::Visible;
 use crate::rpc::RawJson;
-use crate::wired::WiredClient;
 use alloc::string::String;
-use alloc::sync::Arc;
 use core::fmt;
 use core::time::Duration;
 
@@ -76,63 +68,3 @@ impl fmt::Display for Difference {
 }
 
 impl core::error::Error for Difference {}
-
-impl Recording {
-    /// Creates a client with the same configuration and seed, applies the same inputs at the same
-    /// times, polls its outputs at the same points, and compares each byte by byte.
-    ///
-    /// # Errors
-    /// The first [`Difference`].
-    pub fn replay(&self) -> Result<Summary, Difference> {
-        let mut config = self.config.clone();
-        if config.on_message.is_some() {
-            let on_message = Some(super::hook::scripted(&self.denials));
-            config = Arc::new(ClientConfig { on_message, ..ClientConfig::clone(&config) });
-        }
-        config = super::findings::with_validator(config, |_| super::findings::scripted(&self.findings));
-        let mut engine = WiredClient::new(config, self.seed, self.start);
-        let mut mask = Mask::new(self.redaction, &self.config.target);
-        let mut summary = Summary { complete: self.complete, ..Summary::default() };
-        let mut latest = self.start;
-        // The result of the latest input, which precedes its outputs.
-        let mut came = None;
-        for (number, recorded) in self.lines.iter().enumerate() {
-            let differ = |recorded: Option<&RawJson>, replayed: Option<OutputLine>| {
-                let replayed = replayed.and_then(|output| Line::Output(output).json().ok());
-                Difference::check(number, recorded, replayed.as_ref())
-            };
-            match recorded {
-                Line::Input(now, input) => {
-                    differ(None, came.take())?;
-                    summary.inputs += 1;
-                    latest = latest.max(*now);
-                    if let Input::Event(_, IoEvent::Read(bytes)) = input {
-                        summary.bytes_read += bytes.len() as u64;
-                    }
-                    mask.follow(input);
-                    let applied = engine.apply(*now, input.clone());
-                    let applied = applied.as_ref().copied().map_err(|refused| &refused.why);
-                    came = line::applied(applied, &mask);
-                }
-                Line::Output(recorded) => {
-                    summary.outputs += 1;
-                    let replayed = came.take().or_else(|| {
-                        let action = engine.poll_output()?;
-                        if let Action::Write(_, bytes) = &action {
-                            summary.bytes_written += bytes.len() as u64;
-                        }
-                        Some(line::output(&action, &mut mask))
-                    });
-                    differ(Some(recorded), replayed)?;
-                }
-                Line::Denied(..) | Line::Found(..) => {}
-                Line::End { .. } => {
-                    let more = came.take().or_else(|| engine.poll_output().map(|a| line::output(&a, &mut mask)));
-                    differ(None, more)?;
-                }
-            }
-        }
-        summary.time = latest.since(self.start);
-        Ok(summary)
-    }
-}

@@ -1,17 +1,13 @@
-//! A recorded supervisor: its policy, its seed, every input with its time, and every output.
+//! The recording of a supervisor: how its policy, its inputs and its outputs are written.
 
+use super::log::{Log, Replay};
 use super::mask::Mask;
-use super::read::{Lines, ReadError, ReadProblem};
-use super::replay::{Difference, Summary};
 use super::value::EVERY_CAPABILITY;
-use super::writer::{Sink, Writer};
 use super::{Redaction, bare};
 use crate::client::{ClientConfig, Target};
 use crate::exchange::Endpoint;
 use crate::input::Change;
 use crate::model::capabilities::ServerCapabilities;
-use crate::record::Observer;
-use crate::rpc::{EncodeError, Object, RawJson};
 use crate::supervise::{
     CallRefusal, CallVerdict, Catalogue, Event, Generation, Input, ListKind, Listing, Output, Returned, ServerSpec,
     Supervision, Supervisor, Ticket,
@@ -20,66 +16,36 @@ use crate::time::Instant;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// The version of the format.
-const FORMAT: u64 = 1;
-
-/// The beginning of the first line.
-const MAGIC: &[u8] = b"{\"mcp-supervisor-recording\":";
-
-/// The first line.
+/// A supervisor has no callbacks.
 #[derive(Serialize, Deserialize)]
-struct Header {
-    #[serde(rename = "mcp-supervisor-recording")]
-    format: u64,
-    version: String,
-    redaction: Redaction,
-    seed: [u8; 32],
-    policy: Supervision,
-}
+pub enum NoNote {}
 
-/// A line after the first, with outputs of the type `O`.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-enum Line<K, O> {
-    Input(#[serde(with = "crate::record::value")] Instant, Input<K>),
-    /// What the input before it returned.
-    Returned(O),
-    Output(O),
-    End {
-        inputs: u64,
-        outputs: u64,
-    },
-}
-
-/// What an input returned, as it is written.
+/// An output, or what an input returned, as it is written.
 #[derive(Serialize)]
-enum ReturnedLine {
+pub enum OutputLine<K> {
     Done(bool),
     Begun(Ticket),
-    Refused(String),
+    /// A call was refused at once: why, and the error in full unless it is redacted.
+    Refused(&'static str, Option<String>),
     Verdict(&'static str),
-}
-
-/// An output, as it is written.
-#[derive(Serialize)]
-enum OutputLine<'a, K> {
-    Resolve(&'a K, Generation, Target),
-    Connect(&'a K, Generation, Target),
+    Resolve(K, Generation, Target),
+    Connect(K, Generation, Target),
     Close(Generation),
     Load(Generation, ListKind),
     Run(Ticket, Generation, Option<Duration>),
-    Refuse(Ticket, String),
-    Event(String),
+    Refuse(Ticket, &'static str, Option<String>),
+    /// An event: its kind, and the event in full unless it is redacted.
+    Event(&'static str, Option<String>),
 }
 
 /// Masks the inputs of a supervisor, and writes its outputs.
 #[derive(Debug)]
-struct SupervisorMask(Mask);
+pub struct SupervisorMask(Mask);
 
 impl SupervisorMask {
     fn new(redaction: Redaction) -> Self {
@@ -87,37 +53,37 @@ impl SupervisorMask {
         Self(Mask::new(redaction, &Target::Duplex(Endpoint::Given)))
     }
 
-    /// Returns the line of what an input returned. `None` if nothing.
-    fn returned<K: Serialize>(&self, returned: &Returned) -> Option<Result<RawJson, EncodeError>> {
-        let line = match returned {
+    fn returned<K>(&self, returned: &Returned) -> Option<OutputLine<K>> {
+        Some(match returned {
             Returned::Nothing => return None,
-            Returned::Done(done) => ReturnedLine::Done(*done),
-            Returned::Call(Ok(ticket)) => ReturnedLine::Begun(*ticket),
-            Returned::Call(Err(why)) => ReturnedLine::Refused(self.refusal(why)),
-            Returned::Verdict(CallVerdict::Final) => ReturnedLine::Verdict("final"),
-            Returned::Verdict(CallVerdict::Again) => ReturnedLine::Verdict("again"),
-            Returned::Verdict(CallVerdict::Ignore) => ReturnedLine::Verdict("ignore"),
-        };
-        Some(RawJson::encode(&Line::<K, _>::Returned(line)))
+            Returned::Done(done) => OutputLine::Done(*done),
+            Returned::Call(Ok(ticket)) => OutputLine::Begun(*ticket),
+            Returned::Call(Err(why)) => OutputLine::Refused(refusal(why), self.in_full(why)),
+            Returned::Verdict(CallVerdict::Final) => OutputLine::Verdict("final"),
+            Returned::Verdict(CallVerdict::Again) => OutputLine::Verdict("again"),
+            Returned::Verdict(CallVerdict::Ignore) => OutputLine::Verdict("ignore"),
+        })
     }
 
-    fn output<K: Clone + Serialize + fmt::Debug>(&self, output: &Output<K>) -> Result<RawJson, EncodeError> {
+    fn output<K: Clone + fmt::Debug>(&self, output: &Output<K>) -> OutputLine<K> {
         let target = |config: &ClientConfig| self.0.target(&config.target);
-        let line = match output {
-            Output::Resolve { key, generation, config } => OutputLine::Resolve(key, *generation, target(config)),
-            Output::Connect { key, generation, config } => OutputLine::Connect(key, *generation, target(config)),
+        match output {
+            Output::Resolve { key, generation, config } => {
+                OutputLine::Resolve(key.clone(), *generation, target(config))
+            }
+            Output::Connect { key, generation, config } => {
+                OutputLine::Connect(key.clone(), *generation, target(config))
+            }
             Output::Close(generation) => OutputLine::Close(*generation),
             Output::Load { generation, list } => OutputLine::Load(*generation, *list),
             Output::Run { ticket, generation, timeout } => OutputLine::Run(*ticket, *generation, *timeout),
-            Output::Refuse { ticket, why } => OutputLine::Refuse(*ticket, self.refusal(why)),
-            Output::Event(event) if self.0.is_on() => OutputLine::Event(format!("{:?}", bare::event(event))),
-            Output::Event(event) => OutputLine::Event(format!("{event:?}")),
-        };
-        RawJson::encode(&Line::<K, _>::Output(line))
+            Output::Refuse { ticket, why } => OutputLine::Refuse(*ticket, refusal(why), self.in_full(why)),
+            Output::Event(event) => OutputLine::Event(kind(event), self.in_full(event)),
+        }
     }
 
-    fn refusal(&self, why: &CallRefusal) -> String {
-        if self.0.is_on() { format!("{:?}", bare::refusal(why)) } else { format!("{why:?}") }
+    fn in_full(&self, value: &dyn fmt::Debug) -> Option<String> {
+        (!self.0.is_on()).then(|| format!("{value:?}"))
     }
 
     fn input<K>(&self, input: Input<K>) -> Input<K> {
@@ -176,179 +142,77 @@ impl SupervisorMask {
     }
 }
 
-/// A recording in progress.
-#[derive(Debug)]
-pub(super) struct Recorded {
-    mask: SupervisorMask,
-    writer: Writer,
-}
-
-impl Recorded {
-    pub(super) fn new(redaction: Redaction, sink: Sink, policy: &Supervision, seed: [u8; 32]) -> Self {
-        let version = env!("CARGO_PKG_VERSION").into();
-        let mut writer = Writer::new(sink);
-        writer.line(RawJson::encode(&Header { format: FORMAT, version, redaction, seed, policy: policy.clone() }));
-        Self { mask: SupervisorMask::new(redaction), writer }
+/// Returns the kind of an event.
+const fn kind<K>(event: &Event<K>) -> &'static str {
+    match event {
+        Event::Up { .. } => "up",
+        Event::Listed { .. } => "listed",
+        Event::NotListed { .. } => "not-listed",
+        Event::Lost { .. } => "lost",
+        Event::Reconnecting { .. } => "reconnecting",
+        Event::Down { .. } => "down",
+        Event::RecordingEnded { .. } => "recording-ended",
+        Event::Closed { .. } => "closed",
     }
 }
 
-impl<K: Clone + Serialize + fmt::Debug> Observer<Supervisor<K>> for Recorded {
-    fn input(&mut self, now: Instant, input: &Input<K>, _: Option<Instant>) -> Result<(), String> {
-        if !self.writer.is_open() {
-            return Ok(());
-        }
-        let line = RawJson::encode(&Line::<K, ()>::Input(now, self.mask.input(input.clone())));
-        // A value of the application may be nested too deeply to be read back.
-        match line.map(|line| (line.decode::<Line<IgnoredAny, IgnoredAny>>(), line)) {
-            Ok((Ok(_), line)) => self.writer.input(Ok(line)),
-            Ok((Err(e), _)) => self.writer.fail(format!("an input cannot be recorded: {e}")),
-            Err(e) => self.writer.fail(format!("an input cannot be recorded: {e}")),
-        }
-        Ok(())
-    }
-
-    fn returned(&mut self, returned: &Returned) -> Result<(), String> {
-        if let Some(line) = self.mask.returned::<K>(returned).filter(|_| self.writer.is_open()) {
-            self.writer.output(line);
-        }
-        self.writer.take_failure().map_or(Ok(()), Err)
-    }
-
-    fn output(&mut self, output: Option<&Output<K>>) {
-        let Some(output) = output.filter(|_| self.writer.is_open()) else { return };
-        self.writer.output(self.mask.output(output));
-        if let Output::Event(Event::Closed { .. }) = output {
-            self.writer.end(|inputs, outputs| RawJson::encode(&Line::<K, ()>::End { inputs, outputs }));
-        }
+/// Returns the kind of a refusal.
+const fn refusal(why: &CallRefusal) -> &'static str {
+    match why {
+        CallRefusal::Unavailable { .. } => "unavailable",
+        CallRefusal::Unknown => "unknown",
+        CallRefusal::Timeout { .. } => "timeout",
+        CallRefusal::Full => "full",
+        CallRefusal::Replaced => "replaced",
+        CallRefusal::Removed => "removed",
+        CallRefusal::Closed => "closed",
     }
 }
 
-/// A recorded run of a [`Supervisor`].
-#[derive(Clone, PartialEq, Debug)]
-#[non_exhaustive]
-pub struct SupervisorRecording<K = String> {
-    /// The version of this crate that wrote it. Another version may behave differently, which a
-    /// replay shows.
-    pub version: String,
-    /// The parts that it omits.
-    pub redaction: Redaction,
-    /// How the supervisor treats its servers.
-    pub policy: Supervision,
-    /// Whether it extends to the end of the supervisor.
-    pub complete: bool,
-    seed: [u8; 32],
-    /// An output is its whole line.
-    lines: Vec<Line<K, RawJson>>,
-}
+impl<K> Replay for Supervisor<K>
+where
+    K: Clone + Ord + fmt::Debug + Serialize + DeserializeOwned + Send + Sync,
+{
+    const ENGINE: &'static str = "supervisor";
+    const BOUNDS_OUTPUTS: bool = false;
+    type Start = Supervision;
+    type Note = NoNote;
+    type Mask = SupervisorMask;
+    type Line = OutputLine<K>;
 
-/// Returns whether bytes begin like the recording of a supervisor.
-pub fn is_supervisor_recording(bytes: &[u8]) -> bool {
-    bytes.starts_with(MAGIC)
-}
-
-impl<K: Clone + Ord + fmt::Debug + Serialize + DeserializeOwned> SupervisorRecording<K> {
-    /// Reads a recording. The memory use is proportional to `bytes`.
-    ///
-    /// # Errors
-    /// [`ReadError`] for the first invalid line. [`replay`](Self::replay) checks whether the lines
-    /// are consistent.
-    pub fn read(bytes: &[u8]) -> Result<Self, ReadError> {
-        if !is_supervisor_recording(bytes) {
-            return Err(ReadError { line: 1, why: ReadProblem::NotARecording });
-        }
-        let mut lines = Lines::new(bytes);
-        let mut recording = Self::header(&lines.head()?).map_err(|why| ReadError { line: 1, why })?;
-        let mut read = (0, 0);
-        for next in lines {
-            let (line, json) = next?;
-            let fail = |why| ReadError { line, why };
-            if recording.complete {
-                return Err(fail(ReadProblem::AfterEnd));
-            }
-            recording.lines.push(
-                match json.decode::<Line<K, IgnoredAny>>().map_err(|e| fail(ReadProblem::Line(e)))? {
-                    Line::Input(at, input) => {
-                        read.0 += 1;
-                        Line::Input(at, input)
-                    }
-                    Line::Returned(_) => {
-                        read.1 += 1;
-                        Line::Returned(json)
-                    }
-                    Line::Output(_) => {
-                        read.1 += 1;
-                        Line::Output(json)
-                    }
-                    Line::End { inputs, outputs } if (inputs, outputs) == read => {
-                        recording.complete = true;
-                        Line::End { inputs, outputs }
-                    }
-                    Line::End { .. } => return Err(fail(ReadProblem::Count)),
-                },
-            );
-        }
-        Ok(recording)
+    fn mask(redaction: Redaction, _: &Supervision) -> SupervisorMask {
+        SupervisorMask::new(redaction)
     }
 
-    fn header(head: &RawJson) -> Result<Self, ReadProblem> {
-        match Object::read(head).and_then(|head| head.required("mcp-supervisor-recording")) {
-            Ok(FORMAT) => {}
-            Ok(format) => return Err(ReadProblem::Format(format)),
-            Err(_) => return Err(ReadProblem::NotARecording),
-        }
-        let Header { format: _, version, redaction, seed, policy } = head.decode().map_err(ReadProblem::Line)?;
-        Ok(Self { version, redaction, policy, complete: false, seed, lines: Vec::new() })
+    fn create(log: &Log<Self>) -> Self {
+        Self::new(log.start.clone(), log.seed)
     }
 
-    /// Creates a supervisor with the same policy and seed, applies the same inputs at the same
-    /// times, and compares what each returns and all outputs, in order. The bytes of the summary
-    /// are 0. Outputs after the last one of an incomplete recording are not compared.
-    ///
-    /// # Errors
-    /// The first [`Difference`].
-    pub fn replay(&self) -> Result<Summary, Difference> {
-        let mut supervisor = Supervisor::new(self.policy.clone(), self.seed);
-        let mask = SupervisorMask::new(self.redaction);
-        let mut summary = Summary { complete: self.complete, ..Summary::default() };
-        let mut latest = Instant::ZERO;
-        let mut recorded = self.lines.iter().enumerate().filter_map(|(number, line)| match line {
-            Line::Output(output) => Some((number, output)),
-            _ => None,
-        });
-        // What the latest input returned.
-        let mut returned = None;
-        for (number, line) in self.lines.iter().enumerate() {
-            let differ = |recorded: Option<&RawJson>, replayed: Option<Result<RawJson, EncodeError>>| {
-                Difference::check(number, recorded, replayed.and_then(Result::ok).as_ref())
-            };
-            match line {
-                Line::Input(now, input) => {
-                    differ(None, returned.take())?;
-                    summary.inputs += 1;
-                    latest = latest.max(*now);
-                    returned = mask.returned::<K>(&supervisor.apply(*now, input.clone()));
-                    // At once, wherever they were polled: a file that never polls holds nothing.
-                    while let Some(output) = supervisor.poll_output() {
-                        let output = mask.output(&output).ok();
-                        match recorded.next() {
-                            Some((number, recorded)) => Difference::check(number, Some(recorded), output.as_ref())?,
-                            None if self.complete => Difference::check(number, None, output.as_ref())?,
-                            None => {}
-                        }
-                    }
-                }
-                Line::Returned(recorded) => {
-                    summary.outputs += 1;
-                    differ(Some(recorded), returned.take())?;
-                }
-                Line::Output(_) => summary.outputs += 1,
-                Line::End { .. } => differ(None, returned.take())?,
-            }
-        }
-        if let Some((number, recorded)) = recorded.next() {
-            Difference::check(number, Some(recorded), None)?;
-        }
-        summary.time = latest.since(Instant::ZERO);
-        Ok(summary)
+    fn apply(&mut self, now: Instant, input: Input<K>) -> Returned {
+        self.apply(now, input)
+    }
+
+    fn poll(&mut self) -> Option<Output<K>> {
+        self.poll_output()
+    }
+
+    fn written(mask: &mut SupervisorMask, input: &Input<K>) -> Input<K> {
+        mask.input(input.clone())
+    }
+
+    fn may_be_unreadable(_: &Input<K>) -> bool {
+        true
+    }
+
+    fn returned(mask: &SupervisorMask, returned: &Returned) -> Option<OutputLine<K>> {
+        mask.returned(returned)
+    }
+
+    fn output(mask: &mut SupervisorMask, output: &Output<K>) -> OutputLine<K> {
+        mask.output(output)
+    }
+
+    fn is_last(output: &Output<K>) -> bool {
+        matches!(output, Output::Event(Event::Closed { .. }))
     }
 }

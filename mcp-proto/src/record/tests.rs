@@ -5,16 +5,17 @@ mod proxied;
 mod supervised;
 mod web;
 
+use super::log::{ReadLine, WrittenLine};
 use super::value::{BytesForm, Value};
 use super::*;
 use crate::call::{CallId, CallOptions, LogLevel, RawCall};
 use crate::client::{
-    CancelSignal, ClientCommands, FetchId, IdPolicy, Malformed, Policy, ResultValidation, Target, Verdict,
+    CancelSignal, ClientCommands, Event, FetchId, IdPolicy, Malformed, Policy, ResultValidation, Target, Verdict,
 };
 use crate::exchange::{
-    Closed, ConnectionId, Credentials, Endpoint, ExitStatus, Group, Inherit, IoEvent, Peer, PeerKind, Program,
+    Action, Closed, ConnectionId, Credentials, Endpoint, ExitStatus, Group, Inherit, IoEvent, Peer, PeerKind, Program,
 };
-use crate::input::{ClientCommand, InputAnswer, InputKey, NotificationId, Watch};
+use crate::input::{ClientCommand, Input, InputAnswer, InputKey, NotificationId, Watch, WiredClientInput};
 use crate::model::elicitation::ElicitResult;
 use crate::model::icon::{Icon, Theme};
 use crate::model::roots::Roots;
@@ -180,13 +181,14 @@ fn mask(redaction: Redaction) -> Mask {
 }
 
 fn line_of(input: &WiredClientInput, redaction: Redaction) -> RawJson {
-    Line::Input(Instant::new(Duration::new(3, 5)), mask(redaction).input(input)).json().unwrap()
+    let input = mask(redaction).input(input);
+    WrittenLine::<WiredClient>::Input(Instant::new(Duration::new(3, 5)), &input).json().unwrap()
 }
 
 /// Reads the line of an input.
 fn input_of(line: &RawJson) -> WiredClientInput {
-    match line::read(line) {
-        Ok(Line::Input(at, input)) if at == Instant::new(Duration::new(3, 5)) => input,
+    match line.decode::<ReadLine<WiredClient>>() {
+        Ok(ReadLine::<WiredClient>::Input(at, input)) if at == Instant::new(Duration::new(3, 5)) => input,
         other => panic!("{other:?}"),
     }
 }
@@ -272,7 +274,7 @@ fn run(redaction: Redaction) -> Vec<u8> {
 fn run_is_replayed_with_losses_refusals_and_late_events() {
     for redaction in [Redaction::Raw, Redaction::Redacted] {
         let file = run(redaction);
-        let recording = read(&file).unwrap();
+        let recording = Recording::read(&file).unwrap();
         let summary = recording.replay().unwrap();
         assert!(summary.complete);
         assert_eq!((summary.inputs, summary.time), (14, Duration::from_millis(9)));
@@ -297,7 +299,7 @@ fn websocket_is_recorded_as_it_is_or_not_at_all() {
         let file = kept.lock().unwrap().clone();
         match redaction {
             Redaction::Raw => {
-                assert_eq!((read(&file).unwrap().replay().unwrap().complete, ended), (true, 0));
+                assert_eq!((Recording::read(&file).unwrap().replay().unwrap().complete, ended), (true, 0));
             }
             Redaction::Redacted => assert_eq!((file.len(), ended), (0, 1)),
         }
@@ -308,14 +310,14 @@ fn websocket_is_recorded_as_it_is_or_not_at_all() {
 fn read_error_names_its_line() {
     let file = String::from_utf8(run(Redaction::Raw)).unwrap();
     let lines = file.lines().count();
-    let failed = |file: &str| read(file.as_bytes()).expect_err("no recording");
+    let failed = |file: &str| Recording::read(file.as_bytes()).expect_err("no recording");
     let cases = [
         (String::new(), 1, ReadProblem::NotARecording),
         ("seed = 1\n".into(), 1, ReadProblem::NotARecording),
         ("{\"mcp-recording\":true}\n".into(), 1, ReadProblem::NotARecording),
-        (file.replacen("recording\":2", "recording\":3", 1), 1, ReadProblem::Format(3)),
+        (file.replacen("recording\":3", "recording\":4", 1), 1, ReadProblem::Format(4)),
         (file[..file.len() - 1].into(), lines, ReadProblem::Cut),
-        (format!("{file}{{\"Denied\":[0,\"\"]}}\n"), lines + 1, ReadProblem::AfterEnd),
+        (format!("{file}{{\"Note\":{{\"Denied\":[0,\"\"]}}}}\n"), lines + 1, ReadProblem::AfterEnd),
         (file.replacen("\"inputs\":14", "\"inputs\":15", 1), lines, ReadProblem::Count),
     ];
     for (file, line, why) in cases {
@@ -377,9 +379,9 @@ fn the_seed_is_part_of_a_run() {
     client.handle_io(Instant::ZERO, ConnectionId(1), IoEvent::Read(Bytes::from_static(said.as_bytes())));
     drain(&mut client);
     let file = String::from_utf8(kept.lock().unwrap().clone()).unwrap();
-    assert!(file.contains("\"reconnecting\"") && read(file.as_bytes()).unwrap().replay().is_ok(), "{file}");
+    assert!(file.contains("\"reconnecting\"") && Recording::read(file.as_bytes()).unwrap().replay().is_ok(), "{file}");
     let other = file.replacen("\"seed\":[7,", "\"seed\":[8,", 1);
-    let difference = read(other.as_bytes()).unwrap().replay().expect_err("another seed");
+    let difference = Recording::read(other.as_bytes()).unwrap().replay().expect_err("another seed");
     assert!(difference.recorded.is_some_and(|line| line.contains("reconnecting")));
 }
 
@@ -407,10 +409,11 @@ fn refusals_of_a_hook_are_replayed() {
         }
         let file = kept.lock().unwrap().clone();
         let text = String::from_utf8(file.clone()).unwrap();
-        assert!(text.matches("{\"Denied\":").count() >= 3, "{text}");
-        assert_eq!(read(&file).unwrap().replay().map(|summary| summary.inputs), Ok(8));
-        let without: String = text.split_inclusive('\n').filter(|line| !line.starts_with("{\"Denied\":")).collect();
-        assert!(read(without.as_bytes()).unwrap().replay().is_err());
+        assert!(text.matches("{\"Note\":{\"Denied\":").count() >= 3, "{text}");
+        assert_eq!(Recording::read(&file).unwrap().replay().map(|summary| summary.inputs), Ok(8));
+        let without: String =
+            text.split_inclusive('\n').filter(|line| !line.starts_with("{\"Note\":{\"Denied\":")).collect();
+        assert!(Recording::read(without.as_bytes()).unwrap().replay().is_err());
     }
 }
 
@@ -427,7 +430,7 @@ fn unreadable_input_ends_the_recording() {
     }
     let Some(Action::Event(Event::Diagnostic(diagnostic))) = client.poll_output() else { panic!("a diagnostic") };
     assert_eq!(diagnostic.kind, crate::error::DiagnosticKind::RecordingEnded);
-    let recording = read(&kept.lock().unwrap()).unwrap();
+    let recording = Recording::read(&kept.lock().unwrap()).unwrap();
     assert_eq!(recording.replay().map(|summary| (summary.inputs, summary.complete)), Ok((1, false)));
 }
 

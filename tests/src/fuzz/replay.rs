@@ -3,7 +3,9 @@
 use crate::sim::Report;
 use crate::sim::duplex::{Scenario, Settings};
 use crate::sim::scenario::Settings as _;
-use mcp_proto::record::{self, SupervisorRecording};
+use mcp_proto::record::{self, Log, Replay};
+use mcp_proto::supervise::Supervisor;
+use mcp_proto::wired::WiredClient;
 
 /// Any bytes are read as a replay file or refused. A valid file is written back unchanged, as a
 /// scenario, and runs the same twice.
@@ -11,17 +13,10 @@ use mcp_proto::record::{self, SupervisorRecording};
 /// # Panics
 /// If not, or if the run violates a standing property.
 pub fn check(data: &[u8]) {
-    if record::is_recording(data) {
-        if let Ok(recording) = record::read(data) {
-            assert_eq!(recording.replay(), recording.replay(), "a file repeats its run");
-        }
-        return;
-    }
-    if record::is_supervisor_recording(data) {
-        if let Ok(recording) = SupervisorRecording::<String>::read(data) {
-            assert_eq!(recording.replay(), recording.replay(), "a file repeats its run");
-        }
-        return;
+    match record::engine_of(data).as_deref() {
+        Some("supervisor") => return repeat::<Supervisor<String>>(data),
+        Some(_) => return repeat::<WiredClient>(data),
+        None => {}
     }
     let Some(mut scenario) = std::str::from_utf8(data).ok().and_then(Scenario::parse) else { return };
     assert_eq!(Scenario::parse(&scenario.to_string()).as_ref(), Some(&scenario), "written down and read back");
@@ -30,6 +25,12 @@ pub fn check(data: &[u8]) {
     scenario.operations = scenario.operations.min(12);
     scenario.faults = scenario.faults.min(100);
     assert_eq!(run(&scenario), run(&scenario), "a file repeats its run");
+}
+
+fn repeat<E: Replay>(data: &[u8]) {
+    if let Ok(log) = Log::<E>::read(data) {
+        assert_eq!(log.replay(), log.replay(), "a file repeats its run");
+    }
 }
 
 fn run(scenario: &Scenario) -> Report {

@@ -2,7 +2,7 @@
 //! detected.
 
 use crate::sized;
-use mcp_proto::record::{ReadProblem, Recording, Redaction, read};
+use mcp_proto::record::{ReadProblem, Recording, Redaction};
 use mcp_tests::sim::app::SECRET;
 use mcp_tests::sim::duplex::{Scenario, Settings, Transport, World};
 use proptest::collection::vec;
@@ -22,7 +22,7 @@ fn recordings(first: u64, runs: u64, redaction: Redaction) -> Vec<Vec<u8>> {
 }
 
 fn recording(bytes: &[u8]) -> Recording {
-    read(bytes).unwrap_or_else(|e| panic!("{e}"))
+    Recording::read(bytes).unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn replays(redaction: Redaction) {
@@ -93,13 +93,13 @@ fn missing_or_moved_line_is_detected() {
     for at in 1..lines.len() - 1 {
         let mut fewer = lines.clone();
         fewer.remove(at);
-        let e = read(fewer.concat().as_bytes()).expect_err("a line is missing");
+        let e = Recording::read(fewer.concat().as_bytes()).expect_err("a line is missing");
         assert_eq!((e.line, e.why), (fewer.len(), ReadProblem::Count));
         let mut moved = lines.clone();
         moved.swap(at, at + 1);
         // An input may come sooner or later without a consequence, but outputs have one order.
         if [at, at + 1].iter().all(|at| moved[*at].starts_with("{\"Output\"")) && moved != lines {
-            let noticed = read(moved.concat().as_bytes()).map(|recording| recording.replay());
+            let noticed = Recording::read(moved.concat().as_bytes()).map(|recording| recording.replay());
             let line = match noticed {
                 Err(e) => e.line,
                 Ok(Err(difference)) => difference.line,
@@ -118,7 +118,7 @@ fn truncated_recording_is_replayed_up_to_the_cut() {
     // hit.
     for end in (0..text.len()).step_by(31).chain(ends(&text)) {
         let cut = &text.as_bytes()[..end];
-        match read(cut) {
+        match Recording::read(cut) {
             Ok(recording) => {
                 assert!(cut.ends_with(b"\n"));
                 let summary = recording.replay().unwrap_or_else(|difference| panic!("{difference}"));
@@ -142,7 +142,7 @@ fn ends(text: &str) -> impl Iterator<Item = usize> {
 
 /// Reads a recording, and replays it if it is readable.
 fn attempt(bytes: &[u8]) {
-    if let Ok(Err(difference)) = read(bytes).map(|recording| recording.replay()) {
+    if let Ok(Err(difference)) = Recording::read(bytes).map(|recording| recording.replay()) {
         assert!(difference.line > 1 && !difference.to_string().is_empty());
     }
 }

@@ -5,7 +5,7 @@ use mcp_proto::adapter::{ClientOptions, ServerOptions};
 use mcp_proto::client::Policy;
 use mcp_proto::exchange::Program;
 use mcp_proto::input::Authorization;
-use mcp_proto::record::{Recorder, Redaction, Summary, read};
+use mcp_proto::record::{Recorder, Recording, Redaction, Summary};
 use mcp_proto::rpc::Object;
 use mcp_proto::supervise::{ServerSpec, Supervision, Supervisor};
 use mcp_proto::{Call, CallError, ClientConfig, Cx, ElicitResult, Headers, Instant, Router, tool, tools};
@@ -104,7 +104,7 @@ fn session(adapter: Adapter, target: impl AnyTarget, policy: Policy, recorder: R
 
 #[track_caller]
 fn replayed(bytes: &[u8]) -> Summary {
-    let recording = read(bytes).unwrap_or_else(|e| panic!("{e}"));
+    let recording = Recording::read(bytes).unwrap_or_else(|e| panic!("{e}"));
     let summary = recording.replay().unwrap_or_else(|difference| panic!("{difference}"));
     assert!(summary.complete);
     summary
@@ -331,7 +331,7 @@ fn run_over_http_is_replayed_exactly_without_secrets() {
         for told in ["auth-needed", "reconnecting", "DELETE /mcp", "Last-Event-ID: 1"] {
             assert!(text.contains(told), "{told}");
         }
-        let recording = read(&bytes[..]).expect("a recording");
+        let recording = Recording::read(&bytes[..]).expect("a recording");
         let summary = recording.replay().expect("the same, to the byte");
         assert!(summary.complete, "{summary:?}");
     }

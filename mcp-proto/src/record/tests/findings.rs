@@ -55,11 +55,12 @@ fn findings_of_a_validator_are_replayed() {
             }
             let file = kept.lock().unwrap().clone();
             let text = String::from_utf8(file.clone()).unwrap();
-            assert_eq!(text.matches("{\"Found\":").count(), 3, "{text}");
+            assert_eq!(text.matches("{\"Note\":{\"Found\":").count(), 3, "{text}");
             assert_eq!(text.contains(SECRET), redaction == Redaction::Raw, "{text}");
-            read(&file).unwrap().replay().unwrap();
-            let without: String = text.split_inclusive('\n').filter(|line| !line.starts_with("{\"Found\":")).collect();
-            assert!(read(without.as_bytes()).unwrap().replay().is_err());
+            Recording::read(&file).unwrap().replay().unwrap();
+            let without: String =
+                text.split_inclusive('\n').filter(|line| !line.starts_with("{\"Note\":{\"Found\":")).collect();
+            assert!(Recording::read(without.as_bytes()).unwrap().replay().is_err());
         }
     }
 }

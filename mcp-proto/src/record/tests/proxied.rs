@@ -67,7 +67,8 @@ fn credentials_of_a_proxy_are_masked_and_replayed() {
     for url in ["http://server.test/mcp?token=hunter2", "https://server.test/mcp?token=hunter2"] {
         for redaction in [Redaction::Raw, Redaction::Redacted] {
             let text = run(url, redaction);
-            let summary = read(text.as_bytes()).unwrap().replay().unwrap_or_else(|difference| panic!("{difference}"));
+            let summary =
+                Recording::read(text.as_bytes()).unwrap().replay().unwrap_or_else(|difference| panic!("{difference}"));
             assert!(summary.outputs > 5, "{summary:?}");
             for secret in SECRETS {
                 assert_eq!(text.contains(secret), redaction == Redaction::Raw, "{text}");

@@ -245,15 +245,15 @@ fn run(redaction: Redaction) -> Vec<u8> {
 fn run_of_a_supervisor_is_replayed() {
     for redaction in [Redaction::Raw, Redaction::Redacted] {
         let file = run(redaction);
-        assert!(is_supervisor_recording(&file) && !is_recording(&file));
+        assert_eq!(engine_of(&file).as_deref(), Some("supervisor"));
         let recording = SupervisorRecording::<String>::read(&file).unwrap();
         let summary = recording.replay().unwrap();
         assert!(summary.complete && recording.complete && recording.redaction == redaction);
         assert_eq!(summary.time, Duration::from_millis(1007));
         let text = String::from_utf8(file).unwrap();
         assert!(
-            text.contains(r#"{"Returned":{"Verdict":"again"}}"#)
-                && text.contains("{\"Output\":{\"Event\":\"Reconnecting"),
+            text.contains(r#"{"Output":{"Verdict":"again"}}"#)
+                && text.contains("{\"Output\":{\"Event\":[\"reconnecting\""),
             "{text}"
         );
         assert_eq!(text.contains(SECRET), redaction == Redaction::Raw, "{text}");
@@ -274,8 +274,8 @@ fn read_error_of_a_supervisor_names_its_line() {
     let cases = [
         (String::new(), 1, ReadProblem::NotARecording),
         (String::from_utf8(super::run(Redaction::Raw)).unwrap(), 1, ReadProblem::NotARecording),
-        ("{\"mcp-supervisor-recording\":true}\n".into(), 1, ReadProblem::NotARecording),
-        (file.replacen("recording\":1", "recording\":3", 1), 1, ReadProblem::Format(3)),
+        ("{\"mcp-recording\":true}\n".into(), 1, ReadProblem::NotARecording),
+        (file.replacen("recording\":3", "recording\":4", 1), 1, ReadProblem::Format(4)),
         (file[..file.len() - 1].into(), lines, ReadProblem::Cut),
         (format!("{file}{{\"Output\":0}}\n"), lines + 1, ReadProblem::AfterEnd),
         (file.replacen(&format!("\"inputs\":{inputs}"), "\"inputs\":0", 1), lines, ReadProblem::Count),
@@ -283,7 +283,7 @@ fn read_error_of_a_supervisor_names_its_line() {
     for (file, line, why) in cases {
         assert_eq!(failed(&file), ReadError { line, why }, "{file}");
     }
-    for (old, new) in [("\"policy\":", "\"p\":"), (",\"Close\"]", ",\"x\"]"), ("{\"Output\":", "{\"Put\":")] {
+    for (old, new) in [("\"start\":", "\"s\":"), (",\"Close\"]", ",\"x\"]"), ("{\"Output\":", "{\"Put\":")] {
         let e = failed(&file.replacen(old, new, 1));
         assert!(matches!(e.why, ReadProblem::Line(_)) && !e.to_string().is_empty(), "{e}");
     }

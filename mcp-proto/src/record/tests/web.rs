@@ -109,7 +109,8 @@ fn run(redaction: Redaction) -> String {
 fn fields_of_the_application_are_masked_and_replayed() {
     for redaction in [Redaction::Raw, Redaction::Redacted] {
         let text = run(redaction);
-        let summary = read(text.as_bytes()).unwrap().replay().unwrap_or_else(|difference| panic!("{difference}"));
+        let summary =
+            Recording::read(text.as_bytes()).unwrap().replay().unwrap_or_else(|difference| panic!("{difference}"));
         assert!(summary.complete && summary.outputs > 20, "{summary:?}");
         assert_eq!(text.contains(SECRET), redaction == Redaction::Raw, "{text}");
         for kept in ["Ocp-Apim-Subscription-Key: ", "X-Weird: ", "\\\"ping\\\"", "401 no", "X-Upstream-Key: ", "error="]
@@ -143,7 +144,8 @@ fn urls_of_fetches_are_masked_and_replayed() {
             }
         }
         let text = String::from_utf8(kept.lock().unwrap().clone()).unwrap();
-        let summary = read(text.as_bytes()).unwrap().replay().unwrap_or_else(|difference| panic!("{difference}"));
+        let summary =
+            Recording::read(text.as_bytes()).unwrap().replay().unwrap_or_else(|difference| panic!("{difference}"));
         assert!(summary.complete, "{summary:?}");
         assert_eq!(text.contains(SECRET), redaction == Redaction::Raw, "{text}");
         for kept in ["/cb?state=1&code=", "http://as/t?access_token=", "/key?sig="] {

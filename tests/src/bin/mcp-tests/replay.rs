@@ -15,7 +15,9 @@
 //! of one seed's engines, and `--diff WORLD SEED` the first difference from the program that
 //! recorded.
 
-use mcp_proto::record::{self, Difference, ReadError, Summary, SupervisorRecording};
+use mcp_proto::record::{self, Log, Replay, Summary};
+use mcp_proto::supervise::Supervisor;
+use mcp_proto::wired::WiredClient;
 use mcp_tests::sim::beside::{SseSettings, WebSocketSettings};
 use mcp_tests::sim::campaign::{self, Campaign, Until};
 use mcp_tests::sim::digest::command;
@@ -94,12 +96,10 @@ pub(crate) fn main(args: Vec<String>) -> ExitCode {
 }
 
 fn one(file: &[u8], shrink: bool) -> ExitCode {
-    if record::is_recording(file) {
-        return recorded(record::read(file).map(|recording| (recording.replay(), recording.version)));
-    }
-    if record::is_supervisor_recording(file) {
-        let recording = SupervisorRecording::<String>::read(file);
-        return recorded(recording.map(|recording| (recording.replay(), recording.version)));
+    match record::engine_of(file).as_deref() {
+        Some("supervisor") => return recorded::<Supervisor<String>>(file),
+        Some(_) => return recorded::<WiredClient>(file),
+        None => {}
     }
     let text = std::str::from_utf8(file).unwrap_or_default();
     let done = repeat::<web::Settings>(text, shrink)
@@ -180,15 +180,15 @@ fn many<S: Settings>(options: &Options) -> ExitCode {
 
 /// Applies the recorded inputs to a client with the same configuration and seed, and compares its
 /// outputs.
-fn recorded(replayed: Result<(Result<Summary, Difference>, String), ReadError>) -> ExitCode {
-    let (replayed, version) = match replayed {
-        Ok(replayed) => replayed,
+fn recorded<E: Replay>(file: &[u8]) -> ExitCode {
+    let log = match Log::<E>::read(file) {
+        Ok(log) => log,
         Err(e) => {
             eprintln!("{e}");
             return ExitCode::FAILURE;
         }
     };
-    match replayed {
+    match log.replay() {
         Ok(summary) => {
             let Summary { inputs, outputs, bytes_read, bytes_written, time, complete, .. } = summary;
             println!(
@@ -201,8 +201,8 @@ fn recorded(replayed: Result<(Result<Summary, Difference>, String), ReadError>) 
         }
         Err(difference) => {
             eprintln!("line {}: the replay acts differently{difference}", difference.line);
-            if version != env!("CARGO_PKG_VERSION") {
-                eprintln!("it was recorded by version {version}");
+            if log.version != env!("CARGO_PKG_VERSION") {
+                eprintln!("it was recorded by version {}", log.version);
             }
             ExitCode::FAILURE
         }

@@ -1,58 +1,58 @@
-//! The lines of a recording: each is one input or output as a JSON object. Inputs are read back.
-//! Outputs are only compared.
+//! The recording of a client: how its start, its inputs and its outputs are written.
 
 use super::Redaction;
-use super::findings::Finding;
+use super::findings::{self, Finding, Observed};
+use super::hook::{self, Overheard};
+use super::log::{Log, Replay};
 use super::mask::Mask;
+use super::recorded::TakeNotes;
 use crate::client::{ClientConfig, Event};
 use crate::error::Refusal;
-use crate::exchange::{Action, ConnectionId, ConnectionNotice, Endpoint, Shutdown};
-use crate::input::{Applied, Change, WiredClientInput};
-use crate::rpc::{DecodeError, EncodeError, RawJson};
+use crate::exchange::{Action, ConnectionId, ConnectionNotice, Endpoint, IoEvent, Shutdown};
+use crate::input::{Applied, Change, Input, WiredClientInput};
 use crate::time::Instant;
+use crate::wired::WiredClient;
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use bytes::Bytes;
 use core::fmt;
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-/// The version of the format.
-pub(super) const FORMAT: u64 = 2;
-
-/// The first line.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Header {
-    #[serde(rename = "mcp-recording")]
-    pub(super) format: u64,
-    pub(super) version: String,
-    pub(super) redaction: Redaction,
-    pub(super) seed: [u8; 32],
+/// What a client is created from, beside its seed.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ClientStart {
+    /// The time at which it began.
     #[serde(with = "crate::record::value")]
-    pub(super) start: Instant,
-    pub(super) config: ClientConfig,
+    pub now: Instant,
+    /// The configuration of the client.
+    pub config: Arc<ClientConfig>,
 }
 
-/// A line after the first, with outputs of the type `O`.
+/// What a callback of the application returned to a client.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(super) enum Line<O> {
-    Input(#[serde(with = "crate::record::value")] Instant, WiredClientInput),
-    Output(O),
-    /// A refusal of the message hook: the number of the message, and the reason. It belongs to the
-    /// recording as a whole.
+pub enum ClientNote {
+    /// A refusal of the message hook: the number of the message, and the reason.
     Denied(usize, String),
     /// What the validator found wrong: the number of the schema or value.
     Found(usize, Finding),
-    End {
-        inputs: u64,
-        outputs: u64,
-    },
+}
+
+/// Returns the notes of the callbacks that are observed.
+pub(super) fn notes(hook: Overheard, found: Observed, mask: Mask) -> TakeNotes<WiredClient> {
+    Box::new(move || {
+        let denied = hook.take().into_iter().map(|(number, reason)| ClientNote::Denied(number, mask.text(&reason)));
+        let masked = |found: Finding| if mask.is_on() { found.masked() } else { found };
+        let found = found.take().into_iter().map(|(number, found)| ClientNote::Found(number, masked(found)));
+        found.chain(denied).collect()
+    })
 }
 
 /// An output, as it is written.
 #[derive(Serialize)]
-pub(super) enum OutputLine {
+pub enum OutputLine {
     /// A call or a notification has this id.
     Begun(u64),
     /// A command was refused. A redacted recording leaves the reason out.
@@ -71,26 +71,87 @@ pub(super) enum OutputLine {
     },
 }
 
-impl Line<OutputLine> {
-    /// Returns the line as JSON.
-    pub(super) fn json(&self) -> Result<RawJson, EncodeError> {
-        RawJson::encode(self)
+impl Replay for WiredClient {
+    const ENGINE: &'static str = "client";
+    const BOUNDS_OUTPUTS: bool = true;
+    type Start = ClientStart;
+    type Note = ClientNote;
+    type Mask = Mask;
+    type Line = OutputLine;
+
+    fn mask(redaction: Redaction, start: &ClientStart) -> Mask {
+        Mask::new(redaction, &start.config.target)
+    }
+
+    fn create(log: &Log<Self>) -> Self {
+        let mut config = Arc::clone(&log.start.config);
+        if config.on_message.is_some() {
+            let denials = log.notes.iter().filter_map(|note| match note {
+                ClientNote::Denied(number, reason) => Some((*number, reason.clone())),
+                ClientNote::Found(..) => None,
+            });
+            let on_message = Some(hook::scripted(denials.collect()));
+            config = Arc::new(ClientConfig { on_message, ..ClientConfig::clone(&config) });
+        }
+        let findings = log.notes.iter().filter_map(|note| match note {
+            ClientNote::Found(number, found) => Some((*number, found.clone())),
+            ClientNote::Denied(..) => None,
+        });
+        config = findings::with_validator(config, |_| findings::scripted(findings.collect()));
+        Self::new(config, log.seed, log.start.now)
+    }
+
+    fn origin(start: &ClientStart) -> Instant {
+        start.now
+    }
+
+    fn apply(&mut self, now: Instant, input: WiredClientInput) -> Result<Applied, Refusal> {
+        self.apply(now, input).map_err(|refused| refused.why)
+    }
+
+    fn poll(&mut self) -> Option<Action<Event>> {
+        self.poll_output()
+    }
+
+    fn written(mask: &mut Mask, input: &WiredClientInput) -> WiredClientInput {
+        let written = mask.input(input);
+        mask.follow(input);
+        written
+    }
+
+    fn may_be_unreadable(input: &WiredClientInput) -> bool {
+        matches!(input, Input::Command(_))
+    }
+
+    fn returned(mask: &Mask, returned: &Result<Applied, Refusal>) -> Option<OutputLine> {
+        applied(returned, mask)
+    }
+
+    fn output(mask: &mut Mask, output: &Action<Event>) -> OutputLine {
+        action(output, mask)
+    }
+
+    fn is_last(output: &Action<Event>) -> bool {
+        matches!(output, Action::Event(Event::Terminated(_)))
+    }
+
+    fn bytes_read(input: &WiredClientInput) -> usize {
+        match input {
+            Input::Event(_, IoEvent::Read(bytes)) => bytes.len(),
+            _ => 0,
+        }
+    }
+
+    fn bytes_written(output: &Action<Event>) -> usize {
+        match output {
+            Action::Write(_, bytes) => bytes.len(),
+            _ => 0,
+        }
     }
 }
 
-/// Reads a line after the first.
-pub(super) fn read(line: &RawJson) -> Result<Line<IgnoredAny>, DecodeError> {
-    line.decode()
-}
-
-/// Returns an error if an input could not be read back.
-pub(super) fn check(now: Instant, input: &WiredClientInput) -> Result<(), DecodeError> {
-    let line = Line::Input(now, input.clone()).json().map_err(|e| DecodeError::new(e.to_string()))?;
-    read(&line).map(drop)
-}
-
 /// Returns the result of an input. `None` if the input was applied and returned nothing.
-pub(super) fn applied(applied: Result<Applied, &Refusal>, mask: &Mask) -> Option<OutputLine> {
+fn applied(applied: &Result<Applied, Refusal>, mask: &Mask) -> Option<OutputLine> {
     match applied {
         Ok(Applied::Done) => None,
         Ok(Applied::Call(call)) => Some(OutputLine::Begun(call.0)),
@@ -100,7 +161,7 @@ pub(super) fn applied(applied: Result<Applied, &Refusal>, mask: &Mask) -> Option
 }
 
 /// Returns an action of the engine as an output.
-pub(super) fn output(action: &Action<Event>, mask: &mut Mask) -> OutputLine {
+fn action(action: &Action<Event>, mask: &mut Mask) -> OutputLine {
     match action {
         Action::Open(connection, endpoint) => OutputLine::Open(*connection, mask.endpoint(endpoint)),
         Action::Write(connection, bytes) => OutputLine::Write(*connection, mask.written(*connection, bytes)),
