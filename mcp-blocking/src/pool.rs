@@ -126,7 +126,7 @@ pub(crate) struct Look<T> {
     pub(crate) abandoned: usize,
     /// Since this tick, jobs are rejected because those that run do not return.
     pub(crate) gets_stuck: bool,
-    /// Jobs that waited for too long, to be answered outside of every lock.
+    /// Jobs that waited for too long, to be answered without the lock of the pool.
     pub(crate) rejected: Vec<(T, Rejection)>,
 }
 

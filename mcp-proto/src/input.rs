@@ -462,7 +462,7 @@ impl Outcome {
 }
 
 /// The serialized response to a request. [`Responder::write`](crate::server::Responder::write)
-/// creates it outside of any lock.
+/// creates it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Answer {
     pub(crate) key: RequestKey,

@@ -481,8 +481,8 @@ impl ClientCallbacks {
     }
 
     /// Returns the job that answers a question. `None` if it is answered: there is no callback for
-    /// it, or the callback panicked. This may run code of the application: call it outside of every
-    /// lock.
+    /// it, or the callback panicked. This may run code of the application: see
+    /// [locks](super#locks).
     pub fn route(&self, asking: Asking) -> Option<Job> {
         let (promise, question) = asking.into_parts();
         match question {

@@ -124,8 +124,8 @@ pub struct AsyncJob {
 }
 
 /// The result of an [`AsyncJob`]. Dropping it serialises the result and passes it to the engine, so
-/// that a driver may do this on another thread.
-#[must_use = "dropping it sends the result: do it outside of every lock"]
+/// that a driver may do this on another thread: see [locks](super#locks).
+#[must_use = "dropping it sends the result"]
 pub struct Finished(Box<dyn Deferred>);
 
 impl Job {

@@ -29,6 +29,14 @@
 //!   standard streams, the file of a Unix socket. It is the only part of this crate that calls the
 //!   system.
 //!
+//! # Locks
+//!
+//! A driver may keep an engine behind a lock. It holds the lock for inputs, commands and outputs,
+//! which take microseconds, and for nothing else. Without any lock it runs what may take longer or
+//! may come back: reading and writing JSON, a callback or another value of the application (to drop
+//! it is enough), and waking a task. The fronts keep this rule by their types. The functions of the
+//! parts to which it applies refer to this section.
+//!
 //! Nothing else here opens, reads or waits. An application on an adapter needs nothing of this
 //! module; one with an HTTP library of its own needs [`Gateway`].
 #![cfg_attr(feature = "os", doc = include_str!("porting.md"))]

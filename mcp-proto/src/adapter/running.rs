@@ -86,7 +86,7 @@ impl Running {
     }
 }
 
-/// A callback to cancel. Cancelling wakes its task, so it happens outside of every lock.
+/// A callback to cancel. Cancelling wakes its task: see [locks](super#locks).
 #[derive(Debug)]
 #[must_use = "the callback does not stop"]
 pub struct Cancelled(Option<Arc<Cancel>>);

@@ -30,8 +30,8 @@ impl SharedRouter {
     }
 
     /// Replaces the router by what `change` makes of it, and returns the lists that differ: publish
-    /// them afterwards. `change` runs outside of the lock, and again if another replacement came
-    /// between, so that none is lost. It must not replace the router itself: it would run forever.
+    /// them afterwards. `change` runs again if another replacement came between, so that none is
+    /// lost. It must not replace the router itself: it would run forever.
     ///
     /// # Errors
     /// As [`Router::replace`].

@@ -53,8 +53,8 @@ impl Work {
     }
 
     /// Returns the callback to run. `None` if the router has the answer, or the callback has run
-    /// inline. This reads and writes JSON: call it outside of every lock. An admission without a
-    /// callback is refused.
+    /// inline. This reads and writes JSON, and may run code of the application: see
+    /// [locks](super#locks). An admission without a callback is refused.
     pub fn route(self, router: &SharedRouter, options: &ServerOptions) -> Option<Job> {
         match self.0 {
             WorkKind::Request(promise, incoming) => handle(promise, incoming, router),

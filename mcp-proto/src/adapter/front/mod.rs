@@ -99,7 +99,7 @@ impl Routing {
     }
 
     /// Returns the callback to run. `None` if it is answered already. This reads and writes JSON,
-    /// and may run code of the application: call it outside of every lock.
+    /// and may run code of the application: see [locks](super#locks).
     pub fn route(self) -> Option<Job> {
         match self.0 {
             RoutingKind::Work(work, server) => server.route(work),

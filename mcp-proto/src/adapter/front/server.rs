@@ -82,7 +82,7 @@ impl Server {
     }
 
     /// Adds a listener, which the end of the server waits for. `close` is called once the server
-    /// accepts nothing more, outside of every lock: it ends the wait for a connection, or removes
+    /// accepts nothing more: it ends the wait for a connection, or removes
     /// the file of a socket.
     pub fn listen(&self, close: impl FnOnce() + Send + 'static) -> Listening {
         let shared = self.shared();

@@ -171,7 +171,7 @@ impl fmt::Debug for Tls {
 /// How a client begins TLS: its configuration, which all its connections share. Cheap to clone.
 ///
 /// The default is the verifier of the platform with its trusted roots, and no client certificate.
-/// It is built at the first connection, outside of every lock of an engine. On Linux the roots are
+/// It is built at the first connection. On Linux the roots are
 /// those of OpenSSL, or of `SSL_CERT_FILE` and `SSL_CERT_DIR`. On Windows, macOS and Android it
 /// asks the system, which may block for as long as a request to an authority takes. Without the
 /// feature `rustls` a client cannot begin TLS.
