@@ -118,6 +118,7 @@ pub use client::{
 };
 #[cfg(feature = "rustls")]
 pub use mcp_proto::adapter::TlsAcceptor;
+pub use mcp_proto::adapter::guide;
 pub use mcp_proto::adapter::{
     BadTimeout, ClientHandle, ClientOptions, ConnectError, IntoTarget, ServerHandle, ServerOptions, Service,
     SupervisorOptions, Target, Watcher,

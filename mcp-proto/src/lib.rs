@@ -53,10 +53,10 @@
 //!    [`poll_timeout`](wired::WiredClient::poll_timeout), and then calls
 //!    [`handle_timeout`](wired::WiredClient::handle_timeout).
 //!
-//! The documentation of [`wired`] has the rules, and [`adapter`] has what every driver needs. The
-//! README has a loop over a socket. With feature `testing`, `testing::Link` drives a client and a
-//! server in memory, in virtual time, for the tests of an application. `../mcp` is a clone of the
-//! repository:
+//! The documentation of [`wired`] has the rules, and [`adapter`] has what every driver needs. Its
+//! [guide](adapter::guide::loops) has a loop over a socket. With feature `testing`, `testing::Link`
+//! drives a client and a server in memory, in virtual time, for the tests of an application.
+//! `../mcp` is a clone of the repository:
 //!
 //! ```toml
 //! [dev-dependencies]

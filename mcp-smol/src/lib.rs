@@ -101,6 +101,7 @@ pub use client::{Connecting, connect, connect_driven, connect_with, connecting};
 pub use driver::Driver;
 #[cfg(feature = "rustls")]
 pub use mcp_proto::adapter::TlsAcceptor;
+pub use mcp_proto::adapter::guide;
 pub use mcp_proto::adapter::{
     BadTimeout, Client, ClientHandle, ClientOptions, Closer, ConnectError, Elements, IntoTarget, Pending,
     PendingNotification, ServerHandle, ServerOptions, Service, SupervisorOptions, Target, Watcher,

@@ -99,7 +99,21 @@ macro_rules! tests {
     };
 }
 
-/// The examples of the README, compiled as tests.
+/// The examples of the README and of the guide, compiled as tests.
 #[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-pub struct Readme;
+mod examples {
+    #[doc = include_str!("../../README.md")]
+    pub struct Readme;
+    #[doc = include_str!("../../mcp-proto/src/adapter/guide/clients.md")]
+    pub struct Clients;
+    #[doc = include_str!("../../mcp-proto/src/adapter/guide/servers.md")]
+    pub struct Servers;
+    #[doc = include_str!("../../mcp-proto/src/adapter/guide/hosts.md")]
+    pub struct Hosts;
+    #[doc = include_str!("../../mcp-proto/src/adapter/guide/interrupts.md")]
+    pub struct Interrupts;
+    #[doc = include_str!("../../mcp-proto/src/adapter/guide/tests.md")]
+    pub struct Tests;
+    #[doc = include_str!("../../mcp-proto/src/adapter/guide/loops.md")]
+    pub struct Loops;
+}

@@ -53,6 +53,7 @@ mod connect;
 mod ending;
 #[cfg(feature = "os")]
 mod front;
+pub mod guide;
 #[cfg(feature = "std")]
 mod job;
 #[cfg(feature = "std")]

@@ -1,4 +1,4 @@
-//! The raw loop of the README runs: with a server, with a peer that never responds, and with one
+//! The raw loop of the guide runs: with a server, with a peer that never responds, and with one
 //! that disconnects.
 
 use mcp_blocking::{Router, tool};
@@ -17,12 +17,12 @@ fn config() -> ClientConfig {
 }
 
 #[test]
-fn the_readme_shows_this_loop_in_at_most_40_lines() {
+fn guide_shows_this_loop_in_at_most_40_lines() {
     let source = include_str!("raw_loop/readme.rs");
     assert!(source.lines().count() <= 40);
     let body: Vec<&str> = source.lines().collect();
-    let readme: Vec<&str> = include_str!("../../../README.md").lines().collect();
-    assert!(readme.windows(body.len()).any(|lines| lines == body), "the README shows another loop");
+    let guide: Vec<&str> = include_str!("../../../mcp-proto/src/adapter/guide/loops.md").lines().collect();
+    assert!(guide.windows(body.len()).any(|lines| lines == body), "the guide shows another loop");
 }
 
 // covers: B-283

@@ -1,8 +1,10 @@
-//! The README is correct: its examples compile (see the crate's `Readme`), and its table of limits
-//! equals that of the code.
+//! The README and the guide are correct: their examples compile (see `examples` of the crate), and
+//! the table of limits equals that of the code.
 
 use mcp_proto::Limits;
 use mcp_tests::kitchen::KITCHENS;
+
+const README: &str = include_str!("../../../README.md");
 
 /// The code blocks of a text in Markdown that are Rust.
 fn examples(text: &str) -> impl Iterator<Item = &str> {
@@ -15,7 +17,8 @@ fn example_tools_have_schemas() {
     let quickstart =
         [include_str!("../../examples/quickstart/blocking.rs"), include_str!("../../examples/quickstart/smol.rs")];
     let mut tools = 0;
-    for example in examples(include_str!("../../../README.md")).chain(quickstart) {
+    let texts = [README, include_str!("../../../mcp-proto/src/adapter/guide/servers.md")];
+    for example in texts.into_iter().flat_map(examples).chain(quickstart) {
         let made = example.matches("tool(\"").count();
         assert_eq!(example.matches(".input::<").count(), made, "{example}");
         tools += made;
@@ -25,7 +28,7 @@ fn example_tools_have_schemas() {
 
 #[test]
 fn table_of_limits_equals_that_of_the_code() {
-    let readme = include_str!("../../../README.md");
+    let guide = include_str!("../../../mcp-proto/src/adapter/guide/limits.md");
     let limits = Limits::default();
     let groups = [
         ("client", format!("{:?}", limits.client)),
@@ -38,11 +41,11 @@ fn table_of_limits_equals_that_of_the_code() {
         for field in fields.split(',') {
             let (name, value) = field.trim().split_once(": ").unwrap();
             let cell = format!("| `{group}.{name}` | {value} |");
-            assert!(readme.contains(&cell), "the README lacks {cell}");
+            assert!(guide.contains(&cell), "the guide lacks {cell}");
             rows += 1;
         }
     }
-    assert_eq!(readme.matches("| `").count() - readme.matches("| `mcp").count(), rows, "and has no other rows");
+    assert_eq!(guide.matches("| `").count(), rows, "and has no other rows");
 }
 
 #[test]
@@ -62,9 +65,9 @@ fn examples_are_as_short_as_promised() {
 }
 
 #[test]
-fn readme_has_the_lines_of_each_kitchen() {
-    let readme = include_str!("../../../README.md");
+fn guide_has_the_lines_of_each_kitchen() {
+    let guide = include_str!("../../../mcp-proto/src/adapter/guide/servers.md");
     for kitchen in KITCHENS {
-        assert!(readme.contains(&format!("\n{kitchen}\n")), "the README lacks {kitchen}");
+        assert!(guide.contains(&format!("\n{kitchen}\n")), "the guide lacks {kitchen}");
     }
 }

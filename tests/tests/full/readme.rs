@@ -1,6 +1,6 @@
-//! What the documentation tells a new user to copy: every example of a README, and the examples on
-//! the first page of each crate, compiles in a package of its own with exactly the block of
-//! dependencies that precedes it.
+//! What the documentation tells a new user to copy: every example of a README and of the guide, and
+//! the examples on the first page of each crate, compiles in a package of its own with exactly the
+//! block of dependencies that precedes it.
 
 use mcp_tests::sources::{files, root};
 use std::path::{Path, PathBuf};
@@ -75,6 +75,9 @@ fn documentation(text: &str) -> String {
 fn packages() -> Vec<Package> {
     let mut packages = Vec::new();
     for (path, text) in files(&root(), "", "README.md") {
+        collect(&path, &text, false, &mut packages);
+    }
+    for (path, text) in files(&root(), "mcp-proto/src/adapter/guide", ".md") {
         collect(&path, &text, false, &mut packages);
     }
     for name in ["mcp-proto", "mcp-blocking", "mcp-smol"] {
