@@ -44,6 +44,7 @@ pub fn survey(root: &Path) -> String {
         let modules = Modules::new(sources, &format!("{name}/src"));
         let twice = twice(&modules);
         rows.push((format!("type names with two meanings in {name}"), list(&twice)));
+        rows.push((format!("types of {name} that are named by participles"), list(&participles(&modules))));
         let short = |path: &&str| path.trim_start_matches(name).trim_start_matches("/src/").to_owned();
         for (with_own, what) in [(false, ""), (true, ", submodules included")] {
             let circles = modules.circles(with_own);
@@ -161,6 +162,34 @@ pub fn twice(modules: &Modules) -> Vec<String> {
     }
     let places = places.into_iter().filter(|(_, places)| places.len() > 1);
     places.map(|(name, places)| format!("{name} {}", places.len())).collect()
+}
+
+/// Nouns that end like participles.
+const NOUNS: [&str; 13] = [
+    "Anything",
+    "Binding",
+    "Coding",
+    "Ending",
+    "Finding",
+    "Framing",
+    "Listing",
+    "Meaning",
+    "Nothing",
+    "Ping",
+    "Recording",
+    "Seed",
+    "Setting",
+];
+
+/// The names of types that end with a participle: `Waiting`, `ClientFixed`.
+pub fn participles(modules: &Modules) -> Vec<String> {
+    let types = modules.0.values().flat_map(|module| module.items.iter().filter(|item| item.is_type()));
+    let names: BTreeSet<&str> = types.map(|item| item.name.as_str()).collect();
+    let is_participle = |name: &&str| {
+        let word = name.rfind(char::is_uppercase).map_or(*name, |at| &name[at..]);
+        (word.ends_with("ed") || word.ends_with("ing")) && !NOUNS.contains(&word)
+    };
+    names.into_iter().filter(is_participle).map(str::to_owned).collect()
 }
 
 fn list(names: &[String]) -> String {

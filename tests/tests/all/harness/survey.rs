@@ -2,7 +2,7 @@
 
 use mcp_tests::modules::Modules;
 use mcp_tests::sources::Source;
-use mcp_tests::survey::{code, methods, twice};
+use mcp_tests::survey::{code, methods, participles, twice};
 
 #[test]
 fn methods_are_counted_by_visibility() {
@@ -22,4 +22,12 @@ fn only_names_of_several_modules_have_two_meanings() {
     ];
     assert_eq!(twice(&Modules::new(&sources, "c/src")), ["A 2"]);
     assert_eq!((code(&sources[0], false), code(&sources[0], true)), (5, 0));
+}
+
+#[test]
+fn participles_are_names_that_end_with_one() {
+    let text =
+        "struct Waiting;\nenum ClientFixed {}\ntrait Listing {}\nstruct WaitingJob;\nstruct Seed;\ntype Ended = u8;";
+    let sources = [Source::new("c/src/a.rs", text)];
+    assert_eq!(participles(&Modules::new(&sources, "c/src")), ["ClientFixed", "Ended", "Waiting"]);
 }
