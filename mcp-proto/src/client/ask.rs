@@ -3,7 +3,7 @@
 //! requests). The engine emits the same event for both. Each question is answered, withdrawn or
 //! refused, and none is lost.
 
-use super::call_table::{CallStage, InputState};
+use super::call_table::{CallStage, CallState, InputState};
 use super::elicitations::check_page;
 use super::env::Env;
 use super::{Client, Event, State};
@@ -12,7 +12,7 @@ use crate::exchange::ExchangeId;
 use crate::input::{CallId, InputAnswer, InputKey, InputRequest, InputToken};
 use crate::model::elicitation::{ElicitRequest, ElicitResult};
 use crate::rpc::{self, DecodeError, ErrorObject, Id, JsonKind, Object, Request, code};
-use crate::version::{Era, ProtocolVersion};
+use crate::version::ProtocolVersion;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -88,6 +88,45 @@ impl ServerQuestions {
         self.open.iter().find(|(_, asked)| is_it(asked)).map(|(key, _)| *key)
     }
 
+    /// Reads the questions of a round, and the params of the next request: its state. Counts the
+    /// round.
+    fn read_round(
+        &self,
+        env: &mut Env,
+        call: &mut CallState,
+        result: &Object,
+    ) -> Result<(Vec<(String, InputRequest)>, Object), CallError> {
+        let max_rounds = env.config.limits.client.max_rounds;
+        let method = call.raw.method.clone();
+        call.rounds += 1;
+        if call.rounds > max_rounds {
+            return Err(CallError::TooManyRounds(max_rounds));
+        }
+        if !matches!(&*method, "tools/call" | "prompts/get" | "resources/read") {
+            return Err(DecodeError::new(format!("`input_required` is no answer to {method}")).into());
+        }
+        let state = result.get("requestState").filter(|state| state.kind() != JsonKind::Null);
+        if state.as_ref().is_some_and(|state| state.kind() != JsonKind::String) {
+            return Err(DecodeError::new("`requestState` is not a string").into());
+        }
+        let requests = result.optional_object("inputRequests")?.unwrap_or_default();
+        if state.is_none() && requests.is_empty() {
+            return Err(DecodeError::new("neither `inputRequests` nor `requestState`").into());
+        }
+        if self.open.len() + requests.len() > env.config.limits.client.max_inputs {
+            env.diagnose(DiagnosticKind::TooManyInputs, method);
+            return Err(CallError::Input(ErrorObject::new(code::INTERNAL_ERROR, "Too many open questions")));
+        }
+        let mut questions = Vec::new();
+        for (name, request) in requests.iter() {
+            let request = Object::read(&request)?;
+            let method: String = request.required("method")?;
+            let question = read_question(env, &method, request.get("params").as_ref()).map_err(CallError::Input)?;
+            questions.push((name.into_owned(), question));
+        }
+        Ok((questions, Object::new().with_opt("requestState", state)))
+    }
+
     pub(super) fn withdraw(&mut self, env: &mut Env, key: InputKey) {
         if self.open.remove(&key).is_some() {
             env.event(Event::InputWithdrawn(key));
@@ -120,127 +159,89 @@ impl ServerQuestions {
 impl Client {
     /// Handles a request of the server.
     pub(super) fn on_request(&mut self, exchange: ExchangeId, request: Request) {
-        let modern = self.env.version().is_some_and(|version| version.era() == Era::Modern);
-        if modern || self.env.state() == State::Probing && !self.env.is_duplex() {
+        let cx = &mut self.cx;
+        if cx.env.is_modern() || cx.env.state() == State::Probing && !cx.env.is_duplex() {
             // The probe uses 2026-07-28. That revision has no requests of the server, and a client
             // must not post a response.
-            return self.env.diagnose(DiagnosticKind::UnexpectedRequest, request.method);
+            return cx.env.diagnose(DiagnosticKind::UnexpectedRequest, request.method);
         }
-        if request.id.size() > self.env.config.limits.frame.max_id {
-            self.env.diagnose(DiagnosticKind::LongId, request.method);
+        if request.id.size() > cx.env.config.limits.frame.max_id {
+            cx.env.diagnose(DiagnosticKind::LongId, request.method);
             let error = ErrorObject::new(code::INVALID_REQUEST, "The id is too long");
-            return self.reply(exchange, &request.id, Err(error));
+            return cx.reply(exchange, &request.id, Err(error));
         }
         if request.method == "ping" {
-            return self.reply(exchange, &request.id, Ok(Object::new()));
+            return cx.reply(exchange, &request.id, Ok(Object::new()));
         }
-        if self.env.version().is_none() {
-            self.env.diagnose(DiagnosticKind::UnexpectedRequest, request.method);
+        if cx.env.version().is_none() {
+            cx.env.diagnose(DiagnosticKind::UnexpectedRequest, request.method);
             let error = ErrorObject::new(code::INVALID_REQUEST, "Not initialized");
-            return self.reply(exchange, &request.id, Err(error));
+            return cx.reply(exchange, &request.id, Err(error));
         }
-        if let Some(asked) = self.questions.server_question(&self.env, exchange, &request.id) {
-            self.env.diagnose(DiagnosticKind::DuplicateRequestId, request.id.to_string());
+        if let Some(asked) = cx.questions.server_question(&cx.env, exchange, &request.id) {
+            cx.env.diagnose(DiagnosticKind::DuplicateRequestId, request.id.to_string());
             // Over HTTP the server may repeat the same question on another stream. A second
             // response would answer the first question.
-            if asked == exchange && self.env.is_duplex() {
+            if asked == exchange && cx.env.is_duplex() {
                 let error = ErrorObject::new(code::INVALID_REQUEST, "The id is in use");
-                self.reply(exchange, &request.id, Err(error));
+                cx.reply(exchange, &request.id, Err(error));
             }
             return;
         }
-        match self.questions.check_request(&mut self.env, &request) {
+        match cx.questions.check_request(&mut cx.env, &request) {
             Ok(question) => {
-                let call = self.link.call_on(exchange);
-                self.learn_page(&question);
-                self.questions.ask(&mut self.env, question, Asker::Server { exchange, id: request.id, call }, call);
+                let call = cx.link.call_on(exchange);
+                self.elicitations.on_question(cx, &question);
+                cx.questions.ask(&mut cx.env, question, Asker::Server { exchange, id: request.id, call }, call);
                 match call {
-                    Some(call) => self.update_clock(call),
-                    None => self.update_clocks(),
+                    Some(call) => cx.update_clock(call),
+                    None => cx.update_clocks(),
                 }
             }
-            Err(error) => self.reply(exchange, &request.id, Err(error)),
+            Err(error) => cx.reply(exchange, &request.id, Err(error)),
         }
     }
 
     /// Handles a result of the kind `input_required`.
     pub(super) fn on_input_required(&mut self, call: CallId, result: &Object) {
-        match self.read_round(call, result) {
+        let cx = &mut self.cx;
+        let Some(state) = cx.calls.get_mut(call) else { return };
+        match cx.questions.read_round(&mut cx.env, state, result) {
             Ok((questions, round)) if questions.is_empty() => {
-                self.calls.leave_request(&mut self.env, call);
-                self.calls.retry_later(&mut self.env, call, round);
+                cx.calls.leave_request(&mut cx.env, call);
+                cx.calls.retry_later(&mut cx.env, call, round);
             }
             Ok((questions, round)) => {
-                self.calls.leave_request(&mut self.env, call);
+                cx.calls.leave_request(&mut cx.env, call);
                 let mut open = Vec::new();
                 for (name, question) in questions {
-                    let key = self.questions.ask(&mut self.env, question, Asker::Call(call), Some(call));
+                    let key = cx.questions.ask(&mut cx.env, question, Asker::Call(call), Some(call));
                     open.push((name, InputState::Open(key)));
                 }
-                if let Some(entry) = self.calls.get_mut(call) {
+                if let Some(entry) = cx.calls.get_mut(call) {
                     entry.stage = CallStage::Asking { questions: open };
                     entry.round = round;
                 }
-                self.update_clock(call);
+                cx.update_clock(call);
             }
             Err(e) => self.end(call, Err(e)),
         }
     }
 
-    /// Reads the questions of a round, and the params of the next request: its state. Counts the
-    /// round.
-    fn read_round(
-        &mut self,
-        call: CallId,
-        result: &Object,
-    ) -> Result<(Vec<(String, InputRequest)>, Object), CallError> {
-        let max_rounds = self.env.config.limits.client.max_rounds;
-        let Some(entry) = self.calls.get_mut(call) else { return Ok((Vec::new(), Object::new())) };
-        let method = entry.raw.method.clone();
-        entry.rounds += 1;
-        if entry.rounds > max_rounds {
-            return Err(CallError::TooManyRounds(max_rounds));
-        }
-        if !matches!(&*method, "tools/call" | "prompts/get" | "resources/read") {
-            return Err(DecodeError::new(format!("`input_required` is no answer to {method}")).into());
-        }
-        let state = result.get("requestState").filter(|state| state.kind() != JsonKind::Null);
-        if state.as_ref().is_some_and(|state| state.kind() != JsonKind::String) {
-            return Err(DecodeError::new("`requestState` is not a string").into());
-        }
-        let requests = result.optional_object("inputRequests")?.unwrap_or_default();
-        if state.is_none() && requests.is_empty() {
-            return Err(DecodeError::new("neither `inputRequests` nor `requestState`").into());
-        }
-        if self.questions.len() + requests.len() > self.env.config.limits.client.max_inputs {
-            self.env.diagnose(DiagnosticKind::TooManyInputs, method);
-            return Err(CallError::Input(ErrorObject::new(code::INTERNAL_ERROR, "Too many open questions")));
-        }
-        let mut questions = Vec::new();
-        for (name, request) in requests.iter() {
-            let request = Object::read(&request)?;
-            let method: String = request.required("method")?;
-            let question =
-                read_question(&mut self.env, &method, request.get("params").as_ref()).map_err(CallError::Input)?;
-            questions.push((name.into_owned(), question));
-        }
-        Ok((questions, Object::new().with_opt("requestState", state)))
-    }
-
     pub(super) fn on_answer(&mut self, key: InputKey, answer: InputAnswer) {
-        let Some(Asked { request, asker }) = self.questions.open.remove(&key) else { return };
-        match (asker, self.env.version()) {
+        let Some(Asked { request, asker }) = self.cx.questions.open.remove(&key) else { return };
+        match (asker, self.cx.env.version()) {
             (Asker::Page(call), _) => self.on_consent(call, key, consent(answer)),
             (Asker::Server { exchange, id, .. }, Some(version)) => {
-                self.reply(exchange, &id, fitting(&request, answer, version));
-                self.update_clocks();
+                self.cx.reply(exchange, &id, fitting(&request, answer, version));
+                self.cx.update_clocks();
             }
             (Asker::Call(call), Some(version)) => match fitting(&request, answer, version) {
                 // A client cannot report to a modern server that a question has no answer. It can
                 // only send no further request.
                 Err(error) => self.end(call, Err(CallError::Input(error))),
                 Ok(result) => {
-                    if self.calls.answer_round(call, key, &result) {
+                    if self.cx.calls.answer_round(call, key, &result) {
                         self.on_round(call);
                     }
                 }
@@ -252,30 +253,22 @@ impl Client {
     /// Handles `notifications/cancelled`: the server no longer wants the response to its request.
     pub(super) fn on_cancelled(&mut self, exchange: ExchangeId, params: &Object) {
         let id = params.id("requestId");
-        if id.as_ref().is_some_and(|id| id.size() > self.env.config.limits.frame.max_id) {
-            return self.env.diagnose(DiagnosticKind::LongId, "a cancellation names an id that is too long");
+        if id.as_ref().is_some_and(|id| id.size() > self.cx.env.config.limits.frame.max_id) {
+            return self.cx.env.diagnose(DiagnosticKind::LongId, "a cancellation names an id that is too long");
         }
-        if id.as_ref().is_some_and(|id| self.on_subscription_cancelled(exchange, id)) {
+        if id.as_ref().is_some_and(|id| self.subscription.on_cancelled(&mut self.cx, exchange, id)) {
             return;
         }
-        match id.as_ref().and_then(|id| self.questions.open_question(&self.env, exchange, id)) {
+        match id.as_ref().and_then(|id| self.cx.questions.open_question(&self.cx.env, exchange, id)) {
             Some(key) => {
-                self.questions.withdraw(&mut self.env, key);
-                self.update_clocks();
+                self.cx.questions.withdraw(&mut self.cx.env, key);
+                self.cx.update_clocks();
             }
             None => {
                 let id = id.map_or_else(|| "no id".to_string(), |id| id.to_string());
-                self.env.diagnose(DiagnosticKind::UnknownCancel, id);
+                self.cx.env.diagnose(DiagnosticKind::UnknownCancel, id);
             }
         }
-    }
-
-    fn reply(&mut self, exchange: ExchangeId, id: &Id, result: Result<Object, ErrorObject>) {
-        let message = match result {
-            Ok(result) => rpc::result_response(id, &result),
-            Err(error) => rpc::error_response(Some(id), &error),
-        };
-        self.link.send_response(&mut self.env, exchange, message);
     }
 }
 

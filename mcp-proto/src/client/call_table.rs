@@ -35,6 +35,8 @@ pub(super) struct CallState {
     pub(super) repeated: bool,
     /// Whether the call was sent again after the user had opened the web pages that it needs.
     pub(super) elicited: bool,
+    /// Whether the call was sent again after the engine had fetched the list of tools.
+    pub(super) refreshed: bool,
     /// Whether any request of the call may have reached the server, regardless of the latest one.
     pub(super) reached: bool,
     pub(super) clock: CallClock,
@@ -141,6 +143,7 @@ impl CallTable {
             round: Object::new(),
             repeated: false,
             elicited: false,
+            refreshed: false,
             reached: false,
             clock,
             total,
@@ -208,6 +211,21 @@ impl CallTable {
         found.map(|(call, _)| call).collect()
     }
 
+    /// Returns the calls that wait for the list of tools.
+    pub(super) fn mismatched(&self) -> Vec<CallId> {
+        let found = self.iter().filter(|(_, state)| matches!(state.stage, CallStage::Mismatched(_)));
+        found.map(|(call, _)| call).collect()
+    }
+
+    /// Returns the call that must end before this call continues: that for the list of tools, or
+    /// this call itself.
+    pub(super) fn awaited(&self, call: CallId) -> CallId {
+        let waits = self.get(call).is_some_and(|state| matches!(state.stage, CallStage::Mismatched(_)));
+        let mut own = self.map.iter().filter(|_| waits);
+        let page = own.find(|(_, state)| state.owner == CallOwner::Engine(Errand::Page));
+        page.map_or(call, |(page, _)| *page)
+    }
+
     /// Changes the stage of a call. Returns the stage before.
     pub(super) fn set_stage(&mut self, call: CallId, stage: CallStage) -> Option<CallStage> {
         self.get_mut(call).map(|state| core::mem::replace(&mut state.stage, stage))
@@ -264,6 +282,11 @@ impl CallTable {
         self.pages().any(|page| page.id == id)
     }
 
+    /// Returns the calls that wait for web pages.
+    pub(super) fn eliciting(&self) -> Vec<CallId> {
+        self.iter().map(|(call, _)| call).filter(|call| self.is_eliciting(*call)).collect()
+    }
+
     /// Returns whether a call waits for web pages.
     pub(super) fn is_eliciting(&self, call: CallId) -> bool {
         self.get(call).is_some_and(|state| matches!(state.stage, CallStage::Eliciting(_)))
@@ -289,6 +312,13 @@ impl CallTable {
     pub(super) fn mark_reached(&mut self, call: CallId) {
         if let Some(state) = self.map.get_mut(&call) {
             state.reached = true;
+        }
+    }
+
+    /// Records that a call is sent again with the header fields of the latest list of tools.
+    pub(super) fn mark_refreshed(&mut self, call: CallId) {
+        if let Some(state) = self.map.get_mut(&call) {
+            state.refreshed = true;
         }
     }
 

@@ -1,6 +1,8 @@
 //! Events without a meaning in the protocol, and the streams that they come on.
 
+use super::env::Env;
 use crate::input::CallId;
+use crate::rpc::{InvalidKind, InvalidMessage, Object, RawJson};
 use alloc::string::String;
 use bytes::Bytes;
 
@@ -15,6 +17,21 @@ pub struct ControlEvent {
     pub id: Option<String>,
     /// Its data, unparsed; on a duplex connection the whole object.
     pub data: Bytes,
+}
+
+impl ControlEvent {
+    /// Returns an object on a duplex connection that is no message, if the application handles it
+    /// itself.
+    pub(super) fn of(env: &Env, object: &InvalidMessage) -> Option<Self> {
+        let control = &env.config.control;
+        if control.is_empty() || !env.is_duplex() || object.kind != InvalidKind::NotJsonRpc {
+            return None;
+        }
+        let data = &object.head;
+        let object = Object::read(&RawJson::parse(data.clone()).ok()?).ok()?;
+        let event = object.optional::<String>("type").ok()?.filter(|kind| control.contains(kind))?;
+        Some(Self { stream: None, event, id: None, data: data.clone() })
+    }
 }
 
 /// The purpose of an event stream.

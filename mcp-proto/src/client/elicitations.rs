@@ -3,7 +3,8 @@
 //! until pages are complete. The engine opens no page: the application does, with the consent of
 //! the user.
 
-use super::call_table::{CallOwner, CallStage, ElicitedPage};
+use super::call_table::{CallOwner, CallStage, CallState, CallTable, ElicitedPage};
+use super::ctx::Ctx;
 use super::env::Env;
 use super::{Client, Event, Timer};
 use crate::error::{CallError, DiagnosticKind};
@@ -21,16 +22,82 @@ use alloc::vec::Vec;
 pub(super) struct Elicitations(VecDeque<String>);
 
 impl Elicitations {
+    /// The server asks the user to open a page, in a request: its completion may be notified.
+    pub(super) fn on_question(&mut self, cx: &Ctx, request: &InputRequest) {
+        if let InputRequest::Elicitation(ElicitRequest::Url(UrlRequest { elicitation_id: Some(id), .. })) = request
+            && cx.env.has_elicitation_ids()
+        {
+            self.learn(cx, id);
+        }
+    }
+
     /// Adds an id. At the limit it forgets the oldest one that no call waits for.
-    fn learn(&mut self, env: &Env, id: &str, is_awaited: impl Fn(&str) -> bool) {
+    fn learn(&mut self, cx: &Ctx, id: &str) {
         if self.0.iter().any(|known| known == id) {
             return;
         }
-        if self.0.len() >= env.config.limits.client.max_elicitations {
-            let Some(oldest) = self.0.iter().position(|known| !is_awaited(known)) else { return };
+        if self.0.len() >= cx.env.config.limits.client.max_elicitations {
+            let Some(oldest) = self.0.iter().position(|known| !cx.calls.awaits_page(known)) else { return };
             self.0.remove(oldest);
         }
         self.0.push_back(id.into());
+    }
+
+    /// Handles the error of a call that needs pages to be complete. Returns false if it is no such
+    /// error, or one that the client must pass on.
+    pub(super) fn on_error(&mut self, cx: &mut Ctx, call: CallId, error: &ErrorObject) -> bool {
+        if error.code != code::URL_ELICITATION_REQUIRED || !cx.env.has_elicitation_ids() {
+            return false;
+        }
+        if !cx.env.config.capabilities.elicits_urls() {
+            cx.env.diagnose(DiagnosticKind::MissingCapability, error.message.as_str());
+            return false;
+        }
+        let is_first = |state: &CallState| state.owner == CallOwner::Application && !state.elicited;
+        if !cx.calls.get(call).is_some_and(is_first) {
+            return false;
+        }
+        let pages = match read_pages(&mut cx.env, error.data.as_ref()) {
+            Ok(pages) => pages,
+            Err(e) => {
+                cx.env.diagnose(DiagnosticKind::BadParams, format!("{}: {e}", error.code));
+                return false;
+            }
+        };
+        let limits = &cx.env.config.limits.client;
+        let is_full = cx.questions.len() + pages.len() > limits.max_inputs
+            || cx.calls.awaited_pages() + pages.len() > limits.max_elicitations;
+        if is_full {
+            cx.env.diagnose(DiagnosticKind::TooManyInputs, error.code.to_string());
+            return false;
+        }
+        cx.calls.leave_request(&mut cx.env, call);
+        let mut asked = Vec::new();
+        for page in pages {
+            let id = page.elicitation_id.clone().unwrap_or_default();
+            let question = InputRequest::Elicitation(ElicitRequest::Url(page));
+            let consent = cx.questions.ask_for_call(&mut cx.env, question, call);
+            asked.push(ElicitedPage { id, consent: Some(consent), is_complete: false });
+        }
+        let ids: Vec<String> = asked.iter().map(|page| page.id.clone()).collect();
+        cx.calls.set_stage(call, CallStage::Eliciting(asked));
+        ids.iter().for_each(|id| self.learn(cx, id));
+        cx.update_clock(call);
+        true
+    }
+
+    /// Handles `notifications/elicitation/complete`. Returns the id of the page, if the server has
+    /// named it.
+    pub(super) fn on_notification(&mut self, env: &mut Env, params: &Object) -> Option<String> {
+        match params.required::<String>("elicitationId") {
+            Ok(id) if self.complete(&id) => {
+                env.event(Event::Elicited(id.clone()));
+                return Some(id);
+            }
+            Ok(id) => env.diagnose(DiagnosticKind::UnknownElicitation, id),
+            Err(e) => env.diagnose(DiagnosticKind::BadParams, format!("notifications/elicitation/complete: {e}")),
+        }
+        None
     }
 
     /// Removes the id of a page that is complete. Returns whether it was known.
@@ -52,78 +119,45 @@ impl Elicitations {
 
 impl Env {
     /// Returns whether pages have ids, which the server can name again.
-    fn has_elicitation_ids(&self) -> bool {
+    pub(super) fn has_elicitation_ids(&self) -> bool {
         self.version().is_some_and(|version| version.rules().elicitation_modes && version.era() == Era::Legacy)
     }
 }
 
-impl Client {
-    /// The server asks the user to open a page, in a request: its completion may be notified.
-    pub(super) fn learn_page(&mut self, request: &InputRequest) {
-        if let InputRequest::Elicitation(ElicitRequest::Url(UrlRequest { elicitation_id: Some(id), .. })) = request
-            && self.env.has_elicitation_ids()
-        {
-            let calls = &self.calls;
-            self.elicitations.learn(&self.env, id, |id| calls.awaits_page(id));
+impl CallTable {
+    /// Handles the consent of the user to a page that a call needs.
+    fn consent(&mut self, env: &mut Env, call: CallId, key: InputKey) {
+        if let Some(page) = self.pages_mut(call).find(|page| page.consent == Some(key)) {
+            page.consent = None;
+        }
+        if self.pages_mut(call).all(|page| page.consent.is_none()) {
+            let until = env.now + env.config.limits.client.elicitation_timeout;
+            env.timers.set(Timer::Elicitation(call), Some(until));
         }
     }
 
-    /// Handles the error of a call that needs pages to be complete. Returns false if it is no such
-    /// error, or one that the client must pass on.
-    pub(super) fn on_pages_required(&mut self, call: CallId, error: &ErrorObject) -> bool {
-        if error.code != code::URL_ELICITATION_REQUIRED || !self.env.has_elicitation_ids() {
+    /// Queues a call again, once, after every page that it needs is complete. Returns whether it
+    /// does.
+    fn requeue_elicited(&mut self, env: &mut Env, call: CallId) -> bool {
+        let Some(state) = self.get_mut(call) else { return false };
+        let CallStage::Eliciting(pages) = &state.stage else { return false };
+        if pages.iter().any(|page| page.consent.is_some() || !page.is_complete) {
             return false;
         }
-        if !self.env.config.capabilities.elicits_urls() {
-            self.env.diagnose(DiagnosticKind::MissingCapability, error.message.as_str());
-            return false;
-        }
-        let is_first =
-            self.calls.get(call).is_some_and(|state| state.owner == CallOwner::Application && !state.elicited);
-        if !is_first {
-            return false;
-        }
-        let pages = match read_pages(&mut self.env, error.data.as_ref()) {
-            Ok(pages) => pages,
-            Err(e) => {
-                self.env.diagnose(DiagnosticKind::BadParams, format!("{}: {e}", error.code));
-                return false;
-            }
-        };
-        let limits = &self.env.config.limits.client;
-        let is_full = self.questions.len() + pages.len() > limits.max_inputs
-            || self.calls.awaited_pages() + pages.len() > limits.max_elicitations;
-        if is_full {
-            self.env.diagnose(DiagnosticKind::TooManyInputs, error.code.to_string());
-            return false;
-        }
-        self.calls.leave_request(&mut self.env, call);
-        let mut asked = Vec::new();
-        for page in pages {
-            let id = page.elicitation_id.clone().unwrap_or_default();
-            let question = InputRequest::Elicitation(ElicitRequest::Url(page));
-            let consent = self.questions.ask_for_call(&mut self.env, question, call);
-            asked.push(ElicitedPage { id, consent: Some(consent), is_complete: false });
-        }
-        let ids: Vec<String> = asked.iter().map(|page| page.id.clone()).collect();
-        self.calls.set_stage(call, CallStage::Eliciting(asked));
-        let calls = &self.calls;
-        ids.iter().for_each(|id| self.elicitations.learn(&self.env, id, |id| calls.awaits_page(id)));
-        self.update_clock(call);
+        state.elicited = true;
+        state.reached = true;
+        state.stage = CallStage::Queued;
+        env.timers.set(Timer::Elicitation(call), None);
         true
     }
+}
 
+impl Client {
     /// Handles the decision of the user about a page that a call needs.
     pub(super) fn on_consent(&mut self, call: CallId, key: InputKey, result: Result<ElicitResult, ErrorObject>) {
         match result {
             Ok(ElicitResult::Accept(_)) => {
-                if let Some(page) = self.calls.pages_mut(call).find(|page| page.consent == Some(key)) {
-                    page.consent = None;
-                }
-                if self.calls.pages_mut(call).all(|page| page.consent.is_none()) {
-                    let until = self.env.now + self.env.config.limits.client.elicitation_timeout;
-                    self.env.timers.set(Timer::Elicitation(call), Some(until));
-                }
+                self.cx.calls.consent(&mut self.cx.env, call, key);
                 self.repeat_if_complete(call);
             }
             Ok(ElicitResult::Decline) => self.end(call, Err(CallError::NoConsent { declined: true })),
@@ -132,59 +166,29 @@ impl Client {
         }
     }
 
-    /// Handles `notifications/elicitation/complete`. Returns false if the revision does not have
-    /// it.
-    pub(super) fn on_page_complete(&mut self, params: &Object) -> bool {
-        if !self.env.has_elicitation_ids() {
-            return false;
-        }
-        match params.required::<String>("elicitationId") {
-            Ok(id) if self.elicitations.complete(&id) => {
-                self.env.event(Event::Elicited(id.clone()));
-                self.complete_page(&id);
-            }
-            Ok(id) => self.env.diagnose(DiagnosticKind::UnknownElicitation, id),
-            Err(e) => self.env.diagnose(DiagnosticKind::BadParams, format!("notifications/elicitation/complete: {e}")),
-        }
-        true
-    }
-
-    /// The application says that a page is complete.
-    pub(super) fn on_elicited(&mut self, id: &str) {
+    /// Handles the completion of a page, of which the server or the application has told.
+    pub(super) fn on_page_complete(&mut self, id: &str) {
         self.elicitations.complete(id);
-        self.complete_page(id);
-    }
-
-    fn complete_page(&mut self, id: &str) {
-        let waiting: Vec<CallId> = self.calls.iter().map(|(call, _)| call).collect();
+        let waiting: Vec<CallId> = self.cx.calls.iter().map(|(call, _)| call).collect();
         for call in waiting {
-            self.calls.pages_mut(call).filter(|page| page.id == id).for_each(|page| page.is_complete = true);
+            self.cx.calls.pages_mut(call).filter(|page| page.id == id).for_each(|page| page.is_complete = true);
             self.repeat_if_complete(call);
         }
     }
 
-    /// Sends a call again, once, after every page that it needs is complete.
     fn repeat_if_complete(&mut self, call: CallId) {
-        let Some(state) = self.calls.get_mut(call) else { return };
-        let CallStage::Eliciting(pages) = &state.stage else { return };
-        if pages.iter().any(|page| page.consent.is_some() || !page.is_complete) {
-            return;
+        if self.cx.calls.requeue_elicited(&mut self.cx.env, call) {
+            self.cx.update_clock(call);
+            self.send_admitted(call);
         }
-        state.elicited = true;
-        state.reached = true;
-        state.stage = CallStage::Queued;
-        self.env.timers.set(Timer::Elicitation(call), None);
-        self.update_clock(call);
-        self.send_admitted(call);
     }
 
     /// Ends the calls that wait for pages: the session that named the pages is over.
     pub(super) fn end_eliciting_calls(&mut self) {
         self.elicitations.clear();
-        let is_eliciting = |state: &super::call_table::CallState| matches!(state.stage, CallStage::Eliciting(_));
-        let waiting: Vec<CallId> =
-            self.calls.iter().filter(|(_, state)| is_eliciting(state)).map(|(call, _)| call).collect();
-        waiting.into_iter().for_each(|call| self.end(call, Err(CallError::SessionEnded)));
+        for call in self.cx.calls.eliciting() {
+            self.end(call, Err(CallError::SessionEnded));
+        }
     }
 }
 

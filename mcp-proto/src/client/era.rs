@@ -16,6 +16,7 @@
 //!                                              the stream of HTTP+SSE is opened
 //! ```
 
+use super::call_table::CallStage;
 use super::ids::Purpose;
 use super::link::{HttpLink, Link};
 use super::phase::{After, HandshakeEvent, Phase};
@@ -35,31 +36,23 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 impl Client {
-    /// Starts a new client.
-    pub(super) fn start(&mut self) {
-        self.take_configured_watch();
-        self.begin();
-        // In a dialect without negotiation the link has answered.
-        self.run_link();
-    }
-
     /// Begins the negotiation. The policy, the revisions and the verdict determine the first
     /// request.
     pub(super) fn begin(&mut self) {
-        self.starting.begin(&mut self.env);
-        let modern = self.env.newest(Era::Modern);
-        let legacy = self.env.newest(Era::Legacy);
-        let verdict = self.learnt.or(self.env.config.verdict);
-        let verdict = verdict.filter(|verdict| self.env.config.versions.contains(verdict.version));
+        self.starting.begin(&mut self.cx.env);
+        let modern = self.cx.env.newest(Era::Modern);
+        let legacy = self.cx.env.newest(Era::Legacy);
+        let verdict = self.learnt.or(self.cx.env.config.verdict);
+        let verdict = verdict.filter(|verdict| self.cx.env.config.versions.contains(verdict.version));
         let known = verdict.map(|verdict| verdict.version);
-        let is_sse = !self.env.is_duplex()
-            && !self.env.only_calls_tools()
-            && match self.env.config.http_mode {
+        let is_sse = !self.cx.env.is_duplex()
+            && !self.cx.env.only_calls_tools()
+            && match self.cx.env.config.http_mode {
                 HttpMode::Auto => verdict.is_some_and(|verdict| verdict.transport == HttpTransport::Sse),
                 HttpMode::Streamable => false,
                 HttpMode::Sse => true,
             };
-        if self.env.state() == State::Lapsed
+        if self.cx.env.state() == State::Lapsed
             && let Some(version) = known
         {
             if is_sse {
@@ -86,7 +79,7 @@ impl Client {
             }
             (None, None, None) => {
                 let asked = ProtocolVersion::ALL[0];
-                self.env.phase = Phase::Initializing { asked, after: After::Else, corrected: false };
+                self.cx.env.phase = Phase::Initializing { asked, after: After::Else, corrected: false };
                 self.fail(Stage::Connect, NegotiationCause::NoMutualVersion(Vec::new()));
             }
         }
@@ -104,56 +97,56 @@ impl Client {
     /// Opens the stream of HTTP+SSE. The next message waits for its `endpoint` event.
     fn open_sse(&mut self) {
         self.starting.try_sse();
-        if let Some(http) = self.link.http_mut() {
-            http.open_sse(&mut self.env);
+        if let Some(http) = self.cx.link.http_mut() {
+            http.open_sse(&mut self.cx.env);
         }
     }
 
     fn open_duplex(&mut self) {
-        if self.env.is_duplex() {
-            self.link.open(&mut self.env);
+        if self.cx.env.is_duplex() {
+            self.cx.link.open(&mut self.cx.env);
         }
     }
 
     fn probe(&mut self, asked: ProtocolVersion, last_resort: bool, corrected: bool) {
-        self.env.phase = Phase::Probing { asked, last_resort, corrected };
+        self.cx.env.phase = Phase::Probing { asked, last_resort, corrected };
         self.arm_handshake();
-        self.send_request(Purpose::Discover, "server/discover", Object::new(), asked);
+        self.cx.send_request(Purpose::Discover, "server/discover", Object::new(), asked);
     }
 
     fn initialize(&mut self, asked: ProtocolVersion, after: After, corrected: bool) {
-        self.env.phase = Phase::Initializing { asked, after, corrected };
+        self.cx.env.phase = Phase::Initializing { asked, after, corrected };
         self.arm_handshake();
         let params = Object::new()
             .with("protocolVersion", asked.as_str())
-            .with("capabilities", self.env.config.capabilities.lower(asked).write())
-            .with("clientInfo", self.env.config.info.write(asked));
-        self.send_request(Purpose::Initialize, "initialize", params, asked);
+            .with("capabilities", self.cx.env.config.capabilities.lower(asked).write())
+            .with("clientInfo", self.cx.env.config.info.write(asked));
+        self.cx.send_request(Purpose::Initialize, "initialize", params, asked);
     }
 
     /// Starts or restarts the clock of the probe or the handshake.
     fn arm_handshake(&mut self) {
-        self.starting.resume(&mut self.env);
-        let limit = match self.env.state() {
+        self.starting.resume(&mut self.cx.env);
+        let limit = match self.cx.env.state() {
             State::Probing => self.probe_limit(),
-            _ => Some(self.env.config.initialize_timeout),
+            _ => Some(self.cx.env.config.initialize_timeout),
         };
-        self.starting.limit(&mut self.env, limit);
+        self.starting.limit(&mut self.cx.env, limit);
     }
 
     /// Returns the time limit of a probe, which leaves as much time for `initialize`. `None` if
     /// nothing can follow the probe.
     fn probe_limit(&self) -> Option<Duration> {
-        self.env.newest(Era::Legacy).filter(|_| !self.is_last_resort())?;
-        let left = self.env.timers.get(Timer::Start).map(|due| due.since(self.env.now) / 2);
-        Some(left.map_or(self.env.config.probe_timeout, |left| left.min(self.env.config.probe_timeout)))
+        self.cx.env.newest(Era::Legacy).filter(|_| !self.is_last_resort())?;
+        let left = self.cx.env.timers.get(Timer::Start).map(|due| due.since(self.cx.env.now) / 2);
+        Some(left.map_or(self.cx.env.config.probe_timeout, |left| left.min(self.cx.env.config.probe_timeout)))
     }
 
     /// Begins the pending step again, on a connection with other credentials.
     fn on_reopen(&mut self) {
         self.retire_handshake();
-        self.link.open(&mut self.env);
-        match self.env.phase {
+        self.cx.link.open(&mut self.cx.env);
+        match self.cx.env.phase {
             Phase::Probing { asked, last_resort, corrected } => self.probe(asked, last_resort, corrected),
             Phase::Initializing { asked, after, corrected } => self.initialize(asked, after, corrected),
             _ => {}
@@ -180,7 +173,7 @@ impl Client {
 
     /// Handles the response to `server/discover`.
     fn on_discovered(&mut self, answer: Payload) {
-        let Phase::Probing { asked, .. } = self.env.phase else { return };
+        let Phase::Probing { asked, .. } = self.cx.env.phase else { return };
         match answer {
             Payload::Result(result) => match read_discover(&result, asked) {
                 Ok((theirs, info)) => {
@@ -205,10 +198,20 @@ impl Client {
     /// Chooses a revision from the list of a modern server. `info` is set if the server accepted
     /// the revision of the probe.
     fn choose(&mut self, theirs: &[String], info: Option<ServerInfo>) {
-        let modern =
-            self.env.config.versions.mutual(Era::Modern, theirs).filter(|_| self.env.newest(Era::Modern).is_some());
-        let legacy =
-            self.env.config.versions.mutual(Era::Legacy, theirs).filter(|_| self.env.newest(Era::Legacy).is_some());
+        let modern = self
+            .cx
+            .env
+            .config
+            .versions
+            .mutual(Era::Modern, theirs)
+            .filter(|_| self.cx.env.newest(Era::Modern).is_some());
+        let legacy = self
+            .cx
+            .env
+            .config
+            .versions
+            .mutual(Era::Legacy, theirs)
+            .filter(|_| self.cx.env.newest(Era::Legacy).is_some());
         match (modern, info, legacy) {
             (Some(version), Some(info), _) => self.ready(ServerInfo { version, ..info }),
             // The server refused the revision of the probe and names one that the client has. The
@@ -223,10 +226,10 @@ impl Client {
     /// Falls back to `initialize` if that is allowed, since the server does not appear to be
     /// modern.
     fn fall_back(&mut self, why: NegotiationCause) {
-        match self.env.newest(Era::Legacy) {
+        match self.cx.env.newest(Era::Legacy) {
             Some(version) if !self.is_last_resort() => {
-                self.env.diagnose(DiagnosticKind::FellBackToLegacy, format!("{}: {why}", Stage::Discover));
-                if !self.env.is_duplex() {
+                self.cx.env.diagnose(DiagnosticKind::FellBackToLegacy, format!("{}: {why}", Stage::Discover));
+                if !self.cx.env.is_duplex() {
                     self.starting.note_refusal(Stage::Discover, &why);
                 }
                 self.initialize(version, After::Probe, false);
@@ -239,13 +242,13 @@ impl Client {
     /// with status 400, 404 or 405 and without an error of 2026-07-28 (2026-07-28 streamable-http,
     /// HTTP+SSE transport). Otherwise the negotiation has failed.
     fn fall_back_to_sse(&mut self, stage: Stage, why: NegotiationCause) {
-        let is_new_session = matches!(self.env.phase, Phase::Initializing { after: After::Session, .. });
-        let may = self.env.config.http_mode == HttpMode::Auto
-            && self.link.http().is_some_and(HttpLink::suggests_sse)
+        let is_new_session = matches!(self.cx.env.phase, Phase::Initializing { after: After::Session, .. });
+        let may = self.cx.env.config.http_mode == HttpMode::Auto
+            && self.cx.link.http().is_some_and(HttpLink::suggests_sse)
             && !is_new_session;
-        match self.env.newest(Era::Legacy) {
+        match self.cx.env.newest(Era::Legacy) {
             Some(version) if may && self.starting.try_sse() => {
-                self.env.diagnose(DiagnosticKind::FellBackToSse, format!("{stage}: {why}"));
+                self.cx.env.diagnose(DiagnosticKind::FellBackToSse, format!("{stage}: {why}"));
                 self.starting.note_refusal(stage, &why);
                 self.open_sse();
                 self.initialize(version, After::Else, false);
@@ -257,45 +260,45 @@ impl Client {
     /// Handles the failure of the stream of HTTP+SSE before its `endpoint` event.
     fn on_no_endpoint(&mut self, why: NegotiationCause) {
         self.retire_handshake();
-        let is_verdict = matches!(self.env.phase, Phase::Initializing { after: After::SseVerdict, .. });
+        let is_verdict = matches!(self.cx.env.phase, Phase::Initializing { after: After::SseVerdict, .. });
         match why {
             // The verdict was for another server, unless this one cannot be reached at all.
             NegotiationCause::Http(_) | NegotiationCause::NoEndpoint(_)
-                if is_verdict && self.env.config.http_mode == HttpMode::Auto =>
+                if is_verdict && self.cx.env.config.http_mode == HttpMode::Auto =>
             {
                 self.starting.note_refusal(Stage::Endpoint, &why);
-                if let Some(http) = self.link.http_mut() {
-                    http.leave_sse(&mut self.env);
+                if let Some(http) = self.cx.link.http_mut() {
+                    http.leave_sse(&mut self.cx.env);
                 }
-                self.begin_unknown(self.env.newest(Era::Modern), self.env.newest(Era::Legacy));
+                self.begin_unknown(self.cx.env.newest(Era::Modern), self.cx.env.newest(Era::Legacy));
             }
             why => self.fail(Stage::Endpoint, why),
         }
     }
 
     const fn is_corrected(&self) -> bool {
-        matches!(self.env.phase, Phase::Probing { corrected: true, .. })
+        matches!(self.cx.env.phase, Phase::Probing { corrected: true, .. })
     }
 
     const fn is_last_resort(&self) -> bool {
-        matches!(self.env.phase, Phase::Probing { last_resort: true, .. })
+        matches!(self.cx.env.phase, Phase::Probing { last_resort: true, .. })
     }
 
     /// Handles the response to `initialize`.
     fn on_initialized(&mut self, answer: Payload) {
-        let Phase::Initializing { asked, after, corrected } = self.env.phase else { return };
+        let Phase::Initializing { asked, after, corrected } = self.cx.env.phase else { return };
         match answer {
             Payload::Result(result) => match read_initialize(&result) {
                 Ok((theirs, info)) => match self.accept_legacy(&theirs) {
                     Some(version) => {
                         let server_info = Object::read(&result).ok().and_then(|result| result.get("serverInfo"));
                         self.note_deviation(&result, server_info);
-                        self.env.phase = Phase::Ready(ServerInfo { version, ..info.clone() });
-                        if let Some(http) = self.link.http_mut() {
-                            http.begin_session(&mut self.env);
-                            http.before_initialized(&mut self.env);
+                        self.cx.env.phase = Phase::Ready(ServerInfo { version, ..info.clone() });
+                        if let Some(http) = self.cx.link.http_mut() {
+                            http.begin_session(&mut self.cx.env);
+                            http.before_initialized(&mut self.cx.env);
                         }
-                        self.send_notification("notifications/initialized", &Object::new(), None);
+                        self.cx.send_notification("notifications/initialized", &Object::new(), None);
                         self.ready(ServerInfo { version, ..info });
                     }
                     None => {
@@ -308,9 +311,9 @@ impl Client {
             Payload::Error(error) => {
                 let theirs = supported(&error).unwrap_or_default();
                 let legacy =
-                    self.env.config.versions.mutual(Era::Legacy, &theirs).filter(|v| *v != asked && !corrected);
-                let newest = self.env.newest(Era::Modern);
-                let named = self.env.config.versions.mutual(Era::Modern, &theirs).filter(|_| newest.is_some());
+                    self.cx.env.config.versions.mutual(Era::Legacy, &theirs).filter(|v| *v != asked && !corrected);
+                let newest = self.cx.env.newest(Era::Modern);
+                let named = self.cx.env.config.versions.mutual(Era::Modern, &theirs).filter(|_| newest.is_some());
                 let modern = match after {
                     After::Verdict => named.or(newest),
                     After::Probe => named.filter(|_| error.code == code::UNSUPPORTED_VERSION),
@@ -333,48 +336,50 @@ impl Client {
     /// Ends a server that has refused `initialize` after the probe, to start it a second time: some
     /// take the probe for the beginning of the session.
     fn end_spoilt(&mut self, asked: ProtocolVersion, why: ErrorObject) {
-        self.env.diagnose(
+        self.cx.env.diagnose(
             DiagnosticKind::FellBackToLegacy,
             format!("{}: {why}; the server is started a second time", Stage::Initialize),
         );
         self.starting.note_refusal(Stage::Initialize, &NegotiationCause::Rpc(why));
-        self.env.phase = Phase::Initializing { asked, after: After::SpoiltProbe, corrected: false };
-        self.env.timers.set(Timer::Handshake, None);
-        if let Link::Duplex(duplex) = &mut self.link {
-            duplex.send_end(&mut self.env);
+        self.cx.env.phase = Phase::Initializing { asked, after: After::SpoiltProbe, corrected: false };
+        self.cx.env.timers.set(Timer::Handshake, None);
+        if let Link::Duplex(duplex) = &mut self.cx.link {
+            duplex.send_end(&mut self.cx.env);
         }
     }
 
     /// Returns the revision with which the server responded to `initialize`. It may differ from the
     /// revision of the request. It must be one that the client has, and one that has the handshake.
     fn accept_legacy(&self, theirs: &str) -> Option<ProtocolVersion> {
-        self.env.config.versions.mutual(Era::Legacy, &[theirs])
+        self.cx.env.config.versions.mutual(Era::Legacy, &[theirs])
     }
 
     /// Emits a diagnostic if the server says of itself something that is taken as it is meant.
     fn note_deviation(&mut self, result: &RawJson, info: Option<RawJson>) {
         let capabilities = Object::read(result).ok().and_then(|result| result.get("capabilities"));
         if let Some(detail) = lifecycle::deviation("serverInfo", info.as_ref(), capabilities.as_ref()) {
-            self.env.diagnose(DiagnosticKind::Deviation, detail);
+            self.cx.env.diagnose(DiagnosticKind::Deviation, detail);
         }
     }
 
     fn ready(&mut self, info: ServerInfo) {
-        self.starting.end(&mut self.env);
-        let transport = self.link.http().map(HttpLink::transport).unwrap_or_default();
+        self.starting.end(&mut self.cx.env);
+        let transport = self.cx.link.http().map(HttpLink::transport).unwrap_or_default();
         self.learnt = Some(Verdict { version: info.version, transport });
-        self.env.phase = Phase::Ready(info.clone());
-        self.env.event(Event::Ready(Box::new(info)));
-        self.forget_tools(true);
-        self.pings.begin(&mut self.env);
-        self.begin_logging();
+        self.cx.env.phase = Phase::Ready(info.clone());
+        self.cx.env.event(Event::Ready(Box::new(info)));
+        self.cx.calls.mismatched().iter().for_each(|call| drop(self.cx.calls.set_stage(*call, CallStage::Queued)));
+        self.stop_refreshing();
+        self.cx.tools.clear();
+        self.pings.begin(&mut self.cx.env);
+        self.logging.begin(&mut self.cx);
         self.begin_watching();
         self.send_queued();
     }
 
     /// Handles an unreadable response to the probe or the handshake.
     fn on_handshake_defect(&mut self, why: DecodeError) {
-        match self.env.state() {
+        match self.cx.env.state() {
             State::Probing => self.fall_back(NegotiationCause::Decode(why)),
             State::Initializing => self.fail(Stage::Initialize, NegotiationCause::Decode(why)),
             State::Ready | State::Lapsed | State::Ending | State::Closing | State::Terminated => {}
@@ -384,7 +389,7 @@ impl Client {
     /// Ends the negotiation, since a hook denied a message of the probe or the handshake. Another
     /// attempt would bypass the hook.
     fn on_handshake_denied(&mut self, reason: String) {
-        let stage = if self.env.state() == State::Initializing { Stage::Initialize } else { Stage::Discover };
+        let stage = if self.cx.env.state() == State::Initializing { Stage::Initialize } else { Stage::Discover };
         self.fail(stage, NegotiationCause::Denied(reason));
     }
 
@@ -396,12 +401,13 @@ impl Client {
             matches!(error.code, code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_VERSION)
         };
         let modern = why.error.as_ref().filter(is_modern).cloned();
-        match (&self.env.phase, modern) {
+        match (&self.cx.env.phase, modern) {
             (Phase::Probing { .. }, Some(error)) if tells => self.on_discovered(Payload::Error(error)),
             (Phase::Initializing { .. }, Some(error)) if tells => self.on_initialized(Payload::Error(error)),
             (Phase::Probing { .. }, None) if tells => self.fall_back(NegotiationCause::Http(why)),
             (Phase::Probing { .. }, _) => self.fail(Stage::Discover, NegotiationCause::Http(why)),
-            (Phase::Initializing { after: After::Verdict, .. }, None) if tells => match self.env.newest(Era::Modern) {
+            (Phase::Initializing { after: After::Verdict, .. }, None) if tells => match self.cx.env.newest(Era::Modern)
+            {
                 Some(version) => self.probe(version, true, false),
                 None => self.fall_back_to_sse(Stage::Initialize, NegotiationCause::Http(why)),
             },
@@ -413,19 +419,19 @@ impl Client {
     /// Handles an error without an id. If the probe is pending, its sender is an older server that
     /// could not read the probe.
     fn on_idless_error(&mut self, error: ErrorObject) {
-        if let (Phase::Probing { .. }, true) = (&self.env.phase, self.env.is_duplex()) {
+        if let (Phase::Probing { .. }, true) = (&self.cx.env.phase, self.cx.env.is_duplex()) {
             self.retire_handshake();
             self.fall_back(NegotiationCause::Rpc(error));
         }
     }
 
     fn on_handshake_timeout(&mut self) {
-        match self.env.state() {
+        match self.cx.env.state() {
             // The server was not asked yet: it has as much time again. The limits of the connection
             // and of the start hold.
-            State::Probing if !self.env.is_duplex() && !self.link.has_reached_server() => {
+            State::Probing if !self.cx.env.is_duplex() && !self.cx.link.has_reached_server() => {
                 let again = self.starting.step().max(Duration::from_secs(1));
-                self.starting.limit(&mut self.env, Some(again));
+                self.starting.limit(&mut self.cx.env, Some(again));
             }
             State::Probing => {
                 self.retire_handshake();
@@ -434,7 +440,7 @@ impl Client {
             }
             State::Initializing => {
                 let stage = if self.awaits_endpoint() { Stage::Endpoint } else { Stage::Initialize };
-                self.fail(stage, NegotiationCause::Timeout(self.env.config.initialize_timeout));
+                self.fail(stage, NegotiationCause::Timeout(self.cx.env.config.initialize_timeout));
             }
             State::Ready | State::Lapsed | State::Ending | State::Closing | State::Terminated => {}
         }
@@ -444,7 +450,7 @@ impl Client {
     /// negotiation has ended. The exchange is already removed.
     fn on_handshake_closed(&mut self, opened: bool, why: Closed) {
         self.retire_handshake();
-        match (&self.env.phase, self.env.newest(Era::Legacy)) {
+        match (&self.cx.env.phase, self.cx.env.newest(Era::Legacy)) {
             (Phase::Initializing { after: After::SpoiltProbe, .. }, Some(version)) => {
                 self.open_duplex();
                 self.initialize(version, After::Else, false);
@@ -455,8 +461,8 @@ impl Client {
                 Phase::Probing { last_resort: false, .. } | Phase::Initializing { after: After::Probe, .. },
                 Some(version),
             ) if opened && self.may_start_again() && !has_no_command(&why) => {
-                self.env.diagnose(DiagnosticKind::FellBackToLegacy, format!("{why}; it is started a second time"));
-                let stage = if self.env.state() == State::Probing { Stage::Discover } else { Stage::Initialize };
+                self.cx.env.diagnose(DiagnosticKind::FellBackToLegacy, format!("{why}; it is started a second time"));
+                let stage = if self.cx.env.state() == State::Probing { Stage::Discover } else { Stage::Initialize };
                 self.starting.set_first_end(stage, why);
                 self.open_duplex();
                 self.initialize(version, After::Else, false);
@@ -469,39 +475,39 @@ impl Client {
 
     /// Fails the negotiation, since the whole start took too long.
     fn on_start_timeout(&mut self) {
-        let stage = match &self.env.phase {
+        let stage = match &self.cx.env.phase {
             _ if self.awaits_endpoint() => Stage::Endpoint,
-            _ if !self.link.has_reached_server() => Stage::Connect,
+            _ if !self.cx.link.has_reached_server() => Stage::Connect,
             Phase::Probing { .. } => Stage::Discover,
             Phase::Initializing { .. } => Stage::Initialize,
             Phase::Ready(_) | Phase::Lapsed | Phase::Ending(_) | Phase::Closing(_) | Phase::Terminated => return,
         };
-        self.fail(stage, NegotiationCause::StartTimeout(self.env.config.connect_timeout));
+        self.fail(stage, NegotiationCause::StartTimeout(self.cx.env.config.connect_timeout));
     }
 
     /// Ends the calls that wait for a new session, since the client could not open one. The next
     /// call tries again.
     fn on_renewal_failed(&mut self, why: &NegotiationError) {
-        self.starting.end(&mut self.env);
+        self.starting.end(&mut self.cx.env);
         // A late response to the abandoned handshake must not reach the next one.
         self.drop_http_exchanges();
-        self.env.phase = Phase::Lapsed;
-        let calls: Vec<CallId> = self.calls.iter().map(|(call, _)| call).collect();
+        self.cx.env.phase = Phase::Lapsed;
+        let calls: Vec<CallId> = self.cx.calls.iter().map(|(call, _)| call).collect();
         for call in calls {
             self.end(call, Err(CallError::Negotiation(why.clone())));
         }
     }
 
     fn fail(&mut self, stage: Stage, cause: NegotiationCause) {
-        let renews = matches!(self.env.phase, Phase::Initializing { after: After::Session, .. });
+        let renews = matches!(self.cx.env.phase, Phase::Initializing { after: After::Session, .. });
         match cause {
             cause if renews && !matches!(cause, NegotiationCause::NoMutualVersion(_)) => {
                 self.retire_handshake();
-                let why = self.starting.error(&self.env, stage, cause);
+                let why = self.starting.error(&self.cx.env, stage, cause);
                 self.on_renewal_failed(&why);
             }
             cause => {
-                let why = self.starting.error(&self.env, stage, cause);
+                let why = self.starting.error(&self.cx.env, stage, cause);
                 self.shut(Termination::Negotiation(why));
             }
         }
@@ -509,26 +515,25 @@ impl Client {
 
     /// Ends all exchanges over HTTP.
     fn drop_http_exchanges(&mut self) {
-        for exchange in self.link.http().map(HttpLink::ids).unwrap_or_default() {
-            self.drop_exchange(exchange);
-        }
+        let Some(http) = self.cx.link.http_mut() else { return };
+        http.ids().into_iter().for_each(|exchange| http.drop_exchange(&mut self.cx.env, exchange));
     }
 
     /// Returns whether the client may start the server a second time, after a probe: not over HTTP,
     /// nor on a connection that the driver gave.
     fn may_start_again(&self) -> bool {
-        let config = &self.env.config;
-        self.env.is_duplex() && config.target != Target::Duplex(Endpoint::Given) && config.restart_after_probe
+        let config = &self.cx.env.config;
+        self.cx.env.is_duplex() && config.target != Target::Duplex(Endpoint::Given) && config.restart_after_probe
     }
 
     /// Returns whether the handshake waits for the `endpoint` event of HTTP+SSE.
     fn awaits_endpoint(&self) -> bool {
-        self.link.http().is_some_and(HttpLink::awaits_endpoint)
+        self.cx.link.http().is_some_and(HttpLink::awaits_endpoint)
     }
 
     /// Retires the id of the pending handshake request. The client never cancels such a request.
     fn retire_handshake(&mut self) {
-        self.env.ids.retire_handshake();
+        self.cx.env.ids.retire_handshake();
     }
 }
 

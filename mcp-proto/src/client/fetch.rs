@@ -4,7 +4,7 @@
 
 use super::env::Env;
 use super::headers::BadHeader;
-use super::{Client, Event, State, Timer};
+use super::{Event, State, Timer};
 use crate::error::{DiagnosticKind, Refusal};
 use crate::exchange::{
     Closed, ExchangeEvent, ExchangeId, Headers, Inbound, Reach, RedirectRefusal, RequestHead, ResponseHead, Sent, Start,
@@ -14,15 +14,6 @@ use crate::short_map::ShortMap;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::IpAddr;
-
-impl Client {
-    pub(super) fn on_fetch(&mut self, id: FetchId, request: &FetchRequest) -> Result<(), Refusal> {
-        match self.env.state() {
-            State::Closing | State::Terminated => Err(Refusal::Closed),
-            _ => self.fetches.begin(&mut self.env, id, request),
-        }
-    }
-}
 
 /// The fetches of a client.
 #[derive(Debug, Default)]
@@ -73,6 +64,9 @@ impl Fetches {
 
     /// Begins a fetch.
     pub(super) fn begin(&mut self, env: &mut Env, id: FetchId, request: &FetchRequest) -> Result<(), Refusal> {
+        if matches!(env.state(), State::Closing | State::Terminated) {
+            return Err(Refusal::Closed);
+        }
         if self.open.len() >= env.config.limits.client.max_calls.max(1) {
             return Err(Refusal::Full);
         }

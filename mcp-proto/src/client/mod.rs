@@ -17,6 +17,7 @@ mod commands;
 mod compat;
 mod config;
 mod control;
+mod ctx;
 mod elicitations;
 mod ended;
 mod env;
@@ -63,22 +64,19 @@ pub use proxy::{BadProxy, Proxies, Proxy};
 pub use validate::{OnMismatch, ResultValidation};
 
 use crate::error::Refused;
-use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Inbound};
+use crate::exchange::{ExchangeEvent, ExchangeId, Inbound};
 use crate::input::{Applied, CallId, ClientCommand, ClientInput, Input};
 use crate::model::lifecycle::ServerInfo;
 use crate::time::Instant;
 use alloc::sync::Arc;
-use ask::ServerQuestions;
-use call_table::CallTable;
+use ctx::Ctx;
 use elicitations::Elicitations;
-use env::Env;
 use fetch::Fetches;
-use link::Link;
 use logging::Logging;
 use notifications::Notifications;
 use phase::{HandshakeEvent, Phase};
 use pings::Pings;
-use refresh::Catalogue;
+use refresh::Refresh;
 use starting::Starting;
 use subscription::Subscription;
 use watching::Resources;
@@ -123,12 +121,9 @@ pub enum Timer {
 /// The client engine. See the [module](self) for how it is driven.
 #[derive(Debug)]
 pub struct Client {
-    env: Env,
-    calls: CallTable,
+    cx: Ctx,
     notifications: Notifications,
-    questions: ServerQuestions,
     elicitations: Elicitations,
-    link: Link,
     /// The result of the last successful negotiation. A new HTTP session begins with it.
     learnt: Option<Verdict>,
     starting: Starting,
@@ -136,27 +131,27 @@ pub struct Client {
     subscription: Subscription,
     resources: Resources,
     logging: Logging,
-    catalogue: Catalogue,
+    refresh: Refresh,
     fetches: Fetches,
 }
 
 impl ClientCommands for Client {
     fn act(&mut self, now: Instant, command: ClientCommand) -> Result<Applied, Refused<ClientCommand>> {
-        self.env.now = self.env.now.max(now);
+        self.cx.env.now = self.cx.env.now.max(now);
         match command {
             ClientCommand::Call(call) => {
                 return self.on_call(call).map(Applied::Call).map_err(|refused| refused.map(ClientCommand::Call));
             }
             ClientCommand::Cancel(call, reason) => self.on_cancel(call, reason),
             ClientCommand::Answer(key, answer) => self.on_answer(key, answer),
-            ClientCommand::Elicited(id) => self.on_elicited(&id),
+            ClientCommand::Elicited(id) => self.on_page_complete(&id),
             ClientCommand::Notify(method, params) => {
-                if let Err(why) = self.on_notify(&method, &params) {
+                if let Err(why) = Notifications::notify(&mut self.cx, &method, &params) {
                     return Err(Refused { value: ClientCommand::Notify(method, params), why });
                 }
             }
             ClientCommand::NotifyTracked(method, params) => {
-                return match self.on_notify_tracked(&method, &params) {
+                return match self.notifications.notify_tracked(&mut self.cx, &method, &params) {
                     Ok(id) => Ok(Applied::Notification(id)),
                     Err(why) => Err(Refused { value: ClientCommand::NotifyTracked(method, params), why }),
                 };
@@ -165,15 +160,20 @@ impl ClientCommands for Client {
             ClientCommand::Watch(watch) => {
                 self.on_watch(watch).map_err(|refused| refused.map(ClientCommand::Watch))?;
             }
-            ClientCommand::LogLevel(level) => self.on_log_level(level),
+            ClientCommand::LogLevel(level) => self.logging.set_level(&mut self.cx, level),
             ClientCommand::RootsChanged => {
-                self.on_roots_changed().map_err(|why| Refused { value: ClientCommand::RootsChanged, why })?;
+                let value = ClientCommand::RootsChanged;
+                Notifications::notify_roots(&mut self.cx).map_err(|why| Refused { value, why })?;
             }
             ClientCommand::Fetch(id, request) => {
-                self.on_fetch(id, &request).map_err(|why| Refused { value: ClientCommand::Fetch(id, request), why })?;
+                let begun = self.fetches.begin(&mut self.cx.env, id, &request);
+                begun.map_err(|why| Refused { value: ClientCommand::Fetch(id, request), why })?;
             }
-            ClientCommand::CancelFetch(id) => self.fetches.cancel(&mut self.env, id),
-            ClientCommand::Authorize(key, with) => self.on_authorize(key, with),
+            ClientCommand::CancelFetch(id) => self.fetches.cancel(&mut self.cx.env, id),
+            ClientCommand::Authorize(key, with) => {
+                self.cx.link.authorize(&mut self.cx.env, key, with);
+                self.run_link();
+            }
             ClientCommand::Close => self.shut(Termination::Requested),
         }
         Ok(Applied::Done)
@@ -185,11 +185,8 @@ impl Client {
     /// `seed` must be unpredictable and used for no other engine.
     pub fn new(config: Arc<ClientConfig>, seed: [u8; 32], now: Instant) -> Self {
         let mut client = Self {
-            link: Link::new(&config.target, seed),
-            env: Env::new(config, seed, now),
-            calls: CallTable::default(),
+            cx: Ctx::new(config, seed, now),
             notifications: Notifications::default(),
-            questions: ServerQuestions::default(),
             elicitations: Elicitations::default(),
             learnt: None,
             starting: Starting::default(),
@@ -197,10 +194,13 @@ impl Client {
             subscription: Subscription::default(),
             resources: Resources::default(),
             logging: Logging::default(),
-            catalogue: Catalogue::default(),
+            refresh: Refresh::default(),
             fetches: Fetches::default(),
         };
-        client.start();
+        client.cx.env.take_configured_watch();
+        client.begin();
+        // In a dialect without negotiation the link has answered.
+        client.run_link();
         client
     }
 
@@ -221,35 +221,36 @@ impl Client {
 
     /// Handles an event of an exchange. Events of an exchange that has ended are ignored.
     pub fn handle_event(&mut self, now: Instant, exchange: ExchangeId, event: ExchangeEvent) {
-        self.env.now = self.env.now.max(now);
+        self.cx.env.now = self.cx.env.now.max(now);
         if matches!(event, ExchangeEvent::Inbound(Inbound::Event(_))) {
             return self.handle_stream_event(exchange, event);
         }
         if Fetches::owns(exchange) {
-            return self.fetches.handle(&mut self.env, exchange, event);
+            return self.fetches.handle(&mut self.cx.env, exchange, event);
         }
-        self.link.handle(&mut self.env, exchange, event);
+        self.cx.link.handle(&mut self.cx.env, exchange, event);
         self.run_link();
     }
 
     /// Fires the timers that are due, in the order of their deadlines. Does nothing if called early
     /// or without need.
     pub fn handle_timeout(&mut self, now: Instant) {
-        self.env.now = self.env.now.max(now);
-        while let Some(timer) = self.env.timers.pop_due(self.env.now) {
+        self.cx.env.now = self.cx.env.now.max(now);
+        while let Some(timer) = self.cx.env.timers.pop_due(self.cx.env.now) {
             match timer {
                 Timer::Handshake => self.on_handshake(HandshakeEvent::Timeout),
                 Timer::Start => self.on_handshake(HandshakeEvent::StartTimeout),
                 Timer::ExitGrace => self.on_exit_grace(),
-                Timer::Ping => self.on_ping_timer(),
+                Timer::Ping => self.pings.on_timer(&mut self.cx),
                 Timer::Call(call) | Timer::Total(call) | Timer::Elicitation(call) => self.on_call_timeout(call, timer),
                 Timer::Round(call) => self.on_round(call),
                 Timer::Drain(_) | Timer::Answer(_) | Timer::Idle(_) | Timer::Resume(_) | Timer::Hold => {
-                    self.link.on_timeout(&mut self.env, timer);
+                    self.cx.link.on_timeout(&mut self.cx.env, timer);
                     self.run_link();
                 }
-                Timer::Subscription => self.on_subscription_timer(),
-                Timer::Fetch(exchange) => self.fetches.on_timeout(&mut self.env, exchange),
+                Timer::Subscription if self.cx.env.is_legacy() => self.resources.update(&mut self.cx),
+                Timer::Subscription => self.subscription.on_timer(&mut self.cx),
+                Timer::Fetch(exchange) => self.fetches.on_timeout(&mut self.cx.env, exchange),
             }
         }
     }
@@ -257,29 +258,29 @@ impl Client {
     /// Returns the next output. The time of this call never changes the outputs, except that
     /// [`Event::Lost`] counts those that the driver did not fetch in time.
     pub fn poll_output(&mut self) -> Option<Output> {
-        self.env.out.pop()
+        self.cx.env.out.pop()
     }
 
     /// Returns the instant for the next [`handle_timeout`](Self::handle_timeout); `None` if no
     /// timer is armed. Only the methods that change the client change it.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.env.timers.next().map(|(at, _)| at)
+        self.cx.env.timers.next().map(|(at, _)| at)
     }
 
     /// Returns the timer of [`poll_timeout`](Self::poll_timeout).
     pub fn timeout_reason(&self) -> Option<Timer> {
-        self.env.timers.next().map(|(_, timer)| timer)
+        self.cx.env.timers.next().map(|(_, timer)| timer)
     }
 
     /// Returns the state of the client.
     pub const fn state(&self) -> State {
-        self.env.phase.state()
+        self.cx.env.phase.state()
     }
 
     /// Returns the information about the server. `None` before [`Event::Ready`], from the end of an
     /// HTTP session until the next one is ready, and after the end of the client.
     pub const fn server_info(&self) -> Option<&ServerInfo> {
-        self.env.server_info()
+        self.cx.env.server_info()
     }
 
     /// Returns the findings about the server, which the application may store for a later client of
@@ -290,76 +291,30 @@ impl Client {
 
     /// Returns the configuration.
     pub const fn config(&self) -> &Arc<ClientConfig> {
-        &self.env.config
+        &self.cx.env.config
     }
 
     /// Returns the number of calls that have not ended.
     pub fn running(&self) -> usize {
-        self.calls.running()
+        self.cx.calls.running()
     }
 
     /// Returns the number of questions of the server that the application has not answered.
     pub fn questions(&self) -> usize {
-        self.questions.len()
+        self.cx.questions.len()
     }
 
     /// Returns whether [`Event::Terminated`] was emitted.
     pub fn is_terminated(&self) -> bool {
-        self.env.state() == State::Terminated
+        self.cx.env.state() == State::Terminated
     }
 
     /// Returns why the client closes, while its exchanges end. [`Event::Terminated`] says it then.
     /// `None` before, and after that.
     pub const fn closing(&self) -> Option<&Termination> {
-        match &self.env.phase {
+        match &self.cx.env.phase {
             Phase::Closing(why) => Some(why),
             _ => None,
-        }
-    }
-
-    /// Ends all calls, questions and exchanges. `Terminated` follows when the last exchange has
-    /// ended.
-    fn shut(&mut self, why: Termination) {
-        match self.env.state() {
-            State::Closing | State::Terminated => return,
-            State::Probing | State::Initializing | State::Ready | State::Lapsed | State::Ending => {}
-        }
-        let session = self.env.version().filter(|_| why == Termination::Requested && !self.env.is_duplex());
-        self.forget_tools(false);
-        if why == Termination::Requested {
-            self.subscription.to_cancel(&self.env).iter().for_each(|id| self.send_cancel(id, None));
-        }
-        self.forget_subscriptions();
-        self.end_all_calls(&why);
-        self.pings.end(&mut self.env);
-        self.fetches.end_all(&mut self.env);
-        self.env.ids.retire_handshake();
-        self.questions.withdraw_all(&mut self.env);
-        if let Some(http) = self.link.http_mut() {
-            http.clear();
-        }
-        self.env.timers.clear();
-        self.env.phase = Phase::Closing(why);
-        if let Some(http) = self.link.http_mut() {
-            http.delete_session_last(session);
-        }
-        self.end_exchanges();
-        self.terminate_if_done();
-    }
-
-    fn terminate_if_done(&mut self) {
-        if !self.link.is_empty() || self.env.state() != State::Closing {
-            return;
-        }
-        if let Some(http) = self.link.http_mut()
-            && http.delete_session(&mut self.env)
-        {
-            return;
-        }
-        self.notifications.end_all(&mut self.env, &Closed::Aborted);
-        if let Phase::Closing(why) = core::mem::replace(&mut self.env.phase, Phase::Terminated) {
-            self.env.timers.clear();
-            self.env.out.finish(Event::Terminated(why));
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Notifications whose delivery is reported (`notify_tracked`): accepted by the server over HTTP,
 //! written on a duplex exchange, or abandoned. The engine keeps no record of other notifications.
 
+use super::ctx::Ctx;
 use super::env::Env;
-use super::phase::Phase;
-use super::{Client, Event};
+use super::{Event, State};
 use crate::error::{CallError, Refusal};
 use crate::exchange::{Closed, Sent};
 use crate::input::NotificationId;
@@ -89,45 +89,52 @@ impl Notifications {
             self.end(env, id, Err(CallError::Closed { sent: Sent::Maybe, why: why.clone() }));
         }
     }
-}
 
-impl Client {
-    fn may_notify(&self) -> Result<(), Refusal> {
-        let Phase::Ready(_) = self.env.phase else { return Err(Refusal::Closed) };
-        if self.env.only_calls_tools() {
-            return Err(Refusal::NotInDialect);
-        }
-        let full = self.link.is_full(&self.env) || self.link.has_many_exchanges(&self.env);
-        if full { Err(Refusal::Full) } else { Ok(()) }
+    /// Notifies the server.
+    pub(super) fn notify(cx: &mut Ctx, method: &str, params: &Object) -> Result<(), Refusal> {
+        Self::check(cx)?;
+        cx.send_notification(method, params, None);
+        Ok(())
     }
 
-    pub(super) fn on_notify(&mut self, method: &str, params: &Object) -> Result<(), Refusal> {
-        self.may_notify()?;
-        self.send_notification(method, params, None);
-        Ok(())
+    /// Notifies the server, and reports the delivery.
+    pub(super) fn notify_tracked(
+        &mut self,
+        cx: &mut Ctx,
+        method: &str,
+        params: &Object,
+    ) -> Result<NotificationId, Refusal> {
+        Self::check(cx)?;
+        if self.open.len() >= cx.env.config.limits.client.max_calls.max(1) {
+            return Err(Refusal::Full);
+        }
+        let id = self.track(&cx.env);
+        cx.send_notification(method, params, Some(id));
+        Ok(id)
     }
 
     /// Notifies the server that the roots have changed, if the client has declared that it does.
     /// 2026-07-28 has no such notification: the server asks for the roots when it needs them. A
     /// server asks again after each negotiation.
-    pub(super) fn on_roots_changed(&mut self) -> Result<(), Refusal> {
-        let declared = self.env.config.capabilities.roots.as_ref().is_some_and(|roots| roots.list_changed);
-        match &self.env.phase {
-            Phase::Closing(_) | Phase::Terminated => Err(Refusal::Closed),
-            Phase::Ready(_) if declared && self.env.is_legacy() => {
-                self.on_notify("notifications/roots/list_changed", &Object::new())
+    pub(super) fn notify_roots(cx: &mut Ctx) -> Result<(), Refusal> {
+        let declared = cx.env.config.capabilities.roots.as_ref().is_some_and(|roots| roots.list_changed);
+        match cx.env.state() {
+            State::Closing | State::Terminated => Err(Refusal::Closed),
+            State::Ready if declared && cx.env.is_legacy() => {
+                Self::notify(cx, "notifications/roots/list_changed", &Object::new())
             }
             _ => Ok(()),
         }
     }
 
-    pub(super) fn on_notify_tracked(&mut self, method: &str, params: &Object) -> Result<NotificationId, Refusal> {
-        self.may_notify()?;
-        if self.notifications.open.len() >= self.env.config.limits.client.max_calls.max(1) {
-            return Err(Refusal::Full);
+    fn check(cx: &Ctx) -> Result<(), Refusal> {
+        if cx.env.state() != State::Ready {
+            return Err(Refusal::Closed);
         }
-        let id = self.notifications.track(&self.env);
-        self.send_notification(method, params, Some(id));
-        Ok(id)
+        if cx.env.only_calls_tools() {
+            return Err(Refusal::NotInDialect);
+        }
+        let full = cx.link.is_full(&cx.env) || cx.link.has_many_exchanges(&cx.env);
+        if full { Err(Refusal::Full) } else { Ok(()) }
     }
 }

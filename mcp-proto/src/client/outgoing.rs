@@ -1,19 +1,18 @@
-//! Outgoing messages: requests, notifications, responses and cancellations. Also the ends of
-//! exchanges.
+//! Outgoing messages: requests, notifications, responses and cancellations.
 
+use super::CancelSignal;
+use super::ctx::Ctx;
 use super::ids::Purpose;
-use super::link::{Link, OutgoingRequest};
-use super::phase::Phase;
-use super::{CancelSignal, Client, Target, Termination};
-use crate::exchange::{Closed, Endpoint, ExchangeId};
+use super::link::OutgoingRequest;
+use crate::exchange::ExchangeId;
 use crate::input::NotificationId;
 use crate::model::completion;
 use crate::model::lifecycle::meta;
 use crate::model::logging::LogLevel;
-use crate::rpc::{self, Id, Object};
+use crate::rpc::{self, ErrorObject, Id, Object};
 use crate::version::{Era, ProtocolVersion};
 
-impl Client {
+impl Ctx {
     /// Sends a request. Returns its id.
     pub(super) fn send_request(
         &mut self,
@@ -30,7 +29,7 @@ impl Client {
             true => rpc::request(&id, method, (!params.is_empty()).then_some(&params)),
             false => rpc::request_with_meta(&id, method, &params, &meta),
         };
-        let fields = self.catalogue.headers(&self.env, method, &params, version);
+        let fields = self.tools.mirrored(&self.env, method, &params, version);
         let request = OutgoingRequest {
             id: id.clone(),
             purpose,
@@ -43,7 +42,7 @@ impl Client {
                 // A duplex link never repeats a request: the tool need not be looked up.
                 Purpose::Call(call) => {
                     let call = self.calls.get(call).filter(|_| !self.env.is_duplex());
-                    call.is_some_and(|call| self.catalogue.is_repeatable(&call.raw))
+                    call.is_some_and(|call| self.tools.may_run_twice(&call.raw))
                 }
                 Purpose::Discover | Purpose::Initialize | Purpose::Ping | Purpose::Listen => true,
             },
@@ -112,40 +111,17 @@ impl Client {
         }
         // From 2026-07-28 on, closing the response stream is the only cancellation signal over
         // HTTP. Before that, it is no signal, and only frees the connection.
-        if !is_duplex && let Some(exchange) = self.env.ids.exchange(id) {
-            self.drop_exchange(exchange);
+        if let (Some(exchange), Some(http)) = (self.env.ids.exchange(id), self.link.http_mut()) {
+            http.drop_exchange(&mut self.env, exchange);
         }
     }
 
-    /// Ends an exchange. A notification on it ends as aborted.
-    pub(super) fn drop_exchange(&mut self, exchange: ExchangeId) {
-        let was_duplex = self.with_link(|link, env| link.drop_exchange(env, exchange));
-        if was_duplex {
-            self.notifications.end_all(&mut self.env, &Closed::Aborted);
-        }
-        self.terminate_if_done();
-    }
-
-    /// Ends all exchanges: a duplex one in order, HTTP ones at once. If the application closed the
-    /// client, a notification that is in flight over HTTP has limited time to complete. The client
-    /// also drops a connection that is still being opened, since its server has seen nothing. A
-    /// program runs already, or will run, and has time to end in order.
-    pub(super) fn end_exchanges(&mut self) {
-        let is_program = matches!(self.env.config.target, Target::Duplex(Endpoint::Program(_)));
-        match &mut self.link {
-            Link::Duplex(duplex) => match duplex.exchange() {
-                Some(exchange) if !duplex.has_reached_server() && !is_program => self.drop_exchange(exchange),
-                Some(_) | None => duplex.send_end(&mut self.env),
-            },
-            Link::Http(_, http) => {
-                let requested = matches!(self.env.phase, Phase::Closing(Termination::Requested));
-                for exchange in http.ids() {
-                    self.with_link(|link, env| {
-                        link.http_mut().into_iter().for_each(|http| http.end(env, exchange, requested));
-                    });
-                    self.terminate_if_done();
-                }
-            }
-        }
+    /// Sends the response to a request of the server.
+    pub(super) fn reply(&mut self, exchange: ExchangeId, id: &Id, result: Result<Object, ErrorObject>) {
+        let message = match result {
+            Ok(result) => rpc::result_response(id, &result),
+            Err(error) => rpc::error_response(Some(id), &error),
+        };
+        self.link.send_response(&mut self.env, exchange, message);
     }
 }

@@ -3,10 +3,10 @@
 //! instead, also for a ping of the application. The pings of the engine are no calls. The
 //! application receives an event only for a missed one.
 
+use super::ctx::Ctx;
 use super::env::Env;
 use super::ids::Purpose;
-use super::phase::Phase;
-use super::{Client, Event, Timer};
+use super::{Event, State, Timer};
 use crate::error::DiagnosticKind;
 use crate::rpc::{Id, Object};
 use crate::time::Instant;
@@ -78,27 +78,35 @@ impl Pings {
         env.event(Event::PingMissed { waited, in_a_row: self.missed });
         Self::arm(env);
     }
-}
 
-impl Client {
     /// Sends the next ping, or counts one as missed whose response is overdue.
-    pub(super) fn on_ping_timer(&mut self) {
-        let Phase::Ready(info) = &self.env.phase else { return };
-        let version = info.version;
-        match self.pings.out.take() {
+    pub(super) fn on_timer(&mut self, cx: &mut Ctx) {
+        let Some(version) = cx.env.version().filter(|_| cx.env.state() == State::Ready) else { return };
+        match self.out.take() {
             Some((id, at)) => {
-                self.send_cancel(&id, Some("timed out"));
-                self.env.ids.retire(&id);
-                let waited = self.env.now - at;
-                self.pings.miss(&mut self.env, waited);
+                cx.send_cancel(&id, Some("timed out"));
+                cx.env.ids.retire(&id);
+                let waited = cx.env.now - at;
+                self.miss(&mut cx.env, waited);
             }
             // The ping would only wait behind bytes that the server does not read.
-            None if self.link.is_full(&self.env) => self.pings.miss(&mut self.env, Duration::ZERO),
+            None if cx.link.is_full(&cx.env) => self.miss(&mut cx.env, Duration::ZERO),
             None => {
-                self.env.timers.set(Timer::Ping, Some(self.env.now + self.env.config.ping_timeout));
-                let id = self.send_request(Purpose::Ping, method(version.era()), Object::new(), version);
-                self.pings.out = Some((id, self.env.now));
+                cx.env.timers.set(Timer::Ping, Some(cx.env.now + cx.env.config.ping_timeout));
+                let id = cx.send_request(Purpose::Ping, method(version.era()), Object::new(), version);
+                self.out = Some((id, cx.env.now));
             }
+        }
+    }
+
+    /// Makes a ping beside the periodic ones, to find out whether the session still exists. The end
+    /// of a listener proves nothing about the session. A client that waits for changes makes no
+    /// other request that would.
+    pub(super) fn ask_for_session(cx: &mut Ctx) {
+        let Some(version) = cx.env.version() else { return };
+        let id = cx.send_request(Purpose::Ping, "ping", Object::new(), version);
+        if let (Some(exchange), Some(http)) = (cx.env.ids.exchange(&id), cx.link.http_mut()) {
+            http.limit_attempt(&mut cx.env, exchange);
         }
     }
 }

@@ -6,10 +6,11 @@
 //! of HTTP takes its place. The subscription is optional: its failure never ends a call.
 
 use super::backoff::{Backoff, Brought, LONG, Round, Serves};
+use super::ctx::Ctx;
 use super::env::Env;
 use super::ids::Purpose;
 use super::link::SubscriptionEnd;
-use super::{Client, Event, StreamOf, Timer, watching};
+use super::{Event, StreamOf, Timer, watching};
 use crate::error::{DiagnosticKind, StreamEnd};
 use crate::exchange::ExchangeId;
 use crate::input::{Change, Watch};
@@ -96,19 +97,13 @@ impl Subscription {
         self.backoff.set_retry(retry);
     }
 
-    /// Returns the wait before the client tries again what it has given up, after a refusal with
-    /// this `Retry-After`.
-    pub(super) fn give_up(&mut self, retry_after: Option<Duration>) -> Duration {
-        self.backoff.give_up(retry_after)
-    }
-
     fn get_mut(&mut self, id: &Id) -> Option<&mut OpenSubscription> {
         [&mut self.open, &mut self.next].into_iter().flatten().find(|open| open.id == *id)
     }
 
     /// Handles the end of the open subscription. Its id is retired. The client opens it again after
     /// a delay, which is not shorter than the server has asked for.
-    fn on_end(&mut self, env: &mut Env, cause: StreamEnd) {
+    fn retry(&mut self, env: &mut Env, cause: StreamEnd) {
         let Some(open) = self.open.take() else { return };
         let lasted = env.now.since(open.since);
         let lasting = open.honoured.is_some() && lasted >= LONG;
@@ -131,172 +126,172 @@ impl Subscription {
         };
         env.timers.set(Timer::Subscription, Some(env.now + again));
     }
-}
 
-impl Client {
     /// Opens a subscription to everything that the application watches and the server announces. It
     /// is the first one, or replaces the open one once the server acknowledges it.
-    pub(super) fn subscribe(&mut self) {
-        let Some(version) = self.env.version() else { return };
-        let filter = self.env.announced();
+    pub(super) fn subscribe(&mut self, cx: &mut Ctx) {
+        let Some(version) = cx.env.version() else { return };
+        let filter = cx.env.announced();
         if filter.is_empty() {
-            return self.env.event(Event::Watching(filter));
+            return cx.env.event(Event::Watching(filter));
         }
         let params = Object::new().with("notifications", filter.write());
-        let id = self.send_request(Purpose::Listen, "subscriptions/listen", params, version);
-        let opened = OpenSubscription { id, since: self.env.now, filter, honoured: None };
-        if self.subscription.open.is_some() {
-            self.subscription.next = Some(opened);
+        let id = cx.send_request(Purpose::Listen, "subscriptions/listen", params, version);
+        let opened = OpenSubscription { id, since: cx.env.now, filter, honoured: None };
+        if self.open.is_some() {
+            self.next = Some(opened);
         } else {
-            self.subscription.brought = Brought::Nothing;
-            self.subscription.open = Some(opened);
+            self.brought = Brought::Nothing;
+            self.open = Some(opened);
         }
-        self.env.await_acknowledgement();
+        cx.env.await_acknowledgement();
     }
 
     /// Changes the subscription to what the application wants now.
-    pub(super) fn change_subscription(&mut self) {
-        let filter = self.env.announced();
-        match &self.subscription.open {
+    pub(super) fn change(&mut self, cx: &mut Ctx) {
+        let filter = cx.env.announced();
+        match &self.open {
             // The client waits before it subscribes again.
-            None if self.env.timers.get(Timer::Subscription).is_some() && !filter.is_empty() => {}
+            None if cx.env.timers.get(Timer::Subscription).is_some() && !filter.is_empty() => {}
             None => {
-                self.env.timers.set(Timer::Subscription, None);
-                self.subscribe();
+                cx.env.timers.set(Timer::Subscription, None);
+                self.subscribe(cx);
             }
             // The acknowledgement decides: there are never more than two subscriptions.
-            Some(open) if open.honoured.is_none() || self.subscription.next.is_some() => {}
+            Some(open) if open.honoured.is_none() || self.next.is_some() => {}
             Some(open) if open.filter == filter => {
                 let honoured = open.honoured.clone().unwrap_or_default();
-                self.env.event(Event::Watching(honoured));
+                cx.env.event(Event::Watching(honoured));
             }
             Some(_) if filter.is_empty() => {
-                self.cancel_subscription();
-                self.env.event(Event::Watching(filter));
+                self.cancel(cx);
+                cx.env.event(Event::Watching(filter));
             }
-            Some(_) => self.subscribe(),
+            Some(_) => self.subscribe(cx),
         }
     }
 
     /// Ends the open subscription at the server.
-    fn cancel_subscription(&mut self) {
-        let Some(open) = self.subscription.open.take() else { return };
-        self.send_cancel(&open.id, None);
-        self.env.ids.retire(&open.id);
-        self.subscription.cancelled = Some(open.id);
+    fn cancel(&mut self, cx: &mut Ctx) {
+        let Some(open) = self.open.take() else { return };
+        cx.send_cancel(&open.id, None);
+        cx.env.ids.retire(&open.id);
+        self.cancelled = Some(open.id);
     }
 
     /// Handles the end of the delay before another attempt, or of the time limit for the
     /// acknowledgement.
-    pub(super) fn on_subscription_timer(&mut self) {
-        if self.env.is_legacy() {
-            return self.retry_resources();
-        }
-        let Subscription { open, next, .. } = &self.subscription;
-        match next.as_ref().or(open.as_ref()) {
-            None if self.env.server_info().is_some() => self.subscribe(),
+    pub(super) fn on_timer(&mut self, cx: &mut Ctx) {
+        match self.next.as_ref().or(self.open.as_ref()) {
+            None if cx.env.server_info().is_some() => self.subscribe(cx),
             None => {}
             Some(silent) => {
                 let id = silent.id.clone();
-                self.send_cancel(&id, Some("timed out"));
-                self.env.ids.retire(&id);
-                self.on_subscription_end(&id, SubscriptionEnd::Ended(StreamEnd::Idle));
+                cx.send_cancel(&id, Some("timed out"));
+                cx.env.ids.retire(&id);
+                self.on_end(cx, &id, SubscriptionEnd::Ended(StreamEnd::Idle));
             }
         }
     }
 
     /// Handles the response to `subscriptions/listen`: the server ends or refuses the subscription.
-    pub(super) fn on_listened(&mut self, id: &Id, answer: Payload) {
-        self.env.ids.retire(id);
+    pub(super) fn on_response(&mut self, cx: &mut Ctx, id: &Id, answer: Payload) {
+        cx.env.ids.retire(id);
         let end = match answer {
             Payload::Error(error) if is_final(error.code) => SubscriptionEnd::Refused(StreamEnd::Error(error)),
             Payload::Error(error) => SubscriptionEnd::Ended(StreamEnd::Error(error)),
             Payload::Result(_) => {
-                self.subscription.ended = Some(id.clone());
+                self.ended = Some(id.clone());
                 SubscriptionEnd::Ended(StreamEnd::Ended)
             }
         };
-        self.on_subscription_end(id, end);
+        self.on_end(cx, id, end);
     }
 
     /// Handles a `notifications/cancelled` with which the server ends a subscription, or repeats
     /// its end. Returns whether the notification names a subscription.
-    pub(super) fn on_subscription_cancelled(&mut self, exchange: ExchangeId, id: &Id) -> bool {
-        if self.subscription.is_repeated_end(id) {
+    pub(super) fn on_cancelled(&mut self, cx: &mut Ctx, exchange: ExchangeId, id: &Id) -> bool {
+        if self.is_repeated_end(id) {
             return true;
         }
-        let is_it = self.subscription.get_mut(id).is_some();
-        if !is_it || self.env.ids.exchange(id) != Some(exchange) {
+        let is_it = self.get_mut(id).is_some();
+        if !is_it || cx.env.ids.exchange(id) != Some(exchange) {
             return false;
         }
-        self.link.answered(&mut self.env, exchange);
-        self.env.ids.retire(id);
-        self.subscription.ended = Some(id.clone());
-        self.on_subscription_end(id, SubscriptionEnd::Ended(StreamEnd::Ended));
+        cx.link.answered(&mut cx.env, exchange);
+        cx.env.ids.retire(id);
+        self.ended = Some(id.clone());
+        self.on_end(cx, id, SubscriptionEnd::Ended(StreamEnd::Ended));
         true
     }
 
     /// Handles the end of a subscription. Its id is retired.
-    pub(super) fn on_subscription_end(&mut self, id: &Id, end: SubscriptionEnd) {
-        if let Some(next) = self.subscription.next.take_if(|next| next.id == *id) {
-            return self.on_replacement_end(next, end);
+    pub(super) fn on_end(&mut self, cx: &mut Ctx, id: &Id, end: SubscriptionEnd) {
+        if let Some(next) = self.next.take_if(|next| next.id == *id) {
+            return self.on_replacement_end(cx, next, end);
         }
-        if self.subscription.open.as_ref().is_none_or(|open| open.id != *id) {
+        if self.open.as_ref().is_none_or(|open| open.id != *id) {
             return;
         }
-        if let Some(next) = self.subscription.next.take() {
+        if let Some(next) = self.next.take() {
             // The one that replaces it is under way. What changes until its acknowledgement is
             // missed.
-            self.subscription.open = Some(next);
-            self.subscription.brought = Brought::Nothing;
+            self.open = Some(next);
+            self.brought = Brought::Nothing;
             return;
         }
         match end {
-            SubscriptionEnd::Ended(cause) => self.subscription.on_end(&mut self.env, cause),
+            SubscriptionEnd::Ended(cause) => self.retry(&mut cx.env, cause),
             // It offered the subscription before.
-            SubscriptionEnd::Refused(cause) if self.subscription.was_open => {
-                self.subscription.on_end(&mut self.env, cause);
+            SubscriptionEnd::Refused(cause) if self.was_open => {
+                self.retry(&mut cx.env, cause);
             }
-            SubscriptionEnd::Refused(cause) => self.turn_off_subscription(cause.to_string()),
-            SubscriptionEnd::Denied(reason) => self.turn_off_subscription(reason),
+            SubscriptionEnd::Refused(cause) => self.turn_off(cx, cause.to_string()),
+            SubscriptionEnd::Denied(reason) => self.turn_off(cx, reason),
         }
     }
 
     /// Handles the end of the subscription that was to replace the open one. A server may allow
     /// only one at a time.
-    fn on_replacement_end(&mut self, next: OpenSubscription, end: SubscriptionEnd) {
-        self.env.timers.set(Timer::Subscription, None);
+    fn on_replacement_end(&mut self, cx: &mut Ctx, next: OpenSubscription, end: SubscriptionEnd) {
+        cx.env.timers.set(Timer::Subscription, None);
         match end {
             SubscriptionEnd::Denied(reason) => {
-                self.cancel_subscription();
-                self.turn_off_subscription(reason);
+                self.cancel(cx);
+                self.turn_off(cx, reason);
             }
             SubscriptionEnd::Ended(cause) | SubscriptionEnd::Refused(cause) if cause.retry_after().is_some() => {
-                self.cancel_subscription();
-                self.subscription.open = Some(next);
-                self.subscription.brought = Brought::Nothing;
-                self.subscription.on_end(&mut self.env, cause);
+                self.cancel(cx);
+                self.open = Some(next);
+                self.brought = Brought::Nothing;
+                self.retry(&mut cx.env, cause);
             }
             SubscriptionEnd::Ended(_) | SubscriptionEnd::Refused(_) => {
-                self.cancel_subscription();
-                self.subscribe();
+                self.cancel(cx);
+                self.subscribe(cx);
             }
         }
     }
 
     /// Ends the subscription. The client does not request it again.
-    fn turn_off_subscription(&mut self, why: String) {
-        self.subscription.end(&mut self.env);
-        self.env.diagnose(DiagnosticKind::ListenerOff, why);
-        self.env.event(Event::Watching(Watch::new()));
+    fn turn_off(&mut self, cx: &mut Ctx, why: String) {
+        self.end(&mut cx.env);
+        cx.env.diagnose(DiagnosticKind::ListenerOff, why);
+        cx.env.event(Event::Watching(Watch::new()));
     }
 
     /// Handles a notification that may belong to a subscription. Returns whether it does and needs
     /// no further handling. On every transport the notification contains the id of its
     /// subscription. If the application opened the subscription with a call, it has the id of that
     /// call.
-    pub(super) fn on_subscribed(&mut self, exchange: ExchangeId, method: &str, params: &Object) -> bool {
-        if !self.env.is_modern() {
+    pub(super) fn on_notification(
+        &mut self,
+        cx: &mut Ctx,
+        exchange: ExchangeId,
+        method: &str,
+        params: &Object,
+    ) -> bool {
+        if !cx.env.is_modern() {
             return false;
         }
         let change = watching::change(method, params);
@@ -304,71 +299,71 @@ impl Client {
         let Some(of) = of else {
             let is_bare = method == ACKNOWLEDGED || change.is_some();
             if is_bare {
-                self.env.diagnose(DiagnosticKind::BadSubscription, format!("{method} of no subscription"));
+                cx.env.diagnose(DiagnosticKind::BadSubscription, format!("{method} of no subscription"));
             }
             return is_bare;
         };
-        let is_here = self.env.ids.exchange(&of) == Some(exchange);
-        let is_open = self.subscription.open.as_ref().is_some_and(|open| open.id == of);
-        let is_over = self.subscription.cancelled.as_ref() == Some(&of);
-        match (self.subscription.get_mut(&of).filter(|_| is_here), change) {
+        let is_here = cx.env.ids.exchange(&of) == Some(exchange);
+        let is_open = self.open.as_ref().is_some_and(|open| open.id == of);
+        let is_over = self.cancelled.as_ref() == Some(&of);
+        match (self.get_mut(&of).filter(|_| is_here), change) {
             (Some(open), None) if method == ACKNOWLEDGED && open.honoured.is_none() => {
-                self.on_acknowledged(&of, params);
+                self.on_acknowledged(cx, &of, params);
             }
             (Some(open), Some(Ok(change))) if open.covers(&change) => {
                 if is_open {
-                    self.subscription.brought = Brought::Message;
+                    self.brought = Brought::Message;
                 }
-                self.env.event(Event::Changed(change));
+                cx.env.event(Event::Changed(change));
             }
-            (None, _) if self.env.ids.call(&of, Some(exchange)).is_some() => return false,
+            (None, _) if cx.env.ids.call(&of, Some(exchange)).is_some() => return false,
             // What is still watched comes with the subscription that has replaced it.
             (None, Some(Ok(_))) if is_over => {}
-            _ => self.env.diagnose(DiagnosticKind::BadSubscription, format!("{method} of subscription {of}")),
+            _ => cx.env.diagnose(DiagnosticKind::BadSubscription, format!("{method} of subscription {of}")),
         }
         true
     }
 
     /// Handles the acknowledgement. The server may acknowledge less than the client requested.
-    fn on_acknowledged(&mut self, id: &Id, params: &Object) {
-        self.env.timers.set(Timer::Subscription, None);
+    fn on_acknowledged(&mut self, cx: &mut Ctx, id: &Id, params: &Object) {
+        cx.env.timers.set(Timer::Subscription, None);
         let accepted = params.optional_object("notifications").ok().flatten();
         let accepted = accepted.and_then(|filter| Watch::read(&filter).ok()).unwrap_or_default();
         // The new subscription replaces the old one without a gap, if one connection has both.
         let mut missed = Watch::new();
-        let replaces = self.subscription.next.take_if(|next| next.id == *id);
+        let replaces = self.next.take_if(|next| next.id == *id);
         let is_replaced = replaces.is_some();
         if let Some(next) = replaces {
-            if !self.env.is_duplex() {
-                missed = self.subscription.open.as_ref().and_then(|open| open.honoured.clone()).unwrap_or_default();
+            if !cx.env.is_duplex() {
+                missed = self.open.as_ref().and_then(|open| open.honoured.clone()).unwrap_or_default();
             }
-            self.cancel_subscription();
-            self.subscription.open = Some(next);
-            self.subscription.brought = Brought::Nothing;
+            self.cancel(cx);
+            self.open = Some(next);
+            self.brought = Brought::Nothing;
         }
-        let Some(open) = &mut self.subscription.open else { return };
+        let Some(open) = &mut self.open else { return };
         let honoured = open.filter.both(&accepted);
         let filter = open.filter.clone();
         open.honoured = Some(honoured.clone());
-        self.subscription.brought = self.subscription.brought.max(Brought::Progress);
+        self.brought = self.brought.max(Brought::Progress);
         if honoured != filter {
-            self.env.diagnose(DiagnosticKind::BadSubscription, "the server does not tell of all requested changes");
+            cx.env.diagnose(DiagnosticKind::BadSubscription, "the server does not tell of all requested changes");
         }
-        self.env.event(Event::Watching(honoured.clone()));
+        cx.env.event(Event::Watching(honoured.clone()));
         if honoured.is_empty() {
-            self.cancel_subscription();
+            self.cancel(cx);
         } else {
-            self.subscription.is_lost_reported = false;
-            let was_open = core::mem::replace(&mut self.subscription.was_open, true);
+            self.is_lost_reported = false;
+            let was_open = core::mem::replace(&mut self.was_open, true);
             if is_replaced {
-                self.env.report_gap(&honoured.both(&missed));
-            } else if was_open || self.subscription.backoff.attempts() > 0 {
-                self.env.report_gap(&honoured);
+                cx.env.report_gap(&honoured.both(&missed));
+            } else if was_open || self.backoff.attempts() > 0 {
+                cx.env.report_gap(&honoured);
             }
         }
         // The application may have changed its mind meanwhile.
-        if filter != self.env.announced() {
-            self.change_subscription();
+        if filter != cx.env.announced() {
+            self.change(cx);
         }
     }
 }

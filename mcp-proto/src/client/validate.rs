@@ -2,7 +2,7 @@
 //! valid is decided by the validator of the application. This module decides which results it sees,
 //! and what happens to the others.
 
-use super::refresh::Catalogue;
+use super::tools::{CALL, SHOWN, Tools};
 use super::{ClientConfig, call_table::CallState, env::Env};
 use crate::error::{DiagnosticKind, InvalidResult};
 use crate::rpc::{JsonKind, Object, RawJson};
@@ -80,7 +80,7 @@ impl ClientConfig {
     }
 }
 
-impl Catalogue {
+impl Tools {
     /// Validates the result of a call. Emits the diagnostic of a result that is delivered although
     /// it is not valid.
     ///
@@ -110,7 +110,8 @@ impl Catalogue {
         else {
             return Ok(());
         };
-        let fault = match (self.checker(env, validator, params), result.get("structuredContent")) {
+        let max = config.limits.client.max_compiled_schemas;
+        let fault = match (self.checker(validator, params, max), result.get("structuredContent")) {
             (None, _) => return Ok(()),
             (Some(Err(bad)), _) => InvalidResult::Schema(bad),
             (Some(Ok(_)), None) => InvalidResult::NoStructure,
@@ -128,7 +129,7 @@ impl Catalogue {
                         DiagnosticKind::SchemaMismatch
                     }
                 };
-                let name: String = params.str("name").unwrap_or_default().chars().take(super::refresh::SHOWN).collect();
+                let name: String = params.str("name").unwrap_or_default().chars().take(SHOWN).collect();
                 env.diagnose(kind, format!("{name}: {fault}"));
                 Ok(())
             }
@@ -137,7 +138,7 @@ impl Catalogue {
 }
 
 fn is_of_tool(call: &CallState) -> bool {
-    call.raw.method == super::refresh::CALL
+    call.raw.method == CALL
 }
 
 fn has_content(result: &Object) -> bool {

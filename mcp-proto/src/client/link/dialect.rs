@@ -3,7 +3,7 @@
 
 use super::OutgoingRequest;
 use crate::client::ids::Purpose;
-use crate::client::refresh;
+use crate::client::tools::CALL;
 use crate::rpc::{ErrorObject, Message, Object, Payload, Response, code};
 use alloc::format;
 
@@ -16,9 +16,9 @@ pub(super) fn local_response(request: &OutgoingRequest<'_>) -> Option<Message> {
                 .with("capabilities", Object::new().with("tools", Object::new()));
             Payload::Result(discovered.to_json())
         }
-        (_, refresh::CALL) => return None,
+        (_, CALL) => return None,
         (_, method) => {
-            let text = format!("the dialect has no {method}, only {}", refresh::CALL);
+            let text = format!("the dialect has no {method}, only {}", CALL);
             Payload::Error(ErrorObject::new(code::METHOD_NOT_FOUND, text))
         }
     };

@@ -16,8 +16,8 @@ pub(super) use http::HttpLink;
 use super::env::Env;
 use super::ids::Purpose;
 use super::{Target, Timer};
-use crate::error::{Awaited, StreamPlace};
-use crate::exchange::{ExchangeEvent, ExchangeId, Sent};
+use crate::error::{Awaited, CallError, StreamPlace};
+use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Sent};
 use crate::http_support::HttpSupport;
 use crate::input::{AuthKey, Authorization, CallId, NotificationId};
 use crate::rpc::{Id, Object};
@@ -97,14 +97,6 @@ impl Link {
         match self {
             Self::Duplex(duplex) => duplex.waits_for_credentials(),
             Self::Http(_, http) => http.waits_for_credentials(env, request),
-        }
-    }
-
-    /// Returns the duplex exchange.
-    pub(super) fn duplex(&self) -> Option<ExchangeId> {
-        match self {
-            Self::Duplex(duplex) => duplex.exchange(),
-            Self::Http(..) => None,
         }
     }
 
@@ -218,18 +210,6 @@ impl Link {
         }
     }
 
-    /// Ends an exchange. A notification on it ends as aborted. Returns whether the exchange was the
-    /// duplex one.
-    pub(super) fn drop_exchange(&mut self, env: &mut Env, exchange: ExchangeId) -> bool {
-        match self {
-            Self::Duplex(duplex) => duplex.exchange() == Some(exchange) && duplex.abort(env),
-            Self::Http(_, http) => {
-                http.drop_exchange(env, exchange);
-                false
-            }
-        }
-    }
-
     /// Ends the HTTP exchange of a request whose response is no longer needed.
     pub(super) fn abandon(&mut self, env: &mut Env, exchange: ExchangeId) {
         if let Self::Http(_, http) = self {
@@ -289,6 +269,11 @@ impl Link {
     /// waits for a connection, or was refused and waits for credentials.
     pub(super) fn is_unsent(&self, env: &Env, id: &Id) -> bool {
         self.http().is_some_and(|http| http.is_unsent(env, id))
+    }
+
+    /// Returns the error of a call whose response was to arrive on the stream of HTTP+SSE.
+    pub(super) fn lost_with_stream(&self) -> CallError {
+        CallError::Closed { sent: Sent::Maybe, why: self.http().map_or(Closed::Eof, HttpLink::stream_end) }
     }
 
     /// Returns the event that the request with this id awaits, and whether the request may have

@@ -57,7 +57,7 @@ fn error_status_is_reported_despite_an_invalid_body() {
     let exchange = rig.exchange();
     head(&mut rig, exchange, 503, "text/html");
     piece(&mut rig, exchange, b"busy");
-    rig.tick(rig.client.env.config.limits.client.drain_time);
+    rig.tick(rig.client.cx.env.config.limits.client.drain_time);
     assert_eq!(error(&rig, call).to_string(), "HTTP 503: busy");
     assert!(rig.aborted.contains(&exchange));
 
@@ -130,7 +130,7 @@ fn notification_succeeds_by_status_alone() {
 
     // An open response is aborted.
     let exchange = notify(&mut rig, "text/event-stream");
-    rig.tick(rig.client.env.config.limits.client.drain_time);
+    rig.tick(rig.client.cx.env.config.limits.client.drain_time);
     assert!(rig.aborted.contains(&exchange));
     assert_eq!(rig.events, []);
     rig.assert_at_rest();

@@ -168,7 +168,7 @@ impl Http {
 
     fn assert_at_rest(&self) {
         self.rig.assert_at_rest();
-        assert!(self.rig.client.link.is_empty());
+        assert!(self.rig.client.cx.link.is_empty());
     }
 }
 

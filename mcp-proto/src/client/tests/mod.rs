@@ -25,7 +25,7 @@ use crate::InputAnswer;
 use crate::Method;
 use crate::call::{Custom, Pages, RawResult, custom, ping};
 use crate::error::{Awaited, CallError, DiagnosticKind, NegotiationError, Refusal};
-use crate::exchange::{Endpoint, ExitStatus, Inbound, Outbound, Peer, Program, Sent, Start};
+use crate::exchange::{Closed, Endpoint, ExitStatus, Inbound, Outbound, Peer, Program, Sent, Start};
 use crate::input::{Challenge, Change, InputKey, InputRequest, Watch};
 use crate::model::tools;
 use crate::rpc::{Message, Object, RawJson, parse};
@@ -231,10 +231,10 @@ impl Rig {
 
     /// Asserts that no call, input request or timer is left.
     fn assert_at_rest(&self) {
-        assert!(self.client.calls.first().is_none());
-        assert!(self.client.questions.len() == 0);
+        assert!(self.client.cx.calls.first().is_none());
+        assert!(self.client.cx.questions.len() == 0);
         assert_eq!(self.client.poll_timeout(), None);
-        assert_eq!(self.client.env.ids.pending(), 0);
+        assert_eq!(self.client.cx.env.ids.pending(), 0);
     }
 }
 

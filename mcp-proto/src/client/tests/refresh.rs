@@ -102,7 +102,7 @@ impl Shop {
 
     fn assert_at_rest(&self) {
         self.rig.assert_at_rest();
-        assert!(self.rig.client.link.is_empty());
+        assert!(self.rig.client.cx.link.is_empty());
         assert_eq!(self.rig.client.running(), 0);
     }
 }

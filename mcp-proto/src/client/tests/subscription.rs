@@ -251,7 +251,7 @@ fn subscription_is_retried_forever_with_backoff() {
             (id, seen) = (rig.last_id(), listens(&rig));
             times.push(rig.now);
         }
-        if !rig.sent.is_empty() && seen > 0 && rig.client.env.ids.pending() == 1 {
+        if !rig.sent.is_empty() && seen > 0 && rig.client.cx.env.ids.pending() == 1 {
             rig.say(error(&id, -32603));
         }
     }
@@ -259,14 +259,14 @@ fn subscription_is_retried_forever_with_backoff() {
     let [(StreamEnd::Error(e), Some(30))] = &lost(&rig)[..] else { panic!("{:?}", lost(&rig)) };
     assert_eq!(e.code, -32603);
     // A successful attempt ends the backoff, and the next end is reported again.
-    while rig.client.env.ids.pending() == 0 {
+    while rig.client.cx.env.ids.pending() == 0 {
         rig.tick(ms(100));
     }
     id = rig.last_id();
     rig.say(yes(&id));
     assert_eq!(changes(&rig), 1, "nobody would have told of a change before");
     for _ in 0..600 {
-        if rig.client.env.ids.pending() == 1 {
+        if rig.client.cx.env.ids.pending() == 1 {
             id = rig.last_id();
             rig.say(error(&id, -32603));
         }
@@ -354,5 +354,5 @@ fn subscription_ends_with_the_client() {
     let (mut rig, id) = subscribed();
     rig.handle_event(rig.exchange(), ExchangeEvent::Inbound(Inbound::End));
     rig.say(changed(&id));
-    assert_eq!((changes(&rig), rig.client.env.ids.pending()), (0, 0));
+    assert_eq!((changes(&rig), rig.client.cx.env.ids.pending()), (0, 0));
 }

@@ -169,7 +169,7 @@ fn handshake_that_deviates_is_taken_as_it_is_meant() {
             rig.answer(&rig.last_id(), result);
             assert_eq!(rig.client.state(), State::Ready, "{detail}");
             assert_eq!(rig.details(DiagnosticKind::Deviation), [detail]);
-            let known = rig.client.env.server_info().unwrap();
+            let known = rig.client.cx.env.server_info().unwrap();
             assert_eq!(known.capabilities.tools.is_some(), capabilities != json!([]));
             let version = known.implementation.as_ref().unwrap().version.clone();
             assert_eq!(version, info["version"].as_str().unwrap_or(if info["version"].is_null() { "" } else { "2.5" }));

@@ -4,6 +4,7 @@
 //! `tools/list` response, whichever part of it sent the request. It forgets everything with the
 //! connection.
 
+mod calls;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,12 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+/// The method with the results from which the client learns.
+const LIST: &str = "tools/list";
+/// The method with the requests that carry the fields.
+pub(super) const CALL: &str = "tools/call";
+/// Characters of a tool's name in a diagnostic.
+pub(super) const SHOWN: usize = 200;
 /// Bytes of names and schemas that count as one more tool.
 const WEIGHT: usize = 1 << 10;
 

@@ -230,7 +230,7 @@ impl HttpLink {
     }
 
     /// Ends an exchange.
-    pub(super) fn drop_exchange(&mut self, env: &mut Env, exchange: ExchangeId) {
+    pub(in crate::client) fn drop_exchange(&mut self, env: &mut Env, exchange: ExchangeId) {
         let sent = self.exchanges.get(exchange).map_or(Sent::Maybe, HttpExchange::sent);
         self.drop_exchange_since(env, exchange, CallError::Closed { sent, why: Closed::Aborted });
     }

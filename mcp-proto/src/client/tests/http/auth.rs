@@ -331,7 +331,7 @@ fn every_kind_of_request_handles_challenges() {
         challenge(&mut http, before.0, 401, BEARER);
         refuse(&mut http);
         assert!(!http.posts()[count..].iter().any(|post| bare(post) == bare(&before)), "{kind}");
-        assert!(http.rig.client.link.http().is_some_and(|link| link.live() == link.ids()), "{kind}");
+        assert!(http.rig.client.cx.link.http().is_some_and(|link| link.live() == link.ids()), "{kind}");
         http.rig.client.close(http.rig.now);
         http.rig.drain();
         http.rig.tick(Duration::from_secs(2));

@@ -553,7 +553,7 @@ fn lost_stream_ends_its_calls_and_the_next_call_opens_it() {
         let (_, id) = http.last();
         http.on_stream(&result(&id));
         assert!(http.rig.outcome(next).is_ok());
-        assert_eq!(http.rig.client.env.ids.pending(), 0, "it asked for one session");
+        assert_eq!(http.rig.client.cx.env.ids.pending(), 0, "it asked for one session");
     }
 }
 

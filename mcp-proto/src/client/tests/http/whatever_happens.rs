@@ -178,7 +178,7 @@ fn config() -> impl Strategy<Value = ClientConfig> {
 
 /// Returns whether a response is awaited on this exchange.
 fn awaits(client: &Client, exchange: ExchangeId) -> bool {
-    client.link.http().is_some_and(|http| http.awaits(exchange))
+    client.cx.link.http().is_some_and(|http| http.awaits(exchange))
 }
 
 /// What the server speaks.
@@ -273,10 +273,10 @@ impl Run {
         let (_, head, body, _) = post;
         let client = &self.http.rig.client;
         // A resumed response answers the original POST.
-        let out: Vec<_> = client.calls.iter().filter_map(|(_, state)| CallState::request(state)).collect();
+        let out: Vec<_> = client.cx.calls.iter().filter_map(|(_, state)| CallState::request(state)).collect();
         let call = out
             .into_iter()
-            .find(|id| client.env.ids.exchange(id) == Some(exchange))
+            .find(|id| client.cx.env.ids.exchange(id) == Some(exchange))
             .map(|id| json!(id.to_string().parse::<u64>().unwrap()));
         let (id, method) = (&call.unwrap_or(body["id"].clone()), body["method"].as_str().unwrap_or_default());
         if self.server == Server::Sse {
@@ -457,7 +457,7 @@ impl Run {
     /// Answers on the stream the request that waits longest.
     fn answer_pending(&mut self, stream: ExchangeId) {
         let client = &self.http.rig.client;
-        let call = client.calls.iter().find_map(|(_, state)| CallState::request(state));
+        let call = client.cx.calls.iter().find_map(|(_, state)| CallState::request(state));
         let call = call.map(|id| (json!(id.to_string().parse::<u64>().unwrap()), json!({"content": []})));
         let last = self.http.posts().into_iter().rev().find(|post| post.2["method"] == "initialize");
         let hello = last.map(|post| (post.2["id"].clone(), initialized("2024-11-05")));
@@ -496,11 +496,11 @@ impl Run {
     /// Checks the invariants that hold between inputs.
     fn check(&self) -> Result<(), TestCaseError> {
         let client = &self.http.rig.client;
-        let armed = |timer: Timer| client.env.timers.get(timer).is_some();
+        let armed = |timer: Timer| client.cx.env.timers.get(timer).is_some();
         // Client and driver agree on the exchanges on the wire.
         let mut wire = self.on_the_wire();
         wire.sort_unstable();
-        let live = client.link.http().expect("it is over HTTP").live();
+        let live = client.cx.link.http().expect("it is over HTTP").live();
         prop_assert_eq!(&wire, &live);
         // At most one handshake at a time, with a timer.
         let is_initialize = |exchange: &&ExchangeId| {
@@ -513,17 +513,17 @@ impl Run {
         let is_up = matches!(client.state(), State::Probing | State::Initializing);
         let out = wire.iter().filter(is_initialize).filter(|x| awaits(client, **x)).count();
         prop_assert!(out <= usize::from(is_up), "{} handshakes in {:?}", out, client.state());
-        let waits = |call: CallId| client.waits_for_credentials(call);
+        let waits = |call: CallId| client.cx.waits_for_credentials(call);
         // Each call waits for an event or for a timer.
-        for (call, state) in client.calls.iter() {
+        for (call, state) in client.cx.calls.iter() {
             match &state.stage {
                 CallStage::Queued if is_up => prop_assert!(armed(Timer::Start) || waits(call)),
                 CallStage::Queued => {
-                    prop_assert!(client.link.is_holding() && armed(Timer::Hold), "{:?}", client.state())
+                    prop_assert!(client.cx.link.is_holding() && armed(Timer::Hold), "{:?}", client.state())
                 }
                 CallStage::Sent(id) => {
-                    let exchange = client.env.ids.exchange(id).expect("a request that is out has its id");
-                    let http = client.link.http().expect("it is over HTTP");
+                    let exchange = client.cx.env.ids.exchange(id).expect("a request that is out has its id");
+                    let http = client.cx.link.http().expect("it is over HTTP");
                     if let Some(stream) = http.sse_stream() {
                         // Its POST is on the wire, waits, or was accepted; the stream brings the
                         // response.
@@ -533,25 +533,25 @@ impl Run {
                         prop_assert!(live.contains(&exchange) || armed(Timer::Resume(exchange)) || waits(call));
                     }
                 }
-                CallStage::Asking { .. } => prop_assert!(client.questions.owes_answer(call)),
+                CallStage::Asking { .. } => prop_assert!(client.cx.questions.owes_answer(call)),
                 CallStage::Eliciting(_) => {
-                    prop_assert!(client.questions.owes_answer(call) || armed(Timer::Elicitation(call)));
+                    prop_assert!(client.cx.questions.owes_answer(call) || armed(Timer::Elicitation(call)));
                 }
                 CallStage::Waiting => prop_assert!(armed(Timer::Round(call))),
                 CallStage::Mismatched(_) => {
-                    prop_assert!(client.calls.iter().any(|(call, _)| client.calls.is_own(call)))
+                    prop_assert!(client.cx.calls.iter().any(|(call, _)| client.cx.calls.is_own(call)))
                 }
             }
             // Its timeout runs exactly while the server has to respond.
             if self.calls.get(&call).copied().unwrap_or_default() {
-                let ours = client.questions.owes_answer(call) || waits(call);
+                let ours = client.cx.questions.owes_answer(call) || waits(call);
                 prop_assert_eq!(armed(Timer::Call(call)), !ours, "{:?} {:?}", call, &state.stage);
             }
         }
         // Exchanges other than calls and handshakes have their own timer.
         for exchange in &live {
-            let is_stream = client.link.http().and_then(HttpLink::sse_stream) == Some(*exchange);
-            let has_timer = !is_stream || client.env.config.listener_idle.is_some() || !is_up;
+            let is_stream = client.cx.link.http().and_then(HttpLink::sse_stream) == Some(*exchange);
+            let has_timer = !is_stream || client.cx.env.config.listener_idle.is_some() || !is_up;
             if !awaits(client, *exchange) && has_timer {
                 let timers = [Timer::Answer(*exchange), Timer::Drain(*exchange), Timer::Idle(*exchange)];
                 prop_assert!(timers.into_iter().any(armed), "{:?} may last for ever", exchange);
