@@ -2,8 +2,8 @@
 //! duplex connection ends. For another server, the application or its supervisor connects another
 //! client.
 
+use super::handshake::HandshakeEvent;
 use super::link::Link;
-use super::phase::{HandshakeEvent, Phase};
 use super::{Client, Event, State, Target, Termination, Timer};
 use crate::error::CallError;
 use crate::exchange::{Closed, Endpoint, Sent};
@@ -12,15 +12,10 @@ impl Client {
     /// Handles the end of the server's output. The client can receive no more responses, but the
     /// exit status of a program usually follows at once and gives the reason.
     pub(super) fn on_output_ended(&mut self) {
-        match core::mem::replace(&mut self.cx.env.phase, Phase::Terminated) {
-            Phase::Ready(info) => self.cx.env.phase = Phase::Ending(info),
-            phase @ (Phase::Probing { .. } | Phase::Initializing { .. }) => {
-                self.cx.env.timers.set(Timer::Handshake, None);
-                self.cx.env.phase = phase;
-            }
-            phase @ (Phase::Lapsed | Phase::Ending(_) | Phase::Closing(_) | Phase::Terminated) => {
-                return self.cx.env.phase = phase;
-            }
+        match self.cx.env.phase.end_output() {
+            Some(State::Probing | State::Initializing) => self.cx.env.timers.set(Timer::Handshake, None),
+            Some(_) => {}
+            None => return,
         }
         if let Link::Duplex(duplex) = &mut self.cx.link {
             duplex.send_end(&mut self.cx.env);
@@ -89,7 +84,7 @@ impl Client {
         }
         self.cx.env.timers.clear();
         let requested = why == Termination::Requested;
-        self.cx.env.phase = Phase::Closing(why);
+        self.cx.env.phase.close(why);
         if let Some(http) = self.cx.link.http_mut() {
             http.delete_session_last(session);
         }
@@ -152,7 +147,7 @@ impl Client {
             return;
         }
         self.notifications.end_all(&mut self.cx.env, &Closed::Aborted);
-        if let Phase::Closing(why) = core::mem::replace(&mut self.cx.env.phase, Phase::Terminated) {
+        if let Some(why) = self.cx.env.phase.terminate() {
             self.cx.env.timers.clear();
             self.cx.env.out.finish(Event::Terminated(why));
         }

@@ -1,8 +1,8 @@
 //! State that the parts of a client share: the configuration, the time, the phase of the client,
 //! the timers, the ids of requests, random numbers, and the queue of outputs.
 
+use super::handshake::Phase;
 use super::ids::Ids;
-use super::phase::Phase;
 use super::{ClientConfig, Event, IdPolicy, Output, Policy, State, Target, Timer};
 use crate::call::SkippedList;
 use crate::error::{Diagnostic, DiagnosticKind, StreamPlace, excerpt};
@@ -57,7 +57,7 @@ impl Env {
             stream: None,
             config,
             now,
-            phase: Phase::Terminated,
+            phase: Phase::new(),
             timers: Timers::new(),
             seed: Seed::new(seed),
             has_noted_nulls: false,
@@ -100,10 +100,7 @@ impl Env {
 
     /// Returns the description that the server sent, once the negotiation succeeded.
     pub(super) const fn server_info(&self) -> Option<&ServerInfo> {
-        match &self.phase {
-            Phase::Ready(info) | Phase::Ending(info) => Some(info),
-            _ => None,
-        }
+        self.phase.server_info()
     }
 
     /// Returns the negotiated revision.

@@ -1,9 +1,9 @@
 //! Incoming events of the link: messages of the server, and the other events of exchanges.
 
 use super::env::Env;
+use super::handshake::HandshakeEvent;
 use super::ids::{Match, Purpose};
 use super::link::{Discarded, Link, LinkEvent, Parked, SessionLoss, SubscriptionEnd};
-use super::phase::{HandshakeEvent, Phase};
 use super::pings::Pings;
 use super::{Client, ControlEvent, Event, Malformed, State, Termination, Timer, watching};
 use crate::error::{CallError, DiagnosticKind, NegotiationCause, NegotiationError, Stage, StreamEnd};
@@ -117,7 +117,7 @@ impl Client {
     fn on_parked(&mut self, parked: Parked) {
         match parked {
             Parked::Request(Purpose::Discover | Purpose::Initialize) => {
-                self.starting.hold(&mut self.cx.env);
+                self.handshake.hold_clock(&mut self.cx.env);
                 self.cx.update_clocks();
             }
             Parked::Request(Purpose::Call(call)) => self.cx.update_clocks_of(call),
@@ -147,28 +147,28 @@ impl Client {
         let Some(http) = self.cx.link.http_mut() else { return };
         if !http.may_renew(&self.cx.env) {
             let cause = NegotiationCause::Http(Box::new(error));
-            let why = self.starting.error(&self.cx.env, Stage::Initialize, cause);
+            let why = self.handshake.error(&self.cx.env, Stage::Initialize, cause);
             return self.shut(Termination::Negotiation(why));
         }
         if self.cx.env.version().is_none() {
             return;
         }
         self.discard_session(false, &CallError::SessionEnded);
-        self.cx.env.phase = Phase::Lapsed;
+        self.cx.env.phase.lapse();
         self.begin();
     }
 
     /// Handles a new session of a server that has lost the old one (HTTP+SSE).
     fn on_session_replaced(&mut self) {
         self.discard_session(true, &self.cx.link.lost_with_stream());
-        self.cx.env.phase = Phase::Lapsed;
+        self.cx.env.phase.lapse();
         self.begin();
     }
 
     /// Handles the end of the stream of HTTP+SSE, and of its session.
     fn on_stream_lost(&mut self, cause: StreamEnd, again: Option<Duration>) {
         self.discard_session(true, &self.cx.link.lost_with_stream());
-        self.cx.env.phase = Phase::Lapsed;
+        self.cx.env.phase.lapse();
         self.cx.env.event(Event::ListenerLost { cause: cause.clone(), again, ends_session: true });
         let waiting = self.cx.calls.queued(true);
         if cause.retry_after().is_some_and(|after| !after.is_zero()) {

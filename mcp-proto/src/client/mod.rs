@@ -21,9 +21,9 @@ mod ctx;
 mod elicitations;
 mod ended;
 mod env;
-mod era;
 mod event;
 mod fetch;
+mod handshake;
 mod headers;
 mod ids;
 mod incoming;
@@ -32,12 +32,10 @@ mod logging;
 mod no_proxy;
 mod notifications;
 mod outgoing;
-mod phase;
 mod pings;
 mod proxy;
 mod queue;
 mod refresh;
-mod starting;
 mod subscription;
 mod tools;
 mod validate;
@@ -55,29 +53,29 @@ pub use compat::{
 pub use config::{ClientConfig, HttpMode, HttpTransport, Policy, Repeat, Resume, Target, Verdict};
 pub use control::{ControlEvent, StreamOf};
 pub use event::{Event, Output, Termination};
+pub use handshake::State;
 pub use headers::BadHeader;
 pub use no_proxy::NoProxy;
-pub use phase::State;
 #[cfg(feature = "record")]
 pub(crate) use proxy::ProxySetting;
 pub use proxy::{BadProxy, Proxies, Proxy};
 pub use validate::{OnMismatch, ResultValidation};
 
-use crate::error::Refused;
+use crate::error::{CallError, Refused};
 use crate::exchange::{ExchangeEvent, ExchangeId, Inbound};
 use crate::input::{Applied, CallId, ClientCommand, ClientInput, Input};
 use crate::model::lifecycle::ServerInfo;
 use crate::time::Instant;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use ctx::Ctx;
 use elicitations::Elicitations;
 use fetch::Fetches;
+use handshake::{Handshake, HandshakeEvent, Next};
 use logging::Logging;
 use notifications::Notifications;
-use phase::{HandshakeEvent, Phase};
 use pings::Pings;
 use refresh::Refresh;
-use starting::Starting;
 use subscription::Subscription;
 use watching::Resources;
 
@@ -124,9 +122,7 @@ pub struct Client {
     cx: Ctx,
     notifications: Notifications,
     elicitations: Elicitations,
-    /// The result of the last successful negotiation. A new HTTP session begins with it.
-    learnt: Option<Verdict>,
-    starting: Starting,
+    handshake: Handshake,
     pings: Pings,
     subscription: Subscription,
     resources: Resources,
@@ -188,8 +184,7 @@ impl Client {
             cx: Ctx::new(config, seed, now),
             notifications: Notifications::default(),
             elicitations: Elicitations::default(),
-            learnt: None,
-            starting: Starting::default(),
+            handshake: Handshake::default(),
             pings: Pings::default(),
             subscription: Subscription::default(),
             resources: Resources::default(),
@@ -286,7 +281,7 @@ impl Client {
     /// Returns the findings about the server, which the application may store for a later client of
     /// it. `None` before the first [`Event::Ready`].
     pub const fn verdict(&self) -> Option<Verdict> {
-        self.learnt
+        self.handshake.verdict()
     }
 
     /// Returns the configuration.
@@ -312,9 +307,34 @@ impl Client {
     /// Returns why the client closes, while its exchanges end. [`Event::Terminated`] says it then.
     /// `None` before, and after that.
     pub const fn closing(&self) -> Option<&Termination> {
-        match &self.cx.env.phase {
-            Phase::Closing(why) => Some(why),
-            _ => None,
+        self.cx.env.phase.closing()
+    }
+    /// Begins the negotiation of the next session.
+    fn begin(&mut self) {
+        let next = self.handshake.begin(&mut self.cx);
+        self.after_handshake(next);
+    }
+
+    fn on_handshake(&mut self, event: HandshakeEvent) {
+        let next = self.handshake.on_event(&mut self.cx, event);
+        self.after_handshake(next);
+    }
+
+    fn after_handshake(&mut self, next: Next) {
+        match next {
+            Next::Wait => {}
+            Next::Ready => {
+                self.cx.tools.clear();
+                self.pings.begin(&mut self.cx.env);
+                self.logging.begin(&mut self.cx);
+                self.begin_watching();
+                self.send_queued();
+            }
+            Next::Lapsed(why) => {
+                let calls: Vec<CallId> = self.cx.calls.iter().map(|(call, _)| call).collect();
+                calls.into_iter().for_each(|call| self.end(call, Err(CallError::Negotiation(why.clone()))));
+            }
+            Next::Failed(why) => self.shut(Termination::Negotiation(why)),
         }
     }
 }

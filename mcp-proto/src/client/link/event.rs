@@ -1,8 +1,8 @@
 //! Events that a link reports to its client. No event names a status, a header field or a stream:
 //! the link has interpreted them.
 
+use crate::client::handshake::HandshakeEvent;
 use crate::client::ids::Purpose;
-use crate::client::phase::HandshakeEvent;
 use crate::error::{CallError, HttpError, StreamEnd};
 use crate::exchange::{Closed, ExchangeId, Sent};
 use crate::input::{AuthKey, CallId, Challenge, NotificationId};

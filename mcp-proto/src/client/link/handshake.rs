@@ -4,8 +4,8 @@
 use super::challenge::{Tried, is_challenge};
 use super::event::{LinkEvent, Parked};
 use crate::client::env::Env;
+use crate::client::handshake::HandshakeEvent;
 use crate::client::ids::Purpose;
-use crate::client::phase::HandshakeEvent;
 use crate::client::{ClientConfig, HttpTarget, State, Target, WsTarget, headers};
 use crate::error::{AuthHints, DiagnosticKind};
 use crate::exchange::{Closed, Headers, NotUpgraded, Reach, RequestHead, Start};

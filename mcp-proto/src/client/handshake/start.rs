@@ -1,9 +1,9 @@
 //! The start of a client as a whole. One time limit covers the period from the first connection to
 //! the end of the negotiation, including all retries. If a second process was started, this module
-//! also keeps the end of the first one. `era.rs` contains the steps.
+//! also keeps the end of the first one. `handshake.rs` contains the steps.
 
-use super::Timer;
-use super::env::Env;
+use crate::client::Timer;
+use crate::client::env::Env;
 use crate::error::{NegotiationCause, NegotiationError, RefusedAttempt, Stage, StartFailure};
 use crate::exchange::Closed;
 use crate::time::Instant;
@@ -13,7 +13,7 @@ use core::time::Duration;
 
 /// The current start, or the last one.
 #[derive(Debug, Default)]
-pub(super) struct Starting {
+pub(super) struct StartAttempt {
     began: Instant,
     /// The time that is left, while the application obtains credentials. `None` while the time
     /// runs.
@@ -28,7 +28,7 @@ pub(super) struct Starting {
     tried_sse: bool,
 }
 
-impl Starting {
+impl StartAttempt {
     /// Begins a start: the first one, or one for a new session.
     pub(super) fn begin(&mut self, env: &mut Env) {
         *self = Self { began: env.now, ..Self::default() };
