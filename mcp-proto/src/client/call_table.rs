@@ -35,7 +35,7 @@ pub(super) struct CallState {
     pub(super) repeated: bool,
     /// Whether the call was sent again after the user had opened the web pages that it needs.
     pub(super) elicited: bool,
-    /// Whether the call was sent again after the engine had fetched the list of tools.
+    /// Whether the engine fetched the list of tools for the call.
     pub(super) refreshed: bool,
     /// Whether any request of the call may have reached the server, regardless of the latest one.
     pub(super) reached: bool,
@@ -184,6 +184,11 @@ impl CallTable {
         self.map.iter().map(|(call, state)| (*call, state))
     }
 
+    /// Returns the ids of the calls, the oldest first.
+    pub(super) fn ids(&self) -> Vec<CallId> {
+        self.map.keys().copied().collect()
+    }
+
     /// Returns the ids of the calls that are, or are not, queued.
     pub(super) fn queued(&self, is_queued: bool) -> Vec<CallId> {
         let found = self.iter().filter(|(_, state)| matches!(state.stage, CallStage::Queued) == is_queued);
@@ -211,6 +216,14 @@ impl CallTable {
         found.map(|(call, _)| call).collect()
     }
 
+    /// Lets a call wait for the list of tools, once.
+    pub(super) fn mismatch(&mut self, call: CallId, error: ErrorObject) {
+        if let Some(state) = self.get_mut(call) {
+            state.stage = CallStage::Mismatched(error.into());
+            state.refreshed = true;
+        }
+    }
+
     /// Returns the calls that wait for the list of tools.
     pub(super) fn mismatched(&self) -> Vec<CallId> {
         let found = self.iter().filter(|(_, state)| matches!(state.stage, CallStage::Mismatched(_)));
@@ -221,9 +234,8 @@ impl CallTable {
     /// this call itself.
     pub(super) fn awaited(&self, call: CallId) -> CallId {
         let waits = self.get(call).is_some_and(|state| matches!(state.stage, CallStage::Mismatched(_)));
-        let mut own = self.map.iter().filter(|_| waits);
-        let page = own.find(|(_, state)| state.owner == CallOwner::Engine(Errand::Page));
-        page.map_or(call, |(page, _)| *page)
+        let page = self.iter().find(|(_, state)| waits && state.owner == CallOwner::Engine(Errand::Page));
+        page.map_or(call, |(page, _)| page)
     }
 
     /// Changes the stage of a call. Returns the stage before.
@@ -312,13 +324,6 @@ impl CallTable {
     pub(super) fn mark_reached(&mut self, call: CallId) {
         if let Some(state) = self.map.get_mut(&call) {
             state.reached = true;
-        }
-    }
-
-    /// Records that a call is sent again with the header fields of the latest list of tools.
-    pub(super) fn mark_refreshed(&mut self, call: CallId) {
-        if let Some(state) = self.map.get_mut(&call) {
-            state.refreshed = true;
         }
     }
 

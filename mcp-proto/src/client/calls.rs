@@ -80,7 +80,7 @@ impl Client {
         };
         match kind {
             Ok(ResultType::Complete) => {
-                let json = cx.tools.learn_from(&mut cx.env, state, result, version);
+                let json = cx.tools.learn_from(&mut cx.env, state, result);
                 let valid = cx.tools.validate(&mut cx.env, state, &json, version);
                 let method = state.map(|state| state.raw.method.clone()).unwrap_or_default();
                 let outcome = valid.map(|()| RawResult { json, version }).map_err(CallError::InvalidResult);

@@ -15,7 +15,6 @@ use crate::input::CallId;
 use crate::rpc::{EncodeError, Object};
 use crate::time::Instant;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -42,17 +41,16 @@ impl Ctx {
     /// Returns why the client does not accept a call now.
     pub(super) fn refusal(&self, raw: &RawCall) -> Option<Refusal> {
         let limits = &self.env.config.limits.client;
-        let is_ready = match self.env.state() {
-            State::Ending | State::Closing | State::Terminated => return Some(Refusal::Closed),
-            State::Probing | State::Initializing | State::Lapsed => false,
-            State::Ready => true,
-        };
         match &raw.params {
+            _ if matches!(self.env.state(), State::Ending | State::Closing | State::Terminated) => {
+                Some(Refusal::Closed)
+            }
             Err(e) => Some(Refusal::Unencodable(e.clone())),
             Ok(_) if self.env.only_calls_tools() && raw.method != super::tools::CALL => Some(Refusal::NotInDialect),
             Ok(params) => {
                 let full = self.calls.running() >= limits.max_calls || self.link.is_full(&self.env);
-                let too_much = !is_ready && self.calls.queued_bytes() + size(params) > limits.max_unsent;
+                let is_queued = self.env.state() != State::Ready;
+                let too_much = is_queued && self.calls.queued_bytes() + size(params) > limits.max_unsent;
                 (full || too_much).then_some(Refusal::Full)
             }
         }
@@ -110,7 +108,7 @@ impl Ctx {
             | CallStage::Mismatched(_) => {}
         }
         params = params.with_all(&state.round);
-        self.tools.mirrored(&self.env, &method, &params, version)?;
+        self.tools.mirrored(&self.env, &method, &params)?;
         let id = self.send_request(Purpose::Call(call), &method, params, version);
         if let Some(state) = self.calls.get_mut(call) {
             state.stage = CallStage::Sent(id);
@@ -178,9 +176,6 @@ impl Ctx {
     /// Updates the clock of every call, as [`update_clock`](Self::update_clock) does for one. Most
     /// questions do not name their call.
     pub(super) fn update_clocks(&mut self) {
-        let calls: Vec<CallId> = self.calls.iter().map(|(call, _)| call).collect();
-        for call in calls {
-            self.update_clock(call);
-        }
+        self.calls.ids().into_iter().for_each(|call| self.update_clock(call));
     }
 }

@@ -169,8 +169,7 @@ impl Client {
     /// Handles the completion of a page, of which the server or the application has told.
     pub(super) fn on_page_complete(&mut self, id: &str) {
         self.elicitations.complete(id);
-        let waiting: Vec<CallId> = self.cx.calls.iter().map(|(call, _)| call).collect();
-        for call in waiting {
+        for call in self.cx.calls.ids() {
             self.cx.calls.pages_mut(call).filter(|page| page.id == id).for_each(|page| page.is_complete = true);
             self.repeat_if_complete(call);
         }

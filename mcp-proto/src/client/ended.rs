@@ -12,10 +12,10 @@ impl Client {
     /// Handles the end of the server's output. The client can receive no more responses, but the
     /// exit status of a program usually follows at once and gives the reason.
     pub(super) fn on_output_ended(&mut self) {
-        match self.cx.env.phase.end_output() {
-            Some(State::Probing | State::Initializing) => self.cx.env.timers.set(Timer::Handshake, None),
-            Some(_) => {}
-            None => return,
+        match self.state() {
+            State::Ready => self.cx.env.phase.end_output(),
+            State::Probing | State::Initializing => self.cx.env.timers.set(Timer::Handshake, None),
+            State::Lapsed | State::Ending | State::Closing | State::Terminated => return,
         }
         if let Link::Duplex(duplex) = &mut self.cx.link {
             duplex.send_end(&mut self.cx.env);
@@ -52,12 +52,6 @@ impl Client {
             State::Ready | State::Ending => self.shut(Termination::Closed(why)),
             State::Closing | State::Lapsed | State::Terminated => {}
         }
-    }
-
-    /// Ends the client at once, without a message to the server.
-    pub(super) fn cut(&mut self, why: Termination) {
-        self.shut(why);
-        self.drop_duplex();
     }
 
     /// Ends all calls, questions and exchanges. `Terminated` follows when the last exchange has
@@ -118,9 +112,7 @@ impl Client {
             Link::Duplex(_) => self.drop_duplex(),
             Link::Http(_, http) => {
                 for exchange in http.ids() {
-                    self.with_link(|link, env| {
-                        link.http_mut().into_iter().for_each(|http| http.end(env, exchange, requested));
-                    });
+                    self.with_http(|http, env| http.end(env, exchange, requested));
                     self.terminate_if_done();
                 }
             }
@@ -128,7 +120,7 @@ impl Client {
     }
 
     /// Drops the duplex exchange. The notifications on it end as aborted.
-    fn drop_duplex(&mut self) {
+    pub(super) fn drop_duplex(&mut self) {
         if let Link::Duplex(duplex) = &mut self.cx.link
             && duplex.abort(&mut self.cx.env)
         {

@@ -1,7 +1,7 @@
 //! The negotiation of the revision: `server/discover` first, then `initialize` (requirements of
 //! 2026-07-28 versioning and stdio backward compatibility, and the lifecycle of the older
-//! revisions). This module contains every transition up to `Ready`; `handshake/phase.rs` has those to
-//! the end.
+//! revisions). This module contains every transition up to `Ready`, and `handshake/phase.rs` those
+//! after it.
 //!
 //! ```text
 //!   (begin)
@@ -16,14 +16,12 @@
 //!                                              the stream of HTTP+SSE is opened
 //! ```
 
-mod event;
 mod phase;
 mod result;
 mod start;
 
-pub(super) use event::{HandshakeEvent, Next};
-pub(super) use phase::Phase;
 pub use phase::State;
+pub(super) use phase::{HandshakeEvent, Next, Phase};
 
 use super::ctx::Ctx;
 use super::env::Env;
@@ -206,6 +204,7 @@ impl Handshake {
     /// Chooses a revision from the list of a modern server. `info` is set if the server accepted
     /// the revision of the probe.
     fn choose(&mut self, cx: &mut Ctx, theirs: &[String], info: Option<ServerInfo>) -> Next {
+        let &Step::Probing { last_resort, corrected, .. } = cx.env.phase.step() else { return Next::Wait };
         let mutual = |era| cx.env.config.versions.mutual(era, theirs).filter(|_| cx.env.newest(era).is_some());
         let (modern, legacy) = (mutual(Era::Modern), mutual(Era::Legacy));
         match (modern, info, legacy) {
@@ -213,9 +212,7 @@ impl Handshake {
             // The server refused the revision of the probe and names one that the client has. The
             // client probes with it once, even if it is the same revision: the refusal then had
             // another reason.
-            (Some(version), None, _) if !is_corrected(&cx.env) => {
-                self.probe(cx, version, is_last_resort(&cx.env), true)
-            }
+            (Some(version), None, _) if !corrected => self.probe(cx, version, last_resort, true),
             (_, _, Some(version)) => self.initialize(cx, version, After::Else, true),
             (_, _, None) => self.fail(cx, Stage::Discover, NegotiationCause::NoMutualVersion(theirs.to_vec())),
         }
@@ -411,7 +408,7 @@ impl Handshake {
                 self.fall_back(cx, NegotiationCause::Timeout(self.start.step()))
             }
             State::Initializing => {
-                let stage = if awaits_endpoint(cx) { Stage::Endpoint } else { Stage::Initialize };
+                let stage = if cx.link.awaits_endpoint() { Stage::Endpoint } else { Stage::Initialize };
                 self.fail(cx, stage, NegotiationCause::Timeout(cx.env.config.initialize_timeout))
             }
             State::Ready | State::Lapsed | State::Ending | State::Closing | State::Terminated => Next::Wait,
@@ -448,7 +445,7 @@ impl Handshake {
     /// Fails the negotiation, since the whole start took too long.
     fn on_start_timeout(&mut self, cx: &mut Ctx) -> Next {
         let stage = match cx.env.phase.step() {
-            _ if awaits_endpoint(cx) => Stage::Endpoint,
+            _ if cx.link.awaits_endpoint() => Stage::Endpoint,
             _ if !cx.link.has_reached_server() => Stage::Connect,
             Step::Probing { .. } => Stage::Discover,
             Step::Initializing { .. } => Stage::Initialize,
@@ -493,10 +490,6 @@ fn probe_limit(env: &Env) -> Option<Duration> {
     Some(left.map_or(env.config.probe_timeout, |left| left.min(env.config.probe_timeout)))
 }
 
-const fn is_corrected(env: &Env) -> bool {
-    matches!(env.phase.step(), Step::Probing { corrected: true, .. })
-}
-
 const fn is_last_resort(env: &Env) -> bool {
     matches!(env.phase.step(), Step::Probing { last_resort: true, .. })
 }
@@ -511,11 +504,6 @@ fn drop_http_exchanges(cx: &mut Ctx) {
 /// on a connection that the driver gave.
 fn may_start_again(env: &Env) -> bool {
     env.is_duplex() && env.config.target != Target::Duplex(Endpoint::Given) && env.config.restart_after_probe
-}
-
-/// Returns whether the handshake waits for the `endpoint` event of HTTP+SSE.
-fn awaits_endpoint(cx: &Ctx) -> bool {
-    cx.link.http().is_some_and(HttpLink::awaits_endpoint)
 }
 
 /// Returns whether a shell or launcher could not run its command: it exits with status 126 or 127

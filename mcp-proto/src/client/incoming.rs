@@ -3,13 +3,13 @@
 use super::env::Env;
 use super::handshake::HandshakeEvent;
 use super::ids::{Match, Purpose};
-use super::link::{Discarded, Link, LinkEvent, Parked, SessionLoss, SubscriptionEnd};
+use super::link::{Discarded, HttpLink, LinkEvent, Parked, SessionLoss};
 use super::pings::Pings;
 use super::{Client, ControlEvent, Event, Malformed, State, Termination, Timer, watching};
 use crate::error::{CallError, DiagnosticKind, NegotiationCause, NegotiationError, Stage, StreamEnd};
 use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Sent};
 use crate::input::{AuthToken, CallId};
-use crate::rpc::{self, DecodeError, Id, InvalidKind, InvalidMessage, Message, Object, Payload, RawJson};
+use crate::rpc::{DecodeError, Id, InvalidKind, InvalidMessage, Message, Object, Payload, RawJson};
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::format;
@@ -49,10 +49,10 @@ impl Client {
         }
     }
 
-    /// Uses the link, and handles the resulting events before the queued ones.
-    pub(super) fn with_link<R>(&mut self, f: impl FnOnce(&mut Link, &mut Env) -> R) -> R {
+    /// Uses the link over HTTP, and handles the resulting events before the queued ones.
+    pub(super) fn with_http<R>(&mut self, f: impl FnOnce(&mut HttpLink, &mut Env) -> R) -> Option<R> {
         let waiting = self.cx.link.take_events();
-        let result = f(&mut self.cx.link, &mut self.cx.env);
+        let result = self.cx.link.http_mut().map(|http| f(http, &mut self.cx.env));
         while let Some(event) = self.cx.link.next_event() {
             self.on_link_event(event);
         }
@@ -67,7 +67,9 @@ impl Client {
             LinkEvent::Refused(exchange, id, purpose, error) => {
                 self.complete_request(exchange, &id, purpose, Ok(Payload::Error(error)));
             }
-            LinkEvent::RequestDenied(exchange, id, reason) => self.deny(exchange, &id, Sent::No, reason),
+            LinkEvent::RequestDenied(exchange, id, reason) => {
+                self.fail_request(exchange, &id, ResponseFailure::Denied { sent: Sent::No, reason });
+            }
             LinkEvent::NotificationDenied(reason) => self.notifications.on_denied(&mut self.cx.env, reason),
             LinkEvent::Written { written, with_unsent } => {
                 self.notifications.on_written(&mut self.cx.env, written, with_unsent);
@@ -91,7 +93,10 @@ impl Client {
             LinkEvent::SubscriptionRetry(retry) => self.subscription.set_retry(retry),
             LinkEvent::NotificationEnded(id, outcome) => self.notifications.end(&mut self.cx.env, id, outcome),
             LinkEvent::SessionLost(loss) => self.on_session_lost(*loss),
-            LinkEvent::SessionReplaced => self.on_session_replaced(),
+            LinkEvent::SessionReplaced => {
+                self.discard_session(true, &self.cx.link.lost_with_stream());
+                self.begin();
+            }
             LinkEvent::StreamLost(cause, again) => self.on_stream_lost(cause, again),
             LinkEvent::Released => self.send_queued(),
             LinkEvent::ChangesMissed => self.resources.report_missed(&mut self.cx.env),
@@ -124,9 +129,7 @@ impl Client {
             Parked::Request(Purpose::Ping) => self.cx.env.timers.set(Timer::Ping, None),
             Parked::Request(Purpose::Listen) => self.cx.env.timers.set(Timer::Subscription, None),
             Parked::Response => self.cx.update_clocks(),
-            Parked::Listener => {
-                self.with_link(|link, env| link.http_mut().into_iter().for_each(|http| http.release(env)));
-            }
+            Parked::Listener => drop(self.with_http(HttpLink::release)),
             Parked::Other => {}
         }
     }
@@ -154,21 +157,12 @@ impl Client {
             return;
         }
         self.discard_session(false, &CallError::SessionEnded);
-        self.cx.env.phase.lapse();
-        self.begin();
-    }
-
-    /// Handles a new session of a server that has lost the old one (HTTP+SSE).
-    fn on_session_replaced(&mut self) {
-        self.discard_session(true, &self.cx.link.lost_with_stream());
-        self.cx.env.phase.lapse();
         self.begin();
     }
 
     /// Handles the end of the stream of HTTP+SSE, and of its session.
     fn on_stream_lost(&mut self, cause: StreamEnd, again: Option<Duration>) {
         self.discard_session(true, &self.cx.link.lost_with_stream());
-        self.cx.env.phase.lapse();
         self.cx.env.event(Event::ListenerLost { cause: cause.clone(), again, ends_session: true });
         let waiting = self.cx.calls.queued(true);
         if cause.retry_after().is_some_and(|after| !after.is_zero()) {
@@ -176,24 +170,21 @@ impl Client {
             let cause = NegotiationCause::NoEndpoint(cause);
             let (after, first, earlier) = (Duration::ZERO, None, Vec::new());
             let why = NegotiationError { stage: Stage::Endpoint, cause, after, first, earlier };
-            for call in waiting {
-                self.end(call, Err(CallError::Negotiation(why.clone())));
-            }
+            waiting.into_iter().for_each(|call| self.end(call, Err(CallError::Negotiation(why.clone()))));
         } else if !waiting.is_empty() {
             self.begin();
         }
     }
 
-    /// Ends the requests and responses on the exchanges of a session. Calls end with `error`.
+    /// Ends a session, and the requests and responses on its exchanges. Calls end with `error`.
     fn discard_session(&mut self, keeps_stream: bool, error: &CallError) {
         self.forget_subscriptions();
         self.pings.end(&mut self.cx.env);
         self.end_eliciting_calls();
         self.cx.questions.withdraw_all(&mut self.cx.env);
-        self.with_link(|link, env| link.http_mut().into_iter().for_each(|http| http.end_session(env, keeps_stream)));
-        for exchange in self.cx.link.http().map(super::link::HttpLink::ids).unwrap_or_default() {
-            let discarded = self.with_link(|link, env| Some(link.http_mut()?.discard(env, exchange)));
-            match discarded {
+        self.with_http(|http, env| http.end_session(env, keeps_stream));
+        for exchange in self.cx.link.http().map(HttpLink::ids).unwrap_or_default() {
+            match self.with_http(|http, env| http.discard(env, exchange)) {
                 Some(Discarded::Call { call, id, unsent }) => self.discard_call(call, &id, unsent, error),
                 Some(Discarded::Response) => {
                     self.cx.env.diagnose(DiagnosticKind::DroppedResponse, "the session has ended");
@@ -207,6 +198,7 @@ impl Client {
         }
         // The questions of the server were withdrawn.
         self.cx.update_clocks();
+        self.cx.env.phase.lapse();
     }
 
     /// Ends a call in a session that has ended, or queues it for the next session. A request that
@@ -270,28 +262,14 @@ impl Client {
                 self.pings.on_denied(&mut self.cx.env, id, &reason)
             }
             (Purpose::Ping, _) => self.pings.on_pong(&mut self.cx.env, id),
-            (Purpose::Listen, Ok(payload)) => self.subscription.on_response(&mut self.cx, id, payload),
-            (Purpose::Listen, Err(spoilt)) => {
+            (Purpose::Listen, answer) => self.subscription.on_response(&mut self.cx, id, answer),
+            (Purpose::Discover | Purpose::Initialize, answer) => {
                 self.cx.env.ids.retire(id);
-                let end = match spoilt {
-                    ResponseFailure::Unreadable(_) => SubscriptionEnd::Ended(StreamEnd::Ended),
-                    ResponseFailure::Denied { reason, .. } => SubscriptionEnd::Denied(reason),
-                };
-                self.subscription.on_end(&mut self.cx, id, end);
-            }
-            (Purpose::Discover, Ok(payload)) => {
-                self.cx.env.ids.retire(id);
-                self.on_handshake(HandshakeEvent::Discovered(payload));
-            }
-            (Purpose::Initialize, Ok(payload)) => {
-                self.cx.env.ids.retire(id);
-                self.on_handshake(HandshakeEvent::Initialized(payload));
-            }
-            (Purpose::Discover | Purpose::Initialize, Err(spoilt)) => {
-                self.cx.env.ids.retire(id);
-                self.on_handshake(match spoilt {
-                    ResponseFailure::Unreadable(e) => HandshakeEvent::Invalid(e),
-                    ResponseFailure::Denied { reason, .. } => HandshakeEvent::Denied(reason),
+                self.on_handshake(match answer {
+                    Ok(payload) if purpose == Purpose::Discover => HandshakeEvent::Discovered(payload),
+                    Ok(payload) => HandshakeEvent::Initialized(payload),
+                    Err(ResponseFailure::Unreadable(e)) => HandshakeEvent::Invalid(e),
+                    Err(ResponseFailure::Denied { reason, .. }) => HandshakeEvent::Denied(reason),
                 });
             }
         }
@@ -320,17 +298,7 @@ impl Client {
                 }
             }
             (_, State::Ready) => cx.env.out.notification(method, params),
-            (
-                _,
-                State::Probing
-                | State::Initializing
-                | State::Lapsed
-                | State::Ending
-                | State::Closing
-                | State::Terminated,
-            ) => {
-                cx.env.diagnose(DiagnosticKind::DroppedNotification, method);
-            }
+            (_, _) => cx.env.diagnose(DiagnosticKind::DroppedNotification, method),
         }
     }
 
@@ -346,16 +314,14 @@ impl Client {
         }
         self.cx.env.diagnose(DiagnosticKind::BadMessage, format!("{defect}: {head}"));
         if self.cx.env.config.compat.malformed == Malformed::Fatal && !defect.is_notification() {
-            let why = Closed::Broken(defect.to_string());
-            return self.cut(Termination::Closed(why));
+            self.shut(Termination::Closed(Closed::Broken(defect.to_string())));
+            return self.drop_duplex();
         }
-        let id = defect.id.as_ref().filter(|_| self.cx.env.config.compat.fail_on_defect && !defect.has_method);
-        let Some(id) = id else { return };
-        if let (id, Match::Pending { pending, .. }) =
-            self.cx.env.ids.find(id, exchange, self.cx.env.config.compat.match_text_ids)
+        if let Some(id) = &defect.id
+            && self.cx.env.config.compat.fail_on_defect
+            && !defect.has_method
         {
-            let spoilt = ResponseFailure::Unreadable(DecodeError::new(defect.to_string()));
-            self.complete_request(exchange, &id, pending.purpose, Err(spoilt));
+            self.fail_request(exchange, id, ResponseFailure::Unreadable(DecodeError::new(defect.to_string())));
         }
     }
 
@@ -364,26 +330,21 @@ impl Client {
     fn on_denied(&mut self, exchange: ExchangeId, defect: &InvalidMessage) {
         match &defect.id {
             Some(id) if defect.has_method => {
-                self.cx.link.send_response(
-                    &mut self.cx.env,
-                    exchange,
-                    rpc::error_response(Some(id), &defect.to_error()),
-                );
+                self.cx.reply(exchange, id, Err(defect.to_error()));
             }
             Some(id) => {
                 let reason = String::from_utf8_lossy(&defect.head).into_owned();
-                self.deny(exchange, id, Sent::Maybe, reason);
+                self.fail_request(exchange, id, ResponseFailure::Denied { sent: Sent::Maybe, reason });
             }
             None => {}
         }
     }
 
-    /// Completes a request after a hook denied it or its response.
-    fn deny(&mut self, exchange: ExchangeId, id: &Id, sent: Sent, reason: String) {
-        if let (id, Match::Pending { pending, .. }) =
-            self.cx.env.ids.find(id, exchange, self.cx.env.config.compat.match_text_ids)
-        {
-            self.complete_request(exchange, &id, pending.purpose, Err(ResponseFailure::Denied { sent, reason }));
+    /// Completes a request, if it is pending, with a failure in place of its response.
+    fn fail_request(&mut self, exchange: ExchangeId, id: &Id, why: ResponseFailure) {
+        let lenient = self.cx.env.config.compat.match_text_ids;
+        if let (id, Match::Pending { pending, .. }) = self.cx.env.ids.find(id, exchange, lenient) {
+            self.complete_request(exchange, &id, pending.purpose, Err(why));
         }
     }
 }

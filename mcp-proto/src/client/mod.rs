@@ -67,7 +67,6 @@ use crate::input::{Applied, CallId, ClientCommand, ClientInput, Input};
 use crate::model::lifecycle::ServerInfo;
 use crate::time::Instant;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use ctx::Ctx;
 use elicitations::Elicitations;
 use fetch::Fetches;
@@ -142,15 +141,13 @@ impl ClientCommands for Client {
             ClientCommand::Answer(key, answer) => self.on_answer(key, answer),
             ClientCommand::Elicited(id) => self.on_page_complete(&id),
             ClientCommand::Notify(method, params) => {
-                if let Err(why) = Notifications::notify(&mut self.cx, &method, &params) {
-                    return Err(Refused { value: ClientCommand::Notify(method, params), why });
-                }
+                let sent = Notifications::send(&mut self.cx, &method, &params);
+                sent.map_err(|why| Refused { value: ClientCommand::Notify(method, params), why })?;
             }
             ClientCommand::NotifyTracked(method, params) => {
-                return match self.notifications.notify_tracked(&mut self.cx, &method, &params) {
-                    Ok(id) => Ok(Applied::Notification(id)),
-                    Err(why) => Err(Refused { value: ClientCommand::NotifyTracked(method, params), why }),
-                };
+                let tracked = self.notifications.track(&mut self.cx, &method, &params);
+                let refused = |why| Refused { value: ClientCommand::NotifyTracked(method, params), why };
+                return tracked.map(Applied::Notification).map_err(refused);
             }
             ClientCommand::Untrack(id) => self.notifications.untrack(id),
             ClientCommand::Watch(watch) => {
@@ -159,7 +156,7 @@ impl ClientCommands for Client {
             ClientCommand::LogLevel(level) => self.logging.set_level(&mut self.cx, level),
             ClientCommand::RootsChanged => {
                 let value = ClientCommand::RootsChanged;
-                Notifications::notify_roots(&mut self.cx).map_err(|why| Refused { value, why })?;
+                Notifications::send_roots_changed(&mut self.cx).map_err(|why| Refused { value, why })?;
             }
             ClientCommand::Fetch(id, request) => {
                 let begun = self.fetches.begin(&mut self.cx.env, id, &request);
@@ -331,8 +328,8 @@ impl Client {
                 self.send_queued();
             }
             Next::Lapsed(why) => {
-                let calls: Vec<CallId> = self.cx.calls.iter().map(|(call, _)| call).collect();
-                calls.into_iter().for_each(|call| self.end(call, Err(CallError::Negotiation(why.clone()))));
+                let calls = self.cx.calls.ids().into_iter();
+                calls.for_each(|call| self.end(call, Err(CallError::Negotiation(why.clone()))));
             }
             Next::Failed(why) => self.shut(Termination::Negotiation(why)),
         }

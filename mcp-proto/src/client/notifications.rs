@@ -33,15 +33,6 @@ enum DeliveryStage {
 }
 
 impl Notifications {
-    /// Tracks the notification that the client sends next. Returns its id.
-    fn track(&mut self, env: &Env) -> NotificationId {
-        self.last += 1;
-        let id = NotificationId(self.last);
-        let place = if env.is_duplex() { DeliveryStage::Queued(env.out.pushed() + 1) } else { DeliveryStage::Http };
-        self.open.insert(id, place);
-        id
-    }
-
     /// Stops tracking a notification.
     pub(super) fn untrack(&mut self, id: NotificationId) {
         self.open.remove(&id);
@@ -90,25 +81,23 @@ impl Notifications {
         }
     }
 
-    /// Notifies the server.
-    pub(super) fn notify(cx: &mut Ctx, method: &str, params: &Object) -> Result<(), Refusal> {
+    /// Sends a notification.
+    pub(super) fn send(cx: &mut Ctx, method: &str, params: &Object) -> Result<(), Refusal> {
         Self::check(cx)?;
         cx.send_notification(method, params, None);
         Ok(())
     }
 
-    /// Notifies the server, and reports the delivery.
-    pub(super) fn notify_tracked(
-        &mut self,
-        cx: &mut Ctx,
-        method: &str,
-        params: &Object,
-    ) -> Result<NotificationId, Refusal> {
+    /// Sends a notification, and reports its delivery.
+    pub(super) fn track(&mut self, cx: &mut Ctx, method: &str, params: &Object) -> Result<NotificationId, Refusal> {
         Self::check(cx)?;
         if self.open.len() >= cx.env.config.limits.client.max_calls.max(1) {
             return Err(Refusal::Full);
         }
-        let id = self.track(&cx.env);
+        self.last += 1;
+        let id = NotificationId(self.last);
+        let next = DeliveryStage::Queued(cx.env.out.pushed() + 1);
+        self.open.insert(id, if cx.env.is_duplex() { next } else { DeliveryStage::Http });
         cx.send_notification(method, params, Some(id));
         Ok(id)
     }
@@ -116,12 +105,12 @@ impl Notifications {
     /// Notifies the server that the roots have changed, if the client has declared that it does.
     /// 2026-07-28 has no such notification: the server asks for the roots when it needs them. A
     /// server asks again after each negotiation.
-    pub(super) fn notify_roots(cx: &mut Ctx) -> Result<(), Refusal> {
+    pub(super) fn send_roots_changed(cx: &mut Ctx) -> Result<(), Refusal> {
         let declared = cx.env.config.capabilities.roots.as_ref().is_some_and(|roots| roots.list_changed);
         match cx.env.state() {
             State::Closing | State::Terminated => Err(Refusal::Closed),
             State::Ready if declared && cx.env.is_legacy() => {
-                Self::notify(cx, "notifications/roots/list_changed", &Object::new())
+                Self::send(cx, "notifications/roots/list_changed", &Object::new())
             }
             _ => Ok(()),
         }

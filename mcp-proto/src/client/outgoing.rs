@@ -29,7 +29,7 @@ impl Ctx {
             true => rpc::request(&id, method, (!params.is_empty()).then_some(&params)),
             false => rpc::request_with_meta(&id, method, &params, &meta),
         };
-        let fields = self.tools.mirrored(&self.env, method, &params, version);
+        let fields = self.tools.mirrored(&self.env, method, &params);
         let request = OutgoingRequest {
             id: id.clone(),
             purpose,

@@ -62,7 +62,7 @@ impl Refresh {
             return false;
         }
         cx.calls.leave_request(&mut cx.env, call);
-        cx.calls.set_stage(call, CallStage::Mismatched(error.clone().into()));
+        cx.calls.mismatch(call, error.clone());
         if self.fetch.is_none() {
             let first = Call::from_raw(tools::list().into_raw());
             self.fetch_page(cx, Pages::new(first, cx.env.config.limits.client.max_pages));
@@ -94,10 +94,7 @@ impl Refresh {
         let page = outcome.and_then(|result| Ok(Cursors::decode(result)?)).and_then(|page| pages.fetched(Ok(page)));
         match page {
             Ok(()) if self.fetch_page(cx, pages) => Vec::new(),
-            Ok(()) => {
-                waiting.iter().for_each(|call| cx.calls.mark_refreshed(*call));
-                waiting.into_iter().map(|call| (call, None)).collect()
-            }
+            Ok(()) => waiting.into_iter().map(|call| (call, None)).collect(),
             Err(e) => {
                 cx.env.diagnose(DiagnosticKind::RefreshFailed, e.to_string());
                 let error = |call| match cx.calls.set_stage(call, CallStage::Queued) {

@@ -9,6 +9,7 @@ use super::backoff::{Backoff, Brought, LONG, Round, Serves};
 use super::ctx::Ctx;
 use super::env::Env;
 use super::ids::Purpose;
+use super::incoming::ResponseFailure;
 use super::link::SubscriptionEnd;
 use super::{Event, StreamOf, Timer, watching};
 use crate::error::{DiagnosticKind, StreamEnd};
@@ -195,15 +196,17 @@ impl Subscription {
     }
 
     /// Handles the response to `subscriptions/listen`: the server ends or refuses the subscription.
-    pub(super) fn on_response(&mut self, cx: &mut Ctx, id: &Id, answer: Payload) {
+    pub(super) fn on_response(&mut self, cx: &mut Ctx, id: &Id, answer: Result<Payload, ResponseFailure>) {
         cx.env.ids.retire(id);
         let end = match answer {
-            Payload::Error(error) if is_final(error.code) => SubscriptionEnd::Refused(StreamEnd::Error(error)),
-            Payload::Error(error) => SubscriptionEnd::Ended(StreamEnd::Error(error)),
-            Payload::Result(_) => {
+            Ok(Payload::Error(error)) if is_final(error.code) => SubscriptionEnd::Refused(StreamEnd::Error(error)),
+            Ok(Payload::Error(error)) => SubscriptionEnd::Ended(StreamEnd::Error(error)),
+            Ok(Payload::Result(_)) => {
                 self.ended = Some(id.clone());
                 SubscriptionEnd::Ended(StreamEnd::Ended)
             }
+            Err(ResponseFailure::Unreadable(_)) => SubscriptionEnd::Ended(StreamEnd::Ended),
+            Err(ResponseFailure::Denied { reason, .. }) => SubscriptionEnd::Denied(reason),
         };
         self.on_end(cx, id, end);
     }

@@ -1,9 +1,14 @@
-//! The phase of a client, from its start to its end. Its fields are private, so that every
-//! transition is here or in `handshake.rs`.
+//! The phase of a client, from its start to its end, and the events of a handshake. The steps of a
+//! phase are private, so that every transition is here or in `handshake.rs`.
 
 use crate::client::Termination;
+use crate::error::{HttpError, NegotiationCause, NegotiationError};
+use crate::exchange::{Closed, Sent};
 use crate::model::lifecycle::ServerInfo;
+use crate::rpc::{DecodeError, ErrorObject, Payload};
 use crate::version::ProtocolVersion;
+use alloc::boxed::Box;
+use alloc::string::String;
 
 /// The state of a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
@@ -81,6 +86,58 @@ pub(super) enum After {
     Else,
 }
 
+/// An event of the pending handshake: of the probe (`server/discover`), or of `initialize`. Its
+/// request is retired, except after `Idless`, `Timeout`, `StartTimeout` and `Resumed`, and after
+/// the end of a duplex exchange.
+#[derive(Debug)]
+pub(in crate::client) enum HandshakeEvent {
+    /// The response to the probe.
+    Discovered(Payload),
+    /// The response to `initialize`.
+    Initialized(Payload),
+    /// An error response without an id.
+    Idless(ErrorObject),
+    /// The response is unreadable.
+    Invalid(DecodeError),
+    /// A message hook denied the request, or the response.
+    Denied(String),
+    /// The server refused the request over HTTP, without a response.
+    Refused {
+        /// Whether the refusal is typical of a server of the other era.
+        tells_of_era: bool,
+        /// The error of the refusal.
+        error: Box<HttpError>,
+    },
+    /// The exchange ended, or the output of a duplex server. With `Sent::No`, the exchange was not
+    /// open, or the server has not seen the request.
+    Closed(Sent, Closed),
+    /// HTTP+SSE: there is no `endpoint` event, so the client could not send the request.
+    NoEndpoint(Box<NegotiationCause>),
+    /// The limit for the response is over.
+    Timeout,
+    /// The limit for the whole start is over.
+    StartTimeout,
+    /// The request was sent again, with credentials.
+    Resumed,
+    /// WebSocket: the server demanded credentials for the connection, and the application has given
+    /// them.
+    Reopen,
+}
+
+/// What follows an event of the handshake for the rest of the client.
+#[derive(Debug)]
+#[must_use]
+pub(in crate::client) enum Next {
+    /// Nothing.
+    Wait,
+    /// The negotiation succeeded: the session begins.
+    Ready,
+    /// The server has opened no new session. The next call tries again, and the others end.
+    Lapsed(NegotiationError),
+    /// The negotiation failed, and the client ends.
+    Failed(NegotiationError),
+}
+
 impl Phase {
     /// Creates the phase of a client that has not begun to negotiate.
     pub(in crate::client) const fn new() -> Self {
@@ -128,19 +185,12 @@ impl Phase {
         self.step = Step::Lapsed;
     }
 
-    /// The server closed its output. Returns the state in which it was open. `None` if nothing was
-    /// expected of the server any more.
-    pub(in crate::client) fn end_output(&mut self) -> Option<State> {
-        let state = self.state();
-        match core::mem::replace(&mut self.step, Step::Terminated) {
-            Step::Ready(info) => self.step = Step::Ending(info),
-            step @ (Step::Probing { .. } | Step::Initializing { .. }) => self.step = step,
-            step @ (Step::Lapsed | Step::Ending(_) | Step::Closing(_) | Step::Terminated) => {
-                self.step = step;
-                return None;
-            }
-        }
-        Some(state)
+    /// The server of a client that is ready closed its output.
+    pub(in crate::client) fn end_output(&mut self) {
+        self.step = match core::mem::replace(&mut self.step, Step::Terminated) {
+            Step::Ready(info) => Step::Ending(info),
+            other => other,
+        };
     }
 
     /// The client closes for this reason.

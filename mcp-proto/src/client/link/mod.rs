@@ -265,6 +265,11 @@ impl Link {
         self.http().is_some_and(HttpLink::is_holding)
     }
 
+    /// Returns whether the client waits for the `endpoint` event of HTTP+SSE.
+    pub(super) fn awaits_endpoint(&self) -> bool {
+        self.http().is_some_and(HttpLink::awaits_endpoint)
+    }
+
     /// Returns whether the server has not begun to process the request with this id. The request
     /// waits for a connection, or was refused and waits for credentials.
     pub(super) fn is_unsent(&self, env: &Env, id: &Id) -> bool {

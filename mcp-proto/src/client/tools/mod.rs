@@ -4,10 +4,13 @@
 //! `tools/list` response, whichever part of it sent the request. It forgets everything with the
 //! connection.
 
-mod calls;
 #[cfg(test)]
 mod tests;
 
+use super::call_table::CallState;
+use super::env::Env;
+use crate::call::RawCall;
+use crate::error::DiagnosticKind;
 use crate::model::headers::{PARAM, encode};
 use crate::model::mirror::{self, Mirror};
 use crate::rpc::{EncodeError, JsonKind, Object, RawJson};
@@ -37,6 +40,9 @@ pub(super) struct Tools {
     /// The names of the tools whose schema is compiled, in the order of compilation.
     compiled: VecDeque<String>,
 }
+
+/// The names and values of the header fields that mirror arguments.
+type MirrorFields = Vec<(String, String)>;
 
 #[derive(Debug)]
 struct Known {
@@ -130,7 +136,7 @@ impl Tools {
     /// [`EncodeError`] if an argument that must be mirrored cannot be. It is not a string, boolean
     /// or integer, or it is an integer beyond the range of a field. A server must refuse such a
     /// call, since the field is missing.
-    pub(super) fn headers(&self, params: &Object) -> Result<Vec<(String, String)>, EncodeError> {
+    pub(super) fn headers(&self, params: &Object) -> Result<MirrorFields, EncodeError> {
         let mut fields = Vec::new();
         if let Some(known) = self.called(params)
             && let Ok(Some(arguments)) = params.optional_object("arguments")
@@ -175,6 +181,42 @@ impl Tools {
             }
         }
         Some(compiled)
+    }
+
+    /// Returns whether a call may run twice: the application permits it, or the server calls the
+    /// tool read-only or idempotent.
+    pub(super) fn may_run_twice(&self, call: &RawCall) -> bool {
+        let is_safe = |params| self.is_repeatable(params);
+        call.options.repeatable || call.method == CALL && call.params.as_ref().is_ok_and(is_safe)
+    }
+
+    /// Learns from the result of a call. Returns the result for the application. On a duplex
+    /// connection the engine only uses the output schemas, and only if it validates results.
+    pub(super) fn learn_from(&mut self, env: &mut Env, call: Option<&CallState>, result: RawJson) -> RawJson {
+        let lesson = Lesson {
+            mirrored: !env.is_duplex() && env.is_modern(),
+            hints: !env.is_duplex(),
+            schemas: env.config.validator().is_some(),
+            max: env.config.limits.client.max_tools,
+        };
+        if !lesson.hints && !lesson.schemas || call.is_none_or(|call| call.raw.method != LIST) {
+            return result;
+        }
+        let page = self.learn(&result, &lesson);
+        for (name, why) in page.invalid {
+            let name: String = name.chars().take(SHOWN).collect();
+            env.diagnose(DiagnosticKind::InvalidTool, format!("{name}: {why}"));
+        }
+        page.without.unwrap_or(result)
+    }
+
+    /// Returns the header fields that mirror arguments of a request.
+    ///
+    /// # Errors
+    /// As [`headers`](Self::headers).
+    pub(super) fn mirrored(&self, env: &Env, method: &str, params: &Object) -> Result<MirrorFields, EncodeError> {
+        let mirrors = method == CALL && env.is_modern() && !env.is_duplex();
+        if mirrors { self.headers(params) } else { Ok(Vec::new()) }
     }
 
     /// Forgets all tools, since the connection is another one.
