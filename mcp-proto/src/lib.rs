@@ -172,6 +172,7 @@ pub use model::content::Content;
 pub use model::elicitation::{ElicitRequest, ElicitResult, Form, UrlRequest};
 pub use model::icon::Icon;
 pub use model::lifecycle::{Implementation, ServerInfo};
+pub use model::page::Page;
 pub use model::prompts::{self, GetPromptResult, Prompt, PromptMessage};
 pub use model::resources::{self, ReadResult, Resource, ResourceContents, ResourceTemplate};
 pub use model::tools::{self, CallToolResult, Tool};

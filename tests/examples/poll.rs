@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn run(config: ClientConfig) -> Result<(), Box<dyn Error>> {
     let mut client = PollLoop::new(config)?;
     let page = client.call(tools::list())?;
-    for tool in page.tools {
+    for tool in page.elements {
         println!("{}: {}", tool.name, tool.description.as_deref().unwrap_or_default());
         if tool.annotations.read_only == Some(true) && tool.required_arguments().is_empty() {
             let result = client.call(tools::call(&tool.name).timeout(Duration::from_secs(10)));

@@ -13,6 +13,7 @@ pub mod icon;
 pub mod lifecycle;
 pub mod logging;
 pub(crate) mod mirror;
+pub mod page;
 pub mod prompts;
 pub mod resources;
 pub mod roots;

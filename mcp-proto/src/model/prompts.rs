@@ -3,9 +3,9 @@
 use super::content::{Content, Role};
 use super::described::described;
 use super::icon::Icon;
-use super::lifecycle::{CacheHints, meta};
-use super::skipped::{SkippedList, read_list};
-use crate::call::{Call, Method, Paged, RawResult};
+use super::lifecycle::meta;
+use super::page::{List, Listed};
+use crate::call::{Call, Method, RawResult};
 use crate::rpc::{DecodeError, JsonValue, Object, RawJson};
 use crate::version::ProtocolVersion;
 use alloc::string::String;
@@ -13,18 +13,14 @@ use alloc::vec::Vec;
 
 /// Creates a call of `prompts/list`, which returns one page. [`Pages`](crate::Pages) fetches all of
 /// them.
-pub fn list() -> Call<List> {
-    Call::new("prompts/list", Ok(Object::new())).repeatable()
+pub fn list() -> Call<List<Prompt>> {
+    List::call()
 }
 
 /// Creates a call that gets the messages of the prompt of this name.
 pub fn get(name: &str) -> Call<Get> {
     Call::new("prompts/get", Ok(Object::new().with("name", name))).repeatable()
 }
-
-/// The method `prompts/list`.
-#[derive(Clone, Copy, Debug)]
-pub struct List;
 
 /// The method `prompts/get`.
 #[derive(Clone, Copy, Debug)]
@@ -41,48 +37,12 @@ impl Call<Get> {
     }
 }
 
-impl Method for List {
-    type Output = Page;
-
-    fn decode(result: RawResult) -> Result<Page, DecodeError> {
-        let object = Object::read(&result.json)?;
-        let (prompts, skipped) = read_list(object.array("prompts")?, Prompt::read);
-        Ok(Page { prompts, skipped, next_cursor: object.optional("nextCursor")?, cache: CacheHints::read(&object) })
-    }
-}
-
-impl Paged for List {
-    type Element = Prompt;
-
-    fn page(output: Page) -> (Vec<Prompt>, Option<String>) {
-        (output.prompts, output.next_cursor)
-    }
-
-    fn skipped(output: &Page) -> Option<&SkippedList> {
-        Some(&output.skipped)
-    }
-}
-
 impl Method for Get {
     type Output = GetPromptResult;
 
     fn decode(result: RawResult) -> Result<GetPromptResult, DecodeError> {
         GetPromptResult::from_object(Object::from_json(result.json)?)
     }
-}
-
-/// One page of `prompts/list`.
-#[derive(Clone, PartialEq, Debug)]
-#[non_exhaustive]
-pub struct Page {
-    /// The prompts of this page.
-    pub prompts: Vec<Prompt>,
-    /// The elements that could not be decoded, which are not among the others.
-    pub skipped: SkippedList,
-    /// The cursor of the next page. It may be empty.
-    pub next_cursor: Option<String>,
-    /// How long the page may be cached. Stale at once if the server did not specify it.
-    pub cache: CacheHints,
 }
 
 /// A prompt or a template for prompts, as a server describes it. Its members come from the server:
@@ -205,12 +165,17 @@ impl Prompt {
         self.arguments.extend(arguments);
         self
     }
+}
 
-    /// Decodes a prompt.
-    ///
-    /// # Errors
-    /// [`DecodeError`] if it has no name, or if a member has another type.
-    pub fn read(json: &RawJson) -> Result<Self, DecodeError> {
+impl Listed for Prompt {
+    const METHOD: &'static str = "prompts/list";
+    const MEMBER: &'static str = "prompts";
+
+    fn key(&self) -> &str {
+        &self.name
+    }
+
+    fn read(json: &RawJson) -> Result<Self, DecodeError> {
         let object = Object::read(json)?;
         let arguments = object.optional_array("arguments")?.unwrap_or_default();
         let arguments: Result<_, _> = arguments.iter().map(PromptArgument::read).collect();
@@ -225,8 +190,7 @@ impl Prompt {
         })
     }
 
-    /// Encodes the prompt, without the members that the revision does not have.
-    pub fn write(&self, version: ProtocolVersion) -> Object {
+    fn write(&self, version: ProtocolVersion) -> Object {
         let rules = version.rules();
         let mut object = Object::new().with("name", self.name.as_str());
         if rules.titles {

@@ -9,9 +9,10 @@ use super::content::Annotations;
 use super::described::described;
 use super::icon::Icon;
 use super::lifecycle::{CacheHints, meta};
+use super::page::{List, Listed};
 use super::skipped::{SkippedList, read_list};
 use super::uri_template::{UriTemplate, is_uri};
-use crate::call::{Call, Method, Paged, RawResult};
+use crate::call::{Call, Method, RawResult};
 use crate::peer_text::Visible;
 use crate::rpc::{DecodeError, JsonValue, Object, RawJson};
 use crate::version::{Era, ProtocolVersion};
@@ -21,14 +22,14 @@ use core::fmt;
 
 /// Creates a call of `resources/list`, which returns one page. [`Pages`](crate::Pages) fetches all
 /// of them.
-pub fn list() -> Call<List> {
-    Call::new("resources/list", Ok(Object::new())).repeatable()
+pub fn list() -> Call<List<Resource>> {
+    List::call()
 }
 
 /// Creates a call of `resources/templates/list`, which returns one page. [`Pages`](crate::Pages)
 /// fetches all of them.
-pub fn templates() -> Call<ListTemplates> {
-    Call::new("resources/templates/list", Ok(Object::new())).repeatable()
+pub fn templates() -> Call<List<ResourceTemplate>> {
+    List::call()
 }
 
 /// Creates a call that reads the resource at this URI. A server responds to one that it does not
@@ -37,66 +38,9 @@ pub fn read(uri: &str) -> Call<Read> {
     Call::new("resources/read", Ok(Object::new().with("uri", uri))).repeatable()
 }
 
-/// The method `resources/list`.
-#[derive(Clone, Copy, Debug)]
-pub struct List;
-
-/// The method `resources/templates/list`.
-#[derive(Clone, Copy, Debug)]
-pub struct ListTemplates;
-
 /// The method `resources/read`.
 #[derive(Clone, Copy, Debug)]
 pub struct Read;
-
-impl Method for List {
-    type Output = Page;
-
-    fn decode(result: RawResult) -> Result<Page, DecodeError> {
-        let object = Object::read(&result.json)?;
-        let (resources, skipped) = read_list(object.array("resources")?, Resource::read);
-        Ok(Page { resources, skipped, next_cursor: object.optional("nextCursor")?, cache: CacheHints::read(&object) })
-    }
-}
-
-impl Paged for List {
-    type Element = Resource;
-
-    fn page(output: Page) -> (Vec<Resource>, Option<String>) {
-        (output.resources, output.next_cursor)
-    }
-
-    fn skipped(output: &Page) -> Option<&SkippedList> {
-        Some(&output.skipped)
-    }
-}
-
-impl Method for ListTemplates {
-    type Output = TemplatePage;
-
-    fn decode(result: RawResult) -> Result<TemplatePage, DecodeError> {
-        let object = Object::read(&result.json)?;
-        let (templates, skipped) = read_list(object.array("resourceTemplates")?, ResourceTemplate::read);
-        Ok(TemplatePage {
-            templates,
-            skipped,
-            next_cursor: object.optional("nextCursor")?,
-            cache: CacheHints::read(&object),
-        })
-    }
-}
-
-impl Paged for ListTemplates {
-    type Element = ResourceTemplate;
-
-    fn page(output: TemplatePage) -> (Vec<ResourceTemplate>, Option<String>) {
-        (output.templates, output.next_cursor)
-    }
-
-    fn skipped(output: &TemplatePage) -> Option<&SkippedList> {
-        Some(&output.skipped)
-    }
-}
 
 impl Method for Read {
     type Output = ReadResult;
@@ -104,34 +48,6 @@ impl Method for Read {
     fn decode(result: RawResult) -> Result<ReadResult, DecodeError> {
         ReadResult::from_object(Object::from_json(result.json)?)
     }
-}
-
-/// One page of `resources/list`.
-#[derive(Clone, PartialEq, Debug)]
-#[non_exhaustive]
-pub struct Page {
-    /// The resources of this page.
-    pub resources: Vec<Resource>,
-    /// The elements that could not be decoded, which are not among the others.
-    pub skipped: SkippedList,
-    /// The cursor of the next page. It may be empty.
-    pub next_cursor: Option<String>,
-    /// How long the page may be cached. Stale at once if the server did not specify it.
-    pub cache: CacheHints,
-}
-
-/// One page of `resources/templates/list`.
-#[derive(Clone, PartialEq, Debug)]
-#[non_exhaustive]
-pub struct TemplatePage {
-    /// The templates of this page.
-    pub templates: Vec<ResourceTemplate>,
-    /// The elements that could not be decoded, which are not among the others.
-    pub skipped: SkippedList,
-    /// The cursor of the next page. It may be empty.
-    pub next_cursor: Option<String>,
-    /// How long the page may be cached. Stale at once if the server did not specify it.
-    pub cache: CacheHints,
 }
 
 /// A resource, as a server describes it. Its members come from the server: show them with
@@ -225,12 +141,17 @@ impl Resource {
             false => Err(BadResource { uri: self.uri.clone(), why: "it is not a URI (RFC 3986)".into() }),
         }
     }
+}
 
-    /// Decodes a resource.
-    ///
-    /// # Errors
-    /// [`DecodeError`] if it has no URI or no name, or if a member has another type.
-    pub fn read(json: &RawJson) -> Result<Self, DecodeError> {
+impl Listed for Resource {
+    const METHOD: &'static str = "resources/list";
+    const MEMBER: &'static str = "resources";
+
+    fn key(&self) -> &str {
+        &self.uri
+    }
+
+    fn read(json: &RawJson) -> Result<Self, DecodeError> {
         let object = Object::read(json)?;
         Ok(Self {
             uri: object.required("uri")?,
@@ -246,8 +167,7 @@ impl Resource {
         })
     }
 
-    /// Encodes the resource, without the members that the revision does not have.
-    pub fn write(&self, version: ProtocolVersion) -> Object {
+    fn write(&self, version: ProtocolVersion) -> Object {
         let rules = version.rules();
         let mut object = Object::new().with("uri", self.uri.as_str()).with("name", self.name.as_str());
         if rules.titles {
@@ -299,12 +219,17 @@ impl ResourceTemplate {
     pub(crate) fn parsed(&self) -> Result<UriTemplate, BadResource> {
         UriTemplate::parse(&self.uri_template).map_err(|why| BadResource { uri: self.uri_template.clone(), why })
     }
+}
 
-    /// Decodes a template.
-    ///
-    /// # Errors
-    /// [`DecodeError`] if it has no URI template or no name, or if a member has another type.
-    pub fn read(json: &RawJson) -> Result<Self, DecodeError> {
+impl Listed for ResourceTemplate {
+    const METHOD: &'static str = "resources/templates/list";
+    const MEMBER: &'static str = "resourceTemplates";
+
+    fn key(&self) -> &str {
+        &self.uri_template
+    }
+
+    fn read(json: &RawJson) -> Result<Self, DecodeError> {
         let object = Object::read(json)?;
         Ok(Self {
             uri_template: object.required("uriTemplate")?,
@@ -319,8 +244,7 @@ impl ResourceTemplate {
         })
     }
 
-    /// Encodes the template, without the members that the revision does not have.
-    pub fn write(&self, version: ProtocolVersion) -> Object {
+    fn write(&self, version: ProtocolVersion) -> Object {
         let rules = version.rules();
         let mut object = Object::new().with("uriTemplate", self.uri_template.as_str()).with("name", self.name.as_str());
         if rules.titles {

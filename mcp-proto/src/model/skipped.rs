@@ -4,10 +4,12 @@
 
 use super::completion::Complete;
 use super::content::Content;
-use super::resources::ResourceContents;
+use super::page::List;
+use super::prompts::Prompt;
+use super::resources::{Resource, ResourceContents, ResourceTemplate};
 use super::roots::Root;
 use super::sampling::Block;
-use super::{prompts, resources, tools};
+use super::tools::Tool;
 use crate::call::{Method, RawResult};
 use crate::rpc::{DecodeError, JsonKind, Object, RawJson};
 use alloc::vec::Vec;
@@ -37,10 +39,10 @@ pub(crate) fn in_result(method: &str, result: &RawResult) -> SkippedList {
     let list = |key: &str| Object::read(&result.json).ok().filter(is_own).and_then(|object| object.get(key));
     match method {
         "tools/call" => in_content(list("content").as_ref(), Content::fault),
-        "tools/list" => decoded::<tools::List>(result, |page| page.skipped),
-        "resources/list" => decoded::<resources::List>(result, |page| page.skipped),
-        "resources/templates/list" => decoded::<resources::ListTemplates>(result, |page| page.skipped),
-        "prompts/list" => decoded::<prompts::List>(result, |page| page.skipped),
+        "tools/list" => decoded::<List<Tool>>(result, |page| page.skipped),
+        "resources/list" => decoded::<List<Resource>>(result, |page| page.skipped),
+        "resources/templates/list" => decoded::<List<ResourceTemplate>>(result, |page| page.skipped),
+        "prompts/list" => decoded::<List<Prompt>>(result, |page| page.skipped),
         "completion/complete" => decoded::<Complete>(result, |completion| completion.skipped),
         "prompts/get" => in_messages(list("messages").as_ref()),
         "resources/read" => faults(list("contents").as_ref(), ResourceContents::fault),

@@ -3,10 +3,10 @@
 use super::content::Content;
 use super::described::described;
 use super::icon::Icon;
-use super::lifecycle::{CacheHints, meta};
+use super::lifecycle::meta;
 use super::mirror::{self, Mirror};
-use super::skipped::{SkippedList, read_list};
-use crate::call::{Call, Method, Paged, RawResult};
+use super::page::{List, Listed};
+use crate::call::{Call, Method, RawResult};
 use crate::peer_text::Visible;
 use crate::rpc::{DecodeError, EncodeError, JsonKind, JsonValue, Object, RawJson, ToObject};
 use crate::version::ProtocolVersion;
@@ -18,8 +18,8 @@ use serde::de::DeserializeOwned;
 
 /// Creates a call of `tools/list`, which returns one page. [`Pages`](crate::Pages) fetches all of
 /// them.
-pub fn list() -> Call<List> {
-    Call::new("tools/list", Ok(Object::new())).repeatable()
+pub fn list() -> Call<List<Tool>> {
+    List::call()
 }
 
 /// Creates a call of the tool of this name.
@@ -29,10 +29,6 @@ pub fn call(name: &str) -> Call<CallTool> {
 
     Call::new("tools/call", Ok(Object::with_room(ROOM, "name", name)))
 }
-
-/// The method `tools/list`.
-#[derive(Clone, Copy, Debug)]
-pub struct List;
 
 /// The method `tools/call`.
 #[derive(Clone, Copy, Debug)]
@@ -47,48 +43,12 @@ impl Call<CallTool> {
     }
 }
 
-impl Method for List {
-    type Output = Page;
-
-    fn decode(result: RawResult) -> Result<Page, DecodeError> {
-        let object = Object::read(&result.json)?;
-        let (tools, skipped) = read_list(object.array("tools")?, Tool::read);
-        Ok(Page { tools, skipped, next_cursor: object.optional("nextCursor")?, cache: CacheHints::read(&object) })
-    }
-}
-
-impl Paged for List {
-    type Element = Tool;
-
-    fn page(output: Page) -> (Vec<Tool>, Option<String>) {
-        (output.tools, output.next_cursor)
-    }
-
-    fn skipped(output: &Page) -> Option<&SkippedList> {
-        Some(&output.skipped)
-    }
-}
-
 impl Method for CallTool {
     type Output = CallToolResult;
 
     fn decode(result: RawResult) -> Result<CallToolResult, DecodeError> {
         CallToolResult::from_object(Object::from_json(result.json)?)
     }
-}
-
-/// One page of `tools/list`.
-#[derive(Clone, PartialEq, Debug)]
-#[non_exhaustive]
-pub struct Page {
-    /// The tools of this page.
-    pub tools: Vec<Tool>,
-    /// The elements that could not be decoded, which are not among the others.
-    pub skipped: SkippedList,
-    /// The cursor of the next page. It may be empty.
-    pub next_cursor: Option<String>,
-    /// How long the page may be cached. Stale at once if the server did not specify it.
-    pub cache: CacheHints,
 }
 
 /// A tool, as a server describes it.
@@ -282,29 +242,6 @@ impl Tool {
         self.output_schema(crate::schema::output_schema::<T>().expect("a schema of limited depth"))
     }
 
-    /// Decodes a tool.
-    ///
-    /// # Errors
-    /// [`DecodeError`] if it has no name or no input schema.
-    pub fn read(json: &RawJson) -> Result<Self, DecodeError> {
-        let object = Object::read(json)?;
-        Ok(Self {
-            name: object.required("name")?,
-            title: object.optional("title")?,
-            description: object.optional("description")?,
-            input_schema: object
-                .object("inputSchema")
-                .map(|_| object.get("inputSchema"))?
-                .unwrap_or_else(RawJson::empty_object),
-            output_schema: object.optional_object("outputSchema")?.and_then(|_| object.get("outputSchema")),
-            annotations: ToolAnnotations::read(object.optional_object("annotations")?.unwrap_or_default())
-                .map_err(|why| why.within("annotations"))?,
-            icons: Icon::read_all(&object)?,
-            meta: object.optional_object(meta::META)?.unwrap_or_default(),
-            other: object.without(&Self::KEYS),
-        })
-    }
-
     /// Checks that a server may offer this tool: its input schema is an object of `type`
     /// `"object"`, and its `x-mcp-header` annotations are valid (2026-07-28 transports, schema
     /// extension). Clients ignore a tool with invalid annotations. Use this for a tool that you did
@@ -329,8 +266,51 @@ impl Tool {
         mirror.map_err(|why| BadTool { name: self.name.clone(), why })
     }
 
-    /// Encodes the tool, without the members that the revision does not have.
-    pub fn write(&self, version: ProtocolVersion) -> Object {
+    /// Returns the output schema, if this revision can represent it.
+    pub(crate) fn output_schema_in(&self, version: ProtocolVersion) -> Option<&RawJson> {
+        let rules = version.rules();
+        let is_object =
+            |schema: &RawJson| Object::read(schema).is_ok_and(|schema| schema.str("type").as_deref() == Some("object"));
+        self.output_schema.as_ref().filter(|schema| rules.titles && (rules.any_structured || is_object(schema)))
+    }
+
+    /// Returns the names of the required arguments, from the top level of its schema.
+    pub fn required_arguments(&self) -> Vec<String> {
+        Object::read(&self.input_schema)
+            .ok()
+            .and_then(|schema| schema.optional("required").ok().flatten())
+            .unwrap_or_default()
+    }
+}
+
+impl Listed for Tool {
+    const METHOD: &'static str = "tools/list";
+    const MEMBER: &'static str = "tools";
+
+    fn key(&self) -> &str {
+        &self.name
+    }
+
+    fn read(json: &RawJson) -> Result<Self, DecodeError> {
+        let object = Object::read(json)?;
+        Ok(Self {
+            name: object.required("name")?,
+            title: object.optional("title")?,
+            description: object.optional("description")?,
+            input_schema: object
+                .object("inputSchema")
+                .map(|_| object.get("inputSchema"))?
+                .unwrap_or_else(RawJson::empty_object),
+            output_schema: object.optional_object("outputSchema")?.and_then(|_| object.get("outputSchema")),
+            annotations: ToolAnnotations::read(object.optional_object("annotations")?.unwrap_or_default())
+                .map_err(|why| why.within("annotations"))?,
+            icons: Icon::read_all(&object)?,
+            meta: object.optional_object(meta::META)?.unwrap_or_default(),
+            other: object.without(&Self::KEYS),
+        })
+    }
+
+    fn write(&self, version: ProtocolVersion) -> Object {
         let rules = version.rules();
         let mut object = Object::new().with("name", self.name.as_str());
         if rules.titles {
@@ -348,22 +328,6 @@ impl Tool {
         Icon::add_all(&self.icons, &rules, &mut object);
         meta::add(&self.meta, version, &mut object);
         object.with_all(&self.other)
-    }
-
-    /// Returns the output schema, if this revision can represent it.
-    pub(crate) fn output_schema_in(&self, version: ProtocolVersion) -> Option<&RawJson> {
-        let rules = version.rules();
-        let is_object =
-            |schema: &RawJson| Object::read(schema).is_ok_and(|schema| schema.str("type").as_deref() == Some("object"));
-        self.output_schema.as_ref().filter(|schema| rules.titles && (rules.any_structured || is_object(schema)))
-    }
-
-    /// Returns the names of the required arguments, from the top level of its schema.
-    pub fn required_arguments(&self) -> Vec<String> {
-        Object::read(&self.input_schema)
-            .ok()
-            .and_then(|schema| schema.optional("required").ok().flatten())
-            .unwrap_or_default()
     }
 }
 

@@ -3,9 +3,11 @@
 //! that an element that is added or removed neither repeats nor hides another.
 
 use super::target::ListTarget;
-use super::{Cx, Handler, Target, ToolError, invalid};
+use super::{Cx, Handler, Resolved, Target, ToolError, invalid};
 use crate::input::Outcome;
+use crate::model::page::Listed;
 use crate::rpc::{ErrorObject, JsonKind, Object, RawJson, code};
+use crate::server::{Incoming, Responder};
 use crate::version::ProtocolVersion;
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -19,16 +21,17 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use core::future::Future;
 use core::ops::Bound;
 
-/// A kind of element of a list.
-pub(super) trait Listed: 'static {
-    /// The member of the result that holds the elements.
-    const MEMBER: &'static str;
+/// An element of a list, and its handler.
+#[derive(Clone, Debug)]
+pub(super) struct Registered<T> {
+    pub(super) listed: T,
+    pub(super) handler: Handler,
+}
 
-    /// Returns what identifies the element within its list.
-    fn key(&self) -> &str;
-
-    /// Encodes the element for this revision.
-    fn encode(&self, version: ProtocolVersion) -> Object;
+impl<T> AsRef<T> for Registered<T> {
+    fn as_ref(&self) -> &T {
+        &self.listed
+    }
 }
 
 /// The position of a cursor.
@@ -68,38 +71,36 @@ impl Position {
     }
 }
 
-/// A page, or the handler that makes it.
-pub(super) enum Paged<'a> {
-    Page(Object),
-    Source(&'a Handler, Target),
+/// Returns whether clients receive the same elements of two lists.
+pub(super) fn same<T: PartialEq, R: AsRef<T>>(ours: &BTreeMap<String, R>, theirs: &BTreeMap<String, R>) -> bool {
+    ours.values().map(R::as_ref).eq(theirs.values().map(R::as_ref))
 }
 
-/// Returns the page that these params request.
+/// Returns the page that a request names, or the handler that makes it.
 pub(super) fn page<'a, T: Listed>(
-    registered: &BTreeMap<String, T>,
+    registered: &BTreeMap<String, impl AsRef<T>>,
     source: Option<&'a Handler>,
-    params: &Object,
-    size: usize,
-    version: ProtocolVersion,
-) -> Result<Paged<'a>, ErrorObject> {
-    let size = size.max(1);
-    let after = match (Position::read(params)?, source) {
+    responder: &Responder,
+    incoming: &Incoming,
+) -> Result<Resolved<'a>, ErrorObject> {
+    let size = responder.config().limits.server.page_size.max(1);
+    let after = match (Position::read(&incoming.params)?, source) {
         (Position::Registered(after), _) if !registered.is_empty() || source.is_none() => {
             let start = after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-            let mut rest = registered.range::<str, _>((start, Bound::Unbounded)).map(|(_, element)| element);
+            let mut rest = registered.range::<str, _>((start, Bound::Unbounded)).map(|(_, element)| element.as_ref());
             let page: Vec<&T> = rest.by_ref().take(size).collect();
             let next = match (rest.next(), page.last(), source) {
                 (Some(_), Some(last), _) => Some(Position::Registered(Some(last.key().to_owned()))),
                 (_, _, Some(_)) => Some(Position::Source(None)),
                 _ => None,
             };
-            return Ok(Paged::Page(write(page.into_iter(), next.as_ref(), version)));
+            return Ok(Resolved::Result(write(page.into_iter(), next.as_ref(), responder.version())));
         }
         (Position::Registered(_), _) => None,
         (Position::Source(after), _) => after,
     };
     let source = source.ok_or_else(|| invalid("the cursor is not valid"))?;
-    Ok(Paged::Source(source, Target::List(Box::new(ListTarget { after, size }))))
+    Ok(Resolved::Other(source, Target::List(Box::new(ListTarget { after, size }))))
 }
 
 /// Returns a handler that makes pages of the elements that this function returns.
@@ -166,6 +167,6 @@ fn write<'a, T: Listed>(
     next: Option<&Position>,
     version: ProtocolVersion,
 ) -> Object {
-    let elements: Vec<_> = elements.map(|element| element.encode(version)).collect();
+    let elements: Vec<_> = elements.map(|element| element.write(version)).collect();
     Object::new().with(T::MEMBER, elements).with_opt("nextCursor", next.map(Position::encode))
 }

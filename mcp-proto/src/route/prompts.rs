@@ -1,13 +1,12 @@
 //! The prompts of a router.
 
-use super::pages::{self, Listed};
+use super::pages::{self, Registered};
 use super::target::PromptTarget;
 use super::{Cx, Handler, IntoMessages, Resolved, Router, Target, ToolError, invalid};
 use crate::input::Outcome;
 use crate::model::prompts::Prompt;
 use crate::rpc::{ErrorObject, JsonKind, Object};
 use crate::server::{Incoming, Responder};
-use crate::version::ProtocolVersion;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -24,14 +23,8 @@ pub fn prompt(name: &str) -> Prompt {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Prompts {
     /// By name.
-    registered: BTreeMap<String, Offered>,
+    registered: BTreeMap<String, Registered<Prompt>>,
     source: Option<Source>,
-}
-
-#[derive(Clone, Debug)]
-struct Offered {
-    prompt: Prompt,
-    handler: Handler,
 }
 
 /// Prompts that functions list and get.
@@ -39,30 +32,6 @@ struct Offered {
 struct Source {
     list: Handler,
     get: Handler,
-}
-
-impl Listed for Prompt {
-    const MEMBER: &'static str = "prompts";
-
-    fn key(&self) -> &str {
-        &self.name
-    }
-
-    fn encode(&self, version: ProtocolVersion) -> Object {
-        self.write(version)
-    }
-}
-
-impl Listed for Offered {
-    const MEMBER: &'static str = Prompt::MEMBER;
-
-    fn key(&self) -> &str {
-        self.prompt.key()
-    }
-
-    fn encode(&self, version: ProtocolVersion) -> Object {
-        self.prompt.encode(version)
-    }
 }
 
 impl Prompts {
@@ -73,9 +42,7 @@ impl Prompts {
     /// Returns whether `prompts/list` has the same prompts in another router. Lists of different
     /// functions count as different.
     pub(super) fn lists_as(&self, other: &Self) -> bool {
-        let (ours, theirs) = (self.registered.values(), other.registered.values());
-        ours.map(|offered| &offered.prompt).eq(theirs.map(|offered| &offered.prompt))
-            && Handler::same(self.list_source(), other.list_source())
+        pages::same(&self.registered, &other.registered) && Handler::same(self.list_source(), other.list_source())
     }
 
     /// Returns whether there may be a prompt of this name.
@@ -89,20 +56,18 @@ impl Prompts {
 
     /// Returns a page of `prompts/list`.
     pub(super) fn list(&self, responder: &Responder, incoming: &Incoming) -> Result<Resolved<'_>, ErrorObject> {
-        let size = responder.config().limits.server.page_size;
-        pages::page(&self.registered, self.list_source(), &incoming.params, size, responder.version())
-            .map(Resolved::from)
+        pages::page::<Prompt>(&self.registered, self.list_source(), responder, incoming)
     }
 
     /// Returns the handler of a `prompts/get`. The arguments that the prompt requires are there
     /// then.
     pub(super) fn find(&self, incoming: &Incoming) -> Result<Resolved<'_>, ErrorObject> {
         let name = incoming.params.required_str("name").map_err(|e| invalid(&format!("{e}")))?;
-        let offered = self.registered.get(&*name);
-        let handler = offered.map(|offered| &offered.handler).or(self.source.as_ref().map(|source| &source.get));
+        let registered = self.registered.get(&*name);
+        let handler = registered.map(|prompt| &prompt.handler).or(self.source.as_ref().map(|source| &source.get));
         let handler = handler.ok_or_else(|| invalid(&format!("Unknown prompt: {name}")))?;
         let arguments = texts(&incoming.params, "arguments")?;
-        let prompt = offered.map(|offered| &offered.prompt);
+        let prompt = registered.map(|prompt| &prompt.listed);
         let required = prompt.iter().flat_map(|prompt| &prompt.arguments).filter(|argument| argument.required);
         for argument in required {
             if !arguments.contains(&argument.name) {
@@ -189,8 +154,8 @@ impl Router {
     /// Adds a prompt with any handler: see [`Cx::outcome_of_prompt`].
     #[must_use]
     pub fn add_prompt(mut self, prompt: impl Into<Prompt>, handler: Handler) -> Self {
-        let prompt = prompt.into();
-        self.edit().prompts.registered.insert(prompt.name.clone(), Offered { prompt, handler });
+        let listed = prompt.into();
+        self.edit().prompts.registered.insert(listed.name.clone(), Registered { listed, handler });
         self
     }
 

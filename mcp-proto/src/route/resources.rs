@@ -1,6 +1,6 @@
 //! The resources of a router.
 
-use super::pages::{self, Listed, Paged};
+use super::pages::{self, Registered};
 use super::target::ReadTarget;
 use super::{Cx, Handler, IntoContents, Resolved, Router, Target, ToolError, invalid};
 use crate::input::Outcome;
@@ -8,7 +8,6 @@ use crate::model::resources::{Resource, ResourceTemplate};
 use crate::model::uri_template::{UriTemplate, is_plain_path, is_uri, stays_below};
 use crate::rpc::{ErrorObject, Object, code};
 use crate::server::{Incoming, Responder};
-use crate::version::ProtocolVersion;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -34,55 +33,12 @@ pub fn template(uri_template: &str) -> ResourceTemplate {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Resources {
     /// By URI.
-    registered: BTreeMap<String, Readable<Resource>>,
+    registered: BTreeMap<String, Registered<Resource>>,
     /// By URI template.
-    templates: BTreeMap<String, Readable<ResourceTemplate>>,
+    templates: BTreeMap<String, Registered<ResourceTemplate>>,
     /// The templates in the order of registration, in which they are matched.
     matched: Vec<(UriTemplate, String)>,
     source: Option<Handler>,
-}
-
-/// An element of a list, and the handler that reads it.
-#[derive(Clone, Debug)]
-struct Readable<T> {
-    listed: T,
-    handler: Handler,
-}
-
-impl Listed for Resource {
-    const MEMBER: &'static str = "resources";
-
-    fn key(&self) -> &str {
-        &self.uri
-    }
-
-    fn encode(&self, version: ProtocolVersion) -> Object {
-        self.write(version)
-    }
-}
-
-impl Listed for ResourceTemplate {
-    const MEMBER: &'static str = "resourceTemplates";
-
-    fn key(&self) -> &str {
-        &self.uri_template
-    }
-
-    fn encode(&self, version: ProtocolVersion) -> Object {
-        self.write(version)
-    }
-}
-
-impl<T: Listed> Listed for Readable<T> {
-    const MEMBER: &'static str = T::MEMBER;
-
-    fn key(&self) -> &str {
-        self.listed.key()
-    }
-
-    fn encode(&self, version: ProtocolVersion) -> Object {
-        self.listed.encode(version)
-    }
 }
 
 impl Resources {
@@ -93,11 +49,8 @@ impl Resources {
     /// Returns whether `resources/list` and `resources/templates/list` have the same elements in
     /// another router. Lists of different functions count as different.
     pub(super) fn lists_as(&self, other: &Self) -> bool {
-        fn same<T: PartialEq>(a: &BTreeMap<String, Readable<T>>, b: &BTreeMap<String, Readable<T>>) -> bool {
-            a.values().map(|element| &element.listed).eq(b.values().map(|element| &element.listed))
-        }
-        same(&self.registered, &other.registered)
-            && same(&self.templates, &other.templates)
+        pages::same(&self.registered, &other.registered)
+            && pages::same(&self.templates, &other.templates)
             && Handler::same(self.source.as_ref(), other.source.as_ref())
     }
 
@@ -108,9 +61,7 @@ impl Resources {
 
     /// Returns a page of `resources/list`.
     pub(super) fn list(&self, responder: &Responder, incoming: &Incoming) -> Result<Resolved<'_>, ErrorObject> {
-        let size = responder.config().limits.server.page_size;
-        pages::page(&self.registered, self.source.as_ref(), &incoming.params, size, responder.version())
-            .map(Resolved::from)
+        pages::page::<Resource>(&self.registered, self.source.as_ref(), responder, incoming)
     }
 
     /// Returns a page of `resources/templates/list`.
@@ -119,8 +70,7 @@ impl Resources {
         responder: &Responder,
         incoming: &Incoming,
     ) -> Result<Resolved<'_>, ErrorObject> {
-        let size = responder.config().limits.server.page_size;
-        pages::page(&self.templates, None, &incoming.params, size, responder.version()).map(Resolved::from)
+        pages::page::<ResourceTemplate>(&self.templates, None, responder, incoming)
     }
 
     /// Returns the handler that reads the resource of a request.
@@ -141,7 +91,7 @@ impl Resources {
 
     #[expect(clippy::type_complexity, reason = "it is taken apart at once")]
     fn look_up(&self, uri: &str) -> Option<(&Handler, Option<&String>, Vec<(String, String)>)> {
-        if let Some(Readable { listed, handler }) = self.registered.get(uri) {
+        if let Some(Registered { listed, handler }) = self.registered.get(uri) {
             return Some((handler, listed.mime_type.as_ref(), Vec::new()));
         }
         if !is_plain_path(uri) {
@@ -149,17 +99,8 @@ impl Resources {
         }
         let (template, values) =
             self.matched.iter().find_map(|(template, name)| template.values(uri).map(|values| (name, values)))?;
-        let Readable { listed, handler } = self.templates.get(template)?;
+        let Registered { listed, handler } = self.templates.get(template)?;
         Some((handler, listed.mime_type.as_ref(), values))
-    }
-}
-
-impl<'a> From<Paged<'a>> for Resolved<'a> {
-    fn from(page: Paged<'a>) -> Self {
-        match page {
-            Paged::Page(result) => Resolved::Result(result),
-            Paged::Source(handler, target) => Resolved::Other(handler, target),
-        }
     }
 }
 
@@ -240,7 +181,7 @@ impl Router {
     pub fn add_resource(mut self, resource: impl Into<Resource>, handler: Handler) -> Self {
         let listed = resource.into();
         listed.check().unwrap_or_else(|e| panic!("{e}"));
-        self.edit().resources.registered.insert(listed.uri.clone(), Readable { listed, handler });
+        self.edit().resources.registered.insert(listed.uri.clone(), Registered { listed, handler });
         self
     }
 
@@ -306,7 +247,7 @@ impl Router {
         let parsed = listed.parsed().unwrap_or_else(|e| panic!("{e}"));
         let resources = &mut self.edit().resources;
         let key = listed.uri_template.clone();
-        if resources.templates.insert(key.clone(), Readable { listed, handler }).is_none() {
+        if resources.templates.insert(key.clone(), Registered { listed, handler }).is_none() {
             resources.matched.push((parsed, key));
         }
         self

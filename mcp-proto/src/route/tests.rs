@@ -9,6 +9,7 @@ use crate::exchange::{ExchangeEvent, ExchangeId, Inbound, Outbound, Peer};
 use crate::model::Progress;
 use crate::model::content::Content;
 use crate::model::elicitation::{ElicitResult, Form};
+use crate::model::page::Listed;
 use crate::model::tools::{CallToolResult, Tool};
 use crate::rpc::{Message, Payload, parse};
 use crate::server::{Event, Output, Server, ServerCommands};

@@ -1,14 +1,13 @@
 //! The tools of a router.
 
-use super::pages::{self, Listed};
+use super::pages;
 use super::validated::Schemas;
 use super::{Cx, Handler, IntoOutput, Resolved, Router, ToolError, invalid};
 use crate::model::mirror::Mirror;
 use crate::model::tools::Tool;
-use crate::rpc::{ErrorObject, JsonKind, Object, RawJson};
+use crate::rpc::{ErrorObject, JsonKind, RawJson};
 use crate::schema::{BadSchema, Validator};
 use crate::server::{Incoming, Responder};
-use crate::version::ProtocolVersion;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
@@ -41,15 +40,9 @@ impl Offered {
     }
 }
 
-impl Listed for Offered {
-    const MEMBER: &'static str = "tools";
-
-    fn key(&self) -> &str {
-        &self.tool.name
-    }
-
-    fn encode(&self, version: ProtocolVersion) -> Object {
-        self.tool.write(version)
+impl AsRef<Tool> for Offered {
+    fn as_ref(&self) -> &Tool {
+        &self.tool
     }
 }
 
@@ -64,7 +57,7 @@ impl Tools {
 
     /// Returns whether `tools/list` has the same tools in another router.
     pub(super) fn lists_as(&self, other: &Self) -> bool {
-        self.0.values().map(|offered| &offered.tool).eq(other.0.values().map(|offered| &offered.tool))
+        pages::same(&self.0, &other.0)
     }
 
     /// Compiles the schemas of all tools.
@@ -74,8 +67,7 @@ impl Tools {
 
     /// Returns a page of `tools/list`.
     pub(super) fn list(&self, responder: &Responder, incoming: &Incoming) -> Result<Resolved<'_>, ErrorObject> {
-        let size = responder.config().limits.server.page_size;
-        pages::page(&self.0, None, &incoming.params, size, responder.version()).map(Resolved::from)
+        pages::page::<Tool>(&self.0, None, responder, incoming)
     }
 
     /// Returns the handler of a call and its arguments. A call of an unknown tool is an error in

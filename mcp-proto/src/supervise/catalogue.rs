@@ -5,6 +5,7 @@ use super::server::MAX_RETRY_AFTER;
 use crate::call::SkippedList;
 use crate::error::{Awaited, CallError, Refusal};
 use crate::exchange::Sent;
+use crate::model::page::Listed;
 use crate::model::prompts::Prompt;
 use crate::model::resources::{Resource, ResourceTemplate};
 use crate::model::tools::Tool;

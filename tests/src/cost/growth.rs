@@ -5,9 +5,11 @@
 use crate::peer::Failure;
 use mcp_proto::call::RawResult;
 use mcp_proto::model::capabilities::ClientCapabilities;
+use mcp_proto::model::page::{List, Listed};
 use mcp_proto::supervise::{Catalogue, NameRules, Prefix, ToolNames};
 use mcp_proto::{
-    Form, InputRequest, Method, Object, ProtocolVersion, RawJson, Tool, completion, prompts, resources, tools,
+    Form, InputRequest, Method, Object, Prompt, ProtocolVersion, RawJson, Resource, ResourceTemplate, Tool, completion,
+    prompts, resources, tools,
 };
 use std::fmt::Display;
 use std::hint::black_box;
@@ -33,11 +35,11 @@ const READERS: [Reader; 22] = [
     Reader { name: "with-all", text: members, read: |json| drop(black_box(object(json).with_all(&other(json)))) },
     Reader { name: "replace-all", text: members, read: |json| drop(black_box(object(json).with_all(&object(json)))) },
     Reader { name: "members", text: members, read: |json| drop(black_box(object(json).to_json())) },
-    Reader { name: "tools", text: |n| page("tools", n, tool), read: decode::<tools::List> },
+    Reader { name: "tools", text: |n| page("tools", n, tool), read: decode::<List<Tool>> },
     Reader {
         name: "broken-tools",
         text: |n| page("tools", n, |n| format!(r#"{{"name":"{n}"}}"#)),
-        read: decode::<tools::List>,
+        read: decode::<List<Tool>>,
     },
     Reader { name: "members-of-a-tool", text: odd_tool, read: |json| drop(black_box(a_tool(json).write(NEWEST))) },
     Reader {
@@ -46,22 +48,22 @@ const READERS: [Reader; 22] = [
         read: |json| drop(a_tool(json)),
     },
     Reader { name: "annotated-arguments", text: annotated, read: |json| drop(black_box(a_tool(json).check())) },
-    Reader { name: "resources", text: |n| page("resources", n, resource), read: decode::<resources::List> },
+    Reader { name: "resources", text: |n| page("resources", n, resource), read: decode::<List<Resource>> },
     Reader {
         name: "templates",
         text: |n| page("resourceTemplates", n, template),
-        read: decode::<resources::ListTemplates>,
+        read: decode::<List<ResourceTemplate>>,
     },
     Reader {
         name: "contents",
         text: |n| page("contents", n, |_| r#"{"uri":"x:","text":"t"}"#.into()),
         read: decode::<resources::Read>,
     },
-    Reader { name: "prompts", text: |n| page("prompts", n, named), read: decode::<prompts::List> },
+    Reader { name: "prompts", text: |n| page("prompts", n, named), read: decode::<List<Prompt>> },
     Reader {
         name: "arguments-of-a-prompt",
         text: |n| page("prompts", 1, |_| with_list(&named(0), "arguments", n, named)),
-        read: decode::<prompts::List>,
+        read: decode::<List<Prompt>>,
     },
     Reader { name: "messages", text: |n| page("messages", n, |_| message()), read: decode::<prompts::Get> },
     Reader { name: "blocks", text: |n| page("content", n, |_| block()), read: decode::<tools::CallTool> },

@@ -38,7 +38,7 @@ fn raw_loop_lists_the_tools_of_a_server() {
         mcp_blocking::serve(router, reader, theirs)
     });
     let page = tools_of(ours, ClientConfig::given(), [7; 32]).expect("a page");
-    assert!(!page.tools.is_empty() && page.tools[0].name == "tool-0");
+    assert!(!page.elements.is_empty() && page.elements[0].name == "tool-0");
     server.join().expect("no panic").expect("served");
 }
 

@@ -517,7 +517,7 @@ fn unknown_metadata_is_passed_on_unchanged() {
     rig.answer(&rig.last_id(), json!({"tools": [{"name": "a", "inputSchema": {"type": "object"}, "_meta": odd}]}));
     let outcome = rig.outcome(calling.id()).clone();
     let page = calling.finish(outcome).unwrap();
-    assert!(same(Some(page.tools[0].meta.to_json())));
+    assert!(same(Some(page.elements[0].meta.to_json())));
 
     let call = rig.call(tools::call("x").progress());
     let params = json!({"progressToken": rig.last_id(), "progress": 1, "_meta": odd});

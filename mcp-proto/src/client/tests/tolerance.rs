@@ -35,11 +35,11 @@ fn element_that_is_left_out_has_a_diagnostic() {
     let broken = json!({"name": "b"});
     for mut rig in [Rig::modern(), Rig::legacy()] {
         let page = rig.answered(tools::list(), &json!({"tools": [tool("a"), broken, tool("c")]})).unwrap();
-        assert_eq!((page.tools.len(), page.skipped.len()), (2, 1));
+        assert_eq!((page.elements.len(), page.skipped.len()), (2, 1));
         let details = rig.details(DiagnosticKind::InvalidElement);
         assert_eq!(details, ["tools/list: element 1 (`b`): `inputSchema` is missing"]);
         rig.clear();
-        assert!(rig.answered(resources::list(), &json!({"resources": [broken]})).unwrap().resources.is_empty());
+        assert!(rig.answered(resources::list(), &json!({"resources": [broken]})).unwrap().elements.is_empty());
         assert!(rig.answered(resources::templates(), &json!({"resourceTemplates": [broken]})).is_ok());
         assert!(rig.answered(prompts::list(), &json!({"prompts": [1]})).is_ok());
         let values = json!({"completion": {"values": ["a", 1]}});
@@ -70,7 +70,7 @@ fn many_elements_that_are_left_out_are_no_flood() {
     let mut rig = Rig::legacy();
     let all: Vec<Value> = (0..2000).map(|n| json!({"name": format!("{n}{}", "x".repeat(400))})).collect();
     let page = rig.answered(tools::list(), &json!({"tools": all})).unwrap();
-    assert_eq!((page.tools.len(), page.skipped.len(), page.skipped.named().len()), (0, 2000, 100));
+    assert_eq!((page.elements.len(), page.skipped.len(), page.skipped.named().len()), (0, 2000, 100));
     let details = rig.details(DiagnosticKind::InvalidElement);
     assert_eq!((details.len(), details[4].as_str()), (5, "tools/list: 1996 further elements"));
     assert!(details.iter().all(|detail| detail.len() < 300), "{details:?}");

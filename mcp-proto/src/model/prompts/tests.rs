@@ -113,14 +113,14 @@ fn results_without_their_members_are_errors() {
         assert!(decode::<Get>(bad).is_err(), "{bad}");
     }
     for bad in ["{}", r#"{"prompts":{}}"#, r#"{"prompts":null}"#] {
-        assert!(decode::<List>(bad).is_err(), "{bad}");
+        assert!(decode::<List<Prompt>>(bad).is_err(), "{bad}");
     }
     for bad in [r#"{"prompts":[{}]}"#, r#"{"prompts":[{"name":"p","arguments":[{}]}]}"#] {
-        let page = decode::<List>(bad).unwrap();
-        assert_eq!((page.prompts.len(), page.skipped.len()), (0, 1), "{bad}");
+        let page = decode::<List<Prompt>>(bad).unwrap();
+        assert_eq!((page.elements.len(), page.skipped.len()), (0, 1), "{bad}");
     }
-    let page = decode::<List>(r#"{"prompts":[{"name":"p","arguments":null}],"nextCursor":"n"}"#).unwrap();
-    assert_eq!((page.prompts, page.next_cursor.as_deref()), (alloc::vec![Prompt::new("p")], Some("n")));
+    let page = decode::<List<Prompt>>(r#"{"prompts":[{"name":"p","arguments":null}],"nextCursor":"n"}"#).unwrap();
+    assert_eq!((page.elements, page.next_cursor.as_deref()), (alloc::vec![Prompt::new("p")], Some("n")));
 }
 
 // covers: PROMPT-S-006, PROMPT-S-007, PROMPT-S-010

@@ -73,18 +73,18 @@ fn unknown_members_are_kept() {
 #[test]
 fn lists_and_results_without_their_members_are_errors() {
     for bad in ["{}", r#"{"resources":{}}"#, r#"{"resources":null}"#] {
-        assert!(decode::<List>(bad).is_err(), "{bad}");
+        assert!(decode::<List<Resource>>(bad).is_err(), "{bad}");
     }
     for bad in [r#"{"resources":[{"uri":"x:y"}]}"#, r#"{"resources":[{"name":"n"}]}"#] {
-        let page = decode::<List>(bad).unwrap();
-        assert_eq!((page.resources.len(), page.skipped.len()), (0, 1), "{bad}");
+        let page = decode::<List<Resource>>(bad).unwrap();
+        assert_eq!((page.elements.len(), page.skipped.len()), (0, 1), "{bad}");
     }
     for bad in ["{}", r#"{"resourceTemplates":{}}"#] {
-        assert!(decode::<ListTemplates>(bad).is_err(), "{bad}");
+        assert!(decode::<List<ResourceTemplate>>(bad).is_err(), "{bad}");
     }
     for bad in [r#"{"resourceTemplates":[{"name":"n"}]}"#, r#"{"resourceTemplates":[{"uriTemplate":"x:{y}"}]}"#] {
-        let page = decode::<ListTemplates>(bad).unwrap();
-        assert_eq!((page.templates.len(), page.skipped.len()), (0, 1), "{bad}");
+        let page = decode::<List<ResourceTemplate>>(bad).unwrap();
+        assert_eq!((page.elements.len(), page.skipped.len()), (0, 1), "{bad}");
     }
     for bad in ["{}", r#"{"contents":null}"#, r#"{"contents":[{"uri":"x:y"}]}"#, r#"{"contents":[{"text":""}]}"#] {
         assert!(decode::<Read>(bad).is_err(), "{bad}");
@@ -94,12 +94,13 @@ fn lists_and_results_without_their_members_are_errors() {
 // covers: RES-B-006, PAGE-C-006, CACHE-C-009
 #[test]
 fn pages_and_contents_are_read() {
-    let page =
-        decode::<List>(r#"{"resources":[{"uri":"x:y","name":"n"}],"nextCursor":"","ttlMs":5,"cacheScope":"public"}"#)
-            .unwrap();
-    assert_eq!((page.resources.len(), page.cache), (1, CacheHints::new(5, CacheScope::Public)));
+    let page = decode::<List<Resource>>(
+        r#"{"resources":[{"uri":"x:y","name":"n"}],"nextCursor":"","ttlMs":5,"cacheScope":"public"}"#,
+    )
+    .unwrap();
+    assert_eq!((page.elements.len(), page.cache), (1, CacheHints::new(5, CacheScope::Public)));
     assert_eq!(page.next_cursor.as_deref(), Some(""));
-    assert_eq!(decode::<ListTemplates>(r#"{"resourceTemplates":[]}"#).unwrap().next_cursor, None);
+    assert_eq!(decode::<List<ResourceTemplate>>(r#"{"resourceTemplates":[]}"#).unwrap().next_cursor, None);
     let none = decode::<Read>(r#"{"contents":[]}"#).unwrap();
     assert_eq!((none.contents.len(), none.cache), (0, None));
     let mixed =

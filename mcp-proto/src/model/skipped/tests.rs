@@ -1,6 +1,7 @@
 use super::*;
 use crate::model::roots::Roots;
 use crate::model::sampling::{SampleRequest, SampleResult};
+use crate::model::{prompts, resources, tools};
 use crate::version::ProtocolVersion;
 use alloc::string::{String, ToString};
 use alloc::vec;
@@ -33,8 +34,11 @@ fn element_that_cannot_be_decoded_is_left_out_and_named() {
     tools.push(json!({"name": "hints", "inputSchema": schema(), "annotations": {"readOnlyHint": "yes"}}));
     tools.push(json!({"name": 5, "title": "T", "inputSchema": schema()}));
     tools.push(json!(["no object"]));
-    let page = decode::<tools::List>(&json!({"tools": tools, "nextCursor": "c"})).unwrap();
-    assert_eq!((page.tools.len(), page.tools[7].name.as_str(), page.next_cursor.as_deref()), (41, "7", Some("c")));
+    let page = decode::<List<Tool>>(&json!({"tools": tools, "nextCursor": "c"})).unwrap();
+    assert_eq!(
+        (page.elements.len(), page.elements[7].name.as_str(), page.next_cursor.as_deref()),
+        (41, "7", Some("c"))
+    );
     let expected = [
         (7, Some("broken"), Some("inputSchema")),
         (42, None, Some("name")),
@@ -53,14 +57,14 @@ fn every_list_of_a_server_leaves_out_what_it_cannot_decode() {
     let named_of = |skipped: &SkippedList| named(skipped).first().map(|one| (one.0, one.1.map(String::from)));
     let one = |name: &str| Some((1, Some(String::from(name))));
     let list = json!([{"uri": "x:1", "name": "a"}, {"uri": "x:2"}, {"uri": "x:3", "name": "c"}]);
-    let page = decode::<resources::List>(&json!({"resources": list})).unwrap();
-    assert_eq!((page.resources.len(), named_of(&page.skipped)), (2, one("x:2")));
+    let page = decode::<List<Resource>>(&json!({"resources": list})).unwrap();
+    assert_eq!((page.elements.len(), named_of(&page.skipped)), (2, one("x:2")));
     let list = json!([{"uriTemplate": "x:{a}", "name": "a"}, {"uriTemplate": "x:{b}", "name": 1}]);
-    let page = decode::<resources::ListTemplates>(&json!({"resourceTemplates": list})).unwrap();
-    assert_eq!((page.templates.len(), named_of(&page.skipped)), (1, one("x:{b}")));
+    let page = decode::<List<ResourceTemplate>>(&json!({"resourceTemplates": list})).unwrap();
+    assert_eq!((page.elements.len(), named_of(&page.skipped)), (1, one("x:{b}")));
     let list = json!([{"name": "a"}, {"name": "b", "arguments": [{"name": "x"}, {"required": true}]}]);
-    let page = decode::<prompts::List>(&json!({"prompts": list})).unwrap();
-    assert_eq!((page.prompts.len(), named_of(&page.skipped)), (1, one("b")));
+    let page = decode::<List<Prompt>>(&json!({"prompts": list})).unwrap();
+    assert_eq!((page.elements.len(), named_of(&page.skipped)), (1, one("b")));
     assert_eq!(page.skipped.named()[0].reason, "`arguments`: `name` is missing");
     let values = json!({"completion": {"values": ["a", 1, "b", null]}});
     let completion = decode::<Complete>(&values).unwrap();
@@ -70,7 +74,7 @@ fn every_list_of_a_server_leaves_out_what_it_cannot_decode() {
     let read = decode::<resources::Read>(&json!({"contents": contents})).unwrap();
     assert_eq!((read.contents.len(), named_of(&read.skipped)), (1, one("x:2")));
     // A list that is none, and contents with no element left, are the error of the call.
-    assert!(decode::<tools::List>(&json!({"tools": {}})).is_err() && decode::<prompts::List>(&json!({})).is_err());
+    assert!(decode::<List<Tool>>(&json!({"tools": {}})).is_err() && decode::<List<Prompt>>(&json!({})).is_err());
     assert!(decode::<resources::Read>(&json!({"contents": [{"uri": "x:2"}]})).is_err());
     assert!(decode::<resources::Read>(&json!({"contents": []})).is_ok());
 }

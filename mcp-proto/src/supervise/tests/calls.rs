@@ -3,6 +3,7 @@
 use super::*;
 use crate::call::{Call, Method, custom, ping};
 use crate::error::Refusal;
+use crate::model::page::Listed;
 use crate::model::tools::Tool;
 use crate::model::{completion, prompts, resources, tools};
 use crate::rpc::Object;

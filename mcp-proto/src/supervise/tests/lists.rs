@@ -4,6 +4,7 @@ use super::*;
 use crate::call::SkippedList;
 use crate::error::{HttpError, Refusal};
 use crate::input::Watch;
+use crate::model::page::Listed;
 use crate::model::prompts::Prompt;
 use crate::rpc::{DecodeError, ErrorObject, Object, RawJson};
 use alloc::boxed::Box;

@@ -1,6 +1,7 @@
 //! Names for the tools of several servers.
 
 use super::*;
+use crate::model::page::Listed;
 use crate::model::tools::Tool;
 use alloc::collections::BTreeSet;
 use alloc::string::String;

@@ -111,7 +111,7 @@ fn delayed_handlers_begin_at_their_instant() {
     link.advance(NANOSECOND);
     let texts: Vec<_> = calls.iter().map(|call| link.outcome(call).map(text)).collect();
     assert_eq!(texts, [Some(Ok(String::from("7s"))), Some(Ok("inline".into()))]);
-    assert!(link.outcome(&list).is_some_and(|page| page.is_ok_and(|page| page.tools.len() == 4)));
+    assert!(link.outcome(&list).is_some_and(|page| page.is_ok_and(|page| page.elements.len() == 4)));
 }
 
 #[test]

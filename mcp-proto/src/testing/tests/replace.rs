@@ -35,7 +35,7 @@ fn called(link: &mut Link, name: &str) -> String {
 }
 
 fn listed(link: &mut Link) -> Vec<String> {
-    get(link, tools::list()).expect("a page").tools.into_iter().map(|tool| tool.name).collect()
+    get(link, tools::list()).expect("a page").elements.into_iter().map(|tool| tool.name).collect()
 }
 
 // covers: SUB-S-015, RSUB-S-003, RES-S-008
@@ -53,7 +53,7 @@ fn clients_learn_of_exactly_the_lists_that_differ() {
         link.replace(second).expect("it was declared");
         assert_eq!(changed(&mut link), [Change::Prompts], "{}", link.log());
         assert_eq!(called(&mut link, "t"), "second");
-        assert_eq!(get(&mut link, prompts::list()).expect("a page").prompts.len(), 1);
+        assert_eq!(get(&mut link, prompts::list()).expect("a page").elements.len(), 1);
 
         link.replace(declared().resource(resource("x:1"), |_cx| Ok("1"))).expect("it was declared");
         assert_eq!(changed(&mut link), [Change::Tools, Change::Prompts, Change::Resources], "{}", link.log());

@@ -1,9 +1,9 @@
 use mcp_proto::exchange::{Action, Closed, IoEvent, Shutdown};
-use mcp_proto::{ClientCommands, ClientConfig, Instant, client, tools, wired::WiredClient};
+use mcp_proto::{ClientCommands, ClientConfig, Instant, Page, Tool, client, tools, wired::WiredClient};
 use std::io::{ErrorKind, Read, Write};
 use std::{error::Error, net, os::unix::net::UnixStream, sync::Arc, time::Duration};
 
-fn tools_of(mut socket: UnixStream, config: ClientConfig, seed: [u8; 32]) -> Result<tools::Page, Box<dyn Error>> {
+fn tools_of(mut socket: UnixStream, config: ClientConfig, seed: [u8; 32]) -> Result<Page<Tool>, Box<dyn Error>> {
     let started = std::time::Instant::now();
     let now = || Instant::new(started.elapsed());
     let (mut engine, connection) = WiredClient::over(Arc::new(config), seed, now())?;
