@@ -77,13 +77,13 @@
 //! does not read what it is sent, and for a stream that can only be waited for. Reading and writing
 //! never wait for each other.
 //!
-//! A function of [`Router::tool_inline`] runs on the thread that read its request, and an async
-//! handler is polled there first: neither must block there, since nothing else of that connection
-//! is read meanwhile. If an async handler is not ready then, a thread for handlers takes it over
-//! and is parked while it waits; [`ServerOptions::on_executor`] runs it on an executor instead,
-//! from its beginning. Any other handler runs on a thread for handlers. A request that had to wait,
-//! for its admission or behind another one, is routed on the thread for timers, and an async
-//! handler then begins on a thread for handlers.
+//! A function of [`Router::inline`] runs on the thread that read its request, and an async handler
+//! is polled there first: neither must block there, since nothing else of that connection is read
+//! meanwhile. If an async handler is not ready then, a thread for handlers takes it over and is
+//! parked while it waits; [`ServerOptions::on_executor`] runs it on an executor instead, from its
+//! beginning. Any other handler runs on a thread for handlers. A request that had to wait, for its
+//! admission or behind another one, is routed on the thread for timers, and an async handler then
+//! begins on a thread for handlers.
 //!
 //! The callbacks for events run on one thread of their own, in order, and may block: events beyond
 //! the limits of the engine are counted. A callback that answers the server may call the same

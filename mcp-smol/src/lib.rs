@@ -45,15 +45,15 @@
 //!
 //! A handler takes a [`Cx`] and its arguments, and returns a `Result<_, ToolError>`, or a future of
 //! one with [`Router::tool_async`]. [`Router::tool`] takes a function that may block, and runs it
-//! on the blocking pool of smol; [`Router::tool_inline`] takes one that returns at once.
+//! on the blocking pool of smol; within [`Router::inline`], where it is routed.
 //!
 //! To serve, give the router to [`serve_stdio`], [`serve`] or [`serve_http`], or give a [`Server`]
 //! the connections of your own listener. Handlers run concurrently. Cancelling a request drops the
 //! future of its handler. A handler that panics answers with an error. A long computation belongs
 //! in `smol::unblock`.
 //!
-//! A callback of a client that returns a future (`on_elicit_async`) is polled by the [`Driver`]; a
-//! function runs on the blocking pool of smol. Callbacks for events run in the driver, and those of
+//! The future that a callback of a client returns is polled by the [`Driver`]; a callback that
+//! returns its answer runs on the blocking pool of smol. Callbacks for events run in the driver, and those of
 //! a server in the tasks of its connections: they must not block.
 //!
 //! **The executor is yours.** [`connect`] uses smol's global executor. So do [`serve_http`] and

@@ -206,9 +206,11 @@ fn handlers_run_where_their_kind_says() {
     };
     let (inline, blocking, first, later) = (told(), told(), told(), Arc::new(told()));
     let router = Router::new("kinds", "1")
-        .tool_inline(tool("inline"), move |_cx, (): ()| {
-            inline("inline");
-            Ok(())
+        .inline(|router| {
+            router.tool(tool("inline"), move |_cx, (): ()| {
+                inline("inline");
+                Ok(())
+            })
         })
         .tool(tool("blocking"), move |_cx, (): ()| {
             blocking("blocking");
@@ -255,7 +257,7 @@ fn handlers_run_where_their_kind_says() {
 #[test]
 fn answers_of_one_read_leave_in_one_write() {
     const CALLS: u32 = 12;
-    let router = Router::new("batch", "1").tool_inline(tool("stuck"), |_cx, (): ()| Ok("done"));
+    let router = Router::new("batch", "1").inline(|router| router.tool(tool("stuck"), |_cx, (): ()| Ok("done")));
     let narrow = Narrow::new(router, ServerOptions::new());
     let (client, stream) = UnixStream::pair().expect("a pair");
     // All of them are there before the server reads.
@@ -292,7 +294,7 @@ struct Text {
 #[test]
 fn inline_handlers_and_full_streams_do_not_deadlock() {
     const SIZE: usize = 1 << 20;
-    let router = Router::new("large", "1").tool_inline(tool("echo"), |_cx, echo: Text| Ok(echo.text));
+    let router = Router::new("large", "1").inline(|router| router.tool(tool("echo"), |_cx, echo: Text| Ok(echo.text)));
     let narrow = Narrow::new(router, ServerOptions::new());
     let client = narrow.connect(Kind::Lines);
     let mut writer = client.try_clone().expect("a descriptor");

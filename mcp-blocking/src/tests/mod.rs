@@ -83,7 +83,7 @@ struct Text {
 fn router() -> Router {
     Router::new("model", "1")
         .tool(tool("echo"), |_cx, echo: Text| Ok(echo.text))
-        .tool_inline(tool("inline"), |_cx, echo: Text| Ok(echo.text))
+        .inline(|router| router.tool(tool("inline"), |_cx, echo: Text| Ok(echo.text)))
         .tool_async(tool("never"), |_cx, ()| std::future::pending::<Result<String, _>>())
         .tool(tool("progress"), |cx, echo: Text| {
             drop(cx.progress(mcp_proto::Progress::new(1.0)));

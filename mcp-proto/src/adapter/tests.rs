@@ -173,10 +173,10 @@ fn explode<T>() -> T {
 fn every_handler_answers_once() {
     let router = Router::new("t", "1")
         .tool(tool("sync"), |_cx, ()| Ok("one"))
-        .tool_inline(tool("inline"), |_cx, ()| Ok("two"))
+        .inline(|router| router.tool(tool("inline"), |_cx, ()| Ok("two")))
         .tool_async(tool("async"), |_cx, ()| async { Ok("three") })
         .tool(tool("panics"), |_cx, ()| explode::<Result<(), ToolError>>())
-        .tool_inline(tool("panics inline"), |_cx, ()| explode::<Result<(), ToolError>>())
+        .inline(|router| router.tool(tool("panics inline"), |_cx, ()| explode::<Result<(), ToolError>>()))
         .tool_async(tool("panics late"), |_cx, ()| async { Ok(explode::<&str>()) })
         .add(tool("panics early"), Handler::future(|_cx| explode::<core::future::Ready<_>>()));
     let bench = Bench::new(router);

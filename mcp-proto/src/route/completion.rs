@@ -2,7 +2,7 @@
 
 use super::prompts::texts;
 use super::target::CompletionTarget;
-use super::{Cx, Handler, IntoCompletion, Resolved, Router, Target, ToolError, invalid};
+use super::{Cx, Handler, IntoCompletion, MaybeFuture, Resolved, Router, Target, ToolError, invalid};
 use crate::input::Outcome;
 use crate::model::completion::Completion;
 use crate::rpc::ErrorObject;
@@ -11,7 +11,6 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
-use core::future::Future;
 
 /// What a router knows of completion: a handler for each argument of a prompt or template.
 #[derive(Clone, Debug, Default)]
@@ -58,9 +57,9 @@ impl Router {
         }
     }
 
-    /// Adds a function that completes an argument of a prompt, and may block. It gets the part of
-    /// the value that the user has entered, and returns values, best first: a list of texts, or a
-    /// [`Completion`]. The client gets the first 100 of them.
+    /// Adds a function that completes an argument of a prompt. It may block, or returns a future.
+    /// It gets the part of the value that the user has entered, and returns values, best first: a
+    /// list of texts, or a [`Completion`]. The client gets the first 100 of them.
     ///
     /// ```
     /// use mcp_proto::{Router, prompt};
@@ -74,103 +73,38 @@ impl Router {
     /// # drop(router);
     /// ```
     #[must_use]
-    pub fn complete_prompt<O, F>(self, prompt: &str, argument: &str, f: F) -> Self
+    pub fn complete_prompt<O, R, M, F>(mut self, prompt: &str, argument: &str, f: F) -> Self
     where
-        F: Fn(&Cx, &str) -> Result<O, ToolError> + Send + Sync + 'static,
-        O: IntoCompletion,
-    {
-        self.add_prompt_completion(prompt, argument, Handler::sync(move |cx| completed(cx, &f)))
-    }
-
-    /// Like [`complete_prompt`](Self::complete_prompt), for a function that returns at once: a
-    /// driver runs it on the thread that routes the request.
-    #[must_use]
-    pub fn complete_prompt_inline<O, F>(self, prompt: &str, argument: &str, f: F) -> Self
-    where
-        F: Fn(&Cx, &str) -> Result<O, ToolError> + Send + Sync + 'static,
-        O: IntoCompletion,
-    {
-        self.add_prompt_completion(prompt, argument, Handler::inline(move |cx| completed(cx, &f)))
-    }
-
-    /// Like [`complete_prompt`](Self::complete_prompt), for a function that returns a future.
-    #[must_use]
-    pub fn complete_prompt_async<O, R, F>(self, prompt: &str, argument: &str, f: F) -> Self
-    where
-        F: Fn(Cx, String) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<O, ToolError>> + Send + 'static,
+        F: Fn(&Cx, &str) -> R + Send + Sync + 'static,
+        R: MaybeFuture<Result<O, ToolError>, M>,
         O: IntoCompletion + 'static,
     {
-        self.add_prompt_completion(prompt, argument, completed_later(f))
-    }
-
-    /// Adds any handler that completes an argument of a prompt: see [`Cx::outcome_of_completion`].
-    #[must_use]
-    pub fn add_prompt_completion(mut self, prompt: &str, argument: &str, handler: Handler) -> Self {
+        let handler = self.in_mode(completed(f));
         self.edit().completions.prompts.entry(prompt.into()).or_default().insert(argument.into(), handler);
         self
     }
 
-    /// Adds a function that completes a variable of a resource template, and may block. `template`
-    /// is the URI template. Otherwise as [`complete_prompt`](Self::complete_prompt).
+    /// Adds a function that completes a variable of a resource template. `template` is the URI
+    /// template. Otherwise as [`complete_prompt`](Self::complete_prompt).
     #[must_use]
-    pub fn complete_template<O, F>(self, template: &str, variable: &str, f: F) -> Self
+    pub fn complete_template<O, R, M, F>(mut self, template: &str, variable: &str, f: F) -> Self
     where
-        F: Fn(&Cx, &str) -> Result<O, ToolError> + Send + Sync + 'static,
-        O: IntoCompletion,
-    {
-        self.add_template_completion(template, variable, Handler::sync(move |cx| completed(cx, &f)))
-    }
-
-    /// Like [`complete_template`](Self::complete_template), for a function that returns at once: a
-    /// driver runs it on the thread that routes the request.
-    #[must_use]
-    pub fn complete_template_inline<O, F>(self, template: &str, variable: &str, f: F) -> Self
-    where
-        F: Fn(&Cx, &str) -> Result<O, ToolError> + Send + Sync + 'static,
-        O: IntoCompletion,
-    {
-        self.add_template_completion(template, variable, Handler::inline(move |cx| completed(cx, &f)))
-    }
-
-    /// Like [`complete_template`](Self::complete_template), for a function that returns a future.
-    #[must_use]
-    pub fn complete_template_async<O, R, F>(self, template: &str, variable: &str, f: F) -> Self
-    where
-        F: Fn(Cx, String) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<O, ToolError>> + Send + 'static,
+        F: Fn(&Cx, &str) -> R + Send + Sync + 'static,
+        R: MaybeFuture<Result<O, ToolError>, M>,
         O: IntoCompletion + 'static,
     {
-        self.add_template_completion(template, variable, completed_later(f))
-    }
-
-    /// Adds any handler that completes a variable of a resource template: see
-    /// [`Cx::outcome_of_completion`].
-    #[must_use]
-    pub fn add_template_completion(mut self, template: &str, variable: &str, handler: Handler) -> Self {
+        let handler = self.in_mode(completed(f));
         self.edit().completions.templates.entry(template.into()).or_default().insert(variable.into(), handler);
         self
     }
 }
 
-fn completed<O, F>(cx: &Cx, f: &F) -> Outcome
+fn completed<O, R, M>(f: impl Fn(&Cx, &str) -> R + Send + Sync + 'static) -> Handler
 where
-    F: Fn(&Cx, &str) -> Result<O, ToolError>,
-    O: IntoCompletion,
-{
-    cx.outcome_of_completion(f(cx, cx.entered()))
-}
-
-fn completed_later<O, R, F>(f: F) -> Handler
-where
-    F: Fn(Cx, String) -> R + Send + Sync + 'static,
-    R: Future<Output = Result<O, ToolError>> + Send + 'static,
+    R: MaybeFuture<Result<O, ToolError>, M>,
     O: IntoCompletion + 'static,
 {
-    Handler::future(move |cx| {
-        let completed = f(cx.clone(), cx.entered().into());
-        async move { cx.outcome_of_completion(completed.await) }
-    })
+    R::handler(move |cx| Ok(f(cx, cx.entered())), Cx::outcome_of_completion)
 }
 
 impl Cx {
@@ -187,7 +121,7 @@ impl Cx {
     }
 
     /// Converts the return value of a handler of `completion/complete` to an outcome.
-    pub fn outcome_of_completion(&self, output: impl IntoCompletion) -> Outcome {
+    fn outcome_of_completion(&self, output: impl IntoCompletion) -> Outcome {
         match output.into_completion() {
             Ok(completion) => Outcome::Complete(completion.write()),
             Err(e) => self.failed(e),

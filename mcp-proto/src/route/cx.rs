@@ -468,9 +468,7 @@ impl Cx {
     }
 
     /// Converts the return value of a handler of a tool or a method to an outcome that the revision
-    /// of the request can represent. The handlers of resources, prompts and completions have
-    /// [`outcome_of_read`](Self::outcome_of_read), [`outcome_of_prompt`](Self::outcome_of_prompt)
-    /// and [`outcome_of_completion`](Self::outcome_of_completion).
+    /// of the request can represent.
     pub fn outcome(&self, output: impl IntoOutput) -> Outcome {
         match (output.into_output(), self.target()) {
             (output, Target::Tool) => tool_outcome(self.context().version, output),

@@ -2,7 +2,7 @@
 //! runtime. Needs an allocator only.
 
 use super::cx::Cx;
-use super::output::{IntoOutput, ToolError};
+use super::output::ToolError;
 use crate::input::Outcome;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -33,6 +33,30 @@ pub enum Handler {
     /// The driver polls its future on its executor, or on a thread that may wait.
     Async(AsyncHandlerFn),
 }
+
+/// What a function of the application returns: a value, or a future of it. A function that returns
+/// a value may block; the future of one is polled on an executor. `Form` is inferred: it tells the
+/// two apart.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is neither `{T}` nor a future of it",
+    note = "a future is `Send` and borrows nothing: clone what it needs before `async move`"
+)]
+pub trait MaybeFuture<T, Form>: Sized {
+    /// Creates a handler. `begin` calls the function, or has the value without it (`Err`), and
+    /// `end` makes the outcome of the value.
+    fn handler(
+        begin: impl Fn(&Cx) -> Result<Self, T> + Send + Sync + 'static,
+        end: impl Fn(&Cx, T) -> Outcome + Copy + Send + Sync + 'static,
+    ) -> Handler;
+}
+
+/// The [form](MaybeFuture) of a value.
+#[derive(Debug)]
+pub struct Now;
+
+/// The [form](MaybeFuture) of a future.
+#[derive(Debug)]
+pub struct Later;
 
 impl Handler {
     /// Creates a handler that may block.
@@ -73,30 +97,36 @@ impl Handler {
         }
     }
 
-    /// Wraps a function that takes decoded arguments.
-    pub(super) fn function<A, O, F>(f: F) -> HandlerFn
+    /// Creates the handler of a function that takes decoded arguments. `end` makes the outcome.
+    pub(super) fn of<A, O, R, M>(
+        f: impl Fn(&Cx, A) -> R + Send + Sync + 'static,
+        end: impl Fn(&Cx, Result<O, ToolError>) -> Outcome + Copy + Send + Sync + 'static,
+    ) -> Self
     where
-        F: Fn(&Cx, A) -> Result<O, ToolError> + Send + Sync + 'static,
         A: DeserializeOwned,
-        O: IntoOutput,
+        R: MaybeFuture<Result<O, ToolError>, M>,
     {
-        Arc::new(move |cx| cx.outcome(cx.arguments().and_then(|arguments| f(cx, arguments))))
+        R::handler(move |cx| cx.arguments().map(|arguments| f(cx, arguments)).map_err(Err), end)
     }
+}
 
-    /// Wraps a function that takes decoded arguments and returns a future.
-    pub(super) fn async_function<A, O, R, F>(f: F) -> Self
-    where
-        F: Fn(Cx, A) -> R + Send + Sync + 'static,
-        A: DeserializeOwned,
-        R: Future<Output = Result<O, ToolError>> + Send + 'static,
-        O: IntoOutput + 'static,
-    {
-        Self::Async(Arc::new(move |cx| match cx.arguments() {
-            Ok(arguments) => {
-                let handled = f(cx.clone(), arguments);
-                Box::pin(async move { cx.outcome(handled.await) })
-            }
-            Err(e) => Box::pin(ready(cx.outcome(Err::<O, _>(e)))),
+impl<T> MaybeFuture<T, Now> for T {
+    fn handler(
+        begin: impl Fn(&Cx) -> Result<Self, T> + Send + Sync + 'static,
+        end: impl Fn(&Cx, T) -> Outcome + Copy + Send + Sync + 'static,
+    ) -> Handler {
+        Handler::Sync(Arc::new(move |cx| end(cx, begin(cx).unwrap_or_else(|value| value))))
+    }
+}
+
+impl<T, F: Future<Output = T> + Send + 'static> MaybeFuture<T, Later> for F {
+    fn handler(
+        begin: impl Fn(&Cx) -> Result<Self, T> + Send + Sync + 'static,
+        end: impl Fn(&Cx, T) -> Outcome + Copy + Send + Sync + 'static,
+    ) -> Handler {
+        Handler::Async(Arc::new(move |cx| match begin(&cx) {
+            Ok(future) => Box::pin(async move { end(&cx, future.await) }),
+            Err(value) => Box::pin(ready(end(&cx, value))),
         }))
     }
 }

@@ -21,7 +21,7 @@ mod tests;
 
 pub use crate::model::tools::IntoSchema;
 pub use cx::{Cx, Invocation, Port};
-pub use handler::{AsyncHandlerFn, BoxFuture, Handler, HandlerFn};
+pub use handler::{AsyncHandlerFn, BoxFuture, Handler, HandlerFn, MaybeFuture};
 pub use output::{IntoCompletion, IntoContents, IntoMessages, IntoOutput, Json, ToolError};
 pub use prompts::prompt;
 pub use replace::BadReplacement;
@@ -42,7 +42,6 @@ use crate::version::Era;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
-use core::future::Future;
 use cx::tool_outcome;
 use serde::de::DeserializeOwned;
 use validated::Refusal;
@@ -100,6 +99,10 @@ use watch::OnWatch;
 /// # drop(router);
 /// ```
 ///
+/// Tools, prompts, resources and templates have such a method, whose function gets a [`Cx`] of its
+/// own. Every other function of a router returns a value or a future, and a future borrows nothing
+/// of its arguments. [`inline`](Self::inline) is for functions that return at once.
+///
 /// Futures are `Send`. On a runtime whose futures are not, spawn locally in the handler, and await
 /// a channel.
 ///
@@ -118,6 +121,8 @@ struct Offer {
     completions: Completions,
     methods: BTreeMap<String, Handler>,
     on_watch: Option<OnWatch>,
+    /// Whether functions that are added return at once.
+    is_inline: bool,
 }
 
 /// The result of routing a request.
@@ -162,6 +167,7 @@ impl Router {
             completions: Completions::default(),
             methods: BTreeMap::new(),
             on_watch: None,
+            is_inline: false,
         }))
     }
 
@@ -207,35 +213,39 @@ impl Router {
     }
 
     /// Serves a method that this crate does not know, in every revision, with a function that may
-    /// block. It returns [`Json`] of an object, or `()`. The router never receives `initialize`,
-    /// `server/discover` and `ping`.
+    /// block, or that returns a future. It returns [`Json`] of an object, or `()`. The router never
+    /// receives `initialize`, `server/discover` and `ping`.
     #[must_use]
-    pub fn method<A, O, F>(self, method: &str, f: F) -> Self
+    pub fn method<A, O, R, M, F>(mut self, method: &str, f: F) -> Self
     where
-        F: Fn(&Cx, A) -> Result<O, ToolError> + Send + Sync + 'static,
+        F: Fn(&Cx, A) -> R + Send + Sync + 'static,
         A: DeserializeOwned,
-        O: IntoOutput,
-    {
-        self.add_method(method, Handler::Sync(Handler::function(f)))
-    }
-
-    /// Like [`method`](Self::method), for a function that returns a future.
-    #[must_use]
-    pub fn method_async<A, O, R, F>(self, method: &str, f: F) -> Self
-    where
-        F: Fn(Cx, A) -> R + Send + Sync + 'static,
-        A: DeserializeOwned,
-        R: Future<Output = Result<O, ToolError>> + Send + 'static,
+        R: MaybeFuture<Result<O, ToolError>, M>,
         O: IntoOutput + 'static,
     {
-        self.add_method(method, Handler::async_function(f))
-    }
-
-    /// Serves a method with any handler.
-    #[must_use]
-    pub fn add_method(mut self, method: &str, handler: Handler) -> Self {
+        let handler = self.in_mode(Handler::of(f, Cx::outcome));
         self.edit().methods.insert(method.into(), handler);
         self
+    }
+
+    /// Adds what `add` adds, for functions that return at once: a driver runs them on the thread
+    /// that routes the request. A function that blocks stops every connection of that thread.
+    ///
+    /// ```
+    /// # use mcp_proto::{Router, tool};
+    /// let router = Router::new("sensor", "1.0").inline(|router| {
+    ///     router
+    ///         .tool(tool("unit"), |_cx, ()| Ok("degrees Celsius"))
+    ///         .resource("sensor://unit", |_cx| Ok("degrees Celsius"))
+    /// });
+    /// # drop(router);
+    /// ```
+    #[must_use]
+    pub fn inline(mut self, add: impl FnOnce(Self) -> Self) -> Self {
+        let before = core::mem::replace(&mut self.edit().is_inline, true);
+        let mut router = add(self);
+        router.edit().is_inline = before;
+        router
     }
 
     /// Returns the configuration of a [`Server`](crate::Server) for this router. It declares
@@ -300,6 +310,14 @@ impl Router {
     /// Returns the offer to change it. Copies it first if a clone of this router shares it.
     fn edit(&mut self) -> &mut Offer {
         Arc::make_mut(&mut self.0)
+    }
+
+    /// Returns the handler of a function that is added: see [`inline`](Self::inline).
+    fn in_mode(&self, handler: Handler) -> Handler {
+        match handler {
+            Handler::Sync(f) if self.0.is_inline => Handler::Inline(f),
+            handler => handler,
+        }
     }
 
     /// Finds the handler of a request, or its result if the router has it.

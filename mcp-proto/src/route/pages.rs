@@ -3,7 +3,7 @@
 //! that an element that is added or removed neither repeats nor hides another.
 
 use super::target::ListTarget;
-use super::{Cx, Handler, Resolved, Target, ToolError, invalid};
+use super::{Cx, Handler, MaybeFuture, Resolved, Target, ToolError, invalid};
 use crate::input::Outcome;
 use crate::model::page::Listed;
 use crate::rpc::{ErrorObject, JsonKind, Object, RawJson, code};
@@ -14,11 +14,9 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use core::future::Future;
 use core::ops::Bound;
 
 /// An element of a list, and its handler.
@@ -104,48 +102,24 @@ pub(super) fn page<'a, T: Listed>(
 }
 
 /// Returns a handler that makes pages of the elements that this function returns.
-pub(super) fn source<T, I, F>(f: F) -> Handler
+pub(super) fn source<T, I, R, M>(f: impl Fn(&Cx, Option<&str>) -> R + Send + Sync + 'static) -> Handler
 where
     T: Listed,
-    F: Fn(&Cx, Option<&str>) -> Result<I, ToolError> + Send + Sync + 'static,
-    I: IntoIterator<Item = T>,
+    I: IntoIterator<Item = T> + 'static,
+    R: MaybeFuture<Result<I, ToolError>, M>,
 {
-    Handler::Sync(Arc::new(move |cx| match cx.list() {
-        Some(list) => made(cx, list, f(cx, list.after.as_deref())),
-        None => foreign(),
-    }))
-}
-
-/// As [`source`], for a function that returns a future.
-pub(super) fn async_source<T, I, R, F>(f: F) -> Handler
-where
-    T: Listed,
-    F: Fn(Cx, Option<String>) -> R + Send + Sync + 'static,
-    R: Future<Output = Result<I, ToolError>> + Send + 'static,
-    I: IntoIterator<Item = T>,
-{
-    Handler::future(move |cx| {
-        let elements = cx.list().map(|list| f(cx.clone(), list.after.clone()));
-        async move {
-            match (elements, cx.list()) {
-                (Some(elements), Some(list)) => {
-                    let elements = elements.await;
-                    made(&cx, list, elements)
-                }
-                _ => foreign(),
-            }
-        }
-    })
+    R::handler(move |cx| cx.list().map(|list| f(cx, list.after.as_deref())).ok_or_else(|| Err(foreign())), made::<T, I>)
 }
 
 /// Returns the page of what a source returned. It takes no more elements than the page has, and one
 /// to know whether there are more.
-fn made<T: Listed, I>(cx: &Cx, list: &ListTarget, elements: Result<I, ToolError>) -> Outcome
+fn made<T: Listed, I>(cx: &Cx, elements: Result<I, ToolError>) -> Outcome
 where
     I: IntoIterator<Item = T>,
 {
-    let mut rest = match elements {
-        Ok(elements) => elements.into_iter(),
+    let listed = elements.and_then(|elements| Ok((elements, cx.list().ok_or_else(foreign)?)));
+    let (mut rest, list) = match listed {
+        Ok((elements, list)) => (elements.into_iter(), list),
         Err(e) => return cx.failed(e),
     };
     let page: Vec<T> = rest.by_ref().take(list.size).collect();
@@ -158,8 +132,8 @@ where
     Outcome::Complete(write(page.iter(), next.as_ref(), cx.context().version))
 }
 
-fn foreign() -> Outcome {
-    Outcome::Error(ErrorObject::new(code::INTERNAL_ERROR, "the handler makes lists, and this is another request"))
+fn foreign() -> ToolError {
+    ErrorObject::new(code::INTERNAL_ERROR, "the handler makes lists, and this is another request").into()
 }
 
 fn write<'a, T: Listed>(

@@ -2,7 +2,7 @@
 
 use super::pages::{self, Registered};
 use super::target::PromptTarget;
-use super::{Cx, Handler, IntoMessages, Resolved, Router, Target, ToolError, invalid};
+use super::{Cx, Handler, IntoMessages, MaybeFuture, Resolved, Router, Target, ToolError, invalid};
 use crate::input::Outcome;
 use crate::model::prompts::Prompt;
 use crate::rpc::{ErrorObject, JsonKind, Object};
@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
-use core::future::{Future, ready};
+use core::future::Future;
 use serde::de::DeserializeOwned;
 
 /// Creates a prompt of this name. Add its properties: `prompt("greet").argument("name")`.
@@ -122,21 +122,10 @@ impl Router {
     where
         F: Fn(&Cx, A) -> Result<O, ToolError> + Send + Sync + 'static,
         A: DeserializeOwned,
-        O: IntoMessages,
+        O: IntoMessages + 'static,
     {
-        self.add_prompt(prompt, Handler::sync(move |cx| prompted(cx, &f)))
-    }
-
-    /// Like [`prompt`](Self::prompt), for a function that returns at once: a driver runs it on the
-    /// thread that routes the request.
-    #[must_use]
-    pub fn prompt_inline<A, O, F>(self, prompt: impl Into<Prompt>, f: F) -> Self
-    where
-        F: Fn(&Cx, A) -> Result<O, ToolError> + Send + Sync + 'static,
-        A: DeserializeOwned,
-        O: IntoMessages,
-    {
-        self.add_prompt(prompt, Handler::inline(move |cx| prompted(cx, &f)))
+        let handler = self.in_mode(Handler::of(f, Cx::outcome_of_prompt));
+        self.add_prompt(prompt, handler)
     }
 
     /// Like [`prompt`](Self::prompt), for a function that returns a future.
@@ -148,12 +137,10 @@ impl Router {
         R: Future<Output = Result<O, ToolError>> + Send + 'static,
         O: IntoMessages + 'static,
     {
-        self.add_prompt(prompt, prompted_later(f))
+        self.add_prompt(prompt, Handler::of(move |cx, arguments| f(cx.clone(), arguments), Cx::outcome_of_prompt))
     }
 
-    /// Adds a prompt with any handler: see [`Cx::outcome_of_prompt`].
-    #[must_use]
-    pub fn add_prompt(mut self, prompt: impl Into<Prompt>, handler: Handler) -> Self {
+    fn add_prompt(mut self, prompt: impl Into<Prompt>, handler: Handler) -> Self {
         let listed = prompt.into();
         self.edit().prompts.registered.insert(listed.name.clone(), Registered { listed, handler });
         self
@@ -167,65 +154,27 @@ impl Router {
     }
 
     /// Adds prompts that a function lists and another one gets, for many of them, or for those of a
-    /// database. Both may block. `list` gets the name of the last prompt of the page before, and
-    /// returns those after it, as the function of [`resources_from`](Self::resources_from) does.
-    /// `get` finds the name of the prompt in [`Cx::prompt`], and returns what that of
-    /// [`prompt`](Self::prompt) returns, or [`ToolError::NotFound`]. They follow the prompts that
-    /// were added one by one.
+    /// database. Each may block, or returns a future. `list` gets the name of the last prompt of
+    /// the page before, and returns those after it, as the function of
+    /// [`resources_from`](Self::resources_from) does. `get` finds the name of the prompt in
+    /// [`Cx::prompt`], and returns what that of [`prompt`](Self::prompt) returns, or
+    /// [`ToolError::NotFound`]. They follow the prompts that were added one by one.
     #[must_use]
-    pub fn prompts_from<I, L, A, O, G>(mut self, list: L, get: G) -> Self
+    pub fn prompts_from<I, P, N, L, A, O, R, M, G>(mut self, list: L, get: G) -> Self
     where
-        L: Fn(&Cx, Option<&str>) -> Result<I, ToolError> + Send + Sync + 'static,
-        I: IntoIterator<Item = Prompt>,
-        G: Fn(&Cx, A) -> Result<O, ToolError> + Send + Sync + 'static,
-        A: DeserializeOwned,
-        O: IntoMessages,
-    {
-        let get = Handler::sync(move |cx| prompted(cx, &get));
-        self.edit().prompts.source = Some(Source { list: pages::source(list), get });
-        self
-    }
-
-    /// Like [`prompts_from`](Self::prompts_from), for functions that return futures.
-    #[must_use]
-    pub fn prompts_from_async<I, P, L, A, O, R, G>(mut self, list: L, get: G) -> Self
-    where
-        L: Fn(Cx, Option<String>) -> P + Send + Sync + 'static,
-        P: Future<Output = Result<I, ToolError>> + Send + 'static,
+        L: Fn(&Cx, Option<&str>) -> P + Send + Sync + 'static,
+        P: MaybeFuture<Result<I, ToolError>, N>,
         I: IntoIterator<Item = Prompt> + 'static,
-        G: Fn(Cx, A) -> R + Send + Sync + 'static,
+        G: Fn(&Cx, A) -> R + Send + Sync + 'static,
         A: DeserializeOwned,
-        R: Future<Output = Result<O, ToolError>> + Send + 'static,
+        R: MaybeFuture<Result<O, ToolError>, M>,
         O: IntoMessages + 'static,
     {
-        self.edit().prompts.source = Some(Source { list: pages::async_source(list), get: prompted_later(get) });
+        let list = self.in_mode(pages::source(list));
+        let get = self.in_mode(Handler::of(get, Cx::outcome_of_prompt));
+        self.edit().prompts.source = Some(Source { list, get });
         self
     }
-}
-
-fn prompted<A, O, F>(cx: &Cx, f: &F) -> Outcome
-where
-    F: Fn(&Cx, A) -> Result<O, ToolError>,
-    A: DeserializeOwned,
-    O: IntoMessages,
-{
-    cx.outcome_of_prompt(cx.arguments().and_then(|arguments| f(cx, arguments)))
-}
-
-fn prompted_later<A, O, R, F>(f: F) -> Handler
-where
-    F: Fn(Cx, A) -> R + Send + Sync + 'static,
-    A: DeserializeOwned,
-    R: Future<Output = Result<O, ToolError>> + Send + 'static,
-    O: IntoMessages + 'static,
-{
-    Handler::Async(alloc::sync::Arc::new(move |cx| match cx.arguments() {
-        Ok(arguments) => {
-            let made = f(cx.clone(), arguments);
-            Box::pin(async move { cx.outcome_of_prompt(made.await) })
-        }
-        Err(e) => Box::pin(ready(cx.failed(e))),
-    }))
 }
 
 impl Cx {
@@ -241,7 +190,7 @@ impl Cx {
     /// the request can represent. The description of the prompt becomes that of the result, if it
     /// has none. Content that the protocol forbids becomes the error `-32603`: binary data that is
     /// not base64, or data without a media type.
-    pub fn outcome_of_prompt(&self, output: impl IntoMessages) -> Outcome {
+    fn outcome_of_prompt(&self, output: impl IntoMessages) -> Outcome {
         let mut result = match output.into_messages() {
             Ok(result) => result,
             Err(e) => return self.failed(e),

@@ -2,7 +2,7 @@
 
 use super::pages::{self, Registered};
 use super::target::ReadTarget;
-use super::{Cx, Handler, IntoContents, Resolved, Router, Target, ToolError, invalid};
+use super::{Cx, Handler, IntoContents, MaybeFuture, Resolved, Router, Target, ToolError, invalid};
 use crate::input::Outcome;
 use crate::model::resources::{Resource, ResourceTemplate};
 use crate::model::uri_template::{UriTemplate, is_plain_path, is_uri, stays_below};
@@ -12,7 +12,6 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::future::Future;
 use core::str::FromStr;
@@ -140,23 +139,10 @@ impl Router {
     pub fn resource<O, F>(self, resource: impl Into<Resource>, f: F) -> Self
     where
         F: Fn(&Cx) -> Result<O, ToolError> + Send + Sync + 'static,
-        O: IntoContents,
+        O: IntoContents + 'static,
     {
-        self.add_resource(resource, Handler::sync(move |cx| cx.outcome_of_read(f(cx))))
-    }
-
-    /// Like [`resource`](Self::resource), for a function that returns at once: a driver runs it on
-    /// the thread that routes the request.
-    ///
-    /// # Panics
-    /// As [`resource`](Self::resource).
-    #[must_use]
-    pub fn resource_inline<O, F>(self, resource: impl Into<Resource>, f: F) -> Self
-    where
-        F: Fn(&Cx) -> Result<O, ToolError> + Send + Sync + 'static,
-        O: IntoContents,
-    {
-        self.add_resource(resource, Handler::inline(move |cx| cx.outcome_of_read(f(cx))))
+        let handler = self.in_mode(reading(f));
+        self.add_resource(resource, handler)
     }
 
     /// Like [`resource`](Self::resource), for a function that returns a future.
@@ -170,15 +156,10 @@ impl Router {
         R: Future<Output = Result<O, ToolError>> + Send + 'static,
         O: IntoContents + 'static,
     {
-        self.add_resource(resource, reading_later(f))
+        self.add_resource(resource, reading(move |cx| f(cx.clone())))
     }
 
-    /// Adds a resource with any handler: see [`Cx::outcome_of_read`].
-    ///
-    /// # Panics
-    /// As [`resource`](Self::resource).
-    #[must_use]
-    pub fn add_resource(mut self, resource: impl Into<Resource>, handler: Handler) -> Self {
+    fn add_resource(mut self, resource: impl Into<Resource>, handler: Handler) -> Self {
         let listed = resource.into();
         listed.check().unwrap_or_else(|e| panic!("{e}"));
         self.edit().resources.registered.insert(listed.uri.clone(), Registered { listed, handler });
@@ -204,23 +185,10 @@ impl Router {
     pub fn template<O, F>(self, template: impl Into<ResourceTemplate>, f: F) -> Self
     where
         F: Fn(&Cx) -> Result<O, ToolError> + Send + Sync + 'static,
-        O: IntoContents,
+        O: IntoContents + 'static,
     {
-        self.add_template(template, Handler::sync(move |cx| cx.outcome_of_read(f(cx))))
-    }
-
-    /// Like [`template`](Self::template), for a function that returns at once: a driver runs it on
-    /// the thread that routes the request.
-    ///
-    /// # Panics
-    /// As [`template`](Self::template).
-    #[must_use]
-    pub fn template_inline<O, F>(self, template: impl Into<ResourceTemplate>, f: F) -> Self
-    where
-        F: Fn(&Cx) -> Result<O, ToolError> + Send + Sync + 'static,
-        O: IntoContents,
-    {
-        self.add_template(template, Handler::inline(move |cx| cx.outcome_of_read(f(cx))))
+        let handler = self.in_mode(reading(f));
+        self.add_template(template, handler)
     }
 
     /// Like [`template`](Self::template), for a function that returns a future.
@@ -234,15 +202,10 @@ impl Router {
         R: Future<Output = Result<O, ToolError>> + Send + 'static,
         O: IntoContents + 'static,
     {
-        self.add_template(template, reading_later(f))
+        self.add_template(template, reading(move |cx| f(cx.clone())))
     }
 
-    /// Adds a family of resources with any handler: see [`Cx::outcome_of_read`].
-    ///
-    /// # Panics
-    /// As [`template`](Self::template).
-    #[must_use]
-    pub fn add_template(mut self, template: impl Into<ResourceTemplate>, handler: Handler) -> Self {
+    fn add_template(mut self, template: impl Into<ResourceTemplate>, handler: Handler) -> Self {
         let listed = template.into();
         let parsed = listed.parsed().unwrap_or_else(|e| panic!("{e}"));
         let resources = &mut self.edit().resources;
@@ -263,9 +226,9 @@ impl Router {
     }
 
     /// Adds resources that a function lists, for many of them, or for those of a database. The
-    /// function may block. It gets the URI of the last resource of the page before, `None` at the
-    /// beginning, and returns the resources after it, in an order that does not change, such as by
-    /// URI. The router takes as many of them as a page has
+    /// function may block, or returns a future. It gets the URI of the last resource of the page
+    /// before, `None` at the beginning, and returns the resources after it, in an order that does
+    /// not change, such as by URI. The router takes as many of them as a page has
     /// ([`page_size`](crate::limits::ServerLimits::page_size)), and one more: an iterator does not
     /// make the others. The URI comes from the client, and a resource with it may no longer exist.
     ///
@@ -284,38 +247,24 @@ impl Router {
     /// # drop(router);
     /// ```
     #[must_use]
-    pub fn resources_from<I, F>(mut self, f: F) -> Self
+    pub fn resources_from<I, R, M, F>(mut self, f: F) -> Self
     where
-        F: Fn(&Cx, Option<&str>) -> Result<I, ToolError> + Send + Sync + 'static,
-        I: IntoIterator<Item = Resource>,
-    {
-        self.edit().resources.source = Some(pages::source(f));
-        self
-    }
-
-    /// Like [`resources_from`](Self::resources_from), for a function that returns a future.
-    #[must_use]
-    pub fn resources_from_async<I, R, F>(mut self, f: F) -> Self
-    where
-        F: Fn(Cx, Option<String>) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<I, ToolError>> + Send + 'static,
+        F: Fn(&Cx, Option<&str>) -> R + Send + Sync + 'static,
+        R: MaybeFuture<Result<I, ToolError>, M>,
         I: IntoIterator<Item = Resource> + 'static,
     {
-        self.edit().resources.source = Some(pages::async_source(f));
+        let source = self.in_mode(pages::source(f));
+        self.edit().resources.source = Some(source);
         self
     }
 }
 
-fn reading_later<O, R, F>(f: F) -> Handler
+fn reading<O, R, M>(f: impl Fn(&Cx) -> R + Send + Sync + 'static) -> Handler
 where
-    F: Fn(Cx) -> R + Send + Sync + 'static,
-    R: Future<Output = Result<O, ToolError>> + Send + 'static,
+    R: MaybeFuture<Result<O, ToolError>, M>,
     O: IntoContents + 'static,
 {
-    Handler::Async(Arc::new(move |cx| {
-        let read = f(cx.clone());
-        Box::pin(async move { cx.outcome_of_read(read.await) })
-    }))
+    R::handler(move |cx| Ok(f(cx)), Cx::outcome_of_read)
 }
 
 impl Cx {
@@ -354,7 +303,7 @@ impl Cx {
 
     /// Converts the return value of a handler of `resources/read` to an outcome that the revision
     /// of the request can represent. Contents that are not base64 become the error `-32603`.
-    pub fn outcome_of_read(&self, output: impl IntoContents) -> Outcome {
+    fn outcome_of_read(&self, output: impl IntoContents) -> Outcome {
         let (uri, mime_type) = match self.read_target() {
             Some(target) => (target.uri.as_str(), target.mime_type.as_deref()),
             None => ("", None),

@@ -100,25 +100,10 @@ impl Router {
     where
         F: Fn(&Cx, A) -> Result<O, ToolError> + Send + Sync + 'static,
         A: DeserializeOwned,
-        O: IntoOutput,
+        O: IntoOutput + 'static,
     {
-        self.add(tool, Handler::Sync(Handler::function(f)))
-    }
-
-    /// Like [`tool`](Self::tool), for a function that returns at once: a driver runs it on the
-    /// thread that routes the request. A function that blocks stops every connection of that
-    /// thread.
-    ///
-    /// # Panics
-    /// As [`tool`](Self::tool).
-    #[must_use]
-    pub fn tool_inline<A, O, F>(self, tool: impl Into<Tool>, f: F) -> Self
-    where
-        F: Fn(&Cx, A) -> Result<O, ToolError> + Send + Sync + 'static,
-        A: DeserializeOwned,
-        O: IntoOutput,
-    {
-        self.add(tool, Handler::Inline(Handler::function(f)))
+        let handler = self.in_mode(Handler::of(f, Cx::outcome));
+        self.add(tool, handler)
     }
 
     /// Like [`tool`](Self::tool), for a function that returns a future. Cancelling the request
@@ -135,7 +120,7 @@ impl Router {
         R: Future<Output = Result<O, ToolError>> + Send + 'static,
         O: IntoOutput + 'static,
     {
-        self.add(tool, Handler::async_function(f))
+        self.add(tool, Handler::of(move |cx, arguments| f(cx.clone(), arguments), Cx::outcome))
     }
 
     /// Adds a tool with any handler.

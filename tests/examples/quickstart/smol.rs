@@ -104,7 +104,7 @@ async fn tour(
     let (legacy, own) = (options.legacy, options.is_tour());
     let config = ClientOptions::new()
         .set(move |config| Options { legacy, ..Options::default() }.configure(config))
-        .on_elicit_async(move |question| async move {
+        .on_elicit(move |question| async move {
             println!("the server asks: {}", question.message);
             if own { ElicitResult::Accept(Object::new().with("name", "Ada")) } else { ElicitResult::Decline }
         });

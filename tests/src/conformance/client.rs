@@ -93,9 +93,9 @@ impl Task {
             });
         let options = match adapter {
             Adapter::Blocking => options.on_elicit(move |question| fill(&form, &question)).on_sample(|_| Ok(model())),
-            Adapter::Smol => options
-                .on_elicit_async(move |question| ready(fill(&form, &question)))
-                .on_sample_async(|_| ready(Ok(model()))),
+            Adapter::Smol => {
+                options.on_elicit(move |question| ready(fill(&form, &question))).on_sample(|_| ready(Ok(model())))
+            }
         };
         adapter.connect(self.url.as_str(), options)
     }

@@ -98,8 +98,8 @@ enum Side {
 impl Pair {
     /// Creates both. The first call connects them.
     pub fn new(transport: Transport, era: Era, meter: Meter) -> Self {
-        let mut router =
-            Router::new("cost", "1").tool_inline(tool("echo").describe("Echo"), |_cx, echo: Echo| Ok(echo.text));
+        let mut router = Router::new("cost", "1")
+            .inline(|router| router.tool(tool("echo").describe("Echo"), |_cx, echo: Echo| Ok(echo.text)));
         if (transport, era) == (Transport::Http, Era::Modern) {
             router = router.configure(|config| config.sessions = Sessions::Off);
         }

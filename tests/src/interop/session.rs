@@ -50,10 +50,10 @@ impl Session {
                 .on_sample_with_tools(move |question| model.sample(&question))
                 .on_roots(move || roots.roots()),
             Adapter::Smol => options
-                .on_elicit_async(move |_| ready(user.elicit()))
-                .on_elicit_url_async(move |page| ready(pages.open(page)))
-                .on_sample_with_tools_async(move |question| ready(model.sample(&question)))
-                .on_roots_async(move || ready(roots.roots())),
+                .on_elicit(move |_| ready(user.elicit()))
+                .on_elicit_url(move |page| ready(pages.open(page)))
+                .on_sample_with_tools(move |question| ready(model.sample(&question)))
+                .on_roots(move || ready(roots.roots())),
         };
         let is_web = matches!(plan.place, Place::Url(_));
         let client = match plan.place {

@@ -145,7 +145,7 @@ pub(super) fn connect_through(
     let name = |_| ElicitResult::Accept(Object::new().with("name", "Ada"));
     let options = match adapter {
         Adapter::Blocking => options.on_elicit(name),
-        Adapter::Smol => options.on_elicit_async(move |form| ready(name(form))),
+        Adapter::Smol => options.on_elicit(move |form| ready(name(form))),
     };
     let options = match tls {
         Some(tls) => options.tls(tls),

@@ -78,7 +78,7 @@ fn router(adapter: Adapter) -> Router {
     let router = Router::new(&format!("peer-{}", adapter.name()), env!("CARGO_PKG_VERSION"));
     let tool = tool("echo").describe("Echo");
     match env::var("HANDLER").as_deref().unwrap_or(usual) {
-        "inline" => router.tool_inline(tool, |_cx, echo: Echo| Ok(echo.text)),
+        "inline" => router.inline(|router| router.tool(tool, |_cx, echo: Echo| Ok(echo.text))),
         "async" => router.tool_async(tool, |_cx, echo: Echo| async move { Ok(echo.text) }),
         _ => router.tool(tool, |_cx, echo: Echo| Ok(echo.text)),
     }

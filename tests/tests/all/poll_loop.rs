@@ -106,7 +106,7 @@ fn greet(client: &mut PollLoop) -> (String, usize) {
             version = info.version.to_string();
         }
     });
-    (version, page.expect("it succeeds").tools.len())
+    (version, page.expect("it succeeds").elements.len())
 }
 
 // covers: STDIO-C-001, STDIO-C-008, STDIO-C-012, STDIO-S-013, STDIO-S-017, B-137, S2-04, S2-45

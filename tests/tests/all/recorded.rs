@@ -75,7 +75,7 @@ fn session(adapter: Adapter, target: impl AnyTarget, policy: Policy, recorder: R
     let options = ClientOptions::new().set(move |config| config.policy = policy).record(recorder);
     let options = match adapter {
         Adapter::Blocking => options.on_elicit(|_| accepted()),
-        Adapter::Smol => options.on_elicit_async(|_| ready(accepted())),
+        Adapter::Smol => options.on_elicit(|_| ready(accepted())),
     };
     let client = adapter.connect_driven(target, options).expect("it connects");
     assert!(client.call(echo()).expect("an answer").first_text().is_some_and(|text| text.contains(SECRET)));

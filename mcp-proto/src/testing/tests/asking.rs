@@ -68,8 +68,8 @@ fn one_handler_asks_a_model_on_every_revision() {
         let root = || [Root::new("file:///home/ann").name("Paris")];
         let plain = ClientOptions::new().roots(root()).on_sample(|request| Ok(model(&request)));
         let with_tools = ClientOptions::new()
-            .on_roots_async(move || async move { Ok(root().to_vec()) })
-            .on_sample_with_tools_async(|request| async move { Ok(model(&request)) });
+            .on_roots(move || async move { Ok(root().to_vec()) })
+            .on_sample_with_tools(|request| async move { Ok(model(&request)) });
         for (client, messages) in [(plain, 1), (with_tools, if version.rules().sampling_tools { 3 } else { 1 })] {
             let mut link = Link::with(weather(), config.clone(), LinkOptions::new().client(client));
             let call = link.call(tools::call("weather")).expect("it is accepted");
@@ -171,7 +171,7 @@ fn completion_reaches_the_client_that_was_asked() {
         config.policy = crate::client::Policy::Auto;
         let (paid, pages) = (Paid::default(), Arc::new(Mutex::new(vec![])));
         let see = Arc::clone(&pages);
-        let client = ClientOptions::new().on_elicit_url_async(move |page| {
+        let client = ClientOptions::new().on_elicit_url(move |page| {
             see.lock().unwrap().push(page);
             async { ElicitResult::Accept(Object::new()) }
         });

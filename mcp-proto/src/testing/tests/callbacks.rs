@@ -26,7 +26,7 @@ fn panicking_handler_answers_with_an_error() {
     let router = || {
         offering()
             .tool(tool("sync"), |_cx, ()| if true { panic!("on purpose") } else { Ok(()) })
-            .tool_inline(tool("inline"), |_cx, ()| if true { panic!("on purpose") } else { Ok(()) })
+            .inline(|router| router.tool(tool("inline"), |_cx, ()| if true { panic!("on purpose") } else { Ok(()) }))
             .tool_async(tool("async"), later)
             .tool(tool("hello"), |_cx, ()| Ok("hello"))
     };
@@ -78,7 +78,7 @@ fn handler_that_was_cancelled_during_its_delay_never_begins() {
     let runs = Arc::new(AtomicU32::new(0));
     let counter = Arc::clone(&runs);
     let count = move |_cx: &Cx, ()| Ok(counter.fetch_add(1, Ordering::Relaxed));
-    let router = offering().tool_inline(tool("count"), count);
+    let router = offering().inline(|router| router.tool(tool("count"), count));
     let mut link = Link::new(router, ClientConfig::given());
     link.delay_handlers(Duration::from_secs(1));
     let [cancelled, kept] = [(); 2].map(|()| link.call(tools::call("count")).expect("it is accepted"));
@@ -155,7 +155,7 @@ fn callback_of_the_client_answers_in_virtual_time() {
     for config in all_configs() {
         let time = Time::new();
         let clock = time.clone();
-        let client = ClientOptions::new().on_elicit_async(move |request| {
+        let client = ClientOptions::new().on_elicit(move |request| {
             let thought = clock.after(Duration::from_secs(100));
             async move {
                 thought.await;
@@ -206,7 +206,7 @@ fn callbacks_of_both_sides_agree_on_credentials() {
 fn callback_of_a_withdrawn_question_is_dropped() {
     let drops = Arc::new(AtomicU32::new(0));
     let counter = Arc::clone(&drops);
-    let client = ClientOptions::new().on_elicit_async(move |_| {
+    let client = ClientOptions::new().on_elicit(move |_| {
         let dropped = Dropped(Arc::clone(&counter));
         async move {
             pending::<()>().await;

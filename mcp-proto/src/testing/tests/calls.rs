@@ -96,7 +96,7 @@ fn delayed_handlers_begin_at_their_instant() {
     let time = Time::new();
     let clock = time.clone();
     let router = router(&time)
-        .tool_inline(tool("inline"), order)
+        .inline(|router| router.tool(tool("inline"), order))
         .tool(tool("time"), move |_cx, ()| Ok(alloc::format!("{:?}", clock.now())));
     let mut link = Link::with(router, ClientConfig::given(), LinkOptions::new().time(&time));
     link.delay_handlers(Duration::from_secs(7));
@@ -186,7 +186,7 @@ fn timeout_names_a_callback_that_waits_outside_of_the_link() {
         let form = Form::new("Your name?").text("name");
         cx.elicit("name", form).map(drop)
     });
-    let client = ClientOptions::new().on_elicit_async(|_form| core::future::pending());
+    let client = ClientOptions::new().on_elicit(|_form| core::future::pending());
     let mut link = Link::with(router, ClientConfig::given(), LinkOptions::new().client(client));
     let call = link.call(tools::call("greet").timeout(None).max_total(TIMEOUT)).expect("it is accepted");
     let text = link.wait(&call).unwrap_err().to_string();

@@ -18,18 +18,22 @@ type Texts = BTreeMap<String, String>;
 fn router() -> Router {
     offering()
         .resource(resource("x:text").mime("text/plain"), |_cx| Ok("plain"))
-        .resource_inline("x:json", |_cx| Ok(Json(7)))
         .resource_async("x:later", |cx| async move { Ok(format!("later {}", cx.uri())) })
         .template_async("row:{id}", |cx| async move { Ok(Json(cx.variable::<u32>("id")?)) })
-        .template_inline("blob:{+path}", |cx| Ok(cx.path("path")?.as_bytes().to_vec()))
         .prompt_async(prompt("greet").argument("name"), |_cx, texts: Texts| async move {
             Ok(format!("Greet {}", texts.get("name").ok_or(ToolError::NotFound)?))
         })
-        .prompt_inline("hello", |_cx, ()| Ok("hello"))
-        .complete_prompt_async("greet", "name", |cx, entered| async move {
-            Ok([format!("{entered}+{}", cx.known("tone").unwrap_or_default())])
+        .complete_prompt("greet", "name", |cx, entered| {
+            let value = format!("{entered}+{}", cx.known("tone").unwrap_or_default());
+            async move { Ok([value]) }
         })
-        .complete_template_inline("row:{id}", "id", |_cx, entered| Ok([format!("{entered}1")]))
+        .inline(|router| {
+            router
+                .resource("x:json", |_cx| Ok(Json(7)))
+                .template("blob:{+path}", |cx| Ok(cx.path("path")?.as_bytes().to_vec()))
+                .prompt("hello", |_cx, ()| Ok("hello"))
+                .complete_template("row:{id}", "id", |_cx, entered| Ok([format!("{entered}1")]))
+        })
         .configure(|config| config.limits.server.page_size = 2)
 }
 
@@ -94,9 +98,9 @@ fn everything_that_a_router_offers_can_be_used() {
 // covers: B-284
 #[test]
 fn list_that_never_ends_is_given_up() {
-    let endless = Router::new("n", "1").resources_from_async(|_cx, after| async move {
+    let endless = Router::new("n", "1").resources_from(|_cx, after| {
         let last: u64 = after.and_then(|uri| uri[2..].parse().ok()).unwrap_or(0);
-        Ok((last..).map(|n| resource(&format!("n:{}", n + 1))))
+        async move { Ok((last..).map(|n| resource(&format!("n:{}", n + 1)))) }
     });
     let mut link = Link::new(endless, ClientConfig::given());
     assert_eq!(pages(&mut link, resources::list(), 5), Err(CallError::TooManyPages(5)));

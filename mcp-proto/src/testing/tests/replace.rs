@@ -94,7 +94,7 @@ fn running_request_keeps_its_router_while_its_client_is_asked() {
     for config in all_configs() {
         let (is_modern, first) = (config.policy == Policy::Modern, declared().tool(tool("ask"), ask));
         let client = ClientOptions::new()
-            .on_elicit_async(|_form| async { ElicitResult::Accept(crate::Object::new().with("name", "Ada")) });
+            .on_elicit(|_form| async { ElicitResult::Accept(crate::Object::new().with("name", "Ada")) });
         let mut link = Link::with(first.clone(), config, LinkOptions::new().client(client));
         link.set_latency(Duration::from_millis(10));
         let calling = link.call(tools::call("ask")).expect("it is accepted");

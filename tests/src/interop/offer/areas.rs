@@ -46,8 +46,8 @@ pub(super) fn add(router: Router, adapter: Adapter) -> Router {
             .resource_async(bytes(), |_cx| ready(Ok(vec![0, 1, 2, 255])))
             .template_async(greeted(), |cx| ready(greet(&cx)))
             .prompt_async(greeting(), |_cx, greeted: Greeted| ready(Ok(say(&greeted))))
-            .complete_prompt_async("greeting", "name", |_cx, entered| ready(Ok(names(&entered))))
-            .complete_template_async(GREETED, "name", |_cx, entered| ready(Ok(names(&entered)))),
+            .complete_prompt("greeting", "name", |_cx, entered| ready(Ok(names(entered))))
+            .complete_template(GREETED, "name", |_cx, entered| ready(Ok(names(entered)))),
     }
 }
 

@@ -55,7 +55,7 @@ fn elicitation_works_over_http() {
     let (_server, _seen, url) = serving();
     let eve = || ElicitResult::Accept(Object::new().with("name", "eve"));
     let (at_once, later) = (ClientOptions::new(), ClientOptions::new());
-    for config in [at_once.on_elicit(move |_| eve()), later.on_elicit_async(move |_| ready(eve()))] {
+    for config in [at_once.on_elicit(move |_| eve()), later.on_elicit(move |_| ready(eve()))] {
         let client = connect_with(url.as_str(), config).wait().expect("connected");
         assert_eq!(text(call(&client, "greet")), "hello eve");
     }
@@ -193,7 +193,7 @@ fn authorized(is_async: bool, answer: impl Fn(Challenge) -> Authorization + Send
     let answer = Arc::new(answer);
     match is_async {
         false => ClientOptions::new().on_authorize(move |challenge| answer(challenge)),
-        true => ClientOptions::new().on_authorize_async(move |challenge| {
+        true => ClientOptions::new().on_authorize(move |challenge| {
             let answer = Arc::clone(&answer);
             async move { answer(challenge) }
         }),

@@ -102,7 +102,7 @@ fn panic_while_dropping_an_unneeded_answer_is_caught() {
     let _limit = limit();
     let (asked, dropped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (ask, count) = (asked.clone(), dropped.clone());
-    let config = ClientOptions::new().set(|config| config.policy = Policy::Legacy).on_elicit_async(move |_| {
+    let config = ClientOptions::new().set(|config| config.policy = Policy::Legacy).on_elicit(move |_| {
         ask.fetch_add(1, Ordering::SeqCst);
         let grenade = Grenade(count.clone());
         async move {

@@ -186,7 +186,7 @@ fn callback_answers_a_request_for_input() {
             yield_once().await;
             tell_name("ada")(request)
         };
-        for config in [config(policy).on_elicit(tell_name("ada")), config(policy).on_elicit_async(later)] {
+        for config in [config(policy).on_elicit(tell_name("ada")), config(policy).on_elicit(later)] {
             let client = connect_with(child(), config).wait().expect("connected");
             assert_eq!(text(call(&client, "greet")), "hello ada");
         }
@@ -231,9 +231,9 @@ fn callback_may_call_the_same_client() {
 #[test]
 fn panicking_callback_answers_with_an_error() {
     both_eras(|policy| {
-        let fails = |_: Form| std::panic::resume_unwind(Box::new("the callback fails"));
+        let fails = |_: Form| -> ElicitResult { std::panic::resume_unwind(Box::new("the callback fails")) };
         let later = |_: Form| async { std::panic::resume_unwind(Box::new("the callback fails")) };
-        for config in [config(policy).on_elicit(fails), config(policy).on_elicit_async(later)] {
+        for config in [config(policy).on_elicit(fails), config(policy).on_elicit(later)] {
             let client = connect_with(router().0, config).wait().expect("connected");
             let greeted = call(&client, "greet");
             match policy {
