@@ -19,7 +19,7 @@ use crate::model::sampling::{SampleRequest, SampleResult};
 use crate::process::Stderr;
 #[cfg(feature = "record")]
 use crate::record::Recorder;
-use crate::route::BoxFuture;
+use crate::route::{Callback, MaybeFuture};
 use crate::rpc::{ErrorObject, Object};
 use crate::time::Instant;
 use crate::wired::WiredClient;
@@ -28,13 +28,13 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
-use core::future::Future;
 
 /// The options of a client, with its callbacks. Registering a callback declares the capability.
 ///
-/// Each callback that answers the server has two forms: a function that may block, which the driver
-/// runs on a thread that may wait, and one that returns a future (`_async`). A callback may call
-/// the same client. One that holds a client keeps it open; end such a client with `close`.
+/// Each callback that answers the server has two forms: a function that returns its answer and may
+/// block, which the driver runs on a thread that may wait, and one that returns a future. A
+/// callback may call the same client. One that holds a client keeps it open; end such a client with
+/// `close`.
 #[derive(Default)]
 #[must_use]
 pub struct ClientOptions {
@@ -97,43 +97,6 @@ impl Observed {
 /// The callback for changes of the connections of a client.
 pub type NoticeCallback = Box<dyn FnMut(ConnectionId, ConnectionNotice) + Send>;
 
-/// A callback in either form.
-enum Callback<Q, A> {
-    Sync(Arc<dyn Fn(Q) -> A + Send + Sync>),
-    Async(Arc<dyn Fn(Q) -> BoxFuture<A> + Send + Sync>),
-}
-
-impl<Q: Send + 'static, A: Send + 'static> Callback<Q, A> {
-    fn sync(f: impl Fn(Q) -> A + Send + Sync + 'static) -> Option<Self> {
-        Some(Self::Sync(Arc::new(f)))
-    }
-
-    fn future<R>(f: impl Fn(Q) -> R + Send + Sync + 'static) -> Option<Self>
-    where
-        R: Future<Output = A> + Send + 'static,
-    {
-        Some(Self::Async(Arc::new(move |question| Box::pin(f(question)))))
-    }
-
-    fn job(
-        &self,
-        promise: Promise<ReplyToken>,
-        question: Q,
-        reply: impl FnOnce(A) -> Reply + Send + 'static,
-    ) -> Option<Job> {
-        match self {
-            Self::Sync(f) => {
-                let f = Arc::clone(f);
-                Some(Job::sync(promise, move || reply(f(question))))
-            }
-            Self::Async(f) => Job::future(promise, || {
-                let answer = f(question);
-                Box::pin(async { reply(answer.await) })
-            }),
-        }
-    }
-}
-
 impl ClientOptions {
     /// Creates options with the defaults of [`ClientConfig`] and without callbacks.
     pub fn new() -> Self {
@@ -167,94 +130,50 @@ impl ClientOptions {
     }
 
     /// Sets the callback for requests to the user, in a form.
-    pub fn on_elicit(mut self, ask: impl Fn(Form) -> ElicitResult + Send + Sync + 'static) -> Self {
-        self.callbacks.elicit = Callback::sync(ask);
-        self.declare_forms()
-    }
-
-    /// Like [`on_elicit`](Self::on_elicit), with a callback that returns a future.
-    pub fn on_elicit_async<F, R>(mut self, ask: F) -> Self
+    pub fn on_elicit<R, M>(mut self, ask: impl Fn(Form) -> R + Send + Sync + 'static) -> Self
     where
-        F: Fn(Form) -> R + Send + Sync + 'static,
-        R: Future<Output = ElicitResult> + Send + 'static,
+        R: MaybeFuture<ElicitResult, M>,
     {
-        self.callbacks.elicit = Callback::future(ask);
+        self.callbacks.elicit = Some(R::callback(ask));
         self.declare_forms()
     }
 
     /// Sets the callback for requests to open a web page. It shows the user the whole URL, opens it
     /// only with consent, and returns whether the user consented. The engine never opens a URL.
-    pub fn on_elicit_url(mut self, ask: impl Fn(UrlRequest) -> ElicitResult + Send + Sync + 'static) -> Self {
-        self.callbacks.elicit_url = Callback::sync(ask);
-        self.declare_urls()
-    }
-
-    /// Like [`on_elicit_url`](Self::on_elicit_url), with a callback that returns a future.
-    pub fn on_elicit_url_async<F, R>(mut self, ask: F) -> Self
+    pub fn on_elicit_url<R, M>(mut self, ask: impl Fn(UrlRequest) -> R + Send + Sync + 'static) -> Self
     where
-        F: Fn(UrlRequest) -> R + Send + Sync + 'static,
-        R: Future<Output = ElicitResult> + Send + 'static,
+        R: MaybeFuture<ElicitResult, M>,
     {
-        self.callbacks.elicit_url = Callback::future(ask);
+        self.callbacks.elicit_url = Some(R::callback(ask));
         self.declare_urls()
     }
 
     /// Sets the callback for requests to a language model.
-    pub fn on_sample(
-        mut self,
-        ask: impl Fn(SampleRequest) -> Result<SampleResult, ErrorObject> + Send + Sync + 'static,
-    ) -> Self {
-        self.callbacks.sample = Callback::sync(ask);
+    pub fn on_sample<R, M>(mut self, ask: impl Fn(SampleRequest) -> R + Send + Sync + 'static) -> Self
+    where
+        R: MaybeFuture<Result<SampleResult, ErrorObject>, M>,
+    {
+        self.callbacks.sample = Some(R::callback(ask));
         self.declare_sampling(SamplingCapability::default())
     }
 
     /// Like [`on_sample`](Self::on_sample), for a model that can use the tools of a request. The
     /// server runs them, and sends their results in a later request.
-    pub fn on_sample_with_tools(
-        mut self,
-        ask: impl Fn(SampleRequest) -> Result<SampleResult, ErrorObject> + Send + Sync + 'static,
-    ) -> Self {
-        self.callbacks.sample = Callback::sync(ask);
-        self.declare_sampling(SamplingCapability::with_tools())
-    }
-
-    /// Like [`on_sample`](Self::on_sample), with a callback that returns a future.
-    pub fn on_sample_async<F, R>(mut self, ask: F) -> Self
+    pub fn on_sample_with_tools<R, M>(self, ask: impl Fn(SampleRequest) -> R + Send + Sync + 'static) -> Self
     where
-        F: Fn(SampleRequest) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<SampleResult, ErrorObject>> + Send + 'static,
+        R: MaybeFuture<Result<SampleResult, ErrorObject>, M>,
     {
-        self.callbacks.sample = Callback::future(ask);
-        self.declare_sampling(SamplingCapability::default())
-    }
-
-    /// Like [`on_sample_with_tools`](Self::on_sample_with_tools), with a callback that returns a
-    /// future.
-    pub fn on_sample_with_tools_async<F, R>(mut self, ask: F) -> Self
-    where
-        F: Fn(SampleRequest) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<SampleResult, ErrorObject>> + Send + 'static,
-    {
-        self.callbacks.sample = Callback::future(ask);
-        self.declare_sampling(SamplingCapability::with_tools())
+        self.on_sample(ask).declare_sampling(SamplingCapability::with_tools())
     }
 
     /// Sets the callback that lists the roots. If [`Root::check`] refuses one of them, the server
     /// receives an error.
-    pub fn on_roots(self, list: impl Fn() -> Result<Vec<Root>, ErrorObject> + Send + Sync + 'static) -> Self {
-        self.answer_roots(Callback::sync(move |()| list().map_or_else(InputAnswer::Error, InputAnswer::roots)))
-    }
-
-    /// Like [`on_roots`](Self::on_roots), with a callback that returns a future.
-    pub fn on_roots_async<F, R>(self, list: F) -> Self
+    pub fn on_roots<R, M>(mut self, list: impl Fn() -> R + Send + Sync + 'static) -> Self
     where
-        F: Fn() -> R + Send + Sync + 'static,
-        R: Future<Output = Result<Vec<Root>, ErrorObject>> + Send + 'static,
+        R: MaybeFuture<Result<Vec<Root>, ErrorObject>, M>,
     {
-        self.answer_roots(Callback::future(move |()| {
-            let listed = list();
-            async { listed.await.map_or_else(InputAnswer::Error, InputAnswer::roots) }
-        }))
+        self.callbacks.roots = Some(R::callback(move |()| list()));
+        self.set(|config| config.capabilities.roots = Some(RootsCapability::default()))
     }
 
     /// Sets the roots.
@@ -268,25 +187,17 @@ impl ClientOptions {
                 panic!("{why}: `{}`", root.uri);
             }
         }
-        let roots = InputAnswer::roots(roots);
-        self.answer_roots(Callback::future(move |()| core::future::ready(roots.clone())))
+        self.on_roots(move || core::future::ready(Ok(roots.clone())))
     }
 
     /// Sets the callback that provides credentials. HTTP requests that the server refused for lack
     /// of credentials wait for it and are then repeated. Without this callback they end with the
     /// status.
-    pub fn on_authorize(mut self, get: impl Fn(Challenge) -> Authorization + Send + Sync + 'static) -> Self {
-        self.callbacks.authorize = Callback::sync(get);
-        self.set(|config| config.authorize = true)
-    }
-
-    /// Like [`on_authorize`](Self::on_authorize), with a callback that returns a future.
-    pub fn on_authorize_async<F, R>(mut self, get: F) -> Self
+    pub fn on_authorize<R, M>(mut self, get: impl Fn(Challenge) -> R + Send + Sync + 'static) -> Self
     where
-        F: Fn(Challenge) -> R + Send + Sync + 'static,
-        R: Future<Output = Authorization> + Send + 'static,
+        R: MaybeFuture<Authorization, M>,
     {
-        self.callbacks.authorize = Callback::future(get);
+        self.callbacks.authorize = Some(R::callback(get));
         self.set(|config| config.authorize = true)
     }
 
@@ -444,11 +355,6 @@ impl ClientOptions {
     fn declare_sampling(self, sampling: SamplingCapability) -> Self {
         self.set(|config| config.capabilities.sampling = Some(sampling))
     }
-
-    fn answer_roots(mut self, list: Option<Callback<(), InputAnswer>>) -> Self {
-        self.callbacks.roots = list;
-        self.set(|config| config.capabilities.roots = Some(RootsCapability::default()))
-    }
 }
 
 /// The callbacks of a client that answer its server: from
@@ -458,7 +364,7 @@ pub struct ClientCallbacks {
     elicit: Option<Callback<Form, ElicitResult>>,
     elicit_url: Option<Callback<UrlRequest, ElicitResult>>,
     sample: Option<Callback<SampleRequest, Result<SampleResult, ErrorObject>>>,
-    roots: Option<Callback<(), InputAnswer>>,
+    roots: Option<Callback<(), Result<Vec<Root>, ErrorObject>>>,
     authorize: Option<Callback<Challenge, Authorization>>,
 }
 
@@ -495,7 +401,9 @@ impl ClientCallbacks {
             Question::Input(InputRequest::Sampling(request)) => answer(&self.sample, promise, *request, |result| {
                 Reply::Input(result.map_or_else(InputAnswer::Error, InputAnswer::Sampling))
             }),
-            Question::Input(InputRequest::Roots) => answer(&self.roots, promise, (), Reply::Input),
+            Question::Input(InputRequest::Roots) => answer(&self.roots, promise, (), |roots| {
+                Reply::Input(roots.map_or_else(InputAnswer::Error, InputAnswer::roots))
+            }),
             Question::Challenge(challenge) => answer(&self.authorize, promise, challenge, Reply::Authorization),
         }
     }
@@ -508,7 +416,14 @@ fn answer<Q: Send + 'static, A: Send + 'static>(
     reply: impl FnOnce(A) -> Reply + Send + 'static,
 ) -> Option<Job> {
     match callback {
-        Some(callback) => callback.job(promise, question, reply),
+        Some(Callback::Sync(f)) => {
+            let f = Arc::clone(f);
+            Some(Job::sync(promise, move || reply(f(question))))
+        }
+        Some(Callback::Async(f)) => Job::future(promise, || {
+            let answer = f(question);
+            Box::pin(async { reply(answer.await) })
+        }),
         None => {
             promise.finish(Err(Failure::Absent));
             None

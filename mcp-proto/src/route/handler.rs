@@ -48,6 +48,9 @@ pub trait MaybeFuture<T, Form>: Sized {
         begin: impl Fn(&Cx) -> Result<Self, T> + Send + Sync + 'static,
         end: impl Fn(&Cx, T) -> Outcome + Copy + Send + Sync + 'static,
     ) -> Handler;
+
+    /// Creates a callback of a client.
+    fn callback<Q>(f: impl Fn(Q) -> Self + Send + Sync + 'static) -> Callback<Q, T>;
 }
 
 /// The [form](MaybeFuture) of a value.
@@ -57,6 +60,14 @@ pub struct Now;
 /// The [form](MaybeFuture) of a future.
 #[derive(Debug)]
 pub struct Later;
+
+/// A callback of a client.
+pub enum Callback<Q, A> {
+    /// May block.
+    Sync(Arc<dyn Fn(Q) -> A + Send + Sync>),
+    /// Returns a future.
+    Async(Arc<dyn Fn(Q) -> BoxFuture<A> + Send + Sync>),
+}
 
 impl Handler {
     /// Creates a handler that may block.
@@ -117,6 +128,10 @@ impl<T> MaybeFuture<T, Now> for T {
     ) -> Handler {
         Handler::Sync(Arc::new(move |cx| end(cx, begin(cx).unwrap_or_else(|value| value))))
     }
+
+    fn callback<Q>(f: impl Fn(Q) -> Self + Send + Sync + 'static) -> Callback<Q, T> {
+        Callback::Sync(Arc::new(f))
+    }
 }
 
 impl<T, F: Future<Output = T> + Send + 'static> MaybeFuture<T, Later> for F {
@@ -128,6 +143,10 @@ impl<T, F: Future<Output = T> + Send + 'static> MaybeFuture<T, Later> for F {
             Ok(future) => Box::pin(async move { end(&cx, future.await) }),
             Err(value) => Box::pin(ready(end(&cx, value))),
         }))
+    }
+
+    fn callback<Q>(f: impl Fn(Q) -> Self + Send + Sync + 'static) -> Callback<Q, T> {
+        Callback::Async(Arc::new(move |question| Box::pin(f(question))))
     }
 }
 

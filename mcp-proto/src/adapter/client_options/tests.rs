@@ -90,10 +90,10 @@ fn question_is_answered_by_its_callback_in_either_form() {
         .on_roots(|| Err(ErrorObject::new(7, "none")))
         .on_authorize(move |challenge| if challenge.status == 401 { headers() } else { Authorization::Refuse });
     let asynchronous = ClientOptions::new()
-        .on_elicit_async(|_| ready(ElicitResult::Decline))
-        .on_sample_async(|request| ready(Ok(SampleResult::text("m", request.max_tokens.to_string()))))
-        .on_roots_async(|| ready(Err(ErrorObject::new(7, "none"))))
-        .on_authorize_async(move |_| ready(headers()));
+        .on_elicit(|_| ready(ElicitResult::Decline))
+        .on_sample(|request| ready(Ok(SampleResult::text("m", request.max_tokens.to_string()))))
+        .on_roots(|| ready(Err(ErrorObject::new(7, "none"))))
+        .on_authorize(move |_| ready(headers()));
     for options in [sync, asynchronous] {
         let bench = Bench::new(options);
         assert_eq!(bench.ask(form()), answer(InputAnswer::Elicitation(ElicitResult::Decline)));
@@ -120,7 +120,7 @@ fn question_without_an_answer_gets_an_error() {
 
 #[test]
 fn withdrawn_question_drops_its_callback() {
-    let bench = Bench::new(ClientOptions::new().on_elicit_async(|_| pending()));
+    let bench = Bench::new(ClientOptions::new().on_elicit(|_| pending()));
     let Some(Job::Async(mut job)) = bench.callbacks.route(bench.begin(form())) else { panic!("a future") };
     let mut poll = || Pin::new(&mut job).poll(&mut Context::from_waker(Waker::noop()));
     assert!(poll().is_pending());
