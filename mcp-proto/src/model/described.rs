@@ -1,7 +1,45 @@
-//! The setters that everything in a list of a server has: tools, prompts, resources and templates.
+//! What everything in a list of a server has: tools, prompts, resources and templates.
 
-/// Implements them for these types.
+/// Implements it for these types. With `located`: what a resource and a template have besides.
 macro_rules! described {
+    (located $($kind:ty),*) => {$(
+        impl $kind {
+            /// Sets its name, for programs.
+            #[must_use]
+            pub fn name(mut self, name: impl Into<alloc::string::String>) -> Self {
+                self.name = name.into();
+                self
+            }
+
+            /// Sets its media type. Text and bytes that a handler returns have it too.
+            #[must_use]
+            pub fn mime(mut self, name: impl Into<alloc::string::String>) -> Self {
+                self.mime_type = Some(name.into());
+                self
+            }
+
+            /// Sets for whom it is, and how important it is.
+            #[must_use]
+            pub fn annotations(mut self, annotations: crate::model::content::Annotations) -> Self {
+                self.annotations = annotations;
+                self
+            }
+        }
+
+        impl From<&str> for $kind {
+            /// As `new`.
+            fn from(text: &str) -> Self {
+                Self::new(text)
+            }
+        }
+
+        impl From<alloc::string::String> for $kind {
+            /// As `new`.
+            fn from(text: alloc::string::String) -> Self {
+                Self::new(text)
+            }
+        }
+    )*};
     ($($kind:ty),*) => {$(
         impl $kind {
             /// Sets its name, for people. Not sent before 2025-06-18, which introduced it.
@@ -30,6 +68,13 @@ macro_rules! described {
             pub fn meta(mut self, key: &str, value: impl crate::rpc::JsonValue) -> Self {
                 self.meta.set(key, value);
                 self
+            }
+
+            /// Encodes its name, title and description, after these members.
+            fn with_texts(&self, object: crate::rpc::Object, version: crate::ProtocolVersion) -> crate::rpc::Object {
+                let title = self.title.as_deref().filter(|_| version.rules().titles);
+                let object = object.with("name", self.name.as_str()).with_opt("title", title);
+                object.with_opt("description", self.description.as_deref())
             }
         }
     )*};

@@ -192,11 +192,7 @@ impl Listed for Prompt {
 
     fn write(&self, version: ProtocolVersion) -> Object {
         let rules = version.rules();
-        let mut object = Object::new().with("name", self.name.as_str());
-        if rules.titles {
-            object = object.with_opt("title", self.title.as_deref());
-        }
-        object = object.with_opt("description", self.description.as_deref());
+        let mut object = self.with_texts(Object::new(), version);
         if !self.arguments.is_empty() {
             let arguments: Vec<_> = self.arguments.iter().map(|argument| argument.write(version)).collect();
             object.set("arguments", arguments);

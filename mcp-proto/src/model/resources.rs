@@ -169,14 +169,8 @@ impl Listed for Resource {
 
     fn write(&self, version: ProtocolVersion) -> Object {
         let rules = version.rules();
-        let mut object = Object::new().with("uri", self.uri.as_str()).with("name", self.name.as_str());
-        if rules.titles {
-            object = object.with_opt("title", self.title.as_deref());
-        }
-        object = object
-            .with_opt("description", self.description.as_deref())
-            .with_opt("mimeType", self.mime_type.as_deref())
-            .with_opt("size", self.size);
+        let object = self.with_texts(Object::new().with("uri", self.uri.as_str()), version);
+        let mut object = object.with_opt("mimeType", self.mime_type.as_deref()).with_opt("size", self.size);
         Icon::add_all(&self.icons, &rules, &mut object);
         self.annotations.add_to(&mut object, version);
         meta::add(&self.meta, version, &mut object);
@@ -246,12 +240,8 @@ impl Listed for ResourceTemplate {
 
     fn write(&self, version: ProtocolVersion) -> Object {
         let rules = version.rules();
-        let mut object = Object::new().with("uriTemplate", self.uri_template.as_str()).with("name", self.name.as_str());
-        if rules.titles {
-            object = object.with_opt("title", self.title.as_deref());
-        }
-        object =
-            object.with_opt("description", self.description.as_deref()).with_opt("mimeType", self.mime_type.as_deref());
+        let object = self.with_texts(Object::new().with("uriTemplate", self.uri_template.as_str()), version);
+        let mut object = object.with_opt("mimeType", self.mime_type.as_deref());
         Icon::add_all(&self.icons, &rules, &mut object);
         self.annotations.add_to(&mut object, version);
         meta::add(&self.meta, version, &mut object);
@@ -277,50 +267,8 @@ impl fmt::Display for BadResource {
 
 impl core::error::Error for BadResource {}
 
-/// The setters that a resource and a template have in common.
-macro_rules! located {
-    ($($kind:ty),*) => {$(
-        impl $kind {
-            /// Sets its name, for programs.
-            #[must_use]
-            pub fn name(mut self, name: impl Into<String>) -> Self {
-                self.name = name.into();
-                self
-            }
-
-            /// Sets its media type. Text and bytes that a handler returns have it too.
-            #[must_use]
-            pub fn mime(mut self, name: impl Into<String>) -> Self {
-                self.mime_type = Some(name.into());
-                self
-            }
-
-            /// Sets for whom it is, and how important it is.
-            #[must_use]
-            pub fn annotations(mut self, annotations: Annotations) -> Self {
-                self.annotations = annotations;
-                self
-            }
-        }
-
-        impl From<&str> for $kind {
-            /// As `new`.
-            fn from(text: &str) -> Self {
-                Self::new(text)
-            }
-        }
-
-        impl From<String> for $kind {
-            /// As `new`.
-            fn from(text: String) -> Self {
-                Self::new(text)
-            }
-        }
-    )*};
-}
-
 described!(Resource, ResourceTemplate);
-located!(Resource, ResourceTemplate);
+described!(located Resource, ResourceTemplate);
 
 /// The result of `resources/read`.
 #[derive(Clone, PartialEq, Debug, Default)]

@@ -312,11 +312,7 @@ impl Listed for Tool {
 
     fn write(&self, version: ProtocolVersion) -> Object {
         let rules = version.rules();
-        let mut object = Object::new().with("name", self.name.as_str());
-        if rules.titles {
-            object = object.with_opt("title", self.title.as_deref());
-        }
-        object = object.with_opt("description", self.description.as_deref());
+        let mut object = self.with_texts(Object::new(), version);
         object.set("inputSchema", &self.input_schema);
         if let Some(schema) = self.output_schema_in(version) {
             object.set("outputSchema", schema);
