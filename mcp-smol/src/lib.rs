@@ -53,8 +53,8 @@
 //! in `smol::unblock`.
 //!
 //! The future that a callback of a client returns is polled by the [`Driver`]; a callback that
-//! returns its answer runs on the blocking pool of smol. Callbacks for events run in the driver, and those of
-//! a server in the tasks of its connections: they must not block.
+//! returns its answer runs on the blocking pool of smol. Callbacks for events run in the driver,
+//! and those of a server in the tasks of its connections: they must not block.
 //!
 //! **The executor is yours.** [`connect`] uses smol's global executor. So do [`serve_http`] and
 //! [`Server`], with one task for each connection and each pending handler, unless

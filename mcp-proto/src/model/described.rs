@@ -71,7 +71,11 @@ macro_rules! described {
             }
 
             /// Encodes its name, title and description, after these members.
-            fn with_texts(&self, object: crate::rpc::Object, version: crate::ProtocolVersion) -> crate::rpc::Object {
+            fn with_texts(
+                &self,
+                object: crate::rpc::Object,
+                version: crate::version::ProtocolVersion,
+            ) -> crate::rpc::Object {
                 let title = self.title.as_deref().filter(|_| version.rules().titles);
                 let object = object.with("name", self.name.as_str()).with_opt("title", title);
                 object.with_opt("description", self.description.as_deref())
