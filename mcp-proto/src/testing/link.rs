@@ -180,7 +180,7 @@ impl Link {
     ///
     /// ```
     /// # use mcp_proto::testing::Link;
-    /// # use mcp_proto::{ClientConfig, Router};
+    /// # use mcp_proto::{ClientCommands, ClientConfig, Router};
     /// # let mut link = Link::new(Router::new("calc", "1.0"), ClientConfig::given());
     /// link.with_client(|client, now| client.close(now));
     /// ```
