@@ -33,12 +33,9 @@ pub(super) struct CallState {
     pub(super) round: Object,
     /// Whether the call was sent a second time, after its response was lost.
     pub(super) repeated: bool,
-    /// Whether the call was sent again after the user had opened the web pages that it needs.
-    pub(super) elicited: bool,
     /// Whether the engine fetched the list of tools for the call.
     pub(super) refreshed: bool,
-    /// Whether any request of the call may have reached the server, regardless of the latest one.
-    pub(super) reached: bool,
+    pub(super) reached: CallReach,
     pub(super) clock: CallClock,
     /// The limit of the total time. The timeout error reports it.
     pub(super) total: Option<Duration>,
@@ -47,6 +44,15 @@ pub(super) struct CallState {
     /// The last progress that the application received. Each round restarts the progress on the
     /// wire, but not the progress that the application sees.
     pub(super) told: f64,
+}
+
+/// Whether any request of a call may have reached the server, regardless of the latest one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum CallReach {
+    No,
+    Maybe,
+    /// One has, and the call was sent again after the user had opened the web pages that it needs.
+    Elicited,
 }
 
 /// The owner of a call, which receives its end.
@@ -142,9 +148,8 @@ impl CallTable {
             rounds: 0,
             round: Object::new(),
             repeated: false,
-            elicited: false,
             refreshed: false,
-            reached: false,
+            reached: CallReach::No,
             clock,
             total,
             progress: f64::NEG_INFINITY,
@@ -315,7 +320,7 @@ impl CallTable {
         if let Some(state) = self.map.get_mut(&call) {
             state.stage = CallStage::Queued;
             state.repeated = true;
-            state.reached |= reached;
+            state.reached = state.reached.max(if reached { CallReach::Maybe } else { CallReach::No });
         }
     }
 
@@ -323,7 +328,7 @@ impl CallTable {
     /// a later request.
     pub(super) fn mark_reached(&mut self, call: CallId) {
         if let Some(state) = self.map.get_mut(&call) {
-            state.reached = true;
+            state.reached = state.reached.max(CallReach::Maybe);
         }
     }
 

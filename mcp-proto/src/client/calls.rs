@@ -4,6 +4,7 @@ use super::call_table::{CallClock, CallOwner, CallStage, CallState, CallTable, E
 use super::env::Env;
 use super::{Client, Event, State, Timer};
 use crate::call::{RawCall, RawResult};
+use crate::client::call_table::CallReach;
 use crate::error::{CallError, DiagnosticKind, Refusal, Refused};
 use crate::exchange::{ExchangeId, Sent};
 use crate::input::CallId;
@@ -125,7 +126,7 @@ impl Client {
             CallStage::Mismatched(_) => was_last_mismatched = cx.calls.mismatched().is_empty(),
             CallStage::Queued | CallStage::Waiting => {}
         }
-        let reached = state.reached || state.rounds > 0;
+        let reached = state.reached > CallReach::No || state.rounds > 0;
         let outcome = outcome.map_err(|error| if reached { may_have_run(error) } else { error });
         match state.owner {
             CallOwner::Application => {

@@ -7,6 +7,7 @@ use super::call_table::{CallOwner, CallStage, CallState, CallTable, ElicitedPage
 use super::ctx::Ctx;
 use super::env::Env;
 use super::{Client, Event, Timer};
+use crate::client::call_table::CallReach;
 use crate::error::{CallError, DiagnosticKind};
 use crate::input::{CallId, InputKey, InputRequest};
 use crate::model::elicitation::{ElicitRequest, ElicitResult, UrlRequest};
@@ -53,7 +54,7 @@ impl Elicitations {
             cx.env.diagnose(DiagnosticKind::MissingCapability, error.message.as_str());
             return false;
         }
-        let is_first = |state: &CallState| state.owner == CallOwner::Application && !state.elicited;
+        let is_first = |state: &CallState| state.owner == CallOwner::Application && state.reached < CallReach::Elicited;
         if !cx.calls.get(call).is_some_and(is_first) {
             return false;
         }
@@ -144,8 +145,7 @@ impl CallTable {
         if pages.iter().any(|page| page.consent.is_some() || !page.is_complete) {
             return false;
         }
-        state.elicited = true;
-        state.reached = true;
+        state.reached = CallReach::Elicited;
         state.stage = CallStage::Queued;
         env.timers.set(Timer::Elicitation(call), None);
         true
@@ -166,7 +166,7 @@ impl Client {
         }
     }
 
-    /// Handles the completion of a page, of which the server or the application has told.
+    /// Handles the completion of a page, which the server or the application has announced.
     pub(super) fn on_page_complete(&mut self, id: &str) {
         self.elicitations.complete(id);
         for call in self.cx.calls.ids() {
