@@ -93,15 +93,18 @@ impl Supervisor {
     /// # Errors
     /// [`SupervisedError`].
     pub fn call<C: IntoCall>(&self, key: &str, call: C) -> Result<<C::Method as Method>::Output, SupervisedError> {
-        let mut call = self.0.start(key, call);
+        if let Some((_, threads)) = self.0.client_and_driver(key) {
+            threads.0.refresh();
+        }
+        let (mut call, mut via) = here::noting_writes(|| self.0.start(key, call));
+        let mut step = block_on(poll_fn(|cx| call.poll_step(cx)));
         loop {
-            let driver = block_on(poll_fn(|cx| call.poll_granted(cx)))?.0;
-            driver.refresh();
-            let ((), via) = here::noting_writes(|| call.send());
-            driver.carry_out_all();
-            match driver.wait_for(via, poll_fn(|cx| call.poll_ran(cx))) {
+            match step {
+                CallStep::Runs(ClientThreads(driver)) => {
+                    driver.carry_out_all();
+                    step = driver.wait_for(via.take(), poll_fn(|cx| call.poll_step(cx)));
+                }
                 CallStep::Ended(outcome) => return outcome,
-                CallStep::Again => {}
             }
         }
     }

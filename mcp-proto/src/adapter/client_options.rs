@@ -5,10 +5,11 @@ use super::check::{Checks, check};
 use super::environment_proxies;
 use super::job::{Failure, Job, Promise};
 use super::question::{Question, Reply, ReplyToken};
+use super::sync::{Mutex, lock};
 use super::tls::TlsConnector;
-use crate::client::Termination;
-use crate::client::{BadHeader, ClientConfig, Event};
-use crate::error::StreamEnd;
+use crate::call::{Progress, RawResult};
+use crate::client::{BadHeader, ClientConfig, Event, Termination};
+use crate::error::{CallError, StreamEnd};
 use crate::exchange::{ConnectionId, ConnectionNotice};
 use crate::hook::{Denied, MessageHook, WireMessage};
 use crate::input::{Authorization, Challenge, Change, InputAnswer, InputRequest};
@@ -21,10 +22,12 @@ use crate::process::Stderr;
 use crate::record::Recorder;
 use crate::route::{Callback, MaybeFuture};
 use crate::rpc::{ErrorObject, Object};
+use crate::supervise::Ticket;
 use crate::time::Instant;
 use crate::wired::WiredClient;
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
@@ -57,14 +60,43 @@ type ConfigChange = Box<dyn FnOnce(&mut ClientConfig) + Send>;
 /// The callback for events of a client.
 pub type ClientEventCallback = Box<dyn FnMut(Event) + Send>;
 
-/// What supervises a client: it gets the start, the end, the changed lists and the missed pings at
-/// once, whatever the callback for events does. A driver calls it outside of the lock of the
-/// client, possibly on several threads at a time.
-pub type Observer = Box<dyn Fn(Observed) + Send + Sync>;
+/// What supervises a client: it learns at once what happens to the client and to the calls of the
+/// supervisor, in order, whatever the callback for events does.
+pub(super) struct Observer {
+    /// What happened, in the order of the lock of the client.
+    observed: Mutex<VecDeque<Observed>>,
+    told: Box<dyn Fn(&Self) + Send + Sync>,
+}
+
+impl Observer {
+    /// Creates an observer. `told` is called outside of the lock of the client, possibly on several
+    /// threads at a time. Under a lock of its own, it takes what happened with
+    /// [`take`](Self::take).
+    pub(super) fn new(told: impl Fn(&Self) + Send + Sync + 'static) -> Self {
+        Self { observed: Mutex::default(), told: Box::new(told) }
+    }
+
+    /// Adds what happened, under the lock of the client. [`tell`](Self::tell) follows without it.
+    pub(super) fn push(&self, observed: Observed) {
+        lock(&self.observed).push_back(observed);
+    }
+
+    /// Tells what happened, unless another thread has.
+    pub(super) fn tell(&self) {
+        if !lock(&self.observed).is_empty() {
+            (self.told)(self);
+        }
+    }
+
+    /// Takes what happened first.
+    pub(super) fn take(&self) -> Option<Observed> {
+        lock(&self.observed).pop_front()
+    }
+}
 
 /// What an [`Observer`] gets.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Observed {
+#[derive(Debug)]
+pub(super) enum Observed {
     /// Negotiation succeeded: see [`Event::Ready`].
     Ready(ServerCapabilities),
     /// See [`Event::Changed`].
@@ -76,13 +108,19 @@ pub enum Observed {
     },
     /// The session has ended with its stream: see [`Event::ListenerLost`].
     SessionLost(StreamEnd),
-    /// See [`Event::Terminated`].
+    /// See [`Event::Progress`].
+    Progress(Ticket, Progress),
+    /// See [`Event::Ended`].
+    Ended(Ticket, Result<RawResult, CallError>),
+    /// The client has not begun the call, since it closes or has ended.
+    NotBegun(Ticket),
+    /// See [`Event::Terminated`]. All calls that have begun have ended.
     Terminated(Termination),
 }
 
 impl Observed {
-    /// Returns what an observer gets of an event. `None` if nothing.
-    pub fn of(event: &Event) -> Option<Self> {
+    /// Returns what an observer gets of an event of the client itself. `None` if nothing.
+    pub(super) fn of(event: &Event) -> Option<Self> {
         match event {
             Event::Ready(server) => Some(Self::Ready(server.capabilities.clone())),
             Event::Changed(change) => Some(Self::Changed(change.clone())),
@@ -301,13 +339,13 @@ impl ClientOptions {
     }
 
     /// For a supervisor: sets the observer.
-    pub fn observe(mut self, observer: Observer) -> Self {
+    pub(super) fn observe(mut self, observer: Observer) -> Self {
         self.observer = Some(observer);
         self
     }
 
-    /// For a driver: takes the observer.
-    pub fn take_observer(&mut self) -> Option<Observer> {
+    /// Takes the observer.
+    pub(super) const fn take_observer(&mut self) -> Option<Observer> {
         self.observer.take()
     }
 

@@ -93,7 +93,7 @@ pub use asking::{Asking, ClientLink, Questions};
 pub use attempts::Attempts;
 pub use check::{Checks, DriverRules, check};
 #[cfg(feature = "std")]
-pub use client_options::{ClientCallbacks, ClientEventCallback, ClientOptions, NoticeCallback, Observed, Observer};
+pub use client_options::{ClientCallbacks, ClientEventCallback, ClientOptions, NoticeCallback};
 pub use connect::ConnectError;
 #[cfg(feature = "std")]
 pub use connect::{not_bound, not_opened};

@@ -9,8 +9,8 @@ use crate::exchange::Endpoint;
 use crate::input::Change;
 use crate::model::capabilities::ServerCapabilities;
 use crate::supervise::{
-    CallRefusal, CallVerdict, Catalogue, Event, Generation, Input, ListKind, Listing, Output, Returned, ServerSpec,
-    Supervision, Supervisor, Ticket,
+    CallRefusal, Catalogue, Event, Generation, Input, ListKind, Listing, Output, Returned, ServerSpec, Supervision,
+    Supervisor, Ticket,
 };
 use crate::time::Instant;
 use alloc::format;
@@ -32,12 +32,12 @@ pub enum OutputLine<K> {
     Begun(Ticket),
     /// A call was refused at once: why, and the error in full unless it is redacted.
     Refused(&'static str, Option<String>),
-    Verdict(&'static str),
     Resolve(K, Generation, Target),
     Connect(K, Generation, Target),
     Close(Generation),
     Load(Generation, ListKind),
     Run(Ticket, Generation, Option<Duration>),
+    End(Ticket),
     Refuse(Ticket, &'static str, Option<String>),
     /// An event: its kind, and the event in full unless it is redacted.
     Event(&'static str, Option<String>),
@@ -59,9 +59,6 @@ impl SupervisorMask {
             Returned::Done(done) => OutputLine::Done(*done),
             Returned::Call(Ok(ticket)) => OutputLine::Begun(*ticket),
             Returned::Call(Err(why)) => OutputLine::Refused(refusal(why), self.in_full(why)),
-            Returned::Verdict(CallVerdict::Final) => OutputLine::Verdict("final"),
-            Returned::Verdict(CallVerdict::Again) => OutputLine::Verdict("again"),
-            Returned::Verdict(CallVerdict::Ignore) => OutputLine::Verdict("ignore"),
         })
     }
 
@@ -77,6 +74,7 @@ impl SupervisorMask {
             Output::Close(generation) => OutputLine::Close(*generation),
             Output::Load { generation, list } => OutputLine::Load(*generation, *list),
             Output::Run { ticket, generation, timeout } => OutputLine::Run(*ticket, *generation, *timeout),
+            Output::End { ticket } => OutputLine::End(*ticket),
             Output::Refuse { ticket, why } => OutputLine::Refuse(*ticket, refusal(why), self.in_full(why)),
             Output::Event(event) => OutputLine::Event(kind(event), self.in_full(event)),
         }
@@ -117,6 +115,7 @@ impl SupervisorMask {
             | Input::PingMissed(..)
             | Input::Call(..)
             | Input::Finished(_, Ok(()))
+            | Input::NotBegun(_)
             | Input::Cancel(_)
             | Input::Close
             | Input::Tick => input,

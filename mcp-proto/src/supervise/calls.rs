@@ -73,19 +73,6 @@ impl CallKind {
     }
 }
 
-/// What becomes of a call that ran.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[must_use]
-pub enum CallVerdict {
-    /// Its result, or its error, is that of the call.
-    Final,
-    /// It runs once more: [`Output::Run`](super::Output::Run) or
-    /// [`Output::Refuse`](super::Output::Refuse) follows.
-    Again,
-    /// The call has ended before, or is not known. This was not its result.
-    Ignore,
-}
-
 /// The calls that have not ended.
 #[derive(Debug)]
 pub(super) struct Calls {
@@ -128,8 +115,8 @@ impl Calls {
         self.calls.get(&ticket).and_then(|call| Some((call.server, call.on?)))
     }
 
-    /// Returns the calls of a server that run, on whatever client: also on one whose end was
-    /// reported before theirs.
+    /// Returns the calls of a server that run, on whatever client: also on one that has ended
+    /// before it could begin them.
     pub(super) fn running_at(&self, server: ServerId) -> Vec<Ticket> {
         let runs = |(_, call): &(&Ticket, &Entry)| call.server == server && call.on.is_some();
         self.calls.iter().filter(runs).map(|(ticket, _)| *ticket).collect()
@@ -167,23 +154,22 @@ impl Calls {
         Some((call.server, call.deadline.map(|deadline| deadline.since(now)), call.again))
     }
 
-    /// Lets a call wait for another client. A call that has run is repeated once, if the rule
-    /// permits it and if there is time left. A call that `has_run` nowhere waits any number of
-    /// times, until it [is overdue](Self::is_overdue). Returns false if it may not wait.
-    pub(super) fn repeat(
-        &mut self,
-        ticket: Ticket,
-        now: Instant,
-        has_run: bool,
-        rule: impl Fn(&CallKind) -> bool,
-    ) -> bool {
+    /// Lets a call that has run wait for another client: once, if the rule permits it and if there
+    /// is time left. Returns false if it may not wait.
+    pub(super) fn repeat(&mut self, ticket: Ticket, now: Instant, rule: impl Fn(&CallKind) -> bool) -> bool {
         let Some(call) = self.calls.get_mut(&ticket) else { return false };
-        let may_run_twice = !call.again && !call.is_overdue(now);
-        let may = (may_run_twice || !has_run) && rule(&call.plan.kind);
+        let may = !call.again && !call.is_overdue(now) && rule(&call.plan.kind);
         if may {
-            (call.on, call.again) = (None, call.again || has_run);
+            (call.on, call.again) = (None, true);
         }
         may
+    }
+
+    /// Lets a call wait for another client that its client did not begin.
+    pub(super) fn take_back(&mut self, ticket: Ticket) {
+        if let Some(call) = self.calls.get_mut(&ticket) {
+            call.on = None;
+        }
     }
 
     /// Forgets a call. Returns its server, if there was one.

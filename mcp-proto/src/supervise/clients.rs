@@ -88,9 +88,9 @@ impl<K: Clone + Ord> Clients<K> {
         self.clients.get(&generation).is_some_and(|client| client.is_exclusive)
     }
 
-    /// Returns whether the driver closes a client, or has reported its end.
-    pub(super) fn is_closed(&self, generation: Generation) -> bool {
-        self.clients.get(&generation).is_none_or(|client| client.stage == Stage::Closing)
+    /// Returns whether the driver closes a client.
+    pub(super) fn is_closing(&self, generation: Generation) -> bool {
+        self.clients.get(&generation).is_some_and(|client| client.stage == Stage::Closing)
     }
 
     /// Returns whether clients of this key must end before another one starts.

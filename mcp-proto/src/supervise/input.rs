@@ -1,6 +1,6 @@
 //! The inputs of a supervisor as values, and what it returns for them.
 
-use super::{CallPlan, CallRefusal, CallVerdict, Generation, KeyInUse, ListKind, Loaded, ServerSpec, Ticket};
+use super::{CallPlan, CallRefusal, Generation, KeyInUse, ListKind, Loaded, ServerSpec, Ticket};
 use crate::client::{ClientConfig, Termination};
 use crate::error::{CallError, StreamEnd};
 use crate::input::Change;
@@ -40,6 +40,8 @@ pub enum Input<K> {
     Call(K, CallPlan),
     /// [`finished`](super::Supervisor::finished).
     Finished(Ticket, Result<(), CallError>),
+    /// [`not_begun`](super::Supervisor::not_begun).
+    NotBegun(Ticket),
     /// [`cancel`](super::Supervisor::cancel).
     Cancel(Ticket),
     /// [`close`](super::Supervisor::close).
@@ -59,8 +61,6 @@ pub enum Returned {
     Done(bool),
     /// The call has begun, or was refused at once.
     Call(Result<Ticket, CallRefusal>),
-    /// What becomes of the call.
-    Verdict(CallVerdict),
 }
 
 /// The result of a method for an input.
@@ -89,11 +89,5 @@ impl Outcome for Result<(), KeyInUse> {
 impl Outcome for Result<Ticket, CallRefusal> {
     fn returned(&self) -> Returned {
         Returned::Call(self.clone())
-    }
-}
-
-impl Outcome for CallVerdict {
-    fn returned(&self) -> Returned {
-        Returned::Verdict(*self)
     }
 }

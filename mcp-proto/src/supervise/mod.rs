@@ -50,7 +50,7 @@ mod steps;
 mod tests;
 
 use crate::observer::{Observable, Observer, Observers};
-pub use calls::{CallKind, CallPlan, CallVerdict, Ticket};
+pub use calls::{CallKind, CallPlan, Ticket};
 pub use catalogue::{Catalogue, Freshness, ListFault, ListHealth, ListKind, Listing, Lists, Loaded};
 pub use clients::Generation;
 pub use input::{Input, Returned};
@@ -171,9 +171,8 @@ impl<K: Clone + Ord> Supervisor<K> {
             Input::Remove(key) => return self.remove(now, &key).returned(),
             Input::Reconnect(key) => return self.reconnect(now, &key).returned(),
             Input::Call(key, plan) => return self.call(now, &key, plan).returned(),
-            Input::Finished(ticket, outcome) => {
-                return self.finished(now, ticket, outcome.as_ref().copied()).returned();
-            }
+            Input::Finished(ticket, outcome) => self.finished(now, ticket, outcome.as_ref().copied()),
+            Input::NotBegun(ticket) => self.not_begun(now, ticket),
             Input::Resolved(generation, config) => self.resolved(now, generation, config),
             Input::Ready(generation, capabilities) => self.ready(now, generation, &capabilities),
             Input::Ended(generation, why) => self.ended(now, generation, why),
@@ -243,6 +242,7 @@ impl<K: Clone + Ord> Supervisor<K> {
     }
 
     /// Reports that a client has ended, with all of its connections. It cannot be used any more.
+    /// Report the ends of its calls before.
     pub fn ended(&mut self, now: Instant, generation: Generation, why: Termination) {
         self.begin(now, || Input::Ended(generation, why.clone()));
         self.on_ended(generation, why);
@@ -287,7 +287,8 @@ impl<K: Clone + Ord> Supervisor<K> {
         self.end(());
     }
 
-    /// Begins a call. [`Output::Run`] follows when a client can make it, or [`Output::Refuse`].
+    /// Begins a call. [`Output::Run`] follows when a client can make it, and [`Output::End`] or
+    /// [`Output::Refuse`] at its end.
     ///
     /// # Errors
     /// [`CallRefusal`] if the call ends at once.
@@ -297,11 +298,20 @@ impl<K: Clone + Ord> Supervisor<K> {
         self.end(returned)
     }
 
-    /// Reports the end of a call that ran ([`Output::Run`]), and returns what becomes of it.
-    pub fn finished(&mut self, now: Instant, ticket: Ticket, outcome: Result<(), &CallError>) -> CallVerdict {
+    /// Reports the end of a call on its client ([`Output::Run`]). [`Output::End`] follows, or the
+    /// call runs once more: then [`Output::Run`] or [`Output::Refuse`] follows.
+    pub fn finished(&mut self, now: Instant, ticket: Ticket, outcome: Result<(), &CallError>) {
         self.begin(now, || Input::Finished(ticket, outcome.map_err(Clone::clone)));
-        let returned = self.on_finished(ticket, outcome);
-        self.end(returned)
+        self.on_finished(ticket, outcome);
+        self.end(());
+    }
+
+    /// Reports that a client has not begun a call ([`Output::Run`]), since it closes or has ended:
+    /// [`Refusal::Closed`](crate::Refusal::Closed). The call waits for the next client.
+    pub fn not_begun(&mut self, now: Instant, ticket: Ticket) {
+        self.begin(now, || Input::NotBegun(ticket));
+        self.on_not_begun(ticket);
+        self.end(());
     }
 
     /// Ends a call, since the application does not want it any more. No output of it follows. If it

@@ -53,7 +53,8 @@ pub enum Output<K> {
         list: ListKind,
     },
     /// Make a call on this client, and report its end with
-    /// [`Supervisor::finished`](super::Supervisor::finished).
+    /// [`Supervisor::finished`](super::Supervisor::finished), or
+    /// [`Supervisor::not_begun`](super::Supervisor::not_begun).
     Run {
         /// The call.
         ticket: Ticket,
@@ -61,6 +62,11 @@ pub enum Output<K> {
         generation: Generation,
         /// The time that is left for it. `None` is no limit.
         timeout: Option<Duration>,
+    },
+    /// The call has ended with the outcome that was reported last.
+    End {
+        /// The call.
+        ticket: Ticket,
     },
     /// The call ends without a result: it does not run, or not again. Whatever a client still
     /// returns for it is not its result.

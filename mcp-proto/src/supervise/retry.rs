@@ -1,7 +1,8 @@
 //! Which calls run a second time, and which errors of a call end the connection of its server.
 
-use super::{CallKind, RetryTool};
-use crate::error::{CallError, Refusal};
+use super::{CallKind, Cause, RetryTool};
+use crate::client::Termination;
+use crate::error::CallError;
 use crate::exchange::{Closed, Sent};
 use crate::model::tools::Tool;
 
@@ -14,19 +15,16 @@ pub(super) enum Told {
     Lost,
     /// The client could not reach the server: it has no connection any more.
     Unreachable,
-    /// The client had ended before it began the call, and the report of that is on its way.
-    Ended,
 }
 
 impl Told {
-    /// Returns what an error tells. `is_closed` is whether the supervisor has closed the client,
-    /// which ends all its calls, or whether it has ended.
-    pub(super) fn by(error: &CallError, is_closed: bool) -> Self {
+    /// Returns what an error tells. `is_closing` is whether the supervisor has closed the client,
+    /// which ends all its calls.
+    pub(super) fn by(error: &CallError, is_closing: bool) -> Self {
         match error {
             CallError::Closed { why: Closed::Denied(_), .. } => Self::Nothing,
             // The application has closed the client itself.
-            CallError::Closed { why: Closed::Aborted, .. } if !is_closed => Self::Nothing,
-            CallError::Refused(Refusal::Closed | Refusal::Gone) => Self::Ended,
+            CallError::Closed { why: Closed::Aborted, .. } if !is_closing => Self::Nothing,
             CallError::Closed { sent: Sent::No, .. } | CallError::Negotiation(_) => Self::Unreachable,
             // Another request would come before the time that the server has asked for.
             CallError::NoResponse { cause, .. } if cause.retry_after().is_some_and(|after| !after.is_zero()) => {
@@ -43,7 +41,7 @@ impl Told {
         match self {
             Self::Nothing => false,
             Self::Lost => is_exclusive,
-            Self::Unreachable | Self::Ended => true,
+            Self::Unreachable => true,
         }
     }
 
@@ -55,11 +53,19 @@ impl Told {
             CallKind::Other => false,
         };
         match (self, kind, retry) {
-            (Self::Ended, _, _) => true,
             (Self::Nothing, _, _) | (_, CallKind::Tool(_), RetryTool::Never) => false,
             (Self::Unreachable, _, _) | (_, CallKind::Tool(_), RetryTool::Always) => true,
             (Self::Lost, _, _) => is_safe(),
         }
+    }
+}
+
+/// Returns why a server is lost whose call has ended with this error. If its client is exclusive,
+/// the one connection has ended, and the client with it.
+pub(super) fn loss(error: &CallError, is_exclusive: bool) -> Cause {
+    match error {
+        CallError::Closed { why, .. } if is_exclusive => Cause::Ended(Termination::Closed(why.clone())),
+        error => Cause::Unreachable(error.clone()),
     }
 }
 

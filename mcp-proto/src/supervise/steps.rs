@@ -1,14 +1,14 @@
 //! What a [`Supervisor`] does with each input.
 
 use super::clients::Ended;
-use super::retry::Told;
+use super::retry::{Told, loss};
 use super::server::{Attempt, Phase, Server};
 use super::{
-    CallKind, CallPlan, CallRefusal, CallVerdict, Cause, Closing, ConnectWhen, Event, Generation, KeyInUse, ListKind,
-    Lists, Loaded, Output, ServerId, ServerSpec, Supervisor, Ticket, Timer,
+    CallKind, CallPlan, CallRefusal, Cause, Closing, ConnectWhen, Event, Generation, KeyInUse, ListKind, Lists, Loaded,
+    Output, ServerId, ServerSpec, Supervisor, Ticket, Timer,
 };
 use crate::client::{ClientConfig, Termination};
-use crate::error::{CallError, StreamEnd};
+use crate::error::{CallError, Refusal, StreamEnd};
 use crate::input::Change;
 use crate::model::capabilities::ServerCapabilities;
 use alloc::string::String;
@@ -189,31 +189,42 @@ impl<K: Clone + Ord> Supervisor<K> {
         Ok(ticket)
     }
 
-    pub(super) fn on_finished(&mut self, ticket: Ticket, outcome: Result<(), &CallError>) -> CallVerdict {
-        let Some((id, generation)) = self.calls.running(ticket) else { return CallVerdict::Ignore };
-        let Some(server) = self.servers.get_mut(&id) else { return CallVerdict::Ignore };
+    pub(super) fn on_finished(&mut self, ticket: Ticket, outcome: Result<(), &CallError>) {
+        let Some((id, generation)) = self.calls.running(ticket) else { return };
+        let Some(server) = self.servers.get_mut(&id) else { return };
         let is_idle = self.clients.finish(generation, ticket);
-        let is_closed = self.clients.is_closed(generation);
-        let told = outcome.err().map_or(Told::Nothing, |error| Told::by(error, is_closed));
+        let (is_closing, is_exclusive) = (self.clients.is_closing(generation), self.clients.is_exclusive(generation));
+        let told = outcome.err().map_or(Told::Nothing, |error| Told::by(error, is_closing));
         let tools = server.kept.catalogue.tools.as_deref().unwrap_or_default();
         let rule = |kind: &CallKind| told.allows(kind, server.spec.retry, tools);
-        let again = self.calls.repeat(ticket, self.now, told != Told::Ended, rule);
+        let again = self.calls.repeat(ticket, self.now, rule);
         let is_current = server.ready() == Some(generation);
         let is_refused = is_current && server.call_ended(outcome);
         match outcome {
-            Err(error) if is_current && told.ends_connection(self.clients.is_exclusive(generation)) => {
-                self.lose(id, Cause::Unreachable(error.clone()));
+            Err(error) if is_current && told.ends_connection(is_exclusive) => {
+                self.lose(id, loss(error, is_exclusive));
             }
             Err(error) if is_refused => self.lose(id, Cause::CallsRefused(error.clone())),
             Ok(()) | Err(_) if is_idle => self.close_client(generation),
             Ok(()) | Err(_) => {}
         }
-        if !again {
-            self.calls.end(ticket);
-            return CallVerdict::Final;
+        if again {
+            return self.place(ticket, id);
+        }
+        self.calls.end(ticket);
+        self.outputs.push_back(Output::End { ticket });
+    }
+
+    pub(super) fn on_not_begun(&mut self, ticket: Ticket) {
+        let Some((id, generation)) = self.calls.running(ticket) else { return };
+        let is_idle = self.clients.finish(generation, ticket);
+        self.calls.take_back(ticket);
+        if self.served_by(generation).is_some() {
+            self.lose(id, Cause::Unreachable(CallError::Refused(Refusal::Closed)));
+        } else if is_idle {
+            self.close_client(generation);
         }
         self.place(ticket, id);
-        CallVerdict::Again
     }
 
     pub(super) fn on_cancel(&mut self, ticket: Ticket) {

@@ -9,8 +9,8 @@ use mcp_proto::exchange::{Closed, Program, Sent};
 use mcp_proto::model::capabilities::{ListCapability, ServerCapabilities};
 use mcp_proto::model::page::Listed;
 use mcp_proto::supervise::{
-    CallKind, CallPlan, CallVerdict, ConnectWhen, Event, Freshness, Generation, ListKind, Listing, Lists, Output,
-    RetryTool, ServerSpec, ServerState, Supervision, Supervisor, Ticket,
+    CallKind, CallPlan, ConnectWhen, Event, Freshness, Generation, ListKind, Listing, Lists, Output, RetryTool,
+    ServerSpec, ServerState, Supervision, Supervisor, Ticket,
 };
 use mcp_proto::{CallError, Change, Instant, Object, Prompt};
 use std::collections::{BTreeMap, VecDeque};
@@ -78,10 +78,10 @@ enum Happening {
     Answered(Ticket, Generation),
     /// The server has refused the call with HTTP 400.
     Refused(Ticket, Generation),
-    /// A call on a client that has ended.
-    Lost(Ticket, Sent),
-    /// A call on a client that the supervisor has closed.
-    Aborted(Ticket, Sent),
+    /// The call has ended with the session of its client.
+    Lost(Ticket, Generation),
+    /// The client takes no calls any more.
+    NotBegun(Ticket),
     Changed(u32),
 }
 
@@ -93,6 +93,9 @@ struct Called {
     /// The end of its time.
     until: Instant,
     runs: u32,
+    /// What its client reported last: a result, or the end of the connection.
+    is_answered: bool,
+    is_lost: bool,
 }
 
 /// What the world knows of a server.
@@ -116,6 +119,8 @@ struct Client {
     server: u32,
     is_up: bool,
     is_closing: bool,
+    /// It takes no calls any more, and ends in a moment.
+    is_ending: bool,
     calls: Vec<Ticket>,
 }
 
@@ -254,8 +259,8 @@ impl World {
                 capabilities.prompts = Some(ListCapability::default());
                 self.supervisor.ready(self.now, generation, &capabilities);
             }
-            Happening::Ended(generation) => self.ended(generation),
-            Happening::Throttled(generation, seconds) => self.throttled(generation, Duration::from_secs(seconds)),
+            Happening::Ended(generation) => self.ended(generation)?,
+            Happening::Throttled(generation, seconds) => self.throttled(generation, Duration::from_secs(seconds))?,
             Happening::SessionLost(generation) => self.session_lost(generation),
             Happening::Resolved(generation) => {
                 let config = match self.rng.per_mille(900) {
@@ -274,20 +279,20 @@ impl World {
             }
             Happening::Answered(ticket, generation) => {
                 if self.takes_call(ticket, generation) {
-                    self.finished(ticket, Ok(()))?;
+                    self.finished(ticket, Ok(()));
                 }
             }
             Happening::Refused(ticket, generation) => {
                 if self.takes_call(ticket, generation) {
-                    self.finished(ticket, Err(&CallError::Http(Box::new(HttpError::new(400)))))?;
+                    self.finished(ticket, Err(&CallError::Http(Box::new(HttpError::new(400)))));
                 }
             }
-            Happening::Lost(ticket, sent) => {
-                self.finished(ticket, Err(&CallError::Closed { sent, why: Closed::Reset }))?;
+            Happening::Lost(ticket, generation) => {
+                if self.takes_call(ticket, generation) {
+                    self.finished(ticket, Err(&CallError::Closed { sent: Sent::Maybe, why: Closed::Reset }));
+                }
             }
-            Happening::Aborted(ticket, sent) => {
-                self.finished(ticket, Err(&CallError::Closed { sent, why: Closed::Aborted }))?;
-            }
+            Happening::NotBegun(ticket) => self.supervisor.not_begun(self.now, ticket),
             Happening::Changed(server) => {
                 self.fakes[server as usize].version += 1;
                 let client = self.fakes[server as usize].client;
@@ -323,24 +328,27 @@ impl World {
             let late = self.rng.below(50);
             let only_session = server.is_multiple_of(3) && self.rng.per_mille(500);
             let what = if only_session { Happening::SessionLost(generation) } else { Happening::Ended(generation) };
+            if let Some(client) = self.clients.get_mut(&generation) {
+                client.is_ending |= !only_session;
+            }
             self.after(late, what);
         }
     }
 
     /// The client learns of it before its calls do, and they end in any order.
     fn session_lost(&mut self, generation: Generation) {
-        let Some(client) = self.clients.get_mut(&generation).filter(|client| client.is_up) else { return };
-        let calls = std::mem::take(&mut client.calls);
+        let Some(client) = self.clients.get(&generation).filter(|client| client.is_up) else { return };
+        let calls = client.calls.clone();
         self.supervisor.session_lost(self.now, generation, StreamEnd::Closed(Closed::Eof));
         for ticket in calls {
             let late = self.rng.below(3);
-            self.after(late, Happening::Lost(ticket, Sent::Maybe));
+            self.after(late, Happening::Lost(ticket, generation));
         }
     }
 
     /// A client could not connect, since the server asks for a pause.
-    fn throttled(&mut self, generation: Generation, pause: Duration) {
-        let Some(server) = self.clients.get(&generation).map(|client| client.server) else { return };
+    fn throttled(&mut self, generation: Generation, pause: Duration) -> Result<(), String> {
+        let Some(server) = self.clients.get(&generation).map(|client| client.server) else { return Ok(()) };
         let mut error = HttpError::new(429);
         error.retry_after = Some(pause);
         let cause = NegotiationCause::Http(Box::new(error));
@@ -350,27 +358,32 @@ impl World {
             self.fakes[server as usize].not_before = self.now + pause.min(Duration::from_secs(300));
         }
         let why = NegotiationError { stage, cause, after, first, earlier };
-        self.ended_with(generation, Termination::Negotiation(why));
+        self.ended_with(generation, Termination::Negotiation(why))
     }
 
-    /// The client ends, with its calls: before or after their ends.
-    fn ended(&mut self, generation: Generation) {
-        self.ended_with(generation, Termination::Closed(Closed::Eof));
+    /// The client ends, after its calls.
+    fn ended(&mut self, generation: Generation) -> Result<(), String> {
+        self.ended_with(generation, Termination::Closed(Closed::Eof))
     }
 
-    fn ended_with(&mut self, generation: Generation, why: Termination) {
-        let Some(client) = self.clients.remove(&generation) else { return };
+    fn ended_with(&mut self, generation: Generation, why: Termination) -> Result<(), String> {
+        let Some(client) = self.clients.remove(&generation) else { return Ok(()) };
         let fake = &mut self.fakes[client.server as usize];
         if fake.client == Some(generation) {
             fake.client = None;
         }
         for ticket in client.calls {
-            let (late, sent) = (self.rng.below(3), self.rng.of(&[Sent::No, Sent::Maybe, Sent::Maybe]));
-            let lost = if client.is_closing { Happening::Aborted } else { Happening::Lost };
-            self.after(late, lost(ticket, sent));
+            let sent = self.rng.of(&[Sent::No, Sent::Maybe, Sent::Maybe]);
+            let why = if client.is_closing { Closed::Aborted } else { Closed::Reset };
+            self.finished(ticket, Err(&CallError::Closed { sent, why }));
+            // What follows may be carried out before the next report, or after it.
+            if self.rng.per_mille(500) {
+                self.drain()?;
+            }
         }
         let why = if client.is_closing { Termination::Requested } else { why };
         self.supervisor.ended(self.now, generation, why);
+        Ok(())
     }
 
     fn application(&mut self) {
@@ -410,7 +423,8 @@ impl World {
                 let until = self.now + plan.timeout.expect("a default");
                 match self.supervisor.call(self.now, &server, plan) {
                     Ok(ticket) => {
-                        self.calls.insert(ticket, Called { is_read, until, runs: 0 });
+                        self.calls
+                            .insert(ticket, Called { is_read, until, runs: 0, is_answered: false, is_lost: false });
                     }
                     Err(_) => self.report.refused += 1,
                 }
@@ -418,25 +432,12 @@ impl World {
         }
     }
 
-    fn finished(&mut self, ticket: Ticket, outcome: Result<(), &CallError>) -> Result<(), String> {
-        let verdict = self.supervisor.finished(self.now, ticket, outcome);
-        let is_open = self.calls.contains_key(&ticket);
-        let may_repeat = |call: &Called| call.is_read && call.runs == 1 && self.now < call.until;
-        let is_lost = matches!(outcome, Err(CallError::Closed { .. }));
-        if verdict == CallVerdict::Final && is_lost && self.calls.get(&ticket).is_some_and(may_repeat) {
-            return Err(format!("{ticket:?} changes nothing, was lost once, and does not run again"));
+    fn finished(&mut self, ticket: Ticket, outcome: Result<(), &CallError>) {
+        if let Some(call) = self.calls.get_mut(&ticket) {
+            call.is_answered = outcome.is_ok();
+            call.is_lost = matches!(outcome, Err(CallError::Closed { .. }));
         }
-        match verdict {
-            CallVerdict::Ignore if is_open => return Err(format!("{ticket:?} is open, and its end is ignored")),
-            CallVerdict::Ignore => {}
-            CallVerdict::Again | CallVerdict::Final if !is_open => return Err(format!("{ticket:?} has ended twice")),
-            CallVerdict::Again => self.report.retried += 1,
-            CallVerdict::Final => {
-                self.calls.remove(&ticket);
-                self.report.answered += u64::from(outcome.is_ok());
-            }
-        }
-        Ok(())
+        self.supervisor.finished(self.now, ticket, outcome);
     }
 
     fn drain(&mut self) -> Result<(), String> {
@@ -484,21 +485,29 @@ impl World {
             }
             Output::Run { ticket, generation, .. } => {
                 let call = self.calls.get_mut(&ticket).ok_or_else(|| format!("{ticket:?} runs after its end"))?;
-                call.runs += 1;
-                if call.runs > 2 {
-                    return Err(format!("{ticket:?} runs {} times", call.runs));
-                }
-                match self.clients.get_mut(&generation).filter(|client| client.is_up) {
+                match self.clients.get_mut(&generation).filter(|client| client.is_up && !client.is_ending) {
                     Some(client) => {
+                        call.runs += 1;
+                        if call.runs > 2 {
+                            return Err(format!("{ticket:?} runs {} times", call.runs));
+                        }
+                        self.report.retried += u64::from(call.runs == 2);
                         client.calls.push(ticket);
                         let is_refused = client.server.is_multiple_of(3) && !self.is_resting && self.rng.per_mille(100);
                         let late = 1 + self.rng.below(300);
                         let what = if is_refused { Happening::Refused } else { Happening::Answered };
                         self.after(late, what(ticket, generation));
                     }
-                    // It has ended, and the supervisor learns it in a moment.
-                    None => self.after(0, Happening::Lost(ticket, Sent::No)),
+                    // It ends or has ended, and the supervisor learns it in a moment.
+                    None => self.after(0, Happening::NotBegun(ticket)),
                 }
+            }
+            Output::End { ticket } => {
+                let call = self.calls.remove(&ticket).ok_or_else(|| format!("{ticket:?} has ended twice"))?;
+                if call.is_lost && call.is_read && call.runs == 1 && self.now < call.until {
+                    return Err(format!("{ticket:?} changes nothing, was lost once, and does not run again"));
+                }
+                self.report.answered += u64::from(call.is_answered);
             }
             Output::Refuse { ticket, .. } => {
                 if self.calls.remove(&ticket).is_none() {
@@ -545,7 +554,10 @@ impl World {
         {
             return Err(format!("server {key}: a second client beside one that is connected"));
         }
-        self.clients.insert(generation, Client { server: key, is_up: false, is_closing: false, calls: Vec::new() });
+        self.clients.insert(
+            generation,
+            Client { server: key, is_up: false, is_closing: false, is_ending: false, calls: Vec::new() },
+        );
         let fake = &mut self.fakes[key as usize];
         fake.client = Some(generation);
         let is_dead = self.now < fake.dead_until;

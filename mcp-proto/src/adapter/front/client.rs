@@ -12,17 +12,19 @@ mod watches;
 pub use handle::ClientHandle;
 pub(super) use outputs::OutputMark;
 pub(super) use shared::{ClientShared, Exchanged};
+pub(super) use waiters::CallProgress;
 
 use super::{Delay, Driving, first};
 use crate::adapter::ConnectError;
 use crate::adapter::client_options::ClientOptions;
 use crate::adapter::os::exit;
-use crate::call::{Call, Calling, IntoCall, Method, Paged, Pages, Progress, SkippedList};
+use crate::call::{Call, Calling, IntoCall, Method, Paged, Pages, Progress, RawCall, SkippedList};
 use crate::client::{ClientConfig, FetchError, FetchRequest, FetchResponse, Termination};
 use crate::error::{CallError, Refusal};
 use crate::input::{CallId, NotificationId};
 use crate::rpc::Object;
 use crate::stats::ClientStats;
+use crate::supervise::Ticket;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -94,6 +96,16 @@ impl Client {
         let (call, told) = call.into_call();
         let calling = self.shared().with(|state, now, _| state.call(now, call));
         Pending { client: self.clone(), calling: Some(calling), told }
+    }
+
+    /// Makes a call of a supervisor, which learns of it as the observer of the client.
+    pub(super) fn run(&self, ticket: Ticket, call: RawCall) {
+        self.shared().with(|state, now, later| state.run(now, ticket, call, later));
+    }
+
+    /// Cancels a call of a supervisor, also on the server.
+    pub(super) fn cancel_run(&self, ticket: Ticket) {
+        self.shared().with(|state, now, _| state.cancel_run(now, ticket));
     }
 
     /// Returns the elements of a paged list. Each page is fetched when it is needed.
@@ -279,20 +291,6 @@ impl<M: Method, F> Pending<M, F> {
         if let Some(id) = self.id() {
             self.client.cancel(id, reason);
         }
-    }
-}
-
-impl<M: Method, F: FnMut(Progress)> Pending<M, F> {
-    /// Makes the call of a pending one that has ended once more, on another client. Returns that of
-    /// before, to be dropped.
-    pub(super) fn start_again(&mut self, client: &Client, call: Call<M>) -> Client {
-        let again = client.start(call).take_calling();
-        self.calling = again;
-        core::mem::replace(&mut self.client, client.clone())
-    }
-
-    fn take_calling(mut self) -> Option<Result<Calling<M>, Refusal>> {
-        self.calling.take()
     }
 }
 

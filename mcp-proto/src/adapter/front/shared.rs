@@ -74,8 +74,7 @@ pub(super) trait Engine: Front {
 /// What to do once the lock is released, in this order.
 #[derive(Default)]
 pub(super) struct Later {
-    /// First, so that an observer usually learns of the end of a connection before the calls that
-    /// ended with it are woken.
+    /// First, so that a supervisor has learnt of what happened before anything else does.
     calls: Vec<Box<dyn FnOnce()>>,
     cancelled: Vec<Cancelled>,
     woken: Few<Waker>,

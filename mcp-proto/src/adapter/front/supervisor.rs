@@ -126,7 +126,7 @@ impl<L: Launch> Supervisor<L> {
     /// [`CallRefusal`].
     pub async fn ready(&self, key: &str, limit: Option<Duration>) -> Result<(), CallRefusal> {
         let plan = CallPlan { timeout: limit, ..CallPlan::new(CallKind::Other) };
-        self.shared().reserve(key, plan)?.granted().await
+        self.shared().reserve(key, plan, None)?.granted().await
     }
 
     /// Waits until nothing is under way but attempts after one that failed: each server is

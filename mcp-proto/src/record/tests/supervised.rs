@@ -9,8 +9,8 @@ use crate::input::Change;
 use crate::model::capabilities::{ListCapability, ServerCapabilities};
 use crate::rpc::DecodeError;
 use crate::supervise::{
-    CallKind, CallPlan, CallVerdict, Catalogue, ConnectWhen, Event, Generation, Input, ListKind, Listing, Lists,
-    Loaded, Output, Returned, ServerSpec, Supervision, Supervisor, Ticket, WhenDown,
+    CallKind, CallPlan, Catalogue, ConnectWhen, Event, Generation, Input, ListKind, Listing, Lists, Loaded, Output,
+    Returned, ServerSpec, Supervision, Supervisor, Ticket, WhenDown,
 };
 use alloc::boxed::Box;
 
@@ -135,6 +135,7 @@ fn any_input() -> impl Strategy<Value = Input<String>> {
         (generation(), listing).prop_map(|(of, (list, listing))| Input::Loaded(of, list, listing)),
         (key(), plan).prop_map(|(key, plan)| Input::Call(key, plan)),
         (any::<u64>(), outcome).prop_map(|(ticket, outcome)| Input::Finished(Ticket(ticket), outcome)),
+        any::<u64>().prop_map(|ticket| Input::NotBegun(Ticket(ticket))),
         any::<u64>().prop_map(|ticket| Input::Cancel(Ticket(ticket))),
         Just(Input::Close),
         Just(Input::Tick),
@@ -189,6 +190,7 @@ fn few(input: Input<String>) -> Input<String> {
         Input::Loaded(of, list, listing) => Input::Loaded(client(of), list, listing),
         Input::Call(of, plan) => Input::Call(key(of), plan),
         Input::Finished(ticket, outcome) => Input::Finished(Ticket(ticket.0 % 8), outcome),
+        Input::NotBegun(ticket) => Input::NotBegun(Ticket(ticket.0 % 8)),
         Input::Cancel(ticket) => Input::Cancel(Ticket(ticket.0 % 8)),
         Input::Close | Input::Tick => input,
     }
@@ -219,13 +221,14 @@ fn run(redaction: Redaction) -> Vec<u8> {
     supervisor.ready(at(3), client, &capabilities());
     supervisor.loaded(at(4), client, ListKind::Tools, Ok(catalogue("other").get(ListKind::Tools).unwrap().into()));
     let lost = CallError::Closed { sent: Sent::Maybe, why: exited() };
-    assert_eq!(supervisor.finished(at(5), ticket, Err(&lost)), CallVerdict::Again);
+    supervisor.finished(at(5), ticket, Err(&lost));
     supervisor.ended(at(6), client, Termination::Closed(exited()));
     while let Some(due) = supervisor.poll_timeout().filter(|due| *due < at(1000)) {
         supervisor.handle_timeout(due);
     }
     let client = connected(&mut supervisor);
     supervisor.ready(at(1001), client, &capabilities());
+    supervisor.finished(at(1001), ticket, Ok(()));
     supervisor.changed(at(1002), client, &Change::Resource(format!("file:///?token={SECRET}")));
     supervisor.replace(at(1003), &"a".into(), spec());
     assert!(supervisor.call(at(1004), &"none".into(), CallPlan::new(CallKind::Other)).is_err());
@@ -252,7 +255,8 @@ fn run_of_a_supervisor_is_replayed() {
         assert_eq!(summary.time, Duration::from_millis(1007));
         let text = String::from_utf8(file).unwrap();
         assert!(
-            text.contains(r#"{"Output":{"Verdict":"again"}}"#)
+            text.contains("{\"Output\":{\"Run\":[1,2,")
+                && text.contains("{\"Output\":{\"End\":1}}")
                 && text.contains("{\"Output\":{\"Event\":[\"reconnecting\""),
             "{text}"
         );

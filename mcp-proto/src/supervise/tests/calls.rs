@@ -60,16 +60,16 @@ fn call_runs_a_second_time_only_where_that_is_safe() {
         assert_eq!(rig.runs(), [(ticket, client)]);
         let verdict = rig.finish(ticket, Err(&error));
         let told = format!("{kind:?} {retry:?} {error}");
-        assert_eq!(verdict, if expected { CallVerdict::Again } else { CallVerdict::Final }, "{told}");
+        assert_eq!(verdict, if expected { Verdict::Again } else { Verdict::Final }, "{told}");
         rig.end(client);
         if expected {
             let (_, next) = rig.next_attempt();
             rig.up(next);
             assert_eq!(rig.runs(), [(ticket, next)], "{told}");
             // Once.
-            assert_eq!(rig.finish(ticket, Err(&lost(Sent::No))), CallVerdict::Final, "{told}");
+            assert_eq!(rig.finish(ticket, Err(&lost(Sent::No))), Verdict::Final, "{told}");
         }
-        assert_eq!(rig.finish(ticket, Ok(())), CallVerdict::Ignore, "{told}");
+        assert_eq!(rig.finish(ticket, Ok(())), Verdict::Ignore, "{told}");
     }
 }
 
@@ -118,30 +118,28 @@ fn calls_that_wait_fail_when_the_server_is_down() {
     );
     assert_eq!(refused[0].1.to_string(), "the server is down: the peer closed the connection");
     // Also one that was to run again.
-    assert_eq!(rig.finish(ticket, Err(&lost(Sent::No))), CallVerdict::Ignore);
+    assert_eq!(rig.finish(ticket, Err(&lost(Sent::No))), Verdict::Ignore);
 }
 
 // covers: S0-62
 #[test]
-fn end_of_a_client_and_the_ends_of_its_calls_come_in_any_order() {
-    for client_first in [true, false] {
-        let (mut rig, client) = with_tools(program());
-        let again = rig.call(tool_plan("reads"));
-        let over = rig.call(tool_plan("plain"));
-        rig.take();
-        if client_first {
-            rig.end(client);
-        }
-        assert_eq!(rig.finish(again, Err(&lost(Sent::Maybe))), CallVerdict::Again, "{client_first}");
-        assert_eq!(rig.finish(over, Err(&lost(Sent::Maybe))), CallVerdict::Final, "{client_first}");
-        rig.end(client);
-        let (wait, next) = rig.next_attempt();
-        assert_eq!(wait, ms(500), "{client_first}");
-        rig.up(next);
-        assert_eq!(rig.runs(), [(again, next)], "{client_first}");
-        assert_eq!(rig.supervisor.health(&"a").unwrap().counters.retries, 1);
-        assert_eq!(rig.finish(again, Ok(())), CallVerdict::Final, "{client_first}");
-    }
+fn calls_of_a_client_end_before_it_and_tell_of_its_end() {
+    let (mut rig, client) = with_tools(program());
+    let again = rig.call(tool_plan("reads"));
+    let over = rig.call(tool_plan("plain"));
+    rig.take();
+    assert_eq!(rig.finish(again, Err(&lost(Sent::Maybe))), Verdict::Again);
+    assert_eq!(rig.finish(over, Err(&lost(Sent::Maybe))), Verdict::Final);
+    rig.end(client);
+    // Its cause is that of the client, which both report.
+    let event = Event::Reconnecting { key: "a", attempt: 1, wait: ms(500), cause: Cause::Ended(exited()) };
+    assert_eq!(rig.take(), [Output::Close(client), Output::Event(event)]);
+    let (wait, next) = rig.next_attempt();
+    assert_eq!(wait, ms(500));
+    rig.up(next);
+    assert_eq!(rig.runs(), [(again, next)]);
+    assert_eq!(rig.supervisor.health(&"a").unwrap().counters.retries, 1);
+    assert_eq!(rig.finish(again, Ok(())), Verdict::Final);
 }
 
 // covers: S0-62, R-29
@@ -154,17 +152,17 @@ fn client_over_http_is_closed_when_its_calls_have_ended() {
     // A response that breaks off tells nothing of the others.
     let broken = rig.call(CallPlan::new(CallKind::Read));
     rig.take();
-    assert_eq!(rig.finish(broken, Err(&lost(Sent::Maybe))), CallVerdict::Again);
+    assert_eq!(rig.finish(broken, Err(&lost(Sent::Maybe))), Verdict::Again);
     assert_eq!(rig.runs(), [(broken, old)]);
-    assert_eq!(rig.finish(broken, Ok(())), CallVerdict::Final);
+    assert_eq!(rig.finish(broken, Ok(())), Verdict::Final);
     // A server that cannot be reached gets a new client, and the old one keeps its other call.
-    assert_eq!(rig.finish(quick, Err(&lost(Sent::No))), CallVerdict::Again);
+    assert_eq!(rig.finish(quick, Err(&lost(Sent::No))), Verdict::Again);
     assert_eq!(rig.closed(), []);
     let (wait, new) = rig.next_attempt();
     assert_eq!(wait, ms(500));
     rig.up(new);
     assert_eq!(rig.runs(), [(quick, new)]);
-    assert_eq!(rig.finish(slow, Ok(())), CallVerdict::Final);
+    assert_eq!(rig.finish(slow, Ok(())), Verdict::Final);
     assert_eq!(rig.closed(), [old]);
     rig.end(old);
     assert!(matches!(rig.state(), ServerState::Ready { generation, .. } if generation == new));
@@ -177,18 +175,23 @@ fn call_that_its_client_never_began_waits_for_the_next_one() {
     spec.retry = RetryTool::Never;
     let (mut rig, mut client) = Rig::ready(spec);
     let call = rig.call(tool_plan("x"));
-    for _ in 0..3 {
+    for closes in [true, false, true] {
         assert_eq!(rig.runs(), [(call, client)]);
-        // The client has ended, which is reported later.
-        assert_eq!(rig.finish(call, Err(&CallError::Refused(Refusal::Closed))), CallVerdict::Again);
+        // The client closes, or has ended.
+        if closes {
+            rig.not_begun(call);
+        }
         rig.end(client);
+        if !closes {
+            rig.not_begun(call);
+        }
         client = rig.next_attempt().1;
         rig.up(client);
     }
     assert_eq!(rig.runs(), [(call, client)]);
     assert_eq!(rig.supervisor.health(&"a").unwrap().counters.retries, 0);
     // One that may have run does not run again.
-    assert_eq!(rig.finish(call, Err(&lost(Sent::Maybe))), CallVerdict::Final);
+    assert_eq!(rig.finish(call, Err(&lost(Sent::Maybe))), Verdict::Final);
 }
 
 // covers: S0-62
@@ -200,10 +203,27 @@ fn call_that_its_client_never_began_times_out_at_its_deadline() {
     let call = rig.call(plan);
     assert_eq!(rig.runs(), [(call, client)]);
     rig.pass(ms(200));
-    // The client had ended before: no error of it tells that the time is over.
-    assert_eq!(rig.finish(call, Err(&CallError::Refused(Refusal::Closed))), CallVerdict::Again);
+    // The client closed before: no error of it tells that the time is over.
+    rig.not_begun(call);
     assert_eq!(rig.refused(), [(call, CallRefusal::Timeout { after: ms(200) })]);
-    assert_eq!(rig.finish(call, Ok(())), CallVerdict::Ignore);
+    assert_eq!(rig.finish(call, Ok(())), Verdict::Ignore);
+}
+
+// covers: S0-62
+#[cfg(feature = "http")]
+#[test]
+fn retired_client_that_has_not_begun_its_last_call_is_closed() {
+    let (mut rig, old) = Rig::ready(web());
+    let call = rig.call(tool_plan("x"));
+    assert_eq!(rig.runs(), [(call, old)]);
+    assert!(rig.supervisor.reconnect(rig.now, &"a"));
+    let new = rig.connects();
+    // The application has closed it meanwhile.
+    rig.not_begun(call);
+    assert_eq!(rig.closed(), [old]);
+    rig.end(old);
+    rig.up(new);
+    assert_eq!(rig.runs(), [(call, new)]);
 }
 
 // covers: S0-62, R-29
@@ -215,13 +235,13 @@ fn calls_of_a_client_that_is_closed_were_lost() {
     let [unwritten, reads, unsent, pays, late] = calls;
     rig.take();
     // The program takes no more bytes. Its client is closed, which ends its other calls.
-    assert_eq!(rig.finish(unwritten, Err(&lost(Sent::No))), CallVerdict::Again);
+    assert_eq!(rig.finish(unwritten, Err(&lost(Sent::No))), Verdict::Again);
     assert_eq!(rig.closed(), [client]);
-    assert_eq!(rig.finish(reads, Err(&aborted(Sent::Maybe))), CallVerdict::Again);
-    assert_eq!(rig.finish(unsent, Err(&aborted(Sent::No))), CallVerdict::Again);
-    assert_eq!(rig.finish(pays, Err(&aborted(Sent::Maybe))), CallVerdict::Final);
+    assert_eq!(rig.finish(reads, Err(&aborted(Sent::Maybe))), Verdict::Again);
+    assert_eq!(rig.finish(unsent, Err(&aborted(Sent::No))), Verdict::Again);
+    assert_eq!(rig.finish(pays, Err(&aborted(Sent::Maybe))), Verdict::Final);
+    assert_eq!(rig.finish(late, Err(&aborted(Sent::Maybe))), Verdict::Again);
     rig.end(client);
-    assert_eq!(rig.finish(late, Err(&aborted(Sent::Maybe))), CallVerdict::Again);
     let (_, next) = rig.next_attempt();
     rig.up(next);
     assert_eq!(rig.runs(), [unwritten, reads, unsent, late].map(|call| (call, next)));
@@ -238,9 +258,9 @@ fn client_without_a_session_is_replaced_by_another() {
     rig.supervisor.session_lost(rig.now, old, cause.clone());
     assert_eq!(rig.supervisor.health(&"a").unwrap().cause, Some(Cause::SessionLost(cause.clone())));
     // Its calls end with the session. It is closed after the last one.
-    assert_eq!(rig.finish(reads, Err(&lost(Sent::Maybe))), CallVerdict::Again);
+    assert_eq!(rig.finish(reads, Err(&lost(Sent::Maybe))), Verdict::Again);
     assert_eq!(rig.closed(), []);
-    assert_eq!(rig.finish(pays, Err(&lost(Sent::Maybe))), CallVerdict::Final);
+    assert_eq!(rig.finish(pays, Err(&lost(Sent::Maybe))), Verdict::Final);
     assert_eq!(rig.closed(), [old]);
     // Nothing more of it matters.
     rig.supervisor.session_lost(rig.now, old, cause.clone());
@@ -259,7 +279,7 @@ fn replaced_server_answers_none_of_its_calls() {
     let (mut rig, old) = Rig::ready(web());
     let (slow, quick) = (rig.call(tool_plan("x")), rig.call(tool_plan("x")));
     // A call that runs on a client before the current one.
-    assert_eq!(rig.finish(quick, Err(&lost(Sent::No))), CallVerdict::Again);
+    assert_eq!(rig.finish(quick, Err(&lost(Sent::No))), Verdict::Again);
     let (_, current) = rig.next_attempt();
     rig.up(current);
     assert_eq!(rig.runs(), [(quick, current)]);
@@ -268,7 +288,7 @@ fn replaced_server_answers_none_of_its_calls() {
     for (ticket, client) in [(slow, old), (quick, current)] {
         assert!(outputs.contains(&Output::Refuse { ticket, why: CallRefusal::Replaced }), "{outputs:?}");
         assert!(outputs.contains(&Output::Close(client)), "{outputs:?}");
-        assert_eq!(rig.finish(ticket, Ok(())), CallVerdict::Ignore);
+        assert_eq!(rig.finish(ticket, Ok(())), Verdict::Ignore);
     }
 }
 
@@ -281,7 +301,7 @@ fn cancelled_call_ends_without_an_output() {
     rig.take();
     for ticket in [running, waiting] {
         rig.supervisor.cancel(rig.now, ticket);
-        assert_eq!(rig.finish(ticket, Ok(())), CallVerdict::Ignore);
+        assert_eq!(rig.finish(ticket, Ok(())), Verdict::Ignore);
     }
     let (_, next) = rig.next_attempt();
     rig.up(next);
@@ -316,8 +336,8 @@ fn calls_of_a_removed_server_end() {
     assert_eq!((rig.take(), rig.supervisor.poll_timeout()), (vec![], None));
 }
 
-/// Returns the calls of this server after the end of its client, before their own ends: one with a
-/// result, and one that was lost.
+/// Returns the calls of this server that its client has not begun, after the end of the client and
+/// before the reports of that.
 fn ended_with_calls() -> (Rig, [Ticket; 2]) {
     let (mut rig, client) = Rig::ready(program());
     let calls = [rig.call(tool_plan("x")), rig.call(tool_plan("x"))];
@@ -328,7 +348,7 @@ fn ended_with_calls() -> (Rig, [Ticket; 2]) {
 
 // covers: S0-62, B-084
 #[test]
-fn calls_of_a_client_that_has_ended_end_with_their_server() {
+fn calls_that_their_client_never_began_end_with_their_server() {
     type Step = fn(&mut Rig);
     let steps: [(Step, CallRefusal); 3] = [
         (|rig| assert!(rig.supervisor.remove(rig.now, &"a")), CallRefusal::Removed),
@@ -339,9 +359,9 @@ fn calls_of_a_client_that_has_ended_end_with_their_server() {
         let (mut rig, calls) = ended_with_calls();
         step(&mut rig);
         assert_eq!(rig.refused(), calls.map(|ticket| (ticket, why.clone())));
-        assert_eq!(rig.finish(calls[0], Ok(())), CallVerdict::Ignore, "{why:?}");
-        assert_eq!(rig.finish(calls[1], Err(&lost(Sent::No))), CallVerdict::Ignore, "{why:?}");
-        assert_eq!(rig.refused(), []);
+        assert_eq!(rig.finish(calls[0], Ok(())), Verdict::Ignore, "{why:?}");
+        rig.not_begun(calls[1]);
+        assert_eq!(rig.take(), [], "{why:?}");
     }
 }
 

@@ -25,6 +25,17 @@ struct Rig {
     outputs: Vec<Output<&'static str>>,
 }
 
+/// What followed the report of the end of a call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Verdict {
+    /// The call has ended with it.
+    Final,
+    /// The call runs once more, or was refused.
+    Again,
+    /// Nothing: the call did not run.
+    Ignore,
+}
+
 /// Delays to the letter.
 fn exact() -> Supervision {
     Supervision { jitter: false, ..Supervision::default() }
@@ -148,10 +159,29 @@ impl Rig {
         ticket
     }
 
-    fn finish(&mut self, ticket: Ticket, outcome: Result<(), &CallError>) -> CallVerdict {
-        let verdict = self.supervisor.finished(self.now, ticket, outcome);
+    fn finish(&mut self, ticket: Ticket, outcome: Result<(), &CallError>) -> Verdict {
         self.drain();
-        verdict
+        let (ran, before) = (self.supervisor.calls.running(ticket).is_some(), self.outputs.len());
+        self.supervisor.finished(self.now, ticket, outcome);
+        self.drain();
+        let end = self.outputs.iter().skip(before).position(|output| *output == Output::End { ticket });
+        match end {
+            Some(end) => {
+                drop(self.outputs.remove(before + end));
+                Verdict::Final
+            }
+            None if ran => Verdict::Again,
+            None => {
+                assert_eq!(self.outputs.len(), before, "nothing follows");
+                Verdict::Ignore
+            }
+        }
+    }
+
+    /// The client of a call closes, and has not begun it.
+    fn not_begun(&mut self, ticket: Ticket) {
+        self.supervisor.not_begun(self.now, ticket);
+        self.drain();
     }
 
     /// Lets this time pass. Every timer fires at its time.

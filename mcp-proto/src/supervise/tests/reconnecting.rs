@@ -131,7 +131,7 @@ fn many_triggers_cause_one_attempt() {
     let (mut rig, client) = Rig::ready(program());
     let calls: Vec<_> = (0..50).map(|_| rig.call(tool_plan("x"))).collect();
     for ticket in &calls {
-        assert_eq!(rig.finish(*ticket, Err(&lost(Sent::No))), CallVerdict::Again);
+        assert_eq!(rig.finish(*ticket, Err(&lost(Sent::No))), Verdict::Again);
     }
     assert_eq!(rig.closed(), [client]);
     rig.end(client);
@@ -197,7 +197,7 @@ fn program_is_replaced_only_after_its_end() {
     );
     // A call that is made now waits for the new server, and the old answer is ignored.
     let waiting = rig.call(tool_plan("x"));
-    assert_eq!(rig.finish(running, Ok(())), CallVerdict::Ignore);
+    assert_eq!(rig.finish(running, Ok(())), Verdict::Ignore);
     rig.end(old);
     let new = rig.connects();
     rig.up(new);

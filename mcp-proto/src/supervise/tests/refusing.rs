@@ -144,7 +144,7 @@ fn next_client_waits_as_the_refused_stream_asked() {
 #[test]
 fn call_is_not_repeated_before_the_time_the_server_asks_for() {
     let (mut rig, _) = Rig::ready(server());
-    for (cause, verdict) in [(StreamEnd::Ended, CallVerdict::Again), (put_off(60), CallVerdict::Final)] {
+    for (cause, verdict) in [(StreamEnd::Ended, Verdict::Again), (put_off(60), Verdict::Final)] {
         let call = rig.call(CallPlan::new(CallKind::Read));
         let error = CallError::NoResponse { id: 7.into(), attempts: 2, any_message: false, cause };
         assert_eq!(rig.finish(call, Err(&error)), verdict);
@@ -222,7 +222,7 @@ fn session_with_a_response_or_that_lasts_is_no_failure() {
 fn fail(rig: &mut Rig, calls: usize, error: &CallError) {
     for _ in 0..calls {
         let call = rig.call(tool_plan("x"));
-        assert_eq!(rig.finish(call, Err(error)), CallVerdict::Final);
+        assert_eq!(rig.finish(call, Err(error)), Verdict::Final);
     }
 }
 

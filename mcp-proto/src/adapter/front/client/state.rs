@@ -11,15 +11,16 @@ use crate::adapter::asking::{Asking, ClientLink, Questions};
 use crate::adapter::check::Checks;
 use crate::adapter::client_options::{ClientCallbacks, ClientOptions, Observed, Observer};
 use crate::adapter::question::{Question, ReplyKey};
-use crate::call::{Call, Calling, Method};
+use crate::call::{Call, Calling, Method, RawCall};
 use crate::client::{ClientCommands, Event, FetchId, FetchRequest, Termination};
-use crate::error::{NegotiationError, Refusal};
+use crate::error::{CallError, NegotiationError, Refusal};
 use crate::exchange::{Action, Closed, ConnectionId, Endpoint, IoEvent};
-use crate::input::{CallId, ClientCommand, Input, NotificationId, Watch};
+use crate::input::{Applied, CallId, ClientCommand, Input, NotificationId, Watch};
 use crate::model::lifecycle::ServerInfo;
 use crate::process::Stderr;
 use crate::rpc::Object;
 use crate::stats::ClientStats;
+use crate::supervise::Ticket;
 use crate::time::Instant;
 use crate::wired::{ConnectionOutput, WiredClient};
 use alloc::boxed::Box;
@@ -50,6 +51,8 @@ pub(in crate::adapter::front) struct ClientState {
     pub(super) stderr: Stderr,
     attention: Attention,
     observer: Option<Arc<Observer>>,
+    /// The calls of the supervisor, which has their ends from the observer.
+    supervised: BTreeMap<CallId, Ticket>,
     /// Those that wait for the start know that it took too long.
     is_overdue: bool,
     /// The driver has begun to carry out tasks.
@@ -96,6 +99,7 @@ impl ClientState {
             stderr: options.take_stderr(),
             attention: Attention::default(),
             observer: options.take_observer().map(Arc::new),
+            supervised: BTreeMap::new(),
             is_overdue: false,
             begun: false,
             abandoned: false,
@@ -114,6 +118,26 @@ impl ClientState {
         let calling = self.engine.call(now, call).map_err(|refused| refused.why)?;
         self.calls.begin(calling.id());
         Ok(calling)
+    }
+
+    /// Makes a call of the supervisor.
+    pub(super) fn run(&mut self, now: Instant, ticket: Ticket, call: RawCall, later: &mut Later) {
+        match self.engine.act(now, ClientCommand::Call(call)).map_err(|refused| refused.why) {
+            Ok(Applied::Call(call)) => drop(self.supervised.insert(call, ticket)),
+            Ok(Applied::Done | Applied::Notification(_)) => unreachable!("a call has an id"),
+            Err(Refusal::Closed | Refusal::Gone) => self.observe_call(Observed::NotBegun(ticket), later),
+            Err(why) => self.observe_call(Observed::Ended(ticket, Err(CallError::Refused(why))), later),
+        }
+    }
+
+    /// Cancels a call of the supervisor, which does not learn of its end.
+    pub(super) fn cancel_run(&mut self, now: Instant, ticket: Ticket) {
+        let call = self.supervised.iter().find_map(|(call, of)| (*of == ticket).then_some(*call));
+        if let Some(call) = call {
+            // First, so that nothing of its end is observed.
+            self.supervised.remove(&call);
+            self.engine.cancel(now, call, None);
+        }
     }
 
     pub(super) fn notify(&mut self, now: Instant, method: &str, params: Object) -> Result<NotificationId, Refusal> {
@@ -184,8 +208,14 @@ impl ClientState {
     /// Passes an event to who waits for it.
     fn event(&mut self, event: Event, later: &mut Later) {
         match event {
-            Event::Progress { call, progress } => self.calls.receive(call, later, |call| call.push(progress)),
-            Event::Ended { call, outcome } => self.calls.receive(call, later, |call| call.end(outcome)),
+            Event::Progress { call, progress } => match self.supervised.get(&call) {
+                Some(ticket) => self.observe_call(Observed::Progress(*ticket, progress), later),
+                None => self.calls.receive(call, later, |call| call.push(progress)),
+            },
+            Event::Ended { call, outcome } => match self.supervised.remove(&call) {
+                Some(ticket) => self.observe_call(Observed::Ended(ticket, outcome), later),
+                None => self.calls.receive(call, later, |call| call.end(outcome)),
+            },
             Event::NotificationEnded { notification, outcome } => {
                 self.notifications.receive(notification, later, |end| *end = Some(outcome));
             }
@@ -220,7 +250,15 @@ impl ClientState {
 
     fn observe(&self, observed: Observed, later: &mut Later) {
         if let Some(observer) = self.observer.clone() {
-            later.call(move || observer(observed));
+            observer.push(observed);
+            later.call(move || observer.tell());
+        }
+    }
+
+    /// Calls stay pending if the process exits with this client.
+    fn observe_call(&self, observed: Observed, later: &mut Later) {
+        if self.exit.is_none() {
+            self.observe(observed, later);
         }
     }
 

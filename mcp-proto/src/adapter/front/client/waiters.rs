@@ -53,8 +53,8 @@ struct Waiter<T> {
 #[derive(Debug, Default)]
 pub(in crate::adapter::front) struct CallProgress {
     /// Oldest first. It precedes the outcome.
-    pub(super) progress: VecDeque<Progress>,
-    pub(super) outcome: Option<Result<RawResult, CallError>>,
+    pub(in crate::adapter::front) progress: VecDeque<Progress>,
+    pub(in crate::adapter::front) outcome: Option<Result<RawResult, CallError>>,
 }
 
 impl<K: Ord, T: Receive> Waiters<K, T> {
@@ -107,7 +107,7 @@ impl<K, T> Default for Waiters<K, T> {
 }
 
 impl CallProgress {
-    pub(super) fn push(&mut self, progress: Progress) {
+    pub(in crate::adapter::front) fn push(&mut self, progress: Progress) {
         if self.progress.len() >= MAX_PROGRESS {
             self.progress.pop_front();
         }

@@ -96,7 +96,7 @@ impl<L: Launch> SupervisorDriver<L> {
             Output::Load { generation, list } => self.load(generation, list),
             Output::Resolve { key, generation, config } => self.resolve(&key, generation, (*config).clone()),
             // The calls and the application have got them already.
-            Output::Run { .. } | Output::Refuse { .. } | Output::Event(_) => {}
+            Output::Run { .. } | Output::End { .. } | Output::Refuse { .. } | Output::Event(_) => {}
         }
     }
 

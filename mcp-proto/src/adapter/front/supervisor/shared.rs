@@ -1,22 +1,24 @@
 //! What the handles, the calls and the driver of one supervisor share.
 
 use super::Launch;
-use super::call::Reservation;
+use super::call::{CallStep, Reservation};
 use super::options::{Resolve, SupervisorOptions};
 use crate::adapter::ConnectError;
-use crate::adapter::client_options::{ClientOptions, Observed};
-use crate::adapter::front::client::Client;
+use crate::adapter::client_options::{ClientOptions, Observed, Observer};
+use crate::adapter::front::client::{CallProgress, Client};
 use crate::adapter::front::events::WaitingEvents;
 use crate::adapter::front::shared::{Front, Later, Shared};
 use crate::adapter::front::{Attention, Events};
 use crate::adapter::os::{Clock, seed};
 use crate::adapter::sync::guarded;
+use crate::call::{Progress, RawCall, RawResult};
 use crate::client::{ClientConfig, Termination};
 use crate::error::CallError;
 use crate::event_queue::{Weigh, Weight};
 use crate::exchange::Closed;
 use crate::supervise::{
-    CallPlan, CallRefusal, Event, Generation, ListKind, Loaded, Output, ServerState, Supervisor as Decisions, Ticket,
+    CallPlan, CallRefusal, Event, Generation, ListKind, Loaded, Output, ServerState, SupervisedError,
+    Supervisor as Decisions, Ticket,
 };
 use crate::time::Instant;
 use alloc::boxed::Box;
@@ -25,6 +27,7 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::mem::take;
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::task::{Poll, Waker};
 use core::time::Duration;
 
@@ -32,6 +35,9 @@ use core::time::Duration;
 const MAX_EVENTS: (usize, usize) = (1024, usize::MAX);
 
 pub(super) type SupervisorShared<L> = Shared<State<L>>;
+
+/// The next step of a call, with its result as received.
+pub(super) type PolledStep<L> = Poll<CallStep<RawResult, <L as Launch>::Driver>>;
 
 /// What never changes of a supervisor.
 pub(super) struct SupervisorFixed<L> {
@@ -43,7 +49,7 @@ pub(super) struct SupervisorFixed<L> {
 pub(super) struct State<L: Launch> {
     pub(super) core: Decisions<String>,
     clients: BTreeMap<Generation, Running<L::Driver>>,
-    calls: BTreeMap<Ticket, Slot<L::Driver>>,
+    calls: BTreeMap<Ticket, Slot>,
     /// Outputs for the driver.
     tasks: VecDeque<Output<String>>,
     events: WaitingEvents<Event<String>>,
@@ -67,17 +73,25 @@ pub(super) struct Running<D> {
     pub(super) driver: D,
 }
 
-/// A call: what follows, and who waits for it.
-struct Slot<D> {
-    next: Option<Next<D>>,
+/// A call: what has come for it, and who waits for that.
+#[derive(Default)]
+struct Slot {
+    /// What its clients make. `None` if only the connection is awaited, and after its end.
+    asked: Option<Arc<Asked>>,
+    /// The client on which it runs, or ran last.
+    on: Option<Generation>,
+    /// Its caller does not know that it runs there.
+    has_moved: bool,
+    received: CallProgress,
+    end: Option<Result<RawResult, SupervisedError>>,
     waker: Option<Waker>,
 }
 
-/// What follows for a call.
-pub(super) enum Next<D> {
-    /// It runs, within this time.
-    Run(Running<D>, Option<Duration>),
-    Refuse(CallRefusal),
+/// A call as its clients make it.
+struct Asked {
+    call: RawCall,
+    /// Its future was dropped.
+    is_dropped: AtomicBool,
 }
 
 impl<L: Launch> SupervisorShared<L> {
@@ -119,27 +133,36 @@ impl<L: Launch> SupervisorShared<L> {
         })
     }
 
-    /// Begins a call.
-    pub(super) fn reserve(self: &Arc<Self>, key: &str, plan: CallPlan) -> Result<Reservation<L>, CallRefusal> {
+    /// Begins a call. Without `call`, only the connection is awaited.
+    pub(super) fn reserve(
+        self: &Arc<Self>,
+        key: &str,
+        plan: CallPlan,
+        call: Option<RawCall>,
+    ) -> Result<Reservation<L>, CallRefusal> {
+        let asked = call.map(|call| Arc::new(Asked { call, is_dropped: AtomicBool::new(false) }));
         let ticket = self.with(|state, now, _| {
             let ticket = state.core.call(now, &String::from(key), plan)?;
-            state.calls.insert(ticket, Slot { next: None, waker: None });
+            state.calls.insert(ticket, Slot { asked, ..Slot::default() });
             Ok(ticket)
         })?;
         Ok(Reservation::new(Arc::clone(self), ticket))
     }
 
-    /// Returns what follows for a call, or registers a waker for it.
-    pub(super) fn poll_next(&self, ticket: Ticket, waker: &Waker) -> Poll<Next<L::Driver>> {
+    /// Takes what has come for a call, and registers a waker for more.
+    pub(super) fn poll_call(&self, ticket: Ticket, waker: &Waker) -> (VecDeque<Progress>, PolledStep<L>) {
         self.look(|state, later| {
-            let Some(slot) = state.calls.get_mut(&ticket) else {
-                return Poll::Ready(Next::Refuse(CallRefusal::Closed));
+            let Some(slot) = state.calls.get_mut(&ticket) else { return (VecDeque::new(), Poll::Pending) };
+            let running = slot.on.filter(|_| take(&mut slot.has_moved)).and_then(|on| state.clients.get(&on));
+            let step = match (slot.end.take(), running) {
+                (Some(end), _) => Poll::Ready(CallStep::Ended(end)),
+                (None, Some(running)) => Poll::Ready(CallStep::Runs(running.driver.clone())),
+                (None, None) => {
+                    later.replaced(slot.waker.replace(waker.clone()));
+                    Poll::Pending
+                }
             };
-            if let Some(next) = slot.next.take() {
-                return Poll::Ready(next);
-            }
-            later.replaced(slot.waker.replace(waker.clone()));
-            Poll::Pending
+            (take(&mut slot.received.progress), step)
         })
     }
 
@@ -147,9 +170,15 @@ impl<L: Launch> SupervisorShared<L> {
     pub(super) fn forget(&self, ticket: Ticket) {
         self.with(|state, now, later| {
             state.core.cancel(now, ticket);
-            if let Some(slot) = state.calls.remove(&ticket) {
-                later.drop_later(slot);
+            let Some(slot) = state.calls.remove(&ticket) else { return };
+            if let Some(asked) = &slot.asked {
+                asked.is_dropped.store(true, Ordering::Release);
+                if let Some(running) = slot.on.and_then(|on| state.clients.get(&on)) {
+                    let client = running.client.clone();
+                    later.call(move || client.cancel_run(ticket));
+                }
             }
+            later.drop_later(slot);
         });
     }
 
@@ -191,9 +220,9 @@ impl<L: Launch> SupervisorShared<L> {
         let options =
             guarded(|| (self.fixed.clients)(key)).ok_or("the function for the options of clients panicked")?;
         let this = Arc::downgrade(self);
-        let options = options.observe(Box::new(move |event| {
+        let options = options.observe(Observer::new(move |observer| {
             if let Some(this) = this.upgrade() {
-                this.observe(generation, event);
+                this.observe(generation, observer);
             }
         }));
         let (client, driving) =
@@ -216,16 +245,28 @@ impl<L: Launch> SupervisorShared<L> {
         Ok(())
     }
 
-    /// An event of a client.
-    fn observe(&self, generation: Generation, observed: Observed) {
-        self.with(|state, now, later| match observed {
-            Observed::Ready(capabilities) => state.core.ready(now, generation, &capabilities),
-            Observed::Changed(change) => state.core.changed(now, generation, &change),
-            Observed::PingMissed { in_a_row } => state.core.ping_missed(now, generation, in_a_row),
-            Observed::SessionLost(cause) => state.core.session_lost(now, generation, cause),
-            Observed::Terminated(why) => {
-                state.core.ended(now, generation, why);
-                state.forget_client(generation, later);
+    /// Something happened to a client or to its calls. Takes it under the lock, and so in order.
+    fn observe(&self, generation: Generation, observer: &Observer) {
+        self.with(|state, now, later| {
+            while let Some(observed) = observer.take() {
+                match observed {
+                    Observed::Ready(capabilities) => state.core.ready(now, generation, &capabilities),
+                    Observed::Changed(change) => state.core.changed(now, generation, &change),
+                    Observed::PingMissed { in_a_row } => state.core.ping_missed(now, generation, in_a_row),
+                    Observed::SessionLost(cause) => state.core.session_lost(now, generation, cause),
+                    Observed::Progress(ticket, progress) => {
+                        state.receive(ticket, later, |slot| slot.received.push(progress));
+                    }
+                    Observed::Ended(ticket, outcome) => {
+                        state.core.finished(now, ticket, outcome.as_ref().map(|_| ()));
+                        state.receive(ticket, later, |slot| slot.received.outcome = Some(outcome));
+                    }
+                    Observed::NotBegun(ticket) => state.core.not_begun(now, ticket),
+                    Observed::Terminated(why) => {
+                        state.core.ended(now, generation, why);
+                        state.forget_client(generation, later);
+                    }
+                }
             }
         });
     }
@@ -279,17 +320,21 @@ impl<L: Launch> Front for State<L> {
     type Fixed = SupervisorFixed<L>;
     type Event = Event<String>;
 
-    fn sort(&mut self, _now: Instant, later: &mut Later) {
+    fn sort(&mut self, now: Instant, later: &mut Later) {
         while let Some(output) = self.core.poll_output() {
             match output {
                 Output::Run { ticket, generation, timeout } => {
-                    // A client whose server runs calls has not ended.
-                    let running = self.clients.get(&generation).cloned();
-                    let refused = Next::Refuse(CallRefusal::Closed);
-                    let next = running.map_or(refused, |running| Next::Run(running, timeout));
-                    self.set_next(ticket, next, later);
+                    if !self.run(ticket, generation, timeout, later) {
+                        self.core.cancel(now, ticket);
+                    }
                 }
-                Output::Refuse { ticket, why } => self.set_next(ticket, Next::Refuse(why), later),
+                Output::End { ticket } => self.receive(ticket, later, |slot| {
+                    let outcome = slot.received.outcome.take();
+                    slot.finish(outcome.map(|outcome| outcome.map_err(SupervisedError::Call)));
+                }),
+                Output::Refuse { ticket, why } => {
+                    self.receive(ticket, later, |slot| slot.finish(Some(Err(SupervisedError::Refused(why)))));
+                }
                 Output::Event(event) => {
                     if let Event::Closed { left } = event {
                         self.closed = Some(left);
@@ -341,12 +386,44 @@ impl<L: Launch> State<L> {
         }
     }
 
-    fn set_next(&mut self, ticket: Ticket, next: Next<L::Driver>, later: &mut Later) {
+    /// Adds to what has come for a call, and wakes its caller.
+    fn receive(&mut self, ticket: Ticket, later: &mut Later, add: impl FnOnce(&mut Slot)) {
         if let Some(slot) = self.calls.get_mut(&ticket) {
-            if let Some(replaced) = slot.next.replace(next) {
-                later.drop_later(replaced);
-            }
+            add(slot);
             later.wake(slot.waker.take());
+        }
+    }
+
+    /// Makes a call on a client, whether or not anything polls its future. Returns false if only
+    /// the connection was awaited.
+    fn run(&mut self, ticket: Ticket, on: Generation, timeout: Option<Duration>, later: &mut Later) -> bool {
+        let mut asked = None;
+        self.receive(ticket, later, |slot| {
+            (slot.on, slot.has_moved) = (Some(on), true);
+            asked = slot.asked.clone();
+        });
+        // A client whose server runs calls has not ended.
+        let Some((asked, running)) = asked.zip(self.clients.get(&on)) else { return false };
+        let client = running.client.clone();
+        later.call(move || asked.run(&client, ticket, timeout));
+        true
+    }
+}
+
+impl Slot {
+    fn finish(&mut self, end: Option<Result<RawResult, SupervisedError>>) {
+        (self.end, self.asked) = (end, None);
+    }
+}
+
+impl Asked {
+    fn run(&self, client: &Client, ticket: Ticket, timeout: Option<Duration>) {
+        let mut call = self.call.clone();
+        call.options.timeout = Some(timeout);
+        client.run(ticket, call);
+        // Its future did not find it on the client.
+        if self.is_dropped.load(Ordering::Acquire) {
+            client.cancel_run(ticket);
         }
     }
 }
