@@ -100,6 +100,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
 use suite::raw::{self, answer, dial, read_until, rest, say, sum};
+use suite::supervised::Telling;
 use suite::*;
 
 /// Ignores the end of its input and SIGTERM, and has a child.
@@ -623,4 +624,16 @@ fn supervisor_whose_executor_is_dropped_refuses_its_calls() {
     assert!(ended.is_err(), "{ended:?}");
     until(|| members(group).is_empty());
     assert_eq!(smol::block_on(supervisor.close()), 0);
+}
+
+// covers: S0-62, R-29
+#[test]
+fn supervised_call_that_is_kept_and_not_polled_runs_again() {
+    let _limit = limit();
+    let server = Telling::new("unpolled");
+    let mut call = server.supervisor.start("a", tools::call("add"));
+    assert!(poll_once(&mut call).wait().is_none());
+    let again = server.kill_and_wait();
+    assert_eq!(call.wait().expect("a result").first_text(), Some(&*again));
+    assert_eq!(server.supervisor.close().wait(), 0);
 }

@@ -28,7 +28,7 @@ mod stalls;
 mod standard;
 mod starts;
 mod stderr;
-mod supervised;
+pub(crate) mod supervised;
 mod tls;
 mod transports;
 mod unix;

@@ -2,10 +2,10 @@
 //! closed.
 
 use super::*;
-use mcp_proto::ClientConfig;
 use mcp_proto::client::Policy;
 use mcp_proto::record::{Recorder, Redaction, SupervisorRecording};
 use mcp_proto::supervise::{Cause, ConnectWhen, Lists, WhenDown};
+use mcp_proto::{ClientConfig, Refusal};
 use std::net::Shutdown::Both;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -186,6 +186,132 @@ fn call_that_only_reads_runs_once_more_on_the_next_program() {
     assert_eq!(again, format!("{} 1", server.started()[1]));
     assert_eq!(supervisor.health("a").expect("a server").counters.retries, 1);
     drop(supervisor);
+}
+
+/// A server with the tool `add`, which only reads. Its first process answers a call with progress
+/// and nothing else, the later ones with their process id. Arguments: the file for the process ids,
+/// and the file for the calls, with the process id of each.
+const TELLING: &str = r#"
+    id() { id=${line#*'"id":'}; id=${id%%[,\}]*}; }
+    echo $$ >> $1
+    n=$(wc -l < $1)
+    while read -r line; do
+        case $line in
+        *'"initialize"'*) id
+            echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}';;
+        *'"tools/list"'*) id
+            echo '{"jsonrpc":"2.0","id":'$id',"result":{"tools":[{"name":"add","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}}';;
+        *'"tools/call"'*) id; echo $$ >> $2
+            token=${line#*'"progressToken":'}; token=${token%%[,\}]*}
+            if [ $n -eq 1 ]; then
+                echo '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":'$token',"progress":1}}'
+            else
+                echo '{"jsonrpc":"2.0","id":'$id',"result":{"content":[{"type":"text","text":"'$$'"}]}}'
+            fi;;
+        esac
+    done
+"#;
+
+/// A connected supervisor of [`TELLING`].
+pub(crate) struct Telling {
+    pub(crate) supervisor: Supervisor,
+    files: [std::path::PathBuf; 2],
+}
+
+impl Telling {
+    pub(crate) fn new(name: &str) -> Self {
+        let files = [temp(name), temp(&format!("{name}-calls"))];
+        let spec = spec(sh(TELLING).args(["sh", &files[0].display().to_string(), &files[1].display().to_string()]));
+        let (supervisor, _events) = one(policy(20), spec);
+        settle(&supervisor);
+        Self { supervisor, files }
+    }
+
+    /// Returns the process id of each call, as the server has received them.
+    fn calls(&self) -> Vec<String> {
+        std::fs::read_to_string(&self.files[1]).unwrap_or_default().lines().map(str::to_owned).collect()
+    }
+
+    /// Kills the process that has received the first call, and waits until the next process has
+    /// received it as well. Returns the process id of that.
+    pub(crate) fn kill_and_wait(&self) -> String {
+        until(|| self.calls().len() == 1);
+        std::process::Command::new("kill").args(["-9", &self.calls()[0]]).status().expect("kill");
+        until(|| self.calls().len() == 2);
+        let calls = self.calls();
+        assert_ne!(calls[0], calls[1]);
+        calls[1].clone()
+    }
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        self.files.iter().for_each(|file| drop(std::fs::remove_file(file)));
+    }
+}
+
+/// A callback for progress that does not return before the second channel is closed: its caller
+/// does not look at the call meanwhile. The first channel tells that it has begun.
+fn stuck() -> (impl FnMut(Progress) + Send, mpsc::Receiver<()>, mpsc::Sender<()>) {
+    let ((tell, begun), (release, released)) = (mpsc::channel(), mpsc::channel::<()>());
+    let callback = move |_: Progress| {
+        let _ = tell.send(());
+        let _ = released.recv_timeout(BOUND);
+    };
+    (callback, begun, release)
+}
+
+// covers: S0-62, R-29
+#[test]
+fn call_runs_again_although_its_caller_does_not_look() {
+    let _limit = limit();
+    let server = Telling::new("unseen");
+    let (callback, begun, release) = stuck();
+    std::thread::scope(|scope| {
+        let supervisor = &server.supervisor;
+        let caller = scope.spawn(|| supervisor.call("a", tools::call("add").on_progress(callback)).wait());
+        begun.recv_timeout(BOUND).expect("progress");
+        let again = server.kill_and_wait();
+        assert!(!caller.is_finished());
+        drop(release);
+        let result = caller.join().expect("no panic").expect("a result");
+        assert_eq!(result.first_text(), Some(&*again));
+    });
+    assert_eq!(server.supervisor.health("a").expect("a server").counters.retries, 1);
+    assert_eq!(server.supervisor.close().wait(), 0);
+}
+
+// covers: S0-62
+#[test]
+fn retired_client_closes_although_its_caller_does_not_look() {
+    let _limit = limit();
+    let (finish, finished) = mpsc::channel::<()>();
+    let finished = Mutex::new(finished);
+    let router = router().0.tool(tool("tell"), move |cx, (): ()| {
+        drop(cx.progress(Progress::new(1.0)));
+        let _ = finished.lock().expect("no panic").recv_timeout(BOUND);
+        Ok("told")
+    });
+    let server = raw::listening(router, ServerOptions::new());
+    let config = ClientConfig::url(&format!("http://{}/mcp", transports::address(&server))).expect("a URL");
+    let (supervisor, _events) = one(policy(20), ServerSpec::new(config));
+    settle(&supervisor);
+    let old = supervisor.client("a").expect("connected");
+    let (callback, begun, release) = stuck();
+    std::thread::scope(|scope| {
+        let caller = scope.spawn(|| supervisor.call("a", tools::call("tell").on_progress(callback)).wait());
+        begun.recv_timeout(BOUND).expect("progress");
+        assert!(supervisor.reconnect("a"));
+        supervisor.ready("a", Some(BOUND)).wait().expect("connected again");
+        assert!(call(&old, "pid").is_ok(), "it is open, since it has a call");
+        finish.send(()).expect("it waits");
+        until(|| call(&old, "pid") == Err(CallError::Refused(Refusal::Closed)));
+        assert!(!caller.is_finished());
+        drop(release);
+        assert_eq!(caller.join().expect("no panic").expect("a result").first_text(), Some("told"));
+    });
+    assert_eq!(supervisor.close().wait(), 0);
+    stop(&server, Duration::ZERO);
 }
 
 // covers: R-33, B-025
