@@ -137,17 +137,34 @@ impl BodyDecoder {
         matches!(self.content, BodyContent::Events(_))
     }
 
-    /// Returns the message of a body that is JSON, small, and whole in `text`, which is not empty.
-    /// `None` for any other body: then nothing has happened.
-    pub(super) fn whole(&mut self, text: &[u8]) -> Option<Inbound> {
-        let BodyContent::Json(held, origin) = &mut self.content else { return None };
-        if text.len() >= LARGE || text.len() > self.room || !held.is_empty() || !self.input.is_empty() {
-            return None;
+    /// Returns whether [`read`](Self::read) takes the next `count` bytes. `is_rest`: they are all
+    /// that is left of the body.
+    pub(super) fn reads(&self, count: usize, is_rest: bool) -> bool {
+        match &self.content {
+            BodyContent::Events(_) => self.input.is_empty(),
+            BodyContent::Json(text, _) => {
+                is_rest && count < LARGE && count <= self.room && text.is_empty() && self.input.is_empty()
+            }
+            BodyContent::Other => false,
         }
-        let origin = mem::replace(origin, JsonOrigin::Success);
-        self.room = 0;
-        let json = text.strip_prefix(BOM).unwrap_or(text);
-        Some(self.item(rpc::parse_small(json, &self.limits), origin, || Bytes::copy_from_slice(text)))
+    }
+
+    /// Reads bytes without keeping them, and removes them from `rest`: the lines of an event
+    /// stream, or a small JSON text that is all of the body. Returns the part that they complete.
+    pub(super) fn read(&mut self, rest: &mut &[u8], work: &mut Work) -> Option<Inbound> {
+        match &mut self.content {
+            BodyContent::Events(events) => match events.read(rest, work) {
+                Ok(item) => item,
+                Err(fault) => self.event_fault(fault),
+            },
+            BodyContent::Json(_, origin) => {
+                let (text, origin) = (mem::take(rest), mem::replace(origin, JsonOrigin::Success));
+                self.room = 0;
+                let json = text.strip_prefix(BOM).unwrap_or(text);
+                Some(self.item(rpc::parse_small(json, &self.limits), origin, || Bytes::copy_from_slice(text)))
+            }
+            BodyContent::Other => None,
+        }
     }
 
     /// Adds the next bytes. Large ones may be kept alive instead of being copied. Drops them after
@@ -156,14 +173,15 @@ impl BodyDecoder {
         if self.ended || self.broken.is_some() {
             return;
         }
-        if self.input.is_empty()
-            && let BodyContent::Events(events) = &mut self.content
+        if let BodyContent::Events(events) = &mut self.content
+            && self.input.is_empty()
+            && is_few(&bytes)
         {
-            match events.take_few(&bytes) {
-                Ok(true) => return,
-                Ok(false) => {}
-                Err(fault) => return drop(self.event_fault(fault)),
+            // A peer that sends single bytes needs no queue for them.
+            if let Err(fault) = events.read_within_line(&bytes) {
+                self.event_fault(fault);
             }
+            return;
         }
         self.input.push(bytes);
     }
@@ -194,10 +212,21 @@ impl BodyDecoder {
             return None;
         }
         let item = match &mut self.content {
-            BodyContent::Events(events) => match events.poll(&mut self.input, work) {
-                Ok(item) => item,
-                Err(fault) => return self.event_fault(fault),
-            },
+            BodyContent::Events(events) => {
+                while let Some(mut rest) = self.input.front() {
+                    let len = rest.len();
+                    let item = match events.read(&mut rest, work) {
+                        Ok(item) => item,
+                        Err(fault) => return self.event_fault(fault),
+                    };
+                    let count = len - rest.len();
+                    self.input.skip(count);
+                    if item.is_some() || work.is_stopped() {
+                        return item;
+                    }
+                }
+                None
+            }
             BodyContent::Json(text, _) => {
                 while let Some(front) = self.input.front() {
                     let count = front.len();
@@ -319,6 +348,11 @@ impl JsonText {
     fn into_bytes(self) -> Bytes {
         if self.whole.is_empty() { self.joined.into() } else { self.whole }
     }
+}
+
+/// Returns whether bytes end no line, and are so few that the search for a line end is cheap.
+fn is_few(bytes: &[u8]) -> bool {
+    matches!(bytes.len(), 1..=8) && !bytes.iter().any(|byte| matches!(byte, b'\r' | b'\n'))
 }
 
 /// The type of a body, from its `Content-Type`.

@@ -1,8 +1,8 @@
 //! Server-sent events (WHATWG HTML section 9.2): one byte-order mark at the start is ignored; LF,
 //! CR and CRLF end a line however they are split; data lines are joined by LF; an unfinished event
-//! is discarded. [`EventDecoder::poll`] documents the differences.
+//! is discarded. [`EventDecoder::read`] documents the differences.
 
-use super::input::{ByteQueue, LARGE};
+use super::input::{BOM, LARGE};
 use super::work::{MAX_IDLE, Work};
 use crate::exchange::{Data, Inbound, SseEvent};
 use crate::limits::FrameLimits;
@@ -85,12 +85,12 @@ pub(super) fn event_head(event: Option<&str>, id: Option<&str>, retry: Option<Du
     out
 }
 
-/// The decoder of one stream. It holds only what the event needs. Comments and unknown fields use
-/// no memory.
+/// The decoder of one stream. It reads slices, and holds only what the event needs. Comments and
+/// unknown fields use no memory.
 #[derive(Debug)]
 pub(super) struct EventDecoder {
     limits: Arc<FrameLimits>,
-    at: At,
+    line: LineState,
     /// The last byte was a CR that ended a line. An LF after it belongs to the same line end.
     cr: bool,
     /// The value of an `event` or `id` field, so far.
@@ -105,16 +105,16 @@ pub(super) struct EventDecoder {
     /// There is a data line.
     has_data: bool,
     /// A known field has occurred since the last event.
-    any: bool,
+    has_field: bool,
     /// Bytes since the last event, except those of data lines.
     idle: usize,
 }
 
 /// The position of the next byte in its line.
 #[derive(Clone, Copy, Debug)]
-enum At {
+enum LineState {
     /// At the start of the stream, after this many bytes of a byte-order mark.
-    Mark(usize),
+    ByteOrderMark(usize),
     /// In a field name, after this many bytes, which are kept.
     Name([u8; LONGEST], usize),
     /// After the colon, where one space is dropped.
@@ -145,11 +145,6 @@ enum FieldName {
 /// Length of the longest known field name.
 const LONGEST: usize = 5;
 
-const MARK: &[u8] = b"\xEF\xBB\xBF";
-
-/// Number of bytes up to which a peer counts as one that sends single bytes.
-const FEW: usize = 8;
-
 /// Size of the smallest buffer, in bytes, so that single bytes do not grow it again and again.
 const SMALLEST: usize = 64;
 
@@ -169,7 +164,7 @@ impl EventDecoder {
     pub(super) fn new(limits: Arc<FrameLimits>) -> Self {
         Self {
             limits,
-            at: At::Mark(0),
+            line: LineState::ByteOrderMark(0),
             cr: false,
             value: Vec::new(),
             number: Number::Empty,
@@ -178,7 +173,7 @@ impl EventDecoder {
             retry: None,
             data: Vec::new(),
             has_data: false,
-            any: false,
+            has_field: false,
             idle: 0,
         }
     }
@@ -188,58 +183,67 @@ impl EventDecoder {
         self.value.capacity() + self.event.capacity() + self.data.capacity() + id
     }
 
-    /// Returns the next event or comment. There are three differences from WHATWG. An event without
-    /// data is returned too if it has a known field, since its `id` and `retry` count. `id` is that
-    /// of the event itself; the caller keeps track of the last event id of the stream. Data that is
-    /// not UTF-8 is kept unchanged, so that it is an invalid message and not a different one.
-    /// `None` also if the work is done before the next event.
-    pub(super) fn poll(&mut self, input: &mut ByteQueue, work: &mut Work) -> Result<Option<Inbound>, EventFault> {
-        while let Some(front) = input.front() {
-            if work.stops() {
-                return Ok(None);
+    /// Reads bytes up to the end of an event or a comment, which it returns, and removes them from
+    /// `rest`. There are three differences from WHATWG. An event without data is returned too if it
+    /// has a known field, since its `id` and `retry` count. `id` is that of the event itself; the
+    /// caller keeps track of the last event id of the stream. Data that is not UTF-8 is kept
+    /// unchanged, so that it is an invalid message and not a different one. `None` if more bytes
+    /// are needed, or if the work is done.
+    pub(super) fn read(&mut self, rest: &mut &[u8], work: &mut Work) -> Result<Option<Inbound>, EventFault> {
+        while !rest.is_empty() && !work.stops() {
+            if let LineState::ByteOrderMark(seen) = self.line {
+                *rest = self.skip_mark(seen, rest);
+                continue;
             }
-            if mem::take(&mut self.cr) && front[0] == b'\n' {
-                input.skip(1);
+            if self.cr && rest[0] == b'\n' {
+                self.cr = false;
+                *rest = &rest[1..];
                 self.idle(1)?;
                 continue;
             }
-            if let Some(blank) = self.blank_lines(front) {
+            if let Some(blank) = self.blank_lines(rest) {
                 work.spend(blank);
-                input.skip(blank);
+                *rest = &rest[blank..];
                 self.idle(blank)?;
                 continue;
             }
-            let end = memchr::memchr2(b'\r', b'\n', front);
-            let count = end.unwrap_or(front.len());
-            match self.at {
-                At::Name(_, 0) if end.is_some() => self.whole(&front[..count])?,
-                _ => self.part(&front[..count])?,
-            }
-            self.cr = end.is_some_and(|at| front[at] == b'\r');
-            let count = count + usize::from(end.is_some());
-            work.spend(count + Work::UNIT);
-            input.skip(count);
+            let Some(end) = memchr::memchr2(b'\r', b'\n', rest) else {
+                work.spend(rest.len() + Work::UNIT);
+                self.read_within_line(mem::take(rest))?;
+                break;
+            };
+            self.read_line(&rest[..end])?;
+            self.cr = rest[end] == b'\r';
+            work.spend(end + 1 + Work::UNIT);
+            *rest = &rest[end + 1..];
             if !self.is_in_data() && !self.ends_event() {
-                self.idle += count;
-                if end.is_some() {
-                    self.check_idle()?;
-                } else {
-                    self.check_idle_within_line()?;
-                }
+                self.idle(end + 1)?;
             }
-            if end.is_some()
-                && let Some(item) = self.end_line()?
-            {
+            if let Some(item) = self.end_line()? {
                 return Ok(Some(item));
             }
         }
         Ok(None)
     }
 
+    /// Reads bytes that end no line, so that no event is complete.
+    pub(super) fn read_within_line(&mut self, mut bytes: &[u8]) -> Result<(), EventFault> {
+        if let LineState::ByteOrderMark(seen) = self.line {
+            bytes = self.skip_mark(seen, bytes);
+        }
+        self.cr = false;
+        self.read_line(bytes)?;
+        if self.is_in_data() {
+            return Ok(());
+        }
+        self.idle += bytes.len();
+        self.check_idle_within_line()
+    }
+
     /// Returns the number of bytes of the blank lines at the front, if there are any and they end
     /// no event.
     fn blank_lines(&mut self, front: &[u8]) -> Option<usize> {
-        let ends_nothing = matches!(self.at, At::Name(_, 0)) && !self.any && !self.has_data;
+        let ends_nothing = matches!(self.line, LineState::Name(_, 0)) && !self.has_field && !self.has_data;
         let is_end = |byte: &&u8| matches!(byte, b'\r' | b'\n');
         let count = front.iter().take_while(is_end).count();
         let last = front[..count].last().filter(|_| ends_nothing)?;
@@ -250,7 +254,7 @@ impl EventDecoder {
     /// Returns whether the line that ends now is blank and ends an event: the others are
     /// [`blank_lines`](Self::blank_lines).
     fn ends_event(&self) -> bool {
-        matches!(self.at, At::Name(_, 0))
+        matches!(self.line, LineState::Name(_, 0))
     }
 
     /// Counts bytes that belong to no event.
@@ -266,30 +270,17 @@ impl EventDecoder {
     /// As [`check_idle`](Self::check_idle), before the end of a line. A value that is held has its
     /// own limit: where the bytes are cut must not decide which of the two it reaches first.
     const fn check_idle_within_line(&self) -> Result<(), EventFault> {
-        match self.at {
-            At::Colon(FieldName::Event | FieldName::Id) | At::Value(FieldName::Event | FieldName::Id) => Ok(()),
+        match self.line {
+            LineState::Colon(FieldName::Event | FieldName::Id) | LineState::Value(FieldName::Event | FieldName::Id) => {
+                Ok(())
+            }
             _ => self.check_idle(),
         }
     }
 
     /// Returns whether the line so far is one of data, whose size has a limit of its own.
     fn is_in_data(&self) -> bool {
-        matches!(self.at, At::Colon(FieldName::Data) | At::Value(FieldName::Data))
-    }
-
-    /// Handles a few bytes that end no line, so that no event is complete. Returns false for any
-    /// others: then nothing has happened.
-    pub(super) fn take_few(&mut self, bytes: &[u8]) -> Result<bool, EventFault> {
-        let is_few = !bytes.is_empty() && bytes.len() <= FEW && !bytes.iter().any(|byte| matches!(byte, b'\r' | b'\n'));
-        if is_few {
-            self.cr = false;
-            self.part(bytes)?;
-            if !self.is_in_data() {
-                self.idle += bytes.len();
-                self.check_idle_within_line()?;
-            }
-        }
-        Ok(is_few)
+        matches!(self.line, LineState::Colon(FieldName::Data) | LineState::Value(FieldName::Data))
     }
 
     /// Reports the end of the stream. The unfinished event is discarded, but a `retry` counts as
@@ -299,75 +290,79 @@ impl EventDecoder {
         Some(Inbound::Event(SseEvent { id: None, retry: Some(retry), data: Data::None }))
     }
 
-    /// Handles a whole line without its end: the common case.
-    fn whole(&mut self, line: &[u8]) -> Result<(), EventFault> {
-        let colon = line.iter().take(LONGEST + 1).position(|byte| *byte == b':');
-        self.at = match colon.map(|at| (at, FieldName::parse(&line[..at]))) {
-            Some((0, _)) => At::Comment,
-            Some((at, Some(field))) => {
-                let value = &line[at + 1..];
-                self.begin(field)?;
-                self.hold(field, value.strip_prefix(b" ").unwrap_or(value))?;
-                At::Value(field)
-            }
-            Some((_, None)) => At::Unknown,
-            // A name without a value.
-            None => return self.part(line),
+    /// Reads the start of the stream, which is not empty. Returns the bytes after a byte-order
+    /// mark.
+    fn skip_mark<'a>(&mut self, seen: usize, bytes: &'a [u8]) -> &'a [u8] {
+        let more = BOM[seen..].iter().zip(bytes).take_while(|(mark, byte)| mark == byte).count();
+        let rest = &bytes[more..];
+        self.idle += more;
+        self.line = match (seen + more, rest) {
+            (0, _) | (3.., _) => LineState::BEGIN,
+            (seen, []) => LineState::ByteOrderMark(seen),
+            // A malformed byte-order mark.
+            _ => LineState::Unknown,
         };
+        rest
+    }
+
+    /// Reads a line without its end, or the next part of one.
+    fn read_line(&mut self, part: &[u8]) -> Result<(), EventFault> {
+        match self.line {
+            _ if part.is_empty() => Ok(()),
+            LineState::Name(name, len) => self.read_name(name, len, part),
+            LineState::Colon(field) => self.read_value(field, part),
+            LineState::Value(field) => self.append(field, part),
+            LineState::ByteOrderMark(_) | LineState::Comment | LineState::Unknown => Ok(()),
+        }
+    }
+
+    /// Reads the next part of a line whose first `len` bytes are in `name`.
+    fn read_name(&mut self, mut name: [u8; LONGEST], len: usize, part: &[u8]) -> Result<(), EventFault> {
+        let colon = part[..part.len().min(LONGEST + 1 - len)].iter().position(|byte| *byte == b':');
+        let more = &part[..colon.unwrap_or(part.len())];
+        if len > 0 || colon.is_none() {
+            let Some(room) = name.get_mut(len..len + more.len()) else {
+                self.line = LineState::Unknown;
+                return Ok(());
+            };
+            room.copy_from_slice(more);
+        }
+        let Some(colon) = colon else {
+            self.line = LineState::Name(name, len + more.len());
+            return Ok(());
+        };
+        // The common case is a whole name, which is not copied.
+        let whole = if len > 0 { &name[..len + colon] } else { more };
+        if let Some(field) = FieldName::parse(whole) {
+            self.begin_field(field)?;
+            return self.read_value(field, &part[colon + 1..]);
+        }
+        self.line = if whole.is_empty() { LineState::Comment } else { LineState::Unknown };
         Ok(())
     }
 
-    /// Handles a part of a line without its end.
-    fn part(&mut self, mut part: &[u8]) -> Result<(), EventFault> {
-        while let Some((&first, rest)) = part.split_first() {
-            self.at = match self.at {
-                At::Mark(seen) if first == MARK[seen] && seen + 1 == MARK.len() => At::BEGIN,
-                At::Mark(seen) if first == MARK[seen] => At::Mark(seen + 1),
-                At::Mark(0) => {
-                    self.at = At::BEGIN;
-                    continue;
-                }
-                At::Name(_, 0) if first == b':' => At::Comment,
-                At::Name(name, len) if first == b':' => match FieldName::parse(&name[..len]) {
-                    Some(field) => {
-                        self.begin(field)?;
-                        At::Colon(field)
-                    }
-                    None => At::Unknown,
-                },
-                At::Name(mut name, len) if len < LONGEST => {
-                    name[len] = first;
-                    At::Name(name, len + 1)
-                }
-                // A malformed byte-order mark, or a name that is too long.
-                At::Mark(_) | At::Name(..) => At::Unknown,
-                At::Colon(field) if first == b' ' => At::Value(field),
-                At::Colon(field) | At::Value(field) => {
-                    self.at = At::Value(field);
-                    return self.hold(field, part);
-                }
-                At::Comment | At::Unknown => return Ok(()),
-            };
-            part = rest;
+    /// Reads what follows the colon.
+    fn read_value(&mut self, field: FieldName, value: &[u8]) -> Result<(), EventFault> {
+        if value.is_empty() {
+            self.line = LineState::Colon(field);
+            return Ok(());
         }
-        Ok(())
+        self.line = LineState::Value(field);
+        self.append(field, value.strip_prefix(b" ").unwrap_or(value))
     }
 
     /// The name of a field is complete.
-    fn begin(&mut self, field: FieldName) -> Result<(), EventFault> {
+    fn begin_field(&mut self, field: FieldName) -> Result<(), EventFault> {
         match field {
-            FieldName::Data if mem::replace(&mut self.has_data, true) => self.hold(field, b"\n"),
-            FieldName::Data => Ok(()),
-            FieldName::Event | FieldName::Id => Ok(()),
-            FieldName::Retry => {
-                self.number = Number::Empty;
-                Ok(())
-            }
+            FieldName::Data if mem::replace(&mut self.has_data, true) => return self.append(field, b"\n"),
+            FieldName::Retry => self.number = Number::Empty,
+            FieldName::Data | FieldName::Event | FieldName::Id => {}
         }
+        Ok(())
     }
 
     /// Appends to the value of a field. The buffer doubles, but never exceeds the limit.
-    fn hold(&mut self, field: FieldName, part: &[u8]) -> Result<(), EventFault> {
+    fn append(&mut self, field: FieldName, part: &[u8]) -> Result<(), EventFault> {
         if let FieldName::Retry = field {
             self.number = part.iter().fold(self.number, Number::and);
             return Ok(());
@@ -393,17 +388,17 @@ impl EventDecoder {
     }
 
     fn end_line(&mut self) -> Result<Option<Inbound>, EventFault> {
-        match mem::replace(&mut self.at, At::BEGIN) {
-            At::Mark(0) | At::Name(_, 0) => return Ok(self.dispatch()),
-            At::Comment => return Ok(Some(Inbound::Comment)),
-            At::Name(name, len) => {
+        match mem::replace(&mut self.line, LineState::BEGIN) {
+            LineState::Name(_, 0) => return Ok(self.dispatch()),
+            LineState::Comment => return Ok(Some(Inbound::Comment)),
+            LineState::Name(name, len) => {
                 if let Some(field) = FieldName::parse(&name[..len]) {
-                    self.begin(field)?;
+                    self.begin_field(field)?;
                     self.end_field(field);
                 }
             }
-            At::Colon(field) | At::Value(field) => self.end_field(field),
-            At::Mark(_) | At::Unknown => {}
+            LineState::Colon(field) | LineState::Value(field) => self.end_field(field),
+            LineState::ByteOrderMark(_) | LineState::Unknown => {}
         }
         Ok(None)
     }
@@ -427,14 +422,14 @@ impl EventDecoder {
                 Number::Empty | Number::Invalid => return,
             },
         }
-        self.any = true;
+        self.has_field = true;
     }
 
     fn dispatch(&mut self) -> Option<Inbound> {
         self.has_data = false;
         let (id, retry) = (self.id.take().map(text), self.retry.take());
         // Without a known field, there is neither data nor an event name.
-        if !mem::take(&mut self.any) {
+        if !mem::take(&mut self.has_field) {
             return None;
         }
         let data = if self.data.is_empty() {
@@ -463,7 +458,7 @@ impl Number {
     }
 }
 
-impl At {
+impl LineState {
     /// The start of a line.
     const BEGIN: Self = Self::Name([0; LONGEST], 0);
 }

@@ -5,7 +5,6 @@ use super::head::{is_field, members};
 use crate::exchange::Headers;
 use crate::frame::work::Work;
 use alloc::vec::Vec;
-use bytes::Bytes;
 
 /// Maximum number of digits in the size of a chunk: as many as 64 bits need.
 const MAX_DIGITS: usize = 16;
@@ -62,8 +61,9 @@ enum Chunk {
 
 /// The next piece of a body.
 #[derive(Debug)]
-pub(super) enum Piece {
-    Data(Bytes),
+pub(super) enum Piece<'a> {
+    /// Content at the front of the input, from which the caller removes it.
+    Data(&'a [u8]),
     /// More bytes are needed.
     More,
     /// The connection ended before the body did.
@@ -139,20 +139,17 @@ impl Length {
         }
     }
 
-    /// Returns the rest of the body, if its length is known and it is the next bytes.
-    pub(super) fn whole<'a>(&self, input: &'a ByteQueue) -> Option<&'a [u8]> {
-        match self {
-            Self::Known(left @ 1..) => input.front()?.get(..usize::try_from(*left).ok()?),
-            Self::Known(0) | Self::Chunked(_) | Self::Close => None,
-        }
-    }
-
     /// Returns the next piece. The framing counts as work, the content does not. The text of an
     /// error is for people.
-    pub(super) fn next(&mut self, input: &mut ByteQueue, eof: bool, work: &mut Work) -> Result<Piece, &'static str> {
+    pub(super) fn next<'a>(
+        &mut self,
+        input: &'a mut ByteQueue,
+        eof: bool,
+        work: &mut Work,
+    ) -> Result<Piece<'a>, &'static str> {
         match self {
             Self::Known(0) => Ok(Piece::End),
-            Self::Known(left) => match take(input, left) {
+            Self::Known(left) => match peek(input, *left) {
                 Piece::More if eof => Ok(Piece::Cut),
                 piece => Ok(piece),
             },
@@ -160,16 +157,29 @@ impl Length {
                 Piece::More if eof => Ok(Piece::Cut),
                 piece => Ok(piece),
             },
-            Self::Close => match take(input, &mut { u64::MAX }) {
+            Self::Close => match peek(input, u64::MAX) {
                 Piece::More if eof => Ok(Piece::End),
                 piece => Ok(piece),
             },
         }
     }
+
+    /// Returns whether `count` bytes are the rest of the body.
+    pub(super) fn is_rest(&self, count: usize) -> bool {
+        matches!(self, Self::Known(left) if *left == count as u64)
+    }
+
+    /// Counts content that was removed from the input, at most that of the last [`Piece::Data`].
+    pub(super) fn advance(&mut self, count: usize) {
+        match self {
+            Self::Known(left) | Self::Chunked(Chunks { at: Chunk::Data(left), .. }) => *left -= count as u64,
+            Self::Chunked(_) | Self::Close => {}
+        }
+    }
 }
 
 impl Chunks {
-    fn next(&mut self, input: &mut ByteQueue, work: &mut Work) -> Result<Piece, &'static str> {
+    fn next<'a>(&mut self, input: &'a mut ByteQueue, work: &mut Work) -> Result<Piece<'a>, &'static str> {
         loop {
             self.at = match &mut self.at {
                 Chunk::Size(line) => match input.line(line, MAX_DIGITS + self.blanks + self.extensions + 2) {
@@ -192,7 +202,7 @@ impl Chunks {
                     }
                 },
                 Chunk::Data(0) => Chunk::DataEnd(Vec::new()),
-                Chunk::Data(left) => return Ok(take(input, left)),
+                Chunk::Data(left) => return Ok(peek(input, *left)),
                 Chunk::DataEnd(line) => match input.line(line, 2) {
                     None if b"\r\n".starts_with(line) => return Ok(Piece::More),
                     Some(true) if line == b"\r\n" => Chunk::Size(Vec::new()),
@@ -212,14 +222,11 @@ impl Chunks {
     }
 }
 
-fn take(input: &mut ByteQueue, left: &mut u64) -> Piece {
-    match input.front().map(<[u8]>::len) {
+/// Returns the next bytes of the input, at most `left`.
+fn peek(input: &ByteQueue, left: u64) -> Piece<'_> {
+    match input.front() {
         None => Piece::More,
-        Some(there) => {
-            let count = usize::try_from(*left).map_or(there, |left| left.min(there));
-            *left -= count as u64;
-            Piece::Data(input.take(count))
-        }
+        Some(front) => Piece::Data(&front[..usize::try_from(left).map_or(front.len(), |left| left.min(front.len()))]),
     }
 }
 

@@ -22,7 +22,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use bytes::Bytes;
 use core::mem;
-use length::Length;
+use length::{Length, Piece};
 
 /// A body, its framing and its content coding.
 #[derive(Debug)]
@@ -82,23 +82,31 @@ impl Framed {
                     self.content(bytes, work);
                     continue;
                 }
-            } else if let Some(text) = self.length.whole(input)
-                && let Some(item) = self.body.whole(text)
-            {
-                let count = text.len();
-                self.content += count;
-                input.skip(count);
-                self.length = Length::Known(0);
-                return Ok(Some(item));
             }
             match self.length.next(input, eof, work).map_err(BodyError::Framing)? {
-                length::Piece::Data(bytes) => match &mut self.decoder {
-                    Some(decoder) => decoder.bytes(bytes),
-                    None => self.content(bytes, work),
-                },
-                length::Piece::More => return Ok(None),
-                length::Piece::Cut => return self.body.cut().map(Some).ok_or(BodyError::Cut),
-                length::Piece::End => {
+                Piece::Data(mut content) => {
+                    let len = content.len();
+                    if self.decoder.is_none() && self.body.reads(len, self.length.is_rest(len)) {
+                        let item = self.body.read(&mut content, work);
+                        let count = len - content.len();
+                        input.skip(count);
+                        self.length.advance(count);
+                        self.content += count;
+                        if item.is_some() {
+                            return Ok(item);
+                        }
+                        continue;
+                    }
+                    let bytes = input.take(len);
+                    self.length.advance(len);
+                    match &mut self.decoder {
+                        Some(decoder) => decoder.bytes(bytes),
+                        None => self.content(bytes, work),
+                    }
+                }
+                Piece::More => return Ok(None),
+                Piece::Cut => return self.body.cut().map(Some).ok_or(BodyError::Cut),
+                Piece::End => {
                     if self.decoder.as_ref().is_some_and(|decoder| !decoder.is_complete()) {
                         return self.body.cut().map(Some).ok_or(BodyError::Framing("the coded body is cut short"));
                     }
