@@ -124,9 +124,9 @@ impl Conn {
     /// it.
     pub fn set_coding(&mut self, on: bool) {
         match &mut self.codec {
-            Codec::Client(client) => client.set_coding(on),
-            Codec::Server(server) => server.set_coding(on),
-            Codec::Opening(opening) => opening.http.set_coding(on),
+            Codec::Client(client) => client.reader.set_coding(on),
+            Codec::Server(server) => server.reader.set_coding(on),
+            Codec::Opening(opening) => opening.http.reader.set_coding(on),
             Codec::Lines(_) | Codec::Ws(_) | Codec::Unsupported(_) => {}
         }
     }
@@ -164,9 +164,9 @@ impl Conn {
     pub fn bytes(&mut self, bytes: Bytes) {
         match &mut self.codec {
             Codec::Lines(lines) => lines.bytes(bytes),
-            Codec::Client(client) => client.bytes(bytes),
-            Codec::Server(server) => server.bytes(bytes),
-            Codec::Opening(opening) => opening.http.bytes(bytes),
+            Codec::Client(client) => client.reader.bytes(bytes),
+            Codec::Server(server) => server.reader.bytes(bytes),
+            Codec::Opening(opening) => opening.http.reader.bytes(bytes),
             Codec::Ws(channel) => channel.bytes(bytes),
             Codec::Unsupported(_) => {}
         }
@@ -184,9 +184,9 @@ impl Conn {
     pub fn eof(&mut self) {
         match &mut self.codec {
             Codec::Lines(lines) => lines.eof(),
-            Codec::Client(client) => client.eof(),
-            Codec::Server(server) => server.eof(),
-            Codec::Opening(opening) => opening.http.eof(),
+            Codec::Client(client) => client.reader.eof(),
+            Codec::Server(server) => server.reader.eof(),
+            Codec::Opening(opening) => opening.http.reader.eof(),
             Codec::Ws(channel) => channel.eof(),
             Codec::Unsupported(_) => {}
         }
@@ -304,9 +304,9 @@ impl Conn {
     pub fn broken(&self) -> Option<&String> {
         match &self.codec {
             Codec::Lines(lines) => lines.broken(),
-            Codec::Client(client) => client.broken(),
-            Codec::Server(server) => server.broken(),
-            Codec::Opening(opening) => opening.http.broken(),
+            Codec::Client(client) => client.reader.broken(),
+            Codec::Server(server) => server.reader.broken(),
+            Codec::Opening(opening) => opening.http.reader.broken(),
             Codec::Ws(_) => None,
             Codec::Unsupported(why) => Some(why),
         }
@@ -363,7 +363,7 @@ impl Conn {
             self.refused = Some(NO_WEB_SOCKET);
             return;
         };
-        let is_eof = server.is_eof();
+        let is_eof = server.reader.is_eof();
         match server.switch(head, &mut self.written) {
             Ok((rest, limits)) => {
                 let mut channel = WsChannel::new(Role::Server, dialect, limits, support);
@@ -399,9 +399,9 @@ impl Conn {
     pub fn buffered(&self) -> usize {
         match &self.codec {
             Codec::Lines(lines) => lines.buffered(),
-            Codec::Client(client) => client.buffered(),
-            Codec::Server(server) => server.buffered(),
-            Codec::Opening(opening) => opening.http.buffered(),
+            Codec::Client(client) => client.reader.buffered(),
+            Codec::Server(server) => server.reader.buffered(),
+            Codec::Opening(opening) => opening.http.reader.buffered(),
             Codec::Ws(channel) => channel.buffered(),
             Codec::Unsupported(_) => 0,
         }
@@ -420,8 +420,8 @@ impl Conn {
     /// body has ended.
     pub(crate) fn take_content(&mut self) -> usize {
         match &mut self.codec {
-            Codec::Client(client) => client.take_content(),
-            Codec::Server(server) => server.take_content(),
+            Codec::Client(client) => client.reader.take_content(),
+            Codec::Server(server) => server.reader.take_content(),
             _ => 0,
         }
     }

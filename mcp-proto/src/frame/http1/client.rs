@@ -1,9 +1,9 @@
 //! The client side: one request out and its response in, then the next.
 
-use super::super::coding::{Decoder, GzipSupport};
+use super::super::coding::Decoder;
 use super::head::{self, Gather, GivenFields, OwnFields};
 use super::length::{Declared, Length, declared};
-use super::{BodyDecoder, BodyError, ByteQueue, Framed};
+use super::{BodyDecoder, BodyError, BodyGate, Framed, MessageReader, ReadState};
 use crate::exchange::{BadRequest, Inbound, Outbound, RequestHead, ResponseHead, is_token};
 use crate::frame::work::Work;
 use crate::http_support::HttpSupport;
@@ -17,36 +17,31 @@ use core::mem;
 
 /// The codec of a connection of a client.
 #[derive(Debug)]
-pub(in super::super) struct ClientCodec {
+pub(in crate::frame) struct ClientCodec {
     _support: HttpSupport,
-    /// Content codings, if they are used.
-    coding: Option<GzipSupport>,
-    limits: Arc<FrameLimits>,
-    input: ByteQueue,
-    reading: ResponseReading,
-    eof: bool,
-    broken: Option<String>,
-    keep_alive: bool,
-    /// The request declared itself the last one.
-    last: bool,
-    /// The request asks the server to switch protocols.
-    upgrades: bool,
+    pub(in crate::frame) reader: MessageReader,
+    persistence: Persistence,
+    request: SentRequest,
     /// The body of the response is read as bytes.
     raw: bool,
 }
 
-#[derive(Debug)]
-enum ResponseReading {
-    /// No request is in flight.
-    Idle,
-    Head {
-        gather: Gather,
-        /// The request was a `HEAD`: its response has no body.
-        head_only: bool,
-        /// Bytes of the interim responses so far. The final response is still due.
-        interim: usize,
-    },
-    Body(Framed),
+/// Whether the connection may carry another exchange.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Persistence {
+    KeepAlive,
+    /// The request declared itself the last one. Its response is still due.
+    LastRequest,
+    Close,
+}
+
+/// What the latest request means for its response.
+#[derive(Debug, Default)]
+struct SentRequest {
+    /// It is a `HEAD`: its response has no body.
+    head_only: bool,
+    /// It asks the server to switch protocols.
+    upgrades: bool,
 }
 
 /// The beginning of every response.
@@ -62,115 +57,60 @@ fn not_http(first: Option<u8>) -> String {
 }
 
 impl ClientCodec {
-    pub(in super::super) fn new(limits: Arc<FrameLimits>, support: HttpSupport) -> Self {
+    pub(in crate::frame) fn new(limits: Arc<FrameLimits>, support: HttpSupport) -> Self {
         Self {
             _support: support,
-            coding: GzipSupport::get(),
-            limits,
-            input: ByteQueue::default(),
-            reading: ResponseReading::Idle,
-            eof: false,
-            broken: None,
-            keep_alive: true,
-            last: false,
-            upgrades: false,
+            reader: MessageReader::new(limits, ReadState::Idle),
+            persistence: Persistence::KeepAlive,
+            request: SentRequest::default(),
             raw: false,
         }
     }
 
-    pub(in super::super) const fn reads_raw(&mut self, raw: bool) {
+    pub(in crate::frame) const fn reads_raw(&mut self, raw: bool) {
         self.raw = raw;
     }
 
-    /// Sets whether responses may have a content coding.
-    pub(in super::super) fn set_coding(&mut self, on: bool) {
-        self.coding = GzipSupport::get().filter(|_| on);
-    }
-
-    /// Returns the bytes after the response that switched protocols.
-    pub(in super::super) fn take_rest(&mut self) -> impl Iterator<Item = Bytes> + use<> {
-        mem::take(&mut self.input).into_rest()
-    }
-
-    pub(in super::super) fn bytes(&mut self, bytes: Bytes) {
-        if !self.eof && self.broken.is_none() {
-            self.input.push(bytes);
-        }
-    }
-
-    pub(in super::super) fn eof(&mut self) {
-        self.eof = true;
-    }
-
-    /// Returns whether the peer sends nothing more, as far as was reported.
-    pub(in super::super) fn is_eof(&self) -> bool {
-        self.eof
-    }
-
-    pub(in super::super) fn broken(&self) -> Option<&String> {
-        self.broken.as_ref()
-    }
-
-    pub(in super::super) fn buffered(&self) -> usize {
-        self.input.held()
-            + match &self.reading {
-                ResponseReading::Idle => 0,
-                ResponseReading::Head { gather, .. } => gather.buffered(),
-                ResponseReading::Body(framed) => framed.buffered(),
-            }
-    }
-
-    /// Returns the number of content bytes of the current body that were read since the last call.
-    pub(in super::super) fn take_content(&mut self) -> usize {
-        match &mut self.reading {
-            ResponseReading::Body(framed) => framed.take_content(),
-            _ => 0,
-        }
-    }
-
-    pub(in super::super) fn at_boundary(&self) -> bool {
-        match &self.reading {
-            ResponseReading::Idle => self.input.is_empty(),
-            ResponseReading::Head { gather, interim, .. } => {
-                *interim == 0 && gather.is_empty() && self.input.is_empty()
-            }
-            ResponseReading::Body(_) => false,
+    pub(in crate::frame) fn at_boundary(&self) -> bool {
+        match &self.reader.state {
+            ReadState::Idle => self.reader.input.is_empty(),
+            ReadState::Head(gather) => gather.is_empty() && self.reader.input.is_empty(),
+            ReadState::Body(_) => false,
+            ReadState::Rejected | ReadState::Broken(_) => true,
         }
     }
 
     /// Bytes after a response belong to no exchange. Such a connection carries no further exchange.
-    pub(in super::super) fn keep_alive(&self) -> bool {
-        let stray = matches!(self.reading, ResponseReading::Idle) && !self.input.is_empty();
-        self.keep_alive && !stray && !self.eof && self.broken.is_none()
+    pub(in crate::frame) fn keep_alive(&self) -> bool {
+        let stray = matches!(self.reader.state, ReadState::Idle) && !self.reader.input.is_empty();
+        self.persistence != Persistence::Close && !stray && self.reader.may_read()
     }
 
-    pub(in super::super) fn poll_item(&mut self, work: &mut Work) -> Option<Inbound> {
+    pub(in crate::frame) fn poll_item(&mut self, work: &mut Work) -> Option<Inbound> {
         loop {
-            if self.broken.is_some() {
-                return None;
-            }
-            match &mut self.reading {
-                ResponseReading::Idle if self.input.is_empty() => return None,
-                ResponseReading::Idle => return self.fail("bytes that no request asked for".into()),
-                ResponseReading::Head { gather, head_only, interim } => {
-                    let (head_only, interim) = (*head_only, *interim);
-                    let begun = match gather.whole_response(&self.input, &self.limits) {
+            let reader = &mut self.reader;
+            match &mut reader.state {
+                ReadState::Rejected | ReadState::Broken(_) => return None,
+                ReadState::Idle if reader.input.is_empty() => return None,
+                ReadState::Idle => return self.fail("bytes that no request asked for".into()),
+                ReadState::Head(gather) => {
+                    let begun = match gather.whole_response(&reader.input, &reader.limits) {
                         Some(len) => {
-                            let mut input = mem::take(&mut self.input);
-                            let head = input.front().and_then(|front| front.get(..len)).unwrap_or_default();
-                            let begun = self.begin(head, head_only, interim);
+                            let mut input = mem::take(&mut reader.input);
+                            let begun =
+                                self.begin(input.front().and_then(|front| front.get(..len)).unwrap_or_default());
                             input.skip(len);
-                            self.input = input;
+                            self.reader.input = input;
                             begun
                         }
-                        None => match gather.poll(&mut self.input, &self.limits) {
-                            Ok(Some(head)) => self.begin(&head, head_only, interim),
+                        None => match gather.poll(&mut reader.input, &reader.limits) {
+                            Ok(Some(head)) => self.begin(&head),
                             // A server of another protocol may wait for us after a line of its own.
                             Ok(None) | Err(_) if !gather.begins_with(HTTP) => {
                                 let why = not_http(gather.first());
                                 return self.fail(why);
                             }
-                            Ok(None) if self.eof && !self.at_boundary() => {
+                            Ok(None) if reader.eof && !self.at_boundary() => {
                                 return self.fail("the response head is cut short".into());
                             }
                             Ok(None) => return None,
@@ -183,9 +123,9 @@ impl ClientCodec {
                         Err(why) => return self.fail(why),
                     }
                 }
-                ResponseReading::Body(framed) => match framed.poll_item(&mut self.input, self.eof, work) {
+                ReadState::Body(framed) => match framed.poll_item(&mut reader.input, reader.eof, work) {
                     Ok(Some(Inbound::End)) => {
-                        self.reading = ResponseReading::Idle;
+                        reader.state = ReadState::Idle;
                         return Some(Inbound::End);
                     }
                     Ok(item) => return item,
@@ -198,33 +138,36 @@ impl ClientCodec {
     }
 
     /// Returns `None` for an interim response, which is ignored.
-    fn begin(&mut self, bytes: &[u8], head_only: bool, interim: usize) -> Result<Option<ResponseHead>, String> {
+    fn begin(&mut self, bytes: &[u8]) -> Result<Option<ResponseHead>, String> {
+        let MessageReader { limits, coding, state, .. } = &mut self.reader;
         if !bytes.starts_with(HTTP) {
             return Err(not_http(bytes.first().copied()));
         }
-        let (status, old, headers) = head::read_response(bytes, &self.limits).map_err(|defect| defect.why)?;
+        let (status, old, headers) = head::read_response(bytes, limits).map_err(|defect| defect.why)?;
         match status {
-            101 if self.upgrades => {
-                self.reading = ResponseReading::Idle;
+            101 if self.request.upgrades => {
+                *state = ReadState::Idle;
                 return Ok(Some(ResponseHead { status, headers }));
             }
             101 => return Err("the server switched protocols, which was not asked for".into()),
             100..200 => {
-                let interim = interim + bytes.len();
-                if interim > self.limits.max_head {
-                    return Err("too many interim responses".into());
+                if let ReadState::Head(gather) = state {
+                    gather.skip_interim(bytes.len(), limits)?;
                 }
-                self.reading = ResponseReading::Head { gather: Gather::default(), head_only, interim };
                 return Ok(None);
             }
             200..1000 => {}
             _ => return Err(format!("the status is {status}")),
         }
-        self.keep_alive = head::persists(&headers, old) && !self.last;
-        let bodiless = head_only || matches!(status, 204 | 304);
+        let bodiless = self.request.head_only || matches!(status, 204 | 304);
         let length = body_length(declared(&headers, old), bodiless)?;
-        self.keep_alive &= !matches!(length, Length::Close);
-        let decoder = match head::content_coding(&headers, self.coding) {
+        if self.persistence == Persistence::LastRequest
+            || !head::persists(&headers, old)
+            || matches!(length, Length::Close)
+        {
+            self.persistence = Persistence::Close;
+        }
+        let decoder = match head::content_coding(&headers, *coding) {
             _ if matches!(length, Length::Known(0)) => None,
             Ok(coding) => coding.map(|(coding, support)| Decoder::new(coding, support)),
             Err(name) => {
@@ -233,29 +176,27 @@ impl ClientCodec {
         };
         let response = ResponseHead { status, headers };
         let body = match bodiless {
-            true => BodyDecoder::none(&self.limits),
-            false if self.raw => BodyDecoder::raw_response(&self.limits),
-            false => BodyDecoder::response(&response, &self.limits),
+            true => BodyDecoder::none(limits),
+            false if self.raw => BodyDecoder::raw_response(limits),
+            false => BodyDecoder::response(&response, limits),
         };
         if let Length::Known(length) = length
             && !body.is_event_stream()
-            && length > self.limits.max_response_body as u64
+            && length > limits.max_response_body as u64
         {
             return Err("the body is larger than the limit".into());
         }
-        self.reading = ResponseReading::Body(Framed::new(length, decoder, body));
+        *state = ReadState::Body(Framed::new(BodyGate::Open, length, decoder, body));
         Ok(Some(response))
     }
 
     fn fail(&mut self, why: String) -> Option<Inbound> {
-        self.input.clear();
-        self.reading = ResponseReading::Idle;
-        self.broken = Some(why);
+        self.reader.stop(ReadState::Broken(why));
         None
     }
 
     /// The error names a part that a client does not send.
-    pub(in super::super) fn encode(
+    pub(in crate::frame) fn encode(
         &mut self,
         outgoing: Outbound,
         out: &mut ShortQueue<Bytes>,
@@ -272,10 +213,10 @@ impl ClientCodec {
     }
 
     fn request(&mut self, request: &RequestHead, body: Bytes, out: &mut ShortQueue<Bytes>) {
-        if self.broken.is_some() {
+        if self.reader.broken().is_some() {
             return;
         }
-        if !self.at_boundary() || !matches!(self.reading, ResponseReading::Idle) {
+        if !self.at_boundary() || !matches!(self.reader.state, ReadState::Idle) {
             // Any bytes that are there would count as the response to this request.
             self.fail("a request on a connection that is not free".into());
             return;
@@ -292,23 +233,25 @@ impl ClientCodec {
         }
         if request.headers.get("accept-encoding").is_none() {
             // Without it, a server may use any coding (RFC 9110 section 12.5.3).
-            own.coding = match self.coding {
+            own.coding = match self.reader.coding {
                 Some(_) => "accept-encoding: gzip, deflate\r\n",
                 None => "accept-encoding: identity\r\n",
             };
         }
         if head::has_token(&request.headers, "connection", "close") {
             own.connection = head::CLOSE;
-            self.last = true;
+            if self.persistence == Persistence::KeepAlive {
+                self.persistence = Persistence::LastRequest;
+            }
         }
-        self.upgrades = request.headers.get("upgrade").is_some();
-        if self.upgrades {
+        let upgrades = request.headers.get("upgrade").is_some();
+        if upgrades {
             own.connection = head::UPGRADE;
         }
         let first_line = [&*request.method, " ", &request.target, " HTTP/1.1"];
         head::write_head(out, &first_line, &fields, &own, body);
-        self.reading =
-            ResponseReading::Head { gather: Gather::default(), head_only: request.method == "HEAD", interim: 0 };
+        self.request = SentRequest { head_only: request.method == "HEAD", upgrades };
+        self.reader.state = ReadState::Head(Gather::default());
     }
 }
 

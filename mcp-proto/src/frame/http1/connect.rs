@@ -17,8 +17,6 @@ pub(crate) struct ConnectCodec {
     limits: Arc<FrameLimits>,
     input: ByteQueue,
     gather: Gather,
-    /// Bytes of the interim responses so far.
-    interim: usize,
 }
 
 /// The beginning of every response.
@@ -42,8 +40,7 @@ impl ConnectCodec {
         let fields = GivenFields::new(&headers).unwrap_or(GivenFields::NONE);
         let first_line = ["CONNECT ", authority, " HTTP/1.1"];
         head::write_head(&mut out, &first_line, &fields, &OwnFields::default(), Bytes::new());
-        let codec =
-            Self { _support: support, limits, input: ByteQueue::default(), gather: Gather::default(), interim: 0 };
+        let codec = Self { _support: support, limits, input: ByteQueue::default(), gather: Gather::default() };
         (codec, out.pop_front().unwrap_or_default())
     }
 
@@ -67,13 +64,7 @@ impl ConnectCodec {
             let read = head::read_response(&bytes, &self.limits).map_err(|defect| String::from(defect.why))?;
             match read.0 {
                 101 => return Err("it switched protocols, which was not asked for".into()),
-                100..200 => {
-                    self.interim += bytes.len();
-                    if self.interim > self.limits.max_head {
-                        return Err("too many interim responses".into());
-                    }
-                    self.gather = Gather::default();
-                }
+                100..200 => self.gather.skip_interim(bytes.len(), &self.limits)?,
                 status => return Ok(Some(status)),
             }
         }

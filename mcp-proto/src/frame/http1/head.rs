@@ -33,11 +33,20 @@ pub(super) struct Gather {
     line: usize,
     /// Bytes of the empty lines before the head.
     blank: usize,
+    /// Bytes of the interim responses before the head.
+    interim: usize,
 }
 
 impl Gather {
+    /// Returns whether nothing has arrived, neither of the head nor of a response before it.
     pub(super) fn is_empty(&self) -> bool {
-        self.head.is_empty()
+        self.head.is_empty() && self.interim == 0
+    }
+
+    /// Begins again after the head of an interim response of this length. Too many are an error.
+    pub(super) fn skip_interim(&mut self, len: usize, limits: &FrameLimits) -> Result<(), &'static str> {
+        *self = Self { interim: self.interim + len, ..Self::default() };
+        if self.interim > limits.max_head { Err("too many interim responses") } else { Ok(()) }
     }
 
     /// Returns whether the head has not begun. Half of an empty line before it does not count.
@@ -125,7 +134,8 @@ impl Gather {
             }
             if line == b"\r\n" {
                 if self.line > 0 {
-                    return Ok(Some(mem::take(self).head));
+                    let interim = self.interim;
+                    return Ok(Some(mem::replace(self, Self { interim, ..Self::default() }).head));
                 }
                 self.head.clear();
                 self.blank += 2;

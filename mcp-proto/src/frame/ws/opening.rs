@@ -72,10 +72,10 @@ impl WsOpening {
         }
         let masks = Masks::new(self.seed.clone());
         let mut channel = WsChannel::new(Role::Client(masks), self.dialect, Arc::clone(&self.limits), self.support);
-        for bytes in self.http.take_rest() {
+        for bytes in self.http.reader.take_rest() {
             channel.bytes(bytes);
         }
-        if self.http.is_eof() {
+        if self.http.reader.is_eof() {
             channel.eof();
         }
         for message in self.early.drain(..) {
