@@ -3,7 +3,7 @@
 
 use crate::exit::INTERRUPTED;
 use crate::output::{note, one_line, printable};
-use mcp_blocking::mcp_proto::config_file::{InputKind, InputPrompt};
+use mcp_blocking::mcp_supervisor::config_file::{InputKind, InputPrompt};
 use mcp_blocking::{ElicitResult, Field, FieldKind, Form, Object, RawJson, UrlRequest};
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -7,7 +7,7 @@ use crate::output::{self, Colour, json, line, one_line, summary};
 use crate::session;
 use clap::ValueEnum;
 use mcp_blocking::mcp_proto::call::Paged;
-use mcp_blocking::mcp_proto::supervise::{Catalogue, Listing};
+use mcp_blocking::mcp_supervisor::{Catalogue, Listing};
 use mcp_blocking::{
     Call, CallError, Client, Denied, Direction, Object, ServerInfo, WireMessage, prompts, resources, tools,
 };

@@ -4,7 +4,7 @@ use crate::ask;
 use crate::failure::Failure;
 use crate::files;
 use crate::output::one_line;
-use mcp_blocking::mcp_proto::config_file::{ConfigFile, InputKind, InputPrompt, Variable};
+use mcp_blocking::mcp_supervisor::config_file::{ConfigFile, InputKind, InputPrompt, Variable};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::env;

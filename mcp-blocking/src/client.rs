@@ -4,7 +4,7 @@ use crate::driver::{Callbacks, Driver};
 use crate::here;
 use crate::pool::PoolBounds;
 use crate::transport::Given;
-use mcp_proto::adapter::{self, ClientHandle, ClientOptions, ConnectError, Driving, IntoTarget, block_on_for};
+use mcp_driver::{self, ClientHandle, ClientOptions, ConnectError, Driving, IntoTarget, block_on_for};
 use mcp_proto::call::{Method, Paged, SkippedList};
 use mcp_proto::client::{FetchError, FetchRequest, FetchResponse, Termination};
 use mcp_proto::input::CallId;
@@ -57,7 +57,7 @@ pub fn connect_with(target: impl IntoTarget<Given>, options: ClientOptions) -> R
 /// [`ConnectError`] if the target is invalid, or the system provides no random bytes.
 pub fn connecting(target: impl IntoTarget<Given>, options: ClientOptions) -> Result<Connecting, ConnectError> {
     let (config, given) = target.into_target()?.into_parts();
-    let (client, driving) = adapter::Client::begin(config, options, |_| Box::pin(pending()))?;
+    let (client, driving) = mcp_driver::Client::begin(config, options, |_| Box::pin(pending()))?;
     let driver = threads_of(&client, driving, given);
     let (closer, at_drop) = (client.closer(), Arc::clone(&driver));
     client.set_on_drop(move || drop(end(&closer, &at_drop)));
@@ -65,7 +65,7 @@ pub fn connecting(target: impl IntoTarget<Given>, options: ClientOptions) -> Res
 }
 
 /// Returns what drives a client. It has started no thread.
-pub(crate) fn threads_of(client: &adapter::Client, driving: Driving, given: Option<Given>) -> Arc<Driver> {
+pub(crate) fn threads_of(client: &mcp_driver::Client, driving: Driving, given: Option<Given>) -> Arc<Driver> {
     // As many threads as there can be open requests for input: a callback may wait for a call of
     // the same client, which may also require input.
     let inputs = client.max_inputs();
@@ -77,7 +77,7 @@ pub(crate) fn threads_of(client: &adapter::Client, driving: Driving, given: Opti
 
 /// Closes a client, and waits for its end within the time limits of its shutdown. Whatever has not
 /// ended then is aborted without waiting for it.
-pub(crate) fn end(closer: &adapter::Closer, driver: &Arc<Driver>) -> Termination {
+pub(crate) fn end(closer: &mcp_driver::Closer, driver: &Arc<Driver>) -> Termination {
     driver.wait(None, Some(closer.end_time()), closer.close()).unwrap_or_else(|| {
         driver.abort();
         Termination::Requested
@@ -122,7 +122,7 @@ impl fmt::Debug for Connecting {
 /// Dropping the last handle closes the client like [`close`](Self::close), also during a panic.
 #[derive(Clone)]
 pub struct Client {
-    pub(crate) client: adapter::Client,
+    pub(crate) client: mcp_driver::Client,
     pub(crate) driver: Arc<Driver>,
 }
 
@@ -212,7 +212,7 @@ impl fmt::Debug for Client {
 /// client. [`Client::closer`] and [`Connecting::closer`] return one.
 #[derive(Clone)]
 pub struct Closer {
-    closer: adapter::Closer,
+    closer: mcp_driver::Closer,
     driver: Arc<Driver>,
 }
 
@@ -247,7 +247,7 @@ impl fmt::Debug for Closer {
 /// does.
 #[must_use = "a call that is not waited for is cancelled"]
 pub struct Pending<M: Method, F = fn(Progress)> {
-    pending: adapter::Pending<M, F>,
+    pending: mcp_driver::Pending<M, F>,
     /// The connection to which the request was written at once.
     via: Option<u64>,
     driver: Arc<Driver>,
@@ -290,7 +290,7 @@ impl<M: Method, F> fmt::Debug for Pending<M, F> {
 /// The delivery of a notification, from [`Client::notify`]. Dropping it changes nothing, and it
 /// does not keep the client open.
 pub struct PendingNotification {
-    pending: adapter::PendingNotification,
+    pending: mcp_driver::PendingNotification,
     via: Option<u64>,
     driver: Arc<Driver>,
 }
@@ -322,7 +322,7 @@ impl fmt::Debug for PendingNotification {
 
 /// The elements of a paged list. Ends after an error.
 pub struct Elements<M: Paged> {
-    elements: adapter::Elements<M>,
+    elements: mcp_driver::Elements<M>,
     driver: Arc<Driver>,
 }
 

@@ -19,7 +19,7 @@ pub(crate) type Direct = Box<dyn WriteNow>;
 /// Returns a second way to write to a stream. `None` if the system has none: another thread writes.
 #[cfg(unix)]
 pub(crate) fn of(stream: impl std::os::fd::AsFd) -> Option<Direct> {
-    Some(Box::new(mcp_proto::adapter::NonBlocking::writer(stream)?))
+    Some(Box::new(mcp_driver::NonBlocking::writer(stream)?))
 }
 
 /// Returns `None`: another thread writes.
@@ -29,7 +29,7 @@ pub(crate) fn of<T>(_: &T) -> Option<Direct> {
 }
 
 #[cfg(unix)]
-impl WriteNow for mcp_proto::adapter::NonBlocking {
+impl WriteNow for mcp_driver::NonBlocking {
     fn write_now(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         io::Write::write_vectored(&mut &*self, pieces)
     }

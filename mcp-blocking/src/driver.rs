@@ -8,10 +8,10 @@ use crate::connection::ConnectionThreads;
 use crate::pool::{Pool, PoolBounds};
 use crate::sync::{self, Condvar, Mutex, MutexGuard, lock, wait};
 use crate::transport::{Given, Stream};
-use mcp_proto::Instant;
-use mcp_proto::adapter::{
+use mcp_driver::{
     Clock, DrivenConnection, Driving, Events, Job, JobKind, JobWatch, Rejection, Routing, Spawn, StuckHandlers, Task,
 };
+use mcp_proto::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::mem::take;

@@ -117,11 +117,11 @@ pub use client::{
     Client, Closer, Connecting, Elements, Pending, PendingNotification, connect, connect_with, connecting,
 };
 #[cfg(feature = "rustls")]
-pub use mcp_proto::adapter::TlsAcceptor;
-pub use mcp_proto::adapter::guide;
-pub use mcp_proto::adapter::{
-    BadTimeout, ClientHandle, ClientOptions, ConnectError, IntoTarget, ServerHandle, ServerOptions, Service,
-    SupervisorOptions, Target, Watcher,
+pub use mcp_driver::TlsAcceptor;
+pub use mcp_driver::guide;
+pub use mcp_driver::{
+    BadTimeout, ClientHandle, ClientOptions, ConnectError, IntoTarget, ServerHandle, ServerOptions, Service, Target,
+    Watcher,
 };
 pub use mcp_proto::client::BadHeader;
 pub use mcp_proto::client::{
@@ -141,18 +141,20 @@ pub use mcp_proto::route::BadReplacement;
 pub use mcp_proto::schema;
 pub use mcp_proto::server::{Append, Event as ServerEvent, Hosts, ServerConfig, SessionEnd, Sessions, SsePaths};
 pub use mcp_proto::stats::{ClientStats, ServerStats};
-pub use mcp_proto::supervise::{
-    CallRefusal, Catalogue, Event as SupervisorEvent, Freshness, Health, ListKind, ServerSpec, ServerState,
-    SupervisedError, Supervision,
-};
 pub use mcp_proto::version::{ProtocolVersion, Versions};
 pub use mcp_proto::{
     self, Authorization, Call, CallError, CallToolResult, Challenge, ClientConfig, Completion, Content, Cx, Denied,
     Direction, ElicitResult, ErrorObject, Form, GetPromptResult, Handler, Headers, Icon, IntoCall, IntoCompletion,
     IntoContents, IntoMessages, IntoOutput, Json, LogLevel, MessageHook, MessageKind, Object, Outcome, Program,
     Progress, Prompt, PromptMessage, RawJson, ReadResult, Resource, ResourceContents, ResourceTemplate, Router,
-    ServerInfo, Tool, ToolError, Watch, WireMessage, completion, config_file, custom, ping, prompt, prompts, resource,
-    resources, supervise, template, tool, tools,
+    ServerInfo, Tool, ToolError, Watch, WireMessage, completion, custom, ping, prompt, prompts, resource, resources,
+    template, tool, tools,
+};
+pub use mcp_supervisor::front::SupervisorOptions;
+pub use mcp_supervisor::{self, config_file};
+pub use mcp_supervisor::{
+    CallRefusal, Catalogue, Event as SupervisorEvent, Freshness, Health, ListKind, ServerSpec, ServerState,
+    SupervisedError, Supervision,
 };
 #[cfg(feature = "rustls")]
 pub use rustls;

@@ -2,7 +2,7 @@
 
 use crate::transport::{Ends, Reader};
 #[cfg(not(all(test, shuttle)))]
-pub(crate) use mcp_proto::adapter::ChildProcess;
+pub(crate) use mcp_driver::ChildProcess;
 
 #[cfg(all(test, shuttle))]
 pub(crate) use crate::tests::os::{ChildProcess, pipes, spawn};

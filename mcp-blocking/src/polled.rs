@@ -54,7 +54,7 @@ mod system {
     use crate::stream::{MOST, READ};
     use crate::transport::Reader;
     use bytes::Bytes;
-    use mcp_proto::adapter::{WakeableWait, recv_now};
+    use mcp_driver::{WakeableWait, recv_now};
     use std::fs::File;
     use std::io::{self, Read};
     use std::os::fd::OwnedFd;

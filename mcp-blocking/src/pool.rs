@@ -4,8 +4,8 @@
 //! counts, and another one takes its place, up to a number of such threads.
 
 use crate::sync::{self, Condvar, Mutex, MutexGuard, lock};
+use mcp_driver::{JobWatch, Rejection};
 use mcp_proto::Instant;
-use mcp_proto::adapter::{JobWatch, Rejection};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem::replace;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -6,15 +6,15 @@ use crate::driver::{Callbacks, Driver, PATIENCE};
 use crate::pool::PoolBounds;
 use crate::sync::{self, Mutex, lock};
 use crate::transport::{Ends, Stream};
-use mcp_proto::Router;
 #[cfg(feature = "http")]
-use mcp_proto::adapter::not_bound;
-use mcp_proto::adapter::{
+use mcp_driver::not_bound;
+use mcp_driver::{
     self, AcceptRetry, CALLBACK_GRACE, Listening, ServerHandle, ServerOptions, Service, TakenStdio, TlsAcceptor,
     block_on, block_on_for,
 };
 #[cfg(unix)]
-use mcp_proto::adapter::{SocketFile, peer_credentials};
+use mcp_driver::{SocketFile, peer_credentials};
+use mcp_proto::Router;
 use mcp_proto::exchange::Peer;
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::Kind;
@@ -150,7 +150,7 @@ pub fn serve_unix(service: impl Into<Service>, path: impl AsRef<Path>) -> io::Re
 pub struct Server(Arc<Owned>);
 
 struct Owned {
-    server: adapter::Server,
+    server: mcp_driver::Server,
     driver: Arc<Driver>,
     address: Mutex<Option<SocketAddr>>,
 }
@@ -178,7 +178,7 @@ impl Server {
         let (threads, abandoned, patience) = (options.max_threads(), options.max_abandoned_threads(), Some(PATIENCE));
         let callbacks = PoolBounds { threads, share, abandoned, patience };
         let callbacks = Callbacks::new(callbacks, threads, options.spawn().cloned());
-        let (server, driving) = adapter::Server::begin(router, options, |_| Box::pin(pending()))?;
+        let (server, driving) = mcp_driver::Server::begin(router, options, |_| Box::pin(pending()))?;
         let driver = Driver::new(driving, callbacks, Duration::MAX, None);
         driver.begin()?;
         Ok(Self(Arc::new(Owned { server, driver, address: Mutex::new(None) })))

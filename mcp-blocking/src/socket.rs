@@ -4,8 +4,8 @@
 use crate::direct::WriteNow;
 use crate::transport::{Reader, Writer};
 #[cfg(unix)]
-use mcp_proto::adapter::send_now;
-use mcp_proto::adapter::{Attempts, Clock, TlsConnector, not_opened};
+use mcp_driver::send_now;
+use mcp_driver::{Attempts, Clock, TlsConnector, not_opened};
 use mcp_proto::exchange::Closed;
 use mcp_proto::exchange::{Origin, Peer, Reach};
 use std::io;

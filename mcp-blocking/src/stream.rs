@@ -2,7 +2,7 @@
 
 use crate::transport::{Reader, Writer};
 use bytes::Bytes;
-use mcp_proto::adapter::Step;
+use mcp_driver::Step;
 use std::io::{self, ErrorKind};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -80,7 +80,7 @@ fn guarded<T>(mut operation: impl FnMut() -> io::Result<T>) -> io::Result<T> {
 #[cfg(all(test, not(shuttle)))]
 mod tests {
     use super::*;
-    use mcp_proto::adapter::WriteQueue;
+    use mcp_driver::WriteQueue;
     use std::io::{Read, Write};
     use std::sync::{Arc, Mutex};
 

@@ -5,16 +5,14 @@ use crate::driver::Driver;
 use crate::here;
 use crate::pool::Pool;
 use crate::sync;
-use mcp_proto::adapter::{
-    self, CallStep, ConnectError, Delay, Driving, Events, Launch, SupervisorDriver, SupervisorOptions, block_on,
-    block_on_for,
-};
+use mcp_driver::{self, ConnectError, Delay, Driving, Events, block_on, block_on_for};
 use mcp_proto::call::Method;
-use mcp_proto::supervise::{
+use mcp_proto::{Instant, IntoCall};
+use mcp_supervisor::front::{CallStep, Launch, SupervisorDriver, SupervisorOptions};
+use mcp_supervisor::{
     CallRefusal, Catalogue, Freshness, Health, KeyInUse, ListKind, NameRules, Prefix, ServerSpec, SupervisedError,
     ToolNames,
 };
-use mcp_proto::{Instant, IntoCall};
 use std::fmt;
 use std::future::{pending, poll_fn};
 use std::sync::Arc;
@@ -29,13 +27,13 @@ pub fn supervise(options: SupervisorOptions) -> Result<Supervisor, ConnectError>
         events: Pool::new("mcp-events", 1, Events::deliver),
         callbacks: Pool::new("mcp-callback", MAX_CALLBACKS, |callback: Box<dyn FnOnce() + Send>| callback()),
     };
-    let (supervisor, driver) = adapter::Supervisor::begin(options, threads)?;
+    let (supervisor, driver) = mcp_supervisor::front::Supervisor::begin(options, threads)?;
     let drives = move || drive(driver);
     sync::spawn("mcp-supervisor", drives).map_err(|e| ConnectError::Thread(e.to_string()))?;
     Ok(Supervisor(supervisor))
 }
 
-/// Keeps several servers connected, each under a key: see [`mcp_proto::supervise`]. A handle that
+/// Keeps several servers connected, each under a key: see [`mcp_supervisor`]. A handle that
 /// can be cloned and used from any thread. [`supervise`] returns one.
 ///
 /// It has one thread besides those of its clients, and one for its events while there are any.
@@ -43,7 +41,7 @@ pub fn supervise(options: SupervisorOptions) -> Result<Supervisor, ConnectError>
 ///
 /// ```
 /// use mcp_blocking::{Program, SupervisorOptions, supervise};
-/// use mcp_proto::supervise::ServerSpec;
+/// use mcp_supervisor::ServerSpec;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let supervisor = supervise(SupervisorOptions::new())?;
@@ -56,7 +54,7 @@ pub fn supervise(options: SupervisorOptions) -> Result<Supervisor, ConnectError>
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Supervisor(adapter::Supervisor<Threads>);
+pub struct Supervisor(mcp_supervisor::front::Supervisor<Threads>);
 
 impl Supervisor {
     /// Adds a server, and connects to it as its specification says. Does not wait for it.
@@ -81,7 +79,7 @@ impl Supervisor {
     }
 
     /// Connects to a server now, without a delay: see
-    /// [`mcp_proto::adapter::Supervisor::reconnect`].
+    /// [`mcp_supervisor::front::Supervisor::reconnect`].
     pub fn reconnect(&self, key: &str) -> bool {
         self.0.reconnect(key)
     }
@@ -109,8 +107,8 @@ impl Supervisor {
         }
     }
 
-    /// Waits until a server is connected: see [`mcp_proto::adapter::Supervisor::ready`]. `limit` is
-    /// the maximum time.
+    /// Waits until a server is connected: see [`mcp_supervisor::front::Supervisor::ready`]. `limit`
+    /// is the maximum time.
     ///
     /// # Errors
     /// [`CallRefusal`].
@@ -165,7 +163,7 @@ impl Supervisor {
     }
 
     /// Closes all clients in order, all at the same time, and waits for their end, at most for
-    /// [`close_timeout`](mcp_proto::supervise::Supervision::close_timeout). All calls are refused.
+    /// [`close_timeout`](mcp_supervisor::Supervision::close_timeout). All calls are refused.
     /// May be called repeatedly and concurrently. Returns the number of clients that have not ended
     /// in time.
     pub fn close(&self) -> usize {
@@ -207,7 +205,7 @@ impl Launch for Threads {
         |_| Box::pin(pending())
     }
 
-    fn create(&self, client: &adapter::Client, driving: Driving) -> ClientThreads {
+    fn create(&self, client: &mcp_driver::Client, driving: Driving) -> ClientThreads {
         ClientThreads(threads_of(client, driving, None))
     }
 
@@ -225,7 +223,7 @@ impl Launch for Threads {
         drop(self.events.submit(events));
     }
 
-    fn finish(&self, client: &adapter::Client, driver: ClientThreads) {
+    fn finish(&self, client: &mcp_driver::Client, driver: ClientThreads) {
         end(&client.closer(), &driver.0);
     }
 }

@@ -206,7 +206,8 @@ impl<M: Method> Call<M> {
         self
     }
 
-    pub(crate) const fn raw(&self) -> &RawCall {
+    /// Returns the method, the params and the options.
+    pub const fn raw(&self) -> &RawCall {
         &self.raw
     }
 

@@ -265,11 +265,10 @@ pub enum Awaited {
     /// The completion of web pages that the server requires:
     /// [`elicitation_timeout`](crate::limits::ClientLimits::elicitation_timeout).
     Elicitation,
-    /// The response, in a [`Link`](crate::testing::Link), while this callback waited for something
-    /// that the link does not control, such as real time: `the handler of tools/call boil`. A
-    /// callback that waits for a time uses [`Time`](crate::testing::Time).
-    #[cfg(feature = "testing")]
-    OutsideOfLink(String),
+    /// The response, while this callback of the same program waited for something that the driver
+    /// does not control, such as real time: `the handler of tools/call boil`. No engine emits it:
+    /// it is for a driver of both sides in virtual time, as `mcp_driver::testing::Link`.
+    Callback(String),
 }
 
 impl CallError {
@@ -324,10 +323,9 @@ impl fmt::Display for CallError {
             Self::Timeout { after, awaited: Awaited::Connection, .. } => {
                 write!(f, "no response within {} ms: the request waited for a connection", after.as_millis())
             }
-            #[cfg(feature = "testing")]
-            Self::Timeout { after, awaited: Awaited::OutsideOfLink(callback), .. } => write!(
+            Self::Timeout { after, awaited: Awaited::Callback(callback), .. } => write!(
                 f,
-                "no response within {} ms: {} waits for something other than the time of the link",
+                "no response within {} ms: {} waits for something other than the time of its driver",
                 after.as_millis(),
                 Visible(callback)
             ),
@@ -392,7 +390,7 @@ impl core::error::Error for CallError {
 
 impl CallError {
     /// Returns the time for which the server asked not to be tried again.
-    pub(crate) fn retry_after(&self) -> Option<Duration> {
+    pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Http(error) => error.retry_after,
             Self::Closed { why, .. } => why.retry_after(),
@@ -436,7 +434,7 @@ pub enum StreamEnd {
 
 impl StreamEnd {
     /// Returns the time for which the server asked not to be tried again.
-    pub(crate) fn retry_after(&self) -> Option<Duration> {
+    pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Status { retry_after, .. } => *retry_after,
             Self::Closed(why) => why.retry_after(),

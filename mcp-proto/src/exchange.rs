@@ -317,6 +317,14 @@ pub struct Origin {
     pub port: u16,
 }
 
+impl Origin {
+    /// Creates an origin. The host is a name, an IPv4 address, or an IPv6 address without its
+    /// brackets.
+    pub fn new(tls: bool, host: impl Into<Arc<str>>, port: u16) -> Self {
+        Self { tls, host: host.into(), port }
+    }
+}
+
 /// How to end a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "record", derive(serde::Serialize))]

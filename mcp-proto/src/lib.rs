@@ -46,39 +46,18 @@
 //! 1. It carries out each [`Action`](exchange::Action) of
 //!    [`poll_output`](wired::WiredClient::poll_output): opens, reads, writes and closes. It passes
 //!    each [`client::Event`] and [`server::Event`] to the application. A [`Router`] takes the
-//!    requests of a server, and [`adapter::Running`] follows their handlers.
+//!    requests of a server.
 //! 2. It reports what happened to a connection with [`handle_io`](wired::WiredClient::handle_io).
 //!    The engine may then have further actions.
 //! 3. Without actions, it sleeps until it can read or write, or until
 //!    [`poll_timeout`](wired::WiredClient::poll_timeout), and then calls
 //!    [`handle_timeout`](wired::WiredClient::handle_timeout).
 //!
-//! The documentation of [`wired`] has the rules, and [`adapter`] has what every driver needs. Its
-//! [guide](adapter::guide::loops) has a loop over a socket. With feature `testing`, `testing::Link`
-//! drives a client and a server in memory, in virtual time, for the tests of an application.
-//! `../mcp` is a clone of the repository:
-//!
-//! ```toml
-//! [dev-dependencies]
-//! mcp-proto = { path = "../mcp/mcp-proto", features = ["testing"] }
-//! ```
-//!
-#![cfg_attr(feature = "testing", doc = "```")]
-#![cfg_attr(not(feature = "testing"), doc = "```ignore")]
-//! use mcp_proto::testing::Link;
-//! use mcp_proto::{ClientConfig, Router, tool, tools};
-//! use std::time::Duration;
-//!
-//! let router = Router::new("calc", "1.0").tool(tool("hello"), |_cx, ()| Ok("hello"));
-//! let mut link = Link::new(router, ClientConfig::given());
-//! link.set_latency(Duration::from_millis(20));
-//! // A call is a value. The engine sends it after negotiation, and it ends exactly once.
-//! let hello = link.call(tools::call("hello")).unwrap();
-//! let result = link.wait(&hello).unwrap();
-//! assert_eq!(result.first_text(), Some("hello"));
-//! assert_eq!(link.now().since_origin(), Duration::from_millis(80)); // two round trips
-//! println!("{}", link.log());
-//! ```
+//! The documentation of [`wired`] has the rules. `mcp-driver` has what most drivers need: handles
+//! for the application, connections, TLS, programs, and a guide with a loop over a socket. Its
+//! `testing::Link` drives a client and a server in memory, in virtual time, for the tests of an
+//! application. `mcp-supervisor` keeps several servers connected, and reads the configuration files
+//! that list them. Both are in this folder, and depend on this crate.
 //!
 //! # The modules, in reading order
 //!
@@ -95,18 +74,16 @@
 //! | `process` | programs as commands of the standard library (`std` only) |
 //! | [`error`] | errors, by who caused them |
 //! | [`hook`] | a function that sees every message and may refuse it |
+//! | [`event_queue`] | events that wait for the application, within limits |
+//! | [`observer`] | what enters and leaves an engine, for tests and recordings |
 //! | [`stats`] | counters and gauges of an engine |
 //! | [`frame`] | codecs: lines, HTTP/1.1 with content codings (feature `gzip`), server-sent events, WebSocket |
 //! | [`call`], [`model`] | calls as values, and the typed protocol |
 //! | [`input`] | every input of an engine, as one enum |
 //! | [`client`], [`server`] | the engines (seam B) |
-//! | [`supervise`] | several servers, kept connected |
-//! | [`config_file`] | configuration files of other clients, which list servers |
 //! | [`wired`] | engines with their connections (seam A) |
-//! | `record` | recordings of a client or a supervisor, replayed byte for byte (feature `record`) |
+//! | `record` | recordings of an engine, replayed byte for byte (feature `record`) |
 //! | [`route`] | tools and handlers |
-//! | [`adapter`] | what drivers share: connections, callbacks, waiting calls, programs |
-//! | `testing` | both engines in memory, in virtual time, for the tests of an application (feature `testing`) |
 //!
 //! # Contracts
 //!
@@ -122,12 +99,10 @@
 
 extern crate alloc;
 
-pub mod adapter;
 pub mod call;
 pub mod client;
-pub mod config_file;
 pub mod error;
-mod event_queue;
+pub mod event_queue;
 pub mod exchange;
 mod fetch;
 pub mod frame;
@@ -137,7 +112,7 @@ pub mod input;
 pub mod limits;
 pub mod model;
 pub mod observer;
-mod peer_text;
+pub mod peer_text;
 #[cfg(feature = "std")]
 pub mod process;
 #[cfg(feature = "record")]
@@ -152,9 +127,6 @@ mod short_map;
 mod short_queue;
 mod short_set;
 pub mod stats;
-pub mod supervise;
-#[cfg(feature = "testing")]
-pub mod testing;
 pub mod time;
 pub mod version;
 pub mod wired;

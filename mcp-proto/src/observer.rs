@@ -23,8 +23,8 @@ pub trait Observable {
 }
 
 /// Receives every input of an engine, what the engine returns for it, and every output that the
-/// driver takes. The feature `record` writes them to a recording, and `adapter::check` verifies the
-/// rules for a driver.
+/// driver takes. The feature `record` writes them to a recording, and `mcp_driver::check` verifies
+/// the rules for a driver.
 pub trait Observer<E: Observable + ?Sized>: fmt::Debug + Send + Sync {
     /// It observes this engine from now on.
     fn begin(&mut self, engine: &E) {
@@ -66,44 +66,56 @@ pub trait Observer<E: Observable + ?Sized>: fmt::Debug + Send + Sync {
     }
 }
 
-/// The observers of one engine. Usually there are none, which takes the room of one pointer.
+/// The observers of one engine, for the engine. Usually there are none, which takes the room of one
+/// pointer.
 #[derive(Debug)]
-pub(crate) struct Observers<E: Observable + ?Sized>(Option<Box<List<E>>>);
+pub struct Observers<E: Observable + ?Sized>(Option<Box<List<E>>>);
 
 #[derive(Debug)]
 struct List<E: Observable + ?Sized>(Vec<Box<dyn Observer<E>>>);
 
-impl<E: Observable + ?Sized> Observers<E> {
-    pub(crate) const fn new() -> Self {
+impl<E: Observable + ?Sized> Default for Observers<E> {
+    /// Creates the list of an engine without observers.
+    fn default() -> Self {
         Self(None)
     }
+}
 
-    pub(crate) const fn is_empty(&self) -> bool {
+impl<E: Observable + ?Sized> Observers<E> {
+    /// Returns whether there are none.
+    pub const fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    pub(crate) fn push(&mut self, observer: Box<dyn Observer<E>>) {
+    /// Adds an observer.
+    pub fn push(&mut self, observer: Box<dyn Observer<E>>) {
         self.0.get_or_insert_with(|| Box::new(List(Vec::new()))).0.push(observer);
     }
 
     /// Passes an input. `timer` is the next timer of the engine before it.
+    ///
+    /// # Panics
+    /// An observer has found a fault of the driver.
     #[track_caller]
-    pub(crate) fn input(&mut self, now: Instant, timer: Option<Instant>, input: &E::Input) {
+    pub fn input(&mut self, now: Instant, timer: Option<Instant>, input: &E::Input) {
         if let Some(rule) = self.retain(|observer| observer.input(now, input, timer)) {
             panic!("{rule}");
         }
     }
 
     /// Passes a connection that was accepted. `timer` is the next timer of the engine before that.
+    ///
+    /// # Panics
+    /// As [`input`](Self::input).
     #[track_caller]
-    pub(crate) fn accepted(&mut self, now: Instant, connection: ConnectionId, timer: Option<Instant>) {
+    pub fn accepted(&mut self, now: Instant, connection: ConnectionId, timer: Option<Instant>) {
         if let Some(rule) = self.retain(|observer| observer.accepted(now, connection, timer)) {
             panic!("{rule}");
         }
     }
 
     /// Passes what the engine returns. Returns why an observer has failed, which is gone then.
-    pub(crate) fn returned(&mut self, returned: impl FnOnce() -> E::Returned) -> Option<String> {
+    pub fn returned(&mut self, returned: impl FnOnce() -> E::Returned) -> Option<String> {
         if self.is_empty() {
             return None;
         }
@@ -112,19 +124,19 @@ impl<E: Observable + ?Sized> Observers<E> {
     }
 
     /// Passes an output, or that there was none.
-    pub(crate) fn output(&mut self, output: Option<&E::Output>) {
+    pub fn output(&mut self, output: Option<&E::Output>) {
         self.0.iter_mut().flat_map(|list| &mut list.0).for_each(|observer| observer.output(output));
     }
 
     /// Passes an output that is made for the observers.
-    pub(crate) fn made_output(&mut self, output: impl FnOnce() -> E::Output) {
+    pub fn made_output(&mut self, output: impl FnOnce() -> E::Output) {
         if !self.is_empty() {
             self.output(Some(&output()));
         }
     }
 
     /// Returns the earlier of a timer of the engine and those of its observers.
-    pub(crate) fn earliest(&self, timer: Option<Instant>) -> Option<Instant> {
+    pub fn earliest(&self, timer: Option<Instant>) -> Option<Instant> {
         let observers = self.0.iter().flat_map(|list| &list.0);
         observers.fold(timer, |at, observer| earliest(at, observer.poll_timeout()))
     }

@@ -5,7 +5,7 @@ use core::fmt;
 /// Text of a peer, for a `Display`. It writes control characters, line ends, bidirectional controls
 /// and invisible characters as escapes such as `\n` and `\u{9b}`, and every other character
 /// unchanged. Escaping an escaped text changes nothing. It does not allocate.
-pub(crate) struct Visible<'a>(pub(crate) &'a str);
+pub struct Visible<'a>(pub &'a str);
 
 impl fmt::Display for Visible<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -20,13 +20,13 @@ impl fmt::Display for Visible<'_> {
 }
 
 /// Returns the first bytes of a text, at most `max`, without a part of a character.
-pub(crate) fn beginning(text: &str, max: usize) -> &str {
+pub fn beginning(text: &str, max: usize) -> &str {
     let end = (0..=max.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
     &text[..end]
 }
 
 /// Writes the texts, separated by commas.
-pub(crate) fn write_list<'a>(f: &mut fmt::Formatter<'_>, texts: impl Iterator<Item = &'a str>) -> fmt::Result {
+pub fn write_list<'a>(f: &mut fmt::Formatter<'_>, texts: impl Iterator<Item = &'a str>) -> fmt::Result {
     for (at, text) in texts.enumerate() {
         write!(f, "{}{}", if at == 0 { "" } else { ", " }, Visible(text))?;
     }

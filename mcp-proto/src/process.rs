@@ -8,7 +8,7 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use core::fmt;
 use std::ffi::{OsStr, OsString};
-pub(crate) use std::process::Command;
+use std::process::Command;
 use std::process::Stdio;
 
 /// Where the standard error of a program goes. It is always read, and nothing in it counts as an

@@ -59,7 +59,7 @@ pub struct ServerStats {
     /// Handlers whose response has no receiver. A handler counts from its cancellation (by the
     /// client, by its disconnect, at a deadline or at a shutdown) until it returns. A driver that
     /// runs handlers adds these; with mcp-blocking each holds a thread, whose place another
-    /// handler may use ([`abandoned_threads`](crate::adapter::ServerOptions::abandoned_threads)).
+    /// handler may use (`abandoned_threads` of its options).
     /// A handler also counts while it runs for a disconnected client that cannot resume; the
     /// engine counts these, and they are part of `running` too. Handlers that check
     /// [`Cx::is_cancelled`](crate::Cx::is_cancelled) keep this number small.

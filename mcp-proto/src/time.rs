@@ -3,7 +3,7 @@
 
 mod timers;
 
-pub(crate) use timers::Timers;
+pub use timers::Timers;
 
 use core::fmt;
 use core::ops::{Add, Sub};
@@ -69,7 +69,7 @@ impl fmt::Debug for Instant {
 }
 
 /// Returns the earlier of two optional deadlines.
-pub(crate) fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+pub fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),

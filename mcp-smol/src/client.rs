@@ -5,7 +5,7 @@ use crate::driver::Driver;
 use crate::spawned::Spawned;
 use crate::stream::{Given, GivenKind};
 use crate::{Service, serve};
-use mcp_proto::adapter::{Client, ClientOptions, Closer, ConnectError, IntoTarget};
+use mcp_driver::{Client, ClientOptions, Closer, ConnectError, IntoTarget};
 use smol::future::{Boxed, Future};
 use std::fmt;
 use std::pin::Pin;

@@ -1,8 +1,8 @@
 //! The timers of the engines.
 
 use crate::sync::{REST, Timer, YIELD};
+use mcp_driver::Clock;
 use mcp_proto::Instant;
-use mcp_proto::adapter::Clock;
 use smol::future::{Boxed, Future};
 use std::pin::Pin;
 use std::task::Context;

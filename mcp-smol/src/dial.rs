@@ -2,7 +2,7 @@
 
 use crate::clock::after;
 use crate::transport::Opened;
-use mcp_proto::adapter::{Attempts, Clock, TlsConnector, not_opened};
+use mcp_driver::{Attempts, Clock, TlsConnector, not_opened};
 use mcp_proto::exchange::{Closed, Origin, Peer, Reach};
 use smol::net::TcpStream;
 use std::net::SocketAddr;

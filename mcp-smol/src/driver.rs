@@ -5,7 +5,7 @@
 use crate::clock::Alarm;
 use crate::stream::Stream;
 use crate::transport::Transport;
-use mcp_proto::adapter::{AsyncJob, Driving, Job, Task};
+use mcp_driver::{AsyncJob, Driving, Job, Task};
 use smol::future::{Boxed, Future};
 use std::fmt;
 use std::pin::Pin;

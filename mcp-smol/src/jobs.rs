@@ -1,6 +1,6 @@
 //! Where the callbacks of a server run.
 
-use mcp_proto::adapter::{AsyncJob, Finished, Job, Routing, Spawn, Task};
+use mcp_driver::{AsyncJob, Finished, Job, Routing, Spawn, Task};
 use smol::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;

@@ -100,11 +100,11 @@ mod transport;
 pub use client::{Connecting, connect, connect_driven, connect_with, connecting};
 pub use driver::Driver;
 #[cfg(feature = "rustls")]
-pub use mcp_proto::adapter::TlsAcceptor;
-pub use mcp_proto::adapter::guide;
-pub use mcp_proto::adapter::{
+pub use mcp_driver::TlsAcceptor;
+pub use mcp_driver::guide;
+pub use mcp_driver::{
     BadTimeout, Client, ClientHandle, ClientOptions, Closer, ConnectError, Elements, IntoTarget, Pending,
-    PendingNotification, ServerHandle, ServerOptions, Service, SupervisorOptions, Target, Watcher,
+    PendingNotification, ServerHandle, ServerOptions, Service, Target, Watcher,
 };
 pub use mcp_proto::client::BadHeader;
 pub use mcp_proto::client::{
@@ -124,18 +124,19 @@ pub use mcp_proto::route::{BadReplacement, tool};
 pub use mcp_proto::schema;
 pub use mcp_proto::server::{Append, Event as ServerEvent, Hosts, ServerConfig, SessionEnd, Sessions, SsePaths};
 pub use mcp_proto::stats::{ClientStats, ServerStats};
-pub use mcp_proto::supervise::{
-    CallRefusal, Catalogue, Event as SupervisorEvent, Freshness, Health, ListKind, ServerSpec, ServerState,
-    SupervisedError, Supervision,
-};
 pub use mcp_proto::version::{ProtocolVersion, Versions};
 pub use mcp_proto::{
     self, Authorization, Call, CallError, CallToolResult, Challenge, ClientConfig, Completion, Content, Cx, Denied,
     Direction, ElicitResult, ErrorObject, Form, GetPromptResult, Handler, Headers, Icon, IntoCall, IntoCompletion,
     IntoContents, IntoMessages, IntoOutput, Json, LogLevel, MessageHook, MessageKind, Object, Outcome, Progress,
     Prompt, PromptMessage, RawJson, ReadResult, Resource, ResourceContents, ResourceTemplate, Router, ServerInfo, Tool,
-    ToolError, Watch, WireMessage, completion, config_file, custom, ping, prompt, prompts, resource, resources,
-    supervise, template, tools,
+    ToolError, Watch, WireMessage, completion, custom, ping, prompt, prompts, resource, resources, template, tools,
+};
+pub use mcp_supervisor::front::SupervisorOptions;
+pub use mcp_supervisor::{self, config_file};
+pub use mcp_supervisor::{
+    CallRefusal, Catalogue, Event as SupervisorEvent, Freshness, Health, ListKind, ServerSpec, ServerState,
+    SupervisedError, Supervision,
 };
 #[cfg(feature = "rustls")]
 pub use rustls;

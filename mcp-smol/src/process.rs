@@ -3,7 +3,7 @@
 use crate::Stderr;
 use crate::stream::{Reader, Stream, Writer};
 use crate::transport::Opened;
-use mcp_proto::adapter::{ChildProcess, Signal, Spawned, StderrReader, Transfer, not_opened};
+use mcp_driver::{ChildProcess, Signal, Spawned, StderrReader, Transfer, not_opened};
 use mcp_proto::exchange::{Closed, ExitStatus, Peer, Program};
 use smol::Task;
 use smol::future::Future;

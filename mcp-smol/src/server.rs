@@ -9,15 +9,15 @@ use crate::stream::Stream;
 use crate::sync::{Mutex, lock};
 use crate::transport::Transport;
 use async_io::Async;
-use mcp_proto::Router;
 #[cfg(feature = "http")]
-use mcp_proto::adapter::not_bound;
-use mcp_proto::adapter::{
+use mcp_driver::not_bound;
+use mcp_driver::{
     self, AcceptRetry, CALLBACK_GRACE, Driving, Listening, ServerHandle, ServerOptions, Service, Spawn, TakenStdio,
     Task, TlsAcceptor,
 };
 #[cfg(unix)]
-use mcp_proto::adapter::{SocketFile, peer_credentials};
+use mcp_driver::{SocketFile, peer_credentials};
+use mcp_proto::Router;
 use mcp_proto::exchange::Peer;
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::Kind;
@@ -77,7 +77,7 @@ async fn serve_pair(service: Service, stream: Stream) -> io::Result<()> {
     let inside = Arc::new(Executor::new());
     // Weak, since its tasks hold this.
     let executor = Arc::downgrade(&inside);
-    let (server, driving) = adapter::Server::begin(service.router, service.options, delay)?;
+    let (server, driving) = mcp_driver::Server::begin(service.router, service.options, delay)?;
     let jobs = Jobs::new(Arc::new(move |task| {
         if let Some(executor) = executor.upgrade() {
             executor.spawn(task).detach();
@@ -159,7 +159,7 @@ pub async fn serve_unix(service: impl Into<Service>, path: impl AsRef<Path>) -> 
 /// ```
 #[derive(Clone)]
 pub struct Server {
-    server: adapter::Server,
+    server: mcp_driver::Server,
     jobs: Jobs,
     address: Arc<Mutex<Option<SocketAddr>>>,
 }
@@ -173,7 +173,7 @@ impl Server {
     /// The operating system provides no random bytes.
     pub fn new(router: Router, options: ServerOptions) -> io::Result<Self> {
         let spawn = options.spawn().cloned().unwrap_or_else(|| Arc::new(crate::sync::spawn) as Arc<Spawn>);
-        let (jobs, (server, driving)) = (Jobs::new(spawn), adapter::Server::begin(router, options, delay)?);
+        let (jobs, (server, driving)) = (Jobs::new(spawn), mcp_driver::Server::begin(router, options, delay)?);
         jobs.spawn(drive(driving, jobs.clone()));
         Ok(Self { server, jobs, address: Arc::default() })
     }
@@ -319,7 +319,7 @@ impl fmt::Debug for Server {
 
 /// Returns the future of a connection.
 fn connect(
-    server: &adapter::Server,
+    server: &mcp_driver::Server,
     jobs: &Jobs,
     kind: Kind,
     stream: Stream,

@@ -1,7 +1,7 @@
 //! The standard streams of a server, as asynchronous ones.
 
 use crate::stream::{Reader, Stream, Writer};
-use mcp_proto::adapter::TakenStdio;
+use mcp_driver::TakenStdio;
 use smol::Unblock;
 use std::io;
 
@@ -28,7 +28,7 @@ mod polled {
     use crate::source::{End, Half};
     use crate::stream::{Reader, Writer};
     use async_io::Async;
-    use mcp_proto::adapter::NonBlocking;
+    use mcp_driver::NonBlocking;
     use std::io;
     use std::os::fd::AsFd;
     use std::sync::Arc;

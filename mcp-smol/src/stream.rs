@@ -3,8 +3,8 @@
 use crate::Service;
 use crate::source::{End, Half, Readiness};
 use async_io::Async;
+use mcp_driver::{ConnectError, IntoTarget, Target};
 use mcp_proto::Router;
-use mcp_proto::adapter::{ConnectError, IntoTarget, Target};
 use smol::io::{AsyncRead, AsyncWrite};
 use smol::net::TcpStream;
 #[cfg(unix)]

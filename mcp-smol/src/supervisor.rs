@@ -3,26 +3,25 @@
 use crate::clock::{Alarm, delay};
 use crate::driver::Driver;
 use crate::spawned::Spawned;
-use mcp_proto::adapter::{
-    self, Client, ConnectError, Delay, Driving, Events, Launch, Spawn, SupervisorDriver, SupervisorOptions,
-};
+use mcp_driver::{self, Client, ConnectError, Delay, Driving, Events, Spawn};
+use mcp_supervisor::front::{Launch, SupervisorDriver, SupervisorOptions};
 use smol::future::Future;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Keeps several servers connected: see [`mcp_proto::adapter::Supervisor`]. [`supervise`] returns
-/// one.
+/// Keeps several servers connected: see [`mcp_supervisor::front::Supervisor`]. [`supervise`]
+/// returns one.
 ///
 /// Dropping the last clone waits for the clients to end: this blocks until their programs have
-/// exited, or were killed. [`close`](mcp_proto::adapter::Supervisor::close) does not block.
-pub type Supervisor = adapter::Supervisor<OnExecutor>;
+/// exited, or were killed. [`close`](mcp_supervisor::front::Supervisor::close) does not block.
+pub type Supervisor = mcp_supervisor::front::Supervisor<OnExecutor>;
 
 /// Creates a supervisor without servers, whose clients run on smol's global executor.
 ///
 /// ```
-/// use mcp_proto::supervise::ServerSpec;
+/// use mcp_supervisor::ServerSpec;
 /// use mcp_smol::{ClientOptions, Program, SupervisorOptions, supervise};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

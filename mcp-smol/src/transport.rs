@@ -7,10 +7,10 @@ use crate::pace::Pace;
 use crate::process::Process;
 use crate::stream::{Reader, Stream, Writer};
 use bytes::Bytes;
-use mcp_proto::adapter::Clock;
+use mcp_driver::Clock;
 #[cfg(unix)]
-use mcp_proto::adapter::not_opened;
-use mcp_proto::adapter::{DrivenConnection, Step, Turned};
+use mcp_driver::not_opened;
+use mcp_driver::{DrivenConnection, Step, Turned};
 use mcp_proto::exchange::{Closed, Endpoint, Peer, Reach};
 use smol::future::Future;
 use smol::io::{AsyncRead, AsyncWrite};

@@ -6,7 +6,7 @@
 
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
-use mcp_proto::adapter::{Tls, TlsConnector, TlsOutput};
+use mcp_driver::{Tls, TlsConnector, TlsOutput};
 use mcp_tests::certificates::{Authority, Leaf};
 use rustls::client::Resumption;
 use rustls::{ClientConfig, ClientConnection, ServerConnection, StreamOwned};

@@ -7,7 +7,7 @@
 //! ```
 
 use mcp_blocking::config_file::{ConfigFile, Trust, Variable};
-use mcp_blocking::supervise::{NameRules, NamedTool, Prefix};
+use mcp_blocking::mcp_supervisor::{NameRules, NamedTool, Prefix};
 use mcp_blocking::{
     ClientOptions, ElicitResult, FieldKind, Form, Object, RawJson, ServerSpec, ServerState, Stderr, Supervisor,
     SupervisorEvent, SupervisorOptions, escaped, supervise, tools,

@@ -7,7 +7,7 @@
 //! ```
 
 use mcp_smol::config_file::{ConfigFile, Trust, Variable};
-use mcp_smol::supervise::{NameRules, NamedTool, Prefix};
+use mcp_smol::mcp_supervisor::{NameRules, NamedTool, Prefix};
 use mcp_smol::{
     ClientOptions, ElicitResult, FieldKind, Form, Object, RawJson, ServerSpec, ServerState, Stderr, Supervisor,
     SupervisorEvent, SupervisorOptions, escaped, supervise, tools,

@@ -1,14 +1,15 @@
 //! Both adapters behind one interface, with the adapter as a value: a program that exists for each
 //! of them is written once.
 
-use mcp_proto::adapter::{ClientOptions, ConnectError, IntoTarget, Service, SupervisorOptions, Watcher};
+use mcp_driver::{ClientOptions, ConnectError, IntoTarget, Service, Watcher};
 use mcp_proto::call::{IntoCall, Method, Paged};
 use mcp_proto::client::{Termination, Verdict};
 use mcp_proto::input::CallId;
 use mcp_proto::route::IntoOutput;
 use mcp_proto::stats::{ClientStats, ServerStats};
-use mcp_proto::supervise::{Freshness, Health, KeyInUse, ListKind, ServerSpec, SupervisedError};
 use mcp_proto::{Call, CallError, Cx, LogLevel, Object, Progress, Refusal, Router, ServerInfo, Tool, ToolError, Watch};
+use mcp_supervisor::front::SupervisorOptions;
+use mcp_supervisor::{Freshness, Health, KeyInUse, ListKind, ServerSpec, SupervisedError};
 use rustls::ServerConfig;
 use serde::de::DeserializeOwned;
 use smol::future::FutureExt;

@@ -16,8 +16,16 @@ const LEFT_OUT: [&str; 10] =
 
 /// Returns the public API of a crate of this workspace.
 pub fn api(name: &str) -> String {
-    let folder = format!("{name}/src");
+    let folder = format!("{}/src", folder(name));
     describe(&Modules::new(&below(&folder), &folder), &name.replace('-', "_"))
+}
+
+/// Returns the folder of a crate of this workspace.
+pub fn folder(name: &str) -> String {
+    match name.strip_prefix("mcp-") {
+        Some(inner @ ("driver" | "supervisor")) => format!("mcp-proto/{inner}"),
+        _ => name.to_owned(),
+    }
 }
 
 /// Returns the public API of a crate with these modules and this name.

@@ -1,5 +1,5 @@
 #![forbid(unsafe_code)]
-//! Tests of the three crates from outside: a driver on a bare loop, the simulator, checks of the
+//! Tests of the crates from outside: a driver on a bare loop, the simulator, checks of the
 //! sources, the coverage of requirements, planted faults, peers of other SDKs, and a scripted web
 //! server.
 
@@ -104,16 +104,16 @@ macro_rules! tests {
 mod examples {
     #[doc = include_str!("../../README.md")]
     pub struct Readme;
-    #[doc = include_str!("../../mcp-proto/src/adapter/guide/clients.md")]
+    #[doc = include_str!("../../mcp-proto/driver/src/guide/clients.md")]
     pub struct Clients;
-    #[doc = include_str!("../../mcp-proto/src/adapter/guide/servers.md")]
+    #[doc = include_str!("../../mcp-proto/driver/src/guide/servers.md")]
     pub struct Servers;
-    #[doc = include_str!("../../mcp-proto/src/adapter/guide/hosts.md")]
+    #[doc = include_str!("../../mcp-proto/driver/src/guide/hosts.md")]
     pub struct Hosts;
-    #[doc = include_str!("../../mcp-proto/src/adapter/guide/interrupts.md")]
+    #[doc = include_str!("../../mcp-proto/driver/src/guide/interrupts.md")]
     pub struct Interrupts;
-    #[doc = include_str!("../../mcp-proto/src/adapter/guide/tests.md")]
+    #[doc = include_str!("../../mcp-proto/driver/src/guide/tests.md")]
     pub struct Tests;
-    #[doc = include_str!("../../mcp-proto/src/adapter/guide/loops.md")]
+    #[doc = include_str!("../../mcp-proto/driver/src/guide/loops.md")]
     pub struct Loops;
 }

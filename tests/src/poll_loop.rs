@@ -16,9 +16,10 @@ mod server;
 pub use server::{Hooks, serve_http, serve_http_with, serve_stdio};
 
 use channel::Channel;
-use mcp_proto::adapter::{Clock, EventQueue, check, seed};
+use mcp_driver::{Clock, check, seed};
 use mcp_proto::call::RawResult;
 use mcp_proto::client::{ClientCommands, Event};
+use mcp_proto::event_queue::EventQueue;
 use mcp_proto::exchange::{Action, Closed, ConnectionId, Sent};
 use mcp_proto::input::CallId;
 use mcp_proto::wired::{ConnectionOutput, WiredClient};

@@ -13,7 +13,7 @@ pub(crate) use wire::{Command, Done, EventLine, Output, StderrTo};
 pub use wire::{Line, Options, ToolCall, Tools, check_output};
 
 use crate::hostile::server as served;
-use mcp_proto::adapter::{ClientOptions, ConnectError, Service};
+use mcp_driver::{ClientOptions, ConnectError, Service};
 use mcp_proto::client::{Event, Target};
 use mcp_proto::exchange::ConnectionNotice;
 use mcp_proto::input::CallId;

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use crate::api::folder;
 use crate::items::{Item, items};
 use crate::modules::Modules;
 use crate::prose::{self, RULES};
 use crate::sources::{Source, under};
 
 /// The crates, and what the survey calls them.
-const CRATES: [&str; 3] = ["mcp-proto", "mcp-smol", "mcp-blocking"];
+const CRATES: [&str; 5] = ["mcp-proto", "mcp-driver", "mcp-supervisor", "mcp-smol", "mcp-blocking"];
 
 /// Above this many lines a function is long.
 const LONG: usize = 40;
@@ -19,7 +20,7 @@ type Row = (String, String);
 
 /// Returns the survey of the tree below `root` as a Markdown table.
 pub fn survey(root: &Path) -> String {
-    let crates = CRATES.map(|name| (name, under(root, &format!("{name}/src"))));
+    let crates = CRATES.map(|name| (name, under(root, &format!("{}/src", folder(name)))));
     let mut rows = sizes(root, &crates);
     for (name, folder) in [("Client", "client"), ("Server", "server")] {
         let own = format!("mcp-proto/src/{folder}/");
@@ -39,13 +40,13 @@ pub fn survey(root: &Path) -> String {
             .count()
     };
     let http: usize = crates.iter().flat_map(|(_, sources)| sources).map(|source| is_http(&source)).sum();
-    rows.push(("lines with `feature = \"http\"` in the three src trees".into(), http.to_string()));
+    rows.push(("lines with `feature = \"http\"` in the src trees".into(), http.to_string()));
     for (name, sources) in &crates {
-        let modules = Modules::new(sources, &format!("{name}/src"));
+        let modules = Modules::new(sources, &format!("{}/src", folder(name)));
         let twice = twice(&modules);
         rows.push((format!("type names with two meanings in {name}"), list(&twice)));
         rows.push((format!("types of {name} that are named by participles"), list(&participles(&modules))));
-        let short = |path: &&str| path.trim_start_matches(name).trim_start_matches("/src/").to_owned();
+        let short = |path: &&str| path.trim_start_matches(&*folder(name)).trim_start_matches("/src/").to_owned();
         for (with_own, what) in [(false, ""), (true, ", submodules included")] {
             let circles = modules.circles(with_own);
             let largest = circles.iter().max_by_key(|circle| circle.len());
@@ -58,10 +59,7 @@ pub fn survey(root: &Path) -> String {
     }
     let functions: Vec<Item> = crates.iter().flat_map(|(_, sources)| sources).flat_map(functions).collect();
     let long = functions.iter().filter(|item| item.lines.len() > LONG).count();
-    rows.push((
-        format!("functions above {LONG} lines in the three src trees"),
-        format!("{long} of {}", functions.len()),
-    ));
+    rows.push((format!("functions above {LONG} lines in the src trees"), format!("{long} of {}", functions.len())));
     let faults = prose::faults(root);
     for (rule, name) in RULES.iter().enumerate() {
         let of = |folder: &str| {
@@ -94,7 +92,7 @@ fn sizes(root: &Path, crates: &[(&str, Vec<Source>)]) -> Vec<Row> {
     for (name, sources) in crates {
         let mut modules: BTreeMap<&str, usize> = BTreeMap::new();
         for source in sources {
-            let inside = source.path.trim_start_matches(name).trim_start_matches("/src/");
+            let inside = source.path.trim_start_matches(&*folder(name)).trim_start_matches("/src/");
             let module = inside.split('/').next().unwrap_or(inside).trim_end_matches(".rs");
             *modules.entry(module).or_default() += code(source, false);
             in_tests += code(source, true);

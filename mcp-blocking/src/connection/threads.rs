@@ -6,7 +6,7 @@ use crate::os::ChildProcess;
 use crate::stream;
 use crate::transport::Reader;
 use bytes::Bytes;
-use mcp_proto::adapter::{StderrReader, Step, Transfer};
+use mcp_driver::{StderrReader, Step, Transfer};
 use std::io;
 use std::sync::{Arc, Weak};
 

@@ -13,7 +13,7 @@
 
 use crate::direct::Direct;
 use crate::transport::Writer;
-use mcp_proto::adapter::{Pieces, Step, Transfer};
+use mcp_driver::{Pieces, Step, Transfer};
 use std::io::ErrorKind;
 use std::mem::take;
 

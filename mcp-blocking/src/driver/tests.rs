@@ -4,7 +4,7 @@ mod stuck;
 
 use super::*;
 use crate::direct::{Direct, WriteNow};
-use mcp_proto::adapter::{Server, ServerOptions, block_on};
+use mcp_driver::{Server, ServerOptions, block_on};
 use mcp_proto::exchange::Peer;
 use mcp_proto::wired::Kind;
 use mcp_proto::{Router, tool};

@@ -12,7 +12,7 @@ use crate::polled::{Polled, ReadNow};
 use crate::sync::{Mutex, MutexGuard, lock};
 use crate::transport::{Ends, Reader};
 use bytes::Bytes;
-use mcp_proto::adapter::Signal;
+use mcp_driver::Signal;
 use mcp_proto::exchange::{ExitStatus, Program};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};

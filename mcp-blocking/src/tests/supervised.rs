@@ -6,8 +6,8 @@ use crate::{
     CallError, CallRefusal, Program, ServerSpec, SupervisedError, Supervision, Supervisor, SupervisorOptions,
     supervise, tools,
 };
-use mcp_proto::supervise::Lists;
 use mcp_proto::{Call, ClientConfig};
+use mcp_supervisor::Lists;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

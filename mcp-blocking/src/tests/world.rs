@@ -2,7 +2,7 @@
 
 use super::os::{Condvar, Pipe, ReadEnd, WriteEnd};
 use crate::sync::{Mutex, MutexGuard, lock, wait};
-use mcp_proto::adapter::model;
+use mcp_driver::model;
 use mcp_proto::exchange::ExitStatus;
 use std::cell::RefCell;
 use std::collections::BTreeMap;

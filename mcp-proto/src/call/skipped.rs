@@ -75,7 +75,7 @@ impl SkippedList {
     }
 
     /// Adds an element of this text.
-    pub(crate) fn push(&mut self, index: usize, json: &RawJson, why: &DecodeError) {
+    pub fn push(&mut self, index: usize, json: &RawJson, why: &DecodeError) {
         if self.named.len() < Self::MAX_NAMED {
             self.named.push(Skipped::new(index, json, why));
         }

@@ -100,9 +100,8 @@ pub struct ClientConfig {
     /// [`target`](Self::target) from then on. If nothing can be reached there any more, the client
     /// returns to the target. Default up to five within the origin.
     pub redirects: Redirects,
-    /// The forward proxies. Default none. An adapter reads those of its environment, unless
-    /// [`ClientOptions::environment_proxies`](crate::adapter::ClientOptions::environment_proxies)
-    /// is off, or this field names one.
+    /// The forward proxies. Default none. An adapter reads those of its environment, unless its
+    /// option `environment_proxies` is off, or this field names one.
     pub proxies: Proxies,
     /// Whether the client asks for compressed HTTP responses, with the feature `gzip`; without it
     /// this has no effect. Off, a compressed response fails its exchange. Default on. A

@@ -58,7 +58,7 @@ impl Env {
             config,
             now,
             phase: Phase::new(),
-            timers: Timers::new(),
+            timers: Timers::default(),
             seed: Seed::new(seed),
             has_noted_nulls: false,
             modern_meta: None,

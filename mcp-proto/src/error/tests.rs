@@ -1,7 +1,6 @@
 //! No `Display` and no `Debug` writes a control character of a peer to a terminal or a log.
 
 use super::*;
-use crate::adapter::ConnectError;
 use crate::exchange::{
     ExitStatus, NotUpgraded, Origin, ProxyFailure, ProxyFailureKind, RedirectRefusal, TlsFailure, TlsFailureKind,
 };
@@ -146,12 +145,9 @@ fn shown(text: &str) -> Vec<String> {
     shown.extend(streams(text).iter().map(StreamEnd::to_string));
     shown.extend(closed(text).iter().map(Closed::to_string));
     shown.extend(negotiations(text).iter().map(NegotiationError::to_string));
-    shown.extend(negotiations(text).into_iter().map(|e| ConnectError::Negotiation(e).to_string()));
-    shown.extend(closed(text).map(|why| ConnectError::Closed(why).to_string()));
     // It shows only the status of a program.
     let failures = closed(text).into_iter().filter(|why| !matches!(why, Closed::Exited(_)));
     shown.extend(failures.map(|why| StartFailure { stage: Stage::Connect, why }.to_string()));
-    shown.extend([ConnectError::System(text.into()), ConnectError::Thread(text.into())].map(|e| e.to_string()));
     let json = RawJson::from(text);
     let question = (text.to_string(), InputRequest::Roots);
     shown.extend([
@@ -306,7 +302,7 @@ fn diagnostic_can_be_passed_on_as_an_error() {
 fn cause_has_its_own_type_in_the_chain_of_sources() {
     let failed = negotiation(NegotiationCause::Http(Box::new(http("no", None))), None);
     let call = CallError::Http(Box::new(http("no", None)));
-    for error in [&ConnectError::Negotiation(failed) as &dyn core::error::Error, &call] {
+    for error in [&failed as &dyn core::error::Error, &call] {
         let mut chain = core::iter::successors(Some(error), |error| error.source());
         let found = chain.find_map(|error| error.downcast_ref::<HttpError>());
         assert_eq!(found, Some(&http("no", None)), "{error}");

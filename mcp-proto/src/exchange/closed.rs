@@ -53,7 +53,7 @@ pub enum Closed {
 
 impl Closed {
     /// Returns the time for which the server asked not to be tried again.
-    pub(crate) fn retry_after(&self) -> Option<Duration> {
+    pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::NotUpgraded(response) => response.retry_after,
             _ => None,

@@ -239,9 +239,11 @@ impl Conn {
         }
     }
 
-    /// WebSocket: returns the next text message as it is, instead of a part.
-    #[cfg(all(feature = "testing", feature = "ws"))]
-    pub(crate) fn poll_text(&mut self) -> Option<Bytes> {
+    /// WebSocket: returns the next text message as it is, instead of a part: for messages that are
+    /// no JSON-RPC. `None` until more bytes arrive, and once the connection [has
+    /// ended](Self::take_end).
+    #[cfg(feature = "ws")]
+    pub fn poll_text(&mut self) -> Option<Bytes> {
         match &mut self.codec {
             Codec::Ws(channel) => channel.poll_text(&mut self.written, &mut Work::unlimited()),
             _ => None,
@@ -249,7 +251,7 @@ impl Conn {
     }
 
     /// Returns whether the connection is an open WebSocket.
-    pub(crate) const fn is_web_socket(&self) -> bool {
+    pub const fn is_web_socket(&self) -> bool {
         matches!(self.codec, Codec::Ws(_))
     }
 
@@ -282,7 +284,7 @@ impl Conn {
     /// WebSocket: returns the answer to a ping of the peer. Call it only once everything that
     /// [`poll_write`](Self::poll_write) returned is written, so that a peer that reads nothing
     /// cannot cause many of them.
-    pub(crate) fn poll_pong(&mut self) -> Option<Bytes> {
+    pub fn poll_pong(&mut self) -> Option<Bytes> {
         match &mut self.codec {
             Codec::Ws(channel) => channel.poll_pong(),
             _ => None,

@@ -25,7 +25,8 @@ pub(crate) use http1::{ConnectCodec, false_coding};
 pub use one_shot::one_shot;
 pub use sse::{encode_comment, encode_event};
 pub(crate) use work::Work;
+pub(crate) use ws::WsSupport;
+#[cfg(feature = "ws")]
+pub use ws::handshake::accept_web_socket;
 pub(crate) use ws::handshake::{Accepted, Upgrade, check_request, refusal_fields};
-pub(crate) use ws::{CloseCode, WsSupport};
-#[cfg(feature = "testing")]
-pub(crate) use ws::{FrameReader, WsItem};
+pub use ws::{CloseCode, CloseFrame, FrameReader, WsItem};

@@ -1,5 +1,5 @@
-//! Errors without texts of a server or an application: what a redacted recording of a supervisor
-//! holds of them. No decision depends on these texts.
+//! Errors without texts of a server, a proxy, the system or an application: what a redacted
+//! recording holds of them. Kinds, codes and times remain.
 
 use crate::client::Termination;
 use crate::error::{CallError, HttpError, InvalidResult, NegotiationCause, NegotiationError, Refusal, StreamEnd};
@@ -11,7 +11,8 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-pub(super) fn termination(why: &Termination) -> Termination {
+/// Returns the reason for the end of a client.
+pub fn termination(why: &Termination) -> Termination {
     match why {
         Termination::Requested => Termination::Requested,
         Termination::Negotiation(error) => Termination::Negotiation(negotiation(error)),
@@ -19,7 +20,8 @@ pub(super) fn termination(why: &Termination) -> Termination {
     }
 }
 
-pub(super) fn call(error: &CallError) -> CallError {
+/// Returns the error of a call.
+pub fn call(error: &CallError) -> CallError {
     match error {
         CallError::Timeout { .. }
         | CallError::SessionEnded
@@ -80,7 +82,8 @@ fn cause(cause: &NegotiationCause) -> NegotiationCause {
     }
 }
 
-pub(super) fn stream_end(end: &StreamEnd) -> StreamEnd {
+/// Returns the end of a stream.
+pub fn stream_end(end: &StreamEnd) -> StreamEnd {
     match end {
         StreamEnd::Closed(why) => StreamEnd::Closed(closed(why)),
         StreamEnd::Error(error) => StreamEnd::Error(rpc(error)),

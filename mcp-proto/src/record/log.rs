@@ -218,6 +218,11 @@ pub fn engine_of(bytes: &[u8]) -> Option<String> {
 }
 
 impl<E: Replay> Log<E> {
+    /// Returns the seed, for [`Replay::create`].
+    pub fn seed(&self) -> [u8; 32] {
+        self.seed
+    }
+
     /// Reads a recording. The memory use is proportional to `bytes`.
     ///
     /// # Errors

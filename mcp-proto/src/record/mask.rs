@@ -6,10 +6,11 @@
 //! fields that the client writes itself.
 
 use super::Redaction;
+use super::value::EVERY_CAPABILITY;
 use crate::client::{BadHeader, ClientConfig, HttpTarget, Target};
 use crate::exchange::{Closed, ConnectionId, Endpoint, Headers, IoEvent};
 use crate::input::{Authorization, ClientCommand, Input, InputAnswer, Watch, WiredClientInput};
-use crate::model::capabilities::ClientCapabilities;
+use crate::model::capabilities::{ClientCapabilities, ServerCapabilities};
 use crate::model::elicitation::ElicitResult;
 use crate::model::roots::Roots;
 use crate::model::sampling::SampleResult;
@@ -31,7 +32,7 @@ pub struct Mask {
 
 impl Mask {
     /// Creates the mask for a client of this server. All of its connections use the same protocol.
-    pub(super) fn new(redaction: Redaction, server: &Target) -> Self {
+    pub fn new(redaction: Redaction, server: &Target) -> Self {
         let fresh = match server {
             // Nothing of a WebSocket is recorded if anything is to be masked.
             Target::Duplex(_) | Target::Ws(_) => [Redactor::of_lines(), Redactor::of_lines()],
@@ -41,7 +42,7 @@ impl Mask {
     }
 
     /// Returns whether anything is masked.
-    pub(super) fn is_on(&self) -> bool {
+    pub fn is_on(&self) -> bool {
         self.channels.is_some()
     }
 
@@ -100,7 +101,8 @@ impl Mask {
         watch.uris = masked.collect();
     }
 
-    pub(super) fn uri(&self, uri: &str) -> String {
+    /// Masks a URI.
+    pub fn uri(&self, uri: &str) -> String {
         self.object(&Object::new().with("uri", uri)).required("uri").unwrap_or_default()
     }
 
@@ -157,13 +159,18 @@ impl Mask {
     }
 
     /// Masks an object that the application sends.
-    pub(super) fn object(&self, object: &Object) -> Object {
+    pub fn object(&self, object: &Object) -> Object {
         let masked = RawJson::parse(redact_message(object.to_json().as_bytes()));
         // What cannot be searched for secrets is omitted entirely.
         masked.ok().and_then(|json| Object::read(&json).ok()).unwrap_or_default()
     }
 
     /// Masks an error that the application sends.
+    /// Masks what a server can do.
+    pub fn server_capabilities(&self, capabilities: &ServerCapabilities) -> ServerCapabilities {
+        ServerCapabilities::read(self.object(&capabilities.write(EVERY_CAPABILITY)))
+    }
+
     fn error(&self, error: &ErrorObject) -> ErrorObject {
         let data =
             error.data.as_ref().and_then(|data| self.object(&Object::new().with("data", data.clone())).remove("data"));
@@ -181,7 +188,7 @@ impl Mask {
     }
 
     /// Masks a reason that the application gave.
-    pub(super) fn text(&self, text: &str) -> String {
+    pub fn text(&self, text: &str) -> String {
         if self.is_on() { masked(text) } else { text.into() }
     }
 
@@ -196,7 +203,7 @@ impl Mask {
     }
 
     /// Masks the configuration of a client.
-    pub(super) fn config(&self, config: &ClientConfig) -> ClientConfig {
+    pub fn config(&self, config: &ClientConfig) -> ClientConfig {
         let mut config = config.clone();
         if !self.is_on() {
             return config;
@@ -211,7 +218,7 @@ impl Mask {
     }
 
     /// Masks the server of a client.
-    pub(super) fn target(&self, target: &Target) -> Target {
+    pub fn target(&self, target: &Target) -> Target {
         let mut target = target.clone();
         if !self.is_on() {
             return target;

@@ -43,31 +43,13 @@
 //! The frames of a WebSocket are not masked: its keys and payloads are one stream of bytes. A
 //! [`Redaction::Redacted`] recording of one ends before it begins, with a diagnostic.
 //!
-//! # Supervisors
-//!
-//! A [`Supervisor`] is recorded on its own ([`Recorder::supervisor`]): its policy, its seed, every
-//! input and every output, but nothing of what its clients say to their servers.
-//! [`SupervisorRecording`] reads and replays it:
-//!
-//! ```text
-//! {"mcp-recording":3,"engine":"supervisor","version":"0.1.0","seed":[7,…],…}
-//! {"Input":[{"secs":0,"nanos":84211},{"Add":["github",{…}]}]}
-//! {"Output":{"Done":true}}
-//! {"Output":{"Connect":["github",1,{"Duplex":{"Program":{…}}}]}}
-//! {"Input":[{"secs":0,"nanos":91084112},{"Ready":[1,"{\"tools\":{}}"]}]}
-//! ```
-//!
-//! A [`Redaction::Redacted`] one masks configurations and lists as above. Of errors it contains the
-//! kind, the codes and the times, and no text of a server, a proxy, the system or the application.
-//! The keys of servers and the names of tools remain.
-//!
 //! # The seed
 //!
 //! Every recording contains the seed. It determines the values that the client generates, but
 //! nothing of the operating system or of the server. It is useful only for this run. Do not share a
 //! recording of a client that is still running.
 
-mod bare;
+pub mod bare;
 mod client;
 mod findings;
 mod hook;
@@ -76,8 +58,7 @@ mod mask;
 mod proxies;
 mod recorded;
 mod replay;
-mod supervised;
-pub(crate) mod value;
+pub mod value;
 mod writer;
 
 #[cfg(test)]
@@ -85,31 +66,27 @@ mod tests;
 
 pub use client::ClientStart;
 pub use log::{Log, ReadError, ReadProblem, Replay, engine_of};
+pub use mask::Mask;
 pub use replay::{Difference, Summary};
 
 use crate::client::{ClientConfig, Target};
-use crate::observer::Observable;
-use crate::supervise::{Supervision, Supervisor};
+use crate::observer::{Observable, Observer};
 use crate::time::Instant;
 use crate::wired::WiredClient;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
 use findings::Observed;
 use hook::Overheard;
-use mask::Mask;
 use recorded::Recorded;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use writer::Sink;
 
 /// A recorded run of a client.
 pub type Recording = Log<WiredClient>;
-
-/// A recorded run of a supervisor.
-pub type SupervisorRecording<K = String> = Log<Supervisor<K>>;
 
 /// The parts that a recording omits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -132,8 +109,7 @@ impl Recorder {
     /// empty slice after the last one. The client calls it while it handles an input, so it must
     /// not wait for that client. Once it returns an error, the recording ends and the client
     /// continues. The next input then emits one diagnostic (`recording-ended`), unless the client
-    /// has ended; a supervisor emits
-    /// [`Event::RecordingEnded`](crate::supervise::Event::RecordingEnded).
+    /// has ended.
     pub fn new(redaction: Redaction, sink: impl FnMut(&[u8]) -> Result<(), String> + Send + 'static) -> Self {
         Self { redaction, sink: Box::new(sink) }
     }
@@ -177,17 +153,12 @@ impl Recorder {
         client
     }
 
-    /// Creates a supervisor that is recorded from the start. The arguments are those of
-    /// [`Supervisor::new`]. The recording of its clients is their own.
-    pub fn supervisor<K>(self, policy: Supervision, seed: [u8; 32]) -> Supervisor<K>
-    where
-        K: Clone + Ord + fmt::Debug + Serialize + DeserializeOwned + Send + Sync + 'static,
-    {
-        let mut recorded = Recorded::new(self.redaction, self.sink, &policy, Box::new(Vec::new));
-        recorded.begin(&policy, seed);
-        let mut supervisor = Supervisor::new(policy, seed);
-        supervisor.observe(Box::new(recorded));
-        supervisor
+    /// Creates the observer of another engine, which records it from the start. `start` and `seed`
+    /// are what the engine is created from.
+    pub fn observer<E: Replay + 'static>(self, start: &E::Start, seed: [u8; 32]) -> Box<dyn Observer<E>> {
+        let mut recorded = Recorded::<E>::new(self.redaction, self.sink, start, Box::new(Vec::new));
+        recorded.begin(start, seed);
+        Box::new(recorded)
     }
 }
 

@@ -2,7 +2,6 @@
 
 mod findings;
 mod proxied;
-mod supervised;
 mod web;
 
 use super::log::{ReadLine, WrittenLine};
@@ -10,8 +9,10 @@ use super::value::{BytesForm, Value};
 use super::*;
 use crate::call::{CallId, CallOptions, LogLevel, RawCall};
 use crate::client::{
-    CancelSignal, ClientCommands, Event, FetchId, IdPolicy, Malformed, Policy, ResultValidation, Target, Verdict,
+    CancelSignal, ClientCommands, Event, FetchId, IdPolicy, Malformed, Policy, ResultValidation, Target, Termination,
+    Verdict,
 };
+use crate::error::StreamEnd;
 use crate::exchange::{
     Action, Closed, ConnectionId, Credentials, Endpoint, ExitStatus, Group, Inherit, IoEvent, Peer, PeerKind, Program,
 };
@@ -32,6 +33,26 @@ use proptest::prelude::*;
 use std::sync::Mutex;
 
 const SEED: [u8; 32] = [7; 32];
+
+/// Each error keeps its kind, and has none of its texts any more.
+#[test]
+fn bare_errors_have_no_texts() {
+    const SECRET: &str = "hunter2";
+    for error in crate::error::tests::calls(SECRET) {
+        let bare = bare::call(&error);
+        assert!(!format!("{bare:?}").contains(SECRET), "{bare:?}");
+        assert_eq!(core::mem::discriminant(&bare), core::mem::discriminant(&error));
+    }
+    for why in crate::error::tests::closed(SECRET).map(Termination::Closed) {
+        let bare = bare::termination(&why);
+        assert!(!format!("{bare:?}").contains(SECRET), "{bare:?}");
+        let end = match why {
+            Termination::Closed(why) => bare::stream_end(&StreamEnd::Closed(why)),
+            other => panic!("{other:?}"),
+        };
+        assert!(!format!("{end:?}").contains(SECRET), "{end:?}");
+    }
+}
 
 /// The first response to a legacy client.
 const HELLO: &[u8] =

@@ -11,7 +11,6 @@ use crate::model::roots::Roots;
 use crate::model::sampling::SampleResult;
 use crate::rpc::{DecodeError, EncodeError, Id, Object, RawJson};
 use crate::schema::{Checker, Validator};
-use crate::supervise::{Catalogue, ListKind, Listing, Lists};
 use crate::time::Instant;
 use crate::version::{ProtocolVersion, Versions};
 use alloc::string::String;
@@ -28,7 +27,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 const LAST_SECOND: u64 = u32::MAX as u64;
 
 /// A value that is written as another one.
-pub(crate) trait Value: Sized {
+pub trait Value: Sized {
     /// What is written.
     type Form: Serialize + DeserializeOwned;
 
@@ -40,12 +39,12 @@ pub(crate) trait Value: Sized {
 }
 
 /// Writes a field.
-pub(crate) fn serialize<T: Value, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+pub fn serialize<T: Value, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
     value.form().serialize(serializer)
 }
 
 /// Reads a field.
-pub(crate) fn deserialize<'de, T: Value, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+pub fn deserialize<'de, T: Value, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     T::read(T::Form::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
@@ -66,8 +65,10 @@ impl Value for Instant {
 
 /// The form of an id.
 #[derive(Serialize, Deserialize)]
-pub(crate) enum IdForm {
+pub enum IdForm {
+    /// A number.
     Int(i64),
+    /// A text.
     Text(String),
 }
 
@@ -91,8 +92,10 @@ impl Value for Id {
 
 /// The form of bytes: text if they are UTF-8.
 #[derive(Serialize, Deserialize)]
-pub(crate) enum BytesForm {
+pub enum BytesForm {
+    /// UTF-8.
     Text(String),
+    /// Anything else.
     Base64(String),
 }
 
@@ -164,50 +167,6 @@ impl Value for ServerCapabilities {
 
     fn read(text: String) -> Result<Self, DecodeError> {
         <Object as Value>::read(text).map(Self::read)
-    }
-}
-
-impl Value for Lists {
-    type Form = Vec<ListKind>;
-
-    fn form(&self) -> Self::Form {
-        ListKind::ALL.into_iter().filter(|list| self.has(*list)).collect()
-    }
-
-    fn read(form: Self::Form) -> Result<Self, DecodeError> {
-        Ok(form.into_iter().fold(Self::NONE, Self::with))
-    }
-}
-
-impl Value for Catalogue {
-    type Form = String;
-
-    fn form(&self) -> String {
-        self.write().form()
-    }
-
-    fn read(text: String) -> Result<Self, DecodeError> {
-        Self::read(&<RawJson as Value>::read(text)?)
-    }
-}
-
-/// The form is the catalogue of only this list.
-impl Value for Listing {
-    type Form = String;
-
-    fn form(&self) -> String {
-        let mut catalogue = Catalogue::default();
-        catalogue.set(self.clone());
-        catalogue.form()
-    }
-
-    fn read(text: String) -> Result<Self, DecodeError> {
-        let catalogue = <Catalogue as Value>::read(text)?;
-        let mut lists = ListKind::ALL.into_iter().filter_map(|list| catalogue.get(list));
-        match (lists.next(), lists.next()) {
-            (Some(list), None) => Ok(list),
-            _ => Err(DecodeError::new("not one list")),
-        }
     }
 }
 

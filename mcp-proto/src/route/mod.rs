@@ -21,9 +21,7 @@ mod tests;
 
 pub use crate::model::tools::IntoSchema;
 pub use cx::{Cx, Invocation, Port};
-#[cfg(feature = "std")]
-pub(crate) use handler::Callback;
-pub use handler::{AsyncHandlerFn, BoxFuture, Handler, HandlerFn, MaybeFuture};
+pub use handler::{AsyncHandlerFn, BoxFuture, Callback, Handler, HandlerFn, MaybeFuture};
 pub use output::{IntoCompletion, IntoContents, IntoMessages, IntoOutput, Json, ToolError};
 pub use prompts::prompt;
 pub use replace::BadReplacement;

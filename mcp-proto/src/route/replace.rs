@@ -92,8 +92,7 @@ impl Router {
     }
 
     /// Returns whether this is a clone of the other router, to which nothing was added.
-    #[cfg(any(feature = "std", test))]
-    pub(crate) fn is(&self, other: &Self) -> bool {
+    pub fn is_clone_of(&self, other: &Self) -> bool {
         alloc::sync::Arc::ptr_eq(&self.0, &other.0)
     }
 }

@@ -71,7 +71,10 @@ impl RawJson {
     }
 
     /// Like [`parse`](Self::parse), of text with line ends between its tokens.
-    pub(crate) fn parse_indented(text: &[u8]) -> Result<Self, InvalidMessage> {
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn parse_indented(text: &[u8]) -> Result<Self, InvalidMessage> {
         // A JSON string contains none.
         let space = |byte: &u8| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte };
         Self::parse(text.iter().map(space).collect::<Vec<u8>>())

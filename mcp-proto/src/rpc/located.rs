@@ -8,7 +8,7 @@ use core::iter;
 
 /// One JSON value inside a text that is known to be JSON. A string in it may have a lone surrogate.
 #[derive(Clone, Copy)]
-pub(crate) struct Located<'a> {
+pub struct Located<'a> {
     text: &'a str,
     start: usize,
     end: usize,
@@ -16,13 +16,13 @@ pub(crate) struct Located<'a> {
 
 /// A member of an object.
 #[derive(Clone)]
-pub(crate) struct Member<'a> {
+pub struct Member<'a> {
     /// The position of the key, in bytes.
-    pub(crate) at: usize,
+    pub at: usize,
     /// The key. `None` if it has a lone surrogate.
-    pub(crate) key: Option<String>,
+    pub key: Option<String>,
     /// The value.
-    pub(crate) value: Located<'a>,
+    pub value: Located<'a>,
 }
 
 impl<'a> Located<'a> {
@@ -30,7 +30,7 @@ impl<'a> Located<'a> {
     ///
     /// # Errors
     /// The fault, and its position in the text, in bytes.
-    pub(crate) fn parse(text: &'a str) -> Result<Self, (InvalidKind, usize)> {
+    pub fn parse(text: &'a str) -> Result<Self, (InvalidKind, usize)> {
         let mut scan = Scan::new(text.as_bytes(), MAX_DEPTH);
         match scan.value(0).and_then(|value| scan.end().map(|()| value)) {
             Ok(value) => Ok(Self { text, start: value.start, end: value.end }),
@@ -39,33 +39,32 @@ impl<'a> Located<'a> {
     }
 
     /// Returns the position of the value in the text, in bytes.
-    pub(crate) const fn at(self) -> usize {
+    pub const fn at(self) -> usize {
         self.start
     }
 
     /// Returns the JSON text of the value.
-    pub(crate) fn raw(self) -> &'a str {
+    pub fn raw(self) -> &'a str {
         self.text.get(self.start..self.end).unwrap_or_default()
     }
 
     /// Returns the type of the value.
-    pub(crate) fn kind(self) -> JsonKind {
+    pub fn kind(self) -> JsonKind {
         JsonKind::of(self.raw().bytes().next())
     }
 
     /// Returns the text of a string. `None` for another value, or for a lone surrogate.
-    pub(crate) fn text(self) -> Option<String> {
+    pub fn text(self) -> Option<String> {
         unescape(self.raw().as_bytes().strip_prefix(b"\"")?.strip_suffix(b"\"")?)
     }
 
-    /// Returns the value of a number that is an integer: see
-    /// [`read_integer`](super::scalar::read_integer).
-    pub(crate) fn integer(self) -> Option<i64> {
+    /// Returns the value of a number that is an integer, also of one such as `1.0` or `1e2`.
+    pub fn integer(self) -> Option<i64> {
         read_integer(self.raw().as_bytes())
     }
 
     /// Returns the members of an object, in their order. None for another value.
-    pub(crate) fn members(self) -> impl Iterator<Item = Member<'a>> {
+    pub fn members(self) -> impl Iterator<Item = Member<'a>> {
         let (mut scan, mut first) = (self.inside(b'{'), true);
         iter::from_fn(move || {
             let scan = scan.as_mut()?;
@@ -77,7 +76,7 @@ impl<'a> Located<'a> {
     }
 
     /// Returns the elements of an array. None for another value.
-    pub(crate) fn elements(self) -> impl Iterator<Item = Self> {
+    pub fn elements(self) -> impl Iterator<Item = Self> {
         let (mut scan, mut first) = (self.inside(b'['), true);
         iter::from_fn(move || {
             let scan = scan.as_mut()?;
@@ -97,6 +96,13 @@ impl<'a> Located<'a> {
     fn next(self, scan: &mut Scan<'a>) -> Option<Self> {
         let value = scan.skip().ok()?;
         Some(Self { text: self.text, start: value.start, end: value.end })
+    }
+}
+
+impl Member<'_> {
+    /// Returns whether it has this key.
+    pub fn is(&self, key: &str) -> bool {
+        self.key.as_deref() == Some(key)
     }
 }
 

@@ -55,7 +55,7 @@ impl Env {
             now,
             exchanges: ShortMap::new(),
             queue,
-            timers: Timers::new(),
+            timers: Timers::default(),
             shares: Shares::default(),
             admitting: BTreeMap::new(),
             watchers: BTreeSet::new(),

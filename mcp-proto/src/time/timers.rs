@@ -12,7 +12,7 @@ const FEW: usize = 4;
 /// Most timers are armed for a call, and disarmed at its end: those that were armed last are in a
 /// short list, and only the others are in the trees.
 #[derive(Debug)]
-pub(crate) struct Timers<T> {
+pub struct Timers<T> {
     recent: [Option<(Instant, T)>; FEW],
     /// The place in `recent` for the next timer. One that is there moves to the trees.
     place: usize,
@@ -20,13 +20,16 @@ pub(crate) struct Timers<T> {
     at: BTreeMap<T, Instant>,
 }
 
-impl<T: Copy + Ord> Timers<T> {
-    pub(crate) const fn new() -> Self {
+impl<T: Copy + Ord> Default for Timers<T> {
+    /// Creates a set in which no timer is armed.
+    fn default() -> Self {
         Self { recent: [None; FEW], place: 0, due: BTreeSet::new(), at: BTreeMap::new() }
     }
+}
 
+impl<T: Copy + Ord> Timers<T> {
     /// Arms the timer for `at`, replacing an earlier time, or disarms it.
-    pub(crate) fn set(&mut self, timer: T, at: Option<Instant>) {
+    pub fn set(&mut self, timer: T, at: Option<Instant>) {
         let is_it = |recent: &&mut Option<(Instant, T)>| recent.is_some_and(|(_, other)| other == timer);
         if let Some(recent) = self.recent.iter_mut().find(is_it) {
             *recent = at.map(|at| (at, timer));
@@ -53,18 +56,18 @@ impl<T: Copy + Ord> Timers<T> {
     }
 
     /// Returns when the timer fires, if it is armed.
-    pub(crate) fn get(&self, timer: T) -> Option<Instant> {
+    pub fn get(&self, timer: T) -> Option<Instant> {
         let recent = self.recent.iter().flatten().find(|(_, other)| *other == timer);
         recent.map(|(at, _)| *at).or_else(|| self.at.get(&timer).copied())
     }
 
     /// Returns the next deadline and its timer.
-    pub(crate) fn next(&self) -> Option<(Instant, T)> {
+    pub fn next(&self) -> Option<(Instant, T)> {
         self.recent.iter().flatten().chain(self.due.first()).min().copied()
     }
 
     /// Disarms and returns the first timer that is due.
-    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<T> {
+    pub fn pop_due(&mut self, now: Instant) -> Option<T> {
         let (at, timer) = self.next()?;
         (at <= now).then(|| {
             self.set(timer, None);
@@ -72,8 +75,9 @@ impl<T: Copy + Ord> Timers<T> {
         })
     }
 
-    pub(crate) fn clear(&mut self) {
-        *self = Self::new();
+    /// Disarms all timers.
+    pub fn clear(&mut self) {
+        *self = Self::default();
     }
 }
 
@@ -84,7 +88,7 @@ mod tests {
 
     #[test]
     fn timers_fire_by_deadline_and_rearming_replaces() {
-        let mut timers = Timers::new();
+        let mut timers = Timers::default();
         timers.set('a', Some(Instant::from_millis(30)));
         timers.set('b', Some(Instant::from_millis(20)));
         timers.set('a', Some(Instant::from_millis(10)));
@@ -102,7 +106,7 @@ mod tests {
         fn any_number_of_timers_is_as_one_list(
             steps in proptest::collection::vec((0..12_u8, proptest::option::weighted(0.7, 0..9_u64)), 0..80),
         ) {
-            let (mut timers, mut model) = (Timers::new(), BTreeMap::new());
+            let (mut timers, mut model) = (Timers::default(), BTreeMap::new());
             for (timer, at) in steps {
                 let at = at.map(Instant::from_millis);
                 timers.set(timer, at);

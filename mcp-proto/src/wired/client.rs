@@ -126,7 +126,7 @@ impl WiredClient {
             seed: Seed::new(sockets),
             next: 0,
             now,
-            observers: Observers::new(),
+            observers: Observers::default(),
         };
         wired.run();
         wired
@@ -222,8 +222,9 @@ impl WiredClient {
         &self.client
     }
 
-    /// Returns the connection of [`over`](Self::over), which is open from the start.
-    pub(crate) fn given(&self) -> Option<ConnectionId> {
+    /// Returns the connection of [`over`](Self::over), which is open from the start. `None` for a
+    /// client that opens its connections.
+    pub fn given(&self) -> Option<ConnectionId> {
         self.connections.ids().next().filter(|_| self.is_open)
     }
 

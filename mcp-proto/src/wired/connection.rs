@@ -235,7 +235,7 @@ impl Connection {
             left: false,
             reads: true,
             web_socket: None,
-            observers: Observers::new(),
+            observers: Observers::default(),
         }
     }
 

@@ -27,8 +27,8 @@ pub(super) struct ConnectionEntry<T> {
 }
 
 impl<T> Connections<T> {
-    pub(super) const fn new() -> Self {
-        Self { entries: ShortMap::new(), deadlines: Timers::new(), changed: ShortSet::new() }
+    pub(super) fn new() -> Self {
+        Self { entries: ShortMap::new(), deadlines: Timers::default(), changed: ShortSet::new() }
     }
 
     /// Adds a connection, as changed.

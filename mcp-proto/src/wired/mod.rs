@@ -26,8 +26,8 @@
 //!   peer's, and the driver's by a [`Shutdown::WriteHalf`](crate::exchange::Shutdown::WriteHalf).
 //! * Report `Closed` of a program once it has exited and its output was read to the end.
 //!
-//! `adapter::check` makes an engine panic when its driver breaks one of these rules. Use it in the
-//! tests of a driver.
+//! `mcp_driver::check` makes an engine panic when its driver breaks one of these rules. Use it in
+//! the tests of a driver.
 
 mod client;
 mod connection;

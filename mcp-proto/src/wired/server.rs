@@ -40,7 +40,7 @@ impl WiredServer {
             shared: SharedServer::new(config, seed, now),
             connections: Connections::new(),
             actions,
-            observers: Observers::new(),
+            observers: Observers::default(),
         }
     }
 

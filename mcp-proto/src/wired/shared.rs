@@ -128,7 +128,7 @@ impl SharedServer {
             refused: (0, 0),
             phase: ServerPhase::Running,
             now,
-            observers: Observers::new(),
+            observers: Observers::default(),
         }
     }
 
@@ -331,7 +331,6 @@ impl SharedServer {
 
 /// What a driver gives to a [`SharedServer`], for its observer.
 #[derive(Clone, PartialEq, Debug)]
-#[non_exhaustive]
 pub enum SharedServerInput {
     /// A turn of this connection: [`SharedServer::exchange`].
     Turn(ConnectionId),
@@ -343,7 +342,6 @@ pub enum SharedServerInput {
 
 /// What a driver takes from a [`SharedServer`], for its observer.
 #[derive(Clone, PartialEq, Debug)]
-#[non_exhaustive]
 pub enum SharedServerTaken {
     /// This connection was woken: [`SharedServer::poll_woken`]. There was none if this is absent.
     Woken(ConnectionId),

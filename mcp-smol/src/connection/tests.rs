@@ -6,7 +6,7 @@ use crate::clock::delay;
 use crate::jobs::Jobs;
 use crate::stream::Stream;
 use crate::{Router, ServerOptions, tool};
-use mcp_proto::adapter::{Driving, Server, Spawn};
+use mcp_driver::{Driving, Server, Spawn};
 use mcp_proto::exchange::Peer;
 use mcp_proto::wired::Kind;
 use smol::Executor;

@@ -13,8 +13,8 @@ use crate::sync::{Mutex, lock};
 use crate::{
     Client, ClientOptions, Driver, Policy, Router, Server, ServerOptions, ToolError, connect_driven, serve, tool, tools,
 };
+use mcp_driver::model;
 use mcp_proto::CallError;
-use mcp_proto::adapter::model;
 use mcp_proto::client::Termination;
 use mcp_proto::exchange::Peer;
 use shuttle::Runner;

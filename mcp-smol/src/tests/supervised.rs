@@ -7,16 +7,17 @@ use crate::spawned::Spawned;
 use crate::supervisor::{ClientTask, OnExecutor, Supervising};
 use crate::sync::{Mutex, lock};
 use crate::{Client, Router, SupervisorOptions, serve, tool, tools};
-use mcp_proto::adapter::{self, ConnectError, Delay, Driving, Events, Launch};
-use mcp_proto::supervise::{CallRefusal, Lists, ServerSpec, SupervisedError, Supervision};
+use mcp_driver::{self, ConnectError, Delay, Driving, Events};
 use mcp_proto::{Call, CallError, ClientConfig};
+use mcp_supervisor::front::Launch;
+use mcp_supervisor::{CallRefusal, Lists, ServerSpec, SupervisedError, Supervision};
 use shuttle::future::{block_on, yield_now};
 use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-type Supervisor = adapter::Supervisor<OnPipes>;
+type Supervisor = mcp_supervisor::front::Supervisor<OnPipes>;
 
 /// The executor of the model. With a number of `polls`, each server ends before it.
 struct OnPipes {

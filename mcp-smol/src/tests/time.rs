@@ -1,6 +1,6 @@
 //! Timers under the model checker: time passes only when a scenario requests it.
 
-use mcp_proto::adapter::model::{self, ModelTimer};
+use mcp_driver::model::{self, ModelTimer};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};

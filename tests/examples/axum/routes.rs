@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use hyper::body::{Body as _, Frame};
-use mcp_proto::adapter::{Exchange, Gateway, Job, Part, Service, Task};
+use mcp_driver::{Exchange, Gateway, Job, Part, Service, Task};
 use mcp_proto::exchange::{Headers, Peer, RequestHead};
 use std::future::poll_fn;
 use std::io;

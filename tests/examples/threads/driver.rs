@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use mcp_proto::adapter::*;
+use mcp_driver::*;
 use mcp_proto::exchange::{Closed, Endpoint, Peer, Reach};
 use mcp_proto::process::Stderr;
 use mcp_proto::wired::Kind;

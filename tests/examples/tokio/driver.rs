@@ -1,10 +1,10 @@
-//! The port: clients and servers of `mcp_proto::adapter` on tokio.
+//! The port: clients and servers of `mcp_driver` on tokio.
 //!
 //! A client, a server and each connection are tasks with one loop, which carry out what the engine
 //! decides. Any runtime of tokio runs them, with its I/O and its time enabled.
 
 use bytes::Bytes;
-use mcp_proto::adapter::*;
+use mcp_driver::*;
 use mcp_proto::exchange::{Closed, Endpoint, ExitStatus, Origin, Peer, Program, Reach};
 use mcp_proto::process::Stderr;
 use mcp_proto::route::BoxFuture;

@@ -19,7 +19,7 @@ mod driver;
 mod shim;
 mod streams;
 
-use mcp_proto::adapter::{ClientOptions, ConnectError, IntoTarget, TakenStdio, Target};
+use mcp_driver::{ClientOptions, ConnectError, IntoTarget, TakenStdio, Target};
 use mcp_proto::exchange::{Program, UnixSocket};
 use mcp_proto::{Router, tool, tools};
 use std::error::Error;

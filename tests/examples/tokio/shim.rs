@@ -1,8 +1,8 @@
 //! The shim of this port for `hostile --driver`.
 
 use crate::driver;
+use mcp_driver::{Client, ClientOptions, ConnectError, Server, Service, Target};
 use mcp_proto::ClientConfig;
-use mcp_proto::adapter::{Client, ClientOptions, ConnectError, Server, Service, Target};
 use mcp_proto::route::BoxFuture;
 use mcp_tests::shim::Port;
 use std::io;

@@ -2,7 +2,7 @@
 //! input and output.
 
 use super::driver::{Io, accept_all, drive_connection, server};
-use mcp_proto::adapter::{Server, Service, SocketFile, peer_credentials};
+use mcp_driver::{Server, Service, SocketFile, peer_credentials};
 use mcp_proto::exchange::Peer;
 use mcp_proto::wired::Kind;
 use std::future::pending;

@@ -5,8 +5,8 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
+use super::text_socket::TextSocket;
 use bytes::Bytes;
-use mcp_proto::testing::TextSocket;
 
 use super::MAX_MESSAGE;
 

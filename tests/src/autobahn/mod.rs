@@ -4,6 +4,7 @@ pub mod echo;
 mod run;
 pub mod setup;
 pub mod table;
+pub mod text_socket;
 
 pub use run::{as_client, as_server};
 

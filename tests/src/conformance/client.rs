@@ -5,7 +5,7 @@ use std::process::{ExitCode, exit};
 use std::time::Duration;
 use std::{env, thread};
 
-use mcp_proto::adapter::{ClientOptions, ConnectError};
+use mcp_driver::{ClientOptions, ConnectError};
 use mcp_proto::client::{ClientConfig, Policy};
 use mcp_proto::model::sampling::SampleResult;
 use mcp_proto::{

@@ -6,11 +6,11 @@ use crate::peer::Failure;
 use mcp_proto::call::RawResult;
 use mcp_proto::model::capabilities::ClientCapabilities;
 use mcp_proto::model::page::{List, Listed};
-use mcp_proto::supervise::{Catalogue, NameRules, Prefix, ToolNames};
 use mcp_proto::{
     Form, InputRequest, Method, Object, Prompt, ProtocolVersion, RawJson, Resource, ResourceTemplate, Tool, completion,
     prompts, resources, tools,
 };
+use mcp_supervisor::{Catalogue, NameRules, Prefix, ToolNames};
 use std::fmt::Display;
 use std::hint::black_box;
 use std::path::Path;

@@ -5,9 +5,9 @@ use bytes::Bytes;
 use mcp_proto::client::{ClientCommands, Policy};
 use mcp_proto::exchange::{Action, ConnectionId, IoEvent, Peer};
 use mcp_proto::model::capabilities::ServerCapabilities;
-use mcp_proto::supervise::{Output, ServerSpec, Supervision, Supervisor};
 use mcp_proto::wired::WiredClient;
 use mcp_proto::{ClientConfig, Instant, tools};
+use mcp_supervisor::{Output, ServerSpec, Supervision, Supervisor};
 use serde_json::json;
 use std::sync::Arc;
 

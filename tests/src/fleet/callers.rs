@@ -3,8 +3,8 @@
 use super::file::Entry;
 use crate::adapters::Supervisor;
 use crate::sim::rng::Rng;
-use mcp_proto::supervise::{CallRefusal, SupervisedError};
 use mcp_proto::{CallError, Refusal, tools};
+use mcp_supervisor::{CallRefusal, SupervisedError};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -3,10 +3,11 @@
 use crate::adapters::Adapter;
 use crate::soak::Heap;
 use crate::soak::meter::settle;
-use mcp_proto::adapter::{ClientOptions, SupervisorOptions};
+use mcp_driver::ClientOptions;
 use mcp_proto::process::Stderr;
-use mcp_proto::supervise::{ServerSpec, ServerState};
 use mcp_proto::{ClientConfig, Program};
+use mcp_supervisor::front::SupervisorOptions;
+use mcp_supervisor::{ServerSpec, ServerState};
 use rustix::time::{ClockId, clock_gettime};
 use std::path::Path;
 use std::time::Duration;

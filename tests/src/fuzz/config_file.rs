@@ -1,6 +1,6 @@
 //! Configuration files that list servers.
 
-use mcp_proto::config_file::{ConfigError, ConfigFile, Dialect, Trust, Variable};
+use mcp_supervisor::config_file::{ConfigError, ConfigFile, Dialect, Trust, Variable};
 
 /// What the look-up returns. No file of a fuzzer contains it by chance.
 const SECRET: &str = "t0ps3cret-of-the-look-up";

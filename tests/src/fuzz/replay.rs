@@ -4,8 +4,8 @@ use crate::sim::Report;
 use crate::sim::duplex::{Scenario, Settings};
 use crate::sim::scenario::Settings as _;
 use mcp_proto::record::{self, Log, Replay};
-use mcp_proto::supervise::Supervisor;
 use mcp_proto::wired::WiredClient;
+use mcp_supervisor::Supervisor;
 
 /// Any bytes are read as a replay file or refused. A valid file is written back unchanged, as a
 /// scenario, and runs the same twice.

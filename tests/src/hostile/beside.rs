@@ -7,7 +7,7 @@ use super::web::{EVENTS_IN_GZIP, SocketStub};
 use super::{Bench, Row};
 use crate::frames::{PING, plain};
 use crate::stub::{Step, Stub, good_modern, say};
-use mcp_proto::adapter::{ClientOptions, ConnectError};
+use mcp_driver::{ClientOptions, ConnectError};
 use mcp_proto::client::Policy;
 use mcp_proto::process::Stderr;
 use mcp_proto::{ClientConfig, Program, tools};

@@ -6,7 +6,7 @@ use crate::adapters;
 use crate::orphans::Adapter;
 use crate::poll_loop::PollLoop;
 use crate::shim::EventLine;
-use mcp_proto::adapter::{ClientOptions, ConnectError};
+use mcp_driver::{ClientOptions, ConnectError};
 use mcp_proto::call::Calling;
 use mcp_proto::client::{ClientCommands, Event, Policy};
 use mcp_proto::exchange::ConnectionNotice;

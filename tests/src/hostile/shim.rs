@@ -3,7 +3,7 @@
 use super::client::Seen;
 use crate::orphans::state;
 use crate::shim::{Command, Done, EventLine, Line, Options, Output, StderrTo, ToolCall, Tools};
-use mcp_proto::adapter::ConnectError;
+use mcp_driver::ConnectError;
 use mcp_proto::exchange::{Closed, Sent};
 use mcp_proto::process::Stderr;
 use mcp_proto::tools::CallTool;

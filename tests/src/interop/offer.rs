@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use mcp_proto::adapter::ServerOptions;
+use mcp_driver::ServerOptions;
 use mcp_proto::model::sampling::SampleRequest;
 use mcp_proto::server::{Event, Sessions, SsePaths};
 use mcp_proto::{

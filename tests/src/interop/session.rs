@@ -4,7 +4,7 @@ use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_proto::adapter::{ClientOptions, ConnectError};
+use mcp_driver::{ClientOptions, ConnectError};
 use mcp_proto::client::{ResultValidation, Verdict};
 use mcp_proto::process::Stderr;
 use mcp_proto::{CallError, LogLevel, Watch, ping, schema, tools};

@@ -4,7 +4,7 @@
 
 use super::Setup;
 use crate::adapters::Adapter;
-use mcp_proto::adapter::ServerOptions;
+use mcp_driver::ServerOptions;
 use mcp_proto::exchange::RequestHead;
 use mcp_proto::input::{Admission, Change, Principal};
 use mcp_proto::model::elicitation::Form;

@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use mcp_proto::adapter::{ClientOptions, ConnectError};
+use mcp_driver::{ClientOptions, ConnectError};
 use mcp_proto::client::{Policy, Proxies};
 use mcp_proto::server::{Hosts, SsePaths};
 use mcp_proto::{CallError, ElicitResult, Form, Object, Progress, Router, ToolError, tool, tools};

@@ -35,7 +35,7 @@ pub use words::{Drive, Era, Style, Task, To};
 
 use crate::adapters::Adapter;
 use crate::exit_code;
-use mcp_proto::adapter::{ClientOptions, IntoTarget, Target};
+use mcp_driver::{ClientOptions, IntoTarget, Target};
 use mcp_proto::client::Policy;
 use mcp_proto::exchange::Program;
 use mcp_proto::server::Sessions;

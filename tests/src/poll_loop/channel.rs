@@ -2,8 +2,8 @@
 //! system; when to read and to write, and when it has ended, `Transfer` knows.
 
 use bytes::Bytes;
+use mcp_driver::{ChildProcess, Step, Transfer, TransferOutput, not_opened};
 use mcp_proto::Instant;
-use mcp_proto::adapter::{ChildProcess, Step, Transfer, TransferOutput, not_opened};
 use mcp_proto::exchange::{Closed, ConnectionId, Endpoint, IoEvent, Peer, Reach};
 use mcp_proto::process::Stderr;
 use mcp_proto::wired::ConnectionOutput;

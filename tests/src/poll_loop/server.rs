@@ -2,8 +2,8 @@
 //! plain functions that run on the loop.
 
 use super::channel::{self, Channel};
+use mcp_driver::{AsyncJob, Clock, Job, Mailbox, Running, ServerOptions, SharedRouter, Work, check, seed};
 use mcp_proto::Router;
-use mcp_proto::adapter::{AsyncJob, Clock, Job, Mailbox, Running, ServerOptions, SharedRouter, Work, check, seed};
 use mcp_proto::exchange::{Action, ConnectionId, Peer, RequestHead};
 use mcp_proto::input::Admission;
 use mcp_proto::server::{Event, ServerCommands};

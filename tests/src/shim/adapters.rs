@@ -3,7 +3,7 @@
 
 use super::{Driver, Started};
 use crate::adapters::{Adapter, Client, Pending, Server};
-use mcp_proto::adapter::{ClientOptions, ConnectError, Service, block_on};
+use mcp_driver::{ClientOptions, ConnectError, Service, block_on};
 use mcp_proto::client::Target;
 use mcp_proto::input::CallId;
 use mcp_proto::route::BoxFuture;

@@ -1,7 +1,7 @@
-//! The shim of a driver that is written on the fronts of `mcp_proto::adapter`.
+//! The shim of a driver that is written on the fronts of `mcp_driver`.
 
 use super::{Driver, Started};
-use mcp_proto::adapter::{Client, ClientOptions, ConnectError, Server, Service};
+use mcp_driver::{Client, ClientOptions, ConnectError, Server, Service};
 use mcp_proto::client::Target;
 use mcp_proto::input::CallId;
 use mcp_proto::route::BoxFuture;

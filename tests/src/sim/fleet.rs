@@ -8,11 +8,11 @@ use mcp_proto::error::{HttpError, NegotiationCause, NegotiationError, Stage, Str
 use mcp_proto::exchange::{Closed, Program, Sent};
 use mcp_proto::model::capabilities::{ListCapability, ServerCapabilities};
 use mcp_proto::model::page::Listed;
-use mcp_proto::supervise::{
+use mcp_proto::{CallError, Change, Instant, Object, Prompt};
+use mcp_supervisor::{
     CallKind, CallPlan, ConnectWhen, Event, Freshness, Generation, ListKind, Listing, Lists, Output, RetryTool,
     ServerSpec, ServerState, Supervision, Supervisor, Ticket,
 };
-use mcp_proto::{CallError, Change, Instant, Object, Prompt};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 use std::sync::Arc;

@@ -12,7 +12,7 @@ pub(crate) mod meter;
 pub use meter::Heap;
 
 use crate::adapters::{Adapter, Client, Server};
-use mcp_proto::adapter::ClientOptions;
+use mcp_driver::ClientOptions;
 use mcp_proto::client::Policy;
 use mcp_proto::{CallError, Router, ToolError, tools};
 use meter::{Held, settle};

@@ -11,7 +11,7 @@ const UPDATE: &str = "UPDATE=1 cargo test -p mcp-tests --test all api::";
 #[test]
 fn public_api_is_the_kept_one() {
     let mut found = String::new();
-    for name in ["mcp-proto", "mcp-smol", "mcp-blocking"] {
+    for name in ["mcp-proto", "mcp-driver", "mcp-supervisor", "mcp-smol", "mcp-blocking"] {
         let path = sources::root().join(format!("tests/api/{name}.txt"));
         let now = api::api(name);
         assert!(now.lines().count() > 20, "{name}: nothing was read");
@@ -45,12 +45,15 @@ const OF_ONE: &[(&str, &str)] = &[
     ("Supervisor::start<C: IntoCall>", "a call is a future, which a thread that blocks cannot pass on"),
 ];
 
-/// What the front of `mcp_proto::adapter` has for adapters, and not for applications.
+/// What the fronts have for adapters and for each other, and not for applications.
 const FOR_ADAPTERS: &[&str] = &[
     "Client::begin",
+    "Client::begin_close",
+    "Client::cancel_run",
     "Client::end_time",
     "Client::max_inputs",
     "Client::open_timeout",
+    "Client::run",
     "Client::set_on_drop",
     "Client::unset_on_drop",
     "Closer::begin_exit",
@@ -78,11 +81,13 @@ fn both_adapters_have_the_same_names_with_the_same_arguments() {
 
 /// Returns the names and the functions with their arguments that an adapter has.
 fn surface(package: &str, crate_name: &str) -> BTreeSet<String> {
-    let (own, front) = (api::api(package), api::api("mcp-proto"));
+    let (own, front) = (api::api(package), api::api("mcp-driver") + &api::api("mcp-supervisor"));
     let structs = own.lines().filter_map(|line| line.split_once("pub struct ")?.1.split(['<', '(']).next());
     let structs: BTreeSet<&str> = structs.collect();
     let of_the_front = |ty: &str| OF_THE_FRONT.contains(&ty) && !structs.contains(ty);
-    let front = front.lines().filter_map(|line| line.strip_prefix("mcp_proto::adapter::"));
+    let front = front
+        .lines()
+        .filter_map(|line| line.strip_prefix("mcp_driver::").or_else(|| line.strip_prefix("mcp_supervisor::front::")));
     let front = front.filter(|line| line.split_once(": ").is_some_and(|(ty, _)| of_the_front(ty)));
     let own = own.lines().filter_map(|line| line.strip_prefix(crate_name));
     let found = own.map(|line| line.trim_start_matches("::").trim_start_matches(": ")).chain(front);

@@ -2,7 +2,9 @@
 //! runs a day of 200 servers.
 
 use crate::sized;
-use mcp_proto::record::{Recorder, Redaction, SupervisorRecording};
+use mcp_proto::record::{Recorder, Redaction};
+use mcp_supervisor::Supervisor;
+use mcp_supervisor::record::SupervisorRecording;
 use mcp_tests::sim::fleet::Fleet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -39,7 +41,7 @@ fn recorded_run_is_replayed() {
             kept.lock().unwrap().extend_from_slice(line);
             Ok(())
         });
-        let report = fleet.run_with(|policy, seed| recorder.supervisor(policy, seed));
+        let report = fleet.run_with(|policy, seed| Supervisor::recorded(policy, seed, recorder));
         assert_eq!(report, fleet.run(), "a recording changes nothing");
         let file = file.lock().unwrap();
         let recording = SupervisorRecording::<u32>::read(&file).unwrap();

@@ -1,7 +1,7 @@
 //! The connections of an HTTP client over real sockets, in both adapters: calls that wait for a
 //! connection, and notifications that were accepted before the client is closed.
 
-use mcp_proto::adapter::ClientOptions;
+use mcp_driver::ClientOptions;
 use mcp_proto::exchange::Sent;
 use mcp_proto::rpc::Object;
 use mcp_proto::{CallError, ClientConfig, tools};

@@ -1,10 +1,12 @@
 #![forbid(unsafe_code)]
-//! The tests of the three crates from outside that take no more than seconds each.
+//! The tests of the crates from outside that take no more than seconds each.
 
 mod api;
 mod both;
+mod checked_sources;
 #[cfg(unix)]
 mod command;
+mod conventions;
 mod corpus;
 mod cost;
 mod diagnostics;
@@ -21,6 +23,7 @@ mod peers;
 mod planted;
 mod poll_loop;
 mod prose;
+mod purity;
 #[cfg(unix)]
 mod raw_loop;
 mod raw_server;

@@ -21,7 +21,7 @@ fn guide_shows_this_loop_in_at_most_40_lines() {
     let source = include_str!("raw_loop/readme.rs");
     assert!(source.lines().count() <= 40);
     let body: Vec<&str> = source.lines().collect();
-    let guide: Vec<&str> = include_str!("../../../mcp-proto/src/adapter/guide/loops.md").lines().collect();
+    let guide: Vec<&str> = include_str!("../../../mcp-proto/driver/src/guide/loops.md").lines().collect();
     assert!(guide.windows(body.len()).any(|lines| lines == body), "the guide shows another loop");
 }
 

@@ -17,7 +17,7 @@ fn example_tools_have_schemas() {
     let quickstart =
         [include_str!("../../examples/quickstart/blocking.rs"), include_str!("../../examples/quickstart/smol.rs")];
     let mut tools = 0;
-    let texts = [README, include_str!("../../../mcp-proto/src/adapter/guide/servers.md")];
+    let texts = [README, include_str!("../../../mcp-proto/driver/src/guide/servers.md")];
     for example in texts.into_iter().flat_map(examples).chain(quickstart) {
         let made = example.matches("tool(\"").count();
         assert_eq!(example.matches(".input::<").count(), made, "{example}");
@@ -28,7 +28,7 @@ fn example_tools_have_schemas() {
 
 #[test]
 fn table_of_limits_equals_that_of_the_code() {
-    let guide = include_str!("../../../mcp-proto/src/adapter/guide/limits.md");
+    let guide = include_str!("../../../mcp-proto/driver/src/guide/limits.md");
     let limits = Limits::default();
     let groups = [
         ("client", format!("{:?}", limits.client)),
@@ -50,7 +50,7 @@ fn table_of_limits_equals_that_of_the_code() {
 
 #[test]
 fn driver_of_the_porting_guide_is_the_example() {
-    let guide = include_str!("../../../mcp-proto/src/adapter/porting.md");
+    let guide = include_str!("../../../mcp-proto/driver/src/porting.md");
     let example = guide.split("```standalone_crate\n").nth(1).expect("an example");
     let driver = example.split("\n// The rest uses the driver.").next().expect("a driver");
     assert_eq!(driver, include_str!("../../examples/threads/driver.rs"));
@@ -66,7 +66,7 @@ fn examples_are_as_short_as_promised() {
 
 #[test]
 fn guide_has_the_lines_of_each_kitchen() {
-    let guide = include_str!("../../../mcp-proto/src/adapter/guide/servers.md");
+    let guide = include_str!("../../../mcp-proto/driver/src/guide/servers.md");
     for kitchen in KITCHENS {
         assert!(guide.contains(&format!("\n{kitchen}\n")), "the guide lacks {kitchen}");
     }

@@ -1,14 +1,14 @@
 //! Clients of both adapters, recorded with a real program and with a server that challenges them
 //! and breaks off, and replayed without it.
 
-use mcp_proto::adapter::{ClientOptions, ServerOptions};
+use mcp_driver::{ClientOptions, ServerOptions};
 use mcp_proto::client::Policy;
 use mcp_proto::exchange::Program;
 use mcp_proto::input::Authorization;
 use mcp_proto::record::{Recorder, Recording, Redaction, Summary};
 use mcp_proto::rpc::Object;
-use mcp_proto::supervise::{ServerSpec, Supervision, Supervisor};
 use mcp_proto::{Call, CallError, ClientConfig, Cx, ElicitResult, Headers, Instant, Router, tool, tools};
+use mcp_supervisor::{ServerSpec, Supervision, Supervisor};
 use mcp_tests::adapters::{Adapter, AnyTarget};
 use mcp_tests::certificates::{Authority, Leaf};
 use mcp_tests::stub::{EVENTS, SESSION, Step, Stub, good_legacy, say, whole};
@@ -245,7 +245,7 @@ fn program_replays_a_file_and_prints_the_first_difference() {
 fn program_replays_a_supervisor() {
     let file = Scratch::new("supervisor");
     let recorder = Recorder::to(Redaction::Redacted, File::create(&file.0).expect("a file"));
-    let mut supervisor: Supervisor<String> = recorder.supervisor(Supervision::default(), [7; 32]);
+    let mut supervisor: Supervisor<String> = Supervisor::recorded(Supervision::default(), [7; 32], recorder);
     let spec = ServerSpec::new(ClientConfig::program(Program::new("server")));
     supervisor.add(Instant::ZERO, "a".into(), spec).expect("a new key");
     while supervisor.poll_output().is_some() {}

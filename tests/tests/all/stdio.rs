@@ -1,7 +1,7 @@
 //! The limits of a connection to a program: nothing before it begins, and the end of everything
 //! after a fatal error.
 
-use mcp_proto::adapter::ClientOptions;
+use mcp_driver::ClientOptions;
 use mcp_proto::client::{Malformed, Termination};
 use mcp_proto::exchange::{Closed, Sent};
 use mcp_proto::{CallError, ClientConfig, Program, tools};

@@ -6,7 +6,7 @@ mod routes;
 use axum::extract::connect_info::MockConnectInfo;
 use axum::serve::Listener;
 use mcp_blocking::{ClientOptions, connect_with};
-use mcp_proto::adapter::ServerOptions;
+use mcp_driver::ServerOptions;
 use mcp_proto::client::{Policy, Termination};
 use mcp_proto::server::Event;
 use mcp_proto::{CallError, Progress, Router, ToolError, tool, tools};

@@ -2,6 +2,7 @@
 //! the examples on the first page of each crate, compiles in a package of its own with exactly the
 //! block of dependencies that precedes it.
 
+use mcp_tests::api::folder;
 use mcp_tests::sources::{files, root};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -77,11 +78,11 @@ fn packages() -> Vec<Package> {
     for (path, text) in files(&root(), "", "README.md") {
         collect(&path, &text, false, &mut packages);
     }
-    for (path, text) in files(&root(), "mcp-proto/src/adapter/guide", ".md") {
+    for (path, text) in files(&root(), "mcp-proto/driver/src/guide", ".md") {
         collect(&path, &text, false, &mut packages);
     }
-    for name in ["mcp-proto", "mcp-blocking", "mcp-smol"] {
-        let path = format!("{name}/src/lib.rs");
+    for name in ["mcp-proto", "mcp-driver", "mcp-supervisor", "mcp-blocking", "mcp-smol"] {
+        let path = format!("{}/src/lib.rs", folder(name));
         let text = fs::read_to_string(root().join(&path)).expect("the crate has a root");
         collect(&path, &documentation(&text), true, &mut packages);
     }

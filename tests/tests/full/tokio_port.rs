@@ -7,7 +7,7 @@ mod driver;
 mod streams;
 
 use driver::Io;
-use mcp_proto::adapter::{Client, ClientOptions, Server, ServerOptions, Target};
+use mcp_driver::{Client, ClientOptions, Server, ServerOptions, Target};
 use mcp_proto::client::{Policy, Termination};
 use mcp_proto::exchange::{Closed, Peer, Program, Sent, UnixSocket};
 use mcp_proto::process::Stderr;
@@ -252,7 +252,7 @@ fn client_reports_a_target_that_cannot_be_opened() {
     });
 }
 
-fn target(place: impl mcp_proto::adapter::IntoTarget<Io>) -> Target<Io> {
+fn target(place: impl mcp_driver::IntoTarget<Io>) -> Target<Io> {
     place.into_target().expect("valid")
 }
 

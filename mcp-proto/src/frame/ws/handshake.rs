@@ -103,6 +103,18 @@ impl Accepted {
     }
 }
 
+/// Returns the response that accepts the handshake of this request, for
+/// [`Conn::encode`](crate::frame::Conn::encode) with
+/// [`Body::WebSocket`](crate::exchange::Body::WebSocket) (RFC 6455 section 4.2.2). `None` if it is
+/// no request for a WebSocket, or a faulty one.
+#[cfg(feature = "ws")]
+pub fn accept_web_socket(head: &RequestHead) -> Option<ResponseHead> {
+    match check_request(head, false, WsSupport::get()?) {
+        Upgrade::Accept(accepted) => Some(accepted.response()),
+        Upgrade::None | Upgrade::Refuse(_) => None,
+    }
+}
+
 /// Checks a request head (RFC 6455 section 4.2.1), whose `Host` has been checked. `old` is whether
 /// it is HTTP/1.0. Extensions that the client offers are ignored.
 pub(crate) fn check_request(head: &RequestHead, old: bool, support: WsSupport) -> Upgrade {

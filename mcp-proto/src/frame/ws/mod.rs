@@ -18,8 +18,7 @@ mod write;
 
 pub(super) use channel::WsChannel;
 pub(super) use opening::WsOpening;
-#[cfg(feature = "testing")]
-pub(crate) use read::FrameReader;
+pub use read::FrameReader;
 pub(crate) use support::WsSupport;
 pub(crate) use write::Masks;
 
@@ -27,8 +26,6 @@ use super::work::Work;
 use crate::short_queue::ShortQueue;
 use alloc::string::String;
 use bytes::Bytes;
-#[cfg(not(feature = "testing"))]
-use read::FrameReader;
 use write::{MAX_CONTROL, Opcode};
 
 /// The side of a connection.
@@ -43,17 +40,17 @@ pub(crate) enum Role {
 /// What the peer sent, in order. [`Close`](Self::Close), [`Fail`](Self::Fail) and
 /// [`End`](Self::End) are final: no item follows, and all later bytes are dropped.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum WsItem {
+pub enum WsItem {
     /// A whole text message, joined from its fragments. It is valid UTF-8.
     Text(Bytes),
-    /// A ping. The codec answers it.
+    /// A ping, which the other side answers.
     Ping(Bytes),
     /// A pong, solicited or not.
     Pong(Bytes),
-    /// The peer closes the connection. The codec answers it.
+    /// The peer closes the connection. The other side answers it.
     Close(CloseFrame),
-    /// The peer violated the protocol or a limit. The codec has closed the connection with this
-    /// code and reason, unless it had sent a `Close` before.
+    /// The peer violated the protocol or a limit. The other side closes the connection with this
+    /// code and reason, unless it has done so before.
     Fail {
         /// The code of the `Close`.
         code: CloseCode,
@@ -61,23 +58,24 @@ pub(crate) enum WsItem {
         why: &'static str,
     },
     /// The connection ended without a `Close`, perhaps inside a message. Emitted only after
-    /// [`WsCodec::eof`].
+    /// [`FrameReader::eof`].
     End,
 }
 
 /// The `Close` of a peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct CloseFrame {
+pub struct CloseFrame {
     /// The code, if it has one: 1000 to 1003, 1007 to 1014, or 3000 to 4999.
-    pub(crate) code: Option<u16>,
+    pub code: Option<u16>,
     /// The reason, for people. Often empty. The peer chose it.
-    pub(crate) reason: String,
+    pub reason: String,
 }
 
 /// The codes that this crate sends (RFC 6455 section 7.4.1). Those that must not be sent, such as
 /// 1005, 1006 and 1015, do not exist here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum CloseCode {
+#[non_exhaustive]
+pub enum CloseCode {
     /// The connection has served its purpose.
     Normal = 1000,
     /// The program stops.
@@ -100,7 +98,7 @@ pub(crate) enum CloseCode {
 
 impl CloseCode {
     /// Returns the number on the wire.
-    pub(crate) const fn number(self) -> u16 {
+    pub const fn number(self) -> u16 {
         self as u16
     }
 }

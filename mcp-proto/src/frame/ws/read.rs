@@ -13,9 +13,11 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::mem;
 
-/// Reads the frames of the peer.
+/// Reads the WebSocket frames of one side (RFC 6455 section 5), which follow its handshake, and
+/// answers nothing: for logs and other observers. [`Conn`](crate::frame::Conn) is the codec of a
+/// connection.
 #[derive(Debug)]
-pub(crate) struct FrameReader {
+pub struct FrameReader {
     /// Whether the peer masks its frames: whether it is a client.
     masked: bool,
     /// Maximum length of a message, in bytes.
@@ -75,7 +77,9 @@ const SMALLEST: usize = 64;
 const NOT_UTF8: Failure = Failure { code: CloseCode::InvalidText, why: "text that is not UTF-8" };
 
 impl FrameReader {
-    pub(crate) fn new(masked: bool, max: usize) -> Self {
+    /// Creates the reader. `masked` is whether the side masks its frames, as a client does. `max`
+    /// is the maximum length of a message in bytes.
+    pub fn new(masked: bool, max: usize) -> Self {
         Self {
             masked,
             max,
@@ -94,13 +98,16 @@ impl FrameReader {
         }
     }
 
-    pub(crate) fn bytes(&mut self, bytes: Bytes) {
+    /// Adds bytes. Ignored after the final item.
+    pub fn bytes(&mut self, bytes: Bytes) {
         if !self.eof && !self.ended {
             self.input.push(bytes);
         }
     }
 
-    pub(super) fn eof(&mut self) {
+    /// Reports that no more bytes follow. [`WsItem::End`] follows after all items before it, unless
+    /// the side had closed the connection.
+    pub fn eof(&mut self) {
         self.eof = true;
     }
 
@@ -117,9 +124,9 @@ impl FrameReader {
         self.input.is_empty() && self.header.len == 0 && self.frame.is_none() && !self.unfinished
     }
 
-    /// Returns the next item, however much work it is.
-    #[cfg(any(test, feature = "testing"))]
-    pub(crate) fn poll(&mut self) -> Option<WsItem> {
+    /// Returns the next item, however much work it is. `None` until more bytes are added, and after
+    /// the final item.
+    pub fn poll(&mut self) -> Option<WsItem> {
         self.poll_within(&mut Work::unlimited())
     }
 

@@ -27,7 +27,6 @@ pub enum ConnectionOutput {
 
 /// What a driver gives to a [`Connection`], for its observer.
 #[derive(Clone, PartialEq, Debug)]
-#[non_exhaustive]
 pub enum ConnectionInput {
     /// [`Connection::handle_io`].
     Event(IoEvent),
@@ -39,7 +38,6 @@ pub enum ConnectionInput {
 
 /// What a driver takes from a [`Connection`], for its observer.
 #[derive(Clone, PartialEq, Debug)]
-#[non_exhaustive]
 pub enum ConnectionTaken {
     /// An instruction: [`Connection::poll_output`]. There was none if this is absent.
     Output(ConnectionOutput),

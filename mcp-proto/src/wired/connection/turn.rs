@@ -59,12 +59,12 @@ impl Connection {
     }
 
     /// Returns whether the driver has reported that the connection is open, or accepted it.
-    pub(crate) fn is_open(&self) -> bool {
+    pub fn is_open(&self) -> bool {
         self.open
     }
 
     /// Returns whether the connection leads to a program.
-    pub(crate) fn is_program(&self) -> bool {
+    pub fn is_program(&self) -> bool {
         self.role == ConnectionRole::DuplexClient { program: true }
     }
 

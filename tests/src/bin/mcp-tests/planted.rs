@@ -18,7 +18,7 @@ use mcp_tests::planted::{Fault, Verdict};
 use mcp_tests::sources;
 
 /// The packages of this tree, which are not copied in compiled form.
-const OURS: [&str; 4] = ["mcp-proto", "mcp-smol", "mcp-blocking", "mcp-tests"];
+const OURS: [&str; 6] = ["mcp-proto", "mcp-driver", "mcp-supervisor", "mcp-smol", "mcp-blocking", "mcp-tests"];
 
 pub(crate) fn main(args: Vec<String>) -> ExitCode {
     mcp_tests::exit_code("planted", run(&args))

@@ -16,8 +16,8 @@
 //! recorded.
 
 use mcp_proto::record::{self, Log, Replay, Summary};
-use mcp_proto::supervise::Supervisor;
 use mcp_proto::wired::WiredClient;
+use mcp_supervisor::Supervisor;
 use mcp_tests::sim::beside::{SseSettings, WebSocketSettings};
 use mcp_tests::sim::campaign::{self, Campaign, Until};
 use mcp_tests::sim::digest::command;

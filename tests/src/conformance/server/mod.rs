@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use crate::adapters::Adapter;
 use crate::exit_code;
-use mcp_proto::adapter::ServerOptions;
+use mcp_driver::ServerOptions;
 use mcp_proto::input::Change;
 use mcp_proto::{CallToolResult, Cx, Denied, Handler, LogLevel, Progress, Router, Tool, ToolError, WireMessage};
 

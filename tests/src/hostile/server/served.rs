@@ -2,7 +2,7 @@
 
 use super::tools::{self, Tool};
 use crate::shim::Options;
-use mcp_proto::adapter::{ServerOptions, Service};
+use mcp_driver::{ServerOptions, Service};
 use mcp_proto::exchange::RequestHead;
 use mcp_proto::input::{Admission, Principal};
 use mcp_proto::route::Cx;

@@ -4,7 +4,7 @@ use crate::hostile::client::{Client, Place, Seen, Setup, failed};
 use crate::hostile::rows::{DRIVERS, expect, row_on, spent};
 use crate::hostile::{Bench, Row};
 use crate::stub::{Ask, SOON, Step, Stub, good_legacy, good_modern};
-use mcp_proto::adapter::ConnectError;
+use mcp_driver::ConnectError;
 use mcp_proto::client::Policy;
 use mcp_proto::error::{Awaited, NegotiationError};
 use mcp_proto::exchange::{Closed, Sent};

@@ -4,7 +4,7 @@ use crate::adapters::cause;
 use crate::hostile::rows::{READERS, expect, row_on};
 use crate::hostile::{Bench, Host, Row, shim};
 use crate::orphans::Adapter;
-use mcp_proto::adapter::ClientOptions;
+use mcp_driver::ClientOptions;
 use mcp_proto::client::{Policy, Proxies, Proxy};
 use mcp_proto::exchange::{Closed, ProxyFailureKind};
 use std::io::{self, Read, Write};

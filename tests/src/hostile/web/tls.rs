@@ -5,7 +5,7 @@ use crate::certificates::{Authority, Leaf};
 use crate::hostile::rows::{READERS, expect, row_on};
 use crate::hostile::{Bench, Host, Row, shim};
 use crate::orphans::Adapter;
-use mcp_proto::adapter::{ClientOptions, ConnectError};
+use mcp_driver::{ClientOptions, ConnectError};
 use mcp_proto::client::Policy;
 use mcp_proto::exchange::{Closed, TlsFailureKind};
 use rustls::{ServerConfig, ServerConnection};

@@ -2,7 +2,7 @@
 
 use super::HOST;
 use crate::certificates::{Authority, Leaf};
-use mcp_proto::adapter::{TlsAcceptor, TlsConnector};
+use mcp_driver::{TlsAcceptor, TlsConnector};
 use rustls::client::Resumption;
 use rustls::server::ServerSessionMemoryCache;
 use rustls::{ClientConfig, ServerConfig};

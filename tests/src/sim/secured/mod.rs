@@ -1,7 +1,7 @@
 //! The world of [`both`] over TLS, and through forward proxies that may answer
 //! wrongly. The engines, their applications and all invariants are those of that world.
 //!
-//! Each end of a connection has a [`Transfer`](mcp_proto::adapter::Transfer) above its pipe, as it
+//! Each end of a connection has a [`Transfer`](mcp_driver::Transfer) above its pipe, as it
 //! has in an adapter. Records are cut and delayed with the bytes of the pipe, and connections are
 //! lost at any of them. rustls draws its own randomness: a seed repeats lengths and decisions, and
 //! no ciphertext. No choice may depend on a byte of it.

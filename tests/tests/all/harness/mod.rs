@@ -18,4 +18,5 @@ mod shim;
 mod sim_digest;
 mod sources;
 mod survey;
+mod text_socket;
 mod trace;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_proto::adapter::block_on;
+use mcp_driver::block_on;
 use mcp_proto::limits::Limits;
 use mcp_proto::route::BoxFuture;
 use mcp_proto::server::{Hosts, ServerConfig, Sessions};

@@ -4,7 +4,7 @@
 use super::*;
 use mcp_proto::ClientConfig;
 use mcp_proto::client::Policy;
-use mcp_proto::supervise::{Cause, Freshness, ListKind};
+use mcp_supervisor::{Cause, Freshness, ListKind};
 use mcp_tests::stub::{Ask, Stub, json, whole};
 use std::collections::BTreeMap;
 

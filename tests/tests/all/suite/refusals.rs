@@ -3,7 +3,7 @@
 use super::*;
 use mcp_proto::ClientConfig;
 use mcp_proto::error::{NegotiationCause, Stage};
-use mcp_proto::supervise::{Cause, Health};
+use mcp_supervisor::{Cause, Health};
 use mcp_tests::stub::{Ask, Step, Stub, good_legacy, json, whole};
 
 /// Returns a supervisor of one server `a` at this stub, and a receiver of its events.

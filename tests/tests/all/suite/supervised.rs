@@ -3,9 +3,10 @@
 
 use super::*;
 use mcp_proto::client::Policy;
-use mcp_proto::record::{Recorder, Redaction, SupervisorRecording};
-use mcp_proto::supervise::{Cause, ConnectWhen, Lists, WhenDown};
+use mcp_proto::record::{Recorder, Redaction};
 use mcp_proto::{ClientConfig, Refusal};
+use mcp_supervisor::record::SupervisorRecording;
+use mcp_supervisor::{Cause, ConnectWhen, Lists, WhenDown};
 use std::net::Shutdown::Both;
 use std::os::unix::net::UnixListener;
 use std::path::Path;

@@ -1,0 +1,115 @@
+use super::{DrivenConnection, Driving, Server, Task, Turned};
+use crate::{Client, ClientOptions, Gateway, Part, ServerOptions, block_on_for};
+use alloc::boxed::Box;
+use alloc::string::String;
+use bytes::Bytes;
+use core::future::{Future, pending};
+use core::pin::pin;
+use core::task::{Context, Waker};
+use core::time::Duration;
+use mcp_proto::client::ClientConfig;
+use mcp_proto::exchange::{Headers, Peer, RequestHead};
+use mcp_proto::route::Router;
+use mcp_proto::wired::Kind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+const PING: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+
+fn server(options: ServerOptions) -> (Server, Driving) {
+    let router = Router::new("calc", "1.0");
+    Server::begin(router, options, |_| Box::pin(pending())).expect("the system has random bytes")
+}
+
+/// Takes turns, and drops the tasks of the connection and of its engine.
+fn drive(connection: &mut DrivenConnection, driving: &Driving) {
+    while connection.turn(Waker::noop()) != Turned::Done {}
+    while let Some(task) = connection.next_task().or_else(|| driving.next_task_of_command()) {
+        drop(task);
+    }
+}
+
+fn text_of_panic(f: impl FnOnce()) -> String {
+    let panic = catch_unwind(AssertUnwindSafe(f)).expect_err("it panics");
+    *panic.downcast::<String>().expect("a text")
+}
+
+/// Answers a ping, and says that more was written than there is.
+fn writes_too_much(options: ServerOptions) {
+    let (server, driving) = server(options);
+    let mut connection = server.accept(Kind::Lines, Peer::default(), false);
+    connection.transfer().read(Ok(Bytes::from_static(PING)));
+    drive(&mut connection, &driving);
+    assert!(connection.transfer().step().is_some(), "the response");
+    connection.transfer().wrote(Ok(4000));
+    drive(&mut connection, &driving);
+}
+
+#[test]
+fn checked_server_panics_when_its_driver_breaks_a_rule() {
+    let text = text_of_panic(|| writes_too_much(ServerOptions::new().checked()));
+    assert!(text.starts_with("connection 1: 4000 bytes written of "), "{text}");
+}
+
+#[test]
+fn server_without_checks_ignores_a_wrong_report() {
+    writes_too_much(ServerOptions::new());
+}
+
+#[test]
+fn checked_client_panics_when_its_driver_breaks_a_rule() {
+    let (_client, driving) =
+        Client::begin(ClientConfig::given(), ClientOptions::new().checked(), |_| Box::pin(pending()))
+            .expect("the system has random bytes");
+    let Some(Task::Open(mut connection, _)) = driving.next_task() else { panic!("it opens its connection") };
+    let now = connection.clock().now();
+    assert!(connection.transfer().opened(now, Peer::default(), false));
+    drive(&mut connection, &driving);
+    assert!(connection.transfer().step().is_some(), "the first request");
+    connection.transfer().wrote(Ok(4000));
+    let text = text_of_panic(|| drive(&mut connection, &driving));
+    assert!(text.starts_with("connection 1: 4000 bytes written of "), "{text}");
+}
+
+#[test]
+fn end_of_a_checked_connection_breaks_no_rule() {
+    let (server, driving) = server(ServerOptions::new().checked());
+    let mut left = server.accept(Kind::Lines, Peer::default(), false);
+    drive(&mut left, &driving);
+    drop(left);
+    let mut ended = server.accept(Kind::Lines, Peer::default(), false);
+    ended.transfer().read(Ok(Bytes::new()));
+    drive(&mut ended, &driving);
+    while ended.transfer().step().is_some() {
+        ended.transfer().wrote(Ok(0));
+        drive(&mut ended, &driving);
+    }
+    assert!(ended.transfer().is_closed());
+    drop(ended);
+}
+
+/// Begins an exchange, and returns whether its body is wanted, before and after some of it, and the
+/// first part of its response.
+fn late_exchange(gateway: &Gateway) -> (bool, bool, Part) {
+    let head = RequestHead { method: "POST".into(), target: "/mcp".into(), headers: Headers::new() };
+    let mut exchange = gateway.begin_exchange(Peer::default(), head);
+    let soon = Duration::from_secs(20);
+    let wants = block_on_for(soon, exchange.wants_body()).expect("it is decided");
+    let more = exchange.body(Bytes::from_static(b"{}"));
+    exchange.end();
+    (wants, more, block_on_for(soon, exchange.part()).expect("a part"))
+}
+
+#[test]
+fn exchange_after_the_end_of_its_gateway_is_cut() {
+    let (gateway, driving) = Gateway::begin(Router::new("calc", "1.0"), ServerOptions::new()).expect("a seed");
+    let mut stop = pin!(gateway.stop(Duration::ZERO));
+    let mut cx = Context::from_waker(Waker::noop());
+    while stop.as_mut().poll(&mut cx).is_pending() {
+        driving.handle_timeout();
+        while driving.next_task().is_some() {}
+    }
+    assert_eq!(late_exchange(&gateway), (false, false, Part::Cut), "stopped");
+    let (gateway, driving) = Gateway::begin(Router::new("calc", "1.0"), ServerOptions::new()).expect("a seed");
+    drop(driving);
+    assert_eq!(late_exchange(&gateway), (false, false, Part::Cut), "without a driver");
+}

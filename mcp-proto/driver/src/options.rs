@@ -1,0 +1,239 @@
+//! The options of a server that mean the same in every driver.
+
+use super::job::{Job, Promise};
+use super::sync::{Mutex, lock};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::fmt;
+use core::future::Future;
+use mcp_proto::exchange::{Peer, RequestHead};
+use mcp_proto::hook::{Denied, MessageHook, WireMessage};
+use mcp_proto::input::{Admission, AdmitToken};
+use mcp_proto::route::{BoxFuture, Router};
+use mcp_proto::server::{Event, ServerConfig};
+
+/// The options of a server: its callbacks, and its threads.
+#[must_use]
+pub struct ServerOptions {
+    threads: usize,
+    abandoned_threads: usize,
+    checked: bool,
+    /// Behind a lock only to be `Sync`: the driver takes it.
+    event: Mutex<Option<EventCallback>>,
+    message: Option<MessageHook>,
+    admit: Option<AdmitCallback>,
+    spawn: Option<Arc<Spawn>>,
+}
+
+/// A router with the options of its server. A [`Router`] converts to one with the defaults.
+#[derive(Debug)]
+pub struct Service {
+    /// What is served.
+    pub router: Router,
+    /// The options of the server.
+    pub options: ServerOptions,
+}
+
+impl From<Router> for Service {
+    fn from(router: Router) -> Self {
+        Self { router, options: ServerOptions::new() }
+    }
+}
+
+impl From<(Router, ServerOptions)> for Service {
+    fn from((router, options): (Router, ServerOptions)) -> Self {
+        Self { router, options }
+    }
+}
+
+/// The callback for events of a server.
+pub type EventCallback = Box<dyn FnMut(Event) + Send>;
+
+/// Runs a task on the executor of the application, or drops it.
+pub type Spawn = dyn Fn(BoxFuture<()>) + Send + Sync;
+
+type Admit = dyn Fn(Option<&RequestHead>, &Peer) -> Admission + Send + Sync;
+type AdmitAsync = dyn Fn(Option<Arc<RequestHead>>, Peer) -> BoxFuture<Admission> + Send + Sync;
+
+#[derive(Clone)]
+enum AdmitCallback {
+    Sync(Arc<Admit>),
+    Async(Arc<AdmitAsync>),
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            threads: 256,
+            abandoned_threads: 256,
+            checked: false,
+            event: Mutex::new(None),
+            message: None,
+            admit: None,
+            spawn: None,
+        }
+    }
+}
+
+impl ServerOptions {
+    /// Creates options without callbacks.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the maximum number of threads that run handlers. A quarter of them, rounded up, is the
+    /// share of one client; the one client of standard input and output, or of a pair of streams,
+    /// has all of them. Further requests wait for a thread, up to the limit of the engine. If none
+    /// becomes free for 5 s, they are answered with `-32603`, and the server emits
+    /// [`DiagnosticKind::StuckHandlers`](mcp_proto::error::DiagnosticKind::StuckHandlers). 256 by
+    /// default. Applies to mcp-blocking; mcp-smol runs handlers on the blocking pool of smol.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads.max(1);
+        self
+    }
+
+    /// Sets the maximum number of threads that run abandoned handlers, beside those of
+    /// [`threads`](Self::threads). A handler counts as abandoned if it does not return although its
+    /// request was cancelled, its client has left, or its deadline is over
+    /// ([`handler_deadline`](mcp_proto::limits::ServerLimits::handler_deadline)); another handler
+    /// may use its place then. Beyond this number, an abandoned handler keeps its place, and
+    /// requests that find no thread are answered with `-32603` "handlers do not return". 256 by
+    /// default. With 0, every handler keeps its place until it returns. The callback of an
+    /// admission is treated in the same way, with as many threads of its own. Applies to
+    /// mcp-blocking.
+    pub fn abandoned_threads(mut self, threads: usize) -> Self {
+        self.abandoned_threads = threads;
+        self
+    }
+
+    /// Sets the callback for events: notifications of clients, diagnostics, opened and ended
+    /// sessions, and events to store for resumption ([`ServerConfig::store`]), in the order in
+    /// which they are sent. Without a callback all of them are dropped. There is no event for the
+    /// end of the server: `stop` and `wait` return then.
+    ///
+    /// The adapter documents where it runs, and what it may do. A panic in it is caught.
+    /// [`Event::Lost`] counts notifications and diagnostics beyond
+    /// [`max_queued_events`](mcp_proto::limits::ServerLimits::max_queued_events).
+    pub fn on_event(mut self, told: impl FnMut(Event) + Send + 'static) -> Self {
+        self.event = Mutex::new(Some(Box::new(told)));
+        self
+    }
+
+    /// Sets the message hook, which sees every message in both directions before it is handled or
+    /// written, and may refuse it. See [`MessageHook`]. The tasks or threads of the connections
+    /// call it. It must not block.
+    pub fn on_message(mut self, ask: impl Fn(&WireMessage<'_>) -> Result<(), Denied> + Send + Sync + 'static) -> Self {
+        self.message = Some(MessageHook::new(ask));
+        self
+    }
+
+    /// Sets the callback that admits requests and connections. It may block. It runs for every HTTP
+    /// request, with its head and before its body is read, and for every connection to a Unix
+    /// socket, without a head and before anything is read. It returns the principal of the request
+    /// or the connection, or the reason for a refusal. A refused connection is closed. The [`Peer`]
+    /// has what is known of the client: its address, which behind a proxy is that of the proxy, or
+    /// the [`Credentials`](mcp_proto::exchange::Credentials) of the process on a Unix socket. It
+    /// does not run for standard input and output.
+    ///
+    /// It has at most [`admit_timeout`](mcp_proto::limits::ServerLimits::admit_timeout). A panic in
+    /// it refuses. A request with a forbidden `Host` or path is refused without it, and the
+    /// preflight request of a browser ([`ServerConfig::cors`]) is answered without it.
+    ///
+    /// ```
+    /// use mcp_driver::ServerOptions;
+    /// use mcp_proto::input::Admission;
+    ///
+    /// let by_token = ServerOptions::new().on_admit(|head, _peer| {
+    ///     match head.and_then(|head| head.headers.get("Authorization")) {
+    ///         Some("Bearer good") => Admission::Accept(Some("ada".into())),
+    ///         _ => Admission::Unauthorized("Bearer".into()),
+    ///     }
+    /// });
+    /// let by_user = ServerOptions::new().on_admit(|_head, peer| match &peer.credentials {
+    ///     Some(process) if process.uid == 1000 => Admission::Accept(Some("ada".into())),
+    ///     _ => Admission::Forbidden(None),
+    /// });
+    /// # drop((by_token, by_user));
+    /// ```
+    pub fn on_admit(
+        mut self,
+        admit: impl Fn(Option<&RequestHead>, &Peer) -> Admission + Send + Sync + 'static,
+    ) -> Self {
+        self.admit = Some(AdmitCallback::Sync(Arc::new(admit)));
+        self
+    }
+
+    /// Like [`on_admit`](Self::on_admit), with a callback that returns a future. The future is
+    /// dropped when the exchange ends.
+    pub fn on_admit_async<F, R>(mut self, admit: F) -> Self
+    where
+        F: Fn(Option<Arc<RequestHead>>, Peer) -> R + Send + Sync + 'static,
+        R: Future<Output = Admission> + Send + 'static,
+    {
+        self.admit = Some(AdmitCallback::Async(Arc::new(move |head, peer| Box::pin(admit(head, peer)))));
+        self
+    }
+
+    /// Sets the function that spawns the tasks of a server on an executor of the application, such
+    /// as `|task| executor.spawn(task).detach()`. A dropped task ends in order. Without it the
+    /// adapter runs them: mcp-smol on smol's global executor, mcp-blocking on its own threads.
+    pub fn on_executor(mut self, spawn: impl Fn(BoxFuture<()>) + Send + Sync + 'static) -> Self {
+        self.spawn = Some(Arc::new(spawn));
+        self
+    }
+
+    /// Makes the engine panic when the driver breaks a rule, for the tests of a driver: see
+    /// [`check`](super::check).
+    pub fn checked(mut self) -> Self {
+        self.checked = true;
+        self
+    }
+
+    /// Returns whether the engine panics when the driver breaks a rule.
+    pub const fn is_checked(&self) -> bool {
+        self.checked
+    }
+
+    /// Returns the maximum number of threads that run handlers.
+    pub const fn max_threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Returns the maximum number of threads that run abandoned handlers.
+    pub const fn max_abandoned_threads(&self) -> usize {
+        self.abandoned_threads
+    }
+
+    /// Applies the options to the configuration of the engine.
+    pub fn configure(&self, config: &mut ServerConfig) {
+        config.admit |= self.admit.is_some();
+        if let Some(hook) = &self.message {
+            config.on_message = Some(hook.clone());
+        }
+    }
+
+    /// Takes the callback for events.
+    pub fn take_event(&mut self) -> Option<EventCallback> {
+        lock(&self.event).take()
+    }
+
+    /// Returns the function that spawns tasks, if the application gave one.
+    pub const fn spawn(&self) -> Option<&Arc<Spawn>> {
+        self.spawn.as_ref()
+    }
+
+    /// Returns the job that decides about an admission.
+    pub(super) fn admit(&self, promise: Promise<AdmitToken>, head: Option<Arc<RequestHead>>) -> Option<Job> {
+        let peer = promise.to().map(|token| token.peer().clone()).unwrap_or_default();
+        match self.admit.clone()? {
+            AdmitCallback::Sync(f) => Some(Job::sync(promise, move || f(head.as_deref(), &peer))),
+            AdmitCallback::Async(f) => Job::future(promise, || f(head, peer)),
+        }
+    }
+}
+
+impl fmt::Debug for ServerOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerOptions").field("threads", &self.threads).finish_non_exhaustive()
+    }
+}
