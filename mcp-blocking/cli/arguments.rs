@@ -223,7 +223,7 @@ fn among<T: Ord>(names: impl Iterator<Item = T>, some: impl Iterator<Item = T>) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mcp_blocking::mcp_proto::model::page::Listed;
+    use mcp_blocking::mcp_proto::model::page::ListElement;
     use std::cell::Cell;
     use std::cmp;
 

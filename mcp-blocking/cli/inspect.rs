@@ -9,7 +9,7 @@ use crate::output::{line, note, one_line, summary};
 use crate::session;
 use mcp_blocking::mcp_proto::redact::Url;
 use mcp_blocking::{
-    Client, Denied, Direction, MessageKind, Recorder, Redaction, Termination, WireMessage, ping, prompts, resources,
+    Client, Denial, Direction, MessageKind, Recorder, Redaction, Termination, WireMessage, ping, prompts, resources,
 };
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -32,7 +32,7 @@ pub(crate) fn run(inspect: Inspect) -> Result<ExitCode, Failure> {
     let log = Log::new(inspect.full);
     let mut options = session::options(&inspect.reach, &server)?.on_message(move |message| {
         log.show(message);
-        Ok::<(), Denied>(())
+        Ok::<(), Denial>(())
     });
     if let Some(path) = &inspect.record {
         let file = File::create(path).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;

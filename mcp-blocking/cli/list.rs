@@ -6,10 +6,10 @@ use crate::options::{Kind, List};
 use crate::output::{self, Colour, json, line, one_line, summary};
 use crate::session;
 use clap::ValueEnum;
-use mcp_blocking::mcp_proto::call::Paged;
+use mcp_blocking::mcp_proto::call::PagedMethod;
 use mcp_blocking::mcp_supervisor::{Catalogue, Listing};
 use mcp_blocking::{
-    Call, CallError, Client, Denied, Direction, Object, ServerInfo, WireMessage, prompts, resources, tools,
+    Call, CallError, Client, Denial, Direction, Object, ServerInfo, WireMessage, prompts, resources, tools,
 };
 use std::io;
 use std::process::ExitCode;
@@ -21,7 +21,7 @@ const INDENT: usize = 6;
 
 /// Returns a hook that refuses the messages of the server beyond 64 MiB, all together: a server can
 /// name one page of a list after the other.
-pub(crate) fn bounded() -> impl Fn(&WireMessage<'_>) -> Result<(), Denied> {
+pub(crate) fn bounded() -> impl Fn(&WireMessage<'_>) -> Result<(), Denial> {
     const MAX: usize = 64 << 20;
     let read = AtomicUsize::new(0);
     move |message| {
@@ -32,7 +32,7 @@ pub(crate) fn bounded() -> impl Fn(&WireMessage<'_>) -> Result<(), Denied> {
         if before.saturating_add(message.size()) <= MAX {
             return Ok(());
         }
-        Err(Denied::new(format!("the lists are larger than {} MiB: the rest was not read", MAX >> 20)))
+        Err(Denial::new(format!("the lists are larger than {} MiB: the rest was not read", MAX >> 20)))
     }
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn fetch(client: &Client, kind: Option<Kind>) -> Fetched {
 
 impl Fetched {
     /// Fetches one list, and keeps what was read of it before an error.
-    fn load<M: Paged>(
+    fn load<M: PagedMethod>(
         &mut self,
         client: &Client,
         method: &'static str,

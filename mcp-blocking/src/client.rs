@@ -4,8 +4,8 @@ use crate::driver::{Callbacks, Driver};
 use crate::here;
 use crate::pool::PoolBounds;
 use crate::transport::Given;
-use mcp_driver::{self, ClientHandle, ClientOptions, ConnectError, Driving, IntoTarget, block_on_for};
-use mcp_proto::call::{Method, Paged, SkippedList};
+use mcp_driver::{self, ClientHandle, ClientOptions, ConnectError, DriverHandle, IntoTarget, block_on_for};
+use mcp_proto::call::{Method, PagedMethod, SkippedList};
 use mcp_proto::client::{FetchError, FetchRequest, FetchResponse, Termination};
 use mcp_proto::input::CallId;
 use mcp_proto::stats::ClientStats;
@@ -65,7 +65,7 @@ pub fn connecting(target: impl IntoTarget<Given>, options: ClientOptions) -> Res
 }
 
 /// Returns what drives a client. It has started no thread.
-pub(crate) fn threads_of(client: &mcp_driver::Client, driving: Driving, given: Option<Given>) -> Arc<Driver> {
+pub(crate) fn threads_of(client: &mcp_driver::Client, driving: DriverHandle, given: Option<Given>) -> Arc<Driver> {
     // As many threads as there can be open requests for input: a callback may wait for a call of
     // the same client, which may also require input.
     let inputs = client.max_inputs();
@@ -137,15 +137,15 @@ impl Client {
     }
 
     /// Makes a call without waiting for its result.
-    pub fn start<C: IntoCall>(&self, call: C) -> Pending<C::Method, C::Told> {
+    pub fn start<C: IntoCall>(&self, call: C) -> PendingCall<C::Method, C::Told> {
         self.driver.refresh();
         let (pending, via) = here::noting_writes(|| self.client.start(call));
         self.driver.carry_out_all();
-        Pending { pending, via, driver: Arc::clone(&self.driver) }
+        PendingCall { pending, via, driver: Arc::clone(&self.driver) }
     }
 
     /// Returns the elements of a paged list. Each page is fetched when it is needed.
-    pub fn pages<M: Paged>(&self, call: Call<M>) -> Elements<M> {
+    pub fn pages<M: PagedMethod>(&self, call: Call<M>) -> Elements<M> {
         Elements { elements: self.client.pages(call), driver: Arc::clone(&self.driver) }
     }
 
@@ -246,14 +246,14 @@ impl fmt::Debug for Closer {
 /// A pending call. Dropping it cancels the call. It keeps the client open, as the client itself
 /// does.
 #[must_use = "a call that is not waited for is cancelled"]
-pub struct Pending<M: Method, F = fn(Progress)> {
-    pending: mcp_driver::Pending<M, F>,
+pub struct PendingCall<M: Method, F = fn(Progress)> {
+    pending: mcp_driver::PendingCall<M, F>,
     /// The connection to which the request was written at once.
     via: Option<u64>,
     driver: Arc<Driver>,
 }
 
-impl<M: Method, F: FnMut(Progress)> Pending<M, F> {
+impl<M: Method, F: FnMut(Progress)> PendingCall<M, F> {
     /// Returns the id of the call, for diagnostics. `None` if the call was refused or has ended.
     pub fn id(&self) -> Option<CallId> {
         self.pending.id()
@@ -281,7 +281,7 @@ impl<M: Method, F: FnMut(Progress)> Pending<M, F> {
     }
 }
 
-impl<M: Method, F> fmt::Debug for Pending<M, F> {
+impl<M: Method, F> fmt::Debug for PendingCall<M, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.pending.fmt(f)
     }
@@ -321,19 +321,19 @@ impl fmt::Debug for PendingNotification {
 }
 
 /// The elements of a paged list. Ends after an error.
-pub struct Elements<M: Paged> {
+pub struct Elements<M: PagedMethod> {
     elements: mcp_driver::Elements<M>,
     driver: Arc<Driver>,
 }
 
-impl<M: Paged> Elements<M> {
+impl<M: PagedMethod> Elements<M> {
     /// Returns the elements that the pages so far have left out, since they could not be decoded.
     pub const fn skipped(&self) -> &SkippedList {
         self.elements.skipped()
     }
 }
 
-impl<M: Paged> Iterator for Elements<M> {
+impl<M: PagedMethod> Iterator for Elements<M> {
     type Item = Result<M::Element, CallError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -342,7 +342,7 @@ impl<M: Paged> Iterator for Elements<M> {
     }
 }
 
-impl<M: Paged> fmt::Debug for Elements<M> {
+impl<M: PagedMethod> fmt::Debug for Elements<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.elements.fmt(f)
     }

@@ -36,11 +36,11 @@ use crate::socket::{self, Socket};
 use crate::stream;
 use crate::sync::{self, Condvar, Mutex, MutexGuard, lock, try_lock, wait};
 use crate::transport::{Given, Reader, Stream, Writer};
-use mcp_driver::{DrivenConnection, StderrReader, Task, TlsConnector, Transfer, Turned, not_opened};
+use mcp_driver::{DrivenConnection, StderrReader, Task, TlsConnector, Transfer, TurnResult, not_opened};
 use mcp_proto::Instant;
 use mcp_proto::exchange::{Closed, Endpoint, Origin, Peer, Reach, Shutdown};
 use mcp_proto::wired::ConnectionOutput;
-use reading::Reading;
+use reading::ReadHalf;
 pub(crate) use reading::Wait;
 use std::io;
 use std::mem::replace;
@@ -50,7 +50,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
 use std::time::Duration;
 use threads::Place;
-use writing::{Rest, Writing};
+use writing::{Rest, WriteHalf};
 
 /// Maximum number of turns that a wake-up takes while others keep waking the connection: it may be
 /// on a thread of the application, which has other work. The thread of the driver goes on.
@@ -72,7 +72,7 @@ struct Changes {
     /// while the engine accepts no input.
     reads: Option<bool>,
     /// Who reads.
-    reading: Reading,
+    reading: ReadHalf,
     /// Counts what threads of the connection may wait for.
     count: u64,
     /// Threads that wait for the next one.
@@ -82,7 +82,7 @@ struct Changes {
 struct ConnectionState {
     connection: DrivenConnection,
     resource: Resource,
-    writing: Writing,
+    writing: WriteHalf,
     /// The deadline that the driver knows.
     due: Option<Instant>,
     threads: usize,
@@ -111,7 +111,7 @@ enum Resource {
 }
 
 /// A connection that has just been opened.
-struct Opened {
+struct OpenConnection {
     stream: Stream,
     program: Option<Arc<ChildProcess>>,
     errors: Option<(Reader, StderrReader)>,
@@ -136,13 +136,13 @@ impl ConnectionThreads {
         let state = ConnectionState {
             connection,
             resource: Resource::Other,
-            writing: Writing::default(),
+            writing: WriteHalf::default(),
             due: None,
             threads: 0,
             closed: false,
         };
         let changes =
-            Mutex::new(Changes { due: false, reads: None, reading: Reading::default(), count: 0, waiting: 0 });
+            Mutex::new(Changes { due: false, reads: None, reading: ReadHalf::default(), count: 0, waiting: 0 });
         Self { number, state: Mutex::new(state), changes, changed: Condvar::new(), driver }
     }
 
@@ -259,7 +259,7 @@ impl ConnectionThreads {
         let (mut tasks, mut rest, mut wrote) = (Vec::new(), Rest::Nothing, false);
         loop {
             match state.connection.turn(&waker) {
-                Turned::Done => {
+                TurnResult::Done => {
                     tasks.extend(std::iter::from_fn(|| state.connection.next_task()));
                     if returns && !tasks.is_empty() {
                         break;
@@ -271,13 +271,13 @@ impl ConnectionThreads {
                     wrote = true;
                     here::wrote(self.number);
                 }
-                Turned::Signal(signal) => {
+                TurnResult::Signal(signal) => {
                     if let Resource::Program(process) = &state.resource {
                         process.signal(signal);
                     }
                 }
                 // A message is read on the thread of its connection.
-                Turned::Long => {}
+                TurnResult::Long => {}
             }
         }
         let due = state.connection.poll_timeout();
@@ -342,7 +342,7 @@ impl ConnectionThreads {
     fn run(self: Arc<Self>, driver: Arc<Driver>, endpoint: Endpoint, given: Option<Given>) {
         let (stderr, connector) =
             self.with(|state| (state.connection.stderr(), state.connection.transfer().connector()));
-        let Opened { stream, program: process, errors, peer } =
+        let OpenConnection { stream, program: process, errors, peer } =
             match connect(&driver, endpoint, given, &stderr, &connector) {
                 Ok(opened) => opened,
                 Err(why) => {
@@ -448,9 +448,9 @@ fn connect(
     given: Option<Given>,
     stderr: &crate::Stderr,
     connector: &TlsConnector,
-) -> Result<Opened, Closed> {
+) -> Result<OpenConnection, Closed> {
     let unreachable = |why: &dyn std::fmt::Display| Closed::Unreachable(why.to_string());
-    let stream = |stream: Stream, peer| Ok(Opened { stream, program: None, errors: None, peer });
+    let stream = |stream: Stream, peer| Ok(OpenConnection { stream, program: None, errors: None, peer });
     let dialled = |origin: &Origin, reach| {
         let (socket, peer) = socket::connect(origin, reach, driver.open_timeout(), &driver.clock(), connector)?;
         stream(socket.into(), peer)
@@ -460,7 +460,7 @@ fn connect(
             let started = os::spawn(&program, stderr).map_err(|e| not_opened(&program.command, &e))?;
             let errors = started.errors.zip(StderrReader::new(stderr));
             let (stream, peer) = (Stream::of(started.ends), Peer::default());
-            Ok(Opened { stream, program: Some(Arc::new(started.process)), errors, peer })
+            Ok(OpenConnection { stream, program: Some(Arc::new(started.process)), errors, peer })
         }
         Endpoint::Origin(origin) => dialled(&origin, Reach::Any),
         Endpoint::Public(origin) => dialled(&origin, Reach::Public),

@@ -9,7 +9,8 @@ use crate::pool::{Pool, PoolBounds};
 use crate::sync::{self, Condvar, Mutex, MutexGuard, lock, wait};
 use crate::transport::{Given, Stream};
 use mcp_driver::{
-    Clock, DrivenConnection, Driving, Events, Job, JobKind, JobWatch, Rejection, Routing, Spawn, StuckHandlers, Task,
+    Clock, DrivenConnection, DriverHandle, Events, Job, JobKind, JobWatch, Rejection, RouteTask, Spawn, StuckHandlers,
+    Task,
 };
 use mcp_proto::Instant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +23,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 pub(crate) struct Driver {
-    driving: Driving,
+    driving: DriverHandle,
     state: Mutex<DriverState>,
     /// Wakes the driver's thread.
     ticks: Condvar,
@@ -51,7 +52,7 @@ struct DriverState {
     /// Connections that need a turn.
     turns: BTreeSet<u64>,
     /// Requests that were read on threads which could not route them.
-    left: Vec<Routing>,
+    left: Vec<RouteTask>,
     given: Option<Given>,
     /// Threads of connections that have closed.
     detached: usize,
@@ -85,7 +86,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) enum Callback {
     /// A question: the application's code may block from here on.
-    Route(Box<Routing>),
+    Route(Box<RouteTask>),
     Run(Job),
 }
 
@@ -134,7 +135,7 @@ impl Callback {
 impl Driver {
     /// Creates a driver. Starts nothing before [`begin`](Self::begin).
     pub(crate) fn new(
-        driving: Driving,
+        driving: DriverHandle,
         callbacks: Callbacks,
         open_timeout: Duration,
         given: Option<Given>,
@@ -235,7 +236,7 @@ impl Driver {
 
     /// Routes a request or an admission, and passes its callback to a thread, or to the executor of
     /// the application. With `polls`, polls an async handler once before that.
-    fn route(self: &Arc<Self>, routing: Routing, polls: bool) {
+    fn route(self: &Arc<Self>, routing: RouteTask, polls: bool) {
         let callbacks = &self.callbacks;
         if routing.is_question() {
             let watch = routing.watch();
@@ -447,7 +448,7 @@ impl Driver {
 
     /// Returns the connections that need a turn, or whose timers are due, the requests that were
     /// left, whether jobs were cancelled, and whether to look after callbacks that wait.
-    fn take_turns(&self) -> (Vec<Arc<ConnectionThreads>>, Vec<Routing>, bool, bool) {
+    fn take_turns(&self) -> (Vec<Arc<ConnectionThreads>>, Vec<RouteTask>, bool, bool) {
         let (mut state, now) = (self.lock(), self.clock().now());
         let mut turns = take(&mut state.turns);
         turns.extend(state.due.iter().take_while(|(at, _)| *at <= now).map(|(_, number)| *number));

@@ -114,7 +114,7 @@ mod transport;
 mod waiting;
 
 pub use client::{
-    Client, Closer, Connecting, Elements, Pending, PendingNotification, connect, connect_with, connecting,
+    Client, Closer, Connecting, Elements, PendingCall, PendingNotification, connect, connect_with, connecting,
 };
 #[cfg(feature = "rustls")]
 pub use mcp_driver::TlsAcceptor;
@@ -143,7 +143,7 @@ pub use mcp_proto::server::{Append, Event as ServerEvent, Hosts, ServerConfig, S
 pub use mcp_proto::stats::{ClientStats, ServerStats};
 pub use mcp_proto::version::{ProtocolVersion, Versions};
 pub use mcp_proto::{
-    self, Authorization, Call, CallError, CallToolResult, Challenge, ClientConfig, Completion, Content, Cx, Denied,
+    self, Authorization, Call, CallError, CallToolResult, Challenge, ClientConfig, Completion, Content, Cx, Denial,
     Direction, ElicitResult, ErrorObject, Form, GetPromptResult, Handler, Headers, Icon, IntoCall, IntoCompletion,
     IntoContents, IntoMessages, IntoOutput, Json, LogLevel, MessageHook, MessageKind, Object, Outcome, Program,
     Progress, Prompt, PromptMessage, RawJson, ReadResult, Resource, ResourceContents, ResourceTemplate, Router,

@@ -10,7 +10,7 @@ pub(crate) use crate::tests::os::{ChildProcess, pipes, spawn};
 pub(crate) use system::{pipes, spawn};
 
 /// A started program, with this side of its pipes.
-pub(crate) struct Started {
+pub(crate) struct StartedProgram {
     pub(crate) process: ChildProcess,
     pub(crate) ends: Ends,
     /// Its standard error, unless it is inherited.
@@ -19,17 +19,17 @@ pub(crate) struct Started {
 
 #[cfg(not(all(test, shuttle)))]
 mod system {
-    use super::{ChildProcess, Ends, Reader, Started};
+    use super::{ChildProcess, Ends, Reader, StartedProgram};
     use crate::Stderr;
     use crate::{direct, polled};
     use mcp_proto::exchange::Program;
     use std::io::{self, PipeReader, PipeWriter};
 
-    pub(crate) fn spawn(program: &Program, stderr: &Stderr) -> io::Result<Started> {
+    pub(crate) fn spawn(program: &Program, stderr: &Stderr) -> io::Result<StartedProgram> {
         let spawned = ChildProcess::spawn(program, stderr)?;
         let direct = direct::of(&spawned.stdin);
         let (reader, polled) = polled::pipe(spawned.stdout);
-        Ok(Started {
+        Ok(StartedProgram {
             process: spawned.process,
             ends: Ends { reader, polled, writer: Box::new(spawned.stdin), direct },
             errors: spawned.stderr.map(|errors| Box::new(errors) as Reader),

@@ -30,26 +30,26 @@ pub(crate) trait ReadNow: Send + Sync {
     fn is_socket(&self) -> bool;
 }
 
-pub(crate) type Polled = Arc<dyn ReadNow>;
+pub(crate) type PolledSource = Arc<dyn ReadNow>;
 
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(all(test, shuttle))))]
 pub(crate) use system::{pipe, socket};
 
 /// Only a thread reads a pipe.
 #[cfg(not(any(target_os = "linux", target_os = "android", all(test, shuttle))))]
-pub(crate) fn pipe<R: io::Read + Send + 'static>(reader: R) -> (crate::transport::Reader, Option<Polled>) {
+pub(crate) fn pipe<R: io::Read + Send + 'static>(reader: R) -> (crate::transport::Reader, Option<PolledSource>) {
     (Box::new(reader), None)
 }
 
 /// Only a thread reads a socket.
 #[cfg(any(not(any(target_os = "linux", target_os = "android")), all(test, shuttle)))]
-pub(crate) fn socket(_: &crate::socket::Socket) -> Option<Polled> {
+pub(crate) fn socket(_: &crate::socket::Socket) -> Option<PolledSource> {
     None
 }
 
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(all(test, shuttle))))]
 mod system {
-    use super::{Polled, ReadNow};
+    use super::{PolledSource, ReadNow};
     use crate::socket::Socket;
     use crate::stream::{MOST, READ};
     use crate::transport::Reader;
@@ -75,17 +75,17 @@ mod system {
     }
 
     /// Returns both ways to read a pipe that no other process reads.
-    pub(crate) fn pipe(reader: impl Into<OwnedFd>) -> (Reader, Option<Polled>) {
+    pub(crate) fn pipe(reader: impl Into<OwnedFd>) -> (Reader, Option<PolledSource>) {
         let file = Arc::new(File::from(reader.into()));
         (Box::new(Arc::clone(&file)), Some(polled(Source::Pipe(file))))
     }
 
     /// Returns a second way to read a socket.
-    pub(crate) fn socket(socket: &Socket) -> Option<Polled> {
+    pub(crate) fn socket(socket: &Socket) -> Option<PolledSource> {
         Some(polled(Source::Socket(socket.clone())))
     }
 
-    fn polled(source: Source) -> Polled {
+    fn polled(source: Source) -> PolledSource {
         Arc::new(Readable { source, wait: WakeableWait::new(), is_large: AtomicBool::new(false) })
     }
 

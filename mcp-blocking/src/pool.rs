@@ -63,14 +63,14 @@ struct Inner<T, W> {
 }
 
 /// A job that waits.
-struct Waiting<T, W> {
+struct WaitingJob<T, W> {
     client: u64,
     job: T,
     watch: W,
 }
 
 /// A job that runs.
-struct Running<W> {
+struct RunningJob<W> {
     client: u64,
     watch: W,
     /// Its place is free for another job.
@@ -79,7 +79,7 @@ struct Running<W> {
 
 /// The jobs of a client that has reached its share.
 struct Held<T, W> {
-    jobs: VecDeque<Waiting<T, W>>,
+    jobs: VecDeque<WaitingJob<T, W>>,
     stall: Stall,
 }
 
@@ -93,13 +93,13 @@ struct Stall {
 
 struct Queue<T, W> {
     /// Jobs that a thread may begin.
-    jobs: VecDeque<Waiting<T, W>>,
+    jobs: VecDeque<WaitingJob<T, W>>,
     stall: Stall,
     /// Number of jobs of each client that may begin or are running, without abandoned ones.
     taken: BTreeMap<u64, usize>,
     held: BTreeMap<u64, Held<T, W>>,
     /// The jobs that run. Places are used again.
-    running: Vec<Option<Running<W>>>,
+    running: Vec<Option<RunningJob<W>>>,
     /// Number of those that are abandoned and whose places are free.
     abandoned: usize,
     /// Clients with a job that is abandoned, and that keeps its place since there are too many.
@@ -169,7 +169,7 @@ impl<T, W: Watch> Queue<T, W> {
     ///
     /// # Errors
     /// The job, if those before it do not end.
-    fn push(&mut self, waiting: Waiting<T, W>, bounds: &PoolBounds) -> Result<bool, (T, Rejection)> {
+    fn push(&mut self, waiting: WaitingJob<T, W>, bounds: &PoolBounds) -> Result<bool, (T, Rejection)> {
         let client = waiting.client;
         let is_full = self.taken.get(&client).is_some_and(|taken| *taken >= bounds.share);
         let (is_overdue, is_over) = if is_full {
@@ -213,7 +213,7 @@ impl<T, W: Watch> Queue<T, W> {
     }
 
     /// Returns a job to begin.
-    fn next(&mut self) -> Option<Waiting<T, W>> {
+    fn next(&mut self) -> Option<WaitingJob<T, W>> {
         let next = self.jobs.pop_front()?;
         self.stall.moved();
         Some(next)
@@ -221,7 +221,7 @@ impl<T, W: Watch> Queue<T, W> {
 
     /// A job begins. Returns its place.
     fn begin(&mut self, client: u64, watch: W) -> usize {
-        let running = Running { client, watch, is_abandoned: false };
+        let running = RunningJob { client, watch, is_abandoned: false };
         match self.running.iter().position(Option::is_none) {
             Some(place) => {
                 self.running[place] = Some(running);
@@ -310,7 +310,7 @@ impl<T, W: Watch> Queue<T, W> {
         if is_over || is_overdue {
             let why = if is_overdue { Rejection::HandlersDoNotReturn } else { Rejection::Busy };
             // The next jobs of their clients take their places.
-            while let Some(Waiting { client, job, .. }) = self.jobs.pop_front() {
+            while let Some(WaitingJob { client, job, .. }) = self.jobs.pop_front() {
                 rejected.push((job, why));
                 self.release(client);
             }
@@ -360,7 +360,7 @@ impl<T: Send + 'static, W: Watch + Send + 'static> Pool<T, W> {
         if !keep(&job) {
             return Err((job, Rejection::Busy));
         }
-        if !queue.push(Waiting { client, job, watch }, &self.inner.bounds)? {
+        if !queue.push(WaitingJob { client, job, watch }, &self.inner.bounds)? {
             return Ok(true);
         }
         let waits = queue.jobs.len() > queue.free(&self.inner.bounds);
@@ -458,7 +458,7 @@ impl<T: Send + 'static, W: Watch + Send + 'static> Inner<T, W> {
         queue.calling = false;
         // Another thread may have taken the place of this one while its job was abandoned.
         while queue.threads - queue.abandoned <= self.bounds.threads {
-            if let Some(Waiting { client, job, watch }) = queue.next() {
+            if let Some(WaitingJob { client, job, watch }) = queue.next() {
                 let place = queue.begin(client, watch);
                 // Without another thread, this one runs the next job after this one.
                 drop(self.call(queue));

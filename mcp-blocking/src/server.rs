@@ -9,7 +9,7 @@ use crate::transport::{Ends, Stream};
 #[cfg(feature = "http")]
 use mcp_driver::not_bound;
 use mcp_driver::{
-    self, AcceptRetry, CALLBACK_GRACE, Listening, ServerHandle, ServerOptions, Service, TakenStdio, TlsAcceptor,
+    self, AcceptRetry, CALLBACK_GRACE, ListenerGuard, ServerHandle, ServerOptions, Service, TakenStdio, TlsAcceptor,
     block_on, block_on_for,
 };
 #[cfg(unix)]
@@ -147,15 +147,15 @@ pub fn serve_unix(service: impl Into<Service>, path: impl AsRef<Path>) -> io::Re
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Server(Arc<Owned>);
+pub struct Server(Arc<ServerOwner>);
 
-struct Owned {
+struct ServerOwner {
     server: mcp_driver::Server,
     driver: Arc<Driver>,
     address: Mutex<Option<SocketAddr>>,
 }
 
-impl Drop for Owned {
+impl Drop for ServerOwner {
     fn drop(&mut self) {
         self.server.end();
         // So that an address or a path is free. Whatever is stuck ends by itself.
@@ -181,7 +181,7 @@ impl Server {
         let (server, driving) = mcp_driver::Server::begin(router, options, |_| Box::pin(pending()))?;
         let driver = Driver::new(driving, callbacks, Duration::MAX, None);
         driver.begin()?;
-        Ok(Self(Arc::new(Owned { server, driver, address: Mutex::new(None) })))
+        Ok(Self(Arc::new(ServerOwner { server, driver, address: Mutex::new(None) })))
     }
 
     /// Listens for HTTP connections at an address. Returns it, with the port that the system chose
@@ -359,7 +359,7 @@ impl Server {
 #[cfg(any(unix, feature = "http"))]
 fn accept_next(
     accept: &impl Fn() -> io::Result<(Stream, Peer)>,
-    listening: &Listening,
+    listening: &ListenerGuard,
     driver: &Arc<Driver>,
     kind: Kind,
     tls: Option<&TlsAcceptor>,

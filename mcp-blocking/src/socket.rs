@@ -28,7 +28,7 @@ pub(crate) enum Socket {
 impl Socket {
     /// Returns its two directions, for a thread each.
     pub(crate) fn ends(&self) -> (Reader, Writer) {
-        (Box::new(self.clone()), Box::new(Sending(self.clone())))
+        (Box::new(self.clone()), Box::new(SendHalf(self.clone())))
     }
 
     /// Shuts down directions of the socket, and wakes the threads that read or write there. An
@@ -63,15 +63,15 @@ impl Read for Socket {
 }
 
 /// The sending direction. Dropping it ends that direction.
-struct Sending(Socket);
+struct SendHalf(Socket);
 
-impl Drop for Sending {
+impl Drop for SendHalf {
     fn drop(&mut self) {
         self.0.shutdown(Shutdown::Write);
     }
 }
 
-impl Write for Sending {
+impl Write for SendHalf {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.write_vectored(&[IoSlice::new(bytes)])
     }

@@ -5,7 +5,7 @@ use crate::driver::Driver;
 use crate::here;
 use crate::pool::Pool;
 use crate::sync;
-use mcp_driver::{self, ConnectError, Delay, Driving, Events, block_on, block_on_for};
+use mcp_driver::{self, ConnectError, Delay, DriverHandle, Events, block_on, block_on_for};
 use mcp_proto::call::Method;
 use mcp_proto::{Instant, IntoCall};
 use mcp_supervisor::front::{CallStep, Launch, SupervisorDriver, SupervisorOptions};
@@ -205,7 +205,7 @@ impl Launch for Threads {
         |_| Box::pin(pending())
     }
 
-    fn create(&self, client: &mcp_driver::Client, driving: Driving) -> ClientThreads {
+    fn create(&self, client: &mcp_driver::Client, driving: DriverHandle) -> ClientThreads {
         ClientThreads(threads_of(client, driving, None))
     }
 

@@ -2,7 +2,7 @@
 
 use crate::Service;
 use crate::direct::Direct;
-use crate::polled::{self, Polled};
+use crate::polled::{self, PolledSource};
 use crate::server::serve_stream;
 use crate::socket::Socket;
 use mcp_driver::{ConnectError, IntoTarget, Target};
@@ -26,7 +26,7 @@ pub(crate) type Writer = Box<dyn Write + Send>;
 pub struct Stream {
     pub(crate) reader: Reader,
     /// To read without being stuck, if possible.
-    pub(crate) polled: Option<Polled>,
+    pub(crate) polled: Option<PolledSource>,
     pub(crate) writer: Writer,
     /// To write without waiting, if possible.
     pub(crate) direct: Option<Direct>,
@@ -37,7 +37,7 @@ pub struct Stream {
 /// The two ends of a stream that is no socket.
 pub(crate) struct Ends {
     pub(crate) reader: Reader,
-    pub(crate) polled: Option<Polled>,
+    pub(crate) polled: Option<PolledSource>,
     pub(crate) writer: Writer,
     pub(crate) direct: Option<Direct>,
 }

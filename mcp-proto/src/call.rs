@@ -7,7 +7,7 @@ mod skipped;
 
 pub use level::LogLevel;
 pub use progress::Progress;
-pub use skipped::{Skipped, SkippedList};
+pub use skipped::{SkippedElement, SkippedList};
 
 use crate::error::CallError;
 use crate::rpc::{DecodeError, EncodeError, Object, RawJson, ToObject};
@@ -34,7 +34,7 @@ pub trait Method {
 }
 
 /// A method that returns a list in pages.
-pub trait Paged: Method {
+pub trait PagedMethod: Method {
     /// The type of the list's elements.
     type Element;
 
@@ -156,8 +156,8 @@ impl<M: Method> Call<M> {
 
     /// Requests progress, and sets the callback that receives it. It runs where the caller waits.
     #[must_use]
-    pub fn on_progress<F: FnMut(Progress)>(self, told: F) -> Watched<M, F> {
-        Watched { call: self.progress(), told }
+    pub fn on_progress<F: FnMut(Progress)>(self, told: F) -> CallWithProgress<M, F> {
+        CallWithProgress { call: self.progress(), told }
     }
 
     /// Declares that the request may safely run twice.
@@ -240,7 +240,7 @@ impl<M> fmt::Debug for Call<M> {
 }
 
 /// A call with a callback for its progress.
-pub struct Watched<M, F> {
+pub struct CallWithProgress<M, F> {
     call: Call<M>,
     told: F,
 }
@@ -265,7 +265,7 @@ impl<M: Method> IntoCall for Call<M> {
     }
 }
 
-impl<M: Method, F: FnMut(Progress)> IntoCall for Watched<M, F> {
+impl<M: Method, F: FnMut(Progress)> IntoCall for CallWithProgress<M, F> {
     type Method = M;
     type Told = F;
 
@@ -281,12 +281,12 @@ impl<M: Method, F: FnMut(Progress)> IntoCall for Watched<M, F> {
 pub struct CallId(pub u64);
 
 /// A call in progress: its id, and the type of its result.
-pub struct Calling<M> {
+pub struct CallHandle<M> {
     id: CallId,
     method: PhantomData<fn() -> M>,
 }
 
-impl<M: Method> Calling<M> {
+impl<M: Method> CallHandle<M> {
     pub(crate) const fn new(id: CallId) -> Self {
         Self { id, method: PhantomData }
     }
@@ -305,7 +305,7 @@ impl<M: Method> Calling<M> {
     }
 }
 
-impl<M> fmt::Debug for Calling<M> {
+impl<M> fmt::Debug for CallHandle<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Calling").field(&self.id).finish()
     }
@@ -353,7 +353,7 @@ pub fn custom<T: DeserializeOwned>(
 /// repeats, and at a maximum number of pages. It does no I/O: take elements with
 /// [`pop`](Self::pop); when there are none, get a call from [`next`](Self::next), make it, and
 /// report its outcome with [`fetched`](Self::fetched).
-pub struct Pages<M: Paged> {
+pub struct Pages<M: PagedMethod> {
     call: Call<M>,
     /// The hashes of the cursors: a cursor may be as long as its message.
     seen: alloc::collections::BTreeSet<[u8; 32]>,
@@ -366,7 +366,7 @@ pub struct Pages<M: Paged> {
     count: usize,
 }
 
-impl<M: Paged> fmt::Debug for Pages<M> {
+impl<M: PagedMethod> fmt::Debug for Pages<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pages")
             .field("call", &self.call)
@@ -384,7 +384,7 @@ enum NextPage {
     Done,
 }
 
-impl<M: Paged> Pages<M> {
+impl<M: PagedMethod> Pages<M> {
     /// Creates a fetch that begins with `call` and fetches at most `max_pages` pages.
     pub fn new(call: Call<M>, max_pages: usize) -> Self {
         Self {

@@ -1,5 +1,6 @@
-//! Errors: of a command ([`Refused`]), of a call ([`CallError`]), of the peer ([`Diagnostic`]), of
-//! a connection ([`Closed`]). All are `Clone + PartialEq`. Match on variants, not on texts.
+//! Errors: of a command ([`RefusedCommand`]), of a call ([`CallError`]), of the peer
+//! ([`Diagnostic`]), of a connection ([`Closed`]). All are `Clone + PartialEq`. Match on variants,
+//! not on texts.
 //!
 //! # Text of a peer
 //!
@@ -45,27 +46,27 @@ pub fn escaped(text: &str) -> impl fmt::Display {
 
 /// A refused command. Nothing has changed, and `value` is the input.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Refused<T> {
+pub struct RefusedCommand<T> {
     /// The refused input.
     pub value: T,
     /// The reason.
     pub why: Refusal,
 }
 
-impl<T> Refused<T> {
+impl<T> RefusedCommand<T> {
     /// Maps the refused input.
-    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Refused<U> {
-        Refused { value: f(self.value), why: self.why }
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> RefusedCommand<U> {
+        RefusedCommand { value: f(self.value), why: self.why }
     }
 }
 
-impl<T> fmt::Display for Refused<T> {
+impl<T> fmt::Display for RefusedCommand<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.why.fmt(f)
     }
 }
 
-impl<T: fmt::Debug> core::error::Error for Refused<T> {
+impl<T: fmt::Debug> core::error::Error for RefusedCommand<T> {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         Some(&self.why)
     }
@@ -131,7 +132,7 @@ pub enum CallError {
         /// Whether the request can have reached the server.
         sent: Sent,
         /// The wait that timed out.
-        awaited: Awaited,
+        awaited: WaitReason,
     },
     /// The application cancelled it. It may have run.
     Cancelled {
@@ -253,7 +254,7 @@ impl core::error::Error for InvalidResult {
 #[derive(Clone, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
-pub enum Awaited {
+pub enum WaitReason {
     /// The end of negotiation.
     Start,
     /// An HTTP connection:
@@ -320,10 +321,10 @@ impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rpc(e) => e.fmt(f),
-            Self::Timeout { after, awaited: Awaited::Connection, .. } => {
+            Self::Timeout { after, awaited: WaitReason::Connection, .. } => {
                 write!(f, "no response within {} ms: the request waited for a connection", after.as_millis())
             }
-            Self::Timeout { after, awaited: Awaited::Callback(callback), .. } => write!(
+            Self::Timeout { after, awaited: WaitReason::Callback(callback), .. } => write!(
                 f,
                 "no response within {} ms: {} waits for something other than the time of its driver",
                 after.as_millis(),

@@ -23,7 +23,7 @@ pub use program::{Group, Inherit, Program};
 pub use proxy::{ProxyFailure, ProxyFailureKind};
 pub use reach::Reach;
 pub use tls::{TlsFailure, TlsFailureKind};
-pub use upgrade::{NotUpgraded, RedirectRefusal};
+pub use upgrade::{RedirectRefusal, UpgradeRefusal};
 
 use crate::peer_text::Visible;
 use crate::redact::{HeaderField, Side, Url};

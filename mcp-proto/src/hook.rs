@@ -41,7 +41,7 @@ use core::fmt;
 #[derive(Clone)]
 pub struct MessageHook(Arc<Ask>);
 
-type Ask = dyn Fn(&WireMessage<'_>) -> Result<(), Denied> + Send + Sync;
+type Ask = dyn Fn(&WireMessage<'_>) -> Result<(), Denial> + Send + Sync;
 
 /// A message, as a [`MessageHook`] sees it. Its `Debug` is redacted.
 #[derive(Clone, Copy)]
@@ -74,22 +74,22 @@ pub enum MessageKind {
 
 /// A refusal with its reason: one sentence for the application on this side.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Denied(pub String);
+pub struct Denial(pub String);
 
-impl Denied {
+impl Denial {
     /// Creates a refusal with this reason.
     pub fn new(reason: impl Into<String>) -> Self {
         Self(reason.into())
     }
 }
 
-impl fmt::Display for Denied {
+impl fmt::Display for Denial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "refused by the message hook: {}", Visible(&self.0))
     }
 }
 
-impl core::error::Error for Denied {}
+impl core::error::Error for Denial {}
 
 /// The decision of a hook about an [`Outbound`].
 #[derive(Clone, PartialEq, Debug)]
@@ -97,23 +97,23 @@ pub struct HookDecision {
     /// What to send. `None` if all of it was refused.
     pub send: Option<Outbound>,
     /// The refused messages.
-    pub denials: Vec<Blocked>,
+    pub denials: Vec<BlockedMessage>,
 }
 
 /// One refused outgoing message.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Blocked {
+pub struct BlockedMessage {
     /// Its id, if it was a request, whose sender waits for a response.
     pub request: Option<Id>,
     /// Its method or id, for people. Not its content.
     pub what: String,
     /// The reason.
-    pub why: Denied,
+    pub why: Denial,
 }
 
 impl MessageHook {
     /// Creates a hook from this function.
-    pub fn new(ask: impl Fn(&WireMessage<'_>) -> Result<(), Denied> + Send + Sync + 'static) -> Self {
+    pub fn new(ask: impl Fn(&WireMessage<'_>) -> Result<(), Denial> + Send + Sync + 'static) -> Self {
         Self(Arc::new(ask))
     }
 
@@ -174,22 +174,22 @@ impl MessageHook {
 
     /// Applies this hook to what another hook sees.
     #[cfg(feature = "record")]
-    pub(crate) fn pass(&self, seen: &WireMessage<'_>) -> Result<(), Denied> {
+    pub(crate) fn pass(&self, seen: &WireMessage<'_>) -> Result<(), Denial> {
         self.ask(seen.direction, seen.message)
     }
 
-    fn ask(&self, direction: Direction, message: &Message) -> Result<(), Denied> {
+    fn ask(&self, direction: Direction, message: &Message) -> Result<(), Denial> {
         let seen = WireMessage { direction, message };
         #[cfg(feature = "std")]
         return std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (self.0)(&seen)))
-            .unwrap_or_else(|_| Err(Denied::new("the hook panicked")));
+            .unwrap_or_else(|_| Err(Denial::new("the hook panicked")));
         #[cfg(not(feature = "std"))]
         return (self.0)(&seen);
     }
 
     /// Returns what to write instead of an outgoing text: the text itself, a part of it, or
     /// nothing.
-    fn rule(&self, bytes: Bytes, denials: &mut Vec<Blocked>) -> Option<Bytes> {
+    fn rule(&self, bytes: Bytes, denials: &mut Vec<BlockedMessage>) -> Option<Bytes> {
         // An outgoing text is nested no deeper than the requests that led to it, and its batch is
         // no longer.
         let limits = FrameLimits { max_depth: u32::MAX, max_batch: usize::MAX, ..FrameLimits::default() };
@@ -211,7 +211,7 @@ impl MessageHook {
         &self,
         bytes: Bytes,
         elements: Vec<Result<Message, InvalidMessage>>,
-        denials: &mut Vec<Blocked>,
+        denials: &mut Vec<BlockedMessage>,
     ) -> Option<Bytes> {
         let before = denials.len();
         let mut kept = Vec::new();
@@ -231,7 +231,7 @@ impl MessageHook {
     }
 
     /// Returns a message that passes. Otherwise returns the refusal, and what to write instead.
-    fn judge(&self, element: Result<Message, InvalidMessage>) -> Result<Message, (Blocked, Option<Bytes>)> {
+    fn judge(&self, element: Result<Message, InvalidMessage>) -> Result<Message, (BlockedMessage, Option<Bytes>)> {
         let (what, why, id, is_request) = match element {
             Ok(message) => match self.ask(Direction::Out, &message) {
                 Ok(()) => return Ok(message),
@@ -242,14 +242,14 @@ impl MessageHook {
             },
             // A text that the hook cannot see does not pass.
             Err(defect) => {
-                let why = Denied::new(format!("the hook cannot see it: {defect}"));
+                let why = Denial::new(format!("the hook cannot see it: {defect}"));
                 (defect.to_string(), why, defect.id, defect.has_method)
             }
         };
         let instead = id.as_ref().filter(|_| !is_request).map(|id| {
             rpc::error_response(Some(id), &ErrorObject::new(code::INTERNAL_ERROR, InvalidKind::Denied.as_str()))
         });
-        Err((Blocked { request: id.filter(|_| is_request), what, why }, instead))
+        Err((BlockedMessage { request: id.filter(|_| is_request), what, why }, instead))
     }
 }
 
@@ -345,7 +345,7 @@ fn describe(message: &Message) -> String {
     }
 }
 
-fn defect(message: &Message, why: &Denied) -> InvalidMessage {
+fn defect(message: &Message, why: &Denial) -> InvalidMessage {
     let defect = InvalidMessage::new(InvalidKind::Denied, why.0.as_bytes());
     InvalidMessage { id: id(message).cloned(), has_method: method(message).is_some(), ..defect }
 }

@@ -26,7 +26,7 @@ use core::any::Any;
 use core::fmt;
 use core::time::Duration;
 pub use key::{
-    AdmitKey, AuthKey, AuthToken, HttpSession, InputKey, InputToken, Key, Keyed, RequestKey, RunningRequest,
+    AdmitKey, AuthKey, AuthToken, HttpSession, InputKey, InputToken, Key, KeyKind, RequestKey, RunningRequest,
     SessionKey, Token,
 };
 pub use watch::{Change, Watch};
@@ -108,7 +108,7 @@ pub enum ServerCommand {
 
 /// The result of an input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Applied {
+pub enum InputResult {
     /// Applied.
     Done,
     /// The call has this id.
@@ -466,7 +466,7 @@ impl Outcome {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Answer {
     pub(crate) key: RequestKey,
-    pub(crate) what: Answered,
+    pub(crate) what: RequestAnswer,
 }
 
 impl Answer {
@@ -493,7 +493,7 @@ impl fmt::Debug for KeptRouter {
 }
 
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Answered {
+pub(crate) enum RequestAnswer {
     /// The whole message, its code if it is an error, and a diagnostic for the application.
     Message { bytes: Bytes, code: Option<i64>, diagnostic: Option<Diagnostic> },
     /// The changes that a subscription may include.

@@ -89,7 +89,8 @@
 //!
 //! * Reporting an event to an engine returns `()`. A driver needs no `?` on the protocol path. The
 //!   engine emits a fault of the peer as an event and has already handled it.
-//! * An engine may refuse a command. Nothing has changed then, and [`Refused`] returns the input.
+//! * An engine may refuse a command. Nothing has changed then, and [`RefusedCommand`] returns the
+//!   input.
 //! * All outputs of an engine leave through one queue. Neither how the bytes are split nor when the
 //!   driver drains the queue changes the outputs.
 //! * Every call ends exactly once.
@@ -131,11 +132,11 @@ pub mod time;
 pub mod version;
 pub mod wired;
 
-pub use call::{Call, Calling, IntoCall, LogLevel, Method, Pages, custom, ping};
+pub use call::{Call, CallHandle, IntoCall, LogLevel, Method, Pages, custom, ping};
 pub use client::{Client, ClientCommands, ClientConfig};
-pub use error::{CallError, Diagnostic, Refusal, Refused};
+pub use error::{CallError, Diagnostic, Refusal, RefusedCommand};
 pub use exchange::{Dialect, Group, Headers, Inherit, Program, UnixSocket, WsDialect};
-pub use hook::{Denied, Direction, MessageHook, MessageKind, WireMessage};
+pub use hook::{Denial, Direction, MessageHook, MessageKind, WireMessage};
 pub use input::{Authorization, Challenge, Change, InputAnswer, InputRequest, Outcome, Watch};
 pub use limits::Limits;
 pub use model::Progress;

@@ -406,7 +406,7 @@ pub struct FrameLimits {
     /// Maximum number of connections to one origin, not counting those with an open event stream. A
     /// further HTTP request waits for one of them while the timeout of its call runs.
     /// [`ClientStats::waiting`](crate::stats::ClientStats::waiting) counts it, and the timeout
-    /// error names this wait ([`Awaited::Connection`](crate::error::Awaited::Connection)).
+    /// error names this wait ([`WaitReason::Connection`](crate::error::WaitReason::Connection)).
     /// Responses to requests of the server, `notifications/cancelled` and the DELETE of a session
     /// do not wait, up to twice this number. Default 64: the concurrent calls of a busy host, and a
     /// small part of the file descriptors of a process.

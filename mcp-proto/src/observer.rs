@@ -69,10 +69,10 @@ pub trait Observer<E: Observable + ?Sized>: fmt::Debug + Send + Sync {
 /// The observers of one engine, for the engine. Usually there are none, which takes the room of one
 /// pointer.
 #[derive(Debug)]
-pub struct Observers<E: Observable + ?Sized>(Option<Box<List<E>>>);
+pub struct Observers<E: Observable + ?Sized>(Option<Box<ObserverList<E>>>);
 
 #[derive(Debug)]
-struct List<E: Observable + ?Sized>(Vec<Box<dyn Observer<E>>>);
+struct ObserverList<E: Observable + ?Sized>(Vec<Box<dyn Observer<E>>>);
 
 impl<E: Observable + ?Sized> Default for Observers<E> {
     /// Creates the list of an engine without observers.
@@ -89,7 +89,7 @@ impl<E: Observable + ?Sized> Observers<E> {
 
     /// Adds an observer.
     pub fn push(&mut self, observer: Box<dyn Observer<E>>) {
-        self.0.get_or_insert_with(|| Box::new(List(Vec::new()))).0.push(observer);
+        self.0.get_or_insert_with(|| Box::new(ObserverList(Vec::new()))).0.push(observer);
     }
 
     /// Passes an input. `timer` is the next timer of the engine before it.

@@ -8,12 +8,12 @@ use core::mem;
 #[derive(Debug)]
 pub(crate) struct ShortQueue<T> {
     front: Option<T>,
-    more: Option<Box<More<T>>>,
+    more: Option<Box<QueueRest<T>>>,
 }
 
 /// The other elements.
 #[derive(Debug)]
-struct More<T>(VecDeque<T>);
+struct QueueRest<T>(VecDeque<T>);
 
 impl<T> ShortQueue<T> {
     pub(crate) const fn new() -> Self {
@@ -35,7 +35,7 @@ impl<T> ShortQueue<T> {
     pub(crate) fn push_back(&mut self, element: T) {
         match self.front {
             None => self.front = Some(element),
-            Some(_) => self.more.get_or_insert_with(|| Box::new(More(VecDeque::new()))).0.push_back(element),
+            Some(_) => self.more.get_or_insert_with(|| Box::new(QueueRest(VecDeque::new()))).0.push_back(element),
         }
     }
 

@@ -8,12 +8,12 @@ use alloc::collections::BTreeSet;
 pub(crate) struct ShortSet<T> {
     /// The smallest one.
     first: Option<T>,
-    more: Option<Box<More<T>>>,
+    more: Option<Box<SetRest<T>>>,
 }
 
 /// The other elements.
 #[derive(Debug)]
-struct More<T>(BTreeSet<T>);
+struct SetRest<T>(BTreeSet<T>);
 
 impl<T: Copy + Ord> ShortSet<T> {
     pub(crate) const fn new() -> Self {
@@ -37,7 +37,7 @@ impl<T: Copy + Ord> ShortSet<T> {
         let first = *self.first.get_or_insert(element);
         if first != element {
             self.first = Some(first.min(element));
-            let more = self.more.get_or_insert_with(|| Box::new(More(BTreeSet::new())));
+            let more = self.more.get_or_insert_with(|| Box::new(SetRest(BTreeSet::new())));
             more.0.insert(first.max(element));
         }
     }

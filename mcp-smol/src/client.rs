@@ -2,7 +2,7 @@
 
 use crate::clock::delay;
 use crate::driver::Driver;
-use crate::spawned::Spawned;
+use crate::spawned::SharedDriver;
 use crate::stream::{Given, GivenKind};
 use crate::{Service, serve};
 use mcp_driver::{Client, ClientOptions, Closer, ConnectError, IntoTarget};
@@ -80,7 +80,7 @@ pub fn connecting(target: impl IntoTarget<Given>, options: ClientOptions) -> Res
     let (client, driver) = connect_driven(target, options)?;
     let closer = client.closer();
     let connected = Box::pin(async move {
-        let driver = Spawned::new(driver);
+        let driver = SharedDriver::new(driver);
         let (at_drop, limit) = (driver.clone(), client.end_time());
         client.set_on_drop(move || at_drop.finish(limit));
         crate::sync::spawn(driver);

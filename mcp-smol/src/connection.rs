@@ -1,7 +1,7 @@
 //! One connection of a server as a future. It owns the socket or the pipes, and shares the engine
 //! with the other connections.
 
-use crate::transport::{Moved, Transport};
+use crate::transport::{ConnectionChange, Transport};
 use smol::Task;
 use smol::future::Future;
 use std::pin::Pin;
@@ -44,10 +44,10 @@ fn turn(transport: &mut Transport, cx: &mut Context<'_>) -> Turn {
     let mut read = false;
     loop {
         match transport.poll(cx, !read) {
-            Poll::Ready(Moved::Long) => return Turn::Parse,
-            Poll::Ready(Moved::Wrote) => return Turn::Again,
-            Poll::Ready(Moved::Read) => read = true,
-            Poll::Ready(Moved::Other) => {}
+            Poll::Ready(ConnectionChange::Long) => return Turn::Parse,
+            Poll::Ready(ConnectionChange::Wrote) => return Turn::Again,
+            Poll::Ready(ConnectionChange::Read) => read = true,
+            Poll::Ready(ConnectionChange::Other) => {}
             Poll::Pending if transport.is_closed() => return Turn::Over,
             Poll::Pending if read && transport.may_have_more() => return Turn::Again,
             Poll::Pending => return Turn::Rest,

@@ -1,7 +1,7 @@
 //! Connecting to an origin over TCP.
 
 use crate::clock::after;
-use crate::transport::Opened;
+use crate::transport::OpenStream;
 use mcp_driver::{Attempts, Clock, TlsConnector, not_opened};
 use mcp_proto::exchange::{Closed, Origin, Peer, Reach};
 use smol::net::TcpStream;
@@ -14,14 +14,14 @@ pub(crate) async fn connect(
     reach: Reach,
     limit: Duration,
     connector: TlsConnector,
-) -> Result<Opened, Closed> {
+) -> Result<OpenStream, Closed> {
     if origin.tls {
         smol::unblock(move || connector.prepare()).await.map_err(Closed::Tls)?;
     }
     let clock = Clock::start();
     let addresses = smol::net::resolve((&*origin.host, origin.port)).await.map_err(|_| Closed::Unresolved)?;
     let (stream, address) = dial(Attempts::within(reach, addresses, limit), || clock.now().since_origin()).await?;
-    Ok(Opened { stream: stream.into(), process: None, peer: Peer::tcp(address) })
+    Ok(OpenStream { stream: stream.into(), process: None, peer: Peer::tcp(address) })
 }
 
 /// Connects to the first address that accepts.

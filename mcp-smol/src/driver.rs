@@ -5,7 +5,7 @@
 use crate::clock::Alarm;
 use crate::stream::Stream;
 use crate::transport::Transport;
-use mcp_driver::{AsyncJob, Driving, Job, Task};
+use mcp_driver::{AsyncJob, DriverHandle, Job, Task};
 use smol::future::{Boxed, Future};
 use std::fmt;
 use std::pin::Pin;
@@ -30,7 +30,7 @@ pub struct Driver {
     /// Pending callbacks.
     jobs: Vec<AsyncJob>,
     connections: Vec<Transport>,
-    driving: Driving,
+    driving: DriverHandle,
     open_timeout: Duration,
     given: Option<Stream>,
     /// A server in this process.
@@ -40,7 +40,7 @@ pub struct Driver {
 
 impl Driver {
     pub(crate) fn new(
-        driving: Driving,
+        driving: DriverHandle,
         open_timeout: Duration,
         given: Option<Stream>,
         guest: Option<Boxed<()>>,

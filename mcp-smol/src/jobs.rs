@@ -1,6 +1,6 @@
 //! Where the callbacks of a server run.
 
-use mcp_driver::{AsyncJob, Finished, Job, Routing, Spawn, Task};
+use mcp_driver::{AsyncJob, Job, JobResult, RouteTask, Spawn, Task};
 use smol::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Jobs {
         }
     }
 
-    fn route(&self, routing: Routing) {
+    fn route(&self, routing: RouteTask) {
         match routing.route() {
             Some(Job::Async(job)) => self.begin(job),
             Some(Job::Sync(job)) => smol::unblock(move || job.run()).detach(),
@@ -53,7 +53,7 @@ impl Jobs {
 }
 
 /// Serializes a result, and passes it to the engine.
-fn finish(finished: Finished) {
+fn finish(finished: JobResult) {
     if finished.takes_long() {
         return smol::unblock(move || drop(finished)).detach();
     }

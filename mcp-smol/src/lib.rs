@@ -103,7 +103,7 @@ pub use driver::Driver;
 pub use mcp_driver::TlsAcceptor;
 pub use mcp_driver::guide;
 pub use mcp_driver::{
-    BadTimeout, Client, ClientHandle, ClientOptions, Closer, ConnectError, Elements, IntoTarget, Pending,
+    BadTimeout, Client, ClientHandle, ClientOptions, Closer, ConnectError, Elements, IntoTarget, PendingCall,
     PendingNotification, ServerHandle, ServerOptions, Service, Target, Watcher,
 };
 pub use mcp_proto::client::BadHeader;
@@ -126,7 +126,7 @@ pub use mcp_proto::server::{Append, Event as ServerEvent, Hosts, ServerConfig, S
 pub use mcp_proto::stats::{ClientStats, ServerStats};
 pub use mcp_proto::version::{ProtocolVersion, Versions};
 pub use mcp_proto::{
-    self, Authorization, Call, CallError, CallToolResult, Challenge, ClientConfig, Completion, Content, Cx, Denied,
+    self, Authorization, Call, CallError, CallToolResult, Challenge, ClientConfig, Completion, Content, Cx, Denial,
     Direction, ElicitResult, ErrorObject, Form, GetPromptResult, Handler, Headers, Icon, IntoCall, IntoCompletion,
     IntoContents, IntoMessages, IntoOutput, Json, LogLevel, MessageHook, MessageKind, Object, Outcome, Progress,
     Prompt, PromptMessage, RawJson, ReadResult, Resource, ResourceContents, ResourceTemplate, Router, ServerInfo, Tool,

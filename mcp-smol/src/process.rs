@@ -2,8 +2,8 @@
 
 use crate::Stderr;
 use crate::stream::{Reader, Stream, Writer};
-use crate::transport::Opened;
-use mcp_driver::{ChildProcess, Signal, Spawned, StderrReader, Transfer, not_opened};
+use crate::transport::OpenStream;
+use mcp_driver::{ChildProcess, Signal, SpawnedProgram, StderrReader, Transfer, not_opened};
 use mcp_proto::exchange::{Closed, ExitStatus, Peer, Program};
 use smol::Task;
 use smol::future::Future;
@@ -41,15 +41,15 @@ enum Watch {
 impl Process {
     /// Starts `program`. Once it has started, nothing can be cancelled before the guard is
     /// returned.
-    pub(crate) fn spawn(program: &Program, stderr: &Stderr) -> Result<Opened, Closed> {
+    pub(crate) fn spawn(program: &Program, stderr: &Stderr) -> Result<OpenStream, Closed> {
         let started = ChildProcess::spawn(program, stderr).and_then(|spawned| Self::attach(spawned, stderr));
         let (process, reader, writer) = started.map_err(|e| not_opened(&program.command, &e))?;
         let peer = Peer::default().named(&program.command);
         let stream = Stream { reader, writer, is_pair: true };
-        Ok(Opened { stream, process: Some(process), peer })
+        Ok(OpenStream { stream, process: Some(process), peer })
     }
 
-    fn attach(spawned: Spawned, stderr: &Stderr) -> io::Result<(Self, Reader, Writer)> {
+    fn attach(spawned: SpawnedProgram, stderr: &Stderr) -> io::Result<(Self, Reader, Writer)> {
         let child = Arc::new(spawned.process);
         let watch = Watch::new(&child);
         let errors = spawned.stderr.map(errors).transpose()?;

@@ -12,8 +12,8 @@ use async_io::Async;
 #[cfg(feature = "http")]
 use mcp_driver::not_bound;
 use mcp_driver::{
-    self, AcceptRetry, CALLBACK_GRACE, Driving, Listening, ServerHandle, ServerOptions, Service, Spawn, TakenStdio,
-    Task, TlsAcceptor,
+    self, AcceptRetry, CALLBACK_GRACE, DriverHandle, ListenerGuard, ServerHandle, ServerOptions, Service, Spawn,
+    TakenStdio, Task, TlsAcceptor,
 };
 #[cfg(unix)]
 use mcp_driver::{SocketFile, peer_credentials};
@@ -332,7 +332,7 @@ fn connect(
 
 /// Fires the timers of a server, and runs the callbacks that no connection has caused, until it
 /// ends.
-async fn drive(driving: Driving, jobs: Jobs) {
+async fn drive(driving: DriverHandle, jobs: Jobs) {
     let mut alarm = Alarm::new();
     poll_fn(|cx| {
         loop {
@@ -387,7 +387,7 @@ impl Listener for UnixListener {
 }
 
 #[cfg(any(unix, feature = "http"))]
-async fn accept_all<L: Listener>(listening: &Listening, jobs: Jobs, listener: Async<L>, tls: Option<TlsAcceptor>) {
+async fn accept_all<L: Listener>(listening: &ListenerGuard, jobs: Jobs, listener: Async<L>, tls: Option<TlsAcceptor>) {
     loop {
         match listener.get_ref().accept() {
             Ok((stream, peer)) => {

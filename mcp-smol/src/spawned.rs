@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// Each owner may poll the driver, one at a time.
 #[derive(Clone)]
-pub(crate) struct Spawned(Arc<Shelf>);
+pub(crate) struct SharedDriver(Arc<Shelf>);
 
 struct Shelf {
     slot: Mutex<Slot>,
@@ -29,7 +29,7 @@ enum Slot {
     Gone,
 }
 
-impl Spawned {
+impl SharedDriver {
     pub(crate) fn new(driver: Driver) -> Self {
         Self(Arc::new(Shelf { slot: Mutex::new(Slot::Free(Box::new(driver), None)), back: Condvar::new() }))
     }
@@ -56,7 +56,7 @@ impl Spawned {
     }
 }
 
-impl Future for Spawned {
+impl Future for SharedDriver {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -69,7 +69,7 @@ impl Future for Spawned {
             }
         };
         drop(slot);
-        let mut polling = Polling { shelf: &self.0, driver: Some(driver), keep: None };
+        let mut polling = PollGuard { shelf: &self.0, driver: Some(driver), keep: None };
         let polled = polling.driver.as_mut().map_or(Poll::Ready(()), |driver| Pin::new(driver).poll(cx));
         polling.keep = polled.is_pending().then(|| cx.waker().clone());
         polled
@@ -78,14 +78,14 @@ impl Future for Spawned {
 
 /// Puts the driver back after a poll. If it has ended, or the poll unwinds, it is dropped before
 /// its end is reported.
-struct Polling<'a> {
+struct PollGuard<'a> {
     shelf: &'a Shelf,
     driver: Option<Box<Driver>>,
     /// The waker of the task, unless the driver has ended.
     keep: Option<Waker>,
 }
 
-impl Drop for Polling<'_> {
+impl Drop for PollGuard<'_> {
     fn drop(&mut self) {
         let driver = self.driver.take().filter(|_| self.keep.is_some());
         let task = self.keep.take();

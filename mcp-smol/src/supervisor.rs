@@ -2,8 +2,8 @@
 
 use crate::clock::{Alarm, delay};
 use crate::driver::Driver;
-use crate::spawned::Spawned;
-use mcp_driver::{self, Client, ConnectError, Delay, Driving, Events, Spawn};
+use crate::spawned::SharedDriver;
+use mcp_driver::{self, Client, ConnectError, Delay, DriverHandle, Events, Spawn};
 use mcp_supervisor::front::{Launch, SupervisorDriver, SupervisorOptions};
 use smol::future::Future;
 use std::fmt;
@@ -55,7 +55,7 @@ pub fn supervise(options: SupervisorOptions) -> Result<Supervisor, ConnectError>
 /// As [`supervise`].
 pub fn supervise_on(options: SupervisorOptions, spawn: Arc<Spawn>) -> Result<Supervisor, ConnectError> {
     let (supervisor, driver) = Supervisor::begin(options, OnExecutor::new(Arc::clone(&spawn)))?;
-    spawn(Box::pin(Supervising::new(driver)));
+    spawn(Box::pin(SupervisorTask::new(driver)));
     Ok(supervisor)
 }
 
@@ -77,10 +77,10 @@ impl fmt::Debug for OnExecutor {
 
 /// The driver of a client. A thread that waits for its end can take it over.
 #[derive(Clone)]
-pub struct ClientTask(Spawned);
+pub struct ClientTask(SharedDriver);
 
 impl ClientTask {
-    pub(crate) fn new(driver: Spawned) -> Self {
+    pub(crate) fn new(driver: SharedDriver) -> Self {
         Self(driver)
     }
 }
@@ -98,8 +98,8 @@ impl Launch for OnExecutor {
         delay
     }
 
-    fn create(&self, client: &Client, driving: Driving) -> ClientTask {
-        ClientTask::new(Spawned::new(Driver::new(driving, client.open_timeout(), None, None)))
+    fn create(&self, client: &Client, driving: DriverHandle) -> ClientTask {
+        ClientTask::new(SharedDriver::new(Driver::new(driving, client.open_timeout(), None, None)))
     }
 
     fn begin(&self, driver: &ClientTask) -> Result<(), ConnectError> {
@@ -124,18 +124,18 @@ impl Launch for OnExecutor {
 const TURNS: usize = 32;
 
 /// Drives a supervisor to its end.
-pub(crate) struct Supervising<L: Launch> {
+pub(crate) struct SupervisorTask<L: Launch> {
     driver: SupervisorDriver<L>,
     alarm: Alarm,
 }
 
-impl<L: Launch> Supervising<L> {
+impl<L: Launch> SupervisorTask<L> {
     pub(crate) fn new(driver: SupervisorDriver<L>) -> Self {
         Self { driver, alarm: Alarm::new() }
     }
 }
 
-impl<L: Launch> Future for Supervising<L> {
+impl<L: Launch> Future for SupervisorTask<L> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use mcp_driver::Clock;
 #[cfg(unix)]
 use mcp_driver::not_opened;
-use mcp_driver::{DrivenConnection, Step, Turned};
+use mcp_driver::{DrivenConnection, Step, TurnResult};
 use mcp_proto::exchange::{Closed, Endpoint, Peer, Reach};
 use smol::future::Future;
 use smol::io::{AsyncRead, AsyncWrite};
@@ -21,7 +21,7 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 /// A connection that is being opened.
-type Opening = Pin<Box<dyn Future<Output = Result<Opened, Closed>> + Send>>;
+type OpeningFuture = Pin<Box<dyn Future<Output = Result<OpenStream, Closed>> + Send>>;
 
 /// Maximum size of a read, in bytes: the capacity of a Linux pipe.
 const MOST: usize = 64 << 10;
@@ -33,7 +33,7 @@ thread_local! {
 }
 
 /// An open connection.
-pub(crate) struct Opened {
+pub(crate) struct OpenStream {
     pub(crate) stream: Stream,
     pub(crate) process: Option<Process>,
     pub(crate) peer: Peer,
@@ -41,7 +41,7 @@ pub(crate) struct Opened {
 
 /// One connection, from its opening to its end. Dropping it kills its program.
 pub(crate) struct Transport {
-    opening: Option<Opening>,
+    opening: Option<OpeningFuture>,
     reader: Option<Reader>,
     writer: Option<Writer>,
     /// Dropped before the connection, so that the program has ended when the client learns of it.
@@ -54,7 +54,7 @@ pub(crate) struct Transport {
 
 /// What has happened to a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Moved {
+pub(crate) enum ConnectionChange {
     Read,
     Wrote,
     Other,
@@ -98,7 +98,7 @@ impl Transport {
 
     /// Takes turns until the engine has nothing left, and runs the callbacks that they cause. Stops
     /// before a slow one, which the next call takes.
-    pub(crate) fn take_turn(&mut self, waker: &Waker) -> Turned {
+    pub(crate) fn take_turn(&mut self, waker: &Waker) -> TurnResult {
         loop {
             let turned = self.connection.turn(waker);
             let mut has_run = false;
@@ -110,8 +110,8 @@ impl Transport {
             }
             match turned {
                 // Most callbacks complete at once.
-                Turned::Done if has_run => {}
-                Turned::Signal(signal) => self.process.iter().for_each(|process| process.signal(signal)),
+                TurnResult::Done if has_run => {}
+                TurnResult::Signal(signal) => self.process.iter().for_each(|process| process.signal(signal)),
                 turned => return turned,
             }
         }
@@ -119,10 +119,10 @@ impl Transport {
 
     /// Takes turns, then opens, writes, reads or waits. Reads only if `may_read`, and if the engine
     /// accepts input. Pending forever once it has closed.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, may_read: bool) -> Poll<Moved> {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, may_read: bool) -> Poll<ConnectionChange> {
         let clock = self.connection.clock();
-        if self.take_turn(cx.waker()) == Turned::Long {
-            return Poll::Ready(Moved::Long);
+        if self.take_turn(cx.waker()) == TurnResult::Long {
+            return Poll::Ready(ConnectionChange::Long);
         }
         if let Some(opening) = &mut self.opening {
             let opened = ready!(opening.as_mut().poll(cx));
@@ -131,7 +131,7 @@ impl Transport {
                 Ok(opened) => self.opened(opened, clock),
                 Err(why) => self.connection.transfer().not_opened(why),
             }
-            return Poll::Ready(Moved::Other);
+            return Poll::Ready(ConnectionChange::Other);
         }
         let transfer = self.connection.transfer();
         self.reader.take_if(|_| !transfer.reads());
@@ -145,14 +145,14 @@ impl Transport {
             }
             self.connection.transfer().wrote(wrote);
             if !is_flushed {
-                return Poll::Ready(Moved::Wrote);
+                return Poll::Ready(ConnectionChange::Wrote);
             }
         }
         if let Some(process) = &mut self.process {
             process.poll_stderr(cx, self.connection.transfer());
             if let Poll::Ready(status) = process.poll_exited(cx) {
                 self.connection.transfer().exited(clock.now(), status);
-                return Poll::Ready(Moved::Other);
+                return Poll::Ready(ConnectionChange::Other);
             }
         }
         if self.connection.wants_read()
@@ -161,16 +161,16 @@ impl Transport {
             && let Poll::Ready(read) = self.poll_read()
         {
             self.connection.transfer().read(read);
-            return Poll::Ready(Moved::Read);
+            return Poll::Ready(ConnectionChange::Read);
         }
         match self.alarm.poll(cx, clock, self.connection.poll_timeout()) {
-            true => Poll::Ready(Moved::Other),
+            true => Poll::Ready(ConnectionChange::Other),
             false => Poll::Pending,
         }
     }
 
-    fn opened(&mut self, opened: Opened, clock: Clock) {
-        let Opened { stream, process, peer } = opened;
+    fn opened(&mut self, opened: OpenStream, clock: Clock) {
+        let OpenStream { stream, process, peer } = opened;
         let stderr = process.as_ref().is_some_and(Process::reads_stderr);
         (self.reader, self.writer) = (Some(stream.reader), Some(stream.writer));
         self.process = process.map(Box::new);
@@ -213,7 +213,12 @@ impl Transport {
     }
 }
 
-fn open(endpoint: Endpoint, limit: Duration, given: &mut Option<Stream>, connection: &mut DrivenConnection) -> Opening {
+fn open(
+    endpoint: Endpoint,
+    limit: Duration,
+    given: &mut Option<Stream>,
+    connection: &mut DrivenConnection,
+) -> OpeningFuture {
     let ready = |opened| Box::pin(std::future::ready(opened));
     match endpoint {
         // Started here and not in the future, so that a started program always has an owner.
@@ -227,7 +232,7 @@ fn open(endpoint: Endpoint, limit: Duration, given: &mut Option<Stream>, connect
         #[cfg(unix)]
         Endpoint::Unix(path) => Box::pin(connect_unix(path)),
         Endpoint::Given => ready(match given.take() {
-            Some(stream) => Ok(Opened { stream, process: None, peer: Peer::default() }),
+            Some(stream) => Ok(OpenStream { stream, process: None, peer: Peer::default() }),
             None => Err(Closed::Unreachable("the channel was given once and is used up".into())),
         }),
         _ => ready(Err(Closed::Unreachable("this build cannot open such a channel".into()))),
@@ -235,8 +240,8 @@ fn open(endpoint: Endpoint, limit: Duration, given: &mut Option<Stream>, connect
 }
 
 #[cfg(unix)]
-async fn connect_unix(path: String) -> Result<Opened, Closed> {
+async fn connect_unix(path: String) -> Result<OpenStream, Closed> {
     let stream = smol::net::unix::UnixStream::connect(&path).await.map_err(|e| not_opened(&path, &e))?;
     let peer = Peer::unix(None).named(path);
-    Ok(Opened { stream: stream.into(), process: None, peer })
+    Ok(OpenStream { stream: stream.into(), process: None, peer })
 }

@@ -2,7 +2,7 @@
 //! of them is written once.
 
 use mcp_driver::{ClientOptions, ConnectError, IntoTarget, Service, Watcher};
-use mcp_proto::call::{IntoCall, Method, Paged};
+use mcp_proto::call::{IntoCall, Method, PagedMethod};
 use mcp_proto::client::{Termination, Verdict};
 use mcp_proto::input::CallId;
 use mcp_proto::route::IntoOutput;
@@ -196,7 +196,7 @@ impl Client {
     ///
     /// # Errors
     /// Why the call of a page has no result.
-    pub fn all<M: Paged>(&self, list: Call<M>) -> Result<Vec<M::Element>, CallError> {
+    pub fn all<M: PagedMethod>(&self, list: Call<M>) -> Result<Vec<M::Element>, CallError> {
         match self {
             Self::Blocking(client) => client.pages(list).collect(),
             Self::Smol(client, _) => block_on(client.pages(list).all()),
@@ -289,9 +289,9 @@ impl Client {
 /// A call of either that was begun.
 pub enum Pending<M: Method, F = fn(Progress)> {
     /// Of `mcp-blocking`.
-    Blocking(mcp_blocking::Pending<M, F>),
+    Blocking(mcp_blocking::PendingCall<M, F>),
     /// Of `mcp-smol`.
-    Smol(mcp_smol::Pending<M, F>),
+    Smol(mcp_smol::PendingCall<M, F>),
 }
 
 impl<M: Method, F: FnMut(Progress)> Pending<M, F> {

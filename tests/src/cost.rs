@@ -141,6 +141,6 @@ const SIZES: [(&str, usize); 7] = [
     ("size of Id", size_of::<Id>()),
     ("size of client::Event", size_of::<client::Event>()),
     ("size of server::Event", size_of::<server::Event>()),
-    ("size of server::Incoming", size_of::<server::Incoming>()),
+    ("size of server::Incoming", size_of::<server::IncomingRequest>()),
     ("size of wired::ConnectionOutput", size_of::<wired::ConnectionOutput>()),
 ];

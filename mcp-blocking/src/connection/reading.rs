@@ -22,7 +22,7 @@
 
 use super::{Changes, ConnectionThreads};
 use crate::driver::Driver;
-use crate::polled::Polled;
+use crate::polled::PolledSource;
 use crate::sync::lock;
 use bytes::Bytes;
 use mcp_proto::Instant;
@@ -51,10 +51,10 @@ enum Who {
 
 /// The reading direction of one connection.
 #[derive(Default)]
-pub(super) struct Reading {
+pub(super) struct ReadHalf {
     who: Who,
     /// `None` if only the thread can read.
-    polled: Option<Polled>,
+    polled: Option<PolledSource>,
     /// Callers that wait while somebody else reads.
     followers: usize,
     /// The wait of a follower has ended since the thread looked.
@@ -76,7 +76,7 @@ pub(super) struct Reading {
 /// How a caller waits.
 pub(crate) enum Wait {
     /// It reads.
-    Lead(Polled),
+    Lead(PolledSource),
     /// Another thread reads.
     Follow,
     /// Nothing is read any more.
@@ -85,15 +85,15 @@ pub(crate) enum Wait {
 
 /// What the reading thread does next.
 #[derive(PartialEq, Eq, Debug)]
-pub(super) enum Look {
+pub(super) enum ReadStep {
     Read,
     End,
     Wait(Option<Duration>),
 }
 
-impl Reading {
+impl ReadHalf {
     /// Begins with a stream that callers can read.
-    pub(super) fn begin(&mut self, polled: Option<Polled>) {
+    pub(super) fn begin(&mut self, polled: Option<PolledSource>) {
         self.polled = polled;
     }
 
@@ -152,25 +152,25 @@ impl Reading {
     }
 
     /// Returns what the thread does next. `seen` is from its last look.
-    fn look(&mut self, reads: Option<bool>, seen: &mut Option<u64>) -> Look {
+    fn look(&mut self, reads: Option<bool>, seen: &mut Option<u64>) -> ReadStep {
         (self.sleeps, self.is_awake) = (false, false);
         let is_over = *seen == Some(self.uses);
         match self.who {
-            _ if reads == Some(false) => return Look::End,
+            _ if reads == Some(false) => return ReadStep::End,
             Who::Thread => {}
             Who::Caller if is_over => self.sleeps = true,
             Who::Free if is_over => self.who = Who::Thread,
             Who::Caller | Who::Free => {
                 *seen = Some(self.uses);
-                return Look::Wait(Some(OPEN));
+                return ReadStep::Wait(Some(OPEN));
             }
         }
         self.is_awake = self.who == Who::Thread && reads == Some(true);
-        if self.is_awake { Look::Read } else { Look::Wait(None) }
+        if self.is_awake { ReadStep::Read } else { ReadStep::Wait(None) }
     }
 
     /// A turn has ended, which may have written. Returns what to wake the caller with that reads.
-    pub(super) fn changed(&mut self, reads: Option<bool>, wrote: bool) -> Option<Polled> {
+    pub(super) fn changed(&mut self, reads: Option<bool>, wrote: bool) -> Option<PolledSource> {
         self.is_asked |= wrote;
         let wakes = reads != Some(true) && take(&mut self.waits);
         match reads {
@@ -198,10 +198,10 @@ impl ConnectionThreads {
     pub(crate) fn lead(
         self: &Arc<Self>,
         driver: &Arc<Driver>,
-        polled: &Polled,
+        polled: &PolledSource,
         limit: impl Fn() -> Option<Option<Duration>>,
     ) {
-        let _leading = Leading { connection: self, driver };
+        let _leading = ReadLead { connection: self, driver };
         while self.begin_wait()
             && let Some(limit) = limit()
         {
@@ -279,9 +279,9 @@ impl ConnectionThreads {
     pub(super) fn wait_read(&self) -> bool {
         let mut seen = None;
         self.wait_until(|Changes { reads, reading, .. }| match reading.look(*reads, &mut seen) {
-            Look::Read => Ok(true),
-            Look::End => Ok(false),
-            Look::Wait(limit) => Err(limit),
+            ReadStep::Read => Ok(true),
+            ReadStep::End => Ok(false),
+            ReadStep::Wait(limit) => Err(limit),
         })
     }
 
@@ -293,12 +293,12 @@ impl ConnectionThreads {
 }
 
 /// A caller reads. It leaves also if it panics.
-struct Leading<'a> {
+struct ReadLead<'a> {
     connection: &'a ConnectionThreads,
     driver: &'a Driver,
 }
 
-impl Drop for Leading<'_> {
+impl Drop for ReadLead<'_> {
     fn drop(&mut self) {
         let mut changes = lock(&self.connection.changes);
         let wakes = changes.reading.leave(self.driver.clock().now(), self.driver.keeps_threads_reading());

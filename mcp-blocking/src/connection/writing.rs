@@ -23,7 +23,7 @@ const MOST: usize = 4 * Pieces::MOST;
 
 /// The writing direction of one connection.
 #[derive(Default)]
-pub(super) struct Writing {
+pub(super) struct WriteHalf {
     direct: Option<Direct>,
     /// The stream for the thread, until that is started. Only together with `direct`.
     stream: Option<Writer>,
@@ -38,7 +38,7 @@ pub(super) enum Rest {
     Start(Writer),
 }
 
-impl Writing {
+impl WriteHalf {
     /// Begins to write to a stream. Returns it if a thread has to do that.
     pub(super) fn begin(&mut self, stream: Writer, direct: Option<Direct>) -> Option<Writer> {
         if direct.is_none() {
@@ -137,7 +137,7 @@ mod tests {
     // covers: B-167
     #[test]
     fn writing_thread_is_woken_by_a_write_that_failed() {
-        let (mut writing, mut transfer) = (Writing::default(), Transfer::given());
+        let (mut writing, mut transfer) = (WriteHalf::default(), Transfer::given());
         let write = || ConnectionOutput::Write("{}\n".into());
         assert!(writing.begin(Box::new(io::sink()), Some(Box::new(Failing::default()))).is_none());
         transfer.act(Instant::ZERO, write());

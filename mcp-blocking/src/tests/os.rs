@@ -7,8 +7,8 @@
 use super::world::{Held, Proc, WORLD, World};
 use crate::Stderr;
 use crate::direct::{Direct, WriteNow};
-use crate::os::Started;
-use crate::polled::{Polled, ReadNow};
+use crate::os::StartedProgram;
+use crate::polled::{PolledSource, ReadNow};
 use crate::sync::{Mutex, MutexGuard, lock};
 use crate::transport::{Ends, Reader};
 use bytes::Bytes;
@@ -251,14 +251,14 @@ pub(crate) fn pipes() -> io::Result<(Ends, Ends)> {
 /// Returns the two ends of a stream that can be read and written without waiting.
 pub(crate) fn ends(reader: ReadEnd, writer: WriteEnd) -> Ends {
     let direct: Direct = Box::new(WriteNowEnd(writer.pipe()));
-    let polled: Polled = Arc::new(ReadNowEnd(reader.pipe()));
+    let polled: PolledSource = Arc::new(ReadNowEnd(reader.pipe()));
     Ends { reader: Box::new(reader), polled: Some(polled), writer: Box::new(writer), direct: Some(direct) }
 }
 
 /// A program that runs as a thread.
 pub(crate) struct ChildProcess(Arc<Proc>);
 
-pub(crate) fn spawn(program: &Program, stderr: &Stderr) -> io::Result<Started> {
+pub(crate) fn spawn(program: &Program, stderr: &Stderr) -> io::Result<StartedProgram> {
     let body = WORLD.with_borrow(|world| world.programs.get(&program.command).cloned()).ok_or(ErrorKind::NotFound)?;
     let ((input, to_input), (from_output, output), (from_errors, errors)) = (Pipe::ends(), Pipe::ends(), Pipe::ends());
     let process = Proc::new(vec![input.pipe()], vec![output.pipe(), errors.pipe()]);
@@ -271,7 +271,7 @@ pub(crate) fn spawn(program: &Program, stderr: &Stderr) -> io::Result<Started> {
     })?;
     let errors = (!matches!(stderr, Stderr::Inherit)).then(|| Box::new(from_errors) as Reader);
     let process = ChildProcess(process);
-    Ok(Started { process, ends: ends(from_output, to_input), errors })
+    Ok(StartedProgram { process, ends: ends(from_output, to_input), errors })
 }
 
 impl ChildProcess {

@@ -3,14 +3,15 @@
 
 use super::job::{Cancel, Failure, JobKind, JobWatch, Promise, Recipient};
 use super::question::{Question, Reply, ReplyKey, ReplyToken};
-use super::running::Cancelled;
+use super::running::Cancellation;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use core::fmt;
 use mcp_proto::error::Refusal;
 use mcp_proto::input::{Authorization, ClientCommand, InputAnswer};
 
-/// The way of the callbacks of a client to its engine, as [`Link`](super::Link) is for a server.
+/// The way of the callbacks of a client to its engine, as [`ServerLink`](super::ServerLink) is for
+/// a server.
 pub type ClientLink = Arc<dyn Fn(ClientCommand) -> Result<(), Refusal> + Send + Sync>;
 
 /// The questions that were passed to the application and are not answered. It belongs to the
@@ -20,15 +21,15 @@ pub struct Questions(BTreeMap<ReplyKey, Arc<Cancel>>);
 
 impl Questions {
     /// Begins a question. From here on, its withdrawal finds it.
-    pub fn begin(&mut self, link: &ClientLink, token: ReplyToken, question: Question) -> Asking {
+    pub fn begin(&mut self, link: &ClientLink, token: ReplyToken, question: Question) -> PendingQuestion {
         let cancel = Arc::<Cancel>::default();
         self.0.insert(token.key(), Arc::clone(&cancel));
-        Asking { promise: Promise::new(token, Arc::clone(link), cancel), question }
+        PendingQuestion { promise: Promise::new(token, Arc::clone(link), cancel), question }
     }
 
     /// Cancels a question that the engine has withdrawn.
-    pub fn withdraw(&self, key: ReplyKey) -> Cancelled {
-        Cancelled::new(self.0.get(&key))
+    pub fn withdraw(&self, key: ReplyKey) -> Cancellation {
+        Cancellation::new(self.0.get(&key))
     }
 
     /// Removes the question that this command answers. Call it for every command of the
@@ -55,12 +56,12 @@ impl Questions {
 /// A question on its way to a callback: for
 /// [`ClientCallbacks::route`](super::ClientCallbacks::route). Dropping it answers with an error.
 #[must_use = "dropping it answers with an error"]
-pub struct Asking {
+pub struct PendingQuestion {
     promise: Promise<ReplyToken>,
     question: Question,
 }
 
-impl Asking {
+impl PendingQuestion {
     /// Returns what tells whether its answer is still wanted.
     pub fn watch(&self) -> JobWatch {
         JobWatch::new(&self.promise)
@@ -71,7 +72,7 @@ impl Asking {
     }
 }
 
-impl fmt::Debug for Asking {
+impl fmt::Debug for PendingQuestion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Asking").field(&self.question).finish()
     }

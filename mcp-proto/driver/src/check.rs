@@ -26,7 +26,7 @@ use state::DriverState;
 ///
 /// The engine is a [`WiredClient`], a [`WiredServer`], or a [`SharedServer`] and each
 /// [`Connection`] of it. Check an engine before its first input and output, and a server before its
-/// first connection. A driver of a [`Driving`](super::Driving) sets `checked` in its
+/// first connection. A driver of a [`DriverHandle`](super::DriverHandle) sets `checked` in its
 /// [`ClientOptions`](super::ClientOptions) or [`ServerOptions`](super::ServerOptions).
 ///
 /// ```should_panic

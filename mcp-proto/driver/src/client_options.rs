@@ -1,6 +1,6 @@
 //! The options of a client, which are the same in every driver.
 
-use super::asking::Asking;
+use super::asking::PendingQuestion;
 use super::check::{Checks, check};
 use super::client_observer::ClientObserver;
 use super::environment_proxies;
@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use mcp_proto::client::{BadHeader, ClientConfig, Event};
 use mcp_proto::exchange::{ConnectionId, ConnectionNotice};
-use mcp_proto::hook::{Denied, MessageHook, WireMessage};
+use mcp_proto::hook::{Denial, MessageHook, WireMessage};
 use mcp_proto::input::{Authorization, Challenge, InputAnswer, InputRequest};
 use mcp_proto::model::capabilities::{BadExtension, Extensions, RootsCapability, SamplingCapability};
 use mcp_proto::model::elicitation::{ElicitRequest, ElicitResult, Form, UrlRequest};
@@ -183,7 +183,7 @@ impl ClientOptions {
     /// Sets the message hook, which sees every message in both directions before it is handled or
     /// written, and may refuse it. See [`MessageHook`]. It runs under the lock of the client: it
     /// must not block, and must not call the client.
-    pub fn on_message(self, ask: impl Fn(&WireMessage<'_>) -> Result<(), Denied> + Send + Sync + 'static) -> Self {
+    pub fn on_message(self, ask: impl Fn(&WireMessage<'_>) -> Result<(), Denial> + Send + Sync + 'static) -> Self {
         let hook = MessageHook::new(ask);
         self.set(move |config| config.on_message = Some(hook))
     }
@@ -351,7 +351,7 @@ impl ClientCallbacks {
     /// Returns the job that answers a question. `None` if it is answered: there is no callback for
     /// it, or the callback panicked. This may run code of the application: see
     /// [locks](super#locks).
-    pub fn route(&self, asking: Asking) -> Option<Job> {
+    pub fn route(&self, asking: PendingQuestion) -> Option<Job> {
         let (promise, question) = asking.into_parts();
         match question {
             Question::Input(InputRequest::Elicitation(ElicitRequest::Form(form))) => {

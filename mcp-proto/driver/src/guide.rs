@@ -45,3 +45,8 @@ pub mod command {}
 ///
 #[cfg_attr(not(doctest), doc = include_str!("guide/platforms.md"))]
 pub mod platforms {}
+
+/// Names and places that have changed.
+///
+#[cfg_attr(not(doctest), doc = include_str!("guide/renames.md"))]
+pub mod renames {}

@@ -15,15 +15,15 @@ use mcp_proto::input::ServerCommand;
 use mcp_proto::route::BoxFuture;
 
 /// The way of the callbacks of a server to its engine: one function for each server. The driver
-/// gives it to [`Running`](super::Running). Callbacks call it on their threads, so the driver locks
-/// its engine in it, or uses a [`Mailbox`](super::Mailbox).
+/// gives it to [`RunningCallbacks`](super::RunningCallbacks). Callbacks call it on their threads,
+/// so the driver locks its engine in it, or uses a [`Mailbox`](super::Mailbox).
 ///
 /// A [`Job`] that is dropped calls it too. A driver must therefore not drop jobs, nor
 /// wake tasks, while it holds a lock that the function takes.
 ///
 /// # Errors
 /// The refusal of the engine. [`Refusal::Gone`] if the engine no longer exists.
-pub type Link = Arc<dyn Fn(ServerCommand) -> Result<(), Refusal> + Send + Sync>;
+pub type ServerLink = Arc<dyn Fn(ServerCommand) -> Result<(), Refusal> + Send + Sync>;
 
 /// A callback of the application to run: a handler, or the callback of an admission or of a request
 /// for input. It reports its result once. So does a callback that panics, that is dropped before
@@ -70,7 +70,7 @@ impl Rejection {
 }
 
 /// The threads for handlers of a server are all in use, and none becomes free: see
-/// [`Driving::handlers_stuck`](super::Driving::handlers_stuck).
+/// [`DriverHandle::handlers_stuck`](super::DriverHandle::handlers_stuck).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StuckHandlers {
     /// Number of threads that run handlers.
@@ -100,8 +100,8 @@ impl JobWatch {
 
     /// Returns whether its result has no receiver: it was cancelled (by the peer, by its
     /// disconnect, at a deadline or at a shutdown), or
-    /// [`Driving::mark_unheard`](super::Driving::mark_unheard) has found that its client cannot
-    /// resume. This never changes back.
+    /// [`DriverHandle::mark_unheard`](super::DriverHandle::mark_unheard) has found that its client
+    /// cannot resume. This never changes back.
     pub fn is_unwanted(&self) -> bool {
         self.0.is_set() || self.0.unheard.load(Ordering::Relaxed)
     }
@@ -118,7 +118,7 @@ pub struct SyncJob {
 /// that future, and completes this one.
 #[must_use = "futures do nothing unless polled"]
 pub struct AsyncJob {
-    future: BoxFuture<Finished>,
+    future: BoxFuture<JobResult>,
     cancel: Arc<Cancel>,
     kind: JobKind,
 }
@@ -126,7 +126,7 @@ pub struct AsyncJob {
 /// The result of an [`AsyncJob`]. Dropping it serialises the result and passes it to the engine, so
 /// that a driver may do this on another thread: see [locks](super#locks).
 #[must_use = "dropping it sends the result"]
-pub struct Finished(Box<dyn Deferred>);
+pub struct JobResult(Box<dyn LateAnswer>);
 
 impl Job {
     /// Returns the kind of the callback.
@@ -178,7 +178,7 @@ impl Job {
         let (cancel, kind) = (Arc::clone(&promise.cancel), promise.kind);
         match guarded(f) {
             Some(future) => Some(Self::Async(AsyncJob {
-                future: Box::pin(Polled { future: Some(future), promise: Some(promise) }),
+                future: Box::pin(PolledJob { future: Some(future), promise: Some(promise) }),
                 cancel,
                 kind,
             })),
@@ -198,14 +198,14 @@ impl SyncJob {
 }
 
 impl Future for AsyncJob {
-    type Output = Finished;
+    type Output = JobResult;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Finished> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<JobResult> {
         self.future.as_mut().poll(cx)
     }
 }
 
-impl Finished {
+impl JobResult {
     /// Returns whether dropping it may take longer than about half a millisecond: see
     /// [`Responder::takes_long`](mcp_proto::server::Responder::takes_long).
     pub fn takes_long(&self) -> bool {
@@ -225,7 +225,7 @@ impl fmt::Debug for AsyncJob {
     }
 }
 
-impl fmt::Debug for Finished {
+impl fmt::Debug for JobResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Finished(..)")
     }
@@ -380,23 +380,23 @@ impl<T: Recipient> Drop for Promise<T> {
 }
 
 /// A promise with its result.
-trait Deferred: Send {
+trait LateAnswer: Send {
     fn takes_long(&self) -> bool;
 }
 
-impl<T: Recipient> Deferred for Promise<T> {
+impl<T: Recipient> LateAnswer for Promise<T> {
     fn takes_long(&self) -> bool {
         self.takes_long()
     }
 }
 
 /// A future of the application, and the promise of its result.
-struct Polled<T: Recipient> {
+struct PolledJob<T: Recipient> {
     future: Option<BoxFuture<T::Value>>,
     promise: Option<Promise<T>>,
 }
 
-impl<T: Recipient> Polled<T> {
+impl<T: Recipient> PolledJob<T> {
     fn end(&mut self, result: Result<T::Value, Failure>) -> Option<Promise<T>> {
         let future = self.future.take();
         guarded(|| drop(future));
@@ -406,10 +406,10 @@ impl<T: Recipient> Polled<T> {
     }
 }
 
-impl<T: Recipient> Future for Polled<T> {
-    type Output = Finished;
+impl<T: Recipient> Future for PolledJob<T> {
+    type Output = JobResult;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Finished> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<JobResult> {
         let this = self.get_mut();
         let (Some(future), Some(promise)) = (&mut this.future, &this.promise) else { return Poll::Pending };
         let result = if promise.cancel.poll(cx.waker()) {
@@ -422,11 +422,11 @@ impl<T: Recipient> Future for Polled<T> {
                 None => Err(Failure::Panicked),
             }
         };
-        this.end(result).map_or(Poll::Pending, |promise| Poll::Ready(Finished(Box::new(promise))))
+        this.end(result).map_or(Poll::Pending, |promise| Poll::Ready(JobResult(Box::new(promise))))
     }
 }
 
-impl<T: Recipient> Drop for Polled<T> {
+impl<T: Recipient> Drop for PolledJob<T> {
     fn drop(&mut self) {
         drop(self.end(Err(Failure::Dropped)));
     }

@@ -5,11 +5,11 @@
 //!
 //! It has two layers. Most drivers need only the first:
 //!
-//! * *Fronts*: [`Client`], [`Server`] and [`Gateway`] are handles of the
-//!   application, which wait with wakers on any runtime. Each comes with a [`Driving`] for the loop
-//!   of its driver, and each connection is a [`DrivenConnection`], in the same loop, in a task or
-//!   in threads of its own. An HTTP library gets an [`Exchange`] for each request. A front of
-//!   another crate, as the supervisor of `mcp-supervisor`, is a [`Front`] in a [`Shared`].
+//! * *Fronts*: [`Client`], [`Server`] and [`Gateway`] are handles of the application, which wait
+//!   with wakers on any runtime. Each comes with a [`DriverHandle`] for the loop of its driver, and
+//!   each connection is a [`DrivenConnection`], in the same loop, in a task or in threads of its
+//!   own. An HTTP library gets an [`Exchange`] for each request. A front of another crate, as the
+//!   supervisor of `mcp-supervisor`, is a [`Front`] in a [`Shared`].
 //! * *Parts*, for the fronts and for drivers without them.
 //!
 //! The parts:
@@ -18,10 +18,10 @@
 //!   knows when a socket, an accepted socket and a program are over. Outputs of the engine and
 //!   results of the operating system go in; steps, signals and events come out. [`Attempts`] paces
 //!   the attempts to connect.
-//! * *The callbacks of a server:* [`Running`] has the requests and admissions that the application
-//!   works on. Each is [`Work`] that a router turns into a [`Job`], which answers exactly once,
-//!   whatever becomes of it. The application can replace a [`SharedRouter`] while the server runs.
-//!   A [`Link`] or a [`Mailbox`] leads from callbacks to the engine.
+//! * *The callbacks of a server:* [`RunningCallbacks`] has the requests and admissions that the
+//!   application works on. Each is [`Work`] that a router turns into a [`Job`], which answers
+//!   exactly once, whatever becomes of it. The application can replace a [`SharedRouter`] while the
+//!   server runs. A [`ServerLink`] or a [`Mailbox`] leads from callbacks to the engine.
 //! * *The questions of a server:* [`Questions`] has what a client is asked. [`ClientCallbacks`]
 //!   turn each into a [`Job`].
 //! * *Options:* [`ClientOptions`] and [`ServerOptions`], the same for every driver.
@@ -74,7 +74,7 @@ mod watch;
 mod work;
 
 pub use accepting::AcceptRetry;
-pub use asking::{Asking, ClientLink, Questions};
+pub use asking::{ClientLink, PendingQuestion, Questions};
 pub use attempts::Attempts;
 pub use check::{Checks, DriverRules, check};
 pub use client_observer::{CallTag, ClientObserver, ClientReport};
@@ -83,11 +83,11 @@ pub use connect::ConnectError;
 pub use connect::{not_bound, not_opened};
 pub use ending::{DRAIN, Ending, Signal, VANISH};
 pub use front::{
-    Attention, CALLBACK_GRACE, Client, ClientHandle, Closer, Delay, DrivenConnection, Driving, Elements, Events,
-    Exchange, Front, Gateway, Later, Listening, Part, Pending, PendingNotification, ProgressQueue, Routing, Server,
-    ServerHandle, Shared, Task, Turned, WaitingEvents, Watcher,
+    Attention, CALLBACK_GRACE, Client, ClientHandle, Closer, Delay, DrivenConnection, DriverHandle, Elements, Events,
+    Exchange, Front, Gateway, Later, ListenerGuard, Part, PendingCall, PendingNotification, ProgressQueue, RouteTask,
+    Server, ServerHandle, Shared, Task, TurnResult, WaitingEvents, Watcher,
 };
-pub use job::{AsyncJob, Finished, Job, JobKind, JobWatch, Link, Rejection, StuckHandlers, SyncJob};
+pub use job::{AsyncJob, Job, JobKind, JobResult, JobWatch, Rejection, ServerLink, StuckHandlers, SyncJob};
 pub use launcher::find_launcher;
 pub use mailbox::Mailbox;
 pub use options::{EventCallback, ServerOptions, Service, Spawn};
@@ -95,12 +95,12 @@ pub use options::{EventCallback, ServerOptions, Service, Spawn};
 pub use os::WakeableWait;
 #[cfg(shuttle)]
 pub use os::model;
-pub use os::{BadTimeout, ChildProcess, Clock, Spawned, TakenStdio, block_on, block_on_for, seed};
+pub use os::{BadTimeout, ChildProcess, Clock, SpawnedProgram, TakenStdio, block_on, block_on_for, seed};
 #[cfg(unix)]
 pub use os::{NonBlocking, SocketFile, peer_credentials, recv_now, send_now};
 pub use question::{Question, Reply, ReplyKey, ReplyToken};
 pub use queue::{Pieces, Step, WriteQueue};
-pub use running::{Cancelled, Running};
+pub use running::{Cancellation, RunningCallbacks};
 pub use shared_router::SharedRouter;
 pub use stderr::StderrReader;
 pub use sync::guarded;

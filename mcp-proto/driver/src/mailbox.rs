@@ -1,6 +1,6 @@
 //! A link for a driver whose engine is behind no lock.
 
-use super::job::Link;
+use super::job::ServerLink;
 use super::sync::{Mutex, lock};
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -25,7 +25,7 @@ impl Mailbox {
     pub const MAX_NOTES: usize = 1024;
 
     /// Returns the link of this mailbox. The engine's own refusals of notifications are dropped.
-    pub fn link(&self) -> Link {
+    pub fn link(&self) -> ServerLink {
         let mailbox = self.clone();
         Arc::new(move |command| mailbox.push(command))
     }

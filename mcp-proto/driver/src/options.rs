@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 use core::fmt;
 use core::future::Future;
 use mcp_proto::exchange::{Peer, RequestHead};
-use mcp_proto::hook::{Denied, MessageHook, WireMessage};
+use mcp_proto::hook::{Denial, MessageHook, WireMessage};
 use mcp_proto::input::{Admission, AdmitToken};
 use mcp_proto::route::{BoxFuture, Router};
 use mcp_proto::server::{Event, ServerConfig};
@@ -122,7 +122,7 @@ impl ServerOptions {
     /// Sets the message hook, which sees every message in both directions before it is handled or
     /// written, and may refuse it. See [`MessageHook`]. The tasks or threads of the connections
     /// call it. It must not block.
-    pub fn on_message(mut self, ask: impl Fn(&WireMessage<'_>) -> Result<(), Denied> + Send + Sync + 'static) -> Self {
+    pub fn on_message(mut self, ask: impl Fn(&WireMessage<'_>) -> Result<(), Denial> + Send + Sync + 'static) -> Self {
         self.message = Some(MessageHook::new(ask));
         self
     }

@@ -28,8 +28,8 @@ const NOW: Instant = Instant::ZERO;
 
 /// A server with one connection, and its callbacks.
 struct Bench {
-    server: Arc<Mutex<(WiredServer, Running)>>,
-    link: Link,
+    server: Arc<Mutex<(WiredServer, RunningCallbacks)>>,
+    link: ServerLink,
     router: SharedRouter,
     options: ServerOptions,
     connection: ConnectionId,
@@ -47,9 +47,9 @@ impl Bench {
         let router = SharedRouter::new(router, Arc::clone(&config));
         let mut server = WiredServer::new(config, [1; 32], NOW);
         let connection = server.accept(NOW, Kind::Lines, peer);
-        let server = Arc::new(Mutex::new((server, Running::default())));
+        let server = Arc::new(Mutex::new((server, RunningCallbacks::default())));
         let shared = Arc::clone(&server);
-        let link: Link = Arc::new(move |command| {
+        let link: ServerLink = Arc::new(move |command| {
             let mut guard = lock(&shared);
             let (server, running) = &mut *guard;
             running.answered(&command);
@@ -104,7 +104,7 @@ impl Bench {
             }
         }
         drop(guard);
-        cancelled.into_iter().for_each(Cancelled::wake);
+        cancelled.into_iter().for_each(Cancellation::wake);
         (lines, work)
     }
 
@@ -133,7 +133,7 @@ impl Drop for Dropped {
     }
 }
 
-fn poll(job: &mut AsyncJob, waker: &Waker) -> Poll<Finished> {
+fn poll(job: &mut AsyncJob, waker: &Waker) -> Poll<JobResult> {
     Pin::new(job).poll(&mut Context::from_waker(waker))
 }
 
@@ -317,7 +317,7 @@ fn end_of_a_server_cancels_also_what_begins_later() {
     let bench = Bench::new(Router::new("t", "1").tool(tool("t"), |_cx, ()| Ok("late")));
     let early = bench.job(bench.call(1, "t")).expect("a job");
     let all: Vec<_> = lock(&bench.server).1.cancel_all().collect();
-    all.into_iter().for_each(Cancelled::wake);
+    all.into_iter().for_each(Cancellation::wake);
     let late = bench.job(bench.call(2, "t")).expect("a job");
     assert!(early.is_cancelled() && late.is_cancelled());
     drop((early, late));

@@ -1,6 +1,6 @@
 //! A request or an admission of a server on its way to a callback of the application.
 
-use super::job::{Cancel, Failure, Job, JobKind, JobWatch, Link, Promise, Recipient};
+use super::job::{Cancel, Failure, Job, JobKind, JobWatch, Promise, Recipient, ServerLink};
 use super::options::ServerOptions;
 use super::shared_router::SharedRouter;
 use alloc::sync::Arc;
@@ -8,8 +8,8 @@ use core::fmt;
 use mcp_proto::error::Refusal;
 use mcp_proto::exchange::RequestHead;
 use mcp_proto::input::{Admission, AdmitToken, Note, Outcome, RequestKey, ServerCommand};
-use mcp_proto::route::{BadReplacement, Cx, Handler, Port, Routed, Router};
-use mcp_proto::server::{Incoming, Responder};
+use mcp_proto::route::{BadReplacement, Cx, Handler, Port, RouteResult, Router};
+use mcp_proto::server::{IncomingRequest, Responder};
 
 /// A request, or an admission, that is to be routed. Dropping it answers with an error.
 #[must_use = "dropping it answers with an error"]
@@ -17,17 +17,22 @@ pub struct Work(WorkKind);
 
 #[expect(clippy::large_enum_variant, reason = "most are requests; a box would be one allocation more for each")]
 enum WorkKind {
-    Request(Promise<Responder>, Incoming),
+    Request(Promise<Responder>, IncomingRequest),
     Admission(Promise<AdmitToken>, Option<Arc<RequestHead>>),
 }
 
 impl Work {
-    pub(super) fn request(link: &Link, responder: Responder, incoming: Incoming, cancel: Arc<Cancel>) -> Self {
+    pub(super) fn request(
+        link: &ServerLink,
+        responder: Responder,
+        incoming: IncomingRequest,
+        cancel: Arc<Cancel>,
+    ) -> Self {
         Self(WorkKind::Request(Promise::new(responder, Arc::clone(link), cancel), incoming))
     }
 
     pub(super) fn admission(
-        link: &Link,
+        link: &ServerLink,
         token: AdmitToken,
         head: Option<Arc<RequestHead>>,
         cancel: Arc<Cancel>,
@@ -63,15 +68,15 @@ impl Work {
     }
 }
 
-fn handle(promise: Promise<Responder>, incoming: Incoming, router: &SharedRouter) -> Option<Job> {
+fn handle(promise: Promise<Responder>, incoming: IncomingRequest, router: &SharedRouter) -> Option<Job> {
     let (responder, link, cancel) = promise.into_parts()?;
     match router.get().route(responder, incoming) {
-        Routed::Answer(answer) => {
+        RouteResult::Answer(answer) => {
             // The engine ignores the answer to a cancelled request, and refuses none.
             let _ = link(ServerCommand::Respond(answer));
             None
         }
-        Routed::Handle { handler, invocation, responder } => {
+        RouteResult::Handle { handler, invocation, responder } => {
             let (key, router) = (responder.key(), router.clone());
             let port = RequestPort { key, link: Arc::clone(&link), cancel: Arc::clone(&cancel), router };
             let (cx, promise) = (Cx::new(invocation, Arc::new(port)), Promise::new(responder, link, cancel));
@@ -121,7 +126,7 @@ impl Recipient for AdmitToken {
 /// The connection of a handler's [`Cx`] to its request.
 struct RequestPort {
     key: RequestKey,
-    link: Link,
+    link: ServerLink,
     cancel: Arc<Cancel>,
     router: SharedRouter,
 }

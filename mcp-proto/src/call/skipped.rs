@@ -13,7 +13,7 @@ use core::fmt;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
-pub struct Skipped {
+pub struct SkippedElement {
     /// Its position in the list, from 0 on.
     pub index: usize,
     /// Its `name`, or else its `uri` or `uriTemplate`. `None` if none of them is a text.
@@ -24,7 +24,7 @@ pub struct Skipped {
     pub reason: String,
 }
 
-impl Skipped {
+impl SkippedElement {
     fn new(index: usize, json: &RawJson, why: &DecodeError) -> Self {
         let element = Object::read(json).unwrap_or_default();
         let name =
@@ -33,7 +33,7 @@ impl Skipped {
     }
 }
 
-impl fmt::Display for Skipped {
+impl fmt::Display for SkippedElement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "element {}", self.index)?;
         if let Some(name) = &self.name {
@@ -48,7 +48,7 @@ impl fmt::Display for Skipped {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub struct SkippedList {
-    named: Vec<Skipped>,
+    named: Vec<SkippedElement>,
     count: usize,
 }
 
@@ -60,7 +60,7 @@ impl SkippedList {
     const MAX_REPORTED: usize = 4;
 
     /// Returns the first elements, in order.
-    pub fn named(&self) -> &[Skipped] {
+    pub fn named(&self) -> &[SkippedElement] {
         &self.named
     }
 
@@ -77,7 +77,7 @@ impl SkippedList {
     /// Adds an element of this text.
     pub fn push(&mut self, index: usize, json: &RawJson, why: &DecodeError) {
         if self.named.len() < Self::MAX_NAMED {
-            self.named.push(Skipped::new(index, json, why));
+            self.named.push(SkippedElement::new(index, json, why));
         }
         self.count += 1;
     }
@@ -86,7 +86,7 @@ impl SkippedList {
     pub(crate) fn append(&mut self, page: &Self, start: usize) {
         let room = Self::MAX_NAMED.saturating_sub(self.named.len());
         let next = page.named.iter().take(room).cloned();
-        self.named.extend(next.map(|one| Skipped { index: one.index.saturating_add(start), ..one }));
+        self.named.extend(next.map(|one| SkippedElement { index: one.index.saturating_add(start), ..one }));
         self.count = self.count.saturating_add(page.count);
     }
 

@@ -5,7 +5,7 @@
 
 use super::call_table::{CallStage, CallState, InputState};
 use super::elicitations::check_page;
-use super::env::Env;
+use super::env::ClientEnv;
 use super::{Client, Event, State};
 use crate::error::{CallError, DiagnosticKind};
 use crate::exchange::ExchangeId;
@@ -21,13 +21,13 @@ use alloc::vec::Vec;
 /// The open questions: those that the application has not answered.
 #[derive(Debug, Default)]
 pub(super) struct ServerQuestions {
-    open: BTreeMap<InputKey, Asked>,
+    open: BTreeMap<InputKey, OpenQuestion>,
     last: u64,
 }
 
 /// An open question.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct OpenQuestion {
     request: InputRequest,
     asker: Asker,
 }
@@ -49,22 +49,22 @@ impl ServerQuestions {
         self.open.len()
     }
 
-    fn ask(&mut self, env: &mut Env, request: InputRequest, asker: Asker, call: Option<CallId>) -> InputKey {
+    fn ask(&mut self, env: &mut ClientEnv, request: InputRequest, asker: Asker, call: Option<CallId>) -> InputKey {
         self.last += 1;
         let key = InputKey::new(self.last);
-        self.open.insert(key, Asked { request: request.clone(), asker });
+        self.open.insert(key, OpenQuestion { request: request.clone(), asker });
         env.event(Event::InputNeeded { token: InputToken::new(key), call, request });
         key
     }
 
     /// Asks for the consent of the user to a web page that a call needs.
-    pub(super) fn ask_for_call(&mut self, env: &mut Env, page: InputRequest, call: CallId) -> InputKey {
+    pub(super) fn ask_for_call(&mut self, env: &mut ClientEnv, page: InputRequest, call: CallId) -> InputKey {
         self.ask(env, page, Asker::Page(call), Some(call))
     }
 
     /// Returns the question in a request of the server, or the error with which the client
     /// responds.
-    fn check_request(&mut self, env: &mut Env, request: &Request) -> Result<InputRequest, ErrorObject> {
+    fn check_request(&mut self, env: &mut ClientEnv, request: &Request) -> Result<InputRequest, ErrorObject> {
         let question = read_question(env, &request.method, request.params.as_ref())?;
         if self.open.len() >= env.config.limits.client.max_inputs {
             env.diagnose(DiagnosticKind::TooManyInputs, request.method.clone());
@@ -75,16 +75,16 @@ impl ServerQuestions {
 
     /// Returns the exchange on which the server asked the open question with this id. Over HTTP,
     /// any stream of the session matches.
-    fn server_question(&self, env: &Env, on: ExchangeId, id: &Id) -> Option<ExchangeId> {
+    fn server_question(&self, env: &ClientEnv, on: ExchangeId, id: &Id) -> Option<ExchangeId> {
         self.open_question(env, on, id).and_then(|key| match &self.open.get(&key)?.asker {
             Asker::Server { exchange, .. } => Some(*exchange),
             Asker::Call(_) | Asker::Page(_) => None,
         })
     }
 
-    fn open_question(&self, env: &Env, on: ExchangeId, id: &Id) -> Option<InputKey> {
+    fn open_question(&self, env: &ClientEnv, on: ExchangeId, id: &Id) -> Option<InputKey> {
         let anywhere = !env.is_duplex();
-        let is_it = |asked: &Asked| matches!(&asked.asker, Asker::Server { exchange, id: of, .. } if of == id && (anywhere || *exchange == on));
+        let is_it = |asked: &OpenQuestion| matches!(&asked.asker, Asker::Server { exchange, id: of, .. } if of == id && (anywhere || *exchange == on));
         self.open.iter().find(|(_, asked)| is_it(asked)).map(|(key, _)| *key)
     }
 
@@ -92,7 +92,7 @@ impl ServerQuestions {
     /// round.
     fn read_round(
         &self,
-        env: &mut Env,
+        env: &mut ClientEnv,
         call: &mut CallState,
         result: &Object,
     ) -> Result<(Vec<(String, InputRequest)>, Object), CallError> {
@@ -127,21 +127,21 @@ impl ServerQuestions {
         Ok((questions, Object::new().with_opt("requestState", state)))
     }
 
-    pub(super) fn withdraw(&mut self, env: &mut Env, key: InputKey) {
+    pub(super) fn withdraw(&mut self, env: &mut ClientEnv, key: InputKey) {
         if self.open.remove(&key).is_some() {
             env.event(Event::InputWithdrawn(key));
         }
     }
 
-    pub(super) fn withdraw_all(&mut self, env: &mut Env) {
+    pub(super) fn withdraw_all(&mut self, env: &mut ClientEnv) {
         while let Some((&key, _)) = self.open.first_key_value() {
             self.withdraw(env, key);
         }
     }
 
     /// Withdraws the questions that the server asked on the stream of a call that has ended.
-    pub(super) fn withdraw_of(&mut self, env: &mut Env, call: CallId) {
-        let of = |asked: &Asked| matches!(asked.asker, Asker::Server { call: Some(of), .. } if of == call);
+    pub(super) fn withdraw_of(&mut self, env: &mut ClientEnv, call: CallId) {
+        let of = |asked: &OpenQuestion| matches!(asked.asker, Asker::Server { call: Some(of), .. } if of == call);
         while let Some(key) = self.open.iter().find(|(_, asked)| of(asked)).map(|(key, _)| *key) {
             self.withdraw(env, key);
         }
@@ -229,7 +229,7 @@ impl Client {
     }
 
     pub(super) fn on_answer(&mut self, key: InputKey, answer: InputAnswer) {
-        let Some(Asked { request, asker }) = self.cx.questions.open.remove(&key) else { return };
+        let Some(OpenQuestion { request, asker }) = self.cx.questions.open.remove(&key) else { return };
         match (asker, self.cx.env.version()) {
             (Asker::Page(call), _) => self.on_consent(call, key, consent(answer)),
             (Asker::Server { exchange, id, .. }, Some(version)) => {
@@ -273,7 +273,11 @@ impl Client {
 }
 
 /// Reads a question and checks that the client declared the capabilities that it needs.
-fn read_question(env: &mut Env, method: &str, params: Option<&rpc::RawJson>) -> Result<InputRequest, ErrorObject> {
+fn read_question(
+    env: &mut ClientEnv,
+    method: &str,
+    params: Option<&rpc::RawJson>,
+) -> Result<InputRequest, ErrorObject> {
     let question = match InputRequest::read(method, params) {
         Ok(Some(question)) => question,
         Ok(None) => {
@@ -310,7 +314,7 @@ fn read_question(env: &mut Env, method: &str, params: Option<&rpc::RawJson>) -> 
 }
 
 /// Returns whether the client declared the capability of a method, with whatever options.
-fn declares(env: &Env, method: &str) -> bool {
+fn declares(env: &ClientEnv, method: &str) -> bool {
     let declared = &env.config.capabilities;
     match method {
         "elicitation/create" => {
@@ -321,7 +325,7 @@ fn declares(env: &Env, method: &str) -> bool {
     }
 }
 
-fn undeclared(env: &mut Env, method: &str) -> ErrorObject {
+fn undeclared(env: &mut ClientEnv, method: &str) -> ErrorObject {
     env.diagnose(DiagnosticKind::MissingCapability, method);
     ErrorObject::new(code::METHOD_NOT_FOUND, format!("Method not found: {method} was not declared"))
 }

@@ -1,7 +1,7 @@
 //! The table of the calls that have not ended, with their clocks.
 
 use super::Timer;
-use super::env::Env;
+use super::env::ClientEnv;
 use crate::call::RawCall;
 use crate::input::{CallId, InputKey};
 use crate::rpc::{ErrorObject, Id, Object};
@@ -133,7 +133,7 @@ pub(super) enum CallClock {
 
 impl CallTable {
     /// Adds a call, whose clock is held. Returns its id.
-    pub(super) fn insert(&mut self, env: &mut Env, raw: RawCall, owner: CallOwner) -> CallId {
+    pub(super) fn insert(&mut self, env: &mut ClientEnv, raw: RawCall, owner: CallOwner) -> CallId {
         self.last += 1;
         let call = CallId(self.last);
         let resets = raw.options.reset_on_progress.unwrap_or(env.config.reset_on_progress);
@@ -250,7 +250,7 @@ impl CallTable {
 
     /// Retires the id of a request to which the server has responded. The next request of the call
     /// has another id.
-    pub(super) fn leave_request(&self, env: &mut Env, call: CallId) {
+    pub(super) fn leave_request(&self, env: &mut ClientEnv, call: CallId) {
         if let Some(CallStage::Sent(id)) = self.get(call).map(|state| &state.stage) {
             env.ids.retire(id);
         }
@@ -339,16 +339,16 @@ impl CallTable {
 
     /// Returns whether the call needs progress notifications, for the application or to restart its
     /// clock.
-    pub(super) fn wants_token(&self, env: &Env, call: CallId) -> bool {
+    pub(super) fn wants_token(&self, env: &ClientEnv, call: CallId) -> bool {
         self.map.get(&call).is_some_and(|state| state.raw.options.progress || Self::resets(env, state))
     }
 
-    pub(super) fn resets(env: &Env, call: &CallState) -> bool {
+    pub(super) fn resets(env: &ClientEnv, call: &CallState) -> bool {
         call.raw.options.reset_on_progress.unwrap_or(env.config.reset_on_progress)
     }
 
     /// Delays a call that the server asked to try again without a question.
-    pub(super) fn retry_later(&mut self, env: &mut Env, call: CallId, round: Object) {
+    pub(super) fn retry_later(&mut self, env: &mut ClientEnv, call: CallId, round: Object) {
         let Some(entry) = self.map.get_mut(&call) else { return };
         let delay = round_delay(entry.rounds);
         entry.stage = CallStage::Waiting;
@@ -360,7 +360,7 @@ impl CallTable {
     /// Changes the clock of a call and its timer.
     pub(super) fn set_clock(
         &mut self,
-        env: &mut Env,
+        env: &mut ClientEnv,
         call: CallId,
         change: impl FnOnce(CallClock, Instant) -> CallClock,
     ) {

@@ -1,11 +1,11 @@
 //! Calls, from the command to the one event that ends each, and their clocks.
 
 use super::call_table::{CallClock, CallOwner, CallStage, CallState, CallTable, Errand, InputState};
-use super::env::Env;
+use super::env::ClientEnv;
 use super::{Client, Event, State, Timer};
 use crate::call::{RawCall, RawResult};
 use crate::client::call_table::CallReach;
-use crate::error::{CallError, DiagnosticKind, Refusal, Refused};
+use crate::error::{CallError, DiagnosticKind, Refusal, RefusedCommand};
 use crate::exchange::{ExchangeId, Sent};
 use crate::input::CallId;
 use crate::model::Progress;
@@ -19,9 +19,9 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 impl Client {
-    pub(super) fn on_call(&mut self, raw: RawCall) -> Result<CallId, Refused<RawCall>> {
+    pub(super) fn on_call(&mut self, raw: RawCall) -> Result<CallId, RefusedCommand<RawCall>> {
         if let Some(why) = self.cx.refusal(&raw) {
-            return Err(Refused { value: raw, why });
+            return Err(RefusedCommand { value: raw, why });
         }
         let call = self.cx.admit(raw, CallOwner::Application);
         self.send_admitted(call);
@@ -179,7 +179,7 @@ impl Client {
 impl CallState {
     /// Returns whether the call accepts this kind of result, and both sides declared its extension
     /// (2026-07-28 basic, `resultType`).
-    fn accepts(&self, env: &Env, kind: &str) -> bool {
+    fn accepts(&self, env: &ClientEnv, kind: &str) -> bool {
         self.raw.options.result_type.as_ref().is_some_and(|accepted| {
             let ours = &env.config.capabilities.extensions;
             let theirs = env.server_info().map(|info| &info.capabilities.extensions);
@@ -192,7 +192,7 @@ impl CallState {
 impl CallTable {
     /// Handles `notifications/progress`. The token is the id of the request to which the progress
     /// belongs.
-    pub(super) fn on_progress(&mut self, env: &mut Env, exchange: ExchangeId, params: &Object) {
+    pub(super) fn on_progress(&mut self, env: &mut ClientEnv, exchange: ExchangeId, params: &Object) {
         let token = params.id(meta::PROGRESS_TOKEN);
         // Servers up to 2025-11-25 may send progress on any stream of the session.
         let anywhere = !env.is_duplex() && env.is_legacy();

@@ -1,10 +1,10 @@
 //! The commands of an application to a client.
 
-use crate::call::{Call, Calling, Method};
-use crate::error::Refused;
+use crate::call::{Call, CallHandle, Method};
+use crate::error::RefusedCommand;
 use crate::fetch::{FetchId, FetchRequest};
 use crate::input::{
-    Applied, AuthToken, Authorization, CallId, ClientCommand, InputAnswer, InputToken, NotificationId, Watch,
+    AuthToken, Authorization, CallId, ClientCommand, InputAnswer, InputResult, InputToken, NotificationId, Watch,
 };
 use crate::model::logging::LogLevel;
 use crate::rpc::Object;
@@ -19,22 +19,22 @@ pub trait ClientCommands {
     /// Executes a command.
     ///
     /// # Errors
-    /// [`Refused`] with the command if the client cannot execute it. The state of the client does
-    /// not change then. See the method of each command: one without errors is never refused.
-    fn act(&mut self, now: Instant, command: ClientCommand) -> Result<Applied, Refused<ClientCommand>>;
+    /// [`RefusedCommand`] with the command if the client cannot execute it. The state of the client
+    /// does not change then. See the method of each command: one without errors is never refused.
+    fn act(&mut self, now: Instant, command: ClientCommand) -> Result<InputResult, RefusedCommand<ClientCommand>>;
 
     /// Makes a call. The client sends it as soon as negotiation has succeeded. Its events carry the
-    /// id of the [`Calling`].
+    /// id of the [`CallHandle`].
     ///
     /// # Errors
     /// [`Refusal::Full`](crate::Refusal::Full) at a limit,
     /// [`Refusal::Closed`](crate::Refusal::Closed) after [`close`](Self::close) or the end,
     /// [`Refusal::Unencodable`](crate::Refusal::Unencodable).
     #[track_caller]
-    fn call<M: Method>(&mut self, now: Instant, call: Call<M>) -> Result<Calling<M>, Refused<Call<M>>> {
+    fn call<M: Method>(&mut self, now: Instant, call: Call<M>) -> Result<CallHandle<M>, RefusedCommand<Call<M>>> {
         match self.act(now, ClientCommand::Call(call.into_raw())) {
-            Ok(Applied::Call(id)) => Ok(Calling::new(id)),
-            Ok(Applied::Done | Applied::Notification(_)) => unreachable!("a call has an id"),
+            Ok(InputResult::Call(id)) => Ok(CallHandle::new(id)),
+            Ok(InputResult::Done | InputResult::Notification(_)) => unreachable!("a call has an id"),
             Err(refused) => Err(refused.map(|command| match command {
                 ClientCommand::Call(raw) => Call::from_raw(raw),
                 other => other.unexpected(),
@@ -74,7 +74,7 @@ pub trait ClientCommands {
     /// end, [`Refusal::Full`](crate::Refusal::Full) at a limit,
     /// [`Refusal::NotInDialect`](crate::Refusal::NotInDialect) in a dialect that only calls tools.
     #[track_caller]
-    fn notify(&mut self, now: Instant, method: &str, params: Object) -> Result<(), Refused<Object>> {
+    fn notify(&mut self, now: Instant, method: &str, params: Object) -> Result<(), RefusedCommand<Object>> {
         let applied = self.act(now, ClientCommand::Notify(method.to_owned(), params));
         applied.map(drop).map_err(|refused| refused.map(ClientCommand::into_params))
     }
@@ -94,10 +94,10 @@ pub trait ClientCommands {
         now: Instant,
         method: &str,
         params: Object,
-    ) -> Result<NotificationId, Refused<Object>> {
+    ) -> Result<NotificationId, RefusedCommand<Object>> {
         match self.act(now, ClientCommand::NotifyTracked(method.to_owned(), params)) {
-            Ok(Applied::Notification(id)) => Ok(id),
-            Ok(Applied::Done | Applied::Call(_)) => unreachable!("a tracked notification has an id"),
+            Ok(InputResult::Notification(id)) => Ok(id),
+            Ok(InputResult::Done | InputResult::Call(_)) => unreachable!("a tracked notification has an id"),
             Err(refused) => Err(refused.map(ClientCommand::into_params)),
         }
     }
@@ -120,7 +120,7 @@ pub trait ClientCommands {
     /// [`max_watched`](crate::limits::ClientLimits::max_watched),
     /// [`Refusal::Closed`](crate::Refusal::Closed) after [`close`](Self::close) or the end.
     #[track_caller]
-    fn watch(&mut self, now: Instant, watch: Watch) -> Result<(), Refused<Watch>> {
+    fn watch(&mut self, now: Instant, watch: Watch) -> Result<(), RefusedCommand<Watch>> {
         let applied = self.act(now, ClientCommand::Watch(watch));
         applied.map(drop).map_err(|refused| {
             refused.map(|command| match command {
@@ -150,7 +150,7 @@ pub trait ClientCommands {
     /// [`Refusal::Full`](crate::Refusal::Full) at a limit, as for [`notify`](Self::notify),
     /// [`Refusal::Closed`](crate::Refusal::Closed) after [`close`](Self::close) or the end.
     #[track_caller]
-    fn roots_changed(&mut self, now: Instant) -> Result<(), Refused<()>> {
+    fn roots_changed(&mut self, now: Instant) -> Result<(), RefusedCommand<()>> {
         self.act(now, ClientCommand::RootsChanged).map(drop).map_err(|refused| refused.map(drop))
     }
 
@@ -172,7 +172,7 @@ pub trait ClientCommands {
     /// ([`max_calls`](crate::limits::ClientLimits::max_calls)),
     /// [`Refusal::Closed`](crate::Refusal::Closed) after [`close`](Self::close) or the end.
     #[track_caller]
-    fn fetch(&mut self, now: Instant, id: FetchId, request: FetchRequest) -> Result<(), Refused<FetchRequest>> {
+    fn fetch(&mut self, now: Instant, id: FetchId, request: FetchRequest) -> Result<(), RefusedCommand<FetchRequest>> {
         let applied = self.act(now, ClientCommand::Fetch(id, Box::new(request)));
         applied.map(drop).map_err(|refused| {
             refused.map(|command| match command {

@@ -9,7 +9,7 @@ use core::time::Duration;
 #[derive(Clone, PartialEq, Debug)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
-pub struct Compat {
+pub struct ClientCompat {
     /// Whether and when the client opens the listener. On it a legacy HTTP server sends the
     /// messages that belong to no call: notifications, and the requests of some servers. 2026-07-28
     /// has no listener. Default [`ListenerStart::AfterInitialized`]. The others are for servers
@@ -38,10 +38,10 @@ pub struct Compat {
     /// The form of request ids. Default [`IdPolicy::Counter`]. `Snowflake` is for servers that
     /// confuse the equal ids of several clients.
     pub ids: IdPolicy,
-    /// The effect of a line that is not a message. Default [`Malformed::Skip`], since some programs
-    /// write their log to standard output. `Fatal` is for applications that must not continue after
-    /// a line which may have been a message.
-    pub malformed: Malformed,
+    /// The effect of a line that is not a message. Default [`OnMalformed::Skip`], since some
+    /// programs write their log to standard output. `Fatal` is for applications that must not
+    /// continue after a line which may have been a message.
+    pub malformed: OnMalformed,
     /// Whether a string id that is the decimal form of a pending integer id matches it, if no
     /// pending string id does. Default yes, for servers that return each id as a string.
     pub match_text_ids: bool,
@@ -60,7 +60,7 @@ pub struct Compat {
     pub endpoint_refresh: EndpointRefresh,
 }
 
-impl Default for Compat {
+impl Default for ClientCompat {
     fn default() -> Self {
         Self {
             listener: ListenerStart::AfterInitialized,
@@ -70,7 +70,7 @@ impl Default for Compat {
             retry_plain_403: false,
             cancel_signal: CancelSignal::Server,
             ids: IdPolicy::Counter,
-            malformed: Malformed::Skip,
+            malformed: OnMalformed::Skip,
             match_text_ids: true,
             fail_on_defect: true,
             endpoint_rule: EndpointRule::default(),
@@ -165,7 +165,7 @@ pub enum IdPolicy {
 /// The effect of bytes that are not a message on the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
-pub enum Malformed {
+pub enum OnMalformed {
     /// The client skips them, with a diagnostic.
     #[default]
     Skip,

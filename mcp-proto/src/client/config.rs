@@ -1,6 +1,6 @@
 //! The configuration of a client, fixed at its creation.
 
-use super::compat::Compat;
+use super::compat::ClientCompat;
 use super::proxy::Proxies;
 use super::validate::ResultValidation;
 use crate::exchange::{Dialect, Endpoint, Headers, Program, WsDialect};
@@ -42,8 +42,8 @@ pub struct ClientConfig {
     pub dialect: Dialect,
     /// How the client speaks over a WebSocket. With [`WsDialect::BareTool`] the client is ready
     /// when the connection is open, and can only call tools. The same settings have no effect as
-    /// with [`dialect`](Self::dialect), nor has [`Compat::ids`]: the ids are numbers that count up.
-    /// Default [`WsDialect::JsonRpc`].
+    /// with [`dialect`](Self::dialect), nor has [`ClientCompat::ids`]: the ids are numbers that
+    /// count up. Default [`WsDialect::JsonRpc`].
     pub ws_dialect: WsDialect,
     /// The revisions that the client supports. Default: all.
     #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]
@@ -158,7 +158,7 @@ pub struct ClientConfig {
     /// ```
     pub validate: Option<ResultValidation>,
     /// Settings for servers that deviate from the specification or from most others.
-    pub compat: Compat,
+    pub compat: ClientCompat,
     /// The limits.
     pub limits: Limits,
 }
@@ -318,7 +318,7 @@ impl ClientConfig {
             origin_unix: Duration::ZERO,
             on_message: None,
             validate: None,
-            compat: Compat::default(),
+            compat: ClientCompat::default(),
             limits: Limits::default(),
         }
     }

@@ -1,6 +1,6 @@
 //! Events without a meaning in the protocol, and the streams that they come on.
 
-use super::env::Env;
+use super::env::ClientEnv;
 use crate::input::CallId;
 use crate::rpc::{InvalidKind, InvalidMessage, Object, RawJson};
 use alloc::string::String;
@@ -22,7 +22,7 @@ pub struct ControlEvent {
 impl ControlEvent {
     /// Returns an object on a duplex connection that is no message, if the application handles it
     /// itself.
-    pub(super) fn of(env: &Env, object: &InvalidMessage) -> Option<Self> {
+    pub(super) fn of(env: &ClientEnv, object: &InvalidMessage) -> Option<Self> {
         let control = &env.config.control;
         if control.is_empty() || !env.is_duplex() || object.kind != InvalidKind::NotJsonRpc {
             return None;

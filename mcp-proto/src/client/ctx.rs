@@ -3,13 +3,13 @@
 
 use super::ask::ServerQuestions;
 use super::call_table::{CallClock, CallOwner, CallStage, CallState, CallTable, Errand, InputState, size};
-use super::env::Env;
+use super::env::ClientEnv;
 use super::ids::Purpose;
 use super::link::Link;
-use super::tools::Tools;
+use super::tools::ToolIndex;
 use super::{ClientConfig, Repeat, State, pings};
 use crate::call::{CallOptions, RawCall};
-use crate::error::{Awaited, Refusal};
+use crate::error::{Refusal, WaitReason};
 use crate::exchange::Sent;
 use crate::input::CallId;
 use crate::rpc::{EncodeError, Object};
@@ -19,22 +19,22 @@ use alloc::sync::Arc;
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Ctx {
-    pub(super) env: Env,
+    pub(super) env: ClientEnv,
     pub(super) link: Link,
     pub(super) calls: CallTable,
     pub(super) questions: ServerQuestions,
     /// The tools of the server, as far as the client knows them.
-    pub(super) tools: Tools,
+    pub(super) tools: ToolIndex,
 }
 
 impl Ctx {
     pub(super) fn new(config: Arc<ClientConfig>, seed: [u8; 32], now: Instant) -> Self {
         Self {
             link: Link::new(&config.target, seed),
-            env: Env::new(config, seed, now),
+            env: ClientEnv::new(config, seed, now),
             calls: CallTable::default(),
             questions: ServerQuestions::default(),
-            tools: Tools::default(),
+            tools: ToolIndex::default(),
         }
     }
 
@@ -127,13 +127,13 @@ impl Ctx {
 
     /// Returns the state that a call waits for, and whether its latest request can have reached the
     /// server.
-    pub(super) fn whereabouts(&self, state: &CallState) -> (Awaited, Sent) {
+    pub(super) fn whereabouts(&self, state: &CallState) -> (WaitReason, Sent) {
         match &state.stage {
-            CallStage::Queued => (Awaited::Start, Sent::No),
+            CallStage::Queued => (WaitReason::Start, Sent::No),
             CallStage::Sent(id) => self.link.awaited(&self.env, id),
-            CallStage::Eliciting(_) => (Awaited::Elicitation, Sent::Maybe),
+            CallStage::Eliciting(_) => (WaitReason::Elicitation, Sent::Maybe),
             CallStage::Asking { .. } | CallStage::Waiting | CallStage::Mismatched(_) => {
-                (Awaited::Response, Sent::Maybe)
+                (WaitReason::Response, Sent::Maybe)
             }
         }
     }

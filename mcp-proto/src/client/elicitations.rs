@@ -5,7 +5,7 @@
 
 use super::call_table::{CallOwner, CallStage, CallState, CallTable, ElicitedPage};
 use super::ctx::Ctx;
-use super::env::Env;
+use super::env::ClientEnv;
 use super::{Client, Event, Timer};
 use crate::client::call_table::CallReach;
 use crate::error::{CallError, DiagnosticKind};
@@ -89,7 +89,7 @@ impl Elicitations {
 
     /// Handles `notifications/elicitation/complete`. Returns the id of the page, if the server has
     /// named it.
-    pub(super) fn on_notification(&mut self, env: &mut Env, params: &Object) -> Option<String> {
+    pub(super) fn on_notification(&mut self, env: &mut ClientEnv, params: &Object) -> Option<String> {
         match params.required::<String>("elicitationId") {
             Ok(id) if self.complete(&id) => {
                 env.event(Event::Elicited(id.clone()));
@@ -118,7 +118,7 @@ impl Elicitations {
     }
 }
 
-impl Env {
+impl ClientEnv {
     /// Returns whether pages have ids, which the server can name again.
     pub(super) fn has_elicitation_ids(&self) -> bool {
         self.version().is_some_and(|version| version.rules().elicitation_modes && version.era() == Era::Legacy)
@@ -127,7 +127,7 @@ impl Env {
 
 impl CallTable {
     /// Handles the consent of the user to a page that a call needs.
-    fn consent(&mut self, env: &mut Env, call: CallId, key: InputKey) {
+    fn consent(&mut self, env: &mut ClientEnv, call: CallId, key: InputKey) {
         if let Some(page) = self.pages_mut(call).find(|page| page.consent == Some(key)) {
             page.consent = None;
         }
@@ -139,7 +139,7 @@ impl CallTable {
 
     /// Queues a call again, once, after every page that it needs is complete. Returns whether it
     /// does.
-    fn requeue_elicited(&mut self, env: &mut Env, call: CallId) -> bool {
+    fn requeue_elicited(&mut self, env: &mut ClientEnv, call: CallId) -> bool {
         let Some(state) = self.get_mut(call) else { return false };
         let CallStage::Eliciting(pages) = &state.stage else { return false };
         if pages.iter().any(|page| page.consent.is_some() || !page.is_complete) {
@@ -192,7 +192,7 @@ impl Client {
 }
 
 /// Reads the pages in the data of the error: at least one, each with an id of its own.
-fn read_pages(env: &mut Env, data: Option<&RawJson>) -> Result<Vec<UrlRequest>, DecodeError> {
+fn read_pages(env: &mut ClientEnv, data: Option<&RawJson>) -> Result<Vec<UrlRequest>, DecodeError> {
     let mut pages: Vec<UrlRequest> = Vec::new();
     for json in Object::read_opt(data)?.array("elicitations")? {
         let ElicitRequest::Url(page) = ElicitRequest::read(&Object::read(&json)?)? else {
@@ -211,7 +211,7 @@ fn read_pages(env: &mut Env, data: Option<&RawJson>) -> Result<Vec<UrlRequest>, 
 }
 
 /// Checks a page that the server names. One that others can read or change is reported.
-pub(super) fn check_page(env: &mut Env, page: &UrlRequest) -> Result<(), DecodeError> {
+pub(super) fn check_page(env: &mut ClientEnv, page: &UrlRequest) -> Result<(), DecodeError> {
     page.check()?;
     if page.elicitation_id.as_ref().is_some_and(|id| id.len() > env.config.limits.frame.max_id) {
         return Err(DecodeError::new("`elicitationId` is too long"));

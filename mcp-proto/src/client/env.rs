@@ -20,7 +20,7 @@ use alloc::sync::Arc;
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(super) struct Env {
+pub(super) struct ClientEnv {
     pub(super) config: Arc<ClientConfig>,
     /// The latest instant that the driver has passed to the engine.
     pub(super) now: Instant,
@@ -42,7 +42,7 @@ pub(super) struct Env {
     modern_meta: Option<(ProtocolVersion, Object)>,
 }
 
-impl Env {
+impl ClientEnv {
     pub(super) fn new(config: Arc<ClientConfig>, seed: [u8; 32], now: Instant) -> Self {
         let limits = &config.limits.client;
         let ids = match (&config.target, config.ws_dialect) {

@@ -50,7 +50,7 @@ pub enum Event {
     Ended {
         /// The call.
         call: CallId,
-        /// The result or the error. [`Calling::finish`](crate::Calling::finish) decodes it.
+        /// The result or the error. [`CallHandle::finish`](crate::CallHandle::finish) decodes it.
         outcome: Result<RawResult, CallError>,
     },
     /// The delivery of a notification of [`notify_tracked`](super::ClientCommands::notify_tracked)
@@ -77,8 +77,8 @@ pub enum Event {
     /// What the server offers may have changed: the server sent a notification, or the client may
     /// have missed one. On 2026-07-28 only what [`Client::watch`](super::ClientCommands::watch)
     /// names. Servers of older revisions announce changed lists unasked: then with a listener
-    /// ([`Compat::listener`](super::Compat::listener)) or on a duplex connection. Dropped like a
-    /// notification when the queue is full.
+    /// ([`ClientCompat::listener`](super::ClientCompat::listener)) or on a duplex connection.
+    /// Dropped like a notification when the queue is full.
     Changed(Change),
     /// The server announces these of the changes that the application
     /// [watches](super::ClientCommands::watch): it has acknowledged them (2026-07-28), or has

@@ -2,7 +2,7 @@
 //! documents of an authorization server, an icon, an image. They carry no field of MCP, and nothing
 //! of the client: neither its header fields nor its credentials.
 
-use super::env::Env;
+use super::env::ClientEnv;
 use super::headers::BadHeader;
 use super::{Event, State, Timer};
 use crate::error::{DiagnosticKind, Refusal};
@@ -63,7 +63,7 @@ impl Fetches {
     }
 
     /// Begins a fetch.
-    pub(super) fn begin(&mut self, env: &mut Env, id: FetchId, request: &FetchRequest) -> Result<(), Refusal> {
+    pub(super) fn begin(&mut self, env: &mut ClientEnv, id: FetchId, request: &FetchRequest) -> Result<(), Refusal> {
         if matches!(env.state(), State::Closing | State::Terminated) {
             return Err(Refusal::Closed);
         }
@@ -79,7 +79,7 @@ impl Fetches {
         Ok(())
     }
 
-    fn start(&mut self, env: &mut Env, fetch: Fetch) -> ExchangeId {
+    fn start(&mut self, env: &mut ClientEnv, fetch: Fetch) -> ExchangeId {
         self.last += 1;
         let exchange = ExchangeId(FETCHES | self.last);
         let FetchRequest { url, method, headers, body, reach, .. } = &*fetch.request;
@@ -107,7 +107,7 @@ impl Fetches {
     }
 
     /// Handles an event of the exchange of a fetch.
-    pub(super) fn handle(&mut self, env: &mut Env, exchange: ExchangeId, event: ExchangeEvent) {
+    pub(super) fn handle(&mut self, env: &mut ClientEnv, exchange: ExchangeId, event: ExchangeEvent) {
         let Some(fetch) = self.open.get_mut(&exchange) else { return };
         match event {
             ExchangeEvent::Opened(peer) => (fetch.sent, fetch.reached) = (Sent::Maybe, peer.address),
@@ -133,7 +133,7 @@ impl Fetches {
         }
     }
 
-    fn ended(&mut self, env: &mut Env, exchange: ExchangeId) {
+    fn ended(&mut self, env: &mut ClientEnv, exchange: ExchangeId) {
         let Some(Fetch { request, hops, reached, head: Some(head), .. }) = self.open.get_mut(&exchange) else {
             let why = Closed::Eof;
             return self.end(env, exchange, Err(FetchError::Closed { sent: Sent::Maybe, why }));
@@ -151,7 +151,7 @@ impl Fetches {
         }
     }
 
-    fn follow(&mut self, env: &mut Env, exchange: ExchangeId, target: HttpTarget, reach: Reach) {
+    fn follow(&mut self, env: &mut ClientEnv, exchange: ExchangeId, target: HttpTarget, reach: Reach) {
         let Some(mut fetch) = self.open.remove(&exchange) else { return };
         if target.origin != fetch.request.url.origin {
             let is_plain = |name: &str| PLAIN.iter().any(|field| name.eq_ignore_ascii_case(field));
@@ -166,7 +166,7 @@ impl Fetches {
         env.timers.set(Timer::Fetch(next), until);
     }
 
-    fn answered(&mut self, env: &mut Env, exchange: ExchangeId, redirect: Option<RedirectRefusal>) {
+    fn answered(&mut self, env: &mut ClientEnv, exchange: ExchangeId, redirect: Option<RedirectRefusal>) {
         let Some(fetch) = self.open.get_mut(&exchange) else { return };
         let Some(ResponseHead { status, headers }) = fetch.head.take() else { return };
         let (body, url) = (core::mem::take(&mut fetch.body).into(), fetch.request.url.url());
@@ -174,35 +174,35 @@ impl Fetches {
     }
 
     /// Ends a fetch whose time is over.
-    pub(super) fn on_timeout(&mut self, env: &mut Env, exchange: ExchangeId) {
+    pub(super) fn on_timeout(&mut self, env: &mut ClientEnv, exchange: ExchangeId) {
         let sent = self.open.get(&exchange).map_or(Sent::No, |fetch| fetch.sent);
         self.cut(env, exchange, FetchError::Timeout(sent));
     }
 
     /// Ends the fetch of this id, which the application no longer wants. The application chooses
     /// the ids, so there may be several.
-    pub(super) fn cancel(&mut self, env: &mut Env, id: FetchId) {
+    pub(super) fn cancel(&mut self, env: &mut ClientEnv, id: FetchId) {
         self.abort(env, |fetch| fetch.id == id);
     }
 
     /// Ends all fetches, since the client ends.
-    pub(super) fn end_all(&mut self, env: &mut Env) {
+    pub(super) fn end_all(&mut self, env: &mut ClientEnv) {
         self.abort(env, |_| true);
     }
 
-    fn abort(&mut self, env: &mut Env, is_meant: impl Fn(&Fetch) -> bool) {
+    fn abort(&mut self, env: &mut ClientEnv, is_meant: impl Fn(&Fetch) -> bool) {
         let meant = self.open.iter().filter(|(_, fetch)| is_meant(fetch));
         for (exchange, sent) in meant.map(|(exchange, fetch)| (*exchange, fetch.sent)).collect::<Vec<_>>() {
             self.cut(env, exchange, FetchError::Closed { sent, why: Closed::Aborted });
         }
     }
 
-    fn cut(&mut self, env: &mut Env, exchange: ExchangeId, error: FetchError) {
+    fn cut(&mut self, env: &mut ClientEnv, exchange: ExchangeId, error: FetchError) {
         env.out.abort(exchange);
         self.end(env, exchange, Err(error));
     }
 
-    fn end(&mut self, env: &mut Env, exchange: ExchangeId, outcome: Result<FetchResponse, FetchError>) {
+    fn end(&mut self, env: &mut ClientEnv, exchange: ExchangeId, outcome: Result<FetchResponse, FetchError>) {
         env.timers.set(Timer::Fetch(exchange), None);
         if let Some(fetch) = self.open.remove(&exchange) {
             env.event(Event::Fetched { fetch: fetch.id, outcome: outcome.map(Box::new) });

@@ -24,7 +24,7 @@ pub use phase::State;
 pub(super) use phase::{HandshakeEvent, Next, Phase};
 
 use super::ctx::Ctx;
-use super::env::Env;
+use super::env::ClientEnv;
 use super::ids::Purpose;
 use super::link::{HttpLink, Link};
 use super::{Event, HttpMode, HttpTransport, Target, Timer, Verdict};
@@ -132,7 +132,7 @@ impl Handshake {
     }
 
     /// Starts or restarts the clock of the probe or the handshake.
-    fn run_clock(&mut self, env: &mut Env) {
+    fn run_clock(&mut self, env: &mut ClientEnv) {
         self.start.resume(env);
         let limit = match env.state() {
             State::Probing => probe_limit(env),
@@ -142,7 +142,7 @@ impl Handshake {
     }
 
     /// Stops the clock while the application obtains credentials for the pending request.
-    pub(super) fn hold_clock(&mut self, env: &mut Env) {
+    pub(super) fn hold_clock(&mut self, env: &mut ClientEnv) {
         self.start.hold(env);
     }
 
@@ -152,7 +152,7 @@ impl Handshake {
     }
 
     /// Returns the error of a negotiation that fails now.
-    pub(super) fn error(&self, env: &Env, stage: Stage, cause: NegotiationCause) -> NegotiationError {
+    pub(super) fn error(&self, env: &ClientEnv, stage: Stage, cause: NegotiationCause) -> NegotiationError {
         self.start.error(env, stage, cause)
     }
 
@@ -484,13 +484,13 @@ impl Handshake {
 
 /// Returns the time limit of a probe, which leaves as much time for `initialize`. `None` if nothing
 /// can follow the probe.
-fn probe_limit(env: &Env) -> Option<Duration> {
+fn probe_limit(env: &ClientEnv) -> Option<Duration> {
     env.newest(Era::Legacy).filter(|_| !is_last_resort(env))?;
     let left = env.timers.get(Timer::Start).map(|due| due.since(env.now) / 2);
     Some(left.map_or(env.config.probe_timeout, |left| left.min(env.config.probe_timeout)))
 }
 
-const fn is_last_resort(env: &Env) -> bool {
+const fn is_last_resort(env: &ClientEnv) -> bool {
     matches!(env.phase.step(), Step::Probing { last_resort: true, .. })
 }
 
@@ -502,7 +502,7 @@ fn drop_http_exchanges(cx: &mut Ctx) {
 
 /// Returns whether the client may start the server a second time, after a probe: not over HTTP, nor
 /// on a connection that the driver gave.
-fn may_start_again(env: &Env) -> bool {
+fn may_start_again(env: &ClientEnv) -> bool {
     env.is_duplex() && env.config.target != Target::Duplex(Endpoint::Given) && env.config.restart_after_probe
 }
 

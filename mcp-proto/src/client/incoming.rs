@@ -1,11 +1,11 @@
 //! Incoming events of the link: messages of the server, and the other events of exchanges.
 
-use super::env::Env;
+use super::env::ClientEnv;
 use super::handshake::HandshakeEvent;
 use super::ids::{Match, Purpose};
-use super::link::{Discarded, HttpLink, LinkEvent, Parked, SessionLoss};
+use super::link::{DiscardedMessage, HttpLink, LinkEvent, ParkedKind, SessionLoss};
 use super::pings::Pings;
-use super::{Client, ControlEvent, Event, Malformed, State, Termination, Timer, watching};
+use super::{Client, ControlEvent, Event, OnMalformed, State, Termination, Timer, watching};
 use crate::error::{CallError, DiagnosticKind, NegotiationCause, NegotiationError, Stage, StreamEnd};
 use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Sent};
 use crate::input::{AuthToken, CallId};
@@ -50,7 +50,7 @@ impl Client {
     }
 
     /// Uses the link over HTTP, and handles the resulting events before the queued ones.
-    pub(super) fn with_http<R>(&mut self, f: impl FnOnce(&mut HttpLink, &mut Env) -> R) -> Option<R> {
+    pub(super) fn with_http<R>(&mut self, f: impl FnOnce(&mut HttpLink, &mut ClientEnv) -> R) -> Option<R> {
         let waiting = self.cx.link.take_events();
         let result = self.cx.link.http_mut().map(|http| f(http, &mut self.cx.env));
         while let Some(event) = self.cx.link.next_event() {
@@ -119,18 +119,18 @@ impl Client {
     }
 
     /// Handles a request that waits for credentials. Only the total limits run meanwhile.
-    fn on_parked(&mut self, parked: Parked) {
+    fn on_parked(&mut self, parked: ParkedKind) {
         match parked {
-            Parked::Request(Purpose::Discover | Purpose::Initialize) => {
+            ParkedKind::Request(Purpose::Discover | Purpose::Initialize) => {
                 self.handshake.hold_clock(&mut self.cx.env);
                 self.cx.update_clocks();
             }
-            Parked::Request(Purpose::Call(call)) => self.cx.update_clocks_of(call),
-            Parked::Request(Purpose::Ping) => self.cx.env.timers.set(Timer::Ping, None),
-            Parked::Request(Purpose::Listen) => self.cx.env.timers.set(Timer::Subscription, None),
-            Parked::Response => self.cx.update_clocks(),
-            Parked::Listener => drop(self.with_http(HttpLink::release)),
-            Parked::Other => {}
+            ParkedKind::Request(Purpose::Call(call)) => self.cx.update_clocks_of(call),
+            ParkedKind::Request(Purpose::Ping) => self.cx.env.timers.set(Timer::Ping, None),
+            ParkedKind::Request(Purpose::Listen) => self.cx.env.timers.set(Timer::Subscription, None),
+            ParkedKind::Response => self.cx.update_clocks(),
+            ParkedKind::Listener => drop(self.with_http(HttpLink::release)),
+            ParkedKind::Other => {}
         }
     }
 
@@ -185,11 +185,11 @@ impl Client {
         self.with_http(|http, env| http.end_session(env, keeps_stream));
         for exchange in self.cx.link.http().map(HttpLink::ids).unwrap_or_default() {
             match self.with_http(|http, env| http.discard(env, exchange)) {
-                Some(Discarded::Call { call, id, unsent }) => self.discard_call(call, &id, unsent, error),
-                Some(Discarded::Response) => {
+                Some(DiscardedMessage::Call { call, id, unsent }) => self.discard_call(call, &id, unsent, error),
+                Some(DiscardedMessage::Response) => {
                     self.cx.env.diagnose(DiagnosticKind::DroppedResponse, "the session has ended");
                 }
-                Some(Discarded::Other) | None => {}
+                Some(DiscardedMessage::Other) | None => {}
             }
         }
         // Over HTTP+SSE, an exchange ends before the response to its request.
@@ -313,7 +313,7 @@ impl Client {
             return self.cx.env.event(Event::Control(Box::new(control)));
         }
         self.cx.env.diagnose(DiagnosticKind::BadMessage, format!("{defect}: {head}"));
-        if self.cx.env.config.compat.malformed == Malformed::Fatal && !defect.is_notification() {
+        if self.cx.env.config.compat.malformed == OnMalformed::Fatal && !defect.is_notification() {
             self.shut(Termination::Closed(Closed::Broken(defect.to_string())));
             return self.drop_duplex();
         }

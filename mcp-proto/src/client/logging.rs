@@ -15,7 +15,7 @@ use alloc::format;
 
 /// The level of a session of an older revision.
 #[derive(Debug, Default)]
-pub(super) struct Logging {
+pub(super) struct SessionLogLevel {
     /// The request that waits for its response, and its level.
     open: Option<(CallId, LogLevel)>,
     /// Whether the application ever requested a level. Before, it receives what the server chooses
@@ -23,7 +23,7 @@ pub(super) struct Logging {
     was_set: bool,
 }
 
-impl Logging {
+impl SessionLogLevel {
     /// Ends the session, and its level.
     pub(super) fn end_session(&mut self) {
         self.open = None;

@@ -47,8 +47,8 @@ mod tests;
 pub use crate::fetch::{BadUrl, FetchError, FetchId, FetchRequest, FetchResponse, HttpTarget, Redirects, WsTarget};
 pub use commands::ClientCommands;
 pub use compat::{
-    CancelSignal, Compat, EndpointOrigin, EndpointRefresh, EndpointRule, IdPolicy, ListenerEnd, ListenerStart,
-    ListenerTime, Malformed, SseDecode,
+    CancelSignal, ClientCompat, EndpointOrigin, EndpointRefresh, EndpointRule, IdPolicy, ListenerEnd, ListenerStart,
+    ListenerTime, OnMalformed, SseDecode,
 };
 pub use config::{ClientConfig, HttpMode, HttpTransport, Policy, Repeat, Resume, Target, Verdict};
 pub use control::{ControlEvent, StreamOf};
@@ -61,9 +61,9 @@ pub(crate) use proxy::ProxySetting;
 pub use proxy::{BadProxy, Proxies, Proxy};
 pub use validate::{OnMismatch, ResultValidation};
 
-use crate::error::{CallError, Refused};
+use crate::error::{CallError, RefusedCommand};
 use crate::exchange::{ExchangeEvent, ExchangeId, Inbound};
-use crate::input::{Applied, CallId, ClientCommand, ClientInput, Input};
+use crate::input::{CallId, ClientCommand, ClientInput, Input, InputResult};
 use crate::model::lifecycle::ServerInfo;
 use crate::time::Instant;
 use alloc::sync::Arc;
@@ -71,12 +71,12 @@ use ctx::Ctx;
 use elicitations::Elicitations;
 use fetch::Fetches;
 use handshake::{Handshake, HandshakeEvent, Next};
-use logging::Logging;
+use logging::SessionLogLevel;
 use notifications::Notifications;
 use pings::Pings;
 use refresh::Refresh;
 use subscription::Subscription;
-use watching::Resources;
+use watching::ResourceSubscriptions;
 
 /// The timers of a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
@@ -124,30 +124,30 @@ pub struct Client {
     handshake: Handshake,
     pings: Pings,
     subscription: Subscription,
-    resources: Resources,
-    logging: Logging,
+    resources: ResourceSubscriptions,
+    logging: SessionLogLevel,
     refresh: Refresh,
     fetches: Fetches,
 }
 
 impl ClientCommands for Client {
-    fn act(&mut self, now: Instant, command: ClientCommand) -> Result<Applied, Refused<ClientCommand>> {
+    fn act(&mut self, now: Instant, command: ClientCommand) -> Result<InputResult, RefusedCommand<ClientCommand>> {
         self.cx.env.now = self.cx.env.now.max(now);
         match command {
             ClientCommand::Call(call) => {
-                return self.on_call(call).map(Applied::Call).map_err(|refused| refused.map(ClientCommand::Call));
+                return self.on_call(call).map(InputResult::Call).map_err(|refused| refused.map(ClientCommand::Call));
             }
             ClientCommand::Cancel(call, reason) => self.on_cancel(call, reason),
             ClientCommand::Answer(key, answer) => self.on_answer(key, answer),
             ClientCommand::Elicited(id) => self.on_page_complete(&id),
             ClientCommand::Notify(method, params) => {
                 let sent = Notifications::send(&mut self.cx, &method, &params);
-                sent.map_err(|why| Refused { value: ClientCommand::Notify(method, params), why })?;
+                sent.map_err(|why| RefusedCommand { value: ClientCommand::Notify(method, params), why })?;
             }
             ClientCommand::NotifyTracked(method, params) => {
                 let tracked = self.notifications.track(&mut self.cx, &method, &params);
-                let refused = |why| Refused { value: ClientCommand::NotifyTracked(method, params), why };
-                return tracked.map(Applied::Notification).map_err(refused);
+                let refused = |why| RefusedCommand { value: ClientCommand::NotifyTracked(method, params), why };
+                return tracked.map(InputResult::Notification).map_err(refused);
             }
             ClientCommand::Untrack(id) => self.notifications.untrack(id),
             ClientCommand::Watch(watch) => {
@@ -156,11 +156,11 @@ impl ClientCommands for Client {
             ClientCommand::LogLevel(level) => self.logging.set_level(&mut self.cx, level),
             ClientCommand::RootsChanged => {
                 let value = ClientCommand::RootsChanged;
-                Notifications::send_roots_changed(&mut self.cx).map_err(|why| Refused { value, why })?;
+                Notifications::send_roots_changed(&mut self.cx).map_err(|why| RefusedCommand { value, why })?;
             }
             ClientCommand::Fetch(id, request) => {
                 let begun = self.fetches.begin(&mut self.cx.env, id, &request);
-                begun.map_err(|why| Refused { value: ClientCommand::Fetch(id, request), why })?;
+                begun.map_err(|why| RefusedCommand { value: ClientCommand::Fetch(id, request), why })?;
             }
             ClientCommand::CancelFetch(id) => self.fetches.cancel(&mut self.cx.env, id),
             ClientCommand::Authorize(key, with) => {
@@ -169,7 +169,7 @@ impl ClientCommands for Client {
             }
             ClientCommand::Close => self.shut(Termination::Requested),
         }
-        Ok(Applied::Done)
+        Ok(InputResult::Done)
     }
 }
 
@@ -184,8 +184,8 @@ impl Client {
             handshake: Handshake::default(),
             pings: Pings::default(),
             subscription: Subscription::default(),
-            resources: Resources::default(),
-            logging: Logging::default(),
+            resources: ResourceSubscriptions::default(),
+            logging: SessionLogLevel::default(),
             refresh: Refresh::default(),
             fetches: Fetches::default(),
         };
@@ -200,7 +200,7 @@ impl Client {
     ///
     /// # Errors
     /// Those of [`act`](ClientCommands::act). Events and ticks are never refused.
-    pub fn apply(&mut self, now: Instant, input: ClientInput) -> Result<Applied, Refused<ClientInput>> {
+    pub fn apply(&mut self, now: Instant, input: ClientInput) -> Result<InputResult, RefusedCommand<ClientInput>> {
         match input {
             Input::Event(exchange, event) => self.handle_event(now, exchange, event),
             Input::Command(command) => {
@@ -208,7 +208,7 @@ impl Client {
             }
             Input::Tick => self.handle_timeout(now),
         }
-        Ok(Applied::Done)
+        Ok(InputResult::Done)
     }
 
     /// Handles an event of an exchange. Events of an exchange that has ended are ignored.

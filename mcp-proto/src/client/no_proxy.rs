@@ -17,12 +17,12 @@ pub struct NoProxy {
 
 #[derive(Clone, PartialEq, Eq)]
 struct Entry {
-    hosts: Hosts,
+    hosts: NoProxyHosts,
     port: Option<u16>,
 }
 
 #[derive(Clone, PartialEq, Eq)]
-enum Hosts {
+enum NoProxyHosts {
     All,
     /// This name in small letters, and its subdomains.
     Name(String),
@@ -69,7 +69,7 @@ impl Entry {
     fn parse(text: &str) -> Option<Self> {
         if let Some((address, bits)) = text.split_once('/') {
             let (address, bits) = (address_of(address)?, bits.parse().ok()?);
-            let hosts = Hosts::Network(address, bits);
+            let hosts = NoProxyHosts::Network(address, bits);
             return (bits <= width(address)).then_some(Self { hosts, port: None });
         }
         // An IPv6 address without brackets has no port.
@@ -78,19 +78,19 @@ impl Entry {
             _ => (text, None),
         };
         let hosts = match address_of(host) {
-            Some(address) => Hosts::Network(address, width(address)),
-            None if host == "*" => Hosts::All,
+            Some(address) => NoProxyHosts::Network(address, width(address)),
+            None if host == "*" => NoProxyHosts::All,
             None => {
                 let name = host.strip_prefix('*').filter(|rest| rest.starts_with('.')).unwrap_or(host);
                 let name = name.trim_start_matches('.').trim_end_matches('.').to_ascii_lowercase();
-                Some(Hosts::Name(name.clone())).filter(|_| !name.is_empty())?
+                Some(NoProxyHosts::Name(name.clone())).filter(|_| !name.is_empty())?
             }
         };
         Some(Self { hosts, port })
     }
 }
 
-impl Hosts {
+impl NoProxyHosts {
     fn contain(&self, host: &str) -> bool {
         match self {
             Self::All => true,

@@ -2,7 +2,7 @@
 //! written on a duplex exchange, or abandoned. The engine keeps no record of other notifications.
 
 use super::ctx::Ctx;
-use super::env::Env;
+use super::env::ClientEnv;
 use super::{Event, State};
 use crate::error::{CallError, Refusal};
 use crate::exchange::{Closed, Sent};
@@ -39,7 +39,7 @@ impl Notifications {
     }
 
     /// Ends the delivery of a notification. Does nothing if the notification is not tracked.
-    pub(super) fn end(&mut self, env: &mut Env, id: NotificationId, outcome: Result<(), CallError>) {
+    pub(super) fn end(&mut self, env: &mut ClientEnv, id: NotificationId, outcome: Result<(), CallError>) {
         if self.open.remove(&id).is_some() {
             env.event(Event::NotificationEnded { notification: id, outcome });
         }
@@ -47,7 +47,7 @@ impl Notifications {
 
     /// Handles a report of the driver about the duplex exchange: the bytes written so far, and the
     /// bytes written once everything that the driver holds is written.
-    pub(super) fn on_written(&mut self, env: &mut Env, written: u64, with_unsent: u64) {
+    pub(super) fn on_written(&mut self, env: &mut ClientEnv, written: u64, with_unsent: u64) {
         let taken = env.out.taken();
         for place in self.open.values_mut().rev() {
             match place {
@@ -66,7 +66,7 @@ impl Notifications {
     /// Handles the denial, by a message hook, of the latest output that the driver took. The output
     /// is no request. If the driver has taken a tracked notification, the output is that
     /// notification.
-    pub(super) fn on_denied(&mut self, env: &mut Env, reason: String) {
+    pub(super) fn on_denied(&mut self, env: &mut ClientEnv, reason: String) {
         let taken = env.out.taken();
         let denied = self.open.iter().find(|(_, place)| matches!(place, DeliveryStage::Queued(at) if *at <= taken));
         if let Some(id) = denied.map(|(id, _)| *id) {
@@ -75,7 +75,7 @@ impl Notifications {
     }
 
     /// Ends every delivery, since the duplex exchange or the client has ended.
-    pub(super) fn end_all(&mut self, env: &mut Env, why: &Closed) {
+    pub(super) fn end_all(&mut self, env: &mut ClientEnv, why: &Closed) {
         while let Some((&id, _)) = self.open.first_key_value() {
             self.end(env, id, Err(CallError::Closed { sent: Sent::Maybe, why: why.clone() }));
         }

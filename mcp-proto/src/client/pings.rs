@@ -4,7 +4,7 @@
 //! application receives an event only for a missed one.
 
 use super::ctx::Ctx;
-use super::env::Env;
+use super::env::ClientEnv;
 use super::ids::Purpose;
 use super::{Event, State, Timer};
 use crate::error::DiagnosticKind;
@@ -28,26 +28,26 @@ pub(super) struct Pings {
 
 impl Pings {
     /// Starts the pings, after a negotiation or a response.
-    pub(super) fn begin(&mut self, env: &mut Env) {
+    pub(super) fn begin(&mut self, env: &mut ClientEnv) {
         *self = Self::default();
         Self::arm(env);
     }
 
     /// Stops the pings, since the server sends no more responses.
-    pub(super) fn end(&mut self, env: &mut Env) {
+    pub(super) fn end(&mut self, env: &mut ClientEnv) {
         env.timers.set(Timer::Ping, None);
         self.out = None;
         env.ids.retire_pings();
     }
 
-    fn arm(env: &mut Env) {
+    fn arm(env: &mut ClientEnv) {
         // A dialect without negotiation has nothing that every server answers.
         let period = env.config.ping.filter(|_| !env.only_calls_tools()).map(|period| period.max(SHORTEST));
         env.timers.set(Timer::Ping, period.map(|period| env.now + period));
     }
 
     /// Restarts the timer of a ping that was sent again with other credentials.
-    pub(super) fn arm_pong(&mut self, env: &mut Env) {
+    pub(super) fn arm_pong(&mut self, env: &mut ClientEnv) {
         if let Some((_, at)) = &mut self.out {
             *at = env.now;
             env.timers.set(Timer::Ping, Some(env.now + env.config.ping_timeout));
@@ -55,25 +55,25 @@ impl Pings {
     }
 
     /// Handles the response to a ping. An error counts too: its sender is alive.
-    pub(super) fn on_pong(&mut self, env: &mut Env, id: &Id) {
+    pub(super) fn on_pong(&mut self, env: &mut ClientEnv, id: &Id) {
         env.ids.retire(id);
         self.begin(env);
     }
 
     /// Handles a ping that a message hook denied. The denial is no evidence about the server.
-    pub(super) fn on_denied(&mut self, env: &mut Env, id: &Id, reason: &str) {
+    pub(super) fn on_denied(&mut self, env: &mut ClientEnv, id: &Id, reason: &str) {
         env.diagnose(DiagnosticKind::Denied, format!("a ping of ours: {reason}"));
         self.on_pong(env, id);
     }
 
     /// Counts a ping as missed whose exchange ended without a response. Its id is retired.
-    pub(super) fn on_lost(&mut self, env: &mut Env) {
+    pub(super) fn on_lost(&mut self, env: &mut ClientEnv) {
         if let Some((_, at)) = self.out.take() {
             self.miss(env, env.now - at);
         }
     }
 
-    fn miss(&mut self, env: &mut Env, waited: Duration) {
+    fn miss(&mut self, env: &mut ClientEnv, waited: Duration) {
         self.missed = self.missed.saturating_add(1);
         env.event(Event::PingMissed { waited, in_a_row: self.missed });
         Self::arm(env);

@@ -8,7 +8,7 @@
 use super::call_table::{CallStage, Errand};
 use super::ctx::Ctx;
 use super::tools::CALL;
-use crate::call::{Call, Method, Paged, Pages, RawResult};
+use crate::call::{Call, Method, PagedMethod, Pages, RawResult};
 use crate::error::{CallError, DiagnosticKind};
 use crate::input::CallId;
 use crate::model::tools;
@@ -21,12 +21,12 @@ use alloc::vec::Vec;
 /// [`CallStage::Mismatched`].
 #[derive(Debug, Default)]
 pub(super) struct Refresh {
-    fetch: Option<Fetch>,
+    fetch: Option<ListFetch>,
 }
 
 /// A fetch of the list.
 #[derive(Debug)]
-struct Fetch {
+struct ListFetch {
     pages: Pages<Cursors>,
     call: CallId,
 }
@@ -42,7 +42,7 @@ impl Method for Cursors {
     }
 }
 
-impl Paged for Cursors {
+impl PagedMethod for Cursors {
     type Element = ();
 
     fn page(cursor: Option<String>) -> (Vec<()>, Option<String>) {
@@ -76,7 +76,7 @@ impl Refresh {
     fn fetch_page(&mut self, cx: &mut Ctx, mut pages: Pages<Cursors>) -> bool {
         let Some(page) = pages.next() else { return false };
         let call = cx.run_own(Errand::Page, page.into_raw());
-        self.fetch = Some(Fetch { pages, call });
+        self.fetch = Some(ListFetch { pages, call });
         true
     }
 
@@ -88,7 +88,7 @@ impl Refresh {
         outcome: Result<RawResult, CallError>,
     ) -> Vec<(CallId, Option<Box<ErrorObject>>)> {
         let waiting = cx.calls.mismatched();
-        let Some(Fetch { mut pages, .. }) = self.fetch.take().filter(|_| !waiting.is_empty()) else {
+        let Some(ListFetch { mut pages, .. }) = self.fetch.take().filter(|_| !waiting.is_empty()) else {
             return Vec::new();
         };
         let page = outcome.and_then(|result| Ok(Cursors::decode(result)?)).and_then(|page| pages.fetched(Ok(page)));

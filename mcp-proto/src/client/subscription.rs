@@ -7,7 +7,7 @@
 
 use super::backoff::{Backoff, Brought, LONG, Round, Serves};
 use super::ctx::Ctx;
-use super::env::Env;
+use super::env::ClientEnv;
 use super::ids::Purpose;
 use super::incoming::ResponseFailure;
 use super::link::SubscriptionEnd;
@@ -73,7 +73,7 @@ impl OpenSubscription {
 
 impl Subscription {
     /// Ends the subscription, which does not outlive its connection.
-    pub(super) fn end(&mut self, env: &mut Env) {
+    pub(super) fn end(&mut self, env: &mut ClientEnv) {
         env.timers.set(Timer::Subscription, None);
         for open in [self.open.take(), self.next.take()].into_iter().flatten() {
             env.ids.retire(&open.id);
@@ -83,7 +83,7 @@ impl Subscription {
     /// Returns the requests to cancel when the client ends: those of open subscriptions on a duplex
     /// connection (2026-07-28 subscriptions). Some servers wait for the end of their subscriptions
     /// before they exit.
-    pub(super) fn to_cancel(&self, env: &Env) -> Vec<Id> {
+    pub(super) fn to_cancel(&self, env: &ClientEnv) -> Vec<Id> {
         let open = self.open.iter().chain(&self.next).filter(|_| env.is_duplex());
         open.map(|open| open.id.clone()).collect()
     }
@@ -104,7 +104,7 @@ impl Subscription {
 
     /// Handles the end of the open subscription. Its id is retired. The client opens it again after
     /// a delay, which is not shorter than the server has asked for.
-    fn retry(&mut self, env: &mut Env, cause: StreamEnd) {
+    fn retry(&mut self, env: &mut ClientEnv, cause: StreamEnd) {
         let Some(open) = self.open.take() else { return };
         let lasted = env.now.since(open.since);
         let lasting = open.honoured.is_some() && lasted >= LONG;

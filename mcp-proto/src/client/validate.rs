@@ -2,8 +2,8 @@
 //! valid is decided by the validator of the application. This module decides which results it sees,
 //! and what happens to the others.
 
-use super::tools::{CALL, SHOWN, Tools};
-use super::{ClientConfig, call_table::CallState, env::Env};
+use super::tools::{CALL, SHOWN, ToolIndex};
+use super::{ClientConfig, call_table::CallState, env::ClientEnv};
 use crate::error::{DiagnosticKind, InvalidResult};
 use crate::rpc::{JsonKind, Object, RawJson};
 use crate::schema::Validator;
@@ -80,7 +80,7 @@ impl ClientConfig {
     }
 }
 
-impl Tools {
+impl ToolIndex {
     /// Validates the result of a call. Emits the diagnostic of a result that is delivered although
     /// it is not valid.
     ///
@@ -88,7 +88,7 @@ impl Tools {
     /// [`InvalidResult`] if the call ends with it.
     pub(super) fn validate(
         &mut self,
-        env: &mut Env,
+        env: &mut ClientEnv,
         call: Option<&CallState>,
         result: &RawJson,
         version: ProtocolVersion,

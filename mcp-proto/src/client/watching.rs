@@ -6,10 +6,10 @@
 use super::backoff::Backoff;
 use super::call_table::Errand;
 use super::ctx::Ctx;
-use super::env::Env;
+use super::env::ClientEnv;
 use super::{Client, Event, State, Timer};
 use crate::call::RawResult;
-use crate::error::{CallError, DiagnosticKind, Refusal, Refused};
+use crate::error::{CallError, DiagnosticKind, Refusal, RefusedCommand};
 use crate::input::{CallId, Change, Watch};
 use crate::rpc::{DecodeError, Object};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ const MAX_OPEN: usize = 8;
 
 /// The subscriptions to resources in a session of an older revision.
 #[derive(Debug, Default)]
-pub(super) struct Resources {
+pub(super) struct ResourceSubscriptions {
     /// The URIs that the server has accepted.
     accepted: BTreeSet<String>,
     /// The URIs that the server has refused. The client does not subscribe to them again in this
@@ -46,7 +46,7 @@ pub(super) struct Resources {
     had_session: bool,
 }
 
-impl Resources {
+impl ResourceSubscriptions {
     /// Ends the session. Whatever is watched now may change unnoticed.
     pub(super) fn end_session(&mut self) {
         self.missed.append(&mut self.accepted);
@@ -67,7 +67,7 @@ impl Resources {
     }
 
     /// Reports the changes that were missed, since the listener of HTTP was not open.
-    pub(super) fn report_missed(&self, env: &mut Env) {
+    pub(super) fn report_missed(&self, env: &mut ClientEnv) {
         let missed = Watch { uris: self.accepted.clone(), ..env.watch };
         env.report_gap(&missed);
     }
@@ -152,7 +152,7 @@ pub(super) fn change(method: &str, params: &Object) -> Option<Result<Change, Dec
     }))
 }
 
-impl Env {
+impl ClientEnv {
     /// Begins with the changes of the configuration.
     pub(super) fn take_configured_watch(&mut self) {
         let max = self.config.limits.client.max_watched;
@@ -185,7 +185,7 @@ impl Client {
         &self.cx.env.watch
     }
 
-    pub(super) fn on_watch(&mut self, watch: Watch) -> Result<(), Refused<Watch>> {
+    pub(super) fn on_watch(&mut self, watch: Watch) -> Result<(), RefusedCommand<Watch>> {
         let env = &mut self.cx.env;
         let why = match env.state() {
             State::Closing | State::Terminated => Some(Refusal::Closed),
@@ -193,7 +193,7 @@ impl Client {
             _ => None,
         };
         if let Some(why) = why {
-            return Err(Refused { value: watch, why });
+            return Err(RefusedCommand { value: watch, why });
         }
         if env.watch == watch {
             return Ok(());

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::exchange::{
-    ExitStatus, NotUpgraded, Origin, ProxyFailure, ProxyFailureKind, RedirectRefusal, TlsFailure, TlsFailureKind,
+    ExitStatus, Origin, ProxyFailure, ProxyFailureKind, RedirectRefusal, TlsFailure, TlsFailureKind, UpgradeRefusal,
 };
-use crate::hook::{Denied, Direction, MessageHook};
+use crate::hook::{Denial, Direction, MessageHook};
 use crate::input::InputRequest;
 use crate::model::resources::BadResource;
 use crate::model::tools::BadTool;
@@ -58,7 +58,7 @@ fn negotiation(cause: NegotiationCause, first: Option<Closed>) -> NegotiationErr
 pub(crate) fn closed(text: &str) -> [Closed; 8] {
     let text = || String::from(text);
     let redirect = Some(RedirectRefusal::Loop);
-    let not_upgraded = NotUpgraded { location: Some(text()), redirect, ..NotUpgraded::new(302) };
+    let not_upgraded = UpgradeRefusal { location: Some(text()), redirect, ..UpgradeRefusal::new(302) };
     [
         Closed::Unreachable(text()),
         program(&text()),
@@ -158,8 +158,8 @@ fn shown(text: &str) -> Vec<String> {
         DecodeError::new(text).to_string(),
         EncodeError::new(text).to_string(),
         Id::from(text).to_string(),
-        Refused { value: (), why: Refusal::Unencodable(EncodeError::new(text)) }.to_string(),
-        Denied::new(text).to_string(),
+        RefusedCommand { value: (), why: Refusal::Unencodable(EncodeError::new(text)) }.to_string(),
+        Denial::new(text).to_string(),
         BadTool { name: text.into(), why: text.into() }.to_string(),
         BadResource { uri: text.into(), why: text.into() }.to_string(),
         ToolError::Failed(text.into()).to_string(),

@@ -1,6 +1,6 @@
 //! How a connection or an exchange ended.
 
-use super::{ExitStatus, NotUpgraded, ProxyFailure, TlsFailure};
+use super::{ExitStatus, ProxyFailure, TlsFailure, UpgradeRefusal};
 use crate::peer_text::Visible;
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -48,7 +48,7 @@ pub enum Closed {
         reason: String,
     },
     /// The server answered the handshake of a WebSocket with another HTTP response.
-    NotUpgraded(Box<NotUpgraded>),
+    NotUpgraded(Box<UpgradeRefusal>),
 }
 
 impl Closed {

@@ -82,9 +82,9 @@ impl Headers {
         Some(Duration::from_secs(seconds))
     }
 
-    fn named<'a, 'n>(&'a self, name: &'n str) -> Named<'a, 'n> {
+    fn named<'a, 'n>(&'a self, name: &'n str) -> NamedValues<'a, 'n> {
         let (fixed, text) = if self.marks & mark(name) == 0 { (&[][..], "") } else { (self.fixed, &*self.text) };
-        Named { name, fixed, text, at: 0 }
+        NamedValues { name, fixed, text, at: 0 }
     }
 
     /// Returns all fields, as names and values.
@@ -92,7 +92,7 @@ impl Headers {
         let (mut fixed, text, mut at) = (self.fixed.iter(), &*self.text, 0);
         iter::from_fn(move || {
             fixed.next().copied().or_else(|| {
-                let field = Field::read(text.as_bytes(), at)?;
+                let field = FieldPlace::read(text.as_bytes(), at)?;
                 at = field.end;
                 Some((&text[field.name..field.value], &text[field.value..field.end]))
             })
@@ -106,7 +106,7 @@ impl Headers {
 }
 
 /// The values of the fields of one name.
-struct Named<'a, 'n> {
+struct NamedValues<'a, 'n> {
     name: &'n str,
     /// The fields that were not compared: these, and those of the text from this position on.
     fixed: &'static [(&'static str, &'static str)],
@@ -114,7 +114,7 @@ struct Named<'a, 'n> {
     at: usize,
 }
 
-impl<'a> Iterator for Named<'a, '_> {
+impl<'a> Iterator for NamedValues<'a, '_> {
     type Item = &'a str;
 
     fn next(&mut self) -> Option<&'a str> {
@@ -125,7 +125,7 @@ impl<'a> Iterator for Named<'a, '_> {
             }
         }
         let (text, name) = (self.text.as_bytes(), self.name.as_bytes());
-        while let Some(field) = Field::read(text, self.at) {
+        while let Some(field) = FieldPlace::read(text, self.at) {
             self.at = field.end;
             // The cheap comparisons first: most fields have another name, or the common spelling.
             let is_it = |other: &[u8]| other == name || other.eq_ignore_ascii_case(name);
@@ -145,13 +145,13 @@ fn mark(name: &str) -> u64 {
 }
 
 /// The place of a field in the text: its value begins at the end of its name.
-struct Field {
+struct FieldPlace {
     name: usize,
     value: usize,
     end: usize,
 }
 
-impl Field {
+impl FieldPlace {
     /// Returns the field that begins at a position. `None` at the end of the text.
     fn read(text: &[u8], mut at: usize) -> Option<Self> {
         let (name, value) = match *text.get(at..)? {

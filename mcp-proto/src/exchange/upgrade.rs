@@ -14,7 +14,7 @@ use core::time::Duration;
 #[derive(Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
-pub struct NotUpgraded {
+pub struct UpgradeRefusal {
     /// The status.
     pub status: u16,
     /// The `WWW-Authenticate` fields.
@@ -31,14 +31,14 @@ pub struct NotUpgraded {
     pub address: Option<IpAddr>,
 }
 
-impl NotUpgraded {
+impl UpgradeRefusal {
     /// Creates one with a status and nothing else.
     pub const fn new(status: u16) -> Self {
         Self { status, challenges: Vec::new(), retry_after: None, location: None, redirect: None, address: None }
     }
 }
 
-impl fmt::Debug for NotUpgraded {
+impl fmt::Debug for UpgradeRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NotUpgraded")
             .field("status", &self.status)
@@ -51,7 +51,7 @@ impl fmt::Debug for NotUpgraded {
     }
 }
 
-impl fmt::Display for NotUpgraded {
+impl fmt::Display for UpgradeRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "HTTP {} in place of a websocket", self.status)?;
         if let Some(after) = self.retry_after {

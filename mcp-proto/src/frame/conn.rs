@@ -4,7 +4,7 @@ use super::http1;
 use super::input::LARGE;
 use super::line::Lines;
 use super::work::Work;
-use super::ws::{CloseCode, Role, WsChannel, WsOpening, WsSupport};
+use super::ws::{CloseCode, WsChannel, WsHandshakeCodec, WsSide, WsSupport};
 use crate::exchange::{BadRequest, Body, Closed, Inbound, Outbound, ResponseHead, WsDialect};
 use crate::http_support::HttpSupport;
 use crate::limits::FrameLimits;
@@ -55,7 +55,7 @@ enum Codec {
     Client(http1::ClientCodec),
     Server(http1::ServerCodec),
     /// A client's WebSocket before the handshake is complete. Boxed: it is short-lived and large.
-    Opening(Box<WsOpening>),
+    Opening(Box<WsHandshakeCodec>),
     /// Boxed: most connections are no WebSockets.
     Ws(Box<WsChannel>),
     /// A protocol that is not compiled in, or whose handshake failed, and why nothing is parsed.
@@ -94,7 +94,7 @@ impl Conn {
             self.codec = match (WsSupport::get(), HttpSupport::get()) {
                 (Some(support), Some(http)) => {
                     let http = http1::ClientCodec::new(Arc::clone(limits), http);
-                    Codec::Opening(Box::new(WsOpening::new(http, dialect, Arc::clone(limits), seed, support)))
+                    Codec::Opening(Box::new(WsHandshakeCodec::new(http, dialect, Arc::clone(limits), seed, support)))
                 }
                 _ => Codec::Unsupported(NO_WEB_SOCKET.into()),
             };
@@ -368,7 +368,7 @@ impl Conn {
         let is_eof = server.reader.is_eof();
         match server.switch(head, &mut self.written) {
             Ok((rest, limits)) => {
-                let mut channel = WsChannel::new(Role::Server, dialect, limits, support);
+                let mut channel = WsChannel::new(WsSide::Server, dialect, limits, support);
                 rest.for_each(|bytes| channel.bytes(bytes));
                 if is_eof {
                     channel.eof();

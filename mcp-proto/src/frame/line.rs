@@ -9,7 +9,7 @@
 
 mod skipped;
 
-use self::skipped::Skipped;
+use self::skipped::MemberSkipper;
 use super::input::{BOM, ByteQueue, LARGE};
 use super::work::{MAX_IDLE, Work};
 use crate::exchange::Inbound;
@@ -32,7 +32,7 @@ pub(super) struct Lines {
     /// The line was too long and has been reported. The bytes up to its LF are dropped.
     skipping: bool,
     /// What is known of that line, unless its id is: it may follow.
-    skipped: Option<Skipped>,
+    skipped: Option<MemberSkipper>,
     /// No line has ended yet.
     first: bool,
     /// Bytes of blank lines since the last other one.
@@ -225,7 +225,7 @@ impl Lines {
         let defect = rpc::parse(line.clone(), self.limits.max_depth).err();
         let defect = defect.unwrap_or_else(|| InvalidMessage::new(InvalidKind::TooLong, &line));
         if defect.id.is_none() && !defect.has_method {
-            let mut skipped = Skipped::default();
+            let mut skipped = MemberSkipper::default();
             skipped.read(&line);
             skipped.read(self.input.front().map_or(&[][..], |front| &front[..count - room]));
             self.skipped = Some(skipped);
@@ -236,7 +236,7 @@ impl Lines {
 
     /// Returns the end of a line that was too long, if it is a response whose id was not known yet.
     fn finish_skipped(&mut self) -> Option<Inbound> {
-        self.skipped.take().and_then(Skipped::finish).map(Inbound::Invalid)
+        self.skipped.take().and_then(MemberSkipper::finish).map(Inbound::Invalid)
     }
 
     fn look(&mut self, _count: usize) {

@@ -28,5 +28,5 @@ pub(crate) use work::Work;
 pub(crate) use ws::WsSupport;
 #[cfg(feature = "ws")]
 pub use ws::handshake::accept_web_socket;
-pub(crate) use ws::handshake::{Accepted, Upgrade, check_request, refusal_fields};
+pub(crate) use ws::handshake::{HandshakeReply, Upgrade, check_request, refusal_fields};
 pub use ws::{CloseCode, CloseFrame, FrameReader, WsItem};

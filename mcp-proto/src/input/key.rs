@@ -14,7 +14,7 @@ pub struct Key<K>(u64, PhantomData<fn() -> K>);
 pub struct Token<K>(Key<K>);
 
 /// A kind of subject that keys identify.
-pub trait Keyed {
+pub trait KeyKind {
     /// The name of the kind. `Debug` of keys and tokens shows it.
     const NAME: &'static str;
 }
@@ -42,23 +42,23 @@ pub enum RunningRequest {}
 #[derive(Debug)]
 pub enum HttpSession {}
 
-impl Keyed for RunningRequest {
+impl KeyKind for RunningRequest {
     const NAME: &'static str = "Request";
 }
 
-impl Keyed for HttpSession {
+impl KeyKind for HttpSession {
     const NAME: &'static str = "Session";
 }
 
-impl Keyed for InputRequest {
+impl KeyKind for InputRequest {
     const NAME: &'static str = "Input";
 }
 
-impl Keyed for Challenge {
+impl KeyKind for Challenge {
     const NAME: &'static str = "Auth";
 }
 
-impl Keyed for Admission {
+impl KeyKind for Admission {
     const NAME: &'static str = "Admit";
 }
 
@@ -122,7 +122,7 @@ impl<K> Hash for Key<K> {
     }
 }
 
-impl<K: Keyed> fmt::Debug for Key<K> {
+impl<K: KeyKind> fmt::Debug for Key<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple(&alloc::format!("{}Key", K::NAME)).field(&self.0).finish()
     }
@@ -136,7 +136,7 @@ impl<K> PartialEq for Token<K> {
 
 impl<K> Eq for Token<K> {}
 
-impl<K: Keyed> fmt::Debug for Token<K> {
+impl<K: KeyKind> fmt::Debug for Token<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple(&alloc::format!("{}Token", K::NAME)).field(&self.0).finish()
     }

@@ -49,7 +49,7 @@ pub(crate) fn read(schema: &RawJson) -> Result<Mirror, String> {
     if !mentions(ANNOTATION.as_bytes()) && !mentions(b"\\u") {
         return Ok(Mirror::default());
     }
-    let mut reader = Reader { headers: BTreeSet::new(), path: Vec::new(), fault: None };
+    let mut reader = MirrorReader { headers: BTreeSet::new(), path: Vec::new(), fault: None };
     let mirror = reader.schema(&mut Walk::new(schema), SchemaPosition::Root);
     reader.fault.map_or(Ok(mirror), Err)
 }
@@ -63,7 +63,7 @@ enum SchemaPosition {
     Elsewhere,
 }
 
-struct Reader {
+struct MirrorReader {
     /// The names of the fields so far, in lower case.
     headers: BTreeSet<String>,
     /// The keys on the path to the current schema.
@@ -71,7 +71,7 @@ struct Reader {
     fault: Option<String>,
 }
 
-impl Reader {
+impl MirrorReader {
     fn schema(&mut self, walk: &mut Walk<'_>, place: SchemaPosition) -> Mirror {
         let mut mirror = Mirror::default();
         let mut annotation = None;

@@ -3,7 +3,7 @@
 
 use super::lifecycle::CacheHints;
 use super::skipped::{SkippedList, read_list};
-use crate::call::{Call, Method, Paged, RawResult};
+use crate::call::{Call, Method, PagedMethod, RawResult};
 use crate::rpc::{DecodeError, Object, RawJson};
 use crate::version::ProtocolVersion;
 use alloc::string::String;
@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use core::marker::PhantomData;
 
 /// An element of a list of a server: a tool, a prompt, a resource or a resource template.
-pub trait Listed: Sized + 'static {
+pub trait ListElement: Sized + 'static {
     /// The method that returns the list.
     const METHOD: &'static str;
 
@@ -49,14 +49,14 @@ pub struct Page<T> {
     pub cache: CacheHints,
 }
 
-impl<T: Listed> List<T> {
+impl<T: ListElement> List<T> {
     /// Creates a call that returns the first page.
     pub(super) fn call() -> Call<Self> {
         Call::new(T::METHOD, Ok(Object::new())).repeatable()
     }
 }
 
-impl<T: Listed> Method for List<T> {
+impl<T: ListElement> Method for List<T> {
     type Output = Page<T>;
 
     fn decode(result: RawResult) -> Result<Page<T>, DecodeError> {
@@ -66,7 +66,7 @@ impl<T: Listed> Method for List<T> {
     }
 }
 
-impl<T: Listed> Paged for List<T> {
+impl<T: ListElement> PagedMethod for List<T> {
     type Element = T;
 
     fn page(output: Page<T>) -> (Vec<T>, Option<String>) {

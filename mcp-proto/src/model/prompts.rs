@@ -4,7 +4,7 @@ use super::content::{Content, Role};
 use super::described::described;
 use super::icon::Icon;
 use super::lifecycle::meta;
-use super::page::{List, Listed};
+use super::page::{List, ListElement};
 use crate::call::{Call, Method, RawResult};
 use crate::rpc::{DecodeError, JsonValue, Object, RawJson};
 use crate::version::ProtocolVersion;
@@ -167,7 +167,7 @@ impl Prompt {
     }
 }
 
-impl Listed for Prompt {
+impl ListElement for Prompt {
     const METHOD: &'static str = "prompts/list";
     const MEMBER: &'static str = "prompts";
 

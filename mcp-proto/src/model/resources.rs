@@ -9,7 +9,7 @@ use super::content::Annotations;
 use super::described::described;
 use super::icon::Icon;
 use super::lifecycle::{CacheHints, meta};
-use super::page::{List, Listed};
+use super::page::{List, ListElement};
 use super::skipped::{SkippedList, read_list};
 use super::uri_template::{UriTemplate, is_uri};
 use crate::call::{Call, Method, RawResult};
@@ -143,7 +143,7 @@ impl Resource {
     }
 }
 
-impl Listed for Resource {
+impl ListElement for Resource {
     const METHOD: &'static str = "resources/list";
     const MEMBER: &'static str = "resources";
 
@@ -215,7 +215,7 @@ impl ResourceTemplate {
     }
 }
 
-impl Listed for ResourceTemplate {
+impl ListElement for ResourceTemplate {
     const METHOD: &'static str = "resources/templates/list";
     const MEMBER: &'static str = "resourceTemplates";
 

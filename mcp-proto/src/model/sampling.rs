@@ -5,7 +5,7 @@
 mod preferences;
 
 use super::content::{Content, Role};
-use super::page::Listed;
+use super::page::ListElement;
 use super::tools::Tool;
 use crate::rpc::{DecodeError, JsonKind, Object, RawJson};
 use crate::version::ProtocolVersion;

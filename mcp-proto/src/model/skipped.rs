@@ -14,7 +14,7 @@ use crate::call::{Method, RawResult};
 use crate::rpc::{DecodeError, JsonKind, Object, RawJson};
 use alloc::vec::Vec;
 
-pub use crate::call::{Skipped, SkippedList};
+pub use crate::call::{SkippedElement, SkippedList};
 
 /// Decodes the elements of a list. Returns those that can be decoded, and the others.
 pub(super) fn read_list<T>(

@@ -5,7 +5,7 @@ use super::described::described;
 use super::icon::Icon;
 use super::lifecycle::meta;
 use super::mirror::{self, Mirror};
-use super::page::{List, Listed};
+use super::page::{List, ListElement};
 use crate::call::{Call, Method, RawResult};
 use crate::peer_text::Visible;
 use crate::rpc::{DecodeError, EncodeError, JsonKind, JsonValue, Object, RawJson, ToObject};
@@ -283,7 +283,7 @@ impl Tool {
     }
 }
 
-impl Listed for Tool {
+impl ListElement for Tool {
     const METHOD: &'static str = "tools/list";
     const MEMBER: &'static str = "tools";
 

@@ -4,7 +4,7 @@
 use crate::client::Termination;
 use crate::error::{CallError, HttpError, InvalidResult, NegotiationCause, NegotiationError, Refusal, StreamEnd};
 use crate::error::{RefusedAttempt, StartFailure};
-use crate::exchange::{Closed, ExitStatus, NotUpgraded, ProxyFailure, TlsFailure};
+use crate::exchange::{Closed, ExitStatus, ProxyFailure, TlsFailure, UpgradeRefusal};
 use crate::rpc::{DecodeError, EncodeError, ErrorObject, Id};
 use crate::schema::{BadSchema, Mismatch};
 use alloc::boxed::Box;
@@ -105,10 +105,10 @@ fn closed(why: &Closed) -> Closed {
             Closed::Proxy(ProxyFailure { status: failure.status, ..ProxyFailure::new(failure.kind, "", "") })
         }
         Closed::WebSocket { code, reason: _ } => Closed::WebSocket { code: *code, reason: String::new() },
-        Closed::NotUpgraded(response) => Closed::NotUpgraded(Box::new(NotUpgraded {
+        Closed::NotUpgraded(response) => Closed::NotUpgraded(Box::new(UpgradeRefusal {
             redirect: response.redirect,
             retry_after: response.retry_after,
-            ..NotUpgraded::new(response.status)
+            ..UpgradeRefusal::new(response.status)
         })),
         Closed::Eof
         | Closed::Reset

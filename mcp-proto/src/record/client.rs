@@ -1,7 +1,7 @@
 //! The recording of a client: how its start, its inputs and its outputs are written.
 
 use super::Redaction;
-use super::findings::{self, Finding, Observed};
+use super::findings::{self, Finding, FindingsLog};
 use super::hook::{self, Overheard};
 use super::log::{Log, Replay};
 use super::mask::Mask;
@@ -9,7 +9,7 @@ use super::recorded::TakeNotes;
 use crate::client::{ClientConfig, Event};
 use crate::error::Refusal;
 use crate::exchange::{Action, ConnectionId, ConnectionNotice, Endpoint, IoEvent, Shutdown};
-use crate::input::{Applied, Change, Input, WiredClientInput};
+use crate::input::{Change, Input, InputResult, WiredClientInput};
 use crate::time::Instant;
 use crate::wired::WiredClient;
 use alloc::boxed::Box;
@@ -41,7 +41,7 @@ pub enum ClientNote {
 }
 
 /// Returns the notes of the callbacks that are observed.
-pub(super) fn notes(hook: Overheard, found: Observed, mask: Mask) -> TakeNotes<WiredClient> {
+pub(super) fn notes(hook: Overheard, found: FindingsLog, mask: Mask) -> TakeNotes<WiredClient> {
     Box::new(move || {
         let denied = hook.take().into_iter().map(|(number, reason)| ClientNote::Denied(number, mask.text(&reason)));
         let masked = |found: Finding| if mask.is_on() { found.masked() } else { found };
@@ -105,7 +105,7 @@ impl Replay for WiredClient {
         start.now
     }
 
-    fn apply(&mut self, now: Instant, input: WiredClientInput) -> Result<Applied, Refusal> {
+    fn apply(&mut self, now: Instant, input: WiredClientInput) -> Result<InputResult, Refusal> {
         self.apply(now, input).map_err(|refused| refused.why)
     }
 
@@ -123,7 +123,7 @@ impl Replay for WiredClient {
         matches!(input, Input::Command(_))
     }
 
-    fn returned(mask: &Mask, returned: &Result<Applied, Refusal>) -> Option<OutputLine> {
+    fn returned(mask: &Mask, returned: &Result<InputResult, Refusal>) -> Option<OutputLine> {
         applied(returned, mask)
     }
 
@@ -151,11 +151,11 @@ impl Replay for WiredClient {
 }
 
 /// Returns the result of an input. `None` if the input was applied and returned nothing.
-fn applied(applied: &Result<Applied, Refusal>, mask: &Mask) -> Option<OutputLine> {
+fn applied(applied: &Result<InputResult, Refusal>, mask: &Mask) -> Option<OutputLine> {
     match applied {
-        Ok(Applied::Done) => None,
-        Ok(Applied::Call(call)) => Some(OutputLine::Begun(call.0)),
-        Ok(Applied::Notification(id)) => Some(OutputLine::Begun(id.0)),
+        Ok(InputResult::Done) => None,
+        Ok(InputResult::Call(call)) => Some(OutputLine::Begun(call.0)),
+        Ok(InputResult::Notification(id)) => Some(OutputLine::Begun(id.0)),
         Err(why) => Some(OutputLine::Refused((!mask.is_on()).then(|| why.to_string()))),
     }
 }

@@ -64,9 +64,9 @@ pub(super) fn scripted(findings: Findings) -> Validator {
 
 /// The findings of an observed validator since they were last taken.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Observed(Arc<Mutex<(usize, Findings)>>);
+pub(super) struct FindingsLog(Arc<Mutex<(usize, Findings)>>);
 
-impl Observed {
+impl FindingsLog {
     /// Returns the same validator, observed while this observer or a clone of it exists.
     pub(super) fn listen(&self, validator: Validator) -> Validator {
         let observed = Arc::downgrade(&self.0);

@@ -1,7 +1,7 @@
 //! The message hook of a recorded client. It is a function of the application, so its refusals are
 //! inputs like any other.
 
-use crate::hook::{Denied, MessageHook};
+use crate::hook::{Denial, MessageHook};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -16,7 +16,7 @@ pub(super) fn scripted(denials: Denials) -> MessageHook {
     let asked = AtomicUsize::new(0);
     MessageHook::new(move |_| match denials.get(&asked.fetch_add(1, Ordering::Relaxed)) {
         None => Ok(()),
-        Some(reason) => Err(Denied::new(reason.as_str())),
+        Some(reason) => Err(Denial::new(reason.as_str())),
     })
 }
 
@@ -32,7 +32,7 @@ impl Overheard {
             let ruling = hook.pass(seen);
             let Some(heard) = heard.upgrade().map(Self) else { return ruling };
             let (asked, denials) = &mut *heard.lock();
-            if let Err(Denied(reason)) = &ruling {
+            if let Err(Denial(reason)) = &ruling {
                 denials.insert(*asked, reason.clone());
             }
             *asked += 1;

@@ -212,7 +212,7 @@ impl core::error::Error for ReadError {
 /// Returns the name of the engine that a recording is of: `client` or `supervisor`. `None` if the
 /// bytes do not begin like a recording. A malformed one has the name `""`.
 pub fn engine_of(bytes: &[u8]) -> Option<String> {
-    let head = bytes.starts_with(MAGIC).then(|| Lines::new(bytes).next())?;
+    let head = bytes.starts_with(MAGIC).then(|| RecordingLines::new(bytes).next())?;
     let engine = |json: RawJson| Object::read(&json).and_then(|head| head.required("engine"));
     Some(head.and_then(Result::ok).and_then(|(_, json)| engine(json).ok()).unwrap_or_default())
 }
@@ -233,7 +233,7 @@ impl<E: Replay> Log<E> {
         if !bytes.starts_with(MAGIC) {
             return Err(at_line(1)(ReadProblem::NotARecording));
         }
-        let mut lines = Lines::new(bytes);
+        let mut lines = RecordingLines::new(bytes);
         let (_, head) = lines.next().ok_or(at_line(1)(ReadProblem::NotARecording))??;
         let mut log = Self::begin(&head).map_err(at_line(1))?;
         let mut read = (0, 0);
@@ -351,18 +351,18 @@ impl<E: Replay<Start: fmt::Debug>> fmt::Debug for Log<E> {
 }
 
 /// The lines of a recording, with their numbers.
-struct Lines {
+struct RecordingLines {
     rest: Bytes,
     number: usize,
 }
 
-impl Lines {
+impl RecordingLines {
     fn new(bytes: &[u8]) -> Self {
         Self { rest: Bytes::copy_from_slice(bytes), number: 0 }
     }
 }
 
-impl Iterator for Lines {
+impl Iterator for RecordingLines {
     type Item = Result<(usize, RawJson), ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {

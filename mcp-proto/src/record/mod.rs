@@ -79,9 +79,9 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
-use findings::Observed;
+use findings::FindingsLog;
 use hook::Overheard;
-use recorded::Recorded;
+use recorded::RecordingObserver;
 use serde::{Deserialize, Serialize};
 use writer::Sink;
 
@@ -133,10 +133,10 @@ impl Recorder {
             false => config,
         };
         let start = ClientStart { now, config: Arc::new(mask.config(&config)) };
-        let (hook, found) = (Overheard::default(), Observed::default());
+        let (hook, found) = (Overheard::default(), FindingsLog::default());
         let cannot_be_masked = mask.is_on() && matches!(config.target, Target::Ws(_));
         let notes = client::notes(hook.clone(), found.clone(), mask);
-        let mut recorded = Recorded::new(self.redaction, self.sink, &start, notes);
+        let mut recorded = RecordingObserver::new(self.redaction, self.sink, &start, notes);
         match cannot_be_masked {
             true => recorded.refuse("the frames of a websocket cannot be masked"),
             false => recorded.begin(&start, seed),
@@ -156,7 +156,7 @@ impl Recorder {
     /// Creates the observer of another engine, which records it from the start. `start` and `seed`
     /// are what the engine is created from.
     pub fn observer<E: Replay + 'static>(self, start: &E::Start, seed: [u8; 32]) -> Box<dyn Observer<E>> {
-        let mut recorded = Recorded::<E>::new(self.redaction, self.sink, start, Box::new(Vec::new));
+        let mut recorded = RecordingObserver::<E>::new(self.redaction, self.sink, start, Box::new(Vec::new));
         recorded.begin(start, seed);
         Box::new(recorded)
     }

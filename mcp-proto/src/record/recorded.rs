@@ -15,14 +15,14 @@ use core::fmt;
 pub(super) type TakeNotes<E> = Box<dyn FnMut() -> Vec<<E as Replay>::Note> + Send + Sync>;
 
 /// The observer of an engine that is recorded.
-pub(super) struct Recorded<E: Replay> {
+pub(super) struct RecordingObserver<E: Replay> {
     redaction: Redaction,
     mask: E::Mask,
     writer: Writer,
     notes: TakeNotes<E>,
 }
 
-impl<E: Replay> Recorded<E> {
+impl<E: Replay> RecordingObserver<E> {
     /// Creates the recording of an engine that is created from `start`, as it is written.
     pub(super) fn new(redaction: Redaction, sink: Sink, start: &E::Start, notes: TakeNotes<E>) -> Self {
         Self { redaction, mask: E::mask(redaction, start), writer: Writer::new(sink), notes }
@@ -46,7 +46,7 @@ impl<E: Replay> Recorded<E> {
     }
 }
 
-impl<E: Replay> Observer<E> for Recorded<E> {
+impl<E: Replay> Observer<E> for RecordingObserver<E> {
     fn input(&mut self, now: Instant, input: &E::Input, _: Option<Instant>) -> Result<(), String> {
         if !self.writer.is_open() {
             return Ok(());
@@ -81,7 +81,7 @@ impl<E: Replay> Observer<E> for Recorded<E> {
     }
 }
 
-impl<E: Replay> fmt::Debug for Recorded<E> {
+impl<E: Replay> fmt::Debug for RecordingObserver<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Recorded").field("mask", &self.mask).field("writer", &self.writer).finish_non_exhaustive()
     }

@@ -9,7 +9,7 @@ use super::value::{BytesForm, Value};
 use super::*;
 use crate::call::{CallId, CallOptions, LogLevel, RawCall};
 use crate::client::{
-    CancelSignal, ClientCommands, Event, FetchId, IdPolicy, Malformed, Policy, ResultValidation, Target, Termination,
+    CancelSignal, ClientCommands, Event, FetchId, IdPolicy, OnMalformed, Policy, ResultValidation, Target, Termination,
     Verdict,
 };
 use crate::error::StreamEnd;
@@ -78,7 +78,7 @@ fn config() -> ClientConfig {
     config.compat.cancel_signal = CancelSignal::LocalOnly;
     config.ping = Some(Duration::from_secs(1));
     config.compat.ids = IdPolicy::Snowflake { node: 1023 };
-    config.compat.malformed = Malformed::Fatal;
+    config.compat.malformed = OnMalformed::Fatal;
     config.origin_unix = Duration::new(1_700_000_000, 1);
     config.validate = Some(ResultValidation::content());
     config.limits.client.max_queued_events = usize::MAX;
@@ -418,7 +418,7 @@ fn refusals_of_a_hook_are_replayed() {
             // Refuses every second ping, which a function of the message alone could not do.
             let n =
                 asked.fetch_add(usize::from(message.method() == Some("ping")), core::sync::atomic::Ordering::Relaxed);
-            if n.is_multiple_of(2) { Ok(()) } else { Err(crate::hook::Denied::new("every second one")) }
+            if n.is_multiple_of(2) { Ok(()) } else { Err(crate::hook::Denial::new("every second one")) }
         }));
         let (recorder, kept) = recorder(redaction);
         let mut client = recorder.client(Arc::new(config), SEED, Instant::ZERO);

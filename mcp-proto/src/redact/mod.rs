@@ -38,7 +38,7 @@ use alloc::vec::Vec;
 use chunks::{ChunkFraming, ChunkPart};
 use core::fmt;
 use head::{Head, HeadStep};
-use text::Text;
+use text::TextRedactor;
 
 pub(crate) use show::HeaderField;
 pub use show::{Arguments, Url};
@@ -66,7 +66,7 @@ pub use show::{Arguments, Url};
 pub struct Redactor {
     protocol: Protocol,
     framing: Framing,
-    text: Text,
+    text: TextRedactor,
 }
 
 /// The protocol of one direction of a connection, as far as it is known.
@@ -124,7 +124,7 @@ enum Framing {
 impl Redactor {
     /// Creates a redactor for a new connection.
     pub fn new() -> Self {
-        Self { protocol: Protocol::Unknown, framing: Framing::Start, text: Text::default() }
+        Self { protocol: Protocol::Unknown, framing: Framing::Start, text: TextRedactor::default() }
     }
 
     /// Creates a redactor for lines of JSON, whatever they look like.
@@ -146,7 +146,7 @@ impl Redactor {
 
     fn step(&mut self, byte: u8) -> u8 {
         if let Framing::Start = self.framing {
-            self.text = Text::default();
+            self.text = TextRedactor::default();
             match self.protocol {
                 Protocol::Unknown if matches!(byte, b' ' | b'\t' | b'\r' | b'\n') => return byte,
                 Protocol::Http(_) if byte == b'\r' => {
@@ -167,7 +167,7 @@ impl Redactor {
             Framing::EmptyLine => self.lose(byte),
             Framing::Lines => {
                 if byte == b'\n' {
-                    self.text = Text::default();
+                    self.text = TextRedactor::default();
                     return byte;
                 }
                 self.text.step(byte)
@@ -177,7 +177,7 @@ impl Redactor {
                 HeadStep::Mask => MASK,
                 HeadStep::Broken => self.lose(byte),
                 HeadStep::Then(next) => {
-                    self.text = if head.has_events() { Text::events() } else { Text::default() };
+                    self.text = if head.has_events() { TextRedactor::events() } else { TextRedactor::default() };
                     if let Some(side) = head.side() {
                         self.protocol = Protocol::Http(side);
                     }

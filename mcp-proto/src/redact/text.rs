@@ -7,7 +7,7 @@ use super::pairs::Pairs;
 
 /// A text, byte by byte.
 #[derive(Clone, Default)]
-pub(super) struct Text {
+pub(super) struct TextRedactor {
     string: Option<Str>,
     pairs: Pairs,
     /// The string that has just ended, in case it is a key.
@@ -18,12 +18,12 @@ pub(super) struct Text {
     depth: u64,
     in_number: bool,
     /// Set for server-sent events, where an empty line ends everything unfinished.
-    events: Option<LineState>,
+    events: Option<EventLineState>,
 }
 
 /// A line of an event stream, which ends with CR, LF or both (WHATWG HTML section 9.2.5).
 #[derive(Clone, Copy, PartialEq)]
-enum LineState {
+enum EventLineState {
     Empty,
     Begun,
     /// A CR has ended it. An LF after it belongs to the same line end.
@@ -60,21 +60,21 @@ enum UrlPart {
     Masked,
 }
 
-impl Text {
+impl TextRedactor {
     /// Creates the state for the data of an event stream.
     pub(super) fn events() -> Self {
-        Self { events: Some(LineState::Empty), ..Self::default() }
+        Self { events: Some(EventLineState::Empty), ..Self::default() }
     }
 
     /// Follows the lines of an event stream.
-    fn follow(&mut self, line: LineState, byte: u8) {
+    fn follow(&mut self, line: EventLineState, byte: u8) {
         let next = match (line, byte) {
-            (_, b'\r') => LineState::Ended,
-            (_, b'\n') => LineState::Empty,
-            _ => LineState::Begun,
+            (_, b'\r') => EventLineState::Ended,
+            (_, b'\n') => EventLineState::Empty,
+            _ => EventLineState::Begun,
         };
-        let was_empty = line == LineState::Empty || line == LineState::Ended && byte == b'\r';
-        if was_empty && next != LineState::Begun {
+        let was_empty = line == EventLineState::Empty || line == EventLineState::Ended && byte == b'\r';
+        if was_empty && next != EventLineState::Begun {
             *self = Self::default();
         }
         self.events = Some(next);

@@ -2,11 +2,11 @@
 
 use super::prompts::texts;
 use super::target::CompletionTarget;
-use super::{Cx, Handler, IntoCompletion, MaybeFuture, Resolved, Router, Target, ToolError, invalid};
+use super::{Cx, Handler, HandlerTarget, IntoCompletion, MaybeFuture, Resolution, Router, ToolError, invalid};
 use crate::input::Outcome;
 use crate::model::completion::Completion;
 use crate::rpc::ErrorObject;
-use crate::server::Incoming;
+use crate::server::IncomingRequest;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -27,7 +27,7 @@ impl Completions {
 
 impl Router {
     /// Returns the handler of a `completion/complete`, or no values for an argument that has none.
-    pub(super) fn find_completion(&self, incoming: &Incoming) -> Result<Resolved<'_>, ErrorObject> {
+    pub(super) fn find_completion(&self, incoming: &IncomingRequest) -> Result<Resolution<'_>, ErrorObject> {
         let fault = |e| invalid(&format!("{e}"));
         let reference = incoming.params.object("ref").map_err(fault)?;
         let argument = incoming.params.object("argument").map_err(fault)?;
@@ -49,10 +49,10 @@ impl Router {
         };
         match handlers.and_then(|handlers| handlers.get(&*name)) {
             Some(handler) => {
-                let target = Target::Completion(Box::new(CompletionTarget { value, known }));
-                Ok(Resolved::Other(handler, target))
+                let target = HandlerTarget::Completion(Box::new(CompletionTarget { value, known }));
+                Ok(Resolution::Other(handler, target))
             }
-            None if is_known || handlers.is_some() => Ok(Resolved::Result(Completion::default().write())),
+            None if is_known || handlers.is_some() => Ok(Resolution::Result(Completion::default().write())),
             None => Err(invalid("`ref` is not a prompt or a resource template of this server")),
         }
     }
@@ -130,7 +130,7 @@ impl Cx {
 
     fn completion(&self) -> Option<&CompletionTarget> {
         match self.target() {
-            Target::Completion(target) => Some(target),
+            HandlerTarget::Completion(target) => Some(target),
             _ => None,
         }
     }

@@ -1,7 +1,7 @@
 //! The context of a handler.
 
 use super::output::{IntoOutput, ToolError};
-use super::target::{ListTarget, Target};
+use super::target::{HandlerTarget, ListTarget};
 use super::{BadReplacement, Router};
 use crate::error::Refusal;
 use crate::input::{Change, InputAnswer, InputRequest, Note, Outcome, ServerCommand};
@@ -14,7 +14,7 @@ use crate::model::roots::Root;
 use crate::model::sampling::{SampleRequest, SampleResult};
 use crate::model::tools::CallToolResult;
 use crate::rpc::{ErrorObject, Object, RawJson, code};
-use crate::server::{Context, Incoming, RequestState};
+use crate::server::{Context, IncomingRequest, RequestState};
 use crate::version::{Era, ProtocolVersion};
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -29,19 +29,19 @@ use serde::de::DeserializeOwned;
 /// One run of a handler: its arguments, the answers of earlier rounds, and the state that it kept.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Invocation {
-    incoming: Incoming,
+    incoming: IncomingRequest,
     /// The arguments of a tool or a prompt, or the params of any other method.
     arguments: RawJson,
-    target: Target,
+    target: HandlerTarget,
 }
 
 impl Invocation {
-    pub(super) const fn new(incoming: Incoming, target: Target, arguments: RawJson) -> Self {
+    pub(super) const fn new(incoming: IncomingRequest, target: HandlerTarget, arguments: RawJson) -> Self {
         Self { incoming, arguments, target }
     }
 
     /// Creates one whose arguments are the params.
-    pub(super) fn of_params(incoming: Incoming, target: Target) -> Self {
+    pub(super) fn of_params(incoming: IncomingRequest, target: HandlerTarget) -> Self {
         let arguments = incoming.params.to_json();
         Self { incoming, arguments, target }
     }
@@ -52,7 +52,7 @@ impl Invocation {
     }
 
     /// Returns the request.
-    pub const fn incoming(&self) -> &Incoming {
+    pub const fn incoming(&self) -> &IncomingRequest {
         &self.incoming
     }
 }
@@ -170,7 +170,7 @@ impl Cx {
         });
         decoded.map_err(|e| {
             let text = format!("invalid arguments: {e}");
-            match self.invocation.target == Target::Tool {
+            match self.invocation.target == HandlerTarget::Tool {
                 true => ToolError::invalid_arguments(self.context().version, text),
                 false => ToolError::Protocol(ErrorObject::new(code::INVALID_PARAMS, text)),
             }
@@ -462,7 +462,7 @@ impl Cx {
         self.kept().and_then(|state| state.decode().ok())
     }
 
-    /// Returns the nonce of the round whose answers this run has: see [`Incoming::nonce`].
+    /// Returns the nonce of the round whose answers this run has: see [`IncomingRequest::nonce`].
     pub fn nonce(&self) -> Option<&str> {
         self.invocation.incoming.nonce.as_deref()
     }
@@ -471,7 +471,7 @@ impl Cx {
     /// of the request can represent.
     pub fn outcome(&self, output: impl IntoOutput) -> Outcome {
         match (output.into_output(), self.target()) {
-            (output, Target::Tool) => tool_outcome(self.context().version, output),
+            (output, HandlerTarget::Tool) => tool_outcome(self.context().version, output),
             (Ok(result), _) => method_result(result),
             (Err(e), _) => self.failed(e),
         }
@@ -480,7 +480,7 @@ impl Cx {
     /// Returns the outcome of a handler that has no result.
     pub(super) fn failed(&self, error: ToolError) -> Outcome {
         match error {
-            error if *self.target() == Target::Tool => tool_outcome(self.context().version, Err(error)),
+            error if *self.target() == HandlerTarget::Tool => tool_outcome(self.context().version, Err(error)),
             ToolError::Ask { requests, state } => Outcome::NeedInput { requests, state },
             ToolError::Failed(text) => Outcome::Error(ErrorObject::new(code::INTERNAL_ERROR, text)),
             ToolError::NotFound => Outcome::Error(self.not_found()),
@@ -489,14 +489,14 @@ impl Cx {
     }
 
     /// Returns what the run is about.
-    pub(super) fn target(&self) -> &Target {
+    pub(super) fn target(&self) -> &HandlerTarget {
         &self.invocation.target
     }
 
     /// Returns the requested page of a list.
     pub(super) fn list(&self) -> Option<&ListTarget> {
         match self.target() {
-            Target::List(list) => Some(list),
+            HandlerTarget::List(list) => Some(list),
             _ => None,
         }
     }

@@ -30,21 +30,21 @@ pub use tools::tool;
 
 use self::completion::Completions;
 use self::prompts::Prompts;
-use self::resources::Resources;
-use self::target::Target;
-use self::tools::{Offered, Tools};
+use self::resources::ResourceTable;
+use self::target::HandlerTarget;
+use self::tools::{ToolEntry, ToolTable};
 use crate::input::{Answer, Outcome};
 use crate::model::capabilities::BadExtension;
 use crate::model::lifecycle::Implementation;
 use crate::rpc::{ErrorObject, Object, RawJson, code};
-use crate::server::{Incoming, Responder, ServerConfig};
+use crate::server::{IncomingRequest, Responder, ServerConfig};
 use crate::version::Era;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
 use cx::tool_outcome;
 use serde::de::DeserializeOwned;
-use validated::Refusal;
+use validated::CallDefect;
 use watch::OnWatch;
 
 /// The tools and methods of a server, with their handlers. It belongs to no runtime: every driver
@@ -115,8 +115,8 @@ pub struct Router(Arc<Offer>);
 #[derive(Clone, Debug)]
 struct Offer {
     config: ServerConfig,
-    tools: Tools,
-    resources: Resources,
+    tools: ToolTable,
+    resources: ResourceTable,
     prompts: Prompts,
     completions: Completions,
     methods: BTreeMap<String, Handler>,
@@ -131,7 +131,7 @@ struct Offer {
     clippy::large_enum_variant,
     reason = "it is taken apart at once; a box would be one allocation more for each call"
 )]
-pub enum Routed {
+pub enum RouteResult {
     /// The router has the answer.
     Answer(Answer),
     /// Run this handler with a [`Cx`] of this invocation. [`Cx::outcome`] turns its result into the
@@ -147,12 +147,12 @@ pub enum Routed {
 }
 
 /// The handler or the result of a request.
-enum Resolved<'a> {
-    Tool(&'a Offered, RawJson),
+enum Resolution<'a> {
+    Tool(&'a ToolEntry, RawJson),
     /// Anything whose handler reads the params.
-    Other(&'a Handler, Target),
+    Other(&'a Handler, HandlerTarget),
     /// Anything else that has arguments.
-    WithArguments(&'a Handler, Target, RawJson),
+    WithArguments(&'a Handler, HandlerTarget, RawJson),
     Result(Object),
 }
 
@@ -161,8 +161,8 @@ impl Router {
     pub fn new(name: &str, version: &str) -> Self {
         Self(Arc::new(Offer {
             config: ServerConfig::new(Implementation::new(name, version)),
-            tools: Tools::default(),
-            resources: Resources::default(),
+            tools: ToolTable::default(),
+            resources: ResourceTable::default(),
             prompts: Prompts::default(),
             completions: Completions::default(),
             methods: BTreeMap::new(),
@@ -271,40 +271,40 @@ impl Router {
     /// Routes a request. This compares header fields with arguments, opens sealed state, and reads
     /// and writes JSON: call it outside of any lock. A further round of a request up to 2025-11-25
     /// is routed by the router of its first round, even if this is another one.
-    pub fn route(&self, mut responder: Responder, mut incoming: Incoming) -> Routed {
+    pub fn route(&self, mut responder: Responder, mut incoming: IncomingRequest) -> RouteResult {
         let began_with = responder.router().map(Self);
         let router = began_with.as_ref().unwrap_or(self);
         let found = router.look_up(&responder, &incoming);
         let (handler, invocation) = match found.and_then(|found| responder.open(&mut incoming).map(|()| found)) {
-            Ok(Resolved::Tool(Offered { tool, handler, schemas, .. }, arguments)) => {
+            Ok(Resolution::Tool(ToolEntry { tool, handler, schemas, .. }, arguments)) => {
                 let version = responder.version();
                 let promised = tool.output_schema_in(version).is_some();
                 let admitted = schemas.as_ref().map(|schemas| schemas.admit(version, &arguments, promised));
                 let output = match admitted.transpose() {
                     Ok(output) => output.flatten(),
-                    Err(Refusal::Arguments(error)) => {
-                        return Routed::Answer(responder.write(tool_outcome(version, Err(error))));
+                    Err(CallDefect::Arguments(error)) => {
+                        return RouteResult::Answer(responder.write(tool_outcome(version, Err(error))));
                     }
-                    Err(Refusal::Schema(bad)) => {
+                    Err(CallDefect::Schema(bad)) => {
                         let (error, diagnostic) = bad.answer(tool);
-                        return Routed::Answer(responder.fail(error, diagnostic));
+                        return RouteResult::Answer(responder.fail(error, diagnostic));
                     }
                 };
                 if promised {
                     responder.expect_structure(output);
                 }
-                (handler, Invocation::new(incoming, Target::Tool, arguments))
+                (handler, Invocation::new(incoming, HandlerTarget::Tool, arguments))
             }
-            Ok(Resolved::Other(handler, target)) => (handler, Invocation::of_params(incoming, target)),
-            Ok(Resolved::WithArguments(handler, target, arguments)) => {
+            Ok(Resolution::Other(handler, target)) => (handler, Invocation::of_params(incoming, target)),
+            Ok(Resolution::WithArguments(handler, target, arguments)) => {
                 (handler, Invocation::new(incoming, target, arguments))
             }
-            Ok(Resolved::Result(result)) => return Routed::Answer(responder.write(Outcome::Complete(result))),
-            Err(error) => return Routed::Answer(responder.write(Outcome::Error(error))),
+            Ok(Resolution::Result(result)) => return RouteResult::Answer(responder.write(Outcome::Complete(result))),
+            Err(error) => return RouteResult::Answer(responder.write(Outcome::Error(error))),
         };
         let handler = handler.clone();
         responder.keep_router(|| Arc::clone(&router.0) as _);
-        Routed::Handle { handler, invocation, responder }
+        RouteResult::Handle { handler, invocation, responder }
     }
 
     /// Returns the offer to change it. Copies it first if a clone of this router shares it.
@@ -321,14 +321,14 @@ impl Router {
     }
 
     /// Finds the handler of a request, or its result if the router has it.
-    fn look_up(&self, responder: &Responder, incoming: &Incoming) -> Result<Resolved<'_>, ErrorObject> {
+    fn look_up(&self, responder: &Responder, incoming: &IncomingRequest) -> Result<Resolution<'_>, ErrorObject> {
         let Offer { tools, resources, prompts, completions, methods, on_watch, .. } = &*self.0;
         self.agree(incoming)?;
         if let Some(decided) = on_watch.as_ref().and_then(|on_watch| on_watch.decide(incoming)) {
             return decided;
         }
         if let Some(handler) = methods.get(&*incoming.method) {
-            return Ok(Resolved::Other(handler, Target::Method));
+            return Ok(Resolution::Other(handler, HandlerTarget::Method));
         }
         let declared = &responder.config().capabilities;
         let has_tools = declared.tools.is_some() || tools.are_offered();
@@ -350,8 +350,8 @@ impl Router {
 
     /// Checks that the header fields of a call of 2026-07-28 match its arguments. Other faults are
     /// reported later.
-    fn agree(&self, incoming: &Incoming) -> Result<(), ErrorObject> {
-        let Incoming { method, params, context, .. } = incoming;
+    fn agree(&self, incoming: &IncomingRequest) -> Result<(), ErrorObject> {
+        let IncomingRequest { method, params, context, .. } = incoming;
         let Some(head) = context.http.as_ref().filter(|_| context.version.era() == Era::Modern) else { return Ok(()) };
         let name = params.str("name").filter(|_| method == "tools/call");
         match name.and_then(|name| self.0.tools.get(&name)) {

@@ -3,11 +3,11 @@
 //! that an element that is added or removed neither repeats nor hides another.
 
 use super::target::ListTarget;
-use super::{Cx, Handler, MaybeFuture, Resolved, Target, ToolError, invalid};
+use super::{Cx, Handler, HandlerTarget, MaybeFuture, Resolution, ToolError, invalid};
 use crate::input::Outcome;
-use crate::model::page::Listed;
+use crate::model::page::ListElement;
 use crate::rpc::{ErrorObject, JsonKind, Object, RawJson, code};
-use crate::server::{Incoming, Responder};
+use crate::server::{IncomingRequest, Responder};
 use crate::version::ProtocolVersion;
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -21,12 +21,12 @@ use core::ops::Bound;
 
 /// An element of a list, and its handler.
 #[derive(Clone, Debug)]
-pub(super) struct Registered<T> {
+pub(super) struct RouterEntry<T> {
     pub(super) listed: T,
     pub(super) handler: Handler,
 }
 
-impl<T> AsRef<T> for Registered<T> {
+impl<T> AsRef<T> for RouterEntry<T> {
     fn as_ref(&self) -> &T {
         &self.listed
     }
@@ -75,12 +75,12 @@ pub(super) fn same<T: PartialEq, R: AsRef<T>>(ours: &BTreeMap<String, R>, theirs
 }
 
 /// Returns the page that a request names, or the handler that makes it.
-pub(super) fn page<'a, T: Listed>(
+pub(super) fn page<'a, T: ListElement>(
     registered: &BTreeMap<String, impl AsRef<T>>,
     source: Option<&'a Handler>,
     responder: &Responder,
-    incoming: &Incoming,
-) -> Result<Resolved<'a>, ErrorObject> {
+    incoming: &IncomingRequest,
+) -> Result<Resolution<'a>, ErrorObject> {
     let size = responder.config().limits.server.page_size.max(1);
     let after = match (Position::read(&incoming.params)?, source) {
         (Position::Registered(after), _) if !registered.is_empty() || source.is_none() => {
@@ -92,19 +92,19 @@ pub(super) fn page<'a, T: Listed>(
                 (_, _, Some(_)) => Some(Position::Source(None)),
                 _ => None,
             };
-            return Ok(Resolved::Result(write(page.into_iter(), next.as_ref(), responder.version())));
+            return Ok(Resolution::Result(write(page.into_iter(), next.as_ref(), responder.version())));
         }
         (Position::Registered(_), _) => None,
         (Position::Source(after), _) => after,
     };
     let source = source.ok_or_else(|| invalid("the cursor is not valid"))?;
-    Ok(Resolved::Other(source, Target::List(Box::new(ListTarget { after, size }))))
+    Ok(Resolution::Other(source, HandlerTarget::List(Box::new(ListTarget { after, size }))))
 }
 
 /// Returns a handler that makes pages of the elements that this function returns.
 pub(super) fn source<T, I, R, M>(f: impl Fn(&Cx, Option<&str>) -> R + Send + Sync + 'static) -> Handler
 where
-    T: Listed,
+    T: ListElement,
     I: IntoIterator<Item = T> + 'static,
     R: MaybeFuture<Result<I, ToolError>, M>,
 {
@@ -113,7 +113,7 @@ where
 
 /// Returns the page of what a source returned. It takes no more elements than the page has, and one
 /// to know whether there are more.
-fn made<T: Listed, I>(cx: &Cx, elements: Result<I, ToolError>) -> Outcome
+fn made<T: ListElement, I>(cx: &Cx, elements: Result<I, ToolError>) -> Outcome
 where
     I: IntoIterator<Item = T>,
 {
@@ -136,7 +136,7 @@ fn foreign() -> ToolError {
     ErrorObject::new(code::INTERNAL_ERROR, "the handler makes lists, and this is another request").into()
 }
 
-fn write<'a, T: Listed>(
+fn write<'a, T: ListElement>(
     elements: impl Iterator<Item = &'a T>,
     next: Option<&Position>,
     version: ProtocolVersion,

@@ -1,12 +1,12 @@
 //! The prompts of a router.
 
-use super::pages::{self, Registered};
+use super::pages::{self, RouterEntry};
 use super::target::PromptTarget;
-use super::{Cx, Handler, IntoMessages, MaybeFuture, Resolved, Router, Target, ToolError, invalid};
+use super::{Cx, Handler, HandlerTarget, IntoMessages, MaybeFuture, Resolution, Router, ToolError, invalid};
 use crate::input::Outcome;
 use crate::model::prompts::Prompt;
 use crate::rpc::{ErrorObject, JsonKind, Object};
-use crate::server::{Incoming, Responder};
+use crate::server::{IncomingRequest, Responder};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -23,7 +23,7 @@ pub fn prompt(name: &str) -> Prompt {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Prompts {
     /// By name.
-    registered: BTreeMap<String, Registered<Prompt>>,
+    registered: BTreeMap<String, RouterEntry<Prompt>>,
     source: Option<Source>,
 }
 
@@ -55,13 +55,17 @@ impl Prompts {
     }
 
     /// Returns a page of `prompts/list`.
-    pub(super) fn list(&self, responder: &Responder, incoming: &Incoming) -> Result<Resolved<'_>, ErrorObject> {
+    pub(super) fn list(
+        &self,
+        responder: &Responder,
+        incoming: &IncomingRequest,
+    ) -> Result<Resolution<'_>, ErrorObject> {
         pages::page::<Prompt>(&self.registered, self.list_source(), responder, incoming)
     }
 
     /// Returns the handler of a `prompts/get`. The arguments that the prompt requires are there
     /// then.
-    pub(super) fn find(&self, incoming: &Incoming) -> Result<Resolved<'_>, ErrorObject> {
+    pub(super) fn find(&self, incoming: &IncomingRequest) -> Result<Resolution<'_>, ErrorObject> {
         let name = incoming.params.required_str("name").map_err(|e| invalid(&format!("{e}")))?;
         let registered = self.registered.get(&*name);
         let handler = registered.map(|prompt| &prompt.handler).or(self.source.as_ref().map(|source| &source.get));
@@ -76,7 +80,7 @@ impl Prompts {
         }
         let description = prompt.and_then(|prompt| prompt.description.clone());
         let target = PromptTarget { name: name.into_owned(), description };
-        Ok(Resolved::WithArguments(handler, Target::Prompt(Box::new(target)), arguments.into()))
+        Ok(Resolution::WithArguments(handler, HandlerTarget::Prompt(Box::new(target)), arguments.into()))
     }
 }
 
@@ -142,7 +146,7 @@ impl Router {
 
     fn add_prompt(mut self, prompt: impl Into<Prompt>, handler: Handler) -> Self {
         let listed = prompt.into();
-        self.edit().prompts.registered.insert(listed.name.clone(), Registered { listed, handler });
+        self.edit().prompts.registered.insert(listed.name.clone(), RouterEntry { listed, handler });
         self
     }
 
@@ -181,7 +185,7 @@ impl Cx {
     /// Returns the name of the prompt whose messages are requested. Empty for every other request.
     pub fn prompt(&self) -> &str {
         match self.target() {
-            Target::Prompt(target) => &target.name,
+            HandlerTarget::Prompt(target) => &target.name,
             _ => "",
         }
     }
@@ -195,7 +199,7 @@ impl Cx {
             Ok(result) => result,
             Err(e) => return self.failed(e),
         };
-        if let (None, Target::Prompt(target)) = (&result.description, self.target()) {
+        if let (None, HandlerTarget::Prompt(target)) = (&result.description, self.target()) {
             result.description.clone_from(&target.description);
         }
         match result.messages.iter().try_for_each(|message| message.content.check()) {

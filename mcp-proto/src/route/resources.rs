@@ -1,13 +1,13 @@
 //! The resources of a router.
 
-use super::pages::{self, Registered};
+use super::pages::{self, RouterEntry};
 use super::target::ReadTarget;
-use super::{Cx, Handler, IntoContents, MaybeFuture, Resolved, Router, Target, ToolError, invalid};
+use super::{Cx, Handler, HandlerTarget, IntoContents, MaybeFuture, Resolution, Router, ToolError, invalid};
 use crate::input::Outcome;
 use crate::model::resources::{Resource, ResourceTemplate};
 use crate::model::uri_template::{UriTemplate, is_plain_path, is_uri, stays_below};
 use crate::rpc::{ErrorObject, Object, code};
-use crate::server::{Incoming, Responder};
+use crate::server::{IncomingRequest, Responder};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -30,17 +30,17 @@ pub fn template(uri_template: &str) -> ResourceTemplate {
 
 /// What a router knows of resources.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Resources {
+pub(super) struct ResourceTable {
     /// By URI.
-    registered: BTreeMap<String, Registered<Resource>>,
+    registered: BTreeMap<String, RouterEntry<Resource>>,
     /// By URI template.
-    templates: BTreeMap<String, Registered<ResourceTemplate>>,
+    templates: BTreeMap<String, RouterEntry<ResourceTemplate>>,
     /// The templates in the order of registration, in which they are matched.
     matched: Vec<(UriTemplate, String)>,
     source: Option<Handler>,
 }
 
-impl Resources {
+impl ResourceTable {
     pub(super) fn are_offered(&self) -> bool {
         !self.registered.is_empty() || !self.matched.is_empty() || self.source.is_some()
     }
@@ -59,7 +59,11 @@ impl Resources {
     }
 
     /// Returns a page of `resources/list`.
-    pub(super) fn list(&self, responder: &Responder, incoming: &Incoming) -> Result<Resolved<'_>, ErrorObject> {
+    pub(super) fn list(
+        &self,
+        responder: &Responder,
+        incoming: &IncomingRequest,
+    ) -> Result<Resolution<'_>, ErrorObject> {
         pages::page::<Resource>(&self.registered, self.source.as_ref(), responder, incoming)
     }
 
@@ -67,13 +71,17 @@ impl Resources {
     pub(super) fn list_templates(
         &self,
         responder: &Responder,
-        incoming: &Incoming,
-    ) -> Result<Resolved<'_>, ErrorObject> {
+        incoming: &IncomingRequest,
+    ) -> Result<Resolution<'_>, ErrorObject> {
         pages::page::<ResourceTemplate>(&self.templates, None, responder, incoming)
     }
 
     /// Returns the handler that reads the resource of a request.
-    pub(super) fn find(&self, responder: &Responder, incoming: &Incoming) -> Result<Resolved<'_>, ErrorObject> {
+    pub(super) fn find(
+        &self,
+        responder: &Responder,
+        incoming: &IncomingRequest,
+    ) -> Result<Resolution<'_>, ErrorObject> {
         let uri = incoming.params.required_str("uri").map_err(|e| invalid(&format!("{e}")))?;
         let max = responder.config().limits.server.max_uri;
         if uri.len() > max {
@@ -85,12 +93,12 @@ impl Resources {
         }
         let (handler, mime_type, variables) = self.look_up(&uri).ok_or_else(|| not_found(&uri))?;
         let target = ReadTarget { uri: uri.into_owned(), mime_type: mime_type.cloned(), variables };
-        Ok(Resolved::Other(handler, Target::Resource(Box::new(target))))
+        Ok(Resolution::Other(handler, HandlerTarget::Resource(Box::new(target))))
     }
 
     #[expect(clippy::type_complexity, reason = "it is taken apart at once")]
     fn look_up(&self, uri: &str) -> Option<(&Handler, Option<&String>, Vec<(String, String)>)> {
-        if let Some(Registered { listed, handler }) = self.registered.get(uri) {
+        if let Some(RouterEntry { listed, handler }) = self.registered.get(uri) {
             return Some((handler, listed.mime_type.as_ref(), Vec::new()));
         }
         if !is_plain_path(uri) {
@@ -98,7 +106,7 @@ impl Resources {
         }
         let (template, values) =
             self.matched.iter().find_map(|(template, name)| template.values(uri).map(|values| (name, values)))?;
-        let Registered { listed, handler } = self.templates.get(template)?;
+        let RouterEntry { listed, handler } = self.templates.get(template)?;
         Some((handler, listed.mime_type.as_ref(), values))
     }
 }
@@ -162,7 +170,7 @@ impl Router {
     fn add_resource(mut self, resource: impl Into<Resource>, handler: Handler) -> Self {
         let listed = resource.into();
         listed.check().unwrap_or_else(|e| panic!("{e}"));
-        self.edit().resources.registered.insert(listed.uri.clone(), Registered { listed, handler });
+        self.edit().resources.registered.insert(listed.uri.clone(), RouterEntry { listed, handler });
         self
     }
 
@@ -210,7 +218,7 @@ impl Router {
         let parsed = listed.parsed().unwrap_or_else(|e| panic!("{e}"));
         let resources = &mut self.edit().resources;
         let key = listed.uri_template.clone();
-        if resources.templates.insert(key.clone(), Registered { listed, handler }).is_none() {
+        if resources.templates.insert(key.clone(), RouterEntry { listed, handler }).is_none() {
             resources.matched.push((parsed, key));
         }
         self
@@ -321,7 +329,7 @@ impl Cx {
 
     fn read_target(&self) -> Option<&ReadTarget> {
         match self.target() {
-            Target::Resource(target) => Some(target),
+            HandlerTarget::Resource(target) => Some(target),
             _ => None,
         }
     }
@@ -329,8 +337,8 @@ impl Cx {
     /// Returns the error for what this request names and the handler does not have.
     pub(super) fn not_found(&self) -> ErrorObject {
         match self.target() {
-            Target::Resource(target) => not_found(&target.uri),
-            Target::Prompt(target) => invalid(&format!("Unknown prompt: {}", target.name)),
+            HandlerTarget::Resource(target) => not_found(&target.uri),
+            HandlerTarget::Prompt(target) => invalid(&format!("Unknown prompt: {}", target.name)),
             _ => invalid("not found"),
         }
     }

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 /// What a run of a handler is about. The variants of rare requests are boxed, so that a call of a
 /// tool does not move them.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Target {
+pub(super) enum HandlerTarget {
     /// `tools/call`.
     Tool,
     /// A method of the application.

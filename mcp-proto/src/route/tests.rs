@@ -9,7 +9,7 @@ use crate::exchange::{ExchangeEvent, ExchangeId, Inbound, Outbound, Peer};
 use crate::model::Progress;
 use crate::model::content::Content;
 use crate::model::elicitation::{ElicitResult, Form};
-use crate::model::page::Listed;
+use crate::model::page::ListElement;
 use crate::model::tools::{CallToolResult, Tool};
 use crate::rpc::{Message, Payload, parse};
 use crate::server::{Event, Output, Server, ServerCommands};
@@ -97,8 +97,8 @@ impl Bench {
             match output {
                 Output::Event(Event::Request(responder, incoming)) => {
                     let answer = match self.router.route(responder, incoming) {
-                        Routed::Answer(answer) => answer,
-                        Routed::Handle { handler, invocation, responder } => {
+                        RouteResult::Answer(answer) => answer,
+                        RouteResult::Handle { handler, invocation, responder } => {
                             let refuse = |_| Err(Refusal::NotWanted);
                             let Handler::Sync(f) = handler else { panic!("{handler:?}") };
                             responder.write(f(&Cx::linked(invocation, self.cancelled.clone(), refuse, |_| {})))

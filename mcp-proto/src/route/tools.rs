@@ -2,12 +2,12 @@
 
 use super::pages;
 use super::validated::Schemas;
-use super::{Cx, Handler, IntoOutput, Resolved, Router, ToolError, invalid};
+use super::{Cx, Handler, IntoOutput, Resolution, Router, ToolError, invalid};
 use crate::model::mirror::Mirror;
 use crate::model::tools::Tool;
 use crate::rpc::{ErrorObject, JsonKind, RawJson};
 use crate::schema::{BadSchema, Validator};
-use crate::server::{Incoming, Responder};
+use crate::server::{IncomingRequest, Responder};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
@@ -21,11 +21,11 @@ pub fn tool(name: &str) -> Tool {
 
 /// What a router knows of tools, by name.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tools(BTreeMap<String, Offered>);
+pub(super) struct ToolTable(BTreeMap<String, ToolEntry>);
 
 /// A tool and its handler.
 #[derive(Clone, Debug)]
-pub(super) struct Offered {
+pub(super) struct ToolEntry {
     pub(super) tool: Tool,
     pub(super) handler: Handler,
     /// The arguments that header fields mirror.
@@ -34,24 +34,24 @@ pub(super) struct Offered {
     pub(super) schemas: Option<Schemas>,
 }
 
-impl Offered {
+impl ToolEntry {
     fn compile(&mut self, validator: Option<&Validator>) {
         self.schemas = validator.map(|validator| Schemas::compile(validator, &self.tool));
     }
 }
 
-impl AsRef<Tool> for Offered {
+impl AsRef<Tool> for ToolEntry {
     fn as_ref(&self) -> &Tool {
         &self.tool
     }
 }
 
-impl Tools {
+impl ToolTable {
     pub(super) fn are_offered(&self) -> bool {
         !self.0.is_empty()
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&Offered> {
+    pub(super) fn get(&self, name: &str) -> Option<&ToolEntry> {
         self.0.get(name)
     }
 
@@ -66,13 +66,17 @@ impl Tools {
     }
 
     /// Returns a page of `tools/list`.
-    pub(super) fn list(&self, responder: &Responder, incoming: &Incoming) -> Result<Resolved<'_>, ErrorObject> {
+    pub(super) fn list(
+        &self,
+        responder: &Responder,
+        incoming: &IncomingRequest,
+    ) -> Result<Resolution<'_>, ErrorObject> {
         pages::page::<Tool>(&self.0, None, responder, incoming)
     }
 
     /// Returns the handler of a call and its arguments. A call of an unknown tool is an error in
     /// every revision.
-    pub(super) fn find(&self, incoming: &Incoming) -> Result<Resolved<'_>, ErrorObject> {
+    pub(super) fn find(&self, incoming: &IncomingRequest) -> Result<Resolution<'_>, ErrorObject> {
         let name = incoming.params.required_str("name").map_err(|e| invalid(&format!("{e}")))?;
         let offered = self.get(&name).ok_or_else(|| invalid(&format!("Unknown tool: {name}")))?;
         let arguments = match incoming.params.get("arguments") {
@@ -83,7 +87,7 @@ impl Tools {
             Some(arguments) if arguments.kind() == JsonKind::Object => arguments,
             Some(_) => return Err(invalid("`arguments` is not an object")),
         };
-        Ok(Resolved::Tool(offered, arguments))
+        Ok(Resolution::Tool(offered, arguments))
     }
 }
 
@@ -132,7 +136,7 @@ impl Router {
         let tool = tool.into();
         let mirror = tool.mirror().unwrap_or_else(|e| panic!("{e}"));
         let offer = self.edit();
-        let mut offered = Offered { tool, handler, mirror, schemas: None };
+        let mut offered = ToolEntry { tool, handler, mirror, schemas: None };
         offered.compile(offer.config.validate.as_ref());
         offer.tools.0.insert(offered.tool.name.clone(), offered);
         self

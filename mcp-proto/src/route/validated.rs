@@ -40,24 +40,26 @@ impl Schemas {
         version: ProtocolVersion,
         arguments: &RawJson,
         promised: bool,
-    ) -> Result<Option<Checker>, Refusal> {
+    ) -> Result<Option<Checker>, CallDefect> {
         let usable = |compiled: &Result<Checker, BadSchema>| match compiled {
             Ok(checker) => Ok(checker.clone()),
-            Err(bad) => Err(Refusal::Schema(bad.clone())),
+            Err(bad) => Err(CallDefect::Schema(bad.clone())),
         };
         let input = usable(&self.input)?;
         // Before the tool has an effect whose result cannot be checked.
         let output = self.output.as_ref().filter(|_| promised).map(usable).transpose()?;
         match input.check(arguments) {
             Ok(()) => Ok(output),
-            Err(e) => Err(Refusal::Arguments(ToolError::invalid_arguments(version, format!("invalid arguments: {e}")))),
+            Err(e) => {
+                Err(CallDefect::Arguments(ToolError::invalid_arguments(version, format!("invalid arguments: {e}"))))
+            }
         }
     }
 }
 
 /// Why a call does not run.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(super) enum CallDefect {
     /// Its arguments do not match.
     Arguments(ToolError),
     /// A schema of its tool cannot be used.

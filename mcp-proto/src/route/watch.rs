@@ -1,9 +1,9 @@
 //! What a router announces: changes of its lists and of single resources, and log messages.
 
-use super::{Resolved, Router};
+use super::{Resolution, Router};
 use crate::input::Watch;
 use crate::rpc::{ErrorObject, Object, code};
-use crate::server::{Context, Incoming};
+use crate::server::{Context, IncomingRequest};
 use alloc::format;
 use alloc::sync::Arc;
 use core::fmt;
@@ -82,23 +82,23 @@ impl Router {
 
 impl OnWatch {
     /// Decides on a request of a client to watch resources. `None` if it is another request.
-    pub(super) fn decide<'a>(&self, incoming: &Incoming) -> Option<Result<Resolved<'a>, ErrorObject>> {
+    pub(super) fn decide<'a>(&self, incoming: &IncomingRequest) -> Option<Result<Resolution<'a>, ErrorObject>> {
         let decided = match &*incoming.method {
             "resources/subscribe" => self.decide_one(incoming),
             "subscriptions/listen" => self.decide_all(incoming),
             _ => return None,
         };
-        Some(decided.map(Resolved::Result))
+        Some(decided.map(Resolution::Result))
     }
 
-    fn decide_one(&self, incoming: &Incoming) -> Result<Object, ErrorObject> {
+    fn decide_one(&self, incoming: &IncomingRequest) -> Result<Object, ErrorObject> {
         let uri = incoming.params.required_str("uri");
         let uri = uri.map_err(|e| ErrorObject::new(code::INVALID_PARAMS, format!("{e}")))?;
         (self.0)(&incoming.context, &uri).map(|()| Object::new())
     }
 
     /// The accepted filter is without the refused resources.
-    fn decide_all(&self, incoming: &Incoming) -> Result<Object, ErrorObject> {
+    fn decide_all(&self, incoming: &IncomingRequest) -> Result<Object, ErrorObject> {
         let filter = incoming.params.object("notifications").and_then(|filter| Watch::read(&filter));
         let mut filter = filter.map_err(|e| ErrorObject::new(code::INVALID_PARAMS, format!("{e}")))?;
         filter.uris.retain(|uri| (self.0)(&incoming.context, uri).is_ok());

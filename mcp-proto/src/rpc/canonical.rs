@@ -18,7 +18,7 @@ pub(crate) fn canonical(object: &Object) -> Vec<u8> {
         let start = text.0.len();
         let key = text.key(&key);
         text.value(&mut Scan::new(value, MAX_DEPTH));
-        members.push(Member { key, range: start..text.0.len() });
+        members.push(MemberRange { key, range: start..text.0.len() });
     }
     text.sort(members);
     text.0
@@ -27,7 +27,7 @@ pub(crate) fn canonical(object: &Object) -> Vec<u8> {
 struct Canonical(Vec<u8>);
 
 /// The range of a member in the text.
-struct Member {
+struct MemberRange {
     key: Range<usize>,
     range: Range<usize>,
 }
@@ -83,20 +83,20 @@ impl Canonical {
             }
             let key = start..self.0.len();
             self.value(scan);
-            members.push(Member { key, range: start..self.0.len() });
+            members.push(MemberRange { key, range: start..self.0.len() });
         }
         self.sort(members);
     }
 
     /// Sorts the members at the end of the text by key.
-    fn sort(&mut self, mut members: Vec<Member>) {
+    fn sort(&mut self, mut members: Vec<MemberRange>) {
         let Some(start) = members.first().map(|member| member.range.start) else { return };
         if members.is_sorted_by_key(|member| &self.0[member.key.clone()]) {
             return;
         }
         members.sort_unstable_by(|one, other| self.0[one.key.clone()].cmp(&self.0[other.key.clone()]));
         let unsorted = self.0.split_off(start);
-        for Member { range, .. } in members {
+        for MemberRange { range, .. } in members {
             self.0.extend_from_slice(&unsorted[range.start - start..range.end - start]);
         }
     }

@@ -8,7 +8,7 @@ use core::iter;
 
 /// One JSON value inside a text that is known to be JSON. A string in it may have a lone surrogate.
 #[derive(Clone, Copy)]
-pub struct Located<'a> {
+pub struct LocatedValue<'a> {
     text: &'a str,
     start: usize,
     end: usize,
@@ -16,16 +16,16 @@ pub struct Located<'a> {
 
 /// A member of an object.
 #[derive(Clone)]
-pub struct Member<'a> {
+pub struct LocatedMember<'a> {
     /// The position of the key, in bytes.
     pub at: usize,
     /// The key. `None` if it has a lone surrogate.
     pub key: Option<String>,
     /// The value.
-    pub value: Located<'a>,
+    pub value: LocatedValue<'a>,
 }
 
-impl<'a> Located<'a> {
+impl<'a> LocatedValue<'a> {
     /// Validates a text that is one JSON value, nested at most 128 deep.
     ///
     /// # Errors
@@ -64,14 +64,14 @@ impl<'a> Located<'a> {
     }
 
     /// Returns the members of an object, in their order. None for another value.
-    pub fn members(self) -> impl Iterator<Item = Member<'a>> {
+    pub fn members(self) -> impl Iterator<Item = LocatedMember<'a>> {
         let (mut scan, mut first) = (self.inside(b'{'), true);
         iter::from_fn(move || {
             let scan = scan.as_mut()?;
             let key = scan.member(first).ok()??;
             first = false;
             let (at, key) = (key.start - 1, unescape(&scan.text[key]));
-            Some(Member { at, key, value: self.next(scan)? })
+            Some(LocatedMember { at, key, value: self.next(scan)? })
         })
     }
 
@@ -99,7 +99,7 @@ impl<'a> Located<'a> {
     }
 }
 
-impl Member<'_> {
+impl LocatedMember<'_> {
     /// Returns whether it has this key.
     pub fn is(&self, key: &str) -> bool {
         self.key.as_deref() == Some(key)
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn values_have_their_positions() {
-        let root = Located::parse(" {\"a\" : [1, {\"b\": null} ,\"\u{e9}\"], \"\\ud800\":true}\n").unwrap();
+        let root = LocatedValue::parse(" {\"a\" : [1, {\"b\": null} ,\"\u{e9}\"], \"\\ud800\":true}\n").unwrap();
         let members: Vec<_> = root.members().collect();
         let found: Vec<_> = members.iter().map(|m| (m.at, m.key.as_deref(), m.value.at(), m.value.raw())).collect();
         let list = "[1, {\"b\": null} ,\"\u{e9}\"]";
@@ -132,8 +132,8 @@ mod tests {
             ("{} x", (InvalidKind::Syntax, 3)),
             ("[\"a\nb\"]", (InvalidKind::Syntax, 3)),
         ] {
-            assert_eq!(Located::parse(text).err(), Some(fault), "{text}");
+            assert_eq!(LocatedValue::parse(text).err(), Some(fault), "{text}");
         }
-        assert_eq!(Located::parse(&"[".repeat(200)).err(), Some((InvalidKind::TooDeep, 128)));
+        assert_eq!(LocatedValue::parse(&"[".repeat(200)).err(), Some((InvalidKind::TooDeep, 128)));
     }
 }

@@ -9,12 +9,12 @@ use core::ops::Range;
 
 /// The positions of a key and its value.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Member {
+pub(super) struct MemberPlace {
     key: [usize; 2],
     value: [usize; 2],
 }
 
-impl Member {
+impl MemberPlace {
     /// The key is without its quotes.
     pub(super) fn new(key: Range<usize>, value: Range<usize>) -> Self {
         Self { key: [key.start, key.end], value: [value.start, value.end] }
@@ -90,7 +90,7 @@ impl Scan<'_> {
             count += 1;
             if count <= max {
                 let here = |range: Range<usize>| range.start - start..range.end - start;
-                layout.members.push(Member::new(here(key), here(value)));
+                layout.members.push(MemberPlace::new(here(key), here(value)));
             }
         }
         layout.is_dense &= next == self.at;
@@ -101,8 +101,8 @@ impl Scan<'_> {
 /// The members of an object. Most have few, and need no memory of their own.
 #[derive(Clone)]
 pub(super) enum Members {
-    Few { members: [Member; FEW], len: usize },
-    Many(Vec<Member>),
+    Few { members: [MemberPlace; FEW], len: usize },
+    Many(Vec<MemberPlace>),
 }
 
 const FEW: usize = 4;
@@ -117,21 +117,21 @@ impl Default for Members {
 }
 
 impl Members {
-    pub(super) fn as_slice(&self) -> &[Member] {
+    pub(super) fn as_slice(&self) -> &[MemberPlace] {
         match self {
             Self::Few { members, len } => &members[..*len],
             Self::Many(members) => members,
         }
     }
 
-    pub(super) fn as_mut_slice(&mut self) -> &mut [Member] {
+    pub(super) fn as_mut_slice(&mut self) -> &mut [MemberPlace] {
         match self {
             Self::Few { members, len } => &mut members[..*len],
             Self::Many(members) => members,
         }
     }
 
-    pub(super) fn push(&mut self, member: Member) {
+    pub(super) fn push(&mut self, member: MemberPlace) {
         match self {
             Self::Few { members, len } if *len < FEW => {
                 members[*len] = member;
@@ -147,7 +147,7 @@ impl Members {
         }
     }
 
-    pub(super) fn remove(&mut self, at: usize) -> Member {
+    pub(super) fn remove(&mut self, at: usize) -> MemberPlace {
         match self {
             Self::Few { members, len } => {
                 let removed = members[at];
@@ -163,7 +163,7 @@ impl Members {
     pub(super) fn heap_size(&self) -> usize {
         match self {
             Self::Few { .. } => 0,
-            Self::Many(members) => members.capacity() * size_of::<Member>(),
+            Self::Many(members) => members.capacity() * size_of::<MemberPlace>(),
         }
     }
 

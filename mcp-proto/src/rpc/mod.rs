@@ -28,7 +28,7 @@ pub(crate) use canonical::canonical;
 pub use id::Id;
 pub use invalid::{InvalidKind, InvalidMessage};
 pub use json::{DecodeError, EncodeError, JsonKind, RawJson};
-pub use located::{Located, Member};
+pub use located::{LocatedMember, LocatedValue};
 pub use message::{ErrorObject, Message, Notification, Payload, Request, Response};
 pub(crate) use object::Glance;
 pub use object::{Object, ToObject};

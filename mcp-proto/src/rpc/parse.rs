@@ -39,7 +39,7 @@ use core::ops::Range;
 /// # Errors
 /// A [`InvalidMessage`]. An array is [`InvalidKind::UnexpectedBatch`] (or `EmptyBatch`).
 pub fn parse(bytes: Bytes, max_depth: u32) -> Result<Message, InvalidMessage> {
-    match read(Text::Shared(&bytes), max_depth, None)? {
+    match read(MessageText::Shared(&bytes), max_depth, None)? {
         Document::Message(message) => Ok(message),
         Document::Batch(_) => Err(InvalidMessage::new(InvalidKind::UnexpectedBatch, &bytes)),
     }
@@ -52,12 +52,12 @@ pub fn parse(bytes: Bytes, max_depth: u32) -> Result<Message, InvalidMessage> {
 /// # Errors
 /// A [`InvalidMessage`] for the whole text.
 pub fn parse_batch_or_message(bytes: Bytes, limits: &FrameLimits) -> Result<Document, InvalidMessage> {
-    read(Text::Shared(&bytes), limits.max_depth, Some(limits.max_batch))
+    read(MessageText::Shared(&bytes), limits.max_depth, Some(limits.max_batch))
 }
 
 /// Like [`parse_batch_or_message`]. Copies every part, so it is for small messages.
 pub(crate) fn parse_small(bytes: &[u8], limits: &FrameLimits) -> Result<Document, InvalidMessage> {
-    read(Text::Borrowed(bytes), limits.max_depth, Some(limits.max_batch))
+    read(MessageText::Borrowed(bytes), limits.max_depth, Some(limits.max_batch))
 }
 
 /// The content of a whole text.
@@ -70,7 +70,7 @@ pub enum Document {
 }
 
 /// With `max_batch` as `None`, an array is not allowed, and none of its elements is kept.
-fn read(source: Text<'_>, max_depth: u32, max_batch: Option<usize>) -> Result<Document, InvalidMessage> {
+fn read(source: MessageText<'_>, max_depth: u32, max_batch: Option<usize>) -> Result<Document, InvalidMessage> {
     let bytes = source.as_bytes();
     let (text, cut) = utf8_prefix(bytes);
     let mut scan = Scan::new(text, max_depth);
@@ -85,7 +85,7 @@ fn read(source: Text<'_>, max_depth: u32, max_batch: Option<usize>) -> Result<Do
     };
     if breaks {
         let compact: Vec<u8> = bytes[range].iter().copied().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
-        return read(Text::Shared(&compact.into()), max_depth, max_batch);
+        return read(MessageText::Shared(&compact.into()), max_depth, max_batch);
     }
     match found.batch {
         None => match found.outer.classify(source) {
@@ -111,12 +111,12 @@ fn read(source: Text<'_>, max_depth: u32, max_batch: Option<usize>) -> Result<Do
 
 /// The text of a message, validated.
 #[derive(Clone, Copy)]
-enum Text<'a> {
+enum MessageText<'a> {
     Shared(&'a Bytes),
     Borrowed(&'a [u8]),
 }
 
-impl<'a> Text<'a> {
+impl<'a> MessageText<'a> {
     fn as_bytes(self) -> &'a [u8] {
         match self {
             Self::Shared(bytes) => bytes,
@@ -220,7 +220,7 @@ impl Envelope {
         Ok(())
     }
 
-    fn classify(&mut self, source: Text<'_>) -> Result<Message, InvalidKind> {
+    fn classify(&mut self, source: MessageText<'_>) -> Result<Message, InvalidKind> {
         let text = source.as_bytes();
         self.check(text)?;
         let has_nulls = self.drop_nulls(text);

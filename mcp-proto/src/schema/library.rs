@@ -111,7 +111,7 @@ pub fn validator_with(bounds: Bounds) -> Validator {
 
 struct Library(Bounds);
 
-struct Compiled {
+struct CompiledSchema {
     graph: Graph,
     validator: jsonschema::Validator,
     bounds: Bounds,
@@ -146,7 +146,7 @@ impl Compile for Library {
             .should_validate_formats(false)
             .with_pattern_options(patterns);
         let validator = options.build(&value).map_err(|e| invalid(&e))?;
-        Ok(Checker::new(Compiled { graph, validator, bounds: bounds.clone() }))
+        Ok(Checker::new(CompiledSchema { graph, validator, bounds: bounds.clone() }))
     }
 }
 
@@ -173,7 +173,7 @@ fn invalid(e: &jsonschema::ValidationError<'_>) -> BadSchema {
     }
 }
 
-impl Check for Compiled {
+impl Check for CompiledSchema {
     fn check(&self, value: &RawJson) -> Result<(), Mismatch> {
         let value: Value = value.decode().map_err(|e| Mismatch::new("", e.to_string()))?;
         let Some(work) = self.graph.work(&value, &self.bounds) else {

@@ -2,7 +2,7 @@
 //! or from the peer of an accepted duplex connection. The engine serves nothing of either before.
 
 use super::requests::Requests;
-use super::transport::Admitted;
+use super::transport::DuplexAdmission;
 use super::{Server, ServerConfig};
 use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Inbound, Outbound, Peer};
@@ -53,8 +53,8 @@ impl Server {
             return self.refuse_duplex(x, "the client has taken its share of the server");
         }
         let Some(duplex) = self.wire.env.duplex_mut(x) else { return };
-        let before = core::mem::replace(&mut duplex.admitted, Admitted::As(principal));
-        let Admitted::Waiting { early, ended, .. } = before else { return };
+        let before = core::mem::replace(&mut duplex.admitted, DuplexAdmission::As(principal));
+        let DuplexAdmission::Waiting { early, ended, .. } = before else { return };
         self.wire.env.send(x, Outbound::Continue);
         self.wire.env.await_handshake(x);
         early.into_iter().for_each(|item| self.duplex_item(x, *item));

@@ -3,8 +3,8 @@
 //! a server sends no request; there questions are results, see `responder.rs`.
 
 use super::client::Bound;
-use super::env::Env;
-use super::keys::{ReplyTo, SessionRef, Timer};
+use super::env::ServerEnv;
+use super::keys::{ReplyTo, ServerTimer, SessionRef};
 use super::requests::Requests;
 use super::running::{OpenQuestions, RequestStage};
 use super::session::QuestionState;
@@ -74,7 +74,7 @@ impl Requests {
             self.enter_again(&mut wire.env, key, asking.state);
         } else {
             running.stage = RequestStage::Asking(asking);
-            wire.env.timers.set(Timer::Ask(key), Some(timeout));
+            wire.env.timers.set(ServerTimer::Ask(key), Some(timeout));
             self.time_questions(wire, key);
         }
     }
@@ -168,7 +168,7 @@ impl Requests {
         }
         if asking.open.is_empty() {
             let state = asking.state.take();
-            wire.env.timers.set(Timer::Ask(key), None);
+            wire.env.timers.set(ServerTimer::Ask(key), None);
             self.enter_again(&mut wire.env, key, state);
         }
     }
@@ -177,7 +177,7 @@ impl Requests {
     /// long as its request runs.
     fn if_there_is_room(
         &mut self,
-        env: &mut Env,
+        env: &mut ServerEnv,
         key: RequestKey,
         outcome: Result<RawJson, ErrorObject>,
     ) -> Result<RawJson, ErrorObject> {

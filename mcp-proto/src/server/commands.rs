@@ -1,7 +1,7 @@
 //! The commands of an application to a server.
 
-use crate::error::Refused;
-use crate::input::{Admission, AdmitToken, Answer, Applied, Change, Note, Principal, RequestKey, ServerCommand};
+use crate::error::RefusedCommand;
+use crate::input::{Admission, AdmitToken, Answer, Change, InputResult, Note, Principal, RequestKey, ServerCommand};
 use crate::time::Instant;
 use alloc::borrow::ToOwned;
 use core::time::Duration;
@@ -13,9 +13,9 @@ pub trait ServerCommands {
     /// Executes a command.
     ///
     /// # Errors
-    /// [`Refused`] with the command. Only notifications are refused, and nothing has changed then:
-    /// see [`notify`](Self::notify).
-    fn act(&mut self, now: Instant, command: ServerCommand) -> Result<Applied, Refused<ServerCommand>>;
+    /// [`RefusedCommand`] with the command. Only notifications are refused, and nothing has changed
+    /// then: see [`notify`](Self::notify).
+    fn act(&mut self, now: Instant, command: ServerCommand) -> Result<InputResult, RefusedCommand<ServerCommand>>;
 
     /// Answers a request, or requests input of its client. Does nothing if the request was
     /// cancelled or answered, or belongs to another engine.
@@ -37,7 +37,7 @@ pub trait ServerCommands {
     /// [`max_unsent`](crate::limits::ServerLimits::max_unsent),
     /// [`Refusal::Closed`](crate::Refusal::Closed) after the end.
     #[track_caller]
-    fn notify(&mut self, now: Instant, to: RequestKey, note: Note) -> Result<(), Refused<Note>> {
+    fn notify(&mut self, now: Instant, to: RequestKey, note: Note) -> Result<(), RefusedCommand<Note>> {
         let applied = self.act(now, ServerCommand::Notify(to, note));
         applied.map(drop).map_err(|refused| {
             refused.map(|command| match command {

@@ -4,7 +4,7 @@
 /// defaults the server also works with most clients that deviate from the specification.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
-pub struct Compat {
+pub struct ServerCompat {
     /// Whether input responses (`inputResponses` of 2026-07-28) without a `requestState` reach the
     /// handler. Default no: the engine drops them and reports it. The engine seals a state with
     /// everything that it requests, so a client that responds brings one. Yes is for clients that
@@ -32,7 +32,7 @@ pub enum UnknownEvent {
     ReplayFromOldest,
 }
 
-impl Default for Compat {
+impl Default for ServerCompat {
     fn default() -> Self {
         Self { unasked_answers: false, reuse_ids: true, unknown_event: UnknownEvent::Refuse }
     }

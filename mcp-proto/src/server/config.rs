@@ -1,6 +1,6 @@
 //! The configuration of a [`Server`](super::Server): plain data.
 
-use super::compat::Compat;
+use super::compat::ServerCompat;
 use super::hosts::Hosts;
 use crate::exchange::{Dialect, WsDialect};
 use crate::hook::MessageHook;
@@ -144,7 +144,7 @@ pub struct ServerConfig {
     /// ```
     pub validate: Option<Validator>,
     /// Settings for clients that deviate from the specification or from most others.
-    pub compat: Compat,
+    pub compat: ServerCompat,
     /// The limits.
     pub limits: Limits,
 }
@@ -185,7 +185,7 @@ impl ServerConfig {
             origin_unix: Duration::ZERO,
             on_message: None,
             validate: None,
-            compat: Compat::default(),
+            compat: ServerCompat::default(),
             limits: Limits::default(),
         }
     }

@@ -23,11 +23,11 @@
 //! An open request that has half of the metadata of 2026-07-28 is answered with -32602. So is every
 //! one on a server without a legacy revision, except `initialize`: -32022.
 
-use super::era::{AdmittedRequest, Caller, Parts, Transport};
+use super::era::{AdmittedRequest, Caller, RequestParts, Transport};
 use super::keys::SessionRef;
-use super::listen::Wanted;
+use super::listen::SubscriptionRequest;
 use super::response::ErrorReply;
-use super::session::{Negotiated, Session};
+use super::session::{Session, SessionTerms};
 use super::watching::{SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE};
 use super::{ExchangeId, Life, Server};
 use crate::error::DiagnosticKind;
@@ -100,7 +100,7 @@ impl Server {
         version: ProtocolVersion,
         over: Transport,
         request: Request,
-        parts: Parts,
+        parts: RequestParts,
     ) -> Result<Modern, ErrorReply> {
         parts.check_log_level()?;
         match &*request.method {
@@ -128,7 +128,7 @@ impl Server {
     }
 
     /// The second column of the matrix.
-    pub(super) fn dispatch_open(&self, request: &Request, parts: Parts) -> Result<Open, ErrorReply> {
+    pub(super) fn dispatch_open(&self, request: &Request, parts: RequestParts) -> Result<Open, ErrorReply> {
         let serves_legacy = self.shared.config.serves_legacy();
         match &*request.method {
             "initialize" if self.life != Life::Serving => Err(ErrorReply::full("the server is shutting down")),
@@ -147,9 +147,9 @@ impl Server {
     pub(super) fn dispatch_negotiated(
         &mut self,
         context: RequestContext,
-        negotiated: &Negotiated,
+        negotiated: &SessionTerms,
         request: Request,
-        parts: Parts,
+        parts: RequestParts,
     ) -> Result<Legacy, ErrorReply> {
         match &*request.method {
             "initialize" if context.in_batch => {
@@ -207,7 +207,7 @@ impl Server {
         filter: Watch,
         version: ProtocolVersion,
     ) -> Result<(), ErrorReply> {
-        let wanted = Wanted { exchange: x, id, version, filter, reply_to: None };
+        let wanted = SubscriptionRequest { exchange: x, id, version, filter, reply_to: None };
         if self.life != Life::Serving {
             return Err(ErrorReply::full("the server is shutting down"));
         }

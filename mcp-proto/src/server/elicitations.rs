@@ -3,8 +3,8 @@
 //! completion. The application knows when a page is complete, and gives its id.
 
 use super::client::{Bound, ClientKey};
-use super::env::Env;
-use super::keys::{ReplyTo, SessionRef, Timer};
+use super::env::ServerEnv;
+use super::keys::{ReplyTo, ServerTimer, SessionRef};
 use super::requests::Requests;
 use super::wire::Wire;
 use crate::error::DiagnosticKind;
@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 
 /// The pages that are not complete, in the order in which the server forgets them.
 #[derive(Debug)]
-pub(super) struct Elicitations {
+pub(super) struct ElicitationPages {
     open: BTreeMap<u64, OpenPage>,
     last: u64,
 }
@@ -26,14 +26,14 @@ pub(super) struct Elicitations {
 #[derive(Debug)]
 struct OpenPage {
     id: String,
-    asked: Asked,
+    asked: PageOwner,
     /// When the server forgets it.
     until: Instant,
 }
 
 /// Who was asked to open a page.
 #[derive(Clone, Debug)]
-struct Asked {
+struct PageOwner {
     session: SessionRef,
     /// The principal of the request that needs the page.
     principal: Option<Principal>,
@@ -43,7 +43,7 @@ struct Asked {
     client: ClientKey,
 }
 
-impl Elicitations {
+impl ElicitationPages {
     pub(super) const fn new() -> Self {
         Self { open: BTreeMap::new(), last: 0 }
     }
@@ -51,7 +51,12 @@ impl Elicitations {
     /// Adds the pages of a request. Returns the reason, and adds none, if the limits leave no room,
     /// or if another client was asked to open a page with one of these ids. A client that has a new
     /// session is the same one if its principal is the same.
-    fn open(&mut self, env: &mut Env, asked: &Asked, ids: &[&str]) -> Result<(), (DiagnosticKind, &'static str)> {
+    fn open(
+        &mut self,
+        env: &mut ServerEnv,
+        asked: &PageOwner,
+        ids: &[&str],
+    ) -> Result<(), (DiagnosticKind, &'static str)> {
         let is_same = |page: &OpenPage| {
             page.asked.session == asked.session
                 || page.asked.principal.is_some() && page.asked.principal == asked.principal
@@ -79,18 +84,18 @@ impl Elicitations {
     }
 
     /// Removes a page that is complete. Returns who was asked.
-    fn complete(&mut self, env: &mut Env, id: &str) -> Option<Asked> {
+    fn complete(&mut self, env: &mut ServerEnv, id: &str) -> Option<PageOwner> {
         let number = self.open.iter().find(|(_, page)| page.id == id).map(|(number, _)| *number)?;
         self.remove(env, number).map(|page| page.asked)
     }
 
     /// Removes the pages of a session that is over.
-    fn leave(&mut self, env: &mut Env, session: SessionRef) {
+    fn leave(&mut self, env: &mut ServerEnv, session: SessionRef) {
         self.remove_all(env, |page| page.asked.session == session);
     }
 
     /// Removes the pages whose time is over.
-    fn expire(&mut self, env: &mut Env) {
+    fn expire(&mut self, env: &mut ServerEnv) {
         let now = env.now;
         self.remove_all(env, |page| page.until <= now);
     }
@@ -100,20 +105,20 @@ impl Elicitations {
         self.open.clear();
     }
 
-    fn remove_all(&mut self, env: &mut Env, is_over: impl Fn(&OpenPage) -> bool) {
+    fn remove_all(&mut self, env: &mut ServerEnv, is_over: impl Fn(&OpenPage) -> bool) {
         let over: Vec<u64> = self.open.iter().filter(|(_, page)| is_over(page)).map(|(number, _)| *number).collect();
         over.into_iter().for_each(|number| drop(self.remove(env, number)));
     }
 
-    fn remove(&mut self, env: &mut Env, number: u64) -> Option<OpenPage> {
+    fn remove(&mut self, env: &mut ServerEnv, number: u64) -> Option<OpenPage> {
         let page = self.open.remove(&number)?;
         env.shares.give_back(page.asked.client, Bound::Elicitations, 1);
         self.arm(env);
         Some(page)
     }
 
-    fn arm(&self, env: &mut Env) {
-        env.timers.set(Timer::Elicitations, self.open.values().next().map(|page| page.until));
+    fn arm(&self, env: &mut ServerEnv) {
+        env.timers.set(ServerTimer::Elicitations, self.open.values().next().map(|page| page.until));
     }
 
     #[cfg(test)]
@@ -124,12 +129,12 @@ impl Elicitations {
 
 impl Requests {
     /// Forgets the pages of a session that is over.
-    pub(super) fn leave_pages(&mut self, env: &mut Env, session: SessionRef) {
+    pub(super) fn leave_pages(&mut self, env: &mut ServerEnv, session: SessionRef) {
         self.elicitations.leave(env, session);
     }
 
     /// Forgets the pages whose time is over.
-    pub(super) fn forget_pages(&mut self, env: &mut Env) {
+    pub(super) fn forget_pages(&mut self, env: &mut ServerEnv) {
         self.elicitations.expire(env);
     }
 
@@ -141,7 +146,7 @@ impl Requests {
     /// The application says that a page is complete. Notifies the client that was asked to open it,
     /// and no other.
     pub(super) fn on_elicited(&mut self, wire: &mut Wire, id: &str) {
-        let Some(Asked { session, reply_to, .. }) = self.elicitations.complete(&mut wire.env, id) else { return };
+        let Some(PageOwner { session, reply_to, .. }) = self.elicitations.complete(&mut wire.env, id) else { return };
         let params = Object::new().with("elicitationId", id);
         let note = notification("notifications/elicitation/complete", Some(&params));
         let to = wire.target_of_later(reply_to, session);
@@ -159,7 +164,7 @@ impl Requests {
         let Some(running) = self.get(key).filter(|_| !ids.is_empty()) else { return Ok(()) };
         let Some(session) = wire.session_of(running.reply_to) else { return Ok(()) };
         let principal = running.request().and_then(|request| request.context.principal.clone());
-        let asked = Asked { session, principal, reply_to: running.reply_to, client: running.client };
+        let asked = PageOwner { session, principal, reply_to: running.reply_to, client: running.client };
         self.elicitations.open(&mut wire.env, &asked, &ids)
     }
 }

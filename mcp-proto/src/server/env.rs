@@ -2,9 +2,9 @@
 //! the shares of the clients, and the time of the current input.
 
 use super::client::{Bound, ClientIdentity};
-use super::era::{Caller, Parts};
+use super::era::{Caller, RequestParts};
 use super::event::Event;
-use super::keys::{SessionRef, Timer};
+use super::keys::{ServerTimer, SessionRef};
 use super::load::size;
 use super::response::ErrorReply;
 use super::shares::{Full, Shares};
@@ -24,13 +24,13 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 
 /// See the [module](self).
-pub(super) struct Env {
+pub(super) struct ServerEnv {
     pub(super) config: Arc<ServerConfig>,
     /// The time of the latest input.
     pub(super) now: Instant,
     pub(super) exchanges: ShortMap<ExchangeId, ServedExchange>,
     pub(super) queue: EventQueue<Output>,
-    pub(super) timers: Timers<Timer>,
+    pub(super) timers: Timers<ServerTimer>,
     /// The amount of the shared limits that each client uses.
     pub(super) shares: Shares,
     /// Exchanges that wait for admission.
@@ -46,7 +46,7 @@ pub(super) struct Env {
     pub(super) dropped_head: Arc<RequestHead>,
 }
 
-impl Env {
+impl ServerEnv {
     pub(super) fn new(config: Arc<ServerConfig>, now: Instant) -> Self {
         let limits = &config.limits.server;
         let queue = EventQueue::reporting_later(limits.max_queued_events, limits.max_queued_event_bytes);
@@ -81,10 +81,10 @@ impl Env {
         if let Some(watched) = exchange.binding.duplex().and_then(|duplex| duplex.session.watched()) {
             self.watched.forget(watched, Watcher::Session(SessionRef::Duplex(x)));
         }
-        for timer in [Timer::Handshake(x), Timer::Stall(x), Timer::End(x)] {
+        for timer in [ServerTimer::Handshake(x), ServerTimer::Stall(x), ServerTimer::End(x)] {
             self.timers.set(timer, None);
         }
-        self.timers.set(Timer::KeepAlive(x), None);
+        self.timers.set(ServerTimer::KeepAlive(x), None);
         Some(exchange)
     }
 
@@ -99,26 +99,26 @@ impl Env {
     pub(super) fn ask_admission(&mut self, x: ExchangeId, key: AdmitKey, peer: Peer, head: Option<Arc<RequestHead>>) {
         self.admitting.insert(key, x);
         let timeout = self.now + self.config.limits.server.admit_timeout;
-        self.timers.set(Timer::Admit(x), Some(timeout));
+        self.timers.set(ServerTimer::Admit(x), Some(timeout));
         self.emit(Event::Admit(AdmitToken::new(key, peer), head));
     }
 
     /// Starts the timer for the first request.
     pub(super) fn await_handshake(&mut self, x: ExchangeId) {
         if let Some(timeout) = self.config.limits.server.handshake_timeout {
-            self.timers.set(Timer::Handshake(x), Some(self.now + timeout));
+            self.timers.set(ServerTimer::Handshake(x), Some(self.now + timeout));
         }
     }
 
     /// The first request has arrived. A ping does not count.
     pub(super) fn end_handshake(&mut self, x: ExchangeId) {
-        self.timers.set(Timer::Handshake(x), None);
+        self.timers.set(ServerTimer::Handshake(x), None);
     }
 
     /// The application has decided about an exchange, or need not decide any more. Returns whether
     /// it had not decided before.
     pub(super) fn forget_admission(&mut self, x: ExchangeId, key: AdmitKey) -> bool {
-        self.timers.set(Timer::Admit(x), None);
+        self.timers.set(ServerTimer::Admit(x), None);
         self.admitting.remove(&key).is_some()
     }
 
@@ -144,13 +144,13 @@ impl Env {
 
     /// Takes the params of a request. An id above the limit is an error; a progress token above
     /// it is dropped and reported.
-    pub(super) fn parts(&mut self, request: &mut Request) -> Result<Parts, ErrorReply> {
+    pub(super) fn parts(&mut self, request: &mut Request) -> Result<RequestParts, ErrorReply> {
         let max = self.config.limits.frame.max_id;
         if request.id.size() > max {
             let rejection = ErrorReply::new(DiagnosticKind::LongId, code::INVALID_REQUEST, "the id is too long");
             return Err(ErrorReply { status: Some(400), ..rejection });
         }
-        let mut parts = Parts::of(request)?;
+        let mut parts = RequestParts::of(request)?;
         if parts.meta.id(meta::PROGRESS_TOKEN).is_some_and(|token| token.size() > max) {
             parts.meta.remove(meta::PROGRESS_TOKEN);
             self.diagnose(DiagnosticKind::LongId, "the progress token is too long");

@@ -5,8 +5,8 @@ use super::incoming::Declaration;
 use super::responder::may_ask;
 use super::response::ErrorReply;
 use super::seal::Inputs;
-use super::session::Negotiated;
-use super::{Context, Incoming, RequestState, ServerConfig, Sessions, weight};
+use super::session::SessionTerms;
+use super::{Context, IncomingRequest, RequestState, ServerConfig, Sessions, weight};
 use crate::error::{DiagnosticKind, excerpt};
 use crate::exchange::{Peer, RequestHead};
 use crate::input::{Principal, SessionKey};
@@ -56,7 +56,7 @@ pub(super) struct Caller {
 /// A request that the application may run.
 pub(super) struct AdmittedRequest {
     pub(super) id: Id,
-    pub(super) incoming: Incoming,
+    pub(super) incoming: IncomingRequest,
     pub(super) token: Option<Id>,
     /// The error in the input responses that it brings.
     pub(super) fault: Option<Box<ErrorObject>>,
@@ -67,14 +67,14 @@ pub(super) struct AdmittedRequest {
 }
 
 /// The params of a request, and its metadata.
-pub(super) struct Parts {
+pub(super) struct RequestParts {
     pub(super) params: Object,
     pub(super) meta: Object,
     /// The length of their text, in bytes.
     pub(super) text: usize,
 }
 
-impl Parts {
+impl RequestParts {
     /// Takes them. They share no text with the message, so what they hold is known.
     pub(super) fn of(request: &mut Request) -> Result<Self, ErrorReply> {
         let text = request.params.take().map(RawJson::alone);
@@ -169,7 +169,7 @@ impl Parts {
         };
         let Self { params, meta, text } = self;
         let method = request.method.clone();
-        let incoming = Incoming { method, params, meta, context, inputs, state, nonce: None, origin: None };
+        let incoming = IncomingRequest { method, params, meta, context, inputs, state, nonce: None, origin: None };
         let size = weight::of_request(&request.id, token.as_ref(), text, &incoming);
         Ok(AdmittedRequest { id: request.id, incoming, token, fault, unasked, size })
     }
@@ -178,7 +178,7 @@ impl Parts {
     pub(super) fn admit_legacy(
         self,
         request: Request,
-        negotiated: &Negotiated,
+        negotiated: &SessionTerms,
         caller: Caller,
     ) -> Result<AdmittedRequest, ErrorReply> {
         let token = self.progress_token()?;
@@ -196,8 +196,16 @@ impl Parts {
         };
         let Self { params, meta, text } = self;
         let method = request.method.clone();
-        let incoming =
-            Incoming { method, params, meta, context, inputs: Inputs::new(), state: None, nonce: None, origin: None };
+        let incoming = IncomingRequest {
+            method,
+            params,
+            meta,
+            context,
+            inputs: Inputs::new(),
+            state: None,
+            nonce: None,
+            origin: None,
+        };
         let size = weight::of_request(&request.id, token.as_ref(), text, &incoming);
         Ok(AdmittedRequest { id: request.id, incoming, token, fault: None, unasked: false, size })
     }
@@ -255,7 +263,7 @@ impl ServerConfig {
     }
 
     /// Negotiates: the requested revision if it is supported, else the newest legacy one.
-    pub(super) fn initialize(&self, params: &Object, over: Transport) -> Result<(Negotiated, Object), ErrorReply> {
+    pub(super) fn initialize(&self, params: &Object, over: Transport) -> Result<(SessionTerms, Object), ErrorReply> {
         let requested: String = params.required("protocolVersion").map_err(|e| ErrorReply::params(format!("{e}")))?;
         let newest = self.versions.newest(Era::Legacy).ok_or_else(|| self.unsupported(&requested, over))?;
         let version = self.versions.mutual(Era::Legacy, &[&requested]).unwrap_or(newest);
@@ -280,7 +288,7 @@ impl ServerConfig {
         let capabilities = Arc::new(ClientCapabilities::read(&capabilities));
         let client = client.map(Arc::new);
         let weight = said + weight::of_declared(client.as_deref(), &capabilities);
-        Ok((Negotiated { version, client, capabilities, weight }, result))
+        Ok((SessionTerms { version, client, capabilities, weight }, result))
     }
 
     /// Returns the capabilities that a legacy client can use. Without a session the server has no

@@ -2,7 +2,7 @@
 //! weights of the events determine which of them may be dropped.
 
 use super::Responder;
-use super::incoming::Incoming;
+use super::incoming::IncomingRequest;
 use crate::error::Diagnostic;
 use crate::event_queue::{Weigh, Weight};
 use crate::exchange::{ExchangeId, Outbound, RequestHead};
@@ -40,7 +40,7 @@ pub enum Output {
 pub enum Event {
     /// A request for the application. Never one that the engine answers itself (`initialize`,
     /// `server/discover`, `ping`).
-    Request(Responder, Incoming),
+    Request(Responder, IncomingRequest),
     /// A request was cancelled. Its handler should stop. The engine drops an answer to it. Not
     /// emitted for a request that was answered, nor while the engine waits for responses of the
     /// client: then no handler runs.

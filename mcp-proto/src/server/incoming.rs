@@ -1,6 +1,6 @@
 //! A request as the application gets it.
 
-use super::responder::Shared;
+use super::responder::ResponderData;
 use crate::exchange::{Peer, RequestHead};
 use crate::input::{Principal, RequestKey, SessionKey};
 use crate::model::capabilities::ClientCapabilities;
@@ -16,7 +16,7 @@ use core::fmt;
 /// A request for the application.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
-pub struct Incoming {
+pub struct IncomingRequest {
     /// The method.
     pub method: Cow<'static, str>,
     /// The params without `_meta`, `inputResponses` and `requestState`.
@@ -28,7 +28,7 @@ pub struct Incoming {
     /// The input responses of earlier rounds, by name: results as received, or errors. On a modern
     /// connection, only those of the last round before [`open`](super::Responder::open) has run.
     /// Empty there if the request brought no state, since the server then requested no input (but
-    /// see [`unasked_answers`](super::Compat::unasked_answers)).
+    /// see [`unasked_answers`](super::ServerCompat::unasked_answers)).
     pub inputs: BTreeMap<String, Result<RawJson, ErrorObject>>,
     /// The state that the handler keeps between rounds. On a modern connection it is sealed until
     /// [`open`](super::Responder::open) opens it.
@@ -41,34 +41,34 @@ pub struct Incoming {
     /// 2026-07-28: the engine itself keeps the state there, and accepts one response to each round.
     pub nonce: Option<String>,
     /// Where the request began.
-    pub(super) origin: Option<Origin>,
+    pub(super) origin: Option<FirstRound>,
 }
 
 /// The first round of a request, from which the ids of its web pages are derived.
 #[derive(Clone)]
-pub(super) struct Origin {
-    pub(super) shared: Arc<Shared>,
+pub(super) struct FirstRound {
+    pub(super) shared: Arc<ResponderData>,
     pub(super) key: RequestKey,
 }
 
-impl PartialEq for Origin {
+impl PartialEq for FirstRound {
     fn eq(&self, other: &Self) -> bool {
         self.key == other.key
     }
 }
 
-impl fmt::Debug for Origin {
+impl fmt::Debug for FirstRound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.key.fmt(f)
     }
 }
 
-impl Incoming {
+impl IncomingRequest {
     /// Returns the id of the web page that the request for input of this name opens: see
     /// [`Cx::elicitation_id`](crate::Cx::elicitation_id).
     pub fn elicitation_id(&self, name: &str) -> String {
         let origin = self.origin.as_ref();
-        let id = |origin: &Origin| origin.shared.elicitation_id(origin.key, self.context.principal.as_ref(), name);
+        let id = |origin: &FirstRound| origin.shared.elicitation_id(origin.key, self.context.principal.as_ref(), name);
         origin.map(id).unwrap_or_default()
     }
 }

@@ -36,7 +36,7 @@ pub(super) enum ReplyTo {
 
 /// The timers of a server.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Timer {
+pub(super) enum ServerTimer {
     /// Limit for the first request on a duplex connection.
     Handshake(ExchangeId),
     /// Limit for an exchange that accepts no byte.

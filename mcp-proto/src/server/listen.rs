@@ -4,12 +4,12 @@
 //! merged.
 
 use super::client::{Bound, ClientKey};
-use super::env::Env;
+use super::env::ServerEnv;
 use super::keys::{ReplyTo, SessionRef};
 use super::requests::Requests;
-use super::responder::Shared;
+use super::responder::ResponderData;
 use super::response::{ErrorReply, SerializedResponse};
-use super::watched::{Watched, Watcher};
+use super::watched::{WatchedResources, Watcher};
 use super::weight;
 use super::wire::Wire;
 use crate::exchange::ExchangeId;
@@ -25,7 +25,7 @@ use bytes::Bytes;
 
 /// The open subscriptions, and the number of changes.
 pub(super) struct Listens {
-    shared: Arc<Shared>,
+    shared: Arc<ResponderData>,
     table: BTreeMap<RequestKey, Listen>,
     /// Number of published changes of lists.
     changes: u64,
@@ -48,7 +48,7 @@ pub(super) struct Listen {
     /// The lists whose changes it includes.
     lists: [bool; 3],
     /// The resources that it includes.
-    watched: Option<Box<Watched>>,
+    watched: Option<Box<WatchedResources>>,
     /// Number of changes of lists that its client was notified of.
     told: u64,
 }
@@ -59,7 +59,7 @@ const LISTS: [&str; 3] =
 const UPDATED: &str = "notifications/resources/updated";
 
 /// A request for a subscription.
-pub(super) struct Wanted {
+pub(super) struct SubscriptionRequest {
     pub(super) exchange: ExchangeId,
     pub(super) id: Id,
     pub(super) version: ProtocolVersion,
@@ -71,7 +71,7 @@ pub(super) struct Wanted {
 
 impl Listen {
     /// Releases its amounts of the shared limits.
-    fn give_back(&self, env: &mut Env, key: RequestKey) {
+    fn give_back(&self, env: &mut ServerEnv, key: RequestKey) {
         if let Some(watched) = &self.watched {
             env.watched.forget(watched, Watcher::Listen(key));
         }
@@ -81,7 +81,7 @@ impl Listen {
 }
 
 impl Listens {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+    pub(super) fn new(shared: Arc<ResponderData>) -> Self {
         Self { shared, table: BTreeMap::new(), changes: 0, latest: [0; 3] }
     }
 
@@ -227,8 +227,13 @@ impl Listens {
 
     /// Opens a subscription (2026-07-28 subscriptions). The acknowledgement names the notifications
     /// that the engine will send. It omits those that the engine does not announce.
-    pub(super) fn open(&mut self, wire: &mut Wire, requests: &mut Requests, wanted: Wanted) -> Result<(), ErrorReply> {
-        let Wanted { exchange: x, id, version, filter, reply_to } = wanted;
+    pub(super) fn open(
+        &mut self,
+        wire: &mut Wire,
+        requests: &mut Requests,
+        wanted: SubscriptionRequest,
+    ) -> Result<(), ErrorReply> {
+        let SubscriptionRequest { exchange: x, id, version, filter, reply_to } = wanted;
         let here = wire.env.exchanges.get(&x).map_or(0, |exchange| exchange.listens.len());
         if here >= wire.env.config.limits.server.max_streams_per_client {
             return Err(ErrorReply::full("there are too many streams"));
@@ -246,7 +251,7 @@ impl Listens {
         wire.env.shares.add(client, Bound::RunningBytes, size);
         let reply_to = reply_to.unwrap_or_else(|| wire.open_target(x, version));
         let lists = [filter.tools, filter.prompts, filter.resources];
-        let mut watched = Watched::default();
+        let mut watched = WatchedResources::default();
         for uri in &filter.uris {
             watched.insert(&mut wire.env.watched, uri, Watcher::Listen(key), 0);
         }

@@ -8,14 +8,14 @@
 //! modern; `initialize` begins the legacy era on its duplex connection; a later message there
 //! without that field has the negotiated revision.
 //!
-//! `Wire` is the way to the clients: its `Env` owns the exchanges, and its `HttpState` the HTTP
-//! sessions and streams. `Requests` owns the running requests, `Listens` the subscriptions. Each
-//! has the methods that use its state. `Server` dispatches messages to them, and ends exchanges and
-//! sessions, which takes all of them.
+//! `Wire` is the way to the clients: its `ServerEnv` owns the exchanges, and its `HttpState` the
+//! HTTP sessions and streams. `Requests` owns the running requests, `Listens` the subscriptions.
+//! Each has the methods that use its state. `Server` dispatches messages to them, and ends
+//! exchanges and sessions, which takes all of them.
 //!
 //! The files form layers, and each imports only from those below it: keys, events and limits; the
-//! states of sessions, exchanges and streams; `Env`; the methods of `HttpState`; `Wire`; `Requests`
-//! and `Listens`; the methods of `Server`.
+//! states of sessions, exchanges and streams; `ServerEnv`; the methods of `HttpState`; `Wire`;
+//! `Requests` and `Listens`; the methods of `Server`.
 
 mod admission;
 mod ask;
@@ -55,18 +55,18 @@ mod wire;
 mod tests;
 
 pub use commands::ServerCommands;
-pub use compat::{Compat, UnknownEvent};
+pub use compat::{ServerCompat, UnknownEvent};
 pub use config::{ServerConfig, Sessions, SsePaths};
 pub use event::{Append, Event, Output, SessionEnd};
 pub use hosts::Hosts;
-pub use incoming::{Context, Incoming, RequestState};
+pub use incoming::{Context, IncomingRequest, RequestState};
 pub use responder::Responder;
 
 pub(crate) use transport::unavailable;
 
-use crate::error::{DiagnosticKind, Refusal, Refused};
+use crate::error::{DiagnosticKind, Refusal, RefusedCommand};
 use crate::exchange::{ExchangeEvent, ExchangeId, Inbound, Outbound, Peer};
-use crate::input::{Applied, Input, Note, RequestKey, ServerCommand, ServerInput};
+use crate::input::{Input, InputResult, Note, RequestKey, ServerCommand, ServerInput};
 use crate::seed::Seed;
 use crate::time::Instant;
 use alloc::collections::BTreeSet;
@@ -75,12 +75,12 @@ use alloc::vec::Vec;
 use client::{Bound, ClientIdentity};
 use core::fmt;
 use core::time::Duration;
-use env::Env;
-use keys::{SessionRef, Timer};
+use env::ServerEnv;
+use keys::{ServerTimer, SessionRef};
 use listen::Listens;
 use load::{Load, size};
 use requests::Requests;
-use responder::Shared;
+use responder::ResponderData;
 use shares::Full;
 use transport::{Binding, Http, HttpState, ServedExchange};
 use wire::Wire;
@@ -90,7 +90,7 @@ use wire::Wire;
 /// [`ServerLimits`](crate::limits::ServerLimits) limits every table. A table is empty again when
 /// its requests and exchanges are over.
 pub struct Server {
-    shared: Arc<Shared>,
+    shared: Arc<ResponderData>,
     life: Life,
     wire: Wire,
     requests: Requests,
@@ -120,7 +120,7 @@ impl fmt::Debug for Server {
 }
 
 impl ServerCommands for Server {
-    fn act(&mut self, now: Instant, command: ServerCommand) -> Result<Applied, Refused<ServerCommand>> {
+    fn act(&mut self, now: Instant, command: ServerCommand) -> Result<InputResult, RefusedCommand<ServerCommand>> {
         self.wire.env.now = self.wire.env.now.max(now);
         match command {
             ServerCommand::Respond(answer) => {
@@ -138,7 +138,7 @@ impl ServerCommands for Server {
             ServerCommand::Shutdown(grace) => self.on_shutdown(grace),
         }
         self.end_if_drained();
-        Ok(Applied::Done)
+        Ok(InputResult::Done)
     }
 }
 
@@ -154,13 +154,13 @@ impl Server {
         // The upper bits distinguish the keys of this engine from those of another. The lower 40
         // bits count.
         let next_key = u64::from_be_bytes([a, b, c, 0, 0, 0, 0, 0]) + 1;
-        let shared = Arc::new(Shared::new(config.clone(), seal_key, nonce_key));
+        let shared = Arc::new(ResponderData::new(config.clone(), seal_key, nonce_key));
         Self {
             requests: Requests::new(shared.clone(), next_key),
             listens: Listens::new(shared.clone()),
             shared,
             life: Life::Serving,
-            wire: Wire { env: Env::new(config, now), http: HttpState::new(Seed::new(seed.derive("sessions"))) },
+            wire: Wire { env: ServerEnv::new(config, now), http: HttpState::new(Seed::new(seed.derive("sessions"))) },
         }
     }
 
@@ -168,7 +168,7 @@ impl Server {
     ///
     /// # Errors
     /// Those of [`act`](ServerCommands::act). Events and ticks are never refused.
-    pub fn apply(&mut self, now: Instant, input: ServerInput) -> Result<Applied, Refused<ServerInput>> {
+    pub fn apply(&mut self, now: Instant, input: ServerInput) -> Result<InputResult, RefusedCommand<ServerInput>> {
         self.wire.env.now = self.wire.env.now.max(now);
         match input {
             Input::Event(exchange, event) => self.on_event(exchange, event),
@@ -178,7 +178,7 @@ impl Server {
             Input::Tick => self.on_tick(),
         }
         self.end_if_drained();
-        Ok(Applied::Done)
+        Ok(InputResult::Done)
     }
 
     /// Reports an event of an exchange. Cannot fail: the engine turns a fault of the peer into
@@ -298,7 +298,7 @@ impl Server {
     }
 
     /// Sends a notification of the application. A refusal changes nothing.
-    fn on_note(&mut self, key: RequestKey, note: Note) -> Result<(), Refused<Note>> {
+    fn on_note(&mut self, key: RequestKey, note: Note) -> Result<(), RefusedCommand<Note>> {
         if self.is_terminated() {
             return Err(Refusal::Closed.of(note));
         }
@@ -347,7 +347,7 @@ impl Server {
         }
         if let Some(stream) = exchange.binding.http().and_then(Http::open_stream) {
             // The unwritten rest of its end is kept for as long as the session is.
-            self.wire.env.timers.set(Timer::Keep(stream), None);
+            self.wire.env.timers.set(ServerTimer::Keep(stream), None);
             self.detach(stream, x);
         }
     }
@@ -367,9 +367,9 @@ impl Server {
             load.excess = 0;
         }
         if unsent == 0 {
-            self.wire.env.timers.set(Timer::Stall(x), None);
-        } else if written || self.wire.env.timers.get(Timer::Stall(x)).is_none() {
-            self.wire.env.timers.set(Timer::Stall(x), Some(self.wire.env.now + limits.write_stall));
+            self.wire.env.timers.set(ServerTimer::Stall(x), None);
+        } else if written || self.wire.env.timers.get(ServerTimer::Stall(x)).is_none() {
+            self.wire.env.timers.set(ServerTimer::Stall(x), Some(self.wire.env.now + limits.write_stall));
         }
         self.wire.target_on(x).into_iter().for_each(|reply_to| self.requests.send_held(&mut self.wire, reply_to));
         self.listens.tell_changes(&mut self.wire, x);
@@ -383,12 +383,12 @@ impl Server {
             return;
         }
         let end = self.wire.env.now + grace;
-        if self.life == Life::Serving || self.wire.env.timers.get(Timer::Grace).is_some_and(|armed| armed > end) {
+        if self.life == Life::Serving || self.wire.env.timers.get(ServerTimer::Grace).is_some_and(|armed| armed > end) {
             // Nothing else would end these. All of them end before the server may.
             self.listens.end_all(&mut self.wire);
             self.end_own_streams();
             self.life = Life::Draining;
-            self.wire.env.timers.set(Timer::Grace, Some(end));
+            self.wire.env.timers.set(ServerTimer::Grace, Some(end));
         }
         if grace.is_zero() {
             self.on_grace();
@@ -404,26 +404,26 @@ impl Server {
     fn on_tick(&mut self) {
         while let Some(timer) = self.wire.env.timers.pop_due(self.wire.env.now) {
             match timer {
-                Timer::Handshake(x) => {
+                ServerTimer::Handshake(x) => {
                     self.wire.env.diagnose(DiagnosticKind::HandshakeTimeout, "no request came");
                     self.abort(x);
                 }
-                Timer::Stall(x) => {
+                ServerTimer::Stall(x) => {
                     self.wire.env.diagnose(DiagnosticKind::WriteStalled, "no byte was accepted");
                     self.abort(x);
                 }
-                Timer::End(x) => self.end_duplex(x),
-                Timer::Handler(key) => {
+                ServerTimer::End(x) => self.end_duplex(x),
+                ServerTimer::Handler(key) => {
                     let answered = self.requests.on_handler_deadline(&mut self.wire, key);
                     answered.into_iter().for_each(|reply_to| self.end_if_quiet(reply_to));
                 }
-                Timer::Ask(key) => self.requests.on_ask_timeout(&mut self.wire, key),
-                Timer::Elicitations => self.requests.forget_pages(&mut self.wire.env),
-                Timer::KeepAlive(x) => self.wire.http.on_keep_alive(&mut self.wire.env, x),
-                Timer::Admit(x) => self.on_admit_timeout(x),
-                Timer::Keep(stream) => self.wire.http.on_keep(&mut self.wire.env, stream),
-                Timer::Sweep => self.on_sweep(),
-                Timer::Grace => self.on_grace(),
+                ServerTimer::Ask(key) => self.requests.on_ask_timeout(&mut self.wire, key),
+                ServerTimer::Elicitations => self.requests.forget_pages(&mut self.wire.env),
+                ServerTimer::KeepAlive(x) => self.wire.http.on_keep_alive(&mut self.wire.env, x),
+                ServerTimer::Admit(x) => self.on_admit_timeout(x),
+                ServerTimer::Keep(stream) => self.wire.http.on_keep(&mut self.wire.env, stream),
+                ServerTimer::Sweep => self.on_sweep(),
+                ServerTimer::Grace => self.on_grace(),
             }
         }
     }
@@ -479,7 +479,7 @@ impl Server {
 }
 
 impl Refusal {
-    fn of(self, note: Note) -> Refused<Note> {
-        Refused { value: note, why: self }
+    fn of(self, note: Note) -> RefusedCommand<Note> {
+        RefusedCommand { value: note, why: self }
     }
 }

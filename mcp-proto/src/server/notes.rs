@@ -1,7 +1,7 @@
 //! Which notifications a handler may send on its request. The engine sends its own notifications in
 //! their order and on their streams. The same method sent by a handler would contradict them.
 
-use super::env::Env;
+use super::env::ServerEnv;
 use super::requests::Requests;
 use super::running::ServedRequest;
 use super::wire::Wire;
@@ -48,7 +48,7 @@ impl ServedRequest {
     }
 
     /// Returns whether its handler may send this notification.
-    pub(super) fn may_send(&self, env: &Env, method: &str) -> bool {
+    pub(super) fn may_send(&self, env: &ServerEnv, method: &str) -> bool {
         is_allowed(method, self.version, &env.config.capabilities)
     }
 
@@ -67,7 +67,7 @@ impl ServedRequest {
     }
 
     /// Reports the log messages that were dropped.
-    pub(super) fn report_dropped_logs(&self, env: &mut Env) {
+    pub(super) fn report_dropped_logs(&self, env: &mut ServerEnv) {
         if self.dropped_logs > 0 {
             env.diagnose(DiagnosticKind::DroppedLog, &format!("{} log messages", self.dropped_logs));
         }

@@ -3,7 +3,7 @@
 use super::responder::{Responder, may_ask};
 use super::seal::{self, Memory};
 use crate::error::{Diagnostic, DiagnosticKind};
-use crate::input::{Answer, Answered, InputRequest, LegacyInputRequest};
+use crate::input::{Answer, InputRequest, LegacyInputRequest, RequestAnswer};
 use crate::model::capabilities::ClientCapabilities;
 use crate::model::elicitation::{ElicitRequest, UrlRequest};
 use crate::model::tools::CallToolResult;
@@ -42,7 +42,7 @@ impl Responder {
             elicitation: request.page().and_then(|page| page.elicitation_id.clone()),
         });
         let (questions, router) = (questions.collect(), self.router);
-        Answer { key: self.key, what: Answered::Ask { questions, state, router, diagnostic } }
+        Answer { key: self.key, what: RequestAnswer::Ask { questions, state, router, diagnostic } }
     }
 
     /// Adds what the engine knows to a request for input, and removes what its client did not

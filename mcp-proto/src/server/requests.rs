@@ -28,21 +28,21 @@
 //! its key.
 
 use super::client::{Bound, ClientIdentity};
-use super::elicitations::{Elicitations, pages_required};
-use super::env::Env;
+use super::elicitations::{ElicitationPages, pages_required};
+use super::env::ServerEnv;
 use super::era::AdmittedRequest;
-use super::incoming::Origin;
-use super::keys::{ReplyTo, SessionRef, Timer};
-use super::responder::{Promised, Responder, Shared, may_ask, validates_much};
+use super::incoming::FirstRound;
+use super::keys::{ReplyTo, ServerTimer, SessionRef};
+use super::responder::{OutputPromise, Responder, ResponderData, may_ask, validates_much};
 use super::response::{ErrorReply, SerializedResponse};
-use super::running::{Entry, RequestStage, ServedRequest};
+use super::running::{RequestEntry, RequestStage, ServedRequest};
 use super::seal::Inputs;
 use super::shares::Full;
 use super::wire::Wire;
-use super::{Event, Incoming, RequestState};
+use super::{Event, IncomingRequest, RequestState};
 use crate::error::{DiagnosticKind, Refusal};
 use crate::exchange::ExchangeId;
-use crate::input::{Answer, Answered, KeptRouter, LegacyInputRequest, Note, RequestKey};
+use crate::input::{Answer, KeptRouter, LegacyInputRequest, Note, RequestAnswer, RequestKey};
 use crate::model::Progress;
 use crate::rpc::{ErrorObject, Object, RawJson, code, error_response, notification};
 use crate::short_map::ShortMap;
@@ -57,16 +57,16 @@ use core::time::Duration;
 
 /// The running requests.
 pub(super) struct Requests {
-    shared: Arc<Shared>,
+    shared: Arc<ResponderData>,
     table: ShortMap<RequestKey, ServedRequest>,
-    pub(super) elicitations: Elicitations,
+    pub(super) elicitations: ElicitationPages,
     next_key: u64,
 }
 
 impl Requests {
     /// `next_key`: the first key that it gives out.
-    pub(super) const fn new(shared: Arc<Shared>, next_key: u64) -> Self {
-        Self { shared, table: ShortMap::new(), elicitations: Elicitations::new(), next_key }
+    pub(super) const fn new(shared: Arc<ResponderData>, next_key: u64) -> Self {
+        Self { shared, table: ShortMap::new(), elicitations: ElicitationPages::new(), next_key }
     }
 
     /// Returns the number of running requests.
@@ -175,9 +175,10 @@ impl Requests {
         wire.env.shares.add(client, Bound::RunningBytes, size);
         let version = incoming.context.version;
         let key = self.mint_key();
-        incoming.origin = Some(Origin { shared: self.shared.clone(), key });
-        let entry = (version.era() == Era::Legacy)
-            .then(|| Box::new(Entry { incoming: incoming.clone(), router: None, inputs: Inputs::new(), rounds: 0 }));
+        incoming.origin = Some(FirstRound { shared: self.shared.clone(), key });
+        let entry = (version.era() == Era::Legacy).then(|| {
+            Box::new(RequestEntry { incoming: incoming.clone(), router: None, inputs: Inputs::new(), rounds: 0 })
+        });
         let running = ServedRequest {
             exchange: x,
             client,
@@ -209,9 +210,9 @@ impl Requests {
     /// Emits the request, for the first or a further round.
     fn hand_out(
         &mut self,
-        env: &mut Env,
+        env: &mut ServerEnv,
         key: RequestKey,
-        incoming: Incoming,
+        incoming: IncomingRequest,
         router: Option<KeptRouter>,
         rounds: u32,
         fault: Option<Box<ErrorObject>>,
@@ -220,7 +221,7 @@ impl Requests {
         running.since = env.now;
         if let Some(deadline) = self.shared.config.limits.server.handler_deadline {
             let left = deadline.saturating_sub(running.spent);
-            env.timers.set(Timer::Handler(key), Some(env.now + left));
+            env.timers.set(ServerTimer::Handler(key), Some(env.now + left));
         }
         let seals = running.version.era() == Era::Modern && may_ask(&incoming.method);
         let received_at = env.now.unix(self.shared.config.origin_unix).as_secs();
@@ -241,7 +242,7 @@ impl Requests {
             fault,
             state_fault: None,
             validates_much: validates_much(&self.shared.config, &incoming.method, &incoming.params),
-            promised: Promised::Nothing,
+            promised: OutputPromise::Nothing,
             router,
             shared: self.shared.clone(),
         };
@@ -249,7 +250,7 @@ impl Requests {
     }
 
     /// Starts the next round of a legacy request, under the key that it got when it asked.
-    pub(super) fn enter_again(&mut self, env: &mut Env, key: RequestKey, state: Option<RawJson>) {
+    pub(super) fn enter_again(&mut self, env: &mut ServerEnv, key: RequestKey, state: Option<RawJson>) {
         let Some(running) = self.table.get_mut(&key) else { return };
         running.stage = RequestStage::Handler;
         let Some(entry) = &running.entry else { return };
@@ -263,7 +264,7 @@ impl Requests {
     /// round have no effect from then on.
     pub(super) fn rekey(&mut self, wire: &mut Wire, old: RequestKey) -> Option<RequestKey> {
         let mut running = self.table.remove(&old)?;
-        wire.env.timers.set(Timer::Handler(old), None);
+        wire.env.timers.set(ServerTimer::Handler(old), None);
         running.spent += wire.env.now - running.since;
         let new = self.mint_key();
         if let Some(here) = wire.running_mut(running.reply_to) {
@@ -305,8 +306,8 @@ impl Requests {
         running.report_dropped_logs(&mut wire.env);
         wire.env.shares.give_back(running.client, Bound::RunningBytes, running.size);
         wire.env.shares.give_back(running.client, Bound::Requests, 1);
-        wire.env.timers.set(Timer::Handler(key), None);
-        wire.env.timers.set(Timer::Ask(key), None);
+        wire.env.timers.set(ServerTimer::Handler(key), None);
+        wire.env.timers.set(ServerTimer::Ask(key), None);
         let retires = !self.shared.config.compat.reuse_ids && running.version.era() == Era::Legacy;
         if let Some(here) = wire.running_mut(running.reply_to) {
             here.remove(&key);
@@ -399,7 +400,7 @@ impl Requests {
     pub(super) fn answer(&mut self, wire: &mut Wire, answer: Answer) -> Option<ReplyTo> {
         let reply_to = self.in_handler(answer.key)?.reply_to;
         match answer.what {
-            Answered::Message { bytes, code, diagnostic } => {
+            RequestAnswer::Message { bytes, code, diagnostic } => {
                 if let Some(diagnostic) = diagnostic {
                     wire.env.queue.report(diagnostic);
                 }
@@ -411,11 +412,11 @@ impl Requests {
                     }
                 }
             }
-            Answered::Listen(_) => self.finish_with_error(wire, answer.key, "no subscription"),
-            Answered::Ask { .. } if wire.has_left(reply_to) => {
+            RequestAnswer::Listen(_) => self.finish_with_error(wire, answer.key, "no subscription"),
+            RequestAnswer::Ask { .. } if wire.has_left(reply_to) => {
                 self.finish_with_error(wire, answer.key, "the client can no longer be asked");
             }
-            Answered::Ask { questions, state, router, diagnostic } => {
+            RequestAnswer::Ask { questions, state, router, diagnostic } => {
                 if let Some(diagnostic) = diagnostic {
                     wire.env.queue.report(diagnostic);
                 }

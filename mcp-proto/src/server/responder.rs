@@ -3,11 +3,11 @@
 
 use super::ServerConfig;
 use super::client::ClientKey;
-use super::incoming::{Declaration, Incoming, RequestState};
+use super::incoming::{Declaration, IncomingRequest, RequestState};
 use super::seal::{self, Inputs, Memory};
 use crate::error::{Diagnostic, DiagnosticKind};
 use crate::exchange::ExchangeId;
-use crate::input::{Answer, Answered, KeptRouter, Outcome, Principal, RequestKey, Watch};
+use crate::input::{Answer, KeptRouter, Outcome, Principal, RequestAnswer, RequestKey, Watch};
 use crate::model::content::Content;
 use crate::model::elicitation::ElicitRequest;
 use crate::model::lifecycle::{CacheHints, meta};
@@ -27,7 +27,7 @@ use hmac_sha256::HMAC;
 
 /// The data that the responders of an engine share.
 #[derive(PartialEq)]
-pub(super) struct Shared {
+pub(super) struct ResponderData {
     pub(super) config: Arc<ServerConfig>,
     pub(super) seal_key: [u8; 32],
     /// The key of the nonces of sealed states.
@@ -38,7 +38,7 @@ pub(super) struct Shared {
     pub(super) result_meta: Object,
 }
 
-impl Shared {
+impl ResponderData {
     pub(super) fn new(config: Arc<ServerConfig>, seal_key: [u8; 32], nonce_key: [u8; 32]) -> Self {
         let info = config.info.write(ProtocolVersion::V2026_07_28);
         let result_meta = Object::new().with(meta::SERVER_INFO, info);
@@ -98,7 +98,7 @@ impl Shared {
     }
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for ResponderData {
     /// Never shows the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared").field("config", &self.config).finish_non_exhaustive()
@@ -136,16 +136,16 @@ pub struct Responder {
     /// Whether the arguments are large, and may be validated.
     pub(super) validates_much: bool,
     /// What the output schema of the tool promises.
-    pub(super) promised: Promised,
+    pub(super) promised: OutputPromise,
     /// The router of the first round, which routes the others too. `None` until it has routed the
     /// request, and on 2026-07-28.
     pub(super) router: Option<KeptRouter>,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<ResponderData>,
 }
 
 /// What the output schema of a tool promises of its result.
 #[derive(PartialEq, Debug)]
-pub(super) enum Promised {
+pub(super) enum OutputPromise {
     Nothing,
     /// Structured content.
     Structure,
@@ -262,7 +262,7 @@ impl Responder {
     /// `-32602` if the request brings invalid input responses, or the params beside its state are
     /// larger than [`max_state_params`](crate::limits::ServerLimits::max_state_params). Also if the
     /// state was changed, has expired, or belongs to another request or server.
-    pub fn open(&mut self, incoming: &mut Incoming) -> Result<(), ErrorObject> {
+    pub fn open(&mut self, incoming: &mut IncomingRequest) -> Result<(), ErrorObject> {
         if let Some(fault) = &self.fault {
             return Err((**fault).clone());
         }
@@ -340,7 +340,7 @@ impl Responder {
     /// Requires structured content, and that it passes this check, if any: from now on any other
     /// complete result becomes an error of the tool.
     pub(crate) fn expect_structure(&mut self, check: Option<Checker>) {
-        self.promised = check.map_or(Promised::Structure, Promised::Schema);
+        self.promised = check.map_or(OutputPromise::Structure, OutputPromise::Schema);
     }
 
     /// Answers with an error that is the fault of this server.
@@ -354,9 +354,9 @@ impl Responder {
     fn broken_promise(&self, result: &Object) -> Option<Diagnostic> {
         const MISSING: &str = "the tool declares an output schema, and its result has no structured content";
         let checker = match &self.promised {
-            Promised::Nothing => return None,
-            Promised::Structure => None,
-            Promised::Schema(checker) => Some(checker),
+            OutputPromise::Nothing => return None,
+            OutputPromise::Structure => None,
+            OutputPromise::Schema(checker) => Some(checker),
         };
         let is_complete = result.get("resultType").is_none_or(|kind| kind == "complete".into());
         let is_error = result.get("isError").is_some_and(|is_error| is_error == true.into());
@@ -408,7 +408,7 @@ impl Responder {
     /// Returns the decision on a subscription: the engine opens it with the filter in the result.
     fn subscription(self, result: &Object) -> Answer {
         match result.object("notifications").and_then(|filter| Watch::read(&filter)) {
-            Ok(filter) => Answer { key: self.key, what: Answered::Listen(filter) },
+            Ok(filter) => Answer { key: self.key, what: RequestAnswer::Listen(filter) },
             Err(e) => self.error(ErrorObject::new(code::INTERNAL_ERROR, format!("the decision: {e}")), None),
         }
     }
@@ -429,6 +429,6 @@ impl Responder {
     }
 
     pub(super) fn message(&self, bytes: bytes::Bytes, code: Option<i64>, diagnostic: Option<Diagnostic>) -> Answer {
-        Answer { key: self.key, what: Answered::Message { bytes, code, diagnostic } }
+        Answer { key: self.key, what: RequestAnswer::Message { bytes, code, diagnostic } }
     }
 }

@@ -1,6 +1,6 @@
 //! Revocation of a principal: the engine ends everything that the application admitted for it.
 
-use super::env::Env;
+use super::env::ServerEnv;
 use super::requests::Requests;
 use super::running::ServedRequest;
 use super::transport::{Binding, Duplex, Http, ServedExchange};
@@ -50,7 +50,7 @@ impl Server {
 
 impl Requests {
     /// Returns the requests of a principal.
-    fn of_principal(&self, env: &Env, principal: &Principal) -> Vec<RequestKey> {
+    fn of_principal(&self, env: &ServerEnv, principal: &Principal) -> Vec<RequestKey> {
         self.iter().filter(|(_, running)| running.principal(env) == Some(principal)).map(|(key, _)| key).collect()
     }
 }
@@ -58,7 +58,7 @@ impl Requests {
 impl ServedRequest {
     /// Returns the principal of a request. A legacy request may have outlived the exchange that
     /// brought it.
-    fn principal<'a>(&'a self, env: &'a Env) -> Option<&'a Principal> {
+    fn principal<'a>(&'a self, env: &'a ServerEnv) -> Option<&'a Principal> {
         match self.request() {
             Some(incoming) => incoming.context.principal.as_ref(),
             None => env.exchanges.get(&self.exchange)?.binding.principal(),

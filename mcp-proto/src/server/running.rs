@@ -1,7 +1,7 @@
 //! A running request: what the engine keeps of it until its response goes out.
 
 use super::client::ClientKey;
-use super::incoming::Incoming;
+use super::incoming::IncomingRequest;
 use super::keys::ReplyTo;
 use super::seal::Inputs;
 use super::session::Session;
@@ -48,14 +48,14 @@ pub(super) struct ServedRequest {
     pub(super) spent: Duration,
     pub(super) stage: RequestStage,
     /// The request for a further round. `None` on 2026-07-28, where the client sends it again.
-    pub(super) entry: Option<Box<Entry>>,
+    pub(super) entry: Option<Box<RequestEntry>>,
     /// The memory that it holds, in bytes, as estimated.
     pub(super) size: usize,
 }
 
 impl ServedRequest {
     /// Returns the request, if it is a legacy one.
-    pub(super) fn request(&self) -> Option<&Incoming> {
+    pub(super) fn request(&self) -> Option<&IncomingRequest> {
         self.entry.as_ref().map(|entry| &entry.incoming)
     }
 
@@ -120,8 +120,8 @@ impl OpenQuestions {
 
 /// A legacy request, for the rounds after the first.
 #[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) incoming: Incoming,
+pub(super) struct RequestEntry {
+    pub(super) incoming: IncomingRequest,
     /// The router of the first round. `None` until the request asks.
     pub(super) router: Option<KeptRouter>,
     pub(super) inputs: Inputs,

@@ -3,7 +3,7 @@
 //! as it is open, an HTTP session for as long as it lives. Modern requests on a duplex connection
 //! use its table of ids and nothing else of it.
 
-use super::watched::Watched;
+use super::watched::WatchedResources;
 use crate::input::RequestKey;
 use crate::model::capabilities::ClientCapabilities;
 use crate::model::lifecycle::Implementation;
@@ -19,10 +19,10 @@ use hmac_sha256::Hash;
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Session {
-    negotiated: Option<Negotiated>,
+    negotiated: Option<SessionTerms>,
     /// The running requests and subscriptions, by the id that the client chose.
     requests: BTreeMap<Id, RequestKey>,
-    retired: Retired,
+    retired: RetiredIds,
     /// The engine's requests that wait for a response, by their id on the wire. The value is the
     /// request for which the engine sent it.
     questions: BTreeMap<i64, RequestKey>,
@@ -36,12 +36,12 @@ pub(super) struct Session {
     /// Whether the diagnostic about `null` for an absent member of a response was emitted.
     has_noted_nulls: bool,
     /// The resources that the client watches.
-    watched: Option<Box<Watched>>,
+    watched: Option<Box<WatchedResources>>,
 }
 
 /// What `initialize` negotiated.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Negotiated {
+pub(super) struct SessionTerms {
     pub(super) version: ProtocolVersion,
     pub(super) client: Option<Arc<Implementation>>,
     pub(super) capabilities: Arc<ClientCapabilities>,
@@ -49,7 +49,7 @@ pub(super) struct Negotiated {
     pub(super) weight: usize,
 }
 
-impl Negotiated {
+impl SessionTerms {
     /// Returns the rules of a client that has negotiated nothing, so that nothing is known of its
     /// capabilities.
     pub(super) fn assumed(version: ProtocolVersion) -> Self {
@@ -68,12 +68,12 @@ pub(super) enum QuestionState {
 
 /// Digests of the ids of finished requests, where a client must not use one again.
 #[derive(Debug, Default)]
-struct Retired {
+struct RetiredIds {
     known: BTreeSet<[u8; 32]>,
     order: VecDeque<[u8; 32]>,
 }
 
-impl Retired {
+impl RetiredIds {
     const MAX: usize = 1024;
 
     fn insert(&mut self, id: &Id) {
@@ -100,11 +100,11 @@ impl Retired {
 impl Session {
     /// Creates a session. `changes`: number of changes before it, which its client is not notified
     /// of.
-    pub(super) const fn new(negotiated: Option<Negotiated>, changes: u64) -> Self {
+    pub(super) const fn new(negotiated: Option<SessionTerms>, changes: u64) -> Self {
         Self {
             negotiated,
             requests: BTreeMap::new(),
-            retired: Retired { known: BTreeSet::new(), order: VecDeque::new() },
+            retired: RetiredIds { known: BTreeSet::new(), order: VecDeque::new() },
             questions: BTreeMap::new(),
             next_question: 1,
             is_ready: false,
@@ -116,7 +116,7 @@ impl Session {
     }
 
     /// Returns the result of `initialize`. `None` on a duplex connection without `initialize`.
-    pub(super) const fn negotiated(&self) -> Option<&Negotiated> {
+    pub(super) const fn negotiated(&self) -> Option<&SessionTerms> {
         self.negotiated.as_ref()
     }
 
@@ -127,7 +127,7 @@ impl Session {
     }
 
     /// Stores the result of `initialize`.
-    pub(super) fn negotiate(&mut self, negotiated: Negotiated) {
+    pub(super) fn negotiate(&mut self, negotiated: SessionTerms) {
         self.negotiated = Some(negotiated);
     }
 
@@ -135,15 +135,15 @@ impl Session {
     /// `initialize`, and the resources that it watches.
     pub(super) fn weight(&self) -> usize {
         let declared = self.negotiated.as_ref().map_or(0, |negotiated| negotiated.weight);
-        declared + self.watched().map_or(0, Watched::weight)
+        declared + self.watched().map_or(0, WatchedResources::weight)
     }
 
     /// Returns the resources that the client watches.
-    pub(super) fn watched(&self) -> Option<&Watched> {
+    pub(super) fn watched(&self) -> Option<&WatchedResources> {
         self.watched.as_deref()
     }
 
-    pub(super) fn watched_mut(&mut self) -> &mut Watched {
+    pub(super) fn watched_mut(&mut self) -> &mut WatchedResources {
         self.watched.get_or_insert_default()
     }
 

@@ -22,7 +22,7 @@ pub(super) struct WatchIndex(BTreeMap<Arc<str>, ShortSet<Watcher>>);
 
 /// The resources that one client watches.
 #[derive(Debug, Default)]
-pub(super) struct Watched {
+pub(super) struct WatchedResources {
     uris: BTreeSet<Arc<str>>,
     /// The updates that the client was not notified of.
     updates: BTreeSet<Arc<str>>,
@@ -47,7 +47,7 @@ impl WatchIndex {
     }
 
     /// Removes a client that watches no more.
-    pub(super) fn forget(&mut self, watched: &Watched, watcher: Watcher) {
+    pub(super) fn forget(&mut self, watched: &WatchedResources, watcher: Watcher) {
         watched.uris.iter().for_each(|uri| self.remove(uri, watcher));
     }
 
@@ -86,7 +86,7 @@ fn wholes(uri: &str) -> impl Iterator<Item = &str> {
     ends.map(|end| &uri[..end]).chain([uri])
 }
 
-impl Watched {
+impl WatchedResources {
     pub(super) fn len(&self) -> usize {
         self.uris.len()
     }

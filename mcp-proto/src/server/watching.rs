@@ -4,14 +4,14 @@
 
 use super::client::Bound;
 use super::keys::SessionRef;
-use super::listen::Wanted;
+use super::listen::SubscriptionRequest;
 use super::requests::Requests;
 use super::response::{ErrorReply, SerializedResponse};
 use super::watched::Watcher;
 use super::wire::Wire;
 use super::{Server, ServerConfig, weight};
 use crate::error::DiagnosticKind;
-use crate::input::{Answer, Answered, RequestKey, Watch};
+use crate::input::{Answer, RequestAnswer, RequestKey, Watch};
 use crate::model::logging::LogLevel;
 use crate::rpc::{Object, code, error_response};
 use alloc::collections::BTreeSet;
@@ -56,8 +56,8 @@ impl Server {
     /// Handles the answer of the application to a request, or its decision on a subscription.
     pub(super) fn on_answer(&mut self, answer: Answer) {
         let answered = match answer.what {
-            Answered::Listen(filter) => return self.open_accepted(answer.key, filter),
-            Answered::Message { .. } | Answered::Ask { .. } => self.requests.answer(&mut self.wire, answer),
+            RequestAnswer::Listen(filter) => return self.open_accepted(answer.key, filter),
+            RequestAnswer::Message { .. } | RequestAnswer::Ask { .. } => self.requests.answer(&mut self.wire, answer),
         };
         answered.into_iter().for_each(|reply_to| self.end_if_quiet(reply_to));
     }
@@ -70,7 +70,7 @@ impl Server {
         let Some(request) = self.requests.forget(&mut self.wire, key) else { return };
         let (exchange, reply_to, id, version) = (request.exchange, request.reply_to, request.id, request.version);
         let filter = self.shared.config.bounded(filter);
-        let wanted = Wanted { exchange, id: id.clone(), version, filter, reply_to: Some(reply_to) };
+        let wanted = SubscriptionRequest { exchange, id: id.clone(), version, filter, reply_to: Some(reply_to) };
         let opened = self.listens.open(&mut self.wire, &mut self.requests, wanted);
         if let Err(ErrorReply { error, kind, .. }) = opened {
             self.wire.env.diagnose(kind, &error.message);

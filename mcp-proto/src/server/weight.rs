@@ -4,11 +4,11 @@
 //! these modules copy it.
 
 use super::responder::Responder;
-use super::running::{Entry, ServedRequest};
+use super::running::{RequestEntry, ServedRequest};
 use super::seal::Inputs;
 use super::transport::ServedExchange;
 use super::watched::Watcher;
-use super::{Incoming, RequestState, client};
+use super::{IncomingRequest, RequestState, client};
 use crate::exchange::RequestHead;
 use crate::input::RequestKey;
 use crate::model::capabilities::ClientCapabilities;
@@ -31,7 +31,7 @@ const SPARE: usize = 2;
 const TABLES: usize = SPARE
     * (size_of::<(RequestKey, ServedRequest)>() + size_of::<(Id, RequestKey)>() + size_of::<RequestKey>())
     + size_of::<Responder>()
-    + size_of::<Incoming>()
+    + size_of::<IncomingRequest>()
     + SPARE * client::ENTRY;
 
 /// Additional memory of the first request: a node of each table, which has room for eleven entries,
@@ -50,7 +50,7 @@ const EXCHANGE: usize = SPARE * size_of::<ServedExchange>() + 512;
 
 /// Returns the memory of a running request, in bytes. What its client has declared is a part of its
 /// `_meta`, or its session or connection counts it.
-pub(super) fn of_request(id: &Id, token: Option<&Id>, text: usize, incoming: &Incoming) -> usize {
+pub(super) fn of_request(id: &Id, token: Option<&Id>, text: usize, incoming: &IncomingRequest) -> usize {
     let context = &incoming.context;
     let head = context.http.as_ref().map_or(0, |head| of_head(head) + EXCHANGE);
     // The exchange has its peer, and requests share it.
@@ -64,7 +64,7 @@ pub(super) fn of_request(id: &Id, token: Option<&Id>, text: usize, incoming: &In
     let handed = method + caller + objects + inputs + of_state(incoming.state.as_ref());
     let kept = match context.version.era() {
         // The next round needs these copies. It shares the params.
-        Era::Legacy => size_of::<Entry>() + method + caller,
+        Era::Legacy => size_of::<RequestEntry>() + method + caller,
         Era::Modern => 0,
     };
     let responder = method + caller + inputs;

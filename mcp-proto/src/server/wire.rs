@@ -4,7 +4,7 @@
 
 use super::ExchangeId;
 use super::client::ClientKey;
-use super::env::Env;
+use super::env::ServerEnv;
 use super::keys::{ReplyTo, SessionRef};
 use super::response::SerializedResponse;
 use super::session::Session;
@@ -20,7 +20,7 @@ use core::time::Duration;
 
 /// See the [module](self).
 pub(super) struct Wire {
-    pub(super) env: Env,
+    pub(super) env: ServerEnv,
     pub(super) http: HttpState,
 }
 

@@ -8,11 +8,11 @@ use super::pool::{ConnectionUse, OriginPools, PoolKey, PoolStep, QueuedRequest};
 use super::tally::Counters;
 use super::{Connection, ConnectionOutput};
 use crate::client::{Client, ClientCommands, ClientConfig, Event, Output, Target, Timer};
-use crate::error::{Diagnostic, DiagnosticKind, Refusal, Refused};
+use crate::error::{Diagnostic, DiagnosticKind, Refusal, RefusedCommand};
 use crate::event_queue::EventQueue;
 use crate::exchange::*;
 use crate::frame::Kind;
-use crate::hook::Denied;
+use crate::hook::Denial;
 use crate::input::*;
 use crate::observer::{Observable, Observer, Observers};
 use crate::seed::Seed;
@@ -32,7 +32,7 @@ use alloc::vec::Vec;
 pub struct WiredClient {
     client: Client,
     connections: Connections<PooledConnection>,
-    routes: ShortMap<ExchangeId, Route>,
+    routes: ShortMap<ExchangeId, ExchangePlace>,
     pools: OriginPools,
     actions: EventQueue<Action<Event>>,
     /// Closed connections, to be reported after the effects on their calls.
@@ -74,7 +74,7 @@ pub enum WiredTimer {
 
 /// The place of an exchange.
 #[derive(Debug)]
-enum Route {
+enum ExchangePlace {
     On(ConnectionId),
     Waiting(PoolKey),
 }
@@ -98,9 +98,9 @@ impl WiredClient {
         config: Arc<ClientConfig>,
         seed: [u8; 32],
         now: Instant,
-    ) -> Result<(Self, ConnectionId), Refused<Arc<ClientConfig>>> {
+    ) -> Result<(Self, ConnectionId), RefusedCommand<Arc<ClientConfig>>> {
         if config.target != Target::Duplex(Endpoint::Given) {
-            return Err(Refused { value: config, why: Refusal::NotReopenable });
+            return Err(RefusedCommand { value: config, why: Refusal::NotReopenable });
         }
         let wired = Self::start(config, seed, now, true);
         let id = ConnectionId(wired.next);
@@ -137,7 +137,11 @@ impl WiredClient {
     /// # Errors
     /// Those of [`act`](ClientCommands::act). Events and ticks are never refused.
     #[track_caller]
-    pub fn apply(&mut self, now: Instant, input: WiredClientInput) -> Result<Applied, Refused<WiredClientInput>> {
+    pub fn apply(
+        &mut self,
+        now: Instant,
+        input: WiredClientInput,
+    ) -> Result<InputResult, RefusedCommand<WiredClientInput>> {
         match input {
             Input::Event(connection, event) => self.handle_io(now, connection, event),
             Input::Command(command) => {
@@ -145,7 +149,7 @@ impl WiredClient {
             }
             Input::Tick => self.handle_timeout(now),
         }
-        Ok(Applied::Done)
+        Ok(InputResult::Done)
     }
 
     /// Reports an I/O event. The client ignores it if the connection no longer exists.
@@ -153,7 +157,7 @@ impl WiredClient {
     pub fn handle_io(&mut self, now: Instant, connection: ConnectionId, event: IoEvent) {
         self.begin(now, || Input::Event(connection, event.clone()));
         self.connections.handle_io(self.now, connection, event);
-        self.end(Ok(Applied::Done));
+        self.end(Ok(InputResult::Done));
     }
 
     /// Fires the timers that are due, in the order of their deadlines. Does nothing if none is.
@@ -169,7 +173,7 @@ impl WiredClient {
         while self.connections.fire(self.now, self.now) {
             self.run();
         }
-        self.end(Ok(Applied::Done));
+        self.end(Ok(InputResult::Done));
     }
 
     /// Returns the next action for the driver, in order.
@@ -244,8 +248,8 @@ impl WiredClient {
     }
 
     /// Runs the engine to the end, and passes the result of the input to the observers.
-    fn end(&mut self, applied: Result<Applied, &Refusal>) {
-        self.tally.asked += u64::from(matches!(applied, Ok(Applied::Call(_))));
+    fn end(&mut self, applied: Result<InputResult, &Refusal>) {
+        self.tally.asked += u64::from(matches!(applied, Ok(InputResult::Call(_))));
         self.run();
         let failure = self.observers.returned(|| applied.map_err(Clone::clone));
         if let Some(why) = failure.filter(|_| !self.ended) {
@@ -258,7 +262,7 @@ impl WiredClient {
 
 impl Observable for WiredClient {
     type Input = WiredClientInput;
-    type Returned = Result<Applied, Refusal>;
+    type Returned = Result<InputResult, Refusal>;
     type Output = Action<Event>;
 
     fn observe(&mut self, mut observer: Box<dyn Observer<Self>>) {
@@ -269,7 +273,7 @@ impl Observable for WiredClient {
 
 impl ClientCommands for WiredClient {
     #[track_caller]
-    fn act(&mut self, now: Instant, command: ClientCommand) -> Result<Applied, Refused<ClientCommand>> {
+    fn act(&mut self, now: Instant, command: ClientCommand) -> Result<InputResult, RefusedCommand<ClientCommand>> {
         self.begin(now, || Input::Command(command.clone()));
         let applied = self.client.act(self.now, command);
         self.end(applied.as_ref().copied().map_err(|refused| &refused.why));
@@ -332,7 +336,7 @@ impl WiredClient {
             Output::Abort(exchange) => {
                 let now = self.now;
                 self.with_connection(exchange, |connection| connection.abort(now, exchange));
-                if let Some(Route::Waiting(key)) = self.routes.remove(&exchange) {
+                if let Some(ExchangePlace::Waiting(key)) = self.routes.remove(&exchange) {
                     self.pools.cancel(&key, exchange);
                 }
             }
@@ -345,7 +349,7 @@ impl WiredClient {
     }
 
     fn with_connection(&mut self, exchange: ExchangeId, f: impl FnOnce(&mut Connection)) {
-        if let Some(&Route::On(id)) = self.routes.get(&exchange)
+        if let Some(&ExchangePlace::On(id)) = self.routes.get(&exchange)
             && let Some(entry) = self.connections.change(id)
         {
             f(&mut entry.connection);
@@ -473,7 +477,7 @@ impl WiredClient {
         connection.begin(exchange);
         let data = PooledConnection { key, usage: ConnectionUse::Busy, repeat: None, repeated: false };
         self.connections.insert(id, connection, data);
-        self.routes.insert(exchange, Route::On(id));
+        self.routes.insert(exchange, ExchangePlace::On(id));
         if self.is_open {
             self.connections.handle_io(self.now, id, IoEvent::Opened(Peer::default()));
         } else {
@@ -483,14 +487,14 @@ impl WiredClient {
     }
 
     fn submit(&mut self, request: QueuedRequest) {
-        if let Some(Denied(reason)) = self.denied(&request) {
+        if let Some(Denial(reason)) = self.denied(&request) {
             return self.refuse(request.exchange, Closed::Denied(reason));
         }
         if let Some(why) = self.unroutable(&request.key.origin, request.key.reach) {
             return self.refuse(request.exchange, why);
         }
         let exchange = request.exchange;
-        self.routes.insert(exchange, Route::Waiting(request.key.clone()));
+        self.routes.insert(exchange, ExchangePlace::Waiting(request.key.clone()));
         if !request.repeated {
             self.client.handle_event(self.now, exchange, ExchangeEvent::Waiting);
         }
@@ -511,7 +515,7 @@ impl WiredClient {
                 entry.data.repeat = request.repeatable.then(|| request.clone());
                 entry.data.repeated = false;
                 entry.connection.begin(request.exchange);
-                self.routes.insert(request.exchange, Route::On(id));
+                self.routes.insert(request.exchange, ExchangePlace::On(id));
                 self.write(request);
             }
             Some(PoolStep::Open(request)) => {
@@ -555,7 +559,7 @@ impl WiredClient {
 
     /// Returns why the hook refuses a request, before a connection is used for it. The hook has
     /// already checked a repeated request. A GET or a DELETE has no message to check.
-    fn denied(&self, request: &QueuedRequest) -> Option<Denied> {
+    fn denied(&self, request: &QueuedRequest) -> Option<Denial> {
         let is_message = !request.repeated && !request.raw && !request.body.is_empty();
         let hook = self.client.config().on_message.as_ref().filter(|_| is_message)?;
         hook.outgoing(Outbound::Message(request.body.clone())).denials.pop().map(|denial| denial.why)

@@ -3,9 +3,9 @@
 
 use super::ConnectionOutput;
 use super::connections::Connections;
-use super::shared::{Posted, SharedServer};
+use super::shared::{PostedOutput, SharedServer};
 use super::turn::Mail;
-use crate::error::{Diagnostic, DiagnosticKind, Refusal, Refused};
+use crate::error::{Diagnostic, DiagnosticKind, Refusal, RefusedCommand};
 use crate::event_queue::EventQueue;
 use crate::exchange::*;
 use crate::frame::Kind;
@@ -50,7 +50,11 @@ impl WiredServer {
     /// # Errors
     /// Those of [`act`](ServerCommands::act). Events and ticks are never refused.
     #[track_caller]
-    pub fn apply(&mut self, now: Instant, input: WiredServerInput) -> Result<Applied, Refused<WiredServerInput>> {
+    pub fn apply(
+        &mut self,
+        now: Instant,
+        input: WiredServerInput,
+    ) -> Result<InputResult, RefusedCommand<WiredServerInput>> {
         match input {
             Input::Event(connection, event) => self.handle_io(now, connection, event),
             Input::Command(command) => {
@@ -58,7 +62,7 @@ impl WiredServer {
             }
             Input::Tick => self.handle_timeout(now),
         }
-        Ok(Applied::Done)
+        Ok(InputResult::Done)
     }
 
     /// Adds an accepted socket or pipe pair, which is open already, and returns its id. Its last
@@ -82,7 +86,7 @@ impl WiredServer {
         self.begin(now, || Input::Event(connection, event.clone()));
         self.connections.handle_io(self.shared.now(), connection, event);
         self.run();
-        self.end(Ok(Applied::Done));
+        self.end(Ok(InputResult::Done));
     }
 
     /// Fires the timers that are due, in the order of their deadlines. Does nothing if none is.
@@ -99,7 +103,7 @@ impl WiredServer {
         while self.connections.fire(now, now) {
             self.run();
         }
-        self.end(Ok(Applied::Done));
+        self.end(Ok(InputResult::Done));
     }
 
     /// Returns the next action for the driver, in order. Never [`Action::Open`].
@@ -154,7 +158,7 @@ impl WiredServer {
     }
 
     /// Passes the result of an input to the observers.
-    fn end(&mut self, applied: Result<Applied, &Refusal>) {
+    fn end(&mut self, applied: Result<InputResult, &Refusal>) {
         if let Some(why) = self.observers.returned(|| applied.map_err(Clone::clone))
             && let Some(event) = self.shared.diagnostic(Diagnostic::new(DiagnosticKind::RecordingEnded, why))
         {
@@ -168,8 +172,8 @@ impl WiredServer {
         loop {
             while let Some(posted) = self.shared.poll_posted() {
                 match posted {
-                    Posted::Mail(connection, mail) => self.deliver(ConnectionId(connection), mail),
-                    Posted::Event(event) => self.actions.push(Action::Event(event)),
+                    PostedOutput::Mail(connection, mail) => self.deliver(ConnectionId(connection), mail),
+                    PostedOutput::Event(event) => self.actions.push(Action::Event(event)),
                 }
             }
             let Some(id) = self.connections.changed() else { return };
@@ -226,7 +230,7 @@ impl WiredServer {
 
 impl Observable for WiredServer {
     type Input = WiredServerInput;
-    type Returned = Result<Applied, Refusal>;
+    type Returned = Result<InputResult, Refusal>;
     type Output = Action<Event>;
 
     fn observe(&mut self, mut observer: Box<dyn Observer<Self>>) {
@@ -237,7 +241,7 @@ impl Observable for WiredServer {
 
 impl ServerCommands for WiredServer {
     #[track_caller]
-    fn act(&mut self, now: Instant, command: ServerCommand) -> Result<Applied, Refused<ServerCommand>> {
+    fn act(&mut self, now: Instant, command: ServerCommand) -> Result<InputResult, RefusedCommand<ServerCommand>> {
         self.begin(now, || Input::Command(command.clone()));
         let applied = self.shared.with_engine(now, |server, now| server.act(now, command));
         self.run();

@@ -6,7 +6,7 @@ use super::counts::ConnectionCounts;
 use super::room::{HandshakeReservation, MemoryBudget};
 use super::tally::Counters;
 use super::turn::{Mail, Turn, TurnReply};
-use crate::error::{Diagnostic, DiagnosticKind, Refused};
+use crate::error::{Diagnostic, DiagnosticKind, RefusedCommand};
 use crate::event_queue::EventQueue;
 use crate::exchange::*;
 use crate::frame::Kind;
@@ -95,7 +95,7 @@ enum ServerPhase {
 /// An output of the server. All outputs form one sequence.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "it is moved once, from one queue to the next")]
-pub(super) enum Posted {
+pub(super) enum PostedOutput {
     /// For the connection of this number.
     Mail(u64, Mail),
     /// For the application.
@@ -307,8 +307,8 @@ impl SharedServer {
     fn deliver(&mut self) {
         while let Some(posted) = self.poll_posted() {
             match posted {
-                Posted::Mail(connection, mail) => self.post(connection, mail),
-                Posted::Event(event) => self.events.push(event),
+                PostedOutput::Mail(connection, mail) => self.post(connection, mail),
+                PostedOutput::Event(event) => self.events.push(event),
             }
         }
     }
@@ -364,7 +364,7 @@ impl Observable for SharedServer {
 
 impl ServerCommands for SharedServer {
     #[track_caller]
-    fn act(&mut self, now: Instant, command: ServerCommand) -> Result<Applied, Refused<ServerCommand>> {
+    fn act(&mut self, now: Instant, command: ServerCommand) -> Result<InputResult, RefusedCommand<ServerCommand>> {
         self.begin(now, || SharedServerInput::Command);
         let applied = self.with_engine(now, |server, now| server.act(now, command));
         self.deliver();
@@ -421,22 +421,24 @@ impl SharedServer {
     }
 
     /// Takes the next output.
-    pub(super) fn poll_posted(&mut self) -> Option<Posted> {
+    pub(super) fn poll_posted(&mut self) -> Option<PostedOutput> {
         match &mut self.phase {
             ServerPhase::Closing { open, abort_at } => match open.pop() {
                 Some(connection) => {
                     let mail = if abort_at.is_some() { Mail::Close } else { Mail::Terminate };
-                    Some(Posted::Mail(connection, mail))
+                    Some(PostedOutput::Mail(connection, mail))
                 }
                 None if self.connections.is_empty() => {
                     self.phase = ServerPhase::Terminated;
-                    Some(Posted::Event(Event::Terminated))
+                    Some(PostedOutput::Event(Event::Terminated))
                 }
                 None => None,
             },
             ServerPhase::Running => match self.server.poll_output()? {
-                Output::Send(exchange, part) => Some(Posted::Mail(exchange.connection(), Mail::Send(exchange, part))),
-                Output::Abort(exchange) => Some(Posted::Mail(exchange.connection(), Mail::Abort(exchange))),
+                Output::Send(exchange, part) => {
+                    Some(PostedOutput::Mail(exchange.connection(), Mail::Send(exchange, part)))
+                }
+                Output::Abort(exchange) => Some(PostedOutput::Mail(exchange.connection(), Mail::Abort(exchange))),
                 Output::Event(Event::Terminated) => {
                     let abort_at = Some(self.now + self.config.limits.frame.linger_timeout + MARGIN);
                     self.phase = ServerPhase::Closing { open: newest_first(&self.connections), abort_at };
@@ -444,7 +446,7 @@ impl SharedServer {
                 }
                 Output::Event(event) => {
                     self.tally.server(&event);
-                    Some(Posted::Event(event))
+                    Some(PostedOutput::Event(event))
                 }
             },
             ServerPhase::Terminated => None,

@@ -8,9 +8,9 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 use mcp_proto::call::SkippedList;
-use mcp_proto::error::{Awaited, CallError, Refusal};
+use mcp_proto::error::{CallError, Refusal, WaitReason};
 use mcp_proto::exchange::Sent;
-use mcp_proto::model::page::Listed;
+use mcp_proto::model::page::ListElement;
 use mcp_proto::model::prompts::Prompt;
 use mcp_proto::model::resources::{Resource, ResourceTemplate};
 use mcp_proto::model::tools::Tool;
@@ -109,7 +109,7 @@ impl Listing {
 #[derive(Clone, PartialEq, Debug)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
-pub struct Loaded {
+pub struct LoadedList {
     /// Its elements.
     #[cfg_attr(feature = "record", serde(with = "mcp_proto::record::value"))]
     pub listing: Listing,
@@ -117,14 +117,14 @@ pub struct Loaded {
     pub skipped: SkippedList,
 }
 
-impl Loaded {
+impl LoadedList {
     /// Creates a list without these elements, which could not be decoded.
     pub const fn new(listing: Listing, skipped: SkippedList) -> Self {
         Self { listing, skipped }
     }
 }
 
-impl From<Listing> for Loaded {
+impl From<Listing> for LoadedList {
     fn from(listing: Listing) -> Self {
         Self::new(listing, SkippedList::default())
     }
@@ -404,7 +404,7 @@ impl Kept {
         let is_late = |list: &ListKind| self.loads[*list as usize].until.is_some_and(|until| until <= now);
         let list = ListKind::ALL.into_iter().find(is_late)?;
         let after = self.loads[list as usize].limit;
-        let error = CallError::Timeout { after, sent: Sent::Maybe, awaited: Awaited::Response };
+        let error = CallError::Timeout { after, sent: Sent::Maybe, awaited: WaitReason::Response };
         Some(self.finish(now, list, Err(error)))
     }
 
@@ -424,7 +424,7 @@ impl Kept {
         &mut self,
         now: Instant,
         list: ListKind,
-        outcome: Result<Loaded, CallError>,
+        outcome: Result<LoadedList, CallError>,
     ) -> Option<ListChange> {
         let load = &mut self.loads[list as usize];
         load.until.take()?;
@@ -434,7 +434,7 @@ impl Kept {
             Err(error) if error.is_method_not_found() => Ok(Listing::none(list).into()),
             Err(error) => Err(error),
         };
-        let Loaded { listing, skipped } = match loaded {
+        let LoadedList { listing, skipped } = match loaded {
             Ok(loaded) => loaded,
             Err(error) => {
                 let wait = RETRY.saturating_mul(1 << load.failures.min(16)).min(MAX_RETRY);

@@ -42,7 +42,7 @@ enum Stage {
 }
 
 /// A client that has ended.
-pub(super) struct Ended<K> {
+pub(super) struct EndedClient<K> {
     pub(super) server: ServerId,
     pub(super) key: K,
     /// Whether it was that of its server no more.
@@ -153,10 +153,10 @@ impl<K: Clone + Ord> Clients<K> {
     }
 
     /// A client has ended. `None` if it is not known.
-    pub(super) fn end(&mut self, generation: Generation) -> Option<Ended<K>> {
+    pub(super) fn end(&mut self, generation: Generation) -> Option<EndedClient<K>> {
         let client = self.clients.remove(&generation)?;
         self.left(&client.key, generation);
-        Some(Ended { server: client.server, key: client.key, was_retired: client.stage != Stage::Live })
+        Some(EndedClient { server: client.server, key: client.key, was_retired: client.stage != Stage::Live })
     }
 
     /// No longer waits for the clients of this key before another one starts. They still count as

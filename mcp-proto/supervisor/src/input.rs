@@ -1,6 +1,6 @@
 //! The inputs of a supervisor as values, and what it returns for them.
 
-use super::{CallPlan, CallRefusal, Generation, KeyInUse, ListKind, Loaded, ServerSpec, Ticket};
+use super::{CallPlan, CallRefusal, Generation, KeyInUse, ListKind, LoadedList, ServerSpec, Ticket};
 use alloc::string::String;
 use alloc::sync::Arc;
 use mcp_proto::client::{ClientConfig, Termination};
@@ -35,7 +35,7 @@ pub enum Input<K> {
     /// [`ping_missed`](super::Supervisor::ping_missed).
     PingMissed(Generation, u32),
     /// [`loaded`](super::Supervisor::loaded).
-    Loaded(Generation, ListKind, Result<Loaded, CallError>),
+    Loaded(Generation, ListKind, Result<LoadedList, CallError>),
     /// [`call`](super::Supervisor::call).
     Call(K, CallPlan),
     /// [`finished`](super::Supervisor::finished).
@@ -54,7 +54,7 @@ pub enum Input<K> {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 #[must_use]
-pub enum Returned {
+pub enum InputReply {
     /// Nothing.
     Nothing,
     /// Whether the supervisor did it.
@@ -65,29 +65,29 @@ pub enum Returned {
 
 /// The result of a method for an input.
 pub(super) trait Outcome {
-    fn returned(&self) -> Returned;
+    fn returned(&self) -> InputReply;
 }
 
 impl Outcome for () {
-    fn returned(&self) -> Returned {
-        Returned::Nothing
+    fn returned(&self) -> InputReply {
+        InputReply::Nothing
     }
 }
 
 impl Outcome for bool {
-    fn returned(&self) -> Returned {
-        Returned::Done(*self)
+    fn returned(&self) -> InputReply {
+        InputReply::Done(*self)
     }
 }
 
 impl Outcome for Result<(), KeyInUse> {
-    fn returned(&self) -> Returned {
-        Returned::Done(self.is_ok())
+    fn returned(&self) -> InputReply {
+        InputReply::Done(self.is_ok())
     }
 }
 
 impl Outcome for Result<Ticket, CallRefusal> {
-    fn returned(&self) -> Returned {
-        Returned::Call(self.clone())
+    fn returned(&self) -> InputReply {
+        InputReply::Call(self.clone())
     }
 }

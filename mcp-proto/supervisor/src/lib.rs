@@ -59,9 +59,9 @@ mod steps;
 mod tests;
 
 pub use calls::{CallKind, CallPlan, Ticket};
-pub use catalogue::{Catalogue, Freshness, ListFault, ListHealth, ListKind, Listing, Lists, Loaded};
+pub use catalogue::{Catalogue, Freshness, ListFault, ListHealth, ListKind, Listing, Lists, LoadedList};
 pub use clients::Generation;
-pub use input::{Input, Returned};
+pub use input::{Input, InputReply};
 use mcp_proto::observer::{Observable, Observer, Observers};
 pub use names::{NameRules, NamedTool, Prefix, ToolNames};
 pub use report::{CallRefusal, Cause, Counters, Event, Health, Output, ServerState, SupervisedError};
@@ -142,7 +142,7 @@ impl core::error::Error for KeyInUse {}
 
 impl<K> Observable for Supervisor<K> {
     type Input = Input<K>;
-    type Returned = Returned;
+    type Returned = InputReply;
     type Output = Output<K>;
 
     fn observe(&mut self, mut observer: Box<dyn Observer<Self>>) {
@@ -173,7 +173,7 @@ impl<K: Clone + Ord> Supervisor<K> {
 
     /// Applies one input: calls the method that it is about. A specification that cannot be added
     /// is dropped.
-    pub fn apply(&mut self, now: Instant, input: Input<K>) -> Returned {
+    pub fn apply(&mut self, now: Instant, input: Input<K>) -> InputReply {
         match input {
             Input::Add(key, spec) => return self.add(now, key, spec).returned(),
             Input::Replace(key, spec) => return self.replace(now, &key, spec).returned(),
@@ -193,7 +193,7 @@ impl<K: Clone + Ord> Supervisor<K> {
             Input::Close => self.close(now),
             Input::Tick => self.handle_timeout(now),
         }
-        Returned::Nothing
+        InputReply::Nothing
     }
 
     /// Adds a server, and connects to it as its specification says.
@@ -290,7 +290,13 @@ impl<K: Clone + Ord> Supervisor<K> {
     /// itself after 60 s, or after the timeout of calls if that is longer. A list whose method the
     /// server does not have ([`CallError::is_method_not_found`]) counts as empty, until the server
     /// is connected again or announces a change of it.
-    pub fn loaded(&mut self, now: Instant, generation: Generation, list: ListKind, outcome: Result<Loaded, CallError>) {
+    pub fn loaded(
+        &mut self,
+        now: Instant,
+        generation: Generation,
+        list: ListKind,
+        outcome: Result<LoadedList, CallError>,
+    ) {
         self.begin(now, || Input::Loaded(generation, list, outcome.clone()));
         self.on_loaded(generation, list, outcome);
         self.end(());

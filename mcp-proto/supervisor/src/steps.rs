@@ -1,11 +1,11 @@
 //! What a [`Supervisor`] does with each input.
 
-use super::clients::Ended;
+use super::clients::EndedClient;
 use super::retry::{Told, loss};
 use super::server::{Attempt, Phase, Server};
 use super::{
-    CallKind, CallPlan, CallRefusal, Cause, Closing, ConnectWhen, Event, Generation, KeyInUse, ListKind, Lists, Loaded,
-    Output, ServerId, ServerSpec, Supervisor, Ticket, Timer,
+    CallKind, CallPlan, CallRefusal, Cause, Closing, ConnectWhen, Event, Generation, KeyInUse, ListKind, Lists,
+    LoadedList, Output, ServerId, ServerSpec, Supervisor, Ticket, Timer,
 };
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -118,7 +118,7 @@ impl<K: Clone + Ord> Supervisor<K> {
     }
 
     pub(super) fn on_ended(&mut self, generation: Generation, why: Termination) {
-        let Some(Ended { server: id, key, was_retired }) = self.clients.end(generation) else { return };
+        let Some(EndedClient { server: id, key, was_retired }) = self.clients.end(generation) else { return };
         if was_retired {
             self.unblock(&key);
         } else {
@@ -155,7 +155,7 @@ impl<K: Clone + Ord> Supervisor<K> {
         }
     }
 
-    pub(super) fn on_loaded(&mut self, generation: Generation, list: ListKind, outcome: Result<Loaded, CallError>) {
+    pub(super) fn on_loaded(&mut self, generation: Generation, list: ListKind, outcome: Result<LoadedList, CallError>) {
         let Some(id) = self.served_by(generation) else { return };
         let Some(server) = self.servers.get_mut(&id) else { return };
         if outcome.is_ok() {

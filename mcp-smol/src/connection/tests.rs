@@ -6,7 +6,7 @@ use crate::clock::delay;
 use crate::jobs::Jobs;
 use crate::stream::Stream;
 use crate::{Router, ServerOptions, tool};
-use mcp_driver::{Driving, Server, Spawn};
+use mcp_driver::{DriverHandle, Server, Spawn};
 use mcp_proto::exchange::Peer;
 use mcp_proto::wired::Kind;
 use smol::Executor;
@@ -172,7 +172,7 @@ fn post(method: &str, fields: &str, params: &str) -> Vec<u8> {
 /// A server whose timers nothing drives.
 struct Bench {
     server: Server,
-    _driving: Driving,
+    _driving: DriverHandle,
     jobs: Jobs,
 }
 

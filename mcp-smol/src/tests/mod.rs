@@ -8,7 +8,7 @@ mod securing;
 mod supervised;
 pub(crate) mod time;
 
-use crate::spawned::Spawned;
+use crate::spawned::SharedDriver;
 use crate::sync::{Mutex, lock};
 use crate::{
     Client, ClientOptions, Driver, Policy, Router, Server, ServerOptions, ToolError, connect_driven, serve, tool, tools,
@@ -406,7 +406,7 @@ fn dropping_the_server_at_any_point_ends_the_calls() {
 /// Creates a client whose last handle takes its driver back, like [`connect`](crate::connect).
 fn owning(config: ClientOptions) -> (Client, impl FnOnce()) {
     let (client, driver, serving) = pair(256, config, &Flag::default());
-    let (driver, limit) = (Spawned::new(driver), client.end_time());
+    let (driver, limit) = (SharedDriver::new(driver), client.end_time());
     let at_drop = driver.clone();
     client.set_on_drop(move || at_drop.finish(limit));
     let serving = shuttle::future::spawn(serving);

@@ -3,11 +3,11 @@
 
 use super::{Flag, after_polls, any, check, config, in_time, join, pipe, router, threads};
 use crate::driver::Driver;
-use crate::spawned::Spawned;
-use crate::supervisor::{ClientTask, OnExecutor, Supervising};
+use crate::spawned::SharedDriver;
+use crate::supervisor::{ClientTask, OnExecutor, SupervisorTask};
 use crate::sync::{Mutex, lock};
 use crate::{Client, Router, SupervisorOptions, serve, tool, tools};
-use mcp_driver::{self, ConnectError, Delay, Driving, Events};
+use mcp_driver::{self, ConnectError, Delay, DriverHandle, Events};
 use mcp_proto::{Call, CallError, ClientConfig};
 use mcp_supervisor::front::Launch;
 use mcp_supervisor::{CallRefusal, Lists, ServerSpec, SupervisedError, Supervision};
@@ -53,7 +53,7 @@ impl Launch for OnPipes {
         self.executor.delay()
     }
 
-    fn create(&self, client: &Client, driving: Driving) -> ClientTask {
+    fn create(&self, client: &Client, driving: DriverHandle) -> ClientTask {
         let ((their_reader, our_writer), (our_reader, their_writer)) = (pipe(256), pipe(256));
         let serving = serve(counting(&self.runs), their_reader, their_writer);
         let polls = self.polls.map(any);
@@ -65,7 +65,7 @@ impl Launch for OnPipes {
         });
         let stream = Some((our_reader, our_writer).into());
         let driver = Driver::new(driving, client.open_timeout(), stream, Some(Box::pin(serving)));
-        ClientTask::new(Spawned::new(driver))
+        ClientTask::new(SharedDriver::new(driver))
     }
 
     fn begin(&self, driver: &ClientTask) -> Result<(), ConnectError> {
@@ -102,7 +102,7 @@ fn supervised(polls: Option<usize>, runs: &Runs) -> (Supervisor, impl FnOnce() +
     let executor = OnExecutor::new(Arc::new(move |task| lock(&spawned).push(shuttle::future::spawn(task))));
     let (supervisor, driver) =
         Supervisor::begin(options, OnPipes { executor, polls, runs: Arc::clone(runs) }).expect("a seed");
-    let driver = shuttle::future::spawn(Supervising::new(driver));
+    let driver = shuttle::future::spawn(SupervisorTask::new(driver));
     supervisor.add("a", spec()).expect("a new key");
     let ended = move || {
         block_on(driver).expect("no panic");

@@ -68,9 +68,9 @@ fn run(connection: DrivenConnection, ends: Option<Ends>, owner: Owner, reports: 
     loop {
         loop {
             match owned.connection.turn(&waker) {
-                Turned::Done => break,
-                Turned::Long => {} // This thread serves no other connection.
-                Turned::Signal(signal) => owned.ends.iter().for_each(|ends| ends.signal(signal)),
+                TurnResult::Done => break,
+                TurnResult::Long => {} // This thread serves no other connection.
+                TurnResult::Signal(signal) => owned.ends.iter().for_each(|ends| ends.signal(signal)),
             }
         }
         while let Some(task) = owned.connection.next_task() {

@@ -83,7 +83,7 @@ pub(crate) async fn listen_http(server: &Server, address: impl ToSocketAddrs) ->
 
 /// Spawns a task for each connection. `accept` holds the listener, which closes before `listening`.
 pub(crate) async fn accept_all(
-    listening: Listening,
+    listening: ListenerGuard,
     kind: Kind,
     mut accept: impl FnMut(&mut Context<'_>) -> Poll<io::Result<Io>>,
 ) {
@@ -125,7 +125,7 @@ fn carry_out(task: Task, opener: &Arc<Opener>) {
     }
 }
 
-fn route(routing: Routing) {
+fn route(routing: RouteTask) {
     match routing.route() {
         Some(Job::Async(job)) => drop(tokio::spawn(async {
             let finished = job.await;
@@ -172,13 +172,13 @@ pub(crate) async fn drive_connection(
             carry_out(task, &opener);
         }
         match turned {
-            Turned::Signal(signal) => io.signal(signal),
-            Turned::Long => match spawn_blocking(|| turn_elsewhere(connection)).await {
+            TurnResult::Signal(signal) => io.signal(signal),
+            TurnResult::Long => match spawn_blocking(|| turn_elsewhere(connection)).await {
                 Ok(same) => connection = same,
                 Err(_) => return,
             },
-            Turned::Done if connection.transfer().is_closed() => return,
-            Turned::Done => {
+            TurnResult::Done if connection.transfer().is_closed() => return,
+            TurnResult::Done => {
                 let (reads, due) = (connection.wants_read(), clock.at(connection.poll_timeout()));
                 let transfer = connection.transfer();
                 let (is_opening, is_running) = (transfer.is_opening(), transfer.is_running());
@@ -270,7 +270,7 @@ impl Io {
     /// Starts a program. A thread waits for its exit, on every system, and does not reap it: until
     /// then its group can be ended.
     fn program(program: &Program, stderr: &Stderr) -> io::Result<Self> {
-        let Spawned { process, stdin, stdout, stderr: errors } = ChildProcess::spawn(program, stderr)?;
+        let SpawnedProgram { process, stdin, stdout, stderr: errors } = ChildProcess::spawn(program, stderr)?;
         let (child, (tell, exited)) = (Arc::new(process), oneshot::channel());
         let waits = Arc::clone(&child);
         let reader = pipe::Receiver::from_owned_fd(stdout.into())?;

@@ -5,7 +5,7 @@
 use crate::peer::Failure;
 use mcp_proto::call::RawResult;
 use mcp_proto::model::capabilities::ClientCapabilities;
-use mcp_proto::model::page::{List, Listed};
+use mcp_proto::model::page::{List, ListElement};
 use mcp_proto::{
     Form, InputRequest, Method, Object, Prompt, ProtocolVersion, RawJson, Resource, ResourceTemplate, Tool, completion,
     prompts, resources, tools,

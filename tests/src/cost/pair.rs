@@ -5,11 +5,11 @@ use bytes::Bytes;
 use mcp_proto::call::RawResult;
 use mcp_proto::client::{self, ClientCommands, Policy};
 use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, Peer, Shutdown};
-use mcp_proto::route::{Cx, Routed};
+use mcp_proto::route::{Cx, RouteResult};
 use mcp_proto::server::{self, ServerCommands, Sessions};
 use mcp_proto::tools::CallTool;
 use mcp_proto::wired::{Kind, WiredClient, WiredServer};
-use mcp_proto::{CallError, CallToolResult, Calling, ClientConfig, Instant, Router, tool, tools};
+use mcp_proto::{CallError, CallHandle, CallToolResult, ClientConfig, Instant, Router, tool, tools};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -154,7 +154,7 @@ impl Pair {
     }
 
     #[inline(never)]
-    fn start(&mut self) -> Calling<CallTool> {
+    fn start(&mut self) -> CallHandle<CallTool> {
         self.client.call(self.now, tools::call("echo").arguments(&self.echo)).expect("there is room")
     }
 
@@ -217,8 +217,8 @@ impl Pair {
                 Action::Event(server::Event::Request(responder, incoming)) => {
                     self.counted(Side::Server, |pair| {
                         let answer = match pair.router.route(responder, incoming) {
-                            Routed::Answer(answer) => answer,
-                            Routed::Handle { handler, invocation, responder } => {
+                            RouteResult::Answer(answer) => answer,
+                            RouteResult::Handle { handler, invocation, responder } => {
                                 responder.write(handler.call(&Cx::detached(invocation)).expect("no future"))
                             }
                         };
@@ -257,6 +257,6 @@ fn server_io(pair: &mut Pair, connection: ConnectionId, event: IoEvent) {
 }
 
 #[inline(never)]
-fn finish(calling: Calling<CallTool>, outcome: Result<RawResult, CallError>) -> CallToolResult {
+fn finish(calling: CallHandle<CallTool>, outcome: Result<RawResult, CallError>) -> CallToolResult {
     calling.finish(outcome).expect("the call succeeds")
 }

@@ -5,13 +5,13 @@ use super::script::{Script, pieces};
 use super::talk;
 use crate::sim::report::Transcript;
 use bytes::Bytes;
-use mcp_proto::client::{CancelSignal, Event, Malformed, Policy};
+use mcp_proto::client::{CancelSignal, Event, OnMalformed, Policy};
 use mcp_proto::error::DiagnosticKind;
 use mcp_proto::exchange::{
     Action, Body, Closed, ConnectionId, Headers, Inbound, IoEvent, Outbound, Peer, Program, ResponseHead, Shutdown,
 };
 use mcp_proto::frame::{Conn, Kind};
-use mcp_proto::input::{Applied, CallId, ClientCommand, Input, InputAnswer, InputKey, WiredClientInput};
+use mcp_proto::input::{CallId, ClientCommand, Input, InputAnswer, InputKey, InputResult, WiredClientInput};
 use mcp_proto::model::elicitation::ElicitResult;
 use mcp_proto::model::sampling::SampleResult;
 use mcp_proto::rpc::{Id, Message, Object, code};
@@ -61,7 +61,7 @@ fn config(script: &mut Script<'_>) -> ClientConfig {
         config.compat.cancel_signal = CancelSignal::LocalOnly;
     }
     if flag(2) {
-        config.compat.malformed = Malformed::Fatal;
+        config.compat.malformed = OnMalformed::Fatal;
     }
     if flag(3) {
         config.timeout = None;
@@ -318,11 +318,11 @@ impl Run {
         let timeout = self.engine.poll_timeout();
         self.log.push((self.now, input.clone()));
         let call = match self.engine.apply(self.now, input.clone()) {
-            Ok(Applied::Call(id)) => {
+            Ok(InputResult::Call(id)) => {
                 assert!(self.calls.insert(id, false).is_none(), "{id:?} is used twice");
                 Some(id)
             }
-            Ok(Applied::Done | Applied::Notification(_)) => None,
+            Ok(InputResult::Done | InputResult::Notification(_)) => None,
             Err(refused) => {
                 assert_eq!(refused.value, input, "it is handed back");
                 assert_eq!(self.engine.poll_timeout(), timeout, "a refusal changes nothing");

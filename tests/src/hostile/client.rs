@@ -7,7 +7,7 @@ use crate::orphans::Adapter;
 use crate::poll_loop::PollLoop;
 use crate::shim::EventLine;
 use mcp_driver::{ClientOptions, ConnectError};
-use mcp_proto::call::Calling;
+use mcp_proto::call::CallHandle;
 use mcp_proto::client::{ClientCommands, Event, Policy};
 use mcp_proto::exchange::ConnectionNotice;
 use mcp_proto::process::Stderr;
@@ -331,7 +331,7 @@ impl Client {
 }
 
 /// Begins a call on the loop.
-fn begin(client: &mut PollLoop, call: Call<CallTool>) -> Result<Calling<CallTool>, CallError> {
+fn begin(client: &mut PollLoop, call: Call<CallTool>) -> Result<CallHandle<CallTool>, CallError> {
     let now = client.now();
     client.engine.call(now, call).map_err(|refused| CallError::Refused(refused.why))
 }
@@ -339,7 +339,7 @@ fn begin(client: &mut PollLoop, call: Call<CallTool>) -> Result<Calling<CallTool
 /// Runs the loop until the end of these calls, and takes every event meanwhile.
 fn ends<const N: usize>(
     client: &mut PollLoop,
-    calls: [Result<Calling<CallTool>, CallError>; N],
+    calls: [Result<CallHandle<CallTool>, CallError>; N],
     seen: &Seen,
 ) -> [Result<CallToolResult, CallError>; N] {
     let mut ended = [const { None }; N];

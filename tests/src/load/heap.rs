@@ -4,7 +4,7 @@
 use super::raw;
 use bytes::Bytes;
 use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, Peer};
-use mcp_proto::route::{Cx, Routed};
+use mcp_proto::route::{Cx, RouteResult};
 use mcp_proto::server::{Event, ServerCommands};
 use mcp_proto::wired::{Kind, WiredServer};
 use mcp_proto::{Handler, Instant, Router, tool};
@@ -215,8 +215,8 @@ impl Engine {
                 }
                 Action::Event(Event::Request(responder, incoming)) => {
                     let answer = match self.router.route(responder, incoming) {
-                        Routed::Answer(answer) => answer,
-                        Routed::Handle { handler, invocation, responder } => {
+                        RouteResult::Answer(answer) => answer,
+                        RouteResult::Handle { handler, invocation, responder } => {
                             responder.write(handler.call(&Cx::detached(invocation)).expect("no future"))
                         }
                     };

@@ -2,7 +2,7 @@
 //! plain functions that run on the loop.
 
 use super::channel::{self, Channel};
-use mcp_driver::{AsyncJob, Clock, Job, Mailbox, Running, ServerOptions, SharedRouter, Work, check, seed};
+use mcp_driver::{AsyncJob, Clock, Job, Mailbox, RunningCallbacks, ServerOptions, SharedRouter, Work, check, seed};
 use mcp_proto::Router;
 use mcp_proto::exchange::{Action, ConnectionId, Peer, RequestHead};
 use mcp_proto::input::Admission;
@@ -71,7 +71,7 @@ struct ServeLoop {
     router: SharedRouter,
     clock: Clock,
     channels: BTreeMap<ConnectionId, Channel>,
-    running: Running,
+    running: RunningCallbacks,
     /// What handlers and callbacks tell the engine.
     mailbox: Mailbox,
     options: ServerOptions,
@@ -103,7 +103,7 @@ impl ServeLoop {
             router,
             clock,
             channels: BTreeMap::new(),
-            running: Running::default(),
+            running: RunningCallbacks::default(),
             mailbox: Mailbox::default(),
             options: ServerOptions::new(),
             jobs: Vec::new(),

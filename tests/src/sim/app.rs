@@ -6,9 +6,9 @@ use mcp_proto::input::{Answer, Change, InputRequest, Note, RequestKey, ServerCom
 use mcp_proto::model::elicitation::{ElicitRequest, ElicitResult, Form, UrlRequest};
 use mcp_proto::model::logging::LogMessage;
 use mcp_proto::model::tools::{CallToolResult, Tool};
-use mcp_proto::route::{Cx, Routed, ToolError};
+use mcp_proto::route::{Cx, RouteResult, ToolError};
 use mcp_proto::rpc::Object;
-use mcp_proto::server::{Context, Incoming, Responder, ServerConfig};
+use mcp_proto::server::{Context, IncomingRequest, Responder, ServerConfig};
 use mcp_proto::{Handler, Instant, LogLevel, Outcome, Progress, Router, tool};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -167,7 +167,7 @@ impl Application {
     }
 
     /// Takes a request as the next run. Returns the answer, if there is one at once.
-    pub fn request(&mut self, responder: Responder, incoming: Incoming, now: Instant) -> Option<ServerCommand> {
+    pub fn request(&mut self, responder: Responder, incoming: IncomingRequest, now: Instant) -> Option<ServerCommand> {
         let key = responder.key();
         self.runs += 1;
         match take(&self.router, responder, incoming, self.runs, now) {
@@ -192,10 +192,16 @@ impl Application {
     }
 }
 
-fn take(router: &Router, responder: Responder, incoming: Incoming, run: u64, now: Instant) -> Result<Task, Answer> {
+fn take(
+    router: &Router,
+    responder: Responder,
+    incoming: IncomingRequest,
+    run: u64,
+    now: Instant,
+) -> Result<Task, Answer> {
     match router.route(responder, incoming) {
-        Routed::Answer(answer) => Err(answer),
-        Routed::Handle { invocation, responder, .. } => {
+        RouteResult::Answer(answer) => Err(answer),
+        RouteResult::Handle { invocation, responder, .. } => {
             let (context, round) = (invocation.context().clone(), invocation.incoming().inputs.len());
             let cx = Cx::detached(invocation);
             let work = match cx.arguments::<Work>() {

@@ -5,12 +5,12 @@ use super::report::{Report, Transcript};
 use super::rng::Rng;
 use super::web::Tap;
 use mcp_proto::client::{ClientConfig, Event, State, Target, Termination};
-use mcp_proto::error::Refused;
+use mcp_proto::error::RefusedCommand;
 use mcp_proto::exchange::{Action, Closed, ConnectionId, ConnectionNotice, Headers, IoEvent, Peer, Sent};
 use mcp_proto::input::Change;
 use mcp_proto::input::{
-    Applied, AuthKey, Authorization, CallId, Challenge, ClientCommand, Input, InputAnswer, InputKey, NotificationId,
-    WiredClientInput,
+    AuthKey, Authorization, CallId, Challenge, ClientCommand, Input, InputAnswer, InputKey, InputResult,
+    NotificationId, WiredClientInput,
 };
 use mcp_proto::model::elicitation::ElicitResult;
 use mcp_proto::rpc::Object;
@@ -139,7 +139,7 @@ impl<X> Client<X> {
         &mut self,
         now: Instant,
         input: WiredClientInput,
-    ) -> Result<Applied, Refused<WiredClientInput>> {
+    ) -> Result<InputResult, RefusedCommand<WiredClientInput>> {
         if let Input::Event(_, IoEvent::Read(bytes)) = &input {
             self.seen.read += bytes.len() as u64;
         }
@@ -151,7 +151,7 @@ impl<X> Client<X> {
             tap.input(now, &input);
         }
         let applied = self.engine.apply(now, input);
-        if let Ok(Applied::Notification(id)) = applied {
+        if let Ok(InputResult::Notification(id)) = applied {
             self.notes.insert(id);
         }
         let most = self.config().limits.client.max_calls;

@@ -7,7 +7,7 @@ use mcp_proto::client::{ClientConfig, Termination};
 use mcp_proto::error::{HttpError, NegotiationCause, NegotiationError, Stage, StreamEnd};
 use mcp_proto::exchange::{Closed, Program, Sent};
 use mcp_proto::model::capabilities::{ListCapability, ServerCapabilities};
-use mcp_proto::model::page::Listed;
+use mcp_proto::model::page::ListElement;
 use mcp_proto::{CallError, Change, Instant, Object, Prompt};
 use mcp_supervisor::{
     CallKind, CallPlan, ConnectWhen, Event, Freshness, Generation, ListKind, Listing, Lists, Output, RetryTool,

@@ -13,7 +13,7 @@ use super::secured::Wrap;
 use bytes::Bytes;
 use mcp_proto::client::Event;
 use mcp_proto::exchange::{Action, Closed, ConnectionId, Endpoint, IoEvent, Shutdown};
-use mcp_proto::input::{Applied, CallId, ClientCommand, Input, WiredClientInput};
+use mcp_proto::input::{CallId, ClientCommand, Input, InputResult, WiredClientInput};
 use mcp_proto::{Call, Instant, Method};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -361,7 +361,7 @@ impl<E: Ends> World<E> {
     }
 
     /// Applies an input to a client, and carries out its outputs.
-    pub fn apply(&mut self, n: usize, input: WiredClientInput) -> Option<Applied> {
+    pub fn apply(&mut self, n: usize, input: WiredClientInput) -> Option<InputResult> {
         let (number, before) = (self.clients[n].number, self.clients[n].state());
         self.trace(|| format!("client {number} {before:?} <- {input:?}"));
         *self.report.pairs.entry((before, InputKind::of(&input))).or_default() += 1;
@@ -369,7 +369,7 @@ impl<E: Ends> World<E> {
         let applied = self.clients[n].apply(self.net.now, input).ok();
         let after = self.clients[n].state();
         // Its events can come only after the application has the id of the call.
-        if !matches!(applied, Some(Applied::Call(_))) {
+        if !matches!(applied, Some(InputResult::Call(_))) {
             self.drain(n);
         }
         E::moved(self, n, [before, after]);
@@ -387,7 +387,7 @@ impl<E: Ends> World<E> {
         self.clients[n].alive.extend(tag);
         let applied = self.apply(n, Input::Command(ClientCommand::Call(call.into_raw())));
         let made = match applied {
-            Some(Applied::Call(call)) => {
+            Some(InputResult::Call(call)) => {
                 self.clients[n].made(self.net.now, call, tag, limit);
                 self.report.calls += 1;
                 Some(call)

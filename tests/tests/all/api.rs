@@ -35,8 +35,8 @@ const OF_ONE: &[(&str, &str)] = &[
     ("Elements::next", "an iterator has it without a definition"),
     ("Elements::poll_next", "for streams of futures"),
     ("Connecting::wait", "mcp-smol awaits it"),
-    ("Pending::wait", "mcp-smol awaits it"),
-    ("Pending::wait_timeout", "a future is raced with a timer"),
+    ("PendingCall::wait", "mcp-smol awaits it"),
+    ("PendingCall::wait_timeout", "a future is raced with a timer"),
     ("PendingNotification::wait", "mcp-smol awaits it"),
     ("PendingNotification::wait_timeout", "a future is raced with a timer"),
     ("supervise_on", "mcp-blocking has no executor"),
@@ -64,7 +64,7 @@ const FOR_ADAPTERS: &[&str] = &[
 ];
 
 /// The types of the front that mcp-smol exports as they are.
-const OF_THE_FRONT: &[&str] = &["Client", "Closer", "Elements", "Pending", "PendingNotification", "Supervisor"];
+const OF_THE_FRONT: &[&str] = &["Client", "Closer", "Elements", "PendingCall", "PendingNotification", "Supervisor"];
 
 #[test]
 fn both_adapters_have_the_same_names_with_the_same_arguments() {

@@ -35,9 +35,9 @@ mod adapter {
 
     /// Waits for a call. Returns the call itself if it has not ended.
     pub(crate) fn wait_for<M: mcp_proto::call::Method, F: FnMut(Progress)>(
-        mut call: Pending<M, F>,
+        mut call: PendingCall<M, F>,
         limit: Duration,
-    ) -> Result<Result<M::Output, CallError>, Pending<M, F>> {
+    ) -> Result<Result<M::Output, CallError>, PendingCall<M, F>> {
         let late = async {
             smol::Timer::after(limit).await;
             None
@@ -279,7 +279,7 @@ fn dropped_driver_ends_its_notifications_and_handlers() {
 }
 
 /// Starts a call that never ends.
-fn hang(client: &Client, seen: &Seen) -> Pending<tools::CallTool> {
+fn hang(client: &Client, seen: &Seen) -> PendingCall<tools::CallTool> {
     let pending = client.start(tools::call("hang"));
     seen.wait(|counts| counts.begun == 1);
     pending

@@ -47,9 +47,9 @@ mod adapter {
 
     /// Waits for a call. Returns the call itself if it has not ended.
     pub(crate) fn wait_for<M: mcp_proto::call::Method, F: FnMut(Progress)>(
-        call: Pending<M, F>,
+        call: PendingCall<M, F>,
         limit: Duration,
-    ) -> Result<Result<M::Output, CallError>, Pending<M, F>> {
+    ) -> Result<Result<M::Output, CallError>, PendingCall<M, F>> {
         call.wait_timeout(limit)
     }
 
@@ -226,14 +226,14 @@ impl Stuck {
     }
 
     /// Starts a call that does not return.
-    fn enter(&self) -> Pending<tools::CallTool> {
+    fn enter(&self) -> PendingCall<tools::CallTool> {
         let call = self.client.start(tools::call("stuck"));
         self.entered.recv_timeout(BOUND).expect("entered");
         call
     }
 
     /// Lets the handlers return, and ends.
-    fn end(self, calls: Vec<Pending<tools::CallTool>>) {
+    fn end(self, calls: Vec<PendingCall<tools::CallTool>>) {
         drop(self.open);
         calls.into_iter().for_each(|call| assert_eq!(text(call.wait()), "late"));
         // A handler answers before its place is free.

@@ -5,7 +5,7 @@ use mcp_proto::error::DiagnosticKind;
 use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, Peer, Shutdown};
 use mcp_proto::input::{Note, RequestKey};
 use mcp_proto::model::lifecycle::Implementation;
-use mcp_proto::server::{Event, Incoming, Responder, ServerCommands};
+use mcp_proto::server::{Event, IncomingRequest, Responder, ServerCommands};
 use mcp_proto::version::{ProtocolVersion, Versions};
 use mcp_proto::wired::{Kind, WiredServer};
 use mcp_proto::{CallToolResult, Instant, Outcome, Progress, ServerConfig};
@@ -20,7 +20,7 @@ struct Raw {
     /// The output since the last look.
     text: String,
     closes: Vec<Shutdown>,
-    requests: Vec<(Responder, Incoming)>,
+    requests: Vec<(Responder, IncomingRequest)>,
     cancelled: Vec<RequestKey>,
     diagnostics: Vec<DiagnosticKind>,
 }
@@ -325,7 +325,7 @@ fn method_of_another_revision_is_not_found() {
     assert_eq!(raw.feed(&post("custom/none", None, &body)), "");
     let router = mcp_proto::Router::new("raw", "1.0");
     let (responder, incoming) = raw.requests.remove(0);
-    let mcp_proto::route::Routed::Answer(answer) = router.route(responder, incoming) else {
+    let mcp_proto::route::RouteResult::Answer(answer) = router.route(responder, incoming) else {
         panic!("there is no handler")
     };
     raw.server.respond(raw.now, answer);

@@ -12,15 +12,15 @@
 use bytes::Bytes;
 use mcp_proto::call::RawResult;
 use mcp_proto::client::{self, ClientCommands, Event};
-use mcp_proto::error::Awaited;
+use mcp_proto::error::WaitReason;
 use mcp_proto::exchange::{
     Body, Closed, ExchangeEvent, ExchangeId, Headers, Inbound, Outbound, RequestHead, ResponseHead, Sent, Start,
 };
 use mcp_proto::input::{CallId, InputKey, Note};
 use mcp_proto::model::lifecycle::Implementation;
-use mcp_proto::route::{Cx, Routed};
+use mcp_proto::route::{Cx, RouteResult};
 use mcp_proto::rpc::Object;
-use mcp_proto::server::{self, Incoming, Responder, ServerCommands};
+use mcp_proto::server::{self, IncomingRequest, Responder, ServerCommands};
 use mcp_proto::version::{ProtocolVersion, Versions};
 use mcp_proto::{
     CallError, Client, ClientConfig, ElicitResult, Form, InputAnswer, Instant, Limits, Outcome, Progress, Router,
@@ -156,7 +156,7 @@ struct HttpServer {
     router: Router,
     parts: Vec<(u64, Part)>,
     /// Requests whose handlers did not run yet.
-    waiting: Vec<(Responder, Incoming)>,
+    waiting: Vec<(Responder, IncomingRequest)>,
     cancelled: usize,
 }
 
@@ -244,8 +244,8 @@ impl HttpServer {
             }
         }
         let answer = match self.router.route(responder, incoming) {
-            Routed::Answer(answer) => answer,
-            Routed::Handle { handler, invocation, responder } => {
+            RouteResult::Answer(answer) => answer,
+            RouteResult::Handle { handler, invocation, responder } => {
                 // These handlers send no notification.
                 responder.write(handler.call(&Cx::detached(invocation)).expect("no future"))
             }
@@ -480,7 +480,7 @@ fn timed_out_call_aborts_the_exchange() {
     web.client.engine.handle_timeout(due);
     web.client.carry_out();
     web.rest();
-    let outcome = Err(CallError::Timeout { after: due - NOW, sent: Sent::Maybe, awaited: Awaited::Response });
+    let outcome = Err(CallError::Timeout { after: due - NOW, sent: Sent::Maybe, awaited: WaitReason::Response });
     assert_eq!(web.client.only_event(), Event::Ended { call, outcome });
     assert_eq!((web.server.cancelled, web.server.engine.running()), (1, 0));
 }

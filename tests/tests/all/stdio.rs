@@ -2,7 +2,7 @@
 //! after a fatal error.
 
 use mcp_driver::ClientOptions;
-use mcp_proto::client::{Malformed, Termination};
+use mcp_proto::client::{OnMalformed, Termination};
 use mcp_proto::exchange::{Closed, Sent};
 use mcp_proto::{CallError, ClientConfig, Program, tools};
 use mcp_tests::adapters::Adapter;
@@ -49,7 +49,7 @@ fn broken(ended: &CallError) {
 #[test]
 fn fatal_bad_bytes_end_the_client_and_the_program() {
     let nonsense = || tools::call("nonsense").arguments(&json!({"amount": 1}));
-    let fatal = |config: &mut ClientConfig| config.compat.malformed = Malformed::Fatal;
+    let fatal = |config: &mut ClientConfig| config.compat.malformed = OnMalformed::Fatal;
 
     for adapter in Adapter::ALL {
         let (server, pids) = program();

@@ -18,9 +18,9 @@ use mcp_proto::exchange::{
     Sent,
 };
 use mcp_proto::input::{Admission, Change, Note, Principal, RequestKey};
-use mcp_proto::route::Routed;
+use mcp_proto::route::RouteResult;
 use mcp_proto::rpc::Object;
-use mcp_proto::server::{Event, Incoming, Output, Responder, Server, ServerCommands};
+use mcp_proto::server::{Event, IncomingRequest, Output, Responder, Server, ServerCommands};
 use mcp_proto::{
     CallError, CallToolResult, Cx, ElicitResult, Form, Instant, Progress, ProtocolVersion, Refusal, Router, Versions,
     frame, tool, tools,
@@ -220,11 +220,11 @@ impl Web {
     }
 
     /// Answers a request on a new thread.
-    fn run(self: Arc<Self>, responder: Responder, incoming: Incoming, cancelled: Arc<AtomicBool>) {
+    fn run(self: Arc<Self>, responder: Responder, incoming: IncomingRequest, cancelled: Arc<AtomicBool>) {
         let key = responder.key();
         let answer = match self.router.route(responder, incoming) {
-            Routed::Answer(answer) => answer,
-            Routed::Handle { handler, invocation, responder } => {
+            RouteResult::Answer(answer) => answer,
+            RouteResult::Handle { handler, invocation, responder } => {
                 let [teller, crier] = [Arc::clone(&self), Arc::clone(&self)];
                 let note = move |note| teller.notify(key, note);
                 let cx = Cx::linked(invocation, cancelled, note, move |change| crier.publish(change));

@@ -2,7 +2,7 @@
 //! floods, and resources of any size, measured by a counting allocator.
 
 use bytes::Bytes;
-use mcp_proto::call::Paged;
+use mcp_proto::call::PagedMethod;
 use mcp_proto::client::{Client, ClientCommands, ClientConfig, Event, Output, Policy};
 use mcp_proto::exchange::{Action, ConnectionId, ExchangeEvent, ExchangeId, IoEvent, Outbound, Peer};
 use mcp_proto::input::Watch;
@@ -72,7 +72,7 @@ impl Rig {
 
     /// Fetches a list of pages that `page` makes of their numbers. Returns its end and the number
     /// of fetched pages.
-    fn list<M: Paged>(&mut self, list: Call<M>, page: impl Fn(u32) -> String) -> (Result<(), CallError>, u32) {
+    fn list<M: PagedMethod>(&mut self, list: Call<M>, page: impl Fn(u32) -> String) -> (Result<(), CallError>, u32) {
         let (mut pages, mut fetched) = (Pages::new(list, Limits::default().client.max_pages), 0);
         while let Some(call) = pages.next() {
             let outcome = self.call(call, &page(fetched));

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use mcp_proto::exchange::{ExchangeEvent, ExchangeId, Headers, Inbound, Outbound, Peer, RequestHead};
 use mcp_proto::limits::Limits;
 use mcp_proto::rpc::parse_batch_or_message;
-use mcp_proto::server::{Event, Incoming, Output, Responder};
+use mcp_proto::server::{Event, IncomingRequest, Output, Responder};
 use mcp_proto::{Implementation, Instant, Server, ServerConfig};
 use mcp_tests::heap::used;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ struct Bench {
     limits: Limits,
     way: Way,
     exchanges: u64,
-    held: Vec<(Responder, Incoming)>,
+    held: Vec<(Responder, IncomingRequest)>,
     answers: usize,
 }
 

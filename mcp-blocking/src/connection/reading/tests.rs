@@ -23,10 +23,10 @@ impl crate::polled::ReadNow for Silent {
 const ON: Option<bool> = Some(true);
 
 /// Returns a connection whose thread has just read the answer of its only follower.
-fn served() -> Reading {
-    let mut reading = Reading::default();
+fn served() -> ReadHalf {
+    let mut reading = ReadHalf::default();
     reading.begin(Some(Arc::new(Silent)));
-    assert_eq!(reading.look(ON, &mut None), Look::Read);
+    assert_eq!(reading.look(ON, &mut None), ReadStep::Read);
     assert!(matches!(reading.enter(ON), (Wait::Follow, false)));
     reading.begin_report(Instant::ZERO);
     (reading.followers, reading.served) = (0, true);
@@ -35,7 +35,7 @@ fn served() -> Reading {
 }
 
 /// Returns one that a caller reads.
-fn led() -> Reading {
+fn led() -> ReadHalf {
     let mut reading = served();
     assert!(matches!(reading.enter(ON), (Wait::Lead(_), false)));
     reading
@@ -45,11 +45,11 @@ fn led() -> Reading {
 #[test]
 fn thread_leaves_the_stream_to_the_next_caller_for_a_while() {
     let (mut reading, mut seen) = (served(), None);
-    assert_eq!(reading.look(ON, &mut seen), Look::Wait(Some(OPEN)));
-    assert_eq!(reading.look(ON, &mut seen), Look::Read, "no caller came");
+    assert_eq!(reading.look(ON, &mut seen), ReadStep::Wait(Some(OPEN)));
+    assert_eq!(reading.look(ON, &mut seen), ReadStep::Read, "no caller came");
     let (mut reading, mut seen) = (served(), None);
     for _ in 0..3 {
-        assert_eq!(reading.look(ON, &mut seen), Look::Wait(Some(OPEN)));
+        assert_eq!(reading.look(ON, &mut seen), ReadStep::Wait(Some(OPEN)));
         assert!(matches!(reading.enter(ON), (Wait::Lead(_), false)));
         assert!(!reading.leave(Instant::ZERO, false), "the thread is not woken for a call");
     }
@@ -60,16 +60,16 @@ fn thread_leaves_the_stream_to_the_next_caller_for_a_while() {
 fn thread_reads_on_while_anybody_waits() {
     let mut reading = served();
     reading.who = Who::Thread;
-    assert_eq!(reading.look(ON, &mut None), Look::Read);
+    assert_eq!(reading.look(ON, &mut None), ReadStep::Read);
     reading.begin_report(Instant::ZERO);
     reading.end_report(false);
-    assert_eq!(reading.look(ON, &mut None), Look::Read, "what it has read was for nobody");
+    assert_eq!(reading.look(ON, &mut None), ReadStep::Read, "what it has read was for nobody");
     for (followers, has_others) in [(1, false), (0, true)] {
         let mut reading = served();
         reading.begin_report(Instant::ZERO);
         (reading.followers, reading.served) = (followers, true);
         reading.end_report(has_others);
-        assert_eq!(reading.look(ON, &mut None), Look::Read);
+        assert_eq!(reading.look(ON, &mut None), ReadStep::Read);
     }
 }
 
@@ -77,33 +77,33 @@ fn thread_reads_on_while_anybody_waits() {
 #[test]
 fn caller_hands_the_stream_over_if_others_wait() {
     let (mut reading, mut seen) = (led(), None);
-    assert_eq!(reading.look(ON, &mut seen), Look::Wait(Some(OPEN)));
+    assert_eq!(reading.look(ON, &mut seen), ReadStep::Wait(Some(OPEN)));
     assert!(matches!(reading.enter(ON), (Wait::Follow, false)));
     assert!(reading.leave(Instant::ZERO, false), "the thread is woken");
-    assert_eq!(reading.look(ON, &mut seen), Look::Read);
+    assert_eq!(reading.look(ON, &mut seen), ReadStep::Read);
     let mut reading = led();
-    assert_eq!(reading.look(ON, &mut None), Look::Wait(Some(OPEN)));
+    assert_eq!(reading.look(ON, &mut None), ReadStep::Wait(Some(OPEN)));
     assert!(reading.leave(Instant::ZERO, true), "a caller waits elsewhere");
-    assert_eq!(reading.look(ON, &mut None), Look::Read);
+    assert_eq!(reading.look(ON, &mut None), ReadStep::Read);
 }
 
 // covers: B-066
 #[test]
 fn thread_sleeps_during_a_long_call_and_is_woken_after_it() {
     let (mut reading, mut seen) = (led(), None);
-    assert_eq!(reading.look(ON, &mut seen), Look::Wait(Some(OPEN)));
-    assert_eq!(reading.look(ON, &mut seen), Look::Wait(None));
+    assert_eq!(reading.look(ON, &mut seen), ReadStep::Wait(Some(OPEN)));
+    assert_eq!(reading.look(ON, &mut seen), ReadStep::Wait(None));
     assert!(reading.leave(Instant::ZERO, false));
-    assert_eq!(reading.look(ON, &mut seen), Look::Wait(Some(OPEN)));
+    assert_eq!(reading.look(ON, &mut seen), ReadStep::Wait(Some(OPEN)));
 }
 
 // covers: B-131, B-133
 #[test]
 fn caller_does_not_read_what_the_engine_does_not_accept() {
     let mut reading = served();
-    assert_eq!(reading.look(ON, &mut None), Look::Wait(Some(OPEN)));
+    assert_eq!(reading.look(ON, &mut None), ReadStep::Wait(Some(OPEN)));
     assert!(matches!(reading.enter(None), (Wait::Follow, true)), "the thread waits for it");
-    assert_eq!(reading.look(None, &mut None), Look::Wait(None));
+    assert_eq!(reading.look(None, &mut None), ReadStep::Wait(None));
     assert!(matches!(served().enter(Some(false)), (Wait::Elsewhere, false)));
     for reads in [None, Some(false)] {
         assert!(led().changed(reads, false).is_none(), "it does not wait");
@@ -113,19 +113,19 @@ fn caller_does_not_read_what_the_engine_does_not_accept() {
         assert!(reading.changed(reads, false).is_some(), "it is woken");
         assert!(reading.changed(reads, false).is_none(), "once");
     }
-    assert_eq!(led().look(Some(false), &mut None), Look::End);
+    assert_eq!(led().look(Some(false), &mut None), ReadStep::End);
 }
 
 // covers: B-143
 #[test]
 fn only_the_thread_reads_what_cannot_be_polled() {
-    let mut reading = Reading::default();
-    assert_eq!(reading.look(ON, &mut None), Look::Read);
+    let mut reading = ReadHalf::default();
+    assert_eq!(reading.look(ON, &mut None), ReadStep::Read);
     assert!(matches!(reading.enter(ON), (Wait::Follow, false)));
     reading.begin_report(Instant::ZERO);
     (reading.followers, reading.served) = (0, true);
     reading.end_report(false);
-    assert_eq!(reading.look(ON, &mut None), Look::Read);
+    assert_eq!(reading.look(ON, &mut None), ReadStep::Read);
 }
 
 // covers: B-048

@@ -1,6 +1,6 @@
 use super::super::asking::{ClientLink, Questions};
 use super::super::question::ReplyKey;
-use super::super::running::Cancelled;
+use super::super::running::Cancellation;
 use super::super::sync::{Mutex, lock};
 use super::*;
 use bytes::Bytes;
@@ -65,7 +65,7 @@ impl Bench {
         Self { callbacks: options.take_callbacks(), questions, commands, link }
     }
 
-    fn begin(&self, (token, question): (ReplyToken, Question)) -> Asking {
+    fn begin(&self, (token, question): (ReplyToken, Question)) -> PendingQuestion {
         lock(&self.questions).begin(&self.link, token, question)
     }
 
@@ -184,7 +184,7 @@ fn withdrawn_question_drops_its_callback() {
     let Some(Job::Async(mut job)) = bench.callbacks.route(bench.begin(form())) else { panic!("a future") };
     let mut poll = || Pin::new(&mut job).poll(&mut Context::from_waker(Waker::noop()));
     assert!(poll().is_pending());
-    let withdrawn: Cancelled = lock(&bench.questions).withdraw(ReplyKey::Input(InputKey::new(1)));
+    let withdrawn: Cancellation = lock(&bench.questions).withdraw(ReplyKey::Input(InputKey::new(1)));
     withdrawn.wake();
     assert!(matches!(poll(), Poll::Ready(_)));
     assert_eq!(bench.answered(), internal("the callback was cancelled"), "the engine ignores it");

@@ -3,8 +3,8 @@
 use super::Attention;
 use super::events::{EventFn, WaitingEvents};
 use super::shared::Later;
-use crate::job::Link;
-use crate::running::Running;
+use crate::job::ServerLink;
+use crate::running::RunningCallbacks;
 use crate::work::Work;
 use alloc::collections::VecDeque;
 use core::mem::replace;
@@ -13,8 +13,8 @@ use mcp_proto::server::Event;
 /// The callbacks that run for a server or for a gateway, the waiting tasks, and the driver.
 pub(super) struct Backlog {
     /// The way of the commands of callbacks, which leads to the engine.
-    link: Link,
-    pub(super) running: Running,
+    link: ServerLink,
+    pub(super) running: RunningCallbacks,
     work: VecDeque<Work>,
     pub(super) events: WaitingEvents<Event>,
     pub(super) attention: Attention,
@@ -34,10 +34,10 @@ pub(super) enum NextTask {
 }
 
 impl Backlog {
-    pub(super) fn new(link: Link, callback: Option<EventFn<Event>>, max: (usize, usize)) -> Self {
+    pub(super) fn new(link: ServerLink, callback: Option<EventFn<Event>>, max: (usize, usize)) -> Self {
         Self {
             link,
-            running: Running::default(),
+            running: RunningCallbacks::default(),
             work: VecDeque::new(),
             events: WaitingEvents::new(callback, max),
             attention: Attention::default(),

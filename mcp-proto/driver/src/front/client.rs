@@ -11,10 +11,10 @@ mod watches;
 
 pub use handle::ClientHandle;
 pub(super) use outputs::OutputMark;
-pub(super) use shared::{ClientShared, Exchanged};
+pub(super) use shared::{ClientShared, ClientTurn};
 pub use waiters::ProgressQueue;
 
-use super::{Delay, Driving, first};
+use super::{Delay, DriverHandle, first};
 use crate::ConnectError;
 use crate::client_observer::CallTag;
 use crate::client_options::ClientOptions;
@@ -28,13 +28,13 @@ use core::ops::Deref;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use core::time::Duration;
-use mcp_proto::call::{Call, Calling, IntoCall, Method, Paged, Pages, Progress, RawCall, SkippedList};
+use mcp_proto::call::{Call, CallHandle, IntoCall, Method, PagedMethod, Pages, Progress, RawCall, SkippedList};
 use mcp_proto::client::{ClientConfig, FetchError, FetchRequest, FetchResponse, Termination};
 use mcp_proto::error::{CallError, Refusal};
 use mcp_proto::input::{CallId, NotificationId};
 use mcp_proto::rpc::Object;
 use mcp_proto::stats::ClientStats;
-use waiters::Waiting;
+use waiters::EndFuture;
 use watches::WatchId;
 
 /// A client. Cheap to clone. Dropping the last clone closes the connection in order, which the
@@ -53,9 +53,13 @@ impl Client {
     ///
     /// # Errors
     /// [`ConnectError::System`]: the operating system provides no random bytes.
-    pub fn begin(config: ClientConfig, options: ClientOptions, delay: Delay) -> Result<(Self, Driving), ConnectError> {
+    pub fn begin(
+        config: ClientConfig,
+        options: ClientOptions,
+        delay: Delay,
+    ) -> Result<(Self, DriverHandle), ConnectError> {
         let shared = ClientShared::create(config, options, delay)?;
-        let driving = Driving(Arc::clone(&shared) as _);
+        let driving = DriverHandle(Arc::clone(&shared) as _);
         Ok((Self(Arc::new(ClientOwner { handle: ClientHandle::new(shared) })), driving))
     }
 
@@ -92,10 +96,10 @@ impl Client {
     }
 
     /// Makes a call now, and returns a future of its end.
-    pub fn start<C: IntoCall>(&self, call: C) -> Pending<C::Method, C::Told> {
+    pub fn start<C: IntoCall>(&self, call: C) -> PendingCall<C::Method, C::Told> {
         let (call, told) = call.into_call();
         let calling = self.shared().with(|state, now, _| state.call(now, call));
-        Pending { client: self.clone(), calling: Some(calling), told }
+        PendingCall { client: self.clone(), calling: Some(calling), told }
     }
 
     /// Makes a call of a supervisor, which learns of it as the observer of the client.
@@ -109,7 +113,7 @@ impl Client {
     }
 
     /// Returns the elements of a paged list. Each page is fetched when it is needed.
-    pub fn pages<M: Paged>(&self, call: Call<M>) -> Elements<M> {
+    pub fn pages<M: PagedMethod>(&self, call: Call<M>) -> Elements<M> {
         let max = self.shared().look(|state, _| state.engine.client().config().limits.client.max_pages);
         Elements { client: self.clone(), pages: Pages::new(call, max), fetching: None }
     }
@@ -123,7 +127,7 @@ impl Client {
     pub fn notify(&self, method: &str, params: Object) -> Result<PendingNotification, Refusal> {
         let shared = Arc::clone(self.shared());
         let id = shared.with(|state, now, _| state.notify(now, method, params))?;
-        Ok(PendingNotification(Waiting { shared, id }))
+        Ok(PendingNotification(EndFuture { shared, id }))
     }
 
     /// Makes an HTTP request that is not MCP over the connections of the client, and waits for its
@@ -136,7 +140,7 @@ impl Client {
     pub async fn fetch(&self, request: FetchRequest) -> Result<FetchResponse, FetchError> {
         let shared = Arc::clone(self.shared());
         let id = shared.with(|state, now, _| state.fetch(now, request)).map_err(FetchError::Refused)?;
-        Waiting { shared, id }.await.map(|response| *response)
+        EndFuture { shared, id }.await.map(|response| *response)
     }
 
     /// Waits for the end of negotiation. Calls need not wait for it: the engine sends them then.
@@ -273,14 +277,14 @@ impl fmt::Debug for Closer {
 /// A pending call: a future of its end. Dropping it earlier cancels the call, also on the server.
 /// It keeps the client open, as the client itself does.
 #[must_use = "dropping it cancels the call"]
-pub struct Pending<M: Method, F = fn(Progress)> {
+pub struct PendingCall<M: Method, F = fn(Progress)> {
     client: Client,
     /// `None` once the end was returned.
-    calling: Option<Result<Calling<M>, Refusal>>,
+    calling: Option<Result<CallHandle<M>, Refusal>>,
     told: F,
 }
 
-impl<M: Method, F> Pending<M, F> {
+impl<M: Method, F> PendingCall<M, F> {
     /// Returns the id of the call, for diagnostics. `None` if the call was refused or has ended.
     pub fn id(&self) -> Option<CallId> {
         Some(self.calling.as_ref()?.as_ref().ok()?.id())
@@ -296,9 +300,9 @@ impl<M: Method, F> Pending<M, F> {
 }
 
 /// Nothing in it is ever pinned.
-impl<M: Method, F> Unpin for Pending<M, F> {}
+impl<M: Method, F> Unpin for PendingCall<M, F> {}
 
-impl<M: Method, F: FnMut(Progress)> Future for Pending<M, F> {
+impl<M: Method, F: FnMut(Progress)> Future for PendingCall<M, F> {
     type Output = Result<M::Output, CallError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -326,7 +330,7 @@ impl<M: Method, F: FnMut(Progress)> Future for Pending<M, F> {
     }
 }
 
-impl<M: Method, F> Drop for Pending<M, F> {
+impl<M: Method, F> Drop for PendingCall<M, F> {
     fn drop(&mut self) {
         if let Some(id) = self.id() {
             self.client.shared().forget(id);
@@ -334,7 +338,7 @@ impl<M: Method, F> Drop for Pending<M, F> {
     }
 }
 
-impl<M: Method, F> fmt::Debug for Pending<M, F> {
+impl<M: Method, F> fmt::Debug for PendingCall<M, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Pending").field(&self.id()).finish()
     }
@@ -344,7 +348,7 @@ impl<M: Method, F> fmt::Debug for Pending<M, F> {
 /// the server responded with a 2xx status, on any other connection once the bytes are written, and
 /// with an error if the client gave up first. Dropping it changes nothing, and it does not keep the
 /// client open.
-pub struct PendingNotification(Waiting<NotificationId>);
+pub struct PendingNotification(EndFuture<NotificationId>);
 
 impl Future for PendingNotification {
     type Output = Result<(), CallError>;
@@ -381,13 +385,13 @@ impl fmt::Debug for Watcher {
 }
 
 /// The elements of a paged list, from [`Client::pages`].
-pub struct Elements<M: Paged> {
+pub struct Elements<M: PagedMethod> {
     client: Client,
     pages: Pages<M>,
-    fetching: Option<Pending<M>>,
+    fetching: Option<PendingCall<M>>,
 }
 
-impl<M: Paged> Elements<M> {
+impl<M: PagedMethod> Elements<M> {
     /// Returns the next element, and fetches a page if it needs one. `None` at the end of the list,
     /// and after an error. Dropping the future loses no element.
     pub async fn next(&mut self) -> Option<Result<M::Element, CallError>> {
@@ -432,7 +436,7 @@ impl<M: Paged> Elements<M> {
     }
 }
 
-impl<M: Paged> fmt::Debug for Elements<M> {
+impl<M: PagedMethod> fmt::Debug for Elements<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Elements").finish_non_exhaustive()
     }

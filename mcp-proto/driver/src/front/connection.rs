@@ -2,7 +2,7 @@
 
 use super::Task;
 use super::client::{self, ClientShared, OutputMark};
-use super::server::{Exchanged, ServerShared};
+use super::server::{ServerShared, ServerTurn};
 use crate::ending::Signal;
 use crate::os::Clock;
 use crate::tls::TlsAcceptor;
@@ -22,7 +22,7 @@ use mcp_proto::wired::{Connection, ConnectionOutput, HandshakeReservation};
 /// engine or in one of its own, in two threads, or in a loop.
 ///
 /// Report what happened to its [`transfer`](Self::transfer), then take [turns](Self::turn) until
-/// one is [`Turned::Done`]. Then read if [`wants_read`](Self::wants_read), and write what
+/// one is [`TurnResult::Done`]. Then read if [`wants_read`](Self::wants_read), and write what
 /// [`Transfer::step`] returns. Take turns again when the waker is woken, and at
 /// [`poll_timeout`](Self::poll_timeout). It is over once [`Transfer::is_closed`].
 ///
@@ -43,7 +43,7 @@ trait ConnectionEnd: fmt::Debug + Send + Sync {
     fn stderr(&self) -> Stderr {
         Stderr::default()
     }
-    fn turn(&mut self, transfer: &mut Transfer, waker: &Waker, has_task: &mut bool) -> Turned;
+    fn turn(&mut self, transfer: &mut Transfer, waker: &Waker, has_task: &mut bool) -> TurnResult;
     /// Returns whether the application is behind with the events of this connection.
     fn is_behind(&self) -> bool {
         false
@@ -60,7 +60,7 @@ trait ConnectionEnd: fmt::Debug + Send + Sync {
     fn leave(&mut self, is_closed: bool);
 }
 
-struct Opened {
+struct ClientConnection {
     shared: Arc<ClientShared>,
     id: ConnectionId,
     mark: Arc<OutputMark>,
@@ -84,7 +84,7 @@ impl WakerIdentity {
     }
 }
 
-struct Served {
+struct ServerConnection {
     shared: Arc<ServerShared>,
     connection: Connection,
     /// An event was passed on and not parsed.
@@ -102,7 +102,7 @@ struct Served {
 /// The result of a turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
-pub enum Turned {
+pub enum TurnResult {
     /// The engine has nothing left for this connection.
     Done,
     /// Send this to the program, then take another turn.
@@ -120,13 +120,14 @@ impl DrivenConnection {
         mark: Arc<OutputMark>,
     ) -> Self {
         let transfer = Transfer::opening(endpoint).with_connector(shared.fixed.connector.clone());
-        let opened = Opened { shared, id, mark, registered: None, aborted: false };
+        let opened = ClientConnection { shared, id, mark, registered: None, aborted: false };
         Self { transfer, end: Box::new(opened), has_task: false }
     }
 
     pub(super) fn server(shared: Arc<ServerShared>, connection: Connection, transfer: Transfer) -> Self {
         let work = VecDeque::new();
-        let served = Served { shared, connection, pending: false, aborted: false, delayed: false, work, left: false };
+        let served =
+            ServerConnection { shared, connection, pending: false, aborted: false, delayed: false, work, left: false };
         Self { transfer, end: Box::new(served), has_task: false }
     }
 
@@ -167,7 +168,7 @@ impl DrivenConnection {
 
     /// Passes what happened to the engine, and the outputs of the engine to the transfer. The
     /// engine wakes `waker` when it has more. Wakes other tasks: hold no lock that a waker takes.
-    pub fn turn(&mut self, waker: &Waker) -> Turned {
+    pub fn turn(&mut self, waker: &Waker) -> TurnResult {
         self.end.turn(&mut self.transfer, waker, &mut self.has_task)
     }
 
@@ -194,7 +195,7 @@ impl DrivenConnection {
     }
 }
 
-impl Opened {
+impl ClientConnection {
     /// Returns whether the client has no output, and wakes this waker when it has one: until then,
     /// the client keeps the waker that was registered last.
     fn has_nothing_for(&self, waker: &Waker) -> bool {
@@ -202,7 +203,7 @@ impl Opened {
     }
 }
 
-impl ConnectionEnd for Opened {
+impl ConnectionEnd for ClientConnection {
     fn clock(&self) -> Clock {
         self.shared.clock
     }
@@ -221,18 +222,18 @@ impl ConnectionEnd for Opened {
         }
     }
 
-    fn turn(&mut self, transfer: &mut Transfer, waker: &Waker, has_task: &mut bool) -> Turned {
+    fn turn(&mut self, transfer: &mut Transfer, waker: &Waker, has_task: &mut bool) -> TurnResult {
         let mut exchanged = false;
         loop {
             let now = self.shared.clock.now();
             let event = match transfer.poll_output(now) {
-                Some(TransferOutput::Signal(signal)) => return Turned::Signal(signal),
+                Some(TransferOutput::Signal(signal)) => return TurnResult::Signal(signal),
                 Some(TransferOutput::Event(event)) => Some(event),
                 // The engine has given everything, and wakes `waker` when it has more.
-                None if exchanged || self.has_nothing_for(waker) => return Turned::Done,
+                None if exchanged || self.has_nothing_for(waker) => return TurnResult::Done,
                 None => None,
             };
-            let client::Exchanged { outputs, stopped, has_task: has_more } =
+            let client::ClientTurn { outputs, stopped, has_task: has_more } =
                 self.shared.exchange(self.id, event, waker);
             exchanged = true;
             self.registered = Some(WakerIdentity::of(waker));
@@ -245,7 +246,7 @@ impl ConnectionEnd for Opened {
     }
 }
 
-impl ConnectionEnd for Served {
+impl ConnectionEnd for ServerConnection {
     fn clock(&self) -> Clock {
         self.shared.clock
     }
@@ -269,25 +270,25 @@ impl ConnectionEnd for Served {
         self.shared.begin_handshake(self.connection.number())
     }
 
-    fn turn(&mut self, transfer: &mut Transfer, waker: &Waker, has_task: &mut bool) -> Turned {
+    fn turn(&mut self, transfer: &mut Transfer, waker: &Waker, has_task: &mut bool) -> TurnResult {
         let now = self.shared.clock.now();
         if self.connection.poll_timeout().is_some_and(|due| due <= now) {
             self.connection.handle_timeout(now);
             if self.connection.takes_long() {
                 self.pending = true;
-                return Turned::Long;
+                return TurnResult::Long;
             }
         }
         let mut exchanged = false;
         loop {
             if !core::mem::take(&mut self.pending) {
                 match transfer.poll_output(now) {
-                    Some(TransferOutput::Signal(signal)) => return Turned::Signal(signal),
+                    Some(TransferOutput::Signal(signal)) => return TurnResult::Signal(signal),
                     Some(TransferOutput::Event(event)) => {
                         self.connection.handle_io(now, event);
                         if self.connection.takes_long() {
                             self.pending = true;
-                            return Turned::Long;
+                            return TurnResult::Long;
                         }
                     }
                     // The engine has given everything, and wakes `waker` when it has more.
@@ -295,7 +296,7 @@ impl ConnectionEnd for Served {
                         if transfer.is_closed() {
                             self.leave(true);
                         }
-                        return Turned::Done;
+                        return TurnResult::Done;
                     }
                     None => {
                         self.exchange(transfer, now, waker, has_task);
@@ -331,13 +332,13 @@ impl ConnectionEnd for Served {
     }
 }
 
-impl Served {
+impl ServerConnection {
     /// Takes turns of the engine until one is empty.
     fn exchange(&mut self, transfer: &mut Transfer, now: Instant, waker: &Waker, has_task: &mut bool) {
         loop {
             let turn = self.connection.take_turn();
             let is_empty = turn.is_empty();
-            let Exchanged { reply, stopped, mut work, has_task: has_more } = self.shared.exchange(turn, Some(waker));
+            let ServerTurn { reply, stopped, mut work, has_task: has_more } = self.shared.exchange(turn, Some(waker));
             *has_task |= has_more || !work.is_empty();
             self.work.append(&mut work);
             let mut quiet = is_empty && reply.is_empty();
@@ -363,13 +364,13 @@ impl Drop for DrivenConnection {
     }
 }
 
-impl fmt::Debug for Opened {
+impl fmt::Debug for ClientConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Client").field(&self.id).finish()
     }
 }
 
-impl fmt::Debug for Served {
+impl fmt::Debug for ServerConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Server").field(&self.connection.number()).finish()
     }
@@ -404,7 +405,7 @@ mod tests {
     /// Takes turns until the engine has nothing left. Returns the signals.
     fn signals(connection: &mut DrivenConnection, waker: &Waker) -> Vec<Signal> {
         let signal = || match connection.turn(waker) {
-            Turned::Signal(signal) => Some(signal),
+            TurnResult::Signal(signal) => Some(signal),
             _ => None,
         };
         core::iter::from_fn(signal).collect()

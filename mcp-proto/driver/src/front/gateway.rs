@@ -8,8 +8,8 @@ pub use state::Part;
 use super::backlog::Backlog;
 use super::handle::ServerHandle;
 use super::shared::Shared;
-use super::{Driving, Route};
-use crate::job::{Job, Link};
+use super::{DriverHandle, Route};
+use crate::job::{Job, ServerLink};
 use crate::options::ServerOptions;
 use crate::os::{Clock, seed};
 use crate::shared_router::SharedRouter;
@@ -34,8 +34,8 @@ use std::io;
 /// Dropping the last clone ends everything at once.
 ///
 /// For each request call [`begin_exchange`](Self::begin_exchange), pass the body to the
-/// [`Exchange`], and write the parts that it returns. Something must drive the [`Driving`]: a task
-/// or a thread of its own, which passes the callbacks to others.
+/// [`Exchange`], and write the parts that it returns. Something must drive the [`DriverHandle`]: a
+/// task or a thread of its own, which passes the callbacks to others.
 ///
 /// The library has to meet the conditions that [`exchange`](mcp_proto::exchange) lists for a
 /// server. Above all it must notice a client that disconnects during the response, and drop the
@@ -55,7 +55,7 @@ use std::io;
 ///     Ok("tock")
 /// });
 /// let (gateway, driving) = Gateway::begin(router, ServerOptions::new())?;
-/// // Its driver: a thread. A task of a runtime gives `Driving::run` the timer of the runtime.
+/// // Its driver: a thread. A task of a runtime gives `DriverHandle::run` the timer of the runtime.
 /// let carry_out = |task| match task {
 ///     Task::Route(routing) => drop(thread::spawn(|| {
 ///         routing.route().into_iter().for_each(Job::block);
@@ -126,9 +126,9 @@ impl Gateway {
     ///
     /// # Errors
     /// The operating system provides no random bytes.
-    pub fn begin(router: Router, options: ServerOptions) -> io::Result<(Self, Driving)> {
+    pub fn begin(router: Router, options: ServerOptions) -> io::Result<(Self, DriverHandle)> {
         let shared = GatewayShared::create(router, options)?;
-        let driving = Driving(Arc::clone(&shared) as _);
+        let driving = DriverHandle(Arc::clone(&shared) as _);
         let handle = ServerHandle::of_gateway(&shared);
         Ok((Self(Arc::new(GatewayOwner { shared, handle })), driving))
     }
@@ -227,7 +227,7 @@ impl fmt::Debug for Exchange {
 pub(super) type GatewayShared = Shared<GatewayState>;
 
 /// What never changes of a gateway.
-pub(super) struct GatewayFixed {
+pub(super) struct GatewaySetup {
     pub(super) router: SharedRouter,
     options: ServerOptions,
 }
@@ -249,9 +249,9 @@ impl GatewayShared {
         let event = options.take_event();
         Ok(Arc::new_cyclic(|this: &Weak<Self>| {
             let this = this.clone();
-            let link: Link = Arc::new(move |command| this.upgrade().ok_or(Refusal::Gone)?.command(command));
+            let link: ServerLink = Arc::new(move |command| this.upgrade().ok_or(Refusal::Gone)?.command(command));
             let state = GatewayState::new(engine, Backlog::new(link, event, max));
-            Self::new(clock, GatewayFixed { router, options }, state)
+            Self::new(clock, GatewaySetup { router, options }, state)
         }))
     }
 

@@ -12,10 +12,10 @@ use mcp_proto::route::{BadReplacement, Router};
 /// [`Gateway`](super::Gateway) deref to it. Cheap to clone. It does not keep the server running,
 /// and after the end its commands do nothing.
 #[derive(Clone)]
-pub struct ServerHandle(Arc<dyn Commanded>);
+pub struct ServerHandle(Arc<dyn CommandTarget>);
 
 /// What the handle of a server leads to.
-trait Commanded: Send + Sync {
+trait CommandTarget: Send + Sync {
     /// Executes a command that is never refused.
     fn execute(&self, command: ServerCommand);
     fn router(&self) -> &SharedRouter;
@@ -78,7 +78,7 @@ impl fmt::Debug for ServerHandle {
     }
 }
 
-impl Commanded for ServerShared {
+impl CommandTarget for ServerShared {
     fn execute(&self, command: ServerCommand) {
         // Only notifications on a request are refused.
         let _ = self.command(command);
@@ -89,7 +89,7 @@ impl Commanded for ServerShared {
     }
 }
 
-impl Commanded for GatewayShared {
+impl CommandTarget for GatewayShared {
     fn execute(&self, command: ServerCommand) {
         // As above.
         let _ = self.command(command);

@@ -13,15 +13,15 @@ mod shared;
 #[cfg(all(test, not(shuttle)))]
 mod tests;
 
-pub use client::{Client, ClientHandle, Closer, Elements, Pending, PendingNotification, ProgressQueue, Watcher};
-pub use connection::{DrivenConnection, Turned};
+pub use client::{Client, ClientHandle, Closer, Elements, PendingCall, PendingNotification, ProgressQueue, Watcher};
+pub use connection::{DrivenConnection, TurnResult};
 pub use events::WaitingEvents;
 pub use gateway::{Exchange, Gateway, Part};
 pub use handle::ServerHandle;
-pub use server::{CALLBACK_GRACE, Listening, Server};
+pub use server::{CALLBACK_GRACE, ListenerGuard, Server};
 pub use shared::{Front, Later, Shared};
 
-use super::asking::Asking;
+use super::asking::PendingQuestion;
 use super::client_options::ClientCallbacks;
 use super::job::{Job, JobWatch, StuckHandlers};
 use super::os::{Clock, block_on_for};
@@ -51,7 +51,7 @@ pub enum Task {
     /// it to its end.
     Open(DrivenConnection, Endpoint),
     /// Route this to its callback, and run the callback.
-    Route(Routing),
+    Route(RouteTask),
     /// Call [`Events::deliver`]: the application gets its events.
     Deliver(Events),
     /// It has ended: nothing follows.
@@ -61,12 +61,12 @@ pub enum Task {
 /// A request, an admission or a question on its way to a callback of the application. Dropping it
 /// answers with an error.
 #[must_use = "dropping it answers with an error"]
-pub struct Routing(RoutingKind);
+pub struct RouteTask(RoutingKind);
 
 #[expect(clippy::large_enum_variant, reason = "most are requests; a box for each would be one allocation more")]
 enum RoutingKind {
     Work(Work, Arc<dyn Route>),
-    Asking(Asking, Arc<ClientCallbacks>),
+    Asking(PendingQuestion, Arc<ClientCallbacks>),
 }
 
 /// Leads what the engine of a server hands out to its callback.
@@ -74,7 +74,7 @@ trait Route: Send + Sync {
     fn route(&self, work: Work) -> Option<Job>;
 }
 
-impl Routing {
+impl RouteTask {
     /// Returns whether this is a question of a server to a client: the callback may begin to block
     /// as soon as it is routed.
     pub fn is_question(&self) -> bool {
@@ -108,7 +108,7 @@ impl Routing {
     }
 }
 
-impl fmt::Debug for Routing {
+impl fmt::Debug for RouteTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             RoutingKind::Work(work, _) => work.fmt(f),
@@ -171,7 +171,7 @@ impl fmt::Debug for Events {
 /// Dropping it ends everything at once: calls end with an error, callbacks are cancelled, and the
 /// drivers of connections are woken to abort them.
 #[must_use = "nothing happens without a driver"]
-pub struct Driving(Arc<dyn Role>);
+pub struct DriverHandle(Arc<dyn Role>);
 
 /// A client, a server or a gateway, for its driver. A program that is only one of them does not
 /// contain the code of the others.
@@ -192,7 +192,7 @@ trait Role: Deliver {
     fn handlers_stuck(&self, stuck: StuckHandlers);
 }
 
-impl Driving {
+impl DriverHandle {
     /// Returns the clock of the engine.
     pub fn clock(&self) -> Clock {
         self.0.clock()
@@ -292,13 +292,13 @@ impl Driving {
     }
 }
 
-impl Drop for Driving {
+impl Drop for DriverHandle {
     fn drop(&mut self) {
         self.abandon();
     }
 }
 
-impl fmt::Debug for Driving {
+impl fmt::Debug for DriverHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Driving").field(&self.0.name()).finish()
     }

@@ -5,9 +5,9 @@ use super::connection::DrivenConnection;
 use super::events::WaitingEvents;
 use super::handle::ServerHandle;
 use super::shared::{Engine, Front, Later, Shared};
-use super::{Attention, Delay, Driving, Events, Route, Routing, RoutingKind, Task, first};
+use super::{Attention, Delay, DriverHandle, Events, Route, RouteTask, RoutingKind, Task, first};
 use crate::check::{Checks, check};
-use crate::job::{Job, Link, StuckHandlers};
+use crate::job::{Job, ServerLink, StuckHandlers};
 use crate::options::ServerOptions;
 use crate::os::{Clock, seed};
 use crate::shared_router::SharedRouter;
@@ -42,16 +42,16 @@ const MARGIN: Duration = Duration::from_secs(2);
 /// session can continue on a different connection. Cheap to clone. Dropping the last clone ends
 /// everything at once.
 #[derive(Clone)]
-pub struct Server(Arc<Owned>);
+pub struct Server(Arc<ServerOwner>);
 
 /// Ends the server when the last owner is dropped. Drivers and connections share it without owning
 /// it.
-struct Owned {
+struct ServerOwner {
     shared: Arc<ServerShared>,
     handle: ServerHandle,
 }
 
-impl Drop for Owned {
+impl Drop for ServerOwner {
     fn drop(&mut self) {
         self.shared.end();
     }
@@ -67,11 +67,11 @@ impl Server {
     ///
     /// # Errors
     /// The operating system provides no random bytes.
-    pub fn begin(router: Router, options: ServerOptions, delay: Delay) -> io::Result<(Self, Driving)> {
+    pub fn begin(router: Router, options: ServerOptions, delay: Delay) -> io::Result<(Self, DriverHandle)> {
         let shared = ServerShared::create(router, options, delay)?;
-        let driving = Driving(Arc::clone(&shared) as _);
+        let driving = DriverHandle(Arc::clone(&shared) as _);
         let handle = ServerHandle::of_server(&shared);
-        Ok((Self(Arc::new(Owned { shared, handle })), driving))
+        Ok((Self(Arc::new(ServerOwner { shared, handle })), driving))
     }
 
     /// Adds a connection that is open: a socket, or with `is_pair` a reader and a writer, such as
@@ -84,7 +84,7 @@ impl Server {
     /// Adds a listener, which the end of the server waits for. `close` is called once the server
     /// accepts nothing more: it ends the wait for a connection, or removes
     /// the file of a socket.
-    pub fn listen(&self, close: impl FnOnce() + Send + 'static) -> Listening {
+    pub fn listen(&self, close: impl FnOnce() + Send + 'static) -> ListenerGuard {
         let shared = self.shared();
         shared.look(|state, later| {
             state.listeners += 1;
@@ -93,7 +93,7 @@ impl Server {
                 false => state.close.push(Box::new(close)),
             }
         });
-        Listening(Arc::clone(shared))
+        ListenerGuard(Arc::clone(shared))
     }
 
     /// Returns a snapshot of the server's numbers.
@@ -159,9 +159,9 @@ impl fmt::Debug for Server {
 
 /// A listener of a server, which the end of the server waits for. Close the listening socket, then
 /// drop this.
-pub struct Listening(Arc<ServerShared>);
+pub struct ListenerGuard(Arc<ServerShared>);
 
-impl Listening {
+impl ListenerGuard {
     /// Adds a connection that was accepted: see [`Server::accept`].
     pub fn accept(&self, kind: Kind, peer: Peer) -> DrivenConnection {
         self.0.accept(kind, peer, false)
@@ -178,7 +178,7 @@ impl Listening {
     }
 }
 
-impl Drop for Listening {
+impl Drop for ListenerGuard {
     fn drop(&mut self) {
         self.0.look(|state, later| {
             state.listeners -= 1;
@@ -187,14 +187,14 @@ impl Drop for Listening {
     }
 }
 
-impl fmt::Debug for Listening {
+impl fmt::Debug for ListenerGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Listening(..)")
     }
 }
 
 /// The result of the second step of a turn.
-pub(super) struct Exchanged {
+pub(super) struct ServerTurn {
     pub(super) reply: TurnReply,
     /// The connection has to be aborted.
     pub(super) stopped: bool,
@@ -209,7 +209,7 @@ pub(super) struct Exchanged {
 pub(super) type ServerShared = Shared<ServerState>;
 
 /// What never changes of a server.
-pub(super) struct ServerFixed {
+pub(super) struct ServerSetup {
     pub(super) router: SharedRouter,
     options: ServerOptions,
     delay: Delay,
@@ -247,7 +247,7 @@ impl ServerShared {
         let event = options.take_event();
         Ok(Arc::new_cyclic(|this: &Weak<Self>| {
             let this = this.clone();
-            let link: Link = Arc::new(move |command| this.upgrade().ok_or(Refusal::Gone)?.command(command));
+            let link: ServerLink = Arc::new(move |command| this.upgrade().ok_or(Refusal::Gone)?.command(command));
             let behind = Arc::new(AtomicBool::new(false));
             let state = ServerState {
                 engine,
@@ -259,7 +259,7 @@ impl ServerShared {
                 close: Vec::new(),
                 behind: Arc::clone(&behind),
             };
-            Self::new(clock, ServerFixed { router, options, delay, linger, behind }, state)
+            Self::new(clock, ServerSetup { router, options, delay, linger, behind }, state)
         }))
     }
 
@@ -357,7 +357,7 @@ impl Route for ServerShared {
 }
 
 impl Front for ServerState {
-    type Fixed = ServerFixed;
+    type Fixed = ServerSetup;
     type Event = Event;
 
     fn sort(&mut self, _now: Instant, later: &mut Later) {
@@ -433,7 +433,7 @@ impl ServerShared {
     }
 
     /// The second step of a turn.
-    pub(super) fn exchange(&self, turn: Turn, waker: Option<&Waker>) -> Exchanged {
+    pub(super) fn exchange(&self, turn: Turn, waker: Option<&Waker>) -> ServerTurn {
         let mut work = VecDeque::new();
         let ((reply, stopped), has_task) = self.change(false, |state, now, later| {
             let number = turn.connection();
@@ -446,12 +446,12 @@ impl ServerShared {
             state.sort_work(later, |_, caused| work.push_back(caused));
             (reply, state.backlog.stopped)
         });
-        Exchanged { reply, stopped, work, has_task }
+        ServerTurn { reply, stopped, work, has_task }
     }
 
     /// Returns the task that routes a request of a connection.
     pub(super) fn route_task(self: &Arc<Self>, work: Work) -> Task {
-        Task::Route(Routing(RoutingKind::Work(work, Arc::clone(self) as _)))
+        Task::Route(RouteTask(RoutingKind::Work(work, Arc::clone(self) as _)))
     }
 
     /// Returns the events that wait for the application, unless a thread delivers them.

@@ -5,7 +5,7 @@ use super::events::{WaitingEvents, deliver};
 use super::{Attention, Deliver, Events, Role, Task};
 use crate::job::StuckHandlers;
 use crate::os::Clock;
-use crate::running::Cancelled;
+use crate::running::Cancellation;
 use crate::sync::{Mutex, MutexGuard, guarded, lock};
 use crate::watch::Watchers;
 use alloc::boxed::Box;
@@ -57,7 +57,7 @@ pub trait Front: Send + Sized + 'static {
     fn delivered(&mut self, _later: &mut Later) {}
 }
 
-/// A front whose driver has a [`Driving`](super::Driving).
+/// A front whose driver has a [`DriverHandle`](super::DriverHandle).
 pub(super) trait Engine: Front {
     /// Its name for people.
     const NAME: &'static str;
@@ -81,7 +81,7 @@ pub(super) trait Engine: Front {
 pub struct Later {
     /// First, so that a supervisor has learnt of what happened before anything else does.
     calls: Vec<Box<dyn FnOnce()>>,
-    cancelled: Vec<Cancelled>,
+    cancelled: Vec<Cancellation>,
     woken: Few<Waker>,
     milestone: bool,
     replaced: Few<Waker>,
@@ -255,7 +255,7 @@ impl Later {
     }
 
     /// Cancels a callback.
-    pub fn cancel(&mut self, cancelled: Cancelled) {
+    pub fn cancel(&mut self, cancelled: Cancellation) {
         self.cancelled.push(cancelled);
     }
 
@@ -279,7 +279,7 @@ impl Later {
         for call in self.calls {
             let _ = guarded(call);
         }
-        self.cancelled.into_iter().for_each(Cancelled::wake);
+        self.cancelled.into_iter().for_each(Cancellation::wake);
         self.woken.into_iter().for_each(Waker::wake);
         if self.milestone {
             watchers.wake();

@@ -1,4 +1,4 @@
-use super::{DrivenConnection, Driving, Server, Task, Turned};
+use super::{DrivenConnection, DriverHandle, Server, Task, TurnResult};
 use crate::{Client, ClientOptions, Gateway, Part, ServerOptions, block_on_for};
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -15,14 +15,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 const PING: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
 
-fn server(options: ServerOptions) -> (Server, Driving) {
+fn server(options: ServerOptions) -> (Server, DriverHandle) {
     let router = Router::new("calc", "1.0");
     Server::begin(router, options, |_| Box::pin(pending())).expect("the system has random bytes")
 }
 
 /// Takes turns, and drops the tasks of the connection and of its engine.
-fn drive(connection: &mut DrivenConnection, driving: &Driving) {
-    while connection.turn(Waker::noop()) != Turned::Done {}
+fn drive(connection: &mut DrivenConnection, driving: &DriverHandle) {
+    while connection.turn(Waker::noop()) != TurnResult::Done {}
     while let Some(task) = connection.next_task().or_else(|| driving.next_task_of_command()) {
         drop(task);
     }

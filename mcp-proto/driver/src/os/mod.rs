@@ -29,7 +29,7 @@ pub use nonblocking::{NonBlocking, recv_now, send_now};
 pub(super) use park::exit;
 pub(super) use park::is_unwinding;
 pub use park::{block_on, block_on_for};
-pub use process::{ChildProcess, Spawned};
+pub use process::{ChildProcess, SpawnedProgram};
 #[cfg(unix)]
 pub use socket_file::{SocketFile, peer_credentials};
 pub use stdio::TakenStdio;

@@ -4,7 +4,7 @@
 use super::lock;
 use super::log::{LinkSide, Log};
 use crate::{
-    AsyncJob, ClientCallbacks, ClientLink, Job, Mailbox, Question, Questions, ReplyKey, ReplyToken, Running,
+    AsyncJob, ClientCallbacks, ClientLink, Job, Mailbox, Question, Questions, ReplyKey, ReplyToken, RunningCallbacks,
     ServerOptions, SharedRouter, Work,
 };
 use alloc::collections::{BTreeMap, VecDeque};
@@ -22,7 +22,7 @@ use mcp_proto::exchange::RequestHead;
 use mcp_proto::input::{AdmitKey, AdmitToken, Change, ClientCommand, RequestKey, ServerCommand};
 use mcp_proto::route::{BadReplacement, Router};
 use mcp_proto::rpc::Object;
-use mcp_proto::server::{Incoming, Responder};
+use mcp_proto::server::{IncomingRequest, Responder};
 use mcp_proto::time::Instant;
 use std::sync::Mutex;
 
@@ -35,7 +35,7 @@ pub(super) struct Callbacks {
     router: SharedRouter,
     options: ServerOptions,
     client: ClientCallbacks,
-    running: Running,
+    running: RunningCallbacks,
     questions: Questions,
     /// Commands of the server's callbacks.
     mailbox: Mailbox,
@@ -101,7 +101,7 @@ impl Callbacks {
             router,
             options,
             client,
-            running: Running::default(),
+            running: RunningCallbacks::default(),
             questions: Questions::default(),
             mailbox: Mailbox::default(),
             answers: Arc::default(),
@@ -121,7 +121,7 @@ impl Callbacks {
     }
 
     /// Begins a request, after the delay.
-    pub(super) fn handle(&mut self, now: Instant, responder: Responder, incoming: Incoming, log: &mut Log) {
+    pub(super) fn handle(&mut self, now: Instant, responder: Responder, incoming: IncomingRequest, log: &mut Log) {
         let name = request_name(incoming.method.as_ref(), &incoming.params);
         let key = responder.key();
         let work = self.running.begin(&self.mailbox.link(), responder, incoming);

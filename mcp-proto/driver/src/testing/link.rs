@@ -14,9 +14,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
-use mcp_proto::call::{Call, CallId, Calling, Method, RawResult};
+use mcp_proto::call::{Call, CallHandle, CallId, Method, RawResult};
 use mcp_proto::client::{self, ClientCommands, ClientConfig};
-use mcp_proto::error::{Awaited, CallError, Refused};
+use mcp_proto::error::{CallError, RefusedCommand, WaitReason};
 use mcp_proto::exchange::{Action, ConnectionId, IoEvent};
 use mcp_proto::route::{BadReplacement, Router};
 use mcp_proto::server;
@@ -99,7 +99,7 @@ impl Link {
     ///
     /// # Errors
     /// As [`WiredClient::call`].
-    pub fn call<M: Method>(&mut self, call: Call<M>) -> Result<Calling<M>, Refused<Call<M>>> {
+    pub fn call<M: Method>(&mut self, call: Call<M>) -> Result<CallHandle<M>, RefusedCommand<Call<M>>> {
         let request = call.raw().params.as_ref().ok().map(|params| request_name(&call.raw().method, params));
         let calling = self.client.call(self.now(), call)?;
         self.requests.extend(request.map(|request| (calling.id(), request)));
@@ -109,7 +109,7 @@ impl Link {
     }
 
     /// Returns the outcome of a call. `None` while it is pending.
-    pub fn outcome<M: Method>(&self, call: &Calling<M>) -> Option<Result<M::Output, CallError>> {
+    pub fn outcome<M: Method>(&self, call: &CallHandle<M>) -> Option<Result<M::Output, CallError>> {
         let outcome = self.outcomes.get(&call.id())?.clone();
         Some(outcome.and_then(|result| M::decode(result).map_err(CallError::Decode)))
     }
@@ -119,11 +119,11 @@ impl Link {
     /// # Errors
     /// The error of the call. If it timed out while its handler waited for something that the link
     /// does not control, such as real time, the error names the handler:
-    /// [`Awaited::Callback`].
+    /// [`WaitReason::Callback`].
     ///
     /// # Panics
     /// If the call cannot end: nothing more happens by itself, or it is pending after a day.
-    pub fn wait<M: Method>(&mut self, call: &Calling<M>) -> Result<M::Output, CallError> {
+    pub fn wait<M: Method>(&mut self, call: &CallHandle<M>) -> Result<M::Output, CallError> {
         self.settle();
         let last = self.now() + LONGEST_WAIT;
         loop {
@@ -379,10 +379,10 @@ impl Link {
     fn client_event(&mut self, now: Instant, mut event: client::Event) {
         if let client::Event::Ended { call, outcome } = &mut event {
             let request = self.requests.remove(call);
-            if let Err(CallError::Timeout { awaited: awaited @ Awaited::Response, .. }) = outcome
+            if let Err(CallError::Timeout { awaited: awaited @ WaitReason::Response, .. }) = outcome
                 && let Some(callback) = self.callbacks.outside(request.as_deref(), &self.time.waiting())
             {
-                *awaited = Awaited::Callback(callback);
+                *awaited = WaitReason::Callback(callback);
             }
         }
         self.log.note(now, LinkSide::Client, client_event(&event));

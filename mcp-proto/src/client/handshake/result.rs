@@ -1,6 +1,6 @@
 //! The results and errors of `server/discover` and `initialize`.
 
-use crate::client::env::Env;
+use crate::client::env::ClientEnv;
 use crate::error::DiagnosticKind;
 use crate::model::capabilities::{self, ServerCapabilities};
 use crate::model::lifecycle::{self, Implementation, ServerInfo, meta};
@@ -44,7 +44,7 @@ pub(super) fn read_initialize(result: &RawJson) -> Result<(String, ServerInfo), 
 }
 
 /// Emits a diagnostic if the server says of itself something that is taken as it is meant.
-pub(super) fn note_deviation(env: &mut Env, result: &RawJson, info: Option<RawJson>) {
+pub(super) fn note_deviation(env: &mut ClientEnv, result: &RawJson, info: Option<RawJson>) {
     let capabilities = Object::read(result).ok().and_then(|result| result.get("capabilities"));
     if let Some(detail) = lifecycle::deviation("serverInfo", info.as_ref(), capabilities.as_ref()) {
         env.diagnose(DiagnosticKind::Deviation, detail);

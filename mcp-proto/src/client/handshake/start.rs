@@ -3,7 +3,7 @@
 //! also keeps the end of the first one. `handshake.rs` contains the steps.
 
 use crate::client::Timer;
-use crate::client::env::Env;
+use crate::client::env::ClientEnv;
 use crate::error::{NegotiationCause, NegotiationError, RefusedAttempt, Stage, StartFailure};
 use crate::exchange::Closed;
 use crate::time::Instant;
@@ -30,21 +30,21 @@ pub(super) struct StartAttempt {
 
 impl StartAttempt {
     /// Begins a start: the first one, or one for a new session.
-    pub(super) fn begin(&mut self, env: &mut Env) {
+    pub(super) fn begin(&mut self, env: &mut ClientEnv) {
         *self = Self { began: env.now, ..Self::default() };
         env.has_noted_nulls = false;
         env.timers.set(Timer::Start, Some(env.now + env.config.connect_timeout));
     }
 
     /// Ends the start.
-    pub(super) fn end(&mut self, env: &mut Env) {
+    pub(super) fn end(&mut self, env: &mut ClientEnv) {
         self.held = None;
         env.timers.set(Timer::Handshake, None);
         env.timers.set(Timer::Start, None);
     }
 
     /// Stops the clock while the application obtains credentials, which has no time limit.
-    pub(super) fn hold(&mut self, env: &mut Env) {
+    pub(super) fn hold(&mut self, env: &mut ClientEnv) {
         env.timers.set(Timer::Handshake, None);
         if let Some(due) = env.timers.get(Timer::Start) {
             self.held = Some(due.since(env.now));
@@ -53,7 +53,7 @@ impl StartAttempt {
     }
 
     /// Limits a step of the start, from now on. `None`: only the limit of the start holds.
-    pub(super) fn limit(&mut self, env: &mut Env, limit: Option<Duration>) {
+    pub(super) fn limit(&mut self, env: &mut ClientEnv, limit: Option<Duration>) {
         self.limit = limit.unwrap_or_default();
         env.timers.set(Timer::Handshake, limit.map(|limit| env.now + limit));
     }
@@ -64,7 +64,7 @@ impl StartAttempt {
     }
 
     /// Resumes the clock if it was stopped.
-    pub(super) fn resume(&mut self, env: &mut Env) {
+    pub(super) fn resume(&mut self, env: &mut ClientEnv) {
         if let Some(left) = self.held.take() {
             env.timers.set(Timer::Start, Some(env.now + left));
         }
@@ -86,7 +86,7 @@ impl StartAttempt {
     }
 
     /// Returns the error of a start that fails now.
-    pub(super) fn error(&self, env: &Env, stage: Stage, cause: NegotiationCause) -> NegotiationError {
+    pub(super) fn error(&self, env: &ClientEnv, stage: Stage, cause: NegotiationCause) -> NegotiationError {
         let (after, first, earlier) = (env.now.since(self.began), self.first.clone(), self.earlier.clone());
         NegotiationError { stage, cause, after, first, earlier }
     }

@@ -1,15 +1,15 @@
 //! The rule for challenges: which responses ask for credentials, and how often.
 
-use crate::client::env::Env;
+use crate::client::env::ClientEnv;
 
 /// The statuses that were answered with credentials, since the server last accepted them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Tried {
+pub(super) struct TriedStatuses {
     unauthorized: bool,
     forbidden: bool,
 }
 
-impl Tried {
+impl TriedStatuses {
     pub(super) fn mark(&mut self, status: u16) {
         match status {
             401 => self.unauthorized = true,
@@ -25,10 +25,10 @@ impl Tried {
 /// Returns whether a response with this status and these `WWW-Authenticate` fields is a challenge
 /// that the application answers. Each status is one once, so that there is no loop.
 pub(super) fn is_challenge<'a>(
-    env: &Env,
+    env: &ClientEnv,
     status: u16,
     mut fields: impl Iterator<Item = &'a str>,
-    tried: Tried,
+    tried: TriedStatuses,
 ) -> bool {
     let answerable = match status {
         401 => true,

@@ -2,7 +2,7 @@
 
 use super::event::LinkEvent;
 use super::handshake::{self, WsHandshake};
-use crate::client::env::Env;
+use crate::client::env::ClientEnv;
 use crate::client::{State, Target};
 use crate::error::DiagnosticKind;
 use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Inbound, Outbound, Sent, Start};
@@ -44,7 +44,7 @@ struct DuplexExchange {
 
 impl DuplexLink {
     /// Starts an exchange with the target.
-    pub(super) fn open(&mut self, env: &mut Env) {
+    pub(super) fn open(&mut self, env: &mut ClientEnv) {
         let start = match &env.config.target {
             Target::Duplex(endpoint) => Start::Duplex(endpoint.clone()),
             Target::Ws(target) => handshake::start(&env.config, target, self.handshake.as_deref()),
@@ -60,7 +60,7 @@ impl DuplexLink {
 
     /// Handles the end of an exchange that never opened. Returns whether the negotiation goes on
     /// with another one, now or later.
-    fn reopens(&mut self, env: &mut Env, why: &mut Closed) -> bool {
+    fn reopens(&mut self, env: &mut ClientEnv, why: &mut Closed) -> bool {
         if !matches!(env.state(), State::Probing | State::Initializing) {
             return false;
         }
@@ -107,7 +107,7 @@ impl DuplexLink {
     }
 
     /// Handles the next element of a batch. Returns whether there was one.
-    pub(super) fn step(&mut self, env: &Env) -> bool {
+    pub(super) fn step(&mut self, env: &ClientEnv) -> bool {
         let Some(exchange) = self.exchange().filter(|_| hears(env.state())) else {
             // An element has ended the connection, or the negotiation.
             self.batch.clear();
@@ -122,7 +122,7 @@ impl DuplexLink {
     }
 
     /// Handles an event of the exchange.
-    pub(super) fn handle(&mut self, env: &mut Env, id: ExchangeId, event: ExchangeEvent) {
+    pub(super) fn handle(&mut self, env: &mut ClientEnv, id: ExchangeId, event: ExchangeEvent) {
         let Some(exchange) = self.exchange.as_mut().filter(|exchange| exchange.id == id) else {
             // The driver reported the event before it learned that the exchange had ended.
             if id.0 > self.last {
@@ -173,7 +173,7 @@ impl DuplexLink {
         }
     }
 
-    fn on_item(&mut self, env: &mut Env, exchange: ExchangeId, item: Inbound) {
+    fn on_item(&mut self, env: &mut ClientEnv, exchange: ExchangeId, item: Inbound) {
         match item {
             Inbound::Message(message) => self.events.push_back(LinkEvent::Message(exchange, message)),
             Inbound::Invalid(defect) => self.events.push_back(LinkEvent::Invalid(exchange, defect)),
@@ -205,14 +205,14 @@ impl DuplexLink {
 
     /// Sends a message, unless the client has ended its sending side: the server would not read the
     /// message.
-    pub(super) fn send(&self, env: &mut Env, id: ExchangeId, message: Bytes) {
+    pub(super) fn send(&self, env: &mut ClientEnv, id: ExchangeId, message: Bytes) {
         if self.exchange.as_ref().is_some_and(|exchange| exchange.id == id && !exchange.sent_end) {
             env.out.send(id, Outbound::Message(message));
         }
     }
 
     /// Ends the sending side.
-    pub(in crate::client) fn send_end(&mut self, env: &mut Env) {
+    pub(in crate::client) fn send_end(&mut self, env: &mut ClientEnv) {
         if let Some(exchange) = &mut self.exchange
             && !core::mem::replace(&mut exchange.sent_end, true)
         {
@@ -221,7 +221,7 @@ impl DuplexLink {
     }
 
     /// Aborts the exchange. Returns whether there was one.
-    pub(in crate::client) fn abort(&mut self, env: &mut Env) -> bool {
+    pub(in crate::client) fn abort(&mut self, env: &mut ClientEnv) -> bool {
         let exchange = self.exchange.take();
         if let Some(exchange) = &exchange {
             env.out.abort(exchange.id);
@@ -231,7 +231,7 @@ impl DuplexLink {
 
     /// Returns whether the driver holds the maximum number of unwritten bytes. An exchange whose
     /// sending side has ended does not count.
-    pub(super) fn is_full(&self, env: &Env) -> bool {
+    pub(super) fn is_full(&self, env: &ClientEnv) -> bool {
         let max = env.config.limits.client.max_unsent;
         self.exchange.as_ref().is_some_and(|exchange| !exchange.sent_end && exchange.unsent >= max)
     }

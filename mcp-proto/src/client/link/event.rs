@@ -77,7 +77,7 @@ pub(in crate::client) enum LinkEvent {
     SessionDoubted,
     /// An exchange waits for credentials. The challenge is present if the client must report it to
     /// the application. Its calls are those that wait.
-    Parked(Parked, Option<(AuthKey, Challenge, Vec<CallId>)>),
+    Parked(ParkedKind, Option<(AuthKey, Challenge, Vec<CallId>)>),
     /// The client sent a parked request again.
     Resumed(Purpose),
     /// The application answered a challenge, or nothing needs the answer any more. Every exchange
@@ -87,7 +87,7 @@ pub(in crate::client) enum LinkEvent {
 
 /// The kind of message that waits for credentials.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::client) enum Parked {
+pub(in crate::client) enum ParkedKind {
     /// A request of the client.
     Request(Purpose),
     /// A response to a request of the server.
@@ -122,7 +122,7 @@ pub(in crate::client) struct SessionLoss {
 
 /// The message of an exchange that the client discarded with its session.
 #[derive(Debug)]
-pub(in crate::client) enum Discarded {
+pub(in crate::client) enum DiscardedMessage {
     /// A request of a call.
     Call {
         /// The call.

@@ -1,14 +1,14 @@
 //! The handshake of a WebSocket (RFC 6455 section 4.1): the URL, which redirects change, and the
 //! credentials that a server demands before it opens a connection.
 
-use super::challenge::{Tried, is_challenge};
-use super::event::{LinkEvent, Parked};
-use crate::client::env::Env;
+use super::challenge::{TriedStatuses, is_challenge};
+use super::event::{LinkEvent, ParkedKind};
+use crate::client::env::ClientEnv;
 use crate::client::handshake::HandshakeEvent;
 use crate::client::ids::Purpose;
 use crate::client::{ClientConfig, HttpTarget, State, Target, WsTarget, headers};
 use crate::error::{AuthHints, DiagnosticKind};
-use crate::exchange::{Closed, Headers, NotUpgraded, Reach, RequestHead, Start};
+use crate::exchange::{Closed, Headers, Reach, RequestHead, Start, UpgradeRefusal};
 use crate::fetch::{HopFrom, Hops, is_redirect};
 use crate::input::{AuthKey, Authorization, Challenge};
 use alloc::boxed::Box;
@@ -26,13 +26,13 @@ pub(super) struct WsHandshake {
     /// The URLs that redirected the current handshake.
     hops: Hops,
     /// The challenge that waits for the application, and the response that it was in.
-    challenge: Option<(AuthKey, Box<NotUpgraded>)>,
+    challenge: Option<(AuthKey, Box<UpgradeRefusal>)>,
     /// Number of challenges so far.
     challenges: u64,
     /// The latest credentials.
     credentials: Headers,
     /// The challenges that were answered since the last connection that opened.
-    tried: Tried,
+    tried: TriedStatuses,
 }
 
 /// Returns the start of an exchange with this server. To another origin than that of the
@@ -54,12 +54,12 @@ pub(super) fn start(config: &ClientConfig, configured: &WsTarget, handshake: Opt
 impl WsHandshake {
     /// The connection is open.
     pub(super) fn succeeded(&mut self) {
-        (self.tried, self.hops) = (Tried::default(), Hops::default());
+        (self.tried, self.hops) = (TriedStatuses::default(), Hops::default());
     }
 
     /// Handles a response that opened no connection. Returns how the negotiation goes on, if it
     /// does: somewhere else, or with credentials.
-    pub(super) fn refused(&mut self, env: &mut Env, response: &mut Box<NotUpgraded>) -> Option<LinkEvent> {
+    pub(super) fn refused(&mut self, env: &mut ClientEnv, response: &mut Box<UpgradeRefusal>) -> Option<LinkEvent> {
         if is_redirect(response.status) {
             return self.follow(env, response).then_some(LinkEvent::Handshake(HandshakeEvent::Reopen));
         }
@@ -74,12 +74,12 @@ impl WsHandshake {
         let challenge = Challenge::new(response.status, hints);
         let purpose = if env.state() == State::Probing { Purpose::Discover } else { Purpose::Initialize };
         self.challenge = Some((key, response.clone()));
-        Some(LinkEvent::Parked(Parked::Request(purpose), Some((key, challenge, Vec::new()))))
+        Some(LinkEvent::Parked(ParkedKind::Request(purpose), Some((key, challenge, Vec::new()))))
     }
 
     /// Moves to where a response redirects the handshake. Returns false, and notes the reason in
     /// the response, if the client does not go there.
-    fn follow(&mut self, env: &mut Env, response: &mut NotUpgraded) -> bool {
+    fn follow(&mut self, env: &mut ClientEnv, response: &mut UpgradeRefusal) -> bool {
         let current = match (&self.moved, &env.config.target) {
             (Some(target), _) | (None, Target::Ws(target)) => target,
             (None, _) => return false,
@@ -121,7 +121,7 @@ impl WsHandshake {
     }
 
     /// Returns whether the current URL has the origin of the configuration.
-    fn is_trusted(&self, env: &Env) -> bool {
+    fn is_trusted(&self, env: &ClientEnv) -> bool {
         match (&self.moved, &env.config.target) {
             (Some(moved), Target::Ws(configured)) => moved.origin == configured.origin,
             _ => true,

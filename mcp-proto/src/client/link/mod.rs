@@ -10,13 +10,13 @@ mod handshake;
 mod http;
 
 pub(super) use duplex::DuplexLink;
-pub(super) use event::{Discarded, LinkEvent, Parked, SessionLoss, SubscriptionEnd};
+pub(super) use event::{DiscardedMessage, LinkEvent, ParkedKind, SessionLoss, SubscriptionEnd};
 pub(super) use http::HttpLink;
 
-use super::env::Env;
+use super::env::ClientEnv;
 use super::ids::Purpose;
 use super::{Target, Timer};
-use crate::error::{Awaited, CallError, StreamPlace};
+use crate::error::{CallError, StreamPlace, WaitReason};
 use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Sent};
 use crate::http_support::HttpSupport;
 use crate::input::{AuthKey, Authorization, CallId, NotificationId};
@@ -76,7 +76,7 @@ impl Link {
     }
 
     /// Starts the duplex exchange.
-    pub(super) fn open(&mut self, env: &mut Env) {
+    pub(super) fn open(&mut self, env: &mut ClientEnv) {
         match self {
             Self::Duplex(duplex) => duplex.open(env),
             Self::Http(..) => {}
@@ -84,7 +84,7 @@ impl Link {
     }
 
     /// Handles the answer of the application to a challenge.
-    pub(super) fn authorize(&mut self, env: &mut Env, key: AuthKey, with: Authorization) {
+    pub(super) fn authorize(&mut self, env: &mut ClientEnv, key: AuthKey, with: Authorization) {
         match self {
             Self::Duplex(duplex) => duplex.authorize(key, with),
             Self::Http(_, http) => http.authorize(env, key, with),
@@ -93,7 +93,7 @@ impl Link {
 
     /// Returns whether a call waits for credentials: its own request does, or what every call
     /// depends on.
-    pub(super) fn waits_for_credentials(&self, env: &Env, request: Option<&Id>) -> bool {
+    pub(super) fn waits_for_credentials(&self, env: &ClientEnv, request: Option<&Id>) -> bool {
         match self {
             Self::Duplex(duplex) => duplex.waits_for_credentials(),
             Self::Http(_, http) => http.waits_for_credentials(env, request),
@@ -102,7 +102,7 @@ impl Link {
 
     /// Handles an event of an exchange. The consequences follow in [`step`](Self::step) and
     /// [`next_event`](Self::next_event).
-    pub(super) fn handle(&mut self, env: &mut Env, exchange: ExchangeId, event: ExchangeEvent) {
+    pub(super) fn handle(&mut self, env: &mut ClientEnv, exchange: ExchangeId, event: ExchangeEvent) {
         match self {
             Self::Duplex(duplex) => duplex.handle(env, exchange, event),
             Self::Http(_, http) => http.handle(env, exchange, event),
@@ -110,7 +110,7 @@ impl Link {
     }
 
     /// Handles a timer of an exchange that is due.
-    pub(super) fn on_timeout(&mut self, env: &mut Env, timer: Timer) {
+    pub(super) fn on_timeout(&mut self, env: &mut ClientEnv, timer: Timer) {
         if let Self::Http(_, http) = self {
             http.on_timeout(env, timer);
         }
@@ -130,7 +130,7 @@ impl Link {
 
     /// Continues an operation that was begun, once the client has handled all events. Returns
     /// whether there was one.
-    pub(super) fn step(&mut self, env: &mut Env) -> bool {
+    pub(super) fn step(&mut self, env: &mut ClientEnv) -> bool {
         match self {
             Self::Duplex(duplex) => duplex.step(env),
             Self::Http(_, http) => http.step(env),
@@ -156,7 +156,7 @@ impl Link {
     }
 
     /// Sends a request on an exchange of [`next_exchange`](Self::next_exchange).
-    pub(super) fn send_request(&mut self, env: &mut Env, exchange: ExchangeId, request: OutgoingRequest<'_>) {
+    pub(super) fn send_request(&mut self, env: &mut ClientEnv, exchange: ExchangeId, request: OutgoingRequest<'_>) {
         if env.only_calls_tools()
             && let Some(response) = dialect::local_response(&request)
         {
@@ -175,7 +175,7 @@ impl Link {
     /// Sends a notification. With an `id`, the link reports its delivery.
     pub(super) fn send_notification(
         &mut self,
-        env: &mut Env,
+        env: &mut ClientEnv,
         (method, params): (&str, Option<&Object>),
         message: Bytes,
         id: Option<NotificationId>,
@@ -193,7 +193,7 @@ impl Link {
     }
 
     /// Sends the response to a request of the server that arrived on this exchange.
-    pub(super) fn send_response(&mut self, env: &mut Env, exchange: ExchangeId, message: Bytes) {
+    pub(super) fn send_response(&mut self, env: &mut ClientEnv, exchange: ExchangeId, message: Bytes) {
         match self {
             // A server of such a dialect asks nothing.
             _ if env.only_calls_tools() => {}
@@ -204,14 +204,14 @@ impl Link {
 
     /// Handles the response to the request of an exchange. The link reads what follows for a
     /// limited time.
-    pub(super) fn answered(&mut self, env: &mut Env, exchange: ExchangeId) {
+    pub(super) fn answered(&mut self, env: &mut ClientEnv, exchange: ExchangeId) {
         if let Self::Http(_, http) = self {
             http.answered(env, exchange);
         }
     }
 
     /// Ends the HTTP exchange of a request whose response is no longer needed.
-    pub(super) fn abandon(&mut self, env: &mut Env, exchange: ExchangeId) {
+    pub(super) fn abandon(&mut self, env: &mut ClientEnv, exchange: ExchangeId) {
         if let Self::Http(_, http) = self {
             http.abandon(env, exchange);
         }
@@ -226,7 +226,7 @@ impl Link {
     }
 
     /// Returns whether the driver holds the maximum number of unwritten bytes.
-    pub(super) fn is_full(&self, env: &Env) -> bool {
+    pub(super) fn is_full(&self, env: &ClientEnv) -> bool {
         match self {
             Self::Duplex(duplex) => duplex.is_full(env),
             Self::Http(..) => false,
@@ -235,7 +235,7 @@ impl Link {
 
     /// Returns whether the number of open HTTP exchanges has reached the maximum number of calls.
     /// Notifications are no calls.
-    pub(super) fn has_many_exchanges(&self, env: &Env) -> bool {
+    pub(super) fn has_many_exchanges(&self, env: &ClientEnv) -> bool {
         match self {
             Self::Duplex(_) => false,
             Self::Http(_, http) => http.has_many_exchanges(env),
@@ -272,7 +272,7 @@ impl Link {
 
     /// Returns whether the server has not begun to process the request with this id. The request
     /// waits for a connection, or was refused and waits for credentials.
-    pub(super) fn is_unsent(&self, env: &Env, id: &Id) -> bool {
+    pub(super) fn is_unsent(&self, env: &ClientEnv, id: &Id) -> bool {
         self.http().is_some_and(|http| http.is_unsent(env, id))
     }
 
@@ -283,7 +283,7 @@ impl Link {
 
     /// Returns the event that the request with this id awaits, and whether the request may have
     /// reached the server.
-    pub(super) fn awaited(&self, env: &Env, id: &Id) -> (Awaited, Sent) {
-        self.http().map_or((Awaited::Response, Sent::Maybe), |http| http.awaited(env, id))
+    pub(super) fn awaited(&self, env: &ClientEnv, id: &Id) -> (WaitReason, Sent) {
+        self.http().map_or((WaitReason::Response, Sent::Maybe), |http| http.awaited(env, id))
     }
 }

@@ -250,7 +250,7 @@ fn call_waits_for_a_page_until_its_limit() {
     rig.tick(limit - ms(1));
     assert!(!rig.has_ended(call));
     rig.tick(ms(1));
-    let error = CallError::Timeout { after: limit, sent: Sent::Maybe, awaited: Awaited::Elicitation };
+    let error = CallError::Timeout { after: limit, sent: Sent::Maybe, awaited: WaitReason::Elicitation };
     assert_eq!(*rig.outcome(call), Err(error));
     // The application still learns that the page is complete, and may call again.
     complete(&mut rig, "a");

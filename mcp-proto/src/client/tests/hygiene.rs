@@ -87,7 +87,7 @@ fn malformed_input_is_reported_or_fatal_if_configured() {
     rig.answer(&rig.last_id(), json!({}));
     assert!(rig.outcome(call).is_ok());
 
-    let config = given_with(|compat| compat.malformed = Malformed::Fatal);
+    let config = given_with(|compat| compat.malformed = OnMalformed::Fatal);
     let mut rig = Rig::ready(ProtocolVersion::V2025_11_25, config);
     let call = rig.echo();
     rig.handle_event(rig.exchange(), ExchangeEvent::Inbound(bad()));
@@ -389,7 +389,7 @@ fn nothing_is_sent_on_an_exchange_after_its_end() {
 fn batch_is_not_read_after_the_end_of_the_client() {
     let bad = || parse(Bytes::from_static(b"{"), 128);
     let ping = || parse(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string().into(), 128);
-    let config = given_with(|compat| compat.malformed = Malformed::Fatal);
+    let config = given_with(|compat| compat.malformed = OnMalformed::Fatal);
     let mut rig = Rig::ready(ProtocolVersion::V2025_03_26, config);
     rig.handle_event(rig.exchange(), ExchangeEvent::Inbound(Inbound::Batch(vec![bad(), ping()])));
     assert!(matches!(rig.events.last(), Some(Event::Terminated(_))));

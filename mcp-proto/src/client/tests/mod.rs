@@ -24,7 +24,7 @@ use crate::Call;
 use crate::InputAnswer;
 use crate::Method;
 use crate::call::{Custom, Pages, RawResult, custom, ping};
-use crate::error::{Awaited, CallError, DiagnosticKind, NegotiationError, Refusal};
+use crate::error::{CallError, DiagnosticKind, NegotiationError, Refusal, WaitReason};
 use crate::exchange::{Closed, Endpoint, ExitStatus, Inbound, Outbound, Peer, Program, Sent, Start};
 use crate::input::{Challenge, Change, InputKey, InputRequest, Watch};
 use crate::model::tools;
@@ -38,7 +38,7 @@ use core::time::Duration;
 use serde_json::{Value, json};
 
 /// The configuration of a client over a given connection, with changed settings for the server.
-fn given_with(change: impl FnOnce(&mut Compat)) -> ClientConfig {
+fn given_with(change: impl FnOnce(&mut ClientCompat)) -> ClientConfig {
     let mut config = ClientConfig::given();
     change(&mut config.compat);
     config

@@ -180,7 +180,7 @@ fn handshake_that_deviates_is_taken_as_it_is_meant() {
 // covers: B-064
 #[test]
 fn notification_with_an_array_is_dropped() {
-    let mut config = given_with(|compat| compat.malformed = Malformed::Fatal);
+    let mut config = given_with(|compat| compat.malformed = OnMalformed::Fatal);
     config.versions = Versions::new([ProtocolVersion::V2025_11_25]);
     let mut rig = Rig::ready(ProtocolVersion::V2025_11_25, config);
     rig.say(json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": [1]}));

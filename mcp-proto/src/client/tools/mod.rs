@@ -8,7 +8,7 @@
 mod tests;
 
 use super::call_table::CallState;
-use super::env::Env;
+use super::env::ClientEnv;
 use crate::call::RawCall;
 use crate::error::DiagnosticKind;
 use crate::model::headers::{PARAM, encode};
@@ -31,7 +31,7 @@ const WEIGHT: usize = 1 << 10;
 
 /// The tools of one connection with a mirrored argument, a hint or an output schema.
 #[derive(Debug, Default)]
-pub(super) struct Tools {
+pub(super) struct ToolIndex {
     known: BTreeMap<String, Known>,
     /// Their names, in the order in which they were last listed.
     order: BTreeMap<u64, String>,
@@ -84,7 +84,7 @@ pub(super) struct LearnedPage {
     pub(super) invalid: Vec<(String, String)>,
 }
 
-impl Tools {
+impl ToolIndex {
     /// Learns from a page of `tools/list`. Keeps at most `max` tools, and first evicts the one that
     /// was listed longest ago. If the connection mirrors arguments, the page loses the tools with
     /// an invalid annotation. Elements that are not tools stay in the page for its reader.
@@ -192,7 +192,7 @@ impl Tools {
 
     /// Learns from the result of a call. Returns the result for the application. On a duplex
     /// connection the engine only uses the output schemas, and only if it validates results.
-    pub(super) fn learn_from(&mut self, env: &mut Env, call: Option<&CallState>, result: RawJson) -> RawJson {
+    pub(super) fn learn_from(&mut self, env: &mut ClientEnv, call: Option<&CallState>, result: RawJson) -> RawJson {
         let lesson = Lesson {
             mirrored: !env.is_duplex() && env.is_modern(),
             hints: !env.is_duplex(),
@@ -214,7 +214,7 @@ impl Tools {
     ///
     /// # Errors
     /// As [`headers`](Self::headers).
-    pub(super) fn mirrored(&self, env: &Env, method: &str, params: &Object) -> Result<MirrorFields, EncodeError> {
+    pub(super) fn mirrored(&self, env: &ClientEnv, method: &str, params: &Object) -> Result<MirrorFields, EncodeError> {
         let mirrors = method == CALL && env.is_modern() && !env.is_duplex();
         if mirrors { self.headers(params) } else { Ok(Vec::new()) }
     }

@@ -50,13 +50,13 @@ fn call(name: &str, arguments: &Value) -> Object {
 }
 
 /// The tools of a server with one tool, which has this schema.
-fn knowing(schema: &Value) -> Tools {
-    let mut tools = Tools::default();
+fn knowing(schema: &Value) -> ToolIndex {
+    let mut tools = ToolIndex::default();
     assert_eq!(tools.learn(&page(&[tool("t", schema)]), &lesson(true, MAX)), LearnedPage::default());
     tools
 }
 
-fn fields(tools: &Tools, arguments: &Value) -> Vec<(String, String)> {
+fn fields(tools: &ToolIndex, arguments: &Value) -> Vec<(String, String)> {
     tools.headers(&call("t", arguments)).unwrap()
 }
 
@@ -278,7 +278,7 @@ fn only_invalid_tools_are_left_out() {
         ))
         .unwrap()
     };
-    let mut tools = Tools::default();
+    let mut tools = ToolIndex::default();
     let all = [bad, good, odd, bad].join(",");
     let page = tools.learn(&list(&all), &lesson(true, MAX));
     let names: Vec<&str> = page.invalid.iter().map(|(name, _)| name.as_str()).collect();
@@ -300,7 +300,7 @@ fn only_invalid_tools_are_left_out() {
 fn hints_count_without_header_mirroring() {
     let mut bad = tool("t", &with(json!({"a": text("")})));
     bad["annotations"] = json!({"readOnlyHint": true});
-    let mut tools = Tools::default();
+    let mut tools = ToolIndex::default();
     assert_eq!(
         tools.learn(&page(&[bad, tool("u", &with(json!({"a": text("A")})))]), &lesson(false, MAX)),
         LearnedPage::default()
@@ -329,7 +329,7 @@ fn newest_listing_of_a_tool_counts() {
 
 #[test]
 fn read_only_or_idempotent_tools_may_run_twice() {
-    let mut tools = Tools::default();
+    let mut tools = ToolIndex::default();
     let cases = [
         (json!({"readOnlyHint": true}), true),
         (json!({"idempotentHint": true, "readOnlyHint": false}), true),
@@ -348,8 +348,8 @@ fn read_only_or_idempotent_tools_may_run_twice() {
 
 #[test]
 fn tool_listed_longest_ago_is_evicted_beyond_the_limit() {
-    let mut tools = Tools::default();
-    let known = |tools: &Tools| tools.order.values().cloned().collect::<Vec<_>>();
+    let mut tools = ToolIndex::default();
+    let known = |tools: &ToolIndex| tools.order.values().cloned().collect::<Vec<_>>();
     let list = |names: &[&str]| {
         let all: Vec<Value> = names.iter().map(|name| tool(name, &with(json!({"a": text("A")})))).collect();
         page(&all)

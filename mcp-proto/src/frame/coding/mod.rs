@@ -50,7 +50,7 @@ pub(super) struct Decoder {
     coding: ContentCoding,
     /// The bytes that are not decoded.
     input: ByteQueue,
-    stage: Stage,
+    stage: CodingStage,
     inflate: Option<Inflate>,
     /// The decoder may have more output without more bytes.
     has_output: bool,
@@ -64,7 +64,7 @@ pub(super) struct Decoder {
 
 /// What the next byte belongs to.
 #[derive(Debug)]
-enum Stage {
+enum CodingStage {
     /// Nothing yet: the body or another member of gzip begins, or there is none.
     Start,
     Header(GzipHeader),
@@ -86,7 +86,7 @@ impl Decoder {
             support,
             coding,
             input: ByteQueue::default(),
-            stage: Stage::Start,
+            stage: CodingStage::Start,
             inflate: None,
             has_output: false,
             crc: Crc32::new(),
@@ -113,7 +113,7 @@ impl Decoder {
     /// Returns whether the body may end here. An empty body is complete: some senders name a coding
     /// whatever they send.
     pub(super) fn is_complete(&self) -> bool {
-        matches!(self.stage, Stage::Start | Stage::End)
+        matches!(self.stage, CodingStage::Start | CodingStage::End)
     }
 
     /// Returns the next decoded bytes, at most 32 KiB. `None` if more coded bytes are needed. After
@@ -121,7 +121,7 @@ impl Decoder {
     pub(super) fn next(&mut self) -> Result<Option<Bytes>, &'static str> {
         while self.has_more() {
             let (used, decoded) = match self.stage {
-                Stage::Data => self.decode()?,
+                CodingStage::Data => self.decode()?,
                 _ => self.frame().map(|used| (used, Bytes::new()))?,
             };
             self.input.skip(used);
@@ -141,22 +141,22 @@ impl Decoder {
     fn frame(&mut self) -> Result<usize, &'static str> {
         let Some(&byte) = self.input.front().and_then(<[u8]>::first) else { return Ok(0) };
         match &mut self.stage {
-            Stage::Start if self.coding == ContentCoding::Deflate => self.stage = Stage::First(byte),
-            Stage::Start => {
-                self.stage = Stage::Header(GzipHeader::new());
+            CodingStage::Start if self.coding == ContentCoding::Deflate => self.stage = CodingStage::First(byte),
+            CodingStage::Start => {
+                self.stage = CodingStage::Header(GzipHeader::new());
                 return Ok(0);
             }
-            Stage::Header(header) => {
+            CodingStage::Header(header) => {
                 if header.push(byte)? {
                     self.begin(false);
                 }
             }
-            &mut Stage::First(first) => {
+            &mut CodingStage::First(first) => {
                 // Some senders leave zlib out, against RFC 9110 section 8.4.1.2.
                 let inflate = self.begin(is_zlib(first, byte));
                 return inflate.step(&[first]).2.map(|_| 0);
             }
-            Stage::Trailer(trailer, len) => {
+            CodingStage::Trailer(trailer, len) => {
                 trailer[*len] = byte;
                 *len += 1;
                 if *len == TRAILER {
@@ -164,18 +164,18 @@ impl Decoder {
                     if u64::from_le_bytes(*trailer) != wanted {
                         return Err(CHECKSUM);
                     }
-                    self.stage = Stage::Start;
+                    self.stage = CodingStage::Start;
                 }
             }
-            Stage::End => return Err("bytes after the end of the coded body"),
-            Stage::Data => return Ok(0),
+            CodingStage::End => return Err("bytes after the end of the coded body"),
+            CodingStage::Data => return Ok(0),
         }
         Ok(1)
     }
 
     /// Begins the data. It may refer back to an earlier member, whose sender is the same.
     fn begin(&mut self, is_zlib: bool) -> &mut Inflate {
-        (self.crc, self.size, self.stage) = (Crc32::new(), 0, Stage::Data);
+        (self.crc, self.size, self.stage) = (Crc32::new(), 0, CodingStage::Data);
         let support = self.support;
         let inflate = self.inflate.get_or_insert_with(|| support.inflate(is_zlib));
         inflate.restart();
@@ -195,8 +195,8 @@ impl Decoder {
             Ok(true) => {
                 self.has_output = false;
                 self.stage = match self.coding {
-                    ContentCoding::Gzip => Stage::Trailer([0; TRAILER], 0),
-                    ContentCoding::Deflate => Stage::End,
+                    ContentCoding::Gzip => CodingStage::Trailer([0; TRAILER], 0),
+                    ContentCoding::Deflate => CodingStage::End,
                 };
             }
         }

@@ -8,14 +8,14 @@ pub(crate) struct GzipSupport(#[cfg(not(any(test, feature = "gzip")))] core::con
 
 /// One step of a decoder: the number of bytes that it has used, its output, and whether the data
 /// has ended, or why it cannot go on.
-pub(super) type Step<'a> = (usize, &'a [u8], Result<bool, &'static str>);
+pub(super) type DecodeStep<'a> = (usize, &'a [u8], Result<bool, &'static str>);
 
 #[cfg(any(test, feature = "gzip"))]
 pub(super) use on::Inflate;
 
 #[cfg(any(test, feature = "gzip"))]
 mod on {
-    use super::{GzipSupport, Step};
+    use super::{DecodeStep, GzipSupport};
     use crate::frame::coding::CHECKSUM;
     use alloc::boxed::Box;
     use alloc::vec::Vec;
@@ -83,7 +83,7 @@ mod on {
         pub(in super::super) const HELD: usize = WINDOW + size_of::<DecompressorOxide>();
 
         /// Decodes some bytes. After output there may be more of it without further bytes.
-        pub(in super::super) fn step(&mut self, bytes: &[u8]) -> Step<'_> {
+        pub(in super::super) fn step(&mut self, bytes: &[u8]) -> DecodeStep<'_> {
             let (status, used, written) = decompress(&mut self.state, bytes, &mut self.window, self.at, self.flags);
             let output = &self.window[self.at..self.at + written];
             self.at = (self.at + written) % WINDOW;
@@ -115,7 +115,7 @@ pub(super) use off::Inflate;
 
 #[cfg(not(any(test, feature = "gzip")))]
 mod off {
-    use super::{GzipSupport, Step};
+    use super::{DecodeStep, GzipSupport};
     use alloc::vec::Vec;
 
     impl GzipSupport {
@@ -138,7 +138,7 @@ mod off {
     impl Inflate {
         pub(in super::super) const HELD: usize = 0;
 
-        pub(in super::super) fn step(&mut self, _bytes: &[u8]) -> Step<'_> {
+        pub(in super::super) fn step(&mut self, _bytes: &[u8]) -> DecodeStep<'_> {
             match self.0 {}
         }
 

@@ -2,8 +2,8 @@
 
 use super::super::coding::Decoder;
 use super::head::{self, Gather, GivenFields, OwnFields};
-use super::length::{Declared, Length, declared};
-use super::{BodyDecoder, BodyError, BodyGate, Framed, MessageReader, ReadState};
+use super::length::{DeclaredLength, Length, declared};
+use super::{BodyDecoder, BodyError, BodyGate, FramedBody, MessageReader, ReadState};
 use crate::exchange::{BadRequest, Inbound, Outbound, RequestHead, ResponseHead, is_token};
 use crate::frame::work::Work;
 use crate::http_support::HttpSupport;
@@ -186,7 +186,7 @@ impl ClientCodec {
         {
             return Err("the body is larger than the limit".into());
         }
-        *state = ReadState::Body(Framed::new(BodyGate::Open, length, decoder, body));
+        *state = ReadState::Body(FramedBody::new(BodyGate::Open, length, decoder, body));
         Ok(Some(response))
     }
 
@@ -256,13 +256,13 @@ impl ClientCodec {
 }
 
 /// Returns the length of the body of a response, or why it has none that is known.
-fn body_length(declared: Declared, bodiless: bool) -> Result<Length, String> {
+fn body_length(declared: DeclaredLength, bodiless: bool) -> Result<Length, String> {
     match declared {
-        Declared::Invalid(why) => Err(why.into()),
+        DeclaredLength::Invalid(why) => Err(why.into()),
         _ if bodiless => Ok(Length::Known(0)),
-        Declared::Unknown | Declared::Unfinished => Err("the transfer-encoding is not known".into()),
-        Declared::Known(length) => Ok(Length::Known(length)),
-        Declared::Chunked => Ok(Length::chunked_response()),
-        Declared::Nothing => Ok(Length::Close),
+        DeclaredLength::Unknown | DeclaredLength::Unfinished => Err("the transfer-encoding is not known".into()),
+        DeclaredLength::Known(length) => Ok(Length::Known(length)),
+        DeclaredLength::Chunked => Ok(Length::chunked_response()),
+        DeclaredLength::Nothing => Ok(Length::Close),
     }
 }

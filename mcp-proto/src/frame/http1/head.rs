@@ -421,7 +421,7 @@ fn read_fault(e: httparse::Error) -> BadRequest {
 fn headers(head: &[u8], fields: &[httparse::Header<'_>]) -> Headers {
     let len = fields.iter().map(|field| field.name.len() + field.value.len()).sum();
     let mut headers = Headers::with_room(fields.len(), len);
-    let head = Text::of(head);
+    let head = HeadText::of(head);
     for field in fields {
         let value = match head.part(field.value) {
             Ok(value) => Cow::Borrowed(trim_blanks(value)),
@@ -433,12 +433,12 @@ fn headers(head: &[u8], fields: &[httparse::Header<'_>]) -> Headers {
 }
 
 /// A head, as text if all of it is UTF-8: then its parts need no check of their own.
-struct Text<'a> {
+struct HeadText<'a> {
     text: &'a str,
     start: usize,
 }
 
-impl<'a> Text<'a> {
+impl<'a> HeadText<'a> {
     fn of(head: &'a [u8]) -> Self {
         Self { text: core::str::from_utf8(head).unwrap_or_default(), start: head.as_ptr().addr() }
     }

@@ -73,7 +73,7 @@ pub(super) enum Piece<'a> {
 
 /// The length according to the fields.
 #[derive(Debug, PartialEq)]
-pub(super) enum Declared {
+pub(super) enum DeclaredLength {
     Nothing,
     Known(u64),
     Chunked,
@@ -87,29 +87,29 @@ pub(super) enum Declared {
 
 /// Reads `Content-Length` and `Transfer-Encoding`. Repeated equal lengths count once (RFC 9112
 /// section 6.3).
-pub(super) fn declared(headers: &Headers, old: bool) -> Declared {
+pub(super) fn declared(headers: &Headers, old: bool) -> DeclaredLength {
     let mut lengths = members(headers, "content-length");
     let mut codings = members(headers, "transfer-encoding");
     match (lengths.next(), codings.next()) {
-        (None, None) => Declared::Nothing,
-        (Some(_), Some(_)) => Declared::Invalid("both a content-length and a transfer-encoding"),
+        (None, None) => DeclaredLength::Nothing,
+        (Some(_), Some(_)) => DeclaredLength::Invalid("both a content-length and a transfer-encoding"),
         (Some(length), None) => {
             if lengths.any(|other| other != length) {
-                return Declared::Invalid("content-lengths differ");
+                return DeclaredLength::Invalid("content-lengths differ");
             }
             match length.parse() {
                 // `parse` accepts a plus sign.
-                Ok(number) if !length.starts_with('+') => Declared::Known(number),
-                _ => Declared::Invalid("the content-length is not a number"),
+                Ok(number) if !length.starts_with('+') => DeclaredLength::Known(number),
+                _ => DeclaredLength::Invalid("the content-length is not a number"),
             }
         }
-        (None, Some(_)) if old => Declared::Invalid("a transfer-encoding in HTTP/1.0"),
+        (None, Some(_)) if old => DeclaredLength::Invalid("a transfer-encoding in HTTP/1.0"),
         (None, Some(first)) => {
             let (last, more) = codings.fold((first, false), |_, next| (next, true));
             match (last.eq_ignore_ascii_case("chunked"), more) {
-                (true, false) => Declared::Chunked,
-                (true, true) => Declared::Unknown,
-                (false, _) => Declared::Unfinished,
+                (true, false) => DeclaredLength::Chunked,
+                (true, true) => DeclaredLength::Unknown,
+                (false, _) => DeclaredLength::Unfinished,
             }
         }
     }

@@ -85,7 +85,7 @@ enum ReadState {
     /// No message: a client has no request in flight.
     Idle,
     Head(Gather),
-    Body(Framed),
+    Body(FramedBody),
     /// No message: a server has rejected a request, and can trust no byte that follows.
     Rejected,
     /// No message: the framing is broken, for this reason.
@@ -163,7 +163,7 @@ impl MessageReader {
 
 /// A body, its framing and its content coding.
 #[derive(Debug)]
-struct Framed {
+struct FramedBody {
     gate: BodyGate,
     length: Length,
     /// The content coding, until its end. Boxed: most bodies have none.
@@ -198,7 +198,7 @@ enum BodyError {
     Limit(String),
 }
 
-impl Framed {
+impl FramedBody {
     fn new(gate: BodyGate, length: Length, decoder: Option<Decoder>, body: BodyDecoder) -> Self {
         Self { gate, length, decoder: decoder.map(Box::new), body, content: 0 }
     }

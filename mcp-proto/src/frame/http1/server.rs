@@ -2,8 +2,8 @@
 
 use super::super::coding::{self, Decoder};
 use super::head::{self, Gather, GivenFields, OwnFields, defect};
-use super::length::{Declared, Length, declared};
-use super::{BodyDecoder, BodyError, BodyGate, Framed, MessageReader, ReadState};
+use super::length::{DeclaredLength, Length, declared};
+use super::{BodyDecoder, BodyError, BodyGate, FramedBody, MessageReader, ReadState};
 use crate::exchange::{self, BadRequest, Headers, Inbound, Outbound, RequestHead, ResponseHead};
 use crate::frame::body::{Media, media_type};
 use crate::frame::conn::write;
@@ -190,18 +190,18 @@ impl ServerCodec {
             return Err(defect(415, "the body has a content-encoding"));
         };
         let length = match declared(&headers, old) {
-            Declared::Known(length) if length > limits.max_request_body as u64 => {
+            DeclaredLength::Known(length) if length > limits.max_request_body as u64 => {
                 return Err(defect(413, "the body is larger than the limit"));
             }
-            Declared::Known(length) => Length::Known(length),
-            Declared::Chunked => Length::chunked_request(),
-            Declared::Nothing if matches!(&*method, "POST" | "PUT" | "PATCH") => {
+            DeclaredLength::Known(length) => Length::Known(length),
+            DeclaredLength::Chunked => Length::chunked_request(),
+            DeclaredLength::Nothing if matches!(&*method, "POST" | "PUT" | "PATCH") => {
                 return Err(defect(411, "the length of the body is missing"));
             }
-            Declared::Nothing => Length::Known(0),
-            Declared::Unknown => return Err(defect(501, "the transfer-encoding is not known")),
-            Declared::Unfinished => return Err(defect(400, "the last transfer-encoding is not chunked")),
-            Declared::Invalid(why) => return Err(defect(400, why)),
+            DeclaredLength::Nothing => Length::Known(0),
+            DeclaredLength::Unknown => return Err(defect(501, "the transfer-encoding is not known")),
+            DeclaredLength::Unfinished => return Err(defect(400, "the last transfer-encoding is not chunked")),
+            DeclaredLength::Invalid(why) => return Err(defect(400, why)),
         };
         let mut expects = false;
         for expectation in head::members(&headers, "expect").filter(|_| !old) {
@@ -220,7 +220,7 @@ impl ServerCodec {
             (false, true) => BodyGate::Expected,
             (false, false) => BodyGate::Open,
         };
-        *state = ReadState::Body(Framed::new(gate, length, decoder, body));
+        *state = ReadState::Body(FramedBody::new(gate, length, decoder, body));
         Ok(Inbound::Request(request))
     }
 

@@ -10,8 +10,8 @@ const KEPT: usize = 256;
 
 /// Reads the members of the object that a line is, in pieces, and checks none of their values.
 #[derive(Debug, Default)]
-pub(super) struct Skipped {
-    part: Part,
+pub(super) struct MemberSkipper {
+    part: ObjectPart,
     /// Number of open objects and arrays.
     depth: usize,
     in_string: bool,
@@ -25,7 +25,7 @@ pub(super) struct Skipped {
 
 /// A part of the object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Part {
+enum ObjectPart {
     #[default]
     Start,
     Name,
@@ -34,7 +34,7 @@ enum Part {
     End,
 }
 
-impl Skipped {
+impl MemberSkipper {
     pub(super) fn read(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         while let Some((&byte, after)) = rest.split_first().filter(|_| !self.is_other) {
@@ -60,7 +60,7 @@ impl Skipped {
 
     /// Returns the end of the line as an invalid message, if it is a response with an id.
     pub(super) fn finish(self) -> Option<InvalidMessage> {
-        let id = self.id.filter(|_| self.part == Part::End && !self.is_other)?;
+        let id = self.id.filter(|_| self.part == ObjectPart::End && !self.is_other)?;
         let bare = [&b"{\"jsonrpc\":\"2.0\",\"result\":{},\"id\":"[..], &id, b"}"].concat();
         match rpc::parse(Bytes::from(bare), 2) {
             Ok(Message::Response(Response { id, .. })) => {
@@ -73,12 +73,12 @@ impl Skipped {
     /// Reads a byte that is in no string.
     fn outside(&mut self, byte: u8) {
         match (self.part, byte) {
-            (Part::Start, b'{') => (self.part, self.depth) = (Part::Name, 1),
-            (Part::Start | Part::End, b' ' | b'\t' | b'\r') => {}
-            (Part::Start | Part::End, _) => self.is_other = true,
-            (Part::Name, b':') if self.depth == 1 => self.begin_value(),
-            (_, b',') if self.depth == 1 => self.end_member(Part::Name),
-            (_, b'}' | b']') if self.depth == 1 => self.end_member(Part::End),
+            (ObjectPart::Start, b'{') => (self.part, self.depth) = (ObjectPart::Name, 1),
+            (ObjectPart::Start | ObjectPart::End, b' ' | b'\t' | b'\r') => {}
+            (ObjectPart::Start | ObjectPart::End, _) => self.is_other = true,
+            (ObjectPart::Name, b':') if self.depth == 1 => self.begin_value(),
+            (_, b',') if self.depth == 1 => self.end_member(ObjectPart::Name),
+            (_, b'}' | b']') if self.depth == 1 => self.end_member(ObjectPart::End),
             _ => {
                 match byte {
                     b'"' => self.in_string = true,
@@ -93,17 +93,17 @@ impl Skipped {
 
     fn begin_value(&mut self) {
         self.part = match self.text.trim_ascii() {
-            b"\"id\"" => Part::Id,
-            _ => Part::Value,
+            b"\"id\"" => ObjectPart::Id,
+            _ => ObjectPart::Value,
         };
         // A request of the peer, and an object that has two ids.
-        self.is_other = self.text.trim_ascii() == b"\"method\"" || (self.part == Part::Id && self.id.is_some());
+        self.is_other = self.text.trim_ascii() == b"\"method\"" || (self.part == ObjectPart::Id && self.id.is_some());
         self.text.clear();
     }
 
-    fn end_member(&mut self, next: Part) {
+    fn end_member(&mut self, next: ObjectPart) {
         let text = core::mem::take(&mut self.text);
-        if self.part == Part::Id {
+        if self.part == ObjectPart::Id {
             self.id = Some(text);
         }
         self.part = next;
@@ -111,7 +111,7 @@ impl Skipped {
 
     /// Returns whether the current part is kept.
     fn keeps(&self) -> bool {
-        matches!(self.part, Part::Name | Part::Id)
+        matches!(self.part, ObjectPart::Name | ObjectPart::Id)
     }
 
     fn keep(&mut self, byte: u8) {
@@ -120,7 +120,7 @@ impl Skipped {
         }
         if self.text.len() < KEPT {
             self.text.push(byte);
-        } else if self.part == Part::Id {
+        } else if self.part == ObjectPart::Id {
             self.is_other = true;
         }
     }
@@ -136,7 +136,7 @@ mod tests {
 
     /// Reads a line in pieces of this size.
     fn read(line: &str, size: usize) -> Option<Id> {
-        let mut skipped = Skipped::default();
+        let mut skipped = MemberSkipper::default();
         line.as_bytes().chunks(size).for_each(|piece| skipped.read(piece));
         skipped.finish().map(|defect| defect.id.unwrap())
     }

@@ -1,6 +1,6 @@
 //! A WebSocket as the codec of a connection: each text message is a JSON-RPC message, or a batch.
 
-use super::{CloseCode, CloseFrame, Role, WsCodec, WsItem, WsSupport, bare};
+use super::{CloseCode, CloseFrame, WsCodec, WsItem, WsSide, WsSupport, bare};
 use crate::exchange::{Closed, Inbound, Outbound, WsDialect};
 use crate::frame::work::Work;
 use crate::limits::FrameLimits;
@@ -24,8 +24,13 @@ pub(in crate::frame) struct WsChannel {
 }
 
 impl WsChannel {
-    pub(in crate::frame) fn new(role: Role, dialect: WsDialect, limits: Arc<FrameLimits>, support: WsSupport) -> Self {
-        let is_server = matches!(role, Role::Server);
+    pub(in crate::frame) fn new(
+        role: WsSide,
+        dialect: WsDialect,
+        limits: Arc<FrameLimits>,
+        support: WsSupport,
+    ) -> Self {
+        let is_server = matches!(role, WsSide::Server);
         Self { codec: WsCodec::new(role, limits.max_line, support), dialect, is_server, limits, end: None }
     }
 

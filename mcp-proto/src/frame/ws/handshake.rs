@@ -75,7 +75,7 @@ pub(crate) enum Upgrade {
     None,
     /// The handshake is complete once the server has responded. The bytes after the request are
     /// the first frame.
-    Accept(Accepted),
+    Accept(HandshakeReply),
     /// It asks for WebSocket in a way that is refused, with the status 400 or 426. See
     /// [`refusal_fields`].
     Refuse(BadRequest),
@@ -83,14 +83,14 @@ pub(crate) enum Upgrade {
 
 /// A handshake that a server accepts.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Accepted {
+pub(crate) struct HandshakeReply {
     /// The `Sec-WebSocket-Accept` that proves it.
     pub(crate) accept: String,
     /// The subprotocol, if the client offered it.
     pub(crate) protocol: Option<&'static str>,
 }
 
-impl Accepted {
+impl HandshakeReply {
     /// Returns the head of the response.
     pub(crate) fn response(&self) -> ResponseHead {
         const FIELDS: &[(&str, &str)] = &[("Upgrade", "websocket"), ("Connection", "Upgrade")];
@@ -139,7 +139,7 @@ pub(crate) fn check_request(head: &RequestHead, old: bool, support: WsSupport) -
         return refuse(400, "the sec-websocket-key field is not one key of 16 bytes");
     };
     let is_offered = members(headers, "sec-websocket-protocol").any(|member| member == PROTOCOL);
-    Upgrade::Accept(Accepted { accept: accept(key, support), protocol: is_offered.then_some(PROTOCOL) })
+    Upgrade::Accept(HandshakeReply { accept: accept(key, support), protocol: is_offered.then_some(PROTOCOL) })
 }
 
 /// Returns the fields of a response that refuses a handshake with this status. The client learns

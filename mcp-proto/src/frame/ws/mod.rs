@@ -17,7 +17,7 @@ mod tests;
 mod write;
 
 pub(super) use channel::WsChannel;
-pub(super) use opening::WsOpening;
+pub(super) use opening::WsHandshakeCodec;
 pub use read::FrameReader;
 pub(crate) use support::WsSupport;
 pub(crate) use write::Masks;
@@ -30,7 +30,7 @@ use write::{MAX_CONTROL, Opcode};
 
 /// The side of a connection.
 #[derive(Debug)]
-pub(crate) enum Role {
+pub(crate) enum WsSide {
     /// The client, which masks every frame (RFC 6455 section 5.3).
     Client(Masks),
     /// The server, which masks none.
@@ -121,7 +121,7 @@ impl CloseCode {
 #[derive(Debug)]
 pub(crate) struct WsCodec {
     _support: WsSupport,
-    role: Role,
+    role: WsSide,
     reader: FrameReader,
     /// The payload of the latest ping that was not answered.
     pong: Option<Bytes>,
@@ -134,8 +134,8 @@ const CLOSED: &str = "a frame after the close of a websocket";
 impl WsCodec {
     /// Creates the codec of a connection whose handshake is complete. `max_message` is the maximum
     /// length of a message of the peer in bytes, and so of each of its data frames.
-    pub(crate) fn new(role: Role, max_message: usize, support: WsSupport) -> Self {
-        let reader = FrameReader::new(matches!(role, Role::Server), max_message);
+    pub(crate) fn new(role: WsSide, max_message: usize, support: WsSupport) -> Self {
+        let reader = FrameReader::new(matches!(role, WsSide::Server), max_message);
         Self { _support: support, role, reader, pong: None, closed: false }
     }
 

@@ -2,7 +2,7 @@
 //! WebSocket. Messages wait until then.
 
 use super::channel::WsChannel;
-use super::{Masks, Role, WsSupport, handshake};
+use super::{Masks, WsSide, WsSupport, handshake};
 use crate::exchange::{Inbound, Outbound, RequestHead, WsDialect};
 use crate::frame::http1::ClientCodec;
 use crate::limits::FrameLimits;
@@ -15,7 +15,7 @@ use bytes::Bytes;
 
 /// The codec of a connection of a client before the handshake is complete.
 #[derive(Debug)]
-pub(in crate::frame) struct WsOpening {
+pub(in crate::frame) struct WsHandshakeCodec {
     pub(in crate::frame) http: ClientCodec,
     dialect: WsDialect,
     limits: Arc<FrameLimits>,
@@ -26,7 +26,7 @@ pub(in crate::frame) struct WsOpening {
     support: WsSupport,
 }
 
-impl WsOpening {
+impl WsHandshakeCodec {
     pub(in crate::frame) fn new(
         http: ClientCodec,
         dialect: WsDialect,
@@ -71,7 +71,7 @@ impl WsOpening {
             return Some(Err(why));
         }
         let masks = Masks::new(self.seed.clone());
-        let mut channel = WsChannel::new(Role::Client(masks), self.dialect, Arc::clone(&self.limits), self.support);
+        let mut channel = WsChannel::new(WsSide::Client(masks), self.dialect, Arc::clone(&self.limits), self.support);
         for bytes in self.http.reader.take_rest() {
             channel.bytes(bytes);
         }

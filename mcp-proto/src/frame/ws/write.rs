@@ -1,7 +1,7 @@
 //! Frames to bytes (RFC 6455 section 5.2), and the masks of a client.
 
 use super::super::conn::write;
-use super::{CloseCode, Role};
+use super::{CloseCode, WsSide};
 use crate::seed::Seed;
 use crate::short_queue::ShortQueue;
 use alloc::vec::Vec;
@@ -112,10 +112,10 @@ fn header(opcode: Opcode, len: usize, masked: u8, room: usize) -> Vec<u8> {
 
 /// Writes one unfragmented frame. A server shares a large payload; a client copies every one, since
 /// the mask changes it.
-pub(super) fn frame(role: &mut Role, opcode: Opcode, payload: Bytes, out: &mut ShortQueue<Bytes>) {
+pub(super) fn frame(role: &mut WsSide, opcode: Opcode, payload: Bytes, out: &mut ShortQueue<Bytes>) {
     match role {
-        Role::Server => write(out, header(opcode, payload.len(), 0, 0), payload, b""),
-        Role::Client(masks) => {
+        WsSide::Server => write(out, header(opcode, payload.len(), 0, 0), payload, b""),
+        WsSide::Client(masks) => {
             let key = masks.next();
             let mut frame = header(opcode, payload.len(), MASKED, payload.len());
             frame.extend_from_slice(&key);

@@ -69,7 +69,7 @@ impl UrlRequest {
         self.page().is_ok_and(|page| page.tls || is_loopback(page.host))
     }
 
-    fn page(&self) -> Result<Page<'_>, DecodeError> {
+    fn page(&self) -> Result<PageUrl<'_>, DecodeError> {
         let url = UriStr::new(&self.url).map_err(|_| DecodeError::new("`url` is not an absolute URL"))?;
         let tls = match url.scheme_str() {
             scheme if scheme.eq_ignore_ascii_case("http") => false,
@@ -81,12 +81,12 @@ impl UrlRequest {
         if authority.userinfo().is_some() {
             return Err(DecodeError::new("`url` contains credentials"));
         }
-        Ok(Page { tls, host: authority.host() })
+        Ok(PageUrl { tls, host: authority.host() })
     }
 }
 
 /// The parts of a URL that matter for its safety.
-struct Page<'a> {
+struct PageUrl<'a> {
     tls: bool,
     host: &'a str,
 }

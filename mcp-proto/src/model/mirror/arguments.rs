@@ -10,7 +10,7 @@ const MAX_INTEGER: u64 = (1 << 53) - 1;
 
 /// An annotated property, in the arguments of one call.
 #[derive(Clone, Copy)]
-pub(crate) struct Annotated<'a> {
+pub(crate) struct MirrorArgument<'a> {
     /// The name of the field, without the common prefix.
     pub(crate) header: &'a str,
     /// The name of the property.
@@ -24,7 +24,7 @@ impl Mirror {
     pub(crate) fn visit<E>(
         &self,
         arguments: &Object,
-        tell: &mut dyn FnMut(Annotated<'_>) -> Result<(), E>,
+        tell: &mut dyn FnMut(MirrorArgument<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         // There may be many arguments. Each is visited once.
         let annotated = arguments.iter().filter(|(name, _)| self.inner.contains_key(&**name));
@@ -32,7 +32,7 @@ impl Mirror {
         for (argument, inner) in &self.inner {
             let value = there.get(argument.as_str());
             if let Some(header) = &inner.header {
-                tell(Annotated { header, argument, value })?;
+                tell(MirrorArgument { header, argument, value })?;
             }
             if !inner.inner.is_empty() {
                 let object = value.and_then(|value| Object::read(value).ok()).unwrap_or_default();

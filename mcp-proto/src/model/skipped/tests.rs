@@ -170,7 +170,7 @@ fn what_is_kept_of_skipped_elements_is_bounded() {
     let why = DecodeError::new(alloc::format!("`inputSchema`: {long}"));
     (0..5000).for_each(|index| skipped.push(index, &element, &why));
     assert_eq!((skipped.named().len(), skipped.len()), (SkippedList::MAX_NAMED, 5000));
-    let size = |one: &Skipped| [&one.name, &one.member].into_iter().flatten().map(String::len).sum::<usize>();
+    let size = |one: &SkippedElement| [&one.name, &one.member].into_iter().flatten().map(String::len).sum::<usize>();
     assert!(skipped.named().iter().all(|one| size(one) + one.reason.len() < 700));
     let details: Vec<_> = skipped.details("tools/list").collect();
     assert_eq!((details.len(), details[4].as_str()), (5, "tools/list: 4996 further elements"));

@@ -2,7 +2,7 @@
 
 use crate::exchange::{Body, ExchangeEvent, ExchangeId, Headers, Inbound, Outbound, Peer, RequestHead, ResponseHead};
 use crate::input::Outcome;
-use crate::route::{Handler, Routed, Router, tool};
+use crate::route::{Handler, RouteResult, Router, tool};
 use crate::rpc::{Object, Payload, parse};
 use crate::server::{Event, Output, Server, ServerCommands};
 use crate::time::Instant;
@@ -63,8 +63,8 @@ fn asked(tools: impl IntoIterator<Item = Tool>, head: Option<Headers>, body: &st
         match server.poll_output().expect("an answer") {
             Output::Event(Event::Request(responder, incoming)) => {
                 let answer = match router.route(responder, incoming) {
-                    Routed::Answer(answer) => answer,
-                    Routed::Handle { responder, .. } => responder.write(Outcome::Complete(Object::new())),
+                    RouteResult::Answer(answer) => answer,
+                    RouteResult::Handle { responder, .. } => responder.write(Outcome::Complete(Object::new())),
                 };
                 server.respond(NOW, answer);
             }

@@ -2,7 +2,7 @@
 
 use crate::model::content::Content;
 use crate::model::lifecycle::{CacheHints, CacheScope};
-use crate::model::page::Listed;
+use crate::model::page::ListElement;
 use crate::model::prompts::{PromptArgument, PromptMessage};
 use crate::route::tests::{Bench, outcome};
 use crate::rpc::{ErrorObject, Object};

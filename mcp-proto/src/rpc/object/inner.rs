@@ -2,7 +2,7 @@
 
 use super::RawJson;
 use crate::rpc::grammar::{MAX_DEPTH, Scan};
-use crate::rpc::members::{Layout, Member, Members};
+use crate::rpc::members::{Layout, MemberPlace, Members};
 use crate::rpc::parse::LARGE;
 use crate::rpc::scalar::write_string;
 use crate::rpc::value::{JsonValue, Slice};
@@ -13,7 +13,7 @@ use bytes::Bytes;
 /// An object that is not empty.
 #[derive(Clone, Default)]
 pub(in crate::rpc) struct Inner {
-    text: Text,
+    text: ObjectText,
     members: Members,
     /// Whether a key may have escapes in the text.
     has_escapes: bool,
@@ -21,7 +21,7 @@ pub(in crate::rpc) struct Inner {
 
 /// The text of an object.
 #[derive(Clone)]
-enum Text {
+enum ObjectText {
     /// Written here: the members, in order, without white space.
     Own(Vec<u8>),
     /// The same in shared bytes.
@@ -31,13 +31,13 @@ enum Text {
     Sparse(Bytes),
 }
 
-impl Default for Text {
+impl Default for ObjectText {
     fn default() -> Self {
         Self::Own(Vec::new())
     }
 }
 
-impl Text {
+impl ObjectText {
     /// Returns the capacity of a text that is not shared.
     fn own_capacity(&self) -> usize {
         match self {
@@ -50,7 +50,7 @@ impl Text {
 impl Inner {
     /// Creates an object without members, which gets some before it is used.
     pub(super) fn with_capacity(text: usize) -> Self {
-        Self { text: Text::Own(Vec::with_capacity(text)), ..Self::default() }
+        Self { text: ObjectText::Own(Vec::with_capacity(text)), ..Self::default() }
     }
 
     /// Reads an object from a text that is one. `None` if it is empty.
@@ -64,30 +64,30 @@ impl Inner {
     pub(in crate::rpc) fn new(text: Bytes, layout: Layout) -> Self {
         let Layout { members, mut is_dense, has_escapes } = layout;
         let count = members.as_slice().len();
-        let mut inner = Self { text: Text::default(), members, has_escapes };
+        let mut inner = Self { text: ObjectText::default(), members, has_escapes };
         inner.members.drop_repeated(&text, has_escapes);
         is_dense &= !has_escapes && inner.len() == count;
-        inner.text = if is_dense { Text::Shared(text) } else { Text::Sparse(text) };
+        inner.text = if is_dense { ObjectText::Shared(text) } else { ObjectText::Sparse(text) };
         inner
     }
 
     /// Returns [`bytes`](Self::bytes), shared.
     pub(in crate::rpc) fn to_bytes(&self) -> Bytes {
         match &self.text {
-            Text::Own(text) => Bytes::copy_from_slice(text),
-            Text::Shared(text) | Text::Sparse(text) => text.clone(),
+            ObjectText::Own(text) => Bytes::copy_from_slice(text),
+            ObjectText::Shared(text) | ObjectText::Sparse(text) => text.clone(),
         }
     }
 
     /// Returns the text. That of an object that was read is as received.
     pub(in crate::rpc) fn bytes(&self) -> &[u8] {
         match &self.text {
-            Text::Own(text) => text,
-            Text::Shared(text) | Text::Sparse(text) => text,
+            ObjectText::Own(text) => text,
+            ObjectText::Shared(text) | ObjectText::Sparse(text) => text,
         }
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = Member> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = MemberPlace> {
         self.members.as_slice().iter().copied()
     }
 
@@ -99,7 +99,7 @@ impl Inner {
         self.members.as_slice().iter().position(|member| self.has_key(member, key))
     }
 
-    fn has_key(&self, member: &Member, key: &str) -> bool {
+    fn has_key(&self, member: &MemberPlace, key: &str) -> bool {
         let text = self.bytes();
         match self.has_escapes {
             true => member.name(text) == key,
@@ -111,7 +111,7 @@ impl Inner {
         self.members.as_slice().len()
     }
 
-    pub(super) fn member(&self, at: usize) -> Member {
+    pub(super) fn member(&self, at: usize) -> MemberPlace {
         self.members.as_slice()[at]
     }
 
@@ -121,22 +121,22 @@ impl Inner {
     }
 
     pub(super) const fn shares_text(&self) -> bool {
-        !matches!(self.text, Text::Own(_))
+        !matches!(self.text, ObjectText::Own(_))
     }
 
-    pub(super) fn find(&self, key: &str) -> Option<Member> {
+    pub(super) fn find(&self, key: &str) -> Option<MemberPlace> {
         self.position(key).map(|at| self.members.as_slice()[at])
     }
 
-    pub(super) fn value(&self, member: Member) -> RawJson {
+    pub(super) fn value(&self, member: MemberPlace) -> RawJson {
         RawJson::trusted(match &self.text {
-            Text::Own(text) => Bytes::copy_from_slice(&text[member.value()]),
-            Text::Shared(text) | Text::Sparse(text) => text.slice(member.value()),
+            ObjectText::Own(text) => Bytes::copy_from_slice(&text[member.value()]),
+            ObjectText::Shared(text) | ObjectText::Sparse(text) => text.slice(member.value()),
         })
     }
 
     pub(super) fn to_json(&self) -> RawJson {
-        if let Text::Shared(text) = &self.text {
+        if let ObjectText::Shared(text) = &self.text {
             return RawJson::trusted(text.clone());
         }
         let mut out = Vec::with_capacity(self.text_len());
@@ -146,17 +146,17 @@ impl Inner {
 
     pub(super) fn into_json(self) -> RawJson {
         match self.text {
-            Text::Own(text) => RawJson::trusted(text.into()),
-            Text::Shared(text) => RawJson::trusted(text),
-            Text::Sparse(_) => self.to_json(),
+            ObjectText::Own(text) => RawJson::trusted(text.into()),
+            ObjectText::Shared(text) => RawJson::trusted(text),
+            ObjectText::Sparse(_) => self.to_json(),
         }
     }
 
     pub(super) fn write_to(&self, out: &mut Vec<u8>) {
         match &self.text {
-            Text::Own(text) => out.extend_from_slice(text),
-            Text::Shared(text) => out.extend_from_slice(text),
-            Text::Sparse(_) => {
+            ObjectText::Own(text) => out.extend_from_slice(text),
+            ObjectText::Shared(text) => out.extend_from_slice(text),
+            ObjectText::Sparse(_) => {
                 let mut open = b'{';
                 for (key, value) in self.slices() {
                     out.push(core::mem::replace(&mut open, b','));
@@ -171,9 +171,9 @@ impl Inner {
 
     pub(super) fn text_len(&self) -> usize {
         match &self.text {
-            Text::Own(text) => text.len(),
-            Text::Shared(text) => text.len(),
-            Text::Sparse(_) => {
+            ObjectText::Own(text) => text.len(),
+            ObjectText::Shared(text) => text.len(),
+            ObjectText::Sparse(_) => {
                 self.iter().map(|member| member.key().len() + member.value().len() + 4).sum::<usize>() + 1
             }
         }
@@ -206,14 +206,14 @@ impl Inner {
 
     /// Sets the text that [`push_to`](Self::push_to) has written.
     pub(super) fn set_text(&mut self, text: Vec<u8>) {
-        self.text = Text::Own(text);
+        self.text = ObjectText::Own(text);
     }
 
     /// Removes one of several members.
     pub(super) fn remove(&mut self, at: usize) {
         let removed = self.members.remove(at);
         match core::mem::take(&mut self.text) {
-            Text::Own(mut text) => {
+            ObjectText::Own(mut text) => {
                 // With its quotes and one comma: the one after it if it was the first.
                 let old = match at {
                     0 => 1..removed.value().end + 1,
@@ -221,19 +221,19 @@ impl Inner {
                 };
                 text.drain(old.clone());
                 self.members.as_mut_slice().iter_mut().for_each(|member| member.shift(&old, 0));
-                self.text = Text::Own(text);
+                self.text = ObjectText::Own(text);
             }
-            Text::Shared(text) | Text::Sparse(text) => self.keep_part_of(text),
+            ObjectText::Shared(text) | ObjectText::Sparse(text) => self.keep_part_of(text),
         }
     }
 
     /// Returns it without these members. `None` if nothing remains.
     pub(super) fn without(&self, keys: &[&str]) -> Option<Self> {
         let mut members = Members::default();
-        let kept = |member: &&Member| !keys.iter().any(|key| self.has_key(member, key));
+        let kept = |member: &&MemberPlace| !keys.iter().any(|key| self.has_key(member, key));
         self.members.as_slice().iter().filter(kept).for_each(|member| members.push(*member));
         (!members.as_slice().is_empty()).then(|| {
-            let mut other = Self { text: Text::default(), members, has_escapes: self.has_escapes };
+            let mut other = Self { text: ObjectText::default(), members, has_escapes: self.has_escapes };
             other.keep_part_of(self.to_bytes());
             other
         })
@@ -242,7 +242,7 @@ impl Inner {
     /// The text has more than the members. A small part does not keep a large text alive.
     fn keep_part_of(&mut self, text: Bytes) {
         let len = text.len();
-        self.text = Text::Sparse(text);
+        self.text = ObjectText::Sparse(text);
         if len > LARGE && self.text_len() < len / 4 {
             self.edit(|_, _| {});
         }
@@ -251,9 +251,9 @@ impl Inner {
     /// Changes the text and the positions, after copying a text that is shared.
     fn edit(&mut self, change: impl FnOnce(&mut Vec<u8>, &mut Members)) {
         let mut text = match core::mem::take(&mut self.text) {
-            Text::Own(text) => text,
-            Text::Shared(text) => text.into(),
-            Text::Sparse(old) => {
+            ObjectText::Own(text) => text,
+            ObjectText::Shared(text) => text.into(),
+            ObjectText::Sparse(old) => {
                 let mut text = Vec::new();
                 for member in self.members.as_mut_slice() {
                     *member = push(&mut text, &member.name(&old), &Slice(&old[member.value()]));
@@ -262,7 +262,7 @@ impl Inner {
             }
         };
         change(&mut text, &mut self.members);
-        self.text = Text::Own(text);
+        self.text = ObjectText::Own(text);
     }
 }
 
@@ -272,7 +272,7 @@ fn needs_escapes(key: &str) -> bool {
 }
 
 /// Appends a member to the text of an object. Returns its position.
-pub(super) fn push(text: &mut Vec<u8>, key: &str, value: &impl JsonValue) -> Member {
+pub(super) fn push(text: &mut Vec<u8>, key: &str, value: &impl JsonValue) -> MemberPlace {
     let more = key.len() + value.json_len() + 5;
     match text.pop() {
         None => {
@@ -293,5 +293,5 @@ pub(super) fn push(text: &mut Vec<u8>, key: &str, value: &impl JsonValue) -> Mem
     value.write_json(text);
     let value = start..text.len();
     text.push(b'}');
-    Member::new(key, value)
+    MemberPlace::new(key, value)
 }

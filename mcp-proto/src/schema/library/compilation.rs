@@ -11,7 +11,7 @@
 
 use super::Bounds;
 use super::graph::Graph;
-use super::nodes::{Node, Reference, Text};
+use super::nodes::{CompiledText, Node, Reference};
 use crate::schema::{BadSchema, SchemaLimit};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -29,7 +29,7 @@ const NESTED: usize = 8;
 /// # Errors
 /// [`SchemaLimit::Compiled`] or [`SchemaLimit::Locations`].
 pub(super) fn measure(graph: &Graph, uris: &[usize], bounds: &Bounds) -> Result<(), BadSchema> {
-    let start = Start { target: graph.root, scope: 0, path: 0 };
+    let start = CompilationStart { target: graph.root, scope: 0, path: 0 };
     let mut compilation = Compilation {
         graph,
         uris,
@@ -67,7 +67,7 @@ struct Compilation<'a> {
     /// The number of schemas that are compiled for each other at the moment.
     depth: usize,
     deepest: usize,
-    unread: VecDeque<Start>,
+    unread: VecDeque<CompilationStart>,
     /// The targets of references, each with its scope.
     started: BTreeSet<(usize, usize)>,
     /// The schemas that were compiled since the last start, each with its site and scope.
@@ -85,7 +85,7 @@ struct Compilation<'a> {
 }
 
 /// The target of a reference: the library compiles it on its own.
-struct Start {
+struct CompilationStart {
     target: usize,
     /// The resources on the way to it, by their number.
     scope: usize,
@@ -113,7 +113,7 @@ impl Site {
 }
 
 impl Compilation<'_> {
-    fn start(&mut self, Start { target, scope, path }: Start) -> Result<(), BadSchema> {
+    fn start(&mut self, CompilationStart { target, scope, path }: CompilationStart) -> Result<(), BadSchema> {
         self.compiled.clear();
         self.sites.clear();
         self.compile(target, Site { number: 0, pointers: (0, 0), scope, path })
@@ -176,7 +176,7 @@ impl Compilation<'_> {
         }
         self.started.insert((target, scope));
         self.paths.push((target, site.path));
-        self.unread.push_back(Start { target, scope, path: self.paths.len() - 1 });
+        self.unread.push_back(CompilationStart { target, scope, path: self.paths.len() - 1 });
         Ok(())
     }
 
@@ -204,7 +204,7 @@ impl Compilation<'_> {
 
     /// Counts what the library makes for a schema.
     fn spend(&mut self, at: usize, site: Site) -> Result<(), BadSchema> {
-        let Text { resource, values, pointers, bytes, .. } = self.graph.nodes.get(at).text;
+        let CompiledText { resource, values, pointers, bytes, .. } = self.graph.nodes.get(at).text;
         self.values = self.values.checked_sub(values.into()).ok_or(BadSchema::Limit(SchemaLimit::Compiled))?;
         // The first resource has no URI.
         let uri = if resource == 0 { 0 } else { self.uris[resource as usize] };

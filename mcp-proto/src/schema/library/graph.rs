@@ -6,7 +6,7 @@ use super::Bounds;
 use super::compilation;
 use super::nodes::{Nodes, narrow};
 use super::places;
-use super::reader::Reader;
+use super::reader::SchemaReader;
 use crate::schema::{BadSchema, SchemaLimit};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -32,7 +32,7 @@ impl Graph {
     /// schemas that apply each other without end.
     pub(super) fn read(document: &Value, bounds: &Bounds) -> Result<Self, BadSchema> {
         measure(document, bounds)?;
-        let read = Reader::read(document, bounds)?;
+        let read = SchemaReader::read(document, bounds)?;
         let positions = read.nodes.positions();
         let mut graph = Self { nodes: read.nodes, root: read.root, names: read.names, positions };
         graph.sort().map_err(|at| {

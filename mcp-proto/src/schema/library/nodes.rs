@@ -12,14 +12,14 @@ pub(super) struct Nodes {
     nodes: Vec<Node>,
     contained: Vec<u32>,
     references: Vec<Reference>,
-    properties: Vec<Property>,
+    properties: Vec<PropertyNode>,
 }
 
 /// A schema. All schemas without others, without regular expressions and of the same weight are
 /// one node.
 #[derive(Debug, Default)]
 pub(super) struct Node {
-    pub(super) parts: Parts,
+    pub(super) parts: SchemaLists,
     /// Number of JSON values in its other keywords, and 1.
     pub(super) weight: u32,
     /// Number of its regular expressions.
@@ -28,12 +28,12 @@ pub(super) struct Node {
     pub(super) unique: bool,
     /// Whether it has `unevaluatedProperties`, and `unevaluatedItems`.
     pub(super) unevaluated: [bool; 2],
-    pub(super) text: Text,
+    pub(super) text: CompiledText,
 }
 
 /// What the library makes when it compiles a schema.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Text {
+pub(super) struct CompiledText {
     /// The number of the resource that contains the schema.
     pub(super) resource: u32,
     /// Length of the JSON Pointer of the schema.
@@ -70,29 +70,29 @@ pub(super) struct Reference {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Property {
+struct PropertyNode {
     name: u32,
     schema: u32,
 }
 
 /// The lists of a schema, in those of all.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Parts {
-    same: Part,
-    elements: Part,
-    inner: Part,
-    references: Part,
-    properties: Part,
+pub(super) struct SchemaLists {
+    same: ListPart,
+    elements: ListPart,
+    inner: ListPart,
+    references: ListPart,
+    properties: ListPart,
 }
 
 /// A part of a list of all schemas.
 #[derive(Clone, Copy, Debug, Default)]
-struct Part {
+struct ListPart {
     start: u32,
     end: u32,
 }
 
-impl Part {
+impl ListPart {
     /// Adds these to a list.
     fn add<T>(list: &mut Vec<T>, added: impl ExactSizeIterator<Item = T>) -> Self {
         reserve(list, added.len());
@@ -133,12 +133,12 @@ impl Nodes {
         let Lists { same, elements, inner, references, mut properties } = lists;
         let contained = &mut self.contained;
         let [same, elements, inner] =
-            [same, elements, inner].map(|list| Part::add(contained, list.into_iter().map(narrow)));
+            [same, elements, inner].map(|list| ListPart::add(contained, list.into_iter().map(narrow)));
         properties.sort_unstable();
-        let property = |(name, schema)| Property { name: narrow(name), schema: narrow(schema) };
-        let properties = Part::add(&mut self.properties, properties.into_iter().map(property));
-        let references = Part::add(&mut self.references, references.into_iter());
-        let parts = Parts { same, elements, inner, references, properties };
+        let property = |(name, schema)| PropertyNode { name: narrow(name), schema: narrow(schema) };
+        let properties = ListPart::add(&mut self.properties, properties.into_iter().map(property));
+        let references = ListPart::add(&mut self.references, references.into_iter());
+        let parts = SchemaLists { same, elements, inner, references, properties };
         self.nodes[at] = Node { parts, ..node };
     }
 
@@ -190,7 +190,7 @@ impl Nodes {
 
     /// Returns the schemas in one.
     pub(super) fn children(&self, at: usize) -> impl Iterator<Item = usize> {
-        let Parts { elements, properties, .. } = self.nodes[at].parts;
+        let SchemaLists { elements, properties, .. } = self.nodes[at].parts;
         let properties = properties.of(&self.properties).iter().map(|property| property.schema as usize);
         self.same(at).chain(self.inner(at)).chain(numbers(elements.of(&self.contained))).chain(properties)
     }

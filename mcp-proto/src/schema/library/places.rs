@@ -20,7 +20,7 @@ const NO_BASE: &str = "json-schema:///";
 
 /// A value of the document.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct SchemaPlace<'a> {
     pub(super) value: &'a Value,
     /// The number of the resource that contains it.
     pub(super) resource: usize,
@@ -29,36 +29,36 @@ pub(super) struct Place<'a> {
 }
 
 /// What a reference leads to.
-pub(super) struct Target<'a> {
-    pub(super) place: Place<'a>,
+pub(super) struct ReferenceTarget<'a> {
+    pub(super) place: SchemaPlace<'a>,
     /// Whether the reference names another resource than the one it is in.
     pub(super) leaves: bool,
 }
 
 /// A resource: a schema with `$id`, or the document.
-struct Resource<'a> {
+struct SchemaResource<'a> {
     uri: Rc<UriAbsoluteString>,
-    root: Place<'a>,
+    root: SchemaPlace<'a>,
 }
 
 /// See the [module](self).
 pub(super) struct Places<'a> {
-    resources: Vec<Resource<'a>>,
+    resources: Vec<SchemaResource<'a>>,
     /// The resources by their URIs.
     by_uri: BTreeMap<Rc<UriAbsoluteString>, usize>,
     /// The resources of the schemas with `$id`, by the addresses of their values.
     identified: BTreeMap<usize, usize>,
     /// The anchors, by resource and name.
-    anchors: BTreeMap<(usize, &'a str), Place<'a>>,
+    anchors: BTreeMap<(usize, &'a str), SchemaPlace<'a>>,
     /// The dynamic anchors, by name.
-    dynamic: BTreeMap<&'a str, Vec<Place<'a>>>,
+    dynamic: BTreeMap<&'a str, Vec<SchemaPlace<'a>>>,
     /// Whether a schema has an older dialect than 2020-12.
     is_old: bool,
     /// What is left of [`Bounds::locations`].
     left: usize,
 }
 
-impl<'a> Place<'a> {
+impl<'a> SchemaPlace<'a> {
     /// Returns the place of a member.
     pub(super) fn member(self, name: &str, value: &'a Value) -> Self {
         Self { value, pointer: self.pointer + segment(name), ..self }
@@ -83,10 +83,10 @@ impl<'a> Places<'a> {
     /// locations.
     pub(super) fn read(document: &'a Value, bounds: &Bounds) -> Result<Self, BadSchema> {
         let uri = Rc::new(uri(NO_BASE).ok_or_else(|| BadSchema::reference(NO_BASE))?);
-        let root = Place { value: document, resource: 0, pointer: 0 };
+        let root = SchemaPlace { value: document, resource: 0, pointer: 0 };
         let mut places = Self {
             by_uri: [(Rc::clone(&uri), 0)].into(),
-            resources: [Resource { uri, root }].into(),
+            resources: [SchemaResource { uri, root }].into(),
             identified: BTreeMap::new(),
             anchors: BTreeMap::new(),
             dynamic: BTreeMap::new(),
@@ -98,7 +98,7 @@ impl<'a> Places<'a> {
     }
 
     /// Registers what a value of limited depth and everything in it declare.
-    fn register(&mut self, place: Place<'a>) -> Result<(), BadSchema> {
+    fn register(&mut self, place: SchemaPlace<'a>) -> Result<(), BadSchema> {
         match place.value {
             Value::Array(elements) => {
                 let mut elements = elements.iter().enumerate();
@@ -114,7 +114,7 @@ impl<'a> Places<'a> {
     }
 
     /// Registers what an object declares. Returns its place, in its own resource.
-    fn survey(&mut self, mut place: Place<'a>) -> Result<Place<'a>, BadSchema> {
+    fn survey(&mut self, mut place: SchemaPlace<'a>) -> Result<SchemaPlace<'a>, BadSchema> {
         if let Some(Value::String(dialect)) = place.value.get("$schema") {
             self.is_old |= keywords::dialect(dialect)? != Draft::Draft202012;
         }
@@ -128,7 +128,7 @@ impl<'a> Places<'a> {
                 self.identified.insert(place.address(), resource);
                 place.resource = resource;
                 if resource == next {
-                    self.resources.push(Resource { uri, root: place });
+                    self.resources.push(SchemaResource { uri, root: place });
                 }
             }
             if !fragment.is_empty() {
@@ -150,9 +150,9 @@ impl<'a> Places<'a> {
     }
 
     /// Returns a place in the resource that its own `$id` begins.
-    pub(super) fn own(&self, place: Place<'a>) -> Place<'a> {
+    pub(super) fn own(&self, place: SchemaPlace<'a>) -> SchemaPlace<'a> {
         let resource = self.identified.get(&place.address()).copied().unwrap_or(place.resource);
-        Place { resource, ..place }
+        SchemaPlace { resource, ..place }
     }
 
     /// Returns whether a schema has an older dialect than 2020-12.
@@ -161,7 +161,7 @@ impl<'a> Places<'a> {
     }
 
     /// Returns the dynamic anchors of a name. The empty name is that of `$recursiveAnchor`.
-    pub(super) fn dynamic(&self, name: &str) -> &[Place<'a>] {
+    pub(super) fn dynamic(&self, name: &str) -> &[SchemaPlace<'a>] {
         self.dynamic.get(name).map_or(&[], Vec::as_slice)
     }
 
@@ -174,7 +174,7 @@ impl<'a> Places<'a> {
     ///
     /// # Errors
     /// [`BadSchema::Reference`] if it is not in this document, or [`SchemaLimit::Locations`].
-    pub(super) fn find(&mut self, from: Place<'a>, to: &str) -> Result<Target<'a>, BadSchema> {
+    pub(super) fn find(&mut self, from: SchemaPlace<'a>, to: &str) -> Result<ReferenceTarget<'a>, BadSchema> {
         let missing = || BadSchema::reference(to);
         let (uri, fragment) = to.split_once('#').unwrap_or((to, ""));
         let named = match uri {
@@ -188,7 +188,7 @@ impl<'a> Places<'a> {
         let fragment = decode(fragment).ok_or_else(missing)?;
         if !fragment.is_empty() && !fragment.starts_with('/') {
             let place = *self.anchors.get(&(named, fragment.as_str())).ok_or_else(missing)?;
-            return Ok(Target { place, leaves });
+            return Ok(ReferenceTarget { place, leaves });
         }
         let mut place = self.resources[named].root;
         for key in fragment.split('/').skip(1) {
@@ -200,7 +200,7 @@ impl<'a> Places<'a> {
             };
             place = self.own(place.member(&name, value.ok_or_else(missing)?));
         }
-        Ok(Target { place, leaves })
+        Ok(ReferenceTarget { place, leaves })
     }
 
     /// Resolves a reference without a fragment against the URI of a resource.

@@ -3,8 +3,8 @@
 use super::Bounds;
 use super::graph::count;
 use super::keywords::{self, Applies, Shape};
-use super::nodes::{Lists, Node, Nodes, Reference, Text, narrow};
-use super::places::{Place, Places, segment};
+use super::nodes::{CompiledText, Lists, Node, Nodes, Reference, narrow};
+use super::places::{Places, SchemaPlace, segment};
 use crate::schema::{BadSchema, SchemaLimit};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use serde_json::Value;
 
 /// The schemas of a document, in any order.
-pub(super) struct Read<'a> {
+pub(super) struct SchemaSet<'a> {
     pub(super) nodes: Nodes,
     pub(super) root: usize,
     /// The names of members in `properties`, with their numbers.
@@ -23,7 +23,7 @@ pub(super) struct Read<'a> {
     pub(super) uris: Vec<usize>,
 }
 
-pub(super) struct Reader<'a> {
+pub(super) struct SchemaReader<'a> {
     bounds: &'a Bounds,
     places: Places<'a>,
     /// The schemas found so far, by the address of their value.
@@ -38,8 +38,8 @@ pub(super) struct Reader<'a> {
     patterns: usize,
 }
 
-impl<'a> Reader<'a> {
-    pub(super) fn read(document: &'a Value, bounds: &'a Bounds) -> Result<Read<'a>, BadSchema> {
+impl<'a> SchemaReader<'a> {
+    pub(super) fn read(document: &'a Value, bounds: &'a Bounds) -> Result<SchemaSet<'a>, BadSchema> {
         let mut reader = Self {
             bounds,
             places: Places::read(document, bounds)?,
@@ -51,7 +51,7 @@ impl<'a> Reader<'a> {
             names: BTreeMap::new(),
             patterns: 0,
         };
-        let root = reader.places.own(Place { value: document, resource: 0, pointer: 0 });
+        let root = reader.places.own(SchemaPlace { value: document, resource: 0, pointer: 0 });
         let root = reader.target(root);
         // They are read in the order in which they are found.
         let mut next = 0;
@@ -63,15 +63,19 @@ impl<'a> Reader<'a> {
         }
         let uris = reader.places.lengths();
         let Self { nodes, names, values, .. } = reader;
-        Ok(Read { nodes, root, names, values, uris })
+        Ok(SchemaSet { nodes, root, names, values, uris })
     }
 
     /// Returns the number of the schema at a place, which is read later.
-    fn target(&mut self, place: Place<'a>) -> usize {
+    fn target(&mut self, place: SchemaPlace<'a>) -> usize {
         let next = self.nodes.len();
         let at = *self.found.entry(place.address()).or_insert(narrow(next)) as usize;
         if at == next {
-            let text = Text { resource: narrow(place.resource), pointer: narrow(place.pointer), ..Text::default() };
+            let text = CompiledText {
+                resource: narrow(place.resource),
+                pointer: narrow(place.pointer),
+                ..CompiledText::default()
+            };
             self.add(Node { text, ..Node::default() }, Some(place.value));
         }
         at
@@ -84,7 +88,7 @@ impl<'a> Reader<'a> {
 
     /// Returns the number of a schema in another one. A schema without others is counted as a part
     /// of the one around it.
-    fn schema(&mut self, place: Place<'a>, text: &mut Text) -> usize {
+    fn schema(&mut self, place: SchemaPlace<'a>, text: &mut CompiledText) -> usize {
         let place = self.places.own(place);
         let Some(weight) = leaf(place.value) else { return self.target(place) };
         text.add(place, self.places.is_old());
@@ -102,7 +106,7 @@ impl<'a> Reader<'a> {
     /// Reads a schema that was found.
     fn node(&mut self, at: usize, value: &'a Value) -> Result<(), BadSchema> {
         let mut text = self.nodes.get(at).text;
-        let place = Place { value, resource: text.resource as usize, pointer: text.pointer as usize };
+        let place = SchemaPlace { value, resource: text.resource as usize, pointer: text.pointer as usize };
         text.add(place, self.places.is_old());
         let mut node = Node { weight: 1, ..Node::default() };
         let mut lists = Lists::default();
@@ -137,10 +141,10 @@ impl<'a> Reader<'a> {
     fn keyword(
         &mut self,
         applies: Applies,
-        place: Place<'a>,
+        place: SchemaPlace<'a>,
         node: &mut Node,
         lists: &mut Lists,
-        text: &mut Text,
+        text: &mut CompiledText,
     ) -> Result<(), BadSchema> {
         match applies {
             Applies::Same(shape) => {
@@ -174,9 +178,9 @@ impl<'a> Reader<'a> {
     fn schemas(
         &mut self,
         shape: Shape,
-        place: Place<'a>,
+        place: SchemaPlace<'a>,
         list: &mut Vec<usize>,
-        text: &mut Text,
+        text: &mut CompiledText,
     ) -> Result<(), BadSchema> {
         match (shape, place.value) {
             (Shape::One, Value::Object(_) | Value::Bool(_)) => list.push(self.schema(place, text)),
@@ -215,7 +219,7 @@ impl<'a> Reader<'a> {
     /// Follows a reference. A dynamic one may lead to every anchor of its name.
     fn refer(
         &mut self,
-        from: Place<'a>,
+        from: SchemaPlace<'a>,
         keyword: &str,
         to: &'a str,
         references: &mut Vec<Reference>,
@@ -241,7 +245,7 @@ impl<'a> Reader<'a> {
         let anchors = self.places.dynamic(name).to_vec();
         let resource = anchors.first()?.resource;
         let references = anchors.into_iter().map(|place| Reference::new(self.target(place), false)).collect();
-        let text = Text { resource: narrow(resource), ..Text::default() };
+        let text = CompiledText { resource: narrow(resource), ..CompiledText::default() };
         let hub = self.add(Node::default(), None);
         self.nodes.set(hub, Node { text, ..Node::default() }, Lists { references, ..Lists::default() });
         self.hubs.insert(name, hub);
@@ -249,10 +253,10 @@ impl<'a> Reader<'a> {
     }
 }
 
-impl Text {
+impl CompiledText {
     /// Adds the JSON Pointers of a schema and of its keywords, and what is copied of those. `old`:
     /// the document has older dialects than 2020-12.
-    fn add(&mut self, place: Place<'_>, old: bool) {
+    fn add(&mut self, place: SchemaPlace<'_>, old: bool) {
         let (mut pointers, mut bytes, mut values) = (1, place.pointer, 0_u64);
         if let Value::Object(members) = place.value {
             for (keyword, value) in members {

@@ -19,7 +19,7 @@ impl Graph {
     /// Returns the work of a check. `None` if it exceeds the bounds. Takes no longer than that
     /// work.
     pub(super) fn work(&self, value: &Value, bounds: &Bounds) -> Option<u64> {
-        let mut work = Work { graph: self, bounds, done: 0, sets: Vec::new(), known: BTreeMap::new() };
+        let mut work = ValidationWork { graph: self, bounds, done: 0, sets: Vec::new(), known: BTreeMap::new() };
         let root = work.set([(self.root, 1)].into())?;
         work.value(value, root, 0)?;
         Some(work.done)
@@ -27,7 +27,7 @@ impl Graph {
 }
 
 /// How often each schema applies to a value.
-type Applied = BTreeMap<usize, u64>;
+type SchemaCounts = BTreeMap<usize, u64>;
 
 /// All schemas that apply to a value. Most parts of a value have the same as others.
 struct Set {
@@ -39,12 +39,12 @@ struct Set {
     /// The number of them that apply each other in a row.
     depth: usize,
     /// The sets of the parts of the value. `None`: no schema applies there.
-    parts: BTreeMap<Part, Option<usize>>,
+    parts: BTreeMap<ValuePart, Option<usize>>,
 }
 
 /// Parts of a value with the same schemas.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
+enum ValuePart {
     /// The member of this name, by its number in the graph.
     Member(usize),
     /// The element at this position.
@@ -53,15 +53,15 @@ enum Part {
     Other,
 }
 
-struct Work<'a> {
+struct ValidationWork<'a> {
     graph: &'a Graph,
     bounds: &'a Bounds,
     done: u64,
     sets: Vec<Set>,
-    known: BTreeMap<Applied, usize>,
+    known: BTreeMap<SchemaCounts, usize>,
 }
 
-impl Work<'_> {
+impl ValidationWork<'_> {
     fn add(&mut self, work: u64) -> Option<()> {
         self.done = self.done.saturating_add(work);
         (self.done <= self.bounds.work).then_some(())
@@ -81,13 +81,13 @@ impl Work<'_> {
         match value {
             Value::Array(elements) => {
                 for (at, element) in elements.iter().enumerate() {
-                    let part = if at < self.graph.positions { Part::Element(at) } else { Part::Other };
+                    let part = if at < self.graph.positions { ValuePart::Element(at) } else { ValuePart::Other };
                     self.part(element, set, part, depth)?;
                 }
             }
             Value::Object(members) => {
                 for (name, member) in members {
-                    let part = self.graph.names.get(name).map_or(Part::Other, |&name| Part::Member(name));
+                    let part = self.graph.names.get(name).map_or(ValuePart::Other, |&name| ValuePart::Member(name));
                     self.part(member, set, part, depth)?;
                 }
             }
@@ -97,7 +97,7 @@ impl Work<'_> {
     }
 
     /// Adds the work for a part of a value with this set.
-    fn part(&mut self, value: &Value, set: usize, part: Part, depth: usize) -> Option<()> {
+    fn part(&mut self, value: &Value, set: usize, part: ValuePart, depth: usize) -> Option<()> {
         let known = self.sets[set].parts.get(&part).copied();
         let inner = match known {
             Some(inner) => inner,
@@ -114,14 +114,14 @@ impl Work<'_> {
 
     /// Returns how often each schema applies to a part of a value with this set, without those that
     /// they apply in turn.
-    fn applied(&self, set: usize, part: Part) -> Applied {
-        let mut applied = Applied::new();
+    fn applied(&self, set: usize, part: ValuePart) -> SchemaCounts {
+        let mut applied = SchemaCounts::new();
         for &(at, times) in &self.sets[set].schemas {
             let nodes = &self.graph.nodes;
             let named = match part {
-                Part::Member(name) => nodes.property(at, name),
-                Part::Element(position) => nodes.element(at, position),
-                Part::Other => None,
+                ValuePart::Member(name) => nodes.property(at, name),
+                ValuePart::Element(position) => nodes.element(at, position),
+                ValuePart::Other => None,
             };
             for to in nodes.inner(at).chain(named) {
                 let count = applied.entry(to).or_default();
@@ -133,7 +133,7 @@ impl Work<'_> {
 
     /// Returns the set of these schemas and all that they apply to the same value. Adds the work of
     /// finding a new one.
-    fn set(&mut self, applied: Applied) -> Option<usize> {
+    fn set(&mut self, applied: SchemaCounts) -> Option<usize> {
         if let Some(&set) = self.known.get(&applied) {
             return Some(set);
         }

@@ -1,7 +1,7 @@
 //! Web pages that a handler asks the user to open: on every revision, and their completion.
 
 use super::*;
-use crate::input::{Admission, Applied, InputAnswer, Principal};
+use crate::input::{Admission, InputAnswer, InputResult, Principal};
 use crate::model::elicitation::{ElicitResult, Form, UrlRequest};
 use crate::version::Era;
 
@@ -39,7 +39,7 @@ fn id_in(said: &str) -> String {
 
 fn elicited(bench: &mut Bench, id: &str) {
     let input = Input::Command(ServerCommand::Elicited(id.into()));
-    assert_eq!(bench.server.apply(bench.now, input), Ok(Applied::Done));
+    assert_eq!(bench.server.apply(bench.now, input), Ok(InputResult::Done));
 }
 
 fn completion(id: &str) -> String {

@@ -47,7 +47,7 @@ pub(super) struct Bench {
 }
 
 /// A request that the engine gave to the application.
-pub(super) type Handed = (Responder, Incoming);
+pub(super) type Handed = (Responder, IncomingRequest);
 
 impl Bench {
     pub(super) fn new() -> Self {

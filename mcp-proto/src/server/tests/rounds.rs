@@ -433,7 +433,7 @@ fn unrequested_input_responses_reach_no_handler() {
     responder.open(&mut incoming).unwrap();
     assert!(incoming.inputs.is_empty() && incoming.nonce.is_none());
     bench.complete(responder, "{}");
-    // With `Compat::unasked_answers` they reach the handler.
+    // With `ServerCompat::unasked_answers` they reach the handler.
     let mut bench = Bench::with(|config| config.compat.unasked_answers = true).open(A);
     let (_, incoming) = bench.request(A, &line);
     assert_eq!(incoming.inputs["q"].as_ref().unwrap().as_str(), ACCEPT);

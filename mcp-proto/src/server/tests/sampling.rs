@@ -13,7 +13,8 @@ fn used(id: &str) -> ToolUse {
 }
 
 fn weather() -> crate::model::tools::Tool {
-    crate::model::page::Listed::read(&object(r#"{"name":"weather","inputSchema":{"type":"object"}}"#).into()).unwrap()
+    crate::model::page::ListElement::read(&object(r#"{"name":"weather","inputSchema":{"type":"object"}}"#).into())
+        .unwrap()
 }
 
 /// Calls a tool whose handler asks for this. Returns what the client receives, and the diagnostics.

@@ -3,7 +3,7 @@
 
 mod connection;
 
-pub(in crate::server) use connection::{Admitted, Duplex};
+pub(in crate::server) use connection::{Duplex, DuplexAdmission};
 
 use super::Binding;
 use crate::error::DiagnosticKind;
@@ -16,7 +16,7 @@ use crate::server::batch::{Array, Batch};
 use crate::server::client::Bound;
 use crate::server::dispatch::{Element, Legacy, Modern, Open, RequestContext, check_id, no_batches};
 use crate::server::era::Transport;
-use crate::server::keys::{ReplyTo, SessionRef, Timer};
+use crate::server::keys::{ReplyTo, ServerTimer, SessionRef};
 use crate::server::response::ErrorReply;
 use crate::server::{Life, Output, Server};
 use crate::short_set::ShortSet;
@@ -43,7 +43,7 @@ impl Server {
         let key = self.requests.mint_admit_key();
         self.wire.env.ask_admission(x, key, peer, None);
         if let Some(duplex) = self.wire.env.duplex_mut(x) {
-            duplex.admitted = Admitted::Waiting { key, early: None, ended: false };
+            duplex.admitted = DuplexAdmission::Waiting { key, early: None, ended: false };
         }
     }
 
@@ -77,7 +77,7 @@ impl Server {
             self.requests.cancel(&mut self.wire, key, false);
         }
         let grace = self.shared.config.limits.server.end_grace;
-        self.wire.env.timers.set(Timer::End(x), Some(self.wire.env.now + grace));
+        self.wire.env.timers.set(ServerTimer::End(x), Some(self.wire.env.now + grace));
         self.end_if_quiet(ReplyTo::Duplex(x));
     }
 

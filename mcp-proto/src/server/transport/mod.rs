@@ -5,7 +5,7 @@ mod duplex;
 mod exchange;
 mod http;
 
-pub(super) use duplex::{Admitted, Duplex};
+pub(super) use duplex::{Duplex, DuplexAdmission};
 pub(super) use exchange::{Binding, ServedExchange};
 pub(crate) use http::unavailable;
 pub(super) use http::{Http, HttpState, ResponseStream};

@@ -5,7 +5,7 @@ use super::{Connection, ConnectionRole};
 use crate::error::{Diagnostic, DiagnosticKind};
 use crate::exchange::{ExchangeEvent, ExchangeId, Outbound};
 use crate::frame::CloseCode;
-use crate::hook::{Blocked, HookDecision, MessageHook};
+use crate::hook::{BlockedMessage, HookDecision, MessageHook};
 use alloc::format;
 
 impl Connection {
@@ -33,7 +33,7 @@ impl Connection {
             return Some(outgoing);
         };
         let HookDecision { send, denials } = hook.outgoing(outgoing);
-        for Blocked { request, what, why } in denials {
+        for BlockedMessage { request, what, why } in denials {
             match request {
                 Some(id) => {
                     self.events.push_back((exchange, ExchangeEvent::Unsendable { id: Some(id), reason: why.0 }))

@@ -22,14 +22,14 @@ const UNAUTHORIZED: u16 = 407;
 #[derive(Debug, Default)]
 pub(super) struct Route {
     /// The forward proxy to which the connection leads.
-    proxied: Option<Proxied>,
+    proxied: Option<ConnectionProxy>,
     /// The beginning of TLS. `None` without TLS, and once it is established.
     pub(super) securing: Option<Securing>,
 }
 
 /// The proxy of a connection.
 #[derive(Debug)]
-struct Proxied {
+struct ConnectionProxy {
     proxy: Proxy,
     stage: ProxyStage,
 }
@@ -67,7 +67,7 @@ impl Connection {
             ConnectionRole::HttpClient if !server.tls => ProxyStage::Forwards,
             _ => ProxyStage::Waits(authority_with_port(&server.host, server.port)),
         };
-        self.route.get_or_insert_default().proxied = Some(Proxied { proxy: proxy.clone(), stage });
+        self.route.get_or_insert_default().proxied = Some(ConnectionProxy { proxy: proxy.clone(), stage });
         self
     }
 
@@ -76,18 +76,18 @@ impl Connection {
         self.proxied().is_some()
     }
 
-    fn proxied(&self) -> Option<&Proxied> {
+    fn proxied(&self) -> Option<&ConnectionProxy> {
         self.route.as_ref()?.proxied.as_ref()
     }
 
-    fn proxied_mut(&mut self) -> Option<&mut Proxied> {
+    fn proxied_mut(&mut self) -> Option<&mut ConnectionProxy> {
         self.route.as_mut()?.proxied.as_mut()
     }
 
     /// The connection is open. Returns whether it asks for a tunnel first.
     pub(super) fn begin_tunnel(&mut self) -> bool {
         let limits = Arc::clone(&self.limits);
-        let Some(Proxied { proxy, stage }) = self.proxied_mut() else { return false };
+        let Some(ConnectionProxy { proxy, stage }) = self.proxied_mut() else { return false };
         match stage {
             ProxyStage::Forwards | ProxyStage::Open => return false,
             ProxyStage::Asks(_) => {}
@@ -108,7 +108,7 @@ impl Connection {
 
     /// Returns whether the connection asks for a tunnel.
     pub(super) fn is_in_tunnel_request(&self) -> bool {
-        matches!(self.proxied(), Some(Proxied { stage: ProxyStage::Asks(_), .. }))
+        matches!(self.proxied(), Some(ConnectionProxy { stage: ProxyStage::Asks(_), .. }))
     }
 
     fn tunnel_request(&mut self) -> Option<&mut TunnelRequest> {
@@ -116,7 +116,7 @@ impl Connection {
             return None;
         }
         match self.proxied_mut() {
-            Some(Proxied { stage: ProxyStage::Asks(tunnel), .. }) => Some(tunnel),
+            Some(ConnectionProxy { stage: ProxyStage::Asks(tunnel), .. }) => Some(tunnel),
             _ => None,
         }
     }
@@ -198,7 +198,7 @@ impl Connection {
     /// would lose the next call.
     pub(super) fn for_proxy(&self, outgoing: Outbound) -> Outbound {
         match (self.proxied(), outgoing) {
-            (Some(Proxied { proxy, stage: ProxyStage::Forwards }), Outbound::Request { head, body }) => {
+            (Some(ConnectionProxy { proxy, stage: ProxyStage::Forwards }), Outbound::Request { head, body }) => {
                 let RequestHead { method, target, mut headers } = head;
                 let target = format!("http://{}{target}", headers.get("host").unwrap_or_default()).into();
                 headers.push("Connection", "close");
@@ -222,7 +222,7 @@ impl Connection {
 
 const LATE: &str = "it sent bytes after its response";
 
-impl Proxied {
+impl ConnectionProxy {
     fn failure(&self, kind: ProxyFailureKind, status: Option<u16>, detail: String) -> ProxyFailure {
         let detail = match (kind, self.proxy.has_credentials()) {
             (ProxyFailureKind::Unauthorized, true) => "it does not accept those of the configuration".into(),

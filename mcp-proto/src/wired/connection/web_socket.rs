@@ -4,7 +4,7 @@
 
 use super::{Connection, ConnectionOutput, ConnectionRole, Due};
 use crate::exchange::{
-    Closed, ExchangeEvent, ExchangeId, NotUpgraded, Outbound, Peer, RequestHead, ResponseHead, Sent, Shutdown,
+    Closed, ExchangeEvent, ExchangeId, Outbound, Peer, RequestHead, ResponseHead, Sent, Shutdown, UpgradeRefusal,
 };
 use crate::frame::CloseCode;
 use crate::time::Instant;
@@ -44,7 +44,7 @@ impl Connection {
             self.events.push_back((exchange, ExchangeEvent::Opened(Peer::default())));
             return self.await_sign_of_life();
         }
-        let mut response = NotUpgraded::new(head.status);
+        let mut response = UpgradeRefusal::new(head.status);
         response.address = self.address();
         response.challenges = head.headers.all("www-authenticate").map(ToOwned::to_owned).collect();
         response.retry_after = head.headers.retry_after();

@@ -5,7 +5,7 @@ use super::net::Net;
 use crate::client::{ClientCommands, ClientConfig, Policy, Termination};
 use crate::error::{NegotiationCause, NegotiationError, Stage};
 use crate::exchange::*;
-use crate::hook::{Denied, Direction, MessageHook, MessageKind, WireMessage};
+use crate::hook::{Denial, Direction, MessageHook, MessageKind, WireMessage};
 use crate::input::*;
 use crate::model::lifecycle::Implementation;
 use crate::model::tools;
@@ -38,7 +38,7 @@ impl Seen {
         Some(MessageHook::new(move |message| {
             let line = line(message);
             seen.0.lock().unwrap().push(line.clone());
-            if line == refused { Err(Denied::new("not today")) } else { Ok(()) }
+            if line == refused { Err(Denial::new("not today")) } else { Ok(()) }
         }))
     }
 }
@@ -446,7 +446,7 @@ fn refused_ping_is_reported_and_not_a_missed_ping() {
         config.on_message = Some(MessageHook::new(move |message| {
             let refused = message.method() == Some(ping) && *agreed.lock().unwrap();
             *agreed.lock().unwrap() = true;
-            if refused { Err(Denied::new("no pings")) } else { Ok(()) }
+            if refused { Err(Denial::new("no pings")) } else { Ok(()) }
         }));
         let mut net = Net::between(config, server(None), usize::MAX);
         net.rest();

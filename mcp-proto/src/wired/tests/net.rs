@@ -3,7 +3,7 @@
 //! depend on the pieces.
 
 use crate::Limits;
-use crate::call::{Call, Calling, Method};
+use crate::call::{Call, CallHandle, Method};
 use crate::client::{self, ClientCommands, ClientConfig};
 use crate::exchange::*;
 use crate::frame::Kind;
@@ -11,7 +11,7 @@ use crate::input::*;
 use crate::model::Progress;
 use crate::model::lifecycle::Implementation;
 use crate::rpc::{Object, RawJson};
-use crate::server::{self, Incoming, Responder, ServerConfig};
+use crate::server::{self, IncomingRequest, Responder, ServerConfig};
 use crate::time::Instant;
 use crate::wired::{WiredClient, WiredServer};
 use alloc::collections::{BTreeMap, VecDeque};
@@ -44,7 +44,7 @@ pub(super) struct Net {
     /// The server's connection for each connection of the client.
     ends: BTreeMap<ConnectionId, ConnectionId>,
     halves: BTreeMap<ConnectionId, Halves>,
-    waiting: VecDeque<(Responder, Incoming)>,
+    waiting: VecDeque<(Responder, IncomingRequest)>,
     /// Requests of the tool `slow`, which the tests answer.
     pub(super) held: Vec<Responder>,
     /// Events, as text.
@@ -86,7 +86,7 @@ impl Net {
         }
     }
 
-    pub(super) fn call<M: Method>(&mut self, call: Call<M>) -> Calling<M> {
+    pub(super) fn call<M: Method>(&mut self, call: Call<M>) -> CallHandle<M> {
         self.client_told.push((self.now, Input::Command(ClientCommand::Call(call.clone().into_raw()))));
         self.client.call(self.now, call).expect("the call is accepted")
     }
@@ -249,7 +249,7 @@ impl Net {
         }
     }
 
-    fn handle(&mut self, responder: Responder, incoming: &Incoming) {
+    fn handle(&mut self, responder: Responder, incoming: &IncomingRequest) {
         let tool: String = incoming.params.optional("name").ok().flatten().unwrap_or_default();
         self.log.push(format!("server: {} {tool}", incoming.method));
         match tool.as_str() {

@@ -3,7 +3,7 @@
 use crate::client::{ClientCommands, ClientConfig};
 use crate::error::{DiagnosticKind, Refusal};
 use crate::exchange::{Action, ConnectionId, IoEvent, Peer};
-use crate::input::{Applied, Change, WiredServerInput};
+use crate::input::{Change, InputResult, WiredServerInput};
 use crate::observer::{Observable, Observer};
 use crate::server::{Event, ServerCommands, ServerConfig};
 use crate::time::Instant;
@@ -50,7 +50,7 @@ impl Observer<WiredServer> for Notes {
         Ok(())
     }
 
-    fn returned(&mut self, returned: &Result<Applied, Refusal>) -> Result<(), String> {
+    fn returned(&mut self, returned: &Result<InputResult, Refusal>) -> Result<(), String> {
         self.note(format!("{returned:?}"));
         self.1 -= 1;
         if self.1 == 0 { Err("no room".to_string()) } else { Ok(()) }

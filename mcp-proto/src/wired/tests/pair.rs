@@ -4,7 +4,7 @@
 use super::net::Net;
 use crate::Limits;
 use crate::client::{self, ClientCommands, ClientConfig, Policy};
-use crate::error::{CallError, Refusal, Refused};
+use crate::error::{CallError, Refusal, RefusedCommand};
 use crate::exchange::*;
 use crate::frame::Kind;
 use crate::input::*;
@@ -423,7 +423,7 @@ fn client_over_an_open_connection_opens_nothing() {
 
     let config = Arc::new(ClientConfig::program(Program::new("server")));
     let refused = WiredClient::over(config.clone(), [1; 32], now).map(drop);
-    assert_eq!(refused, Err(Refused { value: config, why: Refusal::NotReopenable }));
+    assert_eq!(refused, Err(RefusedCommand { value: config, why: Refusal::NotReopenable }));
 }
 
 #[test]

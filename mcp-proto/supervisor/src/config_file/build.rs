@@ -1,6 +1,6 @@
 //! From a server of a file to the configuration of a client: variables and trust.
 
-use super::entry::{Launch, ServerEntry, below, client_config};
+use super::entry::{ServerEntry, ServerLaunch, below, client_config};
 use super::env_file;
 use super::error::{ConfigError, ConfigErrorKind};
 use super::variables::{Lookup, Template, Variable};
@@ -82,7 +82,7 @@ impl ServerEntry {
 
     pub(super) fn build(&self, lookup: Lookup<'_>) -> Result<ClientConfig, ConfigError> {
         let mut config = match &self.launch {
-            Launch::Program { command, args, cwd, env, env_file } => {
+            ServerLaunch::Program { command, args, cwd, env, env_file } => {
                 let text = |template: &Template| self.program_text(template, lookup);
                 let name = text(command)?;
                 if name.trim().is_empty() {
@@ -103,7 +103,7 @@ impl ServerEntry {
                 }
                 ClientConfig::program(program)
             }
-            Launch::Url { url, headers, mode, scheme } => {
+            ServerLaunch::Url { url, headers, mode, scheme } => {
                 let text = self.resolve(url, lookup)?;
                 let mut config = client_config(&text, *mode, *scheme).map_err(|kind| self.fault(url, kind))?;
                 for (name, template) in headers {

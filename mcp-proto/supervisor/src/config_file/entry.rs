@@ -21,12 +21,12 @@ pub struct ServerEntry {
     pub(super) forms: Forms,
     pub(super) is_disabled: bool,
     pub(super) timeout: Option<Option<Duration>>,
-    pub(super) launch: Launch,
+    pub(super) launch: ServerLaunch,
 }
 
 /// How to reach a server.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) enum Launch {
+pub(super) enum ServerLaunch {
     Program {
         command: Template,
         args: Vec<Template>,
@@ -71,7 +71,7 @@ pub(super) fn below(server: &str, path: &str) -> String {
     [server, ".", path].concat()
 }
 
-impl Launch {
+impl ServerLaunch {
     /// Returns all texts that may refer to variables.
     pub(super) fn templates(&self) -> impl Iterator<Item = &Template> {
         let (first, args, cwd, env, env_file, headers) = match self {
@@ -101,16 +101,16 @@ impl ServerEntry {
     /// Returns the command, as written. `None` if the server has a URL.
     pub fn command(&self) -> Option<&str> {
         match &self.launch {
-            Launch::Program { command, .. } => Some(&command.text),
-            Launch::Url { .. } => None,
+            ServerLaunch::Program { command, .. } => Some(&command.text),
+            ServerLaunch::Url { .. } => None,
         }
     }
 
     /// Returns the arguments of the command, as written.
     pub fn args(&self) -> impl Iterator<Item = &str> {
         let args = match &self.launch {
-            Launch::Program { args, .. } => &args[..],
-            Launch::Url { .. } => &[],
+            ServerLaunch::Program { args, .. } => &args[..],
+            ServerLaunch::Url { .. } => &[],
         };
         args.iter().map(|arg| arg.text.as_str())
     }
@@ -118,16 +118,16 @@ impl ServerEntry {
     /// Returns the working directory of the command, as written. `None` without one.
     pub fn current_dir(&self) -> Option<&str> {
         match &self.launch {
-            Launch::Program { cwd, .. } => cwd.as_ref().map(|cwd| cwd.text.as_str()),
-            Launch::Url { .. } => None,
+            ServerLaunch::Program { cwd, .. } => cwd.as_ref().map(|cwd| cwd.text.as_str()),
+            ServerLaunch::Url { .. } => None,
         }
     }
 
     /// Returns the names of the environment variables that the file sets or removes.
     pub fn env_names(&self) -> impl Iterator<Item = &str> {
         let env = match &self.launch {
-            Launch::Program { env, .. } => &env[..],
-            Launch::Url { .. } => &[],
+            ServerLaunch::Program { env, .. } => &env[..],
+            ServerLaunch::Url { .. } => &[],
         };
         env.iter().map(|(name, _)| name.as_str())
     }
@@ -136,24 +136,24 @@ impl ServerEntry {
     /// look-up gets it as [`Variable::EnvFile`].
     pub fn env_file(&self) -> Option<&str> {
         match &self.launch {
-            Launch::Program { env_file, .. } => env_file.as_ref().map(|path| path.text.as_str()),
-            Launch::Url { .. } => None,
+            ServerLaunch::Program { env_file, .. } => env_file.as_ref().map(|path| path.text.as_str()),
+            ServerLaunch::Url { .. } => None,
         }
     }
 
     /// Returns the URL, as written. It may contain a secret. `None` if the server has a command.
     pub fn url(&self) -> Option<&str> {
         match &self.launch {
-            Launch::Program { .. } => None,
-            Launch::Url { url, .. } => Some(&url.text),
+            ServerLaunch::Program { .. } => None,
+            ServerLaunch::Url { url, .. } => Some(&url.text),
         }
     }
 
     /// Returns the names of the header fields.
     pub fn header_names(&self) -> impl Iterator<Item = &str> {
         let headers = match &self.launch {
-            Launch::Program { .. } => &[],
-            Launch::Url { headers, .. } => &headers[..],
+            ServerLaunch::Program { .. } => &[],
+            ServerLaunch::Url { headers, .. } => &headers[..],
         };
         headers.iter().map(|(name, _)| name.as_str())
     }
@@ -178,13 +178,13 @@ impl fmt::Debug for ServerEntry {
         let mut shown = f.debug_struct("ServerEntry");
         shown.field("name", &self.name).field("is_disabled", &self.is_disabled).field("timeout", &self.timeout);
         match &self.launch {
-            Launch::Program { command, .. } => {
+            ServerLaunch::Program { command, .. } => {
                 let args: Vec<String> = self.args().map(String::from).collect();
                 shown.field("command", &command.text).field("args", &Arguments(&args));
                 shown.field("current_dir", &self.current_dir()).field("env_file", &self.env_file());
                 shown.field("env", &self.env_names().collect::<Vec<_>>());
             }
-            Launch::Url { url, mode, .. } => {
+            ServerLaunch::Url { url, mode, .. } => {
                 shown.field("url", &Url(&url.text)).field("http_mode", mode);
                 shown.field("headers", &self.header_names().collect::<Vec<_>>());
             }

@@ -228,7 +228,7 @@ pub(super) fn member_path(base: &str, key: &str) -> String {
     }
     let mut path = format!("{base}[");
     // A `String` takes all that is written.
-    let _ = write!(path, "{}", Quoted(shown));
+    let _ = write!(path, "{}", QuotedText(shown));
     path.pop();
     path + more + "\"]"
 }
@@ -239,9 +239,9 @@ pub(super) fn element_path(base: &str, index: usize) -> String {
 }
 
 /// A text in quotes, with escapes for terminals and for the quotes: different texts look different.
-pub(super) struct Quoted<'a>(pub(super) &'a str);
+pub(super) struct QuotedText<'a>(pub(super) &'a str);
 
-impl fmt::Display for Quoted<'_> {
+impl fmt::Display for QuotedText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_char('"')?;
         let mut rest = self.0;

@@ -1,7 +1,7 @@
 //! Reads a server of a configuration file from its members.
 
 use super::dialect::Dialect;
-use super::entry::{Launch, Scheme, ServerEntry, below, client_config};
+use super::entry::{Scheme, ServerEntry, ServerLaunch, below, client_config};
 use super::error::{ConfigError, ConfigErrorKind, element_path, member_path};
 use super::reader::{Members, Reader};
 use super::variables::Template;
@@ -10,7 +10,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 use mcp_proto::client::{BadHeader, HttpMode};
-use mcp_proto::rpc::{JsonKind, Located, Member};
+use mcp_proto::rpc::{JsonKind, LocatedMember, LocatedValue};
 
 /// The types of servers.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub(super) fn read(
     reader: &mut Reader<'_>,
     name: &str,
     path: String,
-    value: Located<'_>,
+    value: LocatedValue<'_>,
 ) -> Result<ServerEntry, ConfigError> {
     let dialect = reader.dialect;
     let members = reader.known(value, &path, |key| dialect.has(key))?;
@@ -68,7 +68,7 @@ struct Fields<'r, 'a, 'v> {
 }
 
 impl<'v> Fields<'_, '_, 'v> {
-    fn take(&mut self, key: &str) -> Option<Member<'v>> {
+    fn take(&mut self, key: &str) -> Option<LocatedMember<'v>> {
         self.members.remove(key)
     }
 
@@ -82,7 +82,7 @@ impl<'v> Fields<'_, '_, 'v> {
     }
 
     /// Reads how to reach the server, which has the value `whole`.
-    fn launch(&mut self, whole: Located<'_>) -> Result<Launch, ConfigError> {
+    fn launch(&mut self, whole: LocatedValue<'_>) -> Result<ServerLaunch, ConfigError> {
         let kind = match self.take("type") {
             None => None,
             Some(member) => {
@@ -91,7 +91,7 @@ impl<'v> Fields<'_, '_, 'v> {
                 Some(Kind::parse(&name, self.dialect()).ok_or_else(unknown)?)
             }
         };
-        let mut found: Option<(&'static str, Member<'v>)> = None;
+        let mut found: Option<(&'static str, LocatedMember<'v>)> = None;
         for key in ["command", "url", "serverUrl", "httpUrl"] {
             let Some(member) = self.take(key) else { continue };
             if let Some((other, first)) = &found {
@@ -117,7 +117,7 @@ impl<'v> Fields<'_, '_, 'v> {
         }
     }
 
-    fn program(&mut self, command: &Member<'v>) -> Result<Launch, ConfigError> {
+    fn program(&mut self, command: &LocatedMember<'v>) -> Result<ServerLaunch, ConfigError> {
         let mut args = Vec::new();
         // Older settings of Zed have the program in an object.
         let is_older = self.dialect() == Dialect::Zed && command.value.kind() == JsonKind::Object;
@@ -158,7 +158,7 @@ impl<'v> Fields<'_, '_, 'v> {
                 env.push((name, self.env_value(path, member.value)?));
             }
         }
-        let launch = Launch::Program { command, args, cwd, env, env_file };
+        let launch = ServerLaunch::Program { command, args, cwd, env, env_file };
         // What is known now is checked now, and what variables add when they have values.
         if let Some(Template { at, path, .. }) = launch.templates().find(|template| template.text.contains('\0')) {
             return Err(ConfigError::new(*at, below(self.path, path), ConfigErrorKind::Nul));
@@ -167,14 +167,14 @@ impl<'v> Fields<'_, '_, 'v> {
     }
 
     /// Takes a member of the object `inside` the command, or else of the server, with its path.
-    fn take_of_program(&mut self, inside: &mut Members<'v>, key: &str) -> Option<(String, Member<'v>)> {
+    fn take_of_program(&mut self, inside: &mut Members<'v>, key: &str) -> Option<(String, LocatedMember<'v>)> {
         let found = inside.remove(key).map(|member| (below("command", key), member));
         found.or_else(|| Some((key.into(), self.take(key)?)))
     }
 
     /// Reads the value of a variable. In a file of VS Code it may be a number, and `null` removes
     /// the variable.
-    fn env_value(&self, path: String, value: Located<'v>) -> Result<Option<Template>, ConfigError> {
+    fn env_value(&self, path: String, value: LocatedValue<'v>) -> Result<Option<Template>, ConfigError> {
         let is_code = self.dialect() == Dialect::VsCode;
         match value.kind() {
             JsonKind::Null if is_code => Ok(None),
@@ -185,7 +185,7 @@ impl<'v> Fields<'_, '_, 'v> {
         }
     }
 
-    fn url(&mut self, key: &str, url: &Member<'v>, kind: Option<Kind>) -> Result<Launch, ConfigError> {
+    fn url(&mut self, key: &str, url: &LocatedMember<'v>, kind: Option<Kind>) -> Result<ServerLaunch, ConfigError> {
         let url = self.template(key.into(), url.value)?;
         let (mode, scheme) = match kind {
             None if key == "httpUrl" => (HttpMode::Streamable, Some(Scheme::Http)),
@@ -217,11 +217,15 @@ impl<'v> Fields<'_, '_, 'v> {
                 headers.push((name, value));
             }
         }
-        Ok(Launch::Url { url, headers, mode, scheme })
+        Ok(ServerLaunch::Url { url, headers, mode, scheme })
     }
 
     /// Returns the members of an object, each with its name and path. No name occurs twice.
-    fn map(&mut self, key: &str, value: Located<'v>) -> Result<Vec<(String, String, Member<'v>)>, ConfigError> {
+    fn map(
+        &mut self,
+        key: &str,
+        value: LocatedValue<'v>,
+    ) -> Result<Vec<(String, String, LocatedMember<'v>)>, ConfigError> {
         let members = self.reader.members(value, &below(self.path, key))?;
         let mut names = BTreeSet::new();
         let mut map = Vec::with_capacity(members.len());
@@ -239,14 +243,14 @@ impl<'v> Fields<'_, '_, 'v> {
         self.take(key).map(|member| self.template(key.into(), member.value)).transpose()
     }
 
-    fn templates(&self, key: &str, value: Located<'_>) -> Result<Vec<Template>, ConfigError> {
+    fn templates(&self, key: &str, value: LocatedValue<'_>) -> Result<Vec<Template>, ConfigError> {
         let texts = self.reader.texts(value, &below(self.path, key))?;
         let template =
             |(index, (at, text, _)): (usize, (usize, String, String))| self.checked(element_path(key, index), at, text);
         texts.into_iter().enumerate().map(template).collect()
     }
 
-    fn template(&self, path: String, value: Located<'_>) -> Result<Template, ConfigError> {
+    fn template(&self, path: String, value: LocatedValue<'_>) -> Result<Template, ConfigError> {
         let text = self.reader.text(value, &below(self.path, &path))?;
         self.checked(path, value.at(), text)
     }
@@ -288,7 +292,7 @@ impl<'v> Fields<'_, '_, 'v> {
 
     /// Returns the timeout of requests among those of opencode 2, with its path. Those of the start
     /// and of lists have no effect.
-    fn one_of_times(&mut self, times: Located<'v>) -> Result<Option<(String, Member<'v>)>, ConfigError> {
+    fn one_of_times(&mut self, times: LocatedValue<'v>) -> Result<Option<(String, LocatedMember<'v>)>, ConfigError> {
         const NAMES: [&str; 2] = ["execution", "request"];
         let path = below(self.path, "timeout");
         let mut known = self.reader.known(times, &path, |key| NAMES.contains(&key))?;

@@ -7,7 +7,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use mcp_proto::rpc::{JsonKind, Located, Member};
+use mcp_proto::rpc::{JsonKind, LocatedMember, LocatedValue};
 
 /// A value that the application asks the user for. The look-up returns it for
 /// [`Variable::Input`](super::Variable::Input). Its `Debug` does not show the default of a
@@ -54,7 +54,11 @@ impl fmt::Debug for InputPrompt {
 }
 
 /// Reads the list at `path`.
-pub(super) fn read(reader: &mut Reader<'_>, path: &str, list: Located<'_>) -> Vec<Result<InputPrompt, ConfigError>> {
+pub(super) fn read(
+    reader: &mut Reader<'_>,
+    path: &str,
+    list: LocatedValue<'_>,
+) -> Vec<Result<InputPrompt, ConfigError>> {
     if let Err(why) = reader.check(list, path, JsonKind::Array, "an array") {
         return [Err(why)].into();
     }
@@ -70,11 +74,12 @@ pub(super) fn read(reader: &mut Reader<'_>, path: &str, list: Located<'_>) -> Ve
     inputs
 }
 
-fn input(reader: &mut Reader<'_>, path: &str, value: Located<'_>) -> Result<InputPrompt, ConfigError> {
+fn input(reader: &mut Reader<'_>, path: &str, value: LocatedValue<'_>) -> Result<InputPrompt, ConfigError> {
     const KNOWN: [&str; 7] = ["type", "id", "description", "default", "password", "options", "command"];
     let mut members = reader.known(value, path, |key| KNOWN.contains(&key))?;
-    let text =
-        |reader: &Reader<'_>, member: &Member<'_>, key: &str| reader.text(member.value, &format!("{path}.{key}"));
+    let text = |reader: &Reader<'_>, member: &LocatedMember<'_>, key: &str| {
+        reader.text(member.value, &format!("{path}.{key}"))
+    };
     let mut take = |reader: &Reader<'_>, key: &str| {
         members.remove(key).map(|member| text(reader, &member, key).map(|text| (member.value.at(), text))).transpose()
     };
@@ -101,9 +106,9 @@ fn input(reader: &mut Reader<'_>, path: &str, value: Located<'_>) -> Result<Inpu
 }
 
 /// Reads the options of a `pickString`: texts, or objects with a `label` and a `value`.
-fn picks(reader: &Reader<'_>, path: &str, list: Located<'_>) -> Result<Vec<String>, ConfigError> {
+fn picks(reader: &Reader<'_>, path: &str, list: LocatedValue<'_>) -> Result<Vec<String>, ConfigError> {
     reader.check(list, path, JsonKind::Array, "an array")?;
-    let pick = |(index, option): (usize, Located<'_>)| {
+    let pick = |(index, option): (usize, LocatedValue<'_>)| {
         let path = element_path(path, index);
         if option.kind() != JsonKind::Object {
             return reader.text(option, &path);

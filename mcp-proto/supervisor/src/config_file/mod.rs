@@ -140,7 +140,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use error::member_path;
-use mcp_proto::rpc::{InvalidKind, Located, RawJson};
+use mcp_proto::rpc::{InvalidKind, LocatedValue, RawJson};
 use position::{Lines, Position};
 use reader::Reader;
 use roots::Roots;
@@ -247,7 +247,7 @@ fn parse(text: &str, dialect: Option<Dialect>) -> Result<ConfigFile, ConfigError
     let at = |at| Lines::new(text).position(at);
     let json =
         comments::blank(text).map_err(|end| ConfigError::new(at(end), String::new(), ConfigErrorKind::Comment))?;
-    let root = Located::parse(&json).map_err(|(kind, end)| {
+    let root = LocatedValue::parse(&json).map_err(|(kind, end)| {
         if is_toml(text) {
             return whole(ConfigErrorKind::Toml);
         }

@@ -1,7 +1,7 @@
 //! What a person is shown before a server of a file is connected to.
 
-use super::entry::{Launch, ServerEntry};
-use super::error::{ConfigError, Quoted};
+use super::entry::{ServerEntry, ServerLaunch};
+use super::error::{ConfigError, QuotedText};
 use super::variables::Variable;
 use alloc::string::String;
 use core::fmt;
@@ -52,23 +52,23 @@ impl Preview<'_> {
 
 impl fmt::Display for Preview<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "server {}", Quoted(&self.entry.name))?;
+        write!(f, "server {}", QuotedText(&self.entry.name))?;
         match &self.entry.launch {
-            Launch::Program { command, args, cwd, env, env_file } => {
-                write!(f, "\nprogram {}", Quoted(&command.text))?;
+            ServerLaunch::Program { command, args, cwd, env, env_file } => {
+                write!(f, "\nprogram {}", QuotedText(&command.text))?;
                 for arg in args {
-                    write!(f, "\nargument {}", Quoted(&arg.text))?;
+                    write!(f, "\nargument {}", QuotedText(&arg.text))?;
                 }
                 if let Some(dir) = cwd {
-                    write!(f, "\ndirectory {}", Quoted(&dir.text))?;
+                    write!(f, "\ndirectory {}", QuotedText(&dir.text))?;
                 }
                 if let Some(path) = env_file {
-                    write!(f, "\nsets the variables of the file {}", Quoted(&path.text))?;
+                    write!(f, "\nsets the variables of the file {}", QuotedText(&path.text))?;
                 }
                 for (name, value) in env {
                     match value {
-                        Some(value) => write!(f, "\nsets {} to {}", Quoted(name), Quoted(&value.text))?,
-                        None => write!(f, "\nremoves {}", Quoted(name))?,
+                        Some(value) => write!(f, "\nsets {} to {}", QuotedText(name), QuotedText(&value.text))?,
+                        None => write!(f, "\nremoves {}", QuotedText(name))?,
                     }
                 }
                 if let Inherit::Only(names) = Inherit::usual() {
@@ -76,21 +76,21 @@ impl fmt::Display for Preview<'_> {
                     write_list(f, names.iter().map(String::as_str))?;
                 }
             }
-            Launch::Url { url, headers, .. } => {
+            ServerLaunch::Url { url, headers, .. } => {
                 write!(f, "\nurl {}", Url(&url.text))?;
                 for (name, value) in headers {
                     match value.variables(self.entry.forms).next() {
-                        Some(_) => write!(f, "\nheader field {}: {}", Quoted(name), Quoted(&value.text))?,
-                        None => write!(f, "\nheader field {}", Quoted(name))?,
+                        Some(_) => write!(f, "\nheader field {}: {}", QuotedText(name), QuotedText(&value.text))?,
+                        None => write!(f, "\nheader field {}", QuotedText(name))?,
                     }
                 }
             }
         }
         self.entry.variables().into_iter().try_for_each(|variable| match variable {
-            Variable::Environment(name) => write!(f, "\ngets the variable {}", Quoted(name)),
-            Variable::File(path) => write!(f, "\ngets the content of {}", Quoted(path)),
-            Variable::Input(id) => write!(f, "\ngets the answer {}", Quoted(id)),
-            Variable::Editor(name) => write!(f, "\ngets {} of the editor", Quoted(name)),
+            Variable::Environment(name) => write!(f, "\ngets the variable {}", QuotedText(name)),
+            Variable::File(path) => write!(f, "\ngets the content of {}", QuotedText(path)),
+            Variable::Input(id) => write!(f, "\ngets the answer {}", QuotedText(id)),
+            Variable::Editor(name) => write!(f, "\ngets {} of the editor", QuotedText(name)),
             // Shown above.
             Variable::EnvFile(_) => Ok(()),
         })

@@ -8,10 +8,10 @@ use alloc::collections::BTreeMap;
 use alloc::collections::btree_map::Entry;
 use alloc::string::String;
 use alloc::vec::Vec;
-use mcp_proto::rpc::{JsonKind, Located, Member, RawJson};
+use mcp_proto::rpc::{JsonKind, LocatedMember, LocatedValue, RawJson};
 
 /// The members of an object, by their keys.
-pub(super) type Members<'a> = BTreeMap<String, Member<'a>>;
+pub(super) type Members<'a> = BTreeMap<String, LocatedMember<'a>>;
 
 /// The state of a parser.
 pub(super) struct Reader<'a> {
@@ -38,7 +38,7 @@ impl<'a> Reader<'a> {
     /// Checks the type of a value. `expected` is its name, for people.
     pub(super) fn check(
         &self,
-        value: Located<'_>,
+        value: LocatedValue<'_>,
         path: &str,
         kind: JsonKind,
         expected: &'static str,
@@ -51,21 +51,25 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the text of a string.
-    pub(super) fn text(&self, value: Located<'_>, path: &str) -> Result<String, ConfigError> {
+    pub(super) fn text(&self, value: LocatedValue<'_>, path: &str) -> Result<String, ConfigError> {
         self.check(value, path, JsonKind::String, "a string")?;
         value.text().ok_or_else(|| self.error(value.at(), path, ConfigErrorKind::Surrogate))
     }
 
     /// Returns the value of a boolean.
-    pub(super) fn boolean(&self, value: Located<'_>, path: &str) -> Result<bool, ConfigError> {
+    pub(super) fn boolean(&self, value: LocatedValue<'_>, path: &str) -> Result<bool, ConfigError> {
         self.check(value, path, JsonKind::Bool, "a boolean")?;
         Ok(value.raw() == "true")
     }
 
     /// Returns the texts of an array of strings, with their positions and paths.
-    pub(super) fn texts(&self, value: Located<'_>, path: &str) -> Result<Vec<(usize, String, String)>, ConfigError> {
+    pub(super) fn texts(
+        &self,
+        value: LocatedValue<'_>,
+        path: &str,
+    ) -> Result<Vec<(usize, String, String)>, ConfigError> {
         self.check(value, path, JsonKind::Array, "an array of strings")?;
-        let text = |(index, value): (usize, Located<'_>)| {
+        let text = |(index, value): (usize, LocatedValue<'_>)| {
             let path = element_path(path, index);
             let text = self.text(value, &path)?;
             Ok((value.at(), text, path))
@@ -74,9 +78,13 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the members of an object, in the order of the file.
-    pub(super) fn members<'v>(&self, value: Located<'v>, path: &str) -> Result<Vec<(String, Member<'v>)>, ConfigError> {
+    pub(super) fn members<'v>(
+        &self,
+        value: LocatedValue<'v>,
+        path: &str,
+    ) -> Result<Vec<(String, LocatedMember<'v>)>, ConfigError> {
         self.check(value, path, JsonKind::Object, "an object")?;
-        let member = |member: Member<'v>| match &member.key {
+        let member = |member: LocatedMember<'v>| match &member.key {
             Some(key) => Ok((key.clone(), member)),
             None => Err(self.error(member.at, path, ConfigErrorKind::Surrogate)),
         };
@@ -86,7 +94,7 @@ impl<'a> Reader<'a> {
     /// Returns the members of an object that `has` knows. The others have no effect.
     pub(super) fn known<'v>(
         &mut self,
-        value: Located<'v>,
+        value: LocatedValue<'v>,
         path: &str,
         has: impl Fn(&str) -> bool,
     ) -> Result<Members<'v>, ConfigError> {
@@ -108,7 +116,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Adds a member of the object at `path` to those without effect.
-    pub(super) fn ignore(&mut self, member: &Member<'_>, path: &str) {
+    pub(super) fn ignore(&mut self, member: &LocatedMember<'_>, path: &str) {
         let path = member_path(path, member.key.as_deref().unwrap_or_default());
         let Position { line, column } = self.position(member.at);
         // A value with a lone surrogate is no `RawJson`.

@@ -5,28 +5,29 @@ use super::error::{ConfigError, ConfigErrorKind};
 use super::reader::Reader;
 use alloc::string::String;
 use alloc::vec::Vec;
-use mcp_proto::rpc::{JsonKind, Located, Member};
+use mcp_proto::rpc::{JsonKind, LocatedMember, LocatedValue};
 
 /// The members of the root that have a meaning in some dialect, in the order of the file.
-pub(super) struct Roots<'v>(Vec<Member<'v>>);
+pub(super) struct Roots<'v>(Vec<LocatedMember<'v>>);
 
 /// The list of servers.
 pub(super) struct List<'v> {
     pub(super) dialect: Dialect,
     /// The path of the list.
     pub(super) path: String,
-    pub(super) servers: Located<'v>,
+    pub(super) servers: LocatedValue<'v>,
     /// The list of inputs, with its path.
-    pub(super) inputs: Option<(String, Located<'v>)>,
+    pub(super) inputs: Option<(String, LocatedValue<'v>)>,
 }
 
 /// Returns the root as the list, if the file has nothing else: each member is a server, which has a
 /// `command` or an address that is a text. No list of servers has such members, whatever its key.
-pub(super) fn flat(dialect: Option<Dialect>, root: Located<'_>) -> Option<List<'_>> {
+pub(super) fn flat(dialect: Option<Dialect>, root: LocatedValue<'_>) -> Option<List<'_>> {
     const ADDRESSES: [&str; 4] = ["command", "url", "serverUrl", "httpUrl"];
-    let is_server = |value: Located<'_>| {
-        let is_address =
-            |member: Member<'_>| ADDRESSES.iter().any(|key| member.is(key)) && member.value.kind() == JsonKind::String;
+    let is_server = |value: LocatedValue<'_>| {
+        let is_address = |member: LocatedMember<'_>| {
+            ADDRESSES.iter().any(|key| member.is(key)) && member.value.kind() == JsonKind::String
+        };
         value.kind() == JsonKind::Object && value.members().any(is_address)
     };
     let is_flat = root.kind() == JsonKind::Object
@@ -38,13 +39,13 @@ pub(super) fn flat(dialect: Option<Dialect>, root: Located<'_>) -> Option<List<'
 
 /// Returns whether a member is no server beside others: `$schema`, or a remark such as `_comment`
 /// or `//`.
-pub(super) fn is_remark(member: &Member<'_>) -> bool {
+pub(super) fn is_remark(member: &LocatedMember<'_>) -> bool {
     let is_mark = |key: &str| key.starts_with(['$', '_', '/']);
     member.key.as_deref().is_some_and(is_mark) && member.value.kind() == JsonKind::String
 }
 
 impl<'v> Roots<'v> {
-    pub(super) fn read(reader: &mut Reader<'_>, root: Located<'v>) -> Result<Self, ConfigError> {
+    pub(super) fn read(reader: &mut Reader<'_>, root: LocatedValue<'v>) -> Result<Self, ConfigError> {
         const ROOTS: [&str; 5] = ["mcpServers", "servers", "context_servers", "mcp", "inputs"];
         let known = reader.known(root, "", |key| ROOTS.contains(&key))?;
         let mut members: Vec<_> = known.into_values().collect();
@@ -52,7 +53,7 @@ impl<'v> Roots<'v> {
         Ok(Self(members))
     }
 
-    fn take(&mut self, key: &str) -> Option<Member<'v>> {
+    fn take(&mut self, key: &str) -> Option<LocatedMember<'v>> {
         let index = self.0.iter().position(|member| member.key.as_deref() == Some(key))?;
         Some(self.0.remove(index))
     }
@@ -66,7 +67,7 @@ impl<'v> Roots<'v> {
         mut self,
         reader: &mut Reader<'_>,
         dialect: Option<Dialect>,
-        root: Located<'v>,
+        root: LocatedValue<'v>,
     ) -> Result<List<'v>, ConfigError> {
         const LISTS: [(&str, Dialect); 3] =
             [("mcpServers", Dialect::McpServers), ("servers", Dialect::VsCode), ("context_servers", Dialect::Zed)];
@@ -108,11 +109,15 @@ impl<'v> Roots<'v> {
 }
 
 /// Finds the list of servers in the member `mcp`: opencode, or older settings of VS Code.
-fn nested<'v>(reader: &mut Reader<'_>, dialect: Option<Dialect>, mcp: Located<'v>) -> Result<List<'v>, ConfigError> {
+fn nested<'v>(
+    reader: &mut Reader<'_>,
+    dialect: Option<Dialect>,
+    mcp: LocatedValue<'v>,
+) -> Result<List<'v>, ConfigError> {
     reader.check(mcp, "mcp", JsonKind::Object, "an object")?;
     // A server of opencode that is called `servers` has a member that is no object, such as its
     // type.
-    let is_list = |list: Located<'_>| {
+    let is_list = |list: LocatedValue<'_>| {
         list.kind() == JsonKind::Object && list.members().all(|member| member.value.kind() == JsonKind::Object)
     };
     let list = mcp.members().find(|member| member.is("servers") && is_list(member.value));
@@ -134,7 +139,7 @@ fn nested<'v>(reader: &mut Reader<'_>, dialect: Option<Dialect>, mcp: Located<'v
 }
 
 /// Returns whether a server has a type that only opencode knows.
-fn is_of_open_code(server: Located<'_>) -> bool {
+fn is_of_open_code(server: LocatedValue<'_>) -> bool {
     let is_type = |name: &str| matches!(name, "local" | "remote");
     server.members().any(|member| member.is("type") && member.value.text().is_some_and(|name| is_type(&name)))
 }

@@ -48,14 +48,14 @@ impl<L: Launch> Drop for Reservation<L> {
 /// the supervisor open.
 #[must_use = "dropping it cancels the call"]
 pub struct SupervisedCall<M: Method, F, L: Launch> {
-    stage: Stage<L>,
+    stage: CallStage<L>,
     told: F,
     method: PhantomData<fn() -> M>,
     /// It keeps the supervisor open.
     _supervisor: Supervisor<L>,
 }
 
-enum Stage<L: Launch> {
+enum CallStage<L: Launch> {
     /// It was refused at once.
     Refused(CallRefusal),
     Begun(Reservation<L>),
@@ -84,8 +84,8 @@ impl<M: Method, F: FnMut(Progress), L: Launch> SupervisedCall<M, F, L> {
             call.raw().options.timeout.unwrap_or_else(|| shared.read(|core| core.call_timeout(&String::from(key))));
         let plan = CallPlan { timeout, ..CallPlan::new(CallKind::of(&call)) };
         let stage = match shared.reserve(key, plan, Some(call.into_raw())) {
-            Ok(reservation) => Stage::Begun(reservation),
-            Err(why) => Stage::Refused(why),
+            Ok(reservation) => CallStage::Begun(reservation),
+            Err(why) => CallStage::Refused(why),
         };
         Self { stage, told, method: PhantomData, _supervisor: supervisor.clone() }
     }
@@ -93,8 +93,8 @@ impl<M: Method, F: FnMut(Progress), L: Launch> SupervisedCall<M, F, L> {
     /// For an adapter: waits until the call has moved to a client, or has ended.
     pub fn poll_step(&mut self, cx: &Context<'_>) -> Poll<CallStep<M::Output, L::Driver>> {
         let outcome = match &self.stage {
-            Stage::Refused(why) => Err(SupervisedError::Refused(why.clone())),
-            Stage::Begun(reservation) => {
+            CallStage::Refused(why) => Err(SupervisedError::Refused(why.clone())),
+            CallStage::Begun(reservation) => {
                 let (progress, step) = reservation.poll(cx);
                 progress.into_iter().for_each(&mut self.told);
                 match ready!(step) {
@@ -102,9 +102,9 @@ impl<M: Method, F: FnMut(Progress), L: Launch> SupervisedCall<M, F, L> {
                     CallStep::Ended(outcome) => outcome,
                 }
             }
-            Stage::Over => return Poll::Pending,
+            CallStage::Over => return Poll::Pending,
         };
-        self.stage = Stage::Over;
+        self.stage = CallStage::Over;
         let decode = |result| M::decode(result).map_err(|e| SupervisedError::Call(CallError::Decode(e)));
         Poll::Ready(CallStep::Ended(outcome.and_then(decode)))
     }
@@ -129,8 +129,8 @@ impl<M: Method, F: FnMut(Progress), L: Launch> Future for SupervisedCall<M, F, L
 impl<M: Method, F, L: Launch> fmt::Debug for SupervisedCall<M, F, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ticket = match &self.stage {
-            Stage::Begun(reservation) => Some(reservation.ticket),
-            Stage::Refused(_) | Stage::Over => None,
+            CallStage::Begun(reservation) => Some(reservation.ticket),
+            CallStage::Refused(_) | CallStage::Over => None,
         };
         f.debug_tuple("SupervisedCall").field(&ticket).finish()
     }

@@ -2,9 +2,9 @@
 //! configurations.
 
 use super::Launch;
-use super::options::{Resolve, Resolved};
+use super::options::{Resolve, ResolveResult};
 use super::shared::{SupervisorShared, WeakShared};
-use crate::{Generation, ListKind, Listing, Loaded, Output};
+use crate::{Generation, ListKind, Listing, LoadedList, Output};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -18,7 +18,7 @@ use core::panic::AssertUnwindSafe;
 use core::pin::pin;
 use core::task::{Context, Poll, Waker};
 use mcp_driver::{Client, Clock, guarded};
-use mcp_proto::call::{Call, Method, Paged, RawResult, SkippedList};
+use mcp_proto::call::{Call, Method, PagedMethod, RawResult, SkippedList};
 use mcp_proto::client::ClientConfig;
 use mcp_proto::error::{CallError, Refusal};
 use mcp_proto::model::{prompts, resources, tools};
@@ -111,13 +111,13 @@ impl<L: Launch> SupervisorDriver<L> {
 
     fn resolve(&mut self, key: &str, generation: Generation, config: ClientConfig) {
         let shared = self.shared.clone();
-        let report = move |resolved: Option<Resolved>| {
+        let report = move |resolved: Option<ResolveResult>| {
             let resolved = resolved.unwrap_or_else(|| Err("the callback panicked".into()));
             shared.with(|state, now, _| state.core.resolved(now, generation, resolved.map(Arc::new)));
         };
         match self.shared.fixed.resolve.clone() {
             // One thread for each key: callbacks that never return take none from the others.
-            Some(Resolve::Sync(resolve)) => match Resolving::begin(&self.shared, key) {
+            Some(Resolve::Sync(resolve)) => match ResolveGuard::begin(&self.shared, key) {
                 Some(resolving) => self.shared.fixed.launch.run(Box::new(move || {
                     let resolved = guarded(|| resolve(&resolving.key, config));
                     drop(resolving);
@@ -181,12 +181,12 @@ impl<L: Launch> Wake for FutureWaker<L> {
 }
 
 /// A synchronous callback that resolves the configuration of the server of this key.
-struct Resolving<L: Launch> {
+struct ResolveGuard<L: Launch> {
     shared: SupervisorShared<L>,
     key: String,
 }
 
-impl<L: Launch> Resolving<L> {
+impl<L: Launch> ResolveGuard<L> {
     /// Returns `None` if there is another one, which has not returned.
     fn begin(shared: &SupervisorShared<L>, key: &str) -> Option<Self> {
         let is_new = shared.with(|state, _, _| state.resolving.insert(key.into()));
@@ -194,7 +194,7 @@ impl<L: Launch> Resolving<L> {
     }
 }
 
-impl<L: Launch> Drop for Resolving<L> {
+impl<L: Launch> Drop for ResolveGuard<L> {
     fn drop(&mut self) {
         self.shared.with(|state, _, _| state.resolving.remove(&self.key));
     }
@@ -204,9 +204,9 @@ impl<L: Launch> Drop for Resolving<L> {
 const MAX_LIST: (usize, usize) = (100_000, 16 << 20);
 
 /// A method that returns pages, and how long each one is on the wire.
-struct Measured<M>(PhantomData<M>);
+struct MeasuredMethod<M>(PhantomData<M>);
 
-impl<M: Paged> Method for Measured<M> {
+impl<M: PagedMethod> Method for MeasuredMethod<M> {
     type Output = (M::Output, usize);
 
     fn decode(result: RawResult) -> Result<Self::Output, DecodeError> {
@@ -215,7 +215,7 @@ impl<M: Paged> Method for Measured<M> {
     }
 }
 
-impl<M: Paged> Paged for Measured<M> {
+impl<M: PagedMethod> PagedMethod for MeasuredMethod<M> {
     /// An element. The first one of a page has the length of the page.
     type Element = (M::Element, usize);
 
@@ -231,14 +231,14 @@ impl<M: Paged> Paged for Measured<M> {
 }
 
 /// Fetches all pages of a list, up to [`MAX_LIST`].
-async fn fetch(client: &Client, list: ListKind) -> Result<Loaded, CallError> {
-    async fn all<M: Paged>(
+async fn fetch(client: &Client, list: ListKind) -> Result<LoadedList, CallError> {
+    async fn all<M: PagedMethod>(
         client: &Client,
         call: Call<M>,
         listing: impl FnOnce(Arc<[M::Element]>) -> Listing,
-    ) -> Result<Loaded, CallError> {
+    ) -> Result<LoadedList, CallError> {
         let raw = call.raw();
-        let mut pages = client.pages(Call::<Measured<M>>::new(raw.method.clone(), raw.params.clone()));
+        let mut pages = client.pages(Call::<MeasuredMethod<M>>::new(raw.method.clone(), raw.params.clone()));
         let (mut all, mut bytes) = (Vec::new(), 0);
         while let Some(next) = pages.next().await {
             let (element, len) = next?;
@@ -248,7 +248,7 @@ async fn fetch(client: &Client, list: ListKind) -> Result<Loaded, CallError> {
                 return Err(CallError::Decode(DecodeError::new("the list is too long")));
             }
         }
-        Ok(Loaded::new(listing(all.into()), pages.skipped().clone()))
+        Ok(LoadedList::new(listing(all.into()), pages.skipped().clone()))
     }
     match list {
         ListKind::Tools => all(client, tools::list(), Listing::Tools).await,

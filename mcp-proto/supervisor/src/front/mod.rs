@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 use mcp_driver::ConnectError;
-use mcp_driver::{Client, Delay, Driving, Events};
+use mcp_driver::{Client, Delay, DriverHandle, Events};
 use mcp_proto::call::{IntoCall, Method};
 use mcp_proto::time::Instant;
 use shared::SupervisorShared;
@@ -34,7 +34,7 @@ pub trait Launch: Send + Sync + 'static {
     fn delay(&self) -> Delay;
 
     /// Creates what drives a client. Starts nothing.
-    fn create(&self, client: &Client, driving: Driving) -> Self::Driver;
+    fn create(&self, client: &Client, driving: DriverHandle) -> Self::Driver;
 
     /// Begins to drive a client, to its end.
     ///
@@ -56,10 +56,10 @@ pub trait Launch: Send + Sync + 'static {
 /// Keeps several servers connected, each under a key: see [`supervise`](crate). Cheap to
 /// clone. Dropping the last clone closes all clients, and waits for their programs as dropping a
 /// client does. A pending call keeps it open.
-pub struct Supervisor<L: Launch>(Arc<Owned<L>>);
+pub struct Supervisor<L: Launch>(Arc<SupervisorOwner<L>>);
 
 /// Ends everything when the last handle is dropped. The driver shares the rest without owning it.
-struct Owned<L: Launch>(SupervisorShared<L>);
+struct SupervisorOwner<L: Launch>(SupervisorShared<L>);
 
 impl<L: Launch> Supervisor<L> {
     /// For an adapter: creates a supervisor without servers, and its driver.
@@ -68,7 +68,7 @@ impl<L: Launch> Supervisor<L> {
     /// [`ConnectError::System`]: the operating system provides no random bytes.
     pub fn begin(options: SupervisorOptions, launch: L) -> Result<(Self, SupervisorDriver<L>), ConnectError> {
         let shared = SupervisorShared::create(options, launch)?;
-        Ok((Self(Arc::new(Owned(shared.clone()))), SupervisorDriver::new(shared)))
+        Ok((Self(Arc::new(SupervisorOwner(shared.clone()))), SupervisorDriver::new(shared)))
     }
 
     /// Adds a server, and connects to it as its specification says. Does not wait for it.
@@ -205,7 +205,7 @@ impl<L: Launch> fmt::Debug for Supervisor<L> {
     }
 }
 
-impl<L: Launch> Drop for Owned<L> {
+impl<L: Launch> Drop for SupervisorOwner<L> {
     fn drop(&mut self) {
         for running in self.0.begin_end() {
             self.0.fixed.launch.finish(&running.client, running.driver);

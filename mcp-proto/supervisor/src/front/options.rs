@@ -23,13 +23,13 @@ pub struct SupervisorOptions {
 }
 
 /// The result of a callback that resolves a configuration. The text of an error is for people.
-pub(super) type Resolved = Result<ClientConfig, String>;
+pub(super) type ResolveResult = Result<ClientConfig, String>;
 
 /// The callback that resolves a configuration, in either form.
 #[derive(Clone)]
 pub(super) enum Resolve {
-    Sync(ResolveFn<Resolved>),
-    Async(ResolveFn<BoxFuture<Resolved>>),
+    Sync(ResolveFn<ResolveResult>),
+    Async(ResolveFn<BoxFuture<ResolveResult>>),
 }
 
 type ResolveFn<R> = Arc<dyn Fn(&str, ClientConfig) -> R + Send + Sync>;

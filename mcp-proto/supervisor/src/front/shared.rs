@@ -4,7 +4,7 @@ use super::Launch;
 use super::call::{CallStep, Reservation};
 use super::options::{Resolve, SupervisorOptions};
 use crate::{
-    CallPlan, CallRefusal, Event, Generation, ListKind, Loaded, Output, ServerState, SupervisedError,
+    CallPlan, CallRefusal, Event, Generation, ListKind, LoadedList, Output, ServerState, SupervisedError,
     Supervisor as Decisions, Ticket,
 };
 use alloc::boxed::Box;
@@ -45,7 +45,7 @@ pub(super) struct WeakShared<L: Launch>(Weak<Shared<State<L>>>);
 pub(super) type PolledStep<L> = Poll<CallStep<RawResult, <L as Launch>::Driver>>;
 
 /// What never changes of a supervisor.
-pub(super) struct SupervisorFixed<L> {
+pub(super) struct SupervisorSetup<L> {
     pub(super) launch: L,
     clients: Box<dyn Fn(&str) -> ClientOptions + Send + Sync>,
     pub(super) resolve: Option<Resolve>,
@@ -53,7 +53,7 @@ pub(super) struct SupervisorFixed<L> {
 
 pub(super) struct State<L: Launch> {
     pub(super) core: Decisions<String>,
-    clients: BTreeMap<Generation, Running<L::Driver>>,
+    clients: BTreeMap<Generation, RunningClient<L::Driver>>,
     calls: BTreeMap<Ticket, Slot>,
     /// Outputs for the driver.
     tasks: VecDeque<Output<String>>,
@@ -73,7 +73,7 @@ pub(super) struct State<L: Launch> {
 
 /// A client, and what the adapter keeps for it.
 #[derive(Clone)]
-pub(super) struct Running<D> {
+pub(super) struct RunningClient<D> {
     pub(super) client: Client,
     pub(super) driver: D,
 }
@@ -82,7 +82,7 @@ pub(super) struct Running<D> {
 #[derive(Default)]
 struct Slot {
     /// What its clients make. `None` if only the connection is awaited, and after its end.
-    asked: Option<Arc<Asked>>,
+    asked: Option<Arc<ClientCall>>,
     /// The client on which it runs, or ran last.
     on: Option<Generation>,
     /// Its caller does not know that it runs there.
@@ -95,7 +95,7 @@ struct Slot {
 }
 
 /// A call as its clients make it.
-struct Asked {
+struct ClientCall {
     call: RawCall,
     /// Its future was dropped.
     is_dropped: AtomicBool,
@@ -117,7 +117,7 @@ impl<L: Launch> SupervisorShared<L> {
             is_ending: false,
             has_ended: false,
         };
-        let fixed = SupervisorFixed { launch, clients: options.clients, resolve: options.resolve };
+        let fixed = SupervisorSetup { launch, clients: options.clients, resolve: options.resolve };
         Ok(Self(Arc::new(Shared::new(Clock::start(), fixed, state))))
     }
 
@@ -147,7 +147,7 @@ impl<L: Launch> SupervisorShared<L> {
         plan: CallPlan,
         call: Option<RawCall>,
     ) -> Result<Reservation<L>, CallRefusal> {
-        let asked = call.map(|call| Arc::new(Asked { call, is_dropped: AtomicBool::new(false) }));
+        let asked = call.map(|call| Arc::new(ClientCall { call, is_dropped: AtomicBool::new(false) }));
         let ticket = self.with(|state, now, _| {
             let ticket = state.core.call(now, &String::from(key), plan)?;
             state.calls.insert(ticket, Slot { asked, ..Slot::default() });
@@ -191,7 +191,7 @@ impl<L: Launch> SupervisorShared<L> {
 
     /// Begins to close all clients, and starts no further one. Returns them: their end is to be
     /// waited for.
-    pub(super) fn begin_end(&self) -> Vec<Running<L::Driver>> {
+    pub(super) fn begin_end(&self) -> Vec<RunningClient<L::Driver>> {
         let clients = self.with(|state, now, _| {
             state.core.close(now);
             state.is_ending = true;
@@ -237,7 +237,7 @@ impl<L: Launch> SupervisorShared<L> {
         let driver = self.fixed.launch.create(&client, driving);
         // Before it begins: as soon as it is ready, calls look for it.
         let begins = self.with(|state, _, later| {
-            let running = Running { client, driver: driver.clone() };
+            let running = RunningClient { client, driver: driver.clone() };
             if state.is_ending || state.closed.is_some() {
                 later.drop_later(running);
                 return false;
@@ -291,7 +291,7 @@ impl<L: Launch> SupervisorShared<L> {
     }
 
     /// A load of the driver has ended.
-    pub(super) fn loaded(&self, generation: Generation, list: ListKind, outcome: Result<Loaded, CallError>) {
+    pub(super) fn loaded(&self, generation: Generation, list: ListKind, outcome: Result<LoadedList, CallError>) {
         self.with(|state, now, _| {
             // In a new session, the supervisor may have begun another load of the list meanwhile.
             let again = Output::Load { generation, list };
@@ -345,7 +345,7 @@ impl<L: Launch> Deref for SupervisorShared<L> {
 }
 
 impl<L: Launch> Front for State<L> {
-    type Fixed = SupervisorFixed<L>;
+    type Fixed = SupervisorSetup<L>;
     type Event = Event<String>;
 
     fn sort(&mut self, now: Instant, later: &mut Later) {
@@ -444,7 +444,7 @@ impl Slot {
     }
 }
 
-impl Asked {
+impl ClientCall {
     fn run(&self, client: &Client, ticket: Ticket, timeout: Option<Duration>) {
         let mut call = self.call.clone();
         call.options.timeout = Some(timeout);

@@ -1,7 +1,7 @@
 //! The recording of a supervisor: how its policy, its inputs and its outputs are written.
 
 use crate::{
-    CallRefusal, Catalogue, Event, Generation, Input, ListKind, Listing, Output, Returned, ServerSpec, Supervision,
+    CallRefusal, Catalogue, Event, Generation, Input, InputReply, ListKind, Listing, Output, ServerSpec, Supervision,
     Supervisor, Ticket,
 };
 use alloc::format;
@@ -49,12 +49,12 @@ impl SupervisorMask {
         Self(Mask::new(redaction, &Target::Duplex(Endpoint::Given)))
     }
 
-    fn returned<K>(&self, returned: &Returned) -> Option<OutputLine<K>> {
+    fn returned<K>(&self, returned: &InputReply) -> Option<OutputLine<K>> {
         Some(match returned {
-            Returned::Nothing => return None,
-            Returned::Done(done) => OutputLine::Done(*done),
-            Returned::Call(Ok(ticket)) => OutputLine::Begun(*ticket),
-            Returned::Call(Err(why)) => OutputLine::Refused(refusal(why), self.in_full(why)),
+            InputReply::Nothing => return None,
+            InputReply::Done(done) => OutputLine::Done(*done),
+            InputReply::Call(Ok(ticket)) => OutputLine::Begun(*ticket),
+            InputReply::Call(Err(why)) => OutputLine::Refused(refusal(why), self.in_full(why)),
         })
     }
 
@@ -182,7 +182,7 @@ where
         Self::new(log.start.clone(), log.seed())
     }
 
-    fn apply(&mut self, now: Instant, input: Input<K>) -> Returned {
+    fn apply(&mut self, now: Instant, input: Input<K>) -> InputReply {
         self.apply(now, input)
     }
 
@@ -198,7 +198,7 @@ where
         true
     }
 
-    fn returned(mask: &SupervisorMask, returned: &Returned) -> Option<OutputLine<K>> {
+    fn returned(mask: &SupervisorMask, returned: &InputReply) -> Option<OutputLine<K>> {
         mask.returned(returned)
     }
 

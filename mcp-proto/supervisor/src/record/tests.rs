@@ -2,8 +2,8 @@
 
 use super::SupervisorRecording;
 use crate::{
-    CallKind, CallPlan, Catalogue, ConnectWhen, Event, Generation, Input, ListKind, Listing, Lists, Loaded, Output,
-    Returned, ServerSpec, Supervision, Supervisor, Ticket, WhenDown,
+    CallKind, CallPlan, Catalogue, ConnectWhen, Event, Generation, Input, InputReply, ListKind, Listing, Lists,
+    LoadedList, Output, ServerSpec, Supervision, Supervisor, Ticket, WhenDown,
 };
 use alloc::sync::Arc;
 use core::time::Duration;
@@ -141,8 +141,8 @@ fn any_input() -> impl Strategy<Value = Input<String>> {
     };
     let listing = proptest::sample::select(&ListKind::ALL[..]).prop_flat_map(|list| {
         let listings = [Listing::none(list), catalogue("a").get(list).unwrap()];
-        let loaded =
-            (proptest::sample::select(listings.to_vec()), skipped()).prop_map(|(of, skipped)| Loaded::new(of, skipped));
+        let loaded = (proptest::sample::select(listings.to_vec()), skipped())
+            .prop_map(|(of, skipped)| LoadedList::new(of, skipped));
         let outcome = prop_oneof![loaded.prop_map(Ok), proptest::sample::select(call_errors()).prop_map(Err)];
         outcome.prop_map(move |outcome| (list, outcome))
     });
@@ -352,7 +352,7 @@ fn failed_sink_of_a_supervisor_is_reported_once() {
         Supervisor::recorded(Supervision::default(), SEED, Recorder::new(Redaction::Raw, sink));
     let mut told = Vec::new();
     for _ in 0..5 {
-        assert_eq!(supervisor.apply(Instant::ZERO, Input::Tick), Returned::Nothing);
+        assert_eq!(supervisor.apply(Instant::ZERO, Input::Tick), InputReply::Nothing);
         told.extend(core::iter::from_fn(|| supervisor.poll_output()));
     }
     assert_eq!(told, [Output::Event(Event::RecordingEnded { why: "disk full".into() })]);

@@ -3,7 +3,7 @@
 use super::*;
 use mcp_proto::call::{Call, Method, custom, ping};
 use mcp_proto::error::Refusal;
-use mcp_proto::model::page::Listed;
+use mcp_proto::model::page::ListElement;
 use mcp_proto::model::tools::Tool;
 use mcp_proto::model::{completion, prompts, resources, tools};
 use mcp_proto::rpc::Object;
@@ -34,7 +34,7 @@ fn with_tools(spec: ServerSpec) -> (Rig, Generation) {
 // covers: S0-62, R-29
 #[test]
 fn call_runs_a_second_time_only_where_that_is_safe() {
-    let other = CallError::Timeout { after: ms(1), sent: Sent::No, awaited: mcp_proto::error::Awaited::Response };
+    let other = CallError::Timeout { after: ms(1), sent: Sent::No, awaited: mcp_proto::error::WaitReason::Response };
     let tool = |name: &str| CallKind::Tool(name.into());
     for (kind, retry, error, expected) in [
         (tool("plain"), RetryTool::Safe, lost(Sent::No), true),

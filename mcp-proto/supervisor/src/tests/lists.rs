@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use mcp_proto::call::SkippedList;
 use mcp_proto::error::{HttpError, Refusal};
 use mcp_proto::input::Watch;
-use mcp_proto::model::page::Listed;
+use mcp_proto::model::page::ListElement;
 use mcp_proto::model::prompts::Prompt;
 use mcp_proto::rpc::{DecodeError, ErrorObject, Object, RawJson};
 
@@ -304,7 +304,7 @@ fn health_names_the_elements_that_were_left_out() {
     let mut skipped = SkippedList::default();
     let why = DecodeError::new("`inputSchema` is missing");
     skipped.push(41, &Object::new().with("name", "broken").into(), &why);
-    let loaded = Loaded::new(Listing::none(ListKind::Tools), skipped.clone());
+    let loaded = LoadedList::new(Listing::none(ListKind::Tools), skipped.clone());
     rig.supervisor.loaded(rig.now, client, ListKind::Tools, Ok(loaded));
     let lists = |rig: &Rig| rig.supervisor.health(&"a").unwrap().lists;
     let named = |rig: &Rig| lists(rig).into_iter().map(|list| list.skipped.len()).collect::<Vec<_>>();

@@ -3,7 +3,7 @@
 use super::*;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
-use mcp_proto::model::page::Listed;
+use mcp_proto::model::page::ListElement;
 use mcp_proto::model::tools::Tool;
 use proptest::prelude::*;
 

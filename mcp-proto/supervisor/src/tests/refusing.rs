@@ -3,7 +3,7 @@
 use super::*;
 use alloc::boxed::Box;
 use mcp_proto::error::{HttpError, NegotiationCause, NegotiationError, Stage, StreamEnd};
-use mcp_proto::exchange::NotUpgraded;
+use mcp_proto::exchange::UpgradeRefusal;
 
 fn refused(cause: NegotiationCause) -> Termination {
     let (stage, after, first, earlier) = (Stage::Initialize, ms(5), None, vec![]);
@@ -88,7 +88,7 @@ fn application_may_connect_before_the_time_the_server_asks_for() {
 // covers: S0-61
 #[test]
 fn every_refusal_may_ask_for_a_time() {
-    let mut socket = NotUpgraded::new(503);
+    let mut socket = UpgradeRefusal::new(503);
     socket.retry_after = Some(ms(7000));
     let socket = Closed::NotUpgraded(Box::new(socket));
     let Termination::Negotiation(negotiation) = throttled(Some(7)) else { panic!("an error") };
@@ -251,7 +251,8 @@ fn server_that_refuses_three_calls_gets_a_fresh_session_once() {
 // covers: S0-61
 #[test]
 fn other_ends_of_calls_interrupt_the_row_of_refusals() {
-    let timeout = CallError::Timeout { after: ms(1), sent: Sent::Maybe, awaited: mcp_proto::error::Awaited::Response };
+    let timeout =
+        CallError::Timeout { after: ms(1), sent: Sent::Maybe, awaited: mcp_proto::error::WaitReason::Response };
     let (mut rig, client) = Rig::ready(web());
     for other in [answered(), timeout, status(500), status(403)] {
         fail(&mut rig, 2, &status(400));

@@ -16,7 +16,7 @@ use crate::adapters::Adapter;
 use crate::exit_code;
 use mcp_driver::ServerOptions;
 use mcp_proto::input::Change;
-use mcp_proto::{CallToolResult, Cx, Denied, Handler, LogLevel, Progress, Router, Tool, ToolError, WireMessage};
+use mcp_proto::{CallToolResult, Cx, Denial, Handler, LogLevel, Progress, Router, Tool, ToolError, WireMessage};
 
 /// A tool: the steps of its handler, and its result. It is converted to a handler of either
 /// adapter.
@@ -175,7 +175,7 @@ fn announce(address: SocketAddr) -> io::Result<()> {
 }
 
 /// Writes a message to standard error, redacted.
-fn tell(message: &WireMessage<'_>) -> Result<(), Denied> {
+fn tell(message: &WireMessage<'_>) -> Result<(), Denial> {
     eprintln!("{message:?}");
     Ok(())
 }

@@ -6,7 +6,7 @@ use crate::hostile::{Bench, Row};
 use crate::stub::{Ask, SOON, Step, Stub, good_legacy, good_modern};
 use mcp_driver::ConnectError;
 use mcp_proto::client::Policy;
-use mcp_proto::error::{Awaited, NegotiationError};
+use mcp_proto::error::{NegotiationError, WaitReason};
 use mcp_proto::exchange::{Closed, Sent};
 use mcp_proto::{CallError, ClientConfig, tools};
 use rustix::time::ClockId;
@@ -165,7 +165,7 @@ pub(super) fn closed(how: Closed) -> impl Fn(&CallError) -> bool {
 
 /// No response arrived in time.
 pub(super) fn late(error: &CallError) -> bool {
-    *error == CallError::Timeout { after: PATIENCE, sent: Sent::Maybe, awaited: Awaited::Response }
+    *error == CallError::Timeout { after: PATIENCE, sent: Sent::Maybe, awaited: WaitReason::Response }
 }
 
 /// The status and the text of the response, as reported to the application.

@@ -6,7 +6,7 @@ use crate::hostile::client::{Client, Setup};
 use crate::hostile::rows::{DRIVERS, expect, row_on, soon};
 use crate::hostile::{Bench, Row};
 use crate::stub::{Ask, EVENTS, SOON, Step, Stub, endless, good_legacy, say, whole};
-use mcp_proto::error::{Awaited, StreamEnd};
+use mcp_proto::error::{StreamEnd, WaitReason};
 use mcp_proto::exchange::{Closed, Sent};
 use mcp_proto::{CallError, tools};
 use std::time::{Duration, Instant};
@@ -145,7 +145,7 @@ fn ids(bench: &Bench, retry: u64, least: Duration) -> Result<String, String> {
     })?;
     let mut client = bench.visit(&stub, legacy())?;
     let ended = client.call(tools::call("bad").timeout(watched));
-    let is_so = ended == Err(CallError::Timeout { after: watched, sent: Sent::Maybe, awaited: Awaited::Response });
+    let is_so = ended == Err(CallError::Timeout { after: watched, sent: Sent::Maybe, awaited: WaitReason::Response });
     expect(is_so, || format!("the call ends with {ended:?}"))?;
     let resumed = paced(&stub, least)?;
     let count = resumed.len();
@@ -205,7 +205,7 @@ fn news(bench: &Bench) -> Result<String, String> {
     })?;
     let mut client = bench.visit(&stub, legacy())?;
     let ended = client.call(tools::call("bad").timeout(NEWS_TIME));
-    let is_so = ended == Err(CallError::Timeout { after: NEWS_TIME, sent: Sent::Maybe, awaited: Awaited::Response });
+    let is_so = ended == Err(CallError::Timeout { after: NEWS_TIME, sent: Sent::Maybe, awaited: WaitReason::Response });
     expect(is_so, || format!("the call ends with {ended:?}"))?;
     // The waits are 10, 10, 20, … 640 ms, and then 1 s.
     let count = paced(&stub, Duration::from_millis(10))?.len();
@@ -348,7 +348,7 @@ fn silent(bench: &Bench) -> Result<String, String> {
     let limit = 8 * PATIENCE;
     let mut client = bench.visit(&stub, Setup { timeout: Some(limit), ..legacy() })?;
     let late = |error: &CallError| {
-        *error == CallError::Timeout { after: limit, sent: Sent::Maybe, awaited: Awaited::Response }
+        *error == CallError::Timeout { after: limit, sent: Sent::Maybe, awaited: WaitReason::Response }
     };
     let error = fails(&mut client, "bad", late)?;
     let_go(&stub, &mut client)?;

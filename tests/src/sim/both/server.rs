@@ -13,7 +13,7 @@ use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, RequestHead};
 use mcp_proto::input::{
     Admission, AdmitKey, AdmitToken, Change, Input, Note, Principal, RequestKey, ServerCommand, WiredServerInput,
 };
-use mcp_proto::server::{Event, Incoming, Responder, ServerCommands, ServerConfig, SessionEnd};
+use mcp_proto::server::{Event, IncomingRequest, Responder, ServerCommands, ServerConfig, SessionEnd};
 use mcp_proto::wired::WiredServer;
 use std::sync::Arc;
 use std::time::Duration;
@@ -115,7 +115,7 @@ impl World {
 
     // ---- requests
 
-    fn request(&mut self, responder: Responder, incoming: Incoming) {
+    fn request(&mut self, responder: Responder, incoming: IncomingRequest) {
         let key = responder.key();
         self.report.handled += 1;
         if let Some(answer) = self.end.app.request(responder, incoming, self.net.now) {

@@ -10,13 +10,13 @@ fn refusing(
     word: &'static str,
     direction: Direction,
     seen: &Arc<Mutex<Vec<String>>>,
-) -> impl Fn(&WireMessage<'_>) -> Result<(), Denied> + use<> {
+) -> impl Fn(&WireMessage<'_>) -> Result<(), Denial> + use<> {
     let seen = Arc::clone(seen);
     move |message| {
         seen.lock().expect("no panic").push(format!("{message:?}"));
         assert!(!message.raw().contains("panic"), "a panic refuses");
         let refuses = message.direction() == direction && message.raw().contains(word);
-        if refuses { Err(Denied::new(format!("{word} is refused"))) } else { Ok(()) }
+        if refuses { Err(Denial::new(format!("{word} is refused"))) } else { Ok(()) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Programs as servers, correct and faulty: the results of their calls, and their end.
 
 use super::*;
-use mcp_proto::error::Awaited;
+use mcp_proto::error::WaitReason;
 use mcp_proto::exchange::{ConnectionNotice, Shutdown};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
@@ -84,7 +84,7 @@ fn unresponsive_server_times_out_the_call_and_gets_a_cancel() {
     let ended = client.call(tools::call("add").timeout(after)).wait().expect_err("no answer");
     // A timer thread sleeps until a later deadline, and is woken for this one.
     assert!(began.elapsed() >= after && began.elapsed() < BOUND / 2, "{:?}", began.elapsed());
-    assert_eq!(ended, CallError::Timeout { after, sent: Sent::Maybe, awaited: Awaited::Response });
+    assert_eq!(ended, CallError::Timeout { after, sent: Sent::Maybe, awaited: WaitReason::Response });
     assert_eq!(text(call(&client, "add")), "told");
 }
 

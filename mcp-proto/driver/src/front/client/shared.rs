@@ -30,14 +30,14 @@ const MAX_END_TIME: Duration = Duration::from_secs(3600);
 pub(in crate::front) type ClientShared = Shared<ClientState>;
 
 /// What never changes of a client.
-pub(in crate::front) struct ClientFixed {
+pub(in crate::front) struct ClientSetup {
     pub(super) delay: Delay,
     /// How its connections begin TLS.
     pub(in crate::front) connector: TlsConnector,
 }
 
 /// The result of the second step of a turn.
-pub(in crate::front) struct Exchanged {
+pub(in crate::front) struct ClientTurn {
     pub(in crate::front) outputs: VecDeque<ConnectionOutput>,
     /// The connection has to be aborted.
     pub(in crate::front) stopped: bool,
@@ -63,7 +63,7 @@ impl ClientShared {
                 shared.with(|state, now, _| state.command(now, command))
             });
             let state = ClientState::new(engine, &mut options, callback, link);
-            Self::new(clock, ClientFixed { delay, connector: options.connector() }, state)
+            Self::new(clock, ClientSetup { delay, connector: options.connector() }, state)
         }))
     }
 
@@ -115,7 +115,7 @@ impl ClientShared {
 
     /// The second step of a turn: reports what happened to a connection, and returns the outputs
     /// for it. Registers the waker of its driver.
-    pub(in crate::front) fn exchange(&self, id: ConnectionId, event: Option<IoEvent>, waker: &Waker) -> Exchanged {
+    pub(in crate::front) fn exchange(&self, id: ConnectionId, event: Option<IoEvent>, waker: &Waker) -> ClientTurn {
         let ((outputs, stopped), has_task) = self.change(false, |state, now, later| {
             // The client does not know the connection any more: it has closed, or the client has
             // ended at once.
@@ -136,7 +136,7 @@ impl ClientShared {
             connection.register(before, waker, later);
             (connection.take(), false)
         });
-        Exchanged { outputs, stopped, has_task }
+        ClientTurn { outputs, stopped, has_task }
     }
 
     /// Reports that the driver has dropped a connection.

@@ -2,12 +2,12 @@
 
 use super::super::events::{EventFn, WaitingEvents};
 use super::super::shared::{Engine, Front, Later, Shared};
-use super::super::{Attention, DrivenConnection, Events, Routing, RoutingKind, Task};
+use super::super::{Attention, DrivenConnection, Events, RouteTask, RoutingKind, Task};
 use super::outputs::Outputs;
-use super::shared::ClientFixed;
-use super::waiters::{Awaited, Waiters};
+use super::shared::ClientSetup;
+use super::waiters::{WaitKey, Waiters};
 use super::watches::{WatchId, Watches};
-use crate::asking::{Asking, ClientLink, Questions};
+use crate::asking::{ClientLink, PendingQuestion, Questions};
 use crate::check::Checks;
 use crate::client_observer::{CallTag, ClientObserver, ClientReport};
 use crate::client_options::{ClientCallbacks, ClientOptions};
@@ -16,11 +16,11 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use core::mem::{replace, take};
-use mcp_proto::call::{Call, Calling, Method, RawCall};
+use mcp_proto::call::{Call, CallHandle, Method, RawCall};
 use mcp_proto::client::{ClientCommands, Event, FetchId, FetchRequest, Termination};
 use mcp_proto::error::{CallError, NegotiationError, Refusal};
 use mcp_proto::exchange::{Action, Closed, ConnectionId, Endpoint, IoEvent};
-use mcp_proto::input::{Applied, CallId, ClientCommand, Input, NotificationId, Watch};
+use mcp_proto::input::{CallId, ClientCommand, Input, InputResult, NotificationId, Watch};
 use mcp_proto::model::lifecycle::ServerInfo;
 use mcp_proto::process::Stderr;
 use mcp_proto::rpc::Object;
@@ -32,9 +32,9 @@ use mcp_proto::wired::{ConnectionOutput, WiredClient};
 pub(in crate::front) struct ClientState {
     pub(super) engine: WiredClient,
     checks: Option<Checks>,
-    pub(super) calls: Waiters<CallId, <CallId as Awaited>::Received>,
-    pub(super) notifications: Waiters<NotificationId, <NotificationId as Awaited>::Received>,
-    pub(super) fetches: Waiters<FetchId, <FetchId as Awaited>::Received>,
+    pub(super) calls: Waiters<CallId, <CallId as WaitKey>::Received>,
+    pub(super) notifications: Waiters<NotificationId, <NotificationId as WaitKey>::Received>,
+    pub(super) fetches: Waiters<FetchId, <FetchId as WaitKey>::Received>,
     last_fetch: u64,
     questions: Questions,
     /// The way of the answers of callbacks, which leads to [`command`](Self::command).
@@ -70,7 +70,7 @@ pub(in crate::front) struct ClientState {
 #[derive(Debug)]
 enum ClientTask {
     Open(ConnectionId, Endpoint),
-    Ask(Asking),
+    Ask(PendingQuestion),
 }
 
 impl ClientState {
@@ -111,7 +111,7 @@ impl ClientState {
         }
     }
 
-    pub(super) fn call<M: Method>(&mut self, now: Instant, call: Call<M>) -> Result<Calling<M>, Refusal> {
+    pub(super) fn call<M: Method>(&mut self, now: Instant, call: Call<M>) -> Result<CallHandle<M>, Refusal> {
         if self.abandoned {
             return Err(Refusal::Closed);
         }
@@ -123,8 +123,8 @@ impl ClientState {
     /// Makes a call of the supervisor.
     pub(super) fn run(&mut self, now: Instant, tag: CallTag, call: RawCall, later: &mut Later) {
         match self.engine.act(now, ClientCommand::Call(call)).map_err(|refused| refused.why) {
-            Ok(Applied::Call(call)) => drop(self.supervised.insert(call, tag)),
-            Ok(Applied::Done | Applied::Notification(_)) => unreachable!("a call has an id"),
+            Ok(InputResult::Call(call)) => drop(self.supervised.insert(call, tag)),
+            Ok(InputResult::Done | InputResult::Notification(_)) => unreachable!("a call has an id"),
             Err(Refusal::Closed | Refusal::Gone) => self.observe_call(ClientReport::NotBegun(tag), later),
             Err(why) => self.observe_call(ClientReport::Ended(tag, Err(CallError::Refused(why))), later),
         }
@@ -287,7 +287,7 @@ impl ClientState {
 }
 
 impl Front for ClientState {
-    type Fixed = ClientFixed;
+    type Fixed = ClientSetup;
     type Event = Action<Event>;
 
     fn sort(&mut self, _now: Instant, later: &mut Later) {
@@ -353,7 +353,7 @@ impl Engine for ClientState {
             }
             Some(ClientTask::Ask(asking)) => {
                 let callbacks = self.callbacks.clone().unwrap_or_default();
-                Some(Task::Route(Routing(RoutingKind::Asking(asking, callbacks))))
+                Some(Task::Route(RouteTask(RoutingKind::Asking(asking, callbacks))))
             }
             None => self.events.claim().then(|| Task::Deliver(Events::new(Arc::clone(shared) as _))),
         }

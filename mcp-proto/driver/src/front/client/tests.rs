@@ -1,7 +1,7 @@
 //! How often a client takes its lock.
 
 use super::Client;
-use crate::front::{DrivenConnection, Driving, Task, Turned};
+use crate::front::{DrivenConnection, DriverHandle, Task, TurnResult};
 use crate::{ClientOptions, Step};
 use alloc::boxed::Box;
 use alloc::format;
@@ -24,7 +24,7 @@ impl Wake for Woken {
 }
 
 /// What a driver on an executor does in one poll. The peer has sent this.
-fn poll(driving: &Driving, connections: &mut Vec<DrivenConnection>, task: &Waker, mut sent: Option<&str>) {
+fn poll(driving: &DriverHandle, connections: &mut Vec<DrivenConnection>, task: &Waker, mut sent: Option<&str>) {
     let mut cx = Context::from_waker(task);
     loop {
         let mut moved = false;
@@ -38,7 +38,7 @@ fn poll(driving: &Driving, connections: &mut Vec<DrivenConnection>, task: &Waker
         }
         for connection in &mut *connections {
             for _ in 0..2 {
-                while connection.turn(task) != Turned::Done {}
+                while connection.turn(task) != TurnResult::Done {}
                 while connection.next_task().is_some() {}
                 let written = connection.transfer().step().map(|step| match step {
                     Step::Write(pieces) => pieces.slices().iter().map(|slice| slice.len()).sum(),

@@ -24,7 +24,7 @@ use mcp_proto::time::Instant;
 pub struct ProgressQueue(VecDeque<Progress>);
 
 /// A thing that ends, by its id.
-pub(in crate::front) trait Awaited: Copy + Ord {
+pub(in crate::front) trait WaitKey: Copy + Ord {
     /// What comes for it.
     type Received: Receive;
 
@@ -147,7 +147,7 @@ impl Receive for CallProgress {
     }
 }
 
-impl Awaited for CallId {
+impl WaitKey for CallId {
     type Received = CallProgress;
 
     fn waiters(state: &mut ClientState) -> &mut Waiters<Self, Self::Received> {
@@ -169,7 +169,7 @@ impl Receive for Option<Result<(), CallError>> {
     }
 }
 
-impl Awaited for NotificationId {
+impl WaitKey for NotificationId {
     type Received = Option<Result<(), CallError>>;
 
     fn waiters(state: &mut ClientState) -> &mut Waiters<Self, Self::Received> {
@@ -192,7 +192,7 @@ impl Receive for Option<Result<Box<FetchResponse>, FetchError>> {
     }
 }
 
-impl Awaited for FetchId {
+impl WaitKey for FetchId {
     type Received = Option<Result<Box<FetchResponse>, FetchError>>;
 
     fn waiters(state: &mut ClientState) -> &mut Waiters<Self, Self::Received> {
@@ -207,7 +207,7 @@ impl Awaited for FetchId {
 impl ClientShared {
     /// Takes what has come, and registers a waker for more. `None` if its end was taken, or if the
     /// process exits with this client.
-    pub(super) fn poll_end<K: Awaited>(&self, id: K, waker: &Waker) -> Option<K::Received> {
+    pub(super) fn poll_end<K: WaitKey>(&self, id: K, waker: &Waker) -> Option<K::Received> {
         self.look(|state, later| match state.exit {
             Some(_) => None,
             None => K::waiters(state).poll(id, waker, later),
@@ -215,7 +215,7 @@ impl ClientShared {
     }
 
     /// Stops waiting. Does nothing if the end was taken.
-    pub(super) fn forget<K: Awaited>(&self, id: K) {
+    pub(super) fn forget<K: WaitKey>(&self, id: K) {
         self.with(|state, now, later| {
             // First, so that an end that this causes has no receiver.
             if K::waiters(state).forget(id, later) {
@@ -226,15 +226,15 @@ impl ClientShared {
 }
 
 /// A future of the end of a notification or a fetch. Dropping it stops waiting.
-pub(super) struct Waiting<K: Awaited> {
+pub(super) struct EndFuture<K: WaitKey> {
     pub(super) shared: Arc<ClientShared>,
     pub(super) id: K,
 }
 
 /// Nothing in it is ever pinned.
-impl<K: Awaited> Unpin for Waiting<K> {}
+impl<K: WaitKey> Unpin for EndFuture<K> {}
 
-impl<T, K: Awaited<Received = Option<T>>> Future for Waiting<K> {
+impl<T, K: WaitKey<Received = Option<T>>> Future for EndFuture<K> {
     type Output = T;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
@@ -242,7 +242,7 @@ impl<T, K: Awaited<Received = Option<T>>> Future for Waiting<K> {
     }
 }
 
-impl<K: Awaited> Drop for Waiting<K> {
+impl<K: WaitKey> Drop for EndFuture<K> {
     fn drop(&mut self) {
         self.shared.forget(self.id);
     }

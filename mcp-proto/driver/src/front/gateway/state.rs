@@ -4,8 +4,8 @@
 use super::super::backlog::{Backlog, NextTask};
 use super::super::events::WaitingEvents;
 use super::super::shared::{Engine, Front, Later, Shared};
-use super::super::{Attention, Events, Routing, RoutingKind, Task};
-use super::GatewayFixed;
+use super::super::{Attention, Events, RouteTask, RoutingKind, Task};
+use super::GatewaySetup;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -50,7 +50,7 @@ pub enum Part {
 #[derive(Debug)]
 struct OpenExchange {
     decoder: BodyDecoder,
-    reading: BodyReading,
+    reading: BodyState,
     parts: VecDeque<Part>,
     /// Bytes in `parts`, and those that were taken last and may not be written yet.
     unsent: usize,
@@ -60,7 +60,7 @@ struct OpenExchange {
 
 /// What becomes of the body of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum BodyReading {
+enum BodyState {
     /// It is kept until the request is admitted.
     Held,
     /// It is passed to the engine.
@@ -72,14 +72,14 @@ enum BodyReading {
 impl OpenExchange {
     fn new(head: &RequestHead, engine: &Server) -> Self {
         let config = engine.config();
-        let reading = if config.admit { BodyReading::Held } else { BodyReading::Wanted };
+        let reading = if config.admit { BodyState::Held } else { BodyState::Wanted };
         let decoder = BodyDecoder::of_request(head, &config.limits.frame);
         Self { decoder, reading, parts: VecDeque::new(), unsent: 0, taken: 0, waker: None }
     }
 
     /// Returns the next item of the body for the engine.
     fn next_item(&mut self) -> Option<Inbound> {
-        if self.reading != BodyReading::Wanted {
+        if self.reading != BodyState::Wanted {
             return None;
         }
         let item = match self.decoder.poll_item() {
@@ -90,13 +90,13 @@ impl OpenExchange {
             }
         };
         if matches!(item, Inbound::End | Inbound::Reject(_)) {
-            self.reading = BodyReading::Over;
+            self.reading = BodyState::Over;
         }
         Some(item)
     }
 
     fn wants_body(&self) -> bool {
-        self.reading != BodyReading::Over && self.parts.is_empty()
+        self.reading != BodyState::Over && self.parts.is_empty()
     }
 }
 
@@ -127,7 +127,7 @@ impl GatewayState {
         later: &mut Later,
         feed: impl FnOnce(&mut BodyDecoder),
     ) -> bool {
-        let Some(open) = self.open.get_mut(&id).filter(|open| open.reading != BodyReading::Over) else { return false };
+        let Some(open) = self.open.get_mut(&id).filter(|open| open.reading != BodyState::Over) else { return false };
         feed(&mut open.decoder);
         self.pass_on(now, id, later);
         self.sort(now, later);
@@ -148,7 +148,7 @@ impl GatewayState {
     pub(super) fn poll_wants_body(&mut self, id: ExchangeId, waker: &Waker, later: &mut Later) -> Option<bool> {
         match self.open.get_mut(&id) {
             None => Some(false),
-            Some(open) if open.reading == BodyReading::Held && open.parts.is_empty() => {
+            Some(open) if open.reading == BodyState::Held && open.parts.is_empty() => {
                 later.replaced(open.waker.replace(waker.clone()));
                 None
             }
@@ -208,8 +208,8 @@ impl GatewayState {
         while let Some(output) = self.engine.poll_output() {
             match output {
                 Output::Send(id, Outbound::Continue) => {
-                    if let Some(open) = self.open.get_mut(&id).filter(|open| open.reading == BodyReading::Held) {
-                        open.reading = BodyReading::Wanted;
+                    if let Some(open) = self.open.get_mut(&id).filter(|open| open.reading == BodyState::Held) {
+                        open.reading = BodyState::Wanted;
                         later.wake(open.waker.take());
                         admitted.push(id);
                     }
@@ -237,7 +237,7 @@ impl GatewayState {
 }
 
 impl Front for GatewayState {
-    type Fixed = GatewayFixed;
+    type Fixed = GatewaySetup;
     type Event = Event;
 
     /// Also passes on the bodies that the engine admits.
@@ -273,7 +273,7 @@ impl Engine for GatewayState {
 
     fn next_task(&mut self, shared: &Arc<Shared<Self>>) -> Option<Task> {
         Some(match self.backlog.next()? {
-            NextTask::Route(work) => Task::Route(Routing(RoutingKind::Work(work, Arc::clone(shared) as _))),
+            NextTask::Route(work) => Task::Route(RouteTask(RoutingKind::Work(work, Arc::clone(shared) as _))),
             NextTask::Deliver => Task::Deliver(Events::new(Arc::clone(shared) as _)),
         })
     }

@@ -10,7 +10,7 @@ use std::process::{ChildStderr, ChildStdin, ChildStdout};
 
 /// A started program, with this side of its pipes.
 #[derive(Debug)]
-pub struct Spawned {
+pub struct SpawnedProgram {
     /// The program.
     pub process: ChildProcess,
     /// Its standard input.

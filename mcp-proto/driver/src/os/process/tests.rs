@@ -4,7 +4,7 @@ use mcp_proto::exchange::{ExitStatus, Group, Program};
 use mcp_proto::process::Stderr;
 use std::io::Read;
 
-fn shell(script: &str) -> Spawned {
+fn shell(script: &str) -> SpawnedProgram {
     ChildProcess::spawn(&Program::new("sh").args(["-c", script]), &Stderr::Discard).expect("it starts")
 }
 
@@ -53,7 +53,7 @@ fn descendants_outlive_a_program_without_a_group() {
 
 #[test]
 fn dropped_process_is_killed_with_its_group() {
-    let Spawned { process, mut stdout, .. } = shell("sleep 60 & echo started; wait");
+    let SpawnedProgram { process, mut stdout, .. } = shell("sleep 60 & echo started; wait");
     stdout.read_exact(&mut [0; 8]).expect("it runs");
     drop(process);
     assert_eq!(stdout.read(&mut [0; 8]).expect("the end"), 0);

@@ -1,6 +1,6 @@
 //! Unix: programs in process groups of their own, signals, and waiting without reaping.
 
-use super::Spawned;
+use super::SpawnedProgram;
 use crate::ending::Signal;
 use mcp_proto::exchange::{ExitStatus, Group, Program};
 use mcp_proto::process::Stderr;
@@ -29,14 +29,14 @@ impl ChildProcess {
     ///
     /// # Errors
     /// The error of the operating system.
-    pub fn spawn(program: &Program, stderr: &Stderr) -> io::Result<Spawned> {
+    pub fn spawn(program: &Program, stderr: &Stderr) -> io::Result<SpawnedProgram> {
         let mut child = program.to_piped(stderr, std::env::vars_os()).spawn()?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (pid, group) = (Pid::from_child(&child), program.group);
         // From here on, a failure ends the program.
         let process = Self { pid, group, child: Mutex::new(Some(child)) };
         let (Some(stdin), Some(stdout)) = (stdin, stdout) else { return Err(io::Error::other("no pipes")) };
-        Ok(Spawned { process, stdin, stdout, stderr })
+        Ok(SpawnedProgram { process, stdin, stdout, stderr })
     }
 
     /// Signals the program and its group. [`Signal::KillGroup`] also reaps the program, which has

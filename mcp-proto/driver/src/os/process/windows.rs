@@ -1,7 +1,7 @@
 //! Windows: programs found as the shell finds them, each in a job and without a window. There are
 //! no signals.
 
-use super::Spawned;
+use super::SpawnedProgram;
 use crate::ending::Signal;
 use crate::launcher::find_launcher;
 use alloc::vec::Vec;
@@ -33,7 +33,7 @@ impl ChildProcess {
     ///
     /// # Errors
     /// The error of the operating system.
-    pub fn spawn(program: &Program, stderr: &Stderr) -> io::Result<Spawned> {
+    pub fn spawn(program: &Program, stderr: &Stderr) -> io::Result<SpawnedProgram> {
         let job = job(program.group).map_err(io::Error::other)?;
         let mut command = found(program).to_piped(stderr, std::env::vars_os());
         let mut child = command.creation_flags(CREATE_NO_WINDOW).spawn()?;
@@ -48,7 +48,7 @@ impl ChildProcess {
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let process = Self { child: Mutex::new(child), job: Mutex::new(Some(job)) };
         let (Some(stdin), Some(stdout)) = (stdin, stdout) else { return Err(io::Error::other("no pipes")) };
-        Ok(Spawned { process, stdin, stdout, stderr })
+        Ok(SpawnedProgram { process, stdin, stdout, stderr })
     }
 
     /// Ends the whole job at [`Signal::Kill`] and [`Signal::KillGroup`]. There is no way to ask a

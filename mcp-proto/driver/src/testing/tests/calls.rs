@@ -8,14 +8,14 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::time::Duration;
 use mcp_proto::client::{Event, Policy};
-use mcp_proto::error::Awaited;
+use mcp_proto::error::WaitReason;
 use mcp_proto::exchange::Sent;
 use mcp_proto::{CallError, ClientConfig, Form, Instant, tool, tools};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 fn timed_out() -> CallError {
-    CallError::Timeout { after: TIMEOUT, sent: Sent::Maybe, awaited: Awaited::Response }
+    CallError::Timeout { after: TIMEOUT, sent: Sent::Maybe, awaited: WaitReason::Response }
 }
 
 #[test]

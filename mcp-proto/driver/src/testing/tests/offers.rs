@@ -7,7 +7,7 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use mcp_proto::call::Paged;
+use mcp_proto::call::PagedMethod;
 use mcp_proto::client::Policy;
 use mcp_proto::{
     CallError, ClientConfig, Json, Pages, Router, ToolError, completion, prompt, prompts, resource, resources,
@@ -37,7 +37,7 @@ fn router() -> Router {
         .configure(|config| config.limits.server.page_size = 2)
 }
 
-fn pages<M: Paged>(link: &mut Link, call: mcp_proto::Call<M>, max: usize) -> Result<Vec<M::Element>, CallError> {
+fn pages<M: PagedMethod>(link: &mut Link, call: mcp_proto::Call<M>, max: usize) -> Result<Vec<M::Element>, CallError> {
     let (mut pages, mut all) = (Pages::new(call, max), Vec::new());
     while let Some(call) = pages.next() {
         let calling = link.call(call).expect("it is accepted");

@@ -5,7 +5,7 @@
 use super::exchange_end::ExchangeEnd;
 use super::{ExchangeRole, HttpExchange, HttpLink};
 use crate::client::HttpTarget;
-use crate::client::env::Env;
+use crate::client::env::ClientEnv;
 use crate::error::DiagnosticKind;
 use crate::exchange::{Closed, ExchangeId, Origin, Reach, RedirectRefusal, Sent};
 use crate::fetch::{HopFrom, Hops, is_redirect};
@@ -76,13 +76,13 @@ impl Addresses {
 
 impl HttpLink {
     /// Returns whether credentials and header fields of the application may go to this address.
-    pub(super) fn is_trusted(&self, env: &Env, address: &Address) -> bool {
+    pub(super) fn is_trusted(&self, env: &ClientEnv, address: &Address) -> bool {
         self.addresses.is_own(address) || self.sse.is_some() && env.config.compat.endpoint_origin.lists(&address.origin)
     }
 
     /// Handles the end of an exchange whose response redirects it. Returns whether another one, or
     /// a new session, has taken its place. Otherwise the redirect is an error of the exchange.
-    pub(super) fn follow_redirect(&mut self, env: &mut Env, exchange: ExchangeId) -> bool {
+    pub(super) fn follow_redirect(&mut self, env: &mut ClientEnv, exchange: ExchangeId) -> bool {
         let Some(http) = self.exchanges.get_mut(exchange) else { return false };
         let (Some(head), Some(address)) = (&http.head, &http.address) else { return false };
         let Some(current) = address.target() else { return false };
@@ -138,7 +138,7 @@ impl HttpLink {
     /// Handles the end of an exchange at an address of redirects where nothing can be reached any
     /// more. Returns whether another exchange, or a new session, at the URL of the configuration
     /// has taken its place.
-    pub(super) fn return_to_target(&mut self, env: &mut Env, exchange: ExchangeId, over: &ExchangeEnd) -> bool {
+    pub(super) fn return_to_target(&mut self, env: &mut ClientEnv, exchange: ExchangeId, over: &ExchangeEnd) -> bool {
         let Some(http) = self.exchanges.get(exchange) else { return false };
         let is_unreached = match over {
             ExchangeEnd::Failed { sent: Sent::No, why } => !matches!(why, Closed::Denied(_) | Closed::Aborted),
@@ -169,7 +169,7 @@ impl HttpLink {
     /// Repeats the request of an exchange in its place: at this address, or at the usual one.
     pub(super) fn begin_in_place(
         &mut self,
-        env: &mut Env,
+        env: &mut ClientEnv,
         old: ExchangeId,
         place: Option<(Arc<Address>, Hops)>,
     ) -> Option<ExchangeId> {

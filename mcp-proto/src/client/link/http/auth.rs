@@ -7,11 +7,11 @@ use super::exchange_end::ExchangeEnd;
 use super::exchanges::HttpExchanges;
 use super::{DeferredStep, ExchangeRole, ExchangeStage, HttpExchange, HttpLink};
 use crate::client::State;
-use crate::client::env::Env;
+use crate::client::env::ClientEnv;
 use crate::client::headers;
 use crate::client::ids::Purpose;
 use crate::client::link::challenge::is_challenge;
-use crate::client::link::event::{LinkEvent, Parked};
+use crate::client::link::event::{LinkEvent, ParkedKind};
 use crate::error::AuthHints;
 use crate::exchange::{ExchangeId, Headers};
 use crate::input::{AuthKey, Authorization, Challenge};
@@ -77,7 +77,7 @@ impl HttpExchanges {
 impl HttpLink {
     /// Returns whether the response is a challenge that the application may answer. In that case,
     /// the request waits for the answer and does not end.
-    pub(super) fn park_if_challenged(&mut self, env: &mut Env, exchange: ExchangeId) -> bool {
+    pub(super) fn park_if_challenged(&mut self, env: &mut ClientEnv, exchange: ExchangeId) -> bool {
         let Some(http) = self.exchanges.get(exchange) else { return false };
         if !self.is_challenge(env, http) {
             return false;
@@ -108,7 +108,7 @@ impl HttpLink {
         true
     }
 
-    fn is_challenge(&self, env: &Env, http: &HttpExchange) -> bool {
+    fn is_challenge(&self, env: &ClientEnv, http: &HttpExchange) -> bool {
         // A server that gets no credentials cannot ask for them.
         let is_trusted = http.address.as_ref().is_none_or(|address| self.is_trusted(env, address));
         let waits = is_trusted && !matches!(http.role, ExchangeRole::Answered | ExchangeRole::Delete);
@@ -118,25 +118,29 @@ impl HttpLink {
 
     /// Returns the kind of message that now waits for credentials. Only the total limits run while
     /// the application obtains them.
-    fn hold(&mut self, env: &Env, exchange: ExchangeId) -> Parked {
+    fn hold(&mut self, env: &ClientEnv, exchange: ExchangeId) -> ParkedKind {
         match self.exchanges.get(exchange).map(|http| http.role.clone()) {
             Some(ExchangeRole::Request(_, purpose) | ExchangeRole::Posted(_, purpose)) => {
                 if matches!(purpose, Purpose::Discover | Purpose::Initialize) {
                     self.hold_all(exchange);
                 }
-                Parked::Request(purpose)
+                ParkedKind::Request(purpose)
             }
             Some(ExchangeRole::Response) => {
                 self.hold_all(exchange);
-                Parked::Response
+                ParkedKind::Response
             }
-            Some(ExchangeRole::Listener) => Parked::Listener,
+            Some(ExchangeRole::Listener) => ParkedKind::Listener,
             // Everything waits for the stream: the handshake, or every call.
             Some(ExchangeRole::Sse) => {
                 self.hold_all(exchange);
-                if env.state() == State::Ready { Parked::Response } else { Parked::Request(Purpose::Initialize) }
+                if env.state() == State::Ready {
+                    ParkedKind::Response
+                } else {
+                    ParkedKind::Request(Purpose::Initialize)
+                }
             }
-            _ => Parked::Other,
+            _ => ParkedKind::Other,
         }
     }
 
@@ -149,7 +153,7 @@ impl HttpLink {
     }
 
     /// Handles the answer of the application to a challenge.
-    pub(in crate::client) fn authorize(&mut self, env: &mut Env, key: AuthKey, with: Authorization) {
+    pub(in crate::client) fn authorize(&mut self, env: &mut ClientEnv, key: AuthKey, with: Authorization) {
         if self.challenges.open.remove(&key).is_none() {
             return;
         }
@@ -169,14 +173,14 @@ impl HttpLink {
     }
 
     /// Ends an exchange with the refusal that it was parked for.
-    pub(super) fn refuse_parked(&mut self, env: &mut Env, exchange: ExchangeId) {
+    pub(super) fn refuse_parked(&mut self, env: &mut ClientEnv, exchange: ExchangeId) {
         if let Some(http) = self.exchanges.get_mut(exchange) {
             http.stage = ExchangeStage::Over;
             self.on_exchange_end(env, exchange, ExchangeEnd::End);
         }
     }
 
-    fn unpark(&mut self, env: &mut Env, exchange: ExchangeId) {
+    fn unpark(&mut self, env: &mut ClientEnv, exchange: ExchangeId) {
         let Some(again) = self.begin_in_place(env, exchange, None) else { return };
         let resumed = match self.exchanges.get(again).map(|http| &http.role) {
             Some(ExchangeRole::Request(_, purpose) | ExchangeRole::Posted(_, purpose)) => *purpose,
@@ -188,7 +192,7 @@ impl HttpLink {
 
     /// Returns whether a call waits for credentials: its own request does, or an exchange that
     /// every call depends on.
-    pub(in crate::client) fn waits_for_credentials(&self, env: &Env, request: Option<&Id>) -> bool {
+    pub(in crate::client) fn waits_for_credentials(&self, env: &ClientEnv, request: Option<&Id>) -> bool {
         let own = request.and_then(|id| env.ids.exchange(id));
         !self.challenges.open.is_empty()
             && own.iter().chain(&self.challenges.common).any(|exchange| self.exchanges.is_parked(*exchange))

@@ -3,8 +3,8 @@
 
 use super::exchanges::HttpExchanges;
 use super::{ExchangeStage, HttpExchange, HttpLink};
-use crate::client::env::Env;
-use crate::error::Awaited;
+use crate::client::env::ClientEnv;
+use crate::error::WaitReason;
 use crate::exchange::{ExchangeId, Sent};
 use crate::rpc::Id;
 
@@ -60,7 +60,7 @@ impl HttpExchanges {
 impl HttpLink {
     /// Returns whether the server has not begun to process the request with this id. The request
     /// was refused and waits for credentials, or it waits for a connection.
-    pub(in crate::client) fn is_unsent(&self, env: &Env, id: &Id) -> bool {
+    pub(in crate::client) fn is_unsent(&self, env: &ClientEnv, id: &Id) -> bool {
         let http = env.ids.exchange(id).and_then(|exchange| self.exchanges.get(exchange));
         http.is_some_and(|http| {
             http.is_post() && (matches!(http.stage, ExchangeStage::Parked(_)) || http.sent() == Sent::No)
@@ -69,10 +69,10 @@ impl HttpLink {
 
     /// Returns the event that the request with this id awaits, and whether the request may have
     /// reached the server.
-    pub(in crate::client) fn awaited(&self, env: &Env, id: &Id) -> (Awaited, Sent) {
+    pub(in crate::client) fn awaited(&self, env: &ClientEnv, id: &Id) -> (WaitReason, Sent) {
         match env.ids.exchange(id).and_then(|exchange| self.exchanges.get(exchange)) {
-            Some(http) if http.connection == ConnectionReport::Waiting => (Awaited::Connection, http.sent()),
-            _ => (Awaited::Response, Sent::Maybe),
+            Some(http) if http.connection == ConnectionReport::Waiting => (WaitReason::Connection, http.sent()),
+            _ => (WaitReason::Response, Sent::Maybe),
         }
     }
 }

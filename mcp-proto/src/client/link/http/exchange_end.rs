@@ -5,7 +5,7 @@
 use super::stream::NextRound;
 use super::{ExchangeRole, ExchangeStage, HttpExchange, HttpLink, tells_of_era};
 use crate::client::State;
-use crate::client::env::Env;
+use crate::client::env::ClientEnv;
 use crate::client::handshake::HandshakeEvent;
 use crate::client::ids::Purpose;
 use crate::client::link::event::{LinkEvent, SubscriptionEnd};
@@ -25,7 +25,7 @@ pub(super) enum ExchangeEnd {
 }
 
 impl HttpLink {
-    pub(super) fn on_exchange_end(&mut self, env: &mut Env, exchange: ExchangeId, over: ExchangeEnd) {
+    pub(super) fn on_exchange_end(&mut self, env: &mut ClientEnv, exchange: ExchangeId, over: ExchangeEnd) {
         self.end_timers(env, exchange);
         if let Some(http) = self.exchanges.get_mut(exchange) {
             http.stage = ExchangeStage::Over;
@@ -68,7 +68,7 @@ impl HttpLink {
     }
 
     /// Handles the end of the stream of a listener or a subscription.
-    pub(super) fn on_stream_end(&mut self, env: &mut Env, exchange: ExchangeId, end: StreamEnd) {
+    pub(super) fn on_stream_end(&mut self, env: &mut ClientEnv, exchange: ExchangeId, end: StreamEnd) {
         self.end_timers(env, exchange);
         let Some(http) = self.exchanges.get(exchange) else { return };
         match http.role.clone() {
@@ -82,7 +82,14 @@ impl HttpLink {
         }
     }
 
-    fn on_request_end(&mut self, env: &mut Env, exchange: ExchangeId, id: Id, purpose: Purpose, over: ExchangeEnd) {
+    fn on_request_end(
+        &mut self,
+        env: &mut ClientEnv,
+        exchange: ExchangeId,
+        id: Id,
+        purpose: Purpose,
+        over: ExchangeEnd,
+    ) {
         let Some(http) = self.exchanges.get(exchange) else { return };
         let is_attempt = http.is_get();
         match over {
@@ -120,7 +127,14 @@ impl HttpLink {
         }
     }
 
-    pub(super) fn on_denied_request(&mut self, env: &mut Env, id: Id, purpose: Purpose, sent: Sent, reason: String) {
+    pub(super) fn on_denied_request(
+        &mut self,
+        env: &mut ClientEnv,
+        id: Id,
+        purpose: Purpose,
+        sent: Sent,
+        reason: String,
+    ) {
         env.ids.retire(&id);
         self.events.push_back(match purpose {
             Purpose::Call(call) => {
@@ -134,7 +148,7 @@ impl HttpLink {
 
     pub(super) fn on_broken(
         &mut self,
-        env: &mut Env,
+        env: &mut ClientEnv,
         id: Id,
         purpose: Purpose,
         is_lost: bool,
@@ -153,7 +167,7 @@ impl HttpLink {
     }
 
     /// Handles a complete HTTP response that lacks the JSON-RPC response.
-    pub(super) fn on_no_response(&mut self, env: &mut Env, http: HttpExchange, end: StreamEnd, is_lost: bool) {
+    pub(super) fn on_no_response(&mut self, env: &mut ClientEnv, http: HttpExchange, end: StreamEnd, is_lost: bool) {
         let Some((id, purpose)) = http.request().map(|(id, purpose)| (id.clone(), purpose)) else { return };
         if let Purpose::Call(call) = purpose {
             let error = call_error(http, id.clone(), end);

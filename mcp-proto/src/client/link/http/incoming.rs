@@ -3,9 +3,9 @@
 
 use super::exchange_end::ExchangeEnd;
 use super::{DeferredStep, ExchangeRole, ExchangeStage, HttpExchange, HttpLink, success, tells_of_era};
-use crate::client::env::Env;
+use crate::client::env::ClientEnv;
 use crate::client::ids::{Match, Purpose};
-use crate::client::link::challenge::Tried;
+use crate::client::link::challenge::TriedStatuses;
 use crate::client::link::event::LinkEvent;
 use crate::client::{ControlEvent, Event, SseDecode, State, Timer};
 use crate::error::DiagnosticKind;
@@ -17,7 +17,7 @@ use alloc::format;
 use alloc::vec::Vec;
 
 impl HttpLink {
-    pub(super) fn on_event(&mut self, env: &mut Env, exchange: ExchangeId, event: ExchangeEvent) {
+    pub(super) fn on_event(&mut self, env: &mut ClientEnv, exchange: ExchangeId, event: ExchangeEvent) {
         if !self.exchanges.get(exchange).is_some_and(HttpExchange::is_live) {
             return;
         }
@@ -47,7 +47,7 @@ impl HttpLink {
         }
     }
 
-    fn on_item(&mut self, env: &mut Env, exchange: ExchangeId, item: Inbound) {
+    fn on_item(&mut self, env: &mut ClientEnv, exchange: ExchangeId, item: Inbound) {
         if matches!(env.state(), State::Closing | State::Terminated) {
             return self.on_closing_item(env, exchange, item);
         }
@@ -126,7 +126,7 @@ impl HttpLink {
 
     /// HTTP+SSE: returns whether an item in the body of a POST is the response to its request. Some
     /// servers write it there.
-    fn is_misplaced(&self, env: &Env, exchange: ExchangeId, item: &Inbound) -> bool {
+    fn is_misplaced(&self, env: &ClientEnv, exchange: ExchangeId, item: &Inbound) -> bool {
         let (Inbound::Message(message) | Inbound::Event(SseEvent { data: Data::Message(message), .. })) = item else {
             return false;
         };
@@ -136,12 +136,12 @@ impl HttpLink {
             && env.ids.asked_on(&response.id, env.config.compat.match_text_ids) == Some(exchange)
     }
 
-    fn on_response_head(&mut self, env: &mut Env, exchange: ExchangeId, now: Instant) {
+    fn on_response_head(&mut self, env: &mut ClientEnv, exchange: ExchangeId, now: Instant) {
         let Some(http) = self.exchanges.get_mut(exchange) else { return };
         if success(http.status()) {
             // The server accepted the credentials. They may have expired when the client resumes
             // the stream.
-            http.tried = Tried::default();
+            http.tried = TriedStatuses::default();
             self.note_address(exchange);
         }
         let Some(http) = self.exchanges.get_mut(exchange) else { return };
@@ -165,20 +165,20 @@ impl HttpLink {
     }
 
     /// Ends an exchange without waiting for the rest of the response.
-    pub(super) fn finish(&mut self, env: &mut Env, exchange: ExchangeId) {
+    pub(super) fn finish(&mut self, env: &mut ClientEnv, exchange: ExchangeId) {
         if self.cut_http(env, exchange) {
             self.on_exchange_end(env, exchange, ExchangeEnd::End);
         }
     }
 
-    fn on_batch(&mut self, env: &mut Env, exchange: ExchangeId, batch: Vec<Result<Message, InvalidMessage>>) {
+    fn on_batch(&mut self, env: &mut ClientEnv, exchange: ExchangeId, batch: Vec<Result<Message, InvalidMessage>>) {
         if !env.version().is_some_and(|version| version.rules().batches) {
             env.diagnose(DiagnosticKind::UnexpectedBatch, format!("{} messages", batch.len()));
         }
         self.steps.extend(batch.into_iter().map(|element| DeferredStep::Element(exchange, element)));
     }
 
-    pub(super) fn on_message(&mut self, env: &mut Env, exchange: ExchangeId, message: Message) {
+    pub(super) fn on_message(&mut self, env: &mut ClientEnv, exchange: ExchangeId, message: Message) {
         env.note_nulls(&message);
         let is_gone = self.exchanges.get(exchange).is_some_and(|http| self.is_session_gone(env, http));
         let Some(http) = self.exchanges.get_mut(exchange) else { return };
@@ -207,7 +207,14 @@ impl HttpLink {
     /// request unless its `id` names another one, or the status takes precedence. On a GET, the
     /// error answers the request only if its `id` matches; otherwise it describes the failed
     /// attempt.
-    fn on_error(&mut self, env: &mut Env, exchange: ExchangeId, status: u16, id: Option<&Id>, error: ErrorObject) {
+    fn on_error(
+        &mut self,
+        env: &mut ClientEnv,
+        exchange: ExchangeId,
+        status: u16,
+        id: Option<&Id>,
+        error: ErrorObject,
+    ) {
         let lenient = env.config.compat.match_text_ids;
         let found = id.map(|id| env.ids.find(id, exchange, lenient).1);
         let Some(http) = self.exchanges.get_mut(exchange) else { return };
@@ -230,7 +237,7 @@ impl HttpLink {
         }
     }
 
-    pub(super) fn on_defect(&mut self, env: &mut Env, exchange: ExchangeId, defect: InvalidMessage) {
+    pub(super) fn on_defect(&mut self, env: &mut ClientEnv, exchange: ExchangeId, defect: InvalidMessage) {
         // The client needs nothing from the response to a notification.
         let is_event = self.exchanges.get(exchange).is_some_and(|http| http.is_stream() && http.wants_body());
         if let Some(http) = self.exchanges.get_mut(exchange)
@@ -247,7 +254,7 @@ impl HttpLink {
 
     /// Handles the response to a request. The client reads what follows for a limited time, then
     /// drops the exchange.
-    pub(in crate::client::link) fn answered(&mut self, env: &mut Env, exchange: ExchangeId) {
+    pub(in crate::client::link) fn answered(&mut self, env: &mut ClientEnv, exchange: ExchangeId) {
         let time = env.config.limits.client.drain_time;
         let until = env.now + time;
         let Some(http) = self.exchanges.get_mut(exchange) else { return };
@@ -270,7 +277,7 @@ impl HttpLink {
     }
 
     /// Handles the timeout of a response head, or of the response to a message.
-    pub(super) fn on_answer_timeout(&mut self, env: &mut Env, exchange: ExchangeId) {
+    pub(super) fn on_answer_timeout(&mut self, env: &mut ClientEnv, exchange: ExchangeId) {
         let sent = self.exchanges.get(exchange).map_or(Sent::Maybe, HttpExchange::sent);
         if self.cut_http(env, exchange) {
             self.on_exchange_end(env, exchange, ExchangeEnd::Failed { sent, why: Closed::Timeout });
@@ -279,7 +286,7 @@ impl HttpLink {
 
     /// Aborts an exchange whose end is still to be handled: it is on the wire, or held. Returns
     /// whether there was one.
-    pub(super) fn cut_http(&mut self, env: &mut Env, exchange: ExchangeId) -> bool {
+    pub(super) fn cut_http(&mut self, env: &mut ClientEnv, exchange: ExchangeId) -> bool {
         let Some(http) = self.exchanges.get_mut(exchange) else { return false };
         match http.stage {
             ExchangeStage::Live => env.out.abort(exchange),

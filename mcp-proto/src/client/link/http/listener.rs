@@ -5,8 +5,8 @@
 
 use super::exchange_end::ExchangeEnd;
 use super::stream::NextRound;
-use super::{Described, ExchangeRole, HttpExchange, HttpLink, HttpRequest, Reported};
-use crate::client::env::Env;
+use super::{ExchangeRole, HttpExchange, HttpLink, HttpRequest, MessageSummary, ReportedState};
+use crate::client::env::ClientEnv;
 use crate::client::link::event::LinkEvent;
 use crate::client::{Event, HttpTransport, ListenerEnd, ListenerStart, ListenerTime, Timer};
 use crate::error::{DiagnosticKind, StreamEnd};
@@ -19,7 +19,7 @@ const HOLD: Duration = Duration::from_secs(1);
 
 impl HttpLink {
     /// Handles the response to `initialize`, before `notifications/initialized` is sent.
-    pub(in crate::client) fn before_initialized(&mut self, env: &mut Env) {
+    pub(in crate::client) fn before_initialized(&mut self, env: &mut ClientEnv) {
         let limit = self.listener_time(env).map_or(HOLD, |limit| limit.min(HOLD));
         self.holding = true;
         env.timers.set(Timer::Hold, Some(env.now + limit));
@@ -29,7 +29,7 @@ impl HttpLink {
     }
 
     /// Handles the end of `notifications/initialized`, which the server accepted or never will.
-    pub(super) fn on_initialized_taken(&mut self, env: &mut Env) {
+    pub(super) fn on_initialized_taken(&mut self, env: &mut ClientEnv) {
         match env.config.compat.listener {
             _ if self.transport() == HttpTransport::Sse => self.release(env),
             ListenerStart::AfterInitialized => self.open_listener(env),
@@ -38,16 +38,16 @@ impl HttpLink {
         }
     }
 
-    fn open_listener(&mut self, env: &mut Env) {
+    fn open_listener(&mut self, env: &mut ClientEnv) {
         let exchange = self.exchanges.mint();
         self.listener = Some(exchange);
         let limit = self.listener_time(env);
         env.timers.set(Timer::Answer(exchange), limit.map(|limit| env.now + limit));
         let http = HttpExchange::new(ExchangeRole::Listener, HttpRequest::get(env.version(), None));
-        self.begin_http(env, exchange, http, Some(Described::NOTHING));
+        self.begin_http(env, exchange, http, Some(MessageSummary::NOTHING));
     }
 
-    fn listener_time(&self, env: &Env) -> Option<Duration> {
+    fn listener_time(&self, env: &ClientEnv) -> Option<Duration> {
         match env.config.compat.listener_start {
             ListenerTime::Quarter => {
                 let quarter = env.config.timeout.map_or(HOLD, |timeout| timeout / 4);
@@ -59,28 +59,28 @@ impl HttpLink {
     }
 
     /// Ends the wait of calls for the listener.
-    pub(in crate::client) fn release(&mut self, env: &mut Env) {
+    pub(in crate::client) fn release(&mut self, env: &mut ClientEnv) {
         if core::mem::take(&mut self.holding) {
             env.timers.set(Timer::Hold, None);
             self.events.push_back(LinkEvent::Released);
         }
     }
 
-    pub(super) fn on_listener_head(&mut self, env: &mut Env, exchange: ExchangeId) {
+    pub(super) fn on_listener_head(&mut self, env: &mut ClientEnv, exchange: ExchangeId) {
         let idle = env.config.listener_idle.map(|idle| env.now + idle);
         let Some(http) = self.exchanges.get(exchange).filter(|http| http.is_stream()) else { return self.release(env) };
         // Calls ran without the listener. Messages that the server sent meanwhile are lost, unless
         // the stream resumes from an event.
         let missed = !self.holding && http.stream.cursor.is_none();
         env.timers.set(Timer::Idle(exchange), idle);
-        self.reported = Reported::Open;
+        self.reported = ReportedState::Open;
         if missed {
             self.events.push_back(LinkEvent::ChangesMissed);
         }
         self.release(env);
     }
 
-    pub(super) fn on_listener_exchange_end(&mut self, env: &mut Env, exchange: ExchangeId, over: ExchangeEnd) {
+    pub(super) fn on_listener_exchange_end(&mut self, env: &mut ClientEnv, exchange: ExchangeId, over: ExchangeEnd) {
         self.release(env);
         let Some(http) = self.exchanges.get(exchange) else { return };
         let (is_answered, in_session) = (http.head.is_some(), http.in_session);
@@ -109,7 +109,7 @@ impl HttpLink {
     }
 
     /// Handles the end of a listener that another attempt may follow.
-    pub(super) fn on_listener_end(&mut self, env: &mut Env, exchange: ExchangeId, end: StreamEnd) {
+    pub(super) fn on_listener_end(&mut self, env: &mut ClientEnv, exchange: ExchangeId, end: StreamEnd) {
         let was_open = self.exchanges.get(exchange).is_some_and(|http| http.stream.is_open());
         match env.config.compat.listener_end {
             ListenerEnd::Ignore if was_open => self.leave_listener(env),
@@ -124,17 +124,23 @@ impl HttpLink {
 
     /// Stops the attempts, temporarily or finally. Each of the two is reported once until the
     /// listener is open again.
-    pub(super) fn give_up_listener(&mut self, env: &mut Env, exchange: ExchangeId, cause: StreamEnd, again: bool) {
+    pub(super) fn give_up_listener(
+        &mut self,
+        env: &mut ClientEnv,
+        exchange: ExchangeId,
+        cause: StreamEnd,
+        again: bool,
+    ) {
         let give_up = |http: &mut HttpExchange| http.stream.backoff.give_up(cause.retry_after());
         let again = self.exchanges.get_mut(exchange).map(give_up).filter(|_| again);
         let news = match again {
             Some(wait) => {
                 self.schedule_retry(env, exchange, wait);
-                Reported::Paused
+                ReportedState::Paused
             }
             None => {
                 self.leave_listener(env);
-                Reported::Lost
+                ReportedState::Lost
             }
         };
         if self.reported < news {
@@ -144,7 +150,7 @@ impl HttpLink {
     }
 
     /// Drops the listener.
-    pub(super) fn leave_listener(&mut self, env: &mut Env) {
+    pub(super) fn leave_listener(&mut self, env: &mut ClientEnv) {
         let Some(exchange) = self.listener.take() else { return };
         self.end_timers(env, exchange);
         self.drop_exchange(env, exchange);

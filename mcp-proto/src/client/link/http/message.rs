@@ -3,8 +3,8 @@
 //! has a limited time for its delivery after the client has closed.
 
 use super::exchange_end::ExchangeEnd;
-use super::{Described, ExchangeRole, HttpExchange, HttpLink, HttpRequest, success};
-use crate::client::env::Env;
+use super::{ExchangeRole, HttpExchange, HttpLink, HttpRequest, MessageSummary, success};
+use crate::client::env::ClientEnv;
 use crate::client::link::event::LinkEvent;
 use crate::client::{State, Timer};
 use crate::error::{CallError, DiagnosticKind};
@@ -20,7 +20,7 @@ impl HttpLink {
     /// Posts a notification.
     pub(in crate::client) fn post_notification(
         &mut self,
-        env: &mut Env,
+        env: &mut ClientEnv,
         method: &str,
         params: Option<&Object>,
         body: Bytes,
@@ -35,20 +35,20 @@ impl HttpLink {
         if role == ExchangeRole::Cancelled && self.has_many(env, &role) {
             return env.diagnose(DiagnosticKind::DroppedNotification, "the server has not accepted those before it");
         }
-        self.post_message(env, role, Some(version), Described { method, params }, body);
+        self.post_message(env, role, Some(version), MessageSummary { method, params }, body);
     }
 
     /// Posts the response to a request of the server.
-    pub(in crate::client) fn post_response(&mut self, env: &mut Env, body: Bytes) {
+    pub(in crate::client) fn post_response(&mut self, env: &mut ClientEnv, body: Bytes) {
         if self.has_many(env, &ExchangeRole::Response) {
             return env.diagnose(DiagnosticKind::DroppedResponse, "the server has not taken those before it");
         }
-        self.post_message(env, ExchangeRole::Response, env.version(), Described::NOTHING, body);
+        self.post_message(env, ExchangeRole::Response, env.version(), MessageSummary::NOTHING, body);
     }
 
     /// Returns whether the number of open exchanges with this role has reached the maximum number
     /// of calls. A server that accepts none of them must not fill the memory of its client.
-    fn has_many(&self, env: &Env, role: &ExchangeRole) -> bool {
+    fn has_many(&self, env: &ClientEnv, role: &ExchangeRole) -> bool {
         self.exchanges.iter().filter(|(_, http)| http.role == *role).count()
             >= env.config.limits.client.max_calls.max(1)
     }
@@ -56,10 +56,10 @@ impl HttpLink {
     /// Posts a message whose response is only a status.
     fn post_message(
         &mut self,
-        env: &mut Env,
+        env: &mut ClientEnv,
         role: ExchangeRole,
         version: Option<ProtocolVersion>,
-        described: Described<'_>,
+        described: MessageSummary<'_>,
         body: Bytes,
     ) {
         let exchange = self.exchanges.mint();
@@ -72,7 +72,7 @@ impl HttpLink {
 
     /// Handles the end of the exchange of a notification or response. The server has accepted it if
     /// the status is 2xx, whatever the body is.
-    pub(super) fn on_message_end(&mut self, env: &mut Env, exchange: ExchangeId, over: ExchangeEnd) {
+    pub(super) fn on_message_end(&mut self, env: &mut ClientEnv, exchange: ExchangeId, over: ExchangeEnd) {
         let Some(http) = self.exchanges.get(exchange) else { return };
         let is_closing = matches!(env.state(), State::Closing | State::Terminated);
         if !is_closing && over == ExchangeEnd::End && self.is_session_gone(env, http) {
@@ -112,7 +112,7 @@ impl HttpLink {
 
     /// Handles an item while the client is closing. Only the status of the response to a
     /// notification counts.
-    pub(super) fn on_closing_item(&mut self, env: &mut Env, exchange: ExchangeId, item: Inbound) {
+    pub(super) fn on_closing_item(&mut self, env: &mut ClientEnv, exchange: ExchangeId, item: Inbound) {
         if let (Some(http), Inbound::Response(head)) = (self.exchanges.get_mut(exchange), item) {
             http.head = Some(head);
             // The server may keep the stream open without limit.
@@ -125,7 +125,7 @@ impl HttpLink {
     /// Ends an exchange of a closing client. The exchange is dropped, unless it carries a
     /// notification and the application requested the end: the server then has some time to accept
     /// it. The DELETE of a session continues.
-    pub(in crate::client) fn end(&mut self, env: &mut Env, exchange: ExchangeId, requested: bool) {
+    pub(in crate::client) fn end(&mut self, env: &mut ClientEnv, exchange: ExchangeId, requested: bool) {
         match self.exchanges.get(exchange) {
             Some(http) if http.is_delete() => {}
             Some(http) if requested && http.is_notification() && http.is_live() => {
@@ -140,7 +140,7 @@ impl HttpLink {
     }
 
     /// Reports a notification that the server did not accept.
-    pub(in crate::client) fn lose_notification(&mut self, env: &mut Env, http: &HttpExchange, error: CallError) {
+    pub(in crate::client) fn lose_notification(&mut self, env: &mut ClientEnv, http: &HttpExchange, error: CallError) {
         if http.is_notification() {
             env.diagnose(DiagnosticKind::DroppedNotification, error.to_string());
         }

@@ -21,9 +21,9 @@ mod stream;
 mod tool_stream;
 
 use super::OutgoingRequest;
-use super::challenge::Tried;
+use super::challenge::TriedStatuses;
 use super::event::LinkEvent;
-use crate::client::env::Env;
+use crate::client::env::ClientEnv;
 use crate::client::ids::Purpose;
 use crate::client::{HttpTarget, Timer};
 use crate::error::{CallError, DiagnosticKind, HttpError};
@@ -48,7 +48,7 @@ use connection::ConnectionReport;
 use core::net::IpAddr;
 use exchanges::HttpExchanges;
 use repeats::EventKey;
-use request::{CommonFields, Described, HttpRequest};
+use request::{CommonFields, HttpRequest, MessageSummary};
 use session::SessionState;
 use sse::SseTransport;
 use stream::Stream;
@@ -72,7 +72,7 @@ pub(in crate::client) struct HttpLink {
     /// The exchange of the listener, also while it waits for the next attempt.
     listener: Option<ExchangeId>,
     /// The state of the listener in the last report to the application.
-    reported: Reported,
+    reported: ReportedState,
     events: VecDeque<LinkEvent>,
     steps: VecDeque<DeferredStep>,
 }
@@ -94,7 +94,7 @@ enum DeferredStep {
 
 /// The state of the listener as the application knows it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Reported {
+pub(super) enum ReportedState {
     /// It is open, will be opened, or is not offered.
     Open,
     /// It is lost, and the client will retry.
@@ -117,14 +117,14 @@ impl HttpLink {
             challenges: Challenges::default(),
             holding: false,
             listener: None,
-            reported: Reported::Open,
+            reported: ReportedState::Open,
             events: VecDeque::new(),
             steps: VecDeque::new(),
         }
     }
 
     /// Handles an event of an exchange.
-    pub(super) fn handle(&mut self, env: &mut Env, exchange: ExchangeId, event: ExchangeEvent) {
+    pub(super) fn handle(&mut self, env: &mut ClientEnv, exchange: ExchangeId, event: ExchangeEvent) {
         match self.exchanges.get(exchange) {
             // The driver reported the event before it learned that the exchange had ended.
             None if self.exchanges.was_minted(exchange) => {}
@@ -134,7 +134,7 @@ impl HttpLink {
     }
 
     /// Handles a timer that is due.
-    pub(super) fn on_timeout(&mut self, env: &mut Env, timer: Timer) {
+    pub(super) fn on_timeout(&mut self, env: &mut ClientEnv, timer: Timer) {
         match timer {
             Timer::Drain(exchange) => self.drop_exchange(env, exchange),
             Timer::Answer(exchange) => self.on_answer_timeout(env, exchange),
@@ -159,7 +159,7 @@ impl HttpLink {
     }
 
     /// Executes the next step. Returns whether there was one.
-    pub(super) fn step(&mut self, env: &mut Env) -> bool {
+    pub(super) fn step(&mut self, env: &mut ClientEnv) -> bool {
         let Some(step) = self.steps.pop_front() else { return false };
         match step {
             DeferredStep::Element(exchange, Ok(message)) => self.on_message(env, exchange, message),
@@ -189,7 +189,7 @@ impl HttpLink {
     }
 
     /// Returns whether the number of open exchanges has reached the maximum number of calls.
-    pub(super) fn has_many_exchanges(&self, env: &Env) -> bool {
+    pub(super) fn has_many_exchanges(&self, env: &ClientEnv) -> bool {
         self.exchanges.len() >= env.config.limits.client.max_calls.max(1)
     }
 
@@ -204,7 +204,7 @@ impl HttpLink {
     }
 
     /// Ends the HTTP exchange of a request whose response is no longer needed.
-    pub(super) fn abandon(&mut self, env: &mut Env, exchange: ExchangeId) {
+    pub(super) fn abandon(&mut self, env: &mut ClientEnv, exchange: ExchangeId) {
         if self.exchanges.get(exchange).is_some_and(HttpExchange::awaits_answer) {
             self.drop_exchange(env, exchange);
         }
@@ -223,20 +223,20 @@ impl HttpLink {
     }
 
     /// Stops all timers of an exchange.
-    fn end_timers(&mut self, env: &mut Env, exchange: ExchangeId) {
+    fn end_timers(&mut self, env: &mut ClientEnv, exchange: ExchangeId) {
         for timer in [Timer::Drain(exchange), Timer::Answer(exchange), Timer::Idle(exchange), Timer::Resume(exchange)] {
             env.timers.set(timer, None);
         }
     }
 
     /// Ends an exchange.
-    pub(in crate::client) fn drop_exchange(&mut self, env: &mut Env, exchange: ExchangeId) {
+    pub(in crate::client) fn drop_exchange(&mut self, env: &mut ClientEnv, exchange: ExchangeId) {
         let sent = self.exchanges.get(exchange).map_or(Sent::Maybe, HttpExchange::sent);
         self.drop_exchange_since(env, exchange, CallError::Closed { sent, why: Closed::Aborted });
     }
 
     /// Ends an exchange. A notification on it ends with `error`.
-    pub(super) fn drop_exchange_since(&mut self, env: &mut Env, exchange: ExchangeId, error: CallError) {
+    pub(super) fn drop_exchange_since(&mut self, env: &mut ClientEnv, exchange: ExchangeId, error: CallError) {
         if let Some(http) = self.exchanges.remove(exchange) {
             if http.role == ExchangeRole::Sse {
                 self.forget_stream();
@@ -272,7 +272,7 @@ pub(in crate::client) struct HttpExchange {
     /// Number of challenges that were answered with credentials before it started.
     credentials: u64,
     /// The statuses of the challenges that were answered for it.
-    tried: Tried,
+    tried: TriedStatuses,
     head: Option<ResponseHead>,
     /// The first bytes of a body that holds no message.
     body: Vec<u8>,
@@ -341,7 +341,7 @@ impl HttpExchange {
             again: false,
             in_session: false,
             credentials: 0,
-            tried: Tried::default(),
+            tried: TriedStatuses::default(),
             head: None,
             body: Vec::new(),
             error: None,
@@ -476,13 +476,13 @@ impl HttpExchange {
 /// Outgoing requests.
 impl HttpLink {
     /// Posts a request.
-    pub(super) fn post_request(&mut self, env: &mut Env, exchange: ExchangeId, request: OutgoingRequest<'_>) {
+    pub(super) fn post_request(&mut self, env: &mut ClientEnv, exchange: ExchangeId, request: OutgoingRequest<'_>) {
         let OutgoingRequest { id, purpose, method, params, message, version, fields, repeatable } = request;
         let named = Some(version).filter(|_| purpose != Purpose::Initialize && !env.only_calls_tools());
         let limit = if purpose == Purpose::Listen { env.config.timeout } else { None };
         env.timers.set(Timer::Answer(exchange), limit.map(|limit| env.now + limit));
         let sent = HttpRequest::post(named, message, repeatable).mirroring(fields);
-        let described = Described { method, params: Some(params) };
+        let described = MessageSummary { method, params: Some(params) };
         let role = match self.sse {
             None => ExchangeRole::Request(id, purpose),
             Some(_) => ExchangeRole::Posted(id, purpose),
@@ -494,10 +494,10 @@ impl HttpLink {
     /// fields. `described`: the message in its body; `None` if that is to be read.
     fn begin_http(
         &mut self,
-        env: &mut Env,
+        env: &mut ClientEnv,
         exchange: ExchangeId,
         mut http: HttpExchange,
-        described: Option<Described<'_>>,
+        described: Option<MessageSummary<'_>>,
     ) {
         let address = match (http.address.take(), &self.sse) {
             (Some(address), _) => Some(address),
@@ -535,7 +535,7 @@ impl HttpLink {
     /// redirected to, and from where.
     fn begin_again(
         &mut self,
-        env: &mut Env,
+        env: &mut ClientEnv,
         old: ExchangeId,
         sent: Option<HttpRequest>,
         place: Option<(Arc<Address>, Hops)>,
@@ -547,7 +547,7 @@ impl HttpLink {
             env.ids.move_to(id, exchange);
         }
         // A request in place of another one has no message.
-        let described = sent.is_some().then_some(Described::NOTHING);
+        let described = sent.is_some().then_some(MessageSummary::NOTHING);
         let again = HttpExchange::new(role, sent.unwrap_or(before));
         let (address, hops) = place.map_or_else(Default::default, |(address, hops)| (Some(address), hops));
         let again = HttpExchange { again: true, tried, any_message, last_defect, stream, address, hops, ..again };

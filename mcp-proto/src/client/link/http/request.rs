@@ -28,12 +28,12 @@ pub(super) struct HttpRequest {
 
 /// What the header fields of an HTTP request repeat of the message in its body.
 #[derive(Clone, Copy)]
-pub(super) struct Described<'a> {
+pub(super) struct MessageSummary<'a> {
     pub(super) method: &'a str,
     pub(super) params: Option<&'a Object>,
 }
 
-impl Described<'_> {
+impl MessageSummary<'_> {
     /// Without a message, or with a response.
     pub(super) const NOTHING: Self = Self { method: "", params: None };
 }
@@ -82,7 +82,7 @@ impl HttpRequest {
     }
 
     /// Returns the header fields of the first attempt.
-    pub(super) fn headers(&self, common: &CommonFields<'_>, described: Described<'_>) -> Headers {
+    pub(super) fn headers(&self, common: &CommonFields<'_>, described: MessageSummary<'_>) -> Headers {
         // Room for what most requests have.
         let mut headers = Headers::with_room(8, 192 + common.authority.len()).with("Host", common.authority);
         for (name, value) in headers::own(common.own).filter(|(name, _)| common.credentials.get(name).is_none()) {
@@ -115,18 +115,18 @@ impl HttpRequest {
     /// read again: few requests are repeated.
     pub(super) fn headers_again(&self, common: &CommonFields<'_>) -> Headers {
         if self.body.is_empty() {
-            return self.headers(common, Described::NOTHING);
+            return self.headers(common, MessageSummary::NOTHING);
         }
         let message = Object::read(&RawJson::trusted(self.body.clone())).unwrap_or_default();
         let method = message.str("method").unwrap_or_default();
         let params = message.object("params").ok();
-        self.headers(common, Described { method: &method, params: params.as_ref() })
+        self.headers(common, MessageSummary { method: &method, params: params.as_ref() })
     }
 }
 
 /// Adds the header fields that describe the message. `Mcp-Method` and `Mcp-Name` exist from
 /// 2026-07-28 on.
-fn describe(headers: &mut Headers, version: ProtocolVersion, described: Described<'_>) {
+fn describe(headers: &mut Headers, version: ProtocolVersion, described: MessageSummary<'_>) {
     headers.push(VERSION, version.as_str());
     if version.era() == Era::Modern {
         headers.push(METHOD, encode(described.method));

@@ -5,11 +5,11 @@
 //! notifications, and the client goes on. The client ends a session that it no longer needs with
 //! DELETE. 2026-07-28 has no sessions, and the client ignores an id that such a server sends.
 
-use super::{Described, ExchangeRole, HttpExchange, HttpLink, HttpRequest, Reported, success};
+use super::{ExchangeRole, HttpExchange, HttpLink, HttpRequest, MessageSummary, ReportedState, success};
 use crate::client::Timer;
-use crate::client::env::Env;
+use crate::client::env::ClientEnv;
 use crate::client::ids::Purpose;
-use crate::client::link::event::{Discarded, LinkEvent, SessionLoss};
+use crate::client::link::event::{DiscardedMessage, LinkEvent, SessionLoss};
 use crate::error::{CallError, DiagnosticKind};
 use crate::exchange::ExchangeId;
 use crate::model::headers::{SESSION, is_session_id};
@@ -82,7 +82,7 @@ impl HttpLink {
     }
 
     /// Notes that a call in the session got a response: the session was useful.
-    pub(super) fn note_use(&mut self, env: &Env, exchange: ExchangeId, message: &Message) {
+    pub(super) fn note_use(&mut self, env: &ClientEnv, exchange: ExchangeId, message: &Message) {
         let Message::Response(response) = message else { return };
         // Over HTTP+SSE, the POST of the request has usually ended.
         let is_call = self.exchanges.get(exchange).is_some_and(|http| http.call().is_some());
@@ -92,7 +92,7 @@ impl HttpLink {
     }
 
     /// Begins the session of an accepted response to `initialize`.
-    pub(in crate::client) fn begin_session(&mut self, env: &mut Env) {
+    pub(in crate::client) fn begin_session(&mut self, env: &mut ClientEnv) {
         (self.session.id, self.session.since) = (None, Some(env.now));
         let Some(id) = self.session.offered.take() else { return };
         if is_session_id(&id) {
@@ -104,13 +104,13 @@ impl HttpLink {
 
     /// Returns whether the response means that the session of the request has ended. A response to
     /// a GET proves nothing: some servers respond to every GET with 404.
-    pub(super) fn is_session_gone(&self, env: &Env, http: &HttpExchange) -> bool {
+    pub(super) fn is_session_gone(&self, env: &ClientEnv, http: &HttpExchange) -> bool {
         env.is_legacy() && http.status() == 404 && http.in_session && http.is_post()
     }
 
     /// Handles a request that the server refused because its session has ended. All exchanges that
     /// named the session end with it, so it is the current one.
-    pub(super) fn on_session_gone(&mut self, env: &mut Env, exchange: ExchangeId) {
+    pub(super) fn on_session_gone(&mut self, env: &mut ClientEnv, exchange: ExchangeId) {
         let Some(http) = self.exchanges.remove(exchange) else { return };
         let error = http.to_error();
         let (mut request, mut notification) = (None, None);
@@ -131,7 +131,7 @@ impl HttpLink {
     }
 
     /// Counts the end of a session. Returns whether the client may open another one.
-    pub(in crate::client) fn may_renew(&mut self, env: &Env) -> bool {
+    pub(in crate::client) fn may_renew(&mut self, env: &ClientEnv) -> bool {
         let lasted = self.session.since.is_some_and(|since| env.now - since >= LASTING);
         self.session.barren = if lasted { 1 } else { self.session.barren + 1 };
         self.session.barren <= MAX_BARREN
@@ -157,30 +157,30 @@ impl HttpLink {
 
     /// The session has ended. The client discards its exchanges next. `keeps_stream`: the stream of
     /// HTTP+SSE serves the next session.
-    pub(in crate::client) fn end_session(&mut self, env: &mut Env, keeps_stream: bool) {
+    pub(in crate::client) fn end_session(&mut self, env: &mut ClientEnv, keeps_stream: bool) {
         self.session.id = None;
         self.leave_listener(env);
         if !keeps_stream {
             self.close_stream(env);
         }
-        self.reported = Reported::Open;
+        self.reported = ReportedState::Open;
     }
 
     /// Ends an exchange of a session that has ended. Returns its purpose.
-    pub(in crate::client) fn discard(&mut self, env: &mut Env, exchange: ExchangeId) -> Discarded {
+    pub(in crate::client) fn discard(&mut self, env: &mut ClientEnv, exchange: ExchangeId) -> DiscardedMessage {
         let role = self.exchanges.get(exchange).map(|http| http.role.clone());
         if role == Some(ExchangeRole::Sse) {
-            return Discarded::Other;
+            return DiscardedMessage::Other;
         }
         let request = self.exchanges.get(exchange).and_then(HttpExchange::request);
         let unsent = request.is_some_and(|(id, _)| self.is_unsent(env, id));
         self.drop_exchange_since(env, exchange, CallError::SessionEnded);
         match role {
             Some(ExchangeRole::Request(id, Purpose::Call(call)) | ExchangeRole::Posted(id, Purpose::Call(call))) => {
-                Discarded::Call { call, id, unsent }
+                DiscardedMessage::Call { call, id, unsent }
             }
-            Some(ExchangeRole::Response) => Discarded::Response,
-            _ => Discarded::Other,
+            Some(ExchangeRole::Response) => DiscardedMessage::Response,
+            _ => DiscardedMessage::Other,
         }
     }
 
@@ -191,11 +191,11 @@ impl HttpLink {
 
     /// Sends the DELETE of the session, if it was requested. The DELETE is best effort, and limited
     /// in time. Returns whether it was sent.
-    pub(in crate::client) fn delete_session(&mut self, env: &mut Env) -> bool {
+    pub(in crate::client) fn delete_session(&mut self, env: &mut ClientEnv) -> bool {
         let Some(version) = self.session.deletes.take() else { return false };
         let exchange = self.exchanges.mint();
         let http = HttpExchange::new(ExchangeRole::Delete, HttpRequest::delete(version));
-        self.begin_http(env, exchange, http, Some(Described::NOTHING));
+        self.begin_http(env, exchange, http, Some(MessageSummary::NOTHING));
         let limit = env.config.limits.client.session_end_time;
         env.timers.set(Timer::Drain(exchange), Some(env.now + limit));
         true

@@ -12,8 +12,8 @@
 use super::endpoint::resolve;
 use super::exchange_end::ExchangeEnd;
 use super::stream::NextRound;
-use super::{Address, Described, ExchangeRole, ExchangeStage, HttpExchange, HttpLink, HttpRequest, success};
-use crate::client::env::Env;
+use super::{Address, ExchangeRole, ExchangeStage, HttpExchange, HttpLink, HttpRequest, MessageSummary, success};
+use crate::client::env::ClientEnv;
 use crate::client::handshake::HandshakeEvent;
 use crate::client::ids::Purpose;
 use crate::client::link::event::LinkEvent;
@@ -73,7 +73,7 @@ impl HttpLink {
     }
 
     /// Opens the stream of HTTP+SSE, unless it is open. Until its `endpoint` event, messages wait.
-    pub(in crate::client) fn open_sse(&mut self, env: &mut Env) {
+    pub(in crate::client) fn open_sse(&mut self, env: &mut ClientEnv) {
         let url = &self.url;
         let sse = self.sse.get_or_insert_with(|| Box::new(SseTransport::new(url.clone())));
         match sse.stream {
@@ -87,20 +87,20 @@ impl HttpLink {
                 let exchange = self.exchanges.mint();
                 sse.stream = Some(exchange);
                 let http = HttpExchange::new(ExchangeRole::Sse, HttpRequest::get(env.version(), None));
-                self.begin_http(env, exchange, http, Some(Described::NOTHING));
+                self.begin_http(env, exchange, http, Some(MessageSummary::NOTHING));
                 self.limit_attempt(env, exchange);
             }
         }
     }
 
     /// Leaves HTTP+SSE: the server does not offer it.
-    pub(in crate::client) fn leave_sse(&mut self, env: &mut Env) {
+    pub(in crate::client) fn leave_sse(&mut self, env: &mut ClientEnv) {
         self.close_stream(env);
         self.sse = None;
     }
 
     /// Closes the stream. Its messages end with the session.
-    pub(super) fn close_stream(&mut self, env: &mut Env) {
+    pub(super) fn close_stream(&mut self, env: &mut ClientEnv) {
         if let Some(exchange) = self.sse.as_ref().and_then(|sse| sse.stream) {
             self.drop_exchange(env, exchange);
         }
@@ -161,7 +161,7 @@ impl SseTransport {
 impl HttpLink {
     /// Holds a message until the stream is open. While a call waits, the next attempt to open the
     /// stream does not wait longer than for the response to a call.
-    pub(super) fn hold_message(&mut self, env: &mut Env, exchange: ExchangeId, mut http: HttpExchange) {
+    pub(super) fn hold_message(&mut self, env: &mut ClientEnv, exchange: ExchangeId, mut http: HttpExchange) {
         http.hold();
         let is_call = http.call().is_some();
         self.exchanges.insert(exchange, http);
@@ -174,7 +174,7 @@ impl HttpLink {
     }
 
     /// Posts the messages that were held, in their order.
-    fn post_held(&mut self, env: &mut Env) {
+    fn post_held(&mut self, env: &mut ClientEnv) {
         let held = self.exchanges.iter().filter(|(_, http)| http.stage == ExchangeStage::Held);
         let held: Vec<ExchangeId> = held.map(|(exchange, _)| exchange).collect();
         for exchange in held {
@@ -187,7 +187,7 @@ impl HttpLink {
     /// Handles the end of the POST of a request. The response to the request arrives on the stream.
     pub(super) fn on_posted(
         &mut self,
-        env: &mut Env,
+        env: &mut ClientEnv,
         exchange: ExchangeId,
         id: Id,
         purpose: Purpose,
@@ -218,7 +218,7 @@ impl HttpLink {
 impl HttpLink {
     /// Returns the exchange of the request that a message on the stream answers, since the client
     /// knows each request by the exchange that it was sent on.
-    pub(super) fn asked_on(&self, env: &Env, exchange: ExchangeId, id: &Id) -> ExchangeId {
+    pub(super) fn asked_on(&self, env: &ClientEnv, exchange: ExchangeId, id: &Id) -> ExchangeId {
         if self.sse.is_none() {
             return exchange;
         }
@@ -229,7 +229,7 @@ impl HttpLink {
     }
 
     /// As [`asked_on`](Self::asked_on), for a message.
-    pub(super) fn place_of(&self, env: &Env, exchange: ExchangeId, message: &Message) -> ExchangeId {
+    pub(super) fn place_of(&self, env: &ClientEnv, exchange: ExchangeId, message: &Message) -> ExchangeId {
         match message {
             Message::Response(response) => self.asked_on(env, exchange, &response.id),
             Message::Request(_) | Message::Notification(_) | Message::Error(_) => exchange,
@@ -237,7 +237,7 @@ impl HttpLink {
     }
 
     /// Handles an `endpoint` event.
-    pub(super) fn on_endpoint(&mut self, env: &mut Env, exchange: ExchangeId, reference: &[u8]) {
+    pub(super) fn on_endpoint(&mut self, env: &mut ClientEnv, exchange: ExchangeId, reference: &[u8]) {
         let Some(sse) = &mut self.sse else { return };
         let compat = &env.config.compat;
         let endpoint = match resolve(&sse.url, reference, compat.endpoint_rule, &compat.endpoint_origin) {
@@ -276,7 +276,7 @@ impl HttpLink {
 
     /// Handles the silence of the stream. It is the only way for responses, so the client makes a
     /// ping before it gives up the connection and, with it, usually the session.
-    pub(super) fn on_stream_silent(&mut self, env: &mut Env, exchange: ExchangeId) {
+    pub(super) fn on_stream_silent(&mut self, env: &mut ClientEnv, exchange: ExchangeId) {
         let Some(sse) = &mut self.sse else { return };
         if env.state() == State::Ready && !core::mem::replace(&mut sse.is_doubted, true) {
             env.timers.set(Timer::Idle(exchange), Some(env.now + env.config.ping_timeout));
@@ -290,7 +290,7 @@ impl HttpLink {
 
     /// Ends the stream after an event that is no message, which the configuration does not
     /// tolerate.
-    pub(super) fn reject_sse(&mut self, env: &mut Env, exchange: ExchangeId) {
+    pub(super) fn reject_sse(&mut self, env: &mut ClientEnv, exchange: ExchangeId) {
         if self.cut_http(env, exchange) {
             let over = ExchangeEnd::Failed { sent: Sent::Maybe, why: Closed::Aborted };
             self.on_stream_over(env, exchange, StreamFailure::End(over));
@@ -305,11 +305,11 @@ impl HttpLink {
     }
 
     /// Handles the end of the stream, or of an attempt to open it.
-    pub(super) fn on_sse_end(&mut self, env: &mut Env, exchange: ExchangeId, over: ExchangeEnd) {
+    pub(super) fn on_sse_end(&mut self, env: &mut ClientEnv, exchange: ExchangeId, over: ExchangeEnd) {
         self.on_stream_over(env, exchange, StreamFailure::End(over));
     }
 
-    fn on_stream_over(&mut self, env: &mut Env, exchange: ExchangeId, failure: StreamFailure) {
+    fn on_stream_over(&mut self, env: &mut ClientEnv, exchange: ExchangeId, failure: StreamFailure) {
         self.end_timers(env, exchange);
         let (Some(http), Some(sse)) = (self.exchanges.get(exchange), &mut self.sse) else { return };
         let (goes_on, end) = match &failure {
@@ -354,7 +354,7 @@ impl HttpLink {
 
     /// Stops the attempts to open the stream, temporarily if the application watches changes. The
     /// session has ended: the endpoint of the next stream continues none.
-    fn give_up_stream(&mut self, env: &mut Env, exchange: ExchangeId, end: &StreamEnd) -> Option<Duration> {
+    fn give_up_stream(&mut self, env: &mut ClientEnv, exchange: ExchangeId, end: &StreamEnd) -> Option<Duration> {
         let again = !env.watch.is_empty();
         if let Some(sse) = &mut self.sse {
             sse.session = None;

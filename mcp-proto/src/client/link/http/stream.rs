@@ -6,7 +6,7 @@
 use super::repeats::{EventKey, Novelty, Repeats};
 use super::{ExchangeRole, ExchangeStage, HttpExchange, HttpLink, HttpRequest, success};
 use crate::client::backoff::{Backoff, Brought, LONG, Round, Serves};
-use crate::client::env::Env;
+use crate::client::env::ClientEnv;
 use crate::client::ids::Purpose;
 use crate::client::{Event, StreamOf, Timer};
 use crate::error::{DiagnosticKind, StreamEnd, StreamPlace};
@@ -128,7 +128,7 @@ impl HttpLink {
     }
 
     /// Notes that an item arrived on an exchange.
-    pub(super) fn sign_of_life(&mut self, env: &mut Env, exchange: ExchangeId) {
+    pub(super) fn sign_of_life(&mut self, env: &mut ClientEnv, exchange: ExchangeId) {
         let idle = env.config.listener_idle;
         let now = env.now;
         let Some(http) = self.exchanges.get_mut(exchange).filter(|http| http.stream.is_open()) else { return };
@@ -147,7 +147,7 @@ impl HttpLink {
     /// the delivered content.
     pub(super) fn note_event(
         &mut self,
-        env: &mut Env,
+        env: &mut ClientEnv,
         exchange: ExchangeId,
         id: Option<&str>,
         retry: Option<Duration>,
@@ -179,7 +179,7 @@ impl HttpLink {
     }
 
     /// Handles the idle timeout of a listener: the connection is dead, or appears to be.
-    pub(in crate::client) fn on_idle(&mut self, env: &mut Env, exchange: ExchangeId) {
+    pub(in crate::client) fn on_idle(&mut self, env: &mut ClientEnv, exchange: ExchangeId) {
         if self.is_sse_stream(exchange) {
             return self.on_stream_silent(env, exchange);
         }
@@ -189,7 +189,7 @@ impl HttpLink {
     }
 
     /// Ends a stream after an event that is no message, which the configuration does not tolerate.
-    pub(super) fn reject_stream(&mut self, env: &mut Env, exchange: ExchangeId) {
+    pub(super) fn reject_stream(&mut self, env: &mut ClientEnv, exchange: ExchangeId) {
         self.end_timers(env, exchange);
         if self.listener == Some(exchange) {
             return self.give_up_listener(env, exchange, StreamEnd::Ended, false);
@@ -220,7 +220,7 @@ impl HttpLink {
 
     /// Schedules the resumption of a stream whose exchange ended before the response was complete.
     /// Returns [`Next::Over`] if no further attempt is allowed.
-    pub(super) fn schedule_resume(&mut self, env: &mut Env, exchange: ExchangeId, cause: StreamEnd) -> NextRound {
+    pub(super) fn schedule_resume(&mut self, env: &mut ClientEnv, exchange: ExchangeId, cause: StreamEnd) -> NextRound {
         let (random, now, policy) = (env.seed.next_u64(), env.now, env.config.resume);
         let Some(http) = self.exchanges.get_mut(exchange) else { return NextRound::Over };
         let serves = match http.role {
@@ -249,7 +249,7 @@ impl HttpLink {
     }
 
     /// Schedules a fresh series of attempts for a stream that was given up.
-    pub(super) fn schedule_retry(&mut self, env: &mut Env, exchange: ExchangeId, wait: Duration) {
+    pub(super) fn schedule_retry(&mut self, env: &mut ClientEnv, exchange: ExchangeId, wait: Duration) {
         self.end_timers(env, exchange);
         if let Some(http) = self.exchanges.get_mut(exchange) {
             http.stage = ExchangeStage::AwaitingResume;
@@ -258,7 +258,7 @@ impl HttpLink {
     }
 
     /// Resumes a stream after its delay.
-    pub(in crate::client) fn on_resume(&mut self, env: &mut Env, exchange: ExchangeId) {
+    pub(in crate::client) fn on_resume(&mut self, env: &mut ClientEnv, exchange: ExchangeId) {
         let Some(http) = self.exchanges.get(exchange) else { return };
         let sent = HttpRequest::get(env.version(), http.stream.cursor.as_deref());
         let (is_listener, is_sse) = (http.role == ExchangeRole::Listener, http.role == ExchangeRole::Sse);
@@ -273,13 +273,13 @@ impl HttpLink {
     }
 
     /// Limits the time until the response head of an attempt.
-    pub(in crate::client) fn limit_attempt(&mut self, env: &mut Env, exchange: ExchangeId) {
+    pub(in crate::client) fn limit_attempt(&mut self, env: &mut ClientEnv, exchange: ExchangeId) {
         let limit = env.config.timeout.unwrap_or(env.config.initialize_timeout);
         env.timers.set(Timer::Answer(exchange), Some(env.now + limit));
     }
 
     /// Returns whether the client can resume the response to a request.
-    pub(super) fn is_resumable(&self, env: &Env, http: &HttpExchange) -> bool {
+    pub(super) fn is_resumable(&self, env: &ClientEnv, http: &HttpExchange) -> bool {
         env.is_legacy() && http.stream.cursor.is_some()
     }
 }

@@ -1,7 +1,7 @@
 //! The events of [`Dialect::ToolStream`]: the parts of a result, and its end.
 
 use super::{ExchangeRole, HttpExchange, HttpLink};
-use crate::client::env::Env;
+use crate::client::env::ClientEnv;
 use crate::client::link::event::LinkEvent;
 use crate::error::CallError;
 use crate::exchange::{Dialect, ExchangeId};
@@ -79,7 +79,13 @@ fn elements(value: &RawJson) -> Option<&[u8]> {
 impl HttpLink {
     /// Handles an event of the dialect, on the response to a call. Returns false for any other
     /// event.
-    pub(super) fn on_dialect_event(&mut self, env: &mut Env, exchange: ExchangeId, event: &str, data: &Bytes) -> bool {
+    pub(super) fn on_dialect_event(
+        &mut self,
+        env: &mut ClientEnv,
+        exchange: ExchangeId,
+        event: &str,
+        data: &Bytes,
+    ) -> bool {
         let http = self.exchanges.get_mut(exchange).filter(|_| env.config.dialect == Dialect::ToolStream);
         let Some(HttpExchange { role: ExchangeRole::Request(id, purpose), parts, .. }) = http else { return false };
         let (id, purpose) = (id.clone(), *purpose);
@@ -122,7 +128,7 @@ impl HttpLink {
     }
 
     /// Ends the call whose parts are larger than a result may be.
-    fn end_oversized(&mut self, env: &mut Env, exchange: ExchangeId, max: usize) {
+    fn end_oversized(&mut self, env: &mut ClientEnv, exchange: ExchangeId, max: usize) {
         let Some(call) = self.call_on(exchange) else { return };
         let Some(id) = self.exchanges.get(exchange).and_then(|http| Some(http.request()?.0.clone())) else { return };
         self.drop_exchange(env, exchange);

@@ -25,7 +25,7 @@ fn request(without: &[&str], with: &[(&str, &str)]) -> RequestHead {
 }
 
 fn accepted(protocol: Option<&'static str>) -> Upgrade {
-    Upgrade::Accept(Accepted { accept: ACCEPT.into(), protocol })
+    Upgrade::Accept(HandshakeReply { accept: ACCEPT.into(), protocol })
 }
 
 #[track_caller]
@@ -186,7 +186,7 @@ fn subprotocol_is_answered_if_it_was_offered() {
         assert_eq!(offered(fields), accepted(None), "{fields:?}");
     }
     for protocol in [Some("mcp"), None] {
-        let head = Accepted { accept: ACCEPT.into(), protocol }.response();
+        let head = HandshakeReply { accept: ACCEPT.into(), protocol }.response();
         assert_eq!((head.status, head.headers.get("sec-websocket-protocol")), (101, protocol));
         assert_eq!(check_response(&head, SAMPLE, WsDialect::JsonRpc, support()), Ok(()));
         assert!(check_response(&head, &key([0; 16]), WsDialect::JsonRpc, support()).is_err());

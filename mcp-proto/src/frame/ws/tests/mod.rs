@@ -42,8 +42,8 @@ struct Seen {
 impl Reader {
     fn codec(self, max: usize) -> WsCodec {
         let role = match self {
-            Self::Client => Role::Client(Masks::new(Seed::new([7; 32]))),
-            Self::Server => Role::Server,
+            Self::Client => WsSide::Client(Masks::new(Seed::new([7; 32]))),
+            Self::Server => WsSide::Server,
         };
         WsCodec::new(role, max, WsSupport::get().unwrap())
     }

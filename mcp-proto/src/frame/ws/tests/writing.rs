@@ -37,7 +37,7 @@ fn client_masks_each_frame_with_a_new_key() {
     assert_eq!((written[1], written[8]), (0x81, 0x82));
     // All keys come from the seed of the connection.
     let keys = |seed: u8| {
-        let mut codec = WsCodec::new(Role::Client(Masks::new(Seed::new([seed; 32]))), 0, WsSupport::get().unwrap());
+        let mut codec = WsCodec::new(WsSide::Client(Masks::new(Seed::new([seed; 32]))), 0, WsSupport::get().unwrap());
         let mut out = ShortQueue::new();
         (0..20).for_each(|_| codec.text(Bytes::new(), &mut out).unwrap());
         drain(&mut out)

@@ -3,7 +3,7 @@
 use super::*;
 use crate::exchange::PeerKind;
 use crate::input::Admission;
-use crate::input::{Applied, Principal, SessionKey};
+use crate::input::{InputResult, Principal, SessionKey};
 
 fn guarded() -> Site {
     Site::with(|config| {
@@ -130,7 +130,7 @@ fn requests_of_a_revoked_principal_end_in_every_revision() {
         site.said(x);
     }
     let command = Input::Command(ServerCommand::Revoke(Principal("ada".into())));
-    assert_eq!(site.bench.server.apply(site.bench.now, command), Ok(Applied::Done));
+    assert_eq!(site.bench.server.apply(site.bench.now, command), Ok(InputResult::Done));
 
     assert_eq!(last_error(&site.said(runs)), -32603);
     let said = site.said(listens);

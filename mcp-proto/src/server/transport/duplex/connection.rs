@@ -16,7 +16,7 @@ use bytes::Bytes;
 #[derive(Debug)]
 pub(in crate::server) struct Duplex {
     pub(in crate::server) session: Session,
-    pub(in crate::server) admitted: Admitted,
+    pub(in crate::server) admitted: DuplexAdmission,
     pub(super) batches: BTreeMap<u64, Batch>,
     pub(super) next_batch: u64,
     /// Its running requests.
@@ -42,14 +42,14 @@ pub(in crate::server) struct SseStream {
 
 impl Duplex {
     pub(super) fn new(told: u64) -> Self {
-        let (session, admitted, batches) = (Session::new(None, told), Admitted::As(None), BTreeMap::new());
+        let (session, admitted, batches) = (Session::new(None, told), DuplexAdmission::As(None), BTreeMap::new());
         let (running, next_batch, ended) = (ShortSet::new(), 0, false);
         Self { session, admitted, batches, next_batch, running, ended, sse: None, upgrade: None }
     }
 
     /// Returns the connection of a client over a WebSocket, which was admitted as this principal.
     pub(in crate::server) fn over_web_socket(told: u64, principal: Option<Principal>, head: Arc<RequestHead>) -> Self {
-        Self { admitted: Admitted::As(principal), upgrade: Some(head), ..Self::new(told) }
+        Self { admitted: DuplexAdmission::As(principal), upgrade: Some(head), ..Self::new(told) }
     }
 
     /// Returns the connection of a client over HTTP+SSE, which was admitted as this principal, and
@@ -61,7 +61,7 @@ impl Duplex {
         client: ClientKey,
     ) -> Self {
         let sse = Some(Box::new(SseStream { digest, client, posted: None }));
-        Self { admitted: Admitted::As(principal), sse, ..Self::new(told) }
+        Self { admitted: DuplexAdmission::As(principal), sse, ..Self::new(told) }
     }
 
     /// Returns how its messages travel.
@@ -75,8 +75,8 @@ impl Duplex {
     /// Returns the key of its admission, while the application has not decided.
     pub(in crate::server) const fn waits_for_admission(&self) -> Option<AdmitKey> {
         match self.admitted {
-            Admitted::Waiting { key, .. } => Some(key),
-            Admitted::As(_) => None,
+            DuplexAdmission::Waiting { key, .. } => Some(key),
+            DuplexAdmission::As(_) => None,
         }
     }
 
@@ -102,8 +102,8 @@ impl Duplex {
     /// Returns the principal of its admission.
     pub(in crate::server) fn principal(&self) -> Option<&Principal> {
         match &self.admitted {
-            Admitted::As(principal) => principal.as_ref(),
-            Admitted::Waiting { .. } => None,
+            DuplexAdmission::As(principal) => principal.as_ref(),
+            DuplexAdmission::Waiting { .. } => None,
         }
     }
 
@@ -130,14 +130,14 @@ impl Duplex {
 
 /// The decision of the application about a duplex connection.
 #[derive(Debug)]
-pub(in crate::server) enum Admitted {
+pub(in crate::server) enum DuplexAdmission {
     /// It has not decided.
     Waiting { key: AdmitKey, early: Option<Box<Inbound>>, ended: bool },
     /// The connection is served, for this principal.
     As(Option<Principal>),
 }
 
-impl Admitted {
+impl DuplexAdmission {
     /// Keeps one message, and the end of the input, that a driver reads before the decision.
     /// Returns false for a second message, which closes the connection.
     pub(in crate::server) fn keep(&mut self, item: Inbound) -> bool {

@@ -7,8 +7,8 @@ use super::streams::ResponseStream;
 use crate::error::DiagnosticKind;
 use crate::input::{RequestKey, SessionKey};
 use crate::server::client::ClientIdentity;
-use crate::server::env::Env;
-use crate::server::keys::{ReplyTo, SessionRef, Timer};
+use crate::server::env::ServerEnv;
+use crate::server::keys::{ReplyTo, ServerTimer, SessionRef};
 use crate::server::requests::Requests;
 use crate::server::running::{RequestStage, ServedRequest};
 use crate::server::wire::Wire;
@@ -17,7 +17,7 @@ impl HttpState {
     /// Returns whether no exchange whose client is there carries the stream of a request or the
     /// session's own stream. A client that has closed its sending side may still read or have left:
     /// the server learns that only when it writes.
-    fn is_away(&self, env: &Env, reply_to: ReplyTo) -> bool {
+    fn is_away(&self, env: &ServerEnv, reply_to: ReplyTo) -> bool {
         let ReplyTo::Stream(key) = reply_to else { return false };
         let Some(stream) = self.streams.get(&key) else { return false };
         let own = stream.session().and_then(|session| self.http_session(session)?.own);
@@ -31,7 +31,7 @@ impl HttpState {
 
     /// Returns whether a request waits for a client that is away, or its client can neither resume
     /// nor cancel it, since it belongs to no session.
-    fn is_unheard(&self, env: &Env, running: &ServedRequest) -> bool {
+    fn is_unheard(&self, env: &ServerEnv, running: &ServedRequest) -> bool {
         let ReplyTo::Stream(stream) = running.reply_to else { return false };
         let is_lost = self.stream(stream).is_some_and(|stream| stream.session().is_none() && stream.is_lost());
         is_lost || matches!(running.stage, RequestStage::Asking(_)) && self.is_away(env, running.reply_to)
@@ -58,12 +58,12 @@ impl Requests {
         let time = match wire.http.is_away(&wire.env, running.reply_to) {
             false => until,
             // A client that was away before gets no more time.
-            true => match wire.env.timers.get(Timer::Ask(key)).filter(|armed| *armed < until) {
+            true => match wire.env.timers.get(ServerTimer::Ask(key)).filter(|armed| *armed < until) {
                 Some(armed) => armed,
                 None => until.min(wire.env.now + wire.env.config.limits.server.away_timeout),
             },
         };
-        wire.env.timers.set(Timer::Ask(key), Some(time));
+        wire.env.timers.set(ServerTimer::Ask(key), Some(time));
     }
 
     /// As [`time_questions`](Self::time_questions), for all requests of a session whose client has

@@ -1,17 +1,17 @@
 //! Eviction: which kept events give way when the histories are above the limits.
 
 use super::sessions::HttpState;
-use super::streams::Evicted;
+use super::streams::Eviction;
 use crate::error::DiagnosticKind;
 use crate::input::SessionKey;
 use crate::server::client::{Bound, ClientIdentity};
-use crate::server::env::Env;
+use crate::server::env::ServerEnv;
 use alloc::collections::BinaryHeap;
 
 impl HttpState {
     /// Evicts the oldest events until the history of the session, those of its client, and all
     /// together are within the limits.
-    pub(super) fn purge(&mut self, env: &mut Env, session_key: SessionKey) {
+    pub(super) fn purge(&mut self, env: &mut ServerEnv, session_key: SessionKey) {
         let limits = &env.config.limits.server;
         let (max_events, max_bytes, max_total) = (limits.history_events, limits.history_bytes, limits.history_total);
         let share = Bound::History.share(limits);
@@ -29,7 +29,7 @@ impl HttpState {
 
     /// Evicts an eighth of the kept events of a client, from its longest histories. One pass over
     /// all sessions then serves many events.
-    fn shorten_most(&mut self, env: &mut Env, client: &ClientIdentity) {
+    fn shorten_most(&mut self, env: &mut ServerEnv, client: &ClientIdentity) {
         let sessions = self.sessions.iter().filter(|(_, session)| session.client == *client);
         let mut kept: BinaryHeap<(usize, SessionKey)> =
             sessions.map(|(key, session)| (session.history.bytes(), *key)).collect();
@@ -44,7 +44,7 @@ impl HttpState {
     }
 
     /// Evicts the oldest events of a session until it is within these limits.
-    fn shorten(&mut self, env: &mut Env, session_key: SessionKey, max_events: usize, max_bytes: usize) {
+    fn shorten(&mut self, env: &mut ServerEnv, session_key: SessionKey, max_events: usize, max_bytes: usize) {
         loop {
             let Some(session) = self.sessions.get_mut(&session_key) else { return };
             let history = &mut session.history;
@@ -54,7 +54,7 @@ impl HttpState {
             let Some((number, key, weight)) = history.pop() else { return };
             env.shares.give_back_of(&session.client, Bound::History, weight);
             let Some(stream) = self.streams.get_mut(&key) else { continue };
-            let Evicted { is_first_loss, was_last } = stream.evict(number);
+            let Eviction { is_first_loss, was_last } = stream.evict(number);
             if is_first_loss {
                 env.diagnose(
                     DiagnosticKind::DroppedAnswer,

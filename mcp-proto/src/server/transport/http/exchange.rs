@@ -2,7 +2,7 @@
 
 use super::accept::Accepts;
 use crate::exchange::{Inbound, RequestHead};
-use crate::frame::Accepted;
+use crate::frame::HandshakeReply;
 use crate::http_support::HttpSupport;
 use crate::input::{AdmitKey, Principal};
 use crate::server::keys::StreamKey;
@@ -19,7 +19,7 @@ pub(in crate::server) struct Http {
     pub(super) principal: Option<Principal>,
     pub(super) stage: ResponseStage,
     /// The handshake of a WebSocket, to be accepted once the request was admitted.
-    pub(super) upgrade: Option<Box<Accepted>>,
+    pub(super) upgrade: Option<Box<HandshakeReply>>,
     /// The client has closed its sending side. It may have left.
     pub(super) read_closed: bool,
     pub(super) _support: HttpSupport,

@@ -13,10 +13,10 @@ use crate::rpc::{
     result_response, write_batch,
 };
 use crate::server::dispatch::{Element, Legacy, Open, RequestContext, check_id, no_batches, opens_session};
-use crate::server::era::{Parts, Transport};
+use crate::server::era::{RequestParts, Transport};
 use crate::server::keys::{ReplyTo, SessionRef};
 use crate::server::response::ErrorReply;
-use crate::server::session::Negotiated;
+use crate::server::session::SessionTerms;
 use crate::server::{Server, ServerConfig, SessionEnd, Sessions, UnknownEvent};
 use crate::version::{Era, ProtocolVersion};
 use alloc::format;
@@ -29,7 +29,7 @@ use bytes::Bytes;
 struct Under {
     /// `None`: it belongs to no session.
     session: Option<SessionKey>,
-    negotiated: Negotiated,
+    negotiated: SessionTerms,
 }
 
 impl Server {
@@ -114,7 +114,7 @@ impl Server {
         x: ExchangeId,
         under: &Under,
         request: Request,
-        parts: Parts,
+        parts: RequestParts,
         in_batch: bool,
     ) -> Result<Legacy, ErrorReply> {
         let session = under.session.map(SessionRef::Http);
@@ -164,7 +164,7 @@ impl Server {
             (Sessions::Off, None) => self.shared.config.older_version(ProtocolVersion::V2025_03_26.as_str())?,
         };
         // Without a session nothing is known of the capabilities of the client.
-        Ok(Under { session: None, negotiated: Negotiated::assumed(version) })
+        Ok(Under { session: None, negotiated: SessionTerms::assumed(version) })
     }
 
     /// Returns the session that a request names, with the result of its negotiation. `None`: it
@@ -175,7 +175,7 @@ impl Server {
         x: ExchangeId,
         head: &RequestHead,
         version: Option<ProtocolVersion>,
-    ) -> Result<Option<(SessionKey, Negotiated)>, ErrorReply> {
+    ) -> Result<Option<(SessionKey, SessionTerms)>, ErrorReply> {
         let Some(session) = self.named_session(x, head)? else { return Ok(None) };
         let negotiated = self.wire.session(SessionRef::Http(session)).and_then(|session| session.negotiated().cloned());
         let negotiated = negotiated.ok_or_else(unknown_session)?;

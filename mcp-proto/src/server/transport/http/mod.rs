@@ -33,8 +33,8 @@ use crate::frame::{Media, media_of};
 use crate::http_support::HttpSupport;
 use crate::input::Admission;
 use crate::rpc::{ErrorObject, code};
-use crate::server::env::Env;
-use crate::server::keys::{SessionRef, Timer};
+use crate::server::env::ServerEnv;
+use crate::server::keys::{ServerTimer, SessionRef};
 use crate::server::{Life, Output, Server, Sessions};
 use accept::Accepts;
 use alloc::boxed::Box;
@@ -43,8 +43,8 @@ use alloc::sync::Arc;
 use bytes::Bytes;
 use exchange::ResponseStage;
 use headers::names_modern;
-use sse::Place;
-use streams::Opening;
+use sse::PathUse;
+use streams::StreamStart;
 
 impl Server {
     pub(in crate::server) fn open_http(&mut self, x: ExchangeId, head: RequestHead) {
@@ -80,7 +80,7 @@ impl Server {
         if let Some(headers) = self.shared.config.preflight(&head) {
             return self.wire.env.answer_with(x, 204, headers, Bytes::new());
         }
-        if self.shared.config.place(path) == Some(Place::Mcp) && !self.checks_upgrade(x, &head) {
+        if self.shared.config.place(path) == Some(PathUse::Mcp) && !self.checks_upgrade(x, &head) {
             return;
         }
         if self.shared.config.admit {
@@ -187,9 +187,9 @@ impl Server {
             return self.open_web_socket(x, head, &accepted);
         }
         match self.shared.config.place(path_of(head)) {
-            Some(Place::SseStream) => return self.open_sse(x, head, accepts),
-            Some(Place::SseMessages) => return self.sse_message(x, head, item),
-            Some(Place::Mcp) | None => {}
+            Some(PathUse::SseStream) => return self.open_sse(x, head, accepts),
+            Some(PathUse::SseMessages) => return self.sse_message(x, head, item),
+            Some(PathUse::Mcp) | None => {}
         }
         let is_older = self.shared.config.serves_legacy() && !names_modern(head);
         let has_sessions = is_older && self.shared.config.sessions != Sessions::Off;
@@ -240,7 +240,7 @@ impl Server {
 
 impl HttpState {
     /// Sends a keep-alive comment on an event stream.
-    pub(in crate::server) fn on_keep_alive(&mut self, env: &mut Env, x: ExchangeId) {
+    pub(in crate::server) fn on_keep_alive(&mut self, env: &mut ServerEnv, x: ExchangeId) {
         let Some(exchange) = env.exchanges.get_mut(&x) else { return };
         // A client that reads nothing would not receive it.
         let reads = exchange.load.total() == 0;
@@ -256,14 +256,14 @@ impl HttpState {
             ) => return,
         };
         match stream.map(|stream| self.open_events(env, stream, None)) {
-            Some(Opening::Event) => return,
-            Some(Opening::Head | Opening::Nothing) | None => {}
+            Some(StreamStart::Event) => return,
+            Some(StreamStart::Head | StreamStart::Nothing) | None => {}
         }
         if reads {
             env.send_comment(x);
         }
         let next = env.config.keep_alive.map(|after| env.again(after));
-        env.timers.set(Timer::KeepAlive(x), next);
+        env.timers.set(ServerTimer::KeepAlive(x), next);
     }
 }
 

@@ -7,7 +7,7 @@ use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Headers, RequestHead};
 use crate::rpc::{ErrorObject, Notification, Request, code, result_response};
 use crate::server::dispatch::{Modern, RequestContext, opens_session};
-use crate::server::era::{Parts, Transport};
+use crate::server::era::{RequestParts, Transport};
 use crate::server::response::ErrorReply;
 use crate::server::{Server, ServerConfig};
 use alloc::format;
@@ -20,7 +20,7 @@ impl Server {
         x: ExchangeId,
         head: &RequestHead,
         request: Request,
-        parts: Parts,
+        parts: RequestParts,
     ) -> Result<(), ErrorReply> {
         let named = parts.named_version()?;
         check_headers(head, &named, &request.method, &parts.params)?;
@@ -60,7 +60,7 @@ impl Server {
 impl ServerConfig {
     /// Returns the error for a request with half of the metadata of 2026-07-28, or that no
     /// supported revision can have sent.
-    pub(super) fn incomplete(&self, head: &RequestHead, parts: &Parts, method: &str) -> ErrorReply {
+    pub(super) fn incomplete(&self, head: &RequestHead, parts: &RequestParts, method: &str) -> ErrorReply {
         let header = head.headers.get(VERSION).map(str::trim);
         let requested = parts.params.optional::<String>("protocolVersion").ok().flatten();
         match (header, requested) {

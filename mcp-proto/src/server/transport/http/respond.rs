@@ -5,8 +5,8 @@ use crate::error::DiagnosticKind;
 use crate::exchange::{BadRequest, Body, ExchangeId, Headers, Outbound, ResponseHead};
 use crate::rpc::{ErrorObject, Id, code, error_response};
 use crate::server::Output;
-use crate::server::env::Env;
-use crate::server::keys::Timer;
+use crate::server::env::ServerEnv;
+use crate::server::keys::ServerTimer;
 use crate::server::response::ErrorReply;
 use alloc::sync::Arc;
 use bytes::Bytes;
@@ -22,7 +22,7 @@ const EVENTS: &[(&str, &str)] =
 /// The `Retry-After` of a response without room, in seconds.
 const RETRY_AFTER: &str = "1";
 
-impl Env {
+impl ServerEnv {
     /// Refuses a request that the codec rejected.
     pub(in crate::server) fn http_reject(&mut self, x: ExchangeId, defect: &BadRequest) {
         self.diagnose(DiagnosticKind::BadRequest, defect.why);
@@ -150,7 +150,7 @@ impl Env {
     }
 
     pub(in crate::server) fn keep_alive_in(&mut self, x: ExchangeId, after: Option<Duration>) {
-        self.timers.set(Timer::KeepAlive(x), after.map(|after| self.now + after));
+        self.timers.set(ServerTimer::KeepAlive(x), after.map(|after| self.now + after));
     }
 
     /// Drops the head of a request whose response is a stream that stays open.

@@ -11,10 +11,10 @@ use super::streams::ResponseStream;
 use crate::exchange::ExchangeId;
 use crate::input::{RequestKey, SessionKey};
 use crate::server::client::Bound;
-use crate::server::env::Env;
-use crate::server::keys::{SessionRef, StreamKey, Timer};
+use crate::server::env::ServerEnv;
+use crate::server::keys::{ServerTimer, SessionRef, StreamKey};
 use crate::server::response::ErrorReply;
-use crate::server::session::{Negotiated, Session};
+use crate::server::session::{Session, SessionTerms};
 use crate::server::watched::Watcher;
 use crate::server::{Event, Server, SessionEnd};
 use alloc::boxed::Box;
@@ -32,7 +32,7 @@ const SWEEPS_APART: Duration = Duration::from_secs(1);
 
 impl HttpState {
     /// The client of a session was active, or a stream of it ended.
-    pub(super) fn touch_session(&mut self, env: &mut Env, key: SessionKey) {
+    pub(super) fn touch_session(&mut self, env: &mut ServerEnv, key: SessionKey) {
         let now = env.now;
         if let Some(session) = self.sessions.get_mut(&key) {
             session.active = now;
@@ -41,7 +41,7 @@ impl HttpState {
 
     /// Returns whether a session has been idle for too long. It is not idle while a request of it
     /// runs or a stream of it is open.
-    fn is_idle_too_long(&self, env: &Env, key: SessionKey) -> bool {
+    fn is_idle_too_long(&self, env: &ServerEnv, key: SessionKey) -> bool {
         let limits = &env.config.limits.server;
         let Some(session) = self.sessions.get(&key) else { return false };
         let limit = if session.has_begun { limits.session_idle } else { limits.session_start };
@@ -51,7 +51,7 @@ impl HttpState {
 
     /// Returns whether idle sessions are worth a sweep before a client opens another: there is no
     /// room for it, and the last sweep was not just before.
-    pub(super) fn needs_sweep(&self, env: &Env) -> bool {
+    pub(super) fn needs_sweep(&self, env: &ServerEnv) -> bool {
         self.sessions.len() >= env.config.limits.server.max_sessions && env.now - self.swept >= SWEEPS_APART
     }
 
@@ -65,9 +65,9 @@ impl HttpState {
     /// no notification of.
     pub(super) fn open_session(
         &mut self,
-        env: &mut Env,
+        env: &mut ServerEnv,
         x: ExchangeId,
-        negotiated: Negotiated,
+        negotiated: SessionTerms,
         changes: u64,
     ) -> Result<String, ErrorReply> {
         let opener = env.client_on(x, None);
@@ -95,8 +95,8 @@ impl HttpState {
         };
         self.names.insert(session.digest, key);
         self.sessions.insert(key, Box::new(session));
-        if env.timers.get(Timer::Sweep).is_none() {
-            env.timers.set(Timer::Sweep, Some(env.now + env.config.limits.server.session_sweep));
+        if env.timers.get(ServerTimer::Sweep).is_none() {
+            env.timers.set(ServerTimer::Sweep, Some(env.now + env.config.limits.server.session_sweep));
         }
         env.emit(Event::SessionOpened(key));
         Ok(id)
@@ -149,7 +149,7 @@ impl Server {
         self.wire.env.shares.give_back(session.opener, Bound::ClientData, session.session.weight());
         self.wire.env.shares.give_back(session.opener, Bound::Sessions, 1);
         if self.wire.http.sessions.is_empty() {
-            self.wire.env.timers.set(Timer::Sweep, None);
+            self.wire.env.timers.set(ServerTimer::Sweep, None);
         }
         self.wire.env.emit(Event::SessionEnded(key, why));
     }
@@ -159,7 +159,7 @@ impl Server {
         self.sweep_sessions();
         if !self.wire.http.sessions.is_empty() {
             let next = self.wire.env.again(self.shared.config.limits.server.session_sweep);
-            self.wire.env.timers.set(Timer::Sweep, Some(next));
+            self.wire.env.timers.set(ServerTimer::Sweep, Some(next));
         }
     }
 

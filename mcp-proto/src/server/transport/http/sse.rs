@@ -9,7 +9,7 @@ use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Headers, Inbound, Outbound, RequestHead};
 use crate::rpc::{ErrorObject, code};
 use crate::server::client::Bound;
-use crate::server::env::Env;
+use crate::server::env::ServerEnv;
 use crate::server::transport::{Binding, Duplex};
 use crate::server::{Server, ServerConfig};
 use alloc::boxed::Box;
@@ -22,7 +22,7 @@ const SESSION: &str = "sessionId";
 
 /// What is served at a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Place {
+pub(super) enum PathUse {
     /// Streamable HTTP.
     Mcp,
     /// HTTP+SSE: the stream.
@@ -33,18 +33,18 @@ pub(super) enum Place {
 
 impl ServerConfig {
     /// Returns what is served at a path. `None`: nothing.
-    pub(super) fn place(&self, path: &str) -> Option<Place> {
+    pub(super) fn place(&self, path: &str) -> Option<PathUse> {
         match &self.sse {
-            Some(sse) if sse.stream == path => Some(Place::SseStream),
-            Some(sse) if sse.messages == path => Some(Place::SseMessages),
-            Some(_) | None => self.path.as_deref().is_none_or(|served| served == path).then_some(Place::Mcp),
+            Some(sse) if sse.stream == path => Some(PathUse::SseStream),
+            Some(sse) if sse.messages == path => Some(PathUse::SseMessages),
+            Some(_) | None => self.path.as_deref().is_none_or(|served| served == path).then_some(PathUse::Mcp),
         }
     }
 }
 
 impl HttpState {
     /// Forgets the id of a connection that has ended, and gives back its place among the streams.
-    pub(in crate::server) fn forget_sse(&mut self, env: &mut Env, duplex: &Duplex) {
+    pub(in crate::server) fn forget_sse(&mut self, env: &mut ServerEnv, duplex: &Duplex) {
         if let Some(sse) = &duplex.sse {
             self.sse.remove(&sse.digest);
             env.shares.give_back(sse.client, Bound::Streams, 1);

@@ -6,7 +6,7 @@
 mod response;
 mod resume;
 
-pub(super) use response::Evicted;
+pub(super) use response::Eviction;
 pub(in crate::server) use response::ResponseStream;
 
 use super::ResponseStage;
@@ -18,8 +18,8 @@ use crate::exchange::{ExchangeId, Headers, Outbound};
 use crate::input::{RequestKey, SessionKey};
 use crate::server::batch::Batch;
 use crate::server::client::Bound;
-use crate::server::env::Env;
-use crate::server::keys::{StreamKey, Timer};
+use crate::server::env::ServerEnv;
+use crate::server::keys::{ServerTimer, StreamKey};
 use crate::server::response::SerializedResponse;
 use crate::server::{Append, Event, Server};
 use crate::short_set::ShortSet;
@@ -32,7 +32,7 @@ use core::time::Duration;
 
 /// What the opening of a stream has sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Opening {
+pub(super) enum StreamStart {
     /// Nothing: it was open, or no exchange carries it.
     Nothing,
     /// The head alone.
@@ -126,7 +126,7 @@ impl HttpState {
     /// Opens the stream that answers the POST of this exchange.
     pub(in crate::server) fn open_stream(
         &mut self,
-        env: &mut Env,
+        env: &mut ServerEnv,
         x: ExchangeId,
         session: Option<SessionKey>,
         version: ProtocolVersion,
@@ -153,7 +153,7 @@ impl HttpState {
 
     /// Sends a notification or a request of the engine. The first makes the response an event
     /// stream.
-    pub(in crate::server) fn stream_send(&mut self, env: &mut Env, key: StreamKey, message: Bytes) {
+    pub(in crate::server) fn stream_send(&mut self, env: &mut ServerEnv, key: StreamKey, message: Bytes) {
         let Some(stream) = self.streams.get(&key) else { return };
         if !stream.can_stream || stream.is_lost() {
             return env.diagnose(DiagnosticKind::DroppedNotification, "its client can take no event");
@@ -164,28 +164,28 @@ impl HttpState {
 
     /// Makes the response of a POST an event stream, if it is none yet. `retry`: when the client
     /// should resume, if not the configured time.
-    pub(super) fn open_events(&mut self, env: &mut Env, key: StreamKey, retry: Option<Duration>) -> Opening {
-        let Some(stream) = self.streams.get_mut(&key) else { return Opening::Nothing };
+    pub(super) fn open_events(&mut self, env: &mut ServerEnv, key: StreamKey, retry: Option<Duration>) -> StreamStart {
+        let Some(stream) = self.streams.get_mut(&key) else { return StreamStart::Nothing };
         if core::mem::replace(&mut stream.streams, true) {
-            return Opening::Nothing;
+            return StreamStart::Nothing;
         }
         let (x, primed, batch) = (stream.exchange, stream.is_primed(), stream.batch.take());
-        let Some(x) = x else { return Opening::Nothing };
+        let Some(x) = x else { return StreamStart::Nothing };
         env.begin_events(x, Headers::new());
-        let mut opening = Opening::Head;
+        let mut opening = StreamStart::Head;
         if primed {
             self.stream_event(env, key, Some(retry.unwrap_or(env.config.retry)), Bytes::new());
-            opening = Opening::Event;
+            opening = StreamStart::Event;
         }
         for answer in batch.into_iter().flat_map(Batch::into_responses) {
             self.stream_event(env, key, None, answer);
-            opening = Opening::Event;
+            opening = StreamStart::Event;
         }
         opening
     }
 
     /// Keeps an event, then sends it if an exchange carries the stream.
-    fn stream_event(&mut self, env: &mut Env, key: StreamKey, retry: Option<Duration>, data: Bytes) {
+    fn stream_event(&mut self, env: &mut ServerEnv, key: StreamKey, retry: Option<Duration>, data: Bytes) {
         let kept = self.keep_event(env, key, &data);
         let Some(stream) = self.streams.get_mut(&key) else { return };
         let Some(x) = stream.exchange else { return };
@@ -197,7 +197,7 @@ impl HttpState {
     }
 
     /// Keeps an event of a stream that can be resumed, and evicts older ones beyond the limits.
-    fn keep_event(&mut self, env: &mut Env, key: StreamKey, data: &Bytes) -> Option<(u64, String)> {
+    fn keep_event(&mut self, env: &mut ServerEnv, key: StreamKey, data: &Bytes) -> Option<(u64, String)> {
         let stream = self.streams.get_mut(&key)?;
         let session_key = stream.session?;
         let SessionEntry { history, client, .. } = &mut **self.sessions.get_mut(&session_key)?;
@@ -227,8 +227,8 @@ impl HttpState {
         Some((number, id))
     }
 
-    pub(super) fn remove_stream(&mut self, env: &mut Env, key: StreamKey) {
-        env.timers.set(Timer::Keep(key), None);
+    pub(super) fn remove_stream(&mut self, env: &mut ServerEnv, key: StreamKey) {
+        env.timers.set(ServerTimer::Keep(key), None);
         let Some(stream) = self.streams.remove(&key) else { return };
         let Some(session) = stream.session.and_then(|session| self.sessions.get_mut(&session)) else { return };
         session.streams.remove(&key);
@@ -238,7 +238,7 @@ impl HttpState {
     }
 
     /// Every element of a batch was read. `answers`: the engine's own responses.
-    pub(super) fn batch_is_read(&mut self, env: &mut Env, key: StreamKey, answers: Vec<Bytes>) {
+    pub(super) fn batch_is_read(&mut self, env: &mut ServerEnv, key: StreamKey, answers: Vec<Bytes>) {
         let Some(stream) = self.streams.get_mut(&key) else { return };
         if let Some(batch) = &mut stream.batch {
             answers.into_iter().for_each(|answer| batch.push(answer));
@@ -248,7 +248,7 @@ impl HttpState {
     }
 
     /// Sends the response of a request. The stream ends with the last one.
-    pub(in crate::server) fn stream_reply(&mut self, env: &mut Env, key: StreamKey, reply: SerializedResponse) {
+    pub(in crate::server) fn stream_reply(&mut self, env: &mut ServerEnv, key: StreamKey, reply: SerializedResponse) {
         let Some(stream) = self.streams.get_mut(&key) else { return };
         if stream.sends_dialect() {
             return self.complete_tool_stream(env, key, reply);
@@ -270,7 +270,7 @@ impl HttpState {
     }
 
     /// A request of the stream was cancelled.
-    pub(in crate::server) fn stream_no_reply(&mut self, env: &mut Env, key: StreamKey) {
+    pub(in crate::server) fn stream_no_reply(&mut self, env: &mut ServerEnv, key: StreamKey) {
         if let Some(batch) = self.streams.get_mut(&key).and_then(|stream| stream.batch.as_mut()) {
             batch.end(None);
         }
@@ -285,7 +285,7 @@ impl HttpState {
     }
 
     /// Ends a stream that answers a POST once no request of it runs.
-    pub(in crate::server) fn finish_stream_if_quiet(&mut self, env: &mut Env, key: StreamKey) {
+    pub(in crate::server) fn finish_stream_if_quiet(&mut self, env: &mut ServerEnv, key: StreamKey) {
         let Some(stream) = self.streams.get_mut(&key) else { return };
         if stream.is_own || stream.is_over || !stream.running.is_empty() {
             return;
@@ -302,7 +302,7 @@ impl HttpState {
 
     /// Responds to a POST whose stream has not begun, and removes the stream. `None`: its requests
     /// were cancelled.
-    fn answer_whole(&mut self, env: &mut Env, key: StreamKey, status: u16, body: Option<Bytes>) {
+    fn answer_whole(&mut self, env: &mut ServerEnv, key: StreamKey, status: u16, body: Option<Bytes>) {
         let Some(stream) = self.streams.get(&key) else { return };
         let (x, can_stream, session) = (stream.exchange, stream.can_stream, stream.session);
         self.remove_stream(env, key);
@@ -327,7 +327,7 @@ impl HttpState {
     }
 
     /// Everything of a stream was sent, or is kept for a client that resumes.
-    fn finish_stream(&mut self, env: &mut Env, key: StreamKey) {
+    fn finish_stream(&mut self, env: &mut ServerEnv, key: StreamKey) {
         let Some(stream) = self.streams.get_mut(&key) else { return };
         stream.is_over = true;
         let (session, is_lost, kept_none) = (stream.session, stream.is_lost(), stream.kept.is_empty());
@@ -340,25 +340,25 @@ impl HttpState {
     }
 
     /// Sends the end of a stream. Its events are kept until the end is written, and some time more.
-    fn end_of_stream(&mut self, env: &mut Env, key: StreamKey, x: ExchangeId, session: Option<SessionKey>) {
+    fn end_of_stream(&mut self, env: &mut ServerEnv, key: StreamKey, x: ExchangeId, session: Option<SessionKey>) {
         env.send(x, Outbound::End);
         if session.is_none() {
             self.remove_stream(env, key);
             return env.end(x);
         }
-        env.timers.set(Timer::KeepAlive(x), None);
+        env.timers.set(ServerTimer::KeepAlive(x), None);
         let limits = &env.config.limits.server;
-        env.timers.set(Timer::Keep(key), Some(env.now + limits.history_keep + limits.write_stall));
+        env.timers.set(ServerTimer::Keep(key), Some(env.now + limits.history_keep + limits.write_stall));
         if let Some(http) = env.http(x) {
             http.stage = ResponseStage::Written(key);
         }
     }
 
     /// Everything on an exchange is written. If that was the end of a stream, its keep time starts.
-    pub(in crate::server) fn stream_is_written(&mut self, env: &mut Env, x: ExchangeId) {
+    pub(in crate::server) fn stream_is_written(&mut self, env: &mut ServerEnv, x: ExchangeId) {
         let Some(http) = env.http(x) else { return };
         let ResponseStage::Written(key) = http.stage else { return };
-        env.timers.set(Timer::Keep(key), Some(env.now + env.config.limits.server.history_keep));
+        env.timers.set(ServerTimer::Keep(key), Some(env.now + env.config.limits.server.history_keep));
         self.let_go(env, key, x);
     }
 
@@ -367,7 +367,7 @@ impl HttpState {
     /// stream.
     pub(in crate::server) fn close_stream(
         &mut self,
-        env: &mut Env,
+        env: &mut ServerEnv,
         key: StreamKey,
         retry: Option<Duration>,
     ) -> Result<Option<ExchangeId>, Refusal> {
@@ -376,7 +376,7 @@ impl HttpState {
             return Err(Refusal::NotWanted);
         }
         let Some(x) = stream.exchange else { return Ok(None) };
-        if self.open_events(env, key, retry) == Opening::Nothing {
+        if self.open_events(env, key, retry) == StreamStart::Nothing {
             let retry = retry.unwrap_or(env.config.retry);
             self.stream_event(env, key, Some(retry), Bytes::new());
         }
@@ -386,7 +386,7 @@ impl HttpState {
 
     /// Ends an exchange that has sent all of a stream. The stream is kept by its own timer from now
     /// on.
-    fn let_go(&mut self, env: &mut Env, key: StreamKey, x: ExchangeId) {
+    fn let_go(&mut self, env: &mut ServerEnv, key: StreamKey, x: ExchangeId) {
         if let Some(stream) = self.streams.get_mut(&key) {
             stream.exchange = None;
         }
@@ -398,7 +398,7 @@ impl HttpState {
 
     /// Ends the oldest exchange that has sent all of a stream, if the driver does not report what
     /// is written: its place is needed.
-    pub(in crate::server) fn let_go_of_untold(&mut self, env: &mut Env) {
+    pub(in crate::server) fn let_go_of_untold(&mut self, env: &mut ServerEnv) {
         let found = env.exchanges.iter().find_map(|(x, exchange)| match exchange.binding.http()?.stage {
             ResponseStage::Written(key) if !exchange.load.told => Some((key, *x)),
             _ => None,
@@ -407,14 +407,14 @@ impl HttpState {
     }
 
     /// The keep time of a stream is over, unless it is still being written.
-    pub(in crate::server) fn on_keep(&mut self, env: &mut Env, key: StreamKey) {
+    pub(in crate::server) fn on_keep(&mut self, env: &mut ServerEnv, key: StreamKey) {
         let Some(stream) = self.streams.get(&key) else { return };
         let exchange = stream.exchange.and_then(|x| Some((x, env.exchanges.get(&x)?)));
         // A driver that reports unsent bytes is waited for as long as there are some; another is
         // not.
         if exchange.is_some_and(|(_, exchange)| exchange.load.told && exchange.load.total() > 0) {
             let next = env.again(env.config.limits.server.history_keep);
-            return env.timers.set(Timer::Keep(key), Some(next));
+            return env.timers.set(ServerTimer::Keep(key), Some(next));
         }
         if let Some(x) = stream.exchange {
             self.let_go(env, key, x);
@@ -423,7 +423,7 @@ impl HttpState {
     }
 
     /// Returns the session and its own stream, if the exchange carries that.
-    pub(in crate::server) fn own_stream(&self, env: &Env, x: ExchangeId) -> Option<(SessionKey, StreamKey)> {
+    pub(in crate::server) fn own_stream(&self, env: &ServerEnv, x: ExchangeId) -> Option<(SessionKey, StreamKey)> {
         let http = env.exchanges.get(&x)?.binding.http()?;
         let ResponseStage::Carrying(key) = http.stage else { return None };
         let stream = self.streams.get(&key).filter(|stream| stream.is_own)?;

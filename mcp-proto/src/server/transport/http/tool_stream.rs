@@ -8,16 +8,16 @@ use crate::model::content::Content;
 use crate::model::headers::{SESSION, VERSION};
 use crate::rpc::Object;
 use crate::server::ServerConfig;
-use crate::server::env::Env;
+use crate::server::env::ServerEnv;
 use crate::server::keys::StreamKey;
 use crate::server::response::SerializedResponse;
-use crate::server::session::Negotiated;
+use crate::server::session::SessionTerms;
 use crate::version::Era;
 use bytes::Bytes;
 
 impl ServerConfig {
     /// Returns the rules of a request if it is one of the dialect.
-    pub(super) fn dialect_rules(&self, head: &RequestHead, method: &str) -> Option<Negotiated> {
+    pub(super) fn dialect_rules(&self, head: &RequestHead, method: &str) -> Option<SessionTerms> {
         let is_bare = head.headers.get(SESSION).is_none() && head.headers.get(VERSION).is_none();
         let is_call = self.dialect == Dialect::ToolStream && is_bare && method == "tools/call";
         is_call.then(|| self.assumed()).flatten()
@@ -25,8 +25,8 @@ impl ServerConfig {
 
     /// Returns the rules of a client that negotiates nothing. `None` if the server has no legacy
     /// revision.
-    pub(super) fn assumed(&self) -> Option<Negotiated> {
-        self.versions.newest(Era::Legacy).map(Negotiated::assumed)
+    pub(super) fn assumed(&self) -> Option<SessionTerms> {
+        self.versions.newest(Era::Legacy).map(SessionTerms::assumed)
     }
 }
 
@@ -34,7 +34,7 @@ impl HttpState {
     /// Sends an element of the content of a result before the result.
     pub(in crate::server) fn send_part(
         &mut self,
-        env: &mut Env,
+        env: &mut ServerEnv,
         key: StreamKey,
         part: &Content,
     ) -> Result<(), Refusal> {
@@ -53,7 +53,7 @@ impl HttpState {
     }
 
     /// Sends the response of a request in the dialect.
-    pub(super) fn complete_tool_stream(&mut self, env: &mut Env, key: StreamKey, reply: SerializedResponse) {
+    pub(super) fn complete_tool_stream(&mut self, env: &mut ServerEnv, key: StreamKey, reply: SerializedResponse) {
         self.open_events(env, key, None);
         let name = if reply.code.is_none() { "complete" } else { "error" };
         match self.stream(key).and_then(ResponseStream::exchange) {

@@ -2,7 +2,7 @@
 //! response the exchange is a duplex connection. No other part of the engine knows the difference.
 
 use crate::exchange::{Body, ExchangeId, Outbound, RequestHead, WsDialect};
-use crate::frame::{Accepted, Upgrade, WsSupport, check_request, refusal_fields};
+use crate::frame::{HandshakeReply, Upgrade, WsSupport, check_request, refusal_fields};
 use crate::server::Server;
 use crate::server::transport::{Binding, Duplex};
 use alloc::boxed::Box;
@@ -29,7 +29,7 @@ impl Server {
     }
 
     /// Completes the handshake of an admitted request.
-    pub(super) fn open_web_socket(&mut self, x: ExchangeId, head: &Arc<RequestHead>, accepted: &Accepted) {
+    pub(super) fn open_web_socket(&mut self, x: ExchangeId, head: &Arc<RequestHead>, accepted: &HandshakeReply) {
         if !self.is_serving() {
             return self.wire.env.refuse_busy(x, None, "the server is shutting down");
         }

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::client::{ClientCommands, Policy};
-use crate::error::Awaited;
+use crate::error::WaitReason;
 use core::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(3);
@@ -19,13 +19,13 @@ impl Hand {
 
     /// Advances the time. Returns the ended calls: the id, whether it may have been sent, and the
     /// awaited step.
-    fn ends(&mut self, after: Duration) -> Vec<(u64, Sent, Option<Awaited>)> {
+    fn ends(&mut self, after: Duration) -> Vec<(u64, Sent, Option<WaitReason>)> {
         self.now = self.now + after;
         self.client.handle_timeout(self.now);
         self.ended()
     }
 
-    fn ended(&mut self) -> Vec<(u64, Sent, Option<Awaited>)> {
+    fn ended(&mut self) -> Vec<(u64, Sent, Option<WaitReason>)> {
         let mut ends = Vec::new();
         while let Some(action) = self.client.poll_output() {
             match action {
@@ -50,8 +50,8 @@ fn call_that_times_out_before_it_has_a_connection_was_not_sent() {
     hand.call(false);
     hand.call(false);
     assert_eq!(hand.client.stats().waiting, 1);
-    let sent = (1, Sent::Maybe, Some(Awaited::Response));
-    let unsent = (2, Sent::No, Some(Awaited::Connection));
+    let sent = (1, Sent::Maybe, Some(WaitReason::Response));
+    let unsent = (2, Sent::No, Some(WaitReason::Connection));
     assert_eq!(hand.ends(LIMIT), [sent, unsent], "the clock of the second ran while it waited");
     assert_eq!(hand.client.stats().waiting, 0);
     let asked = String::from_utf8(hand.asked[&1].clone()).expect("it is text");
@@ -63,7 +63,7 @@ fn call_whose_connection_is_not_open_was_not_sent() {
     let mut hand = Hand::limited(16);
     hand.call(false);
     assert_eq!(hand.call(false).1, ["open 2"]);
-    let unsent = (2, Sent::No, Some(Awaited::Connection));
+    let unsent = (2, Sent::No, Some(WaitReason::Connection));
     assert!(hand.ends(LIMIT).contains(&unsent));
 }
 
@@ -78,7 +78,7 @@ fn call_may_have_been_sent_from_its_first_write_on() {
         if written {
             assert_eq!(hand.told(), ["write 2"]);
         }
-        let sent = (2, Sent::Maybe, Some(Awaited::Response));
+        let sent = (2, Sent::Maybe, Some(WaitReason::Response));
         assert!(hand.ends(LIMIT).contains(&sent), "whether or not the driver took the write: {written}");
     }
 }
@@ -89,7 +89,7 @@ fn call_that_waited_and_was_written_then_may_have_been_sent() {
     hand.call(false);
     hand.call(false);
     assert_eq!(hand.answer(1), ["write 1", "call 1 succeeded"]);
-    assert_eq!(hand.ends(LIMIT), [(2, Sent::Maybe, Some(Awaited::Response))]);
+    assert_eq!(hand.ends(LIMIT), [(2, Sent::Maybe, Some(WaitReason::Response))]);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn call_lost_with_its_connection_may_have_been_sent() {
     assert_eq!(hand.closed(1), ["open 2"]);
     assert_eq!(
         hand.ends(LIMIT),
-        [(1, Sent::Maybe, Some(Awaited::Response))],
+        [(1, Sent::Maybe, Some(WaitReason::Response))],
         "the first connection may have carried it"
     );
 }

@@ -2,7 +2,7 @@
 //! or its schema. Names and values are invented.
 
 use super::*;
-use crate::config_file::entry::Launch;
+use crate::config_file::entry::ServerLaunch;
 use alloc::string::String;
 use core::time::Duration;
 
@@ -23,7 +23,7 @@ type Files = [(&'static str, &'static [&'static str], &'static [&'static str])];
 fn shown(entry: &ServerEntry) -> String {
     let mut words = [entry.name().to_string()].to_vec();
     words.extend(entry.is_disabled().then(|| "(off)".into()));
-    if let Launch::Url { mode, .. } = &entry.launch {
+    if let ServerLaunch::Url { mode, .. } = &entry.launch {
         words.push(if *mode == HttpMode::Streamable { "streamable".into() } else { "auto".into() });
     }
     words.extend(entry.command().or_else(|| entry.url()).map(String::from));

@@ -40,7 +40,7 @@ pub(in crate::server) struct ResponseStream {
 }
 
 /// What the eviction of an event means for its stream.
-pub(in super::super) struct Evicted {
+pub(in super::super) struct Eviction {
     /// The client has not received the event, nor lost one before.
     pub(in super::super) is_first_loss: bool,
     /// Nothing is left of the stream.
@@ -99,10 +99,10 @@ impl ResponseStream {
     }
 
     /// The history has evicted its oldest event.
-    pub(in super::super) fn evict(&mut self, number: u64) -> Evicted {
+    pub(in super::super) fn evict(&mut self, number: u64) -> Eviction {
         self.kept.pop_front();
         let before = self.gone.replace(number);
-        Evicted {
+        Eviction {
             is_first_loss: self.said < Some(number) && before <= self.said,
             was_last: self.is_over && self.kept.is_empty() && self.exchange.is_none(),
         }

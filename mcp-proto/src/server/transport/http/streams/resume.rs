@@ -6,8 +6,8 @@ use crate::exchange::{ExchangeId, Headers, Outbound};
 use crate::input::SessionKey;
 use crate::server::Server;
 use crate::server::client::Bound;
-use crate::server::env::Env;
-use crate::server::keys::{ReplyTo, SessionRef, StreamKey, Timer};
+use crate::server::env::ServerEnv;
+use crate::server::keys::{ReplyTo, ServerTimer, SessionRef, StreamKey};
 use crate::server::response::ErrorReply;
 use crate::server::transport::http::ResponseStage;
 use crate::server::transport::http::history::{event_id, number_in};
@@ -18,7 +18,7 @@ use bytes::Bytes;
 impl HttpState {
     /// Checks the limits for the own stream of a session. It needs no room if an exchange carries
     /// it already.
-    fn check_streams(&self, env: &Env, x: ExchangeId, key: StreamKey) -> Result<(), ErrorReply> {
+    fn check_streams(&self, env: &ServerEnv, x: ExchangeId, key: StreamKey) -> Result<(), ErrorReply> {
         match self.streams.get(&key) {
             Some(stream) if stream.is_own && stream.exchange.is_none() => {
                 let checked = env.check_share(&env.client_on(x, stream.session), Bound::Streams, 1);
@@ -88,7 +88,7 @@ impl Server {
         if let Some(http) = self.wire.env.http(x) {
             http.stage = ResponseStage::Carrying(key);
         }
-        self.wire.env.timers.set(Timer::Keep(key), None);
+        self.wire.env.timers.set(ServerTimer::Keep(key), None);
         self.wire.env.begin_events(x, Headers::new());
         let session = session_key.and_then(|session| self.wire.http.http_session(session));
         let events = session.map(|session| session.history.data(missed)).unwrap_or_default();
