@@ -1,6 +1,8 @@
 //! The kept corpus of the fuzz targets as input of their checks, so that the checks run without a
 //! fuzzer.
 
+use mcp_proto::record::Log;
+use mcp_supervisor::Supervisor;
 use mcp_tests::fuzz::TARGETS;
 use mcp_tests::sim::rng::Rng;
 use mcp_tests::sources::root;
@@ -25,6 +27,17 @@ fn the_corpus_of_every_target_holds() {
         assert!(count >= 5, "{name} has {count} inputs");
     }
     assert!(size < 100 << 10, "the corpus stays small: {size} bytes");
+}
+
+/// A recording that cannot be read is refused at its first input: nothing of it is tested then.
+#[test]
+fn recordings_in_the_corpus_are_read_and_repeat_their_outputs() {
+    for name in ["supervisor", "supervisor-never"] {
+        let data = fs::read(root().join("fuzz/corpus/replay").join(name)).expect("a file can be read");
+        let log = Log::<Supervisor<String>>::read(&data).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let summary = log.replay().unwrap_or_else(|difference| panic!("{name}: {difference}"));
+        assert!(summary.complete && summary.inputs > 10, "{name}");
+    }
 }
 
 // covers: B-281
