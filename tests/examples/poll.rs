@@ -14,7 +14,7 @@
 #![forbid(unsafe_code)]
 
 use mcp_proto::{ClientConfig, Program, Router, tool, tools};
-use mcp_tests::poll_loop::{PollLoop, serve_http, serve_stdio};
+use mcp_tests::poll_loop::{Hooks, PollLoop, serve_http, serve_stdio};
 use std::error::Error;
 use std::net::TcpListener;
 use std::time::Duration;
@@ -47,8 +47,8 @@ fn run(config: ClientConfig) -> Result<(), Box<dyn Error>> {
 fn serve(address: Option<&str>) -> Result<(), Box<dyn Error>> {
     let clock = tool("tick").describe("says tock").read_only();
     let router = Router::new("clock", "1.0").tool_async(clock, |_cx, ()| async { Ok("tock") });
-    let Some(address) = address else { return Ok(serve_stdio(&router)?) };
+    let Some(address) = address else { return Ok(serve_stdio(&router, Hooks::default())?) };
     let listener = TcpListener::bind(address)?;
     println!("http://{}/mcp", listener.local_addr()?);
-    Ok(serve_http(&router, listener, usize::MAX)?)
+    Ok(serve_http(&router, listener, usize::MAX, Hooks::default())?)
 }

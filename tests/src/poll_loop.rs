@@ -1,5 +1,5 @@
 //! The third driver: a client on a plain `poll(2)` loop, with one thread, no executor, and no
-//! protocol knowledge.
+//! protocol knowledge. It uses `mcp-proto` alone.
 //!
 //! It proves that the engine ports to any runtime, and is a starting point for a port. Read it from
 //! here to the end, then `channel`, which has the operating system, then `server`, which is the
@@ -11,12 +11,13 @@
 //! alone decides what the bytes mean, when to give up, what to retry, and how long to wait.
 
 mod channel;
+mod clock;
 mod server;
 
-pub use server::{Hooks, serve_http, serve_http_with, serve_stdio};
+pub use server::{Hooks, serve_http, serve_stdio};
 
 use channel::Channel;
-use mcp_driver::{Clock, check, seed};
+use clock::{Clock, seed};
 use mcp_proto::call::RawResult;
 use mcp_proto::client::{ClientCommands, Event};
 use mcp_proto::event_queue::EventQueue;
@@ -32,7 +33,7 @@ use std::sync::Arc;
 /// A client and its loop.
 pub struct PollLoop {
     /// The engine. Give commands to it directly, with the time of [`PollLoop::now`]. The next turn
-    /// carries them out. It panics if this loop breaks a rule for drivers.
+    /// carries them out.
     pub engine: WiredClient,
     clock: Clock,
     channels: BTreeMap<ConnectionId, Channel>,
@@ -71,8 +72,7 @@ impl PollLoop {
         config.origin_unix = clock.unix();
         let events =
             EventQueue::new(config.limits.client.max_queued_events, config.limits.client.max_queued_event_bytes);
-        let mut engine = WiredClient::new(Arc::new(config), seed()?, clock.now());
-        check(&mut engine);
+        let engine = WiredClient::new(Arc::new(config), seed()?, clock.now());
         let (channels, awaited, news, ended) = (BTreeMap::new(), None, false, false);
         Ok(Self { engine, clock, channels, given, events, awaited, news, ended })
     }
@@ -152,7 +152,7 @@ impl PollLoop {
     fn act(&mut self, action: Action<Event>) {
         match action {
             Action::Open(id, endpoint) => {
-                let channel = Channel::open(self.now(), &endpoint, &mut self.given);
+                let channel = Channel::open(&endpoint, &mut self.given);
                 self.channels.insert(id, channel);
             }
             Action::Secure(id, name) => self.pass_on(id, ConnectionOutput::Secure(name)),
@@ -186,7 +186,7 @@ impl PollLoop {
     fn wait(&mut self) -> io::Result<()> {
         let now = self.now();
         let due = self.channels.values().filter_map(Channel::poll_timeout).chain(self.engine.poll_timeout()).min();
-        for id in channel::wait(&mut self.channels, None::<BorrowedFd<'_>>, due.map(|at| at - now))? {
+        for id in channel::wait(&self.channels, None::<BorrowedFd<'_>>, due.map(|at| at - now))? {
             let now = self.now();
             if let Some(channel) = self.channels.get_mut(&id) {
                 channel.transfer(now);

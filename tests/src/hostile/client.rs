@@ -6,7 +6,7 @@ use crate::adapters;
 use crate::orphans::Adapter;
 use crate::poll_loop::PollLoop;
 use crate::shim::EventLine;
-use mcp_driver::{ClientOptions, ConnectError};
+use mcp_driver::{ClientOptions, ConnectError, check};
 use mcp_proto::call::CallHandle;
 use mcp_proto::client::{ClientCommands, Event, Policy};
 use mcp_proto::exchange::ConnectionNotice;
@@ -189,6 +189,7 @@ impl Bench {
                 let mut config = place.config()?;
                 configure(&mut config);
                 let mut client = Box::new(PollLoop::new(config).map_err(|e| system(&e))?);
+                check(&mut client.engine);
                 loop {
                     match client.next_event() {
                         Some(Event::Ready(_)) => break,

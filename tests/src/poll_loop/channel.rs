@@ -1,38 +1,75 @@
-//! One channel: its descriptors and its program. This is all that the loop knows of the operating
-//! system; when to read and to write, and when it has ended, `Transfer` knows.
+//! One channel: its descriptors and its program, and when it has closed. This is all that the loop
+//! knows of the operating system.
 
-use bytes::Bytes;
-use mcp_driver::{ChildProcess, Step, Transfer, TransferOutput, not_opened};
+use bytes::{Buf, Bytes};
 use mcp_proto::Instant;
-use mcp_proto::exchange::{Closed, ConnectionId, Endpoint, IoEvent, Peer, Reach};
+use mcp_proto::exchange::{Closed, ConnectionId, Endpoint, ExitStatus, IoEvent, Peer, Reach, Shutdown};
 use mcp_proto::process::Stderr;
 use mcp_proto::wired::ConnectionOutput;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketType};
-use std::collections::BTreeMap;
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::process::Child;
 use std::time::Duration;
-use std::vec;
+use std::{env, fmt, vec};
 
 /// Interval at which a program is checked if the system provides no descriptor for its exit.
 const EXIT_LOOK: Duration = Duration::from_millis(5);
+
+/// Time after the exit of a program in which the rest of its output is read. What it has started
+/// may hold the output open.
+const DRAIN: Duration = Duration::from_millis(250);
+
+/// Time in which a killed program has to exit.
+const VANISH: Duration = Duration::from_secs(1);
 
 /// Maximum size of a read, in bytes.
 const READ: usize = 64 << 10;
 
 pub(super) struct Channel {
-    transfer: Transfer,
+    kind: ChannelKind,
     connecting: Option<Connecting>,
+    /// Until the peer has sent everything.
     reader: Option<File>,
+    /// Until this side has.
     writer: Option<File>,
-    program: Option<ChildProcess>,
+    /// What the engine has written, and the system has not accepted.
+    queue: VecDeque<Bytes>,
+    /// The writing direction ends behind the queue.
+    ends: bool,
+    /// Whether the engine accepts input.
+    reads: bool,
+    /// For the engine.
+    events: VecDeque<IoEvent>,
+    /// Why it has closed, unless both directions have ended.
+    cut: Option<Closed>,
+    /// The engine knows that it has closed.
+    is_closed: bool,
+}
+
+enum ChannelKind {
+    /// A socket that this loop opened, or a pair of streams.
+    Opened,
+    /// An accepted socket. If it cannot be written, its client gets no response.
+    Accepted,
+    Program(RunningProgram),
+}
+
+struct RunningProgram {
+    child: Child,
+    /// Whether it leads a group.
+    leads: bool,
     /// A descriptor for `poll` to wait for its exit.
     exit: Option<OwnedFd>,
+    exited: Option<(Instant, ExitStatus)>,
+    killed: Option<Instant>,
 }
 
 /// A connection in progress, and the addresses to try if it fails.
@@ -43,46 +80,62 @@ struct Connecting {
 
 impl Channel {
     /// Begins to open it. `given` is the channel for [`Endpoint::Given`].
-    pub(super) fn open(now: Instant, endpoint: &Endpoint, given: &mut Option<[OwnedFd; 2]>) -> Self {
-        let mut channel = Self::new(Transfer::opening(endpoint));
-        if let Err(why) = channel.begin(now, endpoint, given) {
-            channel.transfer.not_opened(why);
+    pub(super) fn open(endpoint: &Endpoint, given: &mut Option<[OwnedFd; 2]>) -> Self {
+        let mut channel = Self::new(ChannelKind::Opened);
+        if let Err(why) = channel.begin(endpoint, given) {
+            channel.cut(why);
         }
         channel
     }
 
     /// Creates an open channel of a pair of streams, from its reading and its writing end.
     pub(super) fn given(pair: [OwnedFd; 2]) -> io::Result<Self> {
-        let mut channel = Self::new(Transfer::given());
+        let mut channel = Self::new(ChannelKind::Opened);
         channel.set(pair)?;
         Ok(channel)
     }
 
     /// The same, for an accepted HTTP client.
     pub(super) fn accepted(pair: [OwnedFd; 2]) -> io::Result<Self> {
-        let mut channel = Self::new(Transfer::accepted());
+        let mut channel = Self::new(ChannelKind::Accepted);
         channel.set(pair)?;
         Ok(channel)
     }
 
-    fn new(transfer: Transfer) -> Self {
-        Self { transfer, connecting: None, reader: None, writer: None, program: None, exit: None }
+    fn new(kind: ChannelKind) -> Self {
+        Self {
+            kind,
+            connecting: None,
+            reader: None,
+            writer: None,
+            queue: VecDeque::new(),
+            ends: false,
+            reads: true,
+            events: VecDeque::new(),
+            cut: None,
+            is_closed: false,
+        }
     }
 
-    fn begin(&mut self, now: Instant, endpoint: &Endpoint, given: &mut Option<[OwnedFd; 2]>) -> Result<(), Closed> {
+    fn begin(&mut self, endpoint: &Endpoint, given: &mut Option<[OwnedFd; 2]>) -> Result<(), Closed> {
         match endpoint {
             Endpoint::Program(program) => {
-                let started = ChildProcess::spawn(program, &Stderr::Inherit).and_then(|spawned| {
-                    self.exit = spawned.process.exit_descriptor().ok();
-                    self.program = Some(spawned.process);
-                    self.set([spawned.stdout.into(), spawned.stdin.into()])
+                let mut command = program.to_piped(&Stderr::Inherit, env::vars_os());
+                let started = command.spawn().and_then(|mut child| {
+                    let pair = child.stdout.take().map(OwnedFd::from).zip(child.stdin.take().map(OwnedFd::from));
+                    let pid = Pid::from_child(&child);
+                    let exit = rustix::process::pidfd_open(pid, PidfdFlags::NONBLOCK).ok();
+                    let leads = rustix::process::getpgid(Some(pid)).is_ok_and(|group| group == pid);
+                    let program = RunningProgram { child, leads, exit, exited: None, killed: None };
+                    self.kind = ChannelKind::Program(program);
+                    pair.map_or(Ok(()), |(output, input)| self.set([output, input]))
                 });
                 started.map_err(|e| not_opened(&program.command, &e))?;
             }
             Endpoint::Origin(origin) | Endpoint::Public(origin) => {
                 let reach = if matches!(endpoint, Endpoint::Public(_)) { Reach::Public } else { Reach::Any };
                 if origin.tls {
-                    self.transfer.connector().prepare().map_err(Closed::Tls)?;
+                    return Err(Closed::Unreachable("this loop has no TLS".into()));
                 }
                 // The only blocking call here. A loop for more than one server has its own
                 // resolver.
@@ -103,7 +156,7 @@ impl Channel {
             }
             _ => return Err(Closed::Unreachable("this loop cannot open such a channel".into())),
         }
-        self.transfer.opened(now, Peer::default(), false);
+        self.events.push_back(IoEvent::Opened(Peer::default()));
         Ok(())
     }
 
@@ -120,89 +173,200 @@ impl Channel {
 
     /// Carries out an output of the engine.
     pub(super) fn act(&mut self, now: Instant, output: ConnectionOutput) {
-        self.transfer.act(now, output);
+        match output {
+            ConnectionOutput::Write(bytes) => self.queue.push_back(bytes),
+            ConnectionOutput::Read(reads) => self.reads = reads,
+            ConnectionOutput::Close(Shutdown::WriteHalf) => self.ends = true,
+            ConnectionOutput::Close(Shutdown::Terminate) => self.signal(Signal::TERM),
+            ConnectionOutput::Close(Shutdown::Abort) => self.abort(now),
+            // Asked for only by an origin with TLS, which this loop does not open.
+            ConnectionOutput::Secure(_) => self.cut(Closed::Aborted),
+        }
+    }
+
+    fn abort(&mut self, now: Instant) {
+        self.signal(Signal::KILL);
+        match &mut self.kind {
+            ChannelKind::Program(program) => {
+                program.killed.get_or_insert(now);
+                (self.reader, self.writer) = (None, None);
+            }
+            ChannelKind::Opened | ChannelKind::Accepted => self.cut(Closed::Aborted),
+        }
+    }
+
+    /// Signals a program that runs, with its group if it leads one.
+    fn signal(&mut self, signal: Signal) {
+        if let ChannelKind::Program(program) = &self.kind
+            && program.exited.is_none()
+        {
+            program.signal(signal);
+        }
+    }
+
+    /// Ends both directions, for this reason if there was none before.
+    fn cut(&mut self, why: Closed) {
+        (self.connecting, self.reader, self.writer) = (None, None, None);
+        self.cut.get_or_insert(why);
     }
 
     /// Returns the next event for the engine. `Closed` is the last.
     pub(super) fn poll_event(&mut self, now: Instant) -> Option<IoEvent> {
-        loop {
-            match self.transfer.poll_output(now)? {
-                TransferOutput::Event(event) => return Some(event),
-                TransferOutput::Signal(signal) => self.program.iter().for_each(|program| program.signal(signal)),
+        self.events.pop_front().or_else(|| {
+            let why = self.closed(now).filter(|_| !self.is_closed)?;
+            self.is_closed = true;
+            Some(IoEvent::Closed(why))
+        })
+    }
+
+    /// Returns how it has closed, if it has.
+    fn closed(&self, now: Instant) -> Option<Closed> {
+        match &self.kind {
+            ChannelKind::Program(RunningProgram { exited: Some((at, status)), .. }) => {
+                let is_drained = self.reader.is_none() || now >= *at + DRAIN;
+                is_drained.then(|| Closed::Exited(status.clone()))
+            }
+            ChannelKind::Program(program) => program.killed.filter(|at| now >= *at + VANISH).map(|_| Closed::Aborted),
+            ChannelKind::Opened | ChannelKind::Accepted => {
+                let is_open = self.connecting.is_some() || self.reader.is_some() || self.writer.is_some();
+                (!is_open).then(|| self.cut.clone().unwrap_or(Closed::Eof))
             }
         }
     }
 
     /// Returns when it may have an event even if nothing happens.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.transfer.poll_timeout()
+        match &self.kind {
+            ChannelKind::Program(RunningProgram { exited: Some((at, _)), .. }) => Some(*at + DRAIN),
+            ChannelKind::Program(program) => program.killed.map(|at| at + VANISH),
+            ChannelKind::Opened | ChannelKind::Accepted => None,
+        }
     }
 
     /// Reads and writes what can be without waiting.
     pub(super) fn transfer(&mut self, now: Instant) {
-        self.connect(now);
+        self.connect();
         self.write();
         self.read();
-        if self.transfer.is_running()
-            && let Some(status) = self.program.as_ref().and_then(ChildProcess::try_exited)
-        {
-            self.transfer.exited(now, status);
+        if let ChannelKind::Program(program) = &mut self.kind {
+            program.look(now);
         }
     }
 
-    fn connect(&mut self, now: Instant) {
+    fn connect(&mut self) {
         match self.connecting.take().map(Connecting::finish) {
             Some(Ok(Ok(pair))) => match self.set(pair) {
-                Ok(()) => drop(self.transfer.opened(now, Peer::default(), false)),
-                Err(e) => self.transfer.not_opened(Closed::Unreachable(e.to_string())),
+                Ok(()) => self.events.push_back(IoEvent::Opened(Peer::default())),
+                Err(e) => self.cut(Closed::Unreachable(e.to_string())),
             },
-            Some(Ok(Err(next))) => self.connecting = Some(next),
-            Some(Err(why)) => self.transfer.not_opened(why),
+            Some(Ok(Err(connecting))) => self.connecting = Some(connecting),
+            Some(Err(why)) => self.cut(why),
             None => {}
         }
     }
 
     fn write(&mut self) {
-        while let (Some(writer), Some(step)) = (&mut self.writer, self.transfer.step()) {
-            let wrote = match step {
-                Step::Write(pieces) => writer.write_vectored(&pieces.slices()),
-                Step::Flush => Ok(0),
-                // Half-closes a socket. On a pipe this fails, and closing it next ends it.
-                Step::End => net::shutdown(&*writer, net::Shutdown::Write).map(|()| 0).map_err(io::Error::from),
-            };
-            let waits = wrote.as_ref().is_err_and(|e| e.kind() == ErrorKind::WouldBlock);
-            self.transfer.wrote(wrote);
-            if waits {
-                break;
+        while let (Some(writer), Some(bytes)) = (&mut self.writer, self.queue.front_mut()) {
+            match writer.write(bytes) {
+                Ok(0) => return self.not_written(),
+                Ok(written) => {
+                    bytes.advance(written);
+                    if bytes.is_empty() {
+                        self.queue.pop_front();
+                    }
+                    self.events.push_back(IoEvent::Written(written));
+                }
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return,
+                Err(_) => return self.not_written(),
             }
         }
-        self.writer.take_if(|_| !self.transfer.writes());
+        if self.ends
+            && let Some(writer) = self.writer.take()
+        {
+            // Of a pipe, the drop ends it.
+            let _ = net::shutdown(&writer, net::Shutdown::Write);
+        }
+    }
+
+    /// What the peer has sent is still read, unless it is a client.
+    fn not_written(&mut self) {
+        self.writer = None;
+        if let ChannelKind::Accepted = self.kind {
+            self.cut(Closed::Reset);
+        }
     }
 
     fn read(&mut self) {
-        if self.transfer.wants_read()
-            && let Some(reader) = &mut self.reader
-        {
-            let mut buffer = [0; READ];
+        let Some(reader) = self.reader.as_mut().filter(|_| self.reads) else { return };
+        let mut buffer = [0; READ];
+        match reader.read(&mut buffer) {
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             // A copy, since the engine may keep what it is given.
-            let read = reader.read(&mut buffer).map(|count| Bytes::copy_from_slice(&buffer[..count]));
-            self.transfer.read(read);
+            Ok(count @ 1..) => self.events.push_back(IoEvent::Read(Bytes::copy_from_slice(&buffer[..count]))),
+            Err(_) if !matches!(self.kind, ChannelKind::Program(_)) => self.cut(Closed::Reset),
+            Ok(0) | Err(_) => {
+                self.reader = None;
+                self.events.push_back(IoEvent::ReadClosed);
+            }
         }
-        self.reader.take_if(|_| !self.transfer.reads());
     }
 
     /// What to wait for.
     fn interest(&self) -> impl Iterator<Item = PollFd<'_>> {
         let connecting = self.connecting.as_ref().map(|connecting| PollFd::new(&connecting.socket, PollFlags::OUT));
-        let reader = self.reader.as_ref().filter(|_| self.transfer.wants_read());
-        let writer = self.writer.as_ref().filter(|_| self.transfer.is_writing());
-        let exit = self.exit.as_ref().filter(|_| self.transfer.is_running());
+        let reader = self.reader.as_ref().filter(|_| self.reads);
+        let writer = self.writer.as_ref().filter(|_| !self.queue.is_empty() || self.ends);
+        let exit = self.running().and_then(|program| program.exit.as_ref());
         let exit = exit.map(|exit| PollFd::new(exit, PollFlags::IN));
         let (reader, writer) = (
             reader.map(|reader| PollFd::new(reader, PollFlags::IN)),
             writer.map(|writer| PollFd::new(writer, PollFlags::OUT)),
         );
         connecting.into_iter().chain(exit).chain(reader).chain(writer)
+    }
+
+    /// Returns the program, if it has not exited.
+    fn running(&self) -> Option<&RunningProgram> {
+        match &self.kind {
+            ChannelKind::Program(program) if program.exited.is_none() => Some(program),
+            _ => None,
+        }
+    }
+}
+
+impl RunningProgram {
+    /// Looks whether it has exited. Its group ends with it, before it is reaped: until then no
+    /// other process gets its id.
+    fn look(&mut self, now: Instant) {
+        let exited = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let pid = Pid::from_child(&self.child);
+        if self.exited.is_some() || matches!(rustix::process::waitid(WaitId::Pid(pid), exited), Ok(None)) {
+            return;
+        }
+        if self.leads {
+            let _ = rustix::process::kill_process_group(pid, Signal::KILL);
+        }
+        let status = self.child.wait().map_or_else(|_| ExitStatus::default(), ExitStatus::from);
+        self.exited = Some((now, status));
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        let _ = match self.leads {
+            true => rustix::process::kill_process_group(pid, signal),
+            false => rustix::process::kill_process(pid, signal),
+        };
+    }
+}
+
+impl Drop for RunningProgram {
+    /// The loop was dropped. Nothing of the program remains.
+    fn drop(&mut self) {
+        if self.exited.is_none() {
+            self.signal(Signal::KILL);
+            let _ = self.child.wait();
+        }
     }
 }
 
@@ -219,7 +383,7 @@ pub(super) fn report(
             any = true;
             tell(now, *id, event);
         }
-        !channel.transfer.is_closed()
+        !channel.is_closed
     });
     any
 }
@@ -227,22 +391,18 @@ pub(super) fn report(
 /// Sleeps until a channel or one of the `others` is ready, or the time is over. Returns the ready
 /// channels.
 pub(super) fn wait<'a>(
-    channels: &mut BTreeMap<ConnectionId, Channel>,
+    channels: &BTreeMap<ConnectionId, Channel>,
     others: impl IntoIterator<Item = BorrowedFd<'a>>,
     sleep: Option<Duration>,
 ) -> io::Result<Vec<ConnectionId>> {
-    // From here on a step is in progress if there is one.
-    for channel in channels.values_mut() {
-        channel.transfer.step();
-    }
     let (mut ids, mut fds) = (Vec::new(), Vec::new());
-    for (id, channel) in &*channels {
+    for (id, channel) in channels {
         fds.extend(channel.interest());
         ids.resize(fds.len(), *id);
     }
     fds.extend(others.into_iter().map(|other| PollFd::from_borrowed_fd(other, PollFlags::IN)));
     let unseen = |(id, channel): (&ConnectionId, &Channel)| {
-        (channel.transfer.is_running() && channel.exit.is_none()).then_some(*id)
+        channel.running().filter(|program| program.exit.is_none()).map(|_| *id)
     };
     let unseen: Vec<ConnectionId> = channels.iter().filter_map(unseen).collect();
     let sleep = if unseen.is_empty() { sleep } else { Some(sleep.unwrap_or(EXIT_LOOK).min(EXIT_LOOK)) };
@@ -299,4 +459,12 @@ fn connect(address: SocketAddr) -> Result<OwnedFd, Errno> {
 
 fn refused(e: Errno) -> Closed {
     if e == Errno::CONNREFUSED { Closed::Refused } else { Closed::Unreachable(e.to_string()) }
+}
+
+/// Returns why what was to be opened is not open.
+fn not_opened(what: &dyn fmt::Display, e: &io::Error) -> Closed {
+    match e.kind() {
+        ErrorKind::ConnectionRefused => Closed::Refused,
+        _ => Closed::Unreachable(format!("{what}: {e}")),
+    }
 }

@@ -1,26 +1,30 @@
 //! The same loop in the other role: a server over its standard streams, or over TCP. Handlers are
-//! plain functions that run on the loop.
+//! plain functions and futures, which run on the loop.
 
 use super::channel::{self, Channel};
-use mcp_driver::{AsyncJob, Clock, Job, Mailbox, RunningCallbacks, ServerOptions, SharedRouter, Work, check, seed};
+use super::clock::{Clock, seed};
 use mcp_proto::Router;
+use mcp_proto::error::Refusal;
 use mcp_proto::exchange::{Action, ConnectionId, Peer, RequestHead};
-use mcp_proto::input::Admission;
-use mcp_proto::server::{Event, ServerCommands};
+use mcp_proto::input::{Admission, Note, Outcome, RequestKey, ServerCommand};
+use mcp_proto::route::{BoxFuture, Cx, Handler, Port, RouteResult};
+use mcp_proto::server::{Event, IncomingRequest, Responder, ServerCommands};
 use mcp_proto::wired::{ConnectionOutput, Kind, WiredServer};
-use std::collections::BTreeMap;
-use std::future::Future;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
 use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::pin::Pin;
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// Callbacks of a loop that serves HTTP. Both run on the loop.
+/// Callbacks of a loop that serves HTTP. All run on the loop.
 #[derive(Clone, Copy)]
 pub struct Hooks {
+    /// Receives the server before its first turn.
+    pub begin: fn(&mut WiredServer),
     /// Decides on a request by its head, if the configuration requires it.
     pub admit: fn(&RequestHead) -> Admission,
     /// Receives the server after each turn.
@@ -30,7 +34,7 @@ pub struct Hooks {
 impl Default for Hooks {
     /// Admits everyone.
     fn default() -> Self {
-        Self { admit: |_| Admission::Accept(None), watch: |_| {} }
+        Self { begin: |_| {}, admit: |_| Admission::Accept(None), watch: |_| {} }
     }
 }
 
@@ -38,10 +42,10 @@ impl Default for Hooks {
 ///
 /// # Errors
 /// The operating system cannot wait, or provides no randomness or no standard stream.
-pub fn serve_stdio(router: &Router) -> io::Result<()> {
+pub fn serve_stdio(router: &Router, hooks: Hooks) -> io::Result<()> {
     let streams = [rustix::stdio::stdin(), rustix::stdio::stdout()];
     let [input, output] = streams.map(|stream| stream.try_clone_to_owned());
-    let mut server = ServeLoop::new(router, None, 0)?;
+    let mut server = ServeLoop::new(router, None, 0, hooks)?;
     server.accept(Kind::Lines, [input?, output?], Peer::default())?;
     server.run()
 }
@@ -50,35 +54,21 @@ pub fn serve_stdio(router: &Router) -> io::Result<()> {
 ///
 /// # Errors
 /// As [`serve_stdio`].
-pub fn serve_http(router: &Router, listener: TcpListener, connections: usize) -> io::Result<()> {
-    serve_http_with(router, listener, connections, Hooks::default())
-}
-
-/// The same, with hooks.
-///
-/// # Errors
-/// As [`serve_stdio`].
-pub fn serve_http_with(router: &Router, listener: TcpListener, connections: usize, hooks: Hooks) -> io::Result<()> {
+pub fn serve_http(router: &Router, listener: TcpListener, connections: usize, hooks: Hooks) -> io::Result<()> {
     listener.set_nonblocking(true)?;
-    let mut server = ServeLoop::new(router, Some(listener), connections)?;
-    server.hooks = hooks;
-    server.run()
+    ServeLoop::new(router, Some(listener), connections, hooks)?.run()
 }
 
 struct ServeLoop {
-    /// It panics if this loop breaks a rule for drivers.
     engine: WiredServer,
-    router: SharedRouter,
+    router: Router,
     clock: Clock,
     channels: BTreeMap<ConnectionId, Channel>,
-    running: RunningCallbacks,
-    /// What handlers and callbacks tell the engine.
-    mailbox: Mailbox,
-    options: ServerOptions,
-    /// Pending handlers.
-    jobs: Vec<AsyncJob>,
-    /// Wakes the loop, and the descriptor that is readable then.
-    waker: Waker,
+    /// What handlers tell the engine.
+    inbox: Arc<Inbox>,
+    /// Handlers that have not returned.
+    jobs: BTreeMap<RequestKey, Job>,
+    /// The descriptor that is readable once a handler can go on.
     woken: UnixStream,
     listener: Option<TcpListener>,
     /// Connections still to be accepted.
@@ -86,32 +76,82 @@ struct ServeLoop {
     hooks: Hooks,
 }
 
+/// A future of the application, and the request that it answers.
+struct Job {
+    future: BoxFuture<Outcome>,
+    responder: Responder,
+    cancelled: Arc<AtomicBool>,
+}
+
+/// The commands of handlers, and the way to wake the loop.
+struct Inbox {
+    commands: Mutex<VecDeque<ServerCommand>>,
+    wakes: UnixStream,
+}
+
+/// One request as its handler sees it.
+struct RequestPort {
+    key: RequestKey,
+    inbox: Arc<Inbox>,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Port for RequestPort {
+    fn note(&self, note: Note) -> Result<(), Refusal> {
+        // A refusal of the engine is harmless: the client did not ask for it, or the request is
+        // over.
+        self.command(ServerCommand::Notify(self.key, note));
+        Ok(())
+    }
+
+    fn command(&self, command: ServerCommand) {
+        self.inbox.commands.lock().unwrap_or_else(PoisonError::into_inner).push_back(command);
+        self.inbox.ring();
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+}
+
+impl Inbox {
+    fn take(&self) -> VecDeque<ServerCommand> {
+        std::mem::take(&mut self.commands.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn ring(&self) {
+        // If there is no room, the loop is about to wake.
+        let _ = (&self.wakes).write(&[1]);
+    }
+}
+
+impl Wake for Inbox {
+    fn wake(self: Arc<Self>) {
+        self.ring();
+    }
+}
+
 impl ServeLoop {
-    fn new(router: &Router, listener: Option<TcpListener>, left: usize) -> io::Result<Self> {
+    fn new(router: &Router, listener: Option<TcpListener>, left: usize, hooks: Hooks) -> io::Result<Self> {
         let clock = Clock::start();
         let mut config = router.config();
         config.origin_unix = clock.unix();
-        let config = Arc::new(config);
-        let router = SharedRouter::new(router.clone(), Arc::clone(&config));
-        let mut engine = WiredServer::new(config, seed()?, clock.now());
-        check(&mut engine);
+        let mut engine = WiredServer::new(Arc::new(config), seed()?, clock.now());
+        (hooks.begin)(&mut engine);
         let (woken, wakes) = UnixStream::pair()?;
         woken.set_nonblocking(true)?;
         wakes.set_nonblocking(true)?;
         Ok(Self {
             engine,
-            router,
+            router: router.clone(),
             clock,
             channels: BTreeMap::new(),
-            running: RunningCallbacks::default(),
-            mailbox: Mailbox::default(),
-            options: ServerOptions::new(),
-            jobs: Vec::new(),
-            waker: Waker::from(Arc::new(LoopWaker(wakes))),
+            inbox: Arc::new(Inbox { commands: Mutex::default(), wakes }),
+            jobs: BTreeMap::new(),
             woken,
             listener,
             left,
-            hooks: Hooks::default(),
+            hooks,
         })
     }
 
@@ -130,10 +170,7 @@ impl ServeLoop {
     fn carry_out(&mut self) {
         self.poll_jobs();
         loop {
-            while let Some(command) = self.mailbox.poll(Waker::noop()) {
-                self.running.answered(&command);
-                // A refusal of a notification is harmless: the client did not ask for it, or the
-                // request is over.
+            for command in self.inbox.take() {
                 let _ = self.engine.act(self.clock.now(), command);
             }
             if let Some(action) = self.engine.poll_output() {
@@ -154,13 +191,13 @@ impl ServeLoop {
             Action::Write(id, bytes) => self.pass_on(id, ConnectionOutput::Write(bytes)),
             Action::Read(id, reads) => self.pass_on(id, ConnectionOutput::Read(reads)),
             Action::Close(id, how) => self.pass_on(id, ConnectionOutput::Close(how)),
-            Action::Event(Event::Request(responder, incoming)) => {
-                let work = self.running.begin(&self.mailbox.link(), responder, incoming);
-                self.work(work);
-            }
+            Action::Event(Event::Request(responder, incoming)) => self.handle(responder, incoming),
+            // The engine ignores its answer. A future is polled no more.
             Action::Event(Event::Cancelled(key)) => {
-                self.running.cancel(key).wake();
-                self.poll_jobs();
+                if let Some(job) = self.jobs.remove(&key) {
+                    job.cancelled.store(true, Ordering::Relaxed);
+                    self.respond(job.responder, Outcome::internal("the handler was cancelled"));
+                }
             }
             Action::Event(Event::Admit(token, head)) => {
                 // This loop accepts only HTTP connections.
@@ -179,27 +216,64 @@ impl ServeLoop {
         }
     }
 
+    fn handle(&mut self, responder: Responder, incoming: IncomingRequest) {
+        let (handler, invocation, responder) = match self.router.route(responder, incoming) {
+            RouteResult::Answer(answer) => return self.engine.respond(self.clock.now(), answer),
+            RouteResult::Handle { handler, invocation, responder } => (handler, invocation, responder),
+        };
+        let (key, cancelled) = (responder.key(), Arc::<AtomicBool>::default());
+        let port = RequestPort { key, inbox: Arc::clone(&self.inbox), cancelled: Arc::clone(&cancelled) };
+        let cx = Cx::new(invocation, Arc::new(port));
+        match handler {
+            Handler::Sync(f) | Handler::Inline(f) => {
+                let outcome = guarded(|| f(&cx)).unwrap_or_else(panicked);
+                self.respond(responder, outcome);
+            }
+            Handler::Async(f) => match guarded(|| f(cx)) {
+                Some(future) => {
+                    self.jobs.insert(key, Job { future, responder, cancelled });
+                    self.poll_job(key);
+                }
+                None => self.respond(responder, panicked()),
+            },
+        }
+    }
+
+    /// Sends what the handler has told the engine, and then its answer.
+    fn respond(&mut self, responder: Responder, outcome: Outcome) {
+        for command in self.inbox.take() {
+            let _ = self.engine.act(self.clock.now(), command);
+        }
+        self.engine.respond(self.clock.now(), responder.write(outcome));
+    }
+
     fn poll_jobs(&mut self) {
         // Before the handlers run: one that wakes the loop now is polled again.
         while matches!((&self.woken).read(&mut [0; 64]), Ok(1..)) {}
-        let jobs = std::mem::take(&mut self.jobs);
-        self.jobs = jobs.into_iter().filter_map(|job| pending(job, &self.waker)).collect();
+        let keys: Vec<RequestKey> = self.jobs.keys().copied().collect();
+        keys.into_iter().for_each(|key| self.poll_job(key));
     }
 
-    /// Runs a handler: a future until it is pending, anything else to its end.
-    fn work(&mut self, work: Work) {
-        match work.route(&self.router, &self.options) {
-            Some(Job::Sync(job)) => job.run(),
-            Some(Job::Async(job)) => self.jobs.extend(pending(job, &self.waker)),
-            None => {}
+    fn poll_job(&mut self, key: RequestKey) {
+        let Some(job) = self.jobs.get_mut(&key) else { return };
+        let waker = Waker::from(Arc::clone(&self.inbox));
+        let polled = guarded(|| job.future.as_mut().poll(&mut Context::from_waker(&waker)));
+        let outcome = match polled {
+            Some(Poll::Pending) => return,
+            Some(Poll::Ready(outcome)) => outcome,
+            None => panicked(),
+        };
+        if let Some(job) = self.jobs.remove(&key) {
+            self.respond(job.responder, outcome);
         }
     }
 
     fn wait(&mut self) -> io::Result<()> {
-        let sleep = self.engine.poll_timeout().map(|at| at - self.clock.now());
+        let due = self.channels.values().filter_map(Channel::poll_timeout).chain(self.engine.poll_timeout()).min();
+        let sleep = due.map(|at| at - self.clock.now());
         let listener = self.listener.as_ref().filter(|_| self.left > 0);
         let others = [Some(self.woken.as_fd()), listener.map(AsFd::as_fd)];
-        for id in channel::wait(&mut self.channels, others.into_iter().flatten(), sleep)? {
+        for id in channel::wait(&self.channels, others.into_iter().flatten(), sleep)? {
             if let Some(channel) = self.channels.get_mut(&id) {
                 channel.transfer(self.clock.now());
             }
@@ -223,20 +297,11 @@ impl ServeLoop {
     }
 }
 
-/// Ends the sleep of the loop.
-struct LoopWaker(UnixStream);
-
-impl Wake for LoopWaker {
-    fn wake(self: Arc<Self>) {
-        // If there is no room, the loop is about to wake.
-        let _ = (&self.0).write(&[1]);
-    }
+/// Runs a handler, and catches its panic.
+fn guarded<T>(handler: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(handler)).ok()
 }
 
-/// Polls a handler. Returns it if it is still pending; a result is passed on when it is dropped.
-fn pending(mut job: AsyncJob, waker: &Waker) -> Option<AsyncJob> {
-    match Pin::new(&mut job).poll(&mut Context::from_waker(waker)) {
-        Poll::Pending => Some(job),
-        Poll::Ready(_) => None,
-    }
+fn panicked() -> Outcome {
+    Outcome::internal("the handler panicked")
 }

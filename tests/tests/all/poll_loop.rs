@@ -3,13 +3,14 @@
 //! No test waits, except for the real shutdown timers. A hanging test ends by the timeouts of the
 //! engine.
 
+use mcp_driver::check;
 use mcp_proto::client::{ClientCommands, Event, Policy, Termination};
 use mcp_proto::error::{DiagnosticKind, NegotiationCause, Stage};
 use mcp_proto::exchange::{Closed, ExitStatus, Program, Sent};
 use mcp_proto::input::CallId;
 use mcp_proto::rpc::Object;
 use mcp_proto::{Call, CallError, ClientConfig, ElicitResult, InputAnswer, Method, Router, tools};
-use mcp_tests::poll_loop::PollLoop;
+use mcp_tests::poll_loop::{self, Hooks, PollLoop};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -31,8 +32,14 @@ fn program(policy: Policy) -> ClientConfig {
     config
 }
 
+/// The loop panics if it breaks a rule for drivers.
+fn checked(mut client: PollLoop) -> PollLoop {
+    check(&mut client.engine);
+    client
+}
+
 fn start(config: ClientConfig) -> PollLoop {
-    PollLoop::new(config).expect("there is randomness")
+    checked(PollLoop::new(config).expect("there is randomness"))
 }
 
 /// Makes a call, and prints every event until it has ended.
@@ -279,7 +286,7 @@ fn connection_beyond_the_limit_gets_the_reason() {
     let address = listener.local_addr().expect("it is bound");
     let server = thread::spawn(move || {
         let router = Router::new("capped", "1.0").configure(|config| config.limits.server.max_exchanges = 1);
-        mcp_tests::poll_loop::serve_http(&router, listener, 2)
+        poll_loop::serve_http(&router, listener, 2, Hooks { begin: |server| drop(check(server)), ..Hooks::default() })
     });
     let first = TcpStream::connect(address).expect("it listens");
     let mut second = TcpStream::connect(address).expect("it listens");
@@ -328,7 +335,7 @@ fn over_a_socket_pair(policy: Policy) -> (Vec<Value>, Vec<Value>) {
 
     let mut config = ClientConfig::given().with_elicitation();
     config.policy = policy;
-    let mut client = PollLoop::over(config, ours).expect("there is randomness");
+    let mut client = checked(PollLoop::over(config, ours).expect("there is randomness"));
     conversation(&mut client);
     client.close().expect("poll works");
     assert!(server.succeeds(), "the server ends when its input does");

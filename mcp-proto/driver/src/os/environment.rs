@@ -20,8 +20,8 @@ pub(crate) fn environment_proxies() -> Proxies {
 impl ClientOptions {
     /// Sets the timeout of calls to that of a variable of the environment, in milliseconds, as
     /// `OMP_MCP_TIMEOUT_MS` is used. 0 is no timeout, neither for calls nor for the start of the
-    /// listener ([`Compat::listener_start`](mcp_proto::client::ClientCompat::listener_start)). Changes
-    /// nothing if the variable is not set, or empty. The environment is read now.
+    /// listener ([`Compat::listener_start`](mcp_proto::client::ClientCompat::listener_start)).
+    /// Changes nothing if the variable is not set, or empty. The environment is read now.
     ///
     /// # Errors
     /// [`BadTimeout`] if the value is another text.

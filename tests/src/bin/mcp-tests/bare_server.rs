@@ -1,11 +1,12 @@
 //! A server on a bare loop: `bare-server` serves its standard streams. `bare-server http N` serves
 //! N connections over HTTP and prints its address.
 
+use mcp_driver::check;
 use mcp_proto::model::elicitation::{ElicitResult, Form};
 use mcp_proto::route::Cx;
 use mcp_proto::{Progress, Router, ToolError, tool};
 use mcp_tests::exit_code;
-use mcp_tests::poll_loop::{serve_http, serve_stdio};
+use mcp_tests::poll_loop::{Hooks, serve_http, serve_stdio};
 use serde::Deserialize;
 use std::future::pending;
 use std::io::{self, Write};
@@ -34,13 +35,14 @@ fn run(args: &[String]) -> io::Result<()> {
         .tool(tool("exit").describe("exits without an answer"), |_cx, ()| -> Result<(), ToolError> {
             std::process::exit(3)
         });
+    let hooks = Hooks { begin: |server| drop(check(server)), ..Hooks::default() };
     let connections = match args {
         [http, n] if http == "http" => n.parse().map_err(io::Error::other)?,
-        _ => return serve_stdio(&router),
+        _ => return serve_stdio(&router, hooks),
     };
     let listener = TcpListener::bind("127.0.0.1:0")?;
     writeln!(io::stdout(), "http://{}/mcp", listener.local_addr()?)?;
-    serve_http(&router, listener, connections)
+    serve_http(&router, listener, connections, hooks)
 }
 
 #[derive(Deserialize)]

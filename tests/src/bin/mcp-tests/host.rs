@@ -6,6 +6,7 @@
 //! standard input ends. It prints `ready`, then `ended` and how.
 
 use mcp_blocking as blocking;
+use mcp_driver::check;
 use mcp_proto::client::Policy;
 use mcp_proto::{ClientConfig, Group, Program, tools};
 use mcp_smol as smol_adapter;
@@ -248,6 +249,7 @@ fn with_loop(end: &str, program: Program) -> Done {
     let mut config = ClientConfig::program(program);
     quick(&mut config);
     let mut client = PollLoop::new(config)?;
+    check(&mut client.engine);
     client.call(tools::call("pid"))?;
     say("ready")?;
     match end {

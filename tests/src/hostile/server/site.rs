@@ -12,7 +12,7 @@ use crate::orphans::Adapter;
 use crate::poll_loop::{self, Hooks};
 use crate::shim::Options;
 use crate::stub::SOON;
-use mcp_driver::ServerOptions;
+use mcp_driver::{ServerOptions, check};
 use mcp_proto::ServerConfig;
 use mcp_proto::exchange::RequestHead;
 use mcp_proto::input::Admission;
@@ -122,10 +122,10 @@ impl Bench {
                 let router = tools::router(in_a_task, change).configure(linger);
                 let listener = TcpListener::bind(nowhere).map_err(|e| e.to_string())?;
                 let address = listener.local_addr().map_err(|e| e.to_string())?;
-                let hooks = Hooks { watch, ..Hooks::default() };
+                let hooks = Hooks { begin: |server| drop(check(server)), watch, ..Hooks::default() };
                 let hooks = admit.map_or(hooks, |admit| Hooks { admit, ..hooks });
                 let router = router.configure(|config| config.admit = admit.is_some());
-                let running = thread::spawn(move || poll_loop::serve_http_with(&router, listener, usize::MAX, hooks));
+                let running = thread::spawn(move || poll_loop::serve_http(&router, listener, usize::MAX, hooks));
                 (address, Server::Loop(running.thread().id()))
             }
             Host::Shim => {
