@@ -24,9 +24,9 @@ use core::time::Duration;
 use mcp_proto::client::{self, Policy};
 use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, Peer, Shutdown};
 use mcp_proto::input::CallId;
-use mcp_proto::route::Routed;
+use mcp_proto::route::RouteResult;
 use mcp_proto::wired::{Kind, WiredClient, WiredServer};
-use mcp_proto::{Handler, ClientConfig, Cx, Instant, Outcome, Router, server, tool, tools};
+use mcp_proto::{ClientCommands, ClientConfig, Cx, Handler, Instant, Outcome, Router, ServerCommands, server, tool, tools};
 
 #[panic_handler]
 fn panicked(_: &core::panic::PanicInfo<'_>) -> ! {
@@ -310,8 +310,8 @@ pub unsafe extern "C" fn server_poll(server: *mut ServerPort, now: u64) -> u32 {
             None => {}
         }
         match waiting.pop_front() {
-            Some(Routed::Answer(answer)) => engine.respond(at(now), answer),
-            Some(Routed::Handle { handler, invocation, responder }) => {
+            Some(RouteResult::Answer(answer)) => engine.respond(at(now), answer),
+            Some(RouteResult::Handle { handler, invocation, responder }) => {
                 let outcome = handler.call(&Cx::detached(invocation)).expect("no handler here returns a future");
                 engine.respond(at(now), responder.write(outcome));
             }
