@@ -32,9 +32,12 @@
 //! `http://localhost/mcp`, unless [`ServerConfig::hosts`](mcp_proto::ServerConfig::hosts) has
 //! others.
 //!
-//! A handler that waits for a time uses [`Time`]. A future that waits for anything else, such as a
-//! thread, a socket or real time, is polled when it is woken, but the link does not wait for it: a
-//! call that times out meanwhile names its handler in the error.
+//! A blocking handler runs to its end at one instant: what it sleeps takes real time and no time of
+//! the link, and one that loops until it is cancelled never returns. Test its timeout with
+//! [`Link::delay_handlers`], or write it as an async handler. An async handler that waits for a
+//! time uses [`Time`]. A future that waits for anything else, such as a thread, a socket or real
+//! time, is polled when it is woken, but the link does not wait for it: a call that times out
+//! meanwhile names its handler in the error.
 
 mod callbacks;
 mod connection;
