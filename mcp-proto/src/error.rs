@@ -326,7 +326,7 @@ impl fmt::Display for CallError {
             }
             Self::Timeout { after, awaited: WaitReason::Callback(callback), .. } => write!(
                 f,
-                "no response within {} ms: {} waits for something other than the time of its driver",
+                "no response within {} ms: {} waits for something outside of its driver",
                 after.as_millis(),
                 Visible(callback)
             ),

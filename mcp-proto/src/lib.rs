@@ -53,6 +53,23 @@
 //!    [`poll_timeout`](wired::WiredClient::poll_timeout), and then calls
 //!    [`handle_timeout`](wired::WiredClient::handle_timeout).
 //!
+//! Without any I/O, an engine already says what it would write:
+//!
+//! ```
+//! use mcp_proto::exchange::Action;
+//! use mcp_proto::wired::WiredClient;
+//! use mcp_proto::{ClientCommands, ClientConfig, Instant, tools};
+//! use std::sync::Arc;
+//!
+//! let config = Arc::new(ClientConfig::given());
+//! let seed = [7; 32]; // in a program, bytes that cannot be guessed
+//! let (mut engine, _connection) = WiredClient::over(config, seed, Instant::ZERO).unwrap();
+//! engine.call(Instant::ZERO, tools::list()).unwrap();
+//! let Some(Action::Write(_, bytes)) = engine.poll_output() else { panic!("nothing to write") };
+//! // Negotiation comes first.
+//! assert!(bytes.starts_with(br#"{"jsonrpc":"2.0","id":1,"method":"server/discover""#));
+//! ```
+//!
 //! The documentation of [`wired`] has the rules. `mcp-driver` has what most drivers need: handles
 //! for the application, connections, TLS, programs, and a guide with a loop over a socket. Its
 //! `testing::Link` drives a client and a server in memory, in virtual time, for the tests of an

@@ -174,7 +174,7 @@ fn is_test_path(path: &str) -> bool {
 const TEST_ONLY: [&str; 2] = ["#[cfg(test)]", "#[cfg(all(test, "];
 
 /// Marks the items under an attribute of [`TEST_ONLY`], up to the `;` or the closing brace of the
-/// item.
+/// item, and the fields, up to their comma.
 fn mark_tests(lines: &mut [Line], whole: bool) {
     let (mut inside, mut depth, mut opened) = (false, 0i32, false);
     for line in lines {
@@ -198,7 +198,17 @@ fn mark_tests(lines: &mut [Line], whole: bool) {
                 inside = false;
             }
         }
+        if depth == 0 && is_field(item) && item.ends_with(',') {
+            inside = false;
+        }
     }
+}
+
+/// Returns whether a line begins a field: a name with a colon.
+fn is_field(code: &str) -> bool {
+    let code = code.strip_prefix("pub").map_or(code, |rest| rest.split_once(") ").map_or(rest, |(_, rest)| rest));
+    let name = code.trim_start().trim_start_matches(|c: char| c == '_' || c.is_ascii_alphanumeric());
+    name.len() < code.trim_start().len() && name.starts_with(": ")
 }
 
 #[derive(Default)]

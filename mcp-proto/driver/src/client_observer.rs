@@ -47,7 +47,7 @@ impl ClientObserver {
     }
 }
 
-/// What an [`ClientObserver`] gets.
+/// What a [`ClientObserver`] gets.
 #[derive(Debug)]
 pub enum ClientReport {
     /// Negotiation succeeded: see [`Event::Ready`].

@@ -26,9 +26,12 @@
 //!   turn each into a [`Job`].
 //! * *Options:* [`ClientOptions`] and [`ServerOptions`], the same for every driver.
 //! * *The tests of a driver:* [`check`] makes an engine panic when its driver breaks a rule.
-//! * *The operating system*: a clock, a seed, programs with their groups, the
-//!   standard streams, the file of a Unix socket. It is the only part of this crate that calls the
-//!   system.
+//! * *The operating system*: a clock, a seed, programs with their groups, the standard streams, the
+//!   file of a Unix socket. It is the only part of this crate that calls the system: nothing else
+//!   here opens, reads or waits.
+//!
+//! An application on an adapter needs nothing of this crate but its [`guide`]; one with an HTTP
+//! library of its own needs [`Gateway`].
 //!
 //! # Locks
 //!
@@ -37,9 +40,6 @@
 //! may come back: reading and writing JSON, a callback or another value of the application (to drop
 //! it is enough), and waking a task. The fronts keep this rule by their types. The functions of the
 //! parts to which it applies refer to this section.
-//!
-//! Nothing else here opens, reads or waits. An application on an adapter needs nothing of this
-//! crate but its [`guide`]; one with an HTTP library of its own needs [`Gateway`].
 #![doc = include_str!("porting.md")]
 
 extern crate alloc;

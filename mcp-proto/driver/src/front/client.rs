@@ -245,7 +245,7 @@ impl Closer {
     /// [`close`](Self::close). Other clients of the process are not closed.
     pub async fn exit(&self, code: i32) -> ! {
         let code = self.begin_exit(code);
-        first(self.shared.ended(), (self.shared.fixed.delay)(self.shared.end_time())).await;
+        first(self.shared.ended(), (self.shared.setup.delay)(self.shared.end_time())).await;
         exit(code)
     }
 

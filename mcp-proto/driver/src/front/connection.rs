@@ -119,7 +119,7 @@ impl DrivenConnection {
         endpoint: &Endpoint,
         mark: Arc<OutputMark>,
     ) -> Self {
-        let transfer = Transfer::opening(endpoint).with_connector(shared.fixed.connector.clone());
+        let transfer = Transfer::opening(endpoint).with_connector(shared.setup.connector.clone());
         let opened = ClientConnection { shared, id, mark, registered: None, aborted: false };
         Self { transfer, end: Box::new(opened), has_task: false }
     }

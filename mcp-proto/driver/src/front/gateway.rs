@@ -267,6 +267,6 @@ impl GatewayShared {
 
 impl Route for GatewayShared {
     fn route(&self, work: Work) -> Option<Job> {
-        work.route(&self.fixed.router, &self.fixed.options)
+        work.route(&self.setup.router, &self.setup.options)
     }
 }

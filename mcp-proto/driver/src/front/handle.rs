@@ -85,7 +85,7 @@ impl CommandTarget for ServerShared {
     }
 
     fn router(&self) -> &SharedRouter {
-        &self.fixed.router
+        &self.setup.router
     }
 }
 
@@ -96,6 +96,6 @@ impl CommandTarget for GatewayShared {
     }
 
     fn router(&self) -> &SharedRouter {
-        &self.fixed.router
+        &self.setup.router
     }
 }

@@ -121,8 +121,8 @@ impl Server {
         let shared = self.shared();
         shared.shut_down(grace);
         // The engine ends every connection in time, unless nothing drives one of them.
-        let limit = grace.saturating_add(shared.fixed.linger).saturating_add(MARGIN);
-        first(shared.over(), (shared.fixed.delay)(limit)).await;
+        let limit = grace.saturating_add(shared.setup.linger).saturating_add(MARGIN);
+        first(shared.over(), (shared.setup.delay)(limit)).await;
         shared.end();
     }
 
@@ -284,7 +284,7 @@ impl ServerShared {
             Kind::Lines if is_pair => Transfer::given(),
             _ => Transfer::accepted(),
         };
-        if self.fixed.options.is_checked() {
+        if self.setup.options.is_checked() {
             check(&mut connection);
         }
         DrivenConnection::server(Arc::clone(self), connection, transfer)
@@ -352,12 +352,12 @@ impl ServerState {
 
 impl Route for ServerShared {
     fn route(&self, work: Work) -> Option<Job> {
-        work.route(&self.fixed.router, &self.fixed.options)
+        work.route(&self.setup.router, &self.setup.options)
     }
 }
 
 impl Front for ServerState {
-    type Fixed = ServerSetup;
+    type Setup = ServerSetup;
     type Event = Event;
 
     fn sort(&mut self, _now: Instant, later: &mut Later) {
@@ -462,7 +462,7 @@ impl ServerShared {
 
     /// Returns whether the application is behind with events that are never dropped.
     pub(super) fn is_behind(&self) -> bool {
-        self.fixed.behind.load(Ordering::Relaxed)
+        self.setup.behind.load(Ordering::Relaxed)
     }
 
     /// Forgets a connection that has closed.

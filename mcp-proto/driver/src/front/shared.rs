@@ -22,7 +22,7 @@ pub struct Shared<S: Front> {
     /// The clock of the engine.
     pub clock: Clock,
     /// What never changes.
-    pub fixed: S::Fixed,
+    pub setup: S::Setup,
     state: Mutex<S>,
     /// Waiters for a milestone.
     watchers: Watchers,
@@ -37,7 +37,7 @@ pub struct Shared<S: Front> {
 /// The state of a client, a server, a gateway or a supervisor.
 pub trait Front: Send + Sized + 'static {
     /// What never changes, so that it needs no lock.
-    type Fixed: Send + Sync;
+    type Setup: Send + Sync;
     /// For the callback of the application.
     type Event: Weigh + Send + 'static;
 
@@ -96,12 +96,12 @@ struct Few<T> {
 
 impl<S: Front> Shared<S> {
     /// Creates the shared state.
-    pub fn new(clock: Clock, fixed: S::Fixed, state: S) -> Self {
+    pub fn new(clock: Clock, setup: S::Setup, state: S) -> Self {
         let (watchers, has_task) = (Watchers::default(), AtomicBool::new(true));
         let state = Mutex::new(state);
         Self {
             clock,
-            fixed,
+            setup,
             state,
             watchers,
             has_task,

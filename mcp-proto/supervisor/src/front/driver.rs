@@ -64,7 +64,7 @@ impl<L: Launch> SupervisorDriver<L> {
         }
         let Some((outputs, woken, has_events)) = self.shared.take_tasks() else { return false };
         if has_events {
-            self.shared.fixed.launch.deliver(self.shared.events());
+            self.shared.setup.launch.deliver(self.shared.events());
         }
         outputs.into_iter().for_each(|output| self.carry_out(output));
         woken.into_iter().for_each(|future| self.poll(future));
@@ -115,10 +115,10 @@ impl<L: Launch> SupervisorDriver<L> {
             let resolved = resolved.unwrap_or_else(|| Err("the callback panicked".into()));
             shared.with(|state, now, _| state.core.resolved(now, generation, resolved.map(Arc::new)));
         };
-        match self.shared.fixed.resolve.clone() {
+        match self.shared.setup.resolve.clone() {
             // One thread for each key: callbacks that never return take none from the others.
             Some(Resolve::Sync(resolve)) => match ResolveGuard::begin(&self.shared, key) {
-                Some(resolving) => self.shared.fixed.launch.run(Box::new(move || {
+                Some(resolving) => self.shared.setup.launch.run(Box::new(move || {
                     let resolved = guarded(|| resolve(&resolving.key, config));
                     drop(resolving);
                     report(resolved);

@@ -208,7 +208,7 @@ impl<L: Launch> fmt::Debug for Supervisor<L> {
 impl<L: Launch> Drop for SupervisorOwner<L> {
     fn drop(&mut self) {
         for running in self.0.begin_end() {
-            self.0.fixed.launch.finish(&running.client, running.driver);
+            self.0.setup.launch.finish(&running.client, running.driver);
         }
         self.0.end(true);
     }

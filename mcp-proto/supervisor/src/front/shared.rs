@@ -117,8 +117,8 @@ impl<L: Launch> SupervisorShared<L> {
             is_ending: false,
             has_ended: false,
         };
-        let fixed = SupervisorSetup { launch, clients: options.clients, resolve: options.resolve };
-        Ok(Self(Arc::new(Shared::new(Clock::start(), fixed, state))))
+        let setup = SupervisorSetup { launch, clients: options.clients, resolve: options.resolve };
+        Ok(Self(Arc::new(Shared::new(Clock::start(), setup, state))))
     }
 
     pub(super) fn now(&self) -> Instant {
@@ -225,7 +225,7 @@ impl<L: Launch> SupervisorShared<L> {
 
     fn try_connect(&self, key: &str, generation: Generation, config: &ClientConfig) -> Result<(), String> {
         let options =
-            guarded(|| (self.fixed.clients)(key)).ok_or("the function for the options of clients panicked")?;
+            guarded(|| (self.setup.clients)(key)).ok_or("the function for the options of clients panicked")?;
         let this = self.downgrade();
         let options = options.observe(ClientObserver::new(move |observer| {
             if let Some(this) = this.upgrade() {
@@ -233,8 +233,8 @@ impl<L: Launch> SupervisorShared<L> {
             }
         }));
         let (client, driving) =
-            Client::begin(config.clone(), options, self.fixed.launch.delay()).map_err(|e| e.to_string())?;
-        let driver = self.fixed.launch.create(&client, driving);
+            Client::begin(config.clone(), options, self.setup.launch.delay()).map_err(|e| e.to_string())?;
+        let driver = self.setup.launch.create(&client, driving);
         // Before it begins: as soon as it is ready, calls look for it.
         let begins = self.with(|state, _, later| {
             let running = RunningClient { client, driver: driver.clone() };
@@ -245,7 +245,7 @@ impl<L: Launch> SupervisorShared<L> {
             state.clients.insert(generation, running);
             true
         });
-        if begins && let Err(why) = self.fixed.launch.begin(&driver) {
+        if begins && let Err(why) = self.setup.launch.begin(&driver) {
             self.with(|state, _, later| state.forget_client(generation, later));
             return Err(why.to_string());
         }
@@ -345,7 +345,7 @@ impl<L: Launch> Deref for SupervisorShared<L> {
 }
 
 impl<L: Launch> Front for State<L> {
-    type Fixed = SupervisorSetup<L>;
+    type Setup = SupervisorSetup<L>;
     type Event = Event<String>;
 
     fn sort(&mut self, now: Instant, later: &mut Later) {

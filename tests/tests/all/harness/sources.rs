@@ -36,6 +36,15 @@ fn test_items_end_where_their_braces_end() {
 }
 
 #[test]
+fn test_field_ends_at_its_comma() {
+    let read = source(
+        "struct A {\n    #[cfg(test)]\n    pub(crate) b: C<D, E>,\n}\nfn f() {\n    A {\n        #[cfg(test)]\n        b: c(1, 2),\n    }\n}\nfn g() {}",
+    );
+    let shipped: Vec<_> = read.shipped().map(|(number, _)| number).collect();
+    assert_eq!(shipped, [1, 4, 5, 6, 9, 10, 11]);
+}
+
+#[test]
 fn names_are_found_in_paths_and_groups() {
     let read = source(
         "use crate::a::{B, c::D};\nuse crate::{\n    e::{F, G},\n    h,\n};\nfn i() { crate::j::k(); mycrate::l(); }",

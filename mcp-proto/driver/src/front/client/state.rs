@@ -287,7 +287,7 @@ impl ClientState {
 }
 
 impl Front for ClientState {
-    type Fixed = ClientSetup;
+    type Setup = ClientSetup;
     type Event = Action<Event>;
 
     fn sort(&mut self, _now: Instant, later: &mut Later) {

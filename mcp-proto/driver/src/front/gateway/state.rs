@@ -237,7 +237,7 @@ impl GatewayState {
 }
 
 impl Front for GatewayState {
-    type Fixed = GatewaySetup;
+    type Setup = GatewaySetup;
     type Event = Event;
 
     /// Also passes on the bodies that the engine admits.

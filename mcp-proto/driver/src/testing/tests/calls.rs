@@ -166,7 +166,7 @@ fn timeout_names_a_handler_that_waits_outside_of_the_link() {
             let real = link.call(tools::call("real").timeout(TIMEOUT)).expect("it is accepted");
             let boil = link.call(tools::call("boil").timeout(TIMEOUT)).expect("it is accepted");
             let text = link.wait(&real).unwrap_err().to_string();
-            let waits = "waits for something other than the time of its driver";
+            let waits = "waits for something outside of its driver";
             assert_eq!(text, format!("no response within 5000 ms: the handler of tools/call real {waits}"));
             assert!(link.log().to_string().contains(&text), "{}", link.log());
             let text = link.wait(&boil).unwrap_err().to_string();
