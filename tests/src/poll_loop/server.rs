@@ -283,6 +283,8 @@ impl ServeLoop {
             && let Some(Ok((socket, address))) = self.listener.as_ref().map(TcpListener::accept)
         {
             self.left -= 1;
+            // Otherwise a small write waits for the acknowledgement of the one before it.
+            let _ = socket.set_nodelay(true);
             self.accept(Kind::HttpServer, [socket.try_clone()?.into(), socket.into()], Peer::tcp(address))?;
         }
         self.engine.handle_timeout(self.clock.now());
