@@ -78,8 +78,8 @@ impl WriteQueue {
 pub struct Pieces(VecDeque<Bytes>);
 
 impl Pieces {
-    /// Maximum number of pieces in one write.
-    pub const AT_ONCE: usize = 16;
+    /// Maximum number of pieces in one write: one for each message of a burst.
+    pub const AT_ONCE: usize = 64;
 
     /// Maximum number of bytes in one write. A blocking write returns only once everything is
     /// accepted. A client that reads a large response slowly must not look like a client that reads
