@@ -1,7 +1,7 @@
 //! What the documentation tells a new user to copy: every example of a README and of the guide, and
 //! the examples on the first page of each crate, compiles in a package of its own with exactly the
-//! block of dependencies that precedes it. On the page of a crate without such a block, those are the
-//! core and the crate.
+//! block of dependencies that precedes it. On the page of a crate without such a block, its
+//! dependencies are the core and the crate.
 
 use mcp_tests::api::folder;
 use mcp_tests::sources::{files, root};
