@@ -53,7 +53,13 @@
 //!    [`poll_timeout`](wired::WiredClient::poll_timeout), and then calls
 //!    [`handle_timeout`](wired::WiredClient::handle_timeout).
 //!
-//! Without any I/O, an engine already says what it would write:
+//! Without any I/O, an engine already says what it would write. With these dependencies, where
+//! `../mcp` is a clone of the repository:
+//!
+//! ```toml
+//! [dependencies]
+//! mcp-proto = { path = "../mcp/mcp-proto" }
+//! ```
 //!
 //! ```
 //! use mcp_proto::exchange::Action;

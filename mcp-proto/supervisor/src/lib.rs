@@ -16,11 +16,19 @@
 //! * *Catalogues.* The lists of a server stay usable while it is not connected, and are marked
 //!   ([`Freshness`]). They are loaded when it connects and when it announces a change.
 //!
+//! With these dependencies, where `../mcp` is a clone of the repository:
+//!
+//! ```toml
+//! [dependencies]
+//! mcp-proto = { path = "../mcp/mcp-proto" }
+//! mcp-supervisor = { path = "../mcp/mcp-proto/supervisor" }
+//! ```
+//!
 //! ```
 //! use mcp_proto::client::ClientConfig;
 //! use mcp_proto::exchange::Program;
-//! use mcp_supervisor::{CallKind, CallPlan, Output, ServerSpec, Supervision, Supervisor};
 //! use mcp_proto::time::Instant;
+//! use mcp_supervisor::{CallKind, CallPlan, Output, ServerSpec, Supervision, Supervisor};
 //!
 //! let mut supervisor = Supervisor::new(Supervision::default(), [7; 32]);
 //! let config = ClientConfig::program(Program::new("github-mcp"));

@@ -1,11 +1,9 @@
 //! What the documentation tells a new user to copy: every example of a README and of the guide, and
 //! the examples on the first page of each crate, compiles in a package of its own with exactly the
-//! block of dependencies that precedes it. On the page of a crate without such a block, its
-//! dependencies are the core and the crate.
+//! block of dependencies that precedes it.
 
 use mcp_tests::api::folder;
 use mcp_tests::sources::{files, root};
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
@@ -27,10 +25,9 @@ struct Example {
     code: String,
 }
 
-/// Adds the examples of a text in Markdown to their packages. `own` are the dependencies of an
-/// example in the documentation of a crate that no block of dependencies precedes. There a block
-/// without a language is Rust.
-fn collect(path: &str, text: &str, own: Option<&str>, packages: &mut Vec<Package>) {
+/// Adds the examples of a text in Markdown to their packages. `unnamed` is whether a block without
+/// a language is Rust, as in the documentation of a crate.
+fn collect(path: &str, text: &str, unnamed: bool, packages: &mut Vec<Package>) {
     let (mut package, mut open) = (None, None::<(usize, &str, String)>);
     for (line, text) in (1..).zip(text.lines()) {
         match (text.trim_start().strip_prefix("```"), &mut open) {
@@ -42,9 +39,12 @@ fn collect(path: &str, text: &str, own: Option<&str>, packages: &mut Vec<Package
             (Some(_), Some(_)) => {
                 let (line, language, block) = open.take().expect("it is open");
                 if language == "toml" && block.contains("dependencies]") {
-                    package = Some(with(block, packages));
-                } else if language.starts_with("rust") || own.is_some() && matches!(language, "" | "no_run") {
-                    let package = package.or_else(|| own.map(|own| with(own.into(), packages)));
+                    let known = packages.iter().position(|package| package.dependencies == block);
+                    package = known.or(Some(packages.len()));
+                    if known.is_none() {
+                        packages.push(Package { dependencies: block, examples: Vec::new() });
+                    }
+                } else if language.starts_with("rust") || unnamed && matches!(language, "" | "no_run") {
                     let package = package.unwrap_or_else(|| panic!("{path}:{line}: no dependencies precede it"));
                     packages[package].examples.push(Example { path: path.into(), line, code: program(&block) });
                 }
@@ -53,14 +53,6 @@ fn collect(path: &str, text: &str, own: Option<&str>, packages: &mut Vec<Package
         }
     }
     assert!(open.is_none(), "{path}: a block has no end");
-}
-
-/// Returns the place of the package with these dependencies.
-fn with(dependencies: String, packages: &mut Vec<Package>) -> usize {
-    packages.iter().position(|package| package.dependencies == dependencies).unwrap_or_else(|| {
-        packages.push(Package { dependencies, examples: Vec::new() });
-        packages.len() - 1
-    })
 }
 
 /// Returns the program that rustdoc makes of an example.
@@ -84,18 +76,15 @@ fn documentation(text: &str) -> String {
 fn packages() -> Vec<Package> {
     let mut packages = Vec::new();
     for (path, text) in files(&root(), "", "README.md") {
-        collect(&path, &text, None, &mut packages);
+        collect(&path, &text, false, &mut packages);
     }
     for (path, text) in files(&root(), "mcp-proto/driver/src/guide", ".md") {
-        collect(&path, &text, None, &mut packages);
+        collect(&path, &text, false, &mut packages);
     }
     for name in ["mcp-proto", "mcp-driver", "mcp-supervisor", "mcp-blocking", "mcp-smol"] {
         let path = format!("{}/src/lib.rs", folder(name));
         let text = fs::read_to_string(root().join(&path)).expect("the crate has a root");
-        let crates = BTreeSet::from(["mcp-proto", name]);
-        let line = |name: &str| format!("{name} = {{ path = \"{CLONE}{}\" }}\n", folder(name));
-        let own = format!("[dependencies]\n{}", crates.into_iter().map(line).collect::<String>());
-        collect(&path, &documentation(&text), Some(&own), &mut packages);
+        collect(&path, &documentation(&text), true, &mut packages);
     }
     packages
 }
@@ -158,24 +147,20 @@ fn example_belongs_to_the_block_before_it() {
         "```toml\n[dev-dependencies]\nb = \"1\"\n```\n```rust\nfn main() {}\n```\n",
         "```toml\n[dependencies]\na = \"1\"\n```\n```\nthree();\n```\n"
     );
-    for own in [None, Some("[dependencies]\nc = \"1\"\n")] {
+    for unnamed in [false, true] {
         let mut packages = Vec::new();
-        collect("README.md", text, own, &mut packages);
+        collect("README.md", text, unnamed, &mut packages);
         let codes = |package: &Package| package.examples.iter().map(|e| e.code.clone()).collect::<Vec<_>>();
         let mut of_the_first = vec!["fn main() {\none();\ntwo();\n\n}\n"];
-        of_the_first.extend(own.is_some().then_some("fn main() {\nthree();\n}\n"));
+        of_the_first.extend(unnamed.then_some("fn main() {\nthree();\n}\n"));
         assert_eq!(packages.iter().map(codes).collect::<Vec<_>>(), [of_the_first, vec!["fn main() {}\n"]]);
         assert_eq!(packages[0].dependencies, "[dependencies]\na = \"1\"\n");
     }
-    let (first, own) = ("```\none();\n```\n", "[dependencies]\nc = \"1\"\n");
-    let mut packages = Vec::new();
-    collect("lib.rs", first, Some(own), &mut packages);
-    assert_eq!((packages.len(), packages[0].dependencies.as_str(), packages[0].examples.len()), (1, own, 1));
     assert_eq!(documentation("//! a\n//!\n//! ```\nuse b;\n"), "a\n\n```\n");
 }
 
 #[test]
 #[should_panic(expected = "README.md:2: no dependencies precede it")]
 fn example_without_dependencies_is_a_fault() {
-    collect("README.md", "\n```rust\nfn main() {}\n```\n", None, &mut Vec::new());
+    collect("README.md", "\n```rust\nfn main() {}\n```\n", false, &mut Vec::new());
 }
