@@ -12,7 +12,7 @@ use rustix::net::{self, AddressFamily, SocketType};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -32,6 +32,9 @@ const VANISH: Duration = Duration::from_secs(1);
 
 /// Maximum size of a read, in bytes.
 const READ: usize = 64 << 10;
+
+/// Maximum number of pieces in one write.
+const AT_ONCE: usize = 64;
 
 pub(super) struct Channel {
     kind: ChannelKind,
@@ -266,14 +269,14 @@ impl Channel {
     }
 
     fn write(&mut self) {
-        while let (Some(writer), Some(bytes)) = (&mut self.writer, self.queue.front_mut()) {
-            match writer.write(bytes) {
+        while let Some(writer) = self.writer.as_mut().filter(|_| !self.queue.is_empty()) {
+            // In one write: a response that arrives in parts costs its client further reads.
+            let mut pieces = [IoSlice::new(&[]); AT_ONCE];
+            pieces.iter_mut().zip(&self.queue).for_each(|(piece, bytes)| *piece = IoSlice::new(bytes));
+            match writer.write_vectored(&pieces) {
                 Ok(0) => return self.not_written(),
                 Ok(written) => {
-                    bytes.advance(written);
-                    if bytes.is_empty() {
-                        self.queue.pop_front();
-                    }
+                    advance(&mut self.queue, written);
                     self.events.push_back(IoEvent::Written(written));
                 }
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
@@ -439,6 +442,19 @@ impl Connecting {
             },
             Ok(Err(e)) | Err(e) => Self::next(self.others, refused(e)).map(Err),
         }
+    }
+}
+
+/// Removes written bytes from the front.
+fn advance(queue: &mut VecDeque<Bytes>, mut written: usize) {
+    while let Some(bytes) = queue.front_mut() {
+        let count = written.min(bytes.len());
+        bytes.advance(count);
+        written -= count;
+        if !bytes.is_empty() {
+            return;
+        }
+        queue.pop_front();
     }
 }
 
