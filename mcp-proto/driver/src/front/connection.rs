@@ -322,7 +322,7 @@ impl ConnectionEnd for ServerConnection {
         loop {
             let turn = self.connection.take_turn();
             let is_empty = turn.is_empty();
-            let reply = self.shared.exchange(turn, None).reply;
+            let reply = self.shared.exchange(turn, None, &mut VecDeque::new()).reply;
             if is_empty && reply.is_empty() {
                 break;
             }
@@ -338,9 +338,9 @@ impl ServerConnection {
         loop {
             let turn = self.connection.take_turn();
             let is_empty = turn.is_empty();
-            let ServerTurn { reply, stopped, mut work, has_task: has_more } = self.shared.exchange(turn, Some(waker));
-            *has_task |= has_more || !work.is_empty();
-            self.work.append(&mut work);
+            let ServerTurn { reply, stopped, has_task: has_more } =
+                self.shared.exchange(turn, Some(waker), &mut self.work);
+            *has_task |= has_more || !self.work.is_empty();
             let mut quiet = is_empty && reply.is_empty();
             self.connection.apply(now, reply);
             if stopped && !core::mem::replace(&mut self.aborted, true) {

@@ -198,9 +198,6 @@ pub(super) struct ServerTurn {
     pub(super) reply: TurnReply,
     /// The connection has to be aborted.
     pub(super) stopped: bool,
-    /// The requests that the turn has caused, which the driver of the connection routes: their
-    /// inline handlers run on the thread that has read them.
-    pub(super) work: VecDeque<Work>,
     /// There may be events to deliver, which the driver of the connection does.
     pub(super) has_task: bool,
 }
@@ -432,9 +429,9 @@ impl ServerShared {
         self.with(|state, now, _| state.engine.begin_handshake(now, connection))
     }
 
-    /// The second step of a turn.
-    pub(super) fn exchange(&self, turn: Turn, waker: Option<&Waker>) -> ServerTurn {
-        let mut work = VecDeque::new();
+    /// The second step of a turn. Adds the requests that the turn has caused to `work`. The driver
+    /// of the connection routes them: their inline handlers run on the thread that has read them.
+    pub(super) fn exchange(&self, turn: Turn, waker: Option<&Waker>, work: &mut VecDeque<Work>) -> ServerTurn {
         let ((reply, stopped), has_task) = self.change(false, |state, now, later| {
             let number = turn.connection();
             let reply = state.engine.exchange(now, turn);
@@ -446,7 +443,7 @@ impl ServerShared {
             state.sort_work(later, |_, caused| work.push_back(caused));
             (reply, state.backlog.stopped)
         });
-        ServerTurn { reply, stopped, work, has_task }
+        ServerTurn { reply, stopped, has_task }
     }
 
     /// Returns the task that routes a request of a connection.
