@@ -1,10 +1,17 @@
 //! No process is left after any end of a host, for any child processes. The exceptions are tested
 //! too.
 
+use mcp_driver::{ChildProcess, SpawnedProgram};
+use mcp_proto::exchange::{ExitStatus, Program};
+use mcp_proto::process::Stderr;
 use mcp_tests::orphans::{Case, Found, groups};
 use mcp_tests::tests;
+use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
 
 /// Runs the cases of one group, which check the remaining processes.
 #[track_caller]
@@ -68,4 +75,17 @@ fn ctrl_c_reaches_the_host_or_its_shared_group() {
 #[test]
 fn grandchildren_in_the_group_of_the_host_are_not_ended() {
     group("close, one group");
+}
+
+// covers: B-133
+#[test]
+fn rest_of_a_group_ends_with_the_owner_of_a_program_that_has_exited() {
+    // The child of the shell holds the output open.
+    let program = Program::new("sh").args(["-c", "sleep 60 & exit 7"]);
+    let SpawnedProgram { process, mut stdout, .. } = ChildProcess::spawn(&program, &Stderr::Discard).unwrap();
+    assert_eq!(process.wait_exited(), ExitStatus::exited(7));
+    drop(process);
+    let (sender, ended) = channel();
+    thread::spawn(move || sender.send(stdout.read(&mut [0; 8])));
+    assert_eq!(ended.recv_timeout(Duration::from_secs(20)).unwrap().unwrap(), 0);
 }
