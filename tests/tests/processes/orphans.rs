@@ -79,7 +79,7 @@ fn grandchildren_in_the_group_of_the_host_are_not_ended() {
 
 // covers: B-133
 #[test]
-fn rest_of_a_group_ends_with_the_owner_of_a_program_that_has_exited() {
+fn group_of_an_exited_program_ends_with_its_owner() {
     // The child of the shell holds the output open.
     let program = Program::new("sh").args(["-c", "sleep 60 & exit 7"]);
     let SpawnedProgram { process, mut stdout, .. } = ChildProcess::spawn(&program, &Stderr::Discard).unwrap();
