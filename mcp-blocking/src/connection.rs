@@ -459,13 +459,13 @@ fn connect(
         Endpoint::Program(program) => {
             let started = os::spawn(&program, stderr).map_err(|e| not_opened(&program.command, &e))?;
             let errors = started.errors.zip(StderrReader::new(stderr));
-            let (stream, peer) = (Stream::of(started.ends), Peer::default());
+            let (stream, peer) = (Stream::of(started.ends), Peer::default().named(&program.command));
             Ok(OpenConnection { stream, program: Some(Arc::new(started.process)), errors, peer })
         }
         Endpoint::Origin(origin) => dialled(&origin, Reach::Any),
-        Endpoint::Public(origin) => dialled(&origin, Reach::Public),
+        Endpoint::Within(origin, reach) => dialled(&origin, reach),
         #[cfg(unix)]
-        Endpoint::Unix(path) => stream(socket::connect_unix(&path)?.into(), Peer::default()),
+        Endpoint::Unix(path) => stream(socket::connect_unix(&path)?.into(), Peer::unix(None).named(path)),
         Endpoint::Given => {
             let given = given.ok_or_else(|| unreachable(&"a channel that was given cannot be opened again"))?;
             stream(Stream::of((given.0)().map_err(|e| unreachable(&e))?), Peer::default())

@@ -3,6 +3,7 @@
 //! library carry: messages and parts. No state, no clock, no codec.
 #![cfg_attr(feature = "http", doc = include_str!("exchange/seam_b.md"))]
 
+mod auth;
 mod closed;
 mod dialect;
 mod field;
@@ -14,6 +15,7 @@ mod reach;
 mod tls;
 mod upgrade;
 
+pub use auth::{AuthError, Problem, TriedUrl, UrlFault};
 pub use closed::Closed;
 pub use dialect::{Dialect, WsDialect};
 pub(crate) use field::{is_clean, is_token, members, trim_blanks};
@@ -295,9 +297,9 @@ pub enum Endpoint {
     /// A TCP address: that of a server, or that of a proxy. With `tls`, an [`Action::Secure`]
     /// follows on the connection, so that a driver can prepare for it.
     Origin(Origin),
-    /// The same, with only the addresses that [`Reach::Public`] allows of those that the host has.
-    /// If it has none, the driver reports [`Closed::NotPublic`].
-    Public(Origin),
+    /// The same, with only the addresses within this reach of those that the host has. If it has
+    /// none, the driver reports [`Closed::NotPublic`].
+    Within(Origin, Reach),
     /// A Unix domain socket.
     Unix(String),
     /// A connection that the application has opened. It cannot be opened a second time.

@@ -226,8 +226,8 @@ fn open(
         Endpoint::Origin(origin) => {
             Box::pin(crate::dial::connect(origin, Reach::Any, limit, connection.transfer().connector()))
         }
-        Endpoint::Public(origin) => {
-            Box::pin(crate::dial::connect(origin, Reach::Public, limit, connection.transfer().connector()))
+        Endpoint::Within(origin, reach) => {
+            Box::pin(crate::dial::connect(origin, reach, limit, connection.transfer().connector()))
         }
         #[cfg(unix)]
         Endpoint::Unix(path) => Box::pin(connect_unix(path)),

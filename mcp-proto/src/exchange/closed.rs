@@ -1,6 +1,6 @@
 //! How a connection or an exchange ended.
 
-use super::{ExitStatus, ProxyFailure, TlsFailure, UpgradeRefusal};
+use super::{AuthError, ExitStatus, ProxyFailure, TlsFailure, UpgradeRefusal};
 use crate::peer_text::Visible;
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -20,8 +20,8 @@ pub enum Closed {
     Refused,
     /// The host name has no address.
     Unresolved,
-    /// The host has no address of the public internet, and the request goes to no other
-    /// ([`Reach::Public`](super::Reach::Public)).
+    /// The host has no address within the [`Reach`](super::Reach) of the request, such as one of
+    /// the public internet.
     NotPublic,
     /// No route, or the program could not be started. The text is that of the operating system.
     Unreachable(String),
@@ -49,6 +49,8 @@ pub enum Closed {
     },
     /// The server answered the handshake of a WebSocket with another HTTP response.
     NotUpgraded(Box<UpgradeRefusal>),
+    /// The request has no credentials that the server accepts: a [login](crate::auth) failed.
+    Unauthorized(Box<AuthError>),
 }
 
 impl Closed {
@@ -57,6 +59,16 @@ impl Closed {
         match self {
             Self::NotUpgraded(response) => response.retry_after,
             _ => None,
+        }
+    }
+
+    /// Returns whether another attempt of the client's own would end in the same way: a hook or a
+    /// user refused it.
+    pub(crate) fn is_refusal(&self) -> bool {
+        match self {
+            Self::Denied(_) => true,
+            Self::Unauthorized(why) => !why.is_transient(),
+            _ => false,
         }
     }
 }
@@ -68,7 +80,7 @@ impl fmt::Display for Closed {
             Self::Reset => f.write_str("the connection was reset"),
             Self::Refused => f.write_str("the connection was refused"),
             Self::Unresolved => f.write_str("the host name has no address"),
-            Self::NotPublic => f.write_str("the host has no public address"),
+            Self::NotPublic => f.write_str("the host has no address that the request may reach"),
             Self::Unreachable(why) => write!(f, "unreachable: {}", Visible(why)),
             Self::Exited(status) => status.fmt(f),
             Self::Aborted => f.write_str("this side closed the connection"),
@@ -85,8 +97,16 @@ impl fmt::Display for Closed {
                 if reason.is_empty() { Ok(()) } else { write!(f, ": {}", Visible(reason)) }
             }
             Self::NotUpgraded(response) => response.fmt(f),
+            Self::Unauthorized(error) => error.fmt(f),
         }
     }
 }
 
-impl core::error::Error for Closed {}
+impl core::error::Error for Closed {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Unauthorized(error) => Some(&**error),
+            _ => None,
+        }
+    }
+}

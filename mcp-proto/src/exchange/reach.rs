@@ -9,6 +9,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// may lead.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub enum Reach {
     /// Any.
     #[default]
@@ -17,17 +18,48 @@ pub enum Reach {
     /// link, for documentation, for tests, for multicast or reserved (the IANA registries of
     /// special-purpose addresses). An IPv6 address that contains an IPv4 address counts as that.
     Public,
+    /// Those of [`Near`](Self::Near) except the loopback addresses of this machine. For a URL of a
+    /// server in a private network.
+    Site,
+    /// Any except those of a link (with the metadata services of clouds), unspecified and multicast
+    /// ones. For a URL of a server on this machine.
+    Near,
+    /// Only loopback addresses of this machine.
+    Loopback,
 }
 
 impl Reach {
     /// Returns whether a connection may lead to this address.
     pub const fn allows(self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
         match (self, address) {
             (Self::Any, _) => true,
             (Self::Public, IpAddr::V4(address)) => is_public_v4(address),
             (Self::Public, IpAddr::V6(address)) => is_public_v6(address),
+            (Self::Site, _) => is_near(address) && !address.is_loopback(),
+            (Self::Near, _) => is_near(address),
+            (Self::Loopback, _) => address.is_loopback(),
         }
     }
+}
+
+/// Returns whether it is an address of one host that is not on a link alone.
+const fn is_near(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => is_near_v4(address),
+        IpAddr::V6(address) => match address.segments() {
+            // What NAT64 (RFC 6052) and 6to4 (RFC 3056) translate counts as its IPv4 address.
+            [0x64, 0xff9b, 0, 0, 0, 0, a, b] | [0x2002, a, b, ..] => is_near_v4(ipv4(a, b)),
+            // The metadata service of a cloud, at an address of a private network.
+            [0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254] => false,
+            [0xfe80..=0xfebf, ..] => false,
+            _ => !address.is_unspecified() && !address.is_multicast(),
+        },
+    }
+}
+
+const fn is_near_v4(address: Ipv4Addr) -> bool {
+    !matches!(address.octets(), [0 | 224..=255, ..] | [169, 254, ..])
 }
 
 const fn is_public_v4(address: Ipv4Addr) -> bool {
@@ -120,6 +152,37 @@ mod tests {
             let address: IpAddr = address.parse().unwrap();
             assert_eq!(Reach::Public.allows(address), is_public, "{address}");
             assert!(Reach::Any.allows(address));
+        }
+    }
+
+    // covers: B-237
+    #[test]
+    fn nearer_reaches_leave_out_links_and_this_machine() {
+        for (address, [site, near, loopback]) in [
+            ("1.1.1.1", [true, true, false]),
+            ("10.0.0.1", [true, true, false]),
+            ("192.168.1.1", [true, true, false]),
+            ("127.0.0.1", [false, true, true]),
+            ("127.8.9.10", [false, true, true]),
+            ("169.254.169.254", [false, false, false]),
+            ("0.0.0.0", [false, false, false]),
+            ("224.0.0.1", [false, false, false]),
+            ("255.255.255.255", [false, false, false]),
+            ("::1", [false, true, true]),
+            ("::", [false, false, false]),
+            ("fd12::1", [true, true, false]),
+            ("fd00:ec2::254", [false, false, false]),
+            ("fe80::1", [false, false, false]),
+            ("ff02::1", [false, false, false]),
+            ("2606:4700::1", [true, true, false]),
+            ("::ffff:127.0.0.1", [false, true, true]),
+            ("::ffff:169.254.169.254", [false, false, false]),
+            ("64:ff9b::a9fe:a9fe", [false, false, false]),
+            ("2002:a9fe:a9fe::1", [false, false, false]),
+        ] {
+            let address: IpAddr = address.parse().unwrap();
+            let allowed = [Reach::Site, Reach::Near, Reach::Loopback].map(|reach| reach.allows(address));
+            assert_eq!(allowed, [site, near, loopback], "{address}");
         }
     }
 }

@@ -112,6 +112,14 @@ pub struct FetchResponse {
     pub redirect: Option<RedirectRefusal>,
 }
 
+impl FetchResponse {
+    /// Creates the response of the request at this URL, for what makes requests without a client,
+    /// such as the driver of a [`Flow`](crate::auth::Flow).
+    pub fn new(status: u16, headers: Headers, body: impl Into<Bytes>, url: impl Into<String>) -> Self {
+        Self { status, headers, body: body.into(), url: url.into(), redirect: None }
+    }
+}
+
 /// Why a [`FetchRequest`] has no response. Its `Display` has
 /// [escapes](crate::error#text-of-a-peer).
 #[derive(Clone, PartialEq, Debug)]

@@ -113,7 +113,12 @@ impl HopFrom<'_> {
     /// for those to which a name resolves.
     pub(crate) fn reach(self, redirects: Redirects, to: &Origin) -> Result<Reach, RedirectRefusal> {
         let leaves = matches!(redirects, Redirects::Follow { .. }) && to != self.origin;
-        let reach = if leaves && self.is_public() { Reach::Public } else { self.reach };
+        let reach = match self.reach {
+            // None of its addresses is public.
+            Reach::Loopback => Reach::Loopback,
+            _ if leaves && self.is_public() => Reach::Public,
+            reach => reach,
+        };
         match to.host.parse() {
             Ok(address) if !reach.allows(address) => Err(RedirectRefusal::NotPublic),
             Ok(_) | Err(_) => Ok(reach),
@@ -301,6 +306,23 @@ mod tests {
             assert_eq!(reach(redirects, to, Some("1.1.1.1"), Reach::Any, to), Ok(Reach::Any), "nothing is left");
         }
         assert_eq!(reach(same, "http://example.com", None, Reach::Public, "http://example.com"), Ok(Reach::Public));
+        // A hop widens no reach: behind a proxy, the address of every server is unknown.
+        for (before, after) in
+            [(Reach::Loopback, Reach::Loopback), (Reach::Site, Reach::Public), (Reach::Near, Reach::Public)]
+        {
+            assert_eq!(reach(ALL, "http://example.com", None, before, "http://example.org"), Ok(after));
+            assert_eq!(reach(ALL, "http://example.com", None, before, "http://169.254.169.254"), refused);
+        }
+        for (to, allowed) in [("http://10.1.2.3", [true, true, false]), ("http://127.0.0.1", [false, true, true])] {
+            for (within, is_allowed) in [Reach::Site, Reach::Near, Reach::Loopback].into_iter().zip(allowed) {
+                let expected = if is_allowed { Ok(within) } else { refused };
+                assert_eq!(
+                    reach(ALL, "http://intranet", Some("10.0.0.1"), within, to),
+                    expected,
+                    "{to} within {within:?}"
+                );
+            }
+        }
     }
 
     // covers: REDIR-C-007

@@ -320,7 +320,7 @@ impl WiredClient {
                 let connection = connection.with_coding(config.compression);
                 let endpoint = match reach {
                     Reach::Any => Endpoint::Origin(origin),
-                    Reach::Public => Endpoint::Public(origin),
+                    reach => Endpoint::Within(origin, reach),
                 };
                 self.open(exchange, endpoint, connection, None);
             }

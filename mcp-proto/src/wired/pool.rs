@@ -22,7 +22,7 @@ impl PoolKey {
     pub(super) fn endpoint(&self) -> Endpoint {
         match self.reach {
             Reach::Any => Endpoint::Origin(self.origin.clone()),
-            Reach::Public => Endpoint::Public(self.origin.clone()),
+            reach => Endpoint::Within(self.origin.clone(), reach),
         }
     }
 }

@@ -92,7 +92,7 @@ impl Owned {
         match opened {
             Ok((ends, has_stderr)) => {
                 // A program that is not wanted any more is ended by signals.
-                if transfer.opened(now, Peer::default(), has_stderr) || ends.process.is_some() {
+                if transfer.opened(now, ends.peer.clone(), has_stderr) || ends.process.is_some() {
                     self.ends = Some(ends);
                 }
             }
@@ -121,6 +121,7 @@ struct Ends {
     steps: Sender<Step>,
     socket: Option<TcpStream>,
     process: Option<Arc<ChildProcess>>,
+    peer: Peer,
 }
 
 impl Ends {
@@ -129,7 +130,7 @@ impl Ends {
         let (reading, writing) = (to.clone(), to.clone());
         spawn(move || read(reader, &to_read, &reading));
         spawn(move || write(writer, end, &to_write, &writing));
-        Self { reads, steps, socket: None, process: None }
+        Self { reads, steps, socket: None, process: None, peer: Peer::default() }
     }
 
     fn of(socket: TcpStream, owner: &Owner) -> io::Result<Self> {
@@ -207,14 +208,17 @@ fn open(endpoint: Endpoint, stderr: &Stderr, owner: &Owner) -> Result<(Ends, boo
             errors.map(|(pipe, lines)| spawn(move || read_stderr(pipe, lines, &to)));
             Ok((ends, has_stderr))
         }
-        Endpoint::Origin(ref origin) | Endpoint::Public(ref origin) => {
-            let reach = if matches!(endpoint, Endpoint::Public(_)) { Reach::Public } else { Reach::Any };
+        Endpoint::Origin(ref origin) | Endpoint::Within(ref origin, _) => {
+            let reach = if let Endpoint::Within(_, reach) = endpoint { reach } else { Reach::Any };
             let addresses = (&*origin.host, origin.port).to_socket_addrs().map_err(|_| Closed::Unresolved)?;
             let (clock, limit) = (Clock::start(), Duration::from_secs(10));
             let mut attempts = Attempts::within(reach, addresses, limit);
             while let Some((address, patience)) = attempts.next(clock.now().since_origin()) {
                 match TcpStream::connect_timeout(&address, patience).and_then(|socket| Ends::of(socket, owner)) {
-                    Ok(ends) => return Ok((ends, false)),
+                    Ok(mut ends) => {
+                        ends.peer = Peer::tcp(address);
+                        return Ok((ends, false));
+                    }
                     Err(e) => attempts.failed(address, not_opened(&address, &e)),
                 }
             }

@@ -309,7 +309,7 @@ async fn open(endpoint: Endpoint, limit: Duration, stderr: Stderr, given: Option
     match endpoint {
         Endpoint::Program(program) => Io::program(&program, &stderr).map_err(|e| not_opened(&program.command, &e)),
         Endpoint::Origin(origin) => dial(&origin, Reach::Any, limit).await,
-        Endpoint::Public(origin) => dial(&origin, Reach::Public, limit).await,
+        Endpoint::Within(origin, reach) => dial(&origin, reach, limit).await,
         Endpoint::Unix(path) => {
             let stream = UnixStream::connect(&path).await.map_err(|e| not_opened(&path, &e))?;
             Ok(Io::socket(stream, Peer::unix(None).named(path)))

@@ -75,9 +75,10 @@ struct RunningProgram {
     killed: Option<Instant>,
 }
 
-/// A connection in progress, and the addresses to try if it fails.
+/// A connection in progress to an address, and the ones to try if it fails.
 struct Connecting {
     socket: OwnedFd,
+    address: SocketAddr,
     others: vec::IntoIter<SocketAddr>,
 }
 
@@ -135,8 +136,8 @@ impl Channel {
                 });
                 started.map_err(|e| not_opened(&program.command, &e))?;
             }
-            Endpoint::Origin(origin) | Endpoint::Public(origin) => {
-                let reach = if matches!(endpoint, Endpoint::Public(_)) { Reach::Public } else { Reach::Any };
+            Endpoint::Origin(origin) | Endpoint::Within(origin, _) => {
+                let reach = if let Endpoint::Within(_, reach) = endpoint { *reach } else { Reach::Any };
                 if origin.tls {
                     return Err(Closed::Unreachable("this loop has no TLS".into()));
                 }
@@ -258,8 +259,8 @@ impl Channel {
 
     fn connect(&mut self) {
         match self.connecting.take().map(Connecting::finish) {
-            Some(Ok(Ok(pair))) => match self.set(pair) {
-                Ok(()) => self.events.push_back(IoEvent::Opened(Peer::default())),
+            Some(Ok(Ok((pair, peer)))) => match self.set(pair) {
+                Ok(()) => self.events.push_back(IoEvent::Opened(peer)),
                 Err(e) => self.cut(Closed::Unreachable(e.to_string())),
             },
             Some(Ok(Err(connecting))) => self.connecting = Some(connecting),
@@ -426,7 +427,7 @@ impl Connecting {
     fn next(mut others: vec::IntoIter<SocketAddr>, mut why: Closed) -> Result<Self, Closed> {
         while let Some(address) = others.next() {
             match connect(address) {
-                Ok(socket) => return Ok(Self { socket, others }),
+                Ok(socket) => return Ok(Self { socket, address, others }),
                 Err(e) => why = refused(e),
             }
         }
@@ -434,10 +435,10 @@ impl Connecting {
     }
 
     /// Checks the result: a connection, the next address, or the end.
-    fn finish(self) -> Result<Result<[OwnedFd; 2], Self>, Closed> {
+    fn finish(self) -> Result<Result<([OwnedFd; 2], Peer), Self>, Closed> {
         match net::sockopt::socket_error(&self.socket) {
             Ok(Ok(())) => match self.socket.try_clone() {
-                Ok(reader) => Ok(Ok([reader, self.socket])),
+                Ok(reader) => Ok(Ok(([reader, self.socket], Peer::tcp(self.address)))),
                 Err(e) => Err(Closed::Unreachable(e.to_string())),
             },
             Ok(Err(e)) | Err(e) => Self::next(self.others, refused(e)).map(Err),

@@ -11,7 +11,7 @@ impl WiredClient {
     /// Returns the endpoint to open for this one, and the connection with its TLS and its proxy.
     /// The address of a proxy is the choice of the application, so it may be any.
     pub(super) fn lead(&self, endpoint: Endpoint, connection: Connection) -> (Endpoint, Connection) {
-        let (Endpoint::Origin(server) | Endpoint::Public(server)) = &endpoint else { return (endpoint, connection) };
+        let (Endpoint::Origin(server) | Endpoint::Within(server, _)) = &endpoint else { return (endpoint, connection) };
         let connection = if server.tls { connection.with_tls(Arc::clone(&server.host)) } else { connection };
         match self.client.config().proxies.route(server) {
             Ok(Some(proxy)) => {

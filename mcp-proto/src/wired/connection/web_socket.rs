@@ -41,7 +41,8 @@ impl Connection {
     pub(super) fn web_socket_answered(&mut self, exchange: ExchangeId, head: &ResponseHead) {
         if self.conn.is_web_socket() {
             self.collect();
-            self.events.push_back((exchange, ExchangeEvent::Opened(Peer::default())));
+            let peer = Peer { address: self.address(), ..Peer::default() };
+            self.events.push_back((exchange, ExchangeEvent::Opened(peer)));
             return self.await_sign_of_life();
         }
         let mut response = UpgradeRefusal::new(head.status);

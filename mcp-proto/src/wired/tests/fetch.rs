@@ -55,7 +55,7 @@ impl Fetching {
                 Action::Open(id, endpoint) => {
                     let shown = match endpoint {
                         Endpoint::Origin(origin) => format!("{}:{}", origin.host, origin.port),
-                        Endpoint::Public(origin) => format!("public {}:{}", origin.host, origin.port),
+                        Endpoint::Within(origin, _) => format!("public {}:{}", origin.host, origin.port),
                         other => panic!("{other:?}"),
                     };
                     self.opened.push((id, shown));
@@ -294,5 +294,5 @@ fn debug_shows_no_secret_of_a_fetch() {
     let shown = format!("{request:?}");
     assert!(!shown.contains("hunter2") && shown.contains("as.example"), "{shown}");
     let error = FetchError::Closed { sent: Sent::No, why: Closed::NotPublic }.to_string();
-    assert_eq!(error, "the host has no public address");
+    assert_eq!(error, "the host has no address that the request may reach");
 }

@@ -430,7 +430,7 @@ fn fetch_through_a_proxy_reaches_no_private_address() {
         let mut actions: Vec<_> = core::iter::from_fn(|| client.poll_output()).skip(1).collect();
         let (id, host) = match actions.remove(0) {
             Action::Open(id, Endpoint::Origin(origin)) if &*origin.host == "proxy.test" => (id, Some(origin.host)),
-            Action::Open(id, Endpoint::Public(origin)) => (id, Some(origin.host)),
+            Action::Open(id, Endpoint::Within(origin, Reach::Public)) => (id, Some(origin.host)),
             Action::Event(Event::Fetched {
                 outcome: Err(FetchError::Closed { sent: Sent::No, why: Closed::NotPublic }),
                 ..

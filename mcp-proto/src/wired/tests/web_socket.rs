@@ -449,7 +449,7 @@ impl ClientPeer {
         while let Some(action) = self.client.poll_output() {
             match action {
                 Action::Open(id, endpoint) => {
-                    assert!(matches!(endpoint, Endpoint::Origin(_) | Endpoint::Public(_)));
+                    assert!(matches!(endpoint, Endpoint::Origin(_) | Endpoint::Within(..)));
                     (self.id, self.endpoint) = (id, Some(endpoint));
                 }
                 Action::Write(id, bytes) => {

@@ -12,12 +12,13 @@ use std::thread;
 
 /// Returns the address of a front: it answers requests for `/old` with this response, and passes
 /// every other connection on to `behind`.
-fn front(response: &'static str, behind: SocketAddr) -> SocketAddr {
+fn front(response: impl Into<Arc<str>>, behind: SocketAddr) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("it listens");
-    let address = listener.local_addr().expect("an address");
+    let (address, response) = (listener.local_addr().expect("an address"), response.into());
     thread::spawn(move || {
         for client in listener.incoming().flatten() {
-            thread::spawn(move || pass(response, behind, client));
+            let response = Arc::clone(&response);
+            thread::spawn(move || pass(&response, behind, client));
         }
     });
     address
@@ -104,5 +105,55 @@ fn fetch_returns_a_response_and_keeps_within_its_reach() {
     client.close().wait();
     let refused = client.fetch(at(&format!("http://{front}/nothing"))).wait();
     assert!(matches!(refused, Err(FetchError::Refused(_))), "{refused:?}");
+    stop(&server, BOUND);
+}
+
+// covers: B-237
+#[test]
+fn fetch_reaches_addresses_of_this_machine_only_if_it_may() {
+    let _limit = limit();
+    let (server, _, url) = serving();
+    let port = server.local_addr().expect("an address").port();
+    let client = connect(url).wait().expect("connected");
+    let refused = FetchError::Closed { sent: Sent::No, why: Closed::NotPublic };
+    for (reach, is_reached) in
+        [(Reach::Any, true), (Reach::Near, true), (Reach::Loopback, true), (Reach::Site, false), (Reach::Public, false)]
+    {
+        for host in ["127.0.0.1", "localhost"] {
+            let mut request = at(&format!("http://{host}:{port}/nothing"));
+            request.reach = reach;
+            let outcome = client.fetch(request).wait().map(|response| response.status);
+            let expected = if is_reached { Ok(404) } else { Err(refused.clone()) };
+            assert_eq!(outcome, expected, "{host} within {reach:?}");
+        }
+    }
+    // A metadata service of a cloud is refused before anything is sent there.
+    for reach in [Reach::Near, Reach::Site, Reach::Loopback] {
+        let mut request = at("http://169.254.169.254/");
+        request.reach = reach;
+        assert_eq!(client.fetch(request).wait().expect_err("an address of a link"), refused, "{reach:?}");
+    }
+    stop(&server, BOUND);
+}
+
+/// The engine knows the address to which a connection led: only then may a redirect from a name
+/// lead to this machine.
+// covers: REDIR-C-006, B-237
+#[test]
+fn address_of_the_server_is_known_to_the_engine() {
+    let _limit = limit();
+    let (server, _, url) = serving();
+    let behind = server.local_addr().expect("an address");
+    let moved = format!(
+        "HTTP/1.1 302 Found\r\nLocation: http://{behind}/nothing\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+    );
+    let front = front(moved, behind);
+    let client = connect(url).wait().expect("connected");
+    // A system resolves this as a name, and the engine takes it for one.
+    let mut request = at(&format!("http://127.1:{}/old", front.port()));
+    request.redirects = Redirects::Follow { max: 1 };
+    let response = client.fetch(request).wait().expect("a response");
+    assert_eq!((response.status, response.redirect), (404, None));
+    assert_eq!(response.url, format!("http://{behind}/nothing"));
     stop(&server, BOUND);
 }

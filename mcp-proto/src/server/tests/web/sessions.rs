@@ -255,7 +255,7 @@ fn full_sessions_evict_an_unused_one() {
     }
 }
 
-// covers: SHTTP-S-006, B-111, B-112, S3-45, B-036
+// covers: SHTTP-S-006, B-111, B-112, S3-45, B-036, SEC-S-007
 #[test]
 fn session_belongs_to_the_principal_that_opened_it() {
     let mut site = Site::with(|config| config.admit = true);
@@ -297,7 +297,7 @@ fn session_belongs_to_the_principal_that_opened_it() {
     site.cut(x);
 }
 
-// covers: ELIC-S-032, ELIC-S-033, ELIC-S-041, MRTR-S-012
+// covers: ELIC-S-032, ELIC-S-033, ELIC-S-041, MRTR-S-012, SEC-S-007
 #[test]
 fn state_of_a_principal_is_refused_for_another() {
     let mut site = Site::with(|config| config.admit = true);

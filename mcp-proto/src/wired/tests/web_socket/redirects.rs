@@ -46,7 +46,7 @@ impl ClientPeer {
 
     fn origin(&self) -> String {
         match &self.endpoint {
-            Some(Endpoint::Origin(origin) | Endpoint::Public(origin)) => format!("{}:{}", origin.host, origin.port),
+            Some(Endpoint::Origin(origin) | Endpoint::Within(origin, _)) => format!("{}:{}", origin.host, origin.port),
             other => panic!("{other:?}"),
         }
     }
@@ -173,7 +173,7 @@ fn handshake_after_a_public_server_stays_public() {
     };
     let mut peer = open(&config, "1.1.1.1");
     peer.redirect(307, "ws://example.org/");
-    assert!(matches!(&peer.endpoint, Some(Endpoint::Public(origin)) if &*origin.host == "example.org"));
+    assert!(matches!(&peer.endpoint, Some(Endpoint::Within(origin, Reach::Public)) if &*origin.host == "example.org"));
     let mut peer = open(&config, "1.1.1.1");
     assert_eq!(peer.redirect(307, "ws://127.0.0.1/"), None);
     let ended = format!("{:?}", peer.events);
