@@ -25,6 +25,7 @@ pub use negotiation::{NegotiationCause, NegotiationError, RefusedAttempt, Stage,
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use crate::exchange::{AuthError, Problem, TriedUrl, UrlFault};
 use crate::exchange::{Closed, Sent};
 use crate::peer_text::Visible;
 use crate::rpc::{DecodeError, EncodeError, ErrorObject, Id, Object, code};
@@ -261,6 +262,8 @@ pub enum WaitReason {
     /// [`max_connections_per_origin`](crate::limits::FrameLimits::max_connections_per_origin)
     /// were in use, or the one for this request was not open yet.
     Connection,
+    /// The end of a [login](crate::auth), for which the request waits.
+    Login,
     /// The response of the server, or input of the application.
     Response,
     /// The completion of web pages that the server requires:
@@ -305,6 +308,18 @@ impl CallError {
         error.is_some_and(|error| error.code == code::METHOD_NOT_FOUND)
     }
 
+    /// Returns why the call has no credentials that the server accepts, if that is why it failed:
+    /// its own request, or the negotiation before it. Only with
+    /// [`ClientConfig::auth`](crate::ClientConfig::auth).
+    pub fn unauthorized(&self) -> Option<&AuthError> {
+        match self {
+            Self::Closed { why: Closed::Unauthorized(error), .. } => Some(error),
+            Self::NoResponse { cause: StreamEnd::Closed(Closed::Unauthorized(error)), .. } => Some(error),
+            Self::Negotiation(error) => error.unauthorized(),
+            _ => None,
+        }
+    }
+
     /// Returns it as an error of JSON-RPC, for a program that passes the result of a call on. An
     /// error of the server stays as it is. Everything else is `-32603`, with an HTTP status as
     /// `data.httpStatus`: 2026-07-28 leaves no other code for it.
@@ -323,6 +338,9 @@ impl fmt::Display for CallError {
             Self::Rpc(e) => e.fmt(f),
             Self::Timeout { after, awaited: WaitReason::Connection, .. } => {
                 write!(f, "no response within {} ms: the request waited for a connection", after.as_millis())
+            }
+            Self::Timeout { after, awaited: WaitReason::Login, .. } => {
+                write!(f, "no response within {} ms: the request waited for a login", after.as_millis())
             }
             Self::Timeout { after, awaited: WaitReason::Callback(callback), .. } => write!(
                 f,

@@ -4,6 +4,7 @@
 mod key;
 mod watch;
 
+use crate::auth;
 pub use crate::call::CallId;
 use crate::call::RawCall;
 use crate::error::{AuthHints, Diagnostic};
@@ -83,6 +84,12 @@ pub enum ClientCommand {
     CancelFetch(FetchId),
     /// Respond to a challenge.
     Authorize(#[cfg_attr(feature = "record", serde(with = "crate::record::value"))] AuthKey, Authorization),
+    /// Answer a step of a login.
+    Auth(Box<auth::Input>),
+    /// Begin a login.
+    Login,
+    /// Remove the login.
+    Logout,
     /// Shut down in order.
     Close,
 }

@@ -1,5 +1,6 @@
 //! The commands of an application to a client.
 
+use crate::auth;
 use crate::call::{Call, CallHandle, Method};
 use crate::error::RefusedCommand;
 use crate::fetch::{FetchId, FetchRequest};
@@ -61,6 +62,31 @@ pub trait ClientCommands {
     #[track_caller]
     fn authorize(&mut self, now: Instant, to: AuthToken, with: Authorization) {
         self.done(now, ClientCommand::Authorize(to.key(), with));
+    }
+
+    /// Answers a step of a login ([`Event::Auth`](super::Event::Auth)). An answer to a step that is
+    /// not open, or of another kind, is ignored with a diagnostic.
+    #[track_caller]
+    fn auth(&mut self, now: Instant, input: auth::Input) {
+        self.done(now, ClientCommand::Auth(Box::new(input)));
+    }
+
+    /// Begins a login, or a new one in place of the stored one, although no request needs it. It
+    /// ends with [`Output::Changed`](auth::Output::Changed) or
+    /// [`Output::Failed`](auth::Output::Failed) in an [`Event::Auth`](super::Event::Auth). Does
+    /// nothing during a login, and without [`ClientConfig::auth`](super::ClientConfig::auth).
+    #[track_caller]
+    fn login(&mut self, now: Instant) {
+        self.done(now, ClientCommand::Login);
+    }
+
+    /// Revokes the tokens at the authorization server, if it offers that (RFC 7009), and removes
+    /// the login from the store. [`AuthReport::LoggedOut`](auth::AuthReport::LoggedOut) in an
+    /// [`Event::Auth`](super::Event::Auth) is the end. Does nothing without
+    /// [`ClientConfig::auth`](super::ClientConfig::auth).
+    #[track_caller]
+    fn logout(&mut self, now: Instant) {
+        self.done(now, ClientCommand::Logout);
     }
 
     /// Sends a notification of a custom method. The engine does not report its delivery, except

@@ -3,6 +3,7 @@
 use super::compat::ClientCompat;
 use super::proxy::Proxies;
 use super::validate::ResultValidation;
+use crate::auth::AuthConfig;
 use crate::exchange::{Dialect, Endpoint, Headers, Program, WsDialect};
 use crate::fetch::{BadUrl, HttpTarget, Redirects, WsTarget};
 use crate::hook::MessageHook;
@@ -14,6 +15,7 @@ use crate::model::logging::LogLevel;
 use crate::version::{ProtocolVersion, Versions};
 use alloc::collections::BTreeSet;
 use alloc::string::String;
+use alloc::sync::Arc;
 use core::time::Duration;
 
 /// The configuration of a [`Client`](super::Client). Start from [`new`](Self::new) and set fields.
@@ -135,6 +137,11 @@ pub struct ClientConfig {
     /// [`Event::AuthNeeded`](super::Event::AuthNeeded). Otherwise a response 401 or 403 is the end
     /// of its request. Default off.
     pub authorize: bool,
+    /// How the client obtains and keeps credentials by itself, over HTTP and for the handshake of a
+    /// WebSocket: [`Event::Auth`](super::Event::Auth). Without effect on other connections.
+    /// [`authorize`](Self::authorize) has no effect beside it, and a field `Authorization` of
+    /// [`headers`](Self::headers) is not sent to the server. Default `None`.
+    pub auth: Option<Arc<AuthConfig>>,
     /// The calls that the client sends a second time after their response was lost. Default
     /// [`Repeat::Safe`].
     pub repeat: Repeat,
@@ -314,6 +321,7 @@ impl ClientConfig {
             control: BTreeSet::new(),
             log_level: None,
             authorize: false,
+            auth: None,
             repeat: Repeat::Safe,
             origin_unix: Duration::ZERO,
             on_message: None,

@@ -70,6 +70,7 @@ impl Client {
         self.forget_subscriptions();
         self.end_all_calls(&why);
         self.pings.end(&mut self.cx.env);
+        self.close_login();
         self.fetches.end_all(&mut self.cx.env);
         self.cx.env.ids.retire_handshake();
         self.cx.questions.withdraw_all(&mut self.cx.env);

@@ -3,6 +3,7 @@
 
 use super::handshake::Phase;
 use super::ids::Ids;
+use super::login::Login;
 use super::{ClientConfig, Event, IdPolicy, Output, Policy, State, Target, Timer};
 use crate::call::SkippedList;
 use crate::error::{Diagnostic, DiagnosticKind, StreamPlace, excerpt};
@@ -30,6 +31,7 @@ pub(super) struct ClientEnv {
     pub(super) ids: Ids,
     pub(super) seed: Seed,
     pub(super) out: EventQueue<Output>,
+    pub(super) login: Login,
     /// The changes that the application watches.
     pub(super) watch: Watch,
     /// The level of log messages that the application requests.
@@ -49,7 +51,9 @@ impl ClientEnv {
             (Target::Ws(_), WsDialect::BareTool) => IdPolicy::Counter,
             _ => config.compat.ids,
         };
+        let seed = Seed::new(seed);
         Self {
+            login: Login::new(&config, &seed, now),
             ids: Ids::new(ids, config.origin_unix, limits.max_retired),
             out: EventQueue::reporting_later(limits.max_queued_events, limits.max_queued_event_bytes),
             watch: Watch::new(),
@@ -59,7 +63,7 @@ impl ClientEnv {
             now,
             phase: Phase::new(),
             timers: Timers::default(),
-            seed: Seed::new(seed),
+            seed,
             has_noted_nulls: false,
             modern_meta: None,
         }

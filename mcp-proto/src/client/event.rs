@@ -2,6 +2,7 @@
 //! weights of the events determine which of them may be dropped.
 
 use super::{ControlEvent, FetchError, FetchId, FetchResponse, StreamOf};
+use crate::auth;
 use crate::call::RawResult;
 use crate::error::{CallError, Diagnostic, NegotiationError, StreamEnd};
 use crate::event_queue::{EVENT, Weigh, Weight};
@@ -109,6 +110,10 @@ pub enum Event {
         /// waits.
         targets: Vec<CallId>,
     },
+    /// A step of a login that [`ClientConfig::auth`](super::ClientConfig::auth) configures, for the
+    /// driver: an answer is [`Client::auth`](super::ClientCommands::auth). Or what happened, for
+    /// the application. Never [`Output::Fetch`](auth::Output::Fetch): the client fetches by itself.
+    Auth(Box<auth::Output>),
     /// An event stream ended early, and the client resumes it after a delay (2025-11-25 transports,
     /// resumability). Dropped like a diagnostic when the queue is full.
     Reconnecting {

@@ -5,6 +5,7 @@
 use super::env::ClientEnv;
 use super::headers::BadHeader;
 use super::{Event, State, Timer};
+use crate::auth::StepId;
 use crate::error::{DiagnosticKind, Refusal};
 use crate::exchange::{
     Closed, ExchangeEvent, ExchangeId, Headers, Inbound, Reach, RedirectRefusal, RequestHead, ResponseHead, Sent, Start,
@@ -22,9 +23,16 @@ pub(super) struct Fetches {
     last: u64,
 }
 
+/// What a fetch is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum FetchOwner {
+    Application(FetchId),
+    Login(StepId),
+}
+
 #[derive(Debug)]
 struct Fetch {
-    id: FetchId,
+    owner: FetchOwner,
     request: Box<FetchRequest>,
     hops: Hops,
     /// The address that its connection led to, if the driver reported it.
@@ -70,13 +78,30 @@ impl Fetches {
         if self.open.len() >= env.config.limits.client.max_calls.max(1) {
             return Err(Refusal::Full);
         }
-        let request = Box::new(request.clone());
-        let fetch =
-            Fetch { id, hops: Hops::default(), reached: None, sent: Sent::No, head: None, body: Vec::new(), request };
+        self.begin_for(env, FetchOwner::Application(id), Box::new(request.clone()));
+        Ok(())
+    }
+
+    /// Begins a fetch of the login, which has a limit of its own for them.
+    pub(super) fn begin_for_login(
+        &mut self,
+        env: &mut ClientEnv,
+        step: StepId,
+        request: FetchRequest,
+    ) -> Result<(), Refusal> {
+        if matches!(env.state(), State::Closing | State::Terminated) {
+            return Err(Refusal::Closed);
+        }
+        self.begin_for(env, FetchOwner::Login(step), Box::new(request));
+        Ok(())
+    }
+
+    fn begin_for(&mut self, env: &mut ClientEnv, owner: FetchOwner, request: Box<FetchRequest>) {
+        let (hops, sent) = (Hops::default(), Sent::No);
+        let fetch = Fetch { owner, hops, reached: None, sent, head: None, body: Vec::new(), request };
         let until = env.now + fetch.request.timeout;
         let exchange = self.start(env, fetch);
         env.timers.set(Timer::Fetch(exchange), Some(until));
-        Ok(())
     }
 
     fn start(&mut self, env: &mut ClientEnv, fetch: Fetch) -> ExchangeId {
@@ -182,7 +207,12 @@ impl Fetches {
     /// Ends the fetch of this id, which the application no longer wants. The application chooses
     /// the ids, so there may be several.
     pub(super) fn cancel(&mut self, env: &mut ClientEnv, id: FetchId) {
-        self.abort(env, |fetch| fetch.id == id);
+        self.abort(env, |fetch| fetch.owner == FetchOwner::Application(id));
+    }
+
+    /// Ends a fetch that the login no longer waits for.
+    pub(super) fn cancel_for_login(&mut self, env: &mut ClientEnv, step: StepId) {
+        self.abort(env, |fetch| fetch.owner == FetchOwner::Login(step));
     }
 
     /// Ends all fetches, since the client ends.
@@ -204,8 +234,11 @@ impl Fetches {
 
     fn end(&mut self, env: &mut ClientEnv, exchange: ExchangeId, outcome: Result<FetchResponse, FetchError>) {
         env.timers.set(Timer::Fetch(exchange), None);
-        if let Some(fetch) = self.open.remove(&exchange) {
-            env.event(Event::Fetched { fetch: fetch.id, outcome: outcome.map(Box::new) });
+        let outcome = outcome.map(Box::new);
+        match self.open.remove(&exchange).map(|fetch| fetch.owner) {
+            Some(FetchOwner::Application(fetch)) => env.event(Event::Fetched { fetch, outcome }),
+            Some(FetchOwner::Login(step)) => env.login.fetched(env.now, step, &outcome),
+            None => {}
         }
     }
 }

@@ -29,6 +29,7 @@ mod ids;
 mod incoming;
 mod link;
 mod logging;
+mod login;
 mod no_proxy;
 mod notifications;
 mod outgoing;
@@ -113,6 +114,8 @@ pub enum Timer {
     Subscription,
     /// Limit for a fetch.
     Fetch(ExchangeId),
+    /// Limit for a step of the login, or delay before its next attempt.
+    Login,
 }
 
 /// The client engine. See the [module](self) for how it is driven.
@@ -133,6 +136,14 @@ pub struct Client {
 impl ClientCommands for Client {
     fn act(&mut self, now: Instant, command: ClientCommand) -> Result<InputResult, RefusedCommand<ClientCommand>> {
         self.cx.env.now = self.cx.env.now.max(now);
+        let result = self.execute(command);
+        self.run_login();
+        result
+    }
+}
+
+impl Client {
+    fn execute(&mut self, command: ClientCommand) -> Result<InputResult, RefusedCommand<ClientCommand>> {
         match command {
             ClientCommand::Call(call) => {
                 return self.on_call(call).map(InputResult::Call).map_err(|refused| refused.map(ClientCommand::Call));
@@ -167,6 +178,9 @@ impl ClientCommands for Client {
                 self.cx.link.authorize(&mut self.cx.env, key, with);
                 self.run_link();
             }
+            ClientCommand::Auth(input) => self.on_auth(*input),
+            ClientCommand::Login => self.on_login(),
+            ClientCommand::Logout => self.on_logout(),
             ClientCommand::Close => self.shut(Termination::Requested),
         }
         Ok(InputResult::Done)
@@ -193,6 +207,7 @@ impl Client {
         client.begin();
         // In a dialect without negotiation the link has answered.
         client.run_link();
+        client.run_login();
         client
     }
 
@@ -215,13 +230,14 @@ impl Client {
     pub fn handle_event(&mut self, now: Instant, exchange: ExchangeId, event: ExchangeEvent) {
         self.cx.env.now = self.cx.env.now.max(now);
         if matches!(event, ExchangeEvent::Inbound(Inbound::Event(_))) {
-            return self.handle_stream_event(exchange, event);
+            self.handle_stream_event(exchange, event);
+        } else if Fetches::owns(exchange) {
+            self.fetches.handle(&mut self.cx.env, exchange, event);
+        } else {
+            self.cx.link.handle(&mut self.cx.env, exchange, event);
+            self.run_link();
         }
-        if Fetches::owns(exchange) {
-            return self.fetches.handle(&mut self.cx.env, exchange, event);
-        }
-        self.cx.link.handle(&mut self.cx.env, exchange, event);
-        self.run_link();
+        self.run_login();
     }
 
     /// Fires the timers that are due, in the order of their deadlines. Does nothing if called early
@@ -243,7 +259,9 @@ impl Client {
                 Timer::Subscription if self.cx.env.is_legacy() => self.resources.update(&mut self.cx),
                 Timer::Subscription => self.subscription.on_timer(&mut self.cx),
                 Timer::Fetch(exchange) => self.fetches.on_timeout(&mut self.cx.env, exchange),
+                Timer::Login => self.on_login_timeout(),
             }
+            self.run_login();
         }
     }
 

@@ -1,7 +1,7 @@
 //! The errors of a negotiation.
 
 use super::{HttpError, StreamEnd};
-use crate::exchange::{Closed, ExitStatus, LastWords};
+use crate::exchange::{AuthError, Closed, ExitStatus, LastWords};
 use crate::peer_text::{Visible, write_list};
 use crate::rpc::{DecodeError, ErrorObject};
 use alloc::boxed::Box;
@@ -103,6 +103,18 @@ impl NegotiationError {
             NegotiationCause::Http(error) => error.retry_after,
             NegotiationCause::Closed(why) => why.retry_after(),
             NegotiationCause::NoEndpoint(end) => end.retry_after(),
+            _ => None,
+        }
+    }
+}
+
+impl NegotiationError {
+    /// Returns why the client has no credentials that the server accepts, if that is the cause.
+    /// Only with [`ClientConfig::auth`](crate::ClientConfig::auth).
+    pub fn unauthorized(&self) -> Option<&AuthError> {
+        match &self.cause {
+            NegotiationCause::Closed(Closed::Unauthorized(error))
+            | NegotiationCause::NoEndpoint(StreamEnd::Closed(Closed::Unauthorized(error))) => Some(error),
             _ => None,
         }
     }

@@ -4,7 +4,7 @@
 use crate::client::Termination;
 use crate::error::{CallError, HttpError, InvalidResult, NegotiationCause, NegotiationError, Refusal, StreamEnd};
 use crate::error::{RefusedAttempt, StartFailure};
-use crate::exchange::{Closed, ExitStatus, ProxyFailure, TlsFailure, UpgradeRefusal};
+use crate::exchange::{AuthError, Closed, ExitStatus, ProxyFailure, TlsFailure, UpgradeRefusal};
 use crate::rpc::{DecodeError, EncodeError, ErrorObject, Id};
 use crate::schema::{BadSchema, Mismatch};
 use alloc::boxed::Box;
@@ -110,6 +110,7 @@ fn closed(why: &Closed) -> Closed {
             retry_after: response.retry_after,
             ..UpgradeRefusal::new(response.status)
         })),
+        Closed::Unauthorized(_) => Closed::Unauthorized(Box::new(AuthError::LoginRequired)),
         Closed::Eof
         | Closed::Reset
         | Closed::Refused

@@ -203,6 +203,7 @@ fn outline(event: &Event) -> (&'static str, Option<u64>) {
         Event::Watching(_) => ("watching", None),
         Event::Log { call, .. } => ("log", call.map(|call| call.0)),
         Event::Control(_) => ("control", None),
+        Event::Auth(_) => ("auth", None),
         Event::Fetched { fetch, outcome: Ok(_) } => ("fetched", Some(fetch.0)),
         Event::Fetched { fetch, outcome: Err(_) } => ("not-fetched", Some(fetch.0)),
         Event::Elicited(_) => ("elicited", None),

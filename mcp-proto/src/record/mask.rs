@@ -7,6 +7,7 @@
 
 use super::Redaction;
 use super::value::EVERY_CAPABILITY;
+use crate::auth::Masks;
 use crate::client::{BadHeader, ClientConfig, HttpTarget, Target};
 use crate::exchange::{Closed, ConnectionId, Endpoint, Headers, IoEvent};
 use crate::input::{Authorization, ClientCommand, Input, InputAnswer, Watch, WiredClientInput};
@@ -14,12 +15,16 @@ use crate::model::capabilities::{ClientCapabilities, ServerCapabilities};
 use crate::model::elicitation::ElicitResult;
 use crate::model::roots::Roots;
 use crate::model::sampling::SampleResult;
-use crate::redact::{Redactor, Side, redact_message};
+use crate::redact::{Redactor, Side, masked_secret, redact_message};
 use crate::rpc::{ErrorObject, Object, RawJson};
 use crate::version::ProtocolVersion;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::sync::Arc;
 use bytes::Bytes;
+
+/// How the secrets of a login are masked: as they are masked on the wire.
+const LOGIN: Masks = Masks { secret: masked_secret, url: request_target };
 
 /// The masking of a recording, with its state for each connection.
 #[derive(Debug)]
@@ -83,12 +88,15 @@ impl Mask {
                 request.headers = self.headers(&request.headers);
                 request.body = alloc::vec![b'x'; request.body.len()].into();
             }
+            ClientCommand::Auth(input) => LOGIN.input(input),
             ClientCommand::Authorize(_, Authorization::Refuse)
             | ClientCommand::Cancel(_, None)
             // It is not masked on the wire either.
             | ClientCommand::Elicited(_)
             | ClientCommand::Untrack(_)
             | ClientCommand::CancelFetch(_)
+            | ClientCommand::Login
+            | ClientCommand::Logout
             | ClientCommand::LogLevel(_)
             | ClientCommand::RootsChanged
             | ClientCommand::Close => {}
@@ -210,6 +218,9 @@ impl Mask {
         }
         self.watch(&mut config.watch);
         config.headers = self.headers(&config.headers);
+        if let Some(auth) = &mut config.auth {
+            LOGIN.config(Arc::make_mut(auth));
+        }
         config.proxies.mask(masked);
         config.info.other = self.object(&config.info.other);
         config.capabilities = ClientCapabilities::read(&self.object(&config.capabilities.write()));

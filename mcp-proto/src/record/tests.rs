@@ -1,6 +1,7 @@
 //! Recordings read back exactly, and replays reproduce their runs.
 
 mod findings;
+mod login;
 mod proxied;
 mod web;
 

@@ -217,6 +217,7 @@ impl Head {
             self.media = MediaType::Read(ListMember::default(), false);
             FieldValue::Type
         } else {
+            self.pairs = Pairs::of_field(self.name.text());
             FieldValue::Shown
         }
     }
@@ -227,7 +228,7 @@ impl Head {
     }
 
     fn end_line(&mut self, after_cr: bool) -> HeadStep {
-        self.pairs.skip();
+        self.pairs = Pairs::default();
         match self.at {
             // A program printed it to the connection of its messages.
             HeadState::FirstLine if !self.is_http && self.side().is_none() && !self.first.names_http() => {

@@ -34,6 +34,8 @@ mod text;
 mod tests;
 
 use alloc::boxed::Box;
+#[cfg(any(test, feature = "record"))]
+use alloc::string::String;
 use alloc::vec::Vec;
 use chunks::{ChunkFraming, ChunkPart};
 use core::fmt;
@@ -45,10 +47,11 @@ pub use show::{Arguments, Url};
 
 /// Redacts one direction of one connection, byte by byte.
 ///
-/// Each input byte gives one output byte: a byte of a masked string becomes `x`, a digit of a
-/// masked number `1` or `0`. JSON stays JSON, and framing stays intact. How the bytes are split
-/// changes nothing, and redacting twice equals redacting once. The state does not grow, and each
-/// byte has the same cost.
+/// Each input byte gives one output byte: a byte of a masked string becomes `x`, or `~` if an HTML
+/// form encodes it, and an escape becomes one of such a character, so that a masked secret is as
+/// long in a form as the secret; a digit of a masked number becomes `1` or `0`. JSON stays JSON,
+/// and framing stays intact. How the bytes are split changes nothing, and redacting twice equals
+/// redacting once. The state does not grow, and each byte has the same cost.
 ///
 /// It detects by itself whether the bytes are lines of JSON or HTTP/1.1 (of either side). It
 /// determines the lengths of HTTP messages by the rules of [`frame`](crate::frame). After anything
@@ -223,6 +226,22 @@ impl Redactor {
 
 /// Replaces a byte that is not shown.
 const MASK: u8 = b'x';
+
+/// Masks a secret that may be sent again, as the redactor does.
+#[cfg(any(test, feature = "record"))]
+pub(crate) fn masked_secret(secret: &str) -> String {
+    secret.bytes().map(|byte| char::from(mask_of(byte))).collect()
+}
+
+/// Returns what replaces a byte of a secret that may be sent again in a form
+/// (application/x-www-form-urlencoded): it is encoded if the byte is.
+const fn mask_of(byte: u8) -> u8 {
+    match byte {
+        b'*' | b'-' | b'.' | b'_' | b' ' => MASK,
+        _ if byte.is_ascii_alphanumeric() => MASK,
+        _ => b'~',
+    }
+}
 
 impl Default for Redactor {
     fn default() -> Self {

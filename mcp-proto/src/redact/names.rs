@@ -12,25 +12,27 @@ const SECRET_PARTS: [&str; 4] = ["passwd", "password", "secret", "token"];
 const PLAIN: [&str; 2] = ["maxtokens", "progresstoken"];
 
 /// Nor does a name with one of these endings. They belong to OAuth: its metadata (RFC 8414 section
-/// 2, OpenID Connect Discovery), registrations (RFC 7591) and responses, where they say where a
-/// token is issued, of what type it is, how long a secret lasts, or what is supported.
-const PLAIN_ENDS: [&str; 11] = [
+/// 2, RFC 9728 section 2, OpenID Connect Discovery), registrations (RFC 7591) and responses, where
+/// they say where a token is issued, of what type it is, to what it is bound, how long a secret
+/// lasts, or what is supported.
+const PLAIN_ENDS: [&str; 12] = [
     "authmethod",
     "authsigningalg",
-    "methodssupported",
+    "boundaccesstokens",
     "responsealg",
     "responseenc",
     "secretexpiresat",
+    "supported",
     "tokenendpoint",
     "tokenexpiresin",
+    "tokensrequired",
     "tokentype",
     "tokentypehint",
-    "valuessupported",
 ];
 
 /// A name with one of these endings denotes a secret everywhere: as a JSON key, a query parameter,
 /// a header field.
-const SECRET_ENDS: [&str; 17] = [
+const SECRET_ENDS: [&str; 19] = [
     "accesskey",
     "apikey",
     "assertion",
@@ -41,6 +43,7 @@ const SECRET_ENDS: [&str; 17] = [
     "cookies",
     "credential",
     "credentials",
+    "devicecode",
     "encryptionkey",
     "jwt",
     "passphrase",
@@ -48,10 +51,11 @@ const SECRET_ENDS: [&str; 17] = [
     "requeststate",
     "sessionid",
     "signingkey",
+    "usercode",
 ];
 
-/// This denotes one only as a whole name.
-const SECRET: &str = "pwd";
+/// These denote one only as whole names.
+const SECRETS: [&str; 2] = ["dpop", "pwd"];
 
 /// These denote one if the value follows a `=`: in queries, forms, arguments of programs. As JSON
 /// keys they are too common.
@@ -59,6 +63,20 @@ const SECRET_IN_QUERY: [&str; 6] = ["auth", "code", "key", "pass", "sig", "signa
 
 /// The values of these identify messages. They are not masked.
 const KEPT: [&str; 7] = ["cursor", "id", "jsonrpc", "method", "nextcursor", "progresstoken", "requestid"];
+
+/// The parameters with which a challenge of the scheme `Bearer` may begin, in lower case. What
+/// begins otherwise may be a token.
+pub(super) const CHALLENGE: [&str; 9] = [
+    "authorization_uri",
+    "client_id",
+    "error",
+    "error_description",
+    "error_uri",
+    "realm",
+    "resource",
+    "resource_metadata",
+    "scope",
+];
 
 /// Fields whose values are shown, in lower case. A client writes them itself and refuses them from
 /// an application (`BadHeader`), so none of them can hold a credential of the application.
@@ -136,7 +154,7 @@ pub(super) struct Word {
 
 impl Word {
     /// At least the length of the longest listed name.
-    const KEPT: usize = 16;
+    const KEPT: usize = 17;
 
     /// Adds a byte. Skips `_` and `-`.
     pub(super) fn push(&mut self, byte: u8) {
@@ -181,7 +199,7 @@ impl Word {
     }
 
     pub(super) fn is_secret(&self) -> bool {
-        let listed = self.is(SECRET) || SECRET_ENDS.iter().any(|end| self.ends_with(end));
+        let listed = SECRETS.iter().any(|name| self.is(name)) || SECRET_ENDS.iter().any(|end| self.ends_with(end));
         let is_plain = || PLAIN.iter().any(|name| self.is(name)) || PLAIN_ENDS.iter().any(|end| self.ends_with(end));
         (self.has_secret || listed) && !is_plain()
     }

@@ -2,7 +2,7 @@
 //! `"name": value` of JSON inside a string, and `Bearer value` of a challenge. It decides about
 //! single characters. The caller knows whether they belong to a string, a header field or a body.
 
-use super::names::Word;
+use super::names::{CHALLENGE, Word};
 
 /// Reads a text character by character. A non-ASCII character may be any byte above 0x7F.
 #[derive(Clone, Default)]
@@ -11,6 +11,8 @@ pub(super) struct Pairs {
     word: Word,
     /// Hexadecimal digits of a percent-encoded character, and how many are missing.
     percent: Option<(u8, u8)>,
+    /// Whether it is the value of the field in which a server challenges a client.
+    is_challenge: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Default)]
@@ -21,6 +23,12 @@ enum PairState {
     Named,
     /// After the word `Bearer` and a space.
     Bearer,
+    /// The same in a challenge, after these bytes of the name of a parameter.
+    Parameter {
+        /// Each bit is a name of the list that begins like this.
+        fits: u16,
+        len: usize,
+    },
     Masked(Until),
 }
 
@@ -36,6 +44,12 @@ enum Until {
 }
 
 impl Pairs {
+    /// Creates the state for the value of a header field. In a challenge, parameters may follow the
+    /// name of a scheme.
+    pub(super) fn of_field(name: &[u8]) -> Self {
+        Self { is_challenge: name.eq_ignore_ascii_case(b"www-authenticate"), ..Self::default() }
+    }
+
     /// Adds the next character. Returns whether it is masked.
     pub(super) fn masks(&mut self, byte: u8) -> bool {
         match self.state {
@@ -50,11 +64,13 @@ impl Pairs {
             PairState::Bearer => match byte {
                 b'"' => self.begin(byte),
                 _ if is_space(byte) => {}
+                _ if self.is_challenge => return self.parameter(u16::MAX, 0, byte),
                 _ => {
                     self.state = PairState::Masked(Until::Token);
                     return true;
                 }
             },
+            PairState::Parameter { fits, len } => return self.parameter(fits, len, byte),
             PairState::Masked(until) => {
                 let ends = match until {
                     Until::Pair => matches!(byte, b'&' | b'#' | b'"') || is_space(byte),
@@ -82,7 +98,24 @@ impl Pairs {
 
     /// Skips a character that is not part of a name and begins no value.
     pub(super) fn skip(&mut self) {
-        *self = Self::default();
+        *self = Self { is_challenge: self.is_challenge, ..Self::default() };
+    }
+
+    /// Adds a character of the name of a parameter, unless it is one of a token.
+    fn parameter(&mut self, fits: u16, len: usize, byte: u8) -> bool {
+        let known = || CHALLENGE.iter().zip(0..).filter(|(_, bit)| fits >> bit & 1 == 1);
+        if byte == b'=' && known().any(|(name, _)| name.len() == len) {
+            self.skip();
+            return false;
+        }
+        let next = known().filter(|(name, _)| name.as_bytes().get(len) == Some(&byte.to_ascii_lowercase()));
+        let fits = next.fold(0, |fits, (_, bit)| fits | 1 << bit);
+        if fits == 0 {
+            self.state = PairState::Masked(Until::Token);
+            return len == 0 || self.masks(byte);
+        }
+        self.state = PairState::Parameter { fits, len: len + 1 };
+        false
     }
 
     /// The byte did not match: it is plain text.

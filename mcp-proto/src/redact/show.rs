@@ -77,7 +77,12 @@ pub(crate) struct HeaderField<'a> {
 
 impl fmt::Debug for HeaderField<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if shows_field(self.name.as_bytes(), self.side) { Url(&masked(self.value)).fmt(f) } else { HIDDEN.fmt(f) }
+        let pairs = Pairs::of_field(self.name.as_bytes());
+        if shows_field(self.name.as_bytes(), self.side) {
+            Url(&masked(pairs, self.value)).fmt(f)
+        } else {
+            HIDDEN.fmt(f)
+        }
     }
 }
 
@@ -114,13 +119,12 @@ impl fmt::Debug for Argument<'_> {
             let shown = format!("{name}{}{HIDDEN}", &self.0[name.len()..=name.len()]);
             return shown.fmt(f);
         }
-        let shown = masked(self.0);
+        let shown = masked(Pairs::default(), self.0);
         if self.0.contains("://") { Url(&shown).fmt(f) } else { shown.fmt(f) }
     }
 }
 
 /// Masks the secrets in running text. A masked part begins and ends at an ASCII character.
-fn masked(text: &str) -> String {
-    let mut pairs = Pairs::default();
+fn masked(mut pairs: Pairs, text: &str) -> String {
     text.chars().map(|c| if pairs.masks(u8::try_from(c).unwrap_or(0xFF)) { 'x' } else { c }).collect()
 }

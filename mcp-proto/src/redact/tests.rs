@@ -51,8 +51,8 @@ fn json(raw: &str, redacted: &str) {
 #[test]
 fn values_under_secret_keys_are_masked() {
     json(r#"{"token":"abc"}"#, r#"{"token":"xxx"}"#);
-    json(r#"{"a":{"apiKey" : "a\"b","b":"c"}}"#, r#"{"a":{"apiKey" : "xxxx","b":"c"}}"#);
-    json(r#"{"access_token":"é","n":1}"#, r#"{"access_token":"xx","n":1}"#);
+    json(r#"{"a":{"apiKey" : "a\"b","b":"c"}}"#, r#"{"a":{"apiKey" : "x\/x","b":"c"}}"#);
+    json(r#"{"access_token":"é","n":1}"#, r#"{"access_token":"~~","n":1}"#);
     json(r#"{"API-KEY":"k","key":"k"}"#, r#"{"API-KEY":"x","key":"k"}"#);
     json(r#"{"\u0074oken":"abc"}"#, r#"{"\u0074oken":"xxx"}"#);
     json(r#"{"password":-12.50e7,"n":12}"#, r#"{"password":-10.00e0,"n":12}"#);
@@ -119,6 +119,160 @@ fn names_of_oauth_that_are_no_secrets_are_shown() {
         "POST /token HTTP/1.1\r\nContent-Length: 45\r\n\r\nsubject_token=xxx&subject_token_type=a&code=x",
     );
     assert!(is_secret_name("--token") && !is_secret_name("TOKEN_ENDPOINT") && !is_secret_name("--token-type"));
+}
+
+/// Members of metadata, registrations and responses are needed by a replay, and those with a secret
+/// are not shown.
+// covers: S2-44, B-190
+#[test]
+fn documents_of_a_login_are_shown_without_their_secrets() {
+    for kept in [
+        r#"{"dpop_bound_access_tokens":true,"dpop_signing_alg_values_supported":["ES256"]}"#,
+        r#"{"dpop_bound_access_tokens_required":false,"tls_client_certificate_bound_access_tokens":true}"#,
+        r#"{"requested_token_type":"urn:a","subject_token_type":"urn:b","actor_token_type":"urn:c"}"#,
+        r#"{"subject_token_types_supported":["urn:a"],"code_challenge_methods_supported":["S256"]}"#,
+        r#"{"authorization_response_iss_parameter_supported":true,"authorization_servers":["https://as"]}"#,
+        r#"{"client_id":"c","redirect_uris":["http://127.0.0.1:4711/callback"],"response_types":["code"]}"#,
+        r#"{"grant_types":["authorization_code","refresh_token"],"application_type":"native","scope":"a b"}"#,
+        r#"{"error":"invalid_grant","error_description":"the code is used","error_uri":"https://as/e"}"#,
+        r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"code"}}"#,
+        r#"{"code":"E7","code_challenge":"abc","state":"s","iss":"https://as"}"#,
+    ] {
+        json(kept, kept);
+    }
+    json(
+        r#"{"device_code":"abc","user_code":"WD-JB","verification_uri":"https://as/d","interval":5}"#,
+        r#"{"device_code":"xxx","user_code":"xxxxx","verification_uri":"https://as/d","interval":5}"#,
+    );
+    json(
+        r#"{"verification_uri_complete":"https://as/d?user_code=WDJB","expires_in":60}"#,
+        r#"{"verification_uri_complete":"https://as/d?user_code=xxxx","expires_in":60}"#,
+    );
+    json(
+        r#"{"registration_access_token":"abc","registration_client_uri":"https://as/c","client_secret":"a"}"#,
+        r#"{"registration_access_token":"xxx","registration_client_uri":"https://as/c","client_secret":"x"}"#,
+    );
+    json(
+        r#"{"headers":{"DPoP":"abc","Cookie":"a=b","Authorization":"DPoP abc"},"dpop":"off"}"#,
+        r#"{"headers":{"DPoP":"xxx","Cookie":"x~x","Authorization":"xxxxxxxx"},"dpop":"xxx"}"#,
+    );
+}
+
+// covers: S2-44, B-190
+#[test]
+fn forms_and_redirects_of_a_login_have_no_secrets() {
+    for (raw, shown) in [
+        ("code=abc&state=s&iss=https%3A%2F%2Fas", "code=xxx&state=s&iss=https%3A%2F%2Fas"),
+        ("error=access_denied&error_description=a+b&state=s", "error=access_denied&error_description=a+b&state=s"),
+        (
+            "grant_type=authorization_code&code=4%2F0a&code_verifier=v-_",
+            "grant_type=authorization_code&code=xxxxxx&code_verifier=xxx",
+        ),
+        (
+            "grant_type=refresh_token&refresh_token=1%2F%2F0&client_id=c",
+            "grant_type=refresh_token&refresh_token=xxxxxxxx&client_id=c",
+        ),
+        ("client_id=c&client_secret=a%26b&scope=a+b", "client_id=c&client_secret=xxxxx&scope=a+b"),
+        (
+            "client_assertion=e.y.J&client_assertion_type=urn%3Aa",
+            "client_assertion=xxxxx&client_assertion_type=urn%3Aa",
+        ),
+        ("assertion=e.y.J&resource=https%3A%2F%2Fh%2Fmcp", "assertion=xxxxx&resource=https%3A%2F%2Fh%2Fmcp"),
+        ("device_code=abc&user_code=abc&token=abc", "device_code=xxx&user_code=xxx&token=xxx"),
+        ("token=abc&token_type_hint=refresh_token", "token=xxx&token_type_hint=refresh_token"),
+        ("subject_token=abc&subject_token_type=urn%3Aa", "subject_token=xxx&subject_token_type=urn%3Aa"),
+        (
+            "response_type=code&code_challenge=abc&code_challenge_method=S256",
+            "response_type=code&code_challenge=abc&code_challenge_method=S256",
+        ),
+        ("id_token=abc&access_token=abc&dpop=abc", "id_token=xxx&access_token=xxx&dpop=xxx"),
+    ] {
+        let form = |text: &str| {
+            let length = text.len();
+            format!("POST /token HTTP/1.1\r\nHost: as\r\nContent-Length: {length}\r\n\r\n{text}")
+        };
+        check(&form(raw), &form(shown));
+        let redirect = |text: &str| format!("GET /callback?{text} HTTP/1.1\r\nHost: 127.0.0.1:4711\r\n\r\n");
+        check(&redirect(raw), &redirect(shown));
+        let pasted = |text: &str| format!("[\"http://127.0.0.1:4711/callback?{text}\"]");
+        json(&pasted(raw), &pasted(shown));
+    }
+    let head = |fields: &str| format!("POST /mcp HTTP/1.1\r\nHost: h\r\n{fields}Content-Length: 0\r\n\r\n");
+    check(
+        &head("Authorization: DPoP a.b\r\nDPoP: e.y.J\r\nCookie: a=b\r\nProxy-Authorization: Basic a\r\n"),
+        &head("Authorization: xxxxxxxx\r\nDPoP: xxxxx\r\nCookie: xxx\r\nProxy-Authorization: xxxxxxx\r\n"),
+    );
+}
+
+/// A replay reads the parameters of a challenge.
+// covers: S2-44
+#[test]
+fn parameters_of_a_challenge_are_shown() {
+    let head = |value: &str| format!("HTTP/1.1 401 no\r\nWWW-Authenticate: {value}\r\nContent-Length: 0\r\n\r\n");
+    for kept in [
+        "Bearer resource_metadata=\"https://h/.well-known/oauth-protected-resource/mcp\", scope=\"a b\"",
+        "Bearer error=\"invalid_token\", error_description=\"it has expired\", resource_metadata=\"https://h/r?a=b\"",
+        "bearer REALM=\"mcp\",scope=a",
+        "Basic realm=\"a\", Bearer realm=\"b\", DPoP algs=\"ES256\", error=\"use_dpop_nonce\"",
+        "Bearer  scope = \"a b\"",
+        "Bearer authorization_uri=\"https://as/authorize\", client_id=\"c\"",
+        "Bearer",
+        "Bearer error, Basic realm=a",
+    ] {
+        check(&head(kept), &head(kept));
+    }
+    for (raw, shown) in [
+        ("Bearer abc.def==", "Bearer axxxxxxxx"),
+        ("Bearer hunter2, realm=x", "Bearer xxxxxxx, realm=x"),
+        ("Bearer realms, scope=\"a\"", "Bearer realmx, scope=\"a\""),
+        ("Bearer realm, Bearer hunter2", "Bearer realm, Bearer xxxxxxx"),
+        ("Bearer realm=a, error_description=\"token=abc\"", "Bearer realm=a, error_description=\"token=xxx\""),
+        (
+            "Bearer resource_metadata=\"https://h/r?access_token=abc\"",
+            "Bearer resource_metadata=\"https://h/r?access_token=xxx\"",
+        ),
+    ] {
+        check(&head(raw), &head(shown));
+        let shows =
+            format!("{:?}", super::HeaderField { name: "www-authenticate", value: raw, side: super::Side::Response });
+        assert!(!shows.contains("hunter2") && !shows.contains("abc"), "{shows}");
+    }
+    // Other fields have no parameters of a challenge.
+    check(
+        "HTTP/1.1 200 OK\r\nServer: Bearer realm\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nServer: Bearer xxxxx\r\nContent-Length: 0\r\n\r\n",
+    );
+}
+
+/// Otherwise the length of a request would differ in a replay.
+// covers: S2-44
+#[test]
+fn masked_secret_is_as_long_in_a_form() {
+    for (secret, masked) in
+        [("1//0a-b.c_d*e", "x~~xxxxxxxxxx"), ("a+b=", "x~x~"), ("a b", "xxx"), ("~%&", "~~~"), ("é", "~~")]
+    {
+        json(&format!("{{\"refresh_token\":\"{secret}\"}}"), &format!("{{\"refresh_token\":\"{masked}\"}}"));
+        let encoded = |text: &str| -> usize {
+            let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"*-._ ".contains(byte);
+            text.bytes().map(|byte| if plain(&byte) { 1 } else { 3 }).sum()
+        };
+        assert_eq!(encoded(secret), encoded(masked), "{secret}");
+        assert_eq!(super::masked_secret(secret), masked);
+    }
+}
+
+/// Some servers escape every slash, and others what HTML has a meaning for.
+// covers: S2-44
+#[test]
+fn escape_in_a_masked_secret_stays_one_character() {
+    for (raw, masked) in [
+        (r"a\/b\/c", r"x\/x\/x"),
+        (r"ab\u003d\u003D", r"xx\u007e\u007e"),
+        (r#"a\"b\\\n"#, r"x\/x\/\/"),
+        (r"a\q\u00g1", r"x\x\u00xx"),
+    ] {
+        check(&format!("{{\"token\":\"{raw}\",\"a\":\"b\"}}\n"), &format!("{{\"token\":\"{masked}\",\"a\":\"b\"}}\n"));
+    }
 }
 
 // covers: S2-44, R-16
@@ -208,7 +362,7 @@ fn unfinished_message_does_not_hide_the_next() {
 fn only_listed_fields_are_shown() {
     check(
         "HTTP/1.1 200 OK\r\nDate: Sunday\r\nServer: s\r\nX-Upstream: a b\r\nMcp-Session-Id: abc\r\nLocation: /p\r\nRetry-After: 7\r\n\
-         WWW-Authenticate: Bearer abc, realm=x\r\nx-a-name-that-is-longer-than-any-that-is-known: a\r\nContent-Length: 2\r\n\r\n{}",
+         WWW-Authenticate: Bearer hjk, realm=x\r\nx-a-name-that-is-longer-than-any-that-is-known: a\r\nContent-Length: 2\r\n\r\n{}",
         "HTTP/1.1 200 OK\r\nDate: Sunday\r\nServer: s\r\nX-Upstream: xxx\r\nMcp-Session-Id: xxx\r\nLocation: xx\r\nRetry-After: 7\r\n\
          WWW-Authenticate: Bearer xxx, realm=x\r\nx-a-name-that-is-longer-than-any-that-is-known: x\r\nContent-Length: 2\r\n\r\n{}",
     );
@@ -326,7 +480,7 @@ proptest! {
 fn masked(value: &serde_json::Value, secret: bool) -> bool {
     let secret_key = |key: &str| ["token", "secrets", "requestState"].contains(&key);
     match value {
-        serde_json::Value::String(text) => !secret || text.bytes().all(|byte| byte == b'x'),
+        serde_json::Value::String(text) => !secret || text.bytes().all(|byte| matches!(byte, b'x' | b'~' | b'/')),
         serde_json::Value::Array(items) => items.iter().all(|item| masked(item, secret)),
         serde_json::Value::Object(map) => map.iter().all(|(key, item)| masked(item, secret || secret_key(key))),
         _ => true,

@@ -4,6 +4,10 @@
 
 use super::names::{Meaning, Word};
 use super::pairs::Pairs;
+use super::{MASK, mask_of};
+
+/// The digits of an escaped `~`.
+const TILDE: &[u8; 4] = b"007e";
 
 /// A text, byte by byte.
 #[derive(Clone, Default)]
@@ -149,10 +153,7 @@ impl TextRedactor {
                 byte
             }
             Meaning::Link => string.link(byte),
-            Meaning::Secret => {
-                string.skip(byte);
-                b'x'
-            }
+            Meaning::Secret => string.secret(byte),
         }
     }
 }
@@ -161,6 +162,28 @@ impl Str {
     /// Only looks for the end of the string.
     fn skip(&mut self, byte: u8) {
         self.escape = if byte == b'\\' && self.escape == Escape::None { Escape::Gone } else { Escape::None };
+    }
+
+    /// Masks a byte. An escape stays one, of a character that a form encodes, so that the string
+    /// stays as long when it is read.
+    fn secret(&mut self, byte: u8) -> u8 {
+        let (next, shown) = match self.escape {
+            Escape::None | Escape::Gone if byte == b'\\' => (Escape::Slash, byte),
+            Escape::None | Escape::Gone => (Escape::None, mask_of(byte)),
+            Escape::Slash => match byte {
+                b'u' => (Escape::Hex(0, 0), byte),
+                b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => (Escape::None, b'/'),
+                _ => (Escape::None, MASK),
+            },
+            Escape::Hex(digits, _) if byte.is_ascii_hexdigit() => {
+                let next = if digits == 3 { Escape::None } else { Escape::Hex(digits + 1, 0) };
+                (next, TILDE.get(usize::from(digits)).copied().unwrap_or(MASK))
+            }
+            // Not JSON.
+            Escape::Hex(..) => (Escape::None, mask_of(byte)),
+        };
+        self.escape = next;
+        shown
     }
 
     fn plain(&mut self, pairs: &mut Pairs, byte: u8) -> u8 {

@@ -4,7 +4,7 @@ use crate::checked_sources::{adapters, core, module, none_found};
 use mcp_tests::sources::Source;
 
 /// The modules of the core, each using only those before it.
-const ORDER: [&str; 30] = [
+const ORDER: [&str; 31] = [
     "time",
     "short_map",
     "short_queue",
@@ -26,6 +26,7 @@ const ORDER: [&str; 30] = [
     "stats",
     "frame",
     "fetch",
+    "auth",
     "call",
     "model",
     "input",

@@ -4,7 +4,7 @@ use super::event::LinkEvent;
 use super::handshake::{self, WsHandshake};
 use crate::client::env::ClientEnv;
 use crate::client::{State, Target};
-use crate::error::DiagnosticKind;
+use crate::error::{AuthError, DiagnosticKind};
 use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Inbound, Outbound, Sent, Start};
 use crate::input::{AuthKey, Authorization};
 use crate::rpc::{InvalidMessage, Message};
@@ -47,7 +47,15 @@ impl DuplexLink {
     pub(super) fn open(&mut self, env: &mut ClientEnv) {
         let start = match &env.config.target {
             Target::Duplex(endpoint) => Start::Duplex(endpoint.clone()),
-            Target::Ws(target) => handshake::start(&env.config, target, self.handshake.as_deref()),
+            Target::Ws(target) => {
+                let target = target.clone();
+                if env.login.is_on() && self.handshake.get_or_insert_default().waits_for_login(env) {
+                    self.exchange = None;
+                    self.events.push_back(WsHandshake::parked(env));
+                    return;
+                }
+                handshake::start(env, &target, self.handshake.as_deref())
+            }
             Target::Http(_) => return,
         };
         self.batch.clear();
@@ -77,6 +85,13 @@ impl DuplexLink {
     pub(super) fn authorize(&mut self, key: AuthKey, with: Authorization) {
         let Some(next) = self.handshake.as_mut().and_then(|handshake| handshake.authorize(key, with)) else { return };
         self.events.push_back(next.unwrap_or_else(|why| LinkEvent::Failed(Sent::No, why)));
+        self.events.push_back(LinkEvent::Authorized);
+    }
+
+    /// Handles the end of a run of the login.
+    pub(super) fn settle_login(&mut self, error: Option<&AuthError>) {
+        let Some(next) = self.handshake.as_mut().and_then(|handshake| handshake.settle_login(error)) else { return };
+        self.events.push_back(next);
         self.events.push_back(LinkEvent::Authorized);
     }
 
@@ -131,8 +146,11 @@ impl DuplexLink {
             return;
         };
         match event {
-            ExchangeEvent::Opened(_) => {
+            ExchangeEvent::Opened(peer) => {
                 exchange.opened = true;
+                if self.handshake.as_ref().is_none_or(|handshake| handshake.is_trusted(env)) {
+                    env.login.reached(peer.address);
+                }
                 if let Some(handshake) = &mut self.handshake {
                     handshake.succeeded();
                 }

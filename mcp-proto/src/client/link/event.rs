@@ -105,7 +105,7 @@ pub(in crate::client) enum SubscriptionEnd {
     Ended(StreamEnd),
     /// The server does not offer subscriptions.
     Refused(StreamEnd),
-    /// A message hook denied it.
+    /// A message hook denied it, or a user its login.
     Denied(String),
 }
 

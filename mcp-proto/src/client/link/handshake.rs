@@ -3,12 +3,15 @@
 
 use super::challenge::{TriedStatuses, is_challenge};
 use super::event::{LinkEvent, ParkedKind};
+use super::http::LoginUse;
+use crate::auth::{Reaction, Refused, Tried};
 use crate::client::env::ClientEnv;
 use crate::client::handshake::HandshakeEvent;
 use crate::client::ids::Purpose;
-use crate::client::{ClientConfig, HttpTarget, State, Target, WsTarget, headers};
-use crate::error::{AuthHints, DiagnosticKind};
-use crate::exchange::{Closed, Headers, Reach, RequestHead, Start, UpgradeRefusal};
+use crate::client::login::is_login_field;
+use crate::client::{HttpTarget, State, Target, WsTarget, headers};
+use crate::error::{AuthError, AuthHints, DiagnosticKind};
+use crate::exchange::{Closed, Headers, Reach, RequestHead, Sent, Start, UpgradeRefusal};
 use crate::fetch::{HopFrom, Hops, is_redirect};
 use crate::input::{AuthKey, Authorization, Challenge};
 use alloc::boxed::Box;
@@ -33,17 +36,25 @@ pub(super) struct WsHandshake {
     credentials: Headers,
     /// The challenges that were answered since the last connection that opened.
     tried: TriedStatuses,
+    login: LoginUse,
+    /// Whether it waits for the login.
+    login_waits: bool,
 }
 
 /// Returns the start of an exchange with this server. To another origin than that of the
 /// configuration goes nothing that belongs to the application.
-pub(super) fn start(config: &ClientConfig, configured: &WsTarget, handshake: Option<&WsHandshake>) -> Start {
+pub(super) fn start(env: &ClientEnv, configured: &WsTarget, handshake: Option<&WsHandshake>) -> Start {
+    let config = &env.config;
     let target = handshake.and_then(|handshake| handshake.moved.as_ref()).unwrap_or(configured);
     let mut headers = Headers::new().with("Host", target.authority());
     if target.origin == configured.origin {
         let none = Headers::new();
-        let credentials = handshake.map_or(&none, |handshake| &handshake.credentials);
-        let own = headers::own(&config.headers).filter(|(name, _)| credentials.get(name).is_none());
+        let credentials = match env.login.is_on() {
+            true => env.login.credentials(),
+            false => handshake.map_or(&none, |handshake| &handshake.credentials),
+        };
+        let replaced = |name: &str| credentials.get(name).is_some() || env.login.is_on() && is_login_field(name);
+        let own = headers::own(&config.headers).filter(|(name, _)| !replaced(name));
         credentials.iter().chain(own).for_each(|(name, value)| headers.push(name, value));
     }
     let head = RequestHead { method: "GET".into(), target: target.path.as_str().into(), headers };
@@ -55,6 +66,7 @@ impl WsHandshake {
     /// The connection is open.
     pub(super) fn succeeded(&mut self) {
         (self.tried, self.hops) = (TriedStatuses::default(), Hops::default());
+        self.login.tried = Tried::default();
     }
 
     /// Handles a response that opened no connection. Returns how the negotiation goes on, if it
@@ -62,6 +74,9 @@ impl WsHandshake {
     pub(super) fn refused(&mut self, env: &mut ClientEnv, response: &mut Box<UpgradeRefusal>) -> Option<LinkEvent> {
         if is_redirect(response.status) {
             return self.follow(env, response).then_some(LinkEvent::Handshake(HandshakeEvent::Reopen));
+        }
+        if env.login.is_on() {
+            return self.refuse_login(env, response);
         }
         let challenges = response.challenges.iter().map(String::as_str);
         if !self.is_trusted(env) || !is_challenge(env, response.status, challenges, self.tried) {
@@ -75,6 +90,54 @@ impl WsHandshake {
         let purpose = if env.state() == State::Probing { Purpose::Discover } else { Purpose::Initialize };
         self.challenge = Some((key, response.clone()));
         Some(LinkEvent::Parked(ParkedKind::Request(purpose), Some((key, challenge, Vec::new()))))
+    }
+
+    /// Gives the login a response that may refuse the credentials of the handshake.
+    fn refuse_login(&mut self, env: &mut ClientEnv, response: &UpgradeRefusal) -> Option<LinkEvent> {
+        if !self.is_trusted(env) {
+            return None;
+        }
+        let refused = Refused {
+            status: response.status,
+            fields: &response.challenges,
+            auth_server: None,
+            sent: self.login.generation,
+        };
+        env.login.reached(response.address);
+        Some(match env.login.refuse(env.now, &refused, &mut self.login.tried)? {
+            Reaction::Wait => {
+                self.login_waits = true;
+                Self::parked(env)
+            }
+            Reaction::Again => LinkEvent::Handshake(HandshakeEvent::Reopen),
+            Reaction::Final(why) => LinkEvent::Failed(Sent::No, Closed::Unauthorized(Box::new(why))),
+        })
+    }
+
+    /// Returns whether the handshake has to wait for the login.
+    pub(super) fn waits_for_login(&mut self, env: &mut ClientEnv) -> bool {
+        let has_waited = core::mem::take(&mut self.login.has_waited);
+        self.login_waits = self.is_trusted(env) && env.login.must_wait(env.now) && !has_waited;
+        self.login.generation = env.login.generation();
+        self.login_waits
+    }
+
+    /// Returns the event of a handshake that waits for the login.
+    pub(super) fn parked(env: &ClientEnv) -> LinkEvent {
+        let purpose = if env.state() == State::Probing { Purpose::Discover } else { Purpose::Initialize };
+        LinkEvent::Parked(ParkedKind::Request(purpose), None)
+    }
+
+    /// Handles the end of a run of the login. Returns how the negotiation goes on, if it waited.
+    pub(super) fn settle_login(&mut self, error: Option<&AuthError>) -> Option<LinkEvent> {
+        if !core::mem::take(&mut self.login_waits) {
+            return None;
+        }
+        self.login.has_waited = true;
+        Some(match error {
+            None => LinkEvent::Handshake(HandshakeEvent::Reopen),
+            Some(why) => LinkEvent::Failed(Sent::No, Closed::Unauthorized(Box::new(why.clone()))),
+        })
     }
 
     /// Moves to where a response redirects the handshake. Returns false, and notes the reason in
@@ -121,7 +184,7 @@ impl WsHandshake {
     }
 
     /// Returns whether the current URL has the origin of the configuration.
-    fn is_trusted(&self, env: &ClientEnv) -> bool {
+    pub(super) fn is_trusted(&self, env: &ClientEnv) -> bool {
         match (&self.moved, &env.config.target) {
             (Some(moved), Target::Ws(configured)) => moved.origin == configured.origin,
             _ => true,
@@ -144,7 +207,7 @@ impl WsHandshake {
 
     /// Returns whether the connection waits for credentials, and every call with it.
     pub(super) fn waits_for_credentials(&self) -> bool {
-        self.challenge.is_some()
+        self.challenge.is_some() || self.login_waits
     }
 }
 

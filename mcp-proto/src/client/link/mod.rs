@@ -16,7 +16,7 @@ pub(super) use http::HttpLink;
 use super::env::ClientEnv;
 use super::ids::Purpose;
 use super::{Target, Timer};
-use crate::error::{CallError, StreamPlace, WaitReason};
+use crate::error::{AuthError, CallError, StreamPlace, WaitReason};
 use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Sent};
 use crate::http_support::HttpSupport;
 use crate::input::{AuthKey, Authorization, CallId, NotificationId};
@@ -88,6 +88,14 @@ impl Link {
         match self {
             Self::Duplex(duplex) => duplex.authorize(key, with),
             Self::Http(_, http) => http.authorize(env, key, with),
+        }
+    }
+
+    /// Handles the end of a run of the login: what waits for it goes out, or ends with this error.
+    pub(super) fn settle_login(&mut self, env: &mut ClientEnv, error: Option<&AuthError>) {
+        match self {
+            Self::Duplex(duplex) => duplex.settle_login(error),
+            Self::Http(_, http) => http.settle_login(env, error),
         }
     }
 

@@ -4,6 +4,7 @@ use crate::exchange::{Data, Headers, Peer, RequestHead, ResponseHead, SseEvent};
 
 mod auth;
 mod listener;
+mod login;
 mod notifications;
 mod redirects;
 mod resume;

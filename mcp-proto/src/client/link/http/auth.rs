@@ -6,17 +6,20 @@
 use super::exchange_end::ExchangeEnd;
 use super::exchanges::HttpExchanges;
 use super::{DeferredStep, ExchangeRole, ExchangeStage, HttpExchange, HttpLink};
+use crate::auth::{Generation, Reaction, Refused, Tried};
 use crate::client::State;
 use crate::client::env::ClientEnv;
 use crate::client::headers;
 use crate::client::ids::Purpose;
 use crate::client::link::challenge::is_challenge;
 use crate::client::link::event::{LinkEvent, ParkedKind};
-use crate::error::AuthHints;
-use crate::exchange::{ExchangeId, Headers};
+use crate::client::login::Challenged;
+use crate::error::{AuthError, AuthHints};
+use crate::exchange::{Closed, ExchangeId, Headers, Sent};
 use crate::input::{AuthKey, Authorization, Challenge};
 use crate::rpc::Id;
 use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -30,6 +33,21 @@ pub(in crate::client) struct Challenges {
     last: u64,
     credentials: Headers,
     answered: u64,
+    /// Whether an exchange may wait for the login.
+    login_waits: bool,
+}
+
+/// The key of exchanges that wait for the login. No challenge has it.
+pub(super) const LOGIN: AuthKey = AuthKey::new(0);
+
+/// What an exchange has to do with the login.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::client) struct LoginUse {
+    /// The credentials that its request carried.
+    pub(in crate::client) generation: Generation,
+    pub(in crate::client) tried: Tried,
+    /// Whether it has waited for the login, so that it goes out as things are.
+    pub(in crate::client) has_waited: bool,
 }
 
 impl Challenges {
@@ -47,6 +65,7 @@ impl Challenges {
     pub(in crate::client) fn clear(&mut self) {
         self.open.clear();
         self.common.clear();
+        self.login_waits = false;
     }
 }
 
@@ -69,18 +88,21 @@ impl HttpExchanges {
     }
 
     /// Returns whether an exchange waits for credentials.
-    fn is_parked(&self, exchange: ExchangeId) -> bool {
+    pub(super) fn is_parked(&self, exchange: ExchangeId) -> bool {
         self.get(exchange).is_some_and(|http| matches!(http.stage, ExchangeStage::Parked(_)))
     }
 }
 
 impl HttpLink {
-    /// Returns whether the response is a challenge that the application may answer. In that case,
-    /// the request waits for the answer and does not end.
-    pub(super) fn park_if_challenged(&mut self, env: &mut ClientEnv, exchange: ExchangeId) -> bool {
-        let Some(http) = self.exchanges.get(exchange) else { return false };
+    /// Handles a response that may be a challenge: of the login, or one that the application may
+    /// answer. In that case, the request waits for the answer and does not end.
+    pub(super) fn park_if_challenged(&mut self, env: &mut ClientEnv, exchange: ExchangeId) -> Challenged {
+        let Some(http) = self.exchanges.get(exchange) else { return Challenged::No };
+        if env.login.is_on() {
+            return self.refuse_login(env, exchange);
+        }
         if !self.is_challenge(env, http) {
-            return false;
+            return Challenged::No;
         }
         let (status, challenge) = (http.status(), Challenge::new(http.status(), http.hints()));
         let is_stale = http.credentials < self.challenges.answered;
@@ -93,7 +115,7 @@ impl HttpLink {
         if is_stale {
             // The request was on its way when new credentials arrived.
             self.unpark(env, exchange);
-            return true;
+            return Challenged::Waits;
         }
         if found.is_none() {
             self.challenges.last = key.number();
@@ -105,7 +127,66 @@ impl HttpLink {
             (key, challenge, parked.filter_map(|exchange| self.exchanges.get(exchange)?.call()).collect())
         });
         self.events.push_back(LinkEvent::Parked(parked, challenge));
-        true
+        Challenged::Waits
+    }
+
+    /// Gives the login a response that may refuse the credentials of its request.
+    fn refuse_login(&mut self, env: &mut ClientEnv, exchange: ExchangeId) -> Challenged {
+        let Some(http) = self.exchanges.get(exchange) else { return Challenged::No };
+        let is_trusted = http.address.as_ref().is_none_or(|address| self.is_trusted(env, address));
+        if !is_trusted || matches!(http.role, ExchangeRole::Answered | ExchangeRole::Delete) {
+            return Challenged::No;
+        }
+        let hints = http.hints();
+        let refused = Refused {
+            status: http.status(),
+            fields: &hints.www_authenticate,
+            auth_server: hints.auth_server.as_deref(),
+            sent: http.login.generation,
+        };
+        let mut tried = http.login.tried;
+        let Some(reaction) = env.login.refuse(env.now, &refused, &mut tried) else { return Challenged::No };
+        if let Some(http) = self.exchanges.get_mut(exchange) {
+            http.login.tried = tried;
+        }
+        match reaction {
+            Reaction::Wait => self.park_for_login(env, exchange),
+            Reaction::Again => self.unpark(env, exchange),
+            Reaction::Final(why) => return Challenged::Failed(Box::new(why)),
+        }
+        Challenged::Waits
+    }
+
+    /// Lets an exchange wait for the login: one that was refused, or one that has not begun.
+    pub(super) fn park_for_login(&mut self, env: &mut ClientEnv, exchange: ExchangeId) {
+        self.end_timers(env, exchange);
+        if let Some(http) = self.exchanges.get_mut(exchange) {
+            http.stage = ExchangeStage::Parked(LOGIN);
+        }
+        self.challenges.login_waits = true;
+        let parked = self.hold(env, exchange);
+        self.events.push_back(LinkEvent::Parked(parked, None));
+    }
+
+    /// Handles the end of a run of the login: what waits for it goes out, or ends with this error.
+    pub(in crate::client) fn settle_login(&mut self, env: &mut ClientEnv, error: Option<&AuthError>) {
+        if !core::mem::take(&mut self.challenges.login_waits) {
+            return;
+        }
+        for exchange in self.exchanges.parked(LOGIN) {
+            match error {
+                None => self.unpark(env, exchange),
+                Some(why) => self.steps.push_back(DeferredStep::FailParked(exchange, Box::new(why.clone()))),
+            }
+        }
+        self.steps.push_back(DeferredStep::Authorized);
+    }
+
+    /// Ends an exchange that waited for the login.
+    pub(super) fn fail_parked(&mut self, env: &mut ClientEnv, exchange: ExchangeId, why: Box<AuthError>) {
+        if self.exchanges.is_parked(exchange) {
+            self.on_exchange_end(env, exchange, ExchangeEnd::Failed { sent: Sent::No, why: Closed::Unauthorized(why) });
+        }
     }
 
     fn is_challenge(&self, env: &ClientEnv, http: &HttpExchange) -> bool {
@@ -194,7 +275,7 @@ impl HttpLink {
     /// every call depends on.
     pub(in crate::client) fn waits_for_credentials(&self, env: &ClientEnv, request: Option<&Id>) -> bool {
         let own = request.and_then(|id| env.ids.exchange(id));
-        !self.challenges.open.is_empty()
+        (!self.challenges.open.is_empty() || self.challenges.login_waits)
             && own.iter().chain(&self.challenges.common).any(|exchange| self.exchanges.is_parked(*exchange))
     }
 }

@@ -2,7 +2,7 @@
 //! connection. A request that never had a connection certainly did not run.
 
 use super::exchanges::HttpExchanges;
-use super::{ExchangeStage, HttpExchange, HttpLink};
+use super::{ExchangeStage, HttpExchange, HttpLink, LOGIN};
 use crate::client::env::ClientEnv;
 use crate::error::WaitReason;
 use crate::exchange::{ExchangeId, Sent};
@@ -71,6 +71,8 @@ impl HttpLink {
     /// reached the server.
     pub(in crate::client) fn awaited(&self, env: &ClientEnv, id: &Id) -> (WaitReason, Sent) {
         match env.ids.exchange(id).and_then(|exchange| self.exchanges.get(exchange)) {
+            // A request that was refused has not run.
+            Some(http) if http.stage == ExchangeStage::Parked(LOGIN) => (WaitReason::Login, Sent::No),
             Some(http) if http.connection == ConnectionReport::Waiting => (WaitReason::Connection, http.sent()),
             _ => (WaitReason::Response, Sent::Maybe),
         }

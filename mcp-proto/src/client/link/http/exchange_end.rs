@@ -9,6 +9,7 @@ use crate::client::env::ClientEnv;
 use crate::client::handshake::HandshakeEvent;
 use crate::client::ids::Purpose;
 use crate::client::link::event::{LinkEvent, SubscriptionEnd};
+use crate::client::login::Challenged;
 use crate::error::{CallError, StreamEnd};
 use crate::exchange::{Closed, ExchangeId, Sent};
 use crate::frame::{Media, media_type};
@@ -34,14 +35,24 @@ impl HttpLink {
         let is_decided = self.exchanges.get(exchange).is_some_and(HttpExchange::is_decided);
         let over = match over {
             // A body that breaks or stalls does not change an outcome that the head decided.
-            ExchangeEnd::Failed { why, .. } if is_decided && !matches!(why, Closed::Denied(_)) => ExchangeEnd::End,
+            ExchangeEnd::Failed { why, .. }
+                if is_decided && !matches!(why, Closed::Denied(_) | Closed::Unauthorized(_)) =>
+            {
+                ExchangeEnd::End
+            }
             over => over,
         };
-        if !is_closing && over == ExchangeEnd::End && self.park_if_challenged(env, exchange) {
-            return;
-        }
+        let over = match over {
+            ExchangeEnd::End if !is_closing => match self.park_if_challenged(env, exchange) {
+                Challenged::No => ExchangeEnd::End,
+                Challenged::Waits => return,
+                Challenged::Failed(why) => ExchangeEnd::Failed { sent: Sent::No, why: Closed::Unauthorized(why) },
+            },
+            over => over,
+        };
         let goes_on = !is_closing
             && match over {
+                ExchangeEnd::Failed { why: Closed::Unauthorized(_), .. } => false,
                 ExchangeEnd::End => self.follow_redirect(env, exchange),
                 ExchangeEnd::Failed { .. } => self.return_to_target(env, exchange, &over),
             };
@@ -96,6 +107,10 @@ impl HttpLink {
             ExchangeEnd::Failed { why: Closed::Denied(reason), sent } => {
                 self.exchanges.remove(exchange);
                 self.on_denied_request(env, id, purpose, sent, reason);
+            }
+            ExchangeEnd::Failed { why: why @ Closed::Unauthorized(_), sent } => {
+                self.exchanges.remove(exchange);
+                self.on_broken(env, id, purpose, false, (sent, why));
             }
             ExchangeEnd::End if self.is_session_gone(env, http) => self.on_session_gone(env, exchange),
             over if is_attempt || http.is_stream() && self.is_resumable(env, http) => {
@@ -161,6 +176,9 @@ impl HttpLink {
         env.ids.retire(&id);
         self.events.push_back(match purpose {
             Purpose::Discover | Purpose::Initialize => LinkEvent::Handshake(HandshakeEvent::Closed(sent, why)),
+            Purpose::Listen if why.is_refusal() => {
+                LinkEvent::SubscriptionEnded(id, SubscriptionEnd::Denied(why.to_string()))
+            }
             Purpose::Listen => LinkEvent::SubscriptionEnded(id, SubscriptionEnd::Ended(StreamEnd::Closed(why))),
             Purpose::Ping | Purpose::Call(_) => LinkEvent::PingLost,
         });

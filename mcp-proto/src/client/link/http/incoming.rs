@@ -3,6 +3,7 @@
 
 use super::exchange_end::ExchangeEnd;
 use super::{DeferredStep, ExchangeRole, ExchangeStage, HttpExchange, HttpLink, success, tells_of_era};
+use crate::auth::Tried;
 use crate::client::env::ClientEnv;
 use crate::client::ids::{Match, Purpose};
 use crate::client::link::challenge::TriedStatuses;
@@ -36,6 +37,12 @@ impl HttpLink {
             ExchangeEvent::Waiting => self.exchanges.on_waiting(exchange),
             ExchangeEvent::Opened(peer) => {
                 self.exchanges.on_connected(exchange);
+                if env.login.is_on() {
+                    let address = self.exchanges.get(exchange).and_then(|http| http.address.as_ref());
+                    if address.is_some_and(|address| self.is_trusted(env, address)) {
+                        env.login.reached(peer.address);
+                    }
+                }
                 if let Some(http) = self.exchanges.get_mut(exchange) {
                     http.reached = peer.address;
                 }
@@ -142,6 +149,7 @@ impl HttpLink {
             // The server accepted the credentials. They may have expired when the client resumes
             // the stream.
             http.tried = TriedStatuses::default();
+            http.login.tried = Tried::default();
             self.note_address(exchange);
         }
         let Some(http) = self.exchanges.get_mut(exchange) else { return };

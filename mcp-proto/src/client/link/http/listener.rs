@@ -86,7 +86,7 @@ impl HttpLink {
         let (is_answered, in_session) = (http.head.is_some(), http.in_session);
         let (goes_on, end) = match over {
             ExchangeEnd::Failed { why: Closed::Timeout, .. } if !http.stream.was_open() => (false, StreamEnd::Idle),
-            ExchangeEnd::Failed { why, .. } => (!matches!(why, Closed::Denied(_)), StreamEnd::Closed(why)),
+            ExchangeEnd::Failed { why, .. } => (!why.is_refusal(), StreamEnd::Closed(why)),
             ExchangeEnd::End if !is_answered => (true, StreamEnd::Ended),
             ExchangeEnd::End => Self::end_of_attempt(http),
         };

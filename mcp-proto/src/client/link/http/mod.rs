@@ -26,7 +26,7 @@ use super::event::LinkEvent;
 use crate::client::env::ClientEnv;
 use crate::client::ids::Purpose;
 use crate::client::{HttpTarget, Timer};
-use crate::error::{CallError, DiagnosticKind, HttpError};
+use crate::error::{AuthError, CallError, DiagnosticKind, HttpError};
 use crate::exchange::{
     Closed, Data, ExchangeEvent, ExchangeId, Headers, RedirectRefusal, RequestHead, ResponseHead, Sent, Start,
 };
@@ -42,7 +42,8 @@ use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use auth::Challenges;
+pub(in crate::client) use auth::LoginUse;
+use auth::{Challenges, LOGIN};
 use bytes::Bytes;
 use connection::ConnectionReport;
 use core::net::IpAddr;
@@ -88,6 +89,8 @@ enum DeferredStep {
     RejectStream(ExchangeId),
     /// The application refused to answer the challenge that this exchange waits for.
     RefuseParked(ExchangeId),
+    /// The login failed that this exchange waits for.
+    FailParked(ExchangeId, Box<AuthError>),
     /// Every exchange that waited for the answer to a challenge was handled.
     Authorized,
 }
@@ -150,6 +153,7 @@ impl HttpLink {
             | Timer::Round(_)
             | Timer::Elicitation(_)
             | Timer::Fetch(_)
+            | Timer::Login
             | Timer::Subscription => {}
         }
     }
@@ -170,6 +174,7 @@ impl HttpLink {
                 }
             }
             DeferredStep::RefuseParked(exchange) => self.refuse_parked(env, exchange),
+            DeferredStep::FailParked(exchange, why) => self.fail_parked(env, exchange, why),
             DeferredStep::Authorized => self.events.push_back(LinkEvent::Authorized),
         }
         true
@@ -273,6 +278,7 @@ pub(in crate::client) struct HttpExchange {
     credentials: u64,
     /// The statuses of the challenges that were answered for it.
     tried: TriedStatuses,
+    login: LoginUse,
     head: Option<ResponseHead>,
     /// The first bytes of a body that holds no message.
     body: Vec<u8>,
@@ -342,6 +348,7 @@ impl HttpExchange {
             in_session: false,
             credentials: 0,
             tried: TriedStatuses::default(),
+            login: LoginUse::default(),
             head: None,
             body: Vec::new(),
             error: None,
@@ -507,11 +514,25 @@ impl HttpLink {
         let Some(address) = address else { return self.hold_message(env, exchange, http) };
         let is_initialize = matches!(http.request(), Some((_, Purpose::Initialize)));
         let is_trusted = self.is_trusted(env, &address);
+        if is_trusted && env.login.is_on() {
+            let waits = env.login.must_wait(env.now) && !http.login.has_waited && !http.is_delete();
+            if waits {
+                http.connection = ConnectionReport::Waiting;
+                self.exchanges.insert(exchange, http);
+                return self.park_for_login(env, exchange);
+            }
+            (http.login.generation, http.login.has_waited) = (env.login.generation(), false);
+        }
         let none = Headers::new();
+        let credentials = match env.login.is_on() {
+            true => env.login.credentials(),
+            false => self.challenges.credentials(),
+        };
         let common = CommonFields {
             authority: &address.authority,
             own: if is_trusted { &env.config.headers } else { &none },
-            credentials: if is_trusted { self.challenges.credentials() } else { &none },
+            credentials: if is_trusted { credentials } else { &none },
+            has_login: env.login.is_on(),
             session: self.session.id().filter(|_| !is_initialize),
         };
         http.stream.begin(env.now);
@@ -542,7 +563,9 @@ impl HttpLink {
     ) -> Option<ExchangeId> {
         let http = self.exchanges.remove(old)?;
         let exchange = self.exchanges.mint();
-        let HttpExchange { role, sent: before, tried, any_message, last_defect, stream, .. } = http;
+        let has_waited = http.stage == ExchangeStage::Parked(LOGIN);
+        let HttpExchange { role, sent: before, tried, login, any_message, last_defect, stream, .. } = http;
+        let login = LoginUse { has_waited, ..login };
         if let ExchangeRole::Request(id, _) | ExchangeRole::Posted(id, _) = &role {
             env.ids.move_to(id, exchange);
         }
@@ -550,7 +573,8 @@ impl HttpLink {
         let described = sent.is_some().then_some(MessageSummary::NOTHING);
         let again = HttpExchange::new(role, sent.unwrap_or(before));
         let (address, hops) = place.map_or_else(Default::default, |(address, hops)| (Some(address), hops));
-        let again = HttpExchange { again: true, tried, any_message, last_defect, stream, address, hops, ..again };
+        let again =
+            HttpExchange { again: true, tried, login, any_message, last_defect, stream, address, hops, ..again };
         self.begin_http(env, exchange, again, described);
         Some(exchange)
     }

@@ -2,6 +2,7 @@
 //! fields, which are written once for each attempt.
 
 use crate::client::headers;
+use crate::client::login::is_login_field;
 use crate::exchange::Headers;
 use crate::model::headers::{CURSOR, METHOD, NAME, SESSION, VERSION, encode, name_of};
 use crate::rpc::{Object, RawJson};
@@ -46,6 +47,8 @@ pub(super) struct CommonFields<'a> {
     pub(super) own: &'a Headers,
     /// They replace those of the application.
     pub(super) credentials: &'a Headers,
+    /// Whether the client obtains its credentials by itself: those of the application are not sent.
+    pub(super) has_login: bool,
     pub(super) session: Option<&'a str>,
 }
 
@@ -85,7 +88,8 @@ impl HttpRequest {
     pub(super) fn headers(&self, common: &CommonFields<'_>, described: MessageSummary<'_>) -> Headers {
         // Room for what most requests have.
         let mut headers = Headers::with_room(8, 192 + common.authority.len()).with("Host", common.authority);
-        for (name, value) in headers::own(common.own).filter(|(name, _)| common.credentials.get(name).is_none()) {
+        let replaced = |name: &str| common.credentials.get(name).is_some() || common.has_login && is_login_field(name);
+        for (name, value) in headers::own(common.own).filter(|(name, _)| !replaced(name)) {
             headers.push(name, value);
         }
         common.credentials.iter().for_each(|(name, value)| headers.push(name, value));

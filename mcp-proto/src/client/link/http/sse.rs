@@ -313,9 +313,7 @@ impl HttpLink {
         self.end_timers(env, exchange);
         let (Some(http), Some(sse)) = (self.exchanges.get(exchange), &mut self.sse) else { return };
         let (goes_on, end) = match &failure {
-            StreamFailure::End(ExchangeEnd::Failed { why, .. }) => {
-                (!matches!(why, Closed::Denied(_)), StreamEnd::Closed(why.clone()))
-            }
+            StreamFailure::End(ExchangeEnd::Failed { why, .. }) => (!why.is_refusal(), StreamEnd::Closed(why.clone())),
             StreamFailure::End(ExchangeEnd::End) => Self::end_of_attempt(http),
             // The next stream would name it again.
             StreamFailure::Endpoint(_) => (false, StreamEnd::Ended),
@@ -352,10 +350,11 @@ impl HttpLink {
         }
     }
 
-    /// Stops the attempts to open the stream, temporarily if the application watches changes. The
-    /// session has ended: the endpoint of the next stream continues none.
+    /// Stops the attempts to open the stream, temporarily if the application watches changes and
+    /// another attempt can succeed. The session has ended: the endpoint of the next stream
+    /// continues none.
     fn give_up_stream(&mut self, env: &mut ClientEnv, exchange: ExchangeId, end: &StreamEnd) -> Option<Duration> {
-        let again = !env.watch.is_empty();
+        let again = !env.watch.is_empty() && !matches!(end, StreamEnd::Closed(why) if why.is_refusal());
         if let Some(sse) = &mut self.sse {
             sse.session = None;
         }

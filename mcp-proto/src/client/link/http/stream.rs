@@ -5,6 +5,7 @@
 
 use super::repeats::{EventKey, Novelty, Repeats};
 use super::{ExchangeRole, ExchangeStage, HttpExchange, HttpLink, HttpRequest, success};
+use crate::auth::Tried;
 use crate::client::backoff::{Backoff, Brought, LONG, Round, Serves};
 use crate::client::env::ClientEnv;
 use crate::client::ids::Purpose;
@@ -262,6 +263,11 @@ impl HttpLink {
         let Some(http) = self.exchanges.get(exchange) else { return };
         let sent = HttpRequest::get(env.version(), http.stream.cursor.as_deref());
         let (is_listener, is_sse) = (http.role == ExchangeRole::Listener, http.role == ExchangeRole::Sse);
+        if let Some(http) = self.exchanges.get_mut(exchange).filter(|_| is_listener || is_sse) {
+            // A later attempt is another request. A refresh that failed for a time is tried again,
+            // in place of a login.
+            http.login.tried = Tried::default();
+        }
         let Some(exchange) = self.begin_again(env, exchange, Some(sent), None) else { return };
         if is_listener {
             self.listener = Some(exchange);
@@ -272,8 +278,11 @@ impl HttpLink {
         self.limit_attempt(env, exchange);
     }
 
-    /// Limits the time until the response head of an attempt.
+    /// Limits the time until the response head of an attempt, unless that waits for credentials.
     pub(in crate::client) fn limit_attempt(&mut self, env: &mut ClientEnv, exchange: ExchangeId) {
+        if self.exchanges.is_parked(exchange) {
+            return;
+        }
         let limit = env.config.timeout.unwrap_or(env.config.initialize_timeout);
         env.timers.set(Timer::Answer(exchange), Some(env.now + limit));
     }

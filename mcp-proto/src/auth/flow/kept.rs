@@ -1,0 +1,206 @@
+//! The record of a flow, and the credentials of it that are in use.
+
+use super::env::FlowEnv;
+use crate::auth::record::{Entry, Record, Tokens, Version};
+use crate::auth::scopes::Scopes;
+use crate::auth::secret::Secret;
+use crate::auth::step::{Generation, Stored};
+use crate::time::Instant;
+use alloc::boxed::Box;
+use core::time::Duration;
+
+/// Maximum number of entries of a record.
+const MAX_ENTRIES: usize = 4;
+/// Maximum time before the end of a token at which it is renewed.
+const MAX_MARGIN: Duration = Duration::from_secs(60);
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    is_loaded: bool,
+    record: Record,
+    version: Version,
+    credentials: Option<Credentials>,
+    generation: Generation,
+    /// The number of the tokens whose refresh token the issuer refused for an unclear reason. They
+    /// stay in the record, and are not tried again.
+    refused: Option<u64>,
+}
+
+/// An access token in use.
+#[derive(Clone, Debug)]
+pub(super) struct Credentials {
+    token: Secret,
+    /// When it expires, and when it is to be renewed.
+    times: Option<(Instant, Instant)>,
+    /// The number of the tokens in the record.
+    number: u64,
+}
+
+impl Credentials {
+    /// Returns whether the token has not expired.
+    pub(super) fn is_valid(&self, now: Instant) -> bool {
+        self.times.is_none_or(|(end, _)| now < end)
+    }
+
+    /// Returns whether the token is not to be renewed yet.
+    pub(super) fn is_fresh(&self, now: Instant) -> bool {
+        self.times.is_none_or(|(_, renewal)| now < renewal)
+    }
+}
+
+impl Kept {
+    pub(super) const fn is_loaded(&self) -> bool {
+        self.is_loaded
+    }
+
+    pub(super) const fn version(&self) -> Version {
+        self.version
+    }
+
+    pub(super) const fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    pub(super) const fn credentials(&self) -> Option<&Credentials> {
+        self.credentials.as_ref()
+    }
+
+    /// Returns the token. Only the server that the flow is for may see it.
+    pub(super) fn token(&self) -> Option<&Secret> {
+        self.credentials.as_ref().map(|credentials| &credentials.token)
+    }
+
+    /// Returns the entry in use.
+    pub(super) fn entry(&self) -> Option<&Entry> {
+        self.record.entries.first()
+    }
+
+    /// Returns the entry of this issuer.
+    pub(super) fn entry_of(&self, issuer: &str) -> Option<&Entry> {
+        self.record.entries.iter().find(|entry| entry.issuer == issuer)
+    }
+
+    /// Returns the refresh token of the entry in use.
+    pub(super) fn refresh_token(&self) -> Option<&Secret> {
+        let tokens = self.entry()?.tokens.as_ref()?;
+        tokens.refresh_token.as_ref().filter(|_| self.refused != Some(tokens.generation))
+    }
+
+    /// Returns the granted scopes of the tokens in use.
+    pub(super) fn granted(&self) -> Scopes {
+        let tokens = self.entry().and_then(|entry| entry.tokens.as_ref());
+        tokens.map(|tokens| tokens.granted.clone()).unwrap_or_default()
+    }
+
+    /// Returns the record as it is to be stored.
+    pub(super) fn record(&self) -> Option<Box<Record>> {
+        (!self.record.entries.is_empty()).then(|| Box::new(self.record.clone()))
+    }
+
+    /// Replaces the record by that of the store. Returns whether its tokens are other ones than
+    /// those in use, so that they are in use now.
+    pub(super) fn load(&mut self, env: &FlowEnv, stored: Stored) -> bool {
+        self.is_loaded = true;
+        self.version = stored.version;
+        let mut record = stored.record.map(|record| *record).unwrap_or_default();
+        record.entries.truncate(MAX_ENTRIES);
+        let before = self.entry().map(|entry| entry.issuer.clone());
+        let is_same = before.as_deref() == record.entries.first().map(|entry| entry.issuer.as_str());
+        self.record = record;
+        let tokens = self.entry().and_then(|entry| entry.tokens.as_ref());
+        let tokens = tokens.filter(|tokens| self.refused != Some(tokens.generation));
+        let number = self.credentials.as_ref().map(|credentials| credentials.number);
+        match tokens {
+            Some(tokens) if is_same && number == Some(tokens.generation) => false,
+            Some(tokens) => {
+                let credentials = credentials(env, tokens);
+                self.credentials = Some(credentials);
+                self.generation.0 += 1;
+                true
+            }
+            None => {
+                self.drop_credentials();
+                false
+            }
+        }
+    }
+
+    /// The store failed: goes on in memory.
+    pub(super) const fn load_nothing(&mut self) {
+        self.is_loaded = true;
+    }
+
+    pub(super) const fn saved(&mut self, version: Version) {
+        self.version = version;
+    }
+
+    /// Puts this entry first, in place of that of the same issuer.
+    pub(super) fn put(&mut self, entry: Entry) {
+        self.record.entries.retain(|known| known.issuer != entry.issuer);
+        self.record.entries.insert(0, entry);
+        self.record.entries.truncate(MAX_ENTRIES);
+    }
+
+    /// Uses the tokens of the first entry.
+    pub(super) fn take(&mut self, env: &FlowEnv) {
+        if let Some(tokens) = self.entry().and_then(|entry| entry.tokens.as_ref()) {
+            self.credentials = Some(credentials(env, tokens));
+            self.generation.0 += 1;
+        }
+    }
+
+    /// Takes the record of the store that replaced this one meanwhile, and keeps the first entry.
+    pub(super) fn rebase(&mut self, stored: Stored) {
+        let own = self.entry().cloned();
+        self.version = stored.version;
+        self.record = stored.record.map(|record| *record).unwrap_or_default();
+        own.into_iter().for_each(|entry| self.put(entry));
+    }
+
+    /// Removes the tokens of the first entry, whose refresh token the issuer refused.
+    pub(super) fn drop_tokens(&mut self) {
+        if let Some(entry) = self.record.entries.first_mut() {
+            entry.tokens = None;
+        }
+        self.drop_credentials();
+    }
+
+    /// Uses the tokens of the first entry no more, although they stay in the record.
+    pub(super) fn refuse_tokens(&mut self) {
+        self.refused = self.entry().and_then(|entry| entry.tokens.as_ref()).map(|tokens| tokens.generation);
+        self.drop_credentials();
+    }
+
+    /// Removes the client of the first entry, which the issuer does not know any more.
+    pub(super) fn drop_entry(&mut self) {
+        if !self.record.entries.is_empty() {
+            self.record.entries.remove(0);
+        }
+        self.drop_credentials();
+    }
+
+    /// Removes everything.
+    pub(super) fn clear(&mut self) {
+        self.record.entries.clear();
+        self.drop_credentials();
+    }
+
+    fn drop_credentials(&mut self) {
+        if self.credentials.take().is_some() {
+            self.generation.0 += 1;
+        }
+    }
+}
+
+fn credentials(env: &FlowEnv, tokens: &Tokens) -> Credentials {
+    let times = tokens.expires.map(|expires| {
+        let left = expires.saturating_sub(env.unix());
+        // More than the whole lifetime means that a clock was set.
+        let lifetime = tokens.lifetime.unwrap_or(left);
+        let left = Duration::from_secs(left.min(lifetime));
+        let margin = MAX_MARGIN.min(Duration::from_secs(lifetime) / 5);
+        (env.now + left, env.now + left.saturating_sub(margin))
+    });
+    Credentials { token: tokens.access_token.clone(), times, number: tokens.generation }
+}

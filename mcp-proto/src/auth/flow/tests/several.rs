@@ -1,0 +1,105 @@
+//! Several flows with one record: processes of one user.
+
+use super::rig::{User, World, config};
+use crate::auth::flow::{Reaction, Tried};
+use crate::auth::step::AuthReport;
+use crate::error::AuthError;
+use core::time::Duration;
+
+const CHALLENGE: &str = "Bearer";
+
+// covers: B-242
+#[test]
+fn one_of_many_processes_opens_a_page() {
+    let mut world = World::with(config(), 8);
+    world.user = User::Absent;
+    for at in 0..8 {
+        assert_eq!(world.token_of(at), None);
+        assert_eq!(world.refuse(at, 401, CHALLENGE, &mut Tried::default()), Reaction::Wait);
+    }
+    world.run();
+    assert_eq!(world.pages.len(), 1);
+    assert_eq!(world.reports.iter().filter(|report| **report == AuthReport::OtherLogin).count(), 7);
+    let (at, step) = world.open[0];
+    let page = world.pages[0].clone();
+    let url = world.issuer.page(&page);
+    let now = world.now;
+    world.flows[at].handle(now, crate::auth::step::Input::Redirected(step, url));
+    world.run();
+    for at in 0..8 {
+        assert_eq!(world.token_of(at).as_deref(), Some("access-1"));
+    }
+    assert_eq!((world.pages.len(), world.issuer.requests.len()), (1, 1));
+    assert!(world.is_at_rest());
+}
+
+#[test]
+fn process_that_gives_up_its_page_leaves_it_to_another() {
+    let mut world = World::with(config(), 2);
+    world.user = User::Absent;
+    for at in 0..2 {
+        assert_eq!(world.token_of(at), None);
+        world.refuse(at, 401, CHALLENGE, &mut Tried::default());
+    }
+    world.run();
+    let now = world.now;
+    world.user = User::Accepts;
+    world.flows[0].close(now);
+    world.run();
+    assert_eq!((world.pages.len(), world.token_of(1).as_deref()), (2, Some("access-1")));
+}
+
+// covers: B-229
+#[test]
+fn rotated_token_is_refreshed_by_one_process_at_a_time() {
+    let mut world = World::with(config(), 8);
+    world.log_in();
+    for at in 0..8 {
+        assert_eq!(world.token_of(at).as_deref(), Some("access-1"));
+    }
+    for round in 2..30 {
+        world.pass(Duration::from_secs(3660));
+        for at in 0..8 {
+            // All at once: nothing is handled before each one has begun.
+            world.flows[at].attach(world.now);
+        }
+        world.run();
+        for at in 0..8 {
+            assert_eq!(world.token_of(at), Some(alloc::format!("access-{round}")));
+        }
+        assert_eq!(world.issuer.requests.len(), round);
+    }
+    assert_eq!(world.pages.len(), 1);
+    assert!(world.is_at_rest());
+}
+
+// covers: B-243
+#[test]
+fn loser_of_a_race_keeps_the_tokens_of_the_winner() {
+    let mut world = World::with(config(), 2);
+    world.log_in();
+    assert_eq!(world.token_of(1).as_deref(), Some("access-1"));
+    world.pass(Duration::from_secs(3660));
+    // The first one has renewed the tokens. The second one still has the old ones, and finds the
+    // new ones under the lease.
+    assert_eq!(world.token_of(0).as_deref(), Some("access-2"));
+    assert_eq!(world.token_of(1).as_deref(), Some("access-2"));
+    assert_eq!((world.issuer.requests.len(), world.pages.len()), (2, 1));
+}
+
+#[test]
+fn logout_ends_the_login_of_another_process() {
+    let mut quiet = config();
+    quiet.interactive = false;
+    let mut world = World::with(quiet, 2);
+    let now = world.now;
+    world.flows[0].login(now);
+    world.run();
+    assert_eq!(world.token_of(1).as_deref(), Some("access-1"));
+    world.flows[0].logout(now);
+    world.run();
+    world.pass(Duration::from_secs(3660));
+    assert_eq!(world.token_of(1), None);
+    assert!(world.ends.contains(&Err(AuthError::LoginRequired)), "{:?}", world.ends);
+    assert_eq!(world.store.record, None);
+}

@@ -1,0 +1,199 @@
+//! How a client becomes known at an issuer: by configuration, by the URL of a client metadata
+//! document, or by dynamic registration (RFC 7591).
+
+#[cfg(test)]
+mod tests;
+
+use super::client_auth::{method, method_to_register};
+use super::config::{AuthConfig, AuthMethod, GivenClient, Registration};
+use super::identifier::{IssuerMatch, same_issuer};
+use super::metadata::IssuerMetadata;
+use super::record::{ClientSource, RegisteredClient};
+use super::scopes::Scopes;
+use super::secret::Secret;
+use crate::error::{AuthError, Problem, UrlFault};
+use crate::fetch::{FetchResponse, HttpTarget};
+use crate::peer_text::beginning;
+use crate::rpc::{Object, RawJson};
+use alloc::borrow::ToOwned;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::net::IpAddr;
+
+/// The maximum length of a client identifier, and of a secret.
+const MAX_CREDENTIAL: usize = 4096;
+/// The maximum lengths of the texts of an error.
+const MAX_CODE: usize = 256;
+const MAX_DESCRIPTION: usize = 1024;
+
+/// The client of a login.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Choice {
+    /// This one is known at the issuer.
+    Client(RegisteredClient),
+    /// A new one, which has to be registered first.
+    Register,
+}
+
+/// Returns the client for an issuer, in the order of 2026-07-28: one that is given for it, the one
+/// that was registered there before, a client metadata document, a new registration. The order of
+/// the configuration has no influence. `stored` is the client of the record for this very issuer.
+/// One whose secret has expired counts as none.
+///
+/// # Errors
+/// [`AuthError::OtherIssuer`] or [`AuthError::NoRegistration`] if there is none,
+/// [`AuthError::NoClientAuth`] if it cannot authenticate there, and [`AuthError::BadUrl`] if
+/// the URL of its document is none.
+pub(super) fn choose(
+    config: &AuthConfig,
+    issuer: &IssuerMetadata,
+    stored: Option<&RegisteredClient>,
+    now_unix: u64,
+) -> Result<Choice, AuthError> {
+    let ways = &config.registrations;
+    let is_here = |given: &&GivenClient| {
+        same_issuer(&given.issuer, &issuer.issuer, config.compat.issuer_slash) != IssuerMatch::Different
+    };
+    let given = || ways.iter().filter_map(|way| if let Registration::Given(given) = way { Some(given) } else { None });
+    if let Some(given) = given().find(is_here) {
+        let secret = given.client_secret.clone();
+        return client(issuer, &given.client_id, secret, ClientSource::Given).map(Choice::Client);
+    }
+    let is_dynamic = ways.contains(&Registration::Dynamic);
+    // The other sources are read from the configuration, which can have changed.
+    let usable = |stored: &&RegisteredClient| {
+        stored.source == ClientSource::Dynamic && stored.secret_expires.is_none_or(|expires| expires > now_unix)
+    };
+    if let Some(stored) = stored.filter(usable).filter(|_| is_dynamic) {
+        return Ok(Choice::Client(stored.clone()));
+    }
+    let document = ways.iter().find_map(|way| if let Registration::Document(url) = way { Some(url) } else { None });
+    if let Some(url) = document.filter(|_| issuer.client_id_metadata_document) {
+        if let Some(fault) = document_fault(url) {
+            return Err(AuthError::BadUrl { purpose: "client_id".into(), url: url.clone(), fault });
+        }
+        return client(issuer, url, None, ClientSource::Document).map(Choice::Client);
+    }
+    if is_dynamic && issuer.registration_endpoint.is_some() {
+        return method_to_register(issuer).map(|_| Choice::Register);
+    }
+    let given: Vec<_> = given().map(|given| given.issuer.clone()).collect();
+    let issuer = issuer.issuer.clone();
+    Err(if given.is_empty() { AuthError::NoRegistration { issuer } } else { AuthError::OtherIssuer { given, issuer } })
+}
+
+/// Returns why a URL cannot be the one of a client metadata document: it is an `https:` URL with a
+/// path (draft-ietf-oauth-client-id-metadata-document section 3).
+fn document_fault(url: &str) -> Option<UrlFault> {
+    match HttpTarget::parse(url) {
+        Ok(_) if url.contains('#') => Some(UrlFault::Fragment),
+        Ok(target) if !target.origin.tls => Some(UrlFault::Plain),
+        Ok(target) if !target.path.starts_with("/?") && target.path != "/" => None,
+        Ok(_) | Err(_) => Some(UrlFault::Form),
+    }
+}
+
+/// Returns a client that needs no registration.
+fn client(
+    issuer: &IssuerMetadata,
+    client_id: &str,
+    secret: Option<Secret>,
+    source: ClientSource,
+) -> Result<RegisteredClient, AuthError> {
+    let secret = secret.filter(|secret| !secret.is_empty());
+    let method = method(issuer, secret.is_some())?;
+    Ok(RegisteredClient {
+        client_id: client_id.to_owned(),
+        client_secret: secret.filter(|_| method != AuthMethod::None),
+        secret_expires: None,
+        method,
+        redirect_uri: None,
+        scopes: Scopes::new(),
+        source,
+    })
+}
+
+/// Returns the body of a registration request (RFC 7591 section 2). Some issuers refuse scopes that
+/// they do not know, so a second request can leave them out.
+pub(super) fn request(config: &AuthConfig, redirect_uri: &str, issuer: &IssuerMetadata, scopes: &Scopes) -> Bytes {
+    let scope = (!scopes.is_empty()).then(|| scopes.to_string());
+    let texts = |texts: &[&str]| texts.iter().copied().map(RawJson::from).collect::<Vec<_>>();
+    let object = Object::new()
+        .with("client_name", &*config.client_name)
+        .with("redirect_uris", texts(&[redirect_uri]))
+        .with("grant_types", texts(&["authorization_code", "refresh_token"]))
+        .with("response_types", texts(&["code"]))
+        .with("token_endpoint_auth_method", method_to_register(issuer).unwrap_or(AuthMethod::None).as_str())
+        .with("application_type", application_type(redirect_uri))
+        .with_opt("scope", scope.as_deref())
+        .with("software_id", &*config.client_name);
+    object.to_json().to_bytes()
+}
+
+/// Returns the type of a client with this redirect URI (OpenID Connect Dynamic Client Registration
+/// section 2): a URL of a host on the network is that of a web server. One of a loopback host, or
+/// with a scheme of its own, is that of a program on the machine of the user.
+fn application_type(redirect_uri: &str) -> &'static str {
+    let is_local =
+        |host: &str| host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    match HttpTarget::parse(redirect_uri) {
+        Ok(target) if !is_local(&target.origin.host) => "web",
+        Ok(_) | Err(_) => "native",
+    }
+}
+
+/// Reads the answer to a registration request (RFC 7591 section 3.2).
+///
+/// # Errors
+/// [`Problem`] if it is an error. A body with `error` is one at any status.
+pub(super) fn read(
+    response: &FetchResponse,
+    issuer: &IssuerMetadata,
+    redirect_uri: &str,
+    scopes: &Scopes,
+) -> Result<RegisteredClient, Problem> {
+    let problem = Problem { url: response.url.clone(), status: Some(response.status), ..Problem::default() };
+    let why = |why: &str| Problem { why: Some(why.to_owned()), ..problem.clone() };
+    let body = RawJson::parse_indented(&response.body).ok().and_then(|json| Object::read(&json).ok());
+    if let Some(error) = body.as_ref().and_then(|body| error_text(body, "error", MAX_CODE)) {
+        let description = body.as_ref().and_then(|body| error_text(body, "error_description", MAX_DESCRIPTION));
+        return Err(Problem { error: Some(error), description, ..problem });
+    }
+    if !matches!(response.status, 200 | 201) {
+        return Err(problem);
+    }
+    let body = body.ok_or_else(|| why("the response is no JSON object"))?;
+    let text = |key| match body.str(key) {
+        Some(text) if text.len() > MAX_CREDENTIAL => Err(why("a credential is too long")),
+        text => Ok(text.filter(|text| !text.is_empty())),
+    };
+    let client_id = text("client_id")?.ok_or_else(|| why("the response has no client_id"))?.into_owned();
+    let secret = text("client_secret")?.map(|secret| Secret::new(secret.into_owned()));
+    let method = match body.str("token_endpoint_auth_method").map(|name| AuthMethod::parse(&name)) {
+        Some(None) => return Err(why("the response names a way of authentication that this client does not have")),
+        // Whatever it names: without a secret there is nothing to send.
+        Some(Some(_)) | None if secret.is_none() => AuthMethod::None,
+        Some(Some(method)) => method,
+        None => method(issuer, true).map_err(|e| why(&e.to_string()))?,
+    };
+    let secret = secret.filter(|_| method != AuthMethod::None);
+    let expires = body.get("client_secret_expires_at").and_then(|value| value.decode::<u64>().ok());
+    Ok(RegisteredClient {
+        client_id,
+        secret_expires: expires.filter(|expires| *expires > 0 && secret.is_some()),
+        client_secret: secret,
+        method,
+        redirect_uri: Some(redirect_uri.to_owned()),
+        scopes: scopes.clone(),
+        source: ClientSource::Dynamic,
+    })
+}
+
+/// Returns the beginning of a member that describes an error: its text, or the JSON of another
+/// value. `null` is none.
+fn error_text(body: &Object, key: &str, max: usize) -> Option<String> {
+    let value = body.get(key).filter(|value| *value != RawJson::null())?;
+    let text = body.str(key);
+    Some(beginning(text.as_deref().unwrap_or(value.as_str()), max).to_owned())
+}

@@ -1,0 +1,205 @@
+//! The login of a client: its flow, whose steps leave as events of the client, and whose HTTP
+//! requests are fetches of the client.
+
+use super::{Client, ClientConfig, Event, HttpTarget, Target, Timer};
+use crate::auth::{Attach, Flow, Generation, Input, Output, Reaction, Refused, StepId, Tried};
+use crate::error::{AuthError, DiagnosticKind};
+use crate::exchange::Headers;
+use crate::fetch::{FetchError, FetchResponse};
+use crate::seed::Seed;
+use crate::time::Instant;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::sync::Arc;
+use core::net::IpAddr;
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(super) struct Login {
+    /// Absent without [`ClientConfig::auth`], and on a connection that is neither HTTP nor a
+    /// WebSocket.
+    flow: Option<Box<Flow>>,
+    is_closed: bool,
+    /// The field with the present token. Empty without one.
+    credentials: Headers,
+    /// The credentials that it is of.
+    generation: Generation,
+}
+
+impl Login {
+    pub(super) fn new(config: &ClientConfig, seed: &Seed, now: Instant) -> Self {
+        let server = match &config.target {
+            Target::Http(server) => Some(server.clone()),
+            Target::Ws(server) => {
+                let scheme = if server.origin.tls { "https" } else { "http" };
+                let rest = server.original.split_once("://").map_or("", |(_, rest)| rest);
+                HttpTarget::from_parts(server.origin.clone(), server.path.clone(), format!("{scheme}://{rest}"))
+            }
+            Target::Duplex(_) => None,
+        };
+        let flow = config.auth.as_ref().zip(server).map(|(auth, server)| {
+            Box::new(Flow::new(Arc::clone(auth), server, config.origin_unix, seed.derive("login"), now))
+        });
+        Self { flow, ..Self::default() }
+    }
+
+    /// Returns whether the client obtains credentials by itself.
+    pub(super) const fn is_on(&self) -> bool {
+        self.flow.is_some()
+    }
+
+    /// Returns the field with the present token.
+    pub(super) const fn credentials(&self) -> &Headers {
+        &self.credentials
+    }
+
+    /// Returns the number of the present credentials.
+    pub(super) const fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    /// Prepares the credentials of a request. Returns whether it has to wait for them.
+    pub(super) fn must_wait(&mut self, now: Instant) -> bool {
+        let Some(flow) = self.flow.as_mut().filter(|_| !self.is_closed) else { return false };
+        let waits = matches!(flow.attach(now), Attach::Wait);
+        self.prepare(now);
+        waits
+    }
+
+    /// Prepares the credentials of a request that does not wait.
+    fn prepare(&mut self, now: Instant) {
+        let Some(flow) = &mut self.flow else { return };
+        let generation = flow.generation();
+        self.credentials = match flow.attach(now) {
+            Attach::Bearer(_) if generation == self.generation && self.credentials.get("Authorization").is_some() => {
+                return;
+            }
+            Attach::Bearer(token) => Headers::new().with("Authorization", format!("Bearer {}", token.expose())),
+            Attach::None | Attach::Wait => Headers::new(),
+        };
+        self.generation = generation;
+    }
+
+    /// Returns what happens with a request that the server refused. `None`: nothing, since the
+    /// refusal does not concern credentials.
+    pub(super) fn refuse(&mut self, now: Instant, refused: &Refused<'_>, tried: &mut Tried) -> Option<Reaction> {
+        let flow = self.flow.as_mut().filter(|_| !self.is_closed && Flow::is_challenge(refused))?;
+        Some(flow.refuse(now, refused, tried))
+    }
+
+    /// Notes the address of the peer of a connection to the server.
+    pub(super) fn reached(&mut self, address: Option<IpAddr>) {
+        if let Some(flow) = &mut self.flow {
+            flow.reached(address);
+        }
+    }
+
+    /// Handles the end of a fetch of the flow.
+    pub(super) fn fetched(&mut self, now: Instant, step: StepId, outcome: &Result<Box<FetchResponse>, FetchError>) {
+        if let Some(flow) = &mut self.flow {
+            flow.fetched(now, step, outcome);
+        }
+    }
+}
+
+impl Client {
+    pub(super) fn on_auth(&mut self, input: Input) {
+        let (now, step) = (self.cx.env.now, input.step());
+        let was_open = self.cx.env.login.flow.as_mut().is_some_and(|flow| flow.handle(now, input));
+        if !was_open {
+            self.cx.env.diagnose(DiagnosticKind::BadEvent, format!("step {} of the login is not open", step.0));
+        }
+    }
+
+    pub(super) fn on_login(&mut self) {
+        let now = self.cx.env.now;
+        let login = &mut self.cx.env.login;
+        if let Some(flow) = login.flow.as_mut().filter(|_| !login.is_closed) {
+            flow.login(now);
+        }
+    }
+
+    pub(super) fn on_logout(&mut self) {
+        let now = self.cx.env.now;
+        let login = &mut self.cx.env.login;
+        if let Some(flow) = login.flow.as_mut().filter(|_| !login.is_closed) {
+            flow.logout(now);
+        }
+    }
+
+    pub(super) fn on_login_timeout(&mut self) {
+        let now = self.cx.env.now;
+        if let Some(flow) = &mut self.cx.env.login.flow {
+            flow.handle_timeout(now);
+        }
+    }
+
+    /// Handles the outputs of the login, until there are no more. Requests that begin or end
+    /// meanwhile may cause others.
+    pub(super) fn run_login(&mut self) {
+        if !self.cx.env.login.is_on() {
+            return;
+        }
+        loop {
+            self.run_link();
+            let Some(output) = self.cx.env.login.flow.as_mut().and_then(|flow| flow.poll_output()) else { break };
+            self.on_login_output(output);
+        }
+        let until = self.cx.env.login.flow.as_ref().and_then(|flow| flow.poll_timeout());
+        self.cx.env.timers.set(Timer::Login, until);
+    }
+
+    fn on_login_output(&mut self, output: Output) {
+        let now = self.cx.env.now;
+        match output {
+            Output::Fetch(step, request) => {
+                if let Err(why) = self.fetches.begin_for_login(&mut self.cx.env, step, *request) {
+                    self.cx.env.login.fetched(now, step, &Err(FetchError::Refused(why)));
+                }
+            }
+            Output::CancelFetch(step) => self.fetches.cancel_for_login(&mut self.cx.env, step),
+            Output::Changed(generation) => {
+                self.cx.env.login.prepare(now);
+                self.cx.env.event(Event::Auth(Box::new(Output::Changed(generation))));
+                self.cx.link.settle_login(&mut self.cx.env, None);
+            }
+            Output::Failed(why) => {
+                self.cx.env.login.prepare(now);
+                self.cx.env.event(Event::Auth(Box::new(Output::Failed(why.clone()))));
+                self.cx.link.settle_login(&mut self.cx.env, Some(&*why));
+            }
+            step => self.cx.env.event(Event::Auth(Box::new(step))),
+        }
+    }
+
+    /// Ends the login, since the client ends.
+    pub(super) fn close_login(&mut self) {
+        let now = self.cx.env.now;
+        self.cx.env.login.is_closed = true;
+        let Some(flow) = &mut self.cx.env.login.flow else { return };
+        flow.close(now);
+        while let Some(output) = self.cx.env.login.flow.as_mut().and_then(|flow| flow.poll_output()) {
+            match output {
+                Output::CancelFetch(step) => self.fetches.cancel_for_login(&mut self.cx.env, step),
+                Output::Fetch(..) => {}
+                step => self.cx.env.event(Event::Auth(Box::new(step))),
+            }
+        }
+    }
+}
+
+/// What became of a response that concerns credentials.
+#[derive(Debug)]
+pub(super) enum Challenged {
+    /// It does not concern them, or is the end of its request.
+    No,
+    /// The request waits, or was sent again.
+    Waits,
+    /// The request ends with this error.
+    Failed(Box<AuthError>),
+}
+
+/// Returns whether a field of the application belongs to the login.
+pub(super) fn is_login_field(name: &str) -> bool {
+    name.eq_ignore_ascii_case("Authorization")
+}
