@@ -7,6 +7,8 @@ use crate::transport::Given;
 use mcp_driver::{self, ClientHandle, ClientOptions, ConnectError, DriverHandle, IntoTarget, block_on_for};
 use mcp_proto::call::{Method, PagedMethod, SkippedList};
 use mcp_proto::client::{FetchError, FetchRequest, FetchResponse, Termination};
+#[cfg(feature = "auth")]
+use mcp_proto::error::AuthError;
 use mcp_proto::input::CallId;
 use mcp_proto::stats::ClientStats;
 use mcp_proto::{Call, CallError, IntoCall, Object, Progress, Refusal};
@@ -170,6 +172,32 @@ impl Client {
     pub fn fetch(&self, request: FetchRequest) -> Result<FetchResponse, FetchError> {
         self.driver.refresh();
         self.driver.wait_for(None, pin!(self.client.fetch(request)))
+    }
+
+    /// Logs in, also if no request needs it, and waits for the end: see
+    /// [`login`](mcp_proto::ClientCommands::login). The login in the store is replaced.
+    ///
+    /// # Errors
+    /// [`AuthError`]. [`AuthError::Ended`] if the client ends first, if the user logs out, and
+    /// without [`OAuth`](crate::OAuth) or HTTP.
+    #[cfg(feature = "auth")]
+    pub fn login(&self) -> Result<(), AuthError> {
+        self.driver.refresh();
+        self.driver.wait_for(None, pin!(self.client.login()))
+    }
+
+    /// Revokes the tokens, removes the login from the store, and waits for the end: see
+    /// [`logout`](mcp_proto::ClientCommands::logout). Returns whether the authorization server
+    /// confirmed that it revoked the tokens, `None` if it offers no revocation, or if there were
+    /// none.
+    ///
+    /// # Errors
+    /// [`AuthError::Ended`] if the client ends first, if a login begins meanwhile, and without
+    /// [`OAuth`](crate::OAuth) or HTTP.
+    #[cfg(feature = "auth")]
+    pub fn logout(&self) -> Result<Option<bool>, AuthError> {
+        self.driver.refresh();
+        self.driver.wait_for(None, pin!(self.client.logout()))
     }
 
     /// Returns a snapshot of the client's numbers.

@@ -106,11 +106,17 @@ pub use mcp_driver::{
     BadTimeout, Client, ClientHandle, ClientOptions, Closer, ConnectError, Elements, IntoTarget, PendingCall,
     PendingNotification, ServerHandle, ServerOptions, Service, Target, Watcher,
 };
+#[cfg(feature = "auth")]
+pub use mcp_driver::{Browsed, FileStore, MemoryStore, OAuth, TokenStore};
+#[cfg(feature = "auth")]
+pub use mcp_proto::auth;
 pub use mcp_proto::client::BadHeader;
 pub use mcp_proto::client::{
     Event as ClientEvent, FetchError, FetchRequest, FetchResponse, HttpTarget, ListenerStart, OnMismatch, Policy,
     Redirects, Repeat, ResultValidation, Resume, Termination, Verdict,
 };
+#[cfg(feature = "auth")]
+pub use mcp_proto::error::AuthError;
 pub use mcp_proto::error::{HttpError, InvalidResult, StreamEnd, escaped};
 pub use mcp_proto::exchange::{Credentials, Group, Inherit, Peer, Program, RequestHead, UnixSocket};
 pub use mcp_proto::input::{Admission, Change, Principal, SessionKey};

@@ -4,6 +4,7 @@
 use mcp_driver::{ClientOptions, ConnectError, IntoTarget, Service, Watcher};
 use mcp_proto::call::{IntoCall, Method, PagedMethod};
 use mcp_proto::client::{Termination, Verdict};
+use mcp_proto::error::AuthError;
 use mcp_proto::input::CallId;
 use mcp_proto::route::IntoOutput;
 use mcp_proto::stats::{ClientStats, ServerStats};
@@ -262,6 +263,29 @@ impl Client {
         match self {
             Self::Blocking(client) => client.stats(),
             Self::Smol(client, _) => client.stats(),
+        }
+    }
+
+    /// Logs a user in, and waits for the end of it.
+    ///
+    /// # Errors
+    /// Why the user is not logged in.
+    pub fn login(&self) -> Result<(), AuthError> {
+        match self {
+            Self::Blocking(client) => client.login(),
+            Self::Smol(client, _) => block_on(client.login()),
+        }
+    }
+
+    /// Logs the user out. Returns whether the authorization server confirmed that it revoked the
+    /// tokens, if there was something to confirm.
+    ///
+    /// # Errors
+    /// Why the login is not removed.
+    pub fn logout(&self) -> Result<Option<bool>, AuthError> {
+        match self {
+            Self::Blocking(client) => client.logout(),
+            Self::Smol(client, _) => block_on(client.logout()),
         }
     }
 

@@ -47,6 +47,8 @@ pub struct ClientOptions {
     checked: bool,
     checks: Option<Checks>,
     ignores_environment: bool,
+    #[cfg(feature = "auth")]
+    pub(super) login: Option<super::login::LoginSetup>,
     #[cfg(feature = "record")]
     recorder: Option<Recorder>,
 }

@@ -6,6 +6,11 @@
 #[cfg_attr(not(doctest), doc = include_str!("guide/clients.md"))]
 pub mod clients {}
 
+/// OAuth 2.1: logins of users, where they are kept, scopes, errors, providers.
+///
+#[cfg_attr(not(doctest), doc = include_str!("guide/login.md"))]
+pub mod login {}
+
 /// Handlers, schemas, questions to the user, resources, prompts, HTTP, and replacing a router.
 ///
 #[cfg_attr(not(doctest), doc = include_str!("guide/servers.md"))]

@@ -27,8 +27,9 @@
 //! * *Options:* [`ClientOptions`] and [`ServerOptions`], the same for every driver.
 //! * *The tests of a driver:* [`check`] makes an engine panic when its driver breaks a rule.
 //! * *The operating system*: a clock, a seed, programs with their groups, the standard streams, the
-//!   file of a Unix socket. It is the only part of this crate that calls the system: nothing else
-//!   here opens, reads or waits.
+//!   file of a Unix socket. With the surroundings of a login (feature `auth`), which has threads,
+//!   files and a listener of its own, it is the only part of this crate that calls the system:
+//!   nothing else here opens, reads or waits.
 //!
 //! An application on an adapter needs nothing of this crate but its [`guide`]; one with an HTTP
 //! library of its own needs [`Gateway`].
@@ -56,6 +57,8 @@ mod front;
 pub mod guide;
 mod job;
 mod launcher;
+#[cfg(feature = "auth")]
+mod login;
 mod mailbox;
 mod options;
 mod os;
@@ -89,6 +92,8 @@ pub use front::{
 };
 pub use job::{AsyncJob, Job, JobKind, JobResult, JobWatch, Rejection, ServerLink, StuckHandlers, SyncJob};
 pub use launcher::find_launcher;
+#[cfg(feature = "auth")]
+pub use login::{Browsed, FileStore, MemoryStore, OAuth, TokenStore};
 pub use mailbox::Mailbox;
 pub use options::{EventCallback, ServerOptions, Service, Spawn};
 #[cfg(any(target_os = "linux", target_os = "android"))]

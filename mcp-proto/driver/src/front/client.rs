@@ -1,6 +1,8 @@
 //! The handles of a client: calls, notifications, and its end.
 
 mod handle;
+#[cfg(feature = "auth")]
+mod logins;
 mod outputs;
 mod shared;
 mod state;

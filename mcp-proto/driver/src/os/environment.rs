@@ -17,6 +17,12 @@ pub(crate) fn environment_proxies() -> Proxies {
     })
 }
 
+/// Returns a variable of the environment that is an absolute path.
+#[cfg(feature = "auth")]
+pub(crate) fn environment_path(name: &str) -> Option<std::path::PathBuf> {
+    var_os(name).map(Into::into).filter(|path: &std::path::PathBuf| path.is_absolute())
+}
+
 impl ClientOptions {
     /// Sets the timeout of calls to that of a variable of the environment, in milliseconds, as
     /// `OMP_MCP_TIMEOUT_MS` is used. 0 is no timeout, neither for calls nor for the start of the

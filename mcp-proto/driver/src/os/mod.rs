@@ -23,6 +23,8 @@ mod wakeable;
 
 pub use clock::{Clock, seed};
 pub use environment::BadTimeout;
+#[cfg(feature = "auth")]
+pub(super) use environment::environment_path;
 pub(super) use environment::environment_proxies;
 #[cfg(unix)]
 pub use nonblocking::{NonBlocking, recv_now, send_now};

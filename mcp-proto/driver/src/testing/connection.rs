@@ -87,7 +87,7 @@ impl LinkConnection {
     pub(super) fn new(now: Instant, id: ConnectionId, endpoint: &Endpoint, path: Path) -> Self {
         let port = FIRST_PORT.wrapping_add(id.0 as u16);
         let (kind, peer, is_remote) = match endpoint {
-            Endpoint::Origin(_) | Endpoint::Public(_) => {
+            Endpoint::Origin(_) | Endpoint::Within(..) => {
                 (Kind::HttpServer, Peer::tcp(SocketAddr::from(([127, 0, 0, 1], port))), true)
             }
             Endpoint::Unix(_) => (Kind::Lines, Peer::unix(None), true),

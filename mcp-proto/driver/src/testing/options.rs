@@ -26,7 +26,7 @@ impl LinkOptions {
 
     /// Sets the options of the client, as for an adapter: its callbacks and changes of its
     /// configuration. A panic in a callback for events fails the test. The link has no use for
-    /// [`ClientOptions::stderr`].
+    /// [`ClientOptions::stderr`], and carries out no step of a login.
     pub fn client(mut self, options: ClientOptions) -> Self {
         self.client = options;
         self

@@ -2,6 +2,8 @@
 
 use super::super::shared::{Engine as _, Front as _, Shared};
 use super::super::{Delay, Task};
+#[cfg(feature = "auth")]
+use super::logins::Logins;
 use super::state::ClientState;
 use crate::ConnectError;
 use crate::asking::ClientLink;
@@ -57,12 +59,23 @@ impl ClientShared {
         let engine = options.create(config, seed, clock.now());
         let callback = one_callback(options.take_event(), options.take_notice());
         Ok(Arc::new_cyclic(|this: &Weak<Self>| {
+            #[cfg(feature = "auth")]
+            let shared = this.clone();
             let this = this.clone();
             let link: ClientLink = Arc::new(move |command| {
                 let shared = this.upgrade().ok_or(Refusal::Gone)?;
                 shared.with(|state, now, _| state.command(now, command))
             });
-            let state = ClientState::new(engine, &mut options, callback, link);
+            #[cfg(feature = "auth")]
+            let logins = Logins::new(options.login.take(), clock, &link, shared);
+            let state = ClientState::new(
+                engine,
+                &mut options,
+                callback,
+                link,
+                #[cfg(feature = "auth")]
+                logins,
+            );
             Self::new(clock, ClientSetup { delay, connector: options.connector() }, state)
         }))
     }

@@ -3,6 +3,8 @@
 use super::super::events::{EventFn, WaitingEvents};
 use super::super::shared::{Engine, Front, Later, Shared};
 use super::super::{Attention, DrivenConnection, Events, RouteTask, RoutingKind, Task};
+#[cfg(feature = "auth")]
+use super::logins::Logins;
 use super::outputs::Outputs;
 use super::shared::ClientSetup;
 use super::waiters::{WaitKey, Waiters};
@@ -36,6 +38,8 @@ pub(in crate::front) struct ClientState {
     pub(super) notifications: Waiters<NotificationId, <NotificationId as WaitKey>::Received>,
     pub(super) fetches: Waiters<FetchId, <FetchId as WaitKey>::Received>,
     last_fetch: u64,
+    #[cfg(feature = "auth")]
+    pub(super) logins: Logins,
     questions: Questions,
     /// The way of the answers of callbacks, which leads to [`command`](Self::command).
     link: ClientLink,
@@ -79,6 +83,7 @@ impl ClientState {
         options: &mut ClientOptions,
         callback: Option<EventFn<Action<Event>>>,
         link: ClientLink,
+        #[cfg(feature = "auth")] logins: Logins,
     ) -> Self {
         let config = engine.client().config();
         let max = (config.limits.client.max_queued_events, config.limits.client.max_queued_event_bytes);
@@ -87,6 +92,8 @@ impl ClientState {
             notifications: Waiters::default(),
             fetches: Waiters::default(),
             last_fetch: 0,
+            #[cfg(feature = "auth")]
+            logins,
             questions: Questions::default(),
             link,
             watches: Watches::new(engine.client().watched().clone()),
@@ -221,6 +228,8 @@ impl ClientState {
             }
             Event::Fetched { fetch, outcome } => self.fetches.receive(fetch, later, |end| *end = Some(outcome)),
             Event::InputWithdrawn(key) => later.cancel(self.questions.withdraw(ReplyKey::Input(key))),
+            #[cfg(feature = "auth")]
+            Event::Auth(output) => self.auth(output, later),
             event => match Question::of(event) {
                 Ok((token, question)) => {
                     self.tasks.push_back(ClientTask::Ask(self.questions.begin(&self.link, token, question)));
@@ -231,10 +240,14 @@ impl ClientState {
     }
 
     /// Passes an event to the application, and to who waits for the start or the end.
-    fn tell(&mut self, event: Event, later: &mut Later) {
+    pub(super) fn tell(&mut self, event: Event, later: &mut Later) {
         match &event {
             Event::Ready(server) => self.ready = Some(ServerInfo::clone(server)),
-            Event::Terminated(why) => self.terminated = Some(why.clone()),
+            Event::Terminated(why) => {
+                self.terminated = Some(why.clone());
+                #[cfg(feature = "auth")]
+                self.logins.stop(later);
+            }
             _ => {}
         }
         if matches!(event, Event::Ready(_) | Event::Terminated(_)) {
@@ -283,6 +296,8 @@ impl ClientState {
         self.calls.abort(later);
         self.notifications.abort(later);
         self.fetches.abort(later);
+        #[cfg(feature = "auth")]
+        self.logins.stop(later);
     }
 }
 
