@@ -1,7 +1,8 @@
 //! What a user can do about a failure. An advice is given only if it fits the fault.
 
+use crate::output::quoted;
 use crate::wording::{cause, is_web_page};
-use mcp_blocking::mcp_proto::error::NegotiationCause;
+use mcp_blocking::mcp_proto::error::{AuthError, NegotiationCause};
 use mcp_blocking::mcp_proto::exchange::{Closed, TlsFailureKind};
 use mcp_blocking::{CallError, ConnectError, HttpError, ProtocolVersion};
 
@@ -16,6 +17,10 @@ pub(crate) struct Hints {
     pub(crate) max_message: usize,
     /// The command is `doctor`, which tries everything else by itself.
     pub(crate) is_doctor: bool,
+    /// The command is `login`.
+    pub(crate) is_login: bool,
+    /// The line to type for a login. `None` if the target is no URL.
+    pub(crate) login: Option<String>,
 }
 
 const PATH: &str = "no MCP server at this path: it often ends with /mcp or /sse";
@@ -60,6 +65,36 @@ pub(crate) fn of_call(error: &CallError, hints: &Hints) -> Vec<String> {
     }
     .into_iter()
     .collect()
+}
+
+/// Returns the advice about a login that failed, or is not there.
+pub(crate) fn of_login(error: &AuthError, hints: &Hints) -> Vec<String> {
+    const HEADER: &str = "--header 'Authorization: Bearer TOKEN'";
+    let line = hints.login.as_deref().unwrap_or("mcp login TARGET");
+    let with = |options: String| format!("{line} {options}");
+    match error {
+        AuthError::Quiet(why) => of_login(why, hints),
+        AuthError::LoginRequired | AuthError::Rejected => {
+            vec![format!("log in: {line}"), format!("or give a token: {HEADER}")]
+        }
+        AuthError::Scope { scopes } => {
+            let options: Vec<_> = scopes.split(' ').map(|scope| format!("--scope {}", quoted(scope))).collect();
+            vec![format!("log in with them: {}", with(options.join(" ")))]
+        }
+        AuthError::NoRegistration { issuer } => {
+            let client = format!("--issuer {} --client-id ID", quoted(issuer));
+            vec![format!("register a client there, and name it: {}", with(client))]
+        }
+        AuthError::OtherIssuer { issuer, .. } => {
+            vec![format!("the client must be one of this issuer: --issuer {}", quoted(issuer))]
+        }
+        AuthError::Discovery { .. } => vec![format!("does the server want a token of another kind? {HEADER}")],
+        AuthError::PageTimeout | AuthError::Token(_) | AuthError::Authorization(_) if !hints.is_login => {
+            vec![format!("log in again: {line}")]
+        }
+        AuthError::Busy => vec!["another program uses this login: try again".to_owned()],
+        _ => Vec::new(),
+    }
 }
 
 fn of_cause(cause: &NegotiationCause, hints: &Hints) -> Option<String> {
@@ -179,6 +214,22 @@ mod tests {
         let of = |has_revision| of_cause(&cause, &Hints { has_revision, ..Hints::default() }).expect("advice");
         assert_eq!(of(true), "leave out --revision");
         assert!(of(false).ends_with("2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28"), "{}", of(false));
+    }
+
+    // covers: B-248
+    #[test]
+    fn missing_login_names_the_line_to_type() {
+        let hints = Hints { login: Some("mcp login https://h/mcp".to_owned()), ..Hints::default() };
+        let of = |error| of_login(&error, &hints).join("; ");
+        let missing = "log in: mcp login https://h/mcp; or give a token: --header 'Authorization: Bearer TOKEN'";
+        assert_eq!(of(AuthError::LoginRequired), missing);
+        assert_eq!(of(AuthError::Quiet(Box::new(AuthError::LoginRequired))), missing);
+        let scopes = AuthError::Scope { scopes: "a b".to_owned() };
+        assert_eq!(of(scopes), "log in with them: mcp login https://h/mcp --scope a --scope b");
+        let closed = AuthError::NoRegistration { issuer: "https://i/;id".to_owned() };
+        assert!(of(closed).ends_with("mcp login https://h/mcp --issuer 'https://i/;id' --client-id ID"));
+        assert_eq!(of(AuthError::PageTimeout), "log in again: mcp login https://h/mcp");
+        assert!(of_login(&AuthError::PageTimeout, &Hints { is_login: true, ..hints.clone() }).is_empty());
     }
 
     #[test]

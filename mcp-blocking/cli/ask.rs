@@ -17,6 +17,11 @@ pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal()
 }
 
+/// Returns the next line of standard input, also of one that is no terminal. `None` at its end.
+pub(crate) fn answer() -> Option<String> {
+    line("")
+}
+
 fn prompt(question: &str) {
     let mut err = io::stderr().lock();
     let _ = write!(err, "{question}").and_then(|()| err.flush());

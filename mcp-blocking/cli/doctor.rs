@@ -4,6 +4,7 @@ use crate::advice::Hints;
 use crate::exit::FAULT;
 use crate::failure::Failure;
 use crate::list;
+use crate::login::{self, Held, Pages};
 use crate::noise::Noise;
 use crate::options::{Doctor, Reach};
 use crate::output::{self, Colour, json, line, one_line};
@@ -47,6 +48,7 @@ impl Default for Heard {
 
 pub(crate) fn run(doctor: Doctor) -> Result<ExitCode, Failure> {
     let Doctor { words, format, reach } = doctor;
+    let hints = Hints { is_doctor: true, ..reach.hints(&words) };
     let (server, _) = reach.server(words)?;
     let heard = Arc::new(Mutex::new(Heard::default()));
     let mut report = Report::begin(&server.name, format.json)?;
@@ -56,7 +58,8 @@ pub(crate) fn run(doctor: Doctor) -> Result<ExitCode, Failure> {
         Ok(connected) => connected,
         Err(failure) => {
             report.add(Verdict::Fail, "connect", &failure.to_string())?;
-            report.advise(failure.advice(&Hints { is_doctor: true, ..reach.hints() }))?;
+            report.advise(failure.advice(&hints))?;
+            login_of(&server, &reach, &mut report)?;
             said(&heard, &mut report)?;
             if !is_final(&failure) {
                 transports(&server, &reach, &mut report)?;
@@ -68,6 +71,7 @@ pub(crate) fn run(doctor: Doctor) -> Result<ExitCode, Failure> {
     if let Some(info) = client.server() {
         report.add(Verdict::Ok, "connect", &format!("{}, in {}", list::headline(&info), ms(took)))?;
     }
+    login_of(&server, &reach, &mut report)?;
     examine(&client, &mut report)?;
     let began = Instant::now();
     client.close();
@@ -89,7 +93,8 @@ fn is_final(failure: &Failure) -> bool {
     let ConnectError::Negotiation(error) = &**error else { return false };
     match &error.cause {
         NegotiationCause::Closed(why) => {
-            matches!(why, Closed::Refused | Closed::Unresolved | Closed::Unreachable(_) | Closed::Tls(_))
+            let is_login = matches!(why, Closed::Unauthorized(_));
+            is_login || matches!(why, Closed::Refused | Closed::Unresolved | Closed::Unreachable(_) | Closed::Tls(_))
         }
         NegotiationCause::Http(http) => matches!(http.status, 401 | 403 | 407),
         _ => false,
@@ -108,7 +113,7 @@ fn attempt(
         hear(&mut heard.lock().unwrap_or_else(PoisonError::into_inner));
     };
     let (is_program, delivery) = (server.is_program(), Delivery::begin());
-    let options = session::options(reach, &server)?
+    let options = session::options(reach, &server, Pages::Never)?
         .on_message(list::bounded())
         .on_event(move |event| {
             let _until_dropped = &delivery;
@@ -135,6 +140,18 @@ fn attempt(
         })));
     let began = Instant::now();
     Ok((session::connect(server, options)?, began.elapsed()))
+}
+
+/// Reports the login that is stored for a URL, without its tokens.
+fn login_of(server: &Server, reach: &Reach, report: &mut Report) -> Result<(), Failure> {
+    const LOGIN: &str = "login";
+    match login::held(reach, server) {
+        None => Ok(()),
+        Some(Held::Off) => report.add(Verdict::No, LOGIN, "off: the requests have a field Authorization"),
+        Some(Held::Fault(why)) => report.add(Verdict::Fail, LOGIN, &why.to_string()),
+        Some(Held::Logins(logins)) if logins.is_empty() => report.add(Verdict::No, LOGIN, "none is stored"),
+        Some(Held::Logins(logins)) => logins.iter().try_for_each(|login| report.add(Verdict::Ok, LOGIN, login)),
+    }
 }
 
 /// Fetches what the server offers, and checks it.

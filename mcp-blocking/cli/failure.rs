@@ -1,10 +1,10 @@
 //! Why a command failed: for people, and as an exit code.
 
-use crate::advice::{Hints, of_call, of_connect};
+use crate::advice::{Hints, of_call, of_connect, of_login};
 use crate::exit;
 use crate::output::one_line;
 use crate::wording;
-use mcp_blocking::mcp_proto::error::NegotiationCause;
+use mcp_blocking::mcp_proto::error::{AuthError, NegotiationCause};
 use mcp_blocking::{CallError, ConnectError, Object};
 use std::process::ExitCode;
 use std::{fmt, io};
@@ -19,6 +19,8 @@ pub(crate) enum Failure {
         request: String,
         error: Box<CallError>,
     },
+    /// A login failed that the user asked for.
+    Login(Box<AuthError>),
     /// The user declined.
     Declined,
     /// Standard output, or a file, cannot be written.
@@ -53,6 +55,7 @@ impl Failure {
             (_, exit::TIMEOUT) => "timeout",
             (_, exit::DECLINED) => "declined",
             (_, exit::LIMIT) => "limit",
+            (_, exit::LOGIN) => "login",
             _ => "server",
         };
         let (request, rpc, status) = match self {
@@ -80,12 +83,14 @@ impl Failure {
         match self {
             _ if self.is_broken_pipe() => 0,
             _ if self.is_limit() => exit::LIMIT,
+            _ if self.login().is_some() => self.login().map_or(exit::LOGIN, login_code),
             Self::Call { error, .. } => match &**error {
                 CallError::Timeout { .. } => exit::TIMEOUT,
                 CallError::Closed { .. } | CallError::Negotiation(_) => exit::NO_CONNECTION,
                 _ => exit::FAULT,
             },
             Self::Output(_) => exit::FAULT,
+            Self::Login(_) => exit::LOGIN,
             Self::Usage(_) => exit::USAGE,
             Self::Connect(error) => match wording::cause(error) {
                 Some(NegotiationCause::Timeout(_) | NegotiationCause::StartTimeout(_)) => exit::TIMEOUT,
@@ -104,8 +109,21 @@ impl Failure {
         }
     }
 
+    /// Returns why a login failed, or was not there, if that is the reason.
+    pub(crate) fn login(&self) -> Option<&AuthError> {
+        match self {
+            Self::Login(error) => Some(error),
+            Self::Connect(error) => wording::connect_login(error),
+            Self::Call { error, .. } => error.unauthorized(),
+            _ => None,
+        }
+    }
+
     /// Returns what a user can do about it, a line each.
     pub(crate) fn advice(&self, hints: &Hints) -> Vec<String> {
+        if let Some(error) = self.login() {
+            return of_login(error, hints);
+        }
         match self {
             Self::Connect(error) if wording::is_connect_limit(error) => vec![hints.of_limit()],
             Self::Call { error, .. } if wording::is_call_too_large(error) => vec![hints.of_limit()],
@@ -116,12 +134,23 @@ impl Failure {
     }
 }
 
+/// Returns the exit code of a login that failed.
+const fn login_code(error: &AuthError) -> u8 {
+    match error {
+        AuthError::Declined => exit::DECLINED,
+        // It can be tried again as it is.
+        AuthError::Unavailable(_) | AuthError::Busy => exit::NO_CONNECTION,
+        _ => exit::LOGIN,
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Usage(why) => f.write_str(why),
             Self::Connect(error) => write!(f, "cannot connect: {}", wording::connect_error(error)),
             Self::Call { request, error } => write!(f, "{}: {}", one_line(request), wording::call_error(error)),
+            Self::Login(error) => write!(f, "cannot log in: {error}"),
             Self::Declined => f.write_str("declined: nothing was started"),
             Self::Output(e) => e.fmt(f),
         }

@@ -4,6 +4,7 @@ use crate::call::{call_tool, code, show};
 use crate::exit::NO_CONNECTION;
 use crate::failure::Failure;
 use crate::list;
+use crate::login::Pages;
 use crate::options::{Inspect, Kind};
 use crate::output::{line, note, one_line, summary};
 use crate::session;
@@ -30,7 +31,7 @@ const HELP: &str =
 pub(crate) fn run(inspect: Inspect) -> Result<ExitCode, Failure> {
     let (server, _) = inspect.reach.server(inspect.words)?;
     let log = Log::new(inspect.full);
-    let mut options = session::options(&inspect.reach, &server)?.on_message(move |message| {
+    let mut options = session::options(&inspect.reach, &server, Pages::OnTerminal)?.on_message(move |message| {
         log.show(message);
         Ok::<(), Denial>(())
     });

@@ -2,6 +2,7 @@
 
 use crate::arguments::usage;
 use crate::failure::Failure;
+use crate::login::Pages;
 use crate::options::{Kind, List};
 use crate::output::{self, Colour, json, line, one_line, summary};
 use crate::session;
@@ -37,6 +38,7 @@ pub(crate) fn bounded() -> impl Fn(&WireMessage<'_>) -> Result<(), Denial> {
 }
 
 pub(crate) fn run(list: List) -> Result<ExitCode, Failure> {
+    let hints = list.reach.hints(&list.words);
     let (server, mut words) = list.reach.server(list.words)?;
     let kind = words.pop_front().map(|word| {
         Kind::from_str(&word, true).map_err(|_| {
@@ -47,12 +49,12 @@ pub(crate) fn run(list: List) -> Result<ExitCode, Failure> {
     if let Some(word) = words.pop_front() {
         return Err(Failure::usage(format!("`{}` is one word too many", output::word(&word))));
     }
-    let options = session::options(&list.reach, &server)?.on_message(bounded());
+    let options = session::options(&list.reach, &server, Pages::OnTerminal)?.on_message(bounded());
     let client = session::connect(server, options)?;
     let (info, fetched) = (client.server(), fetch(&client, kind));
     client.close();
     if list.format.json {
-        let error = fetched.failure.as_ref().map(|failure| failure.to_json(failure.advice(&list.reach.hints())));
+        let error = fetched.failure.as_ref().map(|failure| failure.to_json(failure.advice(&hints)));
         json(described(info.as_ref()).with_all(&fetched.catalogue.write()).with_opt("error", error))?;
         return Ok(fetched.failure.map_or(ExitCode::SUCCESS, |failure| failure.code()));
     }

@@ -4,6 +4,7 @@
 mod advice;
 mod arguments;
 mod ask;
+mod browser;
 mod call;
 mod doctor;
 mod exit;
@@ -12,6 +13,7 @@ mod files;
 mod headers;
 mod inspect;
 mod list;
+mod login;
 mod lookup;
 mod noise;
 mod options;
@@ -100,6 +102,8 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Complete(complete) => call::complete(complete),
         Command::Inspect(inspect) => inspect::run(inspect),
         Command::Doctor(doctor) => doctor::run(doctor),
+        Command::Login(login) => login::run(login),
+        Command::Logout(logout) => login::logout(logout),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), program_name(), &mut script);

@@ -2,6 +2,7 @@
 
 use crate::advice::Hints;
 use crate::exit;
+use crate::output::argument;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use mcp_blocking::mcp_proto::limits::FrameLimits;
@@ -51,6 +52,12 @@ pub(crate) enum Command {
     /// Try every way to reach a server, and say what works
     #[command(override_usage = "mcp doctor [OPTIONS] <TARGET>\n       mcp doctor [OPTIONS] -- <COMMAND>...")]
     Doctor(Doctor),
+    /// Log in to a server in a browser, for this and all other commands
+    #[command(override_usage = "mcp login [OPTIONS] <TARGET>")]
+    Login(Login),
+    /// Remove a login, and revoke its tokens
+    #[command(override_usage = "mcp logout [OPTIONS] <TARGET>")]
+    Logout(Logout),
     /// Print a script for the completion of a shell
     Completions {
         /// The shell
@@ -67,7 +74,19 @@ pub(crate) enum Command {
 impl Command {
     /// Returns what the advice after a failure depends on.
     pub(crate) fn hints(&self) -> Hints {
-        self.reach().map(Reach::hints).unwrap_or_default()
+        let (words, reach) = match self {
+            Self::List(List { words, reach, .. })
+            | Self::Call(Call { words, reach, .. })
+            | Self::Read(Read { words, reach, .. })
+            | Self::Prompt(Prompt { words, reach, .. })
+            | Self::Complete(Complete { words, reach, .. })
+            | Self::Inspect(Inspect { words, reach, .. })
+            | Self::Doctor(Doctor { words, reach, .. })
+            | Self::Login(Login { words, reach, .. })
+            | Self::Logout(Logout { words, reach }) => (words, reach),
+            Self::Completions { .. } | Self::Man { .. } => return Hints::default(),
+        };
+        Hints { is_login: matches!(self, Self::Login(_)), ..reach.hints(words) }
     }
 
     /// Returns whether the user wants to see nothing of what the server says beside the protocol.
@@ -84,7 +103,7 @@ impl Command {
             | Self::Prompt(Prompt { format, .. })
             | Self::Complete(Complete { format, .. })
             | Self::Doctor(Doctor { format, .. }) => format.json,
-            Self::Inspect(_) | Self::Completions { .. } | Self::Man { .. } => false,
+            Self::Inspect(_) | Self::Login(_) | Self::Logout(_) | Self::Completions { .. } | Self::Man { .. } => false,
         }
     }
 
@@ -96,15 +115,18 @@ impl Command {
             | Self::Prompt(Prompt { reach, .. })
             | Self::Complete(Complete { reach, .. })
             | Self::Inspect(Inspect { reach, .. })
-            | Self::Doctor(Doctor { reach, .. }) => Some(reach),
+            | Self::Doctor(Doctor { reach, .. })
+            | Self::Login(Login { reach, .. })
+            | Self::Logout(Logout { reach, .. }) => Some(reach),
             Self::Completions { .. } | Self::Man { .. } => None,
         }
     }
 }
 
 impl Reach {
-    /// Returns what the advice after a failure depends on.
-    pub(crate) fn hints(&self) -> Hints {
+    /// Returns what the advice after a failure depends on. The first word is the target, unless a
+    /// command after `--` is.
+    pub(crate) fn hints(&self, words: &[String]) -> Hints {
         let names = self.headers.iter().filter_map(|field| field.split([':', '=']).next());
         Hints {
             has_revision: self.revision.is_some(),
@@ -112,7 +134,23 @@ impl Reach {
                 || names.into_iter().any(|name| name.trim().eq_ignore_ascii_case("authorization")),
             max_message: self.max_message(),
             is_doctor: false,
+            is_login: false,
+            login: self.login_line(words),
         }
+    }
+
+    /// Returns the line to type for a login to this target.
+    fn login_line(&self, words: &[String]) -> Option<String> {
+        let target = words.first().filter(|_| self.command.is_empty())?;
+        let mut line = "mcp login".to_owned();
+        if let Some(file) = &self.config {
+            line = format!("{line} --config {}", argument(&file.to_string_lossy()));
+        }
+        line = format!("{line} {}", argument(target));
+        if let Some(account) = &self.account {
+            line = format!("{line} --account {}", argument(account));
+        }
+        Some(line)
     }
 
     /// Returns the maximum size of a message of the server, in bytes.
@@ -180,6 +218,9 @@ pub(crate) struct Reach {
     /// Speak only this revision, such as 2025-06-18
     #[arg(long, value_name = "REVISION")]
     pub(crate) revision: Option<String>,
+    /// Use the login of this account, if there are several at one server
+    #[arg(long, value_name = "NAME")]
+    pub(crate) account: Option<String>,
     /// Tell the server of this folder (roots)
     #[arg(long = "root", value_name = "FOLDER")]
     pub(crate) roots: Vec<PathBuf>,
@@ -269,6 +310,45 @@ pub(crate) struct Doctor {
     pub(crate) words: Vec<String>,
     #[command(flatten)]
     pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+}
+
+#[derive(Args)]
+pub(crate) struct Login {
+    /// TARGET
+    #[arg(value_name = "WORDS", num_args = 0..=1)]
+    pub(crate) words: Vec<String>,
+    /// Request this scope, beside those that the server asks for
+    #[arg(long = "scope", value_name = "SCOPE")]
+    pub(crate) scopes: Vec<String>,
+    /// Print the URL of the page, and start no browser
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+    /// Listen for the redirect on this port of 127.0.0.1 [default: a free one]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) callback_port: Option<u16>,
+    /// Use the client metadata document at this https: URL, where the authorization server does
+    #[arg(long, value_name = "URL")]
+    pub(crate) client_document: Option<String>,
+    /// Use a client that is registered already, at the authorization server of --issuer
+    #[arg(long, value_name = "ID", requires = "issuer")]
+    pub(crate) client_id: Option<String>,
+    /// Its secret is in this environment variable
+    #[arg(long, value_name = "VARIABLE", requires = "client_id")]
+    pub(crate) client_secret_env: Option<String>,
+    /// Log in at this authorization server only
+    #[arg(long, value_name = "URL")]
+    pub(crate) issuer: Option<String>,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+}
+
+#[derive(Args)]
+pub(crate) struct Logout {
+    /// TARGET
+    #[arg(value_name = "WORDS", num_args = 0..=1)]
+    pub(crate) words: Vec<String>,
     #[command(flatten)]
     pub(crate) reach: Reach,
 }

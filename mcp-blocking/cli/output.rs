@@ -148,9 +148,28 @@ pub(crate) fn word(text: &str) -> String {
     }
 }
 
+/// Returns a word of the command line as a user types it in a shell, without the secrets of a URL.
+pub(crate) fn argument(text: &str) -> String {
+    quoted(&word(text))
+}
+
+/// Returns a text as one word of a shell. Of a text of a peer, the shell evaluates nothing.
+pub(crate) fn quoted(text: &str) -> String {
+    let shown = one_line(text);
+    let is_plain = |c: char| c.is_alphanumeric() || "-._~:/@%+,=…".contains(c);
+    if shown.chars().all(is_plain) && !shown.is_empty() { shown } else { format!("'{}'", shown.replace('\'', r"'\''")) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn argument_is_one_word_of_a_shell() {
+        let shown = ["https://h:80/x", "https://h/x?a=1&token=secret", "a b", "it's", ""].map(argument);
+        assert_eq!(shown, ["https://h:80/x", "'https://h/x?a=1&token=…'", "'a b'", r"'it'\''s'", "''"]);
+        assert_eq!(quoted("https://h/$(id)\n"), r"'https://h/$(id)\n'");
+    }
 
     #[test]
     fn line_breaks_after_a_comma_where_a_terminal_ends() {

@@ -3,6 +3,7 @@
 use crate::ask;
 use crate::exit::INTERRUPTED;
 use crate::failure::Failure;
+use crate::login::{self, Pages};
 use crate::noise::Noise;
 use crate::options::Reach;
 use crate::output::{note, one_line, printable};
@@ -32,13 +33,16 @@ pub(crate) fn handle_interrupts() {
     }));
 }
 
-/// Returns the options of a client of this server that asks on the terminal, and shows what the
-/// server says.
-pub(crate) fn options(reach: &Reach, server: &Server) -> Result<ClientOptions, Failure> {
+/// Returns the options of a client of this server that asks on the terminal, shows what the server
+/// says, and uses the login that is stored.
+pub(crate) fn options(reach: &Reach, server: &Server, pages: Pages) -> Result<ClientOptions, Failure> {
     let mut options = ClientOptions::new().on_elicit(|form| ask::form(&form)).on_elicit_url(|page| ask::page(&page));
     if !reach.roots.is_empty() {
         let roots: Result<Vec<Root>, Failure> = reach.roots.iter().map(|folder| root(folder)).collect();
         options = options.roots(roots?);
+    }
+    if let Some(login) = login::of_server(reach, server, pages) {
+        options = options.oauth(login);
     }
     let (is_quiet, is_program, delivery) = (reach.quiet, server.is_program(), Delivery::begin());
     let stderr = match is_quiet {
@@ -137,7 +141,7 @@ fn root(folder: &std::path::Path) -> Result<Root, Failure> {
 
 /// Connects with the usual options.
 pub(crate) fn open(server: Server, reach: &Reach) -> Result<Client, Failure> {
-    let options = options(reach, &server)?;
+    let options = options(reach, &server, Pages::OnTerminal)?;
     connect(server, options)
 }
 

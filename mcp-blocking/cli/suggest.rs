@@ -11,7 +11,7 @@ pub(crate) fn form(words: &[String]) -> Option<String> {
         return None;
     }
     let operands = match command.as_str() {
-        "list" | "inspect" | "doctor" => "",
+        "list" | "inspect" | "doctor" | "login" | "logout" => "",
         "call" => " TOOL [ARGUMENTS]",
         "read" => " URI",
         "prompt" => " NAME",
@@ -25,6 +25,9 @@ pub(crate) fn form(words: &[String]) -> Option<String> {
     if target.ends_with(".json") {
         let file = word(target);
         return Some(format!("a configuration file needs --config: mcp {command} --config {file} NAME{operands}"));
+    }
+    if matches!(command.as_str(), "login" | "logout") {
+        return None;
     }
     // The words after the program may also be those of the command.
     let rest: Vec<String> = match operands {
@@ -65,12 +68,19 @@ mod tests {
         assert_eq!(of("mcp list localhost:80/mcp"), "a URL has a scheme: mcp list http://localhost:80/mcp");
         assert_eq!(of("mcp list [::1]:80"), "a URL has a scheme: mcp list http://[::1]:80");
         assert_eq!(of("mcp list mcp.example.com/mcp"), "a URL has a scheme: mcp list https://mcp.example.com/mcp");
+        assert_eq!(of("mcp login h.example/mcp"), "a URL has a scheme: mcp login https://h.example/mcp");
         let file = "a configuration file needs --config: mcp list --config mcp.json NAME";
         assert_eq!(of("mcp list mcp.json"), file);
         assert_eq!(of("mcp list ann:secret@h:80/x"), "a URL has a scheme: mcp list https://…@h:80/x");
-        for other in
-            ["mcp", "mcp list", "mcp list --quiet", "mcp list -- npx -y x", "mcp list http://h/ x", "mcp man a"]
-        {
+        for other in [
+            "mcp",
+            "mcp list",
+            "mcp list --quiet",
+            "mcp list -- npx -y x",
+            "mcp list http://h/ x",
+            "mcp man a",
+            "mcp login x",
+        ] {
             assert_eq!(of(other), "", "{other}");
         }
     }

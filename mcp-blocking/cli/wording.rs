@@ -2,7 +2,7 @@
 //! Rust and without the body of a web page.
 
 use crate::output::one_line;
-use mcp_blocking::mcp_proto::error::{NegotiationCause, NegotiationError, RefusedAttempt};
+use mcp_blocking::mcp_proto::error::{AuthError, NegotiationCause, NegotiationError, RefusedAttempt};
 use mcp_blocking::mcp_proto::exchange::Closed;
 use mcp_blocking::mcp_proto::rpc::InvalidKind;
 use mcp_blocking::{CallError, ConnectError, HttpError, StreamEnd};
@@ -71,6 +71,15 @@ pub(crate) fn is_call_too_large(error: &CallError) -> bool {
         CallError::Decode(e) => says_too_large(&e.to_string()),
         CallError::Negotiation(e) => is_cause_limit(&e.cause),
         _ => false,
+    }
+}
+
+/// Returns why a connection got no credentials, if that is the reason.
+pub(crate) fn connect_login(error: &ConnectError) -> Option<&AuthError> {
+    match error {
+        ConnectError::Negotiation(error) => error.unauthorized(),
+        ConnectError::Closed(Closed::Unauthorized(error)) => Some(error),
+        _ => None,
     }
 }
 

@@ -4,7 +4,9 @@
 mod doctors;
 mod faults;
 mod forms;
+mod issuer;
 mod lists;
+mod logins;
 mod noises;
 mod peers;
 mod secrets;
@@ -60,6 +62,8 @@ fn run_with(words: &[&str], input: &str) -> Printed {
             word => command.arg(word),
         };
     }
+    // The logins of this user are not those of a test.
+    command.env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("mcp");
     let mut stdin = child.stdin.take().expect("a pipe");
@@ -441,8 +445,11 @@ fn dead_server_refusal_and_bad_certificate_say_what_to_do() {
     let locked = answering(
         "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer realm=\"x\"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
     );
-    let advice = ["HTTP 401", "--header 'Authorization: Bearer TOKEN'", "[WWW-Authenticate: Bearer realm="];
-    run_with(&["list", &locked], "").is(3, &[], &advice);
+    let login = format!("log in: mcp login {locked}\n");
+    run_with(&["list", &locked], "").is(7, &[], &[&login, "--header 'Authorization: Bearer TOKEN'"]);
+    let given = ["list", &locked, "--header", "Authorization: Bearer old"];
+    let advice = ["HTTP 401 [WWW-Authenticate: Bearer realm=", "the server does not accept these credentials"];
+    run_with(&given, "").is(3, &[], &advice);
     let missing = answering("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     run_with(&["list", &missing], "").is(3, &[], &["HTTP 404", "no MCP server at this path"]);
     // Nothing accepts.

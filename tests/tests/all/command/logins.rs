@@ -1,0 +1,246 @@
+//! `mcp login` and `mcp logout`, and the other commands with and without a login.
+
+use super::issuer::{CANARY, Issuer, Setup, get, query, redirect};
+use super::{MCP, Printed, output_of, run, terminal};
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
+
+/// The folder of the logins of a test. It is removed in the end.
+struct Home(PathBuf);
+
+impl Home {
+    fn new(name: &str) -> Self {
+        let path = env::temp_dir().join(format!("mcp-command-login-{name}-{}", std::process::id()));
+        drop(fs::remove_dir_all(&path));
+        fs::create_dir(&path).expect("created");
+        Self(path)
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(MCP);
+        command.args(words).env("XDG_STATE_HOME", &self.0).env("HOME", &self.0);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs the command without a user.
+    fn run(&self, words: &[&str]) -> Printed {
+        printed(output_of(self.command(words).spawn().expect("mcp")), String::new())
+    }
+
+    /// Logs in with these options, and a browser that gets to the listener.
+    fn login(&self, words: &[&str]) -> Printed {
+        Login::begin(self.command(&[&["login", "--no-browser"], words].concat())).arrives()
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+/// Returns what a command printed, which has no secret.
+fn printed(output: Output, before: String) -> Printed {
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    let (out, err) = (text(output.stdout), before + &text(output.stderr));
+    assert!(!out.contains(CANARY) && !err.contains(CANARY), "{out}\n{err}");
+    Printed { code: output.status.code().expect("an exit code"), out, err }
+}
+
+/// A login whose page is shown.
+struct Login {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+    told: String,
+    page: String,
+}
+
+impl Login {
+    fn begin(mut command: Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).spawn().expect("mcp");
+        let (mut stderr, mut told) = (BufReader::new(child.stderr.take().expect("a pipe")), String::new());
+        let page = loop {
+            let mut line = String::new();
+            assert!(stderr.read_line(&mut line).expect("text") > 0, "no page is shown: {told}");
+            told.push_str(&line);
+            if line.starts_with("http") {
+                break line.trim().to_owned();
+            }
+        };
+        Self { child, stderr, told, page }
+    }
+
+    /// A line of its standard input.
+    fn types(&mut self, line: &str) {
+        writeln!(self.child.stdin.as_mut().expect("a pipe"), "{line}").expect("it reads");
+    }
+
+    /// The browser arrives at the listener. Returns what the command printed.
+    fn arrives(self) -> Printed {
+        let response = get(&redirect(&self.page));
+        assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
+        self.ends()
+    }
+
+    fn ends(mut self) -> Printed {
+        let stdin = self.child.stdin.take();
+        let mut rest = String::new();
+        self.stderr.read_to_string(&mut rest).expect("text");
+        let printed = printed(output_of(self.child), self.told + &rest);
+        drop(stdin);
+        printed
+    }
+}
+
+// covers: B-248, S0-47
+#[test]
+fn login_is_stored_for_all_commands_until_a_logout() {
+    let (issuer, home) = (Issuer::start(Setup::default()), Home::new("all"));
+    let url = issuer.url();
+    let line = format!("log in: mcp login {url}");
+    let missing = [line.as_str(), "or give a token: --header 'Authorization: Bearer TOKEN'"];
+    home.run(&["list", &url]).is(7, &[], &missing);
+    let json = home.run(&["list", "--json", &url]);
+    json.is(7, &[r#""kind":"login""#, r#""exitCode":7"#], &[]);
+    home.run(&["doctor", &url]).is(7, &["FAIL  connect", "no    login            none is stored", &line], &[]);
+    assert_eq!(issuer.asked("POST /register").len(), 0, "nothing begins a login by itself");
+
+    let shown = format!("Log in at {} for files:read.", issuer.origin);
+    let login = format!("logged in at {} for files:read: expires in ", issuer.origin);
+    home.login(&[&url]).is(0, &[&login, ", and is renewed\n", "stored in "], &[&shown]);
+    home.run(&["list", &url]).is(0, &["tools: 1"], &[]);
+    home.run(&["doctor", &url]).is(0, &["ok    login            at http://127.0.0.1:"], &[]);
+    assert_eq!(issuer.asked("POST /token").len(), 1);
+
+    home.run(&["logout", &url]).is(0, &["logged out, and the tokens are revoked\n"], &[]);
+    assert!(!issuer.asked("POST /revoke").is_empty());
+    home.run(&["logout", &url]).is(0, &["no login is stored for http://127.0.0.1:"], &[]);
+    home.run(&["list", &url]).is(7, &[], &[&line]);
+}
+
+#[test]
+fn url_of_the_redirect_is_read_from_standard_input() {
+    let (issuer, home) = (Issuer::start(Setup::default()), Home::new("paste"));
+    let mut login = Login::begin(home.command(&["login", "--no-browser", &issuer.url()]));
+    let returned = redirect(&login.page);
+    login.types("https://example.com/");
+    login.types(&returned);
+    let told = format!("That is another URL: it begins with {}", returned.split('?').next().expect("a URL"));
+    login.ends().is(0, &["logged in at "], &[&told]);
+}
+
+#[test]
+fn server_without_a_challenge_is_logged_in_to_on_request() {
+    let (issuer, home) = (Issuer::start(Setup { is_open: true, ..Setup::default() }), Home::new("open"));
+    home.run(&["list", &issuer.url()]).is(0, &["tools: 1"], &[]);
+    let login = home.login(&["--scope", "more", &issuer.url()]);
+    login.is(0, &["logged in at "], &["Log in at ", "more"]);
+    // Another one replaces it.
+    home.login(&[&issuer.url()]).is(0, &["logged in at "], &[]);
+    assert_eq!(issuer.asked("POST /token").len(), 2);
+}
+
+#[test]
+fn command_on_a_terminal_shows_the_page_by_itself() {
+    let (issuer, home) = (Issuer::start(Setup::default()), Home::new("terminal"));
+    let (user, program) = terminal();
+    let mut command = home.command(&["list", &issuer.url()]);
+    // There is no browser.
+    command.env("PATH", "/nonexistent").stdin(program.try_clone().expect("a copy")).stderr(program);
+    let child = command.spawn().expect("mcp");
+    let mut shown = BufReader::new(user).lines().map_while(Result::ok);
+    let page = shown.find(|line| line.starts_with("http")).expect("a page");
+    assert!(get(&redirect(page.trim())).starts_with("HTTP/1.1 200 "));
+    let output = output_of(child);
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("tools: 1"), "{output:?}");
+}
+
+#[test]
+fn each_account_has_a_login_of_its_own() {
+    let (issuer, home) = (Issuer::start(Setup::default()), Home::new("account"));
+    let url = issuer.url();
+    home.login(&["--account", "work", &url]).is(0, &["logged in at "], &[]);
+    home.run(&["list", "--account", "work", &url]).is(0, &["tools: 1"], &[]);
+    let hint = format!("log in: mcp login {url} --account 'at home'");
+    home.run(&["list", "--account", "at home", &url]).is(7, &[], &[&hint]);
+    home.run(&["list", &url]).is(7, &[], &[&format!("log in: mcp login {url}\n")]);
+}
+
+// The secret goes to the issuer that was named with it, and nowhere else.
+#[test]
+fn given_client_is_used_at_its_issuer_only() {
+    let (issuer, home) = (Issuer::start(Setup { registers_none: true, ..Setup::default() }), Home::new("given"));
+    let (url, origin) = (issuer.url(), issuer.origin.clone());
+    let needed = format!("mcp login {url} --issuer {origin} --client-id ID");
+    home.run(&["login", &url]).is(7, &[], &["offers no registration", &needed]);
+    home.run(&["login", "--client-id", "mine", &url]).is(2, &[], &["--issuer"]);
+    let client = ["--client-id", "mine", "--client-secret-env", "MCP_TEST_SECRET", "--issuer"];
+    let of = |issuer: &str| {
+        let mut command = home.command(&[&["login", "--no-browser"], &client[..], &[issuer, &url]].concat());
+        command.env("MCP_TEST_SECRET", format!("{CANARY}-secret"));
+        command
+    };
+    let other = printed(output_of(of("http://127.0.0.1:1").spawn().expect("mcp")), String::new());
+    other.is(3, &[], &["http://127.0.0.1:1/.well-known/oauth-authorization-server: the connection was refused"]);
+    assert!(issuer.asked("GET /authorize").is_empty() && issuer.asked("POST /token").is_empty());
+    Login::begin(of(&origin)).arrives().is(0, &["logged in at "], &[]);
+    // `mine:canary-secret` in Base64.
+    let basic = "authorization: basic bwluztpjyw5hcnktc2vjcmv0";
+    assert!(issuer.asked("POST /token").iter().all(|ask| ask.contains(basic)), "{:?}", issuer.asked("POST /token"));
+    home.run(&["list", &url]).is(0, &["tools: 1"], &[]);
+    let missing = home.run(&[&["login"], &client[..], &[&origin, &url]].concat());
+    missing.is(2, &[], &["the environment has no variable MCP_TEST_SECRET"]);
+}
+
+// covers: SEC-C-004
+#[test]
+fn browser_gets_the_page_as_one_argument() {
+    let (issuer, home) = (Issuer::start(Setup::default()), Home::new("browser"));
+    let (browser, opened) = (home.0.join("xdg-open"), home.0.join("opened"));
+    let script =
+        format!("#!/bin/sh\nprintf '%s\\n' \"$#\" \"$1\" >'{0}.new' && mv '{0}.new' '{0}'\n", opened.display());
+    fs::write(&browser, script).expect("written");
+    make_executable(&browser);
+    let path = env::join_paths([&home.0, Path::new("/usr/bin"), Path::new("/bin")]).expect("a path");
+    let with_browser = |words: &[&str], path: &OsStr| {
+        let mut command = home.command(words);
+        command.env("PATH", path);
+        command
+    };
+    let login = Login::begin(with_browser(&["login", "--callback-port", "47193", &issuer.url()], &path));
+    let page = login.page.clone();
+    assert_eq!(query(&page, "redirect_uri").replace("%3A", ":").split("%2F").nth(2), Some("127.0.0.1:47193"));
+    login.arrives().is(0, &["logged in at "], &[]);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !opened.exists() {
+        assert!(Instant::now() < deadline, "no browser was started");
+        thread::yield_now();
+    }
+    assert_eq!(fs::read_to_string(&opened).expect("text"), format!("1\n{page}\n"));
+    // Without a browser the login goes on.
+    let login = Login::begin(with_browser(&["login", &issuer.url()], OsStr::new("/nonexistent")));
+    login.arrives().is(0, &["logged in at "], &[]);
+}
+
+fn make_executable(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a mode");
+}
+
+#[test]
+fn login_needs_a_url_and_no_credentials() {
+    run("login").is(2, &[], &["TARGET is missing"]);
+    run("login STDIO").is(2, &[], &["a program has no login: TARGET is a URL"]);
+    run("logout STDIO").is(2, &[], &["a program has no login"]);
+    run("login http://127.0.0.1:1/ --client-secret-env X").is(2, &[], &["--client-id"]);
+    let header = ["login", "http://127.0.0.1:1/", "--header", "Authorization: Bearer x"];
+    Home::new("header").run(&header).is(2, &[], &["exclude each other"]);
+    run("login localhost:80/mcp").is(2, &[], &["a URL has a scheme: mcp login http://localhost:80/mcp"]);
+    run("login http://127.0.0.1:1/mcp").is(3, &[], &["is the server running?"]);
+}
