@@ -5,7 +5,9 @@
 
 pub mod adapters;
 pub mod api;
+pub mod authorization;
 pub mod autobahn;
+pub mod browser;
 pub mod certificates;
 pub mod conformance;
 pub mod cost;
@@ -106,6 +108,8 @@ mod examples {
     pub struct Readme;
     #[doc = include_str!("../../mcp-proto/driver/src/guide/clients.md")]
     pub struct Clients;
+    #[doc = include_str!("../../mcp-proto/driver/src/guide/login.md")]
+    pub struct Login;
     #[doc = include_str!("../../mcp-proto/driver/src/guide/servers.md")]
     pub struct Servers;
     #[doc = include_str!("../../mcp-proto/driver/src/guide/hosts.md")]

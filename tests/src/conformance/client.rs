@@ -91,6 +91,10 @@ impl Task {
                 eprintln!("{message:?}");
                 Ok(())
             });
+        let options = match &self.plan.login {
+            Some(login) => options.oauth(login.options()),
+            None => options,
+        };
         let options = match adapter {
             Adapter::Blocking => options.on_elicit(move |question| fill(&form, &question)).on_sample(|_| Ok(model())),
             Adapter::Smol => {
@@ -102,9 +106,11 @@ impl Task {
 
     fn perform(&self, adapter: Adapter) -> Result<(), String> {
         let client = self.connect(adapter).map_err(|why| why.to_string())?;
-        let agreed = client.server().map(|server| server.version);
-        if agreed != Some(self.revision) {
-            return Err(format!("agreed on {agreed:?} in place of {}", self.revision));
+        let agreed = client.server().map(|server| server.version).ok_or("agreed on nothing")?;
+        // A server of an older revision speaks the later ones with `initialize` too.
+        let may_be_later = !self.fixed && self.revision < ProtocolVersion::V2025_11_25;
+        if agreed != self.revision && !(may_be_later && agreed.era() == self.revision.era()) {
+            return Err(format!("agreed on {agreed} in place of {}", self.revision));
         }
         let mut listed = Vec::new();
         for step in &self.plan.steps {

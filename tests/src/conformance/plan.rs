@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::login::Login;
+
 /// The actions of a connected client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
@@ -10,6 +12,8 @@ pub struct Plan {
     /// The values that the user enters in a form, by field name. Fields that a form lacks are not
     /// sent. Other fields have their defaults.
     pub form: Value,
+    /// How it logs in. `None`: it cannot.
+    pub login: Option<Login>,
 }
 
 /// One action.
@@ -72,9 +76,9 @@ pub fn plan(scenario: &str, context: Option<&Value>) -> Result<Plan, String> {
         "json-schema-2020-12-preservation" => {
             vec![Step::List, Step::Echo { of: "json_schema_2020_12_tool", to: "json_schema_echo", argument: "schema" }]
         }
-        // As far as a client without authorization gets.
+        // With the login that the first request begins, and further ones for the call.
         _ if scenario.starts_with("auth/") => vec![Step::List, call("test-tool", json!({}))],
         _ => return Err(format!("no plan for the scenario {scenario:?}")),
     };
-    Ok(Plan { steps, form: json!({ "confirmed": true }) })
+    Ok(Plan { steps, form: json!({ "confirmed": true }), login: Login::of(scenario, context)? })
 }

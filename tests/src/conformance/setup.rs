@@ -1,10 +1,8 @@
 //! Installs the suite.
 
-use std::env;
 use std::path::PathBuf;
-use std::process::Command;
 
-use crate::interop::setup::{beside, copy, execute, install_once, place};
+use crate::interop::setup::{beside, install_packages, node_of};
 use crate::sources;
 
 /// The adapters, by their names in the arguments of programs.
@@ -28,20 +26,9 @@ pub struct Installed {
 /// # Errors
 /// The part that could not be installed, and the output of the installer.
 pub fn install(adapters: Vec<&'static str>) -> Result<Installed, String> {
-    let place = place("conformance")?;
-    let from = folder();
-    install_once(&place, &from.join("package-lock.json"), || {
-        for file in ["package.json", "package-lock.json", ".npmrc"] {
-            copy(&from, &place, file)?;
-        }
-        execute(Command::new("npm").args(["ci", "--ignore-scripts", "--loglevel=error"]).current_dir(&place))
-    })?;
-    let modules = place.join("node_modules");
-    let suite = modules.join("@modelcontextprotocol/conformance/dist/index.js");
-    // The one of the lock file, which has none for some machines.
-    let node = Some(modules.join(".bin/node")).filter(|node| node.exists());
-    let node = node.or_else(|| env::var_os("NODE").map(PathBuf::from));
-    Ok(Installed { node: node.unwrap_or_else(|| "node".into()), suite, program: beside("mcp-tests")?, adapters })
+    let place = install_packages("conformance", &folder())?;
+    let suite = place.join("node_modules/@modelcontextprotocol/conformance/dist/index.js");
+    Ok(Installed { node: node_of(&place), suite, program: beside("mcp-tests")?, adapters })
 }
 
 /// Returns the directory of the pinned versions and the lists.

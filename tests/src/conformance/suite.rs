@@ -128,21 +128,41 @@ impl Ended {
         }
     }
 
-    /// Returns each scenario with the folder of its results, except for scenarios whose name has a
-    /// `/`.
+    /// Returns each scenario with the folder of its results.
     ///
     /// # Errors
     /// The error of the operating system.
     pub fn folders(&self) -> Result<Vec<(String, PathBuf)>, String> {
-        let told = |why: io::Error| format!("{}: {why}", self.into.display());
-        let mut found = Vec::new();
-        for entry in fs::read_dir(&self.into).map_err(told)? {
-            let path = entry.map_err(told)?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let name = name.strip_prefix(self.before).unwrap_or(&name);
-            let scenario = name.len().checked_sub(TIME.len()).and_then(|end| name.get(..end));
-            found.extend(scenario.map(|scenario| (scenario.to_owned(), path)));
-        }
-        Ok(found)
+        results(&self.into, self.before).map_err(|why| format!("{}: {why}", self.into.display()))
     }
+}
+
+/// Returns each scenario with the folder of its results, from the folder of a run. `before` is what
+/// the names of folders begin with. The results of a scenario whose name has a `/` are a folder
+/// deeper.
+///
+/// # Errors
+/// The error of the operating system.
+pub fn results(into: &Path, before: &str) -> io::Result<Vec<(String, PathBuf)>> {
+    let mut found = Vec::new();
+    let mut folders = vec![(into.to_owned(), String::new())];
+    while let Some((folder, above)) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            let name = format!("{above}{}", path.file_name().unwrap_or_default().to_string_lossy());
+            let at = name.len().checked_sub(TIME.len()).filter(|at| name.get(*at..).is_some_and(is_time));
+            match at.and_then(|at| name.get(..at)) {
+                Some(scenario) => found.push((scenario.strip_prefix(before).unwrap_or(scenario).to_owned(), path)),
+                None if path.is_dir() => folders.push((path, name + "/")),
+                None => {}
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Returns whether a text has the form of [`TIME`].
+fn is_time(text: &str) -> bool {
+    let alike = |(a, b): (u8, u8)| a == b || (a.is_ascii_digit() && b.is_ascii_digit());
+    text.len() == TIME.len() && text.bytes().zip(TIME.bytes()).all(alike)
 }

@@ -60,7 +60,8 @@ impl Table {
 
     /// Returns the folder for the results of a line.
     pub fn folder(&self, row: &Row<'_>) -> PathBuf {
-        self.scratch.join(format!("{}-{}-{}-{}", row.scenario, row.revision, row.adapter, row.how).replace(' ', "-"))
+        let name = format!("{}-{}-{}-{}", row.scenario, row.revision, row.adapter, row.how);
+        self.scratch.join(name.replace([' ', '/'], "-"))
     }
 
     /// Returns the log file of one of our programs.

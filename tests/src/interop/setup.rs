@@ -86,19 +86,33 @@ const SCRIPTS: [&str; 9] = [
 /// Returns the program that runs JavaScript, and the directory of the packages. A script must be
 /// beside the packages to find them.
 pub(crate) fn install_node() -> Result<(PathBuf, PathBuf), String> {
-    let node = env::var_os("NODE").unwrap_or_else(|| "node".into());
-    let place = place("node")?;
     let from = programs().join("node");
-    install_once(&place, &from.join("package-lock.json"), || {
-        for file in ["package.json", "package-lock.json", ".npmrc"] {
-            copy(&from, &place, file)?;
-        }
-        execute(Command::new("npm").args(["ci", "--ignore-scripts", "--loglevel=error"]).current_dir(&place))
-    })?;
+    let place = install_packages("node", &from)?;
     for file in SCRIPTS {
         copy(&from, &place, file)?;
     }
-    Ok((node.into(), place))
+    Ok((node_of(&place), place))
+}
+
+/// Installs the packages of a lock file in this directory, and returns the directory of the
+/// installation. `name` is that of the installation.
+pub(crate) fn install_packages(name: &str, from: &Path) -> Result<PathBuf, String> {
+    let place = place(name)?;
+    install_once(&place, &from.join("package-lock.json"), || {
+        for file in ["package.json", "package-lock.json", ".npmrc"] {
+            copy(from, &place, file)?;
+        }
+        execute(Command::new("npm").args(["ci", "--ignore-scripts", "--loglevel=error"]).current_dir(&place))
+    })?;
+    Ok(place)
+}
+
+/// Returns the program that runs JavaScript for an installation: the one of its lock file, which
+/// has none for some machines, or that of the system.
+pub(crate) fn node_of(place: &Path) -> PathBuf {
+    let own = place.join("node_modules/.bin/node");
+    let system = || env::var_os("NODE").unwrap_or_else(|| "node".into()).into();
+    if own.exists() { own } else { system() }
 }
 
 /// Returns the interpreter with the packages of a list. Each is checked against the hash in it.

@@ -3,6 +3,8 @@
 //! once, and its programs start each other from it. Those whose heap is counted are in `mcp-heap`,
 //! and those that must be small are executables of their own.
 
+mod auth;
+mod auth_client;
 mod autobahn;
 mod bare_server;
 mod conformance;
@@ -30,6 +32,8 @@ use mcp_tests::Program;
 use std::process::ExitCode;
 
 const PROGRAMS: &[Program] = &[
+    ("auth", auth::main),
+    ("auth-client", auth_client::main),
     ("autobahn", autobahn::main),
     ("bare-server", bare_server::main),
     ("conformance", conformance::main),

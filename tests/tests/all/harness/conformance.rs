@@ -8,7 +8,7 @@ use mcp_tests::conformance::setup::folder;
 use serde_json::{Value, json};
 
 /// Required checks of a client, in each revision.
-const MUST: [(&str, &[&str]); 11] = [
+const MUST: [(&str, &[&str]); 38] = [
     ("initialize", &["2025-11-25"]),
     ("tools_call", &["2025-11-25", "2026-07-28"]),
     ("elicitation-sep1034-client-defaults", &["2025-11-25"]),
@@ -20,6 +20,33 @@ const MUST: [(&str, &[&str]); 11] = [
     ("http-invalid-tool-headers", &["2026-07-28"]),
     ("json-schema-ref-no-deref", &["2026-07-28"]),
     ("json-schema-2020-12-preservation", &["2025-11-25", "2026-07-28"]),
+    ("auth/metadata-default", &["2025-11-25", "2026-07-28"]),
+    ("auth/metadata-var1", &["2025-11-25", "2026-07-28"]),
+    ("auth/metadata-var2", &["2025-11-25", "2026-07-28"]),
+    ("auth/metadata-var3", &["2025-11-25", "2026-07-28"]),
+    ("auth/basic-cimd", &["2025-11-25", "2026-07-28"]),
+    ("auth/pre-registration", &["2025-11-25", "2026-07-28"]),
+    ("auth/token-endpoint-auth-basic", &["2025-11-25", "2026-07-28"]),
+    ("auth/token-endpoint-auth-post", &["2025-11-25", "2026-07-28"]),
+    ("auth/token-endpoint-auth-none", &["2025-11-25", "2026-07-28"]),
+    ("auth/scope-from-www-authenticate", &["2025-11-25", "2026-07-28"]),
+    ("auth/scope-from-scopes-supported", &["2025-11-25", "2026-07-28"]),
+    ("auth/scope-omitted-when-undefined", &["2025-11-25", "2026-07-28"]),
+    ("auth/scope-step-up", &["2025-11-25", "2026-07-28"]),
+    ("auth/scope-retry-limit", &["2025-11-25", "2026-07-28"]),
+    ("auth/offline-access-scope", &["2026-07-28"]),
+    ("auth/offline-access-not-supported", &["2026-07-28"]),
+    ("auth/authorization-server-migration", &["2026-07-28"]),
+    ("auth/iss-supported", &["2026-07-28"]),
+    ("auth/iss-not-advertised", &["2026-07-28"]),
+    ("auth/iss-supported-missing", &["2026-07-28"]),
+    ("auth/iss-wrong-issuer", &["2026-07-28"]),
+    ("auth/iss-unexpected", &["2026-07-28"]),
+    ("auth/iss-normalized", &["2026-07-28"]),
+    ("auth/resource-mismatch", &["2026-07-28"]),
+    ("auth/metadata-issuer-mismatch", &["2026-07-28"]),
+    ("auth/2025-03-26-oauth-metadata-backcompat", &["2025-03-26"]),
+    ("auth/2025-03-26-oauth-endpoint-fallback", &["2025-03-26"]),
 ];
 
 /// Required scenarios of a server of 2025-11-25.
@@ -147,13 +174,18 @@ fn every_scenario_that_must_pass_is_listed_and_has_a_plan() {
     let skipped: Vec<&str> =
         list.iter().filter(|line| line.status == "SKIPPED").map(|line| line.scenario.as_str()).collect();
     assert_eq!(skipped, ["http-standard-headers"; 2]);
-    let context = json!({ "toolCalls": [{ "name": "t", "arguments": { "n": null } }] });
+    let context = json!({
+        "toolCalls": [{ "name": "t", "arguments": { "n": null } }],
+        "issuer": "http://localhost:1", "client_id": "i", "client_secret": "s",
+    });
     for (scenario, _) in MUST {
         let plan = plan(scenario, Some(&context)).expect("a plan");
         assert_eq!(plan.steps.first(), Some(&Step::List), "{scenario}");
+        assert_eq!(plan.login.is_some(), scenario.starts_with("auth/"), "{scenario}");
     }
     plan("another", None).expect_err("it is not planned");
     plan("http-custom-headers", None).expect_err("it needs to be told the calls");
+    plan("auth/pre-registration", None).expect_err("it needs to be told the client");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use mcp_tests::conformance::client::fill;
 use mcp_tests::conformance::refusing;
 use mcp_tests::conformance::server::{Options, Over, router, tools};
 use mcp_tests::conformance::started::Started;
-use mcp_tests::conformance::suite::wait;
+use mcp_tests::conformance::suite::{results, wait};
 use serde_json::{Value, json};
 
 #[test]
@@ -70,6 +70,22 @@ fn hanging_run_is_ended() {
     assert!(began.elapsed() < Duration::from_secs(30));
     let status = wait(&mut Command::new("true"), Duration::from_secs(30)).expect("there is `true`");
     assert!(status.is_some_and(|status| status.success()));
+}
+
+#[test]
+fn results_are_found_by_the_name_of_their_scenario() {
+    let into = env::temp_dir().join(format!("mcp-conformance-results-{}", process::id()));
+    for folder in ["auth/iss-supported-2026-11-29T06-00-00-123Z", "server-ping-2026-11-29T06-00-01-000Z", "auth/other"]
+    {
+        fs::create_dir_all(into.join(folder)).expect("it can be created");
+    }
+    fs::write(into.join("summary.json"), "{}").expect("it can be written");
+    let mut found = results(&into, "server-").expect("it can be read");
+    found.sort();
+    let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["auth/iss-supported", "ping"]);
+    assert!(found[0].1.ends_with("auth/iss-supported-2026-11-29T06-00-00-123Z"), "{found:?}");
+    fs::remove_dir_all(&into).expect("it is there");
 }
 
 #[test]

@@ -1,0 +1,142 @@
+//! The authorization server and the MCP server that it guards, as a process.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::ground::Ground;
+use crate::browser::{Browser, Page};
+
+/// Maximum time until they listen.
+const START: Duration = Duration::from_secs(60);
+
+/// The path of the server whose tokens live long.
+pub(super) const LONG: &str = "/mcp";
+/// The path of the server whose tokens live for [`BRIEFLY`].
+pub(super) const BRIEF: &str = "/brief";
+/// The lifetime of the tokens for [`BRIEF`].
+pub(super) const BRIEFLY: Duration = Duration::from_secs(5);
+
+/// Both servers. Dropping them ends the process.
+#[derive(Debug)]
+pub(super) struct Servers {
+    child: Child,
+    issuer: String,
+    base: String,
+}
+
+impl Servers {
+    /// Starts them on free ports, and waits until they listen.
+    pub(super) fn start(ground: &Ground) -> Result<Self, String> {
+        let mut command = Command::new(&ground.node);
+        command.arg(&ground.script).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().map_err(|why| format!("{}: {why}", ground.node.display()))?;
+        let output = child.stdout.take();
+        // From here on the process is ended in any case.
+        let mut servers = Self { child, issuer: String::new(), base: String::new() };
+        let (say, said) = mpsc::channel();
+        thread::spawn(move || {
+            for line in output.into_iter().flat_map(|output| BufReader::new(output).lines()).map_while(Result::ok) {
+                if let Some(urls) = line.strip_prefix("LISTENING ") {
+                    // The receiver takes one line.
+                    let _ = say.send(urls.to_owned());
+                }
+            }
+        });
+        let urls = said.recv_timeout(START).map_err(|why| format!("the servers do not listen: {why}"))?;
+        let (issuer, base) = urls.split_once(' ').ok_or_else(|| format!("the servers say {urls:?}"))?;
+        (servers.issuer, servers.base) = (issuer.to_owned(), base.to_owned());
+        Ok(servers)
+    }
+
+    /// Returns the URL of the MCP server at this path.
+    pub(super) fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    /// Returns what has happened since the last time.
+    pub(super) fn events(&self) -> Result<Events, String> {
+        let page = Browser::new().get(&self.url("/events"))?;
+        serde_json::from_str(&page.body).map(Events).map_err(|why| format!("{page:?}: {why}"))
+    }
+
+    /// Makes a token request with a refresh token, as a client that shows no more than its
+    /// identifier. Returns the error code of the response, if it is an error.
+    pub(super) fn refresh(&self, client: &str, token: &str) -> Result<Option<String>, String> {
+        let form = [("grant_type", "refresh_token"), ("client_id", client), ("refresh_token", token)];
+        let Page { body, .. } = Browser::new().post(&format!("{}/token", self.issuer), &form)?;
+        let answer: Value = serde_json::from_str(&body).map_err(|why| format!("{body:?}: {why}"))?;
+        Ok(answer.get("error").and_then(Value::as_str).map(str::to_owned))
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        // The process may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What has happened at both servers, a line for each event. `op.mjs` explains them.
+#[derive(Debug)]
+pub(super) struct Events(Vec<String>);
+
+impl Events {
+    /// Returns the number of lines that begin with this word and end with this one.
+    fn count(&self, first: &str, last: &str) -> usize {
+        let words = self.0.iter().map(|line| (line.split(' ').next(), line.split(' ').next_back()));
+        words.filter(|words| *words == (Some(first), Some(last))).count()
+    }
+
+    /// Returns the number of lines that begin with this word.
+    fn all(&self, first: &str) -> usize {
+        self.0.iter().filter(|line| line.split(' ').next() == Some(first)).count()
+    }
+
+    /// Returns the number of refreshed tokens.
+    pub(super) fn refreshes(&self) -> usize {
+        self.count("grant", "refresh_token")
+    }
+
+    /// Returns the number of pages at which a user logged in.
+    pub(super) fn pages(&self) -> usize {
+        self.all("page")
+    }
+
+    /// Checks the numbers of registrations, of pages at which a user logged in, of redeemed codes
+    /// and of refused token requests.
+    pub(super) fn expect(&self, expected: Expected) -> Result<(), String> {
+        let found = Expected {
+            registrations: self.all("registered"),
+            pages: self.pages(),
+            codes: self.count("grant", "authorization_code"),
+            refused: self.all("grant-error"),
+        };
+        if found == expected { Ok(()) } else { Err(format!("{found:?} in place of {expected:?}: {:?}", self.0)) }
+    }
+}
+
+/// Numbers of events.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Expected {
+    /// Registrations of clients.
+    pub(super) registrations: usize,
+    /// Pages at which a user logged in.
+    pub(super) pages: usize,
+    /// Redeemed codes.
+    pub(super) codes: usize,
+    /// Refused token requests.
+    pub(super) refused: usize,
+}
+
+impl Expected {
+    /// Of a first login.
+    pub(super) const LOGIN: Self = Self { registrations: 1, pages: 1, codes: 1, refused: 0 };
+    /// Without a login.
+    pub(super) const NONE: Self = Self { registrations: 0, pages: 0, codes: 0, refused: 0 };
+}

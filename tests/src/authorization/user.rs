@@ -1,0 +1,106 @@
+//! A user with a browser, and the clients that the user starts. They share a store.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use mcp_driver::{Browsed, ClientOptions, ConnectError, FileStore, OAuth, TokenStore};
+use mcp_proto::auth::{Browse, Entry, StoreKey};
+use mcp_proto::client::Event;
+use mcp_proto::tools;
+
+use super::program::Program;
+use crate::adapters::{Adapter, Client};
+use crate::browser::{Browser, Consent};
+
+/// Interval of the calls of a client.
+pub(super) const PAUSE: Duration = Duration::from_millis(250);
+/// The name of the user at the authorization server.
+pub(super) const NAME: &str = "ann";
+
+/// A user.
+#[derive(Clone, Debug)]
+pub(super) struct User {
+    adapter: Adapter,
+    store: PathBuf,
+    /// Number of pages that clients showed.
+    pages: Arc<AtomicUsize>,
+    /// What the clients said of their logins.
+    said: Arc<Mutex<Vec<String>>>,
+}
+
+impl User {
+    pub(super) fn new(adapter: Adapter, store: PathBuf) -> Self {
+        Self { adapter, store, pages: Arc::default(), said: Arc::default() }
+    }
+
+    /// Starts a client as a program of its own.
+    pub(super) fn program(&self, url: &str) -> Result<Program, String> {
+        Program::start(self.adapter, url, &self.store)
+    }
+
+    /// Starts a client that logs in as `login` says, beside the store.
+    pub(super) fn connect(&self, url: &str, login: impl FnOnce(OAuth) -> OAuth) -> Result<Client, ConnectError> {
+        let login = login(OAuth::new("auth-tests").store(FileStore::at(&self.store)));
+        let user = self.clone();
+        let options = ClientOptions::new().oauth(login).on_event(move |event| match event {
+            Event::Auth(step) => user.say(format!("{step:?}")),
+            Event::Diagnostic(diagnostic) => user.say(format!("{diagnostic:?}")),
+            _ => {}
+        });
+        self.adapter.connect(url, options)
+    }
+
+    /// Returns what the clients said of their logins so far.
+    pub(super) fn said(&self) -> Vec<String> {
+        self.said.lock().map(|said| said.clone()).unwrap_or_default()
+    }
+
+    fn say(&self, line: String) {
+        if let Ok(mut said) = self.said.lock() {
+            said.push(line);
+        }
+    }
+
+    /// Starts a client. Where it shows a page, the user logs in with a browser and answers the
+    /// question, and the browser follows the redirect to the client.
+    pub(super) fn start(&self, url: &str, consent: Consent) -> Result<Client, ConnectError> {
+        let user = self.clone();
+        self.connect(url, |login| {
+            login.on_browse(move |page| {
+                user.pages.fetch_add(1, Ordering::Relaxed);
+                let (user, page) = (user.clone(), page.clone());
+                thread::spawn(move || {
+                    let shown = redirect(&page, consent).and_then(|url| Browser::new().get(&url));
+                    user.say(format!("the last page: {shown:?}"));
+                });
+                Browsed::Opened
+            })
+        })
+    }
+
+    /// Returns the number of pages that clients have shown since the last time.
+    pub(super) fn pages(&self) -> usize {
+        self.pages.swap(0, Ordering::Relaxed)
+    }
+
+    /// Returns what the store has of this server.
+    pub(super) fn stored(&self, url: &str) -> Result<Option<Entry>, String> {
+        let key = StoreKey { server: url.to_owned(), account: String::new() };
+        let stored = FileStore::at(&self.store).load(&key).map_err(|why| why.to_string())?;
+        Ok(stored.record.and_then(|record| record.entries.into_iter().next()))
+    }
+}
+
+/// Answers the questions of a page, and returns the URL of the redirect.
+pub(super) fn redirect(page: &Browse, consent: Consent) -> Result<String, String> {
+    Browser::new().log_in(&page.url, &page.redirect_uri, NAME, consent)
+}
+
+/// Calls a tool of the server, and returns its text.
+pub(super) fn call(client: &Client, tool: &str) -> Result<String, String> {
+    let result = client.call(tools::call(tool)).map_err(|why| format!("{tool}: {why}"))?;
+    result.first_text().map(str::to_owned).ok_or_else(|| format!("{tool}: no text"))
+}
