@@ -2,6 +2,7 @@
 //! violated. The targets in `fuzz/` pass it the inputs of a fuzzer, and `tests/corpus.rs` passes it
 //! the kept corpus.
 
+pub mod challenge;
 pub mod client;
 pub mod config_file;
 pub mod envelope;
@@ -9,12 +10,17 @@ pub mod http;
 pub mod http_client;
 pub mod http_server;
 pub mod line;
+pub mod login;
+pub mod login_record;
+pub mod metadata;
 pub mod redact;
+pub mod redirect;
 pub mod replay;
 pub mod script;
 pub mod server;
 pub mod sse;
 pub mod talk;
+pub mod token_answer;
 pub mod web_socket;
 pub mod web_socket_model;
 
@@ -22,7 +28,8 @@ pub mod web_socket_model;
 pub type Check = fn(&[u8]);
 
 /// The targets by the names of their folders in `fuzz/corpus`.
-pub const TARGETS: [(&str, Check); 12] = [
+pub const TARGETS: [(&str, Check); 17] = [
+    ("challenge", challenge::check),
     ("client", client::check),
     ("config_file", config_file::check),
     ("envelope", envelope::check),
@@ -30,9 +37,13 @@ pub const TARGETS: [(&str, Check); 12] = [
     ("http_client", http_client::check),
     ("http_server", http_server::check),
     ("line", line::check),
+    ("login_record", login_record::check),
+    ("metadata", metadata::check),
     ("redact", redact::check),
+    ("redirect", redirect::check),
     ("replay", replay::check),
     ("server", server::check),
     ("sse", sse::check),
+    ("token_answer", token_answer::check),
     ("web_socket", web_socket::check),
 ];
