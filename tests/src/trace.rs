@@ -50,7 +50,7 @@ const CLASSES: [&str; 3] = ["host", "later", "n/a"];
 /// Areas with only some rows in the list, or none as for the decisions `X`, with the number of the
 /// last row of each. A mark may name any row up to that. For other areas, the list has all
 /// ids that a mark may name.
-const PARTIAL: [(&str, u32); 6] = [("S0", 65), ("S2", 45), ("S3", 50), ("B", 292), ("R", 34), ("X", 53)];
+const PARTIAL: [(&str, u32); 6] = [("S0", 65), ("S2", 45), ("S3", 50), ("B", 292), ("R", 34), ("X", 74)];
 
 impl Wanted {
     /// Returns whether it must be covered or waived. A row without a strength must.

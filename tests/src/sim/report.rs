@@ -60,9 +60,12 @@ impl InputKind {
             Input::Event(_, IoEvent::Closed(_)) => Self::Closed,
             Input::Command(ClientCommand::Call(_)) => Self::Call,
             Input::Command(ClientCommand::Cancel(..)) => Self::Cancel,
-            Input::Command(ClientCommand::Answer(..) | ClientCommand::Authorize(..) | ClientCommand::Elicited(_)) => {
-                Self::Answer
-            }
+            Input::Command(
+                ClientCommand::Answer(..)
+                | ClientCommand::Auth(_)
+                | ClientCommand::Authorize(..)
+                | ClientCommand::Elicited(_),
+            ) => Self::Answer,
             Input::Command(
                 ClientCommand::Notify(..)
                 | ClientCommand::NotifyTracked(..)
@@ -71,6 +74,8 @@ impl InputKind {
                 | ClientCommand::LogLevel(_)
                 | ClientCommand::Fetch(..)
                 | ClientCommand::CancelFetch(_)
+                | ClientCommand::Login
+                | ClientCommand::Logout
                 | ClientCommand::RootsChanged,
             ) => Self::Notify,
             Input::Command(ClientCommand::Close) => Self::Close,
