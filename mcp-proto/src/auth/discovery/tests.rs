@@ -277,7 +277,7 @@ fn document_of_another_issuer_is_skipped() {
     let expected = [(&*oauth, not(attacker)), (&openid, not("https://i")), (appended, (Some(404), "HTTP 404".into()))];
     assert_eq!(tried(error.clone()), expected.map(|(url, (status, why))| (url.into(), status, why)));
     assert!(error.to_string().contains(attacker) && error.to_string().contains("not of https://i/t"), "{error}");
-    // A redirect changes nothing of what was asked for.
+    // The identity is checked against the first URL, also after a redirect.
     let moved = FetchResponse { body: issuer("https://j").into(), ..response("https://j/doc", 200, "") };
     let (_, error) = World::new(SERVER).issuers(&["https://i"]).with(OAUTH, Reply::Response(moved)).failed();
     assert_eq!(reasons(error)[0], "it is of the issuer https://j, and not of https://i");

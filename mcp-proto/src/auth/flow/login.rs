@@ -235,19 +235,23 @@ impl Flow {
         }
     }
 
-    /// Stores a new client: its secret must not be lost with the page.
+    /// Stores a new client: its secret must not be lost with the page. But it does not replace a
+    /// client that has tokens before there are others: the user may decline.
     fn keep_client(&mut self, client: RegisteredClient) {
         let Some(run) = &mut self.run else { return };
         let Some(found) = run.found.clone() else { return };
+        run.client = Some(client.clone());
         let before = self.kept.entry_of(&found.issuer.issuer);
+        if before.is_some_and(|entry| entry.tokens.is_some()) {
+            return self.browse();
+        }
         let entry = Entry {
             issuer: found.issuer.issuer.clone(),
             resource: found.identifier.clone(),
-            client: client.clone(),
+            client,
             requested: before.map(|entry| entry.requested.clone()).unwrap_or_default(),
             tokens: None,
         };
-        run.client = Some(client);
         self.kept.put(entry);
         self.save(Stage::SavingClient);
     }
@@ -378,8 +382,8 @@ impl Flow {
             }
             TokenAnswer::Transient { problem, .. } => self.fail(AuthError::Unavailable(problem)),
             TokenAnswer::InvalidClient(problem) => {
-                let is_dynamic = client.source == ClientSource::Dynamic;
-                if is_dynamic {
+                let is_kept = self.kept.entry().is_some_and(|entry| entry.client == client);
+                if is_kept && client.source == ClientSource::Dynamic {
                     self.kept.drop_entry();
                 }
                 self.fail(AuthError::Token(problem));
@@ -398,7 +402,8 @@ impl Flow {
             expires: new.expires_in.map(|lifetime| self.env.unix() + lifetime),
             lifetime: new.expires_in,
             granted: new.scopes.unwrap_or_else(|| requested.clone()),
-            generation: number + 1,
+            // Tokens that were removed meanwhile had a smaller number.
+            generation: self.env.unix().max(number + 1),
         }
     }
 

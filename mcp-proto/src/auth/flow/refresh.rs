@@ -82,7 +82,7 @@ impl Flow {
         }
     }
 
-    /// Stores a record without the refused tokens, then goes on with a login.
+    /// Removes the refused tokens from the stored record. A login follows.
     fn store_loss(&mut self) {
         self.save(Stage::SavingLoss);
     }

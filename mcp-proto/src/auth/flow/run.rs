@@ -309,8 +309,8 @@ impl Flow {
     }
 
     pub(super) fn on_saved(&mut self, step: StepId, outcome: Result<Version, SaveFault>) -> bool {
-        type Stored = fn(StepId) -> Stage;
-        let (stage, then): (Stored, fn(&mut Self)) = match self.run.as_ref().map(|run| &run.stage) {
+        type ToStage = fn(StepId) -> Stage;
+        let (stage, then): (ToStage, fn(&mut Self)) = match self.run.as_ref().map(|run| &run.stage) {
             Some(Stage::SavingClient(open)) if *open == step => (Stage::SavingClient, Self::browse),
             Some(Stage::Saving(open)) if *open == step => (Stage::Saving, Self::succeed),
             Some(Stage::SavingLoss(open)) if *open == step => (Stage::SavingLoss, Self::login_instead),

@@ -292,6 +292,21 @@ fn client_registers_again_for_further_scopes() {
 }
 
 #[test]
+fn login_that_is_declined_leaves_the_tokens_before_it() {
+    let mut world = World::new();
+    world.issuer.scopes_supported = Some("read");
+    world.log_in();
+    let stored = world.store.record.clone();
+    world.user = User::Declines;
+    world.refuse(0, 403, "Bearer error=\"insufficient_scope\", scope=\"write\"", &mut Tried::default());
+    world.run();
+    assert_eq!((world.ends.last(), world.issuer.registrations.len()), (Some(&Err(AuthError::Declined)), 2));
+    assert_eq!(world.store.record, stored);
+    world.pass(Duration::from_secs(3700));
+    assert_eq!(world.token().as_deref(), Some("access-2"));
+}
+
+#[test]
 fn failed_registration_is_an_error_with_its_reason() {
     let mut world = World::new();
     for _ in 0..3 {
