@@ -98,6 +98,8 @@ pub enum Refusal {
     /// The dialect of the client can only call tools: [`Dialect`](crate::Dialect),
     /// [`WsDialect`](crate::WsDialect).
     NotInDialect,
+    /// The client only makes fetches: [`ClientConfig::fetcher`](crate::ClientConfig::fetcher).
+    NoServer,
 }
 
 impl fmt::Display for Refusal {
@@ -109,6 +111,7 @@ impl fmt::Display for Refusal {
             Self::NotWanted => f.write_str("the request does not allow it"),
             Self::NotIncreasing => f.write_str("progress must increase"),
             Self::Unencodable(e) => e.fmt(f),
+            Self::NoServer => f.write_str("the client has no server"),
             Self::NotInDialect => f.write_str("the dialect can only call tools"),
             Self::NotReopenable => f.write_str("a connection that is open already cannot be opened again"),
         }

@@ -5,6 +5,7 @@ mod key;
 mod watch;
 
 use crate::auth;
+pub use crate::auth::Principal;
 pub use crate::call::CallId;
 use crate::call::RawCall;
 use crate::error::{AuthHints, Diagnostic};
@@ -156,44 +157,36 @@ impl AdmitToken {
 /// The decision on an HTTP request, based on its head, or on a connection, based on its peer. The
 /// server closes a rejected connection unread, since there is no request to answer. If the text of
 /// a challenge is not a valid header field value, the response to the HTTP request is 500.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Admission {
     /// Accepted. The HTTP request, or every request of the connection, counts as coming from this
     /// principal, if there is one.
     Accept(Option<Principal>),
     /// Missing or invalid credentials: 401 with this `WWW-Authenticate` (RFC 9110 section 11.6.1).
-    /// The server serves only its one path. A metadata document that the field refers to
-    /// (`resource_metadata`, RFC 9728) has to be served by another component.
+    /// For tokens of OAuth use [`Denied`](Self::Denied), whose challenge names the metadata
+    /// document.
     Unauthorized(String),
     /// Insufficient credentials: 403, with this `WWW-Authenticate` if another scope would suffice
     /// (RFC 6750 section 3.1).
     Forbidden(Option<String>),
+    /// Accepted with a verified token. The HTTP request, or every request of the connection, has
+    /// this access. When it expires, the engine ends what the token has opened and what no request
+    /// bounds: the stream of a GET, a subscription, a connection. Requests that run go on.
+    Granted(Arc<auth::Access>),
+    /// Refused for its token, or for want of one. The engine writes the response with its
+    /// challenge, which names the metadata document of
+    /// [`ServerConfig::resource`](crate::ServerConfig::resource) if that is set. It closes a
+    /// connection that is no HTTP request.
+    Denied(auth::AccessDenial),
 }
 
-/// The identity behind a request, as the application names it: a subject with its issuer, an
-/// account, the owner of a key. Do not use the credentials themselves, since they change: a session
-/// belongs to the principal that opened it. A name is not a secret: `Debug` shows it, also in a
-/// [`Context`](crate::server::Context).
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Principal(pub String);
-
-impl Principal {
-    /// Returns the name that the application chose.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl From<&str> for Principal {
-    fn from(name: &str) -> Self {
-        Self(name.into())
-    }
-}
-
-impl From<String> for Principal {
-    fn from(name: String) -> Self {
-        Self(name)
+impl From<Result<Arc<auth::Access>, auth::AccessDenial>> for Admission {
+    fn from(decision: Result<Arc<auth::Access>, auth::AccessDenial>) -> Self {
+        match decision {
+            Ok(access) => Self::Granted(access),
+            Err(denial) => Self::Denied(denial),
+        }
     }
 }
 
@@ -503,6 +496,8 @@ impl fmt::Debug for KeptRouter {
 pub(crate) enum RequestAnswer {
     /// The whole message, its code if it is an error, and a diagnostic for the application.
     Message { bytes: Bytes, code: Option<i64>, diagnostic: Option<Diagnostic> },
+    /// The same for a request that needs these scopes, since its client lacks one.
+    Denied { bytes: Bytes, code: i64, scopes: auth::Scopes },
     /// The changes that a subscription may include.
     Listen(Watch),
     /// Requests for input, for a legacy client.

@@ -101,7 +101,7 @@
 //! | [`observer`] | what enters and leaves an engine, for tests and recordings |
 //! | [`stats`] | counters and gauges of an engine |
 //! | [`frame`] | codecs: lines, HTTP/1.1 with content codings (feature `gzip`), server-sent events, WebSocket |
-//! | [`auth`] | logins of clients: OAuth 2.1 (feature `auth`) |
+//! | [`auth`] | logins of clients, and tokens at servers: OAuth 2.1 (feature `auth`) |
 //! | [`call`], [`model`] | calls as values, and the typed protocol |
 //! | [`input`] | every input of an engine, as one enum |
 //! | [`client`], [`server`] | the engines (seam B) |

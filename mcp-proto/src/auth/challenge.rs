@@ -1,5 +1,7 @@
 //! Challenges of a resource (RFC 9110 section 11, RFC 6750 section 3).
 
+use super::dpop::ProofAlgs;
+use super::resource::INSUFFICIENT_SCOPE;
 use super::scopes::Scopes;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -27,26 +29,50 @@ impl AuthChallenge {
     }
 }
 
-/// What a challenge for a bearer token says (RFC 6750 section 3, RFC 9728 section 5.1).
+/// What the challenges for a token say (RFC 6750 section 3, RFC 9449 section 7.1, RFC 9728 section
+/// 5.1).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct BearerChallenge {
+pub(super) struct TokenChallenge {
     /// The URL of the metadata of the resource.
     pub(super) resource_metadata: Option<String>,
     /// The scopes that the request needs.
     pub(super) scope: Option<Scopes>,
     /// The error code.
     pub(super) error: Option<String>,
+    /// What a challenge of the scheme `DPoP` says, if there is one.
+    pub(super) dpop: Option<DpopChallenge>,
 }
 
-impl BearerChallenge {
-    /// Returns the first challenge for a bearer token that says something. One that says nothing is
-    /// returned if there is no other one.
+/// What a challenge for a token that is bound to a key says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct DpopChallenge {
+    /// The algorithms that the server accepts.
+    pub(super) algs: ProofAlgs,
+    /// What is wrong with the proof of the request.
+    pub(super) fault: Option<ProofFault>,
+}
+
+/// What a server says of a proof (RFC 9449 sections 7.1 and 9).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum ProofFault {
+    /// `use_dpop_nonce`: it needs the nonce that is in the same response.
+    Nonce,
+    /// `invalid_dpop_proof`.
+    Invalid,
+}
+
+impl TokenChallenge {
+    /// Reads the challenges of the schemes `Bearer` and `DPoP`. The first one that names metadata
+    /// counts, else the first one that says something, else one that says nothing.
     pub(super) fn of<'a>(fields: impl IntoIterator<Item = &'a str>) -> Option<Self> {
         let challenges = parse(fields);
-        let bearer = challenges.iter().filter(|challenge| challenge.scheme == "bearer").map(Self::read);
-        let bearer: Vec<_> = bearer.collect();
-        let says = bearer.iter().position(|challenge| *challenge != Self::default());
-        bearer.into_iter().nth(says.unwrap_or(0))
+        let tokens = || challenges.iter().filter(|challenge| matches!(&*challenge.scheme, "bearer" | "dpop"));
+        let mut found: Vec<_> = tokens().map(Self::read).collect();
+        let names = found.iter().position(|challenge| challenge.resource_metadata.is_some());
+        let says = names.or_else(|| found.iter().position(|challenge| *challenge != Self::default()));
+        let first = (!found.is_empty()).then(|| found.swap_remove(says.unwrap_or(0)))?;
+        let dpop = tokens().find(|challenge| challenge.scheme == "dpop").map(DpopChallenge::read);
+        Some(Self { dpop, ..first })
     }
 
     fn read(challenge: &AuthChallenge) -> Self {
@@ -55,12 +81,25 @@ impl BearerChallenge {
             resource_metadata: challenge.param("resource_metadata").map(String::from),
             scope: scope.filter(|scopes| !scopes.is_empty()),
             error: challenge.param("error").map(String::from),
+            dpop: None,
         }
     }
 
     /// Returns whether a token with other scopes would do (RFC 6750 section 3.1).
     pub(super) fn is_insufficient_scope(&self) -> bool {
-        self.error.as_deref() == Some("insufficient_scope")
+        self.error.as_deref() == Some(INSUFFICIENT_SCOPE)
+    }
+}
+
+impl DpopChallenge {
+    fn read(challenge: &AuthChallenge) -> Self {
+        let algs = challenge.param("algs").map(|names| ProofAlgs::listed(names.split(' ')));
+        let fault = match challenge.param("error") {
+            Some("use_dpop_nonce") => Some(ProofFault::Nonce),
+            Some("invalid_dpop_proof") => Some(ProofFault::Invalid),
+            _ => None,
+        };
+        Self { algs: algs.unwrap_or(ProofAlgs::ALL), fault }
     }
 }
 

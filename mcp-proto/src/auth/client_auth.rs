@@ -5,6 +5,7 @@ mod tests;
 
 use super::config::AuthMethod;
 use super::form::{Form, encode_component};
+use super::jws::Alg;
 use super::metadata::IssuerMetadata;
 use super::record::RegisteredClient;
 use crate::error::AuthError;
@@ -44,6 +45,21 @@ pub(super) fn method_to_register(issuer: &IssuerMetadata) -> Result<AuthMethod, 
     }
 }
 
+/// Returns the method of a client with a key.
+///
+/// # Errors
+/// [`AuthError::NoClientAuth`] if the issuer lists methods or algorithms, and not these. It gets no
+/// request then.
+pub(super) fn key_method(issuer: &IssuerMetadata, alg: Alg) -> Result<AuthMethod, AuthError> {
+    let none = |offered: &[String]| AuthError::NoClientAuth { issuer: issuer.issuer.clone(), offered: offered.into() };
+    let (methods, algs) = (offered(issuer), issuer.token_auth_algs.as_deref().unwrap_or_default());
+    match methods {
+        Some(methods) if !methods.iter().any(|name| name == AuthMethod::Key.as_str()) => Err(none(methods)),
+        _ if !algs.is_empty() && !algs.iter().any(|name| Alg::parse(name) == Some(alg)) => Err(none(algs)),
+        _ => Ok(AuthMethod::Key),
+    }
+}
+
 /// Returns the methods that the issuer lists. An empty list says as little as none: RFC 8414
 /// section 3.2 demands that it is left out.
 fn offered(issuer: &IssuerMetadata) -> Option<&[String]> {
@@ -51,13 +67,15 @@ fn offered(issuer: &IssuerMetadata) -> Option<&[String]> {
 }
 
 /// Adds what identifies a client to a request for the token endpoint of its issuer. `client_id` is
-/// in the form always: with a field `Authorization` too, RFC 6749 permits it, and some servers need
-/// it.
+/// in the form also with a field `Authorization`: RFC 6749 permits it, and some servers need it. A
+/// workload has no identifier, and an assertion of the client contains it.
 pub(super) fn apply(client: &RegisteredClient, form: &mut Form, headers: &mut Headers) {
-    form.push("client_id", &client.client_id);
+    if client.method != AuthMethod::Key && !client.client_id.is_empty() {
+        form.push("client_id", &client.client_id);
+    }
     let Some(secret) = client.client_secret.as_ref().filter(|secret| !secret.is_empty()) else { return };
     match client.method {
-        AuthMethod::None => {}
+        AuthMethod::None | AuthMethod::Key => {}
         AuthMethod::Post => form.push("client_secret", secret.expose()),
         AuthMethod::Basic => {
             // Form-encoded first: both may contain a colon (RFC 6749 section 2.3.1).

@@ -1,8 +1,9 @@
 //! The configuration of authorization: a value with methods that build it.
 
+use super::grant::{ClientAuth, ClientKey, GivenClient, Grant};
+use super::identifier::{IssuerMatch, same_issuer};
 use super::policy::UrlPolicy;
 use super::scopes::Scopes;
-use super::secret::Secret;
 use super::support::AuthSupport;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -17,6 +18,8 @@ use core::time::Duration;
 pub struct AuthConfig {
     /// The name of the program, which an authorization server shows to the user.
     pub client_name: String,
+    /// What it obtains its tokens with. Default [`Grant::Code`].
+    pub grant: Grant,
     /// How the client becomes known at an issuer, in the order in which they are tried. A client
     /// that is stored for the issuer comes after those that are [given](Registration::Given).
     /// Default [`Dynamic`](Registration::Dynamic) alone.
@@ -38,8 +41,11 @@ pub struct AuthConfig {
     pub account: String,
     /// Whether a request that needs a login begins one, which opens a page. Otherwise it ends with
     /// [`AuthError::LoginRequired`](crate::error::AuthError::LoginRequired), and only
-    /// [`login`](crate::ClientCommands::login) begins one. Default `true`.
+    /// [`login`](crate::ClientCommands::login) begins one. Without effect on a [grant](Grant) that
+    /// needs no user. Default `true`.
     pub interactive: bool,
+    /// Whether new tokens are bound to a key. Default [`Dpop::Off`].
+    pub dpop: Dpop,
     /// The URLs that are used.
     pub policy: UrlPolicy,
     /// Settings for servers that deviate from the specifications.
@@ -63,18 +69,6 @@ pub enum Registration {
     Dynamic,
 }
 
-/// A client that is registered already.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
-pub struct GivenClient {
-    /// The issuer that knows it.
-    pub issuer: String,
-    /// The client identifier.
-    pub client_id: String,
-    /// The client secret. An empty one counts as none.
-    pub client_secret: Option<Secret>,
-}
-
 /// How a client authenticates at a token endpoint (RFC 6749 section 2.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
@@ -86,6 +80,8 @@ pub enum AuthMethod {
     Basic,
     /// `client_secret_post`.
     Post,
+    /// `private_key_jwt`, with the key of a client that is given.
+    Key,
 }
 
 impl AuthMethod {
@@ -95,12 +91,13 @@ impl AuthMethod {
             Self::None => "none",
             Self::Basic => "client_secret_basic",
             Self::Post => "client_secret_post",
+            Self::Key => "private_key_jwt",
         }
     }
 
     /// Returns the method with this name.
     pub fn parse(name: &str) -> Option<Self> {
-        [Self::None, Self::Basic, Self::Post].into_iter().find(|method| method.as_str() == name)
+        [Self::None, Self::Basic, Self::Post, Self::Key].into_iter().find(|method| method.as_str() == name)
     }
 }
 
@@ -180,7 +177,7 @@ pub enum ParameterPlace {
 }
 
 /// The names of the parameters that a client sets itself.
-const OWN_PARAMETERS: [&str; 14] = [
+const OWN_PARAMETERS: [&str; 21] = [
     "response_type",
     "client_id",
     "client_secret",
@@ -195,6 +192,13 @@ const OWN_PARAMETERS: [&str; 14] = [
     "grant_type",
     "refresh_token",
     "prompt",
+    "assertion",
+    "client_assertion",
+    "client_assertion_type",
+    "device_code",
+    "subject_token",
+    "subject_token_type",
+    "requested_token_type",
 ];
 
 impl Parameter {
@@ -225,6 +229,23 @@ pub enum Prompt {
     Omit,
     /// This one.
     Value(String),
+}
+
+/// Whether tokens are bound to a key. Each request that carries one then proves that the client has
+/// the key (RFC 9449, DPoP), so a stolen token is of no use. The keys are for ES256 or EdDSA, and
+/// steps make them and sign with them: [`Output::NewKey`](super::Output::NewKey) and
+/// [`Output::Sign`](super::Output::Sign).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
+pub enum Dpop {
+    /// New tokens are bearer tokens. A token of the record that is bound stays bound.
+    #[default]
+    Off,
+    /// They are bound if the server asks for that, by a challenge or in its metadata, and its
+    /// issuer lists an algorithm of this client.
+    IfOffered,
+    /// They are bound, and bearer tokens are not used.
+    Required,
 }
 
 /// Settings for servers that deviate from the specifications.
@@ -309,6 +330,7 @@ impl AuthConfig {
     pub fn new(client_name: impl Into<String>) -> Self {
         Self {
             client_name: client_name.into(),
+            grant: Grant::default(),
             registrations: alloc::vec![Registration::Dynamic],
             scopes: Scopes::new(),
             redirect: Redirect::Loopback {
@@ -322,6 +344,7 @@ impl AuthConfig {
             prompt: Prompt::default(),
             account: String::new(),
             interactive: true,
+            dpop: Dpop::default(),
             policy: UrlPolicy::default(),
             compat: AuthCompat::default(),
             limits: AuthLimits::default(),
@@ -334,5 +357,30 @@ impl AuthConfig {
     /// Returns the evidence that authorization is compiled in.
     pub(crate) const fn support(&self) -> AuthSupport {
         self.support
+    }
+
+    /// Returns whether a request that needs credentials begins a run for them.
+    pub(super) const fn begins_runs(&self) -> bool {
+        self.interactive || !self.grant.needs_user()
+    }
+
+    /// Returns the key of this client at this issuer, or at the identity provider.
+    pub(super) fn key_of(&self, issuer: &str, client_id: &str) -> Option<&ClientKey> {
+        let given = self.registrations.iter().filter_map(|way| match way {
+            Registration::Given(client) => Some(client),
+            Registration::Document(_) | Registration::Dynamic => None,
+        });
+        let provider = match &self.grant {
+            Grant::Enterprise(provider) => Some(&provider.client),
+            _ => None,
+        };
+        let is_meant = |client: &&GivenClient| {
+            let is_there = same_issuer(&client.issuer, issuer, self.compat.issuer_slash) != IssuerMatch::Different;
+            is_there && client.client_id == client_id
+        };
+        match &given.chain(provider).find(is_meant)?.auth {
+            ClientAuth::Key(key) => Some(key),
+            ClientAuth::None | ClientAuth::Secret(_) => None,
+        }
     }
 }

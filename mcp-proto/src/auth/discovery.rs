@@ -4,6 +4,7 @@
 mod answer;
 
 use super::config::AuthConfig;
+use super::grant::Grant;
 use super::identifier::{self, IssuerMatch};
 use super::metadata::{IssuerMetadata, ResourceMetadata};
 use super::policy::MAX_URL;
@@ -344,13 +345,14 @@ impl Discovery {
         for (name, endpoint) in [
             ("registration_endpoint", &mut issuer.registration_endpoint),
             ("revocation_endpoint", &mut issuer.revocation_endpoint),
+            ("device_authorization_endpoint", &mut issuer.device_endpoint),
         ] {
             if let Some(Err(why)) = endpoint.as_ref().map(|url| check(name, url)) {
                 reports.push(AuthReport::Deviation(why));
                 *endpoint = None;
             }
         }
-        if let Err(error) = pkce(&issuer) {
+        if let (Grant::Code, Err(error)) = (&config.grant, pkce(&issuer)) {
             let is_tolerated = config.compat.unlisted_pkce && matches!(error, AuthError::NoPkce { listed: false, .. });
             if !is_tolerated {
                 let fault = Fault::content(error.to_string());

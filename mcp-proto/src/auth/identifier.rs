@@ -58,6 +58,11 @@ pub(super) fn own_identifier(server: &HttpTarget) -> String {
     format!("{}{}", origin(server), if path == "/" { "" } else { path })
 }
 
+/// Returns a URL without its query.
+pub(super) fn without_query(target: &HttpTarget) -> String {
+    format!("{}{}", origin(target), path(target))
+}
+
 /// Returns whether an identifier is one of this server: its URL, or a parent of that at a border of
 /// segments. A slash at the end does not count. With the query it must be the very URL.
 pub(super) fn fits(identifier: &str, server: &HttpTarget) -> bool {

@@ -1,8 +1,10 @@
 //! Masks the secrets of a login in what an application gives to it, for a recording. Each is as
 //! long as before in a form, so that a replay sends requests of the same lengths.
 
-use super::config::{AuthConfig, GivenClient, Registration};
+use super::config::{AuthConfig, Registration};
 use super::form;
+use super::grant::{ClientAuth, GivenClient, Grant};
+use super::jws::SignKey;
 use super::record::Record;
 use super::step::{Input, SaveFault};
 use crate::redact::is_secret_name;
@@ -20,14 +22,30 @@ pub(crate) struct Masks {
 impl Masks {
     pub(crate) fn config(self, config: &mut AuthConfig) {
         for registration in &mut config.registrations {
-            if let Registration::Given(GivenClient { client_secret: Some(secret), .. }) = registration {
-                *secret = (self.secret)(secret.expose()).into();
+            if let Registration::Given(client) = registration {
+                self.client(client);
             }
+        }
+        if let Grant::Enterprise(provider) = &mut config.grant {
+            provider.token_endpoint = (self.url)(&provider.token_endpoint);
+            self.client(&mut provider.client);
         }
         for parameter in config.parameters.iter_mut().filter(|parameter| is_secret_name(&parameter.name)) {
             parameter.value = (self.secret)(&parameter.value);
         }
         config.metadata_url.iter_mut().for_each(|metadata| *metadata = (self.url)(metadata));
+    }
+
+    fn client(self, client: &mut GivenClient) {
+        match &mut client.auth {
+            ClientAuth::Secret(secret) => *secret = (self.secret)(secret.expose()).into(),
+            ClientAuth::Key(key) => {
+                if let SignKey::Pkcs8(secret) = &mut key.key {
+                    *secret = (self.secret)(secret.expose()).into();
+                }
+            }
+            ClientAuth::None => {}
+        }
     }
 
     pub(crate) fn input(self, input: &mut Input) {
@@ -36,6 +54,10 @@ impl Masks {
                 stored.record.iter_mut().for_each(|record| self.record(record));
             }
             Input::Redirected(_, redirect) => *redirect = self.redirect(redirect.trim()),
+            Input::KeyMade(_, Ok(pair)) => pair.private = (self.secret)(pair.private.expose()).into(),
+            Input::Asserted(_, Ok(assertion)) => *assertion = (self.secret)(assertion.expose()).into(),
+            // A signature shows nothing of its key.
+            Input::Signed(..) | Input::KeyMade(..) | Input::Asserted(..) => {}
             Input::Leased(..) | Input::Loaded(..) | Input::Saved(..) | Input::Listening(..) | Input::Declined(_) => {}
         }
     }
@@ -43,7 +65,8 @@ impl Masks {
     fn record(self, record: &mut Record) {
         for entry in &mut record.entries {
             let tokens = entry.tokens.iter_mut().flat_map(|tokens| {
-                [Some(&mut tokens.access_token), tokens.refresh_token.as_mut()].into_iter().flatten()
+                let key = tokens.dpop_key.as_mut().map(|key| &mut key.private);
+                [Some(&mut tokens.access_token), tokens.refresh_token.as_mut(), key].into_iter().flatten()
             });
             let secrets = tokens.chain(&mut entry.client.client_secret);
             secrets.for_each(|secret| *secret = (self.secret)(secret.expose()).into());

@@ -6,8 +6,10 @@ mod json;
 pub use json::BadRecord;
 
 use super::config::AuthMethod;
+use super::jws::KeyPair;
 use super::scopes::Scopes;
 use super::secret::Secret;
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -78,7 +80,7 @@ pub struct Entry {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub struct RegisteredClient {
-    /// The client identifier.
+    /// The client identifier. Empty for a workload, whose assertion says who it is.
     pub client_id: String,
     /// The client secret.
     pub client_secret: Option<Secret>,
@@ -106,12 +108,29 @@ pub enum ClientSource {
     Dynamic,
 }
 
+/// How an access token is used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
+pub enum TokenType {
+    /// Its possession suffices (RFC 6750).
+    Bearer,
+    /// Each request that carries it proves the possession of a key (RFC 9449). It is never sent as
+    /// a bearer token.
+    Dpop,
+}
+
 /// The tokens of a client.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub struct Tokens {
-    /// The access token, a bearer token (RFC 6750).
+    /// The access token.
     pub access_token: Secret,
+    /// How it is used.
+    pub token_type: TokenType,
+    /// The key that the issuer has seen a proof of with each request for these tokens: a token of
+    /// the type [`Dpop`](TokenType::Dpop), and the refresh token of a client without a secret, are
+    /// bound to it. `None`: there was no proof.
+    pub dpop_key: Option<Box<KeyPair>>,
     /// The refresh token.
     pub refresh_token: Option<Secret>,
     /// The Unix time in seconds at which the access token expires. `None` if the issuer named none:

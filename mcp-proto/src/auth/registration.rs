@@ -4,8 +4,10 @@
 #[cfg(test)]
 mod tests;
 
-use super::client_auth::{method, method_to_register};
-use super::config::{AuthConfig, AuthMethod, GivenClient, Registration};
+use super::client_auth::{key_method, method, method_to_register};
+use super::config::{AuthConfig, AuthMethod, Registration};
+use super::device;
+use super::grant::{ClientAuth, GivenClient, Grant};
 use super::identifier::{IssuerMatch, same_issuer};
 use super::metadata::IssuerMetadata;
 use super::record::{ClientSource, RegisteredClient};
@@ -51,16 +53,10 @@ pub(super) fn choose(
     stored: Option<&RegisteredClient>,
     now_unix: u64,
 ) -> Result<Choice, AuthError> {
-    let ways = &config.registrations;
-    let is_here = |given: &&GivenClient| {
-        same_issuer(&given.issuer, &issuer.issuer, config.compat.issuer_slash) != IssuerMatch::Different
-    };
-    let given = || ways.iter().filter_map(|way| if let Registration::Given(given) = way { Some(given) } else { None });
-    if let Some(given) = given().find(is_here) {
-        let secret = given.client_secret.clone();
-        return client(issuer, &given.client_id, secret, ClientSource::Given).map(Choice::Client);
+    if let Some(given) = given(config, issuer) {
+        return given.map(Choice::Client);
     }
-    let is_dynamic = ways.contains(&Registration::Dynamic);
+    let is_dynamic = config.registrations.contains(&Registration::Dynamic);
     // The other sources are read from the configuration, which can have changed.
     let usable = |stored: &&RegisteredClient| {
         stored.source == ClientSource::Dynamic && stored.secret_expires.is_none_or(|expires| expires > now_unix)
@@ -68,19 +64,72 @@ pub(super) fn choose(
     if let Some(stored) = stored.filter(usable).filter(|_| is_dynamic) {
         return Ok(Choice::Client(stored.clone()));
     }
-    let document = ways.iter().find_map(|way| if let Registration::Document(url) = way { Some(url) } else { None });
-    if let Some(url) = document.filter(|_| issuer.client_id_metadata_document) {
-        if let Some(fault) = document_fault(url) {
-            return Err(AuthError::BadUrl { purpose: "client_id".into(), url: url.clone(), fault });
-        }
-        return client(issuer, url, None, ClientSource::Document).map(Choice::Client);
+    if let Some(document) = document(config, issuer) {
+        return document.map(Choice::Client);
     }
     if is_dynamic && issuer.registration_endpoint.is_some() {
         return method_to_register(issuer).map(|_| Choice::Register);
     }
-    let given: Vec<_> = given().map(|given| given.issuer.clone()).collect();
+    Err(unknown(config, issuer))
+}
+
+/// Returns the client for an issuer under a grant without a user. It never registers.
+///
+/// # Errors
+/// As [`choose`].
+pub(super) fn choose_known(config: &AuthConfig, issuer: &IssuerMetadata) -> Result<RegisteredClient, AuthError> {
+    let found = match &config.grant {
+        // The assertion says who it is.
+        Grant::Assertion => return Ok(registered("", None, AuthMethod::None, ClientSource::Given)),
+        Grant::Enterprise(_) => given(config, issuer).or_else(|| document(config, issuer)),
+        Grant::Code | Grant::Device | Grant::ClientCredentials => given(config, issuer),
+    };
+    found.unwrap_or_else(|| Err(unknown(config, issuer)))
+}
+
+/// Returns the client as its identity provider knows it, whose metadata is not fetched.
+pub(super) fn at_provider(client: &GivenClient) -> RegisteredClient {
+    let (secret, method) = match &client.auth {
+        ClientAuth::Key(_) => (None, AuthMethod::Key),
+        ClientAuth::Secret(secret) if !secret.is_empty() => (Some(secret.clone()), AuthMethod::Basic),
+        ClientAuth::Secret(_) | ClientAuth::None => (None, AuthMethod::None),
+    };
+    registered(&client.client_id, secret, method, ClientSource::Given)
+}
+
+/// Returns the clients that are given.
+fn all_given(config: &AuthConfig) -> impl Iterator<Item = &GivenClient> {
+    let ways = config.registrations.iter();
+    ways.filter_map(|way| if let Registration::Given(given) = way { Some(given) } else { None })
+}
+
+/// Returns the client that is given for this issuer.
+fn given(config: &AuthConfig, issuer: &IssuerMetadata) -> Option<Result<RegisteredClient, AuthError>> {
+    let is_here = |given: &&GivenClient| {
+        same_issuer(&given.issuer, &issuer.issuer, config.compat.issuer_slash) != IssuerMatch::Different
+    };
+    let given = all_given(config).find(is_here)?;
+    Some(client(issuer, &given.client_id, &given.auth, ClientSource::Given))
+}
+
+/// Returns the client with a metadata document, if the issuer fetches such documents.
+fn document(config: &AuthConfig, issuer: &IssuerMetadata) -> Option<Result<RegisteredClient, AuthError>> {
+    let mut ways = config.registrations.iter();
+    let url = ways.find_map(|way| if let Registration::Document(url) = way { Some(url) } else { None })?;
+    if !issuer.client_id_metadata_document {
+        return None;
+    }
+    Some(match document_fault(url) {
+        Some(fault) => Err(AuthError::BadUrl { purpose: "client_id".into(), url: url.clone(), fault }),
+        None => client(issuer, url, &ClientAuth::None, ClientSource::Document),
+    })
+}
+
+/// Returns why there is no client for an issuer.
+fn unknown(config: &AuthConfig, issuer: &IssuerMetadata) -> AuthError {
+    let given: Vec<_> = all_given(config).map(|given| given.issuer.clone()).collect();
     let issuer = issuer.issuer.clone();
-    Err(if given.is_empty() { AuthError::NoRegistration { issuer } } else { AuthError::OtherIssuer { given, issuer } })
+    if given.is_empty() { AuthError::NoRegistration { issuer } } else { AuthError::OtherIssuer { given, issuer } }
 }
 
 /// Returns why a URL cannot be the one of a client metadata document: it is an `https:` URL with a
@@ -98,34 +147,51 @@ fn document_fault(url: &str) -> Option<UrlFault> {
 fn client(
     issuer: &IssuerMetadata,
     client_id: &str,
-    secret: Option<Secret>,
+    auth: &ClientAuth,
     source: ClientSource,
 ) -> Result<RegisteredClient, AuthError> {
-    let secret = secret.filter(|secret| !secret.is_empty());
-    let method = method(issuer, secret.is_some())?;
-    Ok(RegisteredClient {
+    let (secret, method) = match auth {
+        ClientAuth::Key(key) => (None, key_method(issuer, key.alg)?),
+        ClientAuth::Secret(secret) if !secret.is_empty() => (Some(secret.clone()), method(issuer, true)?),
+        ClientAuth::Secret(_) | ClientAuth::None => (None, method(issuer, false)?),
+    };
+    Ok(registered(client_id, secret.filter(|_| method != AuthMethod::None), method, source))
+}
+
+fn registered(client_id: &str, secret: Option<Secret>, method: AuthMethod, source: ClientSource) -> RegisteredClient {
+    RegisteredClient {
         client_id: client_id.to_owned(),
-        client_secret: secret.filter(|_| method != AuthMethod::None),
+        client_secret: secret,
         secret_expires: None,
         method,
         redirect_uri: None,
         scopes: Scopes::new(),
         source,
-    })
+    }
 }
 
-/// Returns the body of a registration request (RFC 7591 section 2). Some issuers refuse scopes that
+/// Returns the body of a registration request (RFC 7591 section 2). A client without a redirect URI
+/// is one whose user enters a code at another device (RFC 8628). Some issuers refuse scopes that
 /// they do not know, so a second request can leave them out.
-pub(super) fn request(config: &AuthConfig, redirect_uri: &str, issuer: &IssuerMetadata, scopes: &Scopes) -> Bytes {
+pub(super) fn request(
+    config: &AuthConfig,
+    redirect_uri: Option<&str>,
+    issuer: &IssuerMetadata,
+    scopes: &Scopes,
+) -> Bytes {
     let scope = (!scopes.is_empty()).then(|| scopes.to_string());
     let texts = |texts: &[&str]| texts.iter().copied().map(RawJson::from).collect::<Vec<_>>();
+    let (grant, response_types): (_, &[&str]) = match redirect_uri {
+        Some(_) => ("authorization_code", &["code"]),
+        None => (device::GRANT, &[]),
+    };
     let object = Object::new()
         .with("client_name", &*config.client_name)
-        .with("redirect_uris", texts(&[redirect_uri]))
-        .with("grant_types", texts(&["authorization_code", "refresh_token"]))
-        .with("response_types", texts(&["code"]))
+        .with("redirect_uris", texts(redirect_uri.as_slice()))
+        .with("grant_types", texts(&[grant, "refresh_token"]))
+        .with("response_types", texts(response_types))
         .with("token_endpoint_auth_method", method_to_register(issuer).unwrap_or(AuthMethod::None).as_str())
-        .with("application_type", application_type(redirect_uri))
+        .with("application_type", redirect_uri.map_or("native", application_type))
         .with_opt("scope", scope.as_deref())
         .with("software_id", &*config.client_name);
     object.to_json().to_bytes()
@@ -150,7 +216,7 @@ fn application_type(redirect_uri: &str) -> &'static str {
 pub(super) fn read(
     response: &FetchResponse,
     issuer: &IssuerMetadata,
-    redirect_uri: &str,
+    redirect_uri: Option<&str>,
     scopes: &Scopes,
 ) -> Result<RegisteredClient, Problem> {
     let problem = Problem { url: response.url.clone(), status: Some(response.status), ..Problem::default() };
@@ -171,7 +237,10 @@ pub(super) fn read(
     let client_id = text("client_id")?.ok_or_else(|| why("the response has no client_id"))?.into_owned();
     let secret = text("client_secret")?.map(|secret| Secret::new(secret.into_owned()));
     let method = match body.str("token_endpoint_auth_method").map(|name| AuthMethod::parse(&name)) {
-        Some(None) => return Err(why("the response names a way of authentication that this client does not have")),
+        // It has no key that it could have registered.
+        Some(None | Some(AuthMethod::Key)) => {
+            return Err(why("the response names a way of authentication that this client does not have"));
+        }
         // Whatever it names: without a secret there is nothing to send.
         Some(Some(_)) | None if secret.is_none() => AuthMethod::None,
         Some(Some(method)) => method,
@@ -184,7 +253,7 @@ pub(super) fn read(
         secret_expires: expires.filter(|expires| *expires > 0 && secret.is_some()),
         client_secret: secret,
         method,
-        redirect_uri: Some(redirect_uri.to_owned()),
+        redirect_uri: redirect_uri.map(ToOwned::to_owned),
         scopes: scopes.clone(),
         source: ClientSource::Dynamic,
     })

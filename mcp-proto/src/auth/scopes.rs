@@ -28,6 +28,18 @@ impl Scopes {
         text.split(' ').collect()
     }
 
+    /// Returns the set of these scopes, which something demands.
+    ///
+    /// # Panics
+    /// If one is no scope token, or beyond a limit: without it, less would be demanded.
+    pub(crate) fn demanded<'a>(scopes: impl IntoIterator<Item = &'a str>) -> Self {
+        scopes.into_iter().fold(Self::new(), |mut all, scope| {
+            all.insert(scope);
+            assert!(all.contains(scope), "{scope:?} is no scope, or one scope too many");
+            all
+        })
+    }
+
     /// Adds a scope. Does nothing beyond a limit, or if it is no scope token.
     pub fn insert(&mut self, scope: &str) {
         // RFC 6749 appendix A.4: visible ASCII without quotation mark and backslash.
@@ -60,6 +72,11 @@ impl Scopes {
     /// Returns whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Returns the bytes that the set holds on the heap. A node of the tree is at least half full.
+    pub(crate) fn heap_size(&self) -> usize {
+        self.0.iter().map(|scope| 2 * size_of::<String>() + scope.capacity()).sum()
     }
 
     /// Returns the scopes in the order of their texts.

@@ -2,13 +2,16 @@
 //! [`StepId`] of its step. One to a step that is not open, or of another kind, changes nothing.
 
 use super::config::{LoopbackHost, Port};
+use super::jws::{Alg, KeyPair, SignRequest};
 use super::record::{Record, StoreKey, Version};
 use super::scopes::Scopes;
+use super::secret::Secret;
 use crate::error::AuthError;
 use crate::fetch::FetchRequest;
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 /// Identifies a step. A flow never reuses an id.
@@ -43,11 +46,20 @@ pub enum Output {
     Listen(StepId, Listen),
     /// Show this page to the user. Answer with [`Input::Redirected`] or [`Input::Declined`].
     Browse(StepId, Browse),
+    /// Show this code to the user, who enters it at a page on any device (RFC 8628 section 3.3).
+    /// [`Input::Declined`] ends the login; otherwise no answer is needed.
+    ShowCode(StepId, Box<DeviceCode>),
+    /// Make a key pair for this algorithm. Answer with [`Input::KeyMade`].
+    NewKey(StepId, Alg),
+    /// Sign this. Answer with [`Input::Signed`].
+    Sign(StepId, Box<SignRequest>),
+    /// Provide an assertion. Answer with [`Input::Asserted`].
+    Assert(StepId, Box<AssertionRequest>),
     /// The latest redirect that this listener received is none of this login: respond 404, and go
     /// on.
     Ignore(StepId),
-    /// The step [`Listen`](Self::Listen) or [`Browse`](Self::Browse) is over: stop the listener
-    /// after its last response, which shows this result.
+    /// The step [`Listen`](Self::Listen), [`Browse`](Self::Browse) or [`ShowCode`](Self::ShowCode)
+    /// is over: stop the listener after its last response, which shows this result.
     Finish(StepId, PageResult),
     /// A run has ended: requests that wait go out, with the credentials of this generation. A
     /// [`Client`](crate::Client) handles it itself.
@@ -99,6 +111,45 @@ pub struct Browse {
     pub until: Instant,
 }
 
+/// A code that a user enters at a page on any device (RFC 8628 section 3.2).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeviceCode {
+    /// The code. It is for the eyes of this user only.
+    pub user_code: Secret,
+    /// The URL of the page, which the user may have to type.
+    pub verification_uri: String,
+    /// The same with the code in it, for a link or an image.
+    pub verification_uri_complete: Option<Secret>,
+    /// The issuer.
+    pub issuer: String,
+    /// The requested scopes.
+    pub scopes: Scopes,
+    /// When the code expires.
+    pub until: Instant,
+}
+
+/// An assertion that is needed (RFC 7521).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AssertionRequest {
+    /// What it is for.
+    pub purpose: AssertionPurpose,
+    /// The issuer that it is presented to.
+    pub audience: String,
+    /// Its token endpoint.
+    pub token_endpoint: String,
+    /// The identifier of the resource, if there is one.
+    pub resource: Option<String>,
+}
+
+/// What an assertion is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AssertionPurpose {
+    /// It is the grant itself: the identity of a workload (RFC 7523 section 2.1).
+    Workload,
+    /// It is the identity of a user at an identity provider, which exchanges it (RFC 8693).
+    Identity,
+}
+
 /// The result that the last page of a login shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PageResult {
@@ -128,6 +179,13 @@ pub enum Input {
     Redirected(StepId, String),
     /// The user does not want to log in.
     Declined(StepId),
+    /// The key pair.
+    KeyMade(StepId, Result<Box<KeyPair>, StoreFault>),
+    /// The signature, as RFC 7518 section 3 defines it: for ECDSA the two numbers, one after the
+    /// other.
+    Signed(StepId, Result<Vec<u8>, StoreFault>),
+    /// The assertion.
+    Asserted(StepId, Result<Secret, StoreFault>),
 }
 
 /// A lease that is held, or held by another process.

@@ -2,6 +2,7 @@
 
 use super::config::AuthLimits;
 use super::form::{self, Form};
+use super::record::TokenType;
 use super::scopes::Scopes;
 use super::secret::Secret;
 use crate::error::Problem;
@@ -25,9 +26,9 @@ const MAX_DESCRIPTION: usize = 1 << 10;
 
 /// What a token endpoint answered.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum TokenAnswer {
-    /// Tokens.
-    Tokens(NewTokens),
+pub(super) enum TokenAnswer<T = NewTokens> {
+    /// Tokens, or what the request asked for in their place.
+    Tokens(T),
     /// The code or the refresh token is not valid any more: `invalid_grant`.
     InvalidGrant(Problem),
     /// The issuer does not know the client: `invalid_client`.
@@ -48,8 +49,10 @@ pub(super) enum TokenAnswer {
 /// The tokens of an answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct NewTokens {
-    /// The access token, a bearer token. It can be sent in a header field.
+    /// The access token. It can be sent in a header field.
     pub(super) access: Secret,
+    /// How it is used: one of the types that were asked for.
+    pub(super) token_type: TokenType,
     /// The refresh token. `None`: the one before is still valid.
     pub(super) refresh: Option<Secret>,
     /// The lifetime of the access token in seconds. `None` if it is unknown.
@@ -81,7 +84,18 @@ pub(super) fn revoke(token: &Secret, hint: &str) -> Form {
     Form::new().with("token", token.expose()).with("token_type_hint", hint)
 }
 
-fn with_resource(form: Form, resource: Option<&str>) -> Form {
+/// Returns the form that asks for a token of the client itself (RFC 6749 section 4.4.2).
+pub(super) fn client_credentials() -> Form {
+    Form::new().with("grant_type", "client_credentials")
+}
+
+/// Adds what the tokens are for to the form of a grant without a user.
+pub(super) fn with_use(form: Form, scopes: &Scopes, resource: Option<&str>) -> Form {
+    let form = if scopes.is_empty() { form } else { form.with("scope", &scopes.to_string()) };
+    with_resource(form, resource)
+}
+
+pub(super) fn with_resource(form: Form, resource: Option<&str>) -> Form {
     match resource {
         Some(resource) => form.with("resource", resource),
         None => form,
@@ -108,8 +122,29 @@ pub(super) fn request(
     }
 }
 
-/// Reads the answer of the endpoint at this URL.
-pub(super) fn read(url: &str, outcome: &Result<Box<FetchResponse>, FetchError>, max_token: usize) -> TokenAnswer {
+/// Returns whether an answer asks for the same request with the nonce that is in it (RFC 9449
+/// section 8).
+pub(super) fn asks_for_nonce(outcome: &Result<Box<FetchResponse>, FetchError>) -> bool {
+    let members = outcome.as_ref().ok().and_then(|response| Members::read(response));
+    members.is_some_and(|members| members.text("error").as_deref() == Some("use_dpop_nonce"))
+}
+
+/// Reads the answer of the endpoint at this URL. `types`: those that the token may have.
+pub(super) fn read(
+    url: &str,
+    outcome: &Result<Box<FetchResponse>, FetchError>,
+    max_token: usize,
+    types: &[TokenType],
+) -> TokenAnswer {
+    read_as(url, outcome, |members| members.tokens(max_token, types))
+}
+
+/// Reads the answer of the endpoint at this URL, and of a success what this returns.
+pub(super) fn read_as<T>(
+    url: &str,
+    outcome: &Result<Box<FetchResponse>, FetchError>,
+    take: impl FnOnce(&Members) -> Result<T, String>,
+) -> TokenAnswer<T> {
     let problem = Problem { url: url.into(), ..Problem::default() };
     let response = match outcome {
         Ok(response) => response,
@@ -150,7 +185,7 @@ pub(super) fn read(url: &str, outcome: &Result<Box<FetchResponse>, FetchError>, 
         };
     }
     if (200..300).contains(&status) {
-        return match members.tokens(max_token) {
+        return match take(&members) {
             Ok(tokens) => TokenAnswer::Tokens(tokens),
             Err(why) => TokenAnswer::Other(Problem { why: Some(why), ..problem }),
         };
@@ -168,7 +203,7 @@ const fn no_members(response: &FetchResponse) -> &'static str {
 }
 
 /// The members of a body.
-enum Members {
+pub(super) enum Members {
     Json(Object),
     Form(Vec<(String, String)>),
 }
@@ -188,7 +223,7 @@ impl Members {
     }
 
     /// Returns a member that is a text, unless it is empty.
-    fn text(&self, name: &str) -> Option<Cow<'_, str>> {
+    pub(super) fn text(&self, name: &str) -> Option<Cow<'_, str>> {
         let text = match self {
             Self::Json(object) => object.str(name),
             Self::Form(fields) => fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.into()),
@@ -213,12 +248,12 @@ impl Members {
     }
 
     /// Returns the tokens, or says what is wrong with them.
-    fn tokens(&self, max: usize) -> Result<NewTokens, String> {
+    fn tokens(&self, max: usize, types: &[TokenType]) -> Result<NewTokens, String> {
         let access = self.text("access_token").ok_or("there is no access token")?;
-        let token_type = self.text("token_type").ok_or("there is no type of the token")?;
-        if !token_type.eq_ignore_ascii_case("bearer") {
-            return Err(format!("the token has the type {}", beginning(&token_type, MAX_ERROR)));
-        }
+        let name = self.text("token_type").ok_or("there is no type of the token")?;
+        let Some(token_type) = TokenType::parse(&name).filter(|token_type| types.contains(token_type)) else {
+            return Err(format!("the token has the type {}", beginning(&name, MAX_ERROR)));
+        };
         let refresh = self.text("refresh_token");
         if access.len().max(refresh.as_ref().map_or(0, |token| token.len())) > max {
             return Err("a token is longer than the limit".into());
@@ -229,23 +264,23 @@ impl Members {
         }
         Ok(NewTokens {
             access: access.as_ref().into(),
+            token_type,
             refresh: refresh.map(|token| token.as_ref().into()),
-            expires_in: self.lifetime(),
+            expires_in: self.seconds("expires_in"),
             scopes: self.scopes(),
         })
     }
 
-    /// Returns the lifetime, a number or digits. One that is not positive is unknown.
-    fn lifetime(&self) -> Option<u64> {
-        const NAME: &str = "expires_in";
-
+    /// Returns a time in seconds, a number or digits, at most 400 days. One that is not positive is
+    /// unknown.
+    pub(super) fn seconds(&self, name: &str) -> Option<u64> {
         let digits = |text: Cow<'_, str>| {
             let text = text.trim();
             text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
         };
         let seconds: f64 = match self {
-            Self::Json(object) if object.kind(NAME) == Some(JsonKind::Number) => object.optional(NAME).ok().flatten(),
-            _ => self.text(NAME).and_then(digits),
+            Self::Json(object) if object.kind(name) == Some(JsonKind::Number) => object.optional(name).ok().flatten(),
+            _ => self.text(name).and_then(digits),
         }?;
         let seconds = Duration::try_from_secs_f64(seconds.min(MAX_LIFETIME)).ok()?;
         Some(seconds.as_secs()).filter(|seconds| *seconds > 0)

@@ -181,6 +181,8 @@ pub enum Target {
     Http(#[cfg_attr(feature = "record", serde(with = "crate::record::value"))] HttpTarget),
     /// Behind the URL of a WebSocket.
     Ws(#[cfg_attr(feature = "record", serde(with = "crate::record::value"))] WsTarget),
+    /// None: see [`ClientConfig::fetcher`].
+    NoServer,
 }
 
 /// The eras that a client tries.
@@ -345,6 +347,13 @@ impl ClientConfig {
     /// Returns the configuration of a client over a connection that the driver already has.
     pub fn given() -> Self {
         Self::new(Target::Duplex(Endpoint::Given))
+    }
+
+    /// Returns the configuration of a client without a server, which only makes
+    /// [fetches](crate::ClientCommands::fetch). It opens connections for them, negotiates nothing,
+    /// and refuses calls and notifications with [`Refusal::NoServer`](crate::Refusal::NoServer).
+    pub fn fetcher() -> Self {
+        Self::new(Target::NoServer)
     }
 
     /// Returns the configuration of a client of the server at this URL. A `ws:` URL needs the

@@ -45,6 +45,7 @@ impl Ctx {
             _ if matches!(self.env.state(), State::Ending | State::Closing | State::Terminated) => {
                 Some(Refusal::Closed)
             }
+            _ if self.env.state() == State::NoServer => Some(Refusal::NoServer),
             Err(e) => Some(Refusal::Unencodable(e.clone())),
             Ok(_) if self.env.only_calls_tools() && raw.method != super::tools::CALL => Some(Refusal::NotInDialect),
             Ok(params) => {

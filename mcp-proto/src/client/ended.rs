@@ -15,7 +15,7 @@ impl Client {
         match self.state() {
             State::Ready => self.cx.env.phase.end_output(),
             State::Probing | State::Initializing => self.cx.env.timers.set(Timer::Handshake, None),
-            State::Lapsed | State::Ending | State::Closing | State::Terminated => return,
+            State::NoServer | State::Lapsed | State::Ending | State::Closing | State::Terminated => return,
         }
         if let Link::Duplex(duplex) = &mut self.cx.link {
             duplex.send_end(&mut self.cx.env);
@@ -39,7 +39,7 @@ impl Client {
                 }
             }
             State::Ready | State::Ending => self.shut(Termination::Closed(Closed::Eof)),
-            State::Lapsed | State::Closing | State::Terminated => {}
+            State::NoServer | State::Lapsed | State::Closing | State::Terminated => {}
         }
     }
 
@@ -50,7 +50,7 @@ impl Client {
         match self.cx.env.state() {
             State::Probing | State::Initializing => self.on_handshake(HandshakeEvent::Closed(sent, why)),
             State::Ready | State::Ending => self.shut(Termination::Closed(why)),
-            State::Closing | State::Lapsed | State::Terminated => {}
+            State::NoServer | State::Closing | State::Lapsed | State::Terminated => {}
         }
     }
 
@@ -59,7 +59,7 @@ impl Client {
     pub(super) fn shut(&mut self, why: Termination) {
         match self.cx.env.state() {
             State::Closing | State::Terminated => return,
-            State::Probing | State::Initializing | State::Ready | State::Lapsed | State::Ending => {}
+            State::NoServer | State::Probing | State::Initializing | State::Ready | State::Lapsed | State::Ending => {}
         }
         let session = self.cx.env.version().filter(|_| why == Termination::Requested && !self.cx.env.is_duplex());
         self.stop_refreshing();

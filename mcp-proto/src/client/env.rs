@@ -131,7 +131,7 @@ impl ClientEnv {
     /// Returns whether the dialect of the client has no request but `tools/call`.
     pub(super) fn only_calls_tools(&self) -> bool {
         match self.config.target {
-            Target::Duplex(_) => false,
+            Target::Duplex(_) | Target::NoServer => false,
             Target::Http(_) => self.config.dialect == Dialect::ToolStream,
             Target::Ws(_) => self.config.ws_dialect == WsDialect::BareTool,
         }

@@ -55,6 +55,10 @@ impl Handshake {
     /// Begins the negotiation. The policy, the revisions and the verdict determine the first
     /// request.
     pub(super) fn begin(&mut self, cx: &mut Ctx) -> Next {
+        if cx.env.config.target == Target::NoServer {
+            cx.env.phase.set(Step::NoServer);
+            return Next::Wait;
+        }
         self.start.begin(&mut cx.env);
         let legacy = cx.env.newest(Era::Legacy);
         let verdict = self.learnt.or(cx.env.config.verdict);
@@ -350,7 +354,9 @@ impl Handshake {
         match cx.env.state() {
             State::Probing => self.fall_back(cx, NegotiationCause::Decode(why)),
             State::Initializing => self.fail(cx, Stage::Initialize, NegotiationCause::Decode(why)),
-            State::Ready | State::Lapsed | State::Ending | State::Closing | State::Terminated => Next::Wait,
+            State::NoServer | State::Ready | State::Lapsed | State::Ending | State::Closing | State::Terminated => {
+                Next::Wait
+            }
         }
     }
 
@@ -411,7 +417,9 @@ impl Handshake {
                 let stage = if cx.link.awaits_endpoint() { Stage::Endpoint } else { Stage::Initialize };
                 self.fail(cx, stage, NegotiationCause::Timeout(cx.env.config.initialize_timeout))
             }
-            State::Ready | State::Lapsed | State::Ending | State::Closing | State::Terminated => Next::Wait,
+            State::NoServer | State::Ready | State::Lapsed | State::Ending | State::Closing | State::Terminated => {
+                Next::Wait
+            }
         }
     }
 
@@ -449,7 +457,9 @@ impl Handshake {
             _ if !cx.link.has_reached_server() => Stage::Connect,
             Step::Probing { .. } => Stage::Discover,
             Step::Initializing { .. } => Stage::Initialize,
-            Step::Ready(_) | Step::Lapsed | Step::Ending(_) | Step::Closing(_) | Step::Terminated => return Next::Wait,
+            Step::NoServer | Step::Ready(_) | Step::Lapsed | Step::Ending(_) | Step::Closing(_) | Step::Terminated => {
+                return Next::Wait;
+            }
         };
         self.fail(cx, stage, NegotiationCause::StartTimeout(cx.env.config.connect_timeout))
     }

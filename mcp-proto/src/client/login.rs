@@ -2,14 +2,15 @@
 //! requests are fetches of the client.
 
 use super::{Client, ClientConfig, Event, HttpTarget, Target, Timer};
-use crate::auth::{Attach, Flow, Generation, Input, Output, Reaction, Refused, StepId, Tried};
+use crate::auth::{Attach, Flow, FlowState, Generation, Input, Output, Reaction, Refused, StepId, Tried};
 use crate::error::{AuthError, DiagnosticKind};
-use crate::exchange::Headers;
+use crate::exchange::{Headers, Origin};
 use crate::fetch::{FetchError, FetchResponse};
 use crate::seed::Seed;
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::string::String;
 use alloc::sync::Arc;
 use core::net::IpAddr;
 
@@ -20,8 +21,10 @@ pub(super) struct Login {
     /// WebSocket.
     flow: Option<Box<Flow>>,
     is_closed: bool,
-    /// The field with the present token. Empty without one.
+    /// The field with the present token. Empty without one, and for one that is bound to a key.
     credentials: Headers,
+    /// Whether the present token is bound to a key: each request needs a proof.
+    is_bound: bool,
     /// The credentials that it is of.
     generation: Generation,
 }
@@ -35,12 +38,17 @@ impl Login {
                 let rest = server.original.split_once("://").map_or("", |(_, rest)| rest);
                 HttpTarget::from_parts(server.origin.clone(), server.path.clone(), format!("{scheme}://{rest}"))
             }
-            Target::Duplex(_) => None,
+            Target::Duplex(_) | Target::NoServer => None,
         };
         let flow = config.auth.as_ref().zip(server).map(|(auth, server)| {
             Box::new(Flow::new(Arc::clone(auth), server, config.origin_unix, seed.derive("login"), now))
         });
         Self { flow, ..Self::default() }
+    }
+
+    /// Returns the state of the flow.
+    pub(super) fn state(&self) -> Option<FlowState> {
+        self.flow.as_ref().map(|flow| flow.state())
     }
 
     /// Returns whether the client obtains credentials by itself.
@@ -70,14 +78,38 @@ impl Login {
     fn prepare(&mut self, now: Instant) {
         let Some(flow) = &mut self.flow else { return };
         let generation = flow.generation();
-        self.credentials = match flow.attach(now) {
+        let attach = flow.attached(now);
+        self.is_bound = matches!(attach, Attach::Bound);
+        self.credentials = match attach {
             Attach::Bearer(_) if generation == self.generation && self.credentials.get("Authorization").is_some() => {
                 return;
             }
             Attach::Bearer(token) => Headers::new().with("Authorization", format!("Bearer {}", token.expose())),
-            Attach::None | Attach::Wait => Headers::new(),
+            Attach::None | Attach::Bound | Attach::Wait => Headers::new(),
         };
         self.generation = generation;
+    }
+
+    /// Begins the proof of a request whose token is bound to a key. Returns the step that signs it.
+    /// `None`: the request needs no proof.
+    pub(super) fn prove(&mut self, now: Instant, method: &str, origin: &Origin, path: &str) -> Option<StepId> {
+        let flow = self.flow.as_mut().filter(|_| self.is_bound)?;
+        let url = HttpTarget::from_parts(origin.clone(), path.into(), String::new())?;
+        flow.prove(now, method, &url)
+    }
+
+    /// Drops the proof of a request that has ended.
+    pub(super) fn withdraw_proof(&mut self, step: StepId) {
+        if let Some(flow) = &mut self.flow {
+            flow.withdraw_proof(step);
+        }
+    }
+
+    /// Notes the nonce of a response of the server, if it has one.
+    pub(super) fn note_nonce(&mut self, origin: &Origin, nonce: Option<&str>) {
+        if let Some(flow) = &mut self.flow {
+            flow.note_nonce(origin, nonce);
+        }
     }
 
     /// Returns what happens with a request that the server refused. `None`: nothing, since the
@@ -142,6 +174,10 @@ impl Client {
         }
         loop {
             self.run_link();
+            if let Some((step, proof)) = self.cx.env.login.flow.as_mut().and_then(|flow| flow.poll_proof()) {
+                self.cx.link.settle_proof(&mut self.cx.env, step, proof);
+                continue;
+            }
             let Some(output) = self.cx.env.login.flow.as_mut().and_then(|flow| flow.poll_output()) else { break };
             self.on_login_output(output);
         }
@@ -201,5 +237,5 @@ pub(super) enum Challenged {
 
 /// Returns whether a field of the application belongs to the login.
 pub(super) fn is_login_field(name: &str) -> bool {
-    name.eq_ignore_ascii_case("Authorization")
+    ["Authorization", "DPoP"].into_iter().any(|field| name.eq_ignore_ascii_case(field))
 }

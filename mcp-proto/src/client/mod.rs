@@ -62,6 +62,7 @@ pub(crate) use proxy::ProxySetting;
 pub use proxy::{BadProxy, Proxies, Proxy};
 pub use validate::{OnMismatch, ResultValidation};
 
+use crate::auth::FlowState;
 use crate::error::{CallError, RefusedCommand};
 use crate::exchange::{ExchangeEvent, ExchangeId, Inbound};
 use crate::input::{CallId, ClientCommand, ClientInput, Input, InputResult};
@@ -307,6 +308,12 @@ impl Client {
     /// Returns the number of calls that have not ended.
     pub fn running(&self) -> usize {
         self.cx.calls.running()
+    }
+
+    /// Returns the state of the login. `None` without [`ClientConfig::auth`], and on a connection
+    /// that is neither HTTP nor a WebSocket.
+    pub fn login_state(&self) -> Option<FlowState> {
+        self.cx.env.login.state()
     }
 
     /// Returns the number of questions of the server that the application has not answered.

@@ -109,6 +109,7 @@ impl Notifications {
         let declared = cx.env.config.capabilities.roots.as_ref().is_some_and(|roots| roots.list_changed);
         match cx.env.state() {
             State::Closing | State::Terminated => Err(Refusal::Closed),
+            State::NoServer => Err(Refusal::NoServer),
             State::Ready if declared && cx.env.is_legacy() => {
                 Self::send(cx, "notifications/roots/list_changed", &Object::new())
             }
@@ -117,8 +118,10 @@ impl Notifications {
     }
 
     fn check(cx: &Ctx) -> Result<(), Refusal> {
-        if cx.env.state() != State::Ready {
-            return Err(Refusal::Closed);
+        match cx.env.state() {
+            State::Ready => {}
+            State::NoServer => return Err(Refusal::NoServer),
+            _ => return Err(Refusal::Closed),
         }
         if cx.env.only_calls_tools() {
             return Err(Refusal::NotInDialect);

@@ -189,6 +189,7 @@ impl Client {
         let env = &mut self.cx.env;
         let why = match env.state() {
             State::Closing | State::Terminated => Some(Refusal::Closed),
+            State::NoServer => Some(Refusal::NoServer),
             _ if watch.uris.len() > env.config.limits.client.max_watched => Some(Refusal::Full),
             _ => None,
         };

@@ -154,8 +154,10 @@ impl fmt::Display for Diagnostic {
 /// | `schema-mismatch` | `SchemaMismatch` | a result that does not match the output schema of its tool | a server sent it with `isError`; a client delivered it |
 /// | `bad-schema` | `BadSchema` | a schema of a tool that cannot be used to validate | a server answered the call with -32603; a client delivered the result unchecked |
 /// | `misplaced-response` | `MisplacedResponse` | HTTP+SSE: a response in the body of a POST, which belongs on the stream | taken |
+/// | `expired-access` | `ExpiredAccess` | a request on a connection whose token has expired, and which ends after the calls that run | answered with -32603 |
 /// | `false-coding` | `FalseCoding` | a body whose `Content-Encoding` is no coding: `none` or `utf-8` | read as it is |
 /// | `not-admitted` | `NotAdmitted` | a connection that the application did not admit | the connection was closed unserved |
+/// | `issuer-unavailable` | `IssuerUnavailable` | an authorization server of a server that verifies tokens, which does not answer, or not as it should | requests with its tokens are answered with 503 while no keys are known |
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the table describes them")]
@@ -221,10 +223,12 @@ pub enum DiagnosticKind {
     InsecureUrl,
     InvalidInputRequest,
     NotAdmitted,
+    IssuerUnavailable,
     SchemaMismatch,
     BadSchema,
     MisplacedResponse,
     FalseCoding,
+    ExpiredAccess,
 }
 
 impl DiagnosticKind {
@@ -308,12 +312,16 @@ impl DiagnosticKind {
             Self::InsecureUrl => ("insecure-url", "the user is asked"),
             Self::InvalidInputRequest => ("invalid-input-request", "not sent; its request was answered with -32603"),
             Self::NotAdmitted => ("not-admitted", "the connection was closed unserved"),
+            Self::IssuerUnavailable => {
+                ("issuer-unavailable", "requests with its tokens are answered with 503 while no keys are known")
+            }
             Self::SchemaMismatch => ("schema-mismatch", "a server sent it with `isError`; a client delivered it"),
             Self::BadSchema => {
                 ("bad-schema", "a server answered the call with -32603; a client delivered the result unchecked")
             }
             Self::MisplacedResponse => ("misplaced-response", "taken"),
             Self::FalseCoding => ("false-coding", "read as it is"),
+            Self::ExpiredAccess => ("expired-access", "answered with -32603"),
             Self::DroppedResponse => ("dropped-response", "dropped: the server does not receive the response"),
         }
     }

@@ -73,6 +73,15 @@ pub enum AuthError {
         /// The ways that it offers.
         offered: Vec<String>,
     },
+    /// The issuer offers no login with a code that a user enters at another device (RFC 8628).
+    NoDeviceGrant {
+        /// The issuer.
+        issuer: String,
+    },
+    /// The client could not sign with its key. The text says why.
+    Signature(String),
+    /// The platform or the application provided no assertion that can be sent. The text says why.
+    Assertion(String),
     /// The issuer refused the registration.
     Registration(Problem),
     /// The issuer refused the authorization.
@@ -93,6 +102,17 @@ pub enum AuthError {
     },
     /// The server refused credentials that were just issued.
     Rejected,
+    /// The configuration demands tokens that are bound to a key ([`Dpop::Required`]), and the
+    /// server or its issuer accepts no proof of this client.
+    ///
+    /// [`Dpop::Required`]: crate::auth::Dpop::Required
+    NoDpop {
+        /// The issuer.
+        issuer: String,
+    },
+    /// The server refused the proof that the client has the key of its token (RFC 9449 section
+    /// 7.1). A clock may be wrong.
+    ProofRefused,
     /// Another process changes the same login, and did not finish in time.
     Busy,
     /// The authorization server cannot be reached now, or failed. A later request tries again.
@@ -199,6 +219,11 @@ impl fmt::Display for AuthError {
                 write!(f, "{} has no way to authenticate this client; it offers ", Visible(issuer))?;
                 write_list(f, offered.iter().map(String::as_str))
             }
+            Self::NoDeviceGrant { issuer } => {
+                write!(f, "{} offers no login with a code on another device", Visible(issuer))
+            }
+            Self::Signature(why) => write!(f, "the client could not sign: {}", Visible(why)),
+            Self::Assertion(why) => write!(f, "there is no assertion: {}", Visible(why)),
             Self::Registration(problem) => write!(f, "the registration failed: {problem}"),
             Self::Authorization(problem) => write!(f, "the login failed: {problem}"),
             Self::Token(problem) => write!(f, "the token request failed: {problem}"),
@@ -210,6 +235,10 @@ impl fmt::Display for AuthError {
             }
             Self::Scope { scopes } => write!(f, "the server demands more than was granted: {}", Visible(scopes)),
             Self::Rejected => f.write_str("the server refused credentials that were just issued"),
+            Self::NoDpop { issuer } => {
+                write!(f, "{} and the server bind no token to a key of this client", Visible(issuer))
+            }
+            Self::ProofRefused => f.write_str("the server refused the proof of possession of the key of the token"),
             Self::Busy => f.write_str("another process changes the same login"),
             Self::Unavailable(problem) => write!(f, "the authorization server is not available: {problem}"),
             Self::Limit(limit) => write!(f, "the login needs more than its limit: {}", Visible(limit)),

@@ -87,6 +87,14 @@ impl Headers {
         NamedValues { name, fixed, text, at: 0 }
     }
 
+    /// Returns the fields without those of these names.
+    pub(crate) fn without(&self, names: &[&str]) -> Self {
+        let mut others = Self { text: String::with_capacity(self.text.len()), ..Self::new() };
+        let kept = self.iter().filter(|(name, _)| !names.iter().any(|other| name.eq_ignore_ascii_case(other)));
+        kept.for_each(|(name, value)| others.push(name, value));
+        others
+    }
+
     /// Returns all fields, as names and values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let (mut fixed, text, mut at) = (self.fixed.iter(), &*self.text, 0);

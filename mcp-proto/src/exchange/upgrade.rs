@@ -19,6 +19,8 @@ pub struct UpgradeRefusal {
     pub status: u16,
     /// The `WWW-Authenticate` fields.
     pub challenges: Vec<String>,
+    /// The `DPoP-Nonce` field (RFC 9449 section 9).
+    pub dpop_nonce: Option<String>,
     /// The `Retry-After` field, as sent (RFC 9110 section 10.2.3). `None` if there is none, or if
     /// it is a date.
     pub retry_after: Option<Duration>,
@@ -34,7 +36,15 @@ pub struct UpgradeRefusal {
 impl UpgradeRefusal {
     /// Creates one with a status and nothing else.
     pub const fn new(status: u16) -> Self {
-        Self { status, challenges: Vec::new(), retry_after: None, location: None, redirect: None, address: None }
+        Self {
+            status,
+            challenges: Vec::new(),
+            dpop_nonce: None,
+            retry_after: None,
+            location: None,
+            redirect: None,
+            address: None,
+        }
     }
 }
 
@@ -43,6 +53,7 @@ impl fmt::Debug for UpgradeRefusal {
         f.debug_struct("NotUpgraded")
             .field("status", &self.status)
             .field("challenges", &self.challenges)
+            .field("dpop_nonce", &self.dpop_nonce)
             .field("retry_after", &self.retry_after)
             .field("location", &self.location.as_deref().map(Url))
             .field("redirect", &self.redirect)

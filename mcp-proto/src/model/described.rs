@@ -70,6 +70,19 @@ macro_rules! described {
                 self
             }
 
+            /// Sets the scopes of OAuth that a client needs to use it, for a server that [verifies
+            /// tokens](crate::ServerConfig::resource). Never sent. The [`Router`](crate::Router)
+            /// refuses a client whose token lacks one of them, and runs no handler. A client
+            /// without a token, as over standard input and output, needs none.
+            ///
+            /// # Panics
+            /// If one is no scope token (RFC 6749 section 3.3), or they are more than 64.
+            #[must_use]
+            pub fn scopes<'a>(mut self, scopes: impl IntoIterator<Item = &'a str>) -> Self {
+                self.scopes = crate::auth::Scopes::demanded(scopes);
+                self
+            }
+
             /// Encodes its name, title and description, after these members.
             fn with_texts(
                 &self,

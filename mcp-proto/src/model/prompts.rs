@@ -5,6 +5,7 @@ use super::described::described;
 use super::icon::Icon;
 use super::lifecycle::meta;
 use super::page::{List, ListElement};
+use crate::auth::Scopes;
 use crate::call::{Call, Method, RawResult};
 use crate::rpc::{DecodeError, JsonValue, Object, RawJson};
 use crate::version::ProtocolVersion;
@@ -62,6 +63,8 @@ pub struct Prompt {
     pub icons: Vec<Icon>,
     /// Its `_meta`.
     pub meta: Object,
+    /// The scopes that a client needs to use it. Never sent, and empty if a server describes it.
+    pub scopes: Scopes,
     /// Members that this type does not name, unchanged.
     pub other: Object,
 }
@@ -94,6 +97,7 @@ impl Prompt {
             arguments: Vec::new(),
             icons: Vec::new(),
             meta: Object::new(),
+            scopes: Scopes::new(),
             other: Object::new(),
         }
     }
@@ -186,6 +190,7 @@ impl ListElement for Prompt {
             arguments: arguments.map_err(|why: DecodeError| why.within("arguments"))?,
             icons: Icon::read_all(&object)?,
             meta: object.optional_object(meta::META)?.unwrap_or_default(),
+            scopes: Scopes::new(),
             other: object.without(&Self::KEYS),
         })
     }

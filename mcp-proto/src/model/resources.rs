@@ -12,6 +12,7 @@ use super::lifecycle::{CacheHints, meta};
 use super::page::{List, ListElement};
 use super::skipped::{SkippedList, read_list};
 use super::uri_template::{UriTemplate, is_uri};
+use crate::auth::Scopes;
 use crate::call::{Call, Method, RawResult};
 use crate::peer_text::Visible;
 use crate::rpc::{DecodeError, JsonValue, Object, RawJson};
@@ -73,6 +74,8 @@ pub struct Resource {
     pub annotations: Annotations,
     /// Its `_meta`.
     pub meta: Object,
+    /// The scopes that a client needs to use it. Never sent, and empty if a server describes it.
+    pub scopes: Scopes,
     /// Members that this type does not name, unchanged.
     pub other: Object,
 }
@@ -97,6 +100,8 @@ pub struct ResourceTemplate {
     pub annotations: Annotations,
     /// Its `_meta`.
     pub meta: Object,
+    /// The scopes that a client needs to use it. Never sent, and empty if a server describes it.
+    pub scopes: Scopes,
     /// Members that this type does not name, unchanged.
     pub other: Object,
 }
@@ -118,6 +123,7 @@ impl Resource {
             icons: Vec::new(),
             annotations: Annotations::default(),
             meta: Object::new(),
+            scopes: Scopes::new(),
             other: Object::new(),
         }
     }
@@ -163,6 +169,7 @@ impl ListElement for Resource {
             icons: Icon::read_all(&object)?,
             annotations: Annotations::member_of(&object)?,
             meta: object.optional_object(meta::META)?.unwrap_or_default(),
+            scopes: Scopes::new(),
             other: object.without(&Self::KEYS),
         })
     }
@@ -194,6 +201,7 @@ impl ResourceTemplate {
             icons: Vec::new(),
             annotations: Annotations::default(),
             meta: Object::new(),
+            scopes: Scopes::new(),
             other: Object::new(),
         }
     }
@@ -234,6 +242,7 @@ impl ListElement for ResourceTemplate {
             icons: Icon::read_all(&object)?,
             annotations: Annotations::member_of(&object)?,
             meta: object.optional_object(meta::META)?.unwrap_or_default(),
+            scopes: Scopes::new(),
             other: object.without(&Self::KEYS),
         })
     }

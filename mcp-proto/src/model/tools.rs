@@ -6,6 +6,7 @@ use super::icon::Icon;
 use super::lifecycle::meta;
 use super::mirror::{self, Mirror};
 use super::page::{List, ListElement};
+use crate::auth::Scopes;
 use crate::call::{Call, Method, RawResult};
 use crate::peer_text::Visible;
 use crate::rpc::{DecodeError, EncodeError, JsonKind, JsonValue, Object, RawJson, ToObject};
@@ -71,6 +72,8 @@ pub struct Tool {
     pub icons: Vec<Icon>,
     /// Its `_meta`.
     pub meta: Object,
+    /// The scopes that a client needs to use it. Never sent, and empty if a server describes it.
+    pub scopes: Scopes,
     /// Members that this type does not name, unchanged.
     pub other: Object,
 }
@@ -127,6 +130,7 @@ impl Tool {
             annotations: ToolAnnotations::default(),
             icons: Vec::new(),
             meta: Object::new(),
+            scopes: Scopes::new(),
             other: Object::new(),
         }
     }
@@ -306,6 +310,7 @@ impl ListElement for Tool {
                 .map_err(|why| why.within("annotations"))?,
             icons: Icon::read_all(&object)?,
             meta: object.optional_object(meta::META)?.unwrap_or_default(),
+            scopes: Scopes::new(),
             other: object.without(&Self::KEYS),
         })
     }

@@ -41,7 +41,7 @@ impl Mask {
         let fresh = match server {
             // Nothing of a WebSocket is recorded if anything is to be masked.
             Target::Duplex(_) | Target::Ws(_) => [Redactor::of_lines(), Redactor::of_lines()],
-            Target::Http(_) => [Redactor::of_http(Side::Response), Redactor::of_http(Side::Request)],
+            Target::Http(_) | Target::NoServer => [Redactor::of_http(Side::Response), Redactor::of_http(Side::Request)],
         };
         Self { channels: (redaction == Redaction::Redacted).then(BTreeMap::new), fresh }
     }
@@ -241,6 +241,7 @@ impl Mask {
                 target.path = request_target(&target.path);
                 target.original = request_target(&target.original);
             }
+            Target::NoServer => {}
         }
         target
     }

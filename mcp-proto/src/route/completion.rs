@@ -1,11 +1,11 @@
 //! The completion of arguments of prompts and of variables of templates.
 
 use super::prompts::texts;
+use super::scopes::RouteRefusal;
 use super::target::CompletionTarget;
 use super::{Cx, Handler, HandlerTarget, IntoCompletion, MaybeFuture, Resolution, Router, ToolError, invalid};
 use crate::input::Outcome;
 use crate::model::completion::Completion;
-use crate::rpc::ErrorObject;
 use crate::server::IncomingRequest;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -27,7 +27,7 @@ impl Completions {
 
 impl Router {
     /// Returns the handler of a `completion/complete`, or no values for an argument that has none.
-    pub(super) fn find_completion(&self, incoming: &IncomingRequest) -> Result<Resolution<'_>, ErrorObject> {
+    pub(super) fn find_completion(&self, incoming: &IncomingRequest) -> Result<Resolution<'_>, RouteRefusal> {
         let fault = |e| invalid(&format!("{e}"));
         let reference = incoming.params.object("ref").map_err(fault)?;
         let argument = incoming.params.object("argument").map_err(fault)?;
@@ -39,13 +39,15 @@ impl Router {
         let (handlers, is_known) = match &*reference.required_str("type").map_err(fault)? {
             "ref/prompt" => {
                 let prompt = reference.required_str("name").map_err(fault)?;
+                self.0.prompts.check_scopes(&prompt, &incoming.context)?;
                 (completions.prompts.get(&*prompt), self.0.prompts.may_have(&prompt))
             }
             "ref/resource" => {
                 let uri = reference.required_str("uri").map_err(fault)?;
+                self.0.resources.check_scopes(&uri, &incoming.context)?;
                 (completions.templates.get(&*uri), self.0.resources.knows(&uri))
             }
-            _ => return Err(invalid("`ref`: unknown type")),
+            _ => return Err(invalid("`ref`: unknown type").into()),
         };
         match handlers.and_then(|handlers| handlers.get(&*name)) {
             Some(handler) => {
@@ -53,7 +55,7 @@ impl Router {
                 Ok(Resolution::Other(handler, target))
             }
             None if is_known || handlers.is_some() => Ok(Resolution::Result(Completion::default().write())),
-            None => Err(invalid("`ref` is not a prompt or a resource template of this server")),
+            None => Err(invalid("`ref` is not a prompt or a resource template of this server").into()),
         }
     }
 

@@ -3,6 +3,7 @@
 use super::output::{IntoOutput, ToolError};
 use super::target::{HandlerTarget, ListTarget};
 use super::{BadReplacement, Router};
+use crate::auth::Access;
 use crate::error::Refusal;
 use crate::input::{Change, InputAnswer, InputRequest, Note, Outcome, ServerCommand};
 use crate::model::Progress;
@@ -152,6 +153,12 @@ impl Cx {
     /// Returns the peer, the revision and the session of the request.
     pub fn context(&self) -> &Context {
         self.invocation.context()
+    }
+
+    /// Returns what the verified token of the client says: who it is, and what it may do. `None` if
+    /// the request came without one, as over standard input and output.
+    pub fn granted(&self) -> Option<&Access> {
+        self.context().access.as_deref()
     }
 
     /// Decodes the arguments of a tool or a prompt, or the params of any other method. `()` accepts

@@ -11,6 +11,7 @@ mod pages;
 mod prompts;
 mod replace;
 mod resources;
+mod scopes;
 mod target;
 mod tools;
 mod validated;
@@ -31,6 +32,7 @@ pub use tools::tool;
 use self::completion::Completions;
 use self::prompts::Prompts;
 use self::resources::ResourceTable;
+use self::scopes::RouteRefusal;
 use self::target::HandlerTarget;
 use self::tools::{ToolEntry, ToolTable};
 use crate::input::{Answer, Outcome};
@@ -123,6 +125,8 @@ struct Offer {
     on_watch: Option<OnWatch>,
     /// Whether functions that are added return at once.
     is_inline: bool,
+    /// Whether lists leave out what their client may not use.
+    hides_unscoped: bool,
 }
 
 /// The result of routing a request.
@@ -168,6 +172,7 @@ impl Router {
             methods: BTreeMap::new(),
             on_watch: None,
             is_inline: false,
+            hides_unscoped: false,
         }))
     }
 
@@ -275,7 +280,11 @@ impl Router {
         let began_with = responder.router().map(Self);
         let router = began_with.as_ref().unwrap_or(self);
         let found = router.look_up(&responder, &incoming);
-        let (handler, invocation) = match found.and_then(|found| responder.open(&mut incoming).map(|()| found)) {
+        let opened = found.and_then(|found| {
+            responder.open(&mut incoming)?;
+            Ok(found)
+        });
+        let (handler, invocation) = match opened {
             Ok(Resolution::Tool(ToolEntry { tool, handler, schemas, .. }, arguments)) => {
                 let version = responder.version();
                 let promised = tool.output_schema_in(version).is_some();
@@ -300,7 +309,8 @@ impl Router {
                 (handler, Invocation::new(incoming, target, arguments))
             }
             Ok(Resolution::Result(result)) => return RouteResult::Answer(responder.write(Outcome::Complete(result))),
-            Err(error) => return RouteResult::Answer(responder.write(Outcome::Error(error))),
+            Err(RouteRefusal::Error(error)) => return RouteResult::Answer(responder.write(Outcome::Error(error))),
+            Err(RouteRefusal::Scope(scopes)) => return RouteResult::Answer(responder.deny(scopes)),
         };
         let handler = handler.clone();
         responder.keep_router(|| Arc::clone(&router.0) as _);
@@ -321,12 +331,13 @@ impl Router {
     }
 
     /// Finds the handler of a request, or its result if the router has it.
-    fn look_up(&self, responder: &Responder, incoming: &IncomingRequest) -> Result<Resolution<'_>, ErrorObject> {
+    fn look_up(&self, responder: &Responder, incoming: &IncomingRequest) -> Result<Resolution<'_>, RouteRefusal> {
         let Offer { tools, resources, prompts, completions, methods, on_watch, .. } = &*self.0;
         self.agree(incoming)?;
         if let Some(decided) = on_watch.as_ref().and_then(|on_watch| on_watch.decide(incoming)) {
-            return decided;
+            return decided.map_err(RouteRefusal::Error);
         }
+        let hides = self.0.hides_unscoped;
         if let Some(handler) = methods.get(&*incoming.method) {
             return Ok(Resolution::Other(handler, HandlerTarget::Method));
         }
@@ -336,15 +347,15 @@ impl Router {
         let has_prompts = declared.prompts.is_some() || prompts.are_offered();
         let completes = declared.completions.is_some() || completions.are_offered();
         match &*incoming.method {
-            "tools/list" if has_tools => tools.list(responder, incoming),
+            "tools/list" if has_tools => tools.list(responder, incoming, hides),
             "tools/call" if has_tools => tools.find(incoming),
-            "resources/list" if has_resources => resources.list(responder, incoming),
-            "resources/templates/list" if has_resources => resources.list_templates(responder, incoming),
+            "resources/list" if has_resources => resources.list(responder, incoming, hides),
+            "resources/templates/list" if has_resources => resources.list_templates(responder, incoming, hides),
             "resources/read" if has_resources => resources.find(responder, incoming),
-            "prompts/list" if has_prompts => prompts.list(responder, incoming),
+            "prompts/list" if has_prompts => prompts.list(responder, incoming, hides),
             "prompts/get" if has_prompts => prompts.find(incoming),
             "completion/complete" if completes => self.find_completion(incoming),
-            _ => Err(ErrorObject::new(code::METHOD_NOT_FOUND, "Method not found")),
+            _ => Err(ErrorObject::new(code::METHOD_NOT_FOUND, "Method not found").into()),
         }
     }
 

@@ -2,6 +2,7 @@
 //! sorted by their key, then those of a source. A cursor names the last element of its page, so
 //! that an element that is added or removed neither repeats nor hides another.
 
+use super::scopes::{RouteRefusal, Scoped};
 use super::target::ListTarget;
 use super::{Cx, Handler, HandlerTarget, MaybeFuture, Resolution, ToolError, invalid};
 use crate::input::Outcome;
@@ -74,18 +75,22 @@ pub(super) fn same<T: PartialEq, R: AsRef<T>>(ours: &BTreeMap<String, R>, theirs
     ours.values().map(R::as_ref).eq(theirs.values().map(R::as_ref))
 }
 
-/// Returns the page that a request names, or the handler that makes it.
-pub(super) fn page<'a, T: ListElement>(
+/// Returns the page that a request names, or the handler that makes it. `hides`: without the
+/// elements that its client may not use.
+pub(super) fn page<'a, T: ListElement + Scoped>(
     registered: &BTreeMap<String, impl AsRef<T>>,
     source: Option<&'a Handler>,
     responder: &Responder,
     incoming: &IncomingRequest,
-) -> Result<Resolution<'a>, ErrorObject> {
+    hides: bool,
+) -> Result<Resolution<'a>, RouteRefusal> {
+    let access = incoming.context.access.as_deref().filter(|_| hides);
     let size = responder.config().limits.server.page_size.max(1);
     let after = match (Position::read(&incoming.params)?, source) {
         (Position::Registered(after), _) if !registered.is_empty() || source.is_none() => {
             let start = after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-            let mut rest = registered.range::<str, _>((start, Bound::Unbounded)).map(|(_, element)| element.as_ref());
+            let rest = registered.range::<str, _>((start, Bound::Unbounded)).map(|(_, element)| element.as_ref());
+            let mut rest = rest.filter(|element| element.is_open_to(access));
             let page: Vec<&T> = rest.by_ref().take(size).collect();
             let next = match (rest.next(), page.last(), source) {
                 (Some(_), Some(last), _) => Some(Position::Registered(Some(last.key().to_owned()))),

@@ -1,12 +1,13 @@
 //! The prompts of a router.
 
 use super::pages::{self, RouterEntry};
+use super::scopes::{RouteRefusal, Scoped as _};
 use super::target::PromptTarget;
 use super::{Cx, Handler, HandlerTarget, IntoMessages, MaybeFuture, Resolution, Router, ToolError, invalid};
 use crate::input::Outcome;
 use crate::model::prompts::Prompt;
 use crate::rpc::{ErrorObject, JsonKind, Object};
-use crate::server::{IncomingRequest, Responder};
+use crate::server::{Context, IncomingRequest, Responder};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -50,6 +51,11 @@ impl Prompts {
         self.registered.contains_key(name) || self.source.is_some()
     }
 
+    /// Checks that the client of a request may use the prompt of this name.
+    pub(super) fn check_scopes(&self, name: &str, context: &Context) -> Result<(), RouteRefusal> {
+        self.registered.get(name).map_or(Ok(()), |prompt| prompt.listed.check_scopes(context))
+    }
+
     fn list_source(&self) -> Option<&Handler> {
         self.source.as_ref().map(|source| &source.list)
     }
@@ -59,23 +65,25 @@ impl Prompts {
         &self,
         responder: &Responder,
         incoming: &IncomingRequest,
-    ) -> Result<Resolution<'_>, ErrorObject> {
-        pages::page::<Prompt>(&self.registered, self.list_source(), responder, incoming)
+        hides: bool,
+    ) -> Result<Resolution<'_>, RouteRefusal> {
+        pages::page::<Prompt>(&self.registered, self.list_source(), responder, incoming, hides)
     }
 
     /// Returns the handler of a `prompts/get`. The arguments that the prompt requires are there
     /// then.
-    pub(super) fn find(&self, incoming: &IncomingRequest) -> Result<Resolution<'_>, ErrorObject> {
+    pub(super) fn find(&self, incoming: &IncomingRequest) -> Result<Resolution<'_>, RouteRefusal> {
         let name = incoming.params.required_str("name").map_err(|e| invalid(&format!("{e}")))?;
         let registered = self.registered.get(&*name);
         let handler = registered.map(|prompt| &prompt.handler).or(self.source.as_ref().map(|source| &source.get));
         let handler = handler.ok_or_else(|| invalid(&format!("Unknown prompt: {name}")))?;
-        let arguments = texts(&incoming.params, "arguments")?;
         let prompt = registered.map(|prompt| &prompt.listed);
+        self.check_scopes(&name, &incoming.context)?;
+        let arguments = texts(&incoming.params, "arguments")?;
         let required = prompt.iter().flat_map(|prompt| &prompt.arguments).filter(|argument| argument.required);
         for argument in required {
             if !arguments.contains(&argument.name) {
-                return Err(invalid(&format!("Missing required argument: {}", argument.name)));
+                return Err(invalid(&format!("Missing required argument: {}", argument.name)).into());
             }
         }
         let description = prompt.and_then(|prompt| prompt.description.clone());

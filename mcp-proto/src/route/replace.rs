@@ -52,10 +52,11 @@ impl Router {
     /// page.
     ///
     /// Everything that [`configure`](Self::configure) sets stays as it is, also the validator and
-    /// the capabilities. A list is compared by what clients receive of it, and not by its handlers.
-    /// One that has a function, as with [`resources_from`](Self::resources_from), differs if the
-    /// function is not that of a clone. Clients learn of a list only if the server declared that it
-    /// changes: see [`tools_change`](Self::tools_change).
+    /// the capabilities. A list is compared by what clients receive of it and by the scopes of its
+    /// elements, and not by its handlers. One that has a function, as with
+    /// [`resources_from`](Self::resources_from), differs if the function is not that of a clone.
+    /// Clients learn of a list only if the server declared that it changes: see
+    /// [`tools_change`](Self::tools_change).
     ///
     /// ```
     /// use mcp_proto::input::Change;

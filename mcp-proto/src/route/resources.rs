@@ -1,13 +1,14 @@
 //! The resources of a router.
 
 use super::pages::{self, RouterEntry};
+use super::scopes::{RouteRefusal, Scoped};
 use super::target::ReadTarget;
 use super::{Cx, Handler, HandlerTarget, IntoContents, MaybeFuture, Resolution, Router, ToolError, invalid};
 use crate::input::Outcome;
 use crate::model::resources::{Resource, ResourceTemplate};
 use crate::model::uri_template::{UriTemplate, is_plain_path, is_uri, stays_below};
 use crate::rpc::{ErrorObject, Object, code};
-use crate::server::{IncomingRequest, Responder};
+use crate::server::{Context, IncomingRequest, Responder};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -63,8 +64,9 @@ impl ResourceTable {
         &self,
         responder: &Responder,
         incoming: &IncomingRequest,
-    ) -> Result<Resolution<'_>, ErrorObject> {
-        pages::page::<Resource>(&self.registered, self.source.as_ref(), responder, incoming)
+        hides: bool,
+    ) -> Result<Resolution<'_>, RouteRefusal> {
+        pages::page::<Resource>(&self.registered, self.source.as_ref(), responder, incoming, hides)
     }
 
     /// Returns a page of `resources/templates/list`.
@@ -72,8 +74,9 @@ impl ResourceTable {
         &self,
         responder: &Responder,
         incoming: &IncomingRequest,
-    ) -> Result<Resolution<'_>, ErrorObject> {
-        pages::page::<ResourceTemplate>(&self.templates, None, responder, incoming)
+        hides: bool,
+    ) -> Result<Resolution<'_>, RouteRefusal> {
+        pages::page::<ResourceTemplate>(&self.templates, None, responder, incoming, hides)
     }
 
     /// Returns the handler that reads the resource of a request.
@@ -81,25 +84,33 @@ impl ResourceTable {
         &self,
         responder: &Responder,
         incoming: &IncomingRequest,
-    ) -> Result<Resolution<'_>, ErrorObject> {
+    ) -> Result<Resolution<'_>, RouteRefusal> {
         let uri = incoming.params.required_str("uri").map_err(|e| invalid(&format!("{e}")))?;
         let max = responder.config().limits.server.max_uri;
         if uri.len() > max {
-            return Err(invalid(&format!("the URI is longer than {max} bytes")));
+            return Err(invalid(&format!("the URI is longer than {max} bytes")).into());
         }
         if !is_uri(&uri) {
             let error = invalid("the URI is not valid (RFC 3986)");
-            return Err(error.with_data(Object::new().with("uri", &*uri).into()));
+            return Err(error.with_data(Object::new().with("uri", &*uri).into()).into());
         }
-        let (handler, mime_type, variables) = self.look_up(&uri).ok_or_else(|| not_found(&uri))?;
+        let FoundResource { handler, mime_type, variables, scoped } =
+            self.look_up(&uri).ok_or_else(|| not_found(&uri))?;
+        scoped.check_scopes(&incoming.context)?;
         let target = ReadTarget { uri: uri.into_owned(), mime_type: mime_type.cloned(), variables };
         Ok(Resolution::Other(handler, HandlerTarget::Resource(Box::new(target))))
     }
 
-    #[expect(clippy::type_complexity, reason = "it is taken apart at once")]
-    fn look_up(&self, uri: &str) -> Option<(&Handler, Option<&String>, Vec<(String, String)>)> {
+    /// Checks that the client of a request may use what has this URI or URI template.
+    pub(super) fn check_scopes(&self, uri: &str, context: &Context) -> Result<(), RouteRefusal> {
+        self.registered.get(uri).map_or(Ok(()), |resource| resource.listed.check_scopes(context))?;
+        self.templates.get(uri).map_or(Ok(()), |template| template.listed.check_scopes(context))
+    }
+
+    fn look_up(&self, uri: &str) -> Option<FoundResource<'_>> {
         if let Some(RouterEntry { listed, handler }) = self.registered.get(uri) {
-            return Some((handler, listed.mime_type.as_ref(), Vec::new()));
+            let mime_type = listed.mime_type.as_ref();
+            return Some(FoundResource { handler, mime_type, variables: Vec::new(), scoped: listed });
         }
         if !is_plain_path(uri) {
             return None;
@@ -107,8 +118,18 @@ impl ResourceTable {
         let (template, values) =
             self.matched.iter().find_map(|(template, name)| template.values(uri).map(|values| (name, values)))?;
         let RouterEntry { listed, handler } = self.templates.get(template)?;
-        Some((handler, listed.mime_type.as_ref(), values))
+        Some(FoundResource { handler, mime_type: listed.mime_type.as_ref(), variables: values, scoped: listed })
     }
+}
+
+/// What a router knows of the resource with some URI.
+struct FoundResource<'a> {
+    handler: &'a Handler,
+    mime_type: Option<&'a String>,
+    /// The variables of its template.
+    variables: Vec<(String, String)>,
+    /// What was registered: it, or its template.
+    scoped: &'a dyn Scoped,
 }
 
 /// Returns the error for a resource that does not exist. Its code is that of older revisions; on

@@ -1,11 +1,12 @@
 //! The tools of a router.
 
 use super::pages;
+use super::scopes::{RouteRefusal, Scoped as _};
 use super::validated::Schemas;
 use super::{Cx, Handler, IntoOutput, Resolution, Router, ToolError, invalid};
 use crate::model::mirror::Mirror;
 use crate::model::tools::Tool;
-use crate::rpc::{ErrorObject, JsonKind, RawJson};
+use crate::rpc::{JsonKind, RawJson};
 use crate::schema::{BadSchema, Validator};
 use crate::server::{IncomingRequest, Responder};
 use alloc::collections::BTreeMap;
@@ -70,22 +71,24 @@ impl ToolTable {
         &self,
         responder: &Responder,
         incoming: &IncomingRequest,
-    ) -> Result<Resolution<'_>, ErrorObject> {
-        pages::page::<Tool>(&self.0, None, responder, incoming)
+        hides: bool,
+    ) -> Result<Resolution<'_>, RouteRefusal> {
+        pages::page::<Tool>(&self.0, None, responder, incoming, hides)
     }
 
     /// Returns the handler of a call and its arguments. A call of an unknown tool is an error in
     /// every revision.
-    pub(super) fn find(&self, incoming: &IncomingRequest) -> Result<Resolution<'_>, ErrorObject> {
+    pub(super) fn find(&self, incoming: &IncomingRequest) -> Result<Resolution<'_>, RouteRefusal> {
         let name = incoming.params.required_str("name").map_err(|e| invalid(&format!("{e}")))?;
         let offered = self.get(&name).ok_or_else(|| invalid(&format!("Unknown tool: {name}")))?;
+        offered.tool.check_scopes(&incoming.context)?;
         let arguments = match incoming.params.get("arguments") {
             None => RawJson::empty_object(),
             Some(arguments) if arguments.kind() == JsonKind::Null || arguments.is_empty_array() => {
                 RawJson::empty_object()
             }
             Some(arguments) if arguments.kind() == JsonKind::Object => arguments,
-            Some(_) => return Err(invalid("`arguments` is not an object")),
+            Some(_) => return Err(invalid("`arguments` is not an object").into()),
         };
         Ok(Resolution::Tool(offered, arguments))
     }

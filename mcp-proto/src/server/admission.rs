@@ -2,11 +2,13 @@
 //! or from the peer of an accepted duplex connection. The engine serves nothing of either before.
 
 use super::requests::Requests;
+use super::rights::ClientRights;
 use super::transport::DuplexAdmission;
 use super::{Server, ServerConfig};
+use crate::auth::AccessDenial;
 use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Inbound, Outbound, Peer};
-use crate::input::{Admission, AdmitKey, Principal};
+use crate::input::{Admission, AdmitKey};
 
 impl ServerConfig {
     /// Returns whether the application decides about a duplex connection of this peer. It does not
@@ -14,6 +16,17 @@ impl ServerConfig {
     /// one that the application has chosen.
     pub(super) fn asks_about(&self, peer: &Peer) -> bool {
         self.admit && peer.is_accepted()
+    }
+
+    /// Returns the decision of the application, or a denial if the access lacks a scope that every
+    /// request needs.
+    pub(super) fn within_scopes(&self, admission: Admission) -> Admission {
+        match (&self.resource, admission) {
+            (Some(resource), Admission::Granted(access)) if !access.scopes.contains_all(&resource.scopes_required) => {
+                Admission::Denied(AccessDenial::Scope(resource.scopes_required.clone()))
+            }
+            (_, admission) => admission,
+        }
     }
 }
 
@@ -33,8 +46,10 @@ impl Server {
         if self.wire.env.exchanges.get(&x).is_some_and(|exchange| exchange.binding.http().is_some()) {
             return self.http_admission(x, admission);
         }
-        match admission {
-            Admission::Accept(principal) => self.admit_duplex(x, principal),
+        match self.wire.env.config.within_scopes(admission) {
+            Admission::Accept(principal) => self.admit_duplex(x, principal.into()),
+            Admission::Granted(access) => self.admit_duplex(x, access.into()),
+            Admission::Denied(_) => self.refuse_duplex(x, "its credentials are not accepted"),
             Admission::Unauthorized(_) => self.refuse_duplex(x, "its credentials are not valid"),
             Admission::Forbidden(_) => self.refuse_duplex(x, "its credentials do not suffice"),
         }
@@ -48,13 +63,14 @@ impl Server {
         self.refuse_duplex(x, "it was not admitted in time");
     }
 
-    fn admit_duplex(&mut self, x: ExchangeId, principal: Option<Principal>) {
-        if !self.wire.env.counts_as(x, principal.as_ref()) {
+    fn admit_duplex(&mut self, x: ExchangeId, rights: ClientRights) {
+        if !self.wire.env.counts_as(x, rights.principal.as_ref()) {
             return self.refuse_duplex(x, "the client has taken its share of the server");
         }
         let Some(duplex) = self.wire.env.duplex_mut(x) else { return };
-        let before = core::mem::replace(&mut duplex.admitted, DuplexAdmission::As(principal));
+        let before = core::mem::replace(&mut duplex.admitted, DuplexAdmission::As(rights));
         let DuplexAdmission::Waiting { early, ended, .. } = before else { return };
+        self.wire.env.end_with_token(x);
         self.wire.env.send(x, Outbound::Continue);
         self.wire.env.await_handshake(x);
         early.into_iter().for_each(|item| self.duplex_item(x, *item));

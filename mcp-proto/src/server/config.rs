@@ -2,6 +2,7 @@
 
 use super::compat::ServerCompat;
 use super::hosts::Hosts;
+use crate::auth::Resource;
 use crate::exchange::{Dialect, WsDialect};
 use crate::hook::MessageHook;
 use crate::limits::Limits;
@@ -10,6 +11,7 @@ use crate::model::lifecycle::{CacheHints, Implementation};
 use crate::schema::Validator;
 use crate::version::Versions;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::time::Duration;
@@ -55,8 +57,9 @@ pub struct ServerConfig {
     /// them together. Default: none. A loopback address always counts as a proxy.
     pub proxies: Vec<IpAddr>,
     /// The path of the HTTP endpoint, starting with its first `/`, without a query. Another path
-    /// gets 404, even one that only has an additional `/` at its end. `None`: every path is the
-    /// endpoint, for a server behind a router of HTTP requests. Default `/mcp`.
+    /// gets 404, even one that only has an additional `/` at its end, except those of
+    /// [`sse`](Self::sse) and of the document of [`resource`](Self::resource). `None`: every other
+    /// path is the endpoint, for a server behind a router of HTTP requests. Default `/mcp`.
     pub path: Option<String>,
     /// Whether and where an HTTP server also serves HTTP+SSE, the transport of 2024-11-05, for
     /// clients that have no other. Specifications from 2025-03-26 on replace it, and new clients do
@@ -94,6 +97,17 @@ pub struct ServerConfig {
     /// ([`PeerKind`](crate::exchange::PeerKind)). With an adapter use its `on_admit`, which sets
     /// this. Default no.
     pub admit: bool,
+    /// The server as OAuth 2.1 sees it. The engine serves its metadata document to everyone who
+    /// names an allowed host, at the path of its URL (RFC 9728 section 3.1), and writes the
+    /// responses to requests that are [denied](crate::input::Admission::Denied). Whether a token is
+    /// valid is decided by the application, or by a [`Verifier`](crate::auth::Verifier), so set
+    /// [`admit`](Self::admit) too. Handlers do not see the credentials of requests. Default `None`.
+    pub resource: Option<Arc<Resource>>,
+    /// Whether the head of a request keeps its credentials when a handler sees it
+    /// ([`Context::http`](super::Context::http)), though `resource` is set: the fields
+    /// `Authorization`, `DPoP`, `Proxy-Authorization` and `Cookie`. A handler must not pass the
+    /// token of a client on to another server. Default no.
+    pub keeps_credentials: bool,
     /// Whether the application decides on each resource that a client wants to watch. The engine
     /// then emits its request (`resources/subscribe`, or `subscriptions/listen` with URIs) as
     /// [`Event::Request`](super::Event::Request). The result of the first is an empty object. That
@@ -176,6 +190,8 @@ impl ServerConfig {
             cors: false,
             compression: true,
             admit: false,
+            resource: None,
+            keeps_credentials: false,
             admit_watch: false,
             keep_alive: Some(Duration::from_secs(15)),
             keep_alive_text: String::new(),
@@ -211,6 +227,8 @@ impl core::fmt::Debug for ServerConfig {
             .field("cors", &self.cors)
             .field("compression", &self.compression)
             .field("admit", &self.admit)
+            .field("resource", &self.resource)
+            .field("keeps_credentials", &self.keeps_credentials)
             .field("admit_watch", &self.admit_watch)
             .field("keep_alive", &self.keep_alive)
             .field("keep_alive_text", &self.keep_alive_text)

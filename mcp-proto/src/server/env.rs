@@ -7,10 +7,12 @@ use super::event::Event;
 use super::keys::{ServerTimer, SessionRef};
 use super::load::size;
 use super::response::ErrorReply;
+use super::rights::ClientRights;
 use super::shares::{Full, Shares};
-use super::transport::{Binding, Duplex, Http, ServedExchange};
+use super::transport::{Binding, Duplex, ServedExchange};
 use super::watched::{WatchIndex, Watcher};
 use super::{Output, ServerConfig};
+use crate::auth::{Resource, ResourceDocument};
 use crate::error::DiagnosticKind;
 use crate::event_queue::EventQueue;
 use crate::exchange::{ExchangeId, Outbound, Peer, RequestHead};
@@ -44,12 +46,17 @@ pub(super) struct ServerEnv {
     pub(super) unread: BTreeSet<ExchangeId>,
     /// The head of a request that is not needed any more.
     pub(super) dropped_head: Arc<RequestHead>,
+    /// The metadata document of the server as a resource.
+    pub(super) document: Option<ResourceDocument>,
+    /// Duplex exchanges whose token has expired, and which end when no request of them runs.
+    pub(super) expired: BTreeSet<ExchangeId>,
 }
 
 impl ServerEnv {
     pub(super) fn new(config: Arc<ServerConfig>, now: Instant) -> Self {
         let limits = &config.limits.server;
         let queue = EventQueue::reporting_later(limits.max_queued_events, limits.max_queued_event_bytes);
+        let document = config.resource.as_deref().and_then(Resource::document);
         Self {
             config,
             now,
@@ -62,6 +69,8 @@ impl ServerEnv {
             watched: WatchIndex::default(),
             unread: BTreeSet::new(),
             dropped_head: Arc::default(),
+            document,
+            expired: BTreeSet::new(),
         }
     }
 
@@ -78,13 +87,15 @@ impl ServerEnv {
         self.shares.give_back(exchange.client, Bound::ClientData, declared);
         self.shares.give_back(exchange.client, Bound::Exchanges, 1);
         self.watchers.remove(&x);
+        self.expired.remove(&x);
         if let Some(watched) = exchange.binding.duplex().and_then(|duplex| duplex.session.watched()) {
             self.watched.forget(watched, Watcher::Session(SessionRef::Duplex(x)));
         }
-        for timer in [ServerTimer::Handshake(x), ServerTimer::Stall(x), ServerTimer::End(x)] {
-            self.timers.set(timer, None);
+        for timer in
+            [ServerTimer::Handshake, ServerTimer::Stall, ServerTimer::End, ServerTimer::KeepAlive, ServerTimer::Expiry]
+        {
+            self.timers.set(timer(x), None);
         }
-        self.timers.set(ServerTimer::KeepAlive(x), None);
         Some(exchange)
     }
 
@@ -122,9 +133,18 @@ impl ServerEnv {
         self.admitting.remove(&key).is_some()
     }
 
+    /// An exchange stays open by itself: it ends when the token of its client expires.
+    pub(super) fn end_with_token(&mut self, x: ExchangeId) {
+        let rights = self.exchanges.get(&x).and_then(|exchange| exchange.binding.rights());
+        if let Some(end) = rights.and_then(|rights| rights.end(self.config.origin_unix)) {
+            self.timers.set(ServerTimer::Expiry(x), Some(end.max(self.now)));
+        }
+    }
+
     /// Removes everything, since the server terminates.
     pub(super) fn clear(&mut self) {
         self.exchanges.clear();
+        self.expired.clear();
         self.admitting.clear();
         self.watchers.clear();
         self.watched.clear();
@@ -262,16 +282,24 @@ impl ServerEnv {
     /// Whom a request on an exchange comes from.
     pub(super) fn caller(&self, x: ExchangeId) -> Caller {
         let Some(exchange) = self.exchanges.get(&x) else { return Caller::default() };
-        let peer = exchange.peer.clone();
-        if let Some((head, principal)) = exchange.binding.http().map(Http::origin) {
-            return Caller { peer, http: Some(head), principal, session: None };
-        }
-        let duplex = exchange.binding.duplex();
-        let principal = duplex.and_then(Duplex::principal).cloned();
-        let http = duplex.and_then(|duplex| match &duplex.sse {
-            Some(sse) => sse.posted.clone(),
-            None => duplex.upgrade.clone(),
-        });
-        Caller { peer, http, principal, session: None }
+        let (peer, mut rights) = (exchange.peer.clone(), self.rights(x));
+        let http = match &exchange.binding {
+            Binding::Http(http) => Some(Arc::clone(http.head())),
+            Binding::Duplex(duplex) => match duplex.sse.as_ref().map(|sse| &sse.posted) {
+                Some(post) => {
+                    // The token of the POST may be newer than that of the stream.
+                    rights.access = post.as_ref().and_then(|post| post.access.clone());
+                    post.as_ref().map(|post| Arc::clone(&post.head))
+                }
+                None => duplex.upgrade.clone(),
+            },
+        };
+        Caller { peer, http, rights, session: None }
+    }
+
+    /// Returns as whom the client of an exchange was admitted.
+    pub(super) fn rights(&self, x: ExchangeId) -> ClientRights {
+        let exchange = self.exchanges.get(&x);
+        exchange.and_then(|exchange| exchange.binding.rights()).cloned().unwrap_or_default()
     }
 }

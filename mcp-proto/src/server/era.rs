@@ -4,12 +4,13 @@
 use super::incoming::Declaration;
 use super::responder::may_ask;
 use super::response::ErrorReply;
+use super::rights::ClientRights;
 use super::seal::Inputs;
 use super::session::SessionTerms;
 use super::{Context, IncomingRequest, RequestState, ServerConfig, Sessions, weight};
 use crate::error::{DiagnosticKind, excerpt};
 use crate::exchange::{Peer, RequestHead};
-use crate::input::{Principal, SessionKey};
+use crate::input::SessionKey;
 use crate::model::capabilities::{self, ClientCapabilities, ServerCapabilities};
 use crate::model::lifecycle::{Implementation, meta};
 use crate::model::logging::LogLevel;
@@ -49,7 +50,7 @@ impl Transport {
 pub(super) struct Caller {
     pub(super) peer: Arc<Peer>,
     pub(super) http: Option<Arc<RequestHead>>,
-    pub(super) principal: Option<Principal>,
+    pub(super) rights: ClientRights,
     pub(super) session: Option<SessionKey>,
 }
 
@@ -163,7 +164,8 @@ impl RequestParts {
             declared: Declaration::Here(self.meta.clone()),
             peer: caller.peer,
             http: caller.http,
-            principal: caller.principal,
+            principal: caller.rights.principal,
+            access: caller.rights.access,
             session: caller.session,
             wants_progress: token.is_some(),
         };
@@ -190,7 +192,8 @@ impl RequestParts {
             },
             peer: caller.peer,
             http: caller.http,
-            principal: caller.principal,
+            principal: caller.rights.principal,
+            access: caller.rights.access,
             session: caller.session,
             wants_progress: token.is_some(),
         };

@@ -59,9 +59,10 @@ pub enum Event {
     /// [`ServerConfig::admit`](super::ServerConfig::admit) is set. [`AdmitToken::peer`] returns the
     /// peer.
     ///
-    /// Not emitted for a request that is refused for its host or its path, nor for a CORS preflight
-    /// of a browser, which carries no credentials, nor for a stream that the driver was given
-    /// ([`PeerKind::Given`]).
+    /// Not emitted for a request that is refused for its host or its path, nor for the metadata
+    /// document of a resource ([`ServerConfig::resource`](super::ServerConfig::resource)), nor for
+    /// a CORS preflight of a browser, which carries no credentials, nor for a stream that the
+    /// driver was given ([`PeerKind::Given`]).
     ///
     /// [`PeerKind::Given`]: crate::exchange::PeerKind::Given
     Admit(AdmitToken, Option<Arc<RequestHead>>),

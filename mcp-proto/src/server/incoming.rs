@@ -1,6 +1,7 @@
 //! A request as the application gets it.
 
 use super::responder::ResponderData;
+use crate::auth::Access;
 use crate::exchange::{Peer, RequestHead};
 use crate::input::{Principal, RequestKey, SessionKey};
 use crate::model::capabilities::ClientCapabilities;
@@ -82,10 +83,16 @@ pub struct Context {
     pub(super) declared: Declaration,
     /// The peer of the exchange.
     pub peer: Arc<Peer>,
-    /// The head of the HTTP request that carried it. `None` on every other transport.
+    /// The head of the HTTP request that carried it. `None` on every other transport. With
+    /// [`ServerConfig::resource`](super::ServerConfig::resource) it has no credentials.
     pub http: Option<Arc<RequestHead>>,
     /// The principal that the application gave when it admitted the HTTP request or the connection.
     pub principal: Option<Principal>,
+    /// What the verified token of the HTTP request or of the connection says. `None` if it was
+    /// admitted without one ([`Admission::Granted`]), or was not admitted.
+    ///
+    /// [`Admission::Granted`]: crate::input::Admission::Granted
+    pub access: Option<Arc<Access>>,
     /// The HTTP session of a legacy request. `None` on other transports, and for requests without a
     /// session.
     pub session: Option<SessionKey>,

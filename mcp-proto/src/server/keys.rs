@@ -51,6 +51,8 @@ pub(super) enum ServerTimer {
     KeepAlive(ExchangeId),
     /// Limit for the admission of an HTTP request or a connection.
     Admit(ExchangeId),
+    /// The end of the token that opened an exchange which stays open by itself.
+    Expiry(ExchangeId),
     /// The end of the time for which a finished stream is kept.
     Keep(StreamKey),
     /// The oldest web page that is not complete is forgotten.

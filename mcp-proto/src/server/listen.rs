@@ -266,6 +266,7 @@ impl Listens {
             session.insert(id, key);
         }
         wire.env.watchers.insert(x);
+        wire.env.end_with_token(x);
         wire.send(reply_to, notification("notifications/subscriptions/acknowledged", Some(&params)));
         wire.env.drop_head(x);
         Ok(())
@@ -301,7 +302,7 @@ impl Listens {
         }
         let result = Object::new().with(meta::META, subscription(&id));
         let result = result_response(&id, &self.shared.complete(version, "subscriptions/listen", result, "complete"));
-        let reply = SerializedResponse { message: result, code: None, batch: None };
+        let reply = SerializedResponse::new(result, None);
         wire.reply(reply_to, reply);
         if let Some(session) = wire.session_mut(SessionRef::Duplex(x)) {
             session.remove(&id);

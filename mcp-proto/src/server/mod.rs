@@ -29,6 +29,7 @@ mod elicitations;
 mod env;
 mod era;
 mod event;
+mod expiry;
 mod hosts;
 mod incoming;
 mod keys;
@@ -41,6 +42,7 @@ mod requests;
 mod responder;
 mod response;
 mod revoke;
+mod rights;
 mod running;
 mod seal;
 mod session;
@@ -137,6 +139,7 @@ impl ServerCommands for Server {
             ServerCommand::Admit(key, admission) => self.on_admission(key, admission),
             ServerCommand::Shutdown(grace) => self.on_shutdown(grace),
         }
+        self.close_expired();
         self.end_if_drained();
         Ok(InputResult::Done)
     }
@@ -177,6 +180,7 @@ impl Server {
             }
             Input::Tick => self.on_tick(),
         }
+        self.close_expired();
         self.end_if_drained();
         Ok(InputResult::Done)
     }
@@ -421,6 +425,7 @@ impl Server {
                 ServerTimer::Elicitations => self.requests.forget_pages(&mut self.wire.env),
                 ServerTimer::KeepAlive(x) => self.wire.http.on_keep_alive(&mut self.wire.env, x),
                 ServerTimer::Admit(x) => self.on_admit_timeout(x),
+                ServerTimer::Expiry(x) => self.on_expiry(x),
                 ServerTimer::Keep(stream) => self.wire.http.on_keep(&mut self.wire.env, stream),
                 ServerTimer::Sweep => self.on_sweep(),
                 ServerTimer::Grace => self.on_grace(),

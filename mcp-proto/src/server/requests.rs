@@ -286,11 +286,15 @@ impl Requests {
 
     /// Ends a request with a response. Pending progress goes before it.
     fn finish(&mut self, wire: &mut Wire, key: RequestKey, bytes: Bytes, code: Option<i64>) {
+        self.finish_with(wire, key, SerializedResponse::new(bytes, code));
+    }
+
+    fn finish_with(&mut self, wire: &mut Wire, key: RequestKey, response: SerializedResponse) {
         let Some(running) = self.forget(wire, key) else { return };
         if let Some(held) = running.held {
             wire.send(running.reply_to, held);
         }
-        wire.reply(running.reply_to, SerializedResponse { message: bytes, code, batch: running.batch });
+        wire.reply(running.reply_to, SerializedResponse { batch: running.batch, ..response });
     }
 
     /// Ends a request with an error of the engine.
@@ -411,6 +415,10 @@ impl Requests {
                         self.finish_with_error(wire, answer.key, &error.message);
                     }
                 }
+            }
+            RequestAnswer::Denied { bytes, code, scopes } => {
+                let response = SerializedResponse { lacks: Some(scopes), ..SerializedResponse::new(bytes, Some(code)) };
+                self.finish_with(wire, answer.key, response);
             }
             RequestAnswer::Listen(_) => self.finish_with_error(wire, answer.key, "no subscription"),
             RequestAnswer::Ask { .. } if wire.has_left(reply_to) => {

@@ -5,6 +5,7 @@ use super::ServerConfig;
 use super::client::ClientKey;
 use super::incoming::{Declaration, IncomingRequest, RequestState};
 use super::seal::{self, Inputs, Memory};
+use crate::auth::{INSUFFICIENT_SCOPE, Scopes};
 use crate::error::{Diagnostic, DiagnosticKind};
 use crate::exchange::ExchangeId;
 use crate::input::{Answer, KeptRouter, Outcome, Principal, RequestAnswer, RequestKey, Watch};
@@ -212,6 +213,17 @@ impl Responder {
     /// Returns the configuration of the engine.
     pub fn config(&self) -> &Arc<ServerConfig> {
         &self.shared.config
+    }
+
+    /// Refuses the request, since its client lacks one of these scopes, which are all that the
+    /// request needs. [`Router::route`](crate::Router::route) does. Over HTTP the status is 403
+    /// with a challenge, unless something was sent before or it is one of a batch. Else it is the
+    /// error `-32603`, with `insufficient_scope` and the scopes in its data.
+    pub fn deny(self, scopes: Scopes) -> Answer {
+        let data = Object::new().with("error", INSUFFICIENT_SCOPE).with("scope", format!("{scopes}"));
+        let error = ErrorObject::new(code::INTERNAL_ERROR, "the credentials do not suffice").with_data(data.into());
+        let bytes = error_response(Some(&self.id), &error);
+        Answer { key: self.key, what: RequestAnswer::Denied { bytes, code: error.code, scopes } }
     }
 
     /// Serialises an outcome. Give the answer to

@@ -1,5 +1,6 @@
 //! A response on its way to the transports.
 
+use crate::auth::Scopes;
 use crate::error::{DiagnosticKind, excerpt};
 use crate::rpc::{ErrorObject, code};
 use alloc::format;
@@ -13,6 +14,14 @@ pub(super) struct SerializedResponse {
     pub(super) code: Option<i64>,
     /// The batch that it belongs to, on a duplex connection.
     pub(super) batch: Option<u64>,
+    /// The scopes that the request needs, if its client lacks one: over HTTP the status says so.
+    pub(super) lacks: Option<Scopes>,
+}
+
+impl SerializedResponse {
+    pub(super) const fn new(message: Bytes, code: Option<i64>) -> Self {
+        Self { message, code, batch: None, lacks: None }
+    }
 }
 
 /// The error response of a request.

@@ -3,7 +3,7 @@
 use super::env::ServerEnv;
 use super::requests::Requests;
 use super::running::ServedRequest;
-use super::transport::{Binding, Duplex, Http, ServedExchange};
+use super::transport::{Binding, ServedExchange};
 use super::{Server, SessionEnd};
 use crate::exchange::ExchangeId;
 use crate::input::{Principal, RequestKey};
@@ -32,19 +32,22 @@ impl Server {
 
     /// Ends an exchange whose requests are answered.
     fn revoke_exchange(&mut self, x: ExchangeId) {
-        let listens: Vec<RequestKey> = self
-            .wire
-            .env
-            .exchanges
-            .get(&x)
-            .map(|exchange| exchange.listens.iter().copied().collect())
-            .unwrap_or_default();
-        listens.into_iter().for_each(|key| self.listens.end(&mut self.wire, key));
+        self.end_listens(x);
         match self.wire.env.exchanges.get(&x).map(|exchange| &exchange.binding) {
             Some(Binding::Duplex(_)) => self.end_duplex(x),
             Some(Binding::Http(_)) => self.wire.env.refuse_unread(x, REVOKED),
             None => {}
         }
+    }
+}
+
+impl Server {
+    /// Ends the subscriptions of an exchange with their results.
+    pub(super) fn end_listens(&mut self, x: ExchangeId) {
+        let exchange = self.wire.env.exchanges.get(&x);
+        let listens: Vec<RequestKey> =
+            exchange.into_iter().flat_map(|exchange| exchange.listens.iter().copied()).collect();
+        listens.into_iter().for_each(|key| self.listens.end(&mut self.wire, key));
     }
 }
 
@@ -69,9 +72,6 @@ impl ServedRequest {
 impl Binding {
     /// Returns the principal of its admission.
     fn principal(&self) -> Option<&Principal> {
-        if let Some(http) = self.http() {
-            return Http::principal(http);
-        }
-        self.duplex().and_then(Duplex::principal)
+        self.rights()?.principal.as_ref()
     }
 }

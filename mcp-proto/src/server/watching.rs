@@ -57,7 +57,9 @@ impl Server {
     pub(super) fn on_answer(&mut self, answer: Answer) {
         let answered = match answer.what {
             RequestAnswer::Listen(filter) => return self.open_accepted(answer.key, filter),
-            RequestAnswer::Message { .. } | RequestAnswer::Ask { .. } => self.requests.answer(&mut self.wire, answer),
+            RequestAnswer::Message { .. } | RequestAnswer::Ask { .. } | RequestAnswer::Denied { .. } => {
+                self.requests.answer(&mut self.wire, answer)
+            }
         };
         answered.into_iter().for_each(|reply_to| self.end_if_quiet(reply_to));
     }
@@ -74,8 +76,8 @@ impl Server {
         let opened = self.listens.open(&mut self.wire, &mut self.requests, wanted);
         if let Err(ErrorReply { error, kind, .. }) = opened {
             self.wire.env.diagnose(kind, &error.message);
-            let (message, code) = (error_response(Some(&id), &error), Some(error.code));
-            self.wire.reply(reply_to, SerializedResponse { message, code, batch: None });
+            let message = error_response(Some(&id), &error);
+            self.wire.reply(reply_to, SerializedResponse::new(message, Some(error.code)));
         }
         self.end_if_quiet(reply_to);
     }

@@ -9,6 +9,7 @@ use super::seal::Inputs;
 use super::transport::ServedExchange;
 use super::watched::Watcher;
 use super::{IncomingRequest, RequestState, client};
+use crate::auth::Access;
 use crate::exchange::RequestHead;
 use crate::input::RequestKey;
 use crate::model::capabilities::ClientCapabilities;
@@ -55,6 +56,7 @@ pub(super) fn of_request(id: &Id, token: Option<&Id>, text: usize, incoming: &In
     let head = context.http.as_ref().map_or(0, |head| of_head(head) + EXCHANGE);
     // The exchange has its peer, and requests share it.
     let caller = context.principal.as_ref().map_or(0, |principal| principal.0.capacity());
+    let access = context.access.as_ref().map_or(0, |access| of_access(access));
     let method = if let Cow::Owned(method) = &incoming.method { method.capacity() } else { 0 };
     let (params, meta) = (&incoming.params, &incoming.meta);
     let inputs = of_inputs(&incoming.inputs);
@@ -70,7 +72,7 @@ pub(super) fn of_request(id: &Id, token: Option<&Id>, text: usize, incoming: &In
     let responder = method + caller + inputs;
     // The server keeps the id as received, and copies it twice.
     let ids = of_id(id) + 2 * id.size() + token.map_or(0, of_id);
-    let all = TABLES + ids + text + head + handed + kept + responder;
+    let all = TABLES + ids + text + head + access + handed + kept + responder;
     // The allocator may round up the requested size.
     all + all / 32
 }
@@ -114,6 +116,11 @@ fn of_state(state: Option<&RequestState>) -> usize {
 fn of_head(head: &RequestHead) -> usize {
     let method = if let Cow::Owned(method) = &head.method { method.capacity() } else { 0 };
     SHARED + size_of::<RequestHead>() + method + SHARED + head.target.len() + head.headers.heap_size()
+}
+
+/// Requests with the same token may share it.
+fn of_access(access: &Access) -> usize {
+    SHARED + size_of::<Access>() + access.heap_size()
 }
 
 /// Returns the memory of a client's declaration, in bytes, without its text.

@@ -140,28 +140,48 @@ fn first_parameter_of_a_name_counts_unless_it_is_empty() {
     assert_eq!((challenges[0].param("Scope"), challenges[0].param("realm")), (None, None));
 }
 
-fn bearer(fields: &[&str]) -> Option<BearerChallenge> {
-    BearerChallenge::of(fields.iter().copied())
+fn token(fields: &[&str]) -> Option<TokenChallenge> {
+    TokenChallenge::of(fields.iter().copied())
 }
 
 // covers: B-235, AUTHD-C-005
 #[test]
-fn bearer_challenge_that_says_something_comes_first() {
-    for fields in [&[][..], &["Basic realm=x"], &["DPoP resource_metadata=\"https://h\""]] {
-        assert_eq!(bearer(fields), None, "{fields:?}");
+fn challenge_that_says_something_comes_first() {
+    for fields in [&[][..], &["Basic realm=x"], &["Negotiate, Digest resource_metadata=\"https://h\""]] {
+        assert_eq!(token(fields), None, "{fields:?}");
     }
     for fields in [&["Bearer"][..], &["Basic, BEARER realm=x, scope=\"\""], &["Bearer abc", "Bearer scope=\"\\\\\""]] {
-        assert_eq!(bearer(fields), Some(BearerChallenge::default()), "{fields:?}");
+        assert_eq!(token(fields), Some(TokenChallenge::default()), "{fields:?}");
     }
     let found =
-        bearer(&["Bearer", r#"DPoP error=c, Bearer error=invalid_token, scope="b a", resource_metadata=https://h/m"#]);
+        token(&["Bearer", r#"DPoP algs=c, Bearer error=invalid_token, scope="b a", resource_metadata=https://h/m"#]);
     let found = found.unwrap();
     assert_eq!(found.resource_metadata.as_deref(), Some("https://h/m"));
     assert_eq!(found.scope.as_ref().map(ToString::to_string).as_deref(), Some("a b"));
     assert_eq!(found.error.as_deref(), Some("invalid_token"));
     assert!(!found.is_insufficient_scope());
-    let first = bearer(&["Bearer error=\"x\", Bearer error=\"y\""]).unwrap();
+    let first = token(&["Bearer error=\"x\", Bearer error=\"y\""]).unwrap();
     assert_eq!(first.error.as_deref(), Some("x"));
+}
+
+// covers: DPOP-C-006
+#[test]
+fn challenge_for_a_bound_token_is_read() {
+    let none = ProofAlgs::listed([].into_iter());
+    for (fields, algs, fault) in [
+        (&["DPoP"][..], ProofAlgs::ALL, None),
+        (&["Bearer realm=x", "dpop algs=\"RS256 ES256\""], ProofAlgs::listed(["ES256"].into_iter()), None),
+        (&["DPoP algs=\"RS256\", error=\"invalid_token\""], none, None),
+        (&["Bearer, DPoP error=\"use_dpop_nonce\""], ProofAlgs::ALL, Some(ProofFault::Nonce)),
+        (&["DPoP error=invalid_dpop_proof, Bearer"], ProofAlgs::ALL, Some(ProofFault::Invalid)),
+        (&["Bearer error=x", "DPoP error=\"USE_DPOP_NONCE\""], ProofAlgs::ALL, None),
+    ] {
+        assert_eq!(token(fields).unwrap().dpop, Some(DpopChallenge { algs, fault }), "{fields:?}");
+    }
+    assert_eq!(token(&["Bearer error=\"use_dpop_nonce\""]).unwrap().dpop, None);
+    let found = token(&["DPoP resource_metadata=\"https://h/m\", scope=a"]).unwrap();
+    assert_eq!(found.resource_metadata.as_deref(), Some("https://h/m"));
+    assert!(token(&["DPoP error=\"insufficient_scope\""]).unwrap().is_insufficient_scope());
 }
 
 #[test]
@@ -172,7 +192,7 @@ fn demand_for_more_scopes_is_recognized() {
         ("Bearer error=\"Insufficient_Scope\"", false),
         ("Bearer scope=\"insufficient_scope\"", false),
     ] {
-        assert_eq!(bearer(&[field]).unwrap().is_insufficient_scope(), is_one, "{field}");
+        assert_eq!(token(&[field]).unwrap().is_insufficient_scope(), is_one, "{field}");
     }
 }
 

@@ -1,7 +1,11 @@
 //! The record of a flow, and the credentials of it that are in use.
 
+use super::Attach;
 use super::env::FlowEnv;
-use crate::auth::record::{Entry, Record, Tokens, Version};
+use crate::auth::config::Dpop;
+use crate::auth::dpop::alg_of;
+use crate::auth::jws::KeyPair;
+use crate::auth::record::{Entry, Record, TokenType, Tokens, Version};
 use crate::auth::scopes::Scopes;
 use crate::auth::secret::Secret;
 use crate::auth::step::{Generation, Stored};
@@ -22,8 +26,8 @@ pub(super) struct Kept {
     version: Version,
     credentials: Option<Credentials>,
     generation: Generation,
-    /// The number of the tokens whose refresh token the issuer refused for an unclear reason. They
-    /// stay in the record, and are not tried again.
+    /// The number of the tokens whose refresh token the issuer refused for an unclear reason, or
+    /// that are not to be used. They stay in the record, and are not tried again.
     refused: Option<u64>,
 }
 
@@ -31,6 +35,8 @@ pub(super) struct Kept {
 #[derive(Clone, Debug)]
 pub(super) struct Credentials {
     token: Secret,
+    /// The key that the token is bound to.
+    key: Option<Box<KeyPair>>,
     /// When it expires, and when it is to be renewed.
     times: Option<(Instant, Instant)>,
     /// The number of the tokens in the record.
@@ -41,6 +47,19 @@ impl Credentials {
     /// Returns whether the token has not expired.
     pub(super) fn is_valid(&self, now: Instant) -> bool {
         self.times.is_none_or(|(end, _)| now < end)
+    }
+
+    /// Returns what a request carries.
+    pub(super) fn attach(&self) -> Attach<'_> {
+        match &self.key {
+            Some(_) => Attach::Bound,
+            None => Attach::Bearer(&self.token),
+        }
+    }
+
+    /// Returns the token and the key that it is bound to, if it is.
+    pub(super) fn bound(&self) -> Option<(&Secret, &KeyPair)> {
+        self.key.as_ref().map(|key| (&self.token, &**key))
     }
 
     /// Returns whether the token is not to be renewed yet.
@@ -64,11 +83,6 @@ impl Kept {
 
     pub(super) const fn credentials(&self) -> Option<&Credentials> {
         self.credentials.as_ref()
-    }
-
-    /// Returns the token. Only the server that the flow is for may see it.
-    pub(super) fn token(&self) -> Option<&Secret> {
-        self.credentials.as_ref().map(|credentials| &credentials.token)
     }
 
     /// Returns the entry in use.
@@ -108,6 +122,10 @@ impl Kept {
         let before = self.entry().map(|entry| entry.issuer.clone());
         let is_same = before.as_deref() == record.entries.first().map(|entry| entry.issuer.as_str());
         self.record = record;
+        let tokens = self.entry().and_then(|entry| entry.tokens.as_ref());
+        if let Some(unfit) = tokens.filter(|tokens| !fits(tokens, env.config.dpop)) {
+            self.refused = Some(unfit.generation);
+        }
         let tokens = self.entry().and_then(|entry| entry.tokens.as_ref());
         let tokens = tokens.filter(|tokens| self.refused != Some(tokens.generation));
         let number = self.credentials.as_ref().map(|credentials| credentials.number);
@@ -202,5 +220,15 @@ fn credentials(env: &FlowEnv, tokens: &Tokens) -> Credentials {
         let margin = MAX_MARGIN.min(Duration::from_secs(lifetime) / 5);
         (env.now + left, env.now + left.saturating_sub(margin))
     });
-    Credentials { token: tokens.access_token.clone(), times, number: tokens.generation }
+    let key = tokens.dpop_key.clone().filter(|_| tokens.token_type == TokenType::Dpop);
+    Credentials { token: tokens.access_token.clone(), key, times, number: tokens.generation }
+}
+
+/// Returns whether tokens of the record can be used: a bound one has its key, and a bearer token
+/// may be used at all.
+fn fits(tokens: &Tokens, dpop: Dpop) -> bool {
+    match tokens.token_type {
+        TokenType::Bearer => dpop != Dpop::Required,
+        TokenType::Dpop => tokens.dpop_key.as_ref().is_some_and(|key| alg_of(&key.public).is_some()),
+    }
 }

@@ -2,9 +2,8 @@
 
 use super::Flow;
 use super::run::{Goal, Page, Stage};
-use crate::auth::client_auth;
 use crate::auth::config::{LoopbackHost, Port, Redirect};
-use crate::auth::form::Form;
+use crate::auth::grant::Grant;
 use crate::auth::page::{self, Answer, PageRequest};
 use crate::auth::pkce::ProofKey;
 use crate::auth::policy;
@@ -15,7 +14,6 @@ use crate::auth::secret::Secret;
 use crate::auth::step::{AuthReport, Browse, Listen, Output, PageResult, Purpose, StepId, StoreFault};
 use crate::auth::token::{self, NewTokens, TokenAnswer};
 use crate::error::{AuthError, Problem};
-use crate::exchange::{Headers, Reach};
 use crate::fetch::{FetchError, FetchRequest, FetchResponse, HttpTarget};
 use alloc::boxed::Box;
 use alloc::format;
@@ -32,6 +30,10 @@ impl Flow {
     /// The issuer is known: the redirect URI comes before the registration.
     pub(super) fn begin_login_at_issuer(&mut self) {
         let Some(found) = self.run.as_ref().and_then(|run| run.found.clone()) else { return };
+        // The user must not log in for tokens that are not used.
+        if let Err(why) = self.new_key(&found) {
+            return self.fail(why);
+        }
         let stored = self.entry_at_issuer().map(|entry| entry.client.clone());
         let choice = registration::choose(&self.env.config, &found.issuer, stored.as_ref(), self.env.unix());
         let scopes = self.scopes();
@@ -49,6 +51,12 @@ impl Flow {
         let Some(run) = &mut self.run else { return };
         run.registers_for = scopes.union(&offered.unwrap_or_default());
         (run.client, run.scopes) = (client, scopes);
+        if self.env.config.grant == Grant::Device {
+            return match found.issuer.device_endpoint {
+                Some(_) => self.redirect_known(String::new()),
+                None => self.fail(AuthError::NoDeviceGrant { issuer: found.issuer.issuer.clone() }),
+            };
+        }
         if !is_dynamic && !found.issuer.iss_parameter {
             self.env.report(AuthReport::MixUpUnprotected(found.issuer.issuer.clone()));
         }
@@ -86,7 +94,7 @@ impl Flow {
 
     /// Returns what a login requests: the scopes of the challenge, and all that were requested
     /// before. Without any, those of the resource.
-    fn scopes(&self) -> Scopes {
+    pub(super) fn scopes(&self) -> Scopes {
         let Some(run) = &self.run else { return Scopes::new() };
         let found = run.found.as_ref();
         let before = self.entry_at_issuer().map(|entry| entry.requested.clone()).unwrap_or_default();
@@ -95,7 +103,7 @@ impl Flow {
         let first = run.hints.scope.as_ref().or(resource).cloned().unwrap_or_default();
         let mut scopes = first.union(&self.env.config.scopes).union(&before);
         let offered = found.and_then(|found| found.issuer.scopes_supported.as_ref());
-        if offered.is_some_and(|offered| offered.contains("offline_access")) {
+        if self.needs_user() && offered.is_some_and(|offered| offered.contains("offline_access")) {
             scopes.insert("offline_access");
         }
         scopes
@@ -131,18 +139,18 @@ impl Flow {
         format!("http://{}:{port}{path}", host.as_str())
     }
 
-    /// The redirect URI is known: a client that was registered with another one, or with other
-    /// scopes, registers again.
+    /// The redirect URI is known, or empty without one: a client that was registered with another
+    /// one, or with other scopes, registers again.
     fn redirect_known(&mut self, uri: String) {
         let Some(run) = &mut self.run else { return };
         run.redirect_uri = uri;
         let fits = run.client.as_ref().is_some_and(|client| {
             let allows_scopes = client.scopes.is_empty() || client.scopes.contains_all(&run.scopes);
             let is_dynamic = client.source == ClientSource::Dynamic;
-            !is_dynamic || allows_scopes && client.redirect_uri.as_deref() == Some(&*run.redirect_uri)
+            !is_dynamic || allows_scopes && client.redirect_uri.as_deref() == run.redirect_uri()
         });
         match fits {
-            true => self.browse(),
+            true => self.ask_user(),
             false => self.register(),
         }
     }
@@ -159,7 +167,7 @@ impl Flow {
             return self.fail(AuthError::Limit("registrations".into()));
         }
         run.registrations += 1;
-        let body = registration::request(&self.env.config, &run.redirect_uri, issuer, &run.registers_for);
+        let body = registration::request(&self.env.config, run.redirect_uri(), issuer, &run.registers_for);
         let url = url.to_string();
         let limits = self.env.config.limits;
         let request = |target, reach| {
@@ -171,38 +179,12 @@ impl Flow {
         self.post("registration_endpoint", &url, request, Stage::Registering);
     }
 
-    /// Sends a request to an endpoint of the issuer, and waits for its response.
-    pub(super) fn post(
-        &mut self,
-        purpose: &str,
-        url: &str,
-        request: impl FnOnce(HttpTarget, Reach) -> FetchRequest,
-        stage: impl FnOnce(StepId) -> Stage,
-    ) {
-        let target = match self.env.config.policy.check(url, &self.env.server) {
-            Ok(target) => target,
-            Err(fault) => {
-                return self.fail(AuthError::BadUrl { purpose: purpose.into(), url: url.into(), fault });
-            }
-        };
-        let reach = self.env.config.policy.reach(&target, &self.env.server, self.env.peer);
-        let limits = self.env.config.limits;
-        let request = request(target, reach);
-        let Some(run) = &mut self.run else { return };
-        if run.fetches >= limits.max_fetches {
-            return self.fail(AuthError::Limit("max_fetches".into()));
-        }
-        run.fetches += 1;
-        let step = self.env.fetch(request);
-        self.enter(stage(step), None);
-    }
-
     pub(super) fn registered(&mut self, outcome: &Result<Box<FetchResponse>, FetchError>) {
         let Some(run) = &mut self.run else { return };
         let Some(found) = run.found.clone() else { return };
         let url = found.issuer.registration_endpoint.clone().unwrap_or_default();
         let problem = match outcome {
-            Ok(response) => match registration::read(response, &found.issuer, &run.redirect_uri, &run.registers_for) {
+            Ok(response) => match registration::read(response, &found.issuer, run.redirect_uri(), &run.registers_for) {
                 Ok(client) => return self.keep_client(client),
                 Err(problem) => problem,
             },
@@ -243,7 +225,7 @@ impl Flow {
         run.client = Some(client.clone());
         let before = self.kept.entry_of(&found.issuer.issuer);
         if before.is_some_and(|entry| entry.tokens.is_some()) {
-            return self.browse();
+            return self.ask_user();
         }
         let entry = Entry {
             issuer: found.issuer.issuer.clone(),
@@ -256,8 +238,16 @@ impl Flow {
         self.save(Stage::SavingClient);
     }
 
+    /// The client is known: shows the page, or a code.
+    pub(super) fn ask_user(&mut self) {
+        match self.env.config.grant {
+            Grant::Device => self.request_code(),
+            _ => self.browse(),
+        }
+    }
+
     /// Shows the page.
-    pub(super) fn browse(&mut self) {
+    fn browse(&mut self) {
         let (state, proof) = (self.env.random_text(), ProofKey::new(self.env.random()));
         let Some(run) = &mut self.run else { return };
         let (Some(found), Some(client)) = (run.found.clone(), run.client.as_ref()) else { return };
@@ -275,10 +265,8 @@ impl Flow {
             config: &self.env.config,
         };
         let url = page::url(&request);
-        let url = url.and_then(|url| match self.check_page(&found.issuer.authorization_endpoint) {
-            Ok(()) => Ok(url),
-            Err(why) => Err(why),
-        });
+        let endpoint = found.issuer.authorization_endpoint.as_deref().unwrap_or_default();
+        let url = url.and_then(|url| self.endpoint("authorization_endpoint", endpoint).map(|_| url));
         let url = match url {
             Ok(url) => url,
             Err(why) => return self.fail(why),
@@ -292,14 +280,6 @@ impl Flow {
         let step = self.env.step(|step| Output::Browse(step, browse));
         run.browser = Some(step);
         self.enter(Stage::Browsing(step), Some(limit));
-    }
-
-    /// Checks the page by the rules for every URL of a peer.
-    fn check_page(&self, endpoint: &Option<String>) -> Result<(), AuthError> {
-        let url = endpoint.as_deref().unwrap_or_default();
-        let checked = self.env.config.policy.check(url, &self.env.server);
-        let bad = |fault| AuthError::BadUrl { purpose: "authorization_endpoint".into(), url: url.into(), fault };
-        checked.map(drop).map_err(bad)
     }
 
     pub(super) fn on_redirected(&mut self, step: StepId, url: &str) -> bool {
@@ -325,8 +305,9 @@ impl Flow {
     }
 
     pub(super) fn on_declined(&mut self, step: StepId) -> bool {
-        let waits = self.waits_for_user(step);
+        let waits = self.waits_for_user(step) || self.shows_code(step);
         if waits {
+            self.cancel_fetch();
             self.fail(AuthError::Declined);
         }
         waits
@@ -342,62 +323,59 @@ impl Flow {
         let Some(code) = &page.code else { return };
         let resource = (!omits).then_some(&*found.identifier);
         let form = token::exchange(code, &page.verifier, &run.redirect_uri, resource);
-        self.request_tokens(&found.issuer.token_endpoint, &client, form, Stage::Redeeming);
-    }
-
-    /// Sends a token request with the authentication of the client.
-    pub(super) fn request_tokens(
-        &mut self,
-        url: &str,
-        client: &RegisteredClient,
-        mut form: Form,
-        stage: impl FnOnce(StepId) -> Stage,
-    ) {
-        let mut headers = Headers::new();
-        client_auth::apply(client, &mut form, &mut headers);
-        let parameters = self.env.config.parameters.iter().filter(|parameter| parameter.is_in_token_requests());
-        parameters.for_each(|parameter| form.push(&parameter.name, &parameter.value));
-        let limits = self.env.config.limits;
-        let request = |target, reach| token::request(target, form, headers, &limits, reach);
-        self.post("token_endpoint", url, request, stage);
+        self.request_tokens(client, form, Stage::Redeeming);
     }
 
     pub(super) fn redeemed(&mut self, outcome: &Result<Box<FetchResponse>, FetchError>) {
-        let Some(run) = &self.run else { return };
-        let (Some(found), Some(client)) = (run.found.clone(), run.client.clone()) else { return };
-        let answer = token::read(&found.issuer.token_endpoint, outcome, self.env.config.limits.max_token);
+        let answer = self.answer(outcome);
+        self.end_login(answer);
+    }
+
+    /// Ends a login with the answer of the token endpoint.
+    pub(super) fn end_login(&mut self, answer: TokenAnswer) {
         match answer {
-            TokenAnswer::Tokens(new) => {
-                let before = self.kept.entry_of(&found.issuer.issuer);
-                let requested = before.map(|entry| entry.requested.clone()).unwrap_or_default();
-                let number = before.and_then(|entry| entry.tokens.as_ref()).map_or(0, |tokens| tokens.generation);
-                let entry = Entry {
-                    issuer: found.issuer.issuer.clone(),
-                    resource: found.identifier.clone(),
-                    client,
-                    requested: requested.union(&run.scopes),
-                    tokens: Some(self.tokens(new, None, number, &run.scopes)),
-                };
-                self.keep(entry);
-            }
+            TokenAnswer::Tokens(new) => self.keep_new(new),
             TokenAnswer::Transient { problem, .. } => self.fail(AuthError::Unavailable(problem)),
-            TokenAnswer::InvalidClient(problem) => {
-                let is_kept = self.kept.entry().is_some_and(|entry| entry.client == client);
-                if is_kept && client.source == ClientSource::Dynamic {
-                    self.kept.drop_entry();
-                }
-                self.fail(AuthError::Token(problem));
-            }
+            TokenAnswer::InvalidClient(problem) => self.refuse_client(problem),
             TokenAnswer::InvalidGrant(problem) | TokenAnswer::Firewall(problem) | TokenAnswer::Other(problem) => {
                 self.fail(AuthError::Token(problem));
             }
         }
     }
 
+    /// The issuer does not know the client: one that it registered is not used again.
+    pub(super) fn refuse_client(&mut self, problem: Problem) {
+        let client = self.run.as_ref().and_then(|run| run.client.as_ref());
+        let is_kept = self.kept.entry().is_some_and(|entry| Some(&entry.client) == client);
+        if is_kept && client.is_some_and(|client| client.source == ClientSource::Dynamic) {
+            self.kept.drop_entry();
+        }
+        self.fail(AuthError::Token(problem));
+    }
+
+    /// Uses the new tokens of a login, and stores them.
+    pub(super) fn keep_new(&mut self, new: NewTokens) {
+        let Some(run) = &self.run else { return };
+        let (Some(found), Some(client)) = (run.found.clone(), run.client.clone()) else { return };
+        let before = self.kept.entry_of(&found.issuer.issuer);
+        let requested = before.map(|entry| entry.requested.clone()).unwrap_or_default();
+        let number = before.and_then(|entry| entry.tokens.as_ref()).map_or(0, |tokens| tokens.generation);
+        let entry = Entry {
+            issuer: found.issuer.issuer.clone(),
+            resource: found.identifier.clone(),
+            client,
+            requested: requested.union(&run.scopes),
+            tokens: Some(self.tokens(new, None, number, &run.scopes)),
+        };
+        self.keep(entry);
+    }
+
     /// Returns the tokens as they are kept. An absent refresh token keeps the one before.
     pub(super) fn tokens(&self, new: NewTokens, before: Option<Secret>, number: u64, requested: &Scopes) -> Tokens {
         Tokens {
             access_token: new.access,
+            token_type: new.token_type,
+            dpop_key: self.token_request_key().cloned().map(Box::new),
             refresh_token: new.refresh.or(before),
             expires: new.expires_in.map(|lifetime| self.env.unix() + lifetime),
             lifetime: new.expires_in,
@@ -428,10 +406,10 @@ impl Flow {
     pub(super) fn login_instead(&mut self) {
         let hints = self.run.as_mut().map(|run| core::mem::take(&mut run.hints)).unwrap_or_default();
         self.release(Purpose::Change);
-        if self.env.config.interactive {
-            self.begin(Goal::Login { forced: false }, hints);
-        } else {
-            self.fail(AuthError::LoginRequired);
+        match self.barrier() {
+            _ if !self.env.config.interactive => self.fail(AuthError::LoginRequired),
+            Some(why) => self.fail(why),
+            None => self.begin(Goal::Login { forced: false }, hints),
         }
     }
 }

@@ -2,18 +2,13 @@
 //! removed.
 
 use super::Flow;
+use super::request::FormRequest;
 use super::run::{Revocation, Stage};
-use crate::auth::client_auth;
 use crate::auth::secret::Secret;
 use crate::auth::step::AuthReport;
 use crate::auth::token;
-use crate::exchange::Headers;
 use crate::fetch::{FetchError, FetchResponse};
 use alloc::boxed::Box;
-use core::time::Duration;
-
-/// Maximum time for each request that revokes a token.
-const REVOCATION_TIME: Duration = Duration::from_secs(5);
 
 impl Flow {
     /// The record is known.
@@ -27,10 +22,8 @@ impl Flow {
     /// Revokes the refresh token, then the access token.
     pub(super) fn revoke(&mut self) {
         let found = self.run.as_ref().and_then(|run| run.found.clone());
-        let tokens = self.kept.entry().and_then(|entry| entry.tokens.clone());
-        let (Some(found), Some(tokens), Some(_)) = (found, tokens, self.entry_at_issuer()) else {
-            return self.remove(None);
-        };
+        let tokens = self.used_entry().and_then(|entry| entry.tokens.clone());
+        let (Some(found), Some(tokens)) = (found, tokens) else { return self.remove(None) };
         if found.issuer.revocation_endpoint.is_none() {
             return self.remove(None);
         }
@@ -45,24 +38,20 @@ impl Flow {
     fn revoke_token(&mut self, secret: &Secret, hint: &'static str, what: Revocation) {
         let found = self.run.as_ref().and_then(|run| run.found.clone());
         let url = found.and_then(|found| found.issuer.revocation_endpoint.clone()).unwrap_or_default();
-        let Some(client) = self.kept.entry().map(|entry| entry.client.clone()) else { return self.remove(None) };
+        let Some(client) = self.used_entry().map(|entry| entry.client.clone()) else { return self.remove(None) };
         if self.env.config.policy.check(&url, &self.env.server).is_err() {
             return self.remove(Some(false));
         }
-        let (mut form, mut headers) = (token::revoke(secret, hint), Headers::new());
-        client_auth::apply(&client, &mut form, &mut headers);
-        let stage = |step| Stage::Revoking(step, what);
-        let limits = self.env.config.limits;
-        let request = |target, reach| token::request(target, form, headers, &limits, reach);
-        self.post("revocation_endpoint", &url, request, stage);
-        if let Some(run) = &mut self.run {
-            run.until = Some(self.env.now + REVOCATION_TIME);
-        }
+        let Some(run) = &mut self.run else { return };
+        run.revocation = Some(what);
+        let issuer = run.found.as_ref().map(|found| found.issuer.issuer.clone()).unwrap_or_default();
+        let (form, stage) = (token::revoke(secret, hint), Stage::Revoking);
+        let purpose = "revocation_endpoint";
+        self.send(FormRequest { purpose, url, issuer, client, form, stage, proof: None });
     }
 
     pub(super) fn revoked(&mut self, outcome: &Result<Box<FetchResponse>, FetchError>) {
-        let Some(run) = &mut self.run else { return };
-        let Stage::Revoking(_, what) = core::mem::replace(&mut run.stage, Stage::Waiting) else { return };
+        let Some(what) = self.run.as_mut().and_then(|run| run.revocation.take()) else { return };
         let is_done = outcome.as_ref().is_ok_and(|response| response.status == 200);
         match what {
             Revocation::Refresh(access) if is_done => {

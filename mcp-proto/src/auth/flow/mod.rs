@@ -1,19 +1,28 @@
 //! The state that obtains and keeps the credentials of one client: a *flow*. It has at most one
 //! *run* at a time, from the need of credentials to its end, and every request that needs them
-//! waits for the same run. `run.rs` has what all runs share, `login.rs` the steps of a login,
-//! `refresh.rs` and `logout.rs` the two others.
+//! waits for the same run. `run.rs` has what all runs share, `end.rs` how they end, `login.rs` the
+//! steps of a login, `refresh.rs` and `logout.rs` the two others. `grants.rs` has the runs without
+//! a user, `device.rs` what a login with a code on another device does in place of a page,
+//! `request.rs` the requests to the endpoints of an issuer, `token_request.rs` what those for
+//! tokens have beside that, and `proofs.rs` the proofs of requests to the server.
 
+mod device;
+mod end;
 mod env;
+mod grants;
 mod kept;
 mod login;
 mod logout;
+mod proofs;
 mod refresh;
+mod request;
 mod run;
+mod token_request;
 
 #[cfg(test)]
 mod tests;
 
-use super::challenge::BearerChallenge;
+use super::challenge::TokenChallenge;
 use super::config::AuthConfig;
 use super::scopes::Scopes;
 use super::secret::Secret;
@@ -28,7 +37,9 @@ use alloc::sync::Arc;
 use core::net::IpAddr;
 use core::time::Duration;
 use env::FlowEnv;
-use kept::Kept;
+use kept::{Credentials, Kept};
+use proofs::Proofs;
+pub(crate) use proofs::RequestProof;
 use run::{Goal, Hints, Run};
 
 /// Obtains and keeps the credentials of one client for its server. A [`Client`](crate::Client)
@@ -46,6 +57,7 @@ pub struct Flow {
     /// remembered.
     refused: VecDeque<(Scopes, Instant)>,
     found: Option<(Arc<run::Found>, Instant)>,
+    proofs: Proofs,
 }
 
 /// The state of a flow, without its data.
@@ -74,6 +86,10 @@ pub enum FlowState {
     Saving,
     /// It revokes the tokens.
     Revoking,
+    /// It waits for a signature.
+    Signing,
+    /// It waits for an assertion.
+    Asserting,
     /// It has a token.
     Holding,
     /// It has none, and requests go out without one.
@@ -86,6 +102,8 @@ pub(crate) struct Tried {
     refreshed: bool,
     authorized: bool,
     stepped: bool,
+    /// It was repeated with a nonce of the server.
+    nonce: bool,
     again: u8,
 }
 
@@ -96,6 +114,8 @@ const MAX_REFUSED: usize = 64;
 const REFUSED_TIME: Duration = Duration::from_secs(300);
 /// Maximum time without logins after failed ones.
 const MAX_QUIET: Duration = Duration::from_secs(600);
+/// The first and the longest time without token requests after a failed one that needed no user.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// What happens with a request that a server refused for its credentials.
 #[derive(Clone, PartialEq, Debug)]
@@ -115,6 +135,8 @@ pub(crate) enum Attach<'a> {
     None,
     /// This token in its field `Authorization`.
     Bearer(&'a Secret),
+    /// A token with a proof of its own ([`Flow::prove`]).
+    Bound,
     /// It waits for the run.
     Wait,
 }
@@ -151,6 +173,7 @@ impl Flow {
             pause: None,
             refused: VecDeque::new(),
             found: None,
+            proofs: Proofs::default(),
         }
     }
 
@@ -176,13 +199,18 @@ impl Flow {
 
     /// Returns the instant for the next [`handle_timeout`](Self::handle_timeout).
     pub fn poll_timeout(&self) -> Option<Instant> {
+        earliest(self.run_timeout(), self.proofs.until())
+    }
+
+    fn run_timeout(&self) -> Option<Instant> {
         self.run.as_ref().and_then(|run| earliest(run.until, run.retry))
     }
 
-    /// Handles the time limit of the run, if it is due.
+    /// Handles the time limits of the run and of signatures that are due.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.env.now = self.env.now.max(now);
-        if self.poll_timeout().is_some_and(|until| until <= self.env.now) {
+        self.proofs.expire(self.env.now);
+        if self.run_timeout().is_some_and(|until| until <= self.env.now) {
             self.on_timeout();
         }
     }
@@ -197,6 +225,9 @@ impl Flow {
             Input::Listening(step, outcome) => self.on_listening(step, outcome),
             Input::Redirected(step, url) => self.on_redirected(step, &url),
             Input::Declined(step) => self.on_declined(step),
+            Input::KeyMade(step, outcome) => self.on_key_made(step, outcome),
+            Input::Signed(step, outcome) => self.on_signed(step, outcome),
+            Input::Asserted(step, outcome) => self.on_asserted(step, outcome),
         }
     }
 
@@ -240,6 +271,7 @@ impl Flow {
     /// Ends the run, since the client ends. Its leases, its listener and its page end with it.
     pub fn close(&mut self, now: Instant) {
         self.env.now = self.env.now.max(now);
+        self.proofs.clear();
         if self.abandon() {
             self.env.emit(Output::Failed(Box::new(AuthError::Ended)));
         }
@@ -255,7 +287,6 @@ impl Flow {
     /// Returns what a request carries now. Begins a run if it needs one.
     pub(crate) fn attach(&mut self, now: Instant) -> Attach<'_> {
         self.env.now = self.env.now.max(now);
-        let now = self.env.now;
         if self.run.is_none() {
             if !self.kept.is_loaded() {
                 self.begin(Goal::Load, Hints::default());
@@ -263,30 +294,44 @@ impl Flow {
                 self.begin(Goal::Refresh { forced: false }, Hints::default());
             }
         }
+        self.attached(now)
+    }
+
+    /// Returns what a request carries now. Begins nothing.
+    pub(crate) fn attached(&self, now: Instant) -> Attach<'_> {
+        let now = self.env.now.max(now);
         // A request waits for a refresh although the token is still valid: with the request, the
         // program might end, and lose the new tokens.
         let replaces = self.run.as_ref().is_some_and(|run| matches!(run.goal, Goal::Refresh { .. } | Goal::Logout));
-        let is_valid = self.kept.credentials().is_some_and(|credentials| credentials.is_valid(now));
-        match self.kept.token() {
-            Some(token) if is_valid && !replaces => Attach::Bearer(token),
-            Some(_) | None if self.run.is_some() => Attach::Wait,
-            // The server decides: a clock may be wrong.
-            Some(token) => Attach::Bearer(token),
-            None => Attach::None,
+        let credentials = self.kept.credentials();
+        let is_valid = credentials.is_some_and(|credentials| credentials.is_valid(now));
+        if self.run.is_some() && (replaces || !is_valid) {
+            return Attach::Wait;
         }
+        // The server decides about one that is not valid: a clock may be wrong.
+        credentials.map_or(Attach::None, Credentials::attach)
     }
 
     fn needs_refresh(&self) -> bool {
         let is_paused = self.pause.as_ref().is_some_and(|(until, _)| self.env.now < *until);
         let is_due = self.kept.credentials().is_some_and(|credentials| !credentials.is_fresh(self.env.now));
-        is_due && !is_paused && self.kept.refresh_token().is_some()
+        let can = match self.needs_user() {
+            true => self.kept.refresh_token().is_some(),
+            false => self.quiet.as_ref().is_none_or(|(until, ..)| *until <= self.env.now),
+        };
+        is_due && !is_paused && can
+    }
+
+    /// Returns whether a user takes part in a login.
+    fn needs_user(&self) -> bool {
+        self.env.config.grant.needs_user()
     }
 
     /// Returns whether this refusal asks for credentials, or for others.
     pub(crate) fn is_challenge(refused: &Refused<'_>) -> bool {
         match refused.status {
             401 => true,
-            403 => bearer(refused.fields).is_some_and(|bearer| bearer.is_insufficient_scope()),
+            403 => challenge(refused.fields).is_some_and(|challenge| challenge.is_insufficient_scope()),
             _ => false,
         }
     }
@@ -294,14 +339,17 @@ impl Flow {
     /// Handles the refusal of a request.
     pub(crate) fn refuse(&mut self, now: Instant, refused: &Refused<'_>, tried: &mut Tried) -> Reaction {
         self.env.now = self.env.now.max(now);
-        if refused.sent < self.kept.generation() && self.kept.token().is_some() && tried.again < MAX_AGAIN {
+        let challenge = challenge(refused.fields);
+        if let Some(reaction) = self.refuse_proof(refused.status, challenge.as_ref(), tried) {
+            return reaction;
+        }
+        if refused.sent < self.kept.generation() && self.kept.credentials().is_some() && tried.again < MAX_AGAIN {
             tried.again += 1;
             return if self.run.is_some() { Reaction::Wait } else { Reaction::Again };
         }
-        let bearer = bearer(refused.fields);
         let hints = Hints {
-            metadata: bearer.as_ref().and_then(|bearer| bearer.resource_metadata.clone()),
-            scope: bearer.as_ref().and_then(|bearer| bearer.scope.clone()),
+            metadata: challenge.as_ref().and_then(|challenge| challenge.resource_metadata.clone()),
+            scope: challenge.and_then(|challenge| challenge.scope),
             auth_server: refused.auth_server.map(ToString::to_string),
         };
         match refused.status {
@@ -311,7 +359,8 @@ impl Flow {
     }
 
     fn refuse_token(&mut self, hints: Hints, tried: &mut Tried) -> Reaction {
-        let can_refresh = self.kept.refresh_token().is_some() && !tried.refreshed && !tried.authorized;
+        let has_refresh = self.needs_user() && self.kept.refresh_token().is_some();
+        let can_refresh = has_refresh && !tried.refreshed && !tried.authorized;
         match self.kept.credentials() {
             _ if self.run.is_some() => Reaction::Wait,
             Some(_) if can_refresh => match &self.pause {
@@ -353,7 +402,7 @@ impl Flow {
             return Reaction::Final(error());
         }
         tried.stepped = true;
-        if !self.env.config.interactive {
+        if !self.env.config.begins_runs() {
             return Reaction::Final(error());
         }
         self.begin_login(hints)
@@ -361,29 +410,37 @@ impl Flow {
 
     /// Notes that a login failed, so that no request begins one for a time.
     fn fall_quiet(&mut self, why: AuthError) {
-        let first = self.env.config.limits.quiet;
-        let wait = self.quiet.as_ref().map_or(first, |(_, wait, _)| (*wait * 2).min(MAX_QUIET));
+        let (first, longest) = if self.needs_user() { (self.env.config.limits.quiet, MAX_QUIET) } else { PAUSES };
+        let wait = self.quiet.as_ref().map_or(first, |(_, wait, _)| (*wait * 2).min(longest));
         self.quiet = Some((self.env.now + wait, wait, why));
     }
 
     /// Begins a login that a request needs.
     fn begin_login(&mut self, hints: Hints) -> Reaction {
-        if !self.env.config.interactive {
+        if !self.env.config.begins_runs() {
             return Reaction::Final(AuthError::LoginRequired);
         }
-        let now = self.env.now;
-        match (&self.quiet, &self.pause) {
-            (Some((until, _, why)), _) if now < *until => Reaction::Final(AuthError::Quiet(Box::new(why.clone()))),
-            (_, Some((until, why))) if now < *until => Reaction::Final(why.clone()),
-            _ => {
+        match self.barrier() {
+            Some(why) => Reaction::Final(why),
+            None => {
                 self.begin(Goal::Login { forced: false }, hints);
                 Reaction::Wait
             }
         }
     }
+
+    /// Returns why no request begins a login now: the latest one failed shortly before.
+    fn barrier(&self) -> Option<AuthError> {
+        let now = self.env.now;
+        match (&self.quiet, &self.pause) {
+            (Some((until, _, why)), _) if now < *until => Some(AuthError::Quiet(Box::new(why.clone()))),
+            (_, Some((until, why))) if now < *until => Some(why.clone()),
+            _ => None,
+        }
+    }
 }
 
-/// Returns the challenge of the scheme `Bearer` in these fields.
-fn bearer(fields: &[String]) -> Option<BearerChallenge> {
-    BearerChallenge::of(fields.iter().map(String::as_str))
+/// Returns the challenge for a token in these fields.
+fn challenge(fields: &[String]) -> Option<TokenChallenge> {
+    TokenChallenge::of(fields.iter().map(String::as_str))
 }

@@ -18,34 +18,25 @@ const MAX_WAIT: Duration = Duration::from_secs(60);
 impl Flow {
     /// The issuer is known. Another one than that of the tokens gets none of their secrets.
     pub(super) fn begin_refresh(&mut self) {
-        let is_same = match (self.entry_at_issuer(), self.kept.entry()) {
-            (Some(found), Some(used)) => found.issuer == used.issuer,
-            _ => false,
-        };
-        match is_same {
-            true => self.lease(Purpose::Change),
-            false => self.login_instead(),
+        match self.used_entry() {
+            Some(_) => self.lease(Purpose::Change),
+            None => self.login_instead(),
         }
     }
 
     /// Sends the refresh token.
     pub(super) fn refresh(&mut self) {
         let omits = self.env.config.compat.omit_resource;
-        let found = self.run.as_ref().and_then(|run| run.found.clone());
-        let (Some(found), Some(entry), Some(refresh)) = (found, self.kept.entry(), self.kept.refresh_token()) else {
+        let (Some(entry), Some(refresh)) = (self.used_entry(), self.kept.refresh_token()) else {
             return self.login_instead();
         };
-        if entry.issuer != found.issuer.issuer {
-            return self.login_instead();
-        }
         let form = token::refresh(refresh, (!omits).then_some(&*entry.resource));
         let client = entry.client.clone();
-        self.request_tokens(&found.issuer.token_endpoint, &client, form, Stage::Refreshing);
+        self.request_tokens(client, form, Stage::Refreshing);
     }
 
     pub(super) fn refreshed(&mut self, outcome: &Result<Box<FetchResponse>, FetchError>) {
-        let Some(found) = self.run.as_ref().and_then(|run| run.found.clone()) else { return };
-        let answer = token::read(&found.issuer.token_endpoint, outcome, self.env.config.limits.max_token);
+        let answer = self.answer(outcome);
         let Some(entry) = self.kept.entry().cloned() else { return self.login_instead() };
         match answer {
             TokenAnswer::Tokens(new) => {
@@ -87,7 +78,7 @@ impl Flow {
         self.save(Stage::SavingLoss);
     }
 
-    fn failures(&self) -> u32 {
+    pub(super) fn failures(&self) -> u32 {
         self.run.as_ref().map_or(0, |run| run.failures)
     }
 

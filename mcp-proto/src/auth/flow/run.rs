@@ -1,15 +1,18 @@
-//! What all runs of a flow share: leases, the record, the search for the issuer, time limits, and
-//! the end.
+//! What all runs of a flow share: leases, the record, and the search for the issuer.
 
+use super::device::Device;
+use super::request::Unsigned;
+use super::token_request::TokenRequest;
 use super::{Flow, FlowState};
 use crate::auth::config::{LoopbackHost, Redirect};
 pub(super) use crate::auth::discovery::Found;
 use crate::auth::discovery::{Discovery, Next};
+use crate::auth::jws::Alg;
 use crate::auth::record::{Entry, RegisteredClient, Version};
 use crate::auth::scopes::Scopes;
 use crate::auth::secret::Secret;
-use crate::auth::step::{AuthReport, Input, Lease, Output, PageResult, Purpose, SaveFault, StepId, StoreFault, Stored};
-use crate::error::{AuthError, Problem};
+use crate::auth::step::{AuthReport, Input, Lease, Output, Purpose, SaveFault, StepId, StoreFault, Stored};
+use crate::error::AuthError;
 use crate::fetch::{FetchError, FetchResponse};
 use crate::time::Instant;
 use alloc::boxed::Box;
@@ -43,9 +46,14 @@ pub(super) struct Run {
     /// none, and the issuer decides.
     pub(super) registers_for: Scopes,
     pub(super) page: Option<Page>,
+    /// The code that the user enters at another device.
+    pub(super) device: Option<Device>,
+    pub(super) token_request: Option<Box<TokenRequest>>,
     /// Failed attempts to store the record, or to refresh.
     pub(super) failures: u32,
     pub(super) first_failure: Option<Instant>,
+    /// The token that a logout revokes now.
+    pub(super) revocation: Option<Revocation>,
     /// Whether the tokens of a logout were revoked.
     pub(super) revoked: Option<bool>,
 }
@@ -74,9 +82,25 @@ pub(super) enum Stage {
     /// It stores a registration.
     SavingClient(StepId),
     Browsing(StepId),
+    /// It makes the key that new tokens are bound to.
+    MakingKey(StepId, Alg),
+    /// It waits for the signature of the proof of a token request, which has this input.
+    Proving(StepId, String),
     /// The code of a login, which the lease of a change precedes.
     Redeeming(StepId),
     Refreshing(StepId),
+    /// It waits for the signature of what authenticates the client in a request.
+    Signing(StepId, Box<Unsigned>),
+    /// It asks for the code that the user enters at another device.
+    RequestingCode(StepId),
+    /// It asks again and again whether the user has entered the code, or waits to do so.
+    Polling(Option<StepId>),
+    /// It waits for an assertion of the application.
+    Asserting(StepId),
+    /// The identity provider exchanges the assertion.
+    Exchanging(StepId),
+    /// It asks for tokens without a user.
+    Granting(StepId),
     /// It waits to repeat a refresh.
     Waiting,
     /// It stores the tokens.
@@ -84,7 +108,7 @@ pub(super) enum Stage {
     /// It stores a record without tokens that were refused, before a login.
     SavingLoss(StepId),
     /// It revokes a token.
-    Revoking(StepId, Revocation),
+    Revoking(StepId),
     /// It removes the record.
     Removing(StepId),
 }
@@ -131,16 +155,45 @@ impl Run {
             Stage::Discovering(..) => FlowState::Discovering,
             Stage::Listening(_) => FlowState::Listening,
             Stage::Registering(_) => FlowState::Registering,
-            Stage::Browsing(_) => FlowState::Authorizing,
-            Stage::Redeeming(_) | Stage::Refreshing(_) => FlowState::Redeeming,
+            Stage::Browsing(_) | Stage::RequestingCode(_) | Stage::Polling(_) => FlowState::Authorizing,
+            Stage::Redeeming(_) | Stage::Refreshing(_) | Stage::Exchanging(_) | Stage::Granting(_) => {
+                FlowState::Redeeming
+            }
+            Stage::MakingKey(..) | Stage::Proving(..) | Stage::Signing(..) => FlowState::Signing,
+            Stage::Asserting(_) => FlowState::Asserting,
             Stage::Waiting => FlowState::Waiting,
             Stage::SavingClient(_) | Stage::Saving(_) | Stage::SavingLoss(_) | Stage::Removing(_) => FlowState::Saving,
-            Stage::Revoking(..) => FlowState::Revoking,
+            Stage::Revoking(_) => FlowState::Revoking,
         }
     }
 
     pub(super) const fn is_login(&self) -> bool {
         matches!(self.goal, Goal::Login { .. })
+    }
+
+    /// Returns whether a user has logged in at a page, and the code is not sent yet.
+    pub(super) const fn has_code(&self) -> bool {
+        self.page.is_some()
+    }
+
+    /// Returns the redirect URI. `None` without one.
+    pub(super) fn redirect_uri(&self) -> Option<&str> {
+        Some(&*self.redirect_uri).filter(|uri| !uri.is_empty())
+    }
+
+    /// Returns the request whose response it waits for.
+    pub(super) fn open_fetch(&self) -> Option<StepId> {
+        match &self.stage {
+            Stage::Discovering(_, open) | Stage::Polling(open) => *open,
+            Stage::Registering(open)
+            | Stage::Redeeming(open)
+            | Stage::Refreshing(open)
+            | Stage::RequestingCode(open)
+            | Stage::Exchanging(open)
+            | Stage::Granting(open)
+            | Stage::Revoking(open) => Some(*open),
+            _ => None,
+        }
     }
 
     fn lease(&mut self, purpose: Purpose) -> &mut bool {
@@ -176,14 +229,17 @@ impl Flow {
             registrations: 0,
             registers_for: Scopes::new(),
             page: None,
+            device: None,
+            token_request: None,
             failures: 0,
             first_failure: None,
+            revocation: None,
             revoked: None,
         }));
         match goal {
             Goal::Load => self.load(),
-            Goal::Login { .. } => self.lease(Purpose::Login),
-            Goal::Refresh { .. } => self.discover(),
+            Goal::Login { .. } if self.needs_user() => self.lease(Purpose::Login),
+            Goal::Login { .. } | Goal::Refresh { .. } => self.discover(),
             Goal::Logout if self.kept.is_loaded() => self.begin_logout(),
             Goal::Logout => self.load(),
         }
@@ -236,7 +292,7 @@ impl Flow {
     }
 
     /// Returns whether the run waits for this step.
-    fn waits(&self, is_meant: impl FnOnce(&Stage) -> bool) -> bool {
+    pub(super) fn waits(&self, is_meant: impl FnOnce(&Stage) -> bool) -> bool {
         self.run.as_ref().is_some_and(|run| is_meant(&run.stage))
     }
 
@@ -261,9 +317,9 @@ impl Flow {
 
     /// Goes on with a lease, or without one if the store has none.
     fn after_lease(&mut self, purpose: Purpose) {
-        let is_login = self.run.as_ref().is_some_and(|run| run.is_login());
+        let has_code = self.run.as_ref().is_some_and(|run| run.has_code());
         match purpose {
-            Purpose::Change if is_login => self.redeem(),
+            Purpose::Change if has_code => self.redeem(),
             Purpose::Change | Purpose::Login => self.load(),
         }
     }
@@ -284,8 +340,9 @@ impl Flow {
             Some(Goal::Load) => self.loaded(),
             Some(Goal::Logout) => self.begin_logout(),
             Some(Goal::Login { forced: false }) if is_other && self.has_wanted() => self.succeed(),
-            Some(Goal::Login { .. }) => self.discover(),
             Some(Goal::Refresh { .. }) if is_other => self.succeed(),
+            Some(Goal::Login { .. } | Goal::Refresh { .. }) if !self.needs_user() => self.obtain(),
+            Some(Goal::Login { .. }) => self.discover(),
             Some(Goal::Refresh { .. }) => self.refresh(),
             None => {}
         }
@@ -311,7 +368,7 @@ impl Flow {
     pub(super) fn on_saved(&mut self, step: StepId, outcome: Result<Version, SaveFault>) -> bool {
         type ToStage = fn(StepId) -> Stage;
         let (stage, then): (ToStage, fn(&mut Self)) = match self.run.as_ref().map(|run| &run.stage) {
-            Some(Stage::SavingClient(open)) if *open == step => (Stage::SavingClient, Self::browse),
+            Some(Stage::SavingClient(open)) if *open == step => (Stage::SavingClient, Self::ask_user),
             Some(Stage::Saving(open)) if *open == step => (Stage::Saving, Self::succeed),
             Some(Stage::SavingLoss(open)) if *open == step => (Stage::SavingLoss, Self::login_instead),
             Some(Stage::Removing(open)) if *open == step => (Stage::Removing, Self::removed),
@@ -358,6 +415,10 @@ impl Flow {
     /// Searches for the issuer, unless its metadata is known.
     pub(super) fn discover(&mut self) {
         let Some(run) = &mut self.run else { return };
+        if run.found.is_some() {
+            // It tries again.
+            return self.discovered();
+        }
         let is_recent = |since: &Instant| self.env.now.since(*since) < FOUND_TIME;
         // A refusal of the server may have another issuer behind it.
         let is_needed = run.is_login() || run.goal == Goal::Refresh { forced: true };
@@ -395,11 +456,12 @@ impl Flow {
         }
     }
 
-    fn discovery_failed(&mut self, why: AuthError) {
+    pub(super) fn discovery_failed(&mut self, why: AuthError) {
         let goal = self.run.as_ref().map(|run| run.goal);
         match (goal, why) {
-            (Some(Goal::Refresh { .. }), AuthError::Unavailable(problem)) => self.retry(problem, None),
             (Some(Goal::Logout), _) => self.remove(None),
+            (Some(Goal::Refresh { .. }), AuthError::Unavailable(problem)) => self.retry(problem, None),
+            (_, AuthError::Unavailable(problem)) if !self.needs_user() => self.retry(problem, None),
             (_, why) => self.fail(why),
         }
     }
@@ -407,13 +469,17 @@ impl Flow {
     /// The issuer is known.
     fn discovered(&mut self) {
         match self.run.as_ref().map(|run| run.goal) {
-            Some(Goal::Refresh { .. }) => self.begin_refresh(),
             Some(Goal::Logout) => self.revoke(),
+            _ if !self.needs_user() => self.begin_grant(),
+            Some(Goal::Refresh { .. }) => self.begin_refresh(),
             Some(Goal::Login { .. } | Goal::Load) | None => self.begin_login_at_issuer(),
         }
     }
 
     pub(super) fn on_fetched(&mut self, step: StepId, outcome: &Result<Box<FetchResponse>, FetchError>) -> bool {
+        if self.note_nonce_of(outcome) && self.repeats_with_nonce(step, outcome) {
+            return true;
+        }
         let Some(run) = &mut self.run else { return false };
         match &mut run.stage {
             Stage::Discovering(discovery, open) if *open == Some(step) => {
@@ -424,115 +490,26 @@ impl Flow {
             Stage::Registering(open) if *open == step => self.registered(outcome),
             Stage::Redeeming(open) if *open == step => self.redeemed(outcome),
             Stage::Refreshing(open) if *open == step => self.refreshed(outcome),
-            Stage::Revoking(open, _) if *open == step => self.revoked(outcome),
+            Stage::RequestingCode(open) if *open == step => self.code_received(outcome),
+            Stage::Polling(Some(open)) if *open == step => self.polled(outcome),
+            Stage::Exchanging(open) if *open == step => self.exchanged(outcome),
+            Stage::Granting(open) if *open == step => self.granted(outcome),
+            Stage::Revoking(open) if *open == step => self.revoked(outcome),
             _ => return false,
         }
         true
-    }
-
-    pub(super) fn on_timeout(&mut self) {
-        let Some(run) = &mut self.run else { return };
-        if run.retry.is_some_and(|retry| retry <= self.env.now) {
-            run.retry = None;
-            return self.discover();
-        }
-        let key = self.env.key.clone();
-        let why = || StoreFault("it did not answer in time".into());
-        match &run.stage {
-            Stage::Loading(step) => {
-                let step = *step;
-                self.on_loaded(step, Err(why()));
-            }
-            Stage::SavingClient(step) | Stage::Saving(step) | Stage::SavingLoss(step) | Stage::Removing(step) => {
-                let step = *step;
-                self.on_saved(step, Err(SaveFault::Fault(why())));
-            }
-            // The code must not expire.
-            Stage::Leasing(_, Purpose::Change) if run.is_login() => {
-                self.release(Purpose::Change);
-                self.redeem();
-            }
-            Stage::Leasing(..) => self.fail(AuthError::Busy),
-            Stage::Listening(step) => {
-                let step = *step;
-                self.on_listening(step, Err(why()));
-            }
-            Stage::Discovering(_, step) => {
-                step.iter().for_each(|step| self.env.emit(Output::CancelFetch(*step)));
-                let why =
-                    Problem { url: key.server, why: Some("the search took too long".into()), ..Problem::default() };
-                self.discovery_failed(AuthError::Unavailable(why));
-            }
-            // Their fetches have a limit of their own.
-            Stage::Registering(_) | Stage::Redeeming(_) | Stage::Refreshing(_) | Stage::Waiting => {}
-            Stage::Browsing(_) => self.fail(AuthError::PageTimeout),
-            Stage::Revoking(step, _) => {
-                self.env.emit(Output::CancelFetch(*step));
-                self.remove(Some(false));
-            }
-        }
-    }
-
-    /// Ends the run: requests that wait go out.
-    pub(super) fn succeed(&mut self) {
-        if self.run.as_ref().is_some_and(|run| run.is_login()) {
-            self.quiet = None;
-        }
-        self.pause = None;
-        self.end(PageResult::Accepted);
-        self.env.emit(Output::Changed(self.kept.generation()));
-    }
-
-    /// Ends the run: requests that wait end with this error. But with a token that is still valid
-    /// they go out.
-    pub(super) fn fail(&mut self, why: AuthError) {
-        let is_login = self.run.as_ref().is_some_and(|run| run.is_login());
-        let is_early = self.run.as_ref().is_some_and(|run| run.goal == Goal::Refresh { forced: false });
-        self.end(PageResult::Refused);
-        match &why {
-            AuthError::Unavailable(_) | AuthError::Busy => {
-                self.pause = Some((self.env.now + Duration::from_secs(10), why.clone()));
-            }
-            _ if is_login => self.fall_quiet(why.clone()),
-            _ => {}
-        }
-        let is_valid = self.kept.credentials().is_some_and(|credentials| credentials.is_valid(self.env.now));
-        if is_early && is_valid {
-            return self.env.emit(Output::Changed(self.kept.generation()));
-        }
-        self.env.emit(Output::Failed(Box::new(why)));
-    }
-
-    /// Ends the run without a result. Returns whether there was one.
-    pub(super) fn abandon(&mut self) -> bool {
-        if let Some(run) = &self.run {
-            let open = match &run.stage {
-                Stage::Discovering(_, open) => *open,
-                Stage::Registering(open) | Stage::Redeeming(open) | Stage::Refreshing(open) => Some(*open),
-                Stage::Revoking(open, _) => Some(*open),
-                _ => None,
-            };
-            open.into_iter().for_each(|step| self.env.emit(Output::CancelFetch(step)));
-        }
-        let is_open = self.run.is_some();
-        self.end(PageResult::Ended);
-        is_open
-    }
-
-    /// Ends the listener, the page and the leases of the run.
-    fn end(&mut self, result: PageResult) {
-        let Some(run) = &self.run else { return };
-        let steps = [run.listener, run.browser];
-        steps.into_iter().flatten().for_each(|step| self.env.emit(Output::Finish(step, result)));
-        self.release(Purpose::Change);
-        self.release(Purpose::Login);
-        self.run = None;
     }
 
     /// Returns the entry of the run's issuer.
     pub(super) fn entry_at_issuer(&self) -> Option<&Entry> {
         let found = self.run.as_ref()?.found.as_ref()?;
         self.kept.entry_of(&found.issuer.issuer)
+    }
+
+    /// Returns the entry in use, if it is of the run's issuer. No other issuer gets its secrets.
+    pub(super) fn used_entry(&self) -> Option<&Entry> {
+        let found = self.run.as_ref()?.found.as_ref()?;
+        self.kept.entry().filter(|entry| entry.issuer == found.issuer.issuer)
     }
 
     /// Ignores an input that no listener or page waits for.
@@ -551,7 +528,10 @@ impl Input {
             | Self::Saved(step, _)
             | Self::Listening(step, _)
             | Self::Redirected(step, _)
-            | Self::Declined(step) => *step,
+            | Self::Declined(step)
+            | Self::KeyMade(step, _)
+            | Self::Signed(step, _)
+            | Self::Asserted(step, _) => *step,
         }
     }
 }

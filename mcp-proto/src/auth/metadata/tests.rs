@@ -33,10 +33,11 @@ fn issuer_document_names_endpoints_and_abilities() {
     let document = r#"{
         "issuer": "https://i/", "authorization_endpoint": "https://i/a?x=1", "token_endpoint": "https://i/t",
         "registration_endpoint": "https://i/r", "revocation_endpoint": "https://i/v",
+        "device_authorization_endpoint": "https://i/d", "token_endpoint_auth_signing_alg_values_supported": ["ES256"],
         "scopes_supported": ["s"], "code_challenge_methods_supported": ["plain", "S256"],
         "token_endpoint_auth_methods_supported": ["none", "private_key_jwt"],
         "client_id_metadata_document_supported": true, "authorization_response_iss_parameter_supported": true,
-        "id_token_signing_alg_values_supported": ["RS256"]
+        "id_token_signing_alg_values_supported": ["RS256"], "dpop_signing_alg_values_supported": ["RS256", "EdDSA"]
     }"#;
     let text = |text: &str| Some(text.to_string());
     let expected = IssuerMetadata {
@@ -45,11 +46,14 @@ fn issuer_document_names_endpoints_and_abilities() {
         token_endpoint: "https://i/t".into(),
         registration_endpoint: text("https://i/r"),
         revocation_endpoint: text("https://i/v"),
+        device_endpoint: text("https://i/d"),
         scopes_supported: Some(Scopes::parse("s")),
         code_challenge_methods: Some(vec!["plain".into(), "S256".into()]),
         token_auth_methods: Some(vec!["none".into(), "private_key_jwt".into()]),
+        token_auth_algs: Some(vec!["ES256".into()]),
         client_id_metadata_document: true,
         iss_parameter: true,
+        dpop: Some(ProofAlgs::listed(["EdDSA"].into_iter())),
         is_default: false,
     };
     assert_eq!(issuer(document), Ok(expected));
@@ -60,11 +64,14 @@ fn issuer_document_names_endpoints_and_abilities() {
         token_endpoint: "t".into(),
         registration_endpoint: None,
         revocation_endpoint: None,
+        device_endpoint: None,
         scopes_supported: None,
         code_challenge_methods: None,
         token_auth_methods: None,
+        token_auth_algs: None,
         client_id_metadata_document: false,
         iss_parameter: false,
+        dpop: None,
         is_default: false,
     };
     assert_eq!(least, expected);
@@ -98,6 +105,7 @@ fn document_of_another_form_is_an_error() {
         ("token_endpoint", "[]", "token_endpoint is no string"),
         ("registration_endpoint", "true", "registration_endpoint is no string"),
         ("revocation_endpoint", "1.5", "revocation_endpoint is no string"),
+        ("device_authorization_endpoint", "7", "device_authorization_endpoint is no string"),
         ("scopes_supported", "{}", "scopes_supported is no array of strings"),
         ("code_challenge_methods_supported", "\"S256\"", "code_challenge_methods_supported is no array of strings"),
         (

@@ -1,10 +1,13 @@
 //! A record as JSON: `{"version":1, …}`.
 
-use super::{ClientSource, Entry, Record, RegisteredClient, Tokens};
+use super::{ClientSource, Entry, Record, RegisteredClient, TokenType, Tokens};
 use crate::auth::config::AuthMethod;
+use crate::auth::jwk::PublicKey;
+use crate::auth::jws::KeyPair;
 use crate::auth::scopes::Scopes;
 use crate::auth::secret::Secret;
 use crate::rpc::{Object, RawJson};
+use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
@@ -151,9 +154,11 @@ impl ClientSource {
 
 impl Tokens {
     fn to_object(&self) -> Object {
-        let Self { access_token, refresh_token, expires, lifetime, granted, generation } = self;
+        let Self { access_token, token_type, dpop_key, refresh_token, expires, lifetime, granted, generation } = self;
         Object::new()
             .with("access_token", access_token.expose())
+            .with("token_type", token_type.as_str())
+            .with_opt("dpop_key", dpop_key.as_ref().map(|key| key.to_object()))
             .with_opt("refresh_token", refresh_token.as_ref().map(Secret::expose))
             .with_opt("expires", *expires)
             .with_opt("lifetime", *lifetime)
@@ -161,8 +166,22 @@ impl Tokens {
             .with("generation", *generation)
     }
 
+    /// A file of an older version has no type, and bearer tokens only.
     fn read(object: &Object) -> Option<Self> {
+        let token_type = match object.optional::<String>("token_type").ok()? {
+            Some(name) => TokenType::parse(&name)?,
+            None => TokenType::Bearer,
+        };
+        let dpop_key = match object.optional_object("dpop_key").ok()? {
+            Some(key) => Some(Box::new(KeyPair::read(&key)?)),
+            None => None,
+        };
+        if token_type == TokenType::Dpop && dpop_key.is_none() {
+            return None;
+        }
         Some(Self {
+            token_type,
+            dpop_key,
             access_token: object.str("access_token")?.into_owned().into(),
             refresh_token: secret(object, "refresh_token")?,
             expires: object.optional("expires").ok()?,
@@ -170,6 +189,33 @@ impl Tokens {
             granted: scopes(object, "granted")?,
             generation: object.required("generation").ok()?,
         })
+    }
+}
+
+impl KeyPair {
+    fn to_object(&self) -> Object {
+        let Self { private, public } = self;
+        Object::new().with("private", private.expose()).with("public", public.write())
+    }
+
+    fn read(object: &Object) -> Option<Self> {
+        let private = object.str("private")?.into_owned().into();
+        Some(Self { private, public: PublicKey::read(&object.object("public").ok()?).ok()? })
+    }
+}
+
+impl TokenType {
+    /// Returns the name as token responses and the field `Authorization` have it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Bearer => "Bearer",
+            Self::Dpop => "DPoP",
+        }
+    }
+
+    /// Returns the type with this name, in any case (RFC 6749 section 5.1).
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        [Self::Bearer, Self::Dpop].into_iter().find(|kind| name.eq_ignore_ascii_case(kind.as_str()))
     }
 }
 

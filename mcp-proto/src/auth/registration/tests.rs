@@ -22,8 +22,8 @@ fn methods(methods: &str) -> String {
 }
 
 fn given(issuer: &str, secret: Option<&str>) -> Registration {
-    let client_secret = secret.map(Secret::from);
-    Registration::Given(GivenClient { issuer: issuer.into(), client_id: format!("given at {issuer}"), client_secret })
+    let auth = secret.map_or(ClientAuth::None, |secret| ClientAuth::Secret(secret.into()));
+    Registration::Given(GivenClient { issuer: issuer.into(), client_id: format!("given at {issuer}"), auth })
 }
 
 fn document() -> Registration {
@@ -223,7 +223,7 @@ fn request_names_all_that_an_issuer_needs() {
         (methods(r#""client_secret_basic","none""#), "", whole("none", "")),
         (methods(r#""client_secret_post","private_key_jwt""#), "", whole(post, "")),
     ] {
-        let body = request(&config(vec![]), CALLBACK, &issuer(&metadata), &Scopes::parse(scopes));
+        let body = request(&config(vec![]), Some(CALLBACK), &issuer(&metadata), &Scopes::parse(scopes));
         assert_eq!(core::str::from_utf8(&body), Ok(&*expected), "{metadata} {scopes}");
     }
 }
@@ -242,7 +242,7 @@ fn client_is_a_web_server_if_its_redirect_uri_is_on_the_network() {
         ("https://localhost.example/callback", "web"),
         ("http://10.0.0.1/callback", "web"),
     ] {
-        let body = request(&config(vec![]), redirect_uri, &issuer(""), &Scopes::new());
+        let body = request(&config(vec![]), Some(redirect_uri), &issuer(""), &Scopes::new());
         let body = Object::read(&RawJson::parse(body).unwrap()).unwrap();
         assert_eq!(body.str("application_type").as_deref(), Some(expected), "{redirect_uri}");
         assert_eq!(body.array("redirect_uris"), Ok(vec![redirect_uri.into()]));
@@ -260,7 +260,7 @@ fn response(status: u16, body: &str) -> FetchResponse {
 }
 
 fn answered(status: u16, body: &str) -> Result<RegisteredClient, Problem> {
-    read(&response(status, body), &issuer(""), CALLBACK, &Scopes::parse("a b"))
+    read(&response(status, body), &issuer(""), Some(CALLBACK), &Scopes::parse("a b"))
 }
 
 // covers: B-255
@@ -350,7 +350,7 @@ fn secret_and_method_are_those_of_the_answer() {
 fn answer_without_a_method_has_that_of_the_metadata() {
     let read = |listed: &str, members: &str| {
         let body = format!(r#"{{"client_id":"new",{members}}}"#);
-        let read = read(&response(201, &body), &issuer(&methods(listed)), CALLBACK, &Scopes::new());
+        let read = read(&response(201, &body), &issuer(&methods(listed)), Some(CALLBACK), &Scopes::new());
         read.map(|client| client.method).map_err(|problem| problem.why.unwrap_or_default())
     };
     let unknown = "the response names a way of authentication that this client does not have";

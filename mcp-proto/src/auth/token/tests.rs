@@ -20,7 +20,7 @@ fn response(status: u16, media_type: &str, body: &str) -> FetchResponse {
 }
 
 fn answer(response: FetchResponse) -> TokenAnswer {
-    read(URL, &Ok(Box::new(response)), 64)
+    read(URL, &Ok(Box::new(response)), 64, &[TokenType::Bearer])
 }
 
 fn json(body: &str) -> TokenAnswer {
@@ -96,6 +96,7 @@ fn tokens_are_read_as_json() {
     );
     let wanted = NewTokens {
         access: "a".into(),
+        token_type: TokenType::Bearer,
         refresh: Some("r".into()),
         expires_in: Some(3600),
         scopes: Some(Scopes::parse("a b")),
@@ -237,7 +238,7 @@ fn request_without_a_response_is_transient() {
         (FetchError::TooLong, "other"),
     ] {
         let why = error.to_string();
-        let (found, problem) = kind(read(URL, &Err(error), 64));
+        let (found, problem) = kind(read(URL, &Err(error), 64, &[TokenType::Bearer]));
         assert_eq!((found, problem.why, problem.status), (wanted, Some(why), None));
     }
 }

@@ -13,6 +13,8 @@ use alloc::string::String;
 /// The state of a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub enum State {
+    /// The client only makes fetches: [`ClientConfig::fetcher`](crate::ClientConfig::fetcher).
+    NoServer,
     /// `server/discover` was sent.
     Probing,
     /// `initialize` was sent.
@@ -38,6 +40,8 @@ pub(in crate::client) struct Phase {
 /// A step of the life of a client.
 #[derive(Debug)]
 pub(super) enum Step {
+    /// There is no server to negotiate with.
+    NoServer,
     /// The client sent `server/discover`.
     Probing {
         /// The revision in the request.
@@ -146,6 +150,7 @@ impl Phase {
 
     pub(in crate::client) const fn state(&self) -> State {
         match &self.step {
+            Step::NoServer => State::NoServer,
             Step::Probing { .. } => State::Probing,
             Step::Initializing { .. } => State::Initializing,
             Step::Ready(_) => State::Ready,

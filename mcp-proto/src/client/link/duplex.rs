@@ -2,6 +2,7 @@
 
 use super::event::LinkEvent;
 use super::handshake::{self, WsHandshake};
+use crate::auth::{RequestProof, StepId};
 use crate::client::env::ClientEnv;
 use crate::client::{State, Target};
 use crate::error::{AuthError, DiagnosticKind};
@@ -54,9 +55,9 @@ impl DuplexLink {
                     self.events.push_back(WsHandshake::parked(env));
                     return;
                 }
-                handshake::start(env, &target, self.handshake.as_deref())
+                handshake::start(env, &target, self.handshake.as_deref_mut())
             }
-            Target::Http(_) => return,
+            Target::Http(_) | Target::NoServer => return,
         };
         self.batch.clear();
         self.on_open = None;
@@ -91,6 +92,15 @@ impl DuplexLink {
     /// Handles the end of a run of the login.
     pub(super) fn settle_login(&mut self, error: Option<&AuthError>) {
         let Some(next) = self.handshake.as_mut().and_then(|handshake| handshake.settle_login(error)) else { return };
+        self.events.push_back(next);
+        self.events.push_back(LinkEvent::Authorized);
+    }
+
+    /// Handles the end of the proof of the handshake.
+    pub(super) fn settle_proof(&mut self, step: StepId, proof: Result<RequestProof, AuthError>) {
+        let Some(next) = self.handshake.as_mut().and_then(|handshake| handshake.settle_proof(step, proof)) else {
+            return;
+        };
         self.events.push_back(next);
         self.events.push_back(LinkEvent::Authorized);
     }
@@ -264,6 +274,6 @@ impl DuplexLink {
 const fn hears(state: State) -> bool {
     match state {
         State::Probing | State::Initializing | State::Ready => true,
-        State::Lapsed | State::Ending | State::Closing | State::Terminated => false,
+        State::NoServer | State::Lapsed | State::Ending | State::Closing | State::Terminated => false,
     }
 }

@@ -4,7 +4,7 @@
 use super::challenge::{TriedStatuses, is_challenge};
 use super::event::{LinkEvent, ParkedKind};
 use super::http::LoginUse;
-use crate::auth::{Reaction, Refused, Tried};
+use crate::auth::{Reaction, Refused, RequestProof, StepId, Tried};
 use crate::client::env::ClientEnv;
 use crate::client::handshake::HandshakeEvent;
 use crate::client::ids::Purpose;
@@ -37,21 +37,26 @@ pub(super) struct WsHandshake {
     /// The challenges that were answered since the last connection that opened.
     tried: TriedStatuses,
     login: LoginUse,
-    /// Whether it waits for the login.
+    /// Whether it waits for the login, or for its proof.
     login_waits: bool,
+    /// The step that signs its proof.
+    signing: Option<StepId>,
 }
 
 /// Returns the start of an exchange with this server. To another origin than that of the
 /// configuration goes nothing that belongs to the application.
-pub(super) fn start(env: &ClientEnv, configured: &WsTarget, handshake: Option<&WsHandshake>) -> Start {
+pub(super) fn start(env: &ClientEnv, configured: &WsTarget, mut handshake: Option<&mut WsHandshake>) -> Start {
     let config = &env.config;
+    let proof = handshake.as_mut().and_then(|handshake| handshake.login.proof.take());
+    let handshake = handshake.as_deref();
     let target = handshake.and_then(|handshake| handshake.moved.as_ref()).unwrap_or(configured);
     let mut headers = Headers::new().with("Host", target.authority());
     if target.origin == configured.origin {
         let none = Headers::new();
-        let credentials = match env.login.is_on() {
-            true => env.login.credentials(),
-            false => handshake.map_or(&none, |handshake| &handshake.credentials),
+        let credentials = match &proof {
+            Some(proof) => &proof.fields,
+            None if env.login.is_on() => env.login.credentials(),
+            None => handshake.map_or(&none, |handshake| &handshake.credentials),
         };
         let replaced = |name: &str| credentials.get(name).is_some() || env.login.is_on() && is_login_field(name);
         let own = headers::own(&config.headers).filter(|(name, _)| !replaced(name));
@@ -104,6 +109,7 @@ impl WsHandshake {
             sent: self.login.generation,
         };
         env.login.reached(response.address);
+        env.login.note_nonce(&self.target(env)?.origin, response.dpop_nonce.as_deref());
         Some(match env.login.refuse(env.now, &refused, &mut self.login.tried)? {
             Reaction::Wait => {
                 self.login_waits = true;
@@ -114,12 +120,42 @@ impl WsHandshake {
         })
     }
 
-    /// Returns whether the handshake has to wait for the login.
+    /// Returns whether the handshake has to wait for the login, or for its proof.
     pub(super) fn waits_for_login(&mut self, env: &mut ClientEnv) -> bool {
         let has_waited = core::mem::take(&mut self.login.has_waited);
-        self.login_waits = self.is_trusted(env) && env.login.must_wait(env.now) && !has_waited;
+        self.signing.take().into_iter().for_each(|step| env.login.withdraw_proof(step));
+        let proof = self.login.proof.take();
+        let is_trusted = self.is_trusted(env);
+        self.login.proof = proof.filter(|proof| is_trusted && proof.generation == env.login.generation());
+        self.login_waits = false;
+        if is_trusted && self.login.proof.is_none() {
+            self.login_waits = env.login.must_wait(env.now) && !has_waited;
+            if !self.login_waits {
+                self.signing = self.prove(env);
+                self.login_waits = self.signing.is_some();
+            }
+        }
         self.login.generation = env.login.generation();
         self.login_waits
+    }
+
+    /// Begins the proof of the handshake, which is an HTTP request.
+    fn prove(&self, env: &mut ClientEnv) -> Option<StepId> {
+        let target = self.target(env)?;
+        env.login.prove(env.now, "GET", &target.origin, &target.path)
+    }
+
+    /// Handles the end of a proof. Returns how the negotiation goes on, if it waited for this one.
+    pub(super) fn settle_proof(&mut self, step: StepId, proof: Result<RequestProof, AuthError>) -> Option<LinkEvent> {
+        self.signing.take_if(|open| *open == step)?;
+        self.login_waits = false;
+        Some(match proof {
+            Ok(proof) => {
+                self.login.proof = Some(proof);
+                LinkEvent::Handshake(HandshakeEvent::Reopen)
+            }
+            Err(why) => LinkEvent::Failed(Sent::No, Closed::Unauthorized(Box::new(why))),
+        })
     }
 
     /// Returns the event of a handshake that waits for the login.
@@ -143,11 +179,8 @@ impl WsHandshake {
     /// Moves to where a response redirects the handshake. Returns false, and notes the reason in
     /// the response, if the client does not go there.
     fn follow(&mut self, env: &mut ClientEnv, response: &mut UpgradeRefusal) -> bool {
-        let current = match (&self.moved, &env.config.target) {
-            (Some(target), _) | (None, Target::Ws(target)) => target,
-            (None, _) => return false,
-        };
-        let Some(http) = as_http(current) else { return false };
+        let Some(current) = self.target(env) else { return false };
+        let Some(http) = as_http(&current) else { return false };
         let mut fields = Headers::new();
         if let Some(location) = &response.location {
             fields.push("Location", with_http_scheme(location));
@@ -181,6 +214,14 @@ impl WsHandshake {
             self.reach = Reach::Any;
         }
         was_moved.then_some(LinkEvent::Handshake(HandshakeEvent::Reopen))
+    }
+
+    /// Returns the current URL.
+    fn target(&self, env: &ClientEnv) -> Option<WsTarget> {
+        match (&self.moved, &env.config.target) {
+            (Some(target), _) | (None, Target::Ws(target)) => Some(target.clone()),
+            (None, _) => None,
+        }
     }
 
     /// Returns whether the current URL has the origin of the configuration.

@@ -16,6 +16,7 @@ pub(super) use http::HttpLink;
 use super::env::ClientEnv;
 use super::ids::Purpose;
 use super::{Target, Timer};
+use crate::auth::{RequestProof, StepId};
 use crate::error::{AuthError, CallError, StreamPlace, WaitReason};
 use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Sent};
 use crate::http_support::HttpSupport;
@@ -55,7 +56,7 @@ pub(super) struct OutgoingRequest<'a> {
 impl Link {
     pub(super) fn new(target: &Target, seed: [u8; 32]) -> Self {
         match target {
-            Target::Duplex(_) | Target::Ws(_) => Self::Duplex(DuplexLink::default()),
+            Target::Duplex(_) | Target::Ws(_) | Target::NoServer => Self::Duplex(DuplexLink::default()),
             Target::Http(target) => Self::Http(target.support(), Box::new(HttpLink::new(target.clone(), seed))),
         }
     }
@@ -96,6 +97,14 @@ impl Link {
         match self {
             Self::Duplex(duplex) => duplex.settle_login(error),
             Self::Http(_, http) => http.settle_login(env, error),
+        }
+    }
+
+    /// Handles the end of a proof: its request goes out with it, or ends with this error.
+    pub(super) fn settle_proof(&mut self, env: &mut ClientEnv, step: StepId, proof: Result<RequestProof, AuthError>) {
+        match self {
+            Self::Duplex(duplex) => duplex.settle_proof(step, proof),
+            Self::Http(_, http) => http.settle_proof(env, step, proof),
         }
     }
 

@@ -1,11 +1,13 @@
 //! A whole login, recorded and replayed: with a registration and with a given client, from an empty
 //! store and from one with tokens, over HTTP and over a WebSocket.
 
+mod grants;
+
 use super::*;
 use crate::auth::{
-    AuthConfig, AuthMethod, ClientSource, Entry, GivenClient, Input as AuthInput, Lease, Output, Parameter,
-    ParameterPlace, Record, RegisteredClient, Registration, SaveFault, Scopes, StepId, StoreFault, Stored, Tokens,
-    Version,
+    AuthConfig, AuthMethod, ClientAuth, ClientSource, Dpop, Entry, GivenClient, Grant, Input as AuthInput, KeyPair,
+    Lease, Output, Parameter, ParameterPlace, PublicKey, Record, RegisteredClient, Registration, SaveFault, Scopes,
+    StepId, StoreFault, Stored, TokenType, Tokens, Version,
 };
 use crate::client::ListenerStart;
 use crate::exchange::Shutdown;
@@ -22,6 +24,7 @@ const CLIENT_SECRET: &str = "hunter2/:%=é";
 /// As a redirect has it, only partly encoded.
 const CODE: &str = "4/0Ahunter2%2B_%2f";
 const DECODED_CODE: &str = "4/0Ahunter2+_/";
+const NONCE: &str = "once-2";
 const BASE: &str = "http://127.0.0.1:8000";
 
 /// How the client is known at the issuer.
@@ -39,7 +42,10 @@ struct World {
     known: Known,
     /// How the client authenticates at the token endpoint.
     method: AuthMethod,
+    grant: Grant,
     redaction: Redaction,
+    /// Whether tokens are bound to a key. The server then wants its nonce in proofs.
+    bound: bool,
     record: Option<Box<Record>>,
     version: Version,
     tokens: u64,
@@ -54,7 +60,9 @@ impl World {
             url: "http://127.0.0.1:8000/mcp?token=hunter2",
             known,
             method,
+            grant: Grant::Code,
             redaction,
+            bound: false,
             record: None,
             version: Version::ABSENT,
             tokens: 0,
@@ -68,6 +76,7 @@ impl World {
         (config.policy, config.compat.listener) = (Policy::Legacy, ListenerStart::Never);
         config.origin_unix = Duration::from_secs(1_700_000_000);
         let mut auth = AuthConfig::new("test");
+        auth.dpop = if self.bound { Dpop::Required } else { Dpop::Off };
         auth.metadata_url = Some(format!("{BASE}/metadata?access_token=hunter2"));
         let parameter =
             |name: &str, value: &str| Parameter { place: ParameterPlace::Both, name: name.into(), value: value.into() };
@@ -76,8 +85,11 @@ impl World {
             auth.registrations = vec![Registration::Given(GivenClient {
                 issuer: BASE.into(),
                 client_id: "given".into(),
-                client_secret: Some(CLIENT_SECRET.into()),
+                auth: ClientAuth::Secret(CLIENT_SECRET.into()),
             })];
+        }
+        if self.grant != Grant::Code {
+            grants::configure(&mut auth, self);
         }
         config.auth = Some(Arc::new(auth));
         config
@@ -97,6 +109,8 @@ impl World {
         };
         let tokens = Tokens {
             access_token: format!("{ACCESS}0").into(),
+            token_type: TokenType::Bearer,
+            dpop_key: None,
             refresh_token: Some(REFRESH.into()),
             expires: Some(1_600_000_000),
             lifetime: Some(60),
@@ -131,6 +145,13 @@ impl World {
                 // As a user pastes it.
                 AuthInput::Redirected(*step, format!(" {url}#code=hunter2\n"))
             }
+            Output::NewKey(step, _) => {
+                let public = PublicKey::P256 { x: vec![1; 32], y: vec![2; 32] };
+                let private = "hunter2/private+key==".into();
+                AuthInput::KeyMade(*step, Ok(Box::new(KeyPair { private, public })))
+            }
+            Output::Sign(step, _) => AuthInput::Signed(*step, Ok(vec![7; 64])),
+            Output::Assert(step, _) => AuthInput::Asserted(*step, Ok(grants::ASSERTION.into())),
             Output::Failed(why) => panic!("{why}"),
             _ => return None,
         })
@@ -155,6 +176,9 @@ impl World {
                     self.method.as_str()
                 ),
             ),
+            "/token" if self.grant != Grant::Code => grants::issue(self, head, body),
+            "/device" => document("200", &grants::device()),
+            "/exchange" => document("200", grants::EXCHANGED),
             "/token" => self.issue(head, body),
             "/revoke" => {
                 self.revoked.push(body.into());
@@ -169,6 +193,7 @@ impl World {
         format!(
             "{{\"issuer\":\"{BASE}\",\"authorization_endpoint\":\"{BASE}/authorize?key=hunter2\",\
              \"token_endpoint\":\"{BASE}/token?api_key=hunter2\",\"registration_endpoint\":\"{BASE}/register\",\
+             \"device_authorization_endpoint\":\"{BASE}/device?key=hunter2\",\
              \"revocation_endpoint\":\"{BASE}/revoke\",\"code_challenge_methods_supported\":[\"S256\"],\
              \"grant_types_supported\":[\"authorization_code\",\"refresh_token\"],\
              \"token_endpoint_auth_methods_supported\":[\"{}\"],\
@@ -187,13 +212,15 @@ impl World {
             AuthMethod::Basic => assert!(head.contains(&basic(self.client_id())), "{head}"),
             _ => assert!(has("client_secret", CLIENT_SECRET), "{body}"),
         }
+        assert_eq!(head.contains("DPoP: "), self.bound, "{head}");
+        let kind = if self.bound { "DPoP" } else { "Bearer" };
         self.tokens += 1;
         let access = format!("{ACCESS}{}", self.tokens).replace('/', "\\/");
         let refresh = REFRESH.replace('=', "\\u003d");
         document(
             "200",
             &format!(
-                "{{\"access_token\":\"{access}\",\"token_type\":\"Bearer\",\"expires_in\":60,\
+                "{{\"access_token\":\"{access}\",\"token_type\":\"{kind}\",\"expires_in\":60,\
                  \"refresh_token\":\"{refresh}\",\"id_token\":\"hunter2\",\"scope\":\"read\"}}"
             ),
         )
@@ -204,9 +231,14 @@ impl World {
     }
 
     fn mcp(&self, head: &str, body: &str) -> String {
-        if !head.to_ascii_lowercase().contains(&format!("authorization: bearer {ACCESS}{}\r\n", self.tokens)) {
+        let kind = if self.bound { "dpop" } else { "bearer" };
+        if !head.to_ascii_lowercase().contains(&format!("authorization: {kind} {ACCESS}{}\r\n", self.tokens)) {
             let field = format!("WWW-Authenticate: Bearer scope=\"read\", error=\"x\", token={SECRET}\r\n");
             return document("401", "{}").replacen("Content-Type", &format!("{field}Content-Type"), 1);
+        }
+        if self.bound && !has_nonce(head) {
+            let fields = format!("WWW-Authenticate: DPoP error=\"use_dpop_nonce\"\r\nDPoP-Nonce: {NONCE}\r\n");
+            return document("401", "{}").replacen("Content-Type", &format!("{fields}Content-Type"), 1);
         }
         let id = body.split("\"id\":").nth(1).and_then(|rest| rest.split([',', '}']).next());
         let result = match body.contains("\"initialize\"") {
@@ -220,6 +252,13 @@ impl World {
             None => document("202", ""),
         }
     }
+}
+
+/// Returns whether the proof in a head has the nonce of the server.
+fn has_nonce(head: &str) -> bool {
+    let proof = head.split("DPoP: ").nth(1).unwrap().split('.').nth(1).unwrap();
+    let claims = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(proof).unwrap();
+    String::from_utf8(claims).unwrap().contains(&format!("\"nonce\":\"{NONCE}\""))
 }
 
 fn document(status: &str, body: &str) -> String {
@@ -371,6 +410,25 @@ fn login_refresh_and_logout_are_masked_and_replayed() {
     }
 }
 
+// covers: S2-44, DPOP-C-010
+#[test]
+fn proofs_of_a_login_are_masked_and_replayed() {
+    for mut world in worlds() {
+        world.bound = true;
+        let mut session = Session::new(world);
+        session.ping();
+        session.now = session.now + Duration::from_secs(61);
+        session.client.handle_timeout(session.now);
+        session.ping();
+        assert_eq!((session.ended, session.world.tokens), (2, 2));
+        let (world, text) = session.finish();
+        let recording = Recording::read(text.as_bytes()).unwrap();
+        let summary = recording.replay().unwrap_or_else(|difference| panic!("{world:?}: {difference}"));
+        assert!(summary.complete && text.contains("use_dpop_nonce"), "{summary:?}");
+        assert_eq!(text.contains(SECRET), world.redaction == Redaction::Raw, "{text}");
+    }
+}
+
 // covers: S2-44
 #[test]
 fn stored_record_is_masked_and_its_refresh_replayed() {
@@ -436,9 +494,15 @@ fn login_of_a_websocket_is_replayed() {
 
 fn any_auth_input() -> impl Strategy<Value = AuthInput> {
     let secret = || any::<String>();
-    let tokens = (secret(), proptest::option::of(secret()), any::<Option<u64>>(), any::<u64>()).prop_map(
-        |(access, refresh, expires, generation)| Tokens {
+    let key = (secret(), any::<[u8; 32]>()).prop_map(|(private, public)| {
+        Box::new(KeyPair { private: private.into(), public: PublicKey::Ed25519(public.to_vec()) })
+    });
+    let key = proptest::option::of(key);
+    let tokens = (secret(), key, proptest::option::of(secret()), any::<Option<u64>>(), any::<u64>()).prop_map(
+        |(access, dpop_key, refresh, expires, generation)| Tokens {
             access_token: access.into(),
+            token_type: if dpop_key.is_some() { TokenType::Dpop } else { TokenType::Bearer },
+            dpop_key,
             refresh_token: refresh.map(Into::into),
             expires,
             lifetime: expires,

@@ -524,7 +524,7 @@ fn open_stream_drops_the_head_of_its_request() {
         site.post(headers, &modern("1", "subscriptions/listen", r#","notifications":{}"#))
     };
     for x in [own, listen] {
-        let (head, _) = site.bench.server.wire.env.exchanges.get(&x).unwrap().binding.http().unwrap().origin();
+        let head = site.bench.server.wire.env.exchanges.get(&x).unwrap().binding.http().unwrap().head();
         assert!(head.headers.get("x-long").is_none() && head.target.is_empty());
     }
 }

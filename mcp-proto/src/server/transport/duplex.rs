@@ -3,7 +3,7 @@
 
 mod connection;
 
-pub(in crate::server) use connection::{Duplex, DuplexAdmission};
+pub(in crate::server) use connection::{Duplex, DuplexAdmission, PostOrigin};
 
 use super::Binding;
 use crate::error::DiagnosticKind;
@@ -16,6 +16,7 @@ use crate::server::batch::{Array, Batch};
 use crate::server::client::Bound;
 use crate::server::dispatch::{Element, Legacy, Modern, Open, RequestContext, check_id, no_batches};
 use crate::server::era::Transport;
+use crate::server::expiry::expired;
 use crate::server::keys::{ReplyTo, ServerTimer, SessionRef};
 use crate::server::response::ErrorReply;
 use crate::server::{Life, Output, Server};
@@ -125,6 +126,9 @@ impl Server {
         mut request: Request,
         batch: Option<u64>,
     ) -> Result<(), ErrorReply> {
+        if self.wire.env.expired.contains(&x) {
+            return Err(expired());
+        }
         let (id, session) = (request.id.clone(), Some(SessionRef::Duplex(x)));
         check_id(self.wire.env.duplex(x).map(|duplex| &duplex.session), &id)?;
         let parts = self.wire.env.parts(&mut request)?;

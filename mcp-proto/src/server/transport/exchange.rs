@@ -6,6 +6,7 @@ use crate::exchange::Peer;
 use crate::input::{AdmitKey, RequestKey};
 use crate::server::client::ClientKey;
 use crate::server::load::Load;
+use crate::server::rights::ClientRights;
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
@@ -48,6 +49,14 @@ impl Binding {
         match self {
             Self::Http(http) => Some(http),
             Self::Duplex(_) => None,
+        }
+    }
+
+    /// Returns as whom its client was admitted. `None`: that is not decided.
+    pub(in crate::server) fn rights(&self) -> Option<&ClientRights> {
+        match self {
+            Self::Duplex(duplex) => duplex.rights(),
+            Self::Http(http) => Some(http.rights()),
         }
     }
 

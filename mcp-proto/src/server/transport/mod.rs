@@ -5,7 +5,7 @@ mod duplex;
 mod exchange;
 mod http;
 
-pub(super) use duplex::{Duplex, DuplexAdmission};
+pub(super) use duplex::{Duplex, DuplexAdmission, PostOrigin};
 pub(super) use exchange::{Binding, ServedExchange};
 pub(crate) use http::unavailable;
 pub(super) use http::{Http, HttpState, ResponseStream};

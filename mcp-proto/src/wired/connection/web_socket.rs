@@ -3,6 +3,7 @@
 //! (section 7.1.1).
 
 use super::{Connection, ConnectionOutput, ConnectionRole, Due};
+use crate::auth::NONCE_FIELD;
 use crate::exchange::{
     Closed, ExchangeEvent, ExchangeId, Outbound, Peer, RequestHead, ResponseHead, Sent, Shutdown, UpgradeRefusal,
 };
@@ -48,6 +49,7 @@ impl Connection {
         let mut response = UpgradeRefusal::new(head.status);
         response.address = self.address();
         response.challenges = head.headers.all("www-authenticate").map(ToOwned::to_owned).collect();
+        response.dpop_nonce = head.headers.get(NONCE_FIELD).map(ToOwned::to_owned);
         response.retry_after = head.headers.retry_after();
         let mut locations = head.headers.all("location");
         response.location = locations.next().filter(|_| locations.next().is_none()).map(ToOwned::to_owned);

@@ -2,10 +2,13 @@
 //! and what comes back.
 
 use crate::client::{
-    ClientCommands, ClientConfig, Event, FetchError, FetchId, FetchRequest, FetchResponse, HttpTarget, Redirects,
+    ClientCommands, ClientConfig, Event, FetchError, FetchId, FetchRequest, FetchResponse, HttpTarget, Redirects, State,
 };
 use crate::error::Refusal;
 use crate::exchange::*;
+use crate::input::Watch;
+use crate::model::tools;
+use crate::rpc::Object;
 use crate::time::Instant;
 use crate::wired::WiredClient;
 use alloc::boxed::Box;
@@ -32,6 +35,10 @@ impl Fetching {
     fn new() -> Self {
         let mut config = ClientConfig::url(OWN).expect("it is a URL");
         config.headers = Headers::new().with("X-Own", "1").with("Authorization", "Bearer own");
+        Self::of(config)
+    }
+
+    fn of(config: ClientConfig) -> Self {
         let client = WiredClient::new(config.into(), [1; 32], Instant::ZERO);
         let (opened, written, aborted) = (Vec::new(), BTreeMap::new(), Vec::new());
         let mut all = Self { client, now: Instant::ZERO, opened, written, fetched: Vec::new(), aborted };
@@ -284,6 +291,40 @@ fn number_of_fetches_is_bounded() {
     let mut begin = |id| client.fetch(Instant::ZERO, FetchId(id), get("http://as.example/a"));
     assert!(begin(1).is_ok() && begin(2).is_ok());
     assert_eq!(begin(3).map_err(|refused| refused.why), Err(Refusal::Full));
+}
+
+#[test]
+fn fetcher_opens_connections_for_fetches_only() {
+    let mut all = Fetching::of(ClientConfig::fetcher());
+    assert!(all.opened.is_empty() && all.client.poll_timeout().is_none(), "it negotiates");
+    assert_eq!(all.client.client().state(), State::NoServer);
+    for id in 1..3 {
+        all.fetch(id, get("http://as.example/keys"));
+        assert_eq!(all.latest().1, "GET /keys HTTP/1.1\r\nHost: as.example\r\n\r\n".repeat(id as usize));
+        all.respond(whole(200, "", "{}"));
+        assert_eq!(&*all.outcome().expect("a response").body, b"{}");
+    }
+    assert_eq!(all.opened.len(), 1, "the connection is used again");
+    let now = all.now;
+    let call = all.client.call(now, tools::list());
+    assert_eq!(call.expect_err("no server").why, Refusal::NoServer);
+    let notified = all.client.notify(now, "acme/x", Object::new());
+    assert_eq!(notified.expect_err("no server").why, Refusal::NoServer);
+    let roots = all.client.roots_changed(now);
+    assert_eq!(roots.expect_err("no server").why, Refusal::NoServer);
+    let watched = all.client.watch(now, Watch::new().with_tools());
+    assert_eq!(watched.expect_err("no server").why, Refusal::NoServer);
+}
+
+#[test]
+fn fetcher_ends_with_its_fetches() {
+    let mut all = Fetching::of(ClientConfig::fetcher());
+    all.fetch(1, get("http://as.example/keys"));
+    all.client.close(all.now);
+    all.drive();
+    assert!(matches!(all.outcome(), Err(FetchError::Closed { sent: Sent::Maybe, why: Closed::Aborted })));
+    assert!(all.client.client().is_terminated());
+    assert_eq!(all.client.poll_timeout(), None);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! WebSockets: both engines joined, and each side against scripted bytes.
 
 mod bare;
+mod expiry;
 mod redirects;
 mod room;
 

@@ -1,7 +1,7 @@
 //! Logins: the page, its answer, registrations, scopes, and logouts.
 
 use super::rig::{EPOCH, ISSUER, SERVER, User, World, config, given, localhost, query};
-use crate::auth::flow::{FlowState, Reaction, Tried};
+use crate::auth::flow::{Attach, FlowState, Reaction, Tried};
 use crate::auth::step::{AuthReport, Generation, Input, PageResult, StepId};
 use crate::auth::{AuthConfig, ClientSource, Redirect, Registration, Scopes};
 use crate::error::{AuthError, UrlFault};
@@ -530,4 +530,49 @@ fn new_issuer_gets_nothing_of_the_old_one() {
     // Both are in the record, the latest first.
     let entries = &world.store.record.as_ref().unwrap().entries;
     assert_eq!(entries.iter().map(|entry| entry.issuer.as_str()).collect::<Vec<_>>(), ["https://new.example", ISSUER]);
+}
+
+// covers: AUTHR-C-021, B-238, B-257
+#[test]
+fn logout_tells_an_issuer_nothing_of_another_one() {
+    let mut world = World::new();
+    world.log_in();
+    world.issuer.name = "https://new.example".into();
+    world.issuer.refresh.clear();
+    assert_eq!(world.refuse(0, 401, CHALLENGE, &mut Tried::default()), Reaction::Wait);
+    world.run();
+    assert_eq!(world.store.record.as_ref().unwrap().entries.len(), 2);
+    // The server names the first issuer again, and the tokens in use are of the second one.
+    world.issuer.name = ISSUER.into();
+    world.now = world.now + Duration::from_secs(7200);
+    let now = world.now;
+    world.flows[0].logout(now);
+    world.run();
+    assert!(world.issuer.urls.iter().all(|url| !url.ends_with("/revoke")), "{:?}", world.issuer.urls);
+    assert_eq!(world.store.record, None);
+}
+
+// covers: B-250
+#[test]
+fn refresh_that_is_not_possible_opens_no_second_page() {
+    let mut world = World::new();
+    world.log_in();
+    world.issuer.name = "https://new.example".into();
+    world.issuer.refresh.clear();
+    assert_eq!(world.refuse(0, 401, CHALLENGE, &mut Tried::default()), Reaction::Wait);
+    world.run();
+    // The server names the first issuer again, which knows the client, and gets no foreign token.
+    world.issuer.name = ISSUER.into();
+    world.now = world.now + Duration::from_secs(7200);
+    world.user = User::Declines;
+    let now = world.now;
+    assert!(matches!(world.flows[0].attach(now), Attach::Wait));
+    world.run();
+    assert_eq!((world.pages.len(), world.ends.last()), (3, Some(&Err(AuthError::Declined))));
+    assert!(matches!(world.flows[0].attached(now), Attach::Bearer(_)));
+    assert_eq!(world.flows[0].state(), FlowState::Holding);
+    world.flows[0].attach(now);
+    world.run();
+    let quiet = AuthError::Quiet(AuthError::Declined.into());
+    assert_eq!((world.pages.len(), world.ends.last()), (3, Some(&Err(quiet))));
 }

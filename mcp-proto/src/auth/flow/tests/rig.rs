@@ -1,14 +1,17 @@
 //! A flow with an authorization server, a store and a user around it, in virtual time.
 
-use crate::auth::flow::{Attach, Flow, Reaction, Refused, Tried};
-use crate::auth::form;
+use super::issuer::Issuer;
+pub(super) use super::issuer::{claim, query};
+use crate::auth::flow::{Attach, Flow, Reaction, Refused, RequestProof, Tried};
 use crate::auth::step::{
-    AuthReport, Browse, Generation, Input, Lease, Output, PageResult, Purpose, SaveFault, StepId, StoreFault, Stored,
+    AssertionRequest, AuthReport, Browse, DeviceCode, Generation, Input, Lease, Output, PageResult, Purpose, SaveFault,
+    StepId, StoreFault, Stored,
 };
-use crate::auth::{AuthConfig, LoopbackHost, Record, Registration, Version};
+use crate::auth::{
+    Alg, AuthConfig, ClientAuth, KeyPair, LoopbackHost, PublicKey, Record, Registration, Secret, SignRequest, Version,
+};
 use crate::error::AuthError;
-use crate::exchange::Headers;
-use crate::fetch::{FetchError, FetchRequest, FetchResponse, HttpTarget};
+use crate::fetch::HttpTarget;
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -22,184 +25,6 @@ pub(super) const SERVER: &str = "https://mcp.example/mcp";
 pub(super) const ISSUER: &str = "https://as.example";
 /// The Unix time of the origin.
 pub(super) const EPOCH: u64 = 1_800_000_000;
-
-/// A response in place of the usual one.
-type Fault = Result<(u16, String), FetchError>;
-
-/// What the authorization server does.
-#[derive(Debug)]
-pub(super) struct Issuer {
-    pub(super) name: String,
-    pub(super) resource: String,
-    pub(super) scopes_supported: Option<&'static str>,
-    pub(super) issuer_scopes: Option<&'static str>,
-    pub(super) sends_iss: bool,
-    pub(super) registers: bool,
-    pub(super) revokes: bool,
-    pub(super) lifetime: Option<u64>,
-    pub(super) rotates: bool,
-    pub(super) refreshes: bool,
-    /// Responses in place of the usual ones, by the path.
-    pub(super) faults: BTreeMap<String, VecDeque<Fault>>,
-    tokens: u64,
-    codes: u64,
-    registered: u64,
-    /// The valid refresh tokens, and those that were used.
-    pub(super) refresh: Vec<String>,
-    pub(super) used: Vec<String>,
-    /// The forms of all token requests.
-    pub(super) requests: Vec<Vec<(String, String)>>,
-    pub(super) registrations: Vec<String>,
-    pub(super) revocations: Vec<String>,
-    /// All URLs, in order.
-    pub(super) urls: Vec<String>,
-}
-
-impl Default for Issuer {
-    fn default() -> Self {
-        Self {
-            name: ISSUER.into(),
-            resource: SERVER.into(),
-            scopes_supported: None,
-            issuer_scopes: None,
-            sends_iss: true,
-            registers: true,
-            revokes: true,
-            lifetime: Some(3600),
-            rotates: true,
-            refreshes: true,
-            faults: BTreeMap::new(),
-            tokens: 0,
-            codes: 0,
-            registered: 0,
-            refresh: Vec::new(),
-            used: Vec::new(),
-            requests: Vec::new(),
-            registrations: Vec::new(),
-            revocations: Vec::new(),
-            urls: Vec::new(),
-        }
-    }
-}
-
-fn list(text: &str) -> String {
-    format!("[{}]", text.split(' ').map(|scope| format!("\"{scope}\"")).collect::<Vec<_>>().join(","))
-}
-
-impl Issuer {
-    pub(super) fn answer(&mut self, request: &FetchRequest) -> Result<Box<FetchResponse>, FetchError> {
-        let url = request.url.url();
-        self.urls.push(url.clone());
-        let path = request.url.path.clone();
-        if let Some(fault) = self.faults.get_mut(&path).and_then(VecDeque::pop_front) {
-            return fault.map(|(status, body)| response(status, &body, &url));
-        }
-        let body = String::from_utf8(request.body.to_vec()).unwrap();
-        let (status, body) = match &*path {
-            "/.well-known/oauth-protected-resource/mcp" => (200, self.resource_metadata()),
-            "/.well-known/oauth-authorization-server" => (200, self.metadata()),
-            "/register" if self.registers => {
-                self.registered += 1;
-                self.registrations.push(body);
-                (201, format!("{{\"client_id\":\"client-{}\"}}", self.registered))
-            }
-            "/token" => self.token(&body),
-            "/revoke" => {
-                self.revocations.push(body);
-                (200, String::new())
-            }
-            _ => (404, "not found".into()),
-        };
-        Ok(response(status, &body, &url))
-    }
-
-    fn resource_metadata(&self) -> String {
-        let scopes = self.scopes_supported.map(|scopes| format!(",\"scopes_supported\":{}", list(scopes)));
-        let (resource, issuer, scopes) = (&self.resource, &self.name, scopes.unwrap_or_default());
-        format!("{{\"resource\":\"{resource}\",\"authorization_servers\":[\"{issuer}\"]{scopes}}}")
-    }
-
-    fn metadata(&self) -> String {
-        let name = &self.name;
-        let mut text = format!(
-            "{{\"issuer\":\"{name}\",\"authorization_endpoint\":\"{name}/authorize\",\"token_endpoint\":\"{name}/token\",\
-             \"code_challenge_methods_supported\":[\"S256\"],\"token_endpoint_auth_methods_supported\":[\"none\"],\
-             \"authorization_response_iss_parameter_supported\":{}",
-            self.sends_iss
-        );
-        for (is_on, member) in
-            [(self.registers, "registration_endpoint\":\"/register"), (self.revokes, "revocation_endpoint\":\"/revoke")]
-        {
-            if is_on {
-                let (member, path) = member.split_once("\":\"").unwrap();
-                text += &format!(",\"{member}\":\"{name}{path}\"");
-            }
-        }
-        if let Some(scopes) = self.issuer_scopes {
-            text += &format!(",\"scopes_supported\":{}", list(scopes));
-        }
-        text + "}"
-    }
-
-    fn token(&mut self, body: &str) -> (u16, String) {
-        let form = form::decode(body);
-        let get = |name: &str| form.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
-        let (kind, refresh) = (get("grant_type"), get("refresh_token"));
-        self.requests.push(form);
-        if kind.as_deref() == Some("refresh_token") {
-            let token = refresh.unwrap();
-            if self.used.contains(&token) {
-                // The whole family is dead.
-                self.refresh.clear();
-            }
-            if !self.refresh.contains(&token) {
-                return (400, "{\"error\":\"invalid_grant\"}".into());
-            }
-            if self.rotates {
-                self.refresh.retain(|known| *known != token);
-                self.used.push(token);
-            }
-        }
-        self.tokens += 1;
-        let number = self.tokens;
-        let mut text = format!("{{\"access_token\":\"access-{number}\",\"token_type\":\"Bearer\"");
-        if self.refreshes && (self.rotates || kind.as_deref() != Some("refresh_token")) {
-            self.refresh.push(format!("refresh-{number}"));
-            text += &format!(",\"refresh_token\":\"refresh-{number}\"");
-        }
-        if let Some(lifetime) = self.lifetime {
-            text += &format!(",\"expires_in\":{lifetime}");
-        }
-        (200, text + "}")
-    }
-
-    /// Answers a page with the URL of its redirect.
-    pub(super) fn page(&mut self, browse: &Browse) -> String {
-        self.codes += 1;
-        let iss = if self.sends_iss { format!("&iss={}", form::encode_component(&self.name)) } else { String::new() };
-        let state = query(&browse.url, "state").unwrap();
-        format!("{}?code=code-{}&state={state}{iss}", browse.redirect_uri, self.codes)
-    }
-
-    pub(super) fn fault(&mut self, path: &str, status: u16, body: &str) {
-        self.faults.entry(path.into()).or_default().push_back(Ok((status, body.into())));
-    }
-
-    pub(super) fn count(&self, path: &str) -> usize {
-        self.urls.iter().filter(|url| url.ends_with(path)).count()
-    }
-}
-
-pub(super) fn response(status: u16, body: &str, url: &str) -> Box<FetchResponse> {
-    let headers = Headers::new().with("Content-Type", "application/json");
-    Box::new(FetchResponse { status, headers, body: body.to_string().into(), url: url.into(), redirect: None })
-}
-
-/// Returns a parameter of a URL.
-pub(super) fn query(url: &str, name: &str) -> Option<String> {
-    let (_, query) = url.split_once('?')?;
-    form::decode(query).into_iter().find(|(key, _)| key == name).map(|(_, value)| value)
-}
 
 /// One record, shared by several flows, with its leases.
 #[derive(Debug, Default)]
@@ -263,10 +88,27 @@ pub(super) struct World {
     pub(super) shown: Vec<PageResult>,
     /// Whether steps of the store wait.
     pub(super) stalls: bool,
+    /// What was to be signed, and the signature. `None`: it does not come.
+    pub(super) signed: Vec<SignRequest>,
+    pub(super) signature: Option<Result<Vec<u8>, StoreFault>>,
+    /// The assertions that were asked for, and what there is. `None`: nothing comes.
+    pub(super) asserted: Vec<AssertionRequest>,
+    pub(super) assertion: Option<Result<Secret, StoreFault>>,
+    /// The codes that are shown to the user.
+    pub(super) codes: Vec<(StepId, DeviceCode)>,
+    /// The algorithms of the keys that were made, and the step of the latest one.
+    pub(super) keys: Vec<Alg>,
+    pub(super) asked: Option<StepId>,
 }
 
 pub(super) fn config() -> AuthConfig {
     AuthConfig::new("test")
+}
+
+/// A changed configuration.
+pub(super) fn with(mut config: AuthConfig, change: impl FnOnce(&mut AuthConfig)) -> AuthConfig {
+    change(&mut config);
+    config
 }
 
 impl World {
@@ -292,6 +134,13 @@ impl World {
             ignored: 0,
             shown: Vec::new(),
             stalls: false,
+            signed: Vec::new(),
+            signature: Some(Ok(alloc::vec![7; 64])),
+            asserted: Vec::new(),
+            assertion: Some(Ok("the-assertion".into())),
+            codes: Vec::new(),
+            keys: Vec::new(),
+            asked: None,
         }
     }
 
@@ -332,6 +181,30 @@ impl World {
                 assert!(self.flows[at].fetched(self.now, step, &outcome));
             }
             Output::CancelFetch(_) => {}
+            Output::NewKey(step, alg) => {
+                self.keys.push(alg);
+                self.asked = Some(step);
+                let pair = || Box::new(key(self.keys.len(), alg));
+                if let Some(pair) = self.signature.clone().map(|signature| signature.map(|_| pair())) {
+                    self.give(at, Input::KeyMade(step, pair));
+                }
+            }
+            Output::Sign(step, request) => {
+                self.signed.push(*request);
+                if let Some(signature) = self.signature.clone() {
+                    self.give(at, Input::Signed(step, signature));
+                }
+            }
+            Output::Assert(step, request) => {
+                self.asserted.push(*request);
+                if let Some(assertion) = self.assertion.clone() {
+                    self.give(at, Input::Asserted(step, assertion));
+                }
+            }
+            Output::ShowCode(step, code) => {
+                self.open.push((at, step));
+                self.codes.push((step, *code));
+            }
             Output::Lease(step, _, purpose) => match self.store.held.get(&purpose) {
                 None => {
                     self.store.held.insert(purpose, at);
@@ -425,17 +298,28 @@ impl World {
     }
 
     pub(super) fn token_of(&mut self, at: usize) -> Option<String> {
-        for _ in 0..2 {
+        for _ in 0..3 {
             match self.flows[at].attach(self.now) {
                 Attach::Bearer(token) => return Some(token.expose().to_string()),
+                Attach::Bound => {
+                    let proof = self.prove(at).ok()?;
+                    return proof.fields.get("Authorization").map(ToString::to_string);
+                }
                 Attach::None => return None,
                 Attach::Wait => self.run(),
             }
         }
-        match self.flows[at].attach(self.now) {
-            Attach::Bearer(token) => Some(token.expose().to_string()),
-            Attach::None | Attach::Wait => None,
-        }
+        None
+    }
+
+    /// Has the proof of a POST to the server signed.
+    pub(super) fn prove(&mut self, at: usize) -> Result<RequestProof, AuthError> {
+        let url = HttpTarget::parse(SERVER).unwrap();
+        let step = self.flows[at].prove(self.now, "POST", &url).unwrap();
+        self.run();
+        let (signed, proof) = self.flows[at].poll_proof().unwrap();
+        assert_eq!(signed, step);
+        proof
     }
 
     /// Gives a refusal to a flow. Returns the reaction before its run.
@@ -477,12 +361,22 @@ impl World {
     }
 }
 
+/// Returns the key pair with this number.
+pub(super) fn key(number: usize, alg: Alg) -> KeyPair {
+    let bytes = [number as u8; 32].to_vec();
+    let public = match alg {
+        Alg::EdDsa => PublicKey::Ed25519(bytes),
+        _ => PublicKey::P256 { x: bytes.clone(), y: bytes },
+    };
+    KeyPair { private: format!("key-{number}").into(), public }
+}
+
 /// Registrations of a given client at the issuer.
 pub(super) fn given(issuer: &str, secret: Option<&str>) -> Registration {
     Registration::Given(crate::auth::GivenClient {
         issuer: issuer.into(),
         client_id: "given".into(),
-        client_secret: secret.map(Into::into),
+        auth: secret.map_or(ClientAuth::None, |secret| ClientAuth::Secret(secret.into())),
     })
 }
 

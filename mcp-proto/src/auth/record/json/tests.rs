@@ -24,6 +24,8 @@ fn entry() -> Entry {
         requested: Scopes::parse("c a"),
         tokens: Some(Tokens {
             access_token: "t".into(),
+            token_type: TokenType::Dpop,
+            dpop_key: Some(Box::new(KeyPair { private: "k".into(), public: PublicKey::Ed25519(vec![1; 32]) })),
             refresh_token: Some("r".into()),
             expires: Some(7),
             lifetime: Some(8),
@@ -55,7 +57,8 @@ const FULL: &str = concat!(
     r#"{"version":1,"entries":[{"issuer":"https://issuer/","resource":"https://h/mcp","client":{"client_id":"c","#,
     r#""client_secret":"s","secret_expires":18446744073709551615,"method":"client_secret_basic","#,
     r#""redirect_uri":"http://127.0.0.1:1/callback","scopes":"a b","source":"dynamic"},"requested":"a c","tokens":"#,
-    r#"{"access_token":"t","refresh_token":"r","expires":7,"lifetime":8,"granted":"a","generation":9}}]}"#,
+    r#"{"access_token":"t","token_type":"DPoP","dpop_key":{"private":"k","public":{"crv":"Ed25519","kty":"OKP","#,
+    r#""x":"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE"}},"refresh_token":"r","expires":7,"lifetime":8,"granted":"a","generation":9}}]}"#,
 );
 
 const BARE: &str = concat!(
@@ -84,6 +87,17 @@ fn nulls_and_other_members_count_as_absent() {
         .replace(r#""scopes":"""#, r#""scopes":null,"client_secret":null,"secret_expires":null,"redirect_uri":null"#)
         .replacen('{', r#"{"comment":"x","#, 1);
     assert_eq!(Record::read(json.as_bytes()), Ok(Record { entries: vec![bare()] }));
+}
+
+// covers: DPOP-C-009
+#[test]
+fn tokens_of_an_older_version_are_bearer_tokens() {
+    let (before, rest) = FULL.split_once(r#""token_type""#).unwrap();
+    let json = format!("{before}{}", &rest[rest.find(r#""refresh_token""#).unwrap()..]);
+    let mut wanted = entry();
+    let tokens = wanted.tokens.as_mut().unwrap();
+    (tokens.token_type, tokens.dpop_key) = (TokenType::Bearer, None);
+    assert_eq!(Record::read(json.as_bytes()), Ok(Record { entries: vec![wanted] }));
 }
 
 #[test]
@@ -135,16 +149,19 @@ fn what_is_no_record_is_refused() {
                 "expires",
                 "lifetime",
             ])
-            .chain(["granted", "generation"])
+            .chain(["granted", "generation", "token_type", "dpop_key", "private", "public"])
     {
         let json = FULL.replace(&format!("\"{member}\":"), &format!("\"{member}\":true,\"x\":"));
         assert_eq!(Record::read(json.as_bytes()), Err(BadRecord::Form), "{member}");
     }
-    for member in ["issuer", "resource", "client", "client_id", "method", "source", "access_token", "generation"] {
+    let required = ["issuer", "resource", "client", "client_id", "method", "source", "access_token", "generation"];
+    for member in required.into_iter().chain(["dpop_key", "private", "public"]) {
         let json = FULL.replace(&format!("\"{member}\":"), "\"x\":");
         assert_eq!(Record::read(json.as_bytes()), Err(BadRecord::Form), "{member}");
     }
-    for (member, other) in [("client_secret_basic", "private_key_jwt"), ("dynamic", "Dynamic")] {
+    for (member, other) in
+        [("client_secret_basic", "tls_client_auth"), ("dynamic", "Dynamic"), ("DPoP", "MAC"), ("Ed25519", "Ed448")]
+    {
         assert_eq!(Record::read(FULL.replace(member, other).as_bytes()), Err(BadRecord::Form), "{member}");
     }
 }
@@ -187,7 +204,11 @@ fn any_entry() -> impl Strategy<Value = Entry> {
     let source = prop::sample::select(&[ClientSource::Given, ClientSource::Document, ClientSource::Dynamic][..]);
     let client =
         (".*", prop::option::of(secret()), any::<Option<u64>>(), method, any::<Option<String>>(), scopes(), source);
-    let tokens = (secret(), prop::option::of(secret()), any::<[Option<u64>; 2]>(), scopes(), any::<u64>());
+    let key = (secret(), any::<[u8; 32]>(), any::<[u8; 32]>()).prop_map(|(private, x, y)| {
+        Box::new(KeyPair { private, public: PublicKey::P256 { x: x.to_vec(), y: y.to_vec() } })
+    });
+    let key = prop::option::of((any::<bool>(), key));
+    let tokens = (secret(), key, prop::option::of(secret()), any::<[Option<u64>; 2]>(), scopes(), any::<u64>());
     (".*", ".*", client, scopes(), prop::option::of(tokens)).prop_map(
         |(issuer, resource, client, requested, tokens)| {
             let (client_id, client_secret, secret_expires, method, redirect_uri, scopes, source) = client;
@@ -204,13 +225,18 @@ fn any_entry() -> impl Strategy<Value = Entry> {
                     source,
                 },
                 requested,
-                tokens: tokens.map(|(access_token, refresh_token, [expires, lifetime], granted, generation)| Tokens {
-                    access_token,
-                    refresh_token,
-                    expires,
-                    lifetime,
-                    granted,
-                    generation,
+                tokens: tokens.map(|(access_token, key, refresh_token, [expires, lifetime], granted, generation)| {
+                    let is_bound = key.as_ref().is_some_and(|(is_bound, _)| *is_bound);
+                    Tokens {
+                        access_token,
+                        token_type: if is_bound { TokenType::Dpop } else { TokenType::Bearer },
+                        dpop_key: key.map(|(_, key)| key),
+                        refresh_token,
+                        expires,
+                        lifetime,
+                        granted,
+                        generation,
+                    }
                 }),
             }
         },

@@ -2,11 +2,16 @@
 //! the challenge. The client then repeats the request once, byte for byte (2025-11-25
 //! authorization; RFC 9110 section 11). The client reports one challenge once, however many
 //! requests wait for it. It repeats no request twice for the same status, so there is no loop.
+//!
+//! With a login, a request whose token is bound to a key waits for the signature of its proof
+//! before each attempt: it is held back, and goes out with the proof as the same exchange.
 
+use super::address::Address;
+use super::connection::ConnectionReport;
 use super::exchange_end::ExchangeEnd;
 use super::exchanges::HttpExchanges;
 use super::{DeferredStep, ExchangeRole, ExchangeStage, HttpExchange, HttpLink};
-use crate::auth::{Generation, Reaction, Refused, Tried};
+use crate::auth::{Generation, Reaction, Refused, RequestProof, StepId, Tried};
 use crate::client::State;
 use crate::client::env::ClientEnv;
 use crate::client::headers;
@@ -21,6 +26,7 @@ use crate::rpc::Id;
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// The challenges that wait for the application, and its latest credentials.
@@ -41,13 +47,19 @@ pub(in crate::client) struct Challenges {
 pub(super) const LOGIN: AuthKey = AuthKey::new(0);
 
 /// What an exchange has to do with the login.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(in crate::client) struct LoginUse {
     /// The credentials that its request carried.
     pub(in crate::client) generation: Generation,
     pub(in crate::client) tried: Tried,
     /// Whether it has waited for the login, so that it goes out as things are.
     pub(in crate::client) has_waited: bool,
+    /// The proof for the next attempt, once it is signed.
+    pub(in crate::client) proof: Option<RequestProof>,
+    /// Whether the latest attempt carried a proof.
+    pub(super) is_proved: bool,
+    /// Whether it was repeated since a dead connection lost it with its proof.
+    pub(super) is_repeated: bool,
 }
 
 impl Challenges {
@@ -180,6 +192,75 @@ impl HttpLink {
             }
         }
         self.steps.push_back(DeferredStep::Authorized);
+    }
+
+    /// Prepares an exchange for the login. Returns it with the proof that it carries, unless it
+    /// waits: for the login, or for the signature of its proof, while its limits of time run.
+    pub(super) fn prepare_for_login(
+        &mut self,
+        env: &mut ClientEnv,
+        exchange: ExchangeId,
+        mut http: HttpExchange,
+        address: &Arc<Address>,
+    ) -> Option<(HttpExchange, Option<RequestProof>)> {
+        let proof = http.login.proof.take().filter(|proof| proof.generation == env.login.generation());
+        if env.login.is_on() && proof.is_none() && self.is_trusted(env, address) {
+            let waits = env.login.must_wait(env.now) && !http.login.has_waited && !http.is_delete();
+            if waits {
+                http.connection = ConnectionReport::Waiting;
+                self.exchanges.insert(exchange, http);
+                self.park_for_login(env, exchange);
+                return None;
+            }
+            if let Some(step) = env.login.prove(env.now, http.sent.method, &address.origin, &address.path) {
+                (http.stage, http.connection) = (ExchangeStage::Signing(step), ConnectionReport::Waiting);
+                http.address = Some(Arc::clone(address));
+                self.exchanges.insert(exchange, http);
+                return None;
+            }
+        }
+        (http.login.generation, http.login.has_waited) = (env.login.generation(), false);
+        http.login.is_proved = proof.is_some();
+        Some((http, proof))
+    }
+
+    /// Handles the end of a proof: its exchange goes out with it, or ends with this error.
+    pub(in crate::client) fn settle_proof(
+        &mut self,
+        env: &mut ClientEnv,
+        step: StepId,
+        proof: Result<RequestProof, AuthError>,
+    ) {
+        let mut waiting = self.exchanges.iter().filter(|(_, http)| http.stage == ExchangeStage::Signing(step));
+        let Some((exchange, sent)) = waiting.next().map(|(exchange, http)| (exchange, http.sent())) else { return };
+        drop(waiting);
+        match proof {
+            Ok(proof) => {
+                let Some(mut http) = self.exchanges.remove(exchange) else { return };
+                http.login.proof = Some(proof);
+                self.begin_http(env, exchange, http.released(), None);
+            }
+            Err(why) => {
+                let why = Closed::Unauthorized(Box::new(why));
+                self.on_exchange_end(env, exchange, ExchangeEnd::Failed { sent, why });
+            }
+        }
+    }
+
+    /// Repeats a request that a dead connection lost with its proof, once. The driver repeats those
+    /// without a proof. Returns whether it does.
+    pub(super) fn repeat_proved(&mut self, env: &mut ClientEnv, exchange: ExchangeId, over: &ExchangeEnd) -> bool {
+        let is_dead = matches!(over, ExchangeEnd::Failed { why: Closed::Eof | Closed::Reset | Closed::Broken(_), .. });
+        let Some(http) = self.exchanges.get_mut(exchange).filter(|_| is_dead) else { return false };
+        let is_lost = http.login.is_proved && http.sent.repeatable && http.head.is_none();
+        if !is_lost || http.role == ExchangeRole::Answered || core::mem::replace(&mut http.login.is_repeated, true) {
+            return false;
+        }
+        if let Some(call) = http.call() {
+            self.events.push_back(LinkEvent::Reached(call));
+        }
+        self.begin_in_place(env, exchange, None);
+        true
     }
 
     /// Ends an exchange that waited for the login.

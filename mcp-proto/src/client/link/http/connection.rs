@@ -73,6 +73,7 @@ impl HttpLink {
         match env.ids.exchange(id).and_then(|exchange| self.exchanges.get(exchange)) {
             // A request that was refused has not run.
             Some(http) if http.stage == ExchangeStage::Parked(LOGIN) => (WaitReason::Login, Sent::No),
+            Some(http) if matches!(http.stage, ExchangeStage::Signing(_)) => (WaitReason::Login, http.sent()),
             Some(http) if http.connection == ConnectionReport::Waiting => (WaitReason::Connection, http.sent()),
             _ => (WaitReason::Response, Sent::Maybe),
         }

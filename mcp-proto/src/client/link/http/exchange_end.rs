@@ -54,7 +54,9 @@ impl HttpLink {
             && match over {
                 ExchangeEnd::Failed { why: Closed::Unauthorized(_), .. } => false,
                 ExchangeEnd::End => self.follow_redirect(env, exchange),
-                ExchangeEnd::Failed { .. } => self.return_to_target(env, exchange, &over),
+                ExchangeEnd::Failed { .. } => {
+                    self.return_to_target(env, exchange, &over) || self.repeat_proved(env, exchange, &over)
+                }
             };
         if goes_on {
             return;

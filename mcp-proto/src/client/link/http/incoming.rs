@@ -3,7 +3,7 @@
 
 use super::exchange_end::ExchangeEnd;
 use super::{DeferredStep, ExchangeRole, ExchangeStage, HttpExchange, HttpLink, success, tells_of_era};
-use crate::auth::Tried;
+use crate::auth::{NONCE_FIELD, Tried};
 use crate::client::env::ClientEnv;
 use crate::client::ids::{Match, Purpose};
 use crate::client::link::challenge::TriedStatuses;
@@ -149,9 +149,10 @@ impl HttpLink {
             // The server accepted the credentials. They may have expired when the client resumes
             // the stream.
             http.tried = TriedStatuses::default();
-            http.login.tried = Tried::default();
+            (http.login.tried, http.login.is_repeated) = (Tried::default(), false);
             self.note_address(exchange);
         }
+        self.note_nonce(env, exchange);
         let Some(http) = self.exchanges.get_mut(exchange) else { return };
         if http.is_stream() {
             http.stream.on_open(now);
@@ -169,6 +170,16 @@ impl HttpLink {
         } else if http.is_decided() && http.role != ExchangeRole::Delete {
             let until = env.now + env.config.limits.client.drain_time;
             env.timers.set(Timer::Answer(exchange), Some(until));
+        }
+    }
+
+    /// Notes the nonce for the proofs of later requests.
+    fn note_nonce(&self, env: &mut ClientEnv, exchange: ExchangeId) {
+        let Some(http) = self.exchanges.get(exchange).filter(|_| env.login.is_on()) else { return };
+        if let (Some(address), Some(head)) = (&http.address, &http.head)
+            && self.is_trusted(env, address)
+        {
+            env.login.note_nonce(&address.origin, head.headers.get(NONCE_FIELD));
         }
     }
 
@@ -269,7 +280,7 @@ impl HttpLink {
         if !http.awaits_answer() {
             return;
         }
-        if matches!(http.stage, ExchangeStage::Held | ExchangeStage::Parked(_)) {
+        if matches!(http.stage, ExchangeStage::Held | ExchangeStage::Signing(_) | ExchangeStage::Parked(_)) {
             // Over HTTP+SSE a server can answer what it has refused, or not received.
             self.drop_exchange(env, exchange);
             return self.events.push_back(LinkEvent::Authorized);
@@ -292,13 +303,14 @@ impl HttpLink {
         }
     }
 
-    /// Aborts an exchange whose end is still to be handled: it is on the wire, or held. Returns
-    /// whether there was one.
+    /// Aborts an exchange whose end is still to be handled: it is on the wire, or held back.
+    /// Returns whether there was one.
     pub(super) fn cut_http(&mut self, env: &mut ClientEnv, exchange: ExchangeId) -> bool {
         let Some(http) = self.exchanges.get_mut(exchange) else { return false };
         match http.stage {
             ExchangeStage::Live => env.out.abort(exchange),
             ExchangeStage::Held => {}
+            ExchangeStage::Signing(step) => env.login.withdraw_proof(step),
             ExchangeStage::AwaitingResume | ExchangeStage::Parked(_) | ExchangeStage::Over => return false,
         }
         http.stage = ExchangeStage::Over;

@@ -8,6 +8,7 @@ mod address;
 mod auth;
 mod connection;
 mod endpoint;
+mod exchange;
 mod exchange_end;
 mod exchanges;
 mod incoming;
@@ -21,22 +22,17 @@ mod stream;
 mod tool_stream;
 
 use super::OutgoingRequest;
-use super::challenge::TriedStatuses;
 use super::event::LinkEvent;
 use crate::client::env::ClientEnv;
 use crate::client::ids::Purpose;
 use crate::client::{HttpTarget, Timer};
-use crate::error::{AuthError, CallError, DiagnosticKind, HttpError};
-use crate::exchange::{
-    Closed, Data, ExchangeEvent, ExchangeId, Headers, RedirectRefusal, RequestHead, ResponseHead, Sent, Start,
-};
+use crate::error::{AuthError, CallError, DiagnosticKind};
+use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Headers, RequestHead, Sent, Start};
 use crate::fetch::Hops;
-use crate::frame::{Media, media_type};
-use crate::input::{AuthKey, CallId, NotificationId};
-use crate::rpc::{ErrorObject, Id, InvalidMessage, Message, Response};
+use crate::input::CallId;
+use crate::rpc::{InvalidMessage, Message};
 use crate::seed::Seed;
 use address::{Address, Addresses};
-use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -44,16 +40,14 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 pub(in crate::client) use auth::LoginUse;
 use auth::{Challenges, LOGIN};
-use bytes::Bytes;
-use connection::ConnectionReport;
-use core::net::IpAddr;
+pub(super) use exchange::ExchangeRole;
+use exchange::ExchangeStage;
+pub(in crate::client) use exchange::HttpExchange;
 use exchanges::HttpExchanges;
 use repeats::EventKey;
 use request::{CommonFields, HttpRequest, MessageSummary};
 use session::SessionState;
 use sse::SseTransport;
-use stream::Stream;
-use tool_stream::ResultParts;
 
 /// The link over HTTP.
 #[derive(Debug)]
@@ -247,235 +241,15 @@ impl HttpLink {
                 self.forget_stream();
             }
             self.end_timers(env, exchange);
-            if http.is_live() {
-                env.out.abort(exchange);
+            match http.stage {
+                ExchangeStage::Live => env.out.abort(exchange),
+                ExchangeStage::Signing(step) => env.login.withdraw_proof(step),
+                ExchangeStage::Held
+                | ExchangeStage::AwaitingResume
+                | ExchangeStage::Parked(_)
+                | ExchangeStage::Over => {}
             }
             self.lose_notification(env, &http, error);
-        }
-    }
-}
-
-/// An HTTP exchange that has not ended, or one that has ended and will be repeated.
-#[derive(Debug)]
-pub(in crate::client) struct HttpExchange {
-    role: ExchangeRole,
-    stage: ExchangeStage,
-    sent: HttpRequest,
-    /// Where it goes. `None` before it begins.
-    address: Option<Arc<Address>>,
-    /// The URLs that redirected it.
-    hops: Hops,
-    /// The address that its connection led to, if the driver reported it.
-    reached: Option<IpAddr>,
-    /// Why it did not follow a redirect.
-    refusal: Option<RedirectRefusal>,
-    connection: ConnectionReport,
-    /// Whether an earlier exchange with the same role was started, and may have been sent.
-    again: bool,
-    /// Whether its request named a session.
-    in_session: bool,
-    /// Number of challenges that were answered with credentials before it started.
-    credentials: u64,
-    /// The statuses of the challenges that were answered for it.
-    tried: TriedStatuses,
-    login: LoginUse,
-    head: Option<ResponseHead>,
-    /// The first bytes of a body that holds no message.
-    body: Vec<u8>,
-    /// A JSON-RPC error that came with an HTTP error and does not name the request.
-    error: Option<ErrorObject>,
-    any_message: bool,
-    last_defect: Option<InvalidMessage>,
-    /// Items received after the response, and their bytes.
-    drained: (usize, usize),
-    stream: Stream,
-    /// The parts of a result, in a dialect that sends it in parts.
-    parts: Option<Box<ResultParts>>,
-}
-
-/// The purpose of an exchange.
-#[derive(Clone, PartialEq, Debug)]
-pub(super) enum ExchangeRole {
-    /// A request that awaits its response. The exchange is its POST, or a GET that resumes the
-    /// response.
-    Request(Id, Purpose),
-    /// HTTP+SSE: a request whose response arrives on the stream. The exchange is its POST.
-    Posted(Id, Purpose),
-    /// The response has arrived. The client reads the rest of the body for a limited time.
-    Answered,
-    /// A notification, and its id if it is tracked.
-    Notification(Option<NotificationId>),
-    /// `notifications/cancelled`, which must not wait behind the request that it cancels.
-    Cancelled,
-    /// `notifications/initialized`. The session is usable after it.
-    Initialized,
-    /// A response of the client to a request of the server.
-    Response,
-    /// The GET for messages that belong to no request.
-    Listener,
-    /// HTTP+SSE: the GET for all messages of the server.
-    Sse,
-    /// The DELETE of a session.
-    Delete,
-}
-
-/// The stage of an HTTP exchange.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum ExchangeStage {
-    /// HTTP+SSE: a message that waits for the stream. It is not on the wire.
-    Held,
-    Live,
-    /// It has ended. The client resumes its stream when a timer fires.
-    AwaitingResume,
-    /// It has ended. The client repeats it with other credentials.
-    Parked(AuthKey),
-    /// It has ended, and the end is not handled yet.
-    Over,
-}
-
-impl HttpExchange {
-    fn new(role: ExchangeRole, sent: HttpRequest) -> Self {
-        Self {
-            role,
-            stage: ExchangeStage::Live,
-            sent,
-            address: None,
-            hops: Hops::default(),
-            reached: None,
-            refusal: None,
-            connection: ConnectionReport::Unreported,
-            again: false,
-            in_session: false,
-            credentials: 0,
-            tried: TriedStatuses::default(),
-            login: LoginUse::default(),
-            head: None,
-            body: Vec::new(),
-            error: None,
-            any_message: false,
-            last_defect: None,
-            drained: (0, 0),
-            stream: Stream::default(),
-            parts: None,
-        }
-    }
-
-    /// Returns whether the exchange is on the wire.
-    pub(in crate::client) fn is_live(&self) -> bool {
-        self.stage == ExchangeStage::Live
-    }
-
-    /// Returns whether the exchange starts even if the maximum number of connections is open.
-    const fn is_urgent(&self) -> bool {
-        matches!(self.role, ExchangeRole::Response | ExchangeRole::Cancelled | ExchangeRole::Delete)
-    }
-
-    /// Returns whether the exchange ends a session.
-    pub(in crate::client) fn is_delete(&self) -> bool {
-        self.role == ExchangeRole::Delete
-    }
-
-    /// Returns whether the exchange carries a notification.
-    const fn is_notification(&self) -> bool {
-        matches!(self.role, ExchangeRole::Notification(_) | ExchangeRole::Cancelled | ExchangeRole::Initialized)
-    }
-
-    /// Returns whether the exchange belongs to a request that awaits its response.
-    pub(in crate::client) fn awaits_answer(&self) -> bool {
-        self.request().is_some()
-    }
-
-    /// Returns whether the client limits an exchange with this role by another timer.
-    fn has_timer(role: &ExchangeRole) -> bool {
-        match role {
-            ExchangeRole::Request(_, purpose) | ExchangeRole::Posted(_, purpose) => *purpose != Purpose::Listen,
-            _ => false,
-        }
-    }
-
-    /// Returns whether the exchange requests a stream, or resumes one.
-    fn is_get(&self) -> bool {
-        self.sent.method == "GET"
-    }
-
-    /// Returns whether the exchange carries a message.
-    fn is_post(&self) -> bool {
-        self.sent.method == "POST"
-    }
-
-    fn status(&self) -> u16 {
-        self.head.as_ref().map_or(0, |head| head.status)
-    }
-
-    fn has_failed(&self) -> bool {
-        self.head.as_ref().is_some_and(|head| !success(head.status))
-    }
-
-    /// Returns whether the response is an event stream.
-    fn is_stream(&self) -> bool {
-        let stream = |head: &ResponseHead| success(head.status) && media_type(&head.headers) == Media::EventStream;
-        self.head.as_ref().is_some_and(stream)
-    }
-
-    /// Returns whether the client needs the body of a successful response.
-    const fn wants_body(&self) -> bool {
-        matches!(self.role, ExchangeRole::Request(..) | ExchangeRole::Listener | ExchangeRole::Sse)
-    }
-
-    /// Returns whether a successful response has an unusable media type. A response without a media
-    /// type may have an empty body.
-    fn is_other_type(&self) -> bool {
-        let Some(head) = self.head.as_ref().filter(|head| self.wants_body() && success(head.status)) else {
-            return false;
-        };
-        let is_fine = match media_type(&head.headers) {
-            Media::EventStream => true,
-            Media::Json => self.is_post(),
-            Media::Other => false,
-        };
-        !is_fine && head.headers.get("content-type").is_some_and(|kind| !kind.is_empty())
-    }
-
-    /// Returns whether the head decides the outcome. The rest can only add to the text of an error.
-    fn is_decided(&self) -> bool {
-        self.head.is_some() && (self.has_failed() || !self.wants_body() || self.is_other_type())
-    }
-
-    /// Returns the call of the exchange.
-    pub(in crate::client) fn call(&self) -> Option<CallId> {
-        match self.role {
-            ExchangeRole::Request(_, Purpose::Call(call)) | ExchangeRole::Posted(_, Purpose::Call(call)) => Some(call),
-            _ => None,
-        }
-    }
-
-    /// Returns the request of the exchange, if it awaits its response.
-    fn request(&self) -> Option<(&Id, Purpose)> {
-        match &self.role {
-            ExchangeRole::Request(id, purpose) | ExchangeRole::Posted(id, purpose) => Some((id, *purpose)),
-            _ => None,
-        }
-    }
-
-    /// Returns whether the data is the response to the request of the exchange.
-    fn is_answer(&self, data: &Data) -> bool {
-        match (&self.role, data) {
-            (ExchangeRole::Request(own, _), Data::Message(Message::Response(Response { id, .. }))) => id == own,
-            _ => false,
-        }
-    }
-
-    /// Returns the error for an error status.
-    fn to_error(&self) -> HttpError {
-        let location = self.head.as_ref().and_then(|head| head.headers.get("location")).map(ToOwned::to_owned);
-        HttpError {
-            error: self.error.clone(),
-            auth: self.hints(),
-            location: location.filter(|_| (300..400).contains(&self.status())),
-            redirect: self.refusal,
-            retry_after: self.head.as_ref().and_then(|head| head.headers.retry_after()),
-            body_head: Bytes::copy_from_slice(&self.body),
-            ..HttpError::new(self.status())
         }
     }
 }
@@ -514,19 +288,12 @@ impl HttpLink {
         let Some(address) = address else { return self.hold_message(env, exchange, http) };
         let is_initialize = matches!(http.request(), Some((_, Purpose::Initialize)));
         let is_trusted = self.is_trusted(env, &address);
-        if is_trusted && env.login.is_on() {
-            let waits = env.login.must_wait(env.now) && !http.login.has_waited && !http.is_delete();
-            if waits {
-                http.connection = ConnectionReport::Waiting;
-                self.exchanges.insert(exchange, http);
-                return self.park_for_login(env, exchange);
-            }
-            (http.login.generation, http.login.has_waited) = (env.login.generation(), false);
-        }
+        let Some((mut http, proof)) = self.prepare_for_login(env, exchange, http, &address) else { return };
         let none = Headers::new();
-        let credentials = match env.login.is_on() {
-            true => env.login.credentials(),
-            false => self.challenges.credentials(),
+        let credentials = match &proof {
+            Some(proof) => &proof.fields,
+            None if env.login.is_on() => env.login.credentials(),
+            None => self.challenges.credentials(),
         };
         let common = CommonFields {
             authority: &address.authority,
@@ -543,7 +310,9 @@ impl HttpLink {
             None => http.sent.headers_again(&common),
         };
         let head = RequestHead { method: http.sent.method.into(), target: Arc::clone(&address.path), headers };
-        let (origin, body, repeatable) = (address.origin.clone(), http.sent.body.clone(), http.sent.repeatable);
+        // Another attempt needs another proof.
+        let repeatable = http.sent.repeatable && proof.is_none();
+        let (origin, body) = (address.origin.clone(), http.sent.body.clone());
         let reach = address.reach;
         let urgent = http.is_urgent();
         http.address = Some(address);

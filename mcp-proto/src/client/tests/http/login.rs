@@ -1,11 +1,15 @@
 //! A client with a login: its requests wait for one run, carry the token, and end with its error.
 
+mod dpop;
 mod sse;
 mod streams;
 mod web_socket;
 
 use super::*;
-use crate::auth::{self, AuthConfig, AuthReport, Generation, Lease, PageResult, Purpose, Record, Stored, Version};
+use crate::auth::{
+    self, AuthConfig, AuthReport, Generation, KeyPair, Lease, PageResult, PublicKey, Purpose, Record, StepId, Stored,
+    Version,
+};
 use crate::error::AuthError;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -27,6 +31,9 @@ struct Guarded {
     /// The paths that were fetched.
     paths: Vec<String>,
     held: Vec<Purpose>,
+    /// The steps that wait for a signature, if there is none at once.
+    unsigned: Vec<StepId>,
+    stalls: bool,
 }
 
 impl Guarded {
@@ -53,6 +60,8 @@ impl Guarded {
             lifetime: 3600,
             paths: Vec::new(),
             held: Vec::new(),
+            unsigned: Vec::new(),
+            stalls: false,
         }
     }
 
@@ -64,7 +73,7 @@ impl Guarded {
                 let (exchange, start) = self.http.rig.starts[self.starts].clone();
                 self.starts += 1;
                 if let Start::Http { raw: true, head, .. } = start {
-                    self.fetch(exchange, &head.target);
+                    self.fetch(exchange, &head.target, head.headers.get("DPoP").is_some());
                 }
             }
             while self.events < self.http.rig.events.len() {
@@ -84,12 +93,13 @@ impl Guarded {
         }
     }
 
-    fn fetch(&mut self, exchange: ExchangeId, path: &str) {
+    fn fetch(&mut self, exchange: ExchangeId, path: &str, has_proof: bool) {
         self.paths.push(path.to_string());
         let base = "http://127.0.0.1:8000";
         let token = format!(
-            "{{\"access_token\":\"access-{}\",\"token_type\":\"bearer\",\"expires_in\":{},\"refresh_token\":\"r\"}}",
+            "{{\"access_token\":\"access-{}\",\"token_type\":\"{}\",\"expires_in\":{},\"refresh_token\":\"r\"}}",
             self.tokens + 1,
+            if has_proof { "dpop" } else { "bearer" },
             self.lifetime
         );
         let (status, body) = match (self.faults.get(path), path) {
@@ -104,6 +114,7 @@ impl Guarded {
                     "token_endpoint": format!("{base}/token"), "registration_endpoint": format!("{base}/register"),
                     "code_challenge_methods_supported": ["S256"], "token_endpoint_auth_methods_supported": ["none"],
                     "authorization_response_iss_parameter_supported": true,
+                    "dpop_signing_alg_values_supported": ["ES256"],
                 })
                 .to_string(),
             ),
@@ -144,6 +155,16 @@ impl Guarded {
                 let uri = format!("http://{}:4000{}", listen.host.as_str(), listen.path);
                 auth::Input::Listening(*step, Ok(uri))
             }
+            auth::Output::NewKey(step, _) => {
+                let public = PublicKey::P256 { x: vec![1; 32], y: vec![2; 32] };
+                let pair = KeyPair { private: "private".into(), public };
+                auth::Input::KeyMade(*step, Ok(Box::new(pair)))
+            }
+            auth::Output::Sign(step, _) if self.stalls => {
+                self.unsigned.push(*step);
+                return None;
+            }
+            auth::Output::Sign(step, _) => auth::Input::Signed(*step, Ok(vec![7; 64])),
             auth::Output::Browse(step, _) if self.declines => auth::Input::Declined(*step),
             auth::Output::Browse(step, page) => {
                 let state = page.url.split("state=").nth(1).unwrap().split('&').next().unwrap();
@@ -463,7 +484,7 @@ fn client_that_closes_ends_its_login_first() {
 #[test]
 fn answer_to_no_step_is_a_diagnostic() {
     let mut guarded = Guarded::ready();
-    guarded.http.rig.client.auth(guarded.http.rig.now, auth::Input::Declined(auth::StepId(7)));
+    guarded.http.rig.client.auth(guarded.http.rig.now, auth::Input::Declined(StepId(7)));
     guarded.http.rig.drain();
     assert_eq!(guarded.http.rig.diagnostics(), [DiagnosticKind::BadEvent]);
 }

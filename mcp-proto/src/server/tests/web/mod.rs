@@ -2,8 +2,10 @@
 //! exchange as lines of text.
 
 mod elicitations;
+mod expiry;
 mod listening;
 mod requests;
+mod resource;
 mod revoke;
 mod sessions;
 mod sse;

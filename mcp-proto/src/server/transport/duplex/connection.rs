@@ -1,10 +1,12 @@
 //! The state of a duplex connection.
 
+use crate::auth::Access;
 use crate::exchange::{Inbound, RequestHead};
-use crate::input::{AdmitKey, Principal, RequestKey};
+use crate::input::{AdmitKey, RequestKey};
 use crate::server::batch::{Array, Batch};
 use crate::server::client::ClientKey;
 use crate::server::era::Transport;
+use crate::server::rights::ClientRights;
 use crate::server::session::Session;
 use crate::short_set::ShortSet;
 use alloc::boxed::Box;
@@ -36,32 +38,40 @@ pub(in crate::server) struct SseStream {
     pub(in crate::server) digest: [u8; 32],
     /// The client that it counts for.
     pub(in crate::server) client: ClientKey,
-    /// The head of the POST that is handled now.
-    pub(in crate::server) posted: Option<Arc<RequestHead>>,
+    /// The POST that is handled now.
+    pub(in crate::server) posted: Option<PostOrigin>,
+}
+
+/// Where a message over HTTP+SSE comes from. Each POST has a token of its own.
+#[derive(Debug)]
+pub(in crate::server) struct PostOrigin {
+    pub(in crate::server) head: Arc<RequestHead>,
+    pub(in crate::server) access: Option<Arc<Access>>,
 }
 
 impl Duplex {
     pub(super) fn new(told: u64) -> Self {
-        let (session, admitted, batches) = (Session::new(None, told), DuplexAdmission::As(None), BTreeMap::new());
+        let admitted = DuplexAdmission::As(ClientRights::default());
+        let (session, batches) = (Session::new(None, told), BTreeMap::new());
         let (running, next_batch, ended) = (ShortSet::new(), 0, false);
         Self { session, admitted, batches, next_batch, running, ended, sse: None, upgrade: None }
     }
 
-    /// Returns the connection of a client over a WebSocket, which was admitted as this principal.
-    pub(in crate::server) fn over_web_socket(told: u64, principal: Option<Principal>, head: Arc<RequestHead>) -> Self {
-        Self { admitted: DuplexAdmission::As(principal), upgrade: Some(head), ..Self::new(told) }
+    /// Returns the connection of a client over a WebSocket, which was admitted with these rights.
+    pub(in crate::server) fn over_web_socket(told: u64, rights: ClientRights, head: Arc<RequestHead>) -> Self {
+        Self { admitted: DuplexAdmission::As(rights), upgrade: Some(head), ..Self::new(told) }
     }
 
-    /// Returns the connection of a client over HTTP+SSE, which was admitted as this principal, and
+    /// Returns the connection of a client over HTTP+SSE, which was admitted with these rights, and
     /// counts for this client.
-    pub(in crate::server) fn over_sse(
-        told: u64,
-        principal: Option<Principal>,
-        digest: [u8; 32],
-        client: ClientKey,
-    ) -> Self {
+    pub(in crate::server) fn over_sse(told: u64, rights: ClientRights, digest: [u8; 32], client: ClientKey) -> Self {
         let sse = Some(Box::new(SseStream { digest, client, posted: None }));
-        Self { admitted: DuplexAdmission::As(principal), sse, ..Self::new(told) }
+        Self { admitted: DuplexAdmission::As(rights), sse, ..Self::new(told) }
+    }
+
+    /// Returns whether it is a WebSocket.
+    pub(in crate::server) const fn is_web_socket(&self) -> bool {
+        self.upgrade.is_some()
     }
 
     /// Returns how its messages travel.
@@ -99,10 +109,10 @@ impl Duplex {
         &mut self.running
     }
 
-    /// Returns the principal of its admission.
-    pub(in crate::server) fn principal(&self) -> Option<&Principal> {
+    /// Returns as whom its client was admitted.
+    pub(in crate::server) const fn rights(&self) -> Option<&ClientRights> {
         match &self.admitted {
-            DuplexAdmission::As(principal) => principal.as_ref(),
+            DuplexAdmission::As(rights) => Some(rights),
             DuplexAdmission::Waiting { .. } => None,
         }
     }
@@ -133,8 +143,8 @@ impl Duplex {
 pub(in crate::server) enum DuplexAdmission {
     /// It has not decided.
     Waiting { key: AdmitKey, early: Option<Box<Inbound>>, ended: bool },
-    /// The connection is served, for this principal.
-    As(Option<Principal>),
+    /// The connection is served, with these rights.
+    As(ClientRights),
 }
 
 impl DuplexAdmission {

@@ -1,6 +1,7 @@
 //! CORS (WHATWG Fetch): lets pages of other origins use the server, where the configuration allows
 //! it. No response allows credentials: a page with a token writes `Authorization` itself.
 
+use crate::auth::ProofUse;
 use crate::exchange::{Headers, Outbound, RequestHead, is_token, members, trim_blanks};
 use crate::model::headers::PARAM;
 use crate::server::ServerConfig;
@@ -10,6 +11,9 @@ use alloc::string::String;
 const EXPOSED: &str = "Mcp-Session-Id, WWW-Authenticate, Retry-After";
 
 const METHODS: &str = "POST, GET, DELETE";
+
+/// The same, for a server whose tokens may be bound to a key (RFC 9449).
+const EXPOSED_WITH_NONCES: &str = "Mcp-Session-Id, WWW-Authenticate, Retry-After, DPoP-Nonce";
 
 /// The header fields that a page may send. Fields that mirror arguments are allowed by name, as a
 /// page asks for them.
@@ -29,6 +33,9 @@ impl ServerConfig {
             return None;
         }
         let mut allowed = String::from(FIELDS);
+        if self.takes_proofs() {
+            allowed.push_str(", DPoP");
+        }
         let asked = head.headers.all("Access-Control-Request-Headers").flat_map(members);
         for name in asked.filter(|name| is_token(name)) {
             if name.get(..PARAM.len()).is_some_and(|start| start.eq_ignore_ascii_case(PARAM)) {
@@ -49,15 +56,22 @@ impl ServerConfig {
         if self.cors
             && let Outbound::Response { head, .. } = &mut outgoing
             && self.serves_pages(request)
+            && head.headers.get("Access-Control-Allow-Origin").is_none()
         {
             // Without an origin too: a cached response must not be given to a page.
             head.headers.push("Vary", "Origin");
             if let Some(origin) = origin(request) {
                 head.headers.push("Access-Control-Allow-Origin", origin);
-                head.headers.push("Access-Control-Expose-Headers", EXPOSED);
+                let exposed = if self.takes_proofs() { EXPOSED_WITH_NONCES } else { EXPOSED };
+                head.headers.push("Access-Control-Expose-Headers", exposed);
             }
         }
         outgoing
+    }
+
+    /// Returns whether a request may have a proof that its client has the key of its token.
+    fn takes_proofs(&self) -> bool {
+        self.resource.as_ref().is_some_and(|resource| resource.dpop != ProofUse::Off)
     }
 
     fn serves_pages(&self, head: &RequestHead) -> bool {

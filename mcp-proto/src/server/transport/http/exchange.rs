@@ -4,8 +4,9 @@ use super::accept::Accepts;
 use crate::exchange::{Inbound, RequestHead};
 use crate::frame::HandshakeReply;
 use crate::http_support::HttpSupport;
-use crate::input::{AdmitKey, Principal};
+use crate::input::AdmitKey;
 use crate::server::keys::StreamKey;
+use crate::server::rights::ClientRights;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
@@ -16,7 +17,7 @@ pub(in crate::server) struct Http {
     /// The media types that the client accepts.
     pub(super) accepts: Accepts,
     /// From whom it comes, once that was decided.
-    pub(super) principal: Option<Principal>,
+    pub(super) rights: ClientRights,
     pub(super) stage: ResponseStage,
     /// The handshake of a WebSocket, to be accepted once the request was admitted.
     pub(super) upgrade: Option<Box<HandshakeReply>>,
@@ -43,11 +44,11 @@ pub(super) enum ResponseStage {
 
 impl Http {
     /// From whom it comes, once that was decided.
-    pub(in crate::server) const fn principal(&self) -> Option<&Principal> {
-        self.principal.as_ref()
+    pub(in crate::server) const fn rights(&self) -> &ClientRights {
+        &self.rights
     }
 
-    pub(in crate::server) fn head(&self) -> &RequestHead {
+    pub(in crate::server) const fn head(&self) -> &Arc<RequestHead> {
         &self.head
     }
 
@@ -79,10 +80,5 @@ impl Http {
             | ResponseStage::Carrying(_)
             | ResponseStage::Written(_) => None,
         }
-    }
-
-    /// Returns the head, and the principal of its admission.
-    pub(in crate::server) fn origin(&self) -> (Arc<RequestHead>, Option<Principal>) {
-        (self.head.clone(), self.principal.clone())
     }
 }

@@ -17,16 +17,21 @@ impl ServerConfig {
     /// Returns why a request is refused for its host or its origin: the text for the client, and
     /// the detail of the diagnostic. A request without `Origin` passes: only browsers send one.
     pub(super) fn stranger(&self, head: &RequestHead) -> Option<(&'static str, String)> {
+        let foreign_origin = || {
+            let origin = head.headers.all("Origin").find(|origin| !self.hosts.allows_origin(origin))?;
+            Some(("Forbidden: Origin not allowed", format!("the origin {origin:?}")))
+        };
+        self.foreign_host(head).or_else(foreign_origin)
+    }
+
+    /// The same for its host alone: what is served for everyone is for pages of every origin.
+    pub(super) fn foreign_host(&self, head: &RequestHead) -> Option<(&'static str, String)> {
         let hosts = &self.hosts;
         let host = match authority(&head.target) {
             Some(host) => Some(host).filter(|host| !hosts.allows_host(host)),
             None => head.headers.all("Host").find(|host| !hosts.allows_host(host)),
         };
-        let origin = || head.headers.all("Origin").find(|origin| !hosts.allows_origin(origin));
-        match host {
-            Some(host) => Some(("Forbidden: Host not allowed", format!("the host {:?}", host))),
-            None => origin().map(|origin| ("Forbidden: Origin not allowed", format!("the origin {:?}", origin))),
-        }
+        host.map(|host| ("Forbidden: Host not allowed", format!("the host {host:?}")))
     }
 }
 

@@ -7,6 +7,8 @@
 mod accept;
 mod away;
 mod cors;
+mod credentials;
+mod document;
 mod evict;
 mod exchange;
 mod headers;
@@ -35,6 +37,7 @@ use crate::input::Admission;
 use crate::rpc::{ErrorObject, code};
 use crate::server::env::ServerEnv;
 use crate::server::keys::{ServerTimer, SessionRef};
+use crate::server::rights::ClientRights;
 use crate::server::{Life, Output, Server, Sessions};
 use accept::Accepts;
 use alloc::boxed::Box;
@@ -55,7 +58,7 @@ impl Server {
         let http = Http {
             head: Arc::new(head),
             accepts,
-            principal: None,
+            rights: ClientRights::default(),
             stage: ResponseStage::Reading,
             upgrade: None,
             read_closed: false,
@@ -69,11 +72,17 @@ impl Server {
             let response = self.shared.config.for_page(&head, unavailable("the server is busy"));
             return self.wire.env.queue.push(Output::Send(x, response));
         }
-        if let Some((why, name)) = self.shared.config.distant(&peer).or_else(|| self.shared.config.stranger(&head)) {
+        let path = path_of(&head);
+        let config = &self.shared.config;
+        let is_document = self.wire.env.document.as_ref().is_some_and(|document| document.path == path);
+        let foreign = || if is_document { config.foreign_host(&head) } else { config.stranger(&head) };
+        if let Some((why, name)) = config.distant(&peer).or_else(foreign) {
             self.wire.env.diagnose(DiagnosticKind::ForeignHost, &name);
             return self.wire.env.refuse_head(x, 403, why);
         }
-        let path = path_of(&head);
+        if is_document {
+            return self.wire.env.answer_document(x, &head);
+        }
         if self.shared.config.place(path).is_none() {
             return self.wire.env.refuse_head(x, 404, "nothing is served at this path");
         }
@@ -89,8 +98,11 @@ impl Server {
             if let Some(http) = self.wire.env.http(x) {
                 http.stage = ResponseStage::Admitting { key, early: None };
             }
-        } else if head.headers.get("expect").is_some() {
-            self.wire.env.send(x, Outbound::Continue);
+        } else {
+            self.wire.env.hide_credentials(x);
+            if head.headers.get("expect").is_some() {
+                self.wire.env.send(x, Outbound::Continue);
+            }
         }
     }
 
@@ -103,23 +115,25 @@ impl Server {
             Some(challenge) => Headers::new().with("WWW-Authenticate", challenge),
             None => Headers::new(),
         };
-        match admission {
-            Admission::Accept(principal) => {
-                http.principal = principal.clone();
-                http.stage = ResponseStage::Reading;
-                if !self.wire.env.counts_as(x, principal.as_ref()) {
-                    return self.wire.env.refuse_busy(x, None, "the client has taken its share of the server");
-                }
-                self.wire.env.send(x, Outbound::Continue);
-                early.into_iter().for_each(|item| self.http_item(x, *item));
-            }
+        let rights: ClientRights = match self.shared.config.within_scopes(admission) {
+            Admission::Accept(principal) => principal.into(),
+            Admission::Granted(access) => access.into(),
+            Admission::Denied(denial) => return self.wire.env.deny(x, &denial),
             Admission::Unauthorized(with) => {
-                self.wire.env.refuse(x, 401, challenge(Some(with)), "credentials are needed")
+                return self.wire.env.refuse(x, 401, challenge(Some(with)), "credentials are needed");
             }
             Admission::Forbidden(with) => {
-                self.wire.env.refuse(x, 403, challenge(with), "the credentials do not suffice")
+                return self.wire.env.refuse(x, 403, challenge(with), "the credentials do not suffice");
             }
+        };
+        let principal = rights.principal.clone();
+        (http.rights, http.stage) = (rights, ResponseStage::Reading);
+        if !self.wire.env.counts_as(x, principal.as_ref()) {
+            return self.wire.env.refuse_busy(x, None, "the client has taken its share of the server");
         }
+        self.wire.env.hide_credentials(x);
+        self.wire.env.send(x, Outbound::Continue);
+        early.into_iter().for_each(|item| self.http_item(x, *item));
     }
 
     pub(in crate::server) fn http_item(&mut self, x: ExchangeId, item: Inbound) {

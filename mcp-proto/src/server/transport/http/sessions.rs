@@ -82,7 +82,7 @@ impl HttpState {
         env.shares.add(opener, Bound::ClientData, negotiated.weight);
         let session = SessionEntry {
             digest: Hash::hash(id.as_bytes()),
-            principal: env.caller(x).principal,
+            principal: env.rights(x).principal,
             session: Session::new(Some(negotiated), changes),
             active: env.now,
             has_begun: false,
@@ -113,8 +113,7 @@ impl Server {
     /// Returns the session with this id, if it is open and belongs to the principal of the request.
     pub(super) fn find_session(&mut self, x: ExchangeId, id: &str) -> Option<SessionKey> {
         let key = *self.wire.http.names.get(&Hash::hash(id.as_bytes()))?;
-        let principal = self.wire.env.caller(x).principal;
-        if self.wire.http.sessions.get(&key)?.principal != principal {
+        if self.wire.http.sessions.get(&key)?.principal != self.wire.env.rights(x).principal {
             return None;
         }
         if self.wire.http.is_idle_too_long(&self.wire.env, key) {

@@ -10,7 +10,7 @@ use crate::exchange::{ExchangeId, Headers, Inbound, Outbound, RequestHead};
 use crate::rpc::{ErrorObject, code};
 use crate::server::client::Bound;
 use crate::server::env::ServerEnv;
-use crate::server::transport::{Binding, Duplex};
+use crate::server::transport::{Binding, Duplex, PostOrigin};
 use crate::server::{Server, ServerConfig};
 use alloc::boxed::Box;
 use alloc::format;
@@ -78,14 +78,15 @@ impl Server {
         let endpoint = format!("{}?{SESSION}={id}", paths.reference.as_ref().unwrap_or(&paths.messages));
         self.wire.env.begin_events(x, Headers::new());
         let Some(exchange) = self.wire.env.exchanges.get_mut(&x) else { return };
-        let principal = exchange.binding.http().and_then(|http| http.principal().cloned());
+        let rights = exchange.binding.rights().cloned().unwrap_or_default();
         let client = self.wire.env.shares.take(&client, Bound::Streams, 1);
-        exchange.binding = Binding::Duplex(Box::new(Duplex::over_sse(changes, principal, digest, client)));
+        exchange.binding = Binding::Duplex(Box::new(Duplex::over_sse(changes, rights, digest, client)));
         self.wire.http.sse.insert(digest, x);
         self.wire
             .env
             .send(x, Outbound::Event { event: Some("endpoint"), id: None, retry: None, data: endpoint.into() });
         self.wire.env.keep_alive_in(x, self.wire.env.config.keep_alive);
+        self.wire.env.end_with_token(x);
         self.wire.env.await_handshake(x);
     }
 
@@ -103,8 +104,9 @@ impl Server {
             return self.wire.env.reject(x, None, 400, &missing_session());
         };
         let stream = self.wire.http.sse.get(&Hash::hash(id.as_bytes())).copied();
-        let principal = self.wire.env.caller(x).principal;
-        let Some(stream) = stream.filter(|stream| self.wire.env.caller(*stream).principal == principal) else {
+        let rights = self.wire.env.rights(x);
+        let is_of_client = |stream: &ExchangeId| self.wire.env.rights(*stream).principal == rights.principal;
+        let Some(stream) = stream.filter(is_of_client) else {
             return self.wire.env.reject(x, None, 404, &unknown_session());
         };
         // A client whose responses pile up unread must not cause more of them.
@@ -123,15 +125,15 @@ impl Server {
             }
             _ => return self.wire.env.refuse(x, 415, Headers::new(), "the content type must be application/json"),
         }
-        self.set_posted(stream, Some(Arc::clone(head)));
+        self.set_posted(stream, Some(PostOrigin { head: Arc::clone(head), access: rights.access }));
         self.duplex_item(stream, item);
         self.set_posted(stream, None);
     }
 
-    /// Sets the POST that is handled now: requests see its header fields.
-    fn set_posted(&mut self, stream: ExchangeId, head: Option<Arc<RequestHead>>) {
+    /// Sets the POST that is handled now: requests see its header fields, and have its access.
+    fn set_posted(&mut self, stream: ExchangeId, post: Option<PostOrigin>) {
         if let Some(sse) = self.wire.env.duplex_mut(stream).and_then(|duplex| duplex.sse.as_mut()) {
-            sse.posted = head;
+            sse.posted = post;
         }
     }
 }

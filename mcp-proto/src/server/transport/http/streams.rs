@@ -13,6 +13,7 @@ use super::ResponseStage;
 use super::history::event_id;
 use super::respond::status_of;
 use super::sessions::{HttpState, SessionEntry};
+use crate::auth::AccessDenial;
 use crate::error::{DiagnosticKind, Refusal};
 use crate::exchange::{ExchangeId, Headers, Outbound};
 use crate::input::{RequestKey, SessionKey};
@@ -250,10 +251,12 @@ impl HttpState {
     /// Sends the response of a request. The stream ends with the last one.
     pub(in crate::server) fn stream_reply(&mut self, env: &mut ServerEnv, key: StreamKey, reply: SerializedResponse) {
         let Some(stream) = self.streams.get_mut(&key) else { return };
-        if stream.sends_dialect() {
+        // The status of a response that has not begun says more than an event.
+        let has_status = reply.lacks.is_some() && !stream.streams;
+        if stream.sends_dialect() && !has_status {
             return self.complete_tool_stream(env, key, reply);
         }
-        let SerializedResponse { message: answer, code, .. } = reply;
+        let SerializedResponse { message: answer, code, lacks, .. } = reply;
         if stream.streams {
             if stream.is_lost() {
                 env.diagnose(DiagnosticKind::DroppedAnswer, "its client is gone, and cannot come back for it");
@@ -263,8 +266,15 @@ impl HttpState {
         } else if let Some(batch) = &mut stream.batch {
             batch.end(Some(answer));
         } else {
-            let status = if stream.is_legacy() { 200 } else { status_of(code) };
-            return self.answer_whole(env, key, status, Some(answer));
+            let (status, headers) = match lacks {
+                Some(scopes) => {
+                    let denial = env.denial(&AccessDenial::Scope(scopes));
+                    (denial.status, denial.headers)
+                }
+                None if stream.is_legacy() => (200, Headers::new()),
+                None => (status_of(code), Headers::new()),
+            };
+            return self.answer_whole(env, key, status, headers, Some(answer));
         }
         self.finish_stream_if_quiet(env, key);
     }
@@ -297,12 +307,19 @@ impl HttpState {
             return;
         }
         let array = stream.batch.take().and_then(|batch| batch.into_array().bytes);
-        self.answer_whole(env, key, 200, array);
+        self.answer_whole(env, key, 200, Headers::new(), array);
     }
 
     /// Responds to a POST whose stream has not begun, and removes the stream. `None`: its requests
     /// were cancelled.
-    fn answer_whole(&mut self, env: &mut ServerEnv, key: StreamKey, status: u16, body: Option<Bytes>) {
+    fn answer_whole(
+        &mut self,
+        env: &mut ServerEnv,
+        key: StreamKey,
+        status: u16,
+        headers: Headers,
+        body: Option<Bytes>,
+    ) {
         let Some(stream) = self.streams.get(&key) else { return };
         let (x, can_stream, session) = (stream.exchange, stream.can_stream, stream.session);
         self.remove_stream(env, key);
@@ -314,11 +331,11 @@ impl HttpState {
             return;
         };
         match body {
-            Some(body) if status == 200 => env.answer_one(x, Headers::new(), body),
-            Some(body) => env.answer_json(x, status, Headers::new(), body),
+            Some(body) if status == 200 => env.answer_one(x, headers, body),
+            Some(body) => env.answer_json(x, status, headers, body),
             None if !can_stream => env.accept(x),
             None => {
-                env.begin_events(x, Headers::new());
+                env.begin_events(x, headers);
                 env.send_comment(x);
                 env.send(x, Outbound::End);
                 env.end(x);

@@ -39,11 +39,12 @@ impl Server {
         self.wire.env.send(x, Outbound::Response { head: accepted.response(), body: Body::WebSocket(dialect) });
         let changes = self.listens.changes();
         let Some(exchange) = self.wire.env.exchanges.get_mut(&x) else { return };
-        let principal = exchange.binding.http().and_then(|http| http.principal().cloned());
-        let mut duplex = Duplex::over_web_socket(changes, principal, Arc::clone(head));
+        let rights = exchange.binding.rights().cloned().unwrap_or_default();
+        let mut duplex = Duplex::over_web_socket(changes, rights, Arc::clone(head));
         let negotiates = assumed.is_none();
         assumed.into_iter().for_each(|negotiated| duplex.session.negotiate(negotiated));
         exchange.binding = Binding::Duplex(Box::new(duplex));
+        self.wire.env.end_with_token(x);
         if negotiates {
             self.wire.env.await_handshake(x);
         }

@@ -84,7 +84,7 @@ impl Server {
         let (session_key, number, is_own, is_over) = (stream.session, stream.number, stream.is_own, stream.is_over);
         let primes = is_fresh && stream.is_primed();
         stream.said = missed.last().copied().or(stream.said).max(Some(after)).filter(|said| *said > 0);
-        before.into_iter().for_each(|before| self.supersede(before));
+        before.into_iter().for_each(|before| self.end_carrier(before));
         if let Some(http) = self.wire.env.http(x) {
             http.stage = ResponseStage::Carrying(key);
         }
@@ -112,12 +112,21 @@ impl Server {
             let client = self.wire.env.shares.take(&self.wire.env.client_on(x, session_key), Bound::Streams, 1);
             self.wire.http.own.insert(x, client);
             self.wire.env.watchers.insert(x);
+            self.wire.env.end_with_token(x);
             self.listens.tell_changes(&mut self.wire, x);
         }
     }
 
-    /// Ends an exchange whose stream continues on another.
-    fn supersede(&mut self, x: ExchangeId) {
+    /// Ends an exchange that carries the own stream of a session, which the client opens again with
+    /// another GET. Does nothing to any other exchange.
+    pub(in crate::server) fn end_own_exchange(&mut self, x: ExchangeId) {
+        if self.wire.http.own_stream(&self.wire.env, x).is_some() {
+            self.end_carrier(x);
+        }
+    }
+
+    /// Ends an exchange, and not the stream that it carries.
+    fn end_carrier(&mut self, x: ExchangeId) {
         let is_open = self.wire.env.http(x).is_some_and(|http| matches!(http.stage, ResponseStage::Carrying(_)));
         let max = self.shared.config.limits.server.max_unsent;
         if self.wire.env.unwritten(x) > max {
