@@ -11,6 +11,11 @@ pub mod clients {}
 #[cfg_attr(not(doctest), doc = include_str!("guide/login.md"))]
 pub mod login {}
 
+/// Accept the tokens of an OAuth 2.1 authorization server.
+///
+#[cfg_attr(not(doctest), doc = include_str!("guide/guard.md"))]
+pub mod guard {}
+
 /// Handlers, schemas, questions to the user, resources, prompts, HTTP, and replacing a router.
 ///
 #[cfg_attr(not(doctest), doc = include_str!("guide/servers.md"))]

@@ -105,6 +105,18 @@ impl JobWatch {
     pub fn is_unwanted(&self) -> bool {
         self.0.is_set() || self.0.unheard.load(Ordering::Relaxed)
     }
+
+    /// Wakes this waker when it is cancelled. Returns whether it is cancelled already.
+    #[cfg(feature = "auth")]
+    pub(super) fn wake_on_cancel(&self, waker: &Waker) -> bool {
+        self.0.poll(waker)
+    }
+
+    /// Returns one of work that nothing cancels.
+    #[cfg(feature = "auth")]
+    pub(super) fn of_guard() -> Self {
+        Self(Arc::default())
+    }
 }
 
 /// A callback that may block.

@@ -56,6 +56,8 @@ mod ending;
 mod front;
 pub mod guide;
 mod job;
+#[cfg(feature = "auth")]
+mod keys;
 mod launcher;
 #[cfg(feature = "auth")]
 mod login;

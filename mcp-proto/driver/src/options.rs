@@ -1,16 +1,29 @@
 //! The options of a server that mean the same in every driver.
 
+#[cfg(feature = "auth")]
+use super::client_options::ClientOptions;
+use super::front::Guard;
+#[cfg(feature = "auth")]
+use super::front::{Delay, GuardState};
 use super::job::{Job, Promise};
+#[cfg(feature = "auth")]
+use super::os::Clock;
 use super::sync::{Mutex, lock};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
 use core::future::Future;
+#[cfg(feature = "auth")]
+use core::mem::take;
+#[cfg(feature = "auth")]
+use mcp_proto::auth::{Resource, VerifierConfig};
 use mcp_proto::exchange::{Peer, RequestHead};
 use mcp_proto::hook::{Denial, MessageHook, WireMessage};
-use mcp_proto::input::{Admission, AdmitToken};
+use mcp_proto::input::{Admission, AdmitToken, ServerCommand};
 use mcp_proto::route::{BoxFuture, Router};
 use mcp_proto::server::{Event, ServerConfig};
+#[cfg(feature = "auth")]
+use std::io;
 
 /// The options of a server: its callbacks, and its threads.
 #[must_use]
@@ -22,6 +35,11 @@ pub struct ServerOptions {
     event: Mutex<Option<EventCallback>>,
     message: Option<MessageHook>,
     admit: Option<AdmitCallback>,
+    /// What verifies tokens, once the server has begun.
+    guard: Option<Arc<Guard>>,
+    /// The options of the client that makes its fetches. Behind a lock only to be `Sync`.
+    #[cfg(feature = "auth")]
+    fetching: Mutex<ClientOptions>,
     spawn: Option<Arc<Spawn>>,
 }
 
@@ -55,10 +73,20 @@ pub type Spawn = dyn Fn(BoxFuture<()>) + Send + Sync;
 type Admit = dyn Fn(Option<&RequestHead>, &Peer) -> Admission + Send + Sync;
 type AdmitAsync = dyn Fn(Option<Arc<RequestHead>>, Peer) -> BoxFuture<Admission> + Send + Sync;
 
-#[derive(Clone)]
 enum AdmitCallback {
     Sync(Arc<Admit>),
     Async(Arc<AdmitAsync>),
+    /// No callback: the guard decides.
+    #[cfg(feature = "auth")]
+    Verify(TokenCheck),
+}
+
+/// Which tokens a server accepts.
+#[cfg(feature = "auth")]
+#[derive(Clone)]
+pub(super) struct TokenCheck {
+    pub(super) resource: Arc<Resource>,
+    pub(super) config: Arc<VerifierConfig>,
 }
 
 impl Default for ServerOptions {
@@ -70,6 +98,9 @@ impl Default for ServerOptions {
             event: Mutex::new(None),
             message: None,
             admit: None,
+            guard: None,
+            #[cfg(feature = "auth")]
+            fetching: Mutex::default(),
             spawn: None,
         }
     }
@@ -137,7 +168,8 @@ impl ServerOptions {
     ///
     /// It has at most [`admit_timeout`](mcp_proto::limits::ServerLimits::admit_timeout). A panic in
     /// it refuses. A request with a forbidden `Host` or path is refused without it, and the
-    /// preflight request of a browser ([`ServerConfig::cors`]) is answered without it.
+    /// preflight request of a browser ([`ServerConfig::cors`]) is answered without it. It replaces
+    /// `verify`: the later of the two counts.
     ///
     /// ```
     /// use mcp_driver::ServerOptions;
@@ -174,6 +206,43 @@ impl ServerOptions {
         self
     }
 
+    /// Accepts requests with a token of OAuth 2.1 for this resource only, and serves its metadata
+    /// document (RFC 9728). It replaces [`on_admit`](Self::on_admit), whichever is later. A handler
+    /// reads what the token grants with [`Cx::granted`](mcp_proto::Cx::granted).
+    ///
+    /// Signatures are verified with the cryptography of rustls: this needs the feature `tls`,
+    /// `tls-graviola` or `rustls`; without any, every request gets 503. The keys of the issuer are
+    /// fetched when the first token comes. Meanwhile requests wait, at most for
+    /// [`admit_timeout`](mcp_proto::limits::ServerLimits::admit_timeout). An issuer that does not
+    /// answer is a
+    /// [`DiagnosticKind::IssuerUnavailable`](mcp_proto::error::DiagnosticKind::IssuerUnavailable).
+    /// Connections to a Unix socket have no token: they are closed. Standard input and output are
+    /// served without one.
+    ///
+    /// ```
+    /// use mcp_driver::ServerOptions;
+    /// use mcp_proto::auth::{Resource, VerifierConfig};
+    ///
+    /// let resource = Resource::new("https://example.com/mcp", ["https://issuer.example"]);
+    /// let tokens = VerifierConfig::jwt("https://issuer.example");
+    /// let options = ServerOptions::new().verify(resource, tokens);
+    /// # drop(options);
+    /// ```
+    #[cfg(feature = "auth")]
+    pub fn verify(mut self, resource: Resource, config: VerifierConfig) -> Self {
+        self.admit = Some(AdmitCallback::Verify(TokenCheck { resource: Arc::new(resource), config: Arc::new(config) }));
+        self
+    }
+
+    /// Sets the options of the client that fetches the keys of issuers for
+    /// [`verify`](Self::verify): its TLS, its proxy. By default the proxies of the environment
+    /// apply, as for every client.
+    #[cfg(feature = "auth")]
+    pub fn fetch_with(mut self, options: ClientOptions) -> Self {
+        self.fetching = Mutex::new(options);
+        self
+    }
+
     /// Sets the function that spawns the tasks of a server on an executor of the application, such
     /// as `|task| executor.spawn(task).detach()`. A dropped task ends in order. Without it the
     /// adapter runs them: mcp-smol on smol's global executor, mcp-blocking on its own threads.
@@ -207,6 +276,10 @@ impl ServerOptions {
     /// Applies the options to the configuration of the engine.
     pub fn configure(&self, config: &mut ServerConfig) {
         config.admit |= self.admit.is_some();
+        #[cfg(feature = "auth")]
+        if let Some(AdmitCallback::Verify(check)) = &self.admit {
+            config.resource = Some(Arc::clone(&check.resource));
+        }
         if let Some(hook) = &self.message {
             config.on_message = Some(hook.clone());
         }
@@ -222,12 +295,48 @@ impl ServerOptions {
         self.spawn.as_ref()
     }
 
-    /// Returns the job that decides about an admission.
+    /// Returns the state of the guard, if tokens are verified.
+    #[cfg(feature = "auth")]
+    pub(super) fn guard_state(&self, clock: Clock, delay: Delay) -> io::Result<Option<GuardState>> {
+        let Some(AdmitCallback::Verify(check)) = &self.admit else { return Ok(None) };
+        let fetching = take(&mut *lock(&self.fetching));
+        GuardState::new(check.clone(), fetching, clock, delay).map(Some)
+    }
+
+    /// Lets this decide about admissions.
+    #[cfg(feature = "auth")]
+    pub(super) fn set_guard(&mut self, guard: Arc<Guard>) {
+        self.guard = Some(guard);
+    }
+
+    /// Notes a command to the engine: the tokens of a principal that is revoked are forgotten.
+    pub(super) fn note(&self, command: &ServerCommand) {
+        if let (Some(guard), ServerCommand::Revoke(principal)) = (&self.guard, command) {
+            guard.forget(principal);
+        }
+    }
+
+    /// Returns what verifies tokens.
+    pub(super) const fn guard(&self) -> Option<&Arc<Guard>> {
+        self.guard.as_ref()
+    }
+
+    /// Returns the job that decides about an admission. `None` if it is decided, or will be by the
+    /// guard.
     pub(super) fn admit(&self, promise: Promise<AdmitToken>, head: Option<Arc<RequestHead>>) -> Option<Job> {
+        if let Some(guard) = &self.guard {
+            guard.admit(promise, head.as_deref());
+            return None;
+        }
         let peer = promise.to().map(|token| token.peer().clone()).unwrap_or_default();
-        match self.admit.clone()? {
-            AdmitCallback::Sync(f) => Some(Job::sync(promise, move || f(head.as_deref(), &peer))),
+        match self.admit.as_ref()? {
+            AdmitCallback::Sync(f) => {
+                let f = Arc::clone(f);
+                Some(Job::sync(promise, move || f(head.as_deref(), &peer)))
+            }
             AdmitCallback::Async(f) => Job::future(promise, || f(head, peer)),
+            #[cfg(feature = "auth")]
+            AdmitCallback::Verify(_) => None,
         }
     }
 }

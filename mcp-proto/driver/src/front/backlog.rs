@@ -1,12 +1,16 @@
 //! The callbacks that run for a server, and the waiting tasks of its driver.
 
-use super::Attention;
 use super::events::{EventFn, WaitingEvents};
+#[cfg(feature = "auth")]
+use super::guard::GuardSignal;
+use super::guard::{Guard, GuardTasks};
 use super::shared::Later;
+use super::{Attention, Task};
 use crate::job::ServerLink;
 use crate::running::RunningCallbacks;
 use crate::work::Work;
 use alloc::collections::VecDeque;
+use alloc::sync::Arc;
 use core::mem::replace;
 use mcp_proto::server::Event;
 
@@ -18,6 +22,7 @@ pub(super) struct Backlog {
     work: VecDeque<Work>,
     pub(super) events: WaitingEvents<Event>,
     pub(super) attention: Attention,
+    pub(super) guard: GuardTasks,
     /// Everything has to end at once.
     pub(super) stopped: bool,
     /// The engine has ended.
@@ -27,20 +32,27 @@ pub(super) struct Backlog {
 }
 
 /// A task for the driver, or for the driver of a connection.
-#[expect(clippy::large_enum_variant, reason = "it is moved once")]
 pub(super) enum NextTask {
     Route(Work),
     Deliver,
+    /// One of the guard.
+    Guard(Task),
 }
 
 impl Backlog {
-    pub(super) fn new(link: ServerLink, callback: Option<EventFn<Event>>, max: (usize, usize)) -> Self {
+    pub(super) fn new(
+        link: ServerLink,
+        callback: Option<EventFn<Event>>,
+        max: (usize, usize),
+        guard: Option<Arc<Guard>>,
+    ) -> Self {
         Self {
             link,
             running: RunningCallbacks::default(),
             work: VecDeque::new(),
             events: WaitingEvents::new(callback, max),
             attention: Attention::default(),
+            guard: GuardTasks::new(guard),
             stopped: false,
             terminated: false,
             ended: false,
@@ -58,6 +70,7 @@ impl Backlog {
             Event::AdmitWithdrawn(key) => later.cancel(self.running.withdraw(key)),
             Event::Terminated => {
                 self.cancel_all(later);
+                self.guard.end(later);
                 self.terminated = true;
                 later.milestone();
                 self.events.end();
@@ -65,6 +78,14 @@ impl Backlog {
             event => self.events.push(event),
         }
         None
+    }
+
+    /// Handles a signal of the guard.
+    #[cfg(feature = "auth")]
+    pub(super) fn signal(&mut self, signal: GuardSignal, later: &mut Later) {
+        if let Some(report) = self.guard.signal(signal, later) {
+            self.events.push(Event::Diagnostic(report));
+        }
     }
 
     /// Adds what the driver routes.
@@ -75,6 +96,7 @@ impl Backlog {
     /// Ends everything at once. With a driver, it delivers the events that wait.
     pub(super) fn stop(&mut self, has_driver: bool, later: &mut Later) {
         self.cancel_all(later);
+        self.guard.end(later);
         self.stopped = true;
         later.milestone();
         match has_driver {
@@ -89,6 +111,9 @@ impl Backlog {
     }
 
     pub(super) fn next(&mut self) -> Option<NextTask> {
+        if let Some(task) = self.guard.next() {
+            return Some(NextTask::Guard(task));
+        }
         match self.work.pop_front() {
             Some(work) => Some(NextTask::Route(work)),
             None => self.events.claim().then_some(NextTask::Deliver),
@@ -110,6 +135,6 @@ impl Backlog {
     }
 
     pub(super) fn has_task(&self) -> bool {
-        !self.work.is_empty() || self.events.wait() || self.ends()
+        !self.work.is_empty() || self.guard.wait() || self.events.wait() || self.ends()
     }
 }

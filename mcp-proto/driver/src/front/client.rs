@@ -145,6 +145,20 @@ impl Client {
         EndFuture { shared, id }.await.map(|response| *response)
     }
 
+    /// Like [`fetch`](Self::fetch). The end goes to this function, on a thread of the driver, or
+    /// here if the fetch is refused.
+    #[cfg(feature = "auth")]
+    pub(super) fn fetch_then(
+        &self,
+        request: FetchRequest,
+        call: impl FnOnce(Result<Box<FetchResponse>, FetchError>) + Send + 'static,
+    ) {
+        let begun = self.shared().with(|state, now, _| state.fetch_then(now, request, Box::new(call)));
+        if let Err((why, call)) = begun {
+            call(Err(FetchError::Refused(why)));
+        }
+    }
+
     /// Waits for the end of negotiation. Calls need not wait for it: the engine sends them then.
     ///
     /// # Errors

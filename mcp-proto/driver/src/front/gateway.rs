@@ -6,6 +6,8 @@ use mcp_proto::server::ServerCommands;
 pub use state::Part;
 
 use super::backlog::Backlog;
+#[cfg(feature = "auth")]
+use super::guard::Guard;
 use super::handle::ServerHandle;
 use super::shared::Shared;
 use super::{DriverHandle, Route};
@@ -14,9 +16,13 @@ use crate::options::ServerOptions;
 use crate::os::{Clock, seed};
 use crate::shared_router::SharedRouter;
 use crate::work::Work;
+#[cfg(feature = "auth")]
+use alloc::boxed::Box;
 use alloc::sync::{Arc, Weak};
 use bytes::Bytes;
 use core::fmt;
+#[cfg(feature = "auth")]
+use core::future::pending;
 use core::future::poll_fn;
 use core::ops::Deref;
 use core::task::{Context, Poll};
@@ -61,7 +67,7 @@ use std::io;
 ///         routing.route().into_iter().for_each(Job::block);
 ///     })),
 ///     Task::Deliver(events) => drop(thread::spawn(|| events.deliver())),
-///     Task::Open(..) | Task::Ended => {} // A gateway opens nothing.
+///     Task::Open(..) | Task::Drive(..) | Task::Ended => {} // A gateway opens nothing.
 /// };
 /// thread::spawn(move || driving.block(carry_out));
 /// // The library has received a request.
@@ -247,15 +253,31 @@ impl GatewayShared {
         let router = SharedRouter::new(router, Arc::clone(&config));
         let engine = server::Server::new(config, seed()?, clock.now());
         let event = options.take_event();
+        #[cfg(feature = "auth")]
+        let guard = options.guard_state(clock, |_| Box::pin(pending()))?;
         Ok(Arc::new_cyclic(|this: &Weak<Self>| {
+            #[cfg(feature = "auth")]
+            if let Some(state) = guard {
+                let this = this.clone();
+                options.set_guard(Guard::new(
+                    state,
+                    clock,
+                    Box::new(move |signal| {
+                        if let Some(shared) = this.upgrade() {
+                            shared.with(|state, _, later| state.backlog.signal(signal, later));
+                        }
+                    }),
+                ));
+            }
             let this = this.clone();
             let link: ServerLink = Arc::new(move |command| this.upgrade().ok_or(Refusal::Gone)?.command(command));
-            let state = GatewayState::new(engine, Backlog::new(link, event, max));
+            let state = GatewayState::new(engine, Backlog::new(link, event, max, options.guard().cloned()));
             Self::new(clock, GatewaySetup { router, options }, state)
         }))
     }
 
     pub(super) fn command(&self, command: ServerCommand) -> Result<(), Refusal> {
+        self.setup.options.note(&command);
         self.with(|state, now, _| state.command(now, command))
     }
 

@@ -7,6 +7,8 @@ mod client;
 mod connection;
 mod events;
 mod gateway;
+#[cfg_attr(not(feature = "auth"), path = "guard/absent.rs")]
+mod guard;
 mod handle;
 mod server;
 mod shared;
@@ -17,6 +19,9 @@ pub use client::{Client, ClientHandle, Closer, Elements, PendingCall, PendingNot
 pub use connection::{DrivenConnection, TurnResult};
 pub use events::WaitingEvents;
 pub use gateway::{Exchange, Gateway, Part};
+pub(super) use guard::Guard;
+#[cfg(feature = "auth")]
+pub(super) use guard::GuardState;
 pub use handle::ServerHandle;
 pub use server::{CALLBACK_GRACE, ListenerGuard, Server};
 pub use shared::{Front, Later, Shared};
@@ -54,6 +59,9 @@ pub enum Task {
     Route(RouteTask),
     /// Call [`Events::deliver`]: the application gets its events.
     Deliver(Events),
+    /// Drive this client, which makes the fetches of a server that verifies tokens, to its end, as
+    /// any other client. Its connections have this time to open. A driver that cannot drops it.
+    Drive(DriverHandle, Duration),
     /// It has ended: nothing follows.
     Ended,
 }
@@ -67,6 +75,9 @@ pub struct RouteTask(RoutingKind);
 enum RoutingKind {
     Work(Work, Arc<dyn Route>),
     Asking(PendingQuestion, Arc<ClientCallbacks>),
+    /// Verifies the tokens of the requests that have waited for a fetch.
+    #[cfg(feature = "auth")]
+    Guard(Arc<Guard>),
 }
 
 /// Leads what the engine of a server hands out to its callback.
@@ -87,6 +98,8 @@ impl RouteTask {
         match &self.0 {
             RoutingKind::Work(work, _) => work.takes_long(),
             RoutingKind::Asking(..) => false,
+            #[cfg(feature = "auth")]
+            RoutingKind::Guard(_) => true,
         }
     }
 
@@ -95,6 +108,8 @@ impl RouteTask {
         match &self.0 {
             RoutingKind::Work(work, _) => work.watch(),
             RoutingKind::Asking(asking, _) => asking.watch(),
+            #[cfg(feature = "auth")]
+            RoutingKind::Guard(_) => JobWatch::of_guard(),
         }
     }
 
@@ -104,6 +119,11 @@ impl RouteTask {
         match self.0 {
             RoutingKind::Work(work, server) => server.route(work),
             RoutingKind::Asking(asking, callbacks) => callbacks.route(asking),
+            #[cfg(feature = "auth")]
+            RoutingKind::Guard(guard) => {
+                guard.run();
+                None
+            }
         }
     }
 }
@@ -113,6 +133,8 @@ impl fmt::Debug for RouteTask {
         match &self.0 {
             RoutingKind::Work(work, _) => work.fmt(f),
             RoutingKind::Asking(asking, _) => asking.fmt(f),
+            #[cfg(feature = "auth")]
+            RoutingKind::Guard(_) => f.write_str("Guard(..)"),
         }
     }
 }

@@ -3,6 +3,8 @@
 use super::backlog::{Backlog, NextTask};
 use super::connection::DrivenConnection;
 use super::events::WaitingEvents;
+#[cfg(feature = "auth")]
+use super::guard::Guard;
 use super::handle::ServerHandle;
 use super::shared::{Engine, Front, Later, Shared};
 use super::{Attention, Delay, DriverHandle, Events, Route, RouteTask, RoutingKind, Task, first};
@@ -30,7 +32,7 @@ use mcp_proto::input::ServerCommand;
 use mcp_proto::route::Router;
 use mcp_proto::server::{Event, ServerCommands};
 use mcp_proto::stats::ServerStats;
-use mcp_proto::time::Instant;
+use mcp_proto::time::{Instant, earliest};
 use mcp_proto::wired::{HandshakeReservation, Kind, SharedServer, Turn, TurnReply};
 use std::io;
 
@@ -242,14 +244,29 @@ impl ServerShared {
         let mut engine = SharedServer::new(config, seed()?, clock.now());
         let checks = options.is_checked().then(|| check(&mut engine));
         let event = options.take_event();
+        #[cfg(feature = "auth")]
+        let guard = options.guard_state(clock, delay)?;
         Ok(Arc::new_cyclic(|this: &Weak<Self>| {
+            #[cfg(feature = "auth")]
+            if let Some(state) = guard {
+                let this = this.clone();
+                options.set_guard(Guard::new(
+                    state,
+                    clock,
+                    Box::new(move |signal| {
+                        if let Some(shared) = this.upgrade() {
+                            shared.with(|state, _, later| state.backlog.signal(signal, later));
+                        }
+                    }),
+                ));
+            }
             let this = this.clone();
             let link: ServerLink = Arc::new(move |command| this.upgrade().ok_or(Refusal::Gone)?.command(command));
             let behind = Arc::new(AtomicBool::new(false));
             let state = ServerState {
                 engine,
                 checks,
-                backlog: Backlog::new(link, event, max),
+                backlog: Backlog::new(link, event, max, options.guard().cloned()),
                 connections: BTreeMap::new(),
                 listeners: 0,
                 closing: false,
@@ -261,6 +278,7 @@ impl ServerShared {
     }
 
     pub(super) fn command(&self, command: ServerCommand) -> Result<(), Refusal> {
+        self.setup.options.note(&command);
         self.with(|state, now, later| {
             state.backlog.running.answered(&command);
             let done = state.engine.act(now, command).map(drop).map_err(|refused| refused.why);
@@ -373,7 +391,7 @@ impl Front for ServerState {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.engine.poll_timeout()
+        earliest(self.engine.poll_timeout(), self.backlog.guard.poll_timeout())
     }
 
     fn attention(&mut self) -> &mut Attention {
@@ -397,6 +415,7 @@ impl Engine for ServerState {
     fn next_task(&mut self, shared: &Arc<Shared<Self>>) -> Option<Task> {
         Some(match self.backlog.next()? {
             NextTask::Route(work) => shared.route_task(work),
+            NextTask::Guard(task) => task,
             NextTask::Deliver => Task::Deliver(Events::new(Arc::clone(shared) as _)),
         })
     }
@@ -407,6 +426,7 @@ impl Engine for ServerState {
 
     fn handle_timeout(&mut self, now: Instant) {
         self.engine.handle_timeout(now);
+        self.backlog.guard.handle_timeout(now);
     }
 
     fn abandon(&mut self, _now: Instant, later: &mut Later) {

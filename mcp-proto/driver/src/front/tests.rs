@@ -5,15 +5,27 @@ use alloc::string::String;
 use bytes::Bytes;
 use core::future::{Future, pending};
 use core::pin::pin;
+#[cfg(feature = "auth")]
+use core::task::Poll;
 use core::task::{Context, Waker};
 use core::time::Duration;
+#[cfg(feature = "auth")]
+use mcp_proto::auth::{Resource, VerifierConfig};
 use mcp_proto::client::ClientConfig;
 use mcp_proto::exchange::{Headers, Peer, RequestHead};
+#[cfg(feature = "auth")]
+use mcp_proto::input::Admission;
 use mcp_proto::route::Router;
 use mcp_proto::wired::Kind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 const PING: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+
+/// A token for the server of these tests, until the year 3000, with a signature of zeros.
+#[cfg(feature = "auth")]
+const TOKEN: &str = "eyJhbGciOiJFUzI1NiIsInR5cCI6ImF0K2p3dCJ9.eyJpc3MiOiJodHRwczovL2FzLmV4YW1wbGUiLCJhdWQiOiJodHRwczovL2N\
+     hbGMuZXhhbXBsZS9tY3AiLCJzdWIiOiJhZGEiLCJjbGllbnRfaWQiOiJhcHAiLCJleHAiOjMyNTAzNjgwMDAwfQ.AAAAAAAAAAAA\
+     AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 fn server(options: ServerOptions) -> (Server, DriverHandle) {
     let router = Router::new("calc", "1.0");
@@ -112,4 +124,54 @@ fn exchange_after_the_end_of_its_gateway_is_cut() {
     let (gateway, driving) = Gateway::begin(Router::new("calc", "1.0"), ServerOptions::new()).expect("a seed");
     drop(driving);
     assert_eq!(late_exchange(&gateway), (false, false, Part::Cut), "without a driver");
+}
+
+/// Runs the driver of a guarded gateway until the exchange has a response, and returns its status.
+/// `drives` is for the client that makes the fetches.
+#[cfg(feature = "auth")]
+fn guarded_status(fields: Headers, mut drives: impl FnMut(DriverHandle)) -> u16 {
+    let resource = Resource::new("https://calc.example/mcp", ["https://as.example"]);
+    let options = ServerOptions::new().verify(resource, VerifierConfig::jwt("https://as.example"));
+    let (gateway, driving) = Gateway::begin(Router::new("calc", "1.0"), options).expect("a seed");
+    let headers = fields.with("Host", "localhost");
+    let head = RequestHead { method: "POST".into(), target: "/mcp".into(), headers };
+    let mut exchange = gateway.begin_exchange(Peer::default(), head);
+    let mut part = pin!(exchange.part());
+    loop {
+        match part.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Part::Head(head, _)) => return head.status,
+            Poll::Ready(other) => panic!("{other:?}"),
+            Poll::Pending => {}
+        }
+        match driving.next_task().expect("there is a task until there is a response") {
+            Task::Route(routing) => assert!(routing.route().is_none(), "the guard needs no thread"),
+            Task::Drive(driving, _) => drives(driving),
+            other => drop(other),
+        }
+    }
+}
+
+#[cfg(feature = "auth")]
+#[test]
+fn guard_without_fetches_refuses_tokens_as_not_verifiable() {
+    assert_eq!(guarded_status(Headers::new(), drop), 401, "there is no token");
+    let mut dropped = 0;
+    let bearer = Headers::new().with("Authorization", alloc::format!("Bearer {TOKEN}"));
+    assert_eq!(guarded_status(bearer, |_| dropped += 1), 503);
+    assert_eq!(dropped, 1);
+}
+
+#[cfg(feature = "auth")]
+#[test]
+fn later_of_two_ways_to_admit_counts() {
+    let resource = Resource::new("https://calc.example/mcp", ["https://as.example"]);
+    let verify = |options: ServerOptions| options.verify(resource.clone(), VerifierConfig::jwt("https://as.example"));
+    let on_admit = |options: ServerOptions| options.on_admit(|_, _| Admission::Accept(None));
+    for (options, is_guarded) in
+        [(verify(on_admit(ServerOptions::new())), true), (on_admit(verify(ServerOptions::new())), false)]
+    {
+        let mut config = Router::new("calc", "1.0").config();
+        options.configure(&mut config);
+        assert_eq!((config.admit, config.resource.is_some()), (true, is_guarded));
+    }
 }

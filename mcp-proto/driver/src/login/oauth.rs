@@ -1,14 +1,25 @@
 //! The options of a login.
 
+#[cfg(all(test, not(shuttle)))]
+mod tests;
+
 use super::store::{MemoryStore, TokenStore};
 use crate::ClientOptions;
+use crate::keys::MAKES_KEYS;
+use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec;
+use alloc::vec::Vec;
 use core::fmt;
+use mcp_proto::Object;
 use mcp_proto::auth::{
-    AuthConfig, AuthReport, Browse, GivenClient, LoopbackHost, Port, Redirect, Registration, Scopes,
+    Alg, AssertionRequest, AuthConfig, AuthReport, Browse, ClientAuth, ClientKey, DeviceCode, Dpop, GivenClient, Grant,
+    IdentityProvider, LoopbackHost, Port, Redirect, Registration, Scopes, Secret, SignKey, SignRequest,
 };
+use std::fs;
+use std::path::PathBuf;
 
 /// How a client logs in at its server (OAuth 2.1), for [`ClientOptions::oauth`]. Clones share their
 /// store and their callbacks.
@@ -25,8 +36,14 @@ pub(crate) struct LoginSetup {
     pub(super) store: Arc<dyn TokenStore>,
     pub(super) browse: Option<BrowseFn>,
     pub(super) report: Option<ReportFn>,
+    pub(super) code: Option<CodeFn>,
+    pub(super) assertion: Option<AssertionFn>,
+    pub(super) sign: Option<SignFn>,
 }
 
+type CodeFn = Arc<dyn Fn(&DeviceCode) -> Browsed + Send + Sync>;
+type AssertionFn = Arc<dyn Fn(&AssertionRequest) -> Result<Secret, String> + Send + Sync>;
+type SignFn = Arc<dyn Fn(&SignRequest) -> Result<Vec<u8>, String> + Send + Sync>;
 type BrowseFn = Arc<dyn Fn(&Browse) -> Browsed + Send + Sync>;
 type ReportFn = Arc<dyn Fn(&AuthReport) + Send + Sync>;
 
@@ -51,8 +68,13 @@ impl OAuth {
     /// Creates the options of a program. Users see its name at the authorization server. The login
     /// is kept in memory.
     pub fn new(client_name: impl Into<String>) -> Self {
-        let setup = LoginSetup { store: Arc::new(MemoryStore::new()), browse: None, report: None };
-        Self { config: AuthConfig::new(client_name), setup }
+        let store = Arc::new(MemoryStore::new());
+        let setup = LoginSetup { store, browse: None, report: None, code: None, assertion: None, sign: None };
+        let mut config = AuthConfig::new(client_name);
+        if MAKES_KEYS {
+            config.dpop = Dpop::IfOffered;
+        }
+        Self { config, setup }
     }
 
     /// Keeps logins in this store. `Arc<dyn TokenStore>` is one, for several clients.
@@ -70,10 +92,115 @@ impl OAuth {
         self
     }
 
+    /// Lets users log in at another device, where they enter a code (RFC 8628): for programs on
+    /// machines without a browser. The authorization server has to offer it.
+    /// [`on_code`](Self::on_code) shows the code.
+    pub fn device(mut self) -> Self {
+        self.config.grant = Grant::Device;
+        self
+    }
+
+    /// Sets the callback that shows the page and the code of [`device`](Self::device) to the user.
+    /// The URLs were checked. It has a thread of its own and may block. [`Browsed::Declined`] ends
+    /// the login, and every other return value means that the code is shown. Without this callback
+    /// no request begins such a login.
+    pub fn on_code<R: Into<Browsed>>(mut self, show: impl Fn(&DeviceCode) -> R + Send + Sync + 'static) -> Self {
+        self.setup.code = Some(Arc::new(move |code| show(code).into()));
+        self
+    }
+
+    /// Logs in as the program itself, without a user: with the credentials of
+    /// [`client_secret`](Self::client_secret), [`private_key`](Self::private_key) or
+    /// [`client`](Self::client), which its operator registered at the authorization server.
+    pub fn machine(mut self) -> Self {
+        self.config.grant = Grant::ClientCredentials;
+        self
+    }
+
+    /// Uses a client with a secret that is registered already at this issuer: as
+    /// [`client`](Self::client). No other issuer gets the secret.
+    pub fn client_secret(
+        self,
+        issuer: impl Into<String>,
+        client_id: impl Into<String>,
+        secret: impl Into<Secret>,
+    ) -> Self {
+        let auth = ClientAuth::Secret(secret.into());
+        self.client(GivenClient { issuer: issuer.into(), client_id: client_id.into(), auth })
+    }
+
+    /// Uses a client with a private key that is registered already at this issuer: as
+    /// [`client`](Self::client). The key is PKCS#8, as PEM or as Base64 of DER. It signs an
+    /// assertion for each request (`private_key_jwt`), with the cryptography of the features `tls`,
+    /// `tls-graviola` or `rustls`.
+    pub fn private_key(
+        self,
+        issuer: impl Into<String>,
+        client_id: impl Into<String>,
+        key: impl Into<Secret>,
+        alg: Alg,
+    ) -> Self {
+        let auth = ClientAuth::Key(ClientKey { key: SignKey::Pkcs8(key.into()), alg, kid: None });
+        self.client(GivenClient { issuer: issuer.into(), client_id: client_id.into(), auth })
+    }
+
+    /// Sets the callback that signs with the keys that the configuration only
+    /// [names](SignKey::Named): those of a hardware module, or of a service. It returns the
+    /// signature as RFC 7518 section 3 defines it. It has a thread of its own and may block, and
+    /// the login ends if it takes longer than
+    /// [`token_time`](mcp_proto::auth::AuthLimits::token_time).
+    pub fn on_sign(mut self, sign: impl Fn(&SignRequest) -> Result<Vec<u8>, String> + Send + Sync + 'static) -> Self {
+        self.setup.sign = Some(Arc::new(sign));
+        self
+    }
+
+    /// Logs in with an assertion of the platform that runs the program, without a client identifier
+    /// and without a secret (RFC 7523, workload identity). With
+    /// [`identity_provider`](Self::identity_provider), it is what the application has of the login
+    /// of its user. The callback is asked each time; as that of [`on_sign`](Self::on_sign), it has
+    /// a thread of its own and a limited time.
+    pub fn assertion(
+        mut self,
+        provide: impl Fn(&AssertionRequest) -> Result<Secret, String> + Send + Sync + 'static,
+    ) -> Self {
+        if !matches!(self.config.grant, Grant::Enterprise(_)) {
+            self.config.grant = Grant::Assertion;
+        }
+        self.setup.assertion = Some(Arc::new(provide));
+        self
+    }
+
+    /// Logs in with the assertion in this file, which the platform replaces from time to time: as
+    /// [`assertion`](Self::assertion). White space around it does not count.
+    pub fn assertion_file(self, path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        self.assertion(move |_| {
+            let text = fs::read_to_string(&path).map_err(|why| format!("{}: {why}", path.display()))?;
+            Ok(Secret::new(text.trim()))
+        })
+    }
+
+    /// Logs in with the login of a user at the identity provider of an organization, which
+    /// [`assertion`](Self::assertion) gives. The client itself is one that
+    /// [is registered](Self::client) at the issuer of the server, or has a
+    /// [document](Self::client_document).
+    pub fn identity_provider(mut self, provider: IdentityProvider) -> Self {
+        self.config.grant = Grant::Enterprise(Box::new(provider));
+        self
+    }
+
     /// Sets the callback for what happens during logins. It runs on the thread of the login, which
     /// waits for it: it must not wait for the client itself.
     pub fn on_report(mut self, told: impl Fn(&AuthReport) + Send + Sync + 'static) -> Self {
         self.setup.report = Some(Arc::new(told));
+        self
+    }
+
+    /// Sets whether tokens are bound to a key. Each request then proves that the client has it (RFC
+    /// 9449). The store keeps the key with the tokens. Default: if the server asks for it and its
+    /// issuer can, with the feature `tls` or `tls-graviola`, which make keys; otherwise not.
+    pub fn dpop(mut self, dpop: Dpop) -> Self {
+        self.config.dpop = dpop;
         self
     }
 
@@ -123,7 +250,7 @@ impl OAuth {
         self
     }
 
-    /// Lets no request begin a login: it ends with
+    /// Lets no request begin a login of a user: it ends with
     /// [`AuthError::LoginRequired`](mcp_proto::error::AuthError::LoginRequired).
     pub fn not_interactive(mut self) -> Self {
         self.config.interactive = false;
@@ -141,10 +268,19 @@ impl ClientOptions {
     /// Logs in when the server demands it: see [`OAuth`]. It has effect over HTTP and WebSocket.
     pub fn oauth(mut self, oauth: OAuth) -> Self {
         let OAuth { mut config, setup } = oauth;
-        // No page could be shown.
-        config.interactive &= setup.browse.is_some();
+        // Nothing could be shown.
+        config.interactive &= match config.grant {
+            Grant::Device => setup.code.is_some(),
+            _ => setup.browse.is_some(),
+        };
         self.login = Some(setup);
-        self.set(move |client| client.auth = Some(Arc::new(config)))
+        self.set(move |client| {
+            if let Some(id) = config.grant.extension() {
+                // The identifier is a valid one.
+                let _ = client.capabilities.extensions.declare(id, Object::new());
+            }
+            client.auth = Some(Arc::new(config));
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! The thread that carries out the steps of the logins of one client.
 
+mod credentials;
 #[cfg(all(test, not(shuttle)))]
 mod tests;
 
@@ -187,6 +188,10 @@ impl Worker {
             }
             Output::Listen(step, listen) => self.listen(step, &listen, held),
             Output::Browse(step, page) => self.browse(step, page),
+            Output::ShowCode(step, code) => self.show_code(step, *code),
+            Output::NewKey(step, alg) => self.make_key(step, alg),
+            Output::Sign(step, request) => self.sign(step, *request),
+            Output::Assert(step, request) => self.assert(step, *request),
             _ => {}
         }
     }
@@ -286,7 +291,10 @@ impl Worker {
             Output::Load(step, _) => self.answer(Input::Loaded(step, Err(fault()))),
             Output::Save(step, ..) => self.answer(Input::Saved(step, Err(SaveFault::Fault(fault())))),
             Output::Listen(step, _) => self.answer(Input::Listening(step, Err(fault()))),
-            Output::Browse(step, _) => self.answer(Input::Declined(step)),
+            Output::Browse(step, _) | Output::ShowCode(step, _) => self.answer(Input::Declined(step)),
+            Output::NewKey(step, _) => self.answer(Input::KeyMade(step, Err(fault()))),
+            Output::Sign(step, _) => self.answer(Input::Signed(step, Err(fault()))),
+            Output::Assert(step, _) => self.answer(Input::Asserted(step, Err(fault()))),
             Output::Report(report) => self.report(&report),
             _ => {}
         }

@@ -118,7 +118,7 @@ fn platform() -> Result<ClientConfig, String> {
 
 /// Returns the cryptography: that of the process if the application has installed one, otherwise
 /// that of the feature `tls` or `tls-graviola`.
-pub(super) fn provider() -> Result<Arc<CryptoProvider>, String> {
+pub(crate) fn provider() -> Result<Arc<CryptoProvider>, String> {
     if let Some(installed) = CryptoProvider::get_default() {
         return Ok(Arc::clone(installed));
     }

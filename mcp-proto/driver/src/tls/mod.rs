@@ -16,6 +16,8 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use bytes::Bytes;
 use core::fmt;
+#[cfg(all(feature = "auth", feature = "rustls"))]
+pub(crate) use library::provider;
 use library::{Acceptor, Connector, Session};
 use mcp_proto::exchange::{TlsFailure, TlsFailureKind};
 

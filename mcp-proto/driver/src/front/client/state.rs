@@ -20,6 +20,8 @@ use alloc::sync::Arc;
 use core::mem::{replace, take};
 use mcp_proto::call::{Call, CallHandle, Method, RawCall};
 use mcp_proto::client::{ClientCommands, Event, FetchId, FetchRequest, Termination};
+#[cfg(feature = "auth")]
+use mcp_proto::client::{FetchError, FetchResponse};
 use mcp_proto::error::{CallError, NegotiationError, Refusal};
 use mcp_proto::exchange::{Action, Closed, ConnectionId, Endpoint, IoEvent};
 use mcp_proto::input::{CallId, ClientCommand, Input, InputResult, NotificationId, Watch};
@@ -38,6 +40,9 @@ pub(in crate::front) struct ClientState {
     pub(super) notifications: Waiters<NotificationId, <NotificationId as WaitKey>::Received>,
     pub(super) fetches: Waiters<FetchId, <FetchId as WaitKey>::Received>,
     last_fetch: u64,
+    /// What is called at the ends of fetches without a waiter.
+    #[cfg(feature = "auth")]
+    fetch_calls: BTreeMap<FetchId, FetchCall>,
     #[cfg(feature = "auth")]
     pub(super) logins: Logins,
     questions: Questions,
@@ -70,6 +75,10 @@ pub(in crate::front) struct ClientState {
     pub(super) on_drop: Option<Box<dyn FnOnce() + Send>>,
 }
 
+/// What the end of a fetch goes to.
+#[cfg(feature = "auth")]
+pub(super) type FetchCall = Box<dyn FnOnce(Result<Box<FetchResponse>, FetchError>) + Send>;
+
 /// A task for the driver, or for the driver of a connection.
 #[derive(Debug)]
 enum ClientTask {
@@ -92,6 +101,8 @@ impl ClientState {
             notifications: Waiters::default(),
             fetches: Waiters::default(),
             last_fetch: 0,
+            #[cfg(feature = "auth")]
+            fetch_calls: BTreeMap::new(),
             #[cfg(feature = "auth")]
             logins,
             questions: Questions::default(),
@@ -154,11 +165,31 @@ impl ClientState {
     }
 
     pub(super) fn fetch(&mut self, now: Instant, request: FetchRequest) -> Result<FetchId, Refusal> {
+        let id = self.begin_fetch(now, request)?;
+        self.fetches.begin(id);
+        Ok(id)
+    }
+
+    fn begin_fetch(&mut self, now: Instant, request: FetchRequest) -> Result<FetchId, Refusal> {
         let id = FetchId(self.last_fetch + 1);
         self.engine.fetch(now, id, request).map_err(|refused| refused.why)?;
         self.last_fetch = id.0;
-        self.fetches.begin(id);
         Ok(id)
+    }
+
+    /// Makes a fetch whose end goes to this function. Returns the function if the fetch is refused.
+    #[cfg(feature = "auth")]
+    pub(super) fn fetch_then(
+        &mut self,
+        now: Instant,
+        request: FetchRequest,
+        call: FetchCall,
+    ) -> Result<(), (Refusal, FetchCall)> {
+        match self.begin_fetch(now, request) {
+            Ok(id) => drop(self.fetch_calls.insert(id, call)),
+            Err(why) => return Err((why, call)),
+        }
+        Ok(())
     }
 
     /// Watches these changes beside all others, until [`unwatch`](Self::unwatch).
@@ -225,6 +256,12 @@ impl ClientState {
             },
             Event::NotificationEnded { notification, outcome } => {
                 self.notifications.receive(notification, later, |end| *end = Some(outcome));
+            }
+            #[cfg(feature = "auth")]
+            Event::Fetched { fetch, outcome } if self.fetch_calls.contains_key(&fetch) => {
+                if let Some(call) = self.fetch_calls.remove(&fetch) {
+                    later.call(move || call(outcome));
+                }
             }
             Event::Fetched { fetch, outcome } => self.fetches.receive(fetch, later, |end| *end = Some(outcome)),
             Event::InputWithdrawn(key) => later.cancel(self.questions.withdraw(ReplyKey::Input(key))),

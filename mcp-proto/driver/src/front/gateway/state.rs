@@ -19,7 +19,7 @@ use mcp_proto::exchange::{
 use mcp_proto::frame::{self, BodyDecoder};
 use mcp_proto::input::ServerCommand;
 use mcp_proto::server::{Event, Output, Server, ServerCommands};
-use mcp_proto::time::Instant;
+use mcp_proto::time::{Instant, earliest};
 
 /// Its engine, the exchanges that are open, and the tasks of its driver.
 pub(in crate::front) struct GatewayState {
@@ -256,7 +256,7 @@ impl Front for GatewayState {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.engine.poll_timeout()
+        earliest(self.engine.poll_timeout(), self.backlog.guard.poll_timeout())
     }
 
     fn attention(&mut self) -> &mut Attention {
@@ -274,6 +274,7 @@ impl Engine for GatewayState {
     fn next_task(&mut self, shared: &Arc<Shared<Self>>) -> Option<Task> {
         Some(match self.backlog.next()? {
             NextTask::Route(work) => Task::Route(RouteTask(RoutingKind::Work(work, Arc::clone(shared) as _))),
+            NextTask::Guard(task) => task,
             NextTask::Deliver => Task::Deliver(Events::new(Arc::clone(shared) as _)),
         })
     }
@@ -284,6 +285,7 @@ impl Engine for GatewayState {
 
     fn handle_timeout(&mut self, now: Instant) {
         self.engine.handle_timeout(now);
+        self.backlog.guard.handle_timeout(now);
     }
 
     fn abandon(&mut self, _now: Instant, later: &mut Later) {

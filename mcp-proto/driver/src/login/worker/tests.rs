@@ -3,7 +3,10 @@ use super::super::{MemoryStore, OAuth, TokenStore};
 use super::*;
 use alloc::string::String;
 use alloc::vec;
-use mcp_proto::auth::{LoopbackHost, Port, Record, Scopes, Stored, Version};
+use mcp_proto::auth::{
+    Alg, AssertionPurpose, AssertionRequest, DeviceCode, Dpop, LoopbackHost, Port, Record, Scopes, SignKey,
+    SignRequest, Stored, Version,
+};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
@@ -202,6 +205,134 @@ fn page_that_blocks_delays_no_other_step() {
     bench.push(Output::Load(StepId(2), key("")));
     assert_eq!(bench.answer(), Input::Loaded(StepId(2), Ok(Stored::default())));
     drop(sender);
+}
+
+fn assertion(purpose: AssertionPurpose) -> Box<AssertionRequest> {
+    let (audience, token_endpoint) = ("https://issuer.example".into(), "https://issuer.example/token".into());
+    Box::new(AssertionRequest { purpose, audience, token_endpoint, resource: None })
+}
+
+#[test]
+fn assertion_is_asked_for_each_time_and_doubted_aloud() {
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&reports);
+    let calls = Mutex::new(0);
+    let oauth = OAuth::new("test")
+        .assertion(move |request| {
+            assert_eq!(request.audience, "https://issuer.example");
+            let mut calls = calls.lock().expect("not poisoned");
+            *calls += 1;
+            match *calls {
+                1 => Ok("opaque".into()),
+                2 => Ok("e30.eyJhdWQiOiJ4In0.c2ln".into()),
+                3 => Err("not now".into()),
+                _ => panic!("an assertion"),
+            }
+        })
+        .on_report(move |report| told.lock().expect("not poisoned").push(report.clone()));
+    let bench = Bench::new(oauth);
+    let fault = |why: &str| Err(StoreFault(why.into()));
+    let answers =
+        [Ok("opaque".into()), Ok("e30.eyJhdWQiOiJ4In0.c2ln".into()), fault("not now"), fault("the callback panicked")];
+    for (number, wanted) in (1..).zip(answers) {
+        bench.push(Output::Assert(StepId(number), assertion(AssertionPurpose::Workload)));
+        assert_eq!(bench.answer(), Input::Asserted(StepId(number), wanted));
+    }
+    let reports = reports.lock().expect("not poisoned");
+    assert!(matches!(&**reports, [AuthReport::Deviation(why)] if why.contains("audience")), "{reports:?}");
+}
+
+// covers: WIF-C-004
+#[test]
+fn assertion_of_a_file_is_read_each_time() {
+    let path = std::env::temp_dir().join(format!("mcp-assertion-{}", std::process::id()));
+    let bench = Bench::new(OAuth::new("test").assertion_file(&path));
+    for (number, text, wanted) in [(1, "first\n", "first"), (2, " second", "second")] {
+        std::fs::write(&path, text).expect("written");
+        bench.push(Output::Assert(StepId(number), assertion(AssertionPurpose::Workload)));
+        assert_eq!(bench.answer(), Input::Asserted(StepId(number), Ok(wanted.into())));
+    }
+    std::fs::remove_file(&path).expect("removed");
+    bench.push(Output::Assert(StepId(3), assertion(AssertionPurpose::Workload)));
+    let Input::Asserted(_, Err(StoreFault(why))) = bench.answer() else { panic!("an assertion") };
+    assert!(why.contains("mcp-assertion"), "{why}");
+}
+
+#[test]
+fn code_that_cannot_be_shown_is_declined() {
+    let code = || {
+        Box::new(DeviceCode {
+            user_code: "ABCD".into(),
+            verification_uri: "https://issuer.example/go".into(),
+            verification_uri_complete: None,
+            issuer: "https://issuer.example".into(),
+            scopes: Scopes::new(),
+            until: Clock::start().now(),
+        })
+    };
+    for (oauth, number) in [
+        (OAuth::new("test"), 1),
+        (OAuth::new("test").on_code(|_| Browsed::Declined), 2),
+        (OAuth::new("test").on_code(|_| -> () { panic!("a code") }), 3),
+    ] {
+        let bench = Bench::new(oauth);
+        bench.push(Output::ShowCode(StepId(number), code()));
+        assert_eq!(bench.answer(), Input::Declined(StepId(number)));
+    }
+    let (sender, shown) = channel();
+    let sender = Mutex::new(sender);
+    let bench = Bench::new(OAuth::new("test").on_code(move |code| {
+        sender.lock().expect("not poisoned").send(code.user_code.expose().to_owned()).expect("awaited");
+    }));
+    bench.push(Output::ShowCode(StepId(9), code()));
+    assert_eq!(shown.recv_timeout(SOON).as_deref(), Ok("ABCD"));
+}
+
+#[test]
+fn application_signs_with_the_keys_that_it_names() {
+    let request = |key: SignKey| Box::new(SignRequest { key, alg: Alg::Es256, input: "e30.e30".into() });
+    let named = || SignKey::Named("mine".into());
+    let oauth = OAuth::new("test").on_sign(|request| {
+        assert_eq!(request.key, SignKey::Named("mine".into()));
+        Ok(request.input.to_vec())
+    });
+    let bench = Bench::new(oauth);
+    bench.push(Output::Sign(StepId(1), request(named())));
+    assert_eq!(bench.answer(), Input::Signed(StepId(1), Ok(b"e30.e30".to_vec())));
+    // A key of the configuration is not the application's.
+    bench.push(Output::Sign(StepId(2), request(SignKey::Pkcs8("no key".into()))));
+    assert!(matches!(bench.answer(), Input::Signed(StepId(2), Err(_))));
+    let bench = Bench::new(OAuth::new("test"));
+    bench.push(Output::Sign(StepId(3), request(named())));
+    assert!(matches!(bench.answer(), Input::Signed(StepId(3), Err(_))));
+}
+
+// covers: DPOP-C-002
+#[cfg(any(feature = "tls", feature = "tls-graviola"))]
+#[test]
+fn key_that_was_made_signs_proofs() {
+    use bytes::Bytes;
+    use mcp_proto::auth::Verification;
+
+    let bench = Bench::new(OAuth::new("test"));
+    bench.push(Output::NewKey(StepId(1), Alg::Es256));
+    let Input::KeyMade(StepId(1), Ok(pair)) = bench.answer() else { panic!("no key") };
+    let (key, input) = (SignKey::Pkcs8(pair.private), Bytes::from_static(b"e30.e30"));
+    let request = SignRequest { key, alg: Alg::Es256, input: input.clone() };
+    bench.push(Output::Sign(StepId(2), Box::new(request)));
+    let Input::Signed(StepId(2), Ok(signature)) = bench.answer() else { panic!("no signature") };
+    let verification = Verification { alg: Alg::Es256, key: pair.public, input, signature: signature.into() };
+    assert_eq!(crate::keys::verify(&verification), Ok(true));
+    // Keys of RSA are not made.
+    bench.push(Output::NewKey(StepId(3), Alg::Rs256));
+    assert!(matches!(bench.answer(), Input::KeyMade(StepId(3), Err(_))));
+}
+
+#[test]
+fn login_binds_its_tokens_where_keys_are_made() {
+    let default = if crate::keys::MAKES_KEYS { Dpop::IfOffered } else { Dpop::Off };
+    assert_eq!(OAuth::new("test").config.dpop, default);
+    assert_eq!(OAuth::new("test").dpop(Dpop::Required).config.dpop, Dpop::Required);
 }
 
 /// A store of an application with errors.
