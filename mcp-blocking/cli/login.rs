@@ -7,7 +7,9 @@ use crate::options::{Login, Logout, Reach};
 use crate::output::{self, line, note, one_line};
 use crate::session;
 use crate::target::Server;
-use mcp_blocking::auth::{AuthReport, Browse, Entry, GivenClient, SaveFault, Scopes, Secret, StoreFault, StoreKey};
+use mcp_blocking::auth::{
+    AuthReport, Browse, ClientAuth, DeviceCode, Entry, GivenClient, SaveFault, Scopes, Secret, StoreFault, StoreKey,
+};
 use mcp_blocking::mcp_proto::client::Target;
 use mcp_blocking::{Browsed, ClientOptions, FileStore, OAuth, TokenStore};
 use std::collections::VecDeque;
@@ -27,29 +29,37 @@ pub(crate) fn run(login: Login) -> Result<ExitCode, Failure> {
     if has_credentials(&server) {
         return Err(Failure::usage("a login and a field Authorization of your own exclude each other"));
     }
-    let (was_shown, not_stored) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(None)));
+    let (is_obtained, not_stored) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(None)));
     let oauth = configured(OAuth::new(NAME), &login)?.store(store.clone());
-    let (shown, fault, is_quiet, has_browser) =
-        (Arc::clone(&was_shown), Arc::clone(&not_stored), login.reach.quiet, !login.no_browser);
+    let (fault, is_quiet, has_browser) = (Arc::clone(&not_stored), login.reach.quiet, !login.no_browser);
+    // A page is shown, or tokens without one have come.
+    let [page_shown, code_shown, came] = [&is_obtained; 3].map(Arc::clone);
+    let is_machine = login.machine;
     let oauth = oauth
         .on_browse(move |page| {
-            shown.store(true, Ordering::Relaxed);
+            page_shown.store(true, Ordering::Relaxed);
             show(page, has_browser);
             returned(page)
+        })
+        .on_code(move |code| {
+            code_shown.store(true, Ordering::Relaxed);
+            show_code(code);
         })
         .on_report(move |report| match report {
             AuthReport::NoStore(why) | AuthReport::NotSaved(why) => {
                 *fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.clone());
             }
             // It is printed in the end, with what is stored.
-            AuthReport::Authorized { .. } => {}
+            AuthReport::Authorized { .. } => {
+                came.fetch_or(is_machine, Ordering::Relaxed);
+            }
             _ if is_quiet => {}
             report => note(format_args!("[mcp] {report}")),
         });
-    // A server that lets a client in without credentials, or with those that are stored, shows no
-    // page by itself.
+    // A server that lets a client in without credentials, or with those that are stored, begins no
+    // login by itself.
     let client = session::connect(server, ClientOptions::new().oauth(oauth))?;
-    let ended = if was_shown.load(Ordering::Relaxed) { Ok(()) } else { client.login() };
+    let ended = if is_obtained.load(Ordering::Relaxed) { Ok(()) } else { client.login() };
     client.close();
     ended.map_err(|error| Failure::Login(Box::new(error)))?;
     if let Some(why) = not_stored.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -146,6 +156,12 @@ const fn is_of_the_user(report: &AuthReport) -> bool {
 /// Returns the options that the command line asks for.
 fn configured(oauth: OAuth, login: &Login) -> Result<OAuth, Failure> {
     let mut oauth = oauth.account(account(&login.reach)).scopes(&login.scopes);
+    if login.device {
+        oauth = oauth.device();
+    }
+    if login.machine {
+        oauth = oauth.machine();
+    }
     if let Some(port) = login.callback_port {
         oauth = oauth.callback_port(port);
     }
@@ -153,8 +169,9 @@ fn configured(oauth: OAuth, login: &Login) -> Result<OAuth, Failure> {
         oauth = oauth.client_document(url);
     }
     if let (Some(client_id), Some(issuer)) = (&login.client_id, &login.issuer) {
-        let client_secret = login.client_secret_env.as_deref().map(secret).transpose()?;
-        oauth = oauth.client(GivenClient { issuer: issuer.clone(), client_id: client_id.clone(), client_secret });
+        let secret = login.client_secret_env.as_deref().map(secret).transpose()?;
+        let auth = secret.map_or(ClientAuth::None, ClientAuth::Secret);
+        oauth = oauth.client(GivenClient { issuer: issuer.clone(), client_id: client_id.clone(), auth });
     }
     Ok(oauth.config(|config| config.issuer.clone_from(&login.issuer)))
 }
@@ -208,6 +225,15 @@ fn show(page: &Browse, has_browser: bool) {
         // It is shown in any case, so it does not matter if there is no browser.
         drop(browser::open(&page.url));
     }
+}
+
+/// Shows a code that the user enters at another device.
+fn show_code(code: &DeviceCode) {
+    let scopes = if code.scopes.is_empty() { String::new() } else { format!(" for {}", code.scopes) };
+    let issuer = one_line(&code.issuer);
+    note(format_args!("Log in at {issuer}{scopes}. Open this page on any device, and enter the code there:"));
+    note(one_line(&code.verification_uri));
+    note(format_args!("Code: {}", one_line(code.user_code.expose())));
 }
 
 /// Waits for a line with the URL at which a browser arrived. At the end of the input, the listener
@@ -291,7 +317,7 @@ fn span(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mcp_blocking::auth::{AuthMethod, ClientSource, RegisteredClient, Tokens};
+    use mcp_blocking::auth::{AuthMethod, ClientSource, RegisteredClient, TokenType, Tokens};
 
     fn entry(tokens: Option<Tokens>) -> Entry {
         let client = RegisteredClient {
@@ -317,6 +343,8 @@ mod tests {
                 lifetime: None,
                 granted: Scopes::parse("a b"),
                 generation: 1,
+                token_type: TokenType::Bearer,
+                dpop_key: None,
             };
             described(&entry(Some(tokens)), 1000)
         };

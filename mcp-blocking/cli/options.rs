@@ -325,6 +325,12 @@ pub(crate) struct Login {
     /// Print the URL of the page, and start no browser
     #[arg(long)]
     pub(crate) no_browser: bool,
+    /// Log in at another device: print a page and the code to enter there
+    #[arg(long)]
+    pub(crate) device: bool,
+    /// Log in as the client itself, without a user
+    #[arg(long, requires = "client_secret_env", conflicts_with = "device")]
+    pub(crate) machine: bool,
     /// Listen for the redirect on this port of 127.0.0.1 [default: a free one]
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) callback_port: Option<u16>,

@@ -107,6 +107,13 @@ impl Callbacks {
     }
 }
 
+impl Callbacks {
+    /// Returns those of a client without a server, which has no callbacks.
+    fn none() -> Self {
+        Self::new(PoolBounds { threads: 1, share: 1, abandoned: 0, patience: None }, 1, None)
+    }
+}
+
 impl Callback {
     fn run(self) {
         match self {
@@ -208,6 +215,10 @@ impl Driver {
             Task::Route(routing) => self.route(routing, false),
             // If no thread can be started, they wait for the next event.
             Task::Deliver(events) => drop(self.callbacks.events.submit(events)),
+            // If no thread can be started, dropping it ends its fetches.
+            Task::Drive(driving, open_timeout) => {
+                drop(Self::new(driving, Callbacks::none(), open_timeout, None).begin())
+            }
             Task::Ended => {}
         }
     }

@@ -66,6 +66,8 @@ impl Driver {
                     None => {}
                 },
                 Task::Deliver(events) => events.deliver(),
+                // Only a server makes fetches by another client.
+                Task::Drive(..) => {}
                 Task::Ended => return None,
             }
         }

@@ -1,5 +1,6 @@
 //! Where the callbacks of a server run.
 
+use crate::driver::Driver;
 use mcp_driver::{AsyncJob, Job, JobResult, RouteTask, Spawn, Task};
 use smol::future::Future;
 use std::pin::Pin;
@@ -30,6 +31,7 @@ impl Jobs {
             }
             Task::Route(routing) => self.route(routing),
             Task::Deliver(events) => events.deliver(),
+            Task::Drive(driving, open_timeout) => self.spawn(Driver::new(driving, open_timeout, None, None)),
             Task::Open(..) | Task::Ended => {}
         }
     }
