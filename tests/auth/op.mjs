@@ -1,17 +1,23 @@
 // An authorization server and, at another origin, an MCP server that it guards. `op.mjs` writes `LISTENING ISSUER SERVER` on its standard
-// output, and ends with its standard input. The paths of the MCP server are resources of their own: `/mcp`, and `/brief` with tokens of 5 s.
+// output, and ends with its standard input. The paths of the MCP server are resources of their own: `/mcp`, two with
+// tokens of 10 and of 5 s, and `/bound` with tokens of 5 s that are bound to a key, whose proofs need a nonce. A server elsewhere has tokens
+// by its path as well; those for `/opaque` tell nothing, and the client `resource` with the secret `secret` may ask about them.
 // `GET /events` there returns what has happened since the last time, a line for each: `grant CLIENT TYPE`, `grant-error ERROR`,
-// `registered CLIENT`, `page CLIENT`, `refused ERROR`, `revoked CLIENT`.
+// `registered CLIENT`, `page CLIENT`, `refused ERROR`, `revoked CLIENT`, and of the resources `denied ERROR`. Two clients are known from the
+// beginning: `machine` with the secret `machine-secret`, and `signer` with the key that `GET /key` returns.
+import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { json } from 'node:stream/consumers';
-import { calculateJwkThumbprint, createRemoteJWKSet, exportJWK, generateKeyPair, jwtVerify } from 'jose';
+import { EmbeddedJWK, calculateJwkThumbprint, createRemoteJWKSet, exportJWK, exportPKCS8, generateKeyPair, jwtVerify } from 'jose';
 import Provider from 'oidc-provider';
 
 // The lifetimes of access tokens by path, in seconds.
-const LIFETIMES = { '/mcp': 600, '/brief': 5 };
+const LIFETIMES = { '/mcp': 600, '/opaque': 600, '/ten': 10, '/brief': 5, '/bound': 5 };
 const METADATA = '/.well-known/oauth-protected-resource';
 const SCOPES = ['mcp:basic', 'mcp:write'];
+// The resource whose tokens are bound to a key.
+const BOUND = '/bound';
 // The scopes that each tool needs.
 const TOOLS = { whoami: ['mcp:basic'], write: ['mcp:write'] };
 
@@ -28,11 +34,29 @@ const events = [];
 
 const { privateKey } = await generateKeyPair('ES256', { extractable: true });
 const jwk = { ...(await exportJWK(privateKey)), alg: 'ES256', use: 'sig' };
+const signer = await generateKeyPair('ES256', { extractable: true });
+const alone = { grant_types: ['client_credentials'], redirect_uris: [], response_types: [] };
 const on = { enabled: true };
 const provider = new Provider(issuer, {
     clientDefaults: { id_token_signed_response_alg: 'ES256' },
+    clients: [
+        { client_id: 'resource', client_secret: 'secret', grant_types: [], redirect_uris: [], response_types: [] },
+        { client_id: 'machine', client_secret: 'machine-secret', token_endpoint_auth_method: 'client_secret_basic', ...alone },
+        {
+            client_id: 'signer',
+            jwks: { keys: [await exportJWK(signer.publicKey)] },
+            token_endpoint_auth_method: 'private_key_jwt',
+            token_endpoint_auth_signing_alg: 'ES256',
+            ...alone,
+        },
+    ],
     features: {
+        clientCredentials: on,
+        deviceFlow: on,
         devInteractions: on,
+        // Its own nonces change every minute.
+        dPoP: { ...on, nonceSecret: randomBytes(32), requireNonce: () => true },
+        introspection: on,
         registration: on,
         revocation: on,
         resourceIndicators: {
@@ -43,7 +67,7 @@ const provider = new Provider(issuer, {
                 scope: SCOPES.join(' '),
                 audience: resource,
                 accessTokenTTL: LIFETIMES[new URL(resource).pathname],
-                accessTokenFormat: 'jwt',
+                accessTokenFormat: resource.endsWith('/opaque') ? 'opaque' : 'jwt',
                 jwt: { sign: { alg: 'ES256' } },
             }),
         },
@@ -72,6 +96,32 @@ async function verify(request, resource) {
     return payload;
 }
 
+// The nonce of the resource, and the proofs that were used.
+const nonce = randomBytes(16).toString('base64url');
+const used = new Set();
+
+// Checks the proof in a request with a bound token. Returns the claims of the token, or undefined if there is none.
+async function prove(request, resource) {
+    const [scheme, token] = (request.headers.authorization ?? '').split(' ');
+    if (!token) return undefined;
+    if (scheme.toLowerCase() !== 'dpop') throw new Error('invalid_token');
+    const claims = await jwtVerify(token, keys, { algorithms: ['ES256'], audience: resource, issuer, typ: 'at+jwt' });
+    const proofs = request.headersDistinct.dpop ?? [];
+    if (proofs.length !== 1) throw new Error('invalid_dpop_proof');
+    const proof = await jwtVerify(proofs[0], EmbeddedJWK, { algorithms: ['ES256', 'EdDSA'], maxTokenAge: 60, typ: 'dpop+jwt' });
+    const { ath, htm, htu, jti, nonce: sent } = proof.payload;
+    const right =
+        ath === createHash('sha256').update(token).digest('base64url') &&
+        htm === request.method &&
+        htu === resource &&
+        jti && !used.has(jti) &&
+        (await calculateJwkThumbprint(proof.protectedHeader.jwk)) === claims.payload.cnf?.jkt;
+    if (!right) throw new Error('invalid_dpop_proof');
+    used.add(jti);
+    if (sent !== nonce) throw new Error('use_dpop_nonce');
+    return claims.payload;
+}
+
 // Answers a message of a client whose token has these claims: with a result, or with the scopes that it lacks.
 function answer({ method, params = {} }, claims) {
     const granted = claims.scope?.split(' ') ?? [];
@@ -98,6 +148,7 @@ async function serve(request, response) {
         response.end(body);
     };
     if (path === '/events') return send(200, {}, events.splice(0));
+    if (path === '/key') return send(200, {}, await exportPKCS8(signer.privateKey));
     const about = path.startsWith(METADATA) ? path.slice(METADATA.length) : path;
     if (LIFETIMES[about] === undefined) return send(404, {}, {});
     const resource = base + about;
@@ -107,13 +158,16 @@ async function serve(request, response) {
     if (request.method !== 'POST') return send(405, { allow: 'POST' }, {});
     const challenge = (error, scopes) => {
         const scope = `scope="${scopes.join(' ')}", resource_metadata="${base}${METADATA}${about}"`;
-        return { 'www-authenticate': `Bearer ${error ? `error="${error}", ` : ''}${scope}` };
+        const scheme = about === BOUND ? 'DPoP algs="ES256 EdDSA",' : 'Bearer';
+        return { 'www-authenticate': `${scheme} ${error ? `error="${error}", ` : ''}${scope}`, ...(error === 'use_dpop_nonce' && { 'dpop-nonce': nonce }) };
     };
     let claims;
     try {
-        claims = await verify(request, resource);
+        claims = await (about === BOUND ? prove : verify)(request, resource);
     } catch (why) {
-        return send(401, challenge('invalid_token', ['mcp:basic']), { error: 'invalid_token', error_description: `${why}` });
+        const error = ['invalid_dpop_proof', 'use_dpop_nonce'].find((known) => why.message === known) ?? 'invalid_token';
+        events.push(`denied ${error}`);
+        return send(401, challenge(error, ['mcp:basic']), { error, error_description: `${why}` });
     }
     if (!claims) return send(401, challenge(undefined, ['mcp:basic']), {});
     const message = await json(request);

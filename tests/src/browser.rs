@@ -105,6 +105,35 @@ impl Browser {
         Err(format!("no redirect after {PAGES} pages"))
     }
 
+    /// Logs a user in at the page for a code of another device, whose URL has the code in it, and
+    /// confirms it. Returns the last page.
+    ///
+    /// # Errors
+    /// A page is another one.
+    pub fn confirm(&mut self, url: &str, user: &str) -> Result<Page, String> {
+        let mut page = self.get(url)?;
+        let mut url = url.to_owned();
+        for _ in 0..PAGES {
+            if let Some(location) = page.field("location") {
+                url = resolve(&url, location)?;
+                page = self.get(&url)?;
+                continue;
+            }
+            let Some(action) = between(&page.body, "action=\"", "\"") else { return Ok(page) };
+            url = resolve(&url, action)?;
+            let fields = ["xsrf", "user_code", "confirm", "prompt"];
+            let hidden = fields.map(|name| (name, between(&page.body, &format!("name=\"{name}\" value=\""), "\"")));
+            let hidden: Vec<_> =
+                hidden.into_iter().filter_map(|(name, value)| Some((name, value?.to_owned()))).collect();
+            let mut form: Vec<_> = hidden.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            if form.contains(&("prompt", "login")) {
+                form.extend([("login", user), ("password", user)]);
+            }
+            page = self.post(&url, &form)?;
+        }
+        Err(format!("no end after {PAGES} pages"))
+    }
+
     fn request(&mut self, method: &str, url: &str, body: &str) -> Result<Page, String> {
         let Place { authority, target } = Place::of(url)?;
         let told = |why: std::io::Error| format!("{method} http://{authority}: {why}");

@@ -94,6 +94,9 @@ for (const [legacy, revision] of [[0, "2026-07-28"], [1, "2025-11-25"]]) {
 }
 talk(0, "2026-07-28", outside);
 
+// A login begins with the lease of its record.
+is(wasm.login_steps(), 1, "a login begins");
+
 // Nobody answers: the clock of the host ends the call, or the negotiation it waits for.
 {
   const seen = [];

@@ -32,7 +32,7 @@ fn carry_out(task: Task) {
             None => {}
         },
         Task::Deliver(events) => events.deliver(),
-        Task::Open(..) | Task::Ended => {}
+        Task::Open(..) | Task::Drive(..) | Task::Ended => {}
     }
 }
 

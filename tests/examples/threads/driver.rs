@@ -27,6 +27,7 @@ fn carry_out(task: Task) {
         })),
         Task::Route(routing) => drop(spawn(move || routing.route().into_iter().for_each(Job::block))),
         Task::Deliver(events) => drop(spawn(move || events.deliver())),
+        Task::Drive(driving, _) => drop(spawn(move || driving.block(carry_out))),
         Task::Ended => {}
     }
 }

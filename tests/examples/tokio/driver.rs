@@ -121,6 +121,10 @@ fn carry_out(task: Task, opener: &Arc<Opener>) {
         Task::Route(routing) if routing.takes_long() => drop(spawn_blocking(|| route(routing))),
         Task::Route(routing) => route(routing),
         Task::Deliver(events) => events.deliver(),
+        Task::Drive(driving, limit) => {
+            let opener = Arc::new(Opener { limit, ..Opener::default() });
+            tokio::spawn(driving.run(delay, move |task| carry_out(task, &opener)));
+        }
         Task::Ended => {}
     }
 }

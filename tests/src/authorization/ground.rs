@@ -2,19 +2,27 @@
 
 use std::path::PathBuf;
 
-use super::servers::Servers;
 use super::user::User;
 use crate::adapters::Adapter;
-use crate::interop::setup::{self, copy, install_packages, node_of};
+use crate::interop::setup::{self, copy, install_list, install_packages, node_of};
 use crate::sources;
+
+/// Our programs that import packages.
+const SCRIPTS: [&str; 5] = ["op.mjs", "guarded_client.mjs", "guarded_server.mjs", "worker.mjs", "worker.capnp"];
 
 /// What the rows share: the installed packages, and a directory.
 #[derive(Clone, Debug)]
 pub struct Ground {
     /// The program that runs JavaScript.
     pub(super) node: PathBuf,
-    /// Our program for it.
-    pub(super) script: PathBuf,
+    /// The interpreter of Python, with its packages.
+    pub(super) python: PathBuf,
+    /// The Workers runtime.
+    pub(super) workerd: PathBuf,
+    /// The directory of the packages for JavaScript, with our programs beside them.
+    pub(super) packages: PathBuf,
+    /// The directory of our programs.
+    pub(super) programs: PathBuf,
     scratch: PathBuf,
 }
 
@@ -24,17 +32,21 @@ impl Ground {
     /// # Errors
     /// The part that could not be installed, and the output of the installer.
     pub fn new() -> Result<Self, String> {
-        let from = sources::root().join("tests/auth");
-        let place = install_packages("auth", &from)?;
-        copy(&from, &place, "op.mjs")?;
+        let programs = sources::root().join("tests/auth");
+        let packages = install_packages("auth", &programs)?;
+        for file in SCRIPTS {
+            copy(&programs, &packages, file)?;
+        }
+        let python = install_list("auth-python", &programs.join("requirements.txt"))?;
         let scratch = setup::place("auth-stores")?;
         setup::empty(&scratch).map_err(|why| format!("{}: {why}", scratch.display()))?;
-        Ok(Self { node: node_of(&place), script: place.join("op.mjs"), scratch })
+        let machine = if cfg!(target_arch = "aarch64") { "arm64" } else { "64" };
+        let workerd = packages.join(format!("node_modules/@cloudflare/workerd-linux-{machine}/bin/workerd"));
+        Ok(Self { node: node_of(&packages), python, workerd, packages, programs, scratch })
     }
 
-    /// Starts the servers of one row, with a user who has never logged in.
-    pub(super) fn row(&self, name: &str, adapter: Adapter) -> Result<(Servers, User), String> {
-        let store = self.scratch.join(format!("{name}-{}", adapter.name()).replace(' ', "-"));
-        Ok((Servers::start(self)?, User::new(adapter, store)))
+    /// Returns a user who has never logged in, for one row.
+    pub(super) fn user(&self, name: &str, adapter: Adapter) -> User {
+        User::new(adapter, self.scratch.join(format!("{name}-{}", adapter.name()).replace(' ', "-")))
     }
 }

@@ -1,10 +1,16 @@
-//! Our client at a real authorization server, `oidc-provider`, with a small MCP server that it
-//! guards. `tests/auth` has the program of both, and pins its packages.
+//! Our client at real authorization servers: `oidc-provider`, with a small MCP server that it
+//! guards or with those of two SDKs, and two MCP servers that have one of their own. And a server
+//! of ours that accepts the tokens of `oidc-provider`, with clients of ours and of two SDKs.
+//! `tests/auth` has their programs, and pins their packages.
 //!
 //! A row is one [`Step`] of the life of a login, with one adapter. It has servers, a user and a
-//! store of its own, and checks what the authorization server reports.
+//! store of its own, and most check what the authorization server reports.
 
+mod bound;
+mod foreign;
+mod grants;
 mod ground;
+mod ours;
 pub mod program;
 mod servers;
 mod steps;

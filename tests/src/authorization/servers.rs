@@ -18,6 +18,10 @@ const START: Duration = Duration::from_secs(60);
 pub(super) const LONG: &str = "/mcp";
 /// The path of the server whose tokens live for [`BRIEFLY`].
 pub(super) const BRIEF: &str = "/brief";
+/// The path of the server whose tokens live for 10 s.
+pub(super) const TEN: &str = "/ten";
+/// The path of the server whose tokens are bound to a key, and live for [`BRIEFLY`].
+pub(super) const BOUND: &str = "/bound";
 /// The lifetime of the tokens for [`BRIEF`].
 pub(super) const BRIEFLY: Duration = Duration::from_secs(5);
 
@@ -33,7 +37,7 @@ impl Servers {
     /// Starts them on free ports, and waits until they listen.
     pub(super) fn start(ground: &Ground) -> Result<Self, String> {
         let mut command = Command::new(&ground.node);
-        command.arg(&ground.script).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.arg(ground.packages.join("op.mjs")).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(|why| format!("{}: {why}", ground.node.display()))?;
         let output = child.stdout.take();
         // From here on the process is ended in any case.
@@ -53,9 +57,20 @@ impl Servers {
         Ok(servers)
     }
 
+    /// Returns the issuer.
+    pub(super) fn issuer(&self) -> &str {
+        &self.issuer
+    }
+
     /// Returns the URL of the MCP server at this path.
     pub(super) fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base)
+    }
+
+    /// Returns the key of the client `signer`, as PEM.
+    pub(super) fn key(&self) -> Result<String, String> {
+        let page = Browser::new().get(&self.url("/key"))?;
+        serde_json::from_str(&page.body).map_err(|why| format!("{page:?}: {why}"))
     }
 
     /// Returns what has happened since the last time.
@@ -98,9 +113,19 @@ impl Events {
         self.0.iter().filter(|line| line.split(' ').next() == Some(first)).count()
     }
 
+    /// Returns the number of tokens that this grant led to.
+    pub(super) fn grants(&self, kind: &str) -> usize {
+        self.count("grant", kind)
+    }
+
     /// Returns the number of refreshed tokens.
     pub(super) fn refreshes(&self) -> usize {
         self.count("grant", "refresh_token")
+    }
+
+    /// Returns the number of requests that the MCP server refused for this error.
+    pub(super) fn denials(&self, error: &str) -> usize {
+        self.count("denied", error)
     }
 
     /// Returns the number of pages at which a user logged in.

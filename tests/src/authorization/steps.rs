@@ -9,9 +9,13 @@ use mcp_proto::auth::Scopes;
 use mcp_proto::error::{AuthError, NegotiationError, Problem};
 use mcp_proto::tools;
 
+use super::bound;
+use super::foreign;
+use super::grants;
 use super::ground::Ground;
+use super::ours;
 use super::program::Program;
-use super::servers::{BRIEF, BRIEFLY, Expected, LONG, Servers};
+use super::servers::{BRIEF, BRIEFLY, Expected, LONG, Servers, TEN};
 use super::user::{NAME, PAUSE, User, call, redirect};
 use crate::adapters::{Adapter, Client, cause};
 use crate::browser::Consent;
@@ -22,30 +26,53 @@ const CLIENTS: usize = 8;
 const WHILE: Duration = Duration::from_secs(16);
 /// Maximum time until one of them is logged in.
 const SOON: Duration = Duration::from_secs(60);
-/// Interval at which one of them is killed.
-const KILLED: Duration = Duration::from_secs(3);
+/// For how long programs call, and the interval at which one of them is killed.
+const LONGER: Duration = Duration::from_secs(300);
+const KILLED: Duration = Duration::from_secs(15);
 
 /// One step, with an adapter.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
     /// Its name.
     pub name: &'static str,
-    run: fn(&Servers, &User) -> Result<String, String>,
+    run: Run,
+}
+
+/// What a step needs.
+#[derive(Clone, Copy, Debug)]
+enum Run {
+    /// The servers of `op.mjs`.
+    Own(fn(&Servers, &User) -> Result<String, String>),
+    /// A server that it starts.
+    Foreign(fn(&Ground, &User) -> Result<String, String>),
 }
 
 /// All steps. Those that take the longest come first.
-pub const STEPS: [Step; 11] = [
-    Step { name: "rotation among clients", run: rotation },
-    Step { name: "programs that are killed", run: killed },
-    Step { name: "expiry", run: expiry },
-    Step { name: "a dead family of tokens", run: dead_family },
-    Step { name: "login and call", run: login },
-    Step { name: "kept across a restart", run: restart },
-    Step { name: "step-up", run: step_up },
-    Step { name: "logout", run: logout },
-    Step { name: "a refused consent", run: refused },
-    Step { name: "a refused step-up", run: refused_step_up },
-    Step { name: "a pasted redirect", run: pasted },
+pub const STEPS: [Step; 24] = [
+    Step { name: "programs that are killed", run: Run::Own(killed) },
+    Step { name: "workers-oauth-provider", run: Run::Foreign(foreign::workers) },
+    Step { name: "rotation among clients", run: Run::Own(rotation) },
+    Step { name: "expiry", run: Run::Own(expiry) },
+    Step { name: "credentials of the client", run: Run::Own(grants::secret) },
+    Step { name: "a code on another device", run: Run::Own(grants::device) },
+    Step { name: "a dead family of tokens", run: Run::Own(dead_family) },
+    Step { name: "tokens that are bound to a key", run: Run::Own(bound::bound) },
+    Step { name: "FastMCP", run: Run::Foreign(foreign::fastmcp) },
+    Step { name: "a guarded TypeScript server", run: Run::Foreign(foreign::typescript) },
+    Step { name: "a guarded Python server", run: Run::Foreign(foreign::python) },
+    Step { name: "our server", run: Run::Own(ours::login) },
+    Step { name: "our server and other tokens", run: Run::Own(ours::other_tokens) },
+    Step { name: "our server asks about tokens", run: Run::Own(ours::opaque) },
+    Step { name: "our server, a TypeScript client", run: Run::Foreign(ours::typescript) },
+    Step { name: "our server, a Python client", run: Run::Foreign(ours::python) },
+    Step { name: "login and call", run: Run::Own(login) },
+    Step { name: "kept across a restart", run: Run::Own(restart) },
+    Step { name: "step-up", run: Run::Own(step_up) },
+    Step { name: "a key of the client", run: Run::Own(grants::key) },
+    Step { name: "logout", run: Run::Own(logout) },
+    Step { name: "a refused consent", run: Run::Own(refused) },
+    Step { name: "a refused step-up", run: Run::Own(refused_step_up) },
+    Step { name: "a pasted redirect", run: Run::Own(pasted) },
 ];
 
 impl Step {
@@ -54,9 +81,12 @@ impl Step {
     /// # Errors
     /// What is wrong, and what the clients said of their logins.
     pub fn take(&self, ground: &Ground, adapter: Adapter) -> Result<String, String> {
-        let (servers, user) = ground.row(self.name, adapter)?;
-        let said = |why| user.said().into_iter().fold(why, |text, line| format!("{text}\n    | {line}"));
-        (self.run)(&servers, &user).map_err(said)
+        let user = ground.user(self.name, adapter);
+        let result = match self.run {
+            Run::Own(run) => Servers::start(ground).and_then(|servers| run(&servers, &user)),
+            Run::Foreign(run) => run(ground, &user),
+        };
+        result.map_err(|why| user.said().into_iter().fold(why, |text, line| format!("{text}\n    | {line}")))
     }
 }
 
@@ -138,7 +168,7 @@ fn rotation(servers: &Servers, user: &User) -> Result<String, String> {
 /// dead one. What dies between the response to its token request and its save leaves
 /// dead tokens, and the user logs in once more.
 fn killed(servers: &Servers, user: &User) -> Result<String, String> {
-    let url = servers.url(BRIEF);
+    let url = servers.url(TEN);
     let mut programs: VecDeque<Program> = (0..CLIENTS).map(|_| user.program(&url)).collect::<Result<_, _>>()?;
     let soon = Instant::now() + SOON;
     while user.stored(&url)?.is_none_or(|stored| stored.tokens.is_none()) {
@@ -147,7 +177,7 @@ fn killed(servers: &Servers, user: &User) -> Result<String, String> {
         }
         thread::sleep(PAUSE);
     }
-    let until = Instant::now() + WHILE;
+    let until = Instant::now() + LONGER;
     let mut kills = 0;
     while Instant::now() < until {
         thread::sleep(KILLED);
@@ -156,7 +186,7 @@ fn killed(servers: &Servers, user: &User) -> Result<String, String> {
         programs.push_back(user.program(&url)?);
         kills += 1;
     }
-    thread::sleep(BRIEFLY);
+    thread::sleep(KILLED);
     let calls: Result<Vec<usize>, String> = programs.into_iter().map(Program::end).collect();
     let events = servers.events()?;
     let calls = calls.map_err(|why| format!("{why}: {events:?}"))?;
@@ -293,12 +323,12 @@ fn pasted(servers: &Servers, user: &User) -> Result<String, String> {
 }
 
 /// Starts a client whose user consents.
-fn open(user: &User, url: &str) -> Result<Client, String> {
+pub(super) fn open(user: &User, url: &str) -> Result<Client, String> {
     user.start(url, Consent::Given).map_err(|why| why.to_string())
 }
 
 /// Calls a tool for this time, and returns the number of calls.
-fn calling(client: &Client, time: Duration) -> Result<usize, String> {
+pub(super) fn calling(client: &Client, time: Duration) -> Result<usize, String> {
     let until = Instant::now() + time;
     let mut calls = 0;
     while Instant::now() < until {
@@ -310,7 +340,7 @@ fn calling(client: &Client, time: Duration) -> Result<usize, String> {
 }
 
 /// Returns why a client that could not connect is not logged in.
-fn unauthorized(error: &ConnectError) -> Option<&AuthError> {
+pub(super) fn unauthorized(error: &ConnectError) -> Option<&AuthError> {
     cause::<NegotiationError>(error)?.unauthorized()
 }
 
@@ -323,6 +353,6 @@ fn denied(why: Option<&AuthError>) -> bool {
     why.is_some_and(refusal)
 }
 
-fn equal<T: PartialEq + std::fmt::Debug>(found: &T, expected: T) -> Result<(), String> {
+pub(super) fn equal<T: PartialEq + std::fmt::Debug>(found: &T, expected: T) -> Result<(), String> {
     if *found == expected { Ok(()) } else { Err(format!("{found:?} in place of {expected:?}")) }
 }

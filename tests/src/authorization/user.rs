@@ -36,6 +36,11 @@ impl User {
         Self { adapter, store, pages: Arc::default(), said: Arc::default() }
     }
 
+    /// Returns what the user's programs are built with.
+    pub(super) const fn adapter(&self) -> Adapter {
+        self.adapter
+    }
+
     /// Starts a client as a program of its own.
     pub(super) fn program(&self, url: &str) -> Result<Program, String> {
         Program::start(self.adapter, url, &self.store)

@@ -5,7 +5,7 @@ use std::process::{ExitCode, exit};
 use std::time::Duration;
 use std::{env, thread};
 
-use mcp_driver::{ClientOptions, ConnectError};
+use mcp_driver::ClientOptions;
 use mcp_proto::client::{ClientConfig, Policy};
 use mcp_proto::model::sampling::SampleResult;
 use mcp_proto::{
@@ -81,7 +81,7 @@ impl Task {
         }
     }
 
-    fn connect(&self, adapter: Adapter) -> Result<Client, ConnectError> {
+    fn connect(&self, adapter: Adapter) -> Result<Client, String> {
         let (settings, form) = (self.clone(), self.plan.form.clone());
         let options = ClientOptions::new()
             .set(move |config| settings.configure(config))
@@ -92,7 +92,7 @@ impl Task {
                 Ok(())
             });
         let options = match &self.plan.login {
-            Some(login) => options.oauth(login.options()),
+            Some(login) => options.oauth(login.options(&self.url)?),
             None => options,
         };
         let options = match adapter {
@@ -101,11 +101,11 @@ impl Task {
                 options.on_elicit(move |question| ready(fill(&form, &question))).on_sample(|_| ready(Ok(model())))
             }
         };
-        adapter.connect(self.url.as_str(), options)
+        adapter.connect(self.url.as_str(), options).map_err(|why| why.to_string())
     }
 
     fn perform(&self, adapter: Adapter) -> Result<(), String> {
-        let client = self.connect(adapter).map_err(|why| why.to_string())?;
+        let client = self.connect(adapter)?;
         let agreed = client.server().map(|server| server.version).ok_or("agreed on nothing")?;
         // A server of an older revision speaks the later ones with `initialize` too.
         let may_be_later = !self.fixed && self.revision < ProtocolVersion::V2025_11_25;

@@ -15,6 +15,16 @@ const NOTHING: &str = "true";
 /// Scenarios in which the suite accepts it.
 const VACUOUS: [(&str, &str); 2] = [("initialize", "2025-11-25"), ("http-standard-headers", "2026-07-28")];
 
+/// Scenarios of extensions, which no revision requires: each runs alone only.
+const EXTENSIONS: [&str; 6] = [
+    "auth/client-credentials-basic",
+    "auth/client-credentials-jwt",
+    "auth/dpop",
+    "auth/dpop-nonce",
+    "auth/enterprise-managed-authorization",
+    "auth/wif-jwt-bearer",
+];
+
 /// Runs the scenarios whose name contains the word. The short form runs only all together.
 ///
 /// # Errors
@@ -59,7 +69,8 @@ fn all_of(table: &mut Table, listed: &[Expected], client: &str, adapter: &str, r
     let ended = together(&table.installed, Tested::Client(client), revision, &table.folder(&whole));
     let faults = discontent(ended.as_ref());
     table.show(&whole, usize::from(faults.is_empty()), &faults, "");
-    for (scenario, _) in scenarios(listed).iter().filter(|(_, of)| *of == revision) {
+    let all = scenarios(listed);
+    for (scenario, _) in all.iter().filter(|(scenario, of)| *of == revision && !EXTENSIONS.contains(scenario)) {
         let row = row(scenario);
         let (passed, faults) = row.judge(listed, ended.as_ref());
         table.show(&row, passed, &faults, &said(ended.as_ref(), scenario));

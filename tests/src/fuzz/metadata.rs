@@ -1,7 +1,9 @@
 //! The documents of a login: metadata of the resource and of issuers, and registrations.
 
 use super::login::{self, ISSUER, Login, SERVER, Surroundings, TOKEN};
-use mcp_proto::auth::{AuthConfig, AuthMethod, Browse, ClientSource, Entry, Record, RegisteredClient, Scopes, Tokens};
+use mcp_proto::auth::{
+    AuthConfig, AuthMethod, Browse, ClientSource, Entry, Record, RegisteredClient, Scopes, TokenType, Tokens,
+};
 use mcp_proto::client::{FetchError, FetchRequest, FetchResponse};
 
 /// The secrets that the authorization server [`ISSUER`] gave before.
@@ -54,6 +56,8 @@ fn record() -> Record {
     };
     let tokens = Tokens {
         access_token: "an-old-token".into(),
+        token_type: TokenType::Bearer,
+        dpop_key: None,
         refresh_token: Some(SECRETS[1].into()),
         expires: Some(1),
         lifetime: None,

@@ -196,6 +196,52 @@ faults! {
     ProxyPage: secured,
     /// Forward proxy: it demands credentials for a request in absolute form.
     ProxyUnauthorized: secured,
+    /// A request is lost, or its response.
+    Lost: login,
+    /// A response comes after every timeout.
+    Late: login,
+    /// The authorization server answers with 500, 502, 503 or 504.
+    IssuerDown: login,
+    /// The authorization server answers with 429.
+    IssuerBusy: login,
+    /// The authorization server answers with an error at 200.
+    ErrorAtSuccess: login,
+    /// The metadata of the resource is not JSON, or for another server.
+    ResourceDocument: login,
+    /// The metadata of the issuer is not JSON, or names another issuer.
+    IssuerDocument: login,
+    /// A document redirects to itself.
+    DocumentLoop: login,
+    /// The authorization server revokes a login.
+    GrantDead: login,
+    /// The authorization server forgets a client.
+    ClientForgotten: login,
+    /// Access tokens end before their time.
+    TokenRevoked: login,
+    /// The server has another authorization server.
+    IssuerMoved: login,
+    /// A call demands a scope that it did not demand before.
+    ScopeDemanded: login,
+    /// The user declines.
+    UserDeclines: login,
+    /// The user refuses at the page.
+    UserRefuses: login,
+    /// The redirect arrives twice.
+    PastedTwice: login,
+    /// The user answers when the page has ended.
+    AnsweredLate: login,
+    /// A redirect of another login arrives first.
+    WrongState: login,
+    /// The redirect names another issuer.
+    WrongIssuer: login,
+    /// There is no listener.
+    NoListener: login,
+    /// The store fails.
+    StoreFails: login,
+    /// The store answers late.
+    StoreStalls: login,
+    /// A process dies, and another one takes its place.
+    ProcessDies: login,
 }
 
 /// Chooses faults at random, and counts them.

@@ -16,6 +16,7 @@ pub mod duplex;
 pub mod fault;
 pub mod fleet;
 pub mod link;
+pub mod login;
 pub mod net;
 pub mod report;
 pub mod rng;

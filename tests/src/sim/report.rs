@@ -2,6 +2,7 @@
 //! messages of clients.
 
 use super::fault::Fault;
+use mcp_proto::auth::FlowState;
 use mcp_proto::client::{self, State};
 use mcp_proto::exchange::{Action, ConnectionId, IoEvent};
 use mcp_proto::input::{ClientCommand, Input, ServerCommand, WiredClientInput, WiredServerInput};
@@ -36,6 +37,12 @@ listed! {
     ServerInputKind {
         Accept, Bytes, Eof, Written, Closed, Respond, Notify, Publish, Admit, Revoke, Shutdown, Tick
     }
+}
+
+listed! {
+    /// The kinds of input of a login that can come at any time.
+    #[expect(missing_docs, reason = "the names are those of the inputs")]
+    LoginInput { Leased, Loaded, Saved, Listening, Redirected, Declined, Call, Login, Logout, Close, Tick }
 }
 
 listed! {
@@ -117,6 +124,8 @@ macro_rules! report {
             pub pairs: BTreeMap<(State, InputKind), u64>,
             /// The inputs of the server in each state.
             pub server_pairs: BTreeMap<(Life, ServerInputKind), u64>,
+            /// The inputs of a login in each state.
+            pub login_pairs: BTreeMap<(FlowState, LoginInput), u64>,
         }
 
         impl Report {
@@ -132,6 +141,7 @@ macro_rules! report {
                 add_up(&mut self.statuses, &other.statuses);
                 add_up(&mut self.pairs, &other.pairs);
                 add_up(&mut self.server_pairs, &other.server_pairs);
+                add_up(&mut self.login_pairs, &other.login_pairs);
             }
         }
     };
@@ -177,6 +187,12 @@ report! {
     truncations,
     /// Connections that one side ended for another failure of TLS.
     tls_failures,
+    /// Pages at which a user logged in, or declined.
+    pages,
+    /// Refreshes of tokens.
+    refreshes,
+    /// Registrations of clients.
+    registrations,
 }
 
 /// Adds the numbers of another run.

@@ -2,8 +2,9 @@
 
 use super::campaign::{self, Violation};
 use super::fault::{Chaos, Fault};
-use super::report::{InputKind, Life, Report, ServerInputKind, pairs, rare};
+use super::report::{InputKind, Life, LoginInput, Report, ServerInputKind, pairs, rare};
 use super::rng::Rng;
+use mcp_proto::auth::FlowState;
 use mcp_proto::client::State;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -45,6 +46,8 @@ pub trait Settings: Clone + PartialEq + fmt::Debug + Send + Sync {
     const STATES: &'static [State];
     /// Whether its server is an engine, whose inputs count as well.
     const SERVES: bool = false;
+    /// The states of its logins.
+    const LOGIN_STATES: &'static [FlowState] = &[];
 
     /// The scenario of a seed.
     fn from_seed(seed: u64) -> Scenario<Self>;
@@ -128,6 +131,7 @@ impl<S: Settings> Scenario<S> {
         if S::SERVES {
             missing.extend(rare(&report.server_pairs, pairs(Life::ALL, ServerInputKind::ALL), least));
         }
+        missing.extend(rare(&report.login_pairs, pairs(S::LOGIN_STATES, LoginInput::ALL), least));
         missing
     }
 }

@@ -15,6 +15,7 @@ mod fleet;
 mod harness;
 mod http_pool;
 mod layering;
+mod logins;
 #[cfg(target_os = "linux")]
 mod on_smol;
 #[cfg(target_os = "linux")]

@@ -21,7 +21,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
-use mcp_proto::client::{self, Policy};
+use mcp_proto::auth::{AuthConfig, Flow};
+use mcp_proto::client::{self, HttpTarget, Policy};
 use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, Peer, Shutdown};
 use mcp_proto::input::CallId;
 use mcp_proto::route::RouteResult;
@@ -75,6 +76,19 @@ fn add(cx: &Cx) -> Outcome {
     let numbers: Vec<i64> =
         text.split(|c: char| !c.is_ascii_digit() && c != '-').filter_map(|part| part.parse().ok()).collect();
     cx.outcome(numbers.iter().sum::<i64>().to_string())
+}
+
+/// Begins a login, and returns the number of its first steps.
+#[unsafe(no_mangle)]
+pub extern "C" fn login_steps() -> u32 {
+    let Ok(server) = HttpTarget::parse("https://example.com/mcp") else { return 0 };
+    let mut flow = Flow::new(Arc::new(AuthConfig::new("module")), server, Duration::ZERO, [7; 32], at(0));
+    flow.login(at(1));
+    let mut steps = 0;
+    while flow.poll_output().is_some() {
+        steps += 1;
+    }
+    steps
 }
 
 /// Memory for `len` bytes that the host writes and then hands over. Never zero.

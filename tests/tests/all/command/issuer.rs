@@ -111,6 +111,7 @@ fn answer(ask: &Ask, origin: &str, setup: Setup) -> (&'static str, String, Strin
                 "authorization_endpoint": format!("{origin}/authorize?tenant=a"),
                 "token_endpoint": format!("{origin}/token"),
                 "revocation_endpoint": format!("{origin}/revoke"),
+                "device_authorization_endpoint": format!("{origin}/device"),
                 "code_challenge_methods_supported": ["S256"],
                 "token_endpoint_auth_methods_supported": [method],
                 "authorization_response_iss_parameter_supported": true,
@@ -138,6 +139,12 @@ fn answer(ask: &Ask, origin: &str, setup: Setup) -> (&'static str, String, Strin
                     "scope": "files:read"}),
             )
         }
+        // The interval is the shortest one that a client obeys.
+        ("POST", "/device") => json(
+            "200 OK",
+            json!({"device_code": format!("{CANARY}-device"), "user_code": "ABCD-EFGH", "interval": 5,
+                "verification_uri": format!("{origin}/device"), "expires_in": 600}),
+        ),
         ("POST", "/revoke") => json("200 OK", json!({})),
         ("POST", "/mcp") => {
             let has_token = ask.head.contains(&format!("authorization: bearer {CANARY}-access\n"));

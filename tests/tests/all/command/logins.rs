@@ -198,6 +198,33 @@ fn given_client_is_used_at_its_issuer_only() {
     missing.is(2, &[], &["the environment has no variable MCP_TEST_SECRET"]);
 }
 
+#[test]
+fn program_logs_in_without_a_user() {
+    let (issuer, home) = (Issuer::start(Setup { registers_none: true, ..Setup::default() }), Home::new("machine"));
+    let (url, origin) = (issuer.url(), issuer.origin.clone());
+    let words = ["login", "--machine", "--client-id", "mine", "--client-secret-env", "MCP_TEST_SECRET"];
+    let mut command = home.command(&[&words[..], &["--issuer", &origin, &url]].concat());
+    command.env("MCP_TEST_SECRET", format!("{CANARY}-secret"));
+    let login = printed(output_of(command.spawn().expect("mcp")), String::new());
+    login.is(0, &["logged in at ", " for files:read: expires in "], &[]);
+    let asked = issuer.asked("POST /token");
+    assert!(asked.len() == 1 && asked[0].contains("grant_type=client_credentials"), "{asked:?}");
+    assert!(issuer.asked("GET /authorize").is_empty());
+    home.run(&["list", &url]).is(0, &["tools: 1"], &[]);
+    home.run(&["login", "--machine", &url]).is(2, &[], &["--client-secret-env"]);
+    home.run(&["login", "--machine", "--device", &url]).is(2, &[], &["--device"]);
+}
+
+#[test]
+fn user_logs_in_at_another_device() {
+    let (issuer, home) = (Issuer::start(Setup::default()), Home::new("device"));
+    let login = home.run(&["login", "--device", &issuer.url()]);
+    let page = format!("enter the code there:\n{}/device\nCode: ABCD-EFGH\n", issuer.origin);
+    login.is(0, &["logged in at ", "and is renewed"], &[&page]);
+    assert!(issuer.asked("GET /authorize").is_empty());
+    home.run(&["list", &issuer.url()]).is(0, &["tools: 1"], &[]);
+}
+
 // covers: SEC-C-004
 #[test]
 fn browser_gets_the_page_as_one_argument() {

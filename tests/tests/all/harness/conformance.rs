@@ -8,7 +8,7 @@ use mcp_tests::conformance::setup::folder;
 use serde_json::{Value, json};
 
 /// Required checks of a client, in each revision.
-const MUST: [(&str, &[&str]); 38] = [
+const MUST: [(&str, &[&str]); 44] = [
     ("initialize", &["2025-11-25"]),
     ("tools_call", &["2025-11-25", "2026-07-28"]),
     ("elicitation-sep1034-client-defaults", &["2025-11-25"]),
@@ -45,8 +45,14 @@ const MUST: [(&str, &[&str]); 38] = [
     ("auth/iss-normalized", &["2026-07-28"]),
     ("auth/resource-mismatch", &["2026-07-28"]),
     ("auth/metadata-issuer-mismatch", &["2026-07-28"]),
+    ("auth/dpop", &["2025-11-25", "2026-07-28"]),
+    ("auth/dpop-nonce", &["2025-11-25", "2026-07-28"]),
     ("auth/2025-03-26-oauth-metadata-backcompat", &["2025-03-26"]),
     ("auth/2025-03-26-oauth-endpoint-fallback", &["2025-03-26"]),
+    ("auth/client-credentials-basic", &["2025-11-25", "2026-07-28"]),
+    ("auth/client-credentials-jwt", &["2025-11-25", "2026-07-28"]),
+    ("auth/enterprise-managed-authorization", &["2025-11-25", "2026-07-28"]),
+    ("auth/wif-jwt-bearer", &["2025-11-25", "2026-07-28"]),
 ];
 
 /// Required scenarios of a server of 2025-11-25.
@@ -177,6 +183,8 @@ fn every_scenario_that_must_pass_is_listed_and_has_a_plan() {
     let context = json!({
         "toolCalls": [{ "name": "t", "arguments": { "n": null } }],
         "issuer": "http://localhost:1", "client_id": "i", "client_secret": "s",
+        "private_key_pem": "p", "signing_algorithm": "ES256", "valid_jwt": "j", "idp_client_id": "i",
+        "idp_issuer": "http://localhost:2", "idp_token_endpoint": "http://localhost:2/t", "idp_id_token": "t",
     });
     for (scenario, _) in MUST {
         let plan = plan(scenario, Some(&context)).expect("a plan");

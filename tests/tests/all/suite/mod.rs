@@ -10,6 +10,7 @@ mod coding;
 mod common;
 mod deviating;
 pub(crate) mod endings;
+mod guarded;
 mod hook;
 mod observed;
 mod own;

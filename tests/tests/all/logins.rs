@@ -1,0 +1,26 @@
+//! Logins of several processes in virtual time. `cargo run --release -p mcp-tests -- replay --login
+//! --steps 1000000` runs a million steps.
+
+use crate::sized;
+use mcp_tests::sim::Report;
+use mcp_tests::sim::login::{Scenario, day};
+use std::time::Duration;
+
+// covers: B-229, B-237, B-238, B-241, B-242, B-243, B-244, B-245, B-246, B-250, B-251
+#[test]
+fn logins_keep_their_invariants_under_faults() {
+    let mut all = Report::default();
+    (0..sized(300)).for_each(|seed| Scenario::from_seed(seed).run(&mut all, false));
+    assert!(all.calls > sized(3_000) && all.completed > sized(1_500), "{all:?}");
+    assert!(all.pages > sized(300) && all.refreshes > sized(300), "{all:?}");
+    assert!(all.faults.len() >= 15, "{:?}", all.faults);
+}
+
+// covers: B-259
+#[test]
+fn a_day_of_hourly_tokens_costs_one_login() {
+    let day = day(1, 50, 3600, Duration::from_secs(24 * 3600));
+    assert_eq!((day.pages, day.calls.0), (1, day.calls.1), "{day:?}");
+    assert!(1000 * day.refreshes <= day.ideal * 102 / 100, "{day:?}");
+    assert!(1000 * day.refreshes >= day.ideal * 98 / 100, "{day:?}");
+}
