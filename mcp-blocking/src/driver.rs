@@ -105,9 +105,7 @@ impl Callbacks {
             interval,
         }
     }
-}
 
-impl Callbacks {
     /// Returns those of a client without a server, which has no callbacks.
     fn none() -> Self {
         Self::new(PoolBounds { threads: 1, share: 1, abandoned: 0, patience: None }, 1, None)

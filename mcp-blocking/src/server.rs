@@ -83,7 +83,7 @@ pub(crate) fn serve_stream(service: impl Into<Service>, stream: Stream) -> io::R
 /// Serves HTTP at an address, for clients of every revision, on the path
 /// [`ServerConfig::path`](mcp_proto::ServerConfig::path): `/mcp`. Bind a loopback address, the only
 /// kind that is served by default ([`ServerConfig::hosts`](mcp_proto::ServerConfig::hosts)), unless
-/// [`ServerOptions::on_admit`] or a proxy authenticates the clients.
+/// [`ServerOptions::on_admit`], `ServerOptions::verify` or a proxy authenticates the clients.
 ///
 /// # Errors
 /// As [`Server::listen_http`].

@@ -1,29 +1,18 @@
 """An MCP server on FastMCP, guarded by an authorization server in the same process, which asks the user nothing. Its argument is the lifetime
 of access tokens in seconds. Writes `LISTENING URL`, and ends with its standard input."""
 
-import os
-import socket
 import sys
-import threading
 
 import uvicorn
 from fastmcp import FastMCP
 from fastmcp.server.auth.auth import ClientRegistrationOptions, RevocationOptions
 from fastmcp.server.auth.providers import in_memory
 
+from listening import listen
+
 in_memory.DEFAULT_ACCESS_TOKEN_EXPIRY_SECONDS = int(sys.argv[1])
 
-
-def end() -> None:
-    sys.stdin.read()
-    os._exit(0)
-
-
-threading.Thread(target=end, daemon=True).start()
-listener = socket.socket()
-listener.bind(("127.0.0.1", 0))
-listener.listen()
-base = f"http://127.0.0.1:{listener.getsockname()[1]}"
+listener, base = listen()
 provider = in_memory.InMemoryOAuthProvider(
     base_url=base,
     client_registration_options=ClientRegistrationOptions(enabled=True, valid_scopes=["mcp:basic"]),

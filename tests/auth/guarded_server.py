@@ -1,10 +1,7 @@
 """An MCP server on the official Python SDK that accepts the tokens of an authorization server: `guarded_server.py ISSUER`. Writes
 `LISTENING URL`, and ends with its standard input."""
 
-import os
-import socket
 import sys
-import threading
 
 import jwt
 import uvicorn
@@ -13,19 +10,11 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import MCPServer
 
+from listening import listen
+
 issuer = sys.argv[1]
-
-
-def end() -> None:
-    sys.stdin.read()
-    os._exit(0)
-
-
-threading.Thread(target=end, daemon=True).start()
-listener = socket.socket()
-listener.bind(("127.0.0.1", 0))
-listener.listen()
-url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+listener, base = listen()
+url = f"{base}/mcp"
 keys = jwt.PyJWKClient(f"{issuer}/jwks")
 
 

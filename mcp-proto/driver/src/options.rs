@@ -305,8 +305,8 @@ impl ServerOptions {
 
     /// Lets this decide about admissions.
     #[cfg(feature = "auth")]
-    pub(super) fn set_guard(&mut self, guard: Arc<Guard>) {
-        self.guard = Some(guard);
+    pub(super) fn set_guard(&mut self, guard: Option<Arc<Guard>>) {
+        self.guard = guard;
     }
 
     /// Notes a command to the engine: the tokens of a principal that is revoked are forgotten.

@@ -2,7 +2,7 @@
 //! sorted by their key, then those of a source. A cursor names the last element of its page, so
 //! that an element that is added or removed neither repeats nor hides another.
 
-use super::scopes::{RouteRefusal, Scoped};
+use super::scopes::{RouteRefusal, ScopeDemand};
 use super::target::ListTarget;
 use super::{Cx, Handler, HandlerTarget, MaybeFuture, Resolution, ToolError, invalid};
 use crate::input::Outcome;
@@ -77,7 +77,7 @@ pub(super) fn same<T: PartialEq, R: AsRef<T>>(ours: &BTreeMap<String, R>, theirs
 
 /// Returns the page that a request names, or the handler that makes it. `hides`: without the
 /// elements that its client may not use.
-pub(super) fn page<'a, T: ListElement + Scoped>(
+pub(super) fn page<'a, T: ListElement + ScopeDemand>(
     registered: &BTreeMap<String, impl AsRef<T>>,
     source: Option<&'a Handler>,
     responder: &Responder,

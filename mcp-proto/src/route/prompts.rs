@@ -1,7 +1,7 @@
 //! The prompts of a router.
 
 use super::pages::{self, RouterEntry};
-use super::scopes::{RouteRefusal, Scoped as _};
+use super::scopes::{RouteRefusal, ScopeDemand as _};
 use super::target::PromptTarget;
 use super::{Cx, Handler, HandlerTarget, IntoMessages, MaybeFuture, Resolution, Router, ToolError, invalid};
 use crate::input::Outcome;

@@ -1,7 +1,7 @@
 //! The resources of a router.
 
 use super::pages::{self, RouterEntry};
-use super::scopes::{RouteRefusal, Scoped};
+use super::scopes::{RouteRefusal, ScopeDemand};
 use super::target::ReadTarget;
 use super::{Cx, Handler, HandlerTarget, IntoContents, MaybeFuture, Resolution, Router, ToolError, invalid};
 use crate::input::Outcome;
@@ -129,7 +129,7 @@ struct FoundResource<'a> {
     /// The variables of its template.
     variables: Vec<(String, String)>,
     /// What was registered: it, or its template.
-    scoped: &'a dyn Scoped,
+    scoped: &'a dyn ScopeDemand,
 }
 
 /// Returns the error for a resource that does not exist. Its code is that of older revisions; on

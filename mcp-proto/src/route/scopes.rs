@@ -24,7 +24,7 @@ impl From<ErrorObject> for RouteRefusal {
 }
 
 /// What demands scopes.
-pub(super) trait Scoped {
+pub(super) trait ScopeDemand {
     fn scopes(&self) -> &Scopes;
 
     /// Returns whether a client with this access may use it. One without a token may.
@@ -41,25 +41,25 @@ pub(super) trait Scoped {
     }
 }
 
-impl Scoped for Tool {
+impl ScopeDemand for Tool {
     fn scopes(&self) -> &Scopes {
         &self.scopes
     }
 }
 
-impl Scoped for Prompt {
+impl ScopeDemand for Prompt {
     fn scopes(&self) -> &Scopes {
         &self.scopes
     }
 }
 
-impl Scoped for Resource {
+impl ScopeDemand for Resource {
     fn scopes(&self) -> &Scopes {
         &self.scopes
     }
 }
 
-impl Scoped for ResourceTemplate {
+impl ScopeDemand for ResourceTemplate {
     fn scopes(&self) -> &Scopes {
         &self.scopes
     }

@@ -1,7 +1,7 @@
 //! The tools of a router.
 
 use super::pages;
-use super::scopes::{RouteRefusal, Scoped as _};
+use super::scopes::{RouteRefusal, ScopeDemand as _};
 use super::validated::Schemas;
 use super::{Cx, Handler, IntoOutput, Resolution, Router, ToolError, invalid};
 use crate::model::mirror::Mirror;

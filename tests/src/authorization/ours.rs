@@ -22,12 +22,12 @@ use crate::browser::{Browser, Consent};
 const OPAQUE: &str = "/opaque";
 
 /// Our server. Dropping it ends it.
-struct Guarded {
+struct GuardedServer {
     server: Server,
     url: String,
 }
 
-impl Guarded {
+impl GuardedServer {
     /// Starts it at this path, with tokens of this issuer.
     fn start(adapter: Adapter, path: &str, issuer: IssuerConfig) -> Result<Self, String> {
         // Its identifier has the port.
@@ -59,7 +59,7 @@ impl Guarded {
     }
 }
 
-impl Drop for Guarded {
+impl Drop for GuardedServer {
     fn drop(&mut self) {
         self.server.stop(Duration::ZERO);
     }
@@ -75,7 +75,7 @@ fn whoami(cx: &Cx) -> Result<String, ToolError> {
 
 /// A user logs in at our server, and is asked once more for a tool that needs another scope.
 pub(super) fn login(servers: &Servers, user: &User) -> Result<String, String> {
-    let guarded = Guarded::of(servers, user)?;
+    let guarded = GuardedServer::of(servers, user)?;
     let client = open(user, &guarded.url)?;
     equal(&call(&client, "whoami")?, format!("{NAME} mcp:basic"))?;
     servers.events()?.expect(Expected::LOGIN)?;
@@ -93,9 +93,9 @@ pub(super) fn other_tokens(servers: &Servers, user: &User) -> Result<String, Str
         let stored = user.stored(url)?.and_then(|stored| stored.tokens);
         stored.map(|tokens| tokens.access_token.expose().to_owned()).ok_or_else(|| "no tokens are stored".to_owned())
     };
-    let guarded = Guarded::of(servers, user)?;
+    let guarded = GuardedServer::of(servers, user)?;
     let strict = IssuerConfig::jwt(servers.issuer()).leeway(Duration::ZERO);
-    let brief = Guarded::start(user.adapter(), BRIEF, strict)?;
+    let brief = GuardedServer::start(user.adapter(), BRIEF, strict)?;
     let (good, short, foreign) = (token(&guarded.url)?, token(&brief.url)?, token(&servers.url(LONG))?);
     guarded.refuses(user.adapter(), &foreign)?;
     guarded.refuses(user.adapter(), &short)?;
@@ -110,7 +110,7 @@ pub(super) fn other_tokens(servers: &Servers, user: &User) -> Result<String, Str
 /// Our server asks the issuer about tokens that tell nothing.
 pub(super) fn opaque(servers: &Servers, user: &User) -> Result<String, String> {
     let issuer = IssuerConfig::introspection(servers.issuer(), "resource", "secret");
-    let guarded = Guarded::start(user.adapter(), OPAQUE, issuer)?;
+    let guarded = GuardedServer::start(user.adapter(), OPAQUE, issuer)?;
     let client = open(user, &guarded.url)?;
     equal(&call(&client, "whoami")?, format!("{NAME} mcp:basic"))?;
     client.close()?;
@@ -130,7 +130,7 @@ pub(super) fn python(ground: &Ground, user: &User) -> Result<String, String> {
 
 fn foreign(ground: &Ground, user: &User, interpreter: &PathBuf, script: PathBuf) -> Result<String, String> {
     let servers = Servers::start(ground)?;
-    let guarded = Guarded::of(&servers, user)?;
+    let guarded = GuardedServer::of(&servers, user)?;
     let mut command = Command::new(interpreter);
     command.arg(script).arg(&guarded.url).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut program = Program(command.spawn().map_err(|why| format!("{command:?}: {why}"))?);

@@ -6,7 +6,7 @@ use mcp_tests::sim::Report;
 use mcp_tests::sim::login::{Scenario, day};
 use std::time::Duration;
 
-// covers: B-229, B-237, B-238, B-241, B-242, B-243, B-244, B-245, B-246, B-250, B-251
+// covers: B-238, B-242, B-250, B-257
 #[test]
 fn logins_keep_their_invariants_under_faults() {
     let mut all = Report::default();

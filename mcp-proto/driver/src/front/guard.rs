@@ -2,8 +2,9 @@
 //! its steps. Signatures are verified without any lock, and a client without a server makes the
 //! fetches.
 
+use super::backlog::Backlog;
 use super::client::Client;
-use super::shared::Later;
+use super::shared::{Front, Later, Shared};
 use super::{Delay, DriverHandle, RouteTask, RoutingKind, Task};
 use crate::client_options::ClientOptions;
 use crate::job::{JobWatch, Promise};
@@ -93,9 +94,21 @@ impl GuardState {
 }
 
 impl Guard {
-    /// Creates the guard of a server. It starts nothing before the first fetch.
-    pub(super) fn new(state: GuardState, clock: Clock, link: GuardLink) -> Arc<Self> {
-        Arc::new(Self { clock, state: Mutex::new(state), link })
+    /// Creates the guard of a server, whose driver finds its tasks in the backlog. It starts
+    /// nothing before the first fetch.
+    pub(super) fn start<S: Front>(
+        state: GuardState,
+        clock: Clock,
+        server: &Weak<Shared<S>>,
+        backlog: fn(&mut S) -> &mut Backlog,
+    ) -> Arc<Self> {
+        let server = Weak::clone(server);
+        let link = move |signal| {
+            if let Some(shared) = server.upgrade() {
+                shared.with(|state, _, later| backlog(state).signal(signal, later));
+            }
+        };
+        Arc::new(Self { clock, state: Mutex::new(state), link: Box::new(link) })
     }
 
     /// Decides about an admission: here and now, or once the keys of the issuer are there. Without

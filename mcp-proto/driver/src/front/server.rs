@@ -248,18 +248,7 @@ impl ServerShared {
         let guard = options.guard_state(clock, delay)?;
         Ok(Arc::new_cyclic(|this: &Weak<Self>| {
             #[cfg(feature = "auth")]
-            if let Some(state) = guard {
-                let this = this.clone();
-                options.set_guard(Guard::new(
-                    state,
-                    clock,
-                    Box::new(move |signal| {
-                        if let Some(shared) = this.upgrade() {
-                            shared.with(|state, _, later| state.backlog.signal(signal, later));
-                        }
-                    }),
-                ));
-            }
+            options.set_guard(guard.map(|state| Guard::start(state, clock, this, |state| &mut state.backlog)));
             let this = this.clone();
             let link: ServerLink = Arc::new(move |command| this.upgrade().ok_or(Refusal::Gone)?.command(command));
             let behind = Arc::new(AtomicBool::new(false));

@@ -43,7 +43,7 @@ pub(super) struct FormRequest {
 
 /// A request that waits for the signature of the client's assertion.
 #[derive(Debug)]
-pub(super) struct Unsigned {
+pub(super) struct FormToSign {
     request: FormRequest,
     /// What is signed.
     input: String,
@@ -90,7 +90,7 @@ impl Flow {
         let sign = SignRequest { key: key.key, alg: key.alg, input: input.clone().into() };
         let step = self.env.step(|step| Output::Sign(step, Box::new(sign)));
         let limit = self.env.config.limits.token_time;
-        self.enter(Stage::Signing(step, Box::new(Unsigned { request, input })), Some(limit));
+        self.enter(Stage::Signing(step, Box::new(FormToSign { request, input })), Some(limit));
     }
 
     pub(super) fn on_assertion_signed(&mut self, step: StepId, outcome: Result<Vec<u8>, StoreFault>) -> bool {
@@ -99,7 +99,7 @@ impl Flow {
             return false;
         }
         let Stage::Signing(_, unsigned) = core::mem::replace(&mut run.stage, Stage::Waiting) else { return false };
-        let Unsigned { mut request, input } = *unsigned;
+        let FormToSign { mut request, input } = *unsigned;
         match outcome {
             Ok(signature) if (1..=MAX_SIGNATURE).contains(&signature.len()) => {
                 assertion::authenticate(&mut request.form, &input, &signature);

@@ -1,7 +1,7 @@
 //! What all runs of a flow share: leases, the record, and the search for the issuer.
 
 use super::device::Device;
-use super::request::Unsigned;
+use super::request::FormToSign;
 use super::token_request::TokenRequest;
 use super::{Flow, FlowState};
 use crate::auth::config::{LoopbackHost, Redirect};
@@ -90,7 +90,7 @@ pub(super) enum Stage {
     Redeeming(StepId),
     Refreshing(StepId),
     /// It waits for the signature of what authenticates the client in a request.
-    Signing(StepId, Box<Unsigned>),
+    Signing(StepId, Box<FormToSign>),
     /// It asks for the code that the user enters at another device.
     RequestingCode(StepId),
     /// It asks again and again whether the user has entered the code, or waits to do so.

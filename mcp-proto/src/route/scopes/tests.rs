@@ -39,13 +39,13 @@ fn files() -> Router {
 
 /// What the client of a request receives.
 #[derive(Debug)]
-struct Received {
+struct Receipt {
     status: u16,
     challenge: Option<String>,
     body: String,
 }
 
-impl Received {
+impl Receipt {
     /// Returns whether the request was refused for want of these scopes, as the response to an HTTP
     /// request.
     #[track_caller]
@@ -79,7 +79,7 @@ fn access(scopes: &str) -> Admission {
 }
 
 /// Sends a request, and returns the response. `headers`: over HTTP.
-fn ask(router: &Router, headers: Option<Headers>, admission: &Admission, body: &str) -> Received {
+fn ask(router: &Router, headers: Option<Headers>, admission: &Admission, body: &str) -> Receipt {
     let mut server = Server::new(Arc::new(router.config()), [1; 32], NOW);
     let begin = match headers {
         Some(headers) => {
@@ -106,10 +106,10 @@ fn ask(router: &Router, headers: Option<Headers>, admission: &Admission, body: &
             }
             Some(Output::Send(X, Outbound::Response { head, body: Body::Full(body) })) => {
                 let challenge = head.headers.get("WWW-Authenticate").map(ToString::to_string);
-                return Received { status: head.status, challenge, body: String::from_utf8(body.to_vec()).unwrap() };
+                return Receipt { status: head.status, challenge, body: String::from_utf8(body.to_vec()).unwrap() };
             }
             Some(Output::Send(X, Outbound::Message(message))) => {
-                return Received { status: 0, challenge: None, body: String::from_utf8(message.to_vec()).unwrap() };
+                return Receipt { status: 0, challenge: None, body: String::from_utf8(message.to_vec()).unwrap() };
             }
             Some(_) => {}
             None => {
@@ -128,13 +128,13 @@ fn body(method: &str, rest: &str) -> String {
 }
 
 /// Makes a request of 2026-07-28 over HTTP, with the field `Mcp-Name` if it has a name.
-fn http(router: &Router, scopes: &str, method: &str, name: Option<&str>, rest: &str) -> Received {
+fn http(router: &Router, scopes: &str, method: &str, name: Option<&str>, rest: &str) -> Receipt {
     let headers = Headers::new().with("MCP-Protocol-Version", "2026-07-28").with("Mcp-Method", method);
     let headers = name.into_iter().fold(headers, |headers, name| headers.with("Mcp-Name", name));
     ask(router, Some(headers), &access(scopes), &body(method, rest))
 }
 
-fn call(router: &Router, scopes: &str, tool: &str) -> Received {
+fn call(router: &Router, scopes: &str, tool: &str) -> Receipt {
     http(router, scopes, "tools/call", Some(tool), &format!(r#","name":"{tool}""#))
 }
 
@@ -229,7 +229,7 @@ fn refused_call_runs_no_handler_and_checks_no_arguments() {
 }
 
 fn listed(router: &Router, scopes: &str, method: &str, member: &str, key: &str) -> Vec<String> {
-    let Received { body, .. } = http(router, scopes, method, None, "");
+    let Receipt { body, .. } = http(router, scopes, method, None, "");
     let response = Object::read(&crate::RawJson::parse(body.into_bytes()).unwrap()).unwrap();
     let elements = response.object("result").unwrap().array(member).unwrap();
     elements.iter().map(|element| Object::read(element).unwrap().required(key).unwrap()).collect()

@@ -34,7 +34,7 @@ impl Response {
 #[derive(Clone, Debug)]
 struct Client {
     redirect_uri: String,
-    secret: Option<String>,
+    secret: String,
 }
 
 /// A code that was issued.
@@ -162,7 +162,7 @@ impl Issuer {
         let secret = self.mint("client", Addressee::Issuer(self.port));
         let client_id = format!("c{}-{}", self.port, self.minted);
         self.registrations += 1;
-        let client = Client { redirect_uri, secret: Some(secret.clone()) };
+        let client = Client { redirect_uri, secret: secret.clone() };
         self.clients.insert(client_id.clone(), client);
         Response::json(201, &json!({ "client_id": client_id, "client_secret": secret }))
     }
@@ -202,7 +202,7 @@ impl Issuer {
 
     fn token(&mut self, now: Instant, form: &BTreeMap<String, String>) -> Response {
         let id = form.get("client_id").cloned().unwrap_or_default();
-        let is_known = self.clients.get(&id).is_some_and(|client| client.secret.as_ref() == form.get("client_secret"));
+        let is_known = self.clients.get(&id).is_some_and(|client| form.get("client_secret") == Some(&client.secret));
         if !is_known {
             return Response::error(401, "invalid_client");
         }

@@ -2,7 +2,7 @@
 
 use super::store::ProcessId;
 use mcp_proto::Instant;
-use mcp_proto::auth::{AuthConfig, Redirect, StepId};
+use mcp_proto::auth::{AuthConfig, StepId};
 use mcp_proto::client::{Client, ClientConfig, Policy};
 use mcp_proto::exchange::ExchangeId;
 use mcp_proto::input::CallId;
@@ -29,14 +29,10 @@ pub(super) struct Process {
 impl Process {
     /// Starts a process at this time. Its clock is this many seconds after 1970.
     pub(super) fn start(id: ProcessId, seed: [u8; 32], now: Instant, unix: Duration) -> Self {
-        let mut auth = AuthConfig::new("sim");
-        if let Redirect::Loopback { path, .. } = &mut auth.redirect {
-            *path = "/callback".into();
-        }
         let mut config = ClientConfig::url("http://127.0.0.1:8000/mcp").expect("a URL");
         config.policy = Policy::Modern;
         config.timeout = Some(Duration::from_secs(40));
-        config.auth = Some(Arc::new(auth));
+        config.auth = Some(Arc::new(AuthConfig::new("sim")));
         config.origin_unix = unix;
         config.limits.client.max_queued_events = usize::MAX;
         Self {

@@ -3,7 +3,7 @@
 use super::super::fault::Fault;
 use super::issuer::Response;
 use super::store::ProcessId;
-use super::world::{Happening, LONG, SERVER_PORT, World};
+use super::world::{LONG, SERVER_PORT, SimEvent, World};
 use mcp_proto::Instant;
 use mcp_proto::client::Client;
 use mcp_proto::exchange::{ExchangeEvent, ExchangeId, Headers, Inbound, Origin, Peer, RequestHead, ResponseHead};
@@ -36,7 +36,7 @@ impl World {
             if self.rng.per_mille(500) {
                 self.answer(origin, head, &body, raw);
             }
-            return self.later(after, Happening::Fail(id, exchange));
+            return self.later(after, SimEvent::Fail(id, exchange));
         }
         let response = self.answer(origin, head, &body, raw);
         let after = if self.chaos.hit(Fault::Late, 40) {
@@ -45,7 +45,7 @@ impl World {
         } else {
             after
         };
-        self.later(after, Happening::Respond(id, exchange, response));
+        self.later(after, SimEvent::Respond(id, exchange, response));
     }
 
     /// Returns the response of a server to a request.

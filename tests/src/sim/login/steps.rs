@@ -3,7 +3,7 @@
 use super::super::fault::Fault;
 use super::servers::form;
 use super::store::ProcessId;
-use super::world::{Happening, LONG, World};
+use super::world::{LONG, SimEvent, World};
 use mcp_proto::auth::{self, Lease, SaveFault, StepId, StoreFault};
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ impl World {
     }
 
     fn reply(&mut self, at: usize, after: Duration, input: auth::Input) {
-        self.later(after, Happening::Answer(self.processes[at].id, input));
+        self.later(after, SimEvent::Answer(self.processes[at].id, input));
     }
 
     fn store_fault(&mut self) -> Option<Fault> {
@@ -73,7 +73,7 @@ impl World {
     pub(super) fn release(&mut self, id: ProcessId, purpose: auth::Purpose) {
         if let Some((next, step)) = self.store.release(id, purpose) {
             let after = self.soon();
-            self.later(after, Happening::Answer(next, auth::Input::Leased(step, Ok(Lease::Held))));
+            self.later(after, SimEvent::Answer(next, auth::Input::Leased(step, Ok(Lease::Held))));
         }
     }
 

@@ -44,7 +44,7 @@ pub(super) const LONG: Duration = Duration::from_secs(1000);
 
 /// What happens later.
 #[derive(Debug)]
-pub(super) enum Happening {
+pub(super) enum SimEvent {
     Respond(ProcessId, ExchangeId, Response),
     Fail(ProcessId, ExchangeId),
     Answer(ProcessId, auth::Input),
@@ -67,7 +67,7 @@ pub(super) struct World {
     pub(super) demanded: BTreeSet<String>,
     pub(super) store: Store,
     pub(super) checks: Checks,
-    pub(super) agenda: BTreeMap<(Instant, u64), Happening>,
+    pub(super) agenda: BTreeMap<(Instant, u64), SimEvent>,
     pub(super) sequence: u64,
     pub(super) operations: u64,
     pub(super) next_operation: Instant,
@@ -190,12 +190,12 @@ impl World {
         self.chaos.steps += 1;
         let due = self.agenda.keys().next().copied().filter(|(due, _)| *due <= self.now);
         match due.and_then(|due| self.agenda.remove(&due)) {
-            Some(Happening::Respond(id, exchange, response)) => self.respond(id, exchange, response),
-            Some(Happening::Fail(id, exchange)) => {
+            Some(SimEvent::Respond(id, exchange, response)) => self.respond(id, exchange, response),
+            Some(SimEvent::Fail(id, exchange)) => {
                 let failed = ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Reset };
                 self.exchange_ends(id, exchange, |client, now| client.handle_event(now, exchange, failed));
             }
-            Some(Happening::Answer(id, input)) => {
+            Some(SimEvent::Answer(id, input)) => {
                 if let Some(at) = self.place(id) {
                     self.auth(at, input);
                 }
@@ -211,7 +211,7 @@ impl World {
         }
     }
 
-    pub(super) fn later(&mut self, after: Duration, happening: Happening) {
+    pub(super) fn later(&mut self, after: Duration, happening: SimEvent) {
         self.sequence += 1;
         self.agenda.insert((self.now + after, self.sequence), happening);
     }
@@ -309,7 +309,7 @@ impl World {
             self.release(process.id, purpose);
         }
         self.agenda.retain(|_, happening| match happening {
-            Happening::Respond(id, ..) | Happening::Fail(id, _) | Happening::Answer(id, _) => *id != process.id,
+            SimEvent::Respond(id, ..) | SimEvent::Fail(id, _) | SimEvent::Answer(id, _) => *id != process.id,
         });
         self.start();
     }
@@ -333,7 +333,7 @@ impl World {
         };
         // An answer to a step that is open would be a true one.
         let is_open =
-            self.agenda.values().any(|happening| matches!(happening, Happening::Answer(_, of) if of.step() == step))
+            self.agenda.values().any(|happening| matches!(happening, SimEvent::Answer(_, of) if of.step() == step))
                 || self.processes[at].listener == Some(step)
                 || self.processes[at].pages.contains(&step)
                 || !self.store.is_at_rest();

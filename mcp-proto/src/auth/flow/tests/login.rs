@@ -532,9 +532,8 @@ fn new_issuer_gets_nothing_of_the_old_one() {
     assert_eq!(entries.iter().map(|entry| entry.issuer.as_str()).collect::<Vec<_>>(), ["https://new.example", ISSUER]);
 }
 
-// covers: AUTHR-C-021, B-238, B-257
-#[test]
-fn logout_tells_an_issuer_nothing_of_another_one() {
+/// Logs in at two issuers. The tokens of the second one are in use.
+fn at_two_issuers() -> World {
     let mut world = World::new();
     world.log_in();
     world.issuer.name = "https://new.example".into();
@@ -542,6 +541,13 @@ fn logout_tells_an_issuer_nothing_of_another_one() {
     assert_eq!(world.refuse(0, 401, CHALLENGE, &mut Tried::default()), Reaction::Wait);
     world.run();
     assert_eq!(world.store.record.as_ref().unwrap().entries.len(), 2);
+    world
+}
+
+// covers: AUTHR-C-021, B-238, B-257
+#[test]
+fn logout_tells_an_issuer_nothing_of_another_one() {
+    let mut world = at_two_issuers();
     // The server names the first issuer again, and the tokens in use are of the second one.
     world.issuer.name = ISSUER.into();
     world.now = world.now + Duration::from_secs(7200);
@@ -555,12 +561,7 @@ fn logout_tells_an_issuer_nothing_of_another_one() {
 // covers: B-250
 #[test]
 fn refresh_that_is_not_possible_opens_no_second_page() {
-    let mut world = World::new();
-    world.log_in();
-    world.issuer.name = "https://new.example".into();
-    world.issuer.refresh.clear();
-    assert_eq!(world.refuse(0, 401, CHALLENGE, &mut Tried::default()), Reaction::Wait);
-    world.run();
+    let mut world = at_two_issuers();
     // The server names the first issuer again, which knows the client, and gets no foreign token.
     world.issuer.name = ISSUER.into();
     world.now = world.now + Duration::from_secs(7200);

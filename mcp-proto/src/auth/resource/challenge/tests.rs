@@ -32,8 +32,8 @@ fn answered(denial: &AccessDenial, resource: Option<&Resource>) -> (u16, Vec<Str
 
 const METADATA: &str = r#"resource_metadata="https://host.example/.well-known/oauth-protected-resource/mcp""#;
 
-// covers: RSRC-S-009, AUTHD-S-003, AUTHD-S-004, AUTHS-S-001, AUTHS-S-007, AUTHS-S-018, AUTHT-S-005,
-// DPOP-S-014
+// covers: RSRC-S-009, AUTHD-S-003, AUTHD-S-004, AUTHG-S-006, AUTHS-S-001, AUTHS-S-007, AUTHS-S-018,
+// AUTHT-S-005, DPOP-S-014
 #[test]
 fn each_denial_has_its_status_and_challenge() {
     let algs = r#"algs="ES256 EdDSA ES384 PS256 RS256 PS384 RS384 PS512 RS512""#;

@@ -27,7 +27,7 @@ fn down() -> Outcome {
     response(503, "")
 }
 
-/// Asks for a key. Returns what is said, and the URL that is fetched.
+/// Requests a key. Returns the name of the answer, and the URL of the next fetch.
 fn ask(source: &mut Source, now: Instant, kid: &str) -> (&'static str, Option<String>) {
     let said = match source.key(now, Alg::Es256, Some(kid)) {
         Answer::Found(_) => "found",

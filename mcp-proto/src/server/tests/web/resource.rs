@@ -105,7 +105,7 @@ fn document_is_for_pages_of_every_origin_and_for_no_other_host() {
     }
 }
 
-// covers: AUTHD-S-003, AUTHG-S-006, AUTHG-S-007, AUTHT-S-003, RSRC-S-009
+// covers: AUTHD-S-003, AUTHG-S-007, AUTHT-S-003, RSRC-S-009
 #[test]
 fn denied_request_gets_its_challenge_and_is_not_read() {
     let mut site = guarded(|_| {});
