@@ -135,11 +135,11 @@ pub struct NotificationId(pub u64);
 #[must_use = "without a decision, the server refuses the request or connection at a timeout"]
 pub struct AdmitToken {
     key: AdmitKey,
-    peer: Peer,
+    peer: Arc<Peer>,
 }
 
 impl AdmitToken {
-    pub(crate) const fn new(key: AdmitKey, peer: Peer) -> Self {
+    pub(crate) const fn new(key: AdmitKey, peer: Arc<Peer>) -> Self {
         Self { key, peer }
     }
 
@@ -149,7 +149,7 @@ impl AdmitToken {
     }
 
     /// Returns what is known of the peer. Behind a proxy, the peer is the proxy.
-    pub const fn peer(&self) -> &Peer {
+    pub fn peer(&self) -> &Peer {
         &self.peer
     }
 }

@@ -8,6 +8,7 @@ use super::form::{Form, encode_component};
 use super::jws::Alg;
 use super::metadata::IssuerMetadata;
 use super::record::RegisteredClient;
+use super::secret::Secret;
 use crate::error::AuthError;
 use crate::exchange::Headers;
 use alloc::format;
@@ -77,10 +78,13 @@ pub(super) fn apply(client: &RegisteredClient, form: &mut Form, headers: &mut He
     match client.method {
         AuthMethod::None | AuthMethod::Key => {}
         AuthMethod::Post => form.push("client_secret", secret.expose()),
-        AuthMethod::Basic => {
-            // Form-encoded first: both may contain a colon (RFC 6749 section 2.3.1).
-            let pair = format!("{}:{}", encode_component(&client.client_id), encode_component(secret.expose()));
-            headers.push("Authorization", format!("Basic {}", STANDARD.encode(pair)));
-        }
+        AuthMethod::Basic => headers.push("Authorization", basic(&client.client_id, secret)),
     }
+}
+
+/// Returns the field `Authorization` of a client with a secret.
+pub(super) fn basic(client_id: &str, secret: &Secret) -> String {
+    // Form-encoded first: both may contain a colon (RFC 6749 section 2.3.1).
+    let pair = format!("{}:{}", encode_component(client_id), encode_component(secret.expose()));
+    format!("Basic {}", STANDARD.encode(pair))
 }

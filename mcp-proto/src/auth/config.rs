@@ -60,7 +60,8 @@ pub struct AuthConfig {
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Registration {
-    /// A client that its operator registered at one issuer before.
+    /// A client that its operator registered at one issuer before. It uses and changes its own
+    /// entry of the record only.
     Given(GivenClient),
     /// The `https:` URL of a client metadata document, which is the client identifier
     /// (draft-ietf-oauth-client-id-metadata-document).
@@ -364,21 +365,32 @@ impl AuthConfig {
         self.interactive || !self.grant.needs_user()
     }
 
-    /// Returns the key of this client at this issuer, or at the identity provider.
-    pub(super) fn key_of(&self, issuer: &str, client_id: &str) -> Option<&ClientKey> {
-        let given = self.registrations.iter().filter_map(|way| match way {
+    /// Returns the clients that are given.
+    pub(super) fn all_given(&self) -> impl Iterator<Item = &GivenClient> {
+        self.registrations.iter().filter_map(|way| match way {
             Registration::Given(client) => Some(client),
             Registration::Document(_) | Registration::Dynamic => None,
-        });
+        })
+    }
+
+    /// Returns the client that is given for this issuer.
+    pub(super) fn given_at(&self, issuer: &str) -> Option<&GivenClient> {
+        self.all_given().find(|client| self.is_at(client, issuer))
+    }
+
+    fn is_at(&self, client: &GivenClient, issuer: &str) -> bool {
+        client.issuer.is_empty()
+            || same_issuer(&client.issuer, issuer, self.compat.issuer_slash) != IssuerMatch::Different
+    }
+
+    /// Returns the key of this client at this issuer, or at the identity provider.
+    pub(super) fn key_of(&self, issuer: &str, client_id: &str) -> Option<&ClientKey> {
         let provider = match &self.grant {
             Grant::Enterprise(provider) => Some(&provider.client),
             _ => None,
         };
-        let is_meant = |client: &&GivenClient| {
-            let is_there = same_issuer(&client.issuer, issuer, self.compat.issuer_slash) != IssuerMatch::Different;
-            is_there && client.client_id == client_id
-        };
-        match &given.chain(provider).find(is_meant)?.auth {
+        let is_meant = |client: &&GivenClient| self.is_at(client, issuer) && client.client_id == client_id;
+        match &self.all_given().chain(provider).find(is_meant)?.auth {
             ClientAuth::Key(key) => Some(key),
             ClientAuth::None | ClientAuth::Secret(_) => None,
         }

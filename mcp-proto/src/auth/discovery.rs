@@ -76,6 +76,7 @@ pub(super) struct Discovery {
     /// What may succeed later.
     unavailable: Option<Problem>,
     no_pkce: Option<AuthError>,
+    /// The URLs that were tried. One whose document is used has no reason.
     tried: Vec<TriedUrl>,
     end: Option<Result<Box<Found>, AuthError>>,
 }
@@ -150,8 +151,13 @@ impl Discovery {
                 },
             };
             self.urls.pop_front();
-            if let Err(fault) = answer.and_then(|document| self.read(&url, &document, config, server)) {
-                self.skip(&url, fault);
+            let at = self.tried.len();
+            match answer.and_then(|document| self.read(&url, &document, config, server)) {
+                Ok(()) => {
+                    let why = self.end.as_ref().and_then(|end| Some(end.as_ref().err()?.to_string()));
+                    self.tried.insert(at, TriedUrl { url, status: Some(200), why: why.unwrap_or_default() });
+                }
+                Err(fault) => self.skip(&url, fault),
             }
         }
     }
@@ -161,6 +167,11 @@ impl Discovery {
         if core::mem::take(&mut self.is_asked) {
             self.answer = Some(answer::document(outcome));
         }
+    }
+
+    /// Returns the URLs so far. One whose document is used has no reason.
+    pub(super) fn tried(&self) -> &[TriedUrl] {
+        &self.tried
     }
 
     /// Returns the request for a document.
@@ -306,7 +317,7 @@ impl Discovery {
         if self.has_defaults {
             return Ok(self.found(IssuerMetadata::first_revision(server), Vec::new(), server));
         }
-        let mut tried = core::mem::take(&mut self.tried);
+        let mut tried: Vec<_> = self.tried.iter().filter(|tried| !tried.why.is_empty()).cloned().collect();
         if let Some(issuer) = self.auth_server.as_deref().map(|issuer| beginning(issuer, MAX_URL))
             && !tried.iter().any(|tried| tried.url == issuer)
         {

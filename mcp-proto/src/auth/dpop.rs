@@ -11,6 +11,7 @@ use crate::fetch::HttpTarget;
 use crate::rpc::Object;
 use alloc::collections::VecDeque;
 use alloc::string::String;
+use alloc::vec::Vec;
 use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine as _};
 
 /// The field with a proof.
@@ -40,6 +41,15 @@ impl ProofAlgs {
             es256: found.es256 || name == Alg::Es256.as_str(),
             eddsa: found.eddsa || name == Alg::EdDsa.as_str(),
         })
+    }
+
+    /// Returns the algorithms, the preferred one first.
+    pub(super) fn to_vec(self) -> Vec<Alg> {
+        [(self.es256, Alg::Es256), (self.eddsa, Alg::EdDsa)]
+            .into_iter()
+            .filter(|(has, _)| *has)
+            .map(|(_, alg)| alg)
+            .collect()
     }
 
     /// Returns the preferred algorithm that both accept.

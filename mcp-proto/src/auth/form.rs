@@ -1,5 +1,8 @@
 //! The media type application/x-www-form-urlencoded (WHATWG URL).
 
+use super::secret::Secret;
+use crate::redact::is_secret_name;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -21,17 +24,9 @@ fn push_component(out: &mut String, text: &str) {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'*' | b'-' | b'.' | b'_' => out.push(char::from(byte)),
             b' ' => out.push('+'),
-            _ => {
-                out.push('%');
-                [byte >> 4, byte & 0xf].into_iter().for_each(|digit| out.push(upper_hex(digit)));
-            }
+            _ => out.push_str(&format!("%{byte:02X}")),
         }
     }
-}
-
-/// Returns the digit of a number below 16.
-fn upper_hex(digit: u8) -> char {
-    char::from(if digit < 10 { b'0' + digit } else { b'A' - 10 + digit })
 }
 
 /// A form that is written. Its `Debug` shows the names only.
@@ -64,6 +59,11 @@ impl Form {
     /// Returns the text, which is a query as well.
     pub(super) fn text(&self) -> &str {
         &self.0
+    }
+
+    /// Returns the values of the fields whose names denote secrets.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = Secret> {
+        decode(&self.0).into_iter().filter(|(name, _)| is_secret_name(name)).map(|(_, value)| value.into())
     }
 
     /// Returns the text as the body of a request.
@@ -117,7 +117,6 @@ fn escaped(text: &[u8]) -> Option<(u8, &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::format;
     use alloc::string::ToString;
     use proptest::prelude::*;
 

@@ -91,7 +91,10 @@ impl SubjectToken {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
 pub struct GivenClient {
-    /// The issuer that knows it. No other one gets its credentials.
+    /// The issuer that knows it. No other one gets its credentials. Empty: the issuer that the
+    /// server names, since the configuration files of other programs name none. Once there is a
+    /// login of this client in the record, no other issuer is used. A client with a key has an
+    /// issuer.
     pub issuer: String,
     /// The client identifier.
     pub client_id: String,

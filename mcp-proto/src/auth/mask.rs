@@ -53,7 +53,7 @@ impl Masks {
             Input::Loaded(_, Ok(stored)) | Input::Saved(_, Err(SaveFault::Conflict(stored))) => {
                 stored.record.iter_mut().for_each(|record| self.record(record));
             }
-            Input::Redirected(_, redirect) => *redirect = self.redirect(redirect.trim()),
+            Input::Redirected(_, redirect) => *redirect = self.redirect(redirect.expose().trim()).into(),
             Input::KeyMade(_, Ok(pair)) => pair.private = (self.secret)(pair.private.expose()).into(),
             Input::Asserted(_, Ok(assertion)) => *assertion = (self.secret)(assertion.expose()).into(),
             // A signature shows nothing of its key.

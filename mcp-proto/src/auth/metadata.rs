@@ -131,7 +131,8 @@ impl IssuerMetadata {
     }
 }
 
-fn object(document: &[u8]) -> Result<Object, &'static str> {
+/// Reads a JSON object.
+pub(super) fn object(document: &[u8]) -> Result<Object, &'static str> {
     let json = RawJson::parse_indented(document).map_err(|_| NO_OBJECT)?;
     Object::read(&json).map_err(|_| NO_OBJECT)
 }

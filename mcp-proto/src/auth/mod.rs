@@ -36,6 +36,7 @@ mod scopes;
 mod secret;
 mod step;
 mod support;
+mod survey;
 mod token;
 
 pub use config::{
@@ -64,3 +65,4 @@ pub use step::{
     AssertionPurpose, AssertionRequest, AuthReport, Browse, DeviceCode, Generation, Input, Lease, Listen, Output,
     PageResult, Purpose, SaveFault, StepId, StoreFault, Stored,
 };
+pub use survey::{Survey, SurveyedIssuer};

@@ -22,10 +22,8 @@ use alloc::vec::Vec;
 const MAX_PAGE: usize = 8 << 10;
 /// The maximum length of the URL of a redirect.
 const MAX_REDIRECT: usize = 16 << 10;
-/// The maximum lengths of what an error shows of a redirect.
+/// The maximum length of what an error shows of the issuer in a redirect.
 const MAX_ISSUER: usize = 2048;
-const MAX_CODE: usize = 256;
-const MAX_DESCRIPTION: usize = 1024;
 /// The scope of refresh tokens (OpenID Connect Core section 11).
 const OFFLINE: &str = "offline_access";
 
@@ -148,14 +146,11 @@ pub(super) fn answer(url: &str, redirect_uri: &str, state: &Secret, issuer: &Iss
         let found = found.map(|found| beginning(found, MAX_ISSUER).to_owned());
         return Answer::WrongIssuer(AuthError::WrongIssuer { wanted: issuer.issuer.clone(), found });
     }
-    let text = |name, max| value(name).map(|text| beginning(text, max).to_owned());
-    match (text("error", MAX_CODE), value("code").filter(|code| !code.is_empty())) {
-        (Some(error), _) => Answer::Refused(AuthError::Authorization(Problem {
-            url: issuer.issuer.clone(),
-            error: Some(error),
-            description: text("error_description", MAX_DESCRIPTION),
-            ..Problem::default()
-        })),
+    match (value("error"), value("code").filter(|code| !code.is_empty())) {
+        (Some(error), _) => {
+            let problem = Problem { url: issuer.issuer.clone(), ..Problem::default() };
+            Answer::Refused(AuthError::Authorization(problem.saying(Some(error), value("error_description"))))
+        }
         (None, Some(code)) => Answer::Code(code.into()),
         (None, None) => Answer::Ignored("there is neither a code nor an error"),
     }

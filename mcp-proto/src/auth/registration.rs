@@ -9,13 +9,12 @@ use super::config::{AuthConfig, AuthMethod, Registration};
 use super::device;
 use super::grant::{ClientAuth, GivenClient, Grant};
 use super::identifier::{IssuerMatch, same_issuer};
-use super::metadata::IssuerMetadata;
-use super::record::{ClientSource, RegisteredClient};
+use super::metadata::{IssuerMetadata, object};
+use super::record::{ClientSource, Entry, RegisteredClient};
 use super::scopes::Scopes;
 use super::secret::Secret;
 use crate::error::{AuthError, Problem, UrlFault};
 use crate::fetch::{FetchResponse, HttpTarget};
-use crate::peer_text::beginning;
 use crate::rpc::{Object, RawJson};
 use alloc::borrow::ToOwned;
 use alloc::string::{String, ToString};
@@ -25,9 +24,6 @@ use core::net::IpAddr;
 
 /// The maximum length of a client identifier, and of a secret.
 const MAX_CREDENTIAL: usize = 4096;
-/// The maximum lengths of the texts of an error.
-const MAX_CODE: usize = 256;
-const MAX_DESCRIPTION: usize = 1024;
 
 /// The client of a login.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -97,19 +93,33 @@ pub(super) fn at_provider(client: &GivenClient) -> RegisteredClient {
     registered(&client.client_id, secret, method, ClientSource::Given)
 }
 
-/// Returns the clients that are given.
-fn all_given(config: &AuthConfig) -> impl Iterator<Item = &GivenClient> {
-    let ways = config.registrations.iter();
-    ways.filter_map(|way| if let Registration::Given(given) = way { Some(given) } else { None })
-}
-
 /// Returns the client that is given for this issuer.
 fn given(config: &AuthConfig, issuer: &IssuerMetadata) -> Option<Result<RegisteredClient, AuthError>> {
-    let is_here = |given: &&GivenClient| {
-        same_issuer(&given.issuer, &issuer.issuer, config.compat.issuer_slash) != IssuerMatch::Different
-    };
-    let given = all_given(config).find(is_here)?;
+    let given = config.given_at(&issuer.issuer)?;
     Some(client(issuer, &given.client_id, &given.auth, ClientSource::Given))
+}
+
+/// Checks that a client that is given without its issuer stays at the first one. `entries` are
+/// those of the record.
+///
+/// # Errors
+/// [`AuthError::OtherIssuer`] otherwise.
+pub(super) fn check_first_issuer(
+    config: &AuthConfig,
+    client: &RegisteredClient,
+    issuer: &str,
+    entries: &[Entry],
+) -> Result<(), AuthError> {
+    let is_free = config.all_given().any(|given| given.issuer.is_empty() && given.client_id == client.client_id);
+    let is_elsewhere = |entry: &&Entry| {
+        entry.client.source == ClientSource::Given
+            && entry.client.client_id == client.client_id
+            && same_issuer(&entry.issuer, issuer, config.compat.issuer_slash) == IssuerMatch::Different
+    };
+    match entries.iter().find(is_elsewhere).filter(|_| is_free && client.source == ClientSource::Given) {
+        Some(entry) => Err(AuthError::OtherIssuer { given: [entry.issuer.clone()].into(), issuer: issuer.to_owned() }),
+        None => Ok(()),
+    }
 }
 
 /// Returns the client with a metadata document, if the issuer fetches such documents.
@@ -127,7 +137,7 @@ fn document(config: &AuthConfig, issuer: &IssuerMetadata) -> Option<Result<Regis
 
 /// Returns why there is no client for an issuer.
 fn unknown(config: &AuthConfig, issuer: &IssuerMetadata) -> AuthError {
-    let given: Vec<_> = all_given(config).map(|given| given.issuer.clone()).collect();
+    let given: Vec<_> = config.all_given().map(|given| given.issuer.clone()).collect();
     let issuer = issuer.issuer.clone();
     if given.is_empty() { AuthError::NoRegistration { issuer } } else { AuthError::OtherIssuer { given, issuer } }
 }
@@ -221,10 +231,10 @@ pub(super) fn read(
 ) -> Result<RegisteredClient, Problem> {
     let problem = Problem { url: response.url.clone(), status: Some(response.status), ..Problem::default() };
     let why = |why: &str| Problem { why: Some(why.to_owned()), ..problem.clone() };
-    let body = RawJson::parse_indented(&response.body).ok().and_then(|json| Object::read(&json).ok());
-    if let Some(error) = body.as_ref().and_then(|body| error_text(body, "error", MAX_CODE)) {
-        let description = body.as_ref().and_then(|body| error_text(body, "error_description", MAX_DESCRIPTION));
-        return Err(Problem { error: Some(error), description, ..problem });
+    let body = object(&response.body).ok();
+    let said = |key| body.as_ref().and_then(|body| error_text(body, key));
+    if let Some(error) = said("error") {
+        return Err(problem.saying(Some(&error), said("error_description").as_deref()));
     }
     if !matches!(response.status, 200 | 201) {
         return Err(problem);
@@ -259,10 +269,9 @@ pub(super) fn read(
     })
 }
 
-/// Returns the beginning of a member that describes an error: its text, or the JSON of another
-/// value. `null` is none.
-fn error_text(body: &Object, key: &str, max: usize) -> Option<String> {
+/// Returns a member that describes an error: its text, or the JSON of another value. `null` is
+/// none.
+fn error_text(body: &Object, key: &str) -> Option<String> {
     let value = body.get(key).filter(|value| *value != RawJson::null())?;
-    let text = body.str(key);
-    Some(beginning(text.as_deref().unwrap_or(value.as_str()), max).to_owned())
+    Some(body.str(key).as_deref().unwrap_or(value.as_str()).to_owned())
 }

@@ -175,8 +175,8 @@ pub enum Input {
     /// The redirect URI of the listener, with its port. An error if there is no listener: the
     /// user can still give the URL by hand.
     Listening(StepId, Result<String, StoreFault>),
-    /// The URL of a redirect, or one that the user gave.
-    Redirected(StepId, String),
+    /// The URL of a redirect, or one that the user gave. It has the code in it.
+    Redirected(StepId, Secret),
     /// The user does not want to log in.
     Declined(StepId),
     /// The key pair.

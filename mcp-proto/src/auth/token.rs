@@ -2,6 +2,7 @@
 
 use super::config::AuthLimits;
 use super::form::{self, Form};
+use super::metadata::object;
 use super::record::TokenType;
 use super::scopes::Scopes;
 use super::secret::Secret;
@@ -9,7 +10,7 @@ use crate::error::Problem;
 use crate::exchange::{Headers, Reach};
 use crate::fetch::{FetchError, FetchRequest, FetchResponse, HttpTarget, Redirects};
 use crate::peer_text::beginning;
-use crate::rpc::{JsonKind, Object, RawJson};
+use crate::rpc::{JsonKind, Object};
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::format;
@@ -19,10 +20,6 @@ use core::time::Duration;
 
 /// The longest lifetime that is believed: 400 days, in seconds.
 const MAX_LIFETIME: f64 = 400.0 * 24.0 * 60.0 * 60.0;
-
-/// The limits of the texts of a [`Problem`].
-const MAX_ERROR: usize = 256;
-const MAX_DESCRIPTION: usize = 1 << 10;
 
 /// What a token endpoint answered.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -171,11 +168,7 @@ pub(super) fn read_as<T>(
     // An error is one at any status.
     if members.has_error() {
         let error = members.text("error");
-        let problem = Problem {
-            error: error.as_deref().map(|error| beginning(error, MAX_ERROR).into()),
-            description: members.description(),
-            ..problem
-        };
+        let problem = problem.saying(error.as_deref(), members.description().as_deref());
         return match error.as_deref() {
             Some("invalid_grant") => TokenAnswer::InvalidGrant(problem),
             Some("invalid_client") => TokenAnswer::InvalidClient(problem),
@@ -190,7 +183,7 @@ pub(super) fn read_as<T>(
             Err(why) => TokenAnswer::Other(Problem { why: Some(why), ..problem }),
         };
     }
-    let problem = Problem { description: members.description(), ..problem };
+    let problem = problem.saying(None, members.description().as_deref());
     if is_transient { transient(problem) } else { TokenAnswer::Other(problem) }
 }
 
@@ -211,8 +204,7 @@ pub(super) enum Members {
 impl Members {
     /// Reads a JSON object, or a form, which some token endpoints answer with.
     fn read(response: &FetchResponse) -> Option<Self> {
-        let json = RawJson::parse_indented(&response.body).ok().and_then(|json| Object::read(&json).ok());
-        if let Some(object) = json {
+        if let Ok(object) = object(&response.body) {
             return Some(Self::Json(object));
         }
         let media_type = response.headers.get("content-type")?.split(';').next()?.trim();
@@ -242,9 +234,8 @@ impl Members {
     }
 
     /// Returns the description of an error. Some servers have a member of their own for it.
-    fn description(&self) -> Option<String> {
-        let text = ["error_description", "message", "msg"].into_iter().find_map(|name| self.text(name));
-        text.map(|text| beginning(&text, MAX_DESCRIPTION).into())
+    fn description(&self) -> Option<Cow<'_, str>> {
+        ["error_description", "message", "msg"].into_iter().find_map(|name| self.text(name))
     }
 
     /// Returns the tokens, or says what is wrong with them.
@@ -252,7 +243,7 @@ impl Members {
         let access = self.text("access_token").ok_or("there is no access token")?;
         let name = self.text("token_type").ok_or("there is no type of the token")?;
         let Some(token_type) = TokenType::parse(&name).filter(|token_type| types.contains(token_type)) else {
-            return Err(format!("the token has the type {}", beginning(&name, MAX_ERROR)));
+            return Err(format!("the token has the type {}", beginning(&name, Problem::MAX_CODE)));
         };
         let refresh = self.text("refresh_token");
         if access.len().max(refresh.as_ref().map_or(0, |token| token.len())) > max {

@@ -139,8 +139,9 @@ pub struct ClientConfig {
     pub authorize: bool,
     /// How the client obtains and keeps credentials by itself, over HTTP and for the handshake of a
     /// WebSocket: [`Event::Auth`](super::Event::Auth). Without effect on other connections.
-    /// [`authorize`](Self::authorize) has no effect beside it, and a field `Authorization` of
-    /// [`headers`](Self::headers) is not sent to the server. Default `None`.
+    /// [`authorize`](Self::authorize) has no effect beside it. With a field `Authorization` or
+    /// `DPoP` in [`headers`](Self::headers) beside it the client sends nothing, and ends at once
+    /// with [`AuthError::OwnCredentials`](crate::error::AuthError::OwnCredentials). Default `None`.
     pub auth: Option<Arc<AuthConfig>>,
     /// The calls that the client sends a second time after their response was lost. Default
     /// [`Repeat::Safe`].

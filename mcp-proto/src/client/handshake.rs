@@ -28,7 +28,7 @@ use super::env::ClientEnv;
 use super::ids::Purpose;
 use super::link::{HttpLink, Link};
 use super::{Event, HttpMode, HttpTransport, Target, Timer, Verdict};
-use crate::error::{DiagnosticKind, HttpError, NegotiationCause, NegotiationError, Stage};
+use crate::error::{AuthError, DiagnosticKind, HttpError, NegotiationCause, NegotiationError, Stage};
 use crate::exchange::{Closed, Endpoint, ExitStatus, Sent};
 use crate::model::lifecycle::{ServerInfo, meta};
 use crate::rpc::{DecodeError, ErrorObject, Object, Payload, code};
@@ -60,6 +60,10 @@ impl Handshake {
             return Next::Wait;
         }
         self.start.begin(&mut cx.env);
+        if let Some(field) = cx.env.login.other_credentials(&cx.env.config.headers) {
+            let why = Closed::Unauthorized(Box::new(AuthError::OwnCredentials { field }));
+            return self.fail_at_once(cx, NegotiationCause::Closed(why));
+        }
         let legacy = cx.env.newest(Era::Legacy);
         let verdict = self.learnt.or(cx.env.config.verdict);
         let verdict = verdict.filter(|verdict| cx.env.config.versions.contains(verdict.version));
@@ -101,12 +105,15 @@ impl Handshake {
         match (cx.env.newest(Era::Modern), cx.env.newest(Era::Legacy)) {
             (Some(version), _) => self.probe(cx, version, false, false),
             (None, Some(version)) => self.initialize(cx, version, After::Else, false),
-            (None, None) => {
-                let asked = ProtocolVersion::ALL[0];
-                cx.env.phase.set(Step::Initializing { asked, after: After::Else, corrected: false });
-                self.fail(cx, Stage::Connect, NegotiationCause::NoMutualVersion(Vec::new()))
-            }
+            (None, None) => self.fail_at_once(cx, NegotiationCause::NoMutualVersion(Vec::new())),
         }
+    }
+
+    /// Ends a start for which nothing was sent.
+    fn fail_at_once(&mut self, cx: &mut Ctx, cause: NegotiationCause) -> Next {
+        let asked = ProtocolVersion::ALL[0];
+        cx.env.phase.set(Step::Initializing { asked, after: After::Else, corrected: false });
+        self.fail(cx, Stage::Connect, cause)
     }
 
     /// Opens the stream of HTTP+SSE. The next message waits for its `endpoint` event.

@@ -1,7 +1,7 @@
 //! The login of a client: its flow, whose steps leave as events of the client, and whose HTTP
 //! requests are fetches of the client.
 
-use super::{Client, ClientConfig, Event, HttpTarget, Target, Timer};
+use super::{Client, ClientConfig, Event, HttpTarget, Target, Timer, headers};
 use crate::auth::{Attach, Flow, FlowState, Generation, Input, Output, Reaction, Refused, StepId, Tried};
 use crate::error::{AuthError, DiagnosticKind};
 use crate::exchange::{Headers, Origin};
@@ -13,6 +13,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use core::net::IpAddr;
+
+/// The header fields of credentials.
+const CREDENTIALS: [&str; 2] = ["Authorization", "DPoP"];
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -54,6 +57,14 @@ impl Login {
     /// Returns whether the client obtains credentials by itself.
     pub(super) const fn is_on(&self) -> bool {
         self.flow.is_some()
+    }
+
+    /// Returns the first of these fields of the application that would replace credentials of the
+    /// login.
+    pub(super) fn other_credentials(&self, fields: &Headers) -> Option<String> {
+        let is_credential = |name: &&str| CREDENTIALS.iter().any(|field| name.eq_ignore_ascii_case(field));
+        let found = headers::own(fields).map(|(name, _)| name).find(is_credential);
+        found.filter(|_| self.is_on()).map(String::from)
     }
 
     /// Returns the field with the present token.
@@ -233,9 +244,4 @@ pub(super) enum Challenged {
     Waits,
     /// The request ends with this error.
     Failed(Box<AuthError>),
-}
-
-/// Returns whether a field of the application belongs to the login.
-pub(super) fn is_login_field(name: &str) -> bool {
-    ["Authorization", "DPoP"].into_iter().any(|field| name.eq_ignore_ascii_case(field))
 }

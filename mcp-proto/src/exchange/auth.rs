@@ -1,6 +1,6 @@
 //! Why an HTTP request got no credentials.
 
-use crate::peer_text::{Visible, write_list};
+use crate::peer_text::{Visible, beginning, write_list};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -18,6 +18,12 @@ pub enum AuthError {
     Declined,
     /// The user did not finish the page in time.
     PageTimeout,
+    /// The application configured credentials of its own beside the login, which would replace
+    /// them.
+    OwnCredentials {
+        /// The name of their header field.
+        field: String,
+    },
     /// A login was tried shortly before, and failed with this error.
     Quiet(Box<Self>),
     /// No document names an issuer that can be used.
@@ -172,6 +178,18 @@ pub enum UrlFault {
     Reach,
 }
 
+impl Problem {
+    /// Maximum length of an error code that is shown, and of a description.
+    pub(crate) const MAX_CODE: usize = 256;
+    const MAX_DESCRIPTION: usize = 1024;
+
+    /// Returns the problem with what the endpoint said of it.
+    pub(crate) fn saying(self, error: Option<&str>, description: Option<&str>) -> Self {
+        let text = |text: Option<&str>, max| text.map(|text| beginning(text, max).into());
+        Self { error: text(error, Self::MAX_CODE), description: text(description, Self::MAX_DESCRIPTION), ..self }
+    }
+}
+
 impl AuthError {
     /// Returns whether a later attempt may succeed although no user did anything.
     pub(super) const fn is_transient(&self) -> bool {
@@ -185,6 +203,7 @@ impl fmt::Display for AuthError {
             Self::LoginRequired => f.write_str("a user has to log in first"),
             Self::Declined => f.write_str("the user declined to log in"),
             Self::PageTimeout => f.write_str("the login was not finished in time"),
+            Self::OwnCredentials { field } => write!(f, "a login and the header field {field} exclude each other"),
             Self::Quiet(why) => write!(f, "a login failed shortly before: {why}"),
             Self::Discovery { tried } => {
                 f.write_str("no authorization server was found")?;

@@ -87,12 +87,17 @@ impl Headers {
         NamedValues { name, fixed, text, at: 0 }
     }
 
-    /// Returns the fields without those of these names.
-    pub(crate) fn without(&self, names: &[&str]) -> Self {
-        let mut others = Self { text: String::with_capacity(self.text.len()), ..Self::new() };
-        let kept = self.iter().filter(|(name, _)| !names.iter().any(|other| name.eq_ignore_ascii_case(other)));
-        kept.for_each(|(name, value)| others.push(name, value));
-        others
+    /// Removes the fields of these names that a peer has sent: none of them is a fixed one.
+    pub(crate) fn remove(&mut self, names: &[&str]) {
+        let mut at = 0;
+        while let Some(field) = FieldPlace::read(self.text.as_bytes(), at) {
+            let name = &self.text[field.name..field.value];
+            if names.iter().any(|removed| name.eq_ignore_ascii_case(removed)) {
+                self.text.drain(at..field.end);
+            } else {
+                at = field.end;
+            }
+        }
     }
 
     /// Returns all fields, as names and values.
@@ -263,6 +268,12 @@ mod tests {
             for (name, _) in &fields {
                 let same = fields.iter().filter(|(other, _)| other.eq_ignore_ascii_case(name));
                 prop_assert!(headers.all(&name.to_ascii_uppercase()).eq(same.map(|(_, value)| value)));
+            }
+            for names in [&["long"][..], &[&*fields[0].0, "x"]] {
+                let mut rest = headers.clone();
+                rest.remove(names);
+                let others = fields.iter().filter(|(name, _)| !names.iter().any(|one| name.eq_ignore_ascii_case(one)));
+                prop_assert!(rest.iter().eq(others.map(|(name, value)| (&**name, &**value))));
             }
             prop_assert_eq!(Vec::from(headers), fields);
         }

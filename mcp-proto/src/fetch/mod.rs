@@ -11,6 +11,7 @@ pub use url::{BadUrl, HttpTarget, WsTarget};
 
 use crate::error::Refusal;
 use crate::exchange::{Closed, Headers, Reach, RedirectRefusal, Sent};
+use crate::redact::Url;
 use alloc::string::String;
 use bytes::Bytes;
 use core::fmt;
@@ -96,8 +97,9 @@ impl fmt::Debug for FetchRequest {
     }
 }
 
-/// The response to a [`FetchRequest`], whatever its status.
-#[derive(Clone, PartialEq, Debug)]
+/// The response to a [`FetchRequest`], whatever its status. Its `Debug` shows the length of the
+/// body: it may have tokens in it.
+#[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct FetchResponse {
     /// The status.
@@ -117,6 +119,19 @@ impl FetchResponse {
     /// such as the driver of a [`Flow`](crate::auth::Flow).
     pub fn new(status: u16, headers: Headers, body: impl Into<Bytes>, url: impl Into<String>) -> Self {
         Self { status, headers, body: body.into(), url: url.into(), redirect: None }
+    }
+}
+
+impl fmt::Debug for FetchResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { status, headers, body, url, redirect } = self;
+        f.debug_struct("FetchResponse")
+            .field("status", status)
+            .field("headers", headers)
+            .field("body", &body.len())
+            .field("url", &Url(url))
+            .field("redirect", redirect)
+            .finish()
     }
 }
 

@@ -42,9 +42,10 @@ pub struct ServerConfig {
     pub read_cache: CacheHints,
     /// How long a client may cache a page of `prompts/list`.
     pub prompts_cache: CacheHints,
-    /// The key that seals `requestState`. `None`: the server derives one from its seed. Servers
-    /// that answer for one another need the same key and the same name in `info`: a state that was
-    /// sealed under another name is refused.
+    /// The key that seals `requestState`, and that a driver derives the nonces of proofs of
+    /// possession from. `None`: both depend on a seed of this process. Servers that answer for one
+    /// another need the same key and the same name in `info`: a state that was sealed under another
+    /// name is refused.
     pub state_key: Option<[u8; 32]>,
     /// The hosts that an HTTP server answers to, regardless of the address it is bound to. A
     /// request for another host gets 403. Default: the loopback hosts, only for clients at a

@@ -22,7 +22,7 @@ use crate::model::skipped;
 use crate::rpc::{Object, RawJson, Request, code};
 use crate::short_map::ShortMap;
 use crate::time::{Instant, Timers};
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 
 /// See the [module](self).
@@ -36,7 +36,7 @@ pub(super) struct ServerEnv {
     /// The amount of the shared limits that each client uses.
     pub(super) shares: Shares,
     /// Exchanges that wait for admission.
-    pub(super) admitting: BTreeMap<AdmitKey, ExchangeId>,
+    pub(super) admitting: ShortMap<AdmitKey, ExchangeId>,
     /// Exchanges whose clients may receive notifications of changes.
     pub(super) watchers: BTreeSet<ExchangeId>,
     /// The resources that clients watch.
@@ -64,7 +64,7 @@ impl ServerEnv {
             queue,
             timers: Timers::default(),
             shares: Shares::default(),
-            admitting: BTreeMap::new(),
+            admitting: ShortMap::new(),
             watchers: BTreeSet::new(),
             watched: WatchIndex::default(),
             unread: BTreeSet::new(),
@@ -107,7 +107,13 @@ impl ServerEnv {
     }
 
     /// Emits the admission of an exchange. `head`: that of its HTTP request.
-    pub(super) fn ask_admission(&mut self, x: ExchangeId, key: AdmitKey, peer: Peer, head: Option<Arc<RequestHead>>) {
+    pub(super) fn ask_admission(
+        &mut self,
+        x: ExchangeId,
+        key: AdmitKey,
+        peer: Arc<Peer>,
+        head: Option<Arc<RequestHead>>,
+    ) {
         self.admitting.insert(key, x);
         let timeout = self.now + self.config.limits.server.admit_timeout;
         self.timers.set(ServerTimer::Admit(x), Some(timeout));

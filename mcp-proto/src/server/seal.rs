@@ -154,7 +154,7 @@ mod tests {
     // covers: MRTR-S-010
     #[test]
     fn no_principal_and_an_empty_one_are_different_principals() {
-        let (empty, named) = (Principal(String::new()), Principal("a".into()));
+        let (empty, named) = (Principal("".into()), Principal("a".into()));
         let principals = [None, Some(&empty), Some(&named)];
         let params = Object::new();
         let binding =

@@ -55,7 +55,7 @@ pub(super) fn of_request(id: &Id, token: Option<&Id>, text: usize, incoming: &In
     let context = &incoming.context;
     let head = context.http.as_ref().map_or(0, |head| of_head(head) + EXCHANGE);
     // The exchange has its peer, and requests share it.
-    let caller = context.principal.as_ref().map_or(0, |principal| principal.0.capacity());
+    let caller = context.principal.as_ref().map_or(0, |principal| principal.0.len());
     let access = context.access.as_ref().map_or(0, |access| of_access(access));
     let method = if let Cow::Owned(method) = &incoming.method { method.capacity() } else { 0 };
     let (params, meta) = (&incoming.params, &incoming.meta);

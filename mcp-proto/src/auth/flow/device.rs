@@ -8,7 +8,7 @@ use crate::auth::device::{self, DeviceAuthorization};
 use crate::auth::secret::Secret;
 use crate::auth::step::{AuthReport, DeviceCode, Output, StepId};
 use crate::auth::token::{self, TokenAnswer};
-use crate::error::{AuthError, UrlFault};
+use crate::error::AuthError;
 use crate::fetch::{FetchError, FetchResponse};
 use crate::time::Instant;
 use alloc::boxed::Box;
@@ -52,7 +52,7 @@ impl Flow {
         match token::read_as(url, outcome, |members| device::read(members, max)) {
             TokenAnswer::Tokens(code) => self.show_code(code),
             TokenAnswer::Transient { problem, .. } => self.fail(AuthError::Unavailable(problem)),
-            TokenAnswer::InvalidClient(problem) => self.refuse_client(problem),
+            TokenAnswer::InvalidClient(problem) => self.refuse_client(AuthError::Token(problem)),
             TokenAnswer::InvalidGrant(problem) | TokenAnswer::Firewall(problem) | TokenAnswer::Other(problem) => {
                 self.fail(AuthError::Authorization(problem));
             }
@@ -62,29 +62,21 @@ impl Flow {
     /// Shows the code to the user.
     fn show_code(&mut self, code: DeviceAuthorization) {
         let Some(found) = self.run.as_ref().and_then(|run| run.found.clone()) else { return };
-        let check = |url: &str| self.env.config.policy.check(url, &self.env.server).map(drop);
-        let bad = |purpose: &str, url: &str, fault: UrlFault| AuthError::BadUrl {
-            purpose: purpose.into(),
-            url: url.into(),
-            fault,
-        };
-        if let Err(fault) = check(&code.verification_uri) {
-            return self.fail(bad("verification_uri", &code.verification_uri, fault));
+        if let Err(why) = self.endpoint("verification_uri", &code.verification_uri) {
+            return self.fail(why);
         }
-        let (link, fault) = match code.verification_uri_complete.as_deref().map(|url| (url, check(url))) {
-            Some((url, Err(fault))) => (None, Some(bad("verification_uri_complete", url, fault))),
-            Some((url, Ok(()))) => (Some(Secret::from(url)), None),
-            None => (None, None),
-        };
-        if let Some(fault) = fault {
-            self.env.report(AuthReport::Deviation(fault.to_string()));
+        let mut link = code.verification_uri_complete;
+        let checked = link.as_deref().map(|url| self.endpoint("verification_uri_complete", url));
+        if let Some(Err(why)) = checked {
+            self.env.report(AuthReport::Deviation(why.to_string()));
+            link = None;
         }
         let until = self.env.now + code.lifetime;
         let Some(run) = &mut self.run else { return };
         let shown = Box::new(DeviceCode {
             user_code: code.user_code,
             verification_uri: code.verification_uri,
-            verification_uri_complete: link,
+            verification_uri_complete: link.map(Secret::from),
             issuer: found.issuer.issuer.clone(),
             scopes: run.scopes.clone(),
             until,

@@ -2,7 +2,7 @@
 
 use super::Flow;
 use super::run::{Goal, Stage};
-use crate::auth::step::{Output, PageResult, Purpose, SaveFault, StoreFault};
+use crate::auth::step::{Input, Output, PageResult, Purpose, SaveFault, StoreFault};
 use crate::error::{AuthError, Problem};
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -20,43 +20,29 @@ impl Flow {
         }
         let key = self.env.key.clone();
         let why = || StoreFault("it did not answer in time".into());
-        match &run.stage {
-            Stage::Loading(step) => {
-                let step = *step;
-                self.on_loaded(step, Err(why()));
-            }
-            Stage::SavingClient(step) | Stage::Saving(step) | Stage::SavingLoss(step) | Stage::Removing(step) => {
-                let step = *step;
-                self.on_saved(step, Err(SaveFault::Fault(why())));
-            }
+        let input = match &run.stage {
+            Stage::Loading(step) => Input::Loaded(*step, Err(why())),
+            Stage::SavingClient(step)
+            | Stage::Saving(step)
+            | Stage::SavingLoss(step)
+            | Stage::SavingRefusal(step, _)
+            | Stage::Removing(step) => Input::Saved(*step, Err(SaveFault::Fault(why()))),
             // The code must not expire.
             Stage::Leasing(_, Purpose::Change) if run.has_code() => {
                 self.release(Purpose::Change);
-                self.redeem();
+                return self.redeem();
             }
-            Stage::Leasing(..) => self.fail(AuthError::Busy),
-            Stage::Listening(step) => {
-                let step = *step;
-                self.on_listening(step, Err(why()));
-            }
+            Stage::Leasing(..) => return self.fail(AuthError::Busy),
+            Stage::Listening(step) => Input::Listening(*step, Err(why())),
             Stage::Discovering(_, step) => {
                 step.iter().for_each(|step| self.env.emit(Output::CancelFetch(*step)));
                 let why =
                     Problem { url: key.server, why: Some("the search took too long".into()), ..Problem::default() };
-                self.discovery_failed(AuthError::Unavailable(why));
+                return self.discovery_failed(AuthError::Unavailable(why));
             }
-            Stage::MakingKey(step, _) => {
-                let step = *step;
-                self.on_key_made(step, Err(why()));
-            }
-            Stage::Proving(step, _) | Stage::Signing(step, _) => {
-                let step = *step;
-                self.on_signed(step, Err(why()));
-            }
-            Stage::Asserting(step) => {
-                let step = *step;
-                self.on_asserted(step, Err(why()));
-            }
+            Stage::MakingKey(step, _) => Input::KeyMade(*step, Err(why())),
+            Stage::Proving(step, _) | Stage::Signing(step, _) => Input::Signed(*step, Err(why())),
+            Stage::Asserting(step) => Input::Asserted(*step, Err(why())),
             // Their fetches have a limit of their own.
             Stage::Registering(_)
             | Stage::Redeeming(_)
@@ -64,13 +50,14 @@ impl Flow {
             | Stage::RequestingCode(_)
             | Stage::Exchanging(_)
             | Stage::Granting(_)
-            | Stage::Waiting => {}
-            Stage::Browsing(_) | Stage::Polling(_) => self.fail(AuthError::PageTimeout),
+            | Stage::Waiting => return,
+            Stage::Browsing(_) | Stage::Polling(_) => return self.fail(AuthError::PageTimeout),
             Stage::Revoking(step) => {
                 self.env.emit(Output::CancelFetch(*step));
-                self.remove(Some(false));
+                return self.remove(Some(false));
             }
-        }
+        };
+        self.handle(self.env.now, input);
     }
 
     /// Ends the run: requests that wait go out.
@@ -85,7 +72,8 @@ impl Flow {
 
     /// Ends the run: requests that wait end with this error. But with a token that is still valid
     /// they go out.
-    pub(super) fn fail(&mut self, why: AuthError) {
+    pub(super) fn fail(&mut self, mut why: AuthError) {
+        self.hide_secrets(&mut why);
         let falls_quiet = self.falls_quiet();
         let is_early = self.run.as_ref().is_some_and(|run| run.goal == Goal::Refresh { forced: false });
         self.end(PageResult::Refused);
@@ -101,6 +89,15 @@ impl Flow {
             return self.env.emit(Output::Changed(self.kept.generation()));
         }
         self.env.emit(Output::Failed(Box::new(why)));
+    }
+
+    /// Removes what the latest form had from the text of the issuer, which may repeat it.
+    fn hide_secrets(&self, why: &mut AuthError) {
+        let (AuthError::Token(problem) | AuthError::Unavailable(problem)) = why else { return };
+        for text in [&mut problem.error, &mut problem.description, &mut problem.why].into_iter().flatten() {
+            let sent = self.run.iter().flat_map(|run| &run.sent);
+            sent.for_each(|secret| *text = text.replace(secret.expose(), "…"));
+        }
     }
 
     /// Returns whether a failure of the run delays the next one: it does not depend on a refresh

@@ -27,7 +27,9 @@ impl Flow {
     /// The issuer is known.
     pub(super) fn begin_grant(&mut self) {
         let Some(found) = self.run.as_ref().and_then(|run| run.found.clone()) else { return };
-        let client = match registration::choose_known(&self.env.config, &found.issuer) {
+        let client = registration::choose_known(&self.env.config, &found.issuer);
+        let client = client.and_then(|client| self.check_first_issuer(&client, &found).map(|()| client));
+        let client = match client {
             Ok(client) => client,
             Err(why) => return self.fail(why),
         };

@@ -2,15 +2,17 @@
 
 use super::Attach;
 use super::env::FlowEnv;
-use crate::auth::config::Dpop;
+use crate::auth::config::{AuthConfig, Dpop};
 use crate::auth::dpop::alg_of;
+use crate::auth::grant::Grant;
 use crate::auth::jws::KeyPair;
-use crate::auth::record::{Entry, Record, TokenType, Tokens, Version};
+use crate::auth::record::{ClientSource, Entry, Record, TokenType, Tokens, Version};
 use crate::auth::scopes::Scopes;
 use crate::auth::secret::Secret;
 use crate::auth::step::{Generation, Stored};
 use crate::time::Instant;
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 /// Maximum number of entries of a record.
@@ -22,7 +24,10 @@ const MAX_MARGIN: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     is_loaded: bool,
-    record: Record,
+    /// The entries that this configuration may use, the latest first.
+    entries: Vec<Entry>,
+    /// Those of other clients, which stay as they are.
+    others: Vec<Entry>,
     version: Version,
     credentials: Option<Credentials>,
     generation: Generation,
@@ -87,12 +92,17 @@ impl Kept {
 
     /// Returns the entry in use.
     pub(super) fn entry(&self) -> Option<&Entry> {
-        self.record.entries.first()
+        self.entries.first()
+    }
+
+    /// Returns the entries that this configuration may use.
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
     }
 
     /// Returns the entry of this issuer.
     pub(super) fn entry_of(&self, issuer: &str) -> Option<&Entry> {
-        self.record.entries.iter().find(|entry| entry.issuer == issuer)
+        self.entries.iter().find(|entry| entry.issuer == issuer)
     }
 
     /// Returns the refresh token of the entry in use.
@@ -109,19 +119,27 @@ impl Kept {
 
     /// Returns the record as it is to be stored.
     pub(super) fn record(&self) -> Option<Box<Record>> {
-        (!self.record.entries.is_empty()).then(|| Box::new(self.record.clone()))
+        let entries = self.entries.iter().chain(&self.others).take(MAX_ENTRIES);
+        let record = Record { entries: entries.cloned().collect() };
+        (!record.entries.is_empty()).then(|| Box::new(record))
+    }
+
+    /// Replaces the entries by those of the store.
+    fn read(&mut self, env: &FlowEnv, stored: Stored) {
+        self.version = stored.version;
+        let entries = stored.record.map(|record| record.entries).unwrap_or_default();
+        let entries = entries.into_iter().take(MAX_ENTRIES);
+        (self.entries, self.others) = entries.partition(|entry| is_own(entry, &env.config));
     }
 
     /// Replaces the record by that of the store. Returns whether its tokens are other ones than
     /// those in use, so that they are in use now.
     pub(super) fn load(&mut self, env: &FlowEnv, stored: Stored) -> bool {
+        let client = |kept: &Self| kept.entry().map(|entry| (entry.issuer.clone(), entry.client.client_id.clone()));
+        let before = client(self);
         self.is_loaded = true;
-        self.version = stored.version;
-        let mut record = stored.record.map(|record| *record).unwrap_or_default();
-        record.entries.truncate(MAX_ENTRIES);
-        let before = self.entry().map(|entry| entry.issuer.clone());
-        let is_same = before.as_deref() == record.entries.first().map(|entry| entry.issuer.as_str());
-        self.record = record;
+        self.read(env, stored);
+        let is_same = before == client(self);
         let tokens = self.entry().and_then(|entry| entry.tokens.as_ref());
         if let Some(unfit) = tokens.filter(|tokens| !fits(tokens, env.config.dpop)) {
             self.refused = Some(unfit.generation);
@@ -153,11 +171,16 @@ impl Kept {
         self.version = version;
     }
 
-    /// Puts this entry first, in place of that of the same issuer.
+    /// Puts this entry first, in place of that of the same issuer. A client that is given stays
+    /// beside another one.
     pub(super) fn put(&mut self, entry: Entry) {
-        self.record.entries.retain(|known| known.issuer != entry.issuer);
-        self.record.entries.insert(0, entry);
-        self.record.entries.truncate(MAX_ENTRIES);
+        let is_other = |known: &Entry| {
+            let is_given = known.client.source == ClientSource::Given;
+            known.issuer != entry.issuer || is_given && known.client.client_id != entry.client.client_id
+        };
+        self.entries.retain(is_other);
+        self.entries.insert(0, entry);
+        self.entries.truncate(MAX_ENTRIES);
     }
 
     /// Uses the tokens of the first entry.
@@ -169,16 +192,21 @@ impl Kept {
     }
 
     /// Takes the record of the store that replaced this one meanwhile, and keeps the first entry.
-    pub(super) fn rebase(&mut self, stored: Stored) {
+    /// The scopes that others requested meanwhile are not lost.
+    pub(super) fn rebase(&mut self, env: &FlowEnv, stored: Stored) {
         let own = self.entry().cloned();
-        self.version = stored.version;
-        self.record = stored.record.map(|record| *record).unwrap_or_default();
-        own.into_iter().for_each(|entry| self.put(entry));
+        self.read(env, stored);
+        if let Some(mut entry) = own {
+            if let Some(other) = self.entry_of(&entry.issuer) {
+                entry.requested = entry.requested.union(&other.requested);
+            }
+            self.put(entry);
+        }
     }
 
     /// Removes the tokens of the first entry, whose refresh token the issuer refused.
     pub(super) fn drop_tokens(&mut self) {
-        if let Some(entry) = self.record.entries.first_mut() {
+        if let Some(entry) = self.entries.first_mut() {
             entry.tokens = None;
         }
         self.drop_credentials();
@@ -192,15 +220,15 @@ impl Kept {
 
     /// Removes the client of the first entry, which the issuer does not know any more.
     pub(super) fn drop_entry(&mut self) {
-        if !self.record.entries.is_empty() {
-            self.record.entries.remove(0);
+        if !self.entries.is_empty() {
+            self.entries.remove(0);
         }
         self.drop_credentials();
     }
 
-    /// Removes everything.
+    /// Removes everything that this configuration may use.
     pub(super) fn clear(&mut self) {
-        self.record.entries.clear();
+        self.entries.clear();
         self.drop_credentials();
     }
 
@@ -222,6 +250,15 @@ fn credentials(env: &FlowEnv, tokens: &Tokens) -> Credentials {
     });
     let key = tokens.dpop_key.clone().filter(|_| tokens.token_type == TokenType::Dpop);
     Credentials { token: tokens.access_token.clone(), key, times, number: tokens.generation }
+}
+
+/// Returns whether an entry is of a client of this configuration. One that names no client for the
+/// issuer uses the login that is there.
+fn is_own(entry: &Entry, config: &AuthConfig) -> bool {
+    match config.grant {
+        Grant::Assertion => entry.client.client_id.is_empty(),
+        _ => config.given_at(&entry.issuer).is_none_or(|given| given.client_id == entry.client.client_id),
+    }
 }
 
 /// Returns whether tokens of the record can be used: a bound one has its key, and a bearer token

@@ -1,17 +1,17 @@
 //! The steps of a login: the listener, the registration, the page, its answer, and the code.
 
 use super::Flow;
-use super::run::{Goal, Page, Stage};
+use super::run::{Found, Goal, Page, Stage};
 use crate::auth::config::{LoopbackHost, Port, Redirect};
 use crate::auth::grant::Grant;
 use crate::auth::page::{self, Answer, PageRequest};
 use crate::auth::pkce::ProofKey;
 use crate::auth::policy;
-use crate::auth::record::{ClientSource, Entry, RegisteredClient, Tokens};
+use crate::auth::record::{ClientSource, Entry, RegisteredClient, Tokens, Version};
 use crate::auth::registration::{self, Choice};
 use crate::auth::scopes::Scopes;
 use crate::auth::secret::Secret;
-use crate::auth::step::{AuthReport, Browse, Listen, Output, PageResult, Purpose, StepId, StoreFault};
+use crate::auth::step::{AuthReport, Browse, Listen, Output, PageResult, Purpose, SaveFault, StepId, StoreFault};
 use crate::auth::token::{self, NewTokens, TokenAnswer};
 use crate::error::{AuthError, Problem};
 use crate::fetch::{FetchError, FetchRequest, FetchResponse, HttpTarget};
@@ -37,14 +37,14 @@ impl Flow {
         let stored = self.entry_at_issuer().map(|entry| entry.client.clone());
         let choice = registration::choose(&self.env.config, &found.issuer, stored.as_ref(), self.env.unix());
         let scopes = self.scopes();
-        let choice = match choice {
-            Ok(choice) => choice,
+        let client = match choice {
+            Ok(Choice::Client(client)) => Some(client),
+            Ok(Choice::Register) => None,
             Err(why) => return self.fail(why),
         };
-        let client = match choice {
-            Choice::Client(client) => Some(client),
-            Choice::Register => None,
-        };
+        if let Some(Err(why)) = client.as_ref().map(|client| self.check_first_issuer(client, &found)) {
+            return self.fail(why);
+        }
         let known = client.as_ref().and_then(|client| client.redirect_uri.clone());
         let is_dynamic = client.as_ref().is_none_or(|client| client.source == ClientSource::Dynamic);
         let offered = found.resource.as_ref().and_then(|resource| resource.scopes_supported.clone());
@@ -77,18 +77,23 @@ impl Flow {
                 if let Some(host) = known.as_deref().and_then(host_of) {
                     run.host = host;
                 }
-                let until = self.env.now + self.env.config.limits.page_time + Duration::from_secs(60);
-                let listen = Listen { host: run.host, first, port: port.clone(), path, until };
-                self.listen(listen);
+                self.listen(first, path);
             }
         }
     }
 
-    fn listen(&mut self, listen: Listen) {
+    /// Checks that a client without an issuer of its own was not used at another one before.
+    pub(super) fn check_first_issuer(&self, client: &RegisteredClient, found: &Found) -> Result<(), AuthError> {
+        registration::check_first_issuer(&self.env.config, client, &found.issuer.issuer, self.kept.entries())
+    }
+
+    fn listen(&mut self, first: Option<u16>, path: String) {
+        let Redirect::Loopback { port, .. } = &self.env.config.redirect else { return };
+        let Some(run) = &mut self.run else { return };
+        let until = self.env.now + self.env.config.limits.page_time + Duration::from_secs(60);
+        let listen = Listen { host: run.host, first, port: port.clone(), path, until };
         let step = self.env.step(|step| Output::Listen(step, listen));
-        if let Some(run) = &mut self.run {
-            run.listener = Some(step);
-        }
+        run.listener = Some(step);
         self.enter(Stage::Listening(step), Some(Duration::from_secs(10)));
     }
 
@@ -199,15 +204,11 @@ impl Flow {
         } else if is_redirect && run.host == LoopbackHost::V4 && run.listener.is_some() {
             // Some authorization servers know `localhost` only.
             run.host = LoopbackHost::Localhost;
-            let first = port_of(&run.redirect_uri);
-            let path = path_of(&run.redirect_uri);
-            let until = self.env.now + self.env.config.limits.page_time + Duration::from_secs(60);
+            let (first, path) = (port_of(&run.redirect_uri), path_of(&run.redirect_uri));
             if let Some(listener) = run.listener.take() {
                 self.env.emit(Output::Finish(listener, PageResult::Ended));
             }
-            let Redirect::Loopback { port, .. } = &self.env.config.redirect else { return };
-            let listen = Listen { host: LoopbackHost::Localhost, first, port: port.clone(), path, until };
-            self.listen(listen);
+            self.listen(first, path);
         } else if !is_redirect && !run.registers_for.is_empty() {
             // Some refuse scopes that they do not know.
             run.registers_for = Scopes::new();
@@ -286,6 +287,7 @@ impl Flow {
         if !self.waits_for_user(step) {
             return false;
         }
+        let has_tokens = self.entry_at_issuer().is_some_and(|entry| entry.tokens.is_some());
         let Some(run) = &mut self.run else { return false };
         let (Some(page), Some(found)) = (&mut run.page, &run.found) else { return false };
         match page::answer(url, &run.redirect_uri, &page.state, &found.issuer) {
@@ -293,6 +295,7 @@ impl Flow {
                 page.code = Some(code);
                 self.lease(Purpose::Change);
             }
+            Answer::Refused(why) if is_about_the_client(&why) && !has_tokens => self.refuse_client(why),
             Answer::Refused(why) | Answer::WrongIssuer(why) => self.fail(why),
             Answer::Ignored(why) => {
                 self.env.report(AuthReport::WrongRedirect(why));
@@ -336,21 +339,36 @@ impl Flow {
         match answer {
             TokenAnswer::Tokens(new) => self.keep_new(new),
             TokenAnswer::Transient { problem, .. } => self.fail(AuthError::Unavailable(problem)),
-            TokenAnswer::InvalidClient(problem) => self.refuse_client(problem),
+            TokenAnswer::InvalidClient(problem) => self.refuse_client(AuthError::Token(problem)),
             TokenAnswer::InvalidGrant(problem) | TokenAnswer::Firewall(problem) | TokenAnswer::Other(problem) => {
                 self.fail(AuthError::Token(problem));
             }
         }
     }
 
-    /// The issuer does not know the client: one that it registered is not used again.
-    pub(super) fn refuse_client(&mut self, problem: Problem) {
+    /// The issuer refuses the client: one that it registered is not used again, also by other
+    /// processes.
+    pub(super) fn refuse_client(&mut self, why: AuthError) {
         let client = self.run.as_ref().and_then(|run| run.client.as_ref());
         let is_kept = self.kept.entry().is_some_and(|entry| Some(&entry.client) == client);
-        if is_kept && client.is_some_and(|client| client.source == ClientSource::Dynamic) {
-            self.kept.drop_entry();
+        if !is_kept || client.is_none_or(|client| client.source != ClientSource::Dynamic) {
+            return self.fail(why);
         }
-        self.fail(AuthError::Token(problem));
+        self.kept.drop_entry();
+        self.save(|step| Stage::SavingRefusal(step, Box::new(why)));
+    }
+
+    /// The record is stored without the client that was refused.
+    pub(super) fn refusal_saved(&mut self, outcome: Result<Version, SaveFault>, why: AuthError) {
+        match outcome {
+            Ok(version) => self.kept.saved(version),
+            Err(SaveFault::Fault(fault)) => self.env.report(AuthReport::NotSaved(fault)),
+            // Another process changed it meanwhile, and may have another client.
+            Err(SaveFault::Conflict(stored)) => {
+                self.kept.load(&self.env, stored);
+            }
+        }
+        self.fail(why);
     }
 
     /// Uses the new tokens of a login, and stores them.
@@ -412,6 +430,13 @@ impl Flow {
             None => self.begin(Goal::Login { forced: false }, hints),
         }
     }
+}
+
+/// Returns whether a page refuses what the client is registered for, so that another registration
+/// may help.
+fn is_about_the_client(why: &AuthError) -> bool {
+    let AuthError::Authorization(problem) = why else { return false };
+    matches!(problem.error.as_deref(), Some("invalid_scope" | "unauthorized_client" | "invalid_client"))
 }
 
 /// Returns the port of a loopback redirect URI.

@@ -55,7 +55,7 @@ pub struct Flow {
     pause: Option<(Instant, AuthError)>,
     /// The latest demands for more scopes that a login could not satisfy, and until when they are
     /// remembered.
-    refused: VecDeque<(Scopes, Instant)>,
+    refused: VecDeque<(Demand, Instant)>,
     found: Option<(Arc<run::Found>, Instant)>,
     proofs: Proofs,
 }
@@ -107,6 +107,10 @@ pub(crate) struct Tried {
     again: u8,
 }
 
+/// A demand for more scopes: the hash of the operation that was refused, and the scopes. Another
+/// operation with the same scopes may be one that a login satisfies.
+type Demand = ([u8; 32], Scopes);
+
 /// Maximum number of repeats of a request because others changed the credentials meanwhile.
 const MAX_AGAIN: u8 = 3;
 /// Maximum number of remembered demands for scopes, and the time for which they are.
@@ -151,6 +155,8 @@ pub(crate) struct Refused<'a> {
     pub(crate) auth_server: Option<&'a str>,
     /// The credentials that the request carried.
     pub(crate) sent: Generation,
+    /// What the request asks for: its method, and the name that it is for.
+    pub(crate) operation: &'a str,
 }
 
 impl Flow {
@@ -223,7 +229,7 @@ impl Flow {
             Input::Loaded(step, outcome) => self.on_loaded(step, outcome),
             Input::Saved(step, outcome) => self.on_saved(step, outcome),
             Input::Listening(step, outcome) => self.on_listening(step, outcome),
-            Input::Redirected(step, url) => self.on_redirected(step, &url),
+            Input::Redirected(step, url) => self.on_redirected(step, url.expose()),
             Input::Declined(step) => self.on_declined(step),
             Input::KeyMade(step, outcome) => self.on_key_made(step, outcome),
             Input::Signed(step, outcome) => self.on_signed(step, outcome),
@@ -353,7 +359,7 @@ impl Flow {
             auth_server: refused.auth_server.map(ToString::to_string),
         };
         match refused.status {
-            403 => self.refuse_scope(hints, tried),
+            403 => self.refuse_scope(hints, refused.operation, tried),
             _ => self.refuse_token(hints, tried),
         }
     }
@@ -383,12 +389,13 @@ impl Flow {
         }
     }
 
-    fn refuse_scope(&mut self, hints: Hints, tried: &mut Tried) -> Reaction {
+    fn refuse_scope(&mut self, hints: Hints, operation: &str, tried: &mut Tried) -> Reaction {
         let wanted = hints.scope.clone().unwrap_or_default();
         let error = || AuthError::Scope { scopes: wanted.to_string() };
+        let demand = (hmac_sha256::Hash::hash(operation.as_bytes()), wanted.clone());
         let now = self.env.now;
         self.refused.retain(|(_, until)| now < *until);
-        let is_refused = self.refused.iter().any(|(scopes, _)| *scopes == wanted);
+        let is_refused = self.refused.iter().any(|(known, _)| *known == demand);
         if self.run.is_some() && !tried.stepped {
             return Reaction::Wait;
         }
@@ -397,7 +404,7 @@ impl Flow {
                 self.refused.pop_front();
             }
             if !is_refused {
-                self.refused.push_back((wanted.clone(), now + REFUSED_TIME));
+                self.refused.push_back((demand, now + REFUSED_TIME));
             }
             return Reaction::Final(error());
         }

@@ -121,8 +121,11 @@ impl Flow {
 
     /// Sends a form. The fields of its header authenticate the client.
     fn send_form(&mut self, request: FormRequest, mut headers: Headers) {
-        let FormRequest { purpose, url, form, stage, proof, .. } = request;
+        let FormRequest { purpose, url, client, form, stage, proof, .. } = request;
         proof.into_iter().for_each(|proof| headers.push(dpop::FIELD, proof));
+        if let Some(run) = &mut self.run {
+            run.sent = form.secrets().chain(client.client_secret).filter(|secret| !secret.is_empty()).collect();
+        }
         let limits = self.env.config.limits;
         self.post(purpose, &url, |target, reach| token::request(target, form, headers, &limits, reach), stage);
         if let Some(run) = self.run.as_mut().filter(|run| matches!(run.stage, Stage::Revoking(_))) {

@@ -18,6 +18,7 @@ use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 /// One run: what it is for, where it is, and what it has found out.
@@ -49,6 +50,8 @@ pub(super) struct Run {
     /// The code that the user enters at another device.
     pub(super) device: Option<Device>,
     pub(super) token_request: Option<Box<TokenRequest>>,
+    /// The secrets in the latest form. An issuer may repeat them in the text of an error.
+    pub(super) sent: Vec<Secret>,
     /// Failed attempts to store the record, or to refresh.
     pub(super) failures: u32,
     pub(super) first_failure: Option<Instant>,
@@ -107,6 +110,8 @@ pub(super) enum Stage {
     Saving(StepId),
     /// It stores a record without tokens that were refused, before a login.
     SavingLoss(StepId),
+    /// It stores a record without a client that was refused, before it ends with this error.
+    SavingRefusal(StepId, Box<AuthError>),
     /// It revokes a token.
     Revoking(StepId),
     /// It removes the record.
@@ -162,7 +167,11 @@ impl Run {
             Stage::MakingKey(..) | Stage::Proving(..) | Stage::Signing(..) => FlowState::Signing,
             Stage::Asserting(_) => FlowState::Asserting,
             Stage::Waiting => FlowState::Waiting,
-            Stage::SavingClient(_) | Stage::Saving(_) | Stage::SavingLoss(_) | Stage::Removing(_) => FlowState::Saving,
+            Stage::SavingClient(_)
+            | Stage::Saving(_)
+            | Stage::SavingLoss(_)
+            | Stage::SavingRefusal(..)
+            | Stage::Removing(_) => FlowState::Saving,
             Stage::Revoking(_) => FlowState::Revoking,
         }
     }
@@ -231,6 +240,7 @@ impl Flow {
             page: None,
             device: None,
             token_request: None,
+            sent: Vec::new(),
             failures: 0,
             first_failure: None,
             revocation: None,
@@ -372,6 +382,11 @@ impl Flow {
             Some(Stage::Saving(open)) if *open == step => (Stage::Saving, Self::succeed),
             Some(Stage::SavingLoss(open)) if *open == step => (Stage::SavingLoss, Self::login_instead),
             Some(Stage::Removing(open)) if *open == step => (Stage::Removing, Self::removed),
+            Some(Stage::SavingRefusal(open, why)) if *open == step => {
+                let why = (**why).clone();
+                self.refusal_saved(outcome, why);
+                return true;
+            }
             _ => return false,
         };
         match outcome {
@@ -396,8 +411,11 @@ impl Flow {
                 }
                 return true;
             }
-            Some(Stage::Removing(_)) => self.kept.saved(stored.version),
-            _ => self.kept.rebase(stored),
+            Some(Stage::Removing(_)) => {
+                self.kept.rebase(&self.env, stored);
+                self.kept.clear();
+            }
+            _ => self.kept.rebase(&self.env, stored),
         }
         let attempts = self.run.as_mut().map_or(MAX_SAVES, |run| {
             run.failures += 1;

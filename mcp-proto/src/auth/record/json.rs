@@ -4,6 +4,7 @@ use super::{ClientSource, Entry, Record, RegisteredClient, TokenType, Tokens};
 use crate::auth::config::AuthMethod;
 use crate::auth::jwk::PublicKey;
 use crate::auth::jws::KeyPair;
+use crate::auth::metadata;
 use crate::auth::scopes::Scopes;
 use crate::auth::secret::Secret;
 use crate::rpc::{Object, RawJson};
@@ -72,8 +73,7 @@ impl Record {
         if bytes.len() > Self::MAX_LEN {
             return Err(BadRecord::Form);
         }
-        let json = RawJson::parse_indented(bytes).map_err(|_| BadRecord::Form)?;
-        let object = Object::read(&json).map_err(|_| BadRecord::Form)?;
+        let object = metadata::object(bytes).map_err(|_| BadRecord::Form)?;
         match object.required("version") {
             Ok(VERSION) => {}
             Ok(newer) if newer > VERSION => return Err(BadRecord::Newer(newer)),

@@ -1,17 +1,14 @@
 //! The introspection of tokens (RFC 7662).
 
 use super::source::{self, Metadata};
-use crate::auth::Secret;
-use crate::auth::form::{self, Form, encode_component};
-use crate::auth::metadata::NO_OBJECT;
+use crate::auth::form::{self, Form};
+use crate::auth::metadata::object;
+use crate::auth::{Secret, client_auth};
 use crate::error::UrlFault;
 use crate::fetch::{FetchError, FetchRequest, FetchResponse};
-use crate::rpc::{Object, RawJson};
+use crate::rpc::Object;
 use alloc::boxed::Box;
-use alloc::format;
 use alloc::string::String;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use core::time::Duration;
 
 /// Maximum time for an answer.
@@ -34,19 +31,15 @@ pub(super) fn request(
     let reach = source::reach(&url);
     let lists = |method: &str| metadata.auth_methods.iter().any(|listed| listed == method);
     let mut body = Form::new().with("token", token.expose()).with("token_type_hint", "access_token");
-    let mut authorization = None;
-    if lists("client_secret_post") && !lists("client_secret_basic") {
+    let is_posted = lists("client_secret_post") && !lists("client_secret_basic");
+    if is_posted {
         body.push("client_id", client_id);
         body.push("client_secret", client_secret.expose());
-    } else {
-        // RFC 6749 section 2.3.1.
-        let pair = format!("{}:{}", encode_component(client_id), encode_component(client_secret.expose()));
-        authorization = Some(format!("Basic {}", STANDARD.encode(pair)));
     }
     let mut request = FetchRequest::post(url, form::MEDIA_TYPE, body.into_bytes());
     request.headers.push("Accept", "application/json");
-    if let Some(authorization) = authorization {
-        request.headers.push("Authorization", authorization);
+    if !is_posted {
+        request.headers.push("Authorization", client_auth::basic(client_id, client_secret));
     }
     (request.reach, request.timeout, request.max_body) = (reach, ANSWER_TIME, MAX_ANSWER);
     Ok(request)
@@ -58,8 +51,7 @@ pub(super) fn request(
 /// Why the answer says neither.
 pub(super) fn read(outcome: &Result<Box<FetchResponse>, FetchError>) -> Result<Option<Object>, String> {
     let response = source::document(outcome)?;
-    let json = RawJson::parse_indented(&response.body).map_err(|_| NO_OBJECT)?;
-    let members = Object::read(&json).map_err(|_| NO_OBJECT)?;
+    let members = object(&response.body)?;
     let is_active: bool = members.required("active").map_err(|_| "it does not say whether the token is active")?;
     Ok(is_active.then_some(members))
 }

@@ -149,7 +149,11 @@ impl Rules<'_> {
         }
         let jkt = binding(claims)?;
         let scopes = self.scopes(claims).ok_or("the scope of the token is malformed")?;
-        let subject = claims.str("sub").map(String::from);
+        // A number in its place would be the same principal for all its users.
+        let subject = match claims.kind("sub") {
+            None | Some(JsonKind::Null) => None,
+            Some(_) => Some(claims.str("sub").ok_or("the subject of the token is malformed")?.into_owned()),
+        };
         let client = ["client_id", "azp", "cid", "appid"].into_iter().find_map(|claim| claims.str(claim));
         let client = client.map(String::from);
         if subject.is_none() && client.is_none() {

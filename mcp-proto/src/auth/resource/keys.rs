@@ -1,6 +1,6 @@
 //! The keys of an issuer (RFC 7517).
 
-use crate::auth::metadata::NO_OBJECT;
+use crate::auth::metadata::object;
 use crate::auth::{Alg, PublicKey};
 use crate::exchange::{Headers, members};
 use crate::rpc::{Object, RawJson};
@@ -34,8 +34,7 @@ impl KeySet {
     /// # Errors
     /// What is wrong with it.
     pub(super) fn read(document: &[u8]) -> Result<Self, &'static str> {
-        let json = RawJson::parse_indented(document).map_err(|_| NO_OBJECT)?;
-        let set = Object::read(&json).map_err(|_| NO_OBJECT)?;
+        let set = object(document)?;
         let keys = set.array("keys").map_err(|_| "it has no array of keys")?;
         let keys: Vec<_> = keys.iter().filter_map(IssuerKey::read).take(MAX).collect();
         if keys.is_empty() { Err("it has no key for signatures that is known") } else { Ok(Self(keys)) }

@@ -177,9 +177,9 @@ impl Access {
 
     /// Returns the bytes that it holds on the heap.
     pub(crate) fn heap_size(&self) -> usize {
-        let texts = [Some(&self.principal.0), Some(&self.issuer), self.subject.as_ref(), self.client.as_ref()];
+        let texts = [Some(&self.issuer), self.subject.as_ref(), self.client.as_ref()];
         let texts: usize = texts.into_iter().flatten().map(String::capacity).sum();
-        texts + self.scopes.heap_size() + self.claims.heap_size()
+        self.principal.0.len() + texts + self.scopes.heap_size() + self.claims.heap_size()
     }
 }
 

@@ -138,12 +138,16 @@ impl Proofs {
     /// Notes that a proof was used, once its signature is verified.
     ///
     /// # Errors
-    /// It was used before (RFC 9449 section 11.1).
+    /// It was used before (RFC 9449 section 11.1), or it has expired meanwhile, so that a second
+    /// use would not be seen.
     pub(super) fn redeem(&mut self, proof: &Proof, now: Instant, origin_unix: Duration) -> Result<(), AccessDenial> {
         if self.used.get(now, &proof.digest).is_some() {
             return Err(AccessDenial::Proof("the proof was used before"));
         }
         let until = Instant::new(proof.expires.saturating_sub(origin_unix));
+        if until <= now {
+            return Err(AccessDenial::Proof("the proof is too old"));
+        }
         self.used.insert(now, proof.digest, until, ());
         Ok(())
     }

@@ -5,12 +5,11 @@ use super::Trust;
 use super::config::IssuerConfig;
 use super::keys::{self, KeySet};
 use crate::auth::identifier::{self, IssuerMatch};
-use crate::auth::metadata::NO_OBJECT;
+use crate::auth::metadata::object;
 use crate::auth::{Alg, PublicKey, UrlPolicy};
 use crate::error::UrlFault;
 use crate::exchange::{Headers, Reach};
 use crate::fetch::{FetchError, FetchRequest, FetchResponse, HttpTarget, Redirects};
-use crate::rpc::{Object, RawJson};
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -299,8 +298,7 @@ impl Source {
     }
 
     fn read_metadata(&self, now: Instant, document: &[u8]) -> Result<Metadata, String> {
-        let json = RawJson::parse_indented(document).map_err(|_| NO_OBJECT)?;
-        let members = Object::read(&json).map_err(|_| NO_OBJECT)?;
+        let members = object(document)?;
         let issuer = members.required_str("issuer").map_err(|why| why.to_string())?;
         if identifier::same_issuer(&issuer, &self.issuer, true) == IssuerMatch::Different {
             return Err("it is of another issuer".into());

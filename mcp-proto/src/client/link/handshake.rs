@@ -8,7 +8,6 @@ use crate::auth::{Reaction, Refused, RequestProof, StepId, Tried};
 use crate::client::env::ClientEnv;
 use crate::client::handshake::HandshakeEvent;
 use crate::client::ids::Purpose;
-use crate::client::login::is_login_field;
 use crate::client::{HttpTarget, State, Target, WsTarget, headers};
 use crate::error::{AuthError, AuthHints, DiagnosticKind};
 use crate::exchange::{Closed, Headers, Reach, RequestHead, Sent, Start, UpgradeRefusal};
@@ -58,8 +57,7 @@ pub(super) fn start(env: &ClientEnv, configured: &WsTarget, mut handshake: Optio
             None if env.login.is_on() => env.login.credentials(),
             None => handshake.map_or(&none, |handshake| &handshake.credentials),
         };
-        let replaced = |name: &str| credentials.get(name).is_some() || env.login.is_on() && is_login_field(name);
-        let own = headers::own(&config.headers).filter(|(name, _)| !replaced(name));
+        let own = headers::own(&config.headers).filter(|(name, _)| credentials.get(name).is_none());
         credentials.iter().chain(own).for_each(|(name, value)| headers.push(name, value));
     }
     let head = RequestHead { method: "GET".into(), target: target.path.as_str().into(), headers };
@@ -107,6 +105,7 @@ impl WsHandshake {
             fields: &response.challenges,
             auth_server: None,
             sent: self.login.generation,
+            operation: "GET",
         };
         env.login.reached(response.address);
         env.login.note_nonce(&self.target(env)?.origin, response.dpop_nonce.as_deref());

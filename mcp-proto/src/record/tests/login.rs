@@ -143,7 +143,7 @@ impl World {
                 let issuer = "http%3A%2F%2F127.0.0.1%3A8000";
                 let url = format!("{}?code={CODE}&state={state}&iss={issuer}&x=\u{e9} y", page.redirect_uri);
                 // As a user pastes it.
-                AuthInput::Redirected(*step, format!(" {url}#code=hunter2\n"))
+                AuthInput::Redirected(*step, format!(" {url}#code=hunter2\n").into())
             }
             Output::NewKey(step, _) => {
                 let public = PublicKey::P256 { x: vec![1; 32], y: vec![2; 32] };
@@ -543,7 +543,7 @@ fn any_auth_input() -> impl Strategy<Value = AuthInput> {
         stored.prop_map(|stored| AuthInput::Saved(StepId(5), Err(SaveFault::Conflict(stored)))),
         fault().prop_map(|why| AuthInput::Saved(StepId(6), Err(SaveFault::Fault(why)))),
         any::<String>().prop_map(|uri| AuthInput::Listening(StepId(7), Ok(uri))),
-        url.prop_map(|url| AuthInput::Redirected(StepId(8), url)),
+        url.prop_map(|url| AuthInput::Redirected(StepId(8), url.into())),
         Just(AuthInput::Declined(StepId(9))),
     ];
     input

@@ -36,8 +36,9 @@ impl Server {
             return;
         }
         let binding = Binding::Duplex(Box::new(Duplex::new(self.listens.changes())));
-        let asked = self.shared.config.asks_about(&peer).then(|| peer.clone());
-        if self.life != Life::Serving || !self.enter(x, Arc::new(peer), binding) {
+        let peer = Arc::new(peer);
+        let asked = self.shared.config.asks_about(&peer).then(|| Arc::clone(&peer));
+        if self.life != Life::Serving || !self.enter(x, peer, binding) {
             return self.wire.env.queue.push(Output::Abort(x));
         }
         let Some(peer) = asked else { return self.wire.env.await_handshake(x) };

@@ -12,6 +12,7 @@ use crate::auth::{
 use crate::error::{AuthError, UrlFault};
 use crate::rpc::{Object, RawJson};
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -184,6 +185,27 @@ fn credentials_of_another_issuer_are_not_sent() {
     let given = vec!["https://other.example".to_string()];
     assert_eq!(world.ends, [Err(AuthError::OtherIssuer { given, issuer: ISSUER.into() })]);
     assert!(world.issuer.requests.is_empty());
+}
+
+#[test]
+fn client_without_an_issuer_stays_at_the_first() {
+    let config = || machine(given("", Some("s:1")));
+    let mut world = world(config());
+    world.log_in();
+    assert_eq!(world.token().as_deref(), Some("access-1"));
+    let new = "https://new.example".to_string();
+    world.issuer.name = new.clone();
+    // Also in another process.
+    for _ in 0..2 {
+        assert_eq!(world.refuse(0, 401, CHALLENGE, &mut Tried::default()), Reaction::Wait);
+        world.run();
+        let given = vec![ISSUER.to_string()];
+        assert_eq!(world.ends.pop(), Some(Err(AuthError::OtherIssuer { given, issuer: new.clone() })));
+        world.restart(config());
+        world.token();
+        world.ends.clear();
+    }
+    assert_eq!(world.issuer.requests.len(), 1);
 }
 
 // covers: CC-C-006
@@ -483,6 +505,28 @@ fn provider_that_refuses_ends_the_run() {
     world.log_in();
     world.pass(SECOND);
     assert_eq!((world.token().as_deref(), world.asserted.len()), (Some("access-1"), 2));
+}
+
+/// Some issuers repeat what they refuse.
+#[test]
+fn secrets_that_an_issuer_repeats_are_hidden_in_the_error() {
+    let refusal = |what: &str| format!(r#"{{"error":"invalid_grant","error_description":"not {what}: {what}!"}}"#);
+    let at_provider = enterprise(ClientAuth::Secret("canary-1".into()));
+    for (config, path, sent) in [
+        (machine(given(ISSUER, Some("canary-2"))), "/token", "canary-2"),
+        (workload(), "/token", "the-assertion"),
+        (at_provider.clone(), "/exchange", "canary-1"),
+        (at_provider, "/exchange", "the-assertion"),
+    ] {
+        for (status, body) in [(400, refusal(sent)), (400, format!(r#"{{"error":"not {sent}"}}"#))] {
+            let mut world = world(config.clone());
+            world.issuer.fault(path, status, &body);
+            world.log_in();
+            let [Err(why)] = &world.ends[..] else { panic!("{body}: {:?}", world.ends) };
+            let shown = format!("{why} {why:?}");
+            assert!(shown.contains("not …") && !shown.contains(sent), "{shown}");
+        }
+    }
 }
 
 #[test]

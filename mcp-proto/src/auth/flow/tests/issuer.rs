@@ -3,8 +3,8 @@
 use super::rig::{ISSUER, SERVER};
 use crate::auth::form;
 use crate::auth::step::Browse;
-use crate::exchange::Headers;
-use crate::fetch::{FetchError, FetchRequest, FetchResponse};
+use crate::exchange::{Headers, Reach};
+use crate::fetch::{FetchError, FetchRequest, FetchResponse, Redirects};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
@@ -19,6 +19,16 @@ const DEVICE: &str = r#"{"device_code":"device-1","user_code":"ABCD-EFGH","verif
 const EXCHANGED: &str = r#"{"access_token":"jag-1","token_type":"N_A",
     "issued_token_type":"urn:ietf:params:oauth:token-type:id-jag"}"#;
 
+/// A provider in place of the usual server.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Provider {
+    /// Answers a request for this URL with this body: with the status, the media type and the body.
+    /// The number counts the token requests before it.
+    pub(super) answer: fn(&str, &str, usize) -> (u16, &'static str, String),
+    /// The parameters of the redirect that refuses the page with this URL.
+    pub(super) refuses: fn(&str) -> Option<&'static str>,
+}
+
 /// A response in place of the usual one.
 type Fault = Result<(u16, String), FetchError>;
 
@@ -26,6 +36,8 @@ type Fault = Result<(u16, String), FetchError>;
 #[derive(Debug)]
 pub(super) struct Issuer {
     pub(super) name: String,
+    /// Answers everything but the metadata of the resource.
+    pub(super) provider: Option<Provider>,
     pub(super) resource: String,
     pub(super) scopes_supported: Option<&'static str>,
     pub(super) issuer_scopes: Option<&'static str>,
@@ -64,12 +76,15 @@ pub(super) struct Issuer {
     pub(super) revocations: Vec<String>,
     /// All URLs, in order.
     pub(super) urls: Vec<String>,
+    /// The method of each request, where its connection may lead, and its redirects.
+    pub(super) sent: Vec<(String, Reach, Redirects)>,
 }
 
 impl Default for Issuer {
     fn default() -> Self {
         Self {
             name: ISSUER.into(),
+            provider: None,
             resource: SERVER.into(),
             scopes_supported: None,
             issuer_scopes: None,
@@ -97,6 +112,7 @@ impl Default for Issuer {
             registrations: Vec::new(),
             revocations: Vec::new(),
             urls: Vec::new(),
+            sent: Vec::new(),
         }
     }
 }
@@ -109,11 +125,22 @@ impl Issuer {
     pub(super) fn answer(&mut self, request: &FetchRequest) -> Result<Box<FetchResponse>, FetchError> {
         let url = request.url.url();
         self.urls.push(url.clone());
+        self.sent.push((request.method.to_string(), request.reach, request.redirects));
         let path = request.url.path.clone();
         if let Some(fault) = self.faults.get_mut(&path).and_then(VecDeque::pop_front) {
             return fault.map(|(status, body)| response(status, &body, &url));
         }
         let body = String::from_utf8(request.body.to_vec()).unwrap();
+        if let Some(provider) = self.provider.filter(|_| !url.starts_with("https://mcp.example/")) {
+            let (status, media_type, text) = (provider.answer)(&url, &body, self.requests.len());
+            match request.headers.get("content-type") {
+                Some(form::MEDIA_TYPE) => self.requests.push(form::decode(&body)),
+                Some(_) => self.registrations.push(body),
+                None => {}
+            }
+            let headers = Headers::new().with("Content-Type", media_type);
+            return Ok(Box::new(FetchResponse { headers, ..*response(status, &text, &url) }));
+        }
         let (status, body) = match &*path {
             "/.well-known/oauth-protected-resource/mcp" => (200, self.resource_metadata()),
             "/.well-known/oauth-authorization-server" => (200, self.metadata()),
@@ -221,6 +248,9 @@ impl Issuer {
         self.codes += 1;
         let iss = if self.sends_iss { format!("&iss={}", form::encode_component(&self.name)) } else { String::new() };
         let state = query(&browse.url, "state").unwrap();
+        if let Some(refusal) = self.provider.and_then(|provider| (provider.refuses)(&browse.url)) {
+            return format!("{}?{refusal}&state={state}", browse.redirect_uri);
+        }
         format!("{}?code=code-{}&state={state}{iss}", browse.redirect_uri, self.codes)
     }
 

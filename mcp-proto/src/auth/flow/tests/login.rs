@@ -119,18 +119,18 @@ fn wrong_redirects_are_ignored_and_the_login_goes_on() {
     let (listener, now) = (world.listeners[0].1, world.now);
     for _ in 0..20 {
         let wrong = "http://127.0.0.1:4000/callback?code=evil&state=other".to_string();
-        assert!(world.flows[0].handle(now, Input::Redirected(listener, wrong)));
+        assert!(world.flows[0].handle(now, Input::Redirected(listener, wrong.into())));
         world.run();
     }
     assert_eq!((world.ignored, world.reports.len()), (20, 16));
     assert!(matches!(world.reports[0], AuthReport::WrongRedirect(_)));
     let page = world.pages[0].clone();
     let right = world.issuer.page(&page);
-    assert!(world.flows[0].handle(now, Input::Redirected(listener, right.clone())));
+    assert!(world.flows[0].handle(now, Input::Redirected(listener, right.clone().into())));
     world.run();
     assert_eq!(world.ends, [Ok(Generation(1))]);
     // Nothing waits for it any more.
-    assert!(!world.flows[0].handle(now, Input::Redirected(listener, right)));
+    assert!(!world.flows[0].handle(now, Input::Redirected(listener, right.into())));
     assert_eq!(world.issuer.requests.len(), 1);
 }
 
@@ -143,7 +143,7 @@ fn redirect_of_another_issuer_ends_the_login() {
     let (step, now) = (world.open[0].1, world.now);
     let state = query(&world.pages[0].url, "state").unwrap();
     let url = alloc::format!("http://127.0.0.1:4000/callback?code=x&state={state}&iss=https%3A%2F%2Fevil.example");
-    world.flows[0].handle(now, Input::Redirected(step, url));
+    world.flows[0].handle(now, Input::Redirected(step, url.into()));
     world.run();
     let found = Some("https://evil.example".to_string());
     assert_eq!(world.ends, [Err(AuthError::WrongIssuer { wanted: ISSUER.into(), found })]);
@@ -160,10 +160,51 @@ fn refused_consent_says_why() {
     let url = alloc::format!(
         "http://127.0.0.1:4000/callback?error=access_denied&error_description=no&state={state}&iss=https%3A%2F%2Fas.example"
     );
-    world.flows[0].handle(now, Input::Redirected(step, url));
+    world.flows[0].handle(now, Input::Redirected(step, url.into()));
     world.run();
     let [Err(AuthError::Authorization(problem))] = &world.ends[..] else { panic!("{:?}", world.ends) };
     assert_eq!((problem.error.as_deref(), problem.description.as_deref()), (Some("access_denied"), Some("no")));
+}
+
+// One that refused scopes was used again and again, also by later processes.
+#[test]
+fn registered_client_that_is_refused_is_not_used_again() {
+    for error in ["invalid_scope", "unauthorized_client"] {
+        let mut world = World::new();
+        world.user = User::Absent;
+        world.log_in();
+        let (step, now) = (world.open[0].1, world.now);
+        let state = query(&world.pages[0].url, "state").unwrap();
+        let url =
+            alloc::format!("http://127.0.0.1:4000/callback?error={error}&state={state}&iss=https%3A%2F%2Fas.example");
+        world.flows[0].handle(now, Input::Redirected(step, url.into()));
+        world.run();
+        assert!(matches!(&world.ends[..], [Err(AuthError::Authorization(_))]), "{:?}", world.ends);
+        assert!(world.store.record.is_none() && world.is_at_rest());
+        world.user = User::Accepts;
+        world.restart(config());
+        world.log_in();
+        assert_eq!((world.issuer.registrations.len(), world.token()), (2, Some("access-1".into())), "{error}");
+    }
+    let mut world = World::new();
+    world.issuer.fault("/token", 401, "{\"error\":\"invalid_client\"}");
+    world.log_in();
+    assert!(matches!(&world.ends[..], [Err(AuthError::Token(_))]), "{:?}", world.ends);
+    assert!(world.store.record.is_none() && world.is_at_rest());
+    world.restart(config());
+    world.log_in();
+    assert_eq!((world.issuer.registrations.len(), world.token()), (2, Some("access-1".into())));
+    // A page that refuses more scopes costs no tokens.
+    world.user = User::Absent;
+    let now = world.now;
+    world.flows[0].login(now);
+    world.run();
+    let (step, state) = (world.open[0].1, query(&world.pages[2].url, "state").unwrap());
+    let url =
+        alloc::format!("http://127.0.0.1:4000/callback?error=invalid_scope&state={state}&iss=https%3A%2F%2Fas.example");
+    world.flows[0].handle(now, Input::Redirected(step, url.into()));
+    world.run();
+    assert_eq!((world.issuer.registrations.len(), world.token()), (2, Some("access-1".into())));
 }
 
 // covers: AUTHS-C-002, AUTHS-C-003, AUTHS-C-004, AUTHS-C-015
@@ -505,7 +546,7 @@ fn answer_to_a_step_that_is_not_open_changes_nothing() {
         }
         if !is_open {
             assert!(!world.flows[0].handle(now, Input::Declined(step)));
-            assert!(!world.flows[0].handle(now, Input::Redirected(step, String::new())));
+            assert!(!world.flows[0].handle(now, Input::Redirected(step, "".into())));
         }
     }
     assert_eq!((world.flows[0].state(), world.flows[0].poll_output()), (state, None));

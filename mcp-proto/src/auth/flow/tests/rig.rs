@@ -154,12 +154,12 @@ impl World {
         self.flows = alloc::vec![Self::flow(&Arc::new(config), 99, self.now)];
     }
 
-    /// Handles all outputs, until there are no more.
+    /// Handles all outputs, until there are no more: one of each flow in turn.
     pub(super) fn run(&mut self) {
         loop {
             let mut is_idle = true;
             for at in 0..self.flows.len() {
-                while let Some(output) = self.flows[at].poll_output() {
+                if let Some(output) = self.flows[at].poll_output() {
                     is_idle = false;
                     self.handle(at, output);
                 }
@@ -174,7 +174,7 @@ impl World {
         assert!(self.flows[at].handle(self.now, input.clone()), "{input:?}");
     }
 
-    fn handle(&mut self, at: usize, output: Output) {
+    pub(super) fn handle(&mut self, at: usize, output: Output) {
         match output {
             Output::Fetch(step, request) => {
                 let outcome = self.issuer.answer(&request);
@@ -256,7 +256,7 @@ impl World {
         let input = match self.user {
             User::Accepts => {
                 let page = self.pages.last().unwrap().clone();
-                Input::Redirected(step, self.issuer.page(&page))
+                Input::Redirected(step, self.issuer.page(&page).into())
             }
             User::Declines => Input::Declined(step),
             User::Absent => return,
@@ -328,6 +328,15 @@ impl World {
         self.refuse_sent(at, status, field, tried, sent)
     }
 
+    /// Gives the refusal of an operation to the first flow, and runs.
+    pub(super) fn refuse_operation(&mut self, operation: &str, field: &str, tried: &mut Tried) -> Reaction {
+        let (fields, sent) = ([field.to_string()], self.flows[0].generation());
+        let refused = Refused { status: 403, fields: &fields, auth_server: None, sent, operation };
+        let reaction = self.flows[0].refuse(self.now, &refused, tried);
+        self.run();
+        reaction
+    }
+
     pub(super) fn refuse_sent(
         &mut self,
         at: usize,
@@ -337,7 +346,7 @@ impl World {
         sent: Generation,
     ) -> Reaction {
         let fields = [field.to_string()];
-        let refused = Refused { status, fields: &fields, auth_server: None, sent };
+        let refused = Refused { status, fields: &fields, auth_server: None, sent, operation: "" };
         assert!(Flow::is_challenge(&refused));
         self.flows[at].refuse(self.now, &refused, tried)
     }

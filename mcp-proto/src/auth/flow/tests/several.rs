@@ -2,7 +2,7 @@
 
 use super::rig::{User, World, config};
 use crate::auth::flow::{Reaction, Tried};
-use crate::auth::step::AuthReport;
+use crate::auth::step::{AuthReport, Input, Output, StoreFault};
 use crate::error::AuthError;
 use core::time::Duration;
 
@@ -24,7 +24,7 @@ fn one_of_many_processes_opens_a_page() {
     let page = world.pages[0].clone();
     let url = world.issuer.page(&page);
     let now = world.now;
-    world.flows[at].handle(now, crate::auth::step::Input::Redirected(step, url));
+    world.flows[at].handle(now, Input::Redirected(step, url.into()));
     world.run();
     for at in 0..8 {
         assert_eq!(world.token_of(at).as_deref(), Some("access-1"));
@@ -85,6 +85,32 @@ fn loser_of_a_race_keeps_the_tokens_of_the_winner() {
     assert_eq!(world.token_of(0).as_deref(), Some("access-2"));
     assert_eq!(world.token_of(1).as_deref(), Some("access-2"));
     assert_eq!((world.issuer.requests.len(), world.pages.len()), (2, 1));
+}
+
+// covers: B-249
+#[test]
+fn conflict_loses_no_scopes_that_others_requested() {
+    let mut world = World::with(config(), 2);
+    world.log_in();
+    assert_eq!(world.token_of(1).as_deref(), Some("access-1"));
+    let more = r#"Bearer error="insufficient_scope", scope="files:write""#;
+    assert_eq!(world.refuse(0, 403, more, &mut Tried::default()), Reaction::Wait);
+    world.run();
+    // The second process cannot read what the first one has stored.
+    let now = world.now;
+    world.flows[1].login(now);
+    while let Some(output) = world.flows[1].poll_output() {
+        match output {
+            Output::Load(step, _) => {
+                assert!(world.flows[1].handle(now, Input::Loaded(step, Err(StoreFault("busy".into())))));
+            }
+            other => world.handle(1, other),
+        }
+    }
+    assert_eq!(world.pages.len(), 3);
+    let entry = &world.store.record.as_ref().unwrap().entries[0];
+    assert!(entry.requested.contains("files:write"), "{:?}", entry.requested);
+    assert_eq!(entry.tokens.as_ref().unwrap().access_token.expose(), "access-3");
 }
 
 #[test]

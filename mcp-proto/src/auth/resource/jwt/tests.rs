@@ -233,8 +233,14 @@ fn binding_is_to_one_key_or_not_known() {
     }
 }
 
+// covers: AUTHT-S-003
 #[test]
 fn token_that_names_no_one_is_refused() {
+    // With a client, users whose subject is not read would be one principal.
+    for sub in ["1", "{}", "[\"u1\"]", "true"] {
+        assert_eq!(grant(&claims(&[("sub", sub)], &[])).unwrap_err(), "the subject of the token is malformed", "{sub}");
+    }
+    assert_eq!(grant(&claims(&[("sub", "null")], &[])).unwrap().access.subject, None);
     assert_eq!(grant(&claims(&[], &["sub", "client_id"])).unwrap_err(), "the token names no subject");
     assert_eq!(grant(&claims(&[], &["iss"])).unwrap_err(), "the token names no issuer");
     assert!(grant(&claims(&[("scope", "{}")], &[])).is_err());

@@ -164,6 +164,20 @@ fn proof_is_used_once_for_as_long_as_it_is_valid() {
     assert!(proofs.is_empty());
 }
 
+// covers: DPOP-S-013
+#[test]
+fn proof_that_expires_while_it_is_verified_is_refused() {
+    let origin = Duration::from_secs(NOW - 1000);
+    let (mut proofs, proof) = (proofs(), read(PROOF, NOW).unwrap());
+    // Its memory would have expired at once, so that the same proof could be used again.
+    let late = Instant::new(Duration::from_secs(NOW + 300) - origin);
+    for _ in 0..2 {
+        assert_eq!(proofs.redeem(&proof, late, origin), Err(AccessDenial::Proof("the proof is too old")));
+    }
+    let in_time = Instant::new(Duration::from_secs(NOW + 299) - origin);
+    assert_eq!(proofs.redeem(&proof, in_time, origin), Ok(()));
+}
+
 // covers: DPOP-S-013, DPOP-S-014
 #[test]
 fn nonce_is_that_of_the_time() {

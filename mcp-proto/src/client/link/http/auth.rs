@@ -26,6 +26,7 @@ use crate::rpc::Id;
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -150,11 +151,14 @@ impl HttpLink {
             return Challenged::No;
         }
         let hints = http.hints();
+        // Only a demand for more scopes is about an operation.
+        let operation = if http.status() == 403 { http.sent.operation() } else { String::new() };
         let refused = Refused {
             status: http.status(),
             fields: &hints.www_authenticate,
             auth_server: hints.auth_server.as_deref(),
             sent: http.login.generation,
+            operation: &operation,
         };
         let mut tried = http.login.tried;
         let Some(reaction) = env.login.refuse(env.now, &refused, &mut tried) else { return Challenged::No };

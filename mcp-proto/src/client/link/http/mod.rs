@@ -299,7 +299,6 @@ impl HttpLink {
             authority: &address.authority,
             own: if is_trusted { &env.config.headers } else { &none },
             credentials: if is_trusted { credentials } else { &none },
-            has_login: env.login.is_on(),
             session: self.session.id().filter(|_| !is_initialize),
         };
         http.stream.begin(env.now);

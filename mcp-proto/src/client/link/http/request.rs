@@ -2,12 +2,12 @@
 //! fields, which are written once for each attempt.
 
 use crate::client::headers;
-use crate::client::login::is_login_field;
 use crate::exchange::Headers;
 use crate::model::headers::{CURSOR, METHOD, NAME, SESSION, VERSION, encode, name_of};
 use crate::rpc::{Object, RawJson};
 use crate::version::{Era, ProtocolVersion};
 use alloc::borrow::ToOwned;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -47,8 +47,6 @@ pub(super) struct CommonFields<'a> {
     pub(super) own: &'a Headers,
     /// They replace those of the application.
     pub(super) credentials: &'a Headers,
-    /// Whether the client obtains its credentials by itself: those of the application are not sent.
-    pub(super) has_login: bool,
     pub(super) session: Option<&'a str>,
 }
 
@@ -86,10 +84,10 @@ impl HttpRequest {
 
     /// Returns the header fields of the first attempt.
     pub(super) fn headers(&self, common: &CommonFields<'_>, described: MessageSummary<'_>) -> Headers {
-        // Room for what most requests have.
-        let mut headers = Headers::with_room(8, 192 + common.authority.len()).with("Host", common.authority);
-        let replaced = |name: &str| common.credentials.get(name).is_some() || common.has_login && is_login_field(name);
-        for (name, value) in headers::own(common.own).filter(|(name, _)| !replaced(name)) {
+        // Room for what most requests have. A token may be longer than all of that.
+        let others = common.own.heap_size() + common.credentials.heap_size();
+        let mut headers = Headers::with_room(8, 192 + common.authority.len() + others).with("Host", common.authority);
+        for (name, value) in headers::own(common.own).filter(|(name, _)| common.credentials.get(name).is_none()) {
             headers.push(name, value);
         }
         common.credentials.iter().for_each(|(name, value)| headers.push(name, value));
@@ -121,10 +119,25 @@ impl HttpRequest {
         if self.body.is_empty() {
             return self.headers(common, MessageSummary::NOTHING);
         }
-        let message = Object::read(&RawJson::trusted(self.body.clone())).unwrap_or_default();
+        let message = self.message();
         let method = message.str("method").unwrap_or_default();
         let params = message.object("params").ok();
         self.headers(common, MessageSummary { method: &method, params: params.as_ref() })
+    }
+
+    /// Returns what the request asks for: its method, that of the message, and the name that the
+    /// message is for.
+    pub(super) fn operation(&self) -> String {
+        let message = self.message();
+        let method = message.str("method").unwrap_or_default();
+        let params = message.object("params").unwrap_or_default();
+        let name = name_of(&method, &params).unwrap_or_default();
+        format!("{} {method} {name}", self.method)
+    }
+
+    /// Returns the message in the body, or an empty object without one.
+    fn message(&self) -> Object {
+        Object::read(&RawJson::trusted(self.body.clone())).unwrap_or_default()
     }
 }
 

@@ -169,7 +169,7 @@ impl Guarded {
             auth::Output::Browse(step, page) => {
                 let state = page.url.split("state=").nth(1).unwrap().split('&').next().unwrap();
                 let url = format!("{}?code=k&state={state}&iss=http%3A%2F%2F127.0.0.1%3A8000", page.redirect_uri);
-                auth::Input::Redirected(*step, url)
+                auth::Input::Redirected(*step, url.into())
             }
             _ => return None,
         })
@@ -356,6 +356,26 @@ fn missing_scope_is_asked_for_and_its_call_repeated() {
     assert_eq!(guarded.pages(), 1);
 }
 
+// covers: AUTHS-C-012
+#[test]
+fn refused_scope_is_remembered_for_the_name_of_its_call() {
+    let mut guarded = Guarded::ready();
+    let narrow = "{\"access_token\":\"a\",\"token_type\":\"bearer\",\"scope\":\"read\"}";
+    guarded.faults.insert("/token".into(), (200, narrow));
+    let mut call = |tool: &str, refusals: usize| {
+        let call = guarded.http.rig.call(tools::call(tool));
+        for _ in 0..refusals {
+            let exchange = guarded.last().0;
+            guarded.challenge(exchange, 403, "Bearer error=\"insufficient_scope\", scope=\"write\"");
+            guarded.run();
+        }
+        let error = guarded.http.rig.outcome(call).clone().unwrap_err();
+        assert_eq!(error.unauthorized(), Some(&AuthError::Scope { scopes: "write".into() }));
+        guarded.pages()
+    };
+    assert_eq!([call("echo", 2), call("echo", 1), call("other", 2), call("other", 1)], [1, 1, 2, 2]);
+}
+
 //
 #[test]
 fn plain_403_is_no_challenge() {
@@ -417,26 +437,46 @@ fn cancelled_call_leaves_the_run_to_the_others() {
     assert!(guarded.http.rig.outcome(second).is_ok());
 }
 
+#[test]
+fn own_credentials_beside_a_login_end_the_client_at_once() {
+    for (url, field) in [
+        ("http://127.0.0.1:8000/mcp", "AUTHORIZATION"),
+        ("http://127.0.0.1:8000/mcp", "dpop"),
+        ("ws://127.0.0.1:8000/mcp", "Authorization"),
+    ] {
+        let guarded = Guarded::with(|config| {
+            config.target = ClientConfig::url(url).unwrap().target;
+            config.headers = Headers::new().with("X-Tenant", "t").with(field, "Bearer own");
+        });
+        let Some(Termination::Negotiation(why)) = guarded.http.rig.termination() else { panic!("{field}") };
+        assert_eq!(why.unauthorized(), Some(&AuthError::OwnCredentials { field: field.into() }));
+        assert!(
+            why.to_string().ends_with(&format!("a login and the header field {field} exclude each other")),
+            "{why}"
+        );
+        assert!(guarded.http.rig.starts.is_empty() && guarded.outputs().is_empty());
+        assert_eq!(guarded.http.rig.client.poll_timeout(), None);
+    }
+}
+
 // covers: B-238
 #[test]
-fn field_of_the_configuration_is_not_sent_beside_a_login() {
-    let mut guarded = Guarded::with(|config| {
-        config.headers = Headers::new().with("AUTHORIZATION", "Bearer own").with("X-Tenant", "t");
-    });
+fn field_of_the_application_goes_to_its_server_alone() {
+    let mut guarded = Guarded::with(|config| config.headers = Headers::new().with("X-Tenant", "t"));
     guarded.run();
     let exchange = guarded.last().0;
     guarded.challenge(exchange, 401, "Bearer");
     guarded.run();
     assert_eq!(guarded.credentials(), [None, bearer("access-1")]);
     assert!(guarded.mcp().iter().all(|(_, head, _)| head.headers.get("x-tenant") == Some("t")));
-    // No fetch carries a field of the application.
+    // No fetch of the login carries it.
     let fetched = guarded.http.rig.starts.iter().filter_map(|(_, start)| match start {
         Start::Http { raw: true, head, .. } => Some(head),
         _ => None,
     });
     for head in fetched {
-        assert_eq!((head.headers.get("x-tenant"), head.headers.get("authorization")), (None, None));
-        assert_eq!(head.headers.get("mcp-protocol-version"), None);
+        let names = ["x-tenant", "authorization", "mcp-protocol-version"];
+        assert!(names.iter().all(|name| head.headers.get(name).is_none()), "{head:?}");
     }
 }
 

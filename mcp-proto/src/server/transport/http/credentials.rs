@@ -2,7 +2,7 @@
 //! so that it cannot pass them on (2025-06-18 authorization, token handling).
 
 use crate::auth::{AccessDenial, DenialResponse};
-use crate::exchange::{ExchangeId, RequestHead};
+use crate::exchange::ExchangeId;
 use crate::server::env::ServerEnv;
 use alloc::sync::Arc;
 
@@ -17,11 +17,9 @@ impl ServerEnv {
             return;
         }
         let Some(http) = self.http(x) else { return };
-        let head = http.head();
-        if CREDENTIALS.iter().any(|name| head.headers.get(name).is_some()) {
-            let (method, target) = (head.method.clone(), Arc::clone(&head.target));
-            let headers = head.headers.without(&CREDENTIALS);
-            http.head = Arc::new(RequestHead { method, target, headers });
+        if CREDENTIALS.iter().any(|name| http.head.headers.get(name).is_some()) {
+            // In place, unless the application still has the head.
+            Arc::make_mut(&mut http.head).headers.remove(&CREDENTIALS);
         }
     }
 

@@ -30,7 +30,7 @@ pub(in crate::server) use streams::ResponseStream;
 
 use super::Binding;
 use crate::error::DiagnosticKind;
-use crate::exchange::{ExchangeId, Headers, Inbound, Outbound, Peer, RequestHead};
+use crate::exchange::{ExchangeId, Headers, Inbound, Outbound, RequestHead};
 use crate::frame::{Media, media_of};
 use crate::http_support::HttpSupport;
 use crate::input::Admission;
@@ -94,7 +94,7 @@ impl Server {
         }
         if self.shared.config.admit {
             let key = self.requests.mint_admit_key();
-            self.wire.env.ask_admission(x, key, Peer::clone(&peer), Some(head));
+            self.wire.env.ask_admission(x, key, peer, Some(head));
             if let Some(http) = self.wire.env.http(x) {
                 http.stage = ResponseStage::Admitting { key, early: None };
             }

@@ -413,14 +413,3 @@ fn handshake_of_a_websocket_carries_a_proof() {
     let Some(Termination::Negotiation(why)) = guarded.http.rig.termination() else { panic!() };
     assert_eq!(why.unauthorized(), Some(&AuthError::Signature("gone".into())));
 }
-
-// covers: DPOP-C-001, B-238
-#[test]
-fn field_of_the_configuration_is_no_proof() {
-    let own = Headers::new().with("DPoP", "own").with("X-Tenant", "t");
-    let mut guarded = Guarded::with_bound(|config| config.headers = own);
-    guarded.run();
-    let head = guarded.mcp().pop().unwrap().1;
-    assert_eq!((head.headers.all("DPoP").count(), head.headers.get("x-tenant")), (1, Some("t")));
-    assert_ne!(head.headers.get("DPoP"), Some("own"));
-}
