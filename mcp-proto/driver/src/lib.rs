@@ -57,7 +57,7 @@ mod front;
 pub mod guide;
 mod job;
 #[cfg(feature = "auth")]
-mod keys;
+pub mod keys;
 mod launcher;
 #[cfg(feature = "auth")]
 mod login;

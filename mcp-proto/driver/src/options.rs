@@ -295,12 +295,17 @@ impl ServerOptions {
         self.spawn.as_ref()
     }
 
-    /// Returns the state of the guard, if tokens are verified.
+    /// Returns the state of the guard, if tokens are verified. `key` is that of the server.
     #[cfg(feature = "auth")]
-    pub(super) fn guard_state(&self, clock: Clock, delay: Delay) -> io::Result<Option<GuardState>> {
+    pub(super) fn guard_state(
+        &self,
+        key: Option<[u8; 32]>,
+        clock: Clock,
+        delay: Delay,
+    ) -> io::Result<Option<GuardState>> {
         let Some(AdmitCallback::Verify(check)) = &self.admit else { return Ok(None) };
         let fetching = take(&mut *lock(&self.fetching));
-        GuardState::new(check.clone(), fetching, clock, delay).map(Some)
+        GuardState::new(check.clone(), fetching, key, clock, delay).map(Some)
     }
 
     /// Lets this decide about admissions.
@@ -325,7 +330,7 @@ impl ServerOptions {
     /// guard.
     pub(super) fn admit(&self, promise: Promise<AdmitToken>, head: Option<Arc<RequestHead>>) -> Option<Job> {
         if let Some(guard) = &self.guard {
-            guard.admit(promise, head.as_deref());
+            guard.admit(promise, head);
             return None;
         }
         let peer = promise.to().map(|token| token.peer().clone()).unwrap_or_default();

@@ -31,7 +31,7 @@ use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use core::time::Duration;
 use mcp_proto::call::{Call, CallHandle, IntoCall, Method, PagedMethod, Pages, Progress, RawCall, SkippedList};
-use mcp_proto::client::{ClientConfig, FetchError, FetchRequest, FetchResponse, Termination};
+use mcp_proto::client::{ClientConfig, FetchError, FetchRequest, FetchResponse, Target, Termination};
 use mcp_proto::error::{CallError, Refusal};
 use mcp_proto::input::{CallId, NotificationId};
 use mcp_proto::rpc::Object;
@@ -167,7 +167,8 @@ impl Client {
     pub async fn ready(&self) -> Result<(), ConnectError> {
         self.shared()
             .watch_unless_exiting(|state| match (&state.terminated, state.overdue()) {
-                _ if state.ready.is_some() => Some(Ok(())),
+                // Without a server there is nothing to negotiate.
+                _ if state.ready.is_some() || state.engine.client().config().target == Target::NoServer => Some(Ok(())),
                 (Some(why), _) => Some(Err(why.clone().into())),
                 (None, Some(why)) => Some(Err(ConnectError::Negotiation(why.clone()))),
                 (None, None) => None,

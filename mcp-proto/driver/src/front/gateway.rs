@@ -249,12 +249,12 @@ impl GatewayShared {
         config.origin_unix = clock.unix();
         options.configure(&mut config);
         let max = (config.limits.server.max_queued_events, config.limits.server.max_queued_event_bytes);
+        #[cfg(feature = "auth")]
+        let guard = options.guard_state(config.state_key, clock, |_| Box::pin(pending()))?;
         let config = Arc::new(config);
         let router = SharedRouter::new(router, Arc::clone(&config));
         let engine = server::Server::new(config, seed()?, clock.now());
         let event = options.take_event();
-        #[cfg(feature = "auth")]
-        let guard = options.guard_state(clock, |_| Box::pin(pending()))?;
         Ok(Arc::new_cyclic(|this: &Weak<Self>| {
             #[cfg(feature = "auth")]
             options.set_guard(guard.map(|state| Guard::start(state, clock, this, |state| &mut state.backlog)));

@@ -28,6 +28,7 @@ use mcp_proto::client::{ClientConfig, FetchError, FetchRequest, FetchResponse};
 use mcp_proto::error::{Diagnostic, DiagnosticKind, Refusal};
 use mcp_proto::exchange::RequestHead;
 use mcp_proto::input::{Admission, AdmitToken, Principal};
+use mcp_proto::seed::Seed;
 use mcp_proto::time::{Instant, earliest};
 use std::io;
 
@@ -77,17 +78,24 @@ enum GuardStep {
 }
 
 impl GuardState {
-    /// Creates the state of a guard.
+    /// Creates the state of a guard. Servers with the same key accept the nonces of each other.
     ///
     /// # Errors
     /// The identifier of the resource or a URL of an issuer is not valid, or the operating system
     /// provides no random bytes.
-    pub(crate) fn new(check: TokenCheck, fetching: ClientOptions, clock: Clock, delay: Delay) -> io::Result<Self> {
+    pub(crate) fn new(
+        check: TokenCheck,
+        fetching: ClientOptions,
+        key: Option<[u8; 32]>,
+        clock: Clock,
+        delay: Delay,
+    ) -> io::Result<Self> {
         check.resource.check().map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why.to_string()))?;
         check.config.check().map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why.to_string()))?;
         let begun = Client::begin(ClientConfig::fetcher(), fetching, delay);
         let (fetcher, driving) = begun.map_err(|why| io::Error::other(why.to_string()))?;
-        let verifier = Verifier::new(check.config, check.resource, clock.unix(), seed()?, clock.now());
+        let seed = key.map_or_else(seed, |key| Ok(Seed::new(key).derive("verifier")))?;
+        let verifier = Verifier::new(check.config, check.resource, clock.unix(), seed, clock.now());
         let (waiting, fetcher, driving) = (BTreeMap::new(), Some(fetcher), Some(driving));
         Ok(Self { verifier, waiting, last: 0, fetcher, driving, due: None })
     }
@@ -113,15 +121,17 @@ impl Guard {
 
     /// Decides about an admission: here and now, or once the keys of the issuer are there. Without
     /// a head there is no token.
-    pub(crate) fn admit(self: &Arc<Self>, promise: Promise<AdmitToken>, head: Option<&RequestHead>) {
+    pub(crate) fn admit(self: &Arc<Self>, promise: Promise<AdmitToken>, head: Option<Arc<RequestHead>>) {
         let Some(head) = head else { return promise.finish(Ok(Admission::Denied(AccessDenial::Missing))) };
         let watch = JobWatch::new(&promise);
         let mut state = self.lock();
         state.last += 1;
         let id = CheckId(state.last);
         state.waiting.insert(id, promise);
-        state.verifier.check(self.clock.now(), Check { id, head });
+        state.verifier.check(self.clock.now(), Check { id, head: &head });
         drop(state);
+        // The engine can remove the credentials from it without a copy.
+        drop(head);
         self.carry_out();
         if self.lock().waiting.contains_key(&id) {
             self.withdraw_on_cancel(&watch, id);

@@ -239,13 +239,13 @@ impl ServerShared {
         options.configure(&mut config);
         let linger = config.limits.frame.linger_timeout;
         let max = (config.limits.server.max_queued_events, config.limits.server.max_queued_event_bytes);
+        #[cfg(feature = "auth")]
+        let guard = options.guard_state(config.state_key, clock, delay)?;
         let config = Arc::new(config);
         let router = SharedRouter::new(router, Arc::clone(&config));
         let mut engine = SharedServer::new(config, seed()?, clock.now());
         let checks = options.is_checked().then(|| check(&mut engine));
         let event = options.take_event();
-        #[cfg(feature = "auth")]
-        let guard = options.guard_state(clock, delay)?;
         Ok(Arc::new_cyclic(|this: &Weak<Self>| {
             #[cfg(feature = "auth")]
             options.set_guard(guard.map(|state| Guard::start(state, clock, this, |state| &mut state.backlog)));

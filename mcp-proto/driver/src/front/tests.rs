@@ -12,6 +12,8 @@ use core::time::Duration;
 #[cfg(feature = "auth")]
 use mcp_proto::auth::{Resource, VerifierConfig};
 use mcp_proto::client::ClientConfig;
+#[cfg(feature = "auth")]
+use mcp_proto::exchange::ResponseHead;
 use mcp_proto::exchange::{Headers, Peer, RequestHead};
 #[cfg(feature = "auth")]
 use mcp_proto::input::Admission;
@@ -26,6 +28,14 @@ const PING: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
 const TOKEN: &str = "eyJhbGciOiJFUzI1NiIsInR5cCI6ImF0K2p3dCJ9.eyJpc3MiOiJodHRwczovL2FzLmV4YW1wbGUiLCJhdWQiOiJodHRwczovL2N\
      hbGMuZXhhbXBsZS9tY3AiLCJzdWIiOiJhZGEiLCJjbGllbnRfaWQiOiJhcHAiLCJleHAiOjMyNTAzNjgwMDAwfQ.AAAAAAAAAAAA\
      AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
+/// A proof for it, with a signature of zeros and without a nonce.
+#[cfg(feature = "auth")]
+const PROOF: &str = "eyJ0eXAiOiJkcG9wK2p3dCIsImFsZyI6IkVTMjU2IiwiandrIjp7Imt0eSI6IkVDIiwiY3J2IjoiUC0yNTYiLCJ4IjoibDh0\
+     RnJoeC0zNHRWM2hSSUNSRFk5ekNrRGxwQmhGNDJVUVVmV1ZBV0JGcyIsInkiOiI5VkU0amZfT2tfbzY0emJUVGxjdU5KYWpI\
+     bXQ2djlURFZyVTBDZHZHUkRBIn19.eyJqdGkiOiIxIiwiaHRtIjoiUE9TVCIsImh0dSI6Imh0dHBzOi8vY2FsYy5leGFtcGx\
+     lL21jcCIsImlhdCI6MSwiYXRoIjoiYnNIZ1p5YWFaR2ZadVVVcHpQd3JsUjJRRkNxM254QjVHVlRfYXZUQkZlQSJ9.AAAAAA\
+     AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 fn server(options: ServerOptions) -> (Server, DriverHandle) {
     let router = Router::new("calc", "1.0");
@@ -82,6 +92,14 @@ fn checked_client_panics_when_its_driver_breaks_a_rule() {
     assert!(text.starts_with("connection 1: 4000 bytes written of "), "{text}");
 }
 
+// Nothing was negotiated, so nothing ended the wait.
+#[test]
+fn client_without_a_server_is_ready_at_once() {
+    let (client, _driving) = Client::begin(ClientConfig::fetcher(), ClientOptions::new(), |_| Box::pin(pending()))
+        .expect("the system has random bytes");
+    assert!(block_on_for(Duration::from_secs(20), client.ready()).expect("it does not wait").is_ok());
+}
+
 #[test]
 fn end_of_a_checked_connection_breaks_no_rule() {
     let (server, driving) = server(ServerOptions::new().checked());
@@ -126,20 +144,20 @@ fn exchange_after_the_end_of_its_gateway_is_cut() {
     assert_eq!(late_exchange(&gateway), (false, false, Part::Cut), "without a driver");
 }
 
-/// Runs the driver of a guarded gateway until the exchange has a response, and returns its status.
+/// Runs the driver of a guarded gateway until the exchange has a response, and returns its head.
 /// `drives` is for the client that makes the fetches.
 #[cfg(feature = "auth")]
-fn guarded_status(fields: Headers, mut drives: impl FnMut(DriverHandle)) -> u16 {
-    let resource = Resource::new("https://calc.example/mcp", ["https://as.example"]);
-    let options = ServerOptions::new().verify(resource, VerifierConfig::jwt("https://as.example"));
-    let (gateway, driving) = Gateway::begin(Router::new("calc", "1.0"), options).expect("a seed");
+fn guarded_head(router: Router, fields: Headers, mut drives: impl FnMut(DriverHandle)) -> ResponseHead {
+    let resource = Resource::new("https://calc.example/mcp", ["https://as.example"]).dpop(false);
+    let options = ServerOptions::new().verify(resource, VerifierConfig::jwt("https://as.example").with_nonces());
+    let (gateway, driving) = Gateway::begin(router, options).expect("a seed");
     let headers = fields.with("Host", "localhost");
     let head = RequestHead { method: "POST".into(), target: "/mcp".into(), headers };
     let mut exchange = gateway.begin_exchange(Peer::default(), head);
     let mut part = pin!(exchange.part());
     loop {
         match part.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(Part::Head(head, _)) => return head.status,
+            Poll::Ready(Part::Head(head, _)) => return head,
             Poll::Ready(other) => panic!("{other:?}"),
             Poll::Pending => {}
         }
@@ -154,11 +172,30 @@ fn guarded_status(fields: Headers, mut drives: impl FnMut(DriverHandle)) -> u16 
 #[cfg(feature = "auth")]
 #[test]
 fn guard_without_fetches_refuses_tokens_as_not_verifiable() {
-    assert_eq!(guarded_status(Headers::new(), drop), 401, "there is no token");
+    let guarded_status =
+        |fields, drives: &mut dyn FnMut(DriverHandle)| guarded_head(Router::new("calc", "1.0"), fields, drives).status;
+    assert_eq!(guarded_status(Headers::new(), &mut drop), 401, "there is no token");
     let mut dropped = 0;
     let bearer = Headers::new().with("Authorization", alloc::format!("Bearer {TOKEN}"));
-    assert_eq!(guarded_status(bearer, |_| dropped += 1), 503);
+    assert_eq!(guarded_status(bearer, &mut |_| dropped += 1), 503);
     assert_eq!(dropped, 1);
+}
+
+#[cfg(feature = "auth")]
+#[test]
+fn servers_with_one_state_key_have_the_same_nonces() {
+    let nonce = |state_key| {
+        let router = Router::new("calc", "1.0").configure(|config| config.state_key = state_key);
+        let fields = Headers::new().with("Authorization", alloc::format!("DPoP {TOKEN}")).with("DPoP", PROOF);
+        let head = guarded_head(router, fields, drop);
+        assert_eq!(head.status, 401);
+        String::from(head.headers.get("dpop-nonce").expect("a nonce"))
+    };
+    let (first, second, third) = (nonce(Some([1; 32])), nonce(Some([1; 32])), nonce(Some([1; 32])));
+    // The time of a nonce may end between two of them.
+    assert!(second == first || second == third);
+    assert!(![&first, &second, &third].contains(&&nonce(Some([2; 32]))));
+    assert_ne!(nonce(None), nonce(None));
 }
 
 #[cfg(feature = "auth")]

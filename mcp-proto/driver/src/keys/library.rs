@@ -16,7 +16,11 @@ use rustls::sign::SigningKey;
 
 /// Signs this, as RFC 7518 section 3 defines it. This takes about 100 µs, with RSA some
 /// milliseconds.
-pub(crate) fn sign(key: &SignKey, alg: Alg, input: &[u8]) -> Result<Vec<u8>, String> {
+///
+/// # Errors
+/// There is no cryptography, the application has the key, or the key is none for this algorithm.
+/// The text shows nothing of the key.
+pub fn sign(key: &SignKey, alg: Alg, input: &[u8]) -> Result<Vec<u8>, String> {
     let Algorithm { scheme, number, .. } = algorithm(alg)?;
     let key = match key {
         SignKey::Pkcs8(key) => load(private_key(key.expose())?)?,
@@ -30,11 +34,12 @@ pub(crate) fn sign(key: &SignKey, alg: Alg, input: &[u8]) -> Result<Vec<u8>, Str
     }
 }
 
-/// Returns whether a signature is right. This takes about 100 µs.
+/// Returns whether a signature is right. One of a wrong length, or with a key of another algorithm,
+/// is not. This takes about 100 µs.
 ///
 /// # Errors
 /// There is no cryptography, or it lacks this algorithm.
-pub(crate) fn verify(verification: &Verification) -> Result<bool, String> {
+pub fn verify(verification: &Verification) -> Result<bool, String> {
     let Verification { alg, key, input, signature } = verification;
     let Algorithm { of_key, of_signature, number, .. } = algorithm(*alg)?;
     let provider = provider()?;
@@ -50,12 +55,12 @@ pub(crate) fn verify(verification: &Verification) -> Result<bool, String> {
     Ok(verifier.verify_signature(&key.verification_bytes(), input, signature).is_ok())
 }
 
-/// Makes a key pair.
+/// Makes a key pair for this algorithm: of ECDSA, or of Ed25519.
 ///
 /// # Errors
 /// There is no cryptography, it is the application's own, which makes no keys, or keys for this
 /// algorithm are not made.
-pub(crate) fn generate(alg: Alg) -> Result<KeyPair, String> {
+pub fn generate(alg: Alg) -> Result<KeyPair, String> {
     let private = new_key(alg)?;
     let key = load(PrivatePkcs8KeyDer::from(private.as_slice()).clone_key().into())?;
     let public = key.public_key().and_then(|key| PublicKey::from_spki(&key));

@@ -1,3 +1,5 @@
+mod vectors;
+
 use super::{der, generate, sign, verify};
 use alloc::format;
 use alloc::vec;

@@ -24,6 +24,10 @@ const MAX_CONNECTIONS: usize = 32;
 /// Maximum time for the request of a connection, and for what follows the response.
 const REQUEST_TIME: Duration = Duration::from_secs(5);
 
+/// The same while further connections may wait: the browser of the user is one of them, and another
+/// program that says nothing must not keep it out.
+const CROWDED_TIME: Duration = Duration::from_millis(250);
+
 /// Maximum time for which a redirect waits for its result, before its response.
 const RESULT_TIME: Duration = Duration::from_secs(10);
 
@@ -192,31 +196,58 @@ impl Listening {
 
     /// Serves one connection. An error of it ends it.
     fn serve(&self, stream: &TcpStream) {
-        let deadline = Instant::now() + REQUEST_TIME;
-        match self.request(stream, deadline) {
+        match self.request(stream) {
             Ok(Some(Reaction::Redirected(url))) => self.redirected(url, stream),
-            Ok(Some(_)) => drop(respond(stream, Page::Absent)),
+            Ok(Some(_)) => drop(self.respond(stream, Page::Absent)),
             Ok(None) | Err(_) => {}
         }
     }
 
     /// Reads the request. `None` if the connection ends before.
-    fn request(&self, mut stream: &TcpStream, deadline: Instant) -> io::Result<Option<Reaction>> {
-        let (mut connection, mut buffer) = (CallbackConnection::default(), [0; 2048]);
+    fn request(&self, stream: &TcpStream) -> io::Result<Option<Reaction>> {
+        let (began, mut connection, mut buffer) = (Instant::now(), CallbackConnection::default(), [0; 2048]);
         loop {
-            let Some(left) = left(deadline) else { return Ok(None) };
-            stream.set_read_timeout(Some(left))?;
-            let bytes = match stream.read(&mut buffer) {
-                Ok(0) => return Ok(None),
-                Ok(length) => buffer.get(..length).unwrap_or_default(),
-                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
-                Err(e) => return Err(e),
+            let bytes = match self.read(stream, &mut buffer, began)? {
+                0 => return Ok(None),
+                length => buffer.get(..length).unwrap_or_default(),
             };
             match connection.read(bytes, &self.expected) {
                 Reaction::Wait => {}
                 decided => return Ok(Some(decided)),
             }
         }
+    }
+
+    /// Reads some bytes. Returns 0 at their end, and once the time is over that a connection has.
+    fn read(&self, mut stream: &TcpStream, buffer: &mut [u8], began: Instant) -> io::Result<usize> {
+        loop {
+            let is_crowded = self.lock().connections >= MAX_CONNECTIONS;
+            let time = if is_crowded { CROWDED_TIME } else { REQUEST_TIME };
+            let Some(left) = left(began + time) else { return Ok(0) };
+            stream.set_read_timeout(Some(left.min(CROWDED_TIME)))?;
+            match stream.read(buffer) {
+                Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+                read => return read,
+            }
+        }
+    }
+
+    fn respond(&self, stream: &TcpStream, page: Page) -> io::Result<()> {
+        write(stream, page)?;
+        self.drain(stream)
+    }
+
+    /// Waits for a short time until the peer has the response: closing a connection with unread
+    /// bytes could lose it.
+    fn drain(&self, stream: &TcpStream) -> io::Result<()> {
+        let (began, mut rest, mut buffer) = (Instant::now(), 0, [0; 2048]);
+        while rest < MAX_REST {
+            match self.read(stream, &mut buffer, began)? {
+                0 => break,
+                length => rest += length,
+            }
+        }
+        Ok(())
     }
 
     /// Asks the login what to respond to a redirect, and responds.
@@ -226,12 +257,12 @@ impl Listening {
         while state.turn != Turn::Free && state.ended.is_none() {
             match self.wait(state, deadline) {
                 Some(changed) => state = changed,
-                None => return drop(respond(stream, Page::Absent)),
+                None => return drop(self.respond(stream, Page::Absent)),
             }
         }
         if state.ended.is_some() {
             drop(state);
-            return drop(respond(stream, Page::Absent));
+            return drop(self.respond(stream, Page::Absent));
         }
         state.turn = Turn::Asked;
         drop(state);
@@ -241,7 +272,7 @@ impl Listening {
         self.lock().turn = Turn::Free;
         self.changed.notify_all();
         // An error of the connection is the end of it.
-        let _ = written.and_then(|()| drain(stream));
+        let _ = written.and_then(|()| self.drain(stream));
     }
 
     /// Waits for the result of the redirect whose turn it is.
@@ -298,26 +329,6 @@ fn write(mut stream: &TcpStream, page: Page) -> io::Result<()> {
     stream.set_write_timeout(Some(REQUEST_TIME))?;
     stream.write_all(&page.response())?;
     stream.shutdown(Shutdown::Write)
-}
-
-/// Waits for a short time until the peer has the response: closing a connection with unread bytes
-/// could lose it.
-fn drain(mut stream: &TcpStream) -> io::Result<()> {
-    let deadline = Instant::now() + REQUEST_TIME;
-    let (mut rest, mut buffer) = (0, [0; 2048]);
-    while let Some(left) = left(deadline).filter(|_| rest < MAX_REST) {
-        stream.set_read_timeout(Some(left))?;
-        match stream.read(&mut buffer)? {
-            0 => break,
-            length => rest += length,
-        }
-    }
-    Ok(())
-}
-
-fn respond(stream: &TcpStream, page: Page) -> io::Result<()> {
-    write(stream, page)?;
-    drain(stream)
 }
 
 fn left(deadline: Instant) -> Option<Duration> {

@@ -18,6 +18,7 @@ use mcp_proto::auth::{
     Alg, AssertionRequest, AuthConfig, AuthReport, Browse, ClientAuth, ClientKey, DeviceCode, Dpop, GivenClient, Grant,
     IdentityProvider, LoopbackHost, Port, Redirect, Registration, Scopes, Secret, SignKey, SignRequest,
 };
+use mcp_proto::redact::Url;
 use std::fs;
 use std::path::PathBuf;
 
@@ -48,7 +49,7 @@ type BrowseFn = Arc<dyn Fn(&Browse) -> Browsed + Send + Sync>;
 type ReportFn = Arc<dyn Fn(&AuthReport) + Send + Sync>;
 
 /// What became of the page of a login, from [`OAuth::on_browse`].
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Browsed {
     /// It is open, or its URL is shown. The listener gets the redirect.
     Opened,
@@ -56,6 +57,17 @@ pub enum Browsed {
     Returned(String),
     /// The user does not want to log in.
     Declined,
+}
+
+impl fmt::Debug for Browsed {
+    /// Does not show the code in a URL.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Opened => f.write_str("Opened"),
+            Self::Returned(url) => f.debug_tuple("Returned").field(&Url(url)).finish(),
+            Self::Declined => f.write_str("Declined"),
+        }
+    }
 }
 
 impl From<()> for Browsed {
@@ -266,6 +278,8 @@ impl OAuth {
 
 impl ClientOptions {
     /// Logs in when the server demands it: see [`OAuth`]. It has effect over HTTP and WebSocket.
+    /// With a field `Authorization` or `DPoP` of [`header`](Self::header), the client ends at once
+    /// with [`AuthError::OwnCredentials`](mcp_proto::error::AuthError::OwnCredentials).
     pub fn oauth(mut self, oauth: OAuth) -> Self {
         let OAuth { mut config, setup } = oauth;
         // Nothing could be shown.

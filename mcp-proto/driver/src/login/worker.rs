@@ -244,7 +244,7 @@ impl Worker {
         // One that was not finished would have its port.
         held.listener = None;
         let link = Arc::clone(&self.link);
-        let bound = Listener::bind(listen, move |url| answer(&link, Input::Redirected(step, url)));
+        let bound = Listener::bind(listen, move |url| answer(&link, Input::Redirected(step, url.into())));
         let listening = bound.map(|listener| {
             let uri = listener.uri();
             held.listener = Some((step, listener, self.clock.at(Some(listen.until))));
@@ -260,7 +260,7 @@ impl Worker {
         let begun = self.setup.browse.clone().map(|show| {
             spawn(move || match guarded(|| show(&page)) {
                 Some(Browsed::Opened) => {}
-                Some(Browsed::Returned(url)) => answer(&link, Input::Redirected(step, url)),
+                Some(Browsed::Returned(url)) => answer(&link, Input::Redirected(step, url.into())),
                 Some(Browsed::Declined) | None => answer(&link, Input::Declined(step)),
             })
         });

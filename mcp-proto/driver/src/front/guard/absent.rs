@@ -11,7 +11,7 @@ use mcp_proto::time::Instant;
 pub(crate) enum Guard {}
 
 impl Guard {
-    pub(crate) fn admit(self: &Arc<Self>, _promise: Promise<AdmitToken>, _head: Option<&RequestHead>) {
+    pub(crate) fn admit(self: &Arc<Self>, _promise: Promise<AdmitToken>, _head: Option<Arc<RequestHead>>) {
         match **self {}
     }
 

@@ -190,3 +190,18 @@ fn many_connections_leave_room_for_the_redirect() {
     listener.finish(PageResult::Accepted);
     assert_eq!(status(&browser.join().expect("no panic")), "200");
 }
+
+#[test]
+fn silent_connections_do_not_keep_the_redirect_out() {
+    let (listener, urls) = bound_v4();
+    let address = listener.addresses[0];
+    let began = Instant::now();
+    let idle: Vec<TcpStream> = (0..3 * MAX_CONNECTIONS).map(|_| connect(address)).collect();
+    let asked = request(&listener, "/callback?state=s");
+    let browser = thread::spawn(move || exchange(address, &asked));
+    urls.recv_timeout(SOON).expect("the redirect");
+    listener.finish(PageResult::Accepted);
+    assert_eq!(status(&browser.join().expect("no panic")), "200");
+    assert!(began.elapsed() < 2 * REQUEST_TIME, "{:?}", began.elapsed());
+    drop(idle);
+}

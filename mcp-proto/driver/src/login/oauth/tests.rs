@@ -55,3 +55,13 @@ fn login_is_interactive_if_something_can_be_shown() {
     assert!(!interactive(code()) && interactive(code().device()));
     assert!(!interactive(code().device().not_interactive()));
 }
+
+#[test]
+fn own_credentials_beside_a_login_end_the_client_at_its_start() {
+    let ends = |field: &str| {
+        let config = ClientConfig::url("http://localhost/mcp").expect("a URL");
+        let options = ClientOptions::new().header(field, "Bearer own").expect("a field");
+        options.oauth(OAuth::new("test")).create(config, [0; 32], Instant::ZERO).client().is_terminated()
+    };
+    assert!(ends("Authorization") && ends("dpop") && !ends("X-Tenant"));
+}

@@ -109,9 +109,9 @@ fn steps_of_a_login_are_carried_out_in_order() {
         let uri = uri.clone();
         move || (get(&uri, "forged"), get(&uri, "state=s"))
     });
-    assert_eq!(bench.answer(), Input::Redirected(StepId(3), format!("{uri}?forged")));
+    assert_eq!(bench.answer(), Input::Redirected(StepId(3), format!("{uri}?forged").into()));
     bench.push(Output::Ignore(StepId(3)));
-    assert_eq!(bench.answer(), Input::Redirected(StepId(3), format!("{uri}?state=s")));
+    assert_eq!(bench.answer(), Input::Redirected(StepId(3), format!("{uri}?state=s").into()));
     let record = Box::new(record("https://issuer.example"));
     bench.push(Output::Save(StepId(5), key(""), Version::ABSENT, Some(record.clone())));
     let version = match bench.answer() {
