@@ -71,12 +71,16 @@ impl ServerEntry {
         lookup: &dyn Fn(Variable<'_>) -> Option<String>,
         trust: Trust,
     ) -> Result<ClientConfig, ConfigError> {
-        match trust {
-            Trust::Project if self.needs_confirmation() => {
-                let Some(first) = self.launch.templates().next() else { return self.build(lookup) };
+        self.check_trust(trust)?;
+        self.build(lookup)
+    }
+
+    pub(super) fn check_trust(&self, trust: Trust) -> Result<(), ConfigError> {
+        match (trust, self.launch.templates().next()) {
+            (Trust::Project, Some(first)) if self.needs_confirmation() => {
                 Err(self.fault(first, ConfigErrorKind::Unconfirmed))
             }
-            Trust::Trusted | Trust::Project => self.build(lookup),
+            (Trust::Trusted | Trust::Project, _) => Ok(()),
         }
     }
 
@@ -103,7 +107,7 @@ impl ServerEntry {
                 }
                 ClientConfig::program(program)
             }
-            ServerLaunch::Url { url, headers, mode, scheme } => {
+            ServerLaunch::Url { url, headers, mode, scheme, .. } => {
                 let text = self.resolve(url, lookup)?;
                 let mut config = client_config(&text, *mode, *scheme).map_err(|kind| self.fault(url, kind))?;
                 for (name, template) in headers {
@@ -159,11 +163,11 @@ impl ServerEntry {
     }
 
     /// Returns a text with the values of its variables.
-    fn resolve(&self, template: &Template, lookup: Lookup<'_>) -> Result<String, ConfigError> {
+    pub(super) fn resolve(&self, template: &Template, lookup: Lookup<'_>) -> Result<String, ConfigError> {
         template.resolve(self.forms, lookup, &BTreeSet::new()).map_err(|kind| self.fault(template, kind))
     }
 
-    fn fault(&self, template: &Template, kind: ConfigErrorKind) -> ConfigError {
+    pub(super) fn fault(&self, template: &Template, kind: ConfigErrorKind) -> ConfigError {
         ConfigError::new(template.at, below(&self.path, &template.path), kind)
     }
 }

@@ -65,7 +65,7 @@ impl Dialect {
             "environment" => self == Self::OpenCode,
             "args" | "env" | "envFile" | "requestTimeoutMs" => self != Self::OpenCode,
             "serverUrl" | "httpUrl" => matches!(self, Self::McpServers | Self::GeminiCli),
-            _ => false,
+            _ => self.has_login(key),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! A server of a configuration file, as written.
 
 use super::error::ConfigErrorKind;
+use super::login::LoginTexts;
 use super::variables::{Forms, Template, Variable};
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -40,6 +42,7 @@ pub(super) enum ServerLaunch {
         headers: Vec<(String, Template)>,
         mode: HttpMode,
         scheme: Option<Scheme>,
+        login: Option<Box<LoginTexts>>,
     },
 }
 
@@ -74,15 +77,18 @@ pub(super) fn below(server: &str, path: &str) -> String {
 impl ServerLaunch {
     /// Returns all texts that may refer to variables.
     pub(super) fn templates(&self) -> impl Iterator<Item = &Template> {
-        let (first, args, cwd, env, env_file, headers) = match self {
+        let (first, args, cwd, env, env_file, headers, login) = match self {
             Self::Program { command, args, cwd, env, env_file } => {
-                (command, &args[..], cwd.as_ref(), &env[..], env_file.as_ref(), &[][..])
+                (command, &args[..], cwd.as_ref(), &env[..], env_file.as_ref(), &[][..], None)
             }
-            Self::Url { url, headers, .. } => (url, &[][..], None, &[][..], None, &headers[..]),
+            Self::Url { url, headers, login, .. } => {
+                (url, &[][..], None, &[][..], None, &headers[..], login.as_deref())
+            }
         };
         let env = env.iter().filter_map(|(_, value)| value.as_ref());
         let headers = headers.iter().map(|(_, value)| value);
-        [first].into_iter().chain(args).chain(cwd).chain(env_file).chain(env).chain(headers)
+        let login = login.into_iter().flat_map(LoginTexts::templates);
+        [first].into_iter().chain(args).chain(cwd).chain(env_file).chain(env).chain(headers).chain(login)
     }
 }
 
@@ -158,6 +164,15 @@ impl ServerEntry {
         headers.iter().map(|(name, _)| name.as_str())
     }
 
+    /// Returns the client identifier with which the file logs in (OAuth), as written. `None`: it
+    /// names none.
+    pub fn client_id(&self) -> Option<&str> {
+        match &self.launch {
+            ServerLaunch::Program { .. } => None,
+            ServerLaunch::Url { login, .. } => Some(&login.as_ref()?.client_id.as_ref()?.text),
+        }
+    }
+
     /// Returns the timeout of requests that the file sets. `None`: it sets none.
     /// `Some(None)`: requests have no timeout, as the value 0 says.
     pub const fn timeout(&self) -> Option<Option<Duration>> {
@@ -165,7 +180,8 @@ impl ServerEntry {
     }
 
     /// Returns the variables that the texts refer to, each once, in the order of first use:
-    /// command, arguments, working directory, file of variables, variables; or URL, header fields.
+    /// command, arguments, working directory, file of variables, variables; or URL, header fields,
+    /// login.
     pub fn variables(&self) -> Vec<Variable<'_>> {
         let mut met = BTreeSet::new();
         let all = self.launch.templates().flat_map(|template| template.variables(self.forms));
@@ -184,9 +200,13 @@ impl fmt::Debug for ServerEntry {
                 shown.field("current_dir", &self.current_dir()).field("env_file", &self.env_file());
                 shown.field("env", &self.env_names().collect::<Vec<_>>());
             }
-            ServerLaunch::Url { url, mode, .. } => {
+            ServerLaunch::Url { url, mode, login, .. } => {
                 shown.field("url", &Url(&url.text)).field("http_mode", mode);
                 shown.field("headers", &self.header_names().collect::<Vec<_>>());
+                if let Some(login) = login {
+                    shown.field("logs_in", &!login.is_off).field("client_id", &self.client_id());
+                    shown.field("callback_port", &login.callback_port);
+                }
             }
         }
         shown.finish_non_exhaustive()

@@ -97,6 +97,10 @@ pub enum ConfigErrorKind {
     Nul,
     /// The timeout is no whole number from 0.
     Timeout,
+    /// The port is no whole number from 1 to 65535.
+    Port,
+    /// The URL is not one at which an authorization server has its metadata.
+    MetadataUrl,
     /// A variable begins with `${` and has no `}`.
     Unterminated,
     /// A variable has no usable name, or its default contains another variable.
@@ -181,6 +185,10 @@ impl fmt::Display for ConfigErrorKind {
             }
             Self::Nul => f.write_str("a program cannot be given the character NUL"),
             Self::Timeout => f.write_str("a whole number from 0 is required"),
+            Self::Port => f.write_str("a whole number from 1 to 65535 is required"),
+            Self::MetadataUrl => {
+                f.write_str("the URL of metadata of an authorization server contains /.well-known/ and its form")
+            }
             Self::Unterminated => f.write_str("a variable begins with `${` and has no `}`"),
             Self::BadVariable => {
                 f.write_str("a variable needs a name, and its default cannot contain another variable")

@@ -5,6 +5,7 @@ use super::entry::{Scheme, ServerEntry, ServerLaunch, below, client_config};
 use super::error::{ConfigError, ConfigErrorKind, element_path, member_path};
 use super::reader::{Members, Reader};
 use super::variables::Template;
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -61,23 +62,23 @@ pub(super) fn read(
 }
 
 /// The members of a server that were not read yet.
-struct Fields<'r, 'a, 'v> {
-    reader: &'r mut Reader<'a>,
-    path: &'r str,
+pub(super) struct Fields<'r, 'a, 'v> {
+    pub(super) reader: &'r mut Reader<'a>,
+    pub(super) path: &'r str,
     members: Members<'v>,
 }
 
 impl<'v> Fields<'_, '_, 'v> {
-    fn take(&mut self, key: &str) -> Option<LocatedMember<'v>> {
+    pub(super) fn take(&mut self, key: &str) -> Option<LocatedMember<'v>> {
         self.members.remove(key)
     }
 
-    fn dialect(&self) -> Dialect {
+    pub(super) fn dialect(&self) -> Dialect {
         self.reader.dialect
     }
 
     /// Returns the error of a value below the server.
-    fn error(&self, at: usize, path: &str, kind: ConfigErrorKind) -> ConfigError {
+    pub(super) fn error(&self, at: usize, path: &str, kind: ConfigErrorKind) -> ConfigError {
         self.reader.error(at, &below(self.path, path), kind)
     }
 
@@ -217,7 +218,8 @@ impl<'v> Fields<'_, '_, 'v> {
                 headers.push((name, value));
             }
         }
-        Ok(ServerLaunch::Url { url, headers, mode, scheme })
+        let login = self.login()?.map(Box::new);
+        Ok(ServerLaunch::Url { url, headers, mode, scheme, login })
     }
 
     /// Returns the members of an object, each with its name and path. No name occurs twice.
@@ -243,14 +245,14 @@ impl<'v> Fields<'_, '_, 'v> {
         self.take(key).map(|member| self.template(key.into(), member.value)).transpose()
     }
 
-    fn templates(&self, key: &str, value: LocatedValue<'_>) -> Result<Vec<Template>, ConfigError> {
+    pub(super) fn templates(&self, key: &str, value: LocatedValue<'_>) -> Result<Vec<Template>, ConfigError> {
         let texts = self.reader.texts(value, &below(self.path, key))?;
         let template =
             |(index, (at, text, _)): (usize, (usize, String, String))| self.checked(element_path(key, index), at, text);
         texts.into_iter().enumerate().map(template).collect()
     }
 
-    fn template(&self, path: String, value: LocatedValue<'_>) -> Result<Template, ConfigError> {
+    pub(super) fn template(&self, path: String, value: LocatedValue<'_>) -> Result<Template, ConfigError> {
         let text = self.reader.text(value, &below(self.path, &path))?;
         self.checked(path, value.at(), text)
     }

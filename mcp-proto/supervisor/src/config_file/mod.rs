@@ -49,6 +49,7 @@
 //! | `envFile` | the path of a file of variables: see [`Variable::EnvFile`] |
 //! | `url`, `serverUrl`, `httpUrl` | an address; only one of these and `command` is legal |
 //! | `headers` | header fields of every HTTP request; `Accept` and `Content-Type` have no effect: the client writes them itself |
+//! | `oauth`, `auth` | the login at the server: the client identifier, its secret, scopes, the port or URL of the redirect, as far as the client documents them. A secret that is no variable has no effect |
 //! | `type` | see below |
 //! | `timeout`, `requestTimeoutMs` | the timeout of requests; 0: none, also for the start of a listener; the second wins. Opencode 2 has several in an object: `execution` or `request` counts |
 //! | `disabled`, `enabled` | whether the server is off: [`ServerEntry::is_disabled`] |
@@ -118,6 +119,9 @@ mod error;
 mod fields;
 mod inputs;
 mod limits;
+mod login;
+#[cfg(feature = "auth")]
+mod oauth;
 mod position;
 mod preview;
 mod reader;

@@ -12,9 +12,9 @@ use mcp_proto::redact::Url;
 
 /// What a client of a server would do, for a person who decides about it. `Display` writes one fact
 /// a line: the program, each argument, the working directory, the file of variables, each variable
-/// that is set, and the names of those that are removed or inherited; or the URL and the header
-/// fields. Last come the variables, files, answers of the user and values of the editor that the
-/// server would get.
+/// that is set, and the names of those that are removed or inherited; or the URL, the header fields
+/// and the client of a login. Last come the variables, files, answers of the user and values of the
+/// editor that the server would get.
 ///
 /// Texts are those of the file, in full length, before anything was looked up: `${TOKEN}`, and not
 /// its value. They are in quotes, with [escapes](mcp_proto::error#text-of-a-peer) for control and
@@ -83,6 +83,9 @@ impl fmt::Display for Preview<'_> {
                         Some(_) => write!(f, "\nheader field {}: {}", QuotedText(name), QuotedText(&value.text))?,
                         None => write!(f, "\nheader field {}", QuotedText(name))?,
                     }
+                }
+                if let Some(client_id) = self.entry.client_id() {
+                    write!(f, "\nlogs in as the client {}", QuotedText(client_id))?;
                 }
             }
         }

@@ -11,6 +11,8 @@ mod documented;
 mod errors;
 mod flat;
 mod limits;
+#[cfg(feature = "auth")]
+mod logins;
 mod trust;
 
 fn parsed(text: &str) -> ConfigFile {

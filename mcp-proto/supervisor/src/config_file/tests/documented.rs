@@ -30,6 +30,7 @@ fn shown(entry: &ServerEntry) -> String {
     words.extend(entry.args().map(String::from));
     words.extend(entry.env_names().map(|name| format!("{name}=")));
     words.extend(entry.header_names().map(|name| format!("{name}:")));
+    words.extend(entry.client_id().map(|id| format!("as {id}")));
     words.extend(entry.current_dir().map(|dir| format!("in {dir}")));
     words.extend(entry.env_file().map(|path| format!("with {path}")));
     words.extend(entry.timeout().map(|time| format!("{:?}", time.unwrap_or(Duration::ZERO))));

@@ -134,8 +134,8 @@ pub(super) const FILES: [(&str, &[&str], &[&str]); 12] = [
             }
           }
         }"##,
-        &["registered streamable https://registered.example/mcp"],
-        &["mcpServers.registered.oauth"],
+        &["registered streamable https://registered.example/mcp as acme-client"],
+        &[],
     ),
     (
         r##"{

@@ -50,8 +50,8 @@ pub(super) const FILES: [(&str, &[&str], &[&str]); 9] = [
             }
           }
         }"##,
-        &["registered auto https://registered.example/mcp"],
-        &["mcpServers.registered.auth"],
+        &["registered auto https://registered.example/mcp as acme-client"],
+        &["mcpServers.registered.auth.CLIENT_SECRET"],
     ),
     (
         r##"{
@@ -62,8 +62,8 @@ pub(super) const FILES: [(&str, &[&str], &[&str]); 9] = [
             }
           }
         }"##,
-        &["registered auto https://registered.example/mcp"],
-        &["mcpServers.registered.auth"],
+        &["registered auto https://registered.example/mcp as ${env:ACME_CLIENT}"],
+        &[],
     ),
     (
         r##"{

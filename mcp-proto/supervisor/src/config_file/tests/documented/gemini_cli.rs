@@ -114,8 +114,8 @@ pub(super) const FILES: [(&str, &[&str], &[&str]); 13] = [
             }
           }
         }"##,
-        &["cloud streamable https://cloud.example/mcp", "registered auto https://registered.example/sse"],
-        &["mcpServers.cloud.authProviderType", "mcpServers.cloud.oauth", "mcpServers.registered.oauth"],
+        &["cloud streamable https://cloud.example/mcp", "registered auto https://registered.example/sse as acme"],
+        &["mcpServers.cloud.authProviderType"],
     ),
     (
         r##"{

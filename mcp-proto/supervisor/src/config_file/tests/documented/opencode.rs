@@ -55,8 +55,8 @@ pub(super) const FILES: [(&str, &[&str], &[&str]); 12] = [
             }
           }
         }"##,
-        &["asks auto https://asks.example/mcp", "registered auto https://registered.example/mcp"],
-        &["mcp.asks.oauth", "mcp.registered.oauth"],
+        &["asks auto https://asks.example/mcp", "registered auto https://registered.example/mcp as {env:ACME_CLIENT}"],
+        &[],
     ),
     (
         r##"{
@@ -75,7 +75,7 @@ pub(super) const FILES: [(&str, &[&str], &[&str]); 12] = [
           }
         }"##,
         &["keyed auto https://keyed.example/mcp Authorization:", "other auto https://other.example/mcp X-Acme-Key:"],
-        &["mcp.keyed.oauth"],
+        &[],
     ),
     (
         r##"{
@@ -159,8 +159,11 @@ pub(super) const FILES: [(&str, &[&str], &[&str]); 12] = [
             }
           }
         }"##,
-        &["ledger auto https://ledger.example/mcp Authorization:", "registered auto https://registered.example/mcp"],
-        &["mcp.servers.ledger.oauth", "mcp.servers.registered.oauth"],
+        &[
+            "ledger auto https://ledger.example/mcp Authorization:",
+            "registered auto https://registered.example/mcp as acme-client",
+        ],
+        &[],
     ),
     (
         r##"{

@@ -145,8 +145,8 @@ pub(super) const FILES: [(&str, &[&str], &[&str]); 12] = [
           },
           "inputs": []
         }"##,
-        &["registered auto https://registered.example/mcp", "gallery auto https://gallery.example/"],
-        &["servers.registered.oauth", "servers.gallery.gallery", "servers.gallery.version"],
+        &["registered auto https://registered.example/mcp as acme-client", "gallery auto https://gallery.example/"],
+        &["servers.registered.oauth.enterpriseManaged", "servers.gallery.gallery", "servers.gallery.version"],
     ),
     (
         r##"{

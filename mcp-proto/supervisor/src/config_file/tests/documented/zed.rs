@@ -74,8 +74,8 @@ pub(super) const FILES: [(&str, &[&str], &[&str]); 10] = [
             }
           }
         }"##,
-        &["registered auto https://registered.example/mcp"],
-        &["context_servers.registered.oauth"],
+        &["registered auto https://registered.example/mcp as acme-client"],
+        &["context_servers.registered.oauth.client_secret"],
     ),
     // A server of an extension: only the client knows its program.
     (
