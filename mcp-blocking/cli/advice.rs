@@ -1,8 +1,9 @@
 //! What a user can do about a failure. An advice is given only if it fits the fault.
 
+use crate::failure::is_declined;
 use crate::output::quoted;
 use crate::wording::{cause, is_web_page};
-use mcp_blocking::mcp_proto::error::{AuthError, NegotiationCause};
+use mcp_blocking::mcp_proto::error::{AuthError, NegotiationCause, Problem};
 use mcp_blocking::mcp_proto::exchange::{Closed, TlsFailureKind};
 use mcp_blocking::{CallError, ConnectError, HttpError, ProtocolVersion};
 
@@ -19,6 +20,8 @@ pub(crate) struct Hints {
     pub(crate) is_doctor: bool,
     /// The command is `login`.
     pub(crate) is_login: bool,
+    /// Logins need no user.
+    pub(crate) is_machine: bool,
     /// The line to type for a login. `None` if the target is no URL.
     pub(crate) login: Option<String>,
 }
@@ -27,6 +30,12 @@ const PATH: &str = "no MCP server at this path: it often ends with /mcp or /sse"
 const PAGE: &str = "this is a web page, not an MCP endpoint: its path often ends with /mcp or /sse";
 
 impl Hints {
+    /// Returns the line of `mcp doctor` that shows more, unless this is it.
+    fn doctor(&self, what: &str) -> Option<String> {
+        let line = self.login.as_deref().unwrap_or("mcp login TARGET").replacen("login", "doctor", 1);
+        (!self.is_doctor).then(|| format!("{what}: {line}"))
+    }
+
     /// Returns the limit of a message, and the option that raises it.
     pub(crate) fn of_limit(&self) -> String {
         format!("the limit is {}: --max-message SIZE raises it, such as --max-message 256M", size(self.max_message))
@@ -72,29 +81,49 @@ pub(crate) fn of_login(error: &AuthError, hints: &Hints) -> Vec<String> {
     const HEADER: &str = "--header 'Authorization: Bearer TOKEN'";
     let line = hints.login.as_deref().unwrap_or("mcp login TARGET");
     let with = |options: String| format!("{line} {options}");
-    match error {
-        AuthError::Quiet(why) => of_login(why, hints),
+    let client = |issuer: &str| with(format!("--issuer {} --client-id ID", quoted(issuer)));
+    let code = |problem: &Problem| problem.error.clone().unwrap_or_default();
+    let advice = match error {
+        AuthError::Quiet(why) => return of_login(why, hints),
         AuthError::LoginRequired | AuthError::Rejected => {
-            vec![format!("log in: {line}"), format!("or give a token: {HEADER}")]
+            return vec![format!("log in: {line}"), format!("or give a token: {HEADER}")];
         }
         AuthError::Scope { scopes } => {
             let options: Vec<_> = scopes.split(' ').map(|scope| format!("--scope {}", quoted(scope))).collect();
-            vec![format!("log in with them: {}", with(options.join(" ")))]
+            format!("log in with them: {}", with(options.join(" ")))
         }
-        AuthError::NoRegistration { issuer } => {
-            let client = format!("--issuer {} --client-id ID", quoted(issuer));
-            vec![format!("register a client there, and name it: {}", with(client))]
-        }
+        AuthError::NoRegistration { issuer } => format!("register a client there, and name it: {}", client(issuer)),
+        AuthError::Registration(_) => format!("register a client there by hand, and name it: {}", client("URL")),
         AuthError::OtherIssuer { issuer, .. } => {
-            vec![format!("the client must be one of this issuer: --issuer {}", quoted(issuer))]
+            format!("the client must be one of this issuer: --issuer {}", quoted(issuer))
         }
-        AuthError::Discovery { .. } => vec![format!("does the server want a token of another kind? {HEADER}")],
-        AuthError::PageTimeout | AuthError::Token(_) | AuthError::Authorization(_) if !hints.is_login => {
-            vec![format!("log in again: {line}")]
+        AuthError::NoDeviceGrant { .. } => format!("log in with a page: {line} --no-browser"),
+        AuthError::Discovery { .. } => format!("does the server want a token of another kind? {HEADER}"),
+        AuthError::Authorization(problem) if is_declined(problem) => {
+            format!("the page was declined: to accept it, log in again: {line}")
         }
-        AuthError::Busy => vec!["another program uses this login: try again".to_owned()],
-        _ => Vec::new(),
-    }
+        AuthError::Authorization(problem) | AuthError::Token(problem) if code(problem) == "invalid_scope" => {
+            return hints.doctor("see the scopes that it lists").into_iter().collect();
+        }
+        AuthError::Token(problem) if hints.is_machine && code(problem) == "invalid_client" => {
+            "is it the secret or the key of this client, at this authorization server?".to_owned()
+        }
+        AuthError::PageTimeout | AuthError::Token(_) | AuthError::Authorization(_)
+            if !hints.is_login && !hints.is_machine =>
+        {
+            format!("log in again: {line}")
+        }
+        AuthError::PageTimeout if hints.is_login => {
+            let line = line.replacen("login", "logout", 1);
+            format!("if the page showed an error, the client may be forgotten there: {line}, then log in again")
+        }
+        AuthError::Busy => "another program uses this login: try again".to_owned(),
+        AuthError::ResourceMismatch { .. } | AuthError::BadUrl { .. } | AuthError::Unavailable(_) => {
+            return hints.doctor("see each step").into_iter().collect();
+        }
+        _ => return Vec::new(),
+    };
+    vec![advice]
 }
 
 fn of_cause(cause: &NegotiationCause, hints: &Hints) -> Option<String> {
@@ -229,6 +258,12 @@ mod tests {
         let closed = AuthError::NoRegistration { issuer: "https://i/;id".to_owned() };
         assert!(of(closed).ends_with("mcp login https://h/mcp --issuer 'https://i/;id' --client-id ID"));
         assert_eq!(of(AuthError::PageTimeout), "log in again: mcp login https://h/mcp");
+        let problem = |error: &str| Problem { error: Some(error.to_owned()), ..Problem::default() };
+        let declined = AuthError::Authorization(problem("access_denied"));
+        assert!(of(declined).ends_with("to accept it, log in again: mcp login https://h/mcp"));
+        let scope = AuthError::Authorization(problem("invalid_scope"));
+        assert_eq!(of(scope), "see the scopes that it lists: mcp doctor https://h/mcp");
+        assert_eq!(of(AuthError::Token(problem("invalid_client"))), "log in again: mcp login https://h/mcp");
         assert!(of_login(&AuthError::PageTimeout, &Hints { is_login: true, ..hints.clone() }).is_empty());
     }
 

@@ -9,6 +9,7 @@ use crate::noise::Noise;
 use crate::options::{Doctor, Reach};
 use crate::output::{self, Colour, json, line, one_line};
 use crate::session::{self, Delivery};
+use crate::survey;
 use crate::target::Server;
 use mcp_blocking::mcp_proto::client::{HttpMode, Policy, Target};
 use mcp_blocking::mcp_proto::error::DiagnosticKind;
@@ -23,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Maximum time of each attempt.
-const ATTEMPT: Duration = Duration::from_secs(15);
+pub(crate) const ATTEMPT: Duration = Duration::from_secs(15);
 
 /// Maximum time of the attempt at HTTP+SSE on a server of Streamable HTTP. A server of HTTP+SSE
 /// sends its first event at once; another one may keep the stream open without any.
@@ -33,7 +34,7 @@ const ENDPOINT: Duration = Duration::from_secs(2);
 const LAST_LINES: usize = 5;
 
 /// What a server said beside the protocol.
-struct Heard {
+pub(crate) struct Heard {
     /// The first diagnostic of each kind, and the number of all.
     diagnostics: BTreeMap<DiagnosticKind, (String, usize)>,
     noise: Noise,
@@ -54,12 +55,15 @@ pub(crate) fn run(doctor: Doctor) -> Result<ExitCode, Failure> {
     let mut report = Report::begin(&server.name, format.json)?;
     // A time that the user gives is not cut: the first start of a program may take long.
     let limit = if reach.connect_timeout.is_some() { Duration::MAX } else { ATTEMPT };
-    let (client, took) = match attempt(server.clone(), &reach, &heard, limit) {
+    let (client, took) = match attempt(server.clone(), (&reach, Pages::Never), &heard, limit) {
         Ok(connected) => connected,
         Err(failure) => {
             report.add(Verdict::Fail, "connect", &failure.to_string())?;
             report.advise(failure.advice(&hints))?;
-            login_of(&server, &reach, &mut report)?;
+            let has_logins = login_of(&server, &reach, &mut report)?;
+            if has_logins == Some(true) || has_logins.is_some() && failure.login().is_some() {
+                survey::run(&server, &reach, &mut report)?;
+            }
             said(&heard, &mut report)?;
             if !is_final(&failure) {
                 transports(&server, &reach, &mut report)?;
@@ -71,13 +75,16 @@ pub(crate) fn run(doctor: Doctor) -> Result<ExitCode, Failure> {
     if let Some(info) = client.server() {
         report.add(Verdict::Ok, "connect", &format!("{}, in {}", list::headline(&info), ms(took)))?;
     }
-    login_of(&server, &reach, &mut report)?;
+    let has_logins = login_of(&server, &reach, &mut report)?;
     examine(&client, &mut report)?;
     let began = Instant::now();
     client.close();
     drop(client);
     report.add(Verdict::Ok, "close", &format!("in {}", ms(began.elapsed())))?;
     said(&heard, &mut report)?;
+    if has_logins == Some(true) {
+        survey::run(&server, &reach, &mut report)?;
+    }
     transports(&server, &reach, &mut report)?;
     revisions(&server, &reach, &mut report)?;
     let code = if report.is_well { 0 } else { FAULT };
@@ -101,9 +108,10 @@ fn is_final(failure: &Failure) -> bool {
     }
 }
 
-fn attempt(
+/// Connects, with a login that is stored as `pages` says.
+pub(crate) fn attempt(
     mut server: Server,
-    reach: &Reach,
+    (reach, pages): (&Reach, Pages),
     heard: &Arc<Mutex<Heard>>,
     limit: Duration,
 ) -> Result<(Client, Duration), Failure> {
@@ -113,7 +121,7 @@ fn attempt(
         hear(&mut heard.lock().unwrap_or_else(PoisonError::into_inner));
     };
     let (is_program, delivery) = (server.is_program(), Delivery::begin());
-    let options = session::options(reach, &server, Pages::Never)?
+    let options = session::options(reach, &server, pages)?
         .on_message(list::bounded())
         .on_event(move |event| {
             let _until_dropped = &delivery;
@@ -142,16 +150,24 @@ fn attempt(
     Ok((session::connect(server, options)?, began.elapsed()))
 }
 
-/// Reports the login that is stored for a URL, without its tokens.
-fn login_of(server: &Server, reach: &Reach, report: &mut Report) -> Result<(), Failure> {
+/// Reports the login that is stored for a URL, without its tokens. Returns whether there is one,
+/// and `None` if there can be none.
+fn login_of(server: &Server, reach: &Reach, report: &mut Report) -> Result<Option<bool>, Failure> {
     const LOGIN: &str = "login";
     match login::held(reach, server) {
-        None => Ok(()),
-        Some(Held::Off) => report.add(Verdict::No, LOGIN, "off: the requests have a field Authorization"),
-        Some(Held::Fault(why)) => report.add(Verdict::Fail, LOGIN, &why.to_string()),
-        Some(Held::Logins(logins)) if logins.is_empty() => report.add(Verdict::No, LOGIN, "none is stored"),
-        Some(Held::Logins(logins)) => logins.iter().try_for_each(|login| report.add(Verdict::Ok, LOGIN, login)),
+        None => return Ok(None),
+        Some(Held::Off) => report.add(Verdict::No, LOGIN, "off: the requests have a field Authorization")?,
+        Some(Held::Fault(why)) => report.add(Verdict::Fail, LOGIN, &why.to_string())?,
+        Some(Held::Logins(logins)) if logins.is_empty() => {
+            report.add(Verdict::No, LOGIN, "none is stored")?;
+            return Ok(Some(false));
+        }
+        Some(Held::Logins(logins)) => {
+            logins.iter().try_for_each(|login| report.add(Verdict::Ok, LOGIN, login))?;
+            return Ok(Some(true));
+        }
     }
+    Ok(None)
 }
 
 /// Fetches what the server offers, and checks it.
@@ -231,7 +247,7 @@ fn probe(
     (reach, limit): (&Reach, Duration),
     report: &mut Report,
 ) -> Result<Option<Duration>, Failure> {
-    match attempt(server, reach, &Arc::default(), limit) {
+    match attempt(server, (reach, Pages::Never), &Arc::default(), limit) {
         Ok((client, took)) => {
             client.close();
             report.add(Verdict::Ok, name, &format!("in {}", ms(took)))?;
@@ -266,7 +282,7 @@ fn said(heard: &Mutex<Heard>, report: &mut Report) -> Result<(), Failure> {
 
 /// What a finding says of the server.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+pub(crate) enum Verdict {
     Ok,
     /// It does not have this way to connect, which is no fault.
     No,
@@ -274,7 +290,7 @@ enum Verdict {
 }
 
 /// The findings: printed one by one, or as one JSON object in the end.
-struct Report {
+pub(crate) struct Report {
     is_json: bool,
     server: String,
     findings: Vec<Finding>,
@@ -298,7 +314,7 @@ impl Report {
         Ok(Self { is_json, server: server.to_owned(), findings: Vec::new(), stderr: Vec::new(), is_well: true })
     }
 
-    fn add(&mut self, verdict: Verdict, what: &str, text: &str) -> Result<(), Failure> {
+    pub(crate) fn add(&mut self, verdict: Verdict, what: &str, text: &str) -> Result<(), Failure> {
         self.is_well &= verdict != Verdict::Fail;
         if self.is_json {
             let (what, text) = (what.to_owned(), text.to_owned());
@@ -314,7 +330,7 @@ impl Report {
     }
 
     /// Adds what to do about the last finding.
-    fn advise(&mut self, advice: Vec<String>) -> Result<(), Failure> {
+    pub(crate) fn advise(&mut self, advice: Vec<String>) -> Result<(), Failure> {
         match self.findings.last_mut() {
             Some(finding) => finding.advice = advice,
             None => advice.iter().try_for_each(|advice| line(&format!("         {advice}")))?,

@@ -4,7 +4,7 @@ use crate::advice::{Hints, of_call, of_connect, of_login};
 use crate::exit;
 use crate::output::one_line;
 use crate::wording;
-use mcp_blocking::mcp_proto::error::{AuthError, NegotiationCause};
+use mcp_blocking::mcp_proto::error::{AuthError, NegotiationCause, Problem};
 use mcp_blocking::{CallError, ConnectError, Object};
 use std::process::ExitCode;
 use std::{fmt, io};
@@ -134,10 +134,16 @@ impl Failure {
     }
 }
 
+/// Returns whether the user declined at the page (RFC 6749 section 4.1.2.1).
+pub(crate) fn is_declined(problem: &Problem) -> bool {
+    problem.error.as_deref() == Some("access_denied")
+}
+
 /// Returns the exit code of a login that failed.
-const fn login_code(error: &AuthError) -> u8 {
+fn login_code(error: &AuthError) -> u8 {
     match error {
         AuthError::Declined => exit::DECLINED,
+        AuthError::Authorization(problem) if is_declined(problem) => exit::DECLINED,
         // It can be tried again as it is.
         AuthError::Unavailable(_) | AuthError::Busy => exit::NO_CONNECTION,
         _ => exit::LOGIN,

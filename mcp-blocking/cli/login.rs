@@ -3,43 +3,49 @@
 use crate::ask;
 use crate::browser;
 use crate::failure::Failure;
-use crate::options::{Login, Logout, Reach};
+use crate::files;
+use crate::options::{Identity, Login, Logout, Reach};
 use crate::output::{self, line, note, one_line};
 use crate::session;
 use crate::target::Server;
 use mcp_blocking::auth::{
-    AuthReport, Browse, ClientAuth, DeviceCode, Entry, GivenClient, SaveFault, Scopes, Secret, StoreFault, StoreKey,
+    Alg, AuthReport, Browse, ClientAuth, ClientKey, DeviceCode, Entry, GivenClient, SaveFault, Scopes, Secret, SignKey,
+    StoreFault, StoreKey,
 };
 use mcp_blocking::mcp_proto::client::Target;
 use mcp_blocking::{Browsed, ClientOptions, FileStore, OAuth, TokenStore};
 use std::collections::VecDeque;
 use std::env;
 use std::io::{self, IsTerminal};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The name of this program at authorization servers, and of the folder of its logins.
-const NAME: &str = "mcp";
+pub(crate) const NAME: &str = "mcp";
 
 pub(crate) fn run(login: Login) -> Result<ExitCode, Failure> {
     let (server, words) = login.reach.server(login.words.clone())?;
     let (key, store) = (place(&login.reach, &server, words)?, FileStore::user(NAME).map_err(of_store)?);
     if has_credentials(&server) {
-        return Err(Failure::usage("a login and a field Authorization of your own exclude each other"));
+        return Err(Failure::usage(EXCLUDED));
     }
     let (is_obtained, not_stored) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(None)));
-    let oauth = configured(OAuth::new(NAME), &login)?.store(store.clone());
+    let oauth = identified(&server, &login.reach)?.ok_or_else(|| Failure::usage(OFF))?;
+    let oauth = configured(oauth, &login).store(store.clone());
     let (fault, is_quiet, has_browser) = (Arc::clone(&not_stored), login.reach.quiet, !login.no_browser);
     // A page is shown, or tokens without one have come.
     let [page_shown, code_shown, came] = [&is_obtained; 3].map(Arc::clone);
-    let is_machine = login.machine;
+    let is_program = login.reach.identity.is_program();
+    let listens = Arc::new(AtomicBool::new(true));
+    let unheard = Arc::clone(&listens);
     let oauth = oauth
         .on_browse(move |page| {
             page_shown.store(true, Ordering::Relaxed);
             show(page, has_browser);
-            returned(page)
+            returned(page, listens.load(Ordering::Relaxed))
         })
         .on_code(move |code| {
             code_shown.store(true, Ordering::Relaxed);
@@ -49,9 +55,13 @@ pub(crate) fn run(login: Login) -> Result<ExitCode, Failure> {
             AuthReport::NoStore(why) | AuthReport::NotSaved(why) => {
                 *fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.clone());
             }
+            AuthReport::NoListener(why) => {
+                unheard.store(false, Ordering::Relaxed);
+                note(format_args!("[mcp] no redirect arrives here: {why}"));
+            }
             // It is printed in the end, with what is stored.
             AuthReport::Authorized { .. } => {
-                came.fetch_or(is_machine, Ordering::Relaxed);
+                came.fetch_or(is_program, Ordering::Relaxed);
             }
             _ if is_quiet => {}
             report => note(format_args!("[mcp] {report}")),
@@ -67,8 +77,17 @@ pub(crate) fn run(login: Login) -> Result<ExitCode, Failure> {
     }
     if let Some(entry) = entries(&store, &key).map_err(of_store)?.first() {
         line(&format!("logged in {}", described(entry, now())))?;
+        let granted = entry.tokens.as_ref().map(|tokens| &tokens.granted);
+        let is_missing = |scope: &&String| granted.is_some_and(|granted| !granted.contains(scope));
+        let missing: Vec<String> = login.scopes.iter().filter(is_missing).map(|scope| one_line(scope)).collect();
+        if !missing.is_empty() {
+            note(format_args!("not granted: {}", missing.join(" ")));
+        }
     }
     line(&format!("stored in {}", one_line(&store.path(&key).display().to_string())))?;
+    if is_program {
+        note("Other commands use it as it is; with the same options they also renew it.");
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -80,7 +99,7 @@ pub(crate) fn logout(logout: Logout) -> Result<ExitCode, Failure> {
         line(&format!("no login is stored for {}", server.name))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let revoked = match of_server(&logout.reach, &server, Pages::Never) {
+    let revoked = match of_server(&logout.reach, &server, Pages::Never)? {
         Some(login) => session::connect(server, ClientOptions::new().oauth(login)).map_err(|why| why.to_string()),
         None => Err("the requests have credentials of their own".to_owned()),
     };
@@ -121,14 +140,26 @@ pub(crate) enum Pages {
     /// If a user reads standard error, and answers.
     OnTerminal,
     Never,
+    /// A login that is stored is not used either.
+    Off,
 }
 
 /// Returns how a client of this server uses the login that is stored. `None` if its requests have
 /// credentials of their own, or if it has no URL.
-pub(crate) fn of_server(reach: &Reach, server: &Server, pages: Pages) -> Option<OAuth> {
-    key(reach, server).filter(|_| !has_credentials(server))?;
+pub(crate) fn of_server(reach: &Reach, server: &Server, pages: Pages) -> Result<Option<OAuth>, Failure> {
+    if pages == Pages::Off {
+        return Ok(None);
+    }
+    if key(reach, server).is_none() || has_credentials(server) {
+        return match reach.identity.is_program() {
+            true if has_credentials(server) => Err(Failure::usage(EXCLUDED)),
+            true => Err(Failure::usage(NO_LOGIN)),
+            false => Ok(None),
+        };
+    }
+    let Some(login) = identified(server, reach)? else { return Ok(None) };
     let is_quiet = reach.quiet;
-    let login = OAuth::new(NAME).account(account(reach)).on_report(move |report| {
+    let login = login.on_report(move |report| {
         if !is_quiet && is_of_the_user(report) {
             note(format_args!("[mcp] {report}"));
         }
@@ -139,11 +170,15 @@ pub(crate) fn of_server(reach: &Reach, server: &Server, pages: Pages) -> Option<
         Err(_) => login,
     };
     if pages == Pages::Never || !ask::can_ask() || !io::stderr().is_terminal() {
-        return Some(login.not_interactive());
+        return Ok(Some(login.not_interactive()));
     }
     // Standard input is that of the command.
-    Some(login.on_browse(|page| show(page, true)))
+    Ok(Some(login.on_browse(|page| show(page, true))))
 }
+
+const EXCLUDED: &str = "a login and a field Authorization of your own exclude each other";
+const OFF: &str = "the file turns logins of this server off";
+const NO_LOGIN: &str = "a program has no login: TARGET is a URL";
 
 /// Returns whether a report is about the surroundings of the user, and not about the servers.
 const fn is_of_the_user(report: &AuthReport) -> bool {
@@ -153,27 +188,47 @@ const fn is_of_the_user(report: &AuthReport) -> bool {
     )
 }
 
-/// Returns the options that the command line asks for.
-fn configured(oauth: OAuth, login: &Login) -> Result<OAuth, Failure> {
-    let mut oauth = oauth.account(account(&login.reach)).scopes(&login.scopes);
+/// Returns the options of a login that the command line asks for.
+fn configured(mut oauth: OAuth, login: &Login) -> OAuth {
+    oauth = oauth.config(|config| login.scopes.iter().for_each(|scope| config.scopes.insert(scope)));
     if login.device {
         oauth = oauth.device();
-    }
-    if login.machine {
-        oauth = oauth.machine();
     }
     if let Some(port) = login.callback_port {
         oauth = oauth.callback_port(port);
     }
-    if let Some(url) = &login.client_document {
-        oauth = oauth.client_document(url);
+    match &login.client_document {
+        Some(url) => oauth.client_document(url),
+        None => oauth,
     }
-    if let (Some(client_id), Some(issuer)) = (&login.client_id, &login.issuer) {
-        let secret = login.client_secret_env.as_deref().map(secret).transpose()?;
-        let auth = secret.map_or(ClientAuth::None, ClientAuth::Secret);
+}
+
+/// Returns the options of this account and client. `None` if a file turns logins off.
+pub(crate) fn identified(server: &Server, reach: &Reach) -> Result<Option<OAuth>, Failure> {
+    let Identity { machine, client_id, client_secret_env, client_key, key_alg, assertion_file, issuer } =
+        &reach.identity;
+    let Some(oauth) = server.login.clone() else { return Ok(None) };
+    let mut oauth = oauth.account(account(reach));
+    if let (Some(client_id), Some(issuer)) = (client_id, issuer) {
+        let key = client_key.as_deref().map(|path| key_of(path, key_alg.unwrap_or(Alg::Es256))).transpose()?;
+        let secret = client_secret_env.as_deref().map(secret).transpose()?.map(ClientAuth::Secret);
+        let auth = key.or(secret).unwrap_or_default();
         oauth = oauth.client(GivenClient { issuer: issuer.clone(), client_id: client_id.clone(), auth });
     }
-    Ok(oauth.config(|config| config.issuer.clone_from(&login.issuer)))
+    if *machine {
+        oauth = oauth.machine();
+    }
+    if let Some(path) = assertion_file {
+        oauth = oauth.assertion_file(path);
+    }
+    Ok(Some(oauth.config(|config| config.issuer = issuer.clone().or(config.issuer.take()))))
+}
+
+/// Returns the private key in a file.
+fn key_of(path: &Path, alg: Alg) -> Result<ClientAuth, Failure> {
+    let text = files::text(path)
+        .map_err(|why| Failure::usage(format!("--client-key {}: {why}", one_line(&path.to_string_lossy()))))?;
+    Ok(ClientAuth::Key(ClientKey { key: SignKey::Pkcs8(Secret::new(text)), alg, kid: None }))
 }
 
 fn secret(variable: &str) -> Result<Secret, Failure> {
@@ -193,7 +248,7 @@ fn has_credentials(server: &Server) -> bool {
 }
 
 /// Returns the name of the record of this server. `None` if it has no URL.
-fn key(reach: &Reach, server: &Server) -> Option<StoreKey> {
+pub(crate) fn key(reach: &Reach, server: &Server) -> Option<StoreKey> {
     let url = match &server.config.target {
         Target::Http(target) => target.original.clone(),
         // The same server, with the same tokens.
@@ -209,7 +264,7 @@ fn place(reach: &Reach, server: &Server, mut rest: VecDeque<String>) -> Result<S
     if let Some(word) = rest.pop_front() {
         return Err(Failure::usage(format!("`{}` is one word too many", output::word(&word))));
     }
-    key(reach, server).ok_or_else(|| Failure::usage("a program has no login: TARGET is a URL"))
+    key(reach, server).ok_or_else(|| Failure::usage(NO_LOGIN))
 }
 
 fn of_store(why: StoreFault) -> Failure {
@@ -238,9 +293,11 @@ fn show_code(code: &DeviceCode) {
 
 /// Waits for a line with the URL at which a browser arrived. At the end of the input, the listener
 /// alone waits for it.
-fn returned(page: &Browse) -> Browsed {
-    if ask::can_ask() {
-        note("If the browser is on another machine, paste here the URL at which it arrives.");
+fn returned(page: &Browse, listens: bool) -> Browsed {
+    match ask::can_ask() {
+        true if listens => note("If the browser is on another machine, paste here the URL at which it arrives."),
+        true => note("In the end the browser shows an error: paste here the URL that it shows then."),
+        false => {}
     }
     while let Some(text) = ask::answer() {
         let url = text.trim();

@@ -21,6 +21,7 @@ mod output;
 mod schema_text;
 mod session;
 mod suggest;
+mod survey;
 mod target;
 mod wording;
 

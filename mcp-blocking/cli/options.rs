@@ -5,6 +5,7 @@ use crate::exit;
 use crate::output::argument;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use mcp_blocking::auth::Alg;
 use mcp_blocking::mcp_proto::limits::FrameLimits;
 use std::path::PathBuf;
 
@@ -135,6 +136,7 @@ impl Reach {
             max_message: self.max_message(),
             is_doctor: false,
             is_login: false,
+            is_machine: self.identity.is_program(),
             login: self.login_line(words),
         }
     }
@@ -147,8 +149,19 @@ impl Reach {
             line = format!("{line} --config {}", argument(&file.to_string_lossy()));
         }
         line = format!("{line} {}", argument(target));
-        if let Some(account) = &self.account {
-            line = format!("{line} --account {}", argument(account));
+        let Identity { client_id, client_secret_env, client_key, key_alg, issuer, .. } = &self.identity;
+        let options = [
+            ("--account", self.account.clone()),
+            ("--issuer", issuer.clone()),
+            ("--client-id", client_id.clone()),
+            ("--client-secret-env", client_secret_env.clone()),
+            ("--client-key", client_key.as_ref().map(|path| path.to_string_lossy().into_owned())),
+            ("--key-alg", key_alg.map(|alg| alg.as_str().to_owned())),
+        ];
+        for (option, value) in options {
+            if let Some(value) = value {
+                line = format!("{line} {option} {}", argument(&value));
+            }
         }
         Some(line)
     }
@@ -227,9 +240,52 @@ pub(crate) struct Reach {
     /// Hide what the server logs and writes to standard error
     #[arg(long, short)]
     pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) identity: Identity,
     /// The command that starts the server, after --
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
+}
+
+/// Who this program is at an authorization server.
+#[derive(Args)]
+pub(crate) struct Identity {
+    /// Log in as the client itself, without a user, whenever a token is needed
+    #[arg(long, requires = "proof", help_heading = LOGIN)]
+    pub(crate) machine: bool,
+    /// Use a client that is registered already, at the authorization server of --issuer
+    #[arg(long, value_name = "ID", requires = "issuer", help_heading = LOGIN)]
+    pub(crate) client_id: Option<String>,
+    /// Its secret is in this environment variable
+    #[arg(long, value_name = "VARIABLE", requires = "client_id", group = "proof", help_heading = LOGIN)]
+    pub(crate) client_secret_env: Option<String>,
+    /// Its private key is in this file: PKCS#8 as PEM (private_key_jwt)
+    #[arg(long, value_name = "FILE", requires = "client_id", group = "proof", help_heading = LOGIN)]
+    pub(crate) client_key: Option<PathBuf>,
+    /// What the key signs with: ES256, ES384, EdDSA, RS256, PS256, … [default: ES256]
+    #[arg(long, value_name = "ALG", requires = "client_key", value_parser = alg, help_heading = LOGIN)]
+    pub(crate) key_alg: Option<Alg>,
+    /// Log in with the assertion in this file, which the platform replaces (workload identity)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["machine", "client_id"], help_heading = LOGIN)]
+    pub(crate) assertion_file: Option<PathBuf>,
+    /// Log in at this authorization server only
+    #[arg(long, value_name = "URL", help_heading = LOGIN)]
+    pub(crate) issuer: Option<String>,
+}
+
+/// The heading of the options of an identity.
+const LOGIN: &str = "Login";
+
+impl Identity {
+    /// Returns whether a login needs no user.
+    pub(crate) const fn is_program(&self) -> bool {
+        self.machine || self.assertion_file.is_some()
+    }
+}
+
+/// Reads the name of an algorithm.
+fn alg(name: &str) -> Result<Alg, String> {
+    Alg::parse(name).ok_or_else(|| format!("one of {} is required", Alg::ALL.map(Alg::as_str).join(", ")))
 }
 
 #[derive(Args)]
@@ -326,26 +382,14 @@ pub(crate) struct Login {
     #[arg(long)]
     pub(crate) no_browser: bool,
     /// Log in at another device: print a page and the code to enter there
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["machine", "assertion_file"])]
     pub(crate) device: bool,
-    /// Log in as the client itself, without a user
-    #[arg(long, requires = "client_secret_env", conflicts_with = "device")]
-    pub(crate) machine: bool,
     /// Listen for the redirect on this port of 127.0.0.1 [default: a free one]
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) callback_port: Option<u16>,
     /// Use the client metadata document at this https: URL, where the authorization server does
     #[arg(long, value_name = "URL")]
     pub(crate) client_document: Option<String>,
-    /// Use a client that is registered already, at the authorization server of --issuer
-    #[arg(long, value_name = "ID", requires = "issuer")]
-    pub(crate) client_id: Option<String>,
-    /// Its secret is in this environment variable
-    #[arg(long, value_name = "VARIABLE", requires = "client_id")]
-    pub(crate) client_secret_env: Option<String>,
-    /// Log in at this authorization server only
-    #[arg(long, value_name = "URL")]
-    pub(crate) issuer: Option<String>,
     #[command(flatten)]
     pub(crate) reach: Reach,
 }

@@ -41,7 +41,7 @@ pub(crate) fn options(reach: &Reach, server: &Server, pages: Pages) -> Result<Cl
         let roots: Result<Vec<Root>, Failure> = reach.roots.iter().map(|folder| root(folder)).collect();
         options = options.roots(roots?);
     }
-    if let Some(login) = login::of_server(reach, server, pages) {
+    if let Some(login) = login::of_server(reach, server, pages)? {
         options = options.oauth(login);
     }
     let (is_quiet, is_program, delivery) = (reach.quiet, server.is_program(), Delivery::begin());

@@ -4,6 +4,7 @@ use crate::ask;
 use crate::failure::Failure;
 use crate::files;
 use crate::headers;
+use crate::login::NAME;
 use crate::lookup::Lookup;
 use crate::options::Reach;
 use crate::output::{note, one_line, printable, word};
@@ -13,7 +14,7 @@ use mcp_blocking::mcp_proto::client::Target;
 use mcp_blocking::mcp_proto::exchange::Headers;
 use mcp_blocking::mcp_proto::redact::Url;
 use mcp_blocking::mcp_supervisor::config_file::{ConfigFile, Dialect, Trust, Variable};
-use mcp_blocking::{Program, ProtocolVersion, Versions};
+use mcp_blocking::{OAuth, Program, ProtocolVersion, Versions};
 use std::collections::VecDeque;
 use std::env;
 use std::path::Path;
@@ -25,6 +26,8 @@ pub(crate) struct Server {
     /// Its name for people: one line without secrets.
     pub(crate) name: String,
     pub(crate) config: ClientConfig,
+    /// How a client logs in, as its file says. `None`: it turns logins off.
+    pub(crate) login: Option<OAuth>,
 }
 
 impl Server {
@@ -43,6 +46,7 @@ impl Reach {
             (Some((program, args)), None) => Server {
                 name: Url(program).to_string(),
                 config: ClientConfig::program(Program::new(program).args(args)),
+                login: None,
             },
             (None, config) => {
                 let target = words.pop_front();
@@ -81,7 +85,7 @@ impl Reach {
         without_effect(&file, name).iter().for_each(|text| note(format_args!("[mcp] {shown}: {text}")));
         let values = Lookup::new(&file, path, &self.inputs)?;
         let lookup = |variable: Variable<'_>| values.value(variable);
-        let trust = if self.yes { Trust::Trusted } else { Trust::Project };
+        let mut trust = if self.yes { Trust::Trusted } else { Trust::Project };
         let config = if entry.needs_confirmation() && !self.yes {
             let preview = entry.preview();
             note(shown_preview(&preview.to_string(), self.verbose));
@@ -91,16 +95,19 @@ impl Reach {
             if !ask::confirms("Connect to this server?") {
                 return Err(Failure::Declined);
             }
+            trust = Trust::Trusted;
             preview.confirmed(&lookup)
         } else {
             entry.client_config(&lookup, trust)
         };
-        let config = config.map_err(|e| {
+        let login = entry.login(OAuth::new(NAME), &lookup, trust);
+        let found = config.and_then(|config| Ok((config, login?)));
+        let (config, login) = found.map_err(|e| {
             // Perhaps the variable is one of these.
             let faulty = file.inputs().filter_map(Result::err).map(|why| format!("; {why}"));
             Failure::usage(format!("{shown}: {e}{}{}", values.reasons(), faulty.collect::<String>()))
         })?;
-        Ok(Server { name: one_line(name), config })
+        Ok(Server { name: one_line(name), config, login })
     }
 
     fn adjusted(&self, mut config: ClientConfig) -> Result<ClientConfig, Failure> {
@@ -182,5 +189,5 @@ fn of_url(url: String) -> Result<Server, Failure> {
         let form = suggest::form(&words).map(|form| format!("; {form}"));
         Failure::usage(format!("{} is no URL of a server: {e}{}", word(&url), form.unwrap_or_default()))
     })?;
-    Ok(Server { name: word(&url), config })
+    Ok(Server { name: word(&url), config, login: Some(OAuth::new(NAME)) })
 }
