@@ -145,7 +145,7 @@ impl Run {
                 self.open.push(step);
                 let redirects = around.visit(&page);
                 login.pages.push(page);
-                redirects.into_iter().for_each(|url| self.give(Input::Redirected(step, url)));
+                redirects.into_iter().for_each(|url| self.give(Input::Redirected(step, url.into())));
                 self.give(Input::Declined(step));
             }
             Output::Finish(step, _) => self.open.retain(|open| *open != step),

@@ -6,13 +6,16 @@ pub mod challenge;
 pub mod client;
 pub mod config_file;
 pub mod envelope;
+pub mod guarded;
 pub mod http;
 pub mod http_client;
 pub mod http_server;
+pub mod jws;
 pub mod line;
 pub mod login;
 pub mod login_record;
 pub mod metadata;
+pub mod proof;
 pub mod redact;
 pub mod redirect;
 pub mod replay;
@@ -28,7 +31,7 @@ pub mod web_socket_model;
 pub type Check = fn(&[u8]);
 
 /// The targets by the names of their folders in `fuzz/corpus`.
-pub const TARGETS: [(&str, Check); 17] = [
+pub const TARGETS: [(&str, Check); 19] = [
     ("challenge", challenge::check),
     ("client", client::check),
     ("config_file", config_file::check),
@@ -36,9 +39,11 @@ pub const TARGETS: [(&str, Check); 17] = [
     ("http", http::check),
     ("http_client", http_client::check),
     ("http_server", http_server::check),
+    ("jws", jws::check),
     ("line", line::check),
     ("login_record", login_record::check),
     ("metadata", metadata::check),
+    ("proof", proof::check),
     ("redact", redact::check),
     ("redirect", redirect::check),
     ("replay", replay::check),
