@@ -4,13 +4,17 @@
 // by its path as well; those for `/opaque` tell nothing, and the client `resource` with the secret `secret` may ask about them.
 // `GET /events` there returns what has happened since the last time, a line for each: `grant CLIENT TYPE`, `grant-error ERROR`,
 // `registered CLIENT`, `page CLIENT`, `refused ERROR`, `revoked CLIENT`, and of the resources `denied ERROR`. Two clients are known from the
-// beginning: `machine` with the secret `machine-secret`, and `signer` with the key that `GET /key` returns.
-import { createHash, randomBytes } from 'node:crypto';
+// beginning: `machine` with the secret `machine-secret`, and `signer` with the key that `GET /key` returns. `op.mjs FOLDER` listens with TLS:
+// the folder has `cert.pem` and `key.pem`.
+// It is an identity provider, too: `desk` logs users in, and exchanges their ID tokens for grants of the client `app` at other issuers.
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import { json } from 'node:stream/consumers';
-import { EmbeddedJWK, calculateJwkThumbprint, createRemoteJWKSet, exportJWK, exportPKCS8, generateKeyPair, jwtVerify } from 'jose';
-import Provider from 'oidc-provider';
+import { EmbeddedJWK, SignJWT, calculateJwkThumbprint, createRemoteJWKSet, exportJWK, exportPKCS8, generateKeyPair, jwtVerify } from 'jose';
+import Provider, { errors } from 'oidc-provider';
 
 // The lifetimes of access tokens by path, in seconds.
 const LIFETIMES = { '/mcp': 600, '/opaque': 600, '/ten': 10, '/brief': 5, '/bound': 5 };
@@ -18,14 +22,21 @@ const METADATA = '/.well-known/oauth-protected-resource';
 const SCOPES = ['mcp:basic', 'mcp:write'];
 // The resource whose tokens are bound to a key.
 const BOUND = '/bound';
+// The exchange of an ID token for a grant, and the types of both.
+const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
+const ID_TOKEN = 'urn:ietf:params:oauth:token-type:id_token';
+const ID_JAG = 'urn:ietf:params:oauth:token-type:id-jag';
 // The scopes that each tool needs.
 const TOOLS = { whoami: ['mcp:basic'], write: ['mcp:write'] };
 
+const folder = process.argv[2];
+
 async function listen() {
-    const server = createServer();
+    const read = (name) => readFileSync(`${folder}/${name}`);
+    const server = folder ? createSecureServer({ cert: read('cert.pem'), key: read('key.pem') }) : createServer();
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
-    return [server, `http://127.0.0.1:${server.address().port}`];
+    return [server, `${folder ? 'https' : 'http'}://127.0.0.1:${server.address().port}`];
 }
 
 const [authorization, issuer] = await listen();
@@ -48,6 +59,12 @@ const provider = new Provider(issuer, {
             token_endpoint_auth_method: 'private_key_jwt',
             token_endpoint_auth_signing_alg: 'ES256',
             ...alone,
+        },
+        {
+            client_id: 'desk',
+            grant_types: ['authorization_code', EXCHANGE],
+            redirect_uris: ['http://127.0.0.1:1/'],
+            token_endpoint_auth_method: 'none',
         },
     ],
     features: {
@@ -87,6 +104,23 @@ provider.on('grant.revoked', (context) => events.push(`revoked ${client(context)
 authorization.on('request', provider.callback());
 
 const keys = createRemoteJWKSet(new URL(`${issuer}/jwks`));
+
+// An exchange is for one issuer and one server, and the grant lives for a minute.
+const parameters = ['audience', 'requested_token_type', 'resource', 'scope', 'subject_token', 'subject_token_type'];
+provider.registerGrantType(EXCHANGE, async (context) => {
+    const { audience, resource, scope, ...asked } = context.oidc.params;
+    if (asked.requested_token_type !== ID_JAG || asked.subject_token_type !== ID_TOKEN || !audience || !resource) {
+        throw new errors.InvalidRequest('not the exchange of an ID token for a grant');
+    }
+    const options = { algorithms: ['ES256'], audience: context.oidc.client.clientId, issuer };
+    const { payload } = await jwtVerify(asked.subject_token, keys, options).catch((why) => {
+        throw new errors.InvalidGrant(`${why}`);
+    });
+    const grant = new SignJWT({ client_id: 'app', resource, scope }).setIssuer(issuer).setSubject(payload.sub).setAudience(audience);
+    grant.setProtectedHeader({ alg: 'ES256', kid: await calculateJwkThumbprint(jwk), typ: 'oauth-id-jag+jwt' });
+    const signed = await grant.setJti(randomUUID()).setIssuedAt().setExpirationTime('60s').sign(privateKey);
+    context.body = { access_token: signed, expires_in: 60, issued_token_type: ID_JAG, scope, token_type: 'N_A' };
+}, parameters);
 
 // Returns the claims of the token in a request to a resource, or undefined.
 async function verify(request, resource) {

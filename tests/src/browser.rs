@@ -1,8 +1,11 @@
 //! A browser as far as a login needs one: it follows redirects, keeps cookies, and sends the forms
 //! of an authorization server. It reads a page only as far as it has to.
 
-use std::io::{Read, Write};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum time of a request.
@@ -14,6 +17,8 @@ const PAGES: usize = 20;
 #[derive(Debug, Default)]
 pub struct Browser {
     cookies: Vec<Cookie>,
+    /// For the scheme `https`.
+    tls: Option<Arc<ClientConfig>>,
 }
 
 #[derive(Debug)]
@@ -44,8 +49,10 @@ pub enum Consent {
     Refused,
 }
 
-/// The parts of a URL with the scheme `http`.
+/// The parts of a URL.
 struct Place<'a> {
+    /// The scheme is `https`.
+    is_secure: bool,
     /// The host with the port.
     authority: &'a str,
     /// The path with the query.
@@ -56,6 +63,11 @@ impl Browser {
     /// Creates a browser without cookies.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Creates one that also opens pages over TLS, from servers that `tls` trusts.
+    pub const fn trusting(tls: Option<Arc<ClientConfig>>) -> Self {
+        Self { cookies: Vec::new(), tls }
     }
 
     /// Gets a page, and follows no redirect.
@@ -135,9 +147,9 @@ impl Browser {
     }
 
     fn request(&mut self, method: &str, url: &str, body: &str) -> Result<Page, String> {
-        let Place { authority, target } = Place::of(url)?;
-        let told = |why: std::io::Error| format!("{method} http://{authority}: {why}");
-        let mut stream = TcpStream::connect(authority).map_err(told)?;
+        let Place { is_secure, authority, target } = Place::of(url)?;
+        let told = |why: io::Error| format!("{method} {url}: {why}");
+        let stream = TcpStream::connect(authority).map_err(told)?;
         stream.set_read_timeout(Some(LIMIT)).map_err(told)?;
         let cookies = self.cookies(authority, target);
         let mut head = format!("{method} {target} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n");
@@ -148,9 +160,17 @@ impl Browser {
             let kind = "application/x-www-form-urlencoded";
             head += &format!("Content-Type: {kind}\r\nContent-Length: {}\r\n", body.len());
         }
-        stream.write_all(format!("{head}\r\n{body}").as_bytes()).map_err(told)?;
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).map_err(told)?;
+        let request = format!("{head}\r\n{body}");
+        let answer = match &self.tls {
+            Some(tls) if is_secure => {
+                let name = ServerName::try_from(host(authority).to_owned()).map_err(|why| format!("{url}: {why}"))?;
+                let session = ClientConnection::new(Arc::clone(tls), name).map_err(|why| format!("{url}: {why}"))?;
+                exchange(StreamOwned::new(session, stream), &request)
+            }
+            _ if is_secure => return Err(format!("no certificate of {url} is trusted")),
+            _ => exchange(stream, &request),
+        };
+        let answer = answer.map_err(told)?;
         let page = Page::read(&String::from_utf8_lossy(&answer))?;
         for (_, cookie) in page.fields.iter().filter(|(name, _)| name == "set-cookie") {
             self.keep(authority, cookie);
@@ -208,11 +228,25 @@ impl Page {
 
 impl<'a> Place<'a> {
     fn of(url: &'a str) -> Result<Self, String> {
-        let rest = url.strip_prefix("http://").ok_or_else(|| format!("not of the scheme http: {url}"))?;
+        let (scheme, rest) = url.split_once("://").ok_or_else(|| format!("no URL: {url}"))?;
+        let is_secure = match scheme {
+            "http" => false,
+            "https" => true,
+            _ => return Err(format!("neither of the scheme http nor https: {url}")),
+        };
         let at = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, target) = rest.split_at(at);
-        Ok(Self { authority, target: if target.is_empty() { "/" } else { target } })
+        Ok(Self { is_secure, authority, target: if target.is_empty() { "/" } else { target } })
     }
+}
+
+/// Sends a request, and returns the bytes of the response.
+fn exchange(mut stream: impl Read + Write, request: &str) -> io::Result<Vec<u8>> {
+    stream.write_all(request.as_bytes())?;
+    stream.flush()?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    Ok(answer)
 }
 
 /// Returns the host of a host with a port.
@@ -222,10 +256,11 @@ fn host(authority: &str) -> &str {
 
 /// Returns the URL of a reference on a page: an absolute one, or a path.
 fn resolve(page: &str, reference: &str) -> Result<String, String> {
-    match reference.starts_with('/') {
-        true => Ok(format!("http://{}{reference}", Place::of(page)?.authority)),
-        false => Ok(reference.to_owned()),
+    if !reference.starts_with('/') {
+        return Ok(reference.to_owned());
     }
+    let Place { is_secure, authority, .. } = Place::of(page)?;
+    Ok(format!("{}://{authority}{reference}", if is_secure { "https" } else { "http" }))
 }
 
 /// Returns the text between two others.

@@ -5,6 +5,7 @@
 pub mod anchors;
 pub mod codec;
 pub mod growth;
+mod guard;
 mod held;
 pub mod https;
 pub mod instructions;
@@ -16,6 +17,7 @@ pub mod resting;
 mod row;
 pub mod supervised;
 pub mod syscalls;
+pub mod tokens;
 
 pub use kept::Kept;
 pub use pair::{Era, Pair, Transport};
@@ -66,17 +68,11 @@ pub fn table(meter: Meter) -> String {
     let mut table = String::new();
     for transport in Transport::ALL {
         for era in Era::ALL {
-            let mut pair = Pair::new(transport, era, meter);
-            (0..WARM).for_each(|_| pair.call());
-            pair.reset();
-            (0..COUNT).for_each(|_| pair.call());
-            for (side, heap) in [("client", pair.client_heap()), ("server", pair.server_heap())] {
-                let each = |total: usize| total as f64 / COUNT as f64;
-                let (count, bytes) = (each(heap.count), each(heap.bytes));
-                let row = format!("call over {transport}, {era}, {side}");
-                _ = writeln!(table, "{row:<40} {count:>8.2} allocations {bytes:>8.0} bytes");
-            }
+            table += &calls(&format!("call over {transport}, {era}"), Pair::new(transport, era, meter));
         }
+    }
+    for era in Era::ALL {
+        table += &calls(&format!("call with a token, {era}"), Pair::guarded(era, meter));
     }
     for chunk in [16 << 10, 1] {
         let heap = events(meter, chunk);
@@ -86,6 +82,21 @@ pub fn table(meter: Meter) -> String {
     }
     for (name, size) in SIZES {
         _ = writeln!(table, "{name:<40} {size:>8} bytes");
+    }
+    table
+}
+
+/// Returns a line for each side of a pair: its allocations for a call.
+fn calls(name: &str, mut pair: Pair) -> String {
+    (0..WARM).for_each(|_| pair.call());
+    pair.reset();
+    (0..COUNT).for_each(|_| pair.call());
+    let mut table = String::new();
+    for (side, heap) in [("client", pair.client_heap()), ("server", pair.server_heap())] {
+        let each = |total: usize| total as f64 / COUNT as f64;
+        let (count, bytes) = (each(heap.count), each(heap.bytes));
+        let row = format!("{name}, {side}");
+        _ = writeln!(table, "{row:<40} {count:>8.2} allocations {bytes:>8.0} bytes");
     }
     table
 }

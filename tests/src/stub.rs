@@ -82,6 +82,8 @@ pub const EVENTS: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n
 pub struct Ask {
     /// The time since the start of the stub.
     pub at: Duration,
+    /// The target of the request: its path, and its query.
+    pub target: String,
     /// The connection, counted from 0.
     pub connection: usize,
     /// The kind, for scripts: the method of a POST's message with the tool that it calls
@@ -101,7 +103,8 @@ pub struct Ask {
 
 impl Ask {
     fn new(at: Duration, connection: usize, what: String) -> Self {
-        Self { at, connection, what, count: 0, fields: Vec::new(), id: String::new(), body: Value::Null }
+        let (target, fields, id) = Default::default();
+        Self { at, target, connection, what, count: 0, fields, id, body: Value::Null }
     }
 
     /// Returns a field. Case does not matter.
@@ -160,7 +163,12 @@ impl Stub {
 
     /// Returns its URL.
     pub fn url(&self) -> String {
-        format!("http://{}/mcp", self.address)
+        format!("{}/mcp", self.origin())
+    }
+
+    /// Returns its origin.
+    pub fn origin(&self) -> String {
+        format!("http://{}", self.address)
     }
 
     /// Returns all requests so far.
@@ -279,7 +287,8 @@ impl Shared {
         if stream.read_line(&mut line)? == 0 {
             return Ok(None);
         }
-        let verb = line.split(' ').next().unwrap_or_default().to_owned();
+        let mut words = line.split(' ').map(str::to_owned);
+        let (verb, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         let mut fields = Vec::new();
         let mut length = 0;
         loop {
@@ -306,7 +315,7 @@ impl Shared {
             _ => verb,
         };
         let id = body["id"].to_string();
-        let ask = Ask { fields, id, body, ..Ask::new(self.began.elapsed(), connection, what) };
+        let ask = Ask { target, fields, id, body, ..Ask::new(self.began.elapsed(), connection, what) };
         Ok(Some(self.change(|state| {
             let count = state.counts.entry(ask.what.clone()).or_default();
             let ask = Ask { count: *count, ..ask };

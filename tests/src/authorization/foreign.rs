@@ -8,6 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use mcp_driver::ConnectError;
 use mcp_proto::auth::Scopes;
 use mcp_proto::error::AuthError;
 
@@ -27,9 +28,9 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// A server as a process. Dropping it ends the process.
 #[derive(Debug)]
-struct Server {
+pub(super) struct Server {
     child: Child,
-    url: String,
+    pub(super) url: String,
 }
 
 impl Server {
@@ -63,7 +64,7 @@ impl Server {
     }
 
     /// Starts one of our programs, which writes `LISTENING URL`.
-    fn program(interpreter: &PathBuf, script: PathBuf, argument: &str) -> Result<Self, String> {
+    pub(super) fn program(interpreter: &PathBuf, script: PathBuf, argument: &str) -> Result<Self, String> {
         let mut command = Command::new(interpreter);
         command.arg(script).arg(argument);
         Self::start(command, |line| line.strip_prefix("LISTENING ").map(str::to_owned))
@@ -97,22 +98,27 @@ fn guarded(user: &User, server: &Server) -> Result<String, String> {
     equal(&call(&client, "whoami")?, format!("{NAME} mcp:basic"))?;
     equal(&user.pages(), 1)?;
     client.close()?;
-    let client = again(user, server)?;
+    let client = again(user, server).map_err(|why| why.to_string())?;
     equal(&call(&client, "whoami")?, format!("{NAME} mcp:basic"))?;
     client.close()?;
     Ok(String::new())
 }
 
 /// FastMCP with its authorization server in memory: opaque tokens, an issuer with a slash at its
-/// end, no `iss`, and no client without a secret.
+/// end, no `iss`, and no client without a secret. It refuses a refresh token that was used before,
+/// and no other one for that.
 pub(super) fn fastmcp(ground: &Ground, user: &User) -> Result<String, String> {
     let script = ground.programs.join("fastmcp_server.py");
     let server = Server::program(&ground.python, script, &BRIEFLY.as_secs().to_string())?;
     let client = open(user, &server.url)?;
     equal(&call(&client, "whoami")?, "mcp:basic".to_owned())?;
+    let thief = user.thief()?;
     refreshed(user, &server, &client, BRIEFLY)?;
+    not_logged_in(&thief, &server)?;
+    equal(&call(&client, "whoami")?, "mcp:basic".to_owned())?;
+    equal(&user.pages(), 0)?;
     client.close()?;
-    let client = again(user, &server)?;
+    let client = again(user, &server).map_err(|why| why.to_string())?;
     equal(&call(&client, "whoami")?, "mcp:basic".to_owned())?;
     logged_out(user, &server, client)
 }
@@ -135,24 +141,41 @@ pub(super) fn workers(ground: &Ground, user: &User) -> Result<String, String> {
     equal(&user.pages(), 1)?;
     refreshed(user, &server, &client, MINUTE)?;
     has(call(&client, "write")?, "mcp:basic mcp:write")?;
-    logged_out(user, &server, client)
+    let other = open(user, &server.url)?;
+    has(call(&other, "write")?, "mcp:basic mcp:write")?;
+    let shown = logged_out(user, &server, client)?;
+    // Its tokens are revoked.
+    equal(&user.pages(), 0)?;
+    has(call(&other, "whoami")?, "mcp:basic")?;
+    equal(&user.pages(), 1)?;
+    other.close()?;
+    Ok(shown)
 }
 
 /// Starts a client that shows no page.
-fn again(user: &User, server: &Server) -> Result<Client, String> {
-    user.connect(&server.url, |login| login.not_interactive()).map_err(|why| why.to_string())
+fn again(user: &User, server: &Server) -> Result<Client, ConnectError> {
+    user.connect(&server.url, |login| login.not_interactive())
 }
 
-/// The tokens are renewed before they expire, and the calls go on.
+/// The tokens are renewed before they expire, and the calls go on: those of several clients, which
+/// share each refresh.
 fn refreshed(user: &User, server: &Server, client: &Client, lifetime: Duration) -> Result<(), String> {
-    let generation = || {
-        let stored = user.stored(&server.url)?.and_then(|stored| stored.tokens);
-        stored.map(|tokens| tokens.generation).ok_or_else(|| "no tokens are stored".to_owned())
-    };
+    let authorized = || user.said().iter().filter(|line| line.starts_with("Report(Authorized")).count();
     user.pages();
-    let before = generation()?;
-    calling(client, lifetime + Duration::from_secs(1))?;
-    equal(&(generation()? > before), true)?;
+    let before = authorized();
+    let other = || again(user, server).map_err(|why| why.to_string());
+    let others = [other()?, other()?];
+    let calls = |client| calling(client, lifetime + Duration::from_secs(1));
+    thread::scope(|scope| {
+        let others: Vec<_> = others.iter().map(|other| scope.spawn(move || calls(other))).collect();
+        calls(client)?;
+        others.into_iter().try_for_each(|other| other.join().map_err(|_| "a client panicked".to_owned())?.map(drop))
+    })?;
+    others.into_iter().try_for_each(|other| other.close().map(drop))?;
+    let refreshes = authorized() - before;
+    if !(1..=2).contains(&refreshes) {
+        return Err(format!("{refreshes} refreshes"));
+    }
     equal(&user.pages(), 0)
 }
 
@@ -161,10 +184,15 @@ fn logged_out(user: &User, server: &Server, client: Client) -> Result<String, St
     let revoked = client.logout().map_err(|why| why.to_string())?;
     equal(&user.stored(&server.url)?, None)?;
     client.close()?;
-    match user.connect(&server.url, |login| login.not_interactive()) {
-        Err(why) if unauthorized(&why) == Some(&AuthError::LoginRequired) => {}
-        Err(why) => return Err(format!("not that a login is required: {why}")),
-        Ok(_) => return Err("a client is logged in".to_owned()),
-    }
+    not_logged_in(user, server)?;
     Ok(format!("revoked: {revoked:?}"))
+}
+
+/// A client that shows no page is not logged in.
+fn not_logged_in(user: &User, server: &Server) -> Result<(), String> {
+    match again(user, server) {
+        Err(why) if unauthorized(&why) == Some(&AuthError::LoginRequired) => Ok(()),
+        Err(why) => Err(format!("not that a login is required: {why}")),
+        Ok(_) => Err("a client is logged in".to_owned()),
+    }
 }

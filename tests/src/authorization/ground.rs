@@ -8,21 +8,22 @@ use crate::interop::setup::{self, copy, install_list, install_packages, node_of}
 use crate::sources;
 
 /// Our programs that import packages.
-const SCRIPTS: [&str; 5] = ["op.mjs", "guarded_client.mjs", "guarded_server.mjs", "worker.mjs", "worker.capnp"];
+const SCRIPTS: [&str; 6] =
+    ["op.mjs", "jose.mjs", "guarded_client.mjs", "guarded_server.mjs", "worker.mjs", "worker.capnp"];
 
 /// What the rows share: the installed packages, and a directory.
 #[derive(Clone, Debug)]
 pub struct Ground {
     /// The program that runs JavaScript.
-    pub(super) node: PathBuf,
+    pub(crate) node: PathBuf,
     /// The interpreter of Python, with its packages.
-    pub(super) python: PathBuf,
+    pub(crate) python: PathBuf,
     /// The Workers runtime.
     pub(super) workerd: PathBuf,
     /// The directory of the packages for JavaScript, with our programs beside them.
-    pub(super) packages: PathBuf,
+    pub(crate) packages: PathBuf,
     /// The directory of our programs.
-    pub(super) programs: PathBuf,
+    pub(crate) programs: PathBuf,
     scratch: PathBuf,
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use mcp_driver::{ClientOptions, ServerOptions};
 use mcp_proto::auth::{IssuerConfig, Resource, VerifierConfig};
+use mcp_proto::server::SsePaths;
 use mcp_proto::{Cx, Router, ToolError, tool};
 
 use super::ground::Ground;
@@ -17,35 +18,65 @@ use super::steps::{equal, open};
 use super::user::{NAME, User, call};
 use crate::adapters::{Adapter, Server};
 use crate::browser::{Browser, Consent};
+use crate::certificates::{Authority, Leaf};
 
 /// The path of a server whose tokens tell nothing.
 const OPAQUE: &str = "/opaque";
 
 /// Our server. Dropping it ends it.
-struct GuardedServer {
+pub(super) struct GuardedServer {
     server: Server,
-    url: String,
+    pub(super) url: String,
+}
+
+/// What an [`GuardedServer`] is like.
+pub(super) struct Guard<'a> {
+    /// Its path, by which the issuer knows the lifetime of its tokens.
+    pub(super) path: &'a str,
+    /// Whose tokens it accepts.
+    pub(super) issuer: IssuerConfig,
+    /// It listens with TLS, with a certificate of this authority.
+    pub(super) tls: Option<&'a Authority>,
+}
+
+impl Guard<'_> {
+    /// Tokens of `oidc-provider` that live for [`BRIEFLY`], and not a second longer.
+    pub(super) fn brief(servers: &Servers) -> Self {
+        let issuer = IssuerConfig::jwt(servers.issuer()).leeway(Duration::ZERO);
+        Self { path: BRIEF, issuer, tls: None }
+    }
 }
 
 impl GuardedServer {
-    /// Starts it at this path, with tokens of this issuer.
-    fn start(adapter: Adapter, path: &str, issuer: IssuerConfig) -> Result<Self, String> {
+    /// Starts it. It offers HTTP+SSE at the path `sse` below its own, and WebSocket at its own.
+    pub(super) fn start(adapter: Adapter, Guard { path, issuer, tls }: Guard<'_>) -> Result<Self, String> {
         // Its identifier has the port.
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let address = free.map_err(|why| why.to_string())?;
-        let url = format!("http://{address}{path}");
+        let url = format!("{}://{address}{path}", if tls.is_some() { "https" } else { "http" });
         let router = Router::new("guarded", "1.0.0").tool(tool("whoami"), |cx, (): ()| whoami(cx));
         let router = router.tool(tool("write").scopes(["mcp:write"]), |cx, (): ()| whoami(cx));
-        let router = router.configure(|config| config.path = Some(path.to_owned()));
+        let router = router.configure(|config| {
+            let mut sse = SsePaths::default();
+            (sse.stream, sse.messages) = (format!("{path}/sse"), format!("{path}/messages"));
+            (config.path, config.sse, config.web_socket) = (Some(path.to_owned()), Some(sse), true);
+        });
         let resource = Resource::new(&url, [&issuer.issuer]);
         let resource = resource.scopes_supported(["mcp:basic", "mcp:write"]).scopes_required(["mcp:basic"]);
         let options = ServerOptions::new().verify(resource, VerifierConfig::new(issuer));
-        let server = adapter.serve_http((router, options), address).map_err(|why| why.to_string())?;
-        Ok(Self { server, url })
+        let server = match tls {
+            None => adapter.serve_http((router, options), address),
+            Some(authority) => {
+                let options = options.fetch_with(ClientOptions::new().tls(authority.client()));
+                adapter.serve_https((router, options), address, authority.server(&Leaf::default()))
+            }
+        };
+        Ok(Self { server: server.map_err(|why| why.to_string())?, url })
     }
 
     fn of(servers: &Servers, user: &User) -> Result<Self, String> {
-        Self::start(user.adapter(), LONG, IssuerConfig::jwt(servers.issuer()))
+        let guard = Guard { path: LONG, issuer: IssuerConfig::jwt(servers.issuer()), tls: None };
+        Self::start(user.adapter(), guard)
     }
 
     /// Returns the text of an error of a client that shows this token.
@@ -94,8 +125,7 @@ pub(super) fn other_tokens(servers: &Servers, user: &User) -> Result<String, Str
         stored.map(|tokens| tokens.access_token.expose().to_owned()).ok_or_else(|| "no tokens are stored".to_owned())
     };
     let guarded = GuardedServer::of(servers, user)?;
-    let strict = IssuerConfig::jwt(servers.issuer()).leeway(Duration::ZERO);
-    let brief = GuardedServer::start(user.adapter(), BRIEF, strict)?;
+    let brief = GuardedServer::start(user.adapter(), Guard::brief(servers))?;
     let (good, short, foreign) = (token(&guarded.url)?, token(&brief.url)?, token(&servers.url(LONG))?);
     guarded.refuses(user.adapter(), &foreign)?;
     guarded.refuses(user.adapter(), &short)?;
@@ -110,7 +140,7 @@ pub(super) fn other_tokens(servers: &Servers, user: &User) -> Result<String, Str
 /// Our server asks the issuer about tokens that tell nothing.
 pub(super) fn opaque(servers: &Servers, user: &User) -> Result<String, String> {
     let issuer = IssuerConfig::introspection(servers.issuer(), "resource", "secret");
-    let guarded = GuardedServer::start(user.adapter(), OPAQUE, issuer)?;
+    let guarded = GuardedServer::start(user.adapter(), Guard { path: OPAQUE, issuer, tls: None })?;
     let client = open(user, &guarded.url)?;
     equal(&call(&client, "whoami")?, format!("{NAME} mcp:basic"))?;
     client.close()?;

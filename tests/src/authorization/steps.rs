@@ -13,10 +13,13 @@ use super::bound;
 use super::foreign;
 use super::grants;
 use super::ground::Ground;
+use super::identity;
+use super::leases;
 use super::ours;
 use super::program::Program;
 use super::servers::{BRIEF, BRIEFLY, Expected, LONG, Servers, TEN};
-use super::user::{NAME, PAUSE, User, call, redirect};
+use super::transports;
+use super::user::{NAME, PAUSE, User, call};
 use crate::adapters::{Adapter, Client, cause};
 use crate::browser::Consent;
 
@@ -48,7 +51,7 @@ enum Run {
 }
 
 /// All steps. Those that take the longest come first.
-pub const STEPS: [Step; 24] = [
+pub const STEPS: [Step; 29] = [
     Step { name: "programs that are killed", run: Run::Own(killed) },
     Step { name: "workers-oauth-provider", run: Run::Foreign(foreign::workers) },
     Step { name: "rotation among clients", run: Run::Own(rotation) },
@@ -57,6 +60,11 @@ pub const STEPS: [Step; 24] = [
     Step { name: "a code on another device", run: Run::Own(grants::device) },
     Step { name: "a dead family of tokens", run: Run::Own(dead_family) },
     Step { name: "tokens that are bound to a key", run: Run::Own(bound::bound) },
+    Step { name: "a login without leases", run: Run::Own(leases::without) },
+    Step { name: "an identity provider", run: Run::Foreign(identity::fastmcp) },
+    Step { name: "our server over https", run: Run::Foreign(transports::https) },
+    Step { name: "our server over HTTP+SSE", run: Run::Own(transports::sse) },
+    Step { name: "our server over WebSocket", run: Run::Own(transports::web_socket) },
     Step { name: "FastMCP", run: Run::Foreign(foreign::fastmcp) },
     Step { name: "a guarded TypeScript server", run: Run::Foreign(foreign::typescript) },
     Step { name: "a guarded Python server", run: Run::Foreign(foreign::python) },
@@ -307,7 +315,8 @@ fn refused_step_up(servers: &Servers, user: &User) -> Result<String, String> {
 fn pasted(servers: &Servers, user: &User) -> Result<String, String> {
     let url = servers.url(LONG);
     let paste = |login: OAuth| {
-        login.on_browse(|page| match redirect(page, Consent::Given) {
+        let user = user.clone();
+        login.on_browse(move |page| match user.redirect(page, Consent::Given) {
             Ok(url) => Browsed::Returned(url),
             Err(why) => {
                 eprintln!("{why}");

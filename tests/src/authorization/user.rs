@@ -1,6 +1,8 @@
 //! A user with a browser, and the clients that the user starts. They share a store.
 
-use std::path::PathBuf;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -10,6 +12,7 @@ use mcp_driver::{Browsed, ClientOptions, ConnectError, FileStore, OAuth, TokenSt
 use mcp_proto::auth::{Browse, Entry, StoreKey};
 use mcp_proto::client::Event;
 use mcp_proto::tools;
+use rustls::ClientConfig;
 
 use super::program::Program;
 use crate::adapters::{Adapter, Client};
@@ -25,6 +28,8 @@ pub(super) const NAME: &str = "ann";
 pub(super) struct User {
     adapter: Adapter,
     store: PathBuf,
+    /// What the user trusts beside plain HTTP.
+    tls: Option<Arc<ClientConfig>>,
     /// Number of pages that clients showed.
     pages: Arc<AtomicUsize>,
     /// What the clients said of their logins.
@@ -33,7 +38,32 @@ pub(super) struct User {
 
 impl User {
     pub(super) fn new(adapter: Adapter, store: PathBuf) -> Self {
-        Self { adapter, store, pages: Arc::default(), said: Arc::default() }
+        Self { adapter, store, tls: None, pages: Arc::default(), said: Arc::default() }
+    }
+
+    /// Returns the same user, who trusts the servers that `tls` trusts.
+    pub(super) fn trusting(&self, tls: Arc<ClientConfig>) -> Self {
+        Self { tls: Some(tls), ..self.clone() }
+    }
+
+    /// Returns a thief with a copy of the store as it is now.
+    pub(super) fn thief(&self) -> Result<Self, String> {
+        let store = self.store.with_extension("stolen");
+        let copy = || {
+            DirBuilder::new().mode(0o700).create(&store)?;
+            for entry in fs::read_dir(&self.store)? {
+                let entry = entry?;
+                fs::copy(entry.path(), store.join(entry.file_name()))?;
+            }
+            Ok(())
+        };
+        copy().map_err(|why: std::io::Error| format!("{}: {why}", store.display()))?;
+        Ok(Self { store, pages: Arc::default(), ..self.clone() })
+    }
+
+    /// Returns the folder of the store.
+    pub(super) fn store(&self) -> &Path {
+        &self.store
     }
 
     /// Returns what the user's programs are built with.
@@ -55,7 +85,16 @@ impl User {
             Event::Diagnostic(diagnostic) => user.say(format!("{diagnostic:?}")),
             _ => {}
         });
+        let options = match &self.tls {
+            Some(tls) => options.tls(Arc::clone(tls)),
+            None => options,
+        };
         self.adapter.connect(url, options)
+    }
+
+    /// Answers the questions of a page, and returns the URL of the redirect.
+    pub(super) fn redirect(&self, page: &Browse, consent: Consent) -> Result<String, String> {
+        Browser::trusting(self.tls.clone()).log_in(&page.url, &page.redirect_uri, NAME, consent)
     }
 
     /// Returns what the clients said of their logins so far.
@@ -78,7 +117,7 @@ impl User {
                 user.pages.fetch_add(1, Ordering::Relaxed);
                 let (user, page) = (user.clone(), page.clone());
                 thread::spawn(move || {
-                    let shown = redirect(&page, consent).and_then(|url| Browser::new().get(&url));
+                    let shown = user.redirect(&page, consent).and_then(|url| Browser::new().get(&url));
                     user.say(format!("the last page: {shown:?}"));
                 });
                 Browsed::Opened
@@ -97,11 +136,6 @@ impl User {
         let stored = FileStore::at(&self.store).load(&key).map_err(|why| why.to_string())?;
         Ok(stored.record.and_then(|record| record.entries.into_iter().next()))
     }
-}
-
-/// Answers the questions of a page, and returns the URL of the redirect.
-pub(super) fn redirect(page: &Browse, consent: Consent) -> Result<String, String> {
-    Browser::new().log_in(&page.url, &page.redirect_uri, NAME, consent)
 }
 
 /// Calls a tool of the server, and returns its text.

@@ -1,10 +1,12 @@
 //! A client and a server that exchange bytes in memory.
 
+use super::guard::{Guard, RESOURCE};
 use super::{Heap, Meter};
 use bytes::Bytes;
 use mcp_proto::call::RawResult;
 use mcp_proto::client::{self, ClientCommands, Policy};
 use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, Peer, Shutdown};
+use mcp_proto::input::ClientCommand;
 use mcp_proto::route::{Cx, RouteResult};
 use mcp_proto::server::{self, ServerCommands, Sessions};
 use mcp_proto::tools::CallTool;
@@ -83,6 +85,8 @@ pub struct Pair {
     requests: Vec<(ConnectionId, Bytes)>,
     responses: Vec<(ConnectionId, Bytes)>,
     outcome: Option<Result<RawResult, CallError>>,
+    /// What decides about the token of the client, if it has one.
+    guard: Option<Guard>,
     meter: Meter,
     /// Allocations of the client and of the server.
     heaps: [Heap; 2],
@@ -98,6 +102,15 @@ enum Side {
 impl Pair {
     /// Creates both. The first call connects them.
     pub fn new(transport: Transport, era: Era, meter: Meter) -> Self {
+        Self::with(transport, era, meter, None)
+    }
+
+    /// The same over HTTP: the client holds a token, which the server verifies and remembers.
+    pub fn guarded(era: Era, meter: Meter) -> Self {
+        Self::with(Transport::Http, era, meter, Some(Guard::new()))
+    }
+
+    fn with(transport: Transport, era: Era, meter: Meter, guard: Option<Guard>) -> Self {
         let mut router = Router::new("cost", "1")
             .inline(|router| router.tool(tool("echo").describe("Echo"), |_cx, echo: Echo| Ok(echo.text)));
         if (transport, era) == (Transport::Http, Era::Modern) {
@@ -105,8 +118,12 @@ impl Pair {
         }
         let (mut config, kind) = match transport {
             Transport::Lines => (ClientConfig::given(), Kind::Lines),
-            Transport::Http => (ClientConfig::url("http://127.0.0.1:8000/mcp").expect("it is a url"), Kind::HttpServer),
+            Transport::Http => (ClientConfig::url(RESOURCE).expect("it is a url"), Kind::HttpServer),
         };
+        if let Some(guard) = &guard {
+            guard.client(&mut config);
+            router = router.configure(|config| guard.server(config));
+        }
         config.policy = if era == Era::Legacy { Policy::Legacy } else { Policy::Modern };
         Self {
             client: WiredClient::new(Arc::new(config), [1; 32], Instant::ZERO),
@@ -120,6 +137,7 @@ impl Pair {
             requests: Vec::new(),
             responses: Vec::new(),
             outcome: None,
+            guard,
             meter,
             heaps: [Heap::default(); 2],
         }
@@ -197,6 +215,12 @@ impl Pair {
                 }
                 Action::Close(connection, _) => client_io(self, connection, IoEvent::Closed(Closed::Aborted)),
                 Action::Event(client::Event::Ended { outcome, .. }) => self.outcome = Some(outcome),
+                Action::Event(client::Event::Auth(step)) => {
+                    if let Some(answer) = self.guard.as_ref().and_then(|guard| guard.answer(*step)) {
+                        let refused = self.client.act(self.now, ClientCommand::Auth(Box::new(answer)));
+                        assert!(refused.is_ok(), "{refused:?}");
+                    }
+                }
                 Action::Read(..) | Action::Notice(..) | Action::Event(_) => {}
             }
         }
@@ -223,6 +247,13 @@ impl Pair {
                             }
                         };
                         pair.server.respond(pair.now, answer);
+                    });
+                }
+                Action::Event(server::Event::Admit(token, head)) => {
+                    self.counted(Side::Server, |pair| {
+                        let guard = pair.guard.as_mut().expect("a server that verifies tokens");
+                        let admission = guard.admit(pair.now, &head.expect("the head of a request"));
+                        pair.server.admit(pair.now, token, admission);
                     });
                 }
                 _ => {}

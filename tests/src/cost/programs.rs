@@ -51,7 +51,7 @@ pub fn numbers(line: &str) -> Vec<Row> {
 
 fn goal(name: &str, unit: &str) -> Option<Goal> {
     let bound = match (name, unit) {
-        (_, "allocations") if name.starts_with("call over") => 15.0,
+        (_, "allocations") if name.starts_with("call ") => 15.0,
         (_, "allocations") if name.starts_with("server-sent event") => 2.0,
         ("heap of a connection that says nothing" | "heap of a connection that has asked once", _) => 3072.0,
         ("heap of a session with its stream" | "heap of a subscription", _) => 4096.0,

@@ -6,7 +6,7 @@ use crate::adapters;
 use crate::orphans::Adapter;
 use crate::poll_loop::PollLoop;
 use crate::shim::EventLine;
-use mcp_driver::{ClientOptions, ConnectError, check};
+use mcp_driver::{ClientOptions, ConnectError, OAuth, check};
 use mcp_proto::call::CallHandle;
 use mcp_proto::client::{ClientCommands, Event, Policy};
 use mcp_proto::exchange::ConnectionNotice;
@@ -135,13 +135,16 @@ pub(super) struct Setup {
     pub(super) handshake: Duration,
     /// Further changes of the configuration.
     pub(super) change: fn(&mut ClientConfig),
+    /// How it logs in.
+    pub(super) login: Option<OAuth>,
 }
 
 impl Default for Setup {
     fn default() -> Self {
         // A server that answers gets the time that a busy machine may need to load and run it.
         let (timeout, handshake) = (Some(Duration::from_secs(60)), Duration::from_secs(30));
-        Self { stderr: Stderr::Discard, listens: true, timeout, policy: Policy::Legacy, handshake, change: |_| () }
+        let (policy, change) = (Policy::Legacy, |_: &mut ClientConfig| ());
+        Self { stderr: Stderr::Discard, listens: true, timeout, policy, handshake, change, login: None }
     }
 }
 
@@ -174,6 +177,9 @@ impl Bench {
         let driver = match self.host {
             Host::Driver(Adapter::Of(adapter)) => {
                 let mut options = ClientOptions::new().stderr(setup.stderr).set(configure);
+                if let Some(login) = setup.login {
+                    options = options.oauth(login);
+                }
                 if listens {
                     let noticed = told.clone();
                     options = options
@@ -184,6 +190,9 @@ impl Bench {
                     Place::Program(program) => adapter.connect_driven(program, options)?,
                     Place::Url(url) => adapter.connect_driven(url, options)?,
                 })
+            }
+            Host::Driver(Adapter::Loop) if setup.login.is_some() => {
+                return Err(ConnectError::System("the loop does not log in".into()));
             }
             Host::Driver(Adapter::Loop) => {
                 let mut config = place.config()?;
@@ -202,6 +211,9 @@ impl Bench {
             }
             Host::Shim => {
                 let shim = shim::running().ok_or_else(|| ConnectError::System("there is no shim".into()))?;
+                if setup.login.is_some() {
+                    return Err(ConnectError::System(shim.lacks("a login")));
+                }
                 let mut config = place.config()?;
                 configure(&mut config);
                 Driver::Shim(shim, shim.connect(config, setup.stderr, listens.then_some(seen))?)

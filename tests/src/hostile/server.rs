@@ -23,6 +23,7 @@ mod shares;
 mod site;
 mod sockets;
 mod tls;
+mod tokens;
 mod tools;
 
 pub(crate) use served::service;
@@ -45,5 +46,6 @@ pub const SERVER: &[&[Row]] = &[
     shares::ROWS,
     sockets::ROWS,
     tls::ROWS,
+    tokens::ROWS,
     flow::ROWS,
 ];

@@ -10,6 +10,7 @@ mod doors;
 mod flow;
 mod links;
 mod lists;
+mod logins;
 mod parts;
 mod proxies;
 mod sessions;
@@ -38,5 +39,6 @@ pub const WEB: &[&[Row]] = &[
     sockets::ROWS,
     tls::ROWS,
     proxies::ROWS,
+    logins::ROWS,
     flow::ROWS,
 ];

@@ -242,6 +242,28 @@ faults! {
     StoreStalls: login,
     /// A process dies, and another one takes its place.
     ProcessDies: login,
+    /// The user never enters the code.
+    CodeForgotten: login,
+    /// The authorization server wants to be asked less often.
+    SlowDown: login,
+    /// The authorization server refuses a grant without a user.
+    GrantRefused: login,
+    /// There is no assertion.
+    AssertionFails: login,
+    /// An assertion comes after every timeout.
+    AssertionStalls: login,
+    /// No key can be made.
+    KeyFails: login,
+    /// The signer fails.
+    SignerFails: login,
+    /// The signer answers late.
+    SignerStalls: login,
+    /// The servers accept no nonce that they issued before.
+    NonceChanged: login,
+    /// The server refuses a proof that is good.
+    ProofRefused: login,
+    /// The authorization server issues a bearer token where a bound one was asked for.
+    TokenUnbound: login,
 }
 
 /// Chooses faults at random, and counts them.
@@ -261,17 +283,32 @@ pub struct Chaos {
     pub drawn: u64,
     /// Which of these are left out.
     pub skip: BTreeSet<u64>,
+    /// A fault that happens some times as often as the others.
+    pub favourite: Option<Fault>,
 }
+
+/// How many times as often the favourite fault happens, and the most it happens, in percent.
+const BIAS: u64 = 6;
+const MOST: u64 = 75;
 
 impl Chaos {
     /// A generator that takes this number of a thousand chances.
     pub const fn new(rng: Rng, rate: u64) -> Self {
-        Self { rng, rate, grain: 1, steps: 0, faults: BTreeMap::new(), drawn: 0, skip: BTreeSet::new() }
+        Self {
+            rng,
+            rate,
+            grain: 1,
+            steps: 0,
+            faults: BTreeMap::new(),
+            drawn: 0,
+            skip: BTreeSet::new(),
+            favourite: None,
+        }
     }
 
     /// Returns whether this fault happens here. `scale` is its chance in percent of the usual one.
     pub fn hit(&mut self, fault: Fault, scale: u64) -> bool {
-        let hit = self.draw(scale);
+        let hit = self.draw(self.biased(fault, scale));
         if hit {
             self.count(fault);
         }
@@ -280,10 +317,23 @@ impl Chaos {
 
     /// Returns which of these faults happens here, if any does.
     pub fn pick(&mut self, faults: &[Fault], scale: u64) -> Option<Fault> {
+        if let Some(fault) = self.favourite.filter(|fault| faults.contains(fault))
+            && self.hit(fault, scale)
+        {
+            return Some(fault);
+        }
         let hit = self.draw(scale);
         let fault = *faults.get(self.rng.below(faults.len() as u64) as usize).filter(|_| hit)?;
         self.count(fault);
         Some(fault)
+    }
+
+    /// Returns the chance of a fault in percent of the usual one.
+    fn biased(&self, fault: Fault, scale: u64) -> u64 {
+        match self.favourite == Some(fault) && self.rate > 0 {
+            true => (scale * BIAS).min(MOST * 1000 / self.rate),
+            false => scale,
+        }
     }
 
     fn draw(&mut self, scale: u64) -> bool {

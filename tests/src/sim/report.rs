@@ -40,9 +40,12 @@ listed! {
 }
 
 listed! {
-    /// The kinds of input of a login that can come at any time.
+    /// The kinds of input of a login: first the answers to its steps.
     #[expect(missing_docs, reason = "the names are those of the inputs")]
-    LoginInput { Leased, Loaded, Saved, Listening, Redirected, Declined, Call, Login, Logout, Close, Tick }
+    LoginInput {
+        Leased, Loaded, Saved, Listening, Redirected, Declined, KeyMade, Signed, Asserted, Fetched, Refused, Call,
+        Login, Logout, Close, Tick
+    }
 }
 
 listed! {
@@ -55,6 +58,11 @@ listed! {
         /// It has ended.
         Ended,
     }
+}
+
+impl LoginInput {
+    /// The number of those that answer a step.
+    pub(super) const STEPS: usize = 9;
 }
 
 impl InputKind {
@@ -191,6 +199,10 @@ report! {
     pages,
     /// Refreshes of tokens.
     refreshes,
+    /// Tokens that were issued without a user.
+    grants,
+    /// Proofs of possession of a key.
+    proofs,
     /// Registrations of clients.
     registrations,
 }

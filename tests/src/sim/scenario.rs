@@ -49,6 +49,11 @@ pub trait Settings: Clone + PartialEq + fmt::Debug + Send + Sync {
     /// The states of its logins.
     const LOGIN_STATES: &'static [FlowState] = &[];
 
+    /// Returns why an input of a login cannot come in a state. `None` if it can.
+    fn impossible(_state: FlowState, _input: LoginInput) -> Option<&'static str> {
+        None
+    }
+
     /// The scenario of a seed.
     fn from_seed(seed: u64) -> Scenario<Self>;
     /// Runs a scenario to the end. With `trace`, everything that happens is printed.
@@ -124,14 +129,19 @@ impl<S: Settings> Scenario<S> {
     }
 
     /// Returns what occurred too seldom: faults below `faults` times, pairs of a state and an input
-    /// below `least` times.
+    /// below `least` times. Also the pairs that occurred and cannot.
     pub fn missing(report: &Report, faults: u64, least: u64) -> Vec<String> {
         let mut missing = rare(&report.faults, Fault::menu(S::NAME), faults);
         missing.extend(rare(&report.pairs, pairs(S::STATES, InputKind::ALL), least));
         if S::SERVES {
             missing.extend(rare(&report.server_pairs, pairs(Life::ALL, ServerInputKind::ALL), least));
         }
-        missing.extend(rare(&report.login_pairs, pairs(S::LOGIN_STATES, LoginInput::ALL), least));
+        let is_possible = |(state, input): &(FlowState, LoginInput)| S::impossible(*state, *input).is_none();
+        let (possible, others): (Vec<_>, Vec<_>) =
+            pairs(S::LOGIN_STATES, LoginInput::ALL).into_iter().partition(is_possible);
+        missing.extend(rare(&report.login_pairs, possible, least));
+        let unexpected = others.into_iter().filter(|pair| report.login_pairs.contains_key(pair));
+        missing.extend(unexpected.map(|pair| format!("{pair:?} occurred")));
         missing
     }
 }

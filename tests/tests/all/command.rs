@@ -4,7 +4,7 @@
 mod doctors;
 mod faults;
 mod forms;
-mod issuer;
+pub(crate) mod issuer;
 mod lists;
 mod logins;
 mod noises;

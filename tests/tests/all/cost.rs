@@ -15,6 +15,13 @@ fn costs_are_those_of_the_kept_table() {
         std::fs::write(&kept, &now).expect("it can be written");
     }
     let then = std::fs::read_to_string(&kept).unwrap_or_default();
+    let line = |start: &str| now.lines().find(|line| line.starts_with(start)).expect("a line");
+    let allocations = |start: &str| line(start).split_whitespace().rev().nth(3).map(str::to_owned);
+    for of in ["2026-07-28, client", "2026-07-28, server", "2025-11-25, client", "2025-11-25, server"] {
+        let [with, without] =
+            ["call with a token, ", "call over HTTP, "].map(|call| allocations(&format!("{call}{of}")));
+        assert_eq!(with, without, "a token makes no allocation more: {of}");
+    }
     if then.lines().next() == now.lines().next() {
         assert_eq!(now, then, "UPDATE=1 writes the new table");
     } else {

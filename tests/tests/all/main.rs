@@ -3,6 +3,8 @@
 
 mod api;
 mod both;
+#[cfg(unix)]
+mod canaries;
 mod checked_sources;
 #[cfg(unix)]
 mod command;

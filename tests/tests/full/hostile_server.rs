@@ -168,6 +168,19 @@ tests! {
             "says its hello of TLS with every byte inverted, one at a time",
             "breaks a record of TLS behind a call, and reads no event of it",
         );
+
+    // ---- Tokens ----
+
+    // covers: AUTHT-S-005, RSRC-S-006
+    fn bad_tokens_in_a_flood_cost_little_and_nothing_stays => row("sends 1,000 bad tokens a second");
+    // covers: RSRC-S-006
+    fn unknown_keys_cause_one_fetch_in_30_s => row("sends 1,000 tokens, each of another unknown key");
+    // covers: RSRC-S-006
+    fn keys_that_cannot_be_had_are_unavailable_in_time =>
+        rows(
+            "a token of an issuer that says its keys by one byte a second",
+            "a token of an issuer with keys of 1 GiB",
+        );
 }
 
 // covers: B-187

@@ -217,6 +217,17 @@ tests! {
     // covers: PROXY-C-004
     fn proxy_that_reflects_pours_or_drips_fails_the_connection =>
         rows("a proxy that reflects every request", "a proxy that responds by one byte a second");
+    fn documents_of_a_login_that_trickle_end_it_in_time =>
+        rows("the metadata of a resource by one byte a second", "tokens by one byte a second");
+    fn documents_of_a_login_without_end_take_no_memory =>
+        rows("the metadata of a resource without end", "tokens without end");
+    // covers: REDIR-C-008
+    fn documents_of_a_login_in_a_circle_end_it =>
+        rows("metadata that redirect in a circle", "issuers whose metadata name each other");
+    fn issuers_beyond_the_first_four_are_not_tried => rows("10,000 issuers", "1,000 issuers");
+    // covers: B-241
+    fn token_refused_at_once_ends_the_login => row("a challenge to every token, each with other metadata");
+    fn listener_of_a_login_outlives_other_programs => row("1,000 connections to the listener of a login");
     // covers: S3-20, S3-21
     fn ended_session_is_replaced_once => rows("a session that has ended", "sessions that end at once");
     fn invalid_session_id_is_not_used => row("session ids that are none");

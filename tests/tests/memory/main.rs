@@ -7,6 +7,7 @@ mod fetched;
 mod queued;
 mod running;
 mod schemas;
+mod tokens;
 
 use mcp_tests::heap::{COUNTED, Counted};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -3,6 +3,7 @@
 //! ```text
 //! cost                  prints every row that needs only this tree, each as a line of JSON
 //! cost codec            prints only the rows about reading messages, which are measured in time
+//! cost tokens           prints only the rows about tokens that a server verifies, measured in time
 //! cost supervised       prints only the rows about supervisors whose servers rest
 //! cost instructions     compares the instructions of a call with `instructions.txt` (valgrind)
 //! cost syscalls         the same for its system calls with `syscalls.txt` (strace)
@@ -16,7 +17,7 @@
 //! `UPDATE=1` writes the table that is compared.
 
 use mcp_tests::cost::anchors::{self, Options};
-use mcp_tests::cost::{codec, growth, https, instructions, programs, raw, resting, supervised, syscalls};
+use mcp_tests::cost::{codec, growth, https, instructions, programs, raw, resting, supervised, syscalls, tokens};
 use mcp_tests::interop::setup::beside;
 use mcp_tests::peer::Failure;
 use std::env;
@@ -33,6 +34,7 @@ fn run(args: &[String]) -> Result<bool, Failure> {
     match words[..] {
         [] => tree(&this)?,
         ["codec"] => codec::rows().iter().for_each(|row| println!("{row}")),
+        ["tokens"] => tokens::rows().iter().for_each(|row| println!("{row}")),
         ["supervised"] => supervised::rows()?.iter().for_each(|row| println!("{row}")),
         ["instructions"] => return instructions::kept()?.compare(&instructions::rows(&this)?),
         ["syscalls"] => return syscalls::kept().compare(&syscalls::rows(&this)?),
@@ -42,7 +44,7 @@ fn run(args: &[String]) -> Result<bool, Failure> {
         ["calls", transport, era, count] => instructions::calls(transport, era, count)?,
         ["growth", reader, length] => growth::read(reader, length)?,
         ["answer"] => raw::serve_stdio()?,
-        _ => return Err("cost [codec | supervised | instructions | syscalls | https | --anchors DIR]".into()),
+        _ => return Err("cost [codec | tokens | supervised | instructions | syscalls | https | --anchors DIR]".into()),
     }
     Ok(true)
 }
@@ -57,6 +59,7 @@ fn tree(this: &Path) -> Result<(), Failure> {
     instructions::rows(this)?.iter().for_each(|row| println!("{row}"));
     syscalls::rows(this)?.iter().for_each(|row| println!("{row}"));
     codec::rows().iter().for_each(|row| println!("{row}"));
+    tokens::rows().iter().for_each(|row| println!("{row}"));
     Ok(())
 }
 

@@ -16,6 +16,7 @@ mod host;
 mod hostile;
 mod interop;
 mod interop_server;
+mod jose;
 mod kitchen;
 mod network;
 mod planted;
@@ -45,6 +46,7 @@ const PROGRAMS: &[Program] = &[
     ("hostile", hostile::main),
     ("interop", interop::main),
     ("interop-server", interop_server::main),
+    ("jose", jose::main),
     ("kitchen", kitchen::main),
     ("network", network::main),
     ("planted", planted::main),

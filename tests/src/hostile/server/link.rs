@@ -109,6 +109,11 @@ impl Link {
         self.tls.as_deref_mut()
     }
 
+    /// Waits for a response for this time, in place of [`SOON`].
+    pub(super) fn be_patient(&self, time: Duration) -> Result<(), String> {
+        self.stream.set_read_timeout(Some(time)).map_err(|e| e.to_string())
+    }
+
     /// Sets a small receive buffer, so that the server notices the reading rate.
     pub(super) fn narrow(&self) -> Result<(), String> {
         set_socket_recv_buffer_size(&self.stream, 64 << 10).map_err(|e| e.to_string())

@@ -14,6 +14,7 @@ use crate::shim::Options;
 use crate::stub::SOON;
 use mcp_driver::{ServerOptions, check};
 use mcp_proto::ServerConfig;
+use mcp_proto::auth::{Resource, VerifierConfig};
 use mcp_proto::exchange::RequestHead;
 use mcp_proto::input::Admission;
 use mcp_proto::model::lifecycle::Implementation;
@@ -35,10 +36,22 @@ pub(super) struct Site {
     server: Server,
     /// The connection of the good client.
     good: Mutex<Option<Link>>,
+    /// Its credentials.
+    who: String,
     /// An idle connection is closed soon here, so the good client does not rely on it.
     brief: bool,
     /// What a client of a server with TLS trusts.
     tls: Option<Arc<ClientConfig>>,
+}
+
+/// Whom a server admits.
+enum Door {
+    /// Everyone.
+    Open,
+    /// Whom this function admits.
+    Named(fn(&RequestHead) -> Admission),
+    /// Clients with tokens. The text is that of the good one.
+    Verified(Box<Resource>, VerifierConfig, String),
 }
 
 enum Server {
@@ -60,32 +73,48 @@ impl Drop for Server {
 impl Bench {
     /// Starts our server with this change of its configuration.
     pub(super) fn site(&self, change: fn(&mut ServerConfig)) -> Result<Site, String> {
-        self.start_site(change, None, None, None)
+        self.start_site(change, Door::Open, None, None)
     }
 
     /// The same, with TLS.
     pub(super) fn secure_site(&self, change: fn(&mut ServerConfig)) -> Result<Site, String> {
-        self.start_site(change, None, None, Some(&Authority::new("the tests")))
+        self.start_site(change, Door::Open, None, Some(&Authority::new("the tests")))
     }
 
     /// The same, for a server that only admits named principals: see [`Ask::who`].
     pub(super) fn guarded_site(&self, change: fn(&mut ServerConfig)) -> Result<Site, String> {
-        self.start_site(change, Some(admit), None, None)
+        self.start_site(change, Door::Named(admit), None, None)
+    }
+
+    /// The same, for a server that verifies tokens. `who`: that of the good client.
+    pub(super) fn verifying_site(
+        &self,
+        resource: Resource,
+        config: VerifierConfig,
+        who: String,
+    ) -> Result<Site, String> {
+        self.start_site(|_| {}, Door::Verified(Box::new(resource), config, who), None, None)
     }
 
     /// Like [`site`](Self::site), with an application that receives events.
     pub(super) fn told_site(&self, change: fn(&mut ServerConfig), told: fn(&Event)) -> Result<Site, String> {
-        self.start_site(change, None, Some(told), None)
+        self.start_site(change, Door::Open, Some(told), None)
     }
 
     fn start_site(
         &self,
         change: fn(&mut ServerConfig),
-        admit: Option<fn(&RequestHead) -> Admission>,
+        door: Door,
         told: Option<fn(&Event)>,
         tls: Option<&Authority>,
     ) -> Result<Site, String> {
         let nowhere = "127.0.0.1:0";
+        let (admit, tokens) = match door {
+            Door::Open => (None, None),
+            Door::Named(admit) => (Some(admit), None),
+            Door::Verified(resource, config, who) => (None, Some((*resource, config, who))),
+        };
+        let who = tokens.as_ref().map_or("good", |(.., who)| who).to_owned();
         let (address, server) = match self.host {
             Host::Driver(Adapter::Of(adapter)) => {
                 let mut options = ServerOptions::new();
@@ -103,6 +132,9 @@ impl Bench {
                         }),
                     };
                 }
+                if let Some((resource, config, _)) = tokens {
+                    options = options.verify(resource, config);
+                }
                 if let Some(told) = told {
                     options = options.on_event(move |event| told(&event));
                 }
@@ -117,6 +149,7 @@ impl Bench {
                 (server.address(), Server::Of(server))
             }
             Host::Driver(Adapter::Loop) if tls.is_some() => return Err("the loop has no TLS".into()),
+            Host::Driver(Adapter::Loop) if tokens.is_some() => return Err("the loop verifies no tokens".into()),
             Host::Driver(Adapter::Loop) if told.is_some() => return Err("the loop has no callback for events".into()),
             Host::Driver(Adapter::Loop) => {
                 let router = tools::router(in_a_task, change).configure(linger);
@@ -136,6 +169,9 @@ impl Bench {
                 if tls.is_some() {
                     return Err(shim.lacks("TLS of a server"));
                 }
+                if tokens.is_some() {
+                    return Err(shim.lacks("a server that verifies tokens"));
+                }
                 let options = Options::of(change, admit.is_some());
                 let (number, address) = shim.serve(options.ok_or_else(|| shim.lacks("such a configuration"))?)?;
                 (address, Server::Shim(number))
@@ -145,7 +181,7 @@ impl Bench {
         let mut config = ServerConfig::new(Implementation::new("", ""));
         change(&mut config);
         let brief = config.limits.frame.idle_timeout < SOON;
-        let site = Site { address, server, good: Mutex::default(), brief, tls: tls.map(trusting) };
+        let site = Site { address, server, good: Mutex::default(), who, brief, tls: tls.map(trusting) };
         site.serves()?;
         Ok(site)
     }
@@ -209,7 +245,7 @@ impl Site {
             Some(link) => link,
             None => self.enter()?,
         };
-        good(&mut link).map_err(|why| format!("the good client: {why}"))?;
+        good_of(&mut link, &self.who).map_err(|why| format!("the good client: {why}"))?;
         *kept = Some(link).filter(|_| !self.brief);
         Ok(())
     }
@@ -284,7 +320,12 @@ impl Site {
 
 /// Checks that a call on this connection succeeds.
 pub(super) fn good(link: &mut Link) -> Result<(), String> {
-    link.say(&Ask::call("echo").with("text", "still here").who("good").bytes());
+    good_of(link, "good")
+}
+
+/// The same, with these credentials.
+fn good_of(link: &mut Link, who: &str) -> Result<(), String> {
+    link.say(&Ask::call("echo").with("text", "still here").who(who).bytes());
     let answer = link.answer()?;
     let said = answer.json().unwrap_or(Value::Null);
     let is_so = answer.status == 200 && said["result"]["content"][0]["text"] == "still here";

@@ -137,7 +137,7 @@ impl World {
             self.clients.iter().find(|host| host.number == task.mark.host).map(|host| host.own.principal)
         };
         if let Some(principal) = principal.filter(|_| self.end.scenario.settings.admit) {
-            let expected = Some(Principal(principal.to_string()));
+            let expected = Some(Principal(principal.to_string().into()));
             assert_eq!(context.principal, expected, "{:?} on behalf of another", task.mark);
         }
         if let Some(session) = context.session {

@@ -224,7 +224,7 @@ impl Log {
             Input::Command(ServerCommand::Respond(_) | ServerCommand::Notify(..)) => return,
             Input::Command(ServerCommand::Publish(change)) => Op::Publish(change.into()),
             Input::Command(ServerCommand::Elicited(id)) => Op::Elicited(id.clone()),
-            Input::Command(ServerCommand::Revoke(principal)) => Op::Revoke(principal.0.clone()),
+            Input::Command(ServerCommand::Revoke(principal)) => Op::Revoke(principal.as_str().to_owned()),
             Input::Command(ServerCommand::Admit(key, admission)) => Op::Admit(key.number(), admission.into()),
             Input::Command(ServerCommand::Shutdown(grace)) => Op::Shutdown(millis(*grace)),
         };
@@ -432,7 +432,9 @@ impl ChangeOp {
 impl From<&Admission> for AdmissionOp {
     fn from(admission: &Admission) -> Self {
         match admission {
-            Admission::Accept(principal) => Self::Accept(principal.as_ref().map(|principal| principal.0.clone())),
+            Admission::Accept(principal) => {
+                Self::Accept(principal.as_ref().map(|principal| principal.as_str().to_owned()))
+            }
             Admission::Unauthorized(text) => Self::Unauthorized(text.clone()),
             Admission::Forbidden(text) => Self::Forbidden(text.clone()),
             other => panic!("no run decides {other:?}"),
@@ -444,7 +446,7 @@ impl AdmissionOp {
     /// The type that an application uses.
     pub fn command(&self, key: u64) -> ServerCommand {
         let admission = match self {
-            Self::Accept(principal) => Admission::Accept(principal.clone().map(Principal)),
+            Self::Accept(principal) => Admission::Accept(principal.clone().map(Principal::from)),
             Self::Unauthorized(text) => Admission::Unauthorized(text.clone()),
             Self::Forbidden(text) => Admission::Forbidden(text.clone()),
         };

@@ -1,11 +1,21 @@
-//! An authorization server: it registers clients, issues and rotates tokens, and revokes the family
-//! of a refresh token that is used twice.
+//! An authorization server: it registers clients, lets users log in, and issues tokens. The
+//! identity provider is one as well.
 
+use super::check::{Addressee, MARK};
+use super::keys::Thumbprint;
+use super::settings::{ClientKind, Settings};
 use mcp_proto::Instant;
-use mcp_proto::auth::Scopes;
+use mcp_proto::auth::{Alg, Dpop, Scopes};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+/// The ports of the authorization servers of the guarded server, and of the identity provider.
+pub(super) const ISSUER_PORTS: [u16; 2] = [9001, 9002];
+pub(super) const PROVIDER_PORT: u16 = 9003;
+/// The lifetime of a code that a user enters, in seconds, and the interval of the token requests.
+pub(super) const CODE_TIME: u64 = 120;
+const INTERVAL: Duration = Duration::from_secs(5);
 
 /// A response of a server.
 #[derive(Clone, Debug)]
@@ -25,86 +35,98 @@ impl Response {
     }
 
     /// An error of an endpoint (RFC 6749 section 5.2).
-    fn error(status: u16, error: &str) -> Self {
+    pub(super) fn error(status: u16, error: &str) -> Self {
         Self::json(status, &json!({ "error": error }))
     }
 }
 
-/// A registered client.
+/// A client that is known.
 #[derive(Clone, Debug)]
-struct Client {
+pub(super) struct Client {
     redirect_uri: String,
-    secret: String,
+    pub(super) secret: Option<String>,
+    /// Its private key, with which the signatures of this world are verified.
+    pub(super) key: Option<String>,
 }
 
 /// A code that was issued.
 #[derive(Clone, Debug)]
-struct Code {
-    client: String,
-    redirect_uri: String,
-    scope: Scopes,
+pub(super) struct Code {
+    pub(super) client: String,
+    pub(super) redirect_uri: String,
+    pub(super) scope: Scopes,
+}
+
+/// A code that a user enters at another device.
+#[derive(Clone, Debug)]
+pub(super) struct Device {
+    pub(super) client: String,
+    pub(super) scope: Scopes,
+    user_code: String,
+    /// What the user has decided.
+    pub(super) agrees: Option<bool>,
+    pub(super) until: Instant,
+    /// The interval of the token requests, and the time of the latest one.
+    pub(super) interval: Duration,
+    pub(super) asked: Instant,
 }
 
 /// All tokens of one login.
 #[derive(Clone, Debug)]
-struct Family {
-    client: String,
-    scope: Scopes,
-    is_alive: bool,
-    refresh: String,
+pub(super) struct Family {
+    pub(super) client: String,
+    pub(super) scope: Scopes,
+    pub(super) is_alive: bool,
+    pub(super) refresh: String,
+    /// The key that the first request for it had a proof of.
+    pub(super) key: Option<Thumbprint>,
 }
 
 /// An access token.
 #[derive(Clone, Debug)]
-struct Token {
-    family: usize,
-    expires: Instant,
-}
-
-/// Whom a secret may reach.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Addressee {
-    /// This issuer.
-    Issuer(u16),
-    /// The guarded server, and the issuer that revokes it.
-    Server(u16),
+pub(super) struct Token {
+    pub(super) family: usize,
+    pub(super) expires: Instant,
 }
 
 /// The authorization server at this port.
 #[derive(Debug)]
 pub(super) struct Issuer {
     pub(super) port: u16,
-    lifetime: Duration,
-    rotates: bool,
-    names_itself: bool,
-    clients: BTreeMap<String, Client>,
-    codes: BTreeMap<String, Code>,
-    families: Vec<Family>,
+    pub(super) settings: Settings,
+    pub(super) clients: BTreeMap<String, Client>,
+    pub(super) codes: BTreeMap<String, Code>,
+    pub(super) devices: BTreeMap<String, Device>,
+    pub(super) families: Vec<Family>,
     /// Refresh tokens, with their family. Those that were used stay.
-    refresh: BTreeMap<String, usize>,
-    access: BTreeMap<String, Token>,
+    pub(super) refresh: BTreeMap<String, usize>,
+    pub(super) access: BTreeMap<String, Token>,
     minted: u64,
     /// The secrets that were minted since the last time.
     pub(super) secrets: Vec<(String, Addressee)>,
+    /// The error of the next token request.
+    pub(super) refusal: Option<&'static str>,
     pub(super) refreshes: u64,
+    pub(super) grants: u64,
     pub(super) registrations: u64,
 }
 
 impl Issuer {
-    pub(super) fn new(port: u16, lifetime: u64, rotates: bool, names_itself: bool) -> Self {
+    pub(super) fn new(port: u16, settings: &Settings) -> Self {
         Self {
             port,
-            lifetime: Duration::from_secs(lifetime),
-            rotates,
-            names_itself,
+            settings: settings.clone(),
             clients: BTreeMap::new(),
             codes: BTreeMap::new(),
+            devices: BTreeMap::new(),
             families: Vec::new(),
             refresh: BTreeMap::new(),
             access: BTreeMap::new(),
             minted: 0,
             secrets: Vec::new(),
+            refusal: None,
             refreshes: 0,
+            grants: 0,
             registrations: 0,
         }
     }
@@ -114,62 +136,56 @@ impl Issuer {
     }
 
     /// Mints a text that must not be shown. Each has the marker of this world.
-    fn mint(&mut self, kind: &str, to: Addressee) -> String {
+    pub(super) fn mint(&mut self, kind: &str, to: Addressee) -> String {
         self.minted += 1;
-        let secret = format!("{}{kind}-{}-{}", super::check::MARK, self.port, self.minted);
+        let secret = format!("{MARK}{kind}-{}-{}", self.port, self.minted);
         self.secrets.push((secret.clone(), to));
         secret
     }
 
-    /// Responds to a request.
-    pub(super) fn respond(
-        &mut self,
-        now: Instant,
-        path: &str,
-        form: &BTreeMap<String, String>,
-        body: &str,
-    ) -> Response {
-        match path {
-            "/.well-known/oauth-authorization-server" => self.metadata(),
-            "/register" => self.register(body),
-            "/token" => self.token(now, form),
-            "/revoke" => self.revoke(form),
-            _ => Response::empty(404),
-        }
-    }
-
-    fn metadata(&self) -> Response {
+    pub(super) fn metadata(&self) -> Response {
         let url = self.url();
-        Response::json(
-            200,
-            &json!({
-                "issuer": url,
-                "authorization_endpoint": format!("{url}/authorize"),
-                "token_endpoint": format!("{url}/token"),
-                "registration_endpoint": format!("{url}/register"),
-                "revocation_endpoint": format!("{url}/revoke"),
-                "scopes_supported": ["offline_access"],
-                "code_challenge_methods_supported": ["S256"],
-                "token_endpoint_auth_methods_supported": ["client_secret_post"],
-                "authorization_response_iss_parameter_supported": self.names_itself,
-            }),
-        )
+        let mut document = json!({
+            "issuer": url,
+            "authorization_endpoint": format!("{url}/authorize"),
+            "token_endpoint": format!("{url}/token"),
+            "registration_endpoint": format!("{url}/register"),
+            "revocation_endpoint": format!("{url}/revoke"),
+            "device_authorization_endpoint": format!("{url}/device"),
+            "scopes_supported": ["offline_access"],
+            "code_challenge_methods_supported": ["S256"],
+            "token_endpoint_auth_methods_supported": [self.settings.client.method()],
+            "token_endpoint_auth_signing_alg_values_supported": [Alg::Es256.as_str()],
+            "authorization_response_iss_parameter_supported": self.settings.names_issuer,
+        });
+        if self.settings.asks_proofs || self.settings.dpop == Dpop::Required {
+            document["dpop_signing_alg_values_supported"] = json!([self.settings.alg.as_str()]);
+        }
+        Response::json(200, &document)
     }
 
-    fn register(&mut self, body: &str) -> Response {
+    pub(super) fn register(&mut self, body: &str) -> Response {
         let request: serde_json::Value = serde_json::from_str(body).expect("a registration is JSON");
-        let redirect_uri = request["redirect_uris"][0].as_str().expect("a redirect URI").to_owned();
-        let secret = self.mint("client", Addressee::Issuer(self.port));
-        let client_id = format!("c{}-{}", self.port, self.minted);
+        let redirect_uri = request["redirect_uris"][0].as_str().unwrap_or_default().to_owned();
+        let is_public = self.settings.client == ClientKind::Public;
+        let secret = (!is_public).then(|| self.mint("client", Addressee::Issuer(self.port)));
         self.registrations += 1;
-        let client = Client { redirect_uri, secret: secret.clone() };
-        self.clients.insert(client_id.clone(), client);
+        let client_id = format!("c{}-{}", self.port, self.registrations);
+        self.clients.insert(client_id.clone(), Client { redirect_uri, secret: secret.clone(), key: None });
         Response::json(201, &json!({ "client_id": client_id, "client_secret": secret }))
     }
 
-    /// Forgets a client, as an operator does. Returns whether there was one.
-    pub(super) fn forget_client(&mut self) -> bool {
-        self.clients.pop_first().is_some()
+    /// An operator registers a client by hand.
+    pub(super) fn give(&mut self, client_id: &str, secret: Option<String>, key: Option<String>) {
+        self.clients.insert(client_id.to_owned(), Client { redirect_uri: String::new(), secret, key });
+    }
+
+    /// Forgets a client, as an operator does: one that is given for a moment only.
+    pub(super) fn forget_client(&mut self) {
+        match self.settings.grant.needs_user() {
+            true => drop(self.clients.pop_first()),
+            false => self.refusal = Some("invalid_client"),
+        }
     }
 
     /// Ends the family of the latest tokens.
@@ -195,67 +211,39 @@ impl Issuer {
         let code = self.mint("code", Addressee::Issuer(self.port));
         let of = Code { client: client.clone(), redirect_uri: redirect_uri.clone(), scope };
         self.codes.insert(code.clone(), of);
-        let iss =
-            if self.names_itself { format!("&iss=http%3A%2F%2F127.0.0.1%3A{}", self.port) } else { String::new() };
+        let iss = match self.settings.names_issuer {
+            true => format!("&iss=http%3A%2F%2F127.0.0.1%3A{}", self.port),
+            false => String::new(),
+        };
         Some(format!("code={code}&state={}{iss}", query["state"]))
     }
 
-    fn token(&mut self, now: Instant, form: &BTreeMap<String, String>) -> Response {
-        let id = form.get("client_id").cloned().unwrap_or_default();
-        let is_known = self.clients.get(&id).is_some_and(|client| form.get("client_secret") == Some(&client.secret));
-        if !is_known {
-            return Response::error(401, "invalid_client");
-        }
-        let family = match form["grant_type"].as_str() {
-            "authorization_code" => {
-                let Some(code) = self.codes.remove(&form["code"]) else { return Response::error(400, "invalid_grant") };
-                if code.client != id || code.redirect_uri != form["redirect_uri"] || !form.contains_key("code_verifier")
-                {
-                    return Response::error(400, "invalid_grant");
-                }
-                let family = Family { client: id, scope: code.scope, is_alive: true, refresh: String::new() };
-                self.families.push(family);
-                self.families.len() - 1
-            }
-            "refresh_token" => {
-                let token = &form["refresh_token"];
-                let Some(&at) = self.refresh.get(token) else { return Response::error(400, "invalid_grant") };
-                let family = &mut self.families[at];
-                if family.refresh != *token {
-                    // The second use of a token: a thief has it, or had it.
-                    family.is_alive = false;
-                }
-                if !family.is_alive || family.client != id {
-                    return Response::error(400, "invalid_grant");
-                }
-                self.refreshes += 1;
-                at
-            }
-            other => panic!("the grant {other}"),
-        };
-        self.issue(now, family)
-    }
-
-    fn issue(&mut self, now: Instant, at: usize) -> Response {
-        let access = self.mint("access", Addressee::Server(self.port));
-        let is_new = self.rotates || self.families[at].refresh.is_empty();
-        let refresh = is_new.then(|| self.mint("refresh", Addressee::Issuer(self.port)));
-        if let Some(refresh) = &refresh {
-            self.refresh.insert(refresh.clone(), at);
-            self.families[at].refresh.clone_from(refresh);
-        }
-        self.access.insert(access.clone(), Token { family: at, expires: now + self.lifetime });
-        let scope = self.families[at].scope.to_string();
-        let mut answer = json!({
-            "access_token": access, "token_type": "Bearer", "expires_in": self.lifetime.as_secs(), "scope": scope,
+    /// A client asks for a code that the user enters at another device.
+    pub(super) fn begin_device(&mut self, now: Instant, client: String, form: &BTreeMap<String, String>) -> Response {
+        let scope = form.get("scope").map(|scope| Scopes::parse(scope)).unwrap_or_default();
+        let code = self.mint("device", Addressee::Issuer(self.port));
+        let user_code = self.mint("user", Addressee::Local);
+        let until = now + Duration::from_secs(CODE_TIME);
+        let (url, interval) = (self.url(), INTERVAL.as_secs());
+        let answer = json!({
+            "device_code": code, "user_code": user_code, "verification_uri": format!("{url}/enter"),
+            "verification_uri_complete": format!("{url}/enter?code={user_code}"), "expires_in": CODE_TIME,
+            "interval": interval,
         });
-        if let Some(refresh) = refresh {
-            answer["refresh_token"] = refresh.into();
-        }
+        let device = Device { client, scope, user_code, agrees: None, until, interval: INTERVAL, asked: now };
+        self.devices.insert(code, device);
         Response::json(200, &answer)
     }
 
-    fn revoke(&mut self, form: &BTreeMap<String, String>) -> Response {
+    /// A user has entered a code, and agrees or not.
+    pub(super) fn enter(&mut self, user_code: &str, agrees: bool) {
+        for device in self.devices.values_mut().filter(|device| device.user_code == user_code) {
+            device.agrees = Some(agrees);
+        }
+    }
+
+    /// A token ends before its time.
+    pub(super) fn revoke(&mut self, form: &BTreeMap<String, String>) -> Response {
         if let Some(&at) = self.refresh.get(&form["token"]) {
             self.families[at].is_alive = false;
         }

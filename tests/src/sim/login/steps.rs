@@ -1,16 +1,25 @@
-//! The steps of a login: the answers of the store, of the listener and of the user.
+//! The steps of a login that the driver answers: the store, the listener, keys, signatures and
+//! assertions.
 
 use super::super::fault::Fault;
-use super::servers::form;
+use super::check::Addressee;
+use super::issuer::PROVIDER_PORT;
+use super::keys::Keys;
+use super::process::StepKind;
 use super::store::ProcessId;
 use super::world::{LONG, SimEvent, World};
-use mcp_proto::auth::{self, Lease, SaveFault, StepId, StoreFault};
+use mcp_proto::auth::{
+    self, AssertionPurpose, AssertionRequest, Lease, SaveFault, SignKey, SignRequest, StepId, StoreFault,
+};
 use std::time::Duration;
 
 impl World {
     pub(super) fn step(&mut self, at: usize, output: auth::Output) {
         let id = self.processes[at].id;
         let after = self.soon();
+        if let Some((step, kind)) = kind_of(&output) {
+            self.processes[at].waits(step, kind);
+        }
         match output {
             auth::Output::Lease(step, _, purpose) => match self.store_fault() {
                 Some(Fault::StoreFails) => self.reply(at, after, auth::Input::Leased(step, Err(broken()))),
@@ -40,7 +49,6 @@ impl World {
                 }
             },
             auth::Output::Listen(step, listen) => {
-                self.processes[at].listener = Some(step);
                 let bound = match self.chaos.hit(Fault::NoListener, 100) {
                     true => Err(StoreFault("no port is free".into())),
                     false => Ok(format!("http://{}:{}{}", listen.host.as_str(), 4000 + id % 100, listen.path)),
@@ -48,16 +56,28 @@ impl World {
                 self.reply(at, after, auth::Input::Listening(step, bound));
             }
             auth::Output::Browse(step, page) => self.browse(at, step, &page),
+            auth::Output::ShowCode(step, code) => self.show_code(at, step, &code),
             auth::Output::Finish(step, _) => {
-                let process = &mut self.processes[at];
-                process.listener.take_if(|open| *open == step);
-                process.pages.retain(|open| *open != step);
+                self.processes[at].steps.remove(&step);
             }
+            auth::Output::NewKey(step, alg) => {
+                let made = match self.hit(Fault::KeyFails, 100) {
+                    true => Err(broken()),
+                    false => {
+                        let pair = self.keys.pair(alg);
+                        self.checks.minted(vec![(pair.private.expose().to_owned(), Addressee::Local)]);
+                        Ok(Box::new(pair))
+                    }
+                };
+                self.reply(at, after, auth::Input::KeyMade(step, made));
+            }
+            auth::Output::Sign(step, request) => self.sign(at, step, &request),
+            auth::Output::Assert(step, request) => self.assert(at, step, &request),
             _ => {}
         }
     }
 
-    fn reply(&mut self, at: usize, after: Duration, input: auth::Input) {
+    pub(super) fn reply(&mut self, at: usize, after: Duration, input: auth::Input) {
         self.later(after, SimEvent::Answer(self.processes[at].id, input));
     }
 
@@ -77,59 +97,51 @@ impl World {
         }
     }
 
-    /// A user sees a page.
-    fn browse(&mut self, at: usize, step: StepId, page: &auth::Browse) {
-        self.report.pages += 1;
-        let process = &mut self.processes[at];
-        process.pages.push(step);
-        process.pages_shown += 1;
-        let most = 2 + process.logins + 2 * process.calls.len() as u64;
-        assert!(process.pages_shown <= most, "{} pages for {} calls", process.pages_shown, process.calls.len());
-        let (endpoint, query) = page.url.split_once('?').expect("a query");
-        let query = form(query);
-        let after = Duration::from_millis(500 + self.rng.below(20_000));
-        let to = |query: &str| auth::Input::Redirected(step, format!("{}?{query}", page.redirect_uri));
-        let faults = [
-            Fault::UserDeclines,
-            Fault::UserRefuses,
-            Fault::PastedTwice,
-            Fault::AnsweredLate,
-            Fault::WrongState,
-            Fault::WrongIssuer,
-        ];
-        let fault = self.chaos.pick(&faults, 300);
+    /// Signs a proof, or the assertion of a client.
+    fn sign(&mut self, at: usize, step: StepId, request: &SignRequest) {
+        let SignKey::Pkcs8(key) = &request.key else { panic!("the key {:?}", request.key) };
+        let signed = Ok(Keys::sign(key.expose(), &request.input));
+        let fault = self.chaos.pick(&[Fault::SignerFails, Fault::SignerStalls], 60);
         if fault.is_some() {
             self.disturb();
         }
-        if fault == Some(Fault::UserDeclines) {
-            return self.reply(at, after, auth::Input::Declined(step));
-        }
-        let iss = |port: u16| format!("&iss=http%3A%2F%2F127.0.0.1%3A{port}");
-        let issuer = self.issuers.iter_mut().find(|issuer| endpoint.starts_with(&issuer.url())).expect("an issuer");
-        let own_iss = if self.scenario.settings.names_issuer { iss(issuer.port) } else { String::new() };
-        if fault == Some(Fault::UserRefuses) {
-            let refusal = format!("error=access_denied&state={}{own_iss}", query["state"]);
-            return self.reply(at, after, to(&refusal));
-        }
-        let Some(answer) = issuer.authorize(&query) else { return self.reply(at, after, auth::Input::Declined(step)) };
-        self.checks.minted(std::mem::take(&mut issuer.secrets));
-        match fault {
-            Some(Fault::AnsweredLate) => self.reply(at, LONG, to(&answer)),
-            Some(Fault::PastedTwice) => {
-                self.reply(at, after, to(&answer));
-                self.reply(at, after + Duration::from_millis(1), to(&answer));
-            }
-            Some(Fault::WrongState) => {
-                self.reply(at, after / 2, to("code=other&state=other"));
-                self.reply(at, after, to(&answer));
-            }
-            Some(Fault::WrongIssuer) => {
-                let other = answer.split("&iss=").next().unwrap_or_default().to_owned() + &iss(6666);
-                self.reply(at, after, to(&other));
-            }
-            _ => self.reply(at, after, to(&answer)),
-        }
+        let signed = if fault == Some(Fault::SignerFails) { Err(broken()) } else { signed };
+        // A signer is a call of a function.
+        let after = Duration::from_millis(self.rng.of(&[0, 0, 1, 400]));
+        let after = if fault == Some(Fault::SignerStalls) { LONG } else { after };
+        self.reply(at, after, auth::Input::Signed(step, signed));
     }
+
+    /// The platform, or the application that has logged a user in, gives an assertion.
+    fn assert(&mut self, at: usize, step: StepId, request: &AssertionRequest) {
+        let audience = request.audience.rsplit(':').next().and_then(|port| port.parse().ok()).expect("an issuer");
+        assert_eq!(request.purpose == AssertionPurpose::Identity, audience == PROVIDER_PORT, "{request:?}");
+        assert_eq!(request.token_endpoint, format!("http://127.0.0.1:{audience}/token"));
+        let fault = self.chaos.pick(&[Fault::AssertionFails, Fault::AssertionStalls], 100);
+        if fault.is_some() {
+            self.disturb();
+        }
+        let assertion = self.assertions.issue(audience);
+        self.checks.minted(vec![(assertion.clone(), Addressee::Issuer(audience))]);
+        let given = if fault == Some(Fault::AssertionFails) { Err(broken()) } else { Ok(assertion.into()) };
+        let after = if fault == Some(Fault::AssertionStalls) { LONG } else { self.soon() };
+        self.reply(at, after, auth::Input::Asserted(step, given));
+    }
+}
+
+/// Returns the step of an output that waits for an answer.
+const fn kind_of(output: &auth::Output) -> Option<(StepId, StepKind)> {
+    Some(match output {
+        auth::Output::Lease(step, ..) => (*step, StepKind::Lease),
+        auth::Output::Load(step, _) => (*step, StepKind::Load),
+        auth::Output::Save(step, ..) => (*step, StepKind::Save),
+        auth::Output::Listen(step, _) => (*step, StepKind::Listen),
+        auth::Output::Browse(step, _) | auth::Output::ShowCode(step, _) => (*step, StepKind::Page),
+        auth::Output::NewKey(step, _) => (*step, StepKind::Key),
+        auth::Output::Sign(step, _) => (*step, StepKind::Signature),
+        auth::Output::Assert(step, _) => (*step, StepKind::Assertion),
+        _ => return None,
+    })
 }
 
 fn broken() -> StoreFault {

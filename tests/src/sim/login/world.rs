@@ -4,39 +4,24 @@
 use super::super::fault::{Chaos, Fault};
 use super::super::report::{LoginInput, Report};
 use super::check::Checks;
-use super::issuer::{Issuer, Response};
-use super::process::Process;
+use super::issuer::{ISSUER_PORTS, Issuer, PROVIDER_PORT, Response};
+use super::keys::Keys;
+use super::process::{Process, StepKind, configure};
+use super::servers::Nonces;
+use super::settings::{ClientKind, GrantKind, Settings};
 use super::store::{ProcessId, Store};
+use super::tokens::Assertions;
 use super::{Day, Rng, Scenario};
 use mcp_proto::Instant;
-use mcp_proto::auth::{self, FlowState, Lease, StepId, Version};
+use mcp_proto::auth::{self, Alg, AuthConfig, Dpop, Lease};
 use mcp_proto::client::{ClientCommands, Event, Output};
 use mcp_proto::exchange::{Closed, ExchangeEvent, ExchangeId, Sent, Start};
-use mcp_proto::input::{ClientCommand, Input};
-use mcp_proto::tools;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The port of the guarded server.
 pub(super) const SERVER_PORT: u16 = 8000;
-/// The ports of its authorization servers.
-const ISSUER_PORTS: [u16; 2] = [9001, 9002];
-/// The states of a login with a user.
-pub(super) const STATES: &[FlowState] = &[
-    FlowState::Idle,
-    FlowState::Loading,
-    FlowState::Leasing,
-    FlowState::Discovering,
-    FlowState::Listening,
-    FlowState::Registering,
-    FlowState::Authorizing,
-    FlowState::Redeeming,
-    FlowState::Waiting,
-    FlowState::Saving,
-    FlowState::Revoking,
-    FlowState::Holding,
-    FlowState::Empty,
-];
 /// The Unix time at the beginning.
 const EPOCH: u64 = 1_800_000_000;
 /// Longer than every timeout.
@@ -48,6 +33,8 @@ pub(super) enum SimEvent {
     Respond(ProcessId, ExchangeId, Response),
     Fail(ProcessId, ExchangeId),
     Answer(ProcessId, auth::Input),
+    /// A user enters a code, and agrees or not.
+    Entered(String, bool),
 }
 
 /// See the [module](self).
@@ -60,12 +47,17 @@ pub(super) struct World {
     pub(super) chaos: Chaos,
     pub(super) processes: Vec<Process>,
     pub(super) last_process: ProcessId,
-    pub(super) issuers: [Issuer; 2],
+    config: Arc<AuthConfig>,
+    /// Those of the server, and the identity provider.
+    pub(super) issuers: [Issuer; 3],
     /// The issuer that the server accepts now.
     pub(super) current: usize,
     /// The scopes that the tool `write` demands.
     pub(super) demanded: BTreeSet<String>,
     pub(super) store: Store,
+    pub(super) keys: Keys,
+    pub(super) assertions: Assertions,
+    pub(super) nonces: Nonces,
     pub(super) checks: Checks,
     pub(super) agenda: BTreeMap<(Instant, u64), SimEvent>,
     pub(super) sequence: u64,
@@ -75,15 +67,23 @@ pub(super) struct World {
     pub(super) is_disturbed: bool,
     /// Actions after which a user may have to log in: those of the application, and scopes.
     pub(super) reasons_to_log_in: u64,
+    /// The inputs that were provoked since the state of the settings occurred.
+    pub(super) probes: u64,
     pub(super) report: Report,
 }
 
 impl World {
     pub(super) fn begin(scenario: &Scenario, trace: bool) -> Self {
         let mut rng = Rng::new(scenario.seed);
-        let chaos = scenario.chaos(Rng::new(rng.draw()));
+        let mut chaos = scenario.chaos(Rng::new(rng.draw()));
         let settings = &scenario.settings;
-        let issuer = |port| Issuer::new(port, settings.lifetime, settings.rotates, settings.names_issuer);
+        chaos.favourite = settings.favourite;
+        let [first, second] = ISSUER_PORTS;
+        let mut issuers = [first, second, PROVIDER_PORT].map(|port| Issuer::new(port, settings));
+        let mut keys = Keys::default();
+        let config = configure(settings, &mut issuers, &mut keys);
+        let mut checks = Checks::default();
+        issuers.iter_mut().for_each(|issuer| checks.minted(std::mem::take(&mut issuer.secrets)));
         let mut world = Self {
             scenario: scenario.clone(),
             trace,
@@ -92,17 +92,22 @@ impl World {
             chaos,
             processes: Vec::new(),
             last_process: 0,
-            issuers: ISSUER_PORTS.map(issuer),
+            config: Arc::new(config),
+            issuers,
             current: 0,
             demanded: BTreeSet::from(["basic".to_owned(), "write".to_owned()]),
             store: Store::default(),
-            checks: Checks::default(),
+            keys,
+            assertions: Assertions::default(),
+            nonces: Nonces::default(),
+            checks,
             agenda: BTreeMap::new(),
             sequence: 0,
             operations: 0,
             next_operation: Instant::ZERO,
             is_disturbed: false,
             reasons_to_log_in: 1,
+            probes: 0,
             report: Report::default(),
         };
         (0..scenario.settings.processes).for_each(|_| world.start());
@@ -126,30 +131,38 @@ impl World {
             assert_eq!(running, 0, "a call does not end: {:?}", self.processes[at].client.login_state());
         }
         self.check_pages();
-        (0..self.processes.len()).for_each(|at| self.command(at, ClientCommand::Close));
+        self.processes.iter().for_each(|process| self.checks.shown(&process.client));
+        (0..self.processes.len()).for_each(|at| self.close(at));
         self.run_for(LONG);
         self.processes.iter().for_each(Checks::at_rest);
         Checks::store_at_rest(&self.store);
         self.report.steps = self.chaos.steps;
         self.report.faults.clone_from(&self.chaos.faults);
         self.report.refreshes = self.issuers.iter().map(|issuer| issuer.refreshes).sum();
+        self.report.grants = self.issuers.iter().map(|issuer| issuer.grants).sum();
+        self.report.proofs = self.keys.proofs;
         self.report.registrations = self.issuers.iter().map(|issuer| issuer.registrations).sum();
         self.report.clone()
     }
 
     /// Without a disturbance a user logs in once, and once more for each reason.
     fn check_pages(&self) {
+        if !self.scenario.settings.grant.needs_user() {
+            assert_eq!(self.report.pages, 0, "a page, and no user");
+        }
         if !self.is_disturbed && self.scenario.faults == 0 {
-            let (pages, most) = (self.report.pages, self.reasons_to_log_in);
+            // The second one is for the scopes of the other tool.
+            let most = if self.is_calm() { 2 } else { self.reasons_to_log_in };
+            let pages = self.report.pages;
             assert!(pages <= most, "{pages} pages, and {most} reasons to log in");
         }
     }
 
-    fn start(&mut self) {
+    pub(super) fn start(&mut self) {
         self.last_process += 1;
         let ahead = if self.last_process == 2 { self.scenario.settings.ahead } else { 0 };
         let unix = Duration::from_secs(EPOCH.saturating_add_signed(ahead));
-        let process = Process::start(self.last_process, self.rng.seed(), self.now, unix);
+        let process = Process::start(self.last_process, Arc::clone(&self.config), self.rng.seed(), self.now, unix);
         self.processes.push(process);
         self.drain(self.processes.len() - 1);
     }
@@ -190,16 +203,7 @@ impl World {
         self.chaos.steps += 1;
         let due = self.agenda.keys().next().copied().filter(|(due, _)| *due <= self.now);
         match due.and_then(|due| self.agenda.remove(&due)) {
-            Some(SimEvent::Respond(id, exchange, response)) => self.respond(id, exchange, response),
-            Some(SimEvent::Fail(id, exchange)) => {
-                let failed = ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Reset };
-                self.exchange_ends(id, exchange, |client, now| client.handle_event(now, exchange, failed));
-            }
-            Some(SimEvent::Answer(id, input)) => {
-                if let Some(at) = self.place(id) {
-                    self.auth(at, input);
-                }
-            }
+            Some(happening) => self.take(happening),
             None => {
                 let now = self.now;
                 let due = |process: &Process| process.client.poll_timeout().is_some_and(|at| at <= now);
@@ -208,6 +212,22 @@ impl World {
                 self.processes[at].client.handle_timeout(now);
                 self.drain(at);
             }
+        }
+    }
+
+    pub(super) fn take(&mut self, happening: SimEvent) {
+        match happening {
+            SimEvent::Respond(id, exchange, response) => self.respond(id, exchange, response),
+            SimEvent::Fail(id, exchange) => {
+                let failed = ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Reset };
+                self.exchange_ends(id, exchange, |client, now| client.handle_event(now, exchange, failed));
+            }
+            SimEvent::Answer(id, input) => {
+                if let Some(at) = self.place(id) {
+                    self.auth(at, input);
+                }
+            }
+            SimEvent::Entered(code, agrees) => self.entered(&code, agrees),
         }
     }
 
@@ -224,122 +244,15 @@ impl World {
         self.processes.iter().position(|process| process.id == id)
     }
 
-    // ---- the application
-
-    fn operate(&mut self) {
-        let at = self.rng.below(self.processes.len() as u64) as usize;
-        if self.processes[at].client.is_terminated() {
-            self.processes.remove(at);
-            return self.start();
-        }
-        match self.rng.below(24) {
-            0..=13 => self.call(at, "whoami"),
-            14..=16 => self.call(at, "write"),
-            17 => self.log_in(at),
-            18 => self.log_out(at),
-            19 if self.chaos.hit(Fault::ProcessDies, 500) => self.kill(at),
-            20 if self.chaos.hit(Fault::IssuerMoved, 200) => {
-                self.current = 1 - self.current;
-                self.disturb();
-            }
-            21 if self.chaos.hit(Fault::GrantDead, 300) => {
-                self.issuers[self.current].revoke_latest();
-                self.disturb();
-            }
-            22 if self.chaos.hit(Fault::ClientForgotten, 300) => {
-                self.issuers[self.current].forget_client();
-                self.disturb();
-            }
-            _ => self.spurious(at),
-        }
-    }
-
     pub(super) fn disturb(&mut self) {
         self.is_disturbed = true;
     }
 
-    fn call(&mut self, at: usize, tool: &str) {
-        if tool == "write" {
-            self.reasons_to_log_in += 1;
-        }
-        if tool == "write" && self.chaos.hit(Fault::ScopeDemanded, 300) {
-            let scope = format!("scope-{}", self.demanded.len());
-            self.demanded.insert(scope);
-        }
-        self.count(at, LoginInput::Call);
-        let (process, now) = (&mut self.processes[at], self.now);
-        if let Ok(call) = process.client.call(now, tools::call(tool)) {
-            process.calls.insert(call.id(), 0);
-            self.report.calls += 1;
-        }
-        self.drain(at);
-    }
-
-    fn log_in(&mut self, at: usize) {
-        self.reasons_to_log_in += 1;
-        self.processes[at].logins += 1;
-        self.disturb();
-        self.count(at, LoginInput::Login);
-        self.command(at, ClientCommand::Login);
-    }
-
-    fn log_out(&mut self, at: usize) {
-        self.reasons_to_log_in += 1;
-        self.disturb();
-        self.count(at, LoginInput::Logout);
-        self.command(at, ClientCommand::Logout);
-    }
-
-    fn command(&mut self, at: usize, command: ClientCommand) {
-        if command == ClientCommand::Close {
-            self.count(at, LoginInput::Close);
-            self.processes[at].is_closing = true;
-        }
-        let (process, now) = (&mut self.processes[at], self.now);
-        // A client that has ended refuses it.
-        let _ = process.client.apply(now, Input::Command(command));
-        self.drain(at);
-    }
-
-    /// Nothing of a process moves any more, and the system releases its leases.
-    fn kill(&mut self, at: usize) {
-        let process = self.processes.remove(at);
-        self.disturb();
-        for purpose in [auth::Purpose::Login, auth::Purpose::Change] {
-            self.release(process.id, purpose);
-        }
-        self.agenda.retain(|_, happening| match happening {
-            SimEvent::Respond(id, ..) | SimEvent::Fail(id, _) | SimEvent::Answer(id, _) => *id != process.id,
-        });
-        self.start();
-    }
-
-    /// Applies an input that no correct driver gives, or that comes at any time.
-    fn spurious(&mut self, at: usize) {
-        let step = StepId(1 + self.rng.below(400));
-        let input = match self.rng.below(12) {
-            0 | 1 => auth::Input::Leased(step, Ok(Lease::Held)),
-            2 | 3 => auth::Input::Loaded(step, Ok(self.store.stored())),
-            4 | 5 => auth::Input::Saved(step, Ok(Version(1))),
-            6 => auth::Input::Listening(step, Ok("http://127.0.0.1:1/callback".into())),
-            7 | 8 => auth::Input::Redirected(step, "http://127.0.0.1:1/callback?code=x&state=y".into()),
-            9 => auth::Input::Declined(step),
-            10 => {
-                self.count(at, LoginInput::Tick);
-                self.processes[at].client.handle_timeout(self.now);
-                return self.drain(at);
-            }
-            _ => return self.call(at, "whoami"),
-        };
-        // An answer to a step that is open would be a true one.
-        let is_open =
-            self.agenda.values().any(|happening| matches!(happening, SimEvent::Answer(_, of) if of.step() == step))
-                || self.processes[at].listener == Some(step)
-                || self.processes[at].pages.contains(&step)
-                || !self.store.is_at_rest();
-        if !is_open {
-            self.auth(at, input);
-        }
+    /// Returns whether a fault happens here after which calls may fail.
+    pub(super) fn hit(&mut self, fault: Fault, scale: u64) -> bool {
+        let hit = self.chaos.hit(fault, scale);
+        self.is_disturbed |= hit;
+        hit
     }
 
     // ---- inputs
@@ -351,15 +264,23 @@ impl World {
             auth::Input::Saved(..) => LoginInput::Saved,
             auth::Input::Listening(..) => LoginInput::Listening,
             auth::Input::Redirected(..) => LoginInput::Redirected,
-            _ => LoginInput::Declined,
+            auth::Input::Declined(_) => LoginInput::Declined,
+            auth::Input::KeyMade(..) => LoginInput::KeyMade,
+            auth::Input::Signed(..) => LoginInput::Signed,
+            _ => LoginInput::Asserted,
         };
+        let (steps, step) = (&mut self.processes[at].steps, input.step());
+        let lasts = matches!(steps.get(&step), Some(StepKind::Listen | StepKind::Page));
+        if !lasts && !matches!(input, auth::Input::Leased(_, Ok(Lease::Waiting))) {
+            steps.remove(&step);
+        }
         self.count(at, kind);
         self.print(|| format!("{at}: {input:?}"));
         self.processes[at].client.auth(self.now, input);
         self.drain(at);
     }
 
-    fn count(&mut self, at: usize, input: LoginInput) {
+    pub(super) fn count(&mut self, at: usize, input: LoginInput) {
         if let Some(state) = self.processes[at].client.login_state() {
             *self.report.login_pairs.entry((state, input)).or_default() += 1;
         }
@@ -377,8 +298,8 @@ impl World {
         while let Some(output) = self.processes[at].client.poll_output() {
             self.print(|| format!("{at}: {output:?}"));
             match output {
-                Output::Start(exchange, Start::Http { origin, head, body, raw, .. }) => {
-                    self.begin_exchange(at, exchange, &origin, &head, &body, raw);
+                Output::Start(exchange, Start::Http { origin, head, body, .. }) => {
+                    self.begin_exchange(at, exchange, &origin, &head, &body);
                 }
                 Output::Start(..) | Output::Send(..) => panic!("not a request: {output:?}"),
                 Output::Abort(exchange) => {
@@ -387,19 +308,7 @@ impl World {
                 Output::Event(event) => self.event(at, event),
             }
         }
-        // A state that does not last is looked at closely.
-        let is_brief = self.processes[at]
-            .client
-            .login_state()
-            .is_some_and(|state| !matches!(state, FlowState::Holding | FlowState::Empty | FlowState::Idle));
-        if self.scenario.faults > 0 && is_brief && self.rng.per_mille(60) {
-            match self.rng.below(40) {
-                0 => self.log_in(at),
-                1 => self.log_out(at),
-                2 if self.rng.per_mille(300) => self.command(at, ClientCommand::Close),
-                _ => self.spurious(at),
-            }
-        }
+        self.look(at);
     }
 
     fn event(&mut self, at: usize, event: Event) {
@@ -425,11 +334,25 @@ impl World {
 ///
 /// # Panics
 /// If a standing property is violated, or a call fails.
-pub fn day(seed: u64, processes: u64, lifetime: u64, time: Duration) -> Day {
-    let mut scenario = <super::Settings as super::scenario::Settings>::from_seed(seed);
+pub fn day(seed: u64, grant: GrantKind, processes: u64, lifetime: u64, time: Duration) -> Day {
+    let mut scenario = <Settings as super::scenario::Settings>::from_seed(seed);
     (scenario.faults, scenario.operations) = (0, 0);
-    scenario.settings =
-        super::Settings { processes, lifetime, rotates: true, store_fails: false, names_issuer: true, ahead: 0 };
+    scenario.settings = Settings {
+        processes,
+        lifetime,
+        rotates: true,
+        store_fails: false,
+        names_issuer: true,
+        ahead: 0,
+        grant,
+        client: ClientKind::Post,
+        dpop: Dpop::Off,
+        asks_proofs: false,
+        alg: Alg::Es256,
+        nonces: false,
+        favourite: None,
+        probe: None,
+    };
     let mut world = World::begin(&scenario, false);
     let minute = Duration::from_secs(60);
     let mut calls = 0;
@@ -443,5 +366,6 @@ pub fn day(seed: u64, processes: u64, lifetime: u64, time: Duration) -> Day {
     let report = world.run();
     // Each token is renewed a minute before its end.
     let ideal = 1000 * time.as_secs() / (lifetime - 60);
-    Day { pages: report.pages, refreshes: report.refreshes, ideal, calls: (calls, report.completed), time }
+    let refreshes = report.refreshes + report.grants;
+    Day { pages: report.pages, refreshes, ideal, calls: (calls, report.completed), time }
 }

@@ -31,3 +31,14 @@ fn silent_stream_is_soon_no_http_sse() {
     assert!(began.elapsed() < Duration::from_secs(14), "{:?}: {}", began.elapsed(), found.out);
     found.is(0, &["ok    Streamable HTTP", "no    HTTP+SSE"], &[]);
 }
+
+// A server that demands a login, and says nothing of it.
+#[test]
+fn doctor_says_that_no_document_names_an_issuer() {
+    let stub = Stub::start(|_| vec![whole("401 Unauthorized", "", "")]).expect("it listens");
+    let found = run_with(&["doctor", &stub.url()], "");
+    let origin = stub.url().trim_end_matches("/mcp").to_owned();
+    let document = format!("no    document         {origin}/.well-known/oauth-protected-resource: HTTP 401");
+    let issuer = format!("no    issuer           {origin} has no metadata: as 2025-03-26 permits");
+    found.is(7, &["no    challenge        none", &document, &issuer], &[]);
+}

@@ -7,21 +7,25 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// Its tokens and the secret of a client: no output may have this text.
-pub(super) const CANARY: &str = "canary";
+/// Its codes and tokens, and the secret of a client: no output may have this text.
+pub(crate) const CANARY: &str = "canary";
 
 /// What the servers are like.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Setup {
+pub(crate) struct Setup {
     /// The MCP server lets a client in that has no token.
-    pub(super) is_open: bool,
+    pub(crate) is_open: bool,
     /// The authorization server registers no clients, and wants a secret.
-    pub(super) registers_none: bool,
+    pub(crate) registers_none: bool,
+    /// The MCP server refuses the first token for its list of tools, so that it is renewed.
+    pub(crate) is_fickle: bool,
+    /// The token endpoint refuses every request, and repeats it in the error.
+    pub(crate) echoes: bool,
 }
 
 /// Both servers. They end with this process.
-pub(super) struct Issuer {
-    pub(super) origin: String,
+pub(crate) struct Issuer {
+    pub(crate) origin: String,
     asks: Arc<Mutex<Vec<String>>>,
 }
 
@@ -34,7 +38,7 @@ struct Ask {
 }
 
 impl Issuer {
-    pub(super) fn start(setup: Setup) -> Self {
+    pub(crate) fn start(setup: Setup) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("it listens");
         let origin = format!("http://{}", listener.local_addr().expect("an address"));
         let asks = Arc::new(Mutex::new(Vec::new()));
@@ -49,12 +53,12 @@ impl Issuer {
     }
 
     /// Returns the URL of the MCP server.
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("{}/mcp", self.origin)
     }
 
     /// Returns the requests so far whose line begins with this, each with its head and its body.
-    pub(super) fn asked(&self, line: &str) -> Vec<String> {
+    pub(crate) fn asked(&self, line: &str) -> Vec<String> {
         let asks = self.asks.lock().unwrap_or_else(PoisonError::into_inner);
         asks.iter().filter(|ask| ask.starts_with(line)).cloned().collect()
     }
@@ -105,7 +109,8 @@ fn answer(ask: &Ask, origin: &str, setup: Setup) -> (&'static str, String, Strin
             json("200 OK", json!({"resource": resource, "authorization_servers": [origin], "scopes_supported": scopes}))
         }
         ("GET", "/.well-known/oauth-authorization-server") => {
-            let method = if setup.registers_none { "client_secret_basic" } else { "none" };
+            let methods =
+                if setup.registers_none { vec!["client_secret_basic", "private_key_jwt"] } else { vec!["none"] };
             let mut metadata = json!({
                 "issuer": origin,
                 "authorization_endpoint": format!("{origin}/authorize?tenant=a"),
@@ -113,7 +118,7 @@ fn answer(ask: &Ask, origin: &str, setup: Setup) -> (&'static str, String, Strin
                 "revocation_endpoint": format!("{origin}/revoke"),
                 "device_authorization_endpoint": format!("{origin}/device"),
                 "code_challenge_methods_supported": ["S256"],
-                "token_endpoint_auth_methods_supported": [method],
+                "token_endpoint_auth_methods_supported": methods,
                 "authorization_response_iss_parameter_supported": true,
             });
             if !setup.registers_none {
@@ -128,11 +133,17 @@ fn answer(ask: &Ask, origin: &str, setup: Setup) -> (&'static str, String, Strin
         ("GET", "/authorize") => {
             let of = |name: &str| query(&ask.path, name);
             let issuer = origin.replace(':', "%3A").replace('/', "%2F");
-            let to = format!("{}?code=code-1&state={}&iss={issuer}", decoded(&of("redirect_uri")), of("state"));
+            let (redirect_uri, state) = (decoded(&of("redirect_uri")), of("state"));
+            let to = format!("{redirect_uri}?code={CANARY}-code&state={state}&iss={issuer}");
             ("302 Found", format!("Location: {to}\r\n"), String::new())
         }
+        ("POST", "/token") if setup.echoes => {
+            let repeated = format!("Invalid request: {}", ask.body);
+            json("400 Bad Request", json!({"error": "invalid_request", "error_description": repeated}))
+        }
         ("POST", "/token") => {
-            let (access, refresh) = (format!("{CANARY}-access"), format!("{CANARY}-refresh"));
+            let again = if ask.body.contains("grant_type=refresh_token") { "-renewed" } else { "" };
+            let (access, refresh) = (format!("{CANARY}-access{again}"), format!("{CANARY}-refresh{again}"));
             json(
                 "200 OK",
                 json!({"access_token": access, "token_type": "Bearer", "expires_in": 3600, "refresh_token": refresh,
@@ -147,7 +158,9 @@ fn answer(ask: &Ask, origin: &str, setup: Setup) -> (&'static str, String, Strin
         ),
         ("POST", "/revoke") => json("200 OK", json!({})),
         ("POST", "/mcp") => {
-            let has_token = ask.head.contains(&format!("authorization: bearer {CANARY}-access\n"));
+            let is_late = setup.is_fickle && ask.body.contains("tools/list");
+            let end = if is_late { "-renewed\n" } else { "" };
+            let has_token = ask.head.contains(&format!("authorization: bearer {CANARY}-access{end}"));
             if !has_token && !setup.is_open {
                 let metadata = format!("{origin}/.well-known/oauth-protected-resource/mcp");
                 let challenge = format!("Bearer resource_metadata=\"{metadata}\", scope=\"files:read\"");
@@ -180,7 +193,7 @@ fn message(body: &str) -> (&'static str, String, String) {
 }
 
 /// Returns a parameter of a URL as it is there.
-pub(super) fn query(url: &str, name: &str) -> String {
+pub(crate) fn query(url: &str, name: &str) -> String {
     let query = url.split_once('?').map_or("", |(_, query)| query);
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     pairs.find(|(key, _)| *key == name).map(|(_, value)| value.to_owned()).unwrap_or_default()
@@ -192,7 +205,7 @@ fn decoded(text: &str) -> String {
 }
 
 /// Opens a URL of plain HTTP. Returns the head of the response, and its body.
-pub(super) fn get(url: &str) -> String {
+pub(crate) fn get(url: &str) -> String {
     let (host, path) = url.strip_prefix("http://").expect("http:").split_once('/').expect("a path");
     let mut stream = TcpStream::connect(host).expect("it accepts");
     write!(stream, "GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").expect("it reads");
@@ -202,7 +215,7 @@ pub(super) fn get(url: &str) -> String {
 }
 
 /// Opens the page of a login as a browser does. Returns the URL of the redirect.
-pub(super) fn redirect(page: &str) -> String {
+pub(crate) fn redirect(page: &str) -> String {
     let response = get(page);
     let location = response.lines().find_map(|line| line.strip_prefix("Location: "));
     location.expect("a redirect").trim().to_owned()

@@ -1,7 +1,8 @@
 //! `mcp login` and `mcp logout`, and the other commands with and without a login.
 
 use super::issuer::{CANARY, Issuer, Setup, get, query, redirect};
-use super::{MCP, Printed, output_of, run, terminal};
+use super::{MCP, Printed, STDIO, output_of, run, terminal};
+use serde_json::Value;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -30,6 +31,18 @@ impl Home {
     /// Runs the command without a user.
     fn run(&self, words: &[&str]) -> Printed {
         printed(output_of(self.command(words).spawn().expect("mcp")), String::new())
+    }
+
+    /// Lets the tokens of all logins expire.
+    fn expire(&self) {
+        let folder = fs::read_dir(self.0.join("mcp/auth/mcp")).expect("a folder");
+        for file in folder.map(|file| file.expect("a file").path()).filter(|path| path.extension().is_none()) {
+            let mut record: Value = serde_json::from_slice(&fs::read(&file).expect("a file")).expect("JSON");
+            for entry in record["entries"].as_array_mut().expect("entries") {
+                entry["tokens"]["expires"] = 1.into();
+            }
+            fs::write(&file, record.to_string()).expect("written");
+        }
     }
 
     /// Logs in with these options, and a browser that gets to the listener.
@@ -123,6 +136,82 @@ fn login_is_stored_for_all_commands_until_a_logout() {
     home.run(&["list", &url]).is(7, &[], &[&line]);
 }
 
+// covers: AUTHS-C-017
+#[test]
+fn inspect_shows_and_records_no_secret_of_a_login() {
+    let (issuer, home) = (Issuer::start(Setup { is_fickle: true, ..Setup::default() }), Home::new("inspect"));
+    let url = issuer.url();
+    home.login(&[&url]).is(0, &["logged in at "], &[]);
+    let recording = home.0.join("recording");
+    let mut command = home.command(&["inspect", "--full", "--record", recording.to_str().expect("text"), &url]);
+    let mut child = command.stdin(Stdio::piped()).spawn().expect("mcp");
+    child.stdin.take().expect("a pipe").write_all(b"tools\nquit\n").expect("it reads");
+    let inspected = printed(output_of(child), String::new());
+    inspected.is(0, &["echo"], &["--> request", "tools/list"]);
+    let recorded = fs::read_to_string(&recording).expect("text");
+    assert!(recorded.contains("grant_type=refresh_token") && !recorded.contains(CANARY), "{recorded}");
+    let refreshed = issuer.asked("POST /token");
+    assert!(refreshed.last().is_some_and(|ask| ask.contains("refresh_token=canary-refresh")), "{refreshed:?}");
+}
+
+#[test]
+fn doctor_shows_the_way_to_the_authorization_server() {
+    let (issuer, home) = (Issuer::start(Setup::default()), Home::new("doctor"));
+    let (url, origin) = (issuer.url(), issuer.origin.clone());
+    let document = |path: &str| format!("ok    document         {origin}/.well-known/{path}\n");
+    let (resource, metadata) = (document("oauth-protected-resource/mcp"), document("oauth-authorization-server"));
+    let named = format!("ok    issuer           {origin}\n");
+    let offers = [
+        "ok    challenge        Bearer resource_metadata=\"http://",
+        &resource,
+        &metadata,
+        &named,
+        "ok    registration     dynamic\n",
+        "ok    authentication   none\n",
+        "ok    PKCE             S256\n",
+        "ok    device login     offered\n",
+        "no    DPoP             not offered; the server does not ask for it\n",
+        "ok    scopes           files:read files:write; at the issuer: none listed\n",
+    ];
+    home.run(&["doctor", &url]).is(7, &offers, &[]);
+    assert!(["POST /register", "GET /authorize", "POST /token"].iter().all(|line| issuer.asked(line).is_empty()));
+    home.login(&[&url]).is(0, &["logged in at "], &[]);
+    let with_login = home.run(&["doctor", "--json", &url]);
+    with_login.is(0, &[&format!(r#""what":"issuer","text":"{origin}""#), "expires in "], &[]);
+    let other = home.run(&["doctor", &url, "--account", "b", "--issuer", "http://127.0.0.1:1"]);
+    other.is(7, &["no    document         http://127.0.0.1:1/.well-known/", "FAIL  issuer"], &[]);
+    let closed = Issuer::start(Setup { registers_none: true, ..Setup::default() });
+    let none = "no    registration     none: it needs a client of yours (--client-id)\n";
+    home.run(&["doctor", &closed.url()]).is(7, &[none], &[]);
+}
+
+// covers: S0-06
+#[test]
+fn login_of_a_configuration_file_is_used() {
+    let (issuer, home) = (Issuer::start(Setup { registers_none: true, ..Setup::default() }), Home::new("file"));
+    let (file, url) = (home.0.join("mcp.json"), issuer.url());
+    let auth = r#"{"CLIENT_ID": "mine", "CLIENT_SECRET": "${env:MCP_TEST_SECRET}", "scopes": ["files:write"]}"#;
+    let text = format!(r#"{{"mcpServers": {{"a": {{"url": "{url}", "auth": {auth}}}}}}}"#);
+    fs::write(&file, text).expect("written");
+    let words = ["--yes", "--config", file.to_str().expect("unicode"), "a"];
+    let command = |words: &[&str]| {
+        let mut command = home.command(words);
+        command.env("MCP_TEST_SECRET", format!("{CANARY}-secret"));
+        command
+    };
+    let login = Login::begin(command(&[&["login", "--no-browser"], &words[..]].concat()));
+    assert_eq!(
+        (query(&login.page, "client_id").as_str(), query(&login.page, "scope").as_str()),
+        ("mine", "files%3Aread+files%3Awrite")
+    );
+    login.arrives().is(0, &["logged in at "], &[]);
+    // `mine:canary-secret` in Base64.
+    assert!(issuer.asked("POST /token")[0].contains("authorization: basic bwluztpjyw5hcnktc2vjcmv0"));
+    let list = printed(output_of(command(&[&["list"], &words[..]].concat()).spawn().expect("mcp")), String::new());
+    list.is(0, &["tools: 1"], &[]);
+    home.run(&[&["list"], &words[..]].concat()).is(2, &[], &["MCP_TEST_SECRET"]);
+}
+
 #[test]
 fn url_of_the_redirect_is_read_from_standard_input() {
     let (issuer, home) = (Issuer::start(Setup::default()), Home::new("paste"));
@@ -186,6 +275,8 @@ fn given_client_is_used_at_its_issuer_only() {
         command.env("MCP_TEST_SECRET", format!("{CANARY}-secret"));
         command
     };
+    let line = format!("log in: mcp login {url} --issuer {origin} --client-id mine\n");
+    home.run(&["list", "--issuer", &origin, "--client-id", "mine", &url]).is(7, &[], &[&line]);
     let other = printed(output_of(of("http://127.0.0.1:1").spawn().expect("mcp")), String::new());
     other.is(3, &[], &["http://127.0.0.1:1/.well-known/oauth-authorization-server: the connection was refused"]);
     assert!(issuer.asked("GET /authorize").is_empty() && issuer.asked("POST /token").is_empty());
@@ -199,20 +290,57 @@ fn given_client_is_used_at_its_issuer_only() {
 }
 
 #[test]
-fn program_logs_in_without_a_user() {
+fn program_logs_in_without_a_user_in_every_command() {
     let (issuer, home) = (Issuer::start(Setup { registers_none: true, ..Setup::default() }), Home::new("machine"));
     let (url, origin) = (issuer.url(), issuer.origin.clone());
-    let words = ["login", "--machine", "--client-id", "mine", "--client-secret-env", "MCP_TEST_SECRET"];
-    let mut command = home.command(&[&words[..], &["--issuer", &origin, &url]].concat());
-    command.env("MCP_TEST_SECRET", format!("{CANARY}-secret"));
-    let login = printed(output_of(command.spawn().expect("mcp")), String::new());
-    login.is(0, &["logged in at ", " for files:read: expires in "], &[]);
+    let words =
+        ["--machine", "--client-id", "mine", "--client-secret-env", "MCP_TEST_SECRET", "--issuer", &origin, &url];
+    let run = |command: &str| {
+        let mut command = home.command(&[&[command], &words[..]].concat());
+        command.env("MCP_TEST_SECRET", format!("{CANARY}-secret"));
+        printed(output_of(command.spawn().expect("mcp")), String::new())
+    };
+    let renewed = "with the same options they also renew it";
+    run("login").is(0, &["logged in at ", " for files:read: expires in "], &[renewed]);
     let asked = issuer.asked("POST /token");
     assert!(asked.len() == 1 && asked[0].contains("grant_type=client_credentials"), "{asked:?}");
     assert!(issuer.asked("GET /authorize").is_empty());
     home.run(&["list", &url]).is(0, &["tools: 1"], &[]);
-    home.run(&["login", "--machine", &url]).is(2, &[], &["--client-secret-env"]);
+    run("list").is(0, &["tools: 1"], &[]);
+    assert_eq!(issuer.asked("POST /token").len(), 1, "the token of the login is in use");
+    home.expire();
+    run("list").is(0, &["tools: 1"], &[]);
+    assert_eq!(issuer.asked("POST /token").len(), 2);
+    home.run(&["login", "--machine", &url]).is(2, &[], &["--client-secret-env", "--client-key"]);
     home.run(&["login", "--machine", "--device", &url]).is(2, &[], &["--device"]);
+    let own = [&["list"], &words[..], &["--header", "Authorization: Bearer x"]].concat();
+    home.run(&own).is(2, &[], &["exclude each other"]);
+    home.run(&[&["list"], &words[..7], &STDIO[..]].concat()).is(2, &[], &["a program has no login"]);
+}
+
+#[test]
+fn program_logs_in_with_its_key_or_an_assertion() {
+    let (issuer, home) = (Issuer::start(Setup { registers_none: true, ..Setup::default() }), Home::new("key"));
+    let (url, file) = (issuer.url(), home.0.join("credential"));
+    let path = file.to_str().expect("unicode");
+    let pair = rcgen::KeyPair::generate().expect("a key of P-256");
+    fs::write(&file, pair.serialize_pem()).expect("written");
+    let with_key = ["list", "--machine", "--client-id", "mine", "--client-key", path, "--issuer", &issuer.origin, &url];
+    home.run(&with_key).is(0, &["tools: 1"], &[]);
+    let asked = issuer.asked("POST /token");
+    let of_client = "client_assertion_type=urn%3Aietf%3Aparams%3Aoauth%3Aclient-assertion-type%3Ajwt-bearer";
+    assert!(asked.len() == 1 && asked[0].contains(of_client), "{asked:?}");
+    // A key of another kind, a file without a key, and no file.
+    let none = home.run(&[&with_key[..], &["--account", "b", "--key-alg", "RS256"]].concat());
+    none.is(7, &[], &["the client could not sign: "]);
+    home.run(&[&with_key[..], &["--key-alg", "HS256"]].concat()).is(2, &[], &["one of ES256, EdDSA, "]);
+    fs::write(&file, format!("{CANARY}-assertion\n")).expect("written");
+    home.run(&[&with_key[..], &["--account", "c"]].concat()).is(7, &[], &["the client could not sign: "]);
+    home.run(&["login", "--assertion-file", path, "--account", "d", &url]).is(0, &["logged in at "], &[]);
+    assert!(issuer.asked("POST /token")[1].contains(&format!("assertion={CANARY}-assertion&")));
+    fs::remove_file(&file).expect("removed");
+    home.run(&with_key).is(2, &[], &["--client-key ", "No such file"]);
+    home.run(&["list", "--assertion-file", path, "--account", "e", &url]).is(7, &[], &["there is no assertion: "]);
 }
 
 #[test]

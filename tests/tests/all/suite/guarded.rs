@@ -341,6 +341,27 @@ fn issuer_that_is_down_is_reported_and_asked_again() {
 }
 
 #[test]
+fn events_of_a_server_show_no_token() {
+    let _limit = limit();
+    let issuer = Issuer::new();
+    let (tell, told) = mpsc::channel();
+    let options = issuer.guard().on_event(move |event| drop(tell.send(format!("{event:?}"))));
+    let server = listening(who(), options);
+    let good = issuer.token(&[]);
+    let bad = good.replacen('.', ".e", 1);
+    issuer.set_down(true);
+    assert!(ask(&server, &bearer(&good)).starts_with("HTTP/1.1 503 "));
+    issuer.set_down(false);
+    until(|| ask(&server, &bearer(&good)).starts_with("HTTP/1.1 200 "));
+    assert!(ask(&server, &bearer(&bad)).starts_with("HTTP/1.1 401 "));
+    stop(&server, BOUND);
+    let shown: Vec<String> = told.try_iter().collect();
+    assert!(shown.iter().any(|event| event.contains("IssuerUnavailable")), "{shown:?}");
+    let parts = good.split('.').chain(bad.split('.'));
+    assert!(!parts.into_iter().any(|part| shown.iter().any(|event| event.contains(part))), "{shown:?}");
+}
+
+#[test]
 fn keys_come_over_tls_with_the_roots_of_the_application() {
     let _limit = limit();
     let authority = Authority::new("the issuer");
@@ -391,7 +412,7 @@ fn tokens_that_only_the_issuer_can_read_are_asked_about() {
     assert_eq!(issuer.asked("/introspect"), 1);
     // A principal that is revoked is asked about again.
     issuer.introspects(r#"{"active":false}"#);
-    server.revoke(&Principal(format!(r#"["{}","ada","app"]"#, issuer.url)));
+    server.revoke(&Principal::from(format!(r#"["{}","ada","app"]"#, issuer.url)));
     let answer = ask(&server, &bearer("opaque"));
     assert!(answer.starts_with("HTTP/1.1 401 ") && answer.contains("invalid_token"), "{answer}");
     assert_eq!(issuer.asked("/introspect"), 2);

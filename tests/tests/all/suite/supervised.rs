@@ -2,9 +2,11 @@
 //! closed.
 
 use super::*;
+use crate::command::issuer::{Issuer, Setup, redirect};
 use mcp_proto::client::Policy;
 use mcp_proto::record::{Recorder, Redaction};
 use mcp_proto::{ClientConfig, Refusal};
+use mcp_supervisor::config_file::{ConfigFile, Trust, Variable};
 use mcp_supervisor::record::SupervisorRecording;
 use mcp_supervisor::{Cause, ConnectWhen, Lists, WhenDown};
 use std::net::Shutdown::Both;
@@ -713,4 +715,35 @@ fn recorded_supervisor_is_replayed() {
     let replayed = SupervisorRecording::<String>::read(&file).expect("a recording").replay();
     let summary = replayed.unwrap_or_else(|difference| panic!("line {}{difference}", difference.line));
     assert!(summary.complete && summary.outputs > 10, "{summary:?}");
+}
+
+// covers: S0-06, S0-61
+#[test]
+fn supervised_server_logs_in_as_its_file_says() {
+    let issuer = Issuer::start(Setup { registers_none: true, ..Setup::default() });
+    let auth = r#"{"CLIENT_ID": "mine", "CLIENT_SECRET": "${env:KEY}"}"#;
+    let text = format!(r#"{{"mcpServers": {{"a": {{"url": "{}", "auth": {auth}}}}}}}"#, issuer.url());
+    let file = ConfigFile::parse(&text).expect("a file");
+    let entry = file.server("a").expect("a server").expect("no error");
+    let lookup = |variable: Variable<'_>| (variable == Variable::Environment("KEY")).then(|| "canary".to_owned());
+    let shown = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&shown);
+    let oauth = OAuth::new("test").on_browse(move |page| {
+        count.fetch_add(1, Ordering::SeqCst);
+        Browsed::Returned(redirect(&page.url))
+    });
+    let login = entry.login(oauth, &lookup, Trust::Trusted).expect("no error").expect("a login");
+    let config = entry.client_config(&lookup, Trust::Trusted).expect("a configuration");
+    let options = SupervisorOptions::new().clients(move |_| ClientOptions::new().oauth(login.clone()));
+    let supervisor = supervise(options).expect("a supervisor");
+    supervisor.add("a", ServerSpec::new(config)).expect("a new key");
+    settle(&supervisor);
+    assert_eq!(supervisor.catalogue("a").tools.map(|tools| tools.len()), Some(1));
+    // `mine:canary` in Base64.
+    assert!(issuer.asked("POST /token")[0].contains("authorization: basic bwluztpjyw5hcnk="));
+    // The next client has the same login.
+    assert!(supervisor.reconnect("a"));
+    until(|| issuer.asked("POST /mcp").iter().filter(|ask| ask.contains("tools/list")).count() == 2);
+    assert_eq!((shown.load(Ordering::SeqCst), issuer.asked("POST /token").len()), (1, 1));
+    assert_eq!(supervisor.close().wait(), 0);
 }
