@@ -264,7 +264,8 @@ mod tests {
         let scope = AuthError::Authorization(problem("invalid_scope"));
         assert_eq!(of(scope), "see the scopes that it lists: mcp doctor https://h/mcp");
         assert_eq!(of(AuthError::Token(problem("invalid_client"))), "log in again: mcp login https://h/mcp");
-        assert!(of_login(&AuthError::PageTimeout, &Hints { is_login: true, ..hints.clone() }).is_empty());
+        let tried = of_login(&AuthError::PageTimeout, &Hints { is_login: true, ..hints.clone() }).join("; ");
+        assert!(tried.ends_with("forgotten there: mcp logout https://h/mcp, then log in again"), "{tried}");
     }
 
     #[test]
