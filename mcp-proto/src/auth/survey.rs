@@ -23,8 +23,9 @@ use core::net::IpAddr;
 /// let server = HttpTarget::parse("https://example.com/mcp").unwrap();
 /// let mut survey = Survey::new(AuthConfig::new("my-app"), server, &[], None);
 /// while let Some(request) = survey.next_request() {
-///     let url = request.url.url();
-///     survey.answer(&Ok(Box::new(FetchResponse::new(404, request.headers, "", url))));
+///     // In place of an HTTP client: nothing is found.
+///     let response = FetchResponse::new(404, request.headers, "", "https://example.com/");
+///     survey.answer(&Ok(Box::new(response)));
 /// }
 /// assert!(survey.tried()[0].url.starts_with("https://example.com/.well-known/"));
 /// # drop(survey.end());
