@@ -17,6 +17,7 @@ use core::net::IpAddr;
 /// after the other:
 ///
 /// ```
+/// # #[cfg(feature = "auth")] {
 /// use mcp_proto::auth::{AuthConfig, Survey};
 /// use mcp_proto::client::{FetchResponse, HttpTarget};
 ///
@@ -29,6 +30,7 @@ use core::net::IpAddr;
 /// }
 /// assert!(survey.tried()[0].url.starts_with("https://example.com/.well-known/"));
 /// # drop(survey.end());
+/// # }
 /// ```
 #[derive(Clone, Debug)]
 pub struct Survey {
