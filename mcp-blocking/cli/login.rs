@@ -176,7 +176,7 @@ pub(crate) fn of_server(reach: &Reach, server: &Server, pages: Pages) -> Result<
     Ok(Some(login.on_browse(|page| show(page, true))))
 }
 
-const EXCLUDED: &str = "a login and a field Authorization of your own exclude each other";
+const EXCLUDED: &str = "a login and a field Authorization of your own exclude each other: leave out one";
 const OFF: &str = "the file turns logins of this server off";
 const NO_LOGIN: &str = "a program has no login: TARGET is a URL";
 

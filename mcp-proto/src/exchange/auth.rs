@@ -203,7 +203,9 @@ impl fmt::Display for AuthError {
             Self::LoginRequired => f.write_str("a user has to log in first"),
             Self::Declined => f.write_str("the user declined to log in"),
             Self::PageTimeout => f.write_str("the login was not finished in time"),
-            Self::OwnCredentials { field } => write!(f, "a login and the header field {field} exclude each other"),
+            Self::OwnCredentials { field } => {
+                write!(f, "a login and the header field {field} exclude each other: remove one")
+            }
             Self::Quiet(why) => write!(f, "a login failed shortly before: {why}"),
             Self::Discovery { tried } => {
                 f.write_str("no authorization server was found")?;

@@ -37,7 +37,7 @@ pub const KIDS: [(&str, &str); 4] = [("a", "ES256"), ("b", "EdDSA"), ("c", "RSA"
 pub type Decision = Result<Arc<Access>, AccessDenial>;
 
 /// See the [module](self).
-pub struct Guarded {
+pub struct GuardedResource {
     verifier: Verifier,
     now: Instant,
     /// Fetches and verifications that have no answer yet.
@@ -52,7 +52,7 @@ pub struct Guarded {
     last_id: u64,
 }
 
-impl Guarded {
+impl GuardedResource {
     /// A server with this configuration. The URL of the keys is set here.
     pub fn new(mut config: VerifierConfig, resource: Resource) -> Self {
         config.max_waiting = MAX_WAITING;

@@ -1,6 +1,6 @@
 //! Bearer tokens at a server that verifies JSON Web Tokens.
 
-use super::guarded::{Decision, EPOCH, Guarded, ISSUER, KIDS, NotRead, SELF, is_type, parts};
+use super::guarded::{Decision, EPOCH, GuardedResource, ISSUER, KIDS, NotRead, SELF, is_type, parts};
 use super::script::Script;
 use crate::base64url;
 use mcp_proto::auth::{AccessDenial, Alg, IssuerConfig, Resource, VerifierConfig};
@@ -148,7 +148,7 @@ pub fn check(data: &[u8]) {
     let mut issuer = IssuerConfig::jwt(ISSUER).leeway(Duration::from_secs(settings.leeway));
     issuer.any_typ = settings.any_typ;
     issuer.algs = if settings.one_alg { [Alg::Es256].into() } else { Alg::ALL.into() };
-    let guarded = Guarded::new(VerifierConfig::new(issuer), Resource::new(SELF, [ISSUER]));
+    let guarded = GuardedResource::new(VerifierConfig::new(issuer), Resource::new(SELF, [ISSUER]));
     let mut run = Run { guarded, settings, begun: BTreeMap::new(), refused: BTreeMap::new() };
     let good = signed(&object(&HEADER), &object(&CLAIMS));
     run.begin(&token);
@@ -187,7 +187,7 @@ impl Settings {
 }
 
 struct Run {
-    guarded: Guarded,
+    guarded: GuardedResource,
     settings: Settings,
     /// The token of each request, and what a second reader said of it at its beginning.
     begun: BTreeMap<u64, (String, Option<bool>)>,

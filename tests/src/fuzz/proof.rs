@@ -1,6 +1,6 @@
 //! Proofs of possession at a server that accepts bound tokens.
 
-use super::guarded::{ED25519, EPOCH, Guarded, ISSUER, NotRead, P256, SELF, is_type, parts};
+use super::guarded::{ED25519, EPOCH, GuardedResource, ISSUER, NotRead, P256, SELF, is_type, parts};
 use super::script::Script;
 use crate::base64url;
 use mcp_proto::auth::{AccessDenial, Resource, VerifierConfig};
@@ -114,7 +114,7 @@ pub fn check(data: &[u8]) {
     let bound = access_token(&format!(r#"{{"jkt":"{JKT}"}}"#));
     let tokens = [bound.clone(), bound, access_token(r#"{"jkt":"x"}"#), access_token("null")];
     let mut run = Run {
-        guarded: Guarded::new(config, resource),
+        guarded: GuardedResource::new(config, resource),
         tokens,
         nonces: nonces.then(BTreeMap::new),
         required,
@@ -160,7 +160,7 @@ struct Request {
 }
 
 struct Run {
-    guarded: Guarded,
+    guarded: GuardedResource,
     tokens: [String; 4],
     /// When each nonce was told, if nonces are demanded.
     nonces: Option<BTreeMap<String, u64>>,

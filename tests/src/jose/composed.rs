@@ -30,7 +30,7 @@ const NONCES: [char; 10] = ['a', 'Z', '9', '-', '_', '.', '~', '+', '/', '='];
 
 /// What the client composed.
 #[derive(Clone, Debug)]
-pub(super) enum Composed {
+pub(super) enum SignedSample {
     /// A proof for a request with this method, URL and token, at a server with this nonce.
     Proof {
         text: String,
@@ -59,7 +59,7 @@ pub(super) struct Composer {
     /// The path and what was read of each connection.
     hosts: BTreeMap<ConnectionId, (String, Vec<u8>)>,
     nonces: BTreeMap<String, String>,
-    composed: Vec<Composed>,
+    composed: Vec<SignedSample>,
     failure: Option<String>,
     rng: Rng,
 }
@@ -113,7 +113,7 @@ impl Composer {
     ///
     /// # Errors
     /// It composed nothing.
-    pub(super) fn next(&mut self) -> Result<Vec<Composed>, String> {
+    pub(super) fn next(&mut self) -> Result<Vec<SignedSample>, String> {
         let pause = if self.rng.below(4) == 0 { LIFETIME } else { self.rng.below(3) };
         self.now = self.now + Duration::from_secs(pause);
         self.client.handle_timeout(self.now);
@@ -188,7 +188,7 @@ impl Composer {
             let url = format!("{host}{}", target.split('?').next().unwrap_or_default());
             let nonce = self.nonces.get(&host).cloned();
             let (method, alg) = (method.to_owned(), self.proof_alg);
-            self.composed.push(Composed::Proof { text, token, method, url, nonce, unix, alg });
+            self.composed.push(SignedSample::Proof { text, token, method, url, nonce, unix, alg });
         }
         let form = |name: &str| {
             let fields = body.split('&').filter_map(|field| field.split_once('='));
@@ -197,7 +197,7 @@ impl Composer {
         if let Some(text) = form("client_assertion") {
             let (key, alg, issuer) = (self.key.clone(), self.alg, self.issuer.clone());
             let (client, kid) = (self.client_id.clone(), self.kid.clone());
-            self.composed.push(Composed::Assertion { text, key, alg, client, kid, issuer, unix });
+            self.composed.push(SignedSample::Assertion { text, key, alg, client, kid, issuer, unix });
         }
         let (status, json) = self.answer(method, &format!("{host}{target}"), body);
         let nonce = if self.rng.below(3) == 0 && method == "POST" {

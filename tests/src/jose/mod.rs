@@ -16,7 +16,7 @@ mod tokens;
 
 use crate::authorization::Ground;
 use crate::sim::rng::Rng;
-use composed::{Composed, Composer};
+use composed::{Composer, SignedSample};
 use differences::{COMMON, Facts, PROOFS, TOKENS};
 use keys::Keys;
 use mcp_proto::auth::{AccessDenial, Alg, PublicKey};
@@ -215,11 +215,11 @@ impl Run {
             let at = self.rng.below(self.composers.len() as u64) as usize;
             all.extend(self.composers[at].next()?);
         }
-        let question = |composed: &Composed| match composed {
-            Composed::Proof { text, token, method, url, nonce, unix, .. } => {
+        let question = |composed: &SignedSample| match composed {
+            SignedSample::Proof { text, token, method, url, nonce, unix, .. } => {
                 json!(["proof", text, token, method, url, unix, nonce])
             }
-            Composed::Assertion { text, key, alg, client, issuer, unix, .. } => {
+            SignedSample::Assertion { text, key, alg, client, issuer, unix, .. } => {
                 json!(["assertion", text, alg.as_str(), key.bare_jwk(), client, issuer, unix])
             }
         };
@@ -227,15 +227,15 @@ impl Run {
         let answers = self.ask([asked.clone(), asked])?;
         for (at, composed) in all.iter().enumerate() {
             let (kind, text, alg) = match composed {
-                Composed::Proof { text, token: None, alg, .. } => ("own proof for a token request", text, alg),
-                Composed::Proof { text, alg, .. } => ("own proof", text, alg),
-                Composed::Assertion { text, alg, .. } => ("own assertion", text, alg),
+                SignedSample::Proof { text, token: None, alg, .. } => ("own proof for a token request", text, alg),
+                SignedSample::Proof { text, alg, .. } => ("own proof", text, alg),
+                SignedSample::Assertion { text, alg, .. } => ("own assertion", text, alg),
             };
             self.report.signed("mcp-proto", *alg);
             let judgement = Judgement { kind, text, is_good: true, ours: Ok(Value::Null) };
             for (peer, answers) in self.peers.iter().zip(&answers) {
                 let same = match (composed, &answers[at]) {
-                    (Composed::Assertion { kid, .. }, Ok(said)) => said["kid"] == **kid,
+                    (SignedSample::Assertion { kid, .. }, Ok(said)) => said["kid"] == **kid,
                     _ => true,
                 };
                 let answer = if same { answers[at].clone() } else { Err("another kid".into()) };

@@ -451,7 +451,7 @@ fn own_credentials_beside_a_login_end_the_client_at_once() {
         let Some(Termination::Negotiation(why)) = guarded.http.rig.termination() else { panic!("{field}") };
         assert_eq!(why.unauthorized(), Some(&AuthError::OwnCredentials { field: field.into() }));
         assert!(
-            why.to_string().ends_with(&format!("a login and the header field {field} exclude each other")),
+            why.to_string().ends_with(&format!("a login and the header field {field} exclude each other: remove one")),
             "{why}"
         );
         assert!(guarded.http.rig.starts.is_empty() && guarded.outputs().is_empty());
