@@ -8,6 +8,7 @@ use mcp_proto::tools;
 use mcp_tests::adapters::{Adapter, Client};
 use std::error::Error;
 use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What an application shows of a client.
@@ -59,12 +60,18 @@ impl Program {
 
     /// Starts a client whose user opens each page, and shows everything.
     fn connect(&self, redaction: Redaction) -> Result<Client, ConnectError> {
+        self.connect_with(redaction, false)
+    }
+
+    /// Starts a client whose user opens each page. `crashes`: its callback panics then.
+    fn connect_with(&self, redaction: Redaction, crashes: bool) -> Result<Client, ConnectError> {
         let shown = self.shown.clone();
         let login = OAuth::new("shows").store(self.store.clone()).on_browse(move |page| {
             shown.add(&format!("{page:?}"));
             let returned = redirect(&page.url);
             let browsed = Browsed::Returned(returned);
             shown.add(&format!("{browsed:?}"));
+            assert!(!crashes, "{page:?} {browsed:?}");
             browsed
         });
         let login = match self.setup.registers_none {
@@ -174,5 +181,22 @@ fn secrets_that_an_issuer_repeats_are_not_shown() {
         let shown = program.shown.text();
         assert!(shown.contains("Invalid request: "), "{shown}");
         program.is_clean(&shown);
+    }
+}
+
+// A program that crashes prints what it panics with.
+#[test]
+fn crash_in_the_middle_of_a_login_shows_no_secret() {
+    for (adapter, registers_none) in Adapter::ALL.into_iter().flat_map(|adapter| [(adapter, false), (adapter, true)]) {
+        let program = Program::new(adapter, Setup { registers_none, ..Setup::default() });
+        let crash = catch_unwind(AssertUnwindSafe(|| program.connect_with(Redaction::Redacted, true).map(drop)));
+        match crash {
+            Ok(outcome) => program.shown.add_error(&outcome.expect_err("no page was opened")),
+            Err(panic) => program.shown.add(panic.downcast_ref::<String>().expect("a text")),
+        }
+        let (shown, recorded) = (program.shown.text(), program.recorded.text());
+        assert!(shown.contains("Returned"), "{shown}");
+        program.is_clean(&shown);
+        program.is_clean(&recorded);
     }
 }
