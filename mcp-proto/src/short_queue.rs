@@ -32,6 +32,10 @@ impl<T> ShortQueue<T> {
         self.front.is_none()
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.front.iter().chain(self.more.iter().flat_map(|more| &more.0))
+    }
+
     pub(crate) fn push_back(&mut self, element: T) {
         match self.front {
             None => self.front = Some(element),

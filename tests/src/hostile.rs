@@ -20,8 +20,8 @@ pub use web::WEB;
 /// The tables of rows with programs and with engines, in their order.
 pub const PROGRAMS: &[&[Row]] = &[rows::ROWS, flow::ROWS];
 
-/// The table of rows with two clients. The calls of one are measured.
-pub const BESIDE: &[&[Row]] = &[beside::ROWS];
+/// The table of rows with several clients. The calls of one are measured.
+pub const BESIDE: &[&[Row]] = &[beside::ROWS, server::STORM];
 
 use crate::orphans::Adapter;
 use shim::{Shim, Verdict};

@@ -106,8 +106,8 @@ impl Conn {
     /// this applies to the body of each request. The codec then sends `100 Continue` to a client
     /// that waits for it (`Expect: 100-continue`); without waiting, it sends it when the part after
     /// the head is polled. A response that is encoded instead of `Continue` is the last one of the
-    /// connection. For lines, it applies to everything. It has no effect on an HTTP client. Off by
-    /// default.
+    /// connection, unless the whole body has arrived: it is dropped then. For lines, it applies to
+    /// everything. It has no effect on an HTTP client. Off by default.
     pub fn set_holding(&mut self, holding: bool) {
         match &mut self.codec {
             Codec::Lines(lines) => lines.held = holding,

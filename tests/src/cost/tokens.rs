@@ -16,7 +16,7 @@ use rustix::time::{ClockId, clock_gettime};
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::{SignatureVerificationAlgorithm, alg_id};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const ISSUER: &str = "http://127.0.0.1:9000";
 const RESOURCE: &str = "http://127.0.0.1:8000/mcp";
@@ -42,6 +42,14 @@ pub fn rows() -> Vec<Row> {
         Row::new("its ECDSA verification alone, us", each(|times| times.alone), None),
         Row::new("decision about a new token, of that", each(|times| times.new / times.alone), Goal::AtMost(1.2)),
     ]
+}
+
+/// Returns the time of the processor for the verification of a signature alone.
+pub(crate) fn verification(signer: &TokenSigner) -> Duration {
+    let bench = TokenBench::new(signer);
+    let signed = signer.sign_der(b"input");
+    let verify = |_: &()| drop(bench.algorithm.verify_signature(signer.point(), b"input", &signed));
+    Duration::from_secs_f64(each(&[(); COUNT], verify) / 1e6)
 }
 
 /// The microseconds for each token of a round.

@@ -27,6 +27,7 @@ mod tokens;
 mod tools;
 
 pub(crate) use served::service;
+pub(super) use tokens::STORM;
 pub(crate) use tools::{free, state};
 
 use super::Row;

@@ -302,7 +302,19 @@ impl ServerCodec {
         Ok((self.reader.take_rest(), Arc::clone(&self.reader.limits)))
     }
 
+    /// Drops a body that is held back and has arrived as a whole. The connection can go on then.
+    fn drop_held_body(&mut self) {
+        if let ReadState::Body(framed) = &self.reader.state
+            && matches!(framed.gate, BodyGate::Held { .. })
+            && let Length::Known(length) = framed.length
+            && self.reader.input.drop_first(length)
+        {
+            self.reader.state = ReadState::Head(Gather::default());
+        }
+    }
+
     fn respond(&mut self, response: &ResponseHead, body: exchange::Body, out: &mut ShortQueue<Bytes>) {
+        self.drop_held_body();
         let unread = !matches!(self.reader.state, ReadState::Head(_));
         if let ReadState::Body(framed) = &mut self.reader.state {
             // The response tells the client that its wait is over.

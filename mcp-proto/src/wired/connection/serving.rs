@@ -14,8 +14,9 @@ impl Connection {
     /// head of an HTTP request, until [`Outbound::Continue`](crate::exchange::Outbound::Continue)
     /// is sent on its exchange. It reads nothing of a connection of newline-delimited messages that
     /// a listener accepted, until then. It sends `100 Continue` to a client that waits for it only
-    /// then. A response that is sent instead is the last one: the connection closes in order. While
-    /// a body is held back, no timeout of the client runs. The connection holds no more than
+    /// then. A response that is sent instead is the last one, and the connection closes in order,
+    /// unless the whole body has arrived and has a known length: it is dropped then. While a body
+    /// is held back, no timeout of the client runs. The connection holds no more than
     /// [`FrameLimits::max_read_ahead`](crate::limits::FrameLimits::max_read_ahead) of the bytes
     /// that the client sends anyway.
     #[must_use]

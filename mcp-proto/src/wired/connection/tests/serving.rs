@@ -202,14 +202,28 @@ fn only_changes_of_reading_are_outputs() {
 
 #[test]
 fn request_refused_by_its_head_closes_in_order() {
-    for text in [post(1), expecting(1), "GET / HTTP/1.1\r\nhost: h\r\n\r\n".into()] {
+    for text in [post(1), expecting(1)] {
         let mut bench = holding(&FrameLimits::default());
-        bench.feed(&text);
+        bench.feed(&text[..text.len() - 1]);
         assert_eq!(bench.say(full(401)), ["> HTTP/1.1 401 Unauthorized", "close WriteHalf"]);
         assert_eq!(bench.feed(&post(2)), NOTHING, "read on, unparsed");
         assert!(bench.connection.wants_read());
         bench.all_written();
         assert_eq!(bench.timer(), Some(2_000));
+        assert_eq!(bench.tick(), ["close Abort"]);
+    }
+}
+
+#[test]
+fn refused_request_that_has_arrived_leaves_the_connection_open() {
+    for text in [post(1), "GET / HTTP/1.1\r\nhost: h\r\n\r\n".into()] {
+        let mut bench = holding(&FrameLimits::default());
+        bench.feed(&(text + &post(2)));
+        assert_eq!(bench.say(full(401)), ["> HTTP/1.1 401 Unauthorized"]);
+        bench.all_written();
+        assert_eq!(bench.say(full(200)), ["> HTTP/1.1 200 OK"], "the next one");
+        bench.all_written();
+        assert_eq!(bench.timer(), Some(60_000));
         assert_eq!(bench.tick(), ["close Abort"]);
     }
 }
