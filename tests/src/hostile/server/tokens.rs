@@ -71,8 +71,8 @@ const ROUNDS: usize = 5;
 const SECONDS: usize = if cfg!(debug_assertions) { 1 } else { 3 };
 
 /// The most processor time that the server may take for one of them, as a multiple of the
-/// verification of its signature alone: 200 us where that takes 125. The server is unoptimised where
-/// debug assertions hold.
+/// verification of its signature alone: 200 us where that takes 125. The server is unoptimised
+/// where debug assertions hold.
 const COST: f64 = if cfg!(debug_assertions) { 16.0 } else { 1.6 };
 
 /// The shortest wait that counts: the processors are busy with the clients as well.
