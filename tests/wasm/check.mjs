@@ -13,6 +13,7 @@ is(names.sort(), [
   "buffer",
   "client_add", "client_bytes", "client_close", "client_closed", "client_free", "client_new", "client_opened", "client_poll",
   "client_text", "client_text_len", "client_tick", "client_timeout",
+  "login_steps",
   "server_bytes", "server_free", "server_new", "server_poll", "server_text", "server_text_len",
 ], "it exports its driver's calls");
 
