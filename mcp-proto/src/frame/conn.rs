@@ -446,7 +446,8 @@ impl Conn {
     /// 9112 section 9.3). Always true for lines.
     ///
     /// On a server this is final once the response was encoded; a response before the end of the
-    /// request is the last one. On a client it is final once the response has ended.
+    /// request is the last one, unless its body was held back and has arrived. On a client it is
+    /// final once the response has ended.
     pub fn keep_alive(&self) -> bool {
         match &self.codec {
             Codec::Lines(_) => true,

@@ -217,7 +217,8 @@ mod tests {
     fn named_pipe_without_a_reader_is_left_to_a_thread() {
         let path = std::env::temp_dir().join(std::format!("mcp-proto-named-{}", std::process::id()));
         mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe");
-        let from = open(&path, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).expect("a reader");
+        // A program that another test starts must not have it.
+        let from = open(&path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).expect("a reader");
         let to = File::options().write(true).open(&path).expect("a writer");
         std::fs::remove_file(path).expect("a pipe");
         assert!(NonBlocking::writer(&to).is_some());

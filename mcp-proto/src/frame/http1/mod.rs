@@ -25,6 +25,7 @@
 //!    └────────────────────────────────────────────────────────────────── Body (Open)
 //!
 //!   Head, Body ── Inbound::Reject ──▶ Rejected
+//!   Body (Held), all of it received ── Outbound::Response ──▶ Head
 //! ```
 //!
 //! On both, any state is followed by `Broken` if the connection ends within a message (RFC 9112
