@@ -68,14 +68,16 @@ impl ByteQueue {
     /// Drops the first `count` bytes. Returns false, and drops none, if there are fewer.
     pub(super) fn drop_first(&mut self, count: u64) -> bool {
         let there: u64 = self.buffers.iter().map(|buffer| buffer.rest.len() as u64).sum();
-        let mut left = count;
-        while left > 0 && there >= count {
-            let len = self.front().map_or(0, <[u8]>::len);
-            let some = usize::try_from(left).unwrap_or(len).min(len);
-            self.skip(some);
-            left -= some as u64;
+        if there < count {
+            return false;
         }
-        there >= count
+        let mut left = count;
+        while left > 0 {
+            let len = self.front().map_or(0, |front| left.min(front.len() as u64));
+            self.skip(len as usize);
+            left -= len;
+        }
+        true
     }
 
     /// Takes `count` bytes, at most those of [`front`](Self::front). The result keeps alive at most

@@ -172,9 +172,9 @@ fn storm(bench: &Bench) -> Result<String, String> {
     Ok(format!("{sent} times 401: {costs}; p99 of good calls {busy} us, {quiet} us without them"))
 }
 
-/// What was sent beside good calls.
+/// The requests that were refused beside good calls.
 #[derive(Default)]
-struct Refused {
+struct RefusedRequests {
     count: usize,
     /// The processor time of its clients.
     client: Duration,
@@ -185,7 +185,11 @@ const SENDERS: usize = 4;
 
 /// Makes the good calls of a round beside bad tokens, or beside requests without a token. Returns
 /// the 99th percentile of their times.
-fn beside_refused(site: &Site, signer: Option<&TokenSigner>, from: usize) -> Result<(Duration, Refused), String> {
+fn beside_refused(
+    site: &Site,
+    signer: Option<&TokenSigner>,
+    from: usize,
+) -> Result<(Duration, RefusedRequests), String> {
     let (over, number) = (AtomicBool::new(false), AtomicUsize::new(from));
     let send = || {
         let (before, mut link, mut count) = (spent(ClockId::ThreadCPUTime), None, 0);
@@ -199,15 +203,15 @@ fn beside_refused(site: &Site, signer: Option<&TokenSigner>, from: usize) -> Res
             count += 1;
             next = wait(next, SECOND * SENDERS as u32 / BAD as u32);
         }
-        Ok(Refused { count, client: spent(ClockId::ThreadCPUTime) - before })
+        Ok(RefusedRequests { count, client: spent(ClockId::ThreadCPUTime) - before })
     };
     thread::scope(|scope| {
         let senders: Vec<_> = (0..SENDERS).map(|_| scope.spawn(send)).collect();
         let calls = slowest(site);
         over.store(true, Ordering::Relaxed);
-        let sent: Result<Vec<Refused>, String> =
+        let sent: Result<Vec<RefusedRequests>, String> =
             senders.into_iter().map(|one| one.join().map_err(|_| "a bad client panics".to_string())?).collect();
-        let all = sent?.into_iter().fold(Refused::default(), |all, one| Refused {
+        let all = sent?.into_iter().fold(RefusedRequests::default(), |all, one| RefusedRequests {
             count: all.count + one.count,
             client: all.client + one.client,
         });
